@@ -1,0 +1,65 @@
+// The engine's two steps as its users see them: compile a module, run the result.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/module.h"
+
+namespace cpu {
+
+class ThreadPool;
+class Collectives;
+
+struct CompileOptions {
+  // What the module runs on, for replica_id, partition_id and the collectives.
+  int64_t num_replicas = 1;
+  int64_t num_partitions = 1;
+};
+
+struct RunOptions {
+  ThreadPool* threads = nullptr;       // null: ThreadPool::Default()
+  Collectives* collectives = nullptr;  // null: a world of one
+  int64_t replica_id = 0;
+  int64_t partition_id = 0;
+};
+
+// Immutable after compilation; Run may be called from several threads at once (each call takes its own
+// arena from a pool).
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  virtual const std::vector<hlo::Shape>& parameter_shapes() const = 0;
+  virtual const std::vector<hlo::Shape>& result_shapes() const = 0;
+  // For each result the parameter whose buffer it takes over when the caller donates it, or -1.
+  virtual const std::vector<int64_t>& aliased_parameters() const = 0;
+
+  // Runs to completion. Buffers are dense, row-major, 64-byte aligned. results[i] may be the same buffer as
+  // arguments[aliased_parameters()[i]] (donated: updated in place) and overlaps nothing else. Throws
+  // hlo::Error.
+  virtual void Run(std::span<const void* const> arguments, std::span<void* const> results,
+                   const RunOptions& options) const = 0;
+
+  virtual int64_t arena_bytes() const = 0;
+  virtual int64_t code_bytes() const = 0;
+  // The optimized program for people: kernels, library calls, buffers.
+  virtual std::string ToString() const = 0;
+  // Bytes that LoadExecutable accepts in a process with the same engine version and CPU features; loading
+  // compiles nothing.
+  virtual std::string Serialize() const = 0;
+};
+
+// Throws hlo::Error: kInvalidArgument for a malformed module, kUnimplemented naming the operation.
+std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options = {});
+
+// Throws hlo::Error(kInvalidArgument) for bytes of another engine version or CPU, or corrupt ones.
+std::unique_ptr<Executable> LoadExecutable(std::string_view bytes);
+
+// Changes whenever generated code may: version, CPU features, compile flags.
+std::string EngineFingerprint();
+
+}  // namespace cpu

@@ -1,0 +1,30 @@
+// VHLO bytecode: StableHLO's portable artifacts in MLIR's bytecode container. This is what machines send:
+// JAX to our plugin, we to any plugin. Written at version 1.8.0 (bytecode version 6); read at any version up
+// to 1.8.0, and later ones as far as they use no newer operation.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hlo/module.h"
+
+namespace hlo {
+
+// The version that we write, and that our plugin reports as stablehlo_current_version.
+inline constexpr int64_t kStablehloVersion[3] = {1, 8, 0};
+inline constexpr int64_t kStablehloMinimumVersion[3] = {0, 9, 0};
+
+std::string WriteBytecode(const Module& module);
+
+// Throws Error (kInvalidArgument) with the byte offset for malformed input, and names the operation or type
+// for what is well formed but unknown. Never reads out of bounds, never allocates more than a multiple of
+// the input's size (splat constants excepted). Calls stay calls; composites stay composites; `sdy`
+// content and unrealized_conversion_cast are dropped as identities. Verifies the result.
+std::unique_ptr<Module> ReadBytecode(std::span<const std::byte> bytes);
+
+// True if the bytes begin like MLIR bytecode.
+bool IsBytecode(std::span<const std::byte> bytes);
+
+}  // namespace hlo

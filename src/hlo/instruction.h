@@ -1,0 +1,98 @@
+// Instruction: one operation of a computation, in SSA form.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/attributes.h"
+#include "hlo/error.h"
+#include "hlo/opcode.h"
+#include "hlo/shape.h"
+
+namespace hlo {
+
+class Computation;
+
+// Where an instruction comes from, for people: shown in errors, dumps and profiles, never part of
+// what is computed or hashed.
+struct Metadata {
+  std::string op_name;  // the framework's operation, "aten::add"
+  std::string source_file;
+  int32_t source_line = 0;
+};
+
+// An instruction with several results (while, sort, variadic reduce, batch_norm_training, …) has a
+// tuple shape, and get_tuple_element instructions pick them; tuples appear nowhere else except
+// for kTuple itself and parameters of programs that use them. Control flow is StableHLO's: `while`
+// takes N operands, and its condition and body are computations of N parameters and 1 and N results.
+// Nothing is captured: what a region of `while`, `if`, `case` or `reduce` uses from outside is passed
+// explicitly. For `if` and `case` the operands after the predicate go to every branch as its
+// parameters; for `while` a captured value becomes a loop-carried one that the body returns unchanged.
+class Instruction {
+ public:
+  Opcode opcode() const { return opcode_; }
+  const Shape& shape() const { return shape_; }
+  ElementType element_type() const { return shape_.element_type(); }
+  const Dimensions& dimensions() const { return shape_.dimensions(); }
+
+  const std::vector<Instruction*>& operands() const { return operands_; }
+  Instruction* operand(size_t i) const { return operands_[i]; }
+  size_t operand_count() const { return operands_.size(); }
+  // Instructions of the same computation that have this as an operand, each once, in no meaningful
+  // order.
+  const std::vector<Instruction*>& users() const { return users_; }
+
+  // reduce, sort, map, scatter, all_reduce, …: [body]; while: [condition, body]; if: [true branch,
+  // false branch]; case: its branches; select_and_scatter: [select, scatter]; call, composite: [callee].
+  const std::vector<Computation*>& called_computations() const { return called_computations_; }
+
+  const Attributes& attributes() const { return attributes_; }
+  // The attributes as the type that the opcode has; throws std::bad_variant_access for another.
+  template <typename T>
+  const T& as() const {
+    return std::get<T>(attributes_);
+  }
+
+  const Metadata& metadata() const { return metadata_; }
+  void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
+
+  Computation* parent() const { return parent_; }
+  // Unique in the module, increasing with creation.
+  int64_t id() const { return id_; }
+
+  // Rewrites; they keep both sides' users current.
+  void ReplaceOperand(size_t index, Instruction* value);
+  // Every use in this computation, its results included.
+  void ReplaceAllUsesWith(Instruction* value);
+
+  bool IsConstant() const { return opcode_ == Opcode::kConstant; }
+  const Literal& literal() const { return as<ConstantAttributes>().value; }
+  int64_t tuple_index() const { return as<TupleIndexAttributes>().index; }
+  int64_t parameter_number() const { return as<ParameterAttributes>().number; }
+
+  // True if it must stay although nothing uses it: infeed, outfeed, send, recv, custom calls with
+  // side effects, collectives.
+  bool HasSideEffect() const;
+  // One line: "%3 = f32[2] add(%1, %2)".
+  std::string ToString() const;
+
+ private:
+  friend class Computation;
+  Instruction() = default;
+  void AddUser(Instruction* user);
+  void RemoveUser(Instruction* user);
+
+  Opcode opcode_{};
+  Shape shape_;
+  std::vector<Instruction*> operands_;
+  std::vector<Instruction*> users_;
+  std::vector<Computation*> called_computations_;
+  Attributes attributes_;
+  Metadata metadata_;
+  Computation* parent_ = nullptr;
+  int64_t id_ = 0;
+};
+
+}  // namespace hlo
