@@ -1,0 +1,60 @@
+# Everything a developer does, by name. Each target installs and builds what it needs first.
+#
+#   make demo     train on the 5,000 MNIST images that come with a package, on the xla device
+#   make test     every test: C++ (ctest) and Python (pytest)
+#   make bench    compare the speed with eager, torch.compile and JAX
+#   make build    the libraries, into torch_xla/lib/
+#   make lint     check the format and lint; `make format` mends the format
+#   make stubs    check the type stubs against the built extension
+#   make wheel    dist/torch_xla-*.whl
+#   make clean    remove what was built; the virtual environment stays
+
+PYTHON := .venv/bin/python
+BUILD ?= build
+BUILD_TYPE ?= Release
+JOBS ?= $(shell nproc)
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: demo test bench build install install-test build-test ctest pytest lint format stubs wheel clean
+
+demo: build
+	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
+
+install:
+	@scripts/install
+
+install-test:
+	@scripts/install --test
+
+build: install
+	@BUILD_DIR=$(BUILD) BUILD_TYPE=$(BUILD_TYPE) JOBS=$(JOBS) scripts/build
+
+build-test: install-test
+	@BUILD_DIR=$(BUILD) BUILD_TYPE=$(BUILD_TYPE) JOBS=$(JOBS) scripts/build --tests
+
+test: ctest pytest
+
+ctest: build-test
+	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $(JOBS)
+
+pytest: build-test
+	$(PYTHON) -m pytest tests $(PYTEST_ARGS)
+
+bench: install-test build
+	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
+
+lint: install-test
+	@scripts/lint
+
+format: install-test
+	@scripts/lint --fix
+
+stubs: build-test
+	$(PYTHON) scripts/check_stubs.py
+
+wheel: install
+	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .
+
+clean:
+	rm -rf $(BUILD) dist demo-output torch_xla/lib torch_xla/include torch_xla/share
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
