@@ -1,0 +1,78 @@
+// Node: one recorded operation of the graph that the next sync will run, or a leaf of it: data on the
+// device or a number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "lazy/operation.h"
+#include "lazy/reference.h"
+
+namespace lazy {
+
+class Node;
+class Data;  // a buffer on a device: data.h
+
+// One result of a node.
+struct Value {
+  Reference<Node> node;
+  uint32_t index = 0;
+
+  explicit operator bool() const { return static_cast<bool>(node); }
+  bool operator==(const Value& other) const = default;
+  inline ShapeRef shape_ref() const;
+  const hlo::Shape& shape() const { return *shape_ref(); }
+};
+
+// Where in the user's program a node was recorded; only in debug modes.
+struct SourceLocation {
+  std::string function, file;
+  int line = 0;
+};
+
+class Node : public Counted<Node> {
+ public:
+  enum class Role : uint8_t { kOperation, kData, kScalar };
+
+  static Reference<Node> Make(const Operation* operation, std::span<const Value> operands);
+  // A leaf whose value is a buffer; `data` is kept alive.
+  static Reference<Node> MakeData(Reference<Data> data, ShapeRef shape);
+  // A number that is passed to the program at run time, so that changing it compiles nothing. `bytes`
+  // holds it in `type`'s representation (at most 16 bytes).
+  static Reference<Node> MakeScalar(hlo::ElementType type, const void* bytes);
+
+  Role role() const { return role_; }
+  const Operation* operation() const { return operation_; }
+  ShapeRef shape(uint32_t index) const { return operation_->result_shape(index); }
+  std::span<const Value> operands() const {
+    return {reinterpret_cast<const Value*>(this + 1), operand_count_};
+  }
+  const Reference<Data>& data() const { return data_; }
+  const std::array<std::byte, 16>& scalar() const { return scalar_; }
+
+  // Scratch of the graph cut (graph.cc), valid under its lock while `visit` is the cut's number.
+  uint64_t visit = 0;
+  uint32_t position = 0;
+
+  void Destroy();
+
+ private:
+  Node(Role role, const Operation* operation, uint32_t operand_count)
+      : operation_(operation), operand_count_(operand_count), role_(role) {}
+  ~Node() = default;
+  std::span<Value> mutable_operands() {
+    return {reinterpret_cast<Value*>(this + 1), operand_count_};
+  }
+
+  const Operation* operation_;
+  Reference<Data> data_;
+  std::array<std::byte, 16> scalar_{};
+  uint32_t operand_count_;
+  Role role_;
+};
+
+inline ShapeRef Value::shape_ref() const { return node->shape(index); }
+
+}  // namespace lazy
