@@ -5,6 +5,10 @@
 # include path holds a directory of links to the allowed layers only.
 function(add_layer name)
   cmake_parse_arguments(LAYER "" "DIRECTORY" "USES;SOURCES" ${ARGN})
+  if(NOT LAYER_SOURCES)
+    add_library(${name} INTERFACE)
+    return()
+  endif()
   add_library(${name} STATIC ${LAYER_SOURCES})
   set(view ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${view})
