@@ -8,10 +8,10 @@
 //     m.impl("mm", [](const at::Tensor& a, const at::Tensor& b) { return Record<&Mm>(a, b); });
 //   }
 //
-// What a lowering may take and return is told in lazy/op.h. In-place (`foo_`) and `out=` variants that
-// nobody registers go, through the fallback (fallback.cc), to the functional operator and are written
-// into their target; an operator that no lowering, composite or decomposition covers runs on the CPU and
-// is counted as `aten::name`.
+// What a lowering may take and return is told in lazy/op.h. In-place (`foo_`) and `out=` variants
+// that nobody registers go, through the fallback (fallback.cc), to the functional operator and are
+// written into their target; an operator that no lowering, composite or decomposition covers runs
+// on the CPU and is counted as `aten::name`.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -30,9 +30,10 @@
 
 namespace torch_xla {
 
-// A Python or C++ number that changes from call to call without a recompile: in the lowering a rank-0
-// value (s64 for integers, pred for bools, else f32, or f64 and complex where the first tensor operand or
-// the number is so). In Record, pass an at::Scalar or a Number of an explicit type.
+// A Python or C++ number that changes from call to call without a recompile: in the lowering a
+// rank-0 value (s64 for integers, pred for bools, else f32, or f64 and complex where the first
+// tensor operand or the number is so). In Record, pass an at::Scalar or a Number of an explicit
+// type.
 using lazy::Scalar;
 struct Number {
   at::Scalar value;
@@ -42,8 +43,8 @@ struct Number {
 // Attribute that holds a number which shapes the code (a pow exponent): baked into the graph.
 using Constant = std::variant<bool, int64_t, double, std::complex<double>>;
 
-// Attributes that record wraps against the rank of the first tensor operand, as eager does (IndexError
-// when out of range): negative dimensions count from the end.
+// Attributes that record wraps against the rank of the first tensor operand, as eager does
+// (IndexError when out of range): negative dimensions count from the end.
 struct Dimension {
   int64_t value = 0;
   operator int64_t() const { return value; }
@@ -51,14 +52,16 @@ struct Dimension {
   uint64_t Hash() const { return static_cast<uint64_t>(value); }
 };
 
-// --- Recording ---------------------------------------------------------------------------------------------
+// --- Recording
+// ---------------------------------------------------------------------------------------------
 
 // Records one node of lowering `f`. `arguments` correspond to f's parameters after the builder:
-//   Value                                const at::Tensor& (on xla, or a 0-dimensional CPU tensor, which
+//   Value                                const at::Tensor& (on xla, or a 0-dimensional CPU tensor,
+//   which
 //                                        becomes a Scalar), or a lazy::Value
-//   std::optional<Value>                 const std::optional<at::Tensor>&, at::Tensor (undefined: absent)
-//   std::vector<Value>                   at::TensorList, at::ITensorListRef, std::vector<at::Tensor>
-//   std::vector<std::optional<Value>>    c10::List<std::optional<at::Tensor>>,
+//   std::optional<Value>                 const std::optional<at::Tensor>&, at::Tensor (undefined:
+//   absent) std::vector<Value>                   at::TensorList, at::ITensorListRef,
+//   std::vector<at::Tensor> std::vector<std::optional<Value>> c10::List<std::optional<at::Tensor>>,
 //                                        at::IOptTensorListRef
 //   Scalar, std::optional<Scalar>        at::Scalar, Number, std::optional of them
 //   ElementType                          at::ScalarType (its optional likewise)
@@ -82,32 +85,35 @@ auto RecordOn(c10::Device device, const Arguments&... arguments);
 template <size_t n>
 auto AsTuple(std::vector<at::Tensor> tensors);
 
-// --- Registration -----------------------------------------------------------------------------------------
+// --- Registration
+// -----------------------------------------------------------------------------------------
 
-// Registers `f` as aten operator `name` ("gelu", "add.Tensor"). f's parameters must be the schema's in
-// order, in the types that Record's table pairs with the ATen C++ signature:
-//   Tensor → Value, Tensor? → optional<Value>, Tensor[] → vector<Value>, Scalar → Scalar or Constant,
-//   int/SymInt → int64_t or Dimension, int[]/SymInt[] → Dimensions, int[]? → optional<Dimensions>,
-//   int? → optional<int64_t>, float → double, bool → bool, bool[n] → array<bool, n>,
-//   str → std::string, ScalarType → ElementType, ScalarType? → optional<ElementType>
+// Registers `f` as aten operator `name` ("gelu", "add.Tensor"). f's parameters must be the schema's
+// in order, in the types that Record's table pairs with the ATen C++ signature:
+//   Tensor → Value, Tensor? → optional<Value>, Tensor[] → vector<Value>, Scalar → Scalar or
+//   Constant, int/SymInt → int64_t or Dimension, int[]/SymInt[] → Dimensions, int[]? →
+//   optional<Dimensions>, int? → optional<int64_t>, float → double, bool → bool, bool[n] →
+//   array<bool, n>, str → std::string, ScalarType → ElementType, ScalarType? →
+//   optional<ElementType>
 // A wrong signature is an error when the library is loaded.
 template <auto f>
 void Register(torch::Library& m, const char* name);
 
 // How an element-wise operator treats dtypes, as TensorIterator's configurations.
 enum class Promotion {
-  kDefault,     // computes and returns the operands' common type
-  kToFloat,     // the same; integers and bools compute and return the default float type
-  kCompare,     // computes in the common type, returns bool
-  kToReal,      // computes in the common type, returns the lowering's own type (abs, real)
-  kNone,        // values arrive in their own types; returns what the lowering returns
+  kDefault,  // computes and returns the operands' common type
+  kToFloat,  // the same; integers and bools compute and return the default float type
+  kCompare,  // computes in the common type, returns bool
+  kToReal,   // computes in the common type, returns the lowering's own type (abs, real)
+  kNone,     // values arrive in their own types; returns what the lowering returns
 };
 
-// Registers an element-wise operator and, where the schema has one, its in-place form `name_`. Every Value
-// and Scalar arrives in `f` in the common dtype (f32 for f16 and bf16, rounded after), the Values
-// stretched to the common shape, the Scalars of rank 0. f's parameters are the schema's; a Value whose
-// schema type is Scalar ("eq.Scalar") is named by its C++ type in `RegisterElementwiseScalar`.
-// 0-dimensional CPU tensors and Python numbers promote as in eager and are passed as data.
+// Registers an element-wise operator and, where the schema has one, its in-place form `name_`.
+// Every Value and Scalar arrives in `f` in the common dtype (f32 for f16 and bf16, rounded after),
+// the Values stretched to the common shape, the Scalars of rank 0. f's parameters are the schema's;
+// a Value whose schema type is Scalar ("eq.Scalar") is named by its C++ type in
+// `RegisterElementwiseScalar`. 0-dimensional CPU tensors and Python numbers promote as in eager and
+// are passed as data.
 template <auto f, Promotion promotion = Promotion::kDefault>
 void RegisterElementwise(torch::Library& m, const char* name);
 
@@ -116,18 +122,19 @@ void RegisterElementwise(torch::Library& m, const char* name);
 template <auto f, Promotion promotion = Promotion::kDefault>
 void RegisterElementwiseScalar(torch::Library& m, const char* name);
 
-// The element-wise record by itself, for hand-written kernels. Arguments as for Record; an at::Scalar
-// where f has a Value is a number that promotes.
+// The element-wise record by itself, for hand-written kernels. Arguments as for Record; an
+// at::Scalar where f has a Value is a number that promotes.
 template <auto f, Promotion promotion, typename... Arguments>
 at::Tensor RecordElementwise(const Arguments&... arguments);
 
-// Writes the element-wise result into `self` (a tensor on xla, possibly a view): the result must have
-// self's shape, and its type must be castable to self's. Returns self.
+// Writes the element-wise result into `self` (a tensor on xla, possibly a view): the result must
+// have self's shape, and its type must be castable to self's. Returns self.
 template <auto f, Promotion promotion, typename... Arguments>
 at::Tensor& RecordElementwiseInto(at::Tensor& self, const Arguments&... arguments);
 
-// Writes `value` (same shape, on xla; converted to self's dtype) into `self`, through self's view and into
-// everything that shares its memory: what every in-place operator ends with. Declared in tensor.h:
+// Writes `value` (same shape, on xla; converted to self's dtype) into `self`, through self's view
+// and into everything that shares its memory: what every in-place operator ends with. Declared in
+// tensor.h:
 //   void WriteInto(const at::Tensor& self, const at::Tensor& value);
 
 }  // namespace torch_xla

@@ -1,0 +1,57 @@
+// What every lowering is written with. A lowering is a plain function that says what an ATen
+// operator means in HLO:
+//
+//   Value Softmax(Builder& b, Value x, int64_t dimension);
+//
+// Values carry dtype and shape; attributes are typed parameters; several results are a vector in
+// the operator's order. StableHLO has no implicit broadcast and no promotion: broadcast.h,
+// promotion.h and dimension.h hold torch's rules, each once. Errors are hlo::Error and become torch
+// exceptions where the operator was called.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "hlo/builder.h"
+
+namespace torch_xla {
+
+using hlo::Builder;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Opcode;
+using hlo::Shape;
+using hlo::Value;
+using Values = std::vector<Value>;
+
+// A constant in every element of `x`'s shape and type.
+inline Value Like(Builder& b, Value x, double value) { return b.Full(x->shape(), value); }
+// A scalar of x's type.
+inline Value ScalarLike(Builder& b, Value x, double value) {
+  return b.ConstantScalar(x->element_type(), value);
+}
+// `value` (a scalar) in every element of `dimensions`.
+inline Value Splat(Builder& b, Value value, const Dimensions& dimensions) {
+  return b.BroadcastInDim(value, dimensions, {});
+}
+inline Value Iota(Builder& b, const Dimensions& dimensions, int64_t dimension,
+                  ElementType type = ElementType::kS64) {
+  return b.Iota(Shape(type, dimensions), dimension);
+}
+// x along one dimension of a larger result: x's only dimension becomes `dimension`.
+inline Value AlongDimension(Builder& b, Value x, const Dimensions& dimensions, int64_t dimension) {
+  return b.BroadcastInDim(x, dimensions, {dimension});
+}
+// Scalar predicate broadcast where StableHLO wants one of full shape: Builder::Select takes both.
+inline bool IsPred(Value x) { return x->element_type() == ElementType::kPred; }
+inline bool IsFloatValue(Value x) { return hlo::IsFloat(x->element_type()); }
+inline bool IsComplexValue(Value x) { return hlo::IsComplex(x->element_type()); }
+inline bool IsIntegral(Value x) { return hlo::IsInteger(x->element_type()) || IsPred(x); }
+
+// The largest and smallest finite or infinite values that a reduction starts from.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace torch_xla

@@ -1,0 +1,323 @@
+#include "aten/special.h"
+
+#include <cmath>
+#include <numbers>
+#include <span>
+
+#include "aten/promotion.h"
+
+namespace torch_xla {
+namespace {
+
+// Coefficients of Chebyshev series (first kind, c0 not doubled) and rational functions, fitted in
+// 40-digit arithmetic.
+//
+// exp(x^2) erfc(x) (1 + 2x), x >= 0, in t = (x - 3) / (x + 3).
+constexpr double kErfcx[] = {
+    1.17756257419656,        0.0053539045396156768,   -0.093775503422842091,
+    0.05436652555744322,     -0.018976596707845207,   0.0044534260614627116,
+    -0.00063355317105531469, 1.7661719523171592e-5,   1.2841532864056671e-5,
+    -2.0072285659059914e-6,  -1.8075227904148371e-7,  7.5498283438250928e-8,
+    1.8856685238386028e-9,   -2.699519049798364e-9,   -1.4600791199391049e-11,
+    1.036160744596949e-10,   1.475715976623473e-12,   -4.2773400643969108e-12,
+    -2.07922492859799e-13,   1.8134502003176962e-13,  1.9734255745447388e-14,
+    -7.2879437375926732e-15, -1.5169878690228116e-15, 2.3514112258781404e-16,
+    1.0006111691821668e-16};
+// erf(x) / x, |x| <= 1, in t = 2x^2 - 1.
+constexpr double kErfOverX[] = {
+    0.9754769393826541,      -0.14226120510371364,   0.010035582187599796,
+    -0.00057687646997674848, 2.7419931252196061e-5,  -1.1043175507344508e-6,
+    3.8488755420345037e-8,   -1.1808582533875467e-9, 3.233421582605091e-11,
+    -7.9910159470045488e-13, 1.7990725113961456e-14, -3.7186354878186926e-16};
+// exp(-x) I0(x), 0 <= x <= 8, in t = x / 4 - 1; and times sqrt(x), x >= 8, in t = 16 / x - 1.
+constexpr double kI0Small[] = {
+    0.33839763720473804,     -0.3046826723431984,     0.17162090152220878,
+    -0.094901097048047644,   0.049305284239670708,    -0.023737414805899469,
+    0.010546460394594998,    -0.0043243099950505759,  0.0016394756169413358,
+    -0.00057637557453858237, 0.00018850288509584166,  -5.7541950100821037e-5,
+    1.6448448070728897e-5,   -4.4167383584587506e-6,  1.1173875391201037e-6,
+    -2.6707938539406117e-7,  6.0469950225419189e-8,   -1.300025009986248e-8,
+    2.6598237246823867e-9,   -5.1897956016352629e-10, 9.6758090353732369e-11,
+    -1.7268262914415557e-11, 2.9550526631296398e-12,  -4.8564467831119295e-13,
+    7.6761854986049356e-14,  -1.1685332877993452e-14, 1.715391285555133e-15,
+    -2.4312798465479547e-16, 3.3307945188222381e-17};
+constexpr double kI0Large[] = {
+    0.40224520550705442,     0.0033691164782556941,   6.889758346916824e-5,
+    2.8913705208347565e-6,   2.0489185894690637e-7,   2.2666689904981781e-8,
+    3.3962320257083863e-9,   4.9406023882249696e-10,  1.1889147107846438e-11,
+    -3.1499165279632414e-11, -1.3215811840447713e-11, -1.7941785315068061e-12,
+    7.1801244513836662e-13,  3.8527783827421427e-13,  1.5400862175214098e-14,
+    -4.1505693472872221e-14, -9.5548466988283076e-15, 3.8116806693526224e-15,
+    1.7725601330565264e-15,  -3.4254856196772191e-16, -2.8276239805165835e-16,
+    3.4612228676974611e-17,  4.46562142029676e-17};
+// exp(-x) I1(x) / x and exp(-x) I1(x) sqrt(x), on the same intervals.
+constexpr double kI1Small[] = {
+    0.12629359322181683,     -0.17641651835783406,    0.1026436586898471,
+    -0.052945981208094991,   0.024726449030626517,    -0.010564084894626198,
+    0.0041564229443128882,   -0.0015135724506312531,  0.00051228595616857577,
+    -0.00016176081582589675, 4.7815651075500542e-5,   -1.3273163656039436e-5,
+    3.4702513081376785e-6,   -8.5687202646954547e-7,  2.0032947535521353e-7,
+    -4.4450591287963281e-8,  9.3815373864957718e-9,   -1.8872497517228293e-9,
+    3.625590281552117e-10,   -6.6634897235020277e-11, 1.1736186298890902e-11,
+    -1.9839743977649437e-12, 3.2237933659455747e-13,  -5.0421855047279117e-14,
+    7.6006842947354069e-15,  -1.1055969477353863e-15, 1.5536319577362005e-16,
+    -2.1114212143581661e-17};
+constexpr double kI1Large[] = {
+    0.38928811750914006,     -0.0097610974913614684,  -0.00011058893876262372,
+    -3.8825648088776904e-6,  -2.5122362378702089e-7,  -2.6314688468895195e-8,
+    -3.835380385964237e-9,   -5.5897434621965838e-10, -1.8974958123505412e-11,
+    3.2526035830154882e-11,  1.4125807436613781e-11,  2.0356285441470895e-12,
+    -7.1985517762459085e-13, -4.0835511110921973e-13, -2.1015418427726643e-14,
+    4.2724400167119514e-14,  1.0420276984128803e-14,  -3.8144030724370078e-15,
+    -1.8803547755107824e-15, 3.3082023109209283e-16,  2.9626289976459501e-16,
+    -3.209525921993424e-17,  -4.6503053684893583e-17};
+// erf(x) / x as a rational function of x^2, |x| <= 3.92, to 2e-8: enough for f32.
+constexpr double kErf32P[] = {1.1283791461629537,   0.19040217121138226,    0.052748155844700528,
+                              0.003765435391228693, 0.00028487914682889784, 2.0501254503519755e-6};
+constexpr double kErf32Q[] = {1.0,
+                              0.50207227226954593,
+                              0.11410733776453589,
+                              0.014968849361035535,
+                              0.0011624926162196247,
+                              3.8091926405522268e-5};
+// Lanczos' approximation of the gamma function with g = 7.
+constexpr double kLanczos[] = {0.99999999999980993,  676.5203681218851,     -1259.1392167224028,
+                               771.32342877765313,   -176.61502916214059,   12.507343278686905,
+                               -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7};
+// The asymptotic series of digamma: B(2k) / 2k.
+constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                               1.0 / 132, -691.0 / 32760, 1.0 / 12};
+// Giles' approximation of the inverse error function in w = -log(1 - x^2): below and above w = 5.
+constexpr double kErfInvCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
+                                     -4.39150654e-06, 0.00021858087,  -0.00125372503,
+                                     -0.00417768164,  0.246640727,    1.50140941};
+constexpr double kErfInvTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
+                                  -0.00367342844,  0.00573950773,  -0.0076224613,
+                                  0.00943887047,   1.00167406,     2.83297682};
+
+// Highest power first.
+Value Horner(Builder& b, Value x, std::span<const double> coefficients) {
+  Value sum = Like(b, x, coefficients[0]);
+  for (double c : coefficients.subspan(1)) sum = b.Add(b.Multiply(sum, x), Like(b, x, c));
+  return sum;
+}
+
+// Lowest power first.
+Value Polynomial(Builder& b, Value x, std::span<const double> coefficients) {
+  return Horner(b, x, std::vector<double>(coefficients.rbegin(), coefficients.rend()));
+}
+
+// Clenshaw's recurrence; terms that x's type cannot see are left out.
+Value Chebyshev(Builder& b, Value t, std::span<const double> coefficients) {
+  double smallest = t->element_type() == ElementType::kF64 ? 0 : 1e-9;
+  size_t n = coefficients.size();
+  while (n > 2 && std::abs(coefficients[n - 1]) < smallest) --n;
+  Value twice = b.Add(t, t);
+  Value next = Like(b, t, coefficients[n - 1]), after = Like(b, t, 0);
+  for (size_t k = n - 2; k > 0; --k) {
+    Value current = b.Add(b.Subtract(b.Multiply(twice, next), after), Like(b, t, coefficients[k]));
+    after = next;
+    next = current;
+  }
+  return b.Add(b.Subtract(b.Multiply(t, next), after), Like(b, t, coefficients[0]));
+}
+
+// Runs a function of f32 or f64 values on any floating type.
+template <typename F>
+Value InAccumulationType(Builder& b, Value x, F&& function) {
+  return b.Convert(function(ToAccumulation(b, x)), x->element_type());
+}
+
+Value CopySign(Builder& b, Value magnitude, Value sign_of) {
+  return b.Select(b.Lt(sign_of, Like(b, sign_of, 0)), b.Negate(magnitude), magnitude);
+}
+
+// erfc of x >= 0.
+Value ErfcOfPositive(Builder& b, Value x) {
+  Value t = b.Divide(b.Subtract(x, Like(b, x, 3)), b.Add(x, Like(b, x, 3)));
+  Value scaled = b.Divide(Chebyshev(b, t, kErfcx), b.Add(b.Add(x, x), Like(b, x, 1)));
+  Value result = b.Multiply(b.Exp(b.Negate(b.Multiply(x, x))), scaled);
+  // Infinity makes t a NaN.
+  return b.Select(b.Gt(x, Like(b, x, 30)), Like(b, x, 0), result);
+}
+
+Value ErfDouble(Builder& b, Value x) {
+  Value magnitude = b.Abs(x);
+  Value one = Like(b, x, 1);
+  Value square = b.Multiply(x, x);
+  Value small = b.Multiply(x, Chebyshev(b, b.Subtract(b.Add(square, square), one), kErfOverX));
+  Value large = CopySign(b, b.Subtract(one, ErfcOfPositive(b, magnitude)), x);
+  return b.Select(b.Le(magnitude, one), small, large);
+}
+
+Value ErfSingle(Builder& b, Value x) {
+  Value bounded = b.Clamp(ScalarLike(b, x, -3.92), x, ScalarLike(b, x, 3.92));
+  Value square = b.Multiply(bounded, bounded);
+  return b.Divide(b.Multiply(bounded, Polynomial(b, square, kErf32P)),
+                  Polynomial(b, square, kErf32Q));
+}
+
+Value ErfInvSingle(Builder& b, Value x) {
+  Value one = Like(b, x, 1);
+  Value w = b.Negate(b.Unary(Opcode::kLogPlusOne, b.Negate(b.Multiply(x, x))));
+  Value central = Horner(b, b.Subtract(w, Like(b, x, 2.5)), kErfInvCentral);
+  Value tail = Horner(b, b.Subtract(b.Sqrt(w), Like(b, x, 3)), kErfInvTail);
+  Value result = b.Multiply(x, b.Select(b.Lt(w, Like(b, x, 5)), central, tail));
+  return b.Select(b.Eq(b.Abs(x), one), b.Multiply(x, Like(b, x, kInfinity)), result);
+}
+
+// One step of Halley's iteration for erfc(r) = 1 - |x|, which keeps its accuracy in the tails.
+Value RefineErfInv(Builder& b, Value magnitude, Value root) {
+  Value target = b.Subtract(Like(b, root, 1), magnitude);
+  Value slope = b.Multiply(Like(b, root, -2 * std::numbers::inv_sqrtpi),
+                           b.Exp(b.Negate(b.Multiply(root, root))));
+  Value step = b.Divide(b.Subtract(ErfcOfPositive(b, root), target), slope);
+  return b.Subtract(root, b.Divide(step, b.Add(Like(b, root, 1), b.Multiply(root, step))));
+}
+
+Value ErfInvDouble(Builder& b, Value x) {
+  Value magnitude = b.Abs(x);
+  Value estimate = ErfInvSingle(b, magnitude);
+  Value root = RefineErfInv(b, magnitude, RefineErfInv(b, magnitude, estimate));
+  Value is_edge = b.Ge(magnitude, Like(b, x, 1));
+  return CopySign(b, b.Select(is_edge, estimate, root), x);
+}
+
+// log(gamma(x)) for x >= 1/2.
+Value LgammaOfPositive(Builder& b, Value x) {
+  Value z = b.Subtract(x, Like(b, x, 1));
+  Value sum = Like(b, x, kLanczos[0]);
+  for (int k = 1; k < 9; ++k) {
+    sum = b.Add(sum, b.Divide(Like(b, x, kLanczos[k]), b.Add(z, Like(b, x, k))));
+  }
+  Value t = b.Add(z, Like(b, x, 7.5));
+  // log(t) through log1p(z / 7.5), and both large terms together: they cancel near 1 and 2.
+  Value log_t =
+      b.Add(Like(b, x, std::log(7.5)), b.Unary(Opcode::kLogPlusOne, b.Divide(z, Like(b, x, 7.5))));
+  Value power = b.Multiply(b.Subtract(b.Add(z, Like(b, x, 0.5)), b.Divide(t, log_t)), log_t);
+  return b.Add(b.Add(Like(b, x, 0.5 * std::log(2 * std::numbers::pi)), power), b.Log(sum));
+}
+
+// sin(pi x) with the integer part taken off first.
+Value AbsSinPi(Builder& b, Value x) {
+  Value fraction = b.Subtract(b.Abs(x), b.Unary(Opcode::kFloor, b.Abs(x)));
+  Value folded = b.Minimum(fraction, b.Subtract(Like(b, x, 1), fraction));
+  return b.Unary(Opcode::kSine, b.Multiply(folded, Like(b, x, std::numbers::pi)));
+}
+
+Value LgammaFloat(Builder& b, Value x) {
+  Value reflect = b.Lt(x, Like(b, x, 0.5));
+  Value positive = b.Select(reflect, b.Subtract(Like(b, x, 1), x), x);
+  Value log_gamma = LgammaOfPositive(b, positive);
+  Value reflected = b.Subtract(
+      b.Subtract(Like(b, x, std::log(std::numbers::pi)), b.Log(AbsSinPi(b, x))), log_gamma);
+  Value result = b.Select(reflect, reflected, log_gamma);
+  Value is_infinite = b.Eq(b.Abs(x), Like(b, x, kInfinity));
+  return b.Select(is_infinite, Like(b, x, kInfinity), result);
+}
+
+// digamma of x > 0: ten steps of its recurrence where the asymptotic series is not good yet.
+Value DigammaOfPositive(Builder& b, Value x) {
+  Value is_small = b.Lt(x, Like(b, x, 10));
+  Value correction = Like(b, x, 0);
+  for (int k = 0; k < 10; ++k) {
+    correction = b.Add(correction, b.Divide(Like(b, x, 1), b.Add(x, Like(b, x, k))));
+  }
+  Value z = b.Select(is_small, b.Add(x, Like(b, x, 10)), x);
+  Value inverse = b.Divide(Like(b, x, 1), z);
+  Value square = b.Multiply(inverse, inverse);
+  Value series = b.Multiply(square, Polynomial(b, square, kDigamma));
+  Value result = b.Subtract(b.Subtract(b.Log(z), b.Multiply(Like(b, x, 0.5), inverse)), series);
+  return b.Select(is_small, b.Subtract(result, correction), result);
+}
+
+Value DigammaFloat(Builder& b, Value x) {
+  Value zero = Like(b, x, 0);
+  Value reflect = b.Lt(x, Like(b, x, 0));
+  Value positive = DigammaOfPositive(b, b.Select(reflect, b.Subtract(Like(b, x, 1), x), x));
+  Value pi = Like(b, x, std::numbers::pi);
+  Value remainder = b.Remainder(x, Like(b, x, 1));
+  Value cotangent = b.Divide(pi, b.Unary(Opcode::kTan, b.Multiply(pi, remainder)));
+  Value result = b.Select(reflect, b.Subtract(positive, cotangent), positive);
+  Value is_pole = b.And(reflect, b.Eq(remainder, zero));
+  result = b.Select(is_pole, Like(b, x, kNaN), result);
+  // -1/x is minus infinity at 0 and plus infinity at -0.
+  return b.Select(b.Eq(x, zero), b.Divide(Like(b, x, -1), x), result);
+}
+
+// A series on [0, 8] and one of the reciprocal beyond, of |x|.
+Value ScaledBessel(Builder& b, Value magnitude, std::span<const double> small,
+                   std::span<const double> large, bool times_x) {
+  Value one = Like(b, magnitude, 1);
+  Value near = b.Subtract(b.Multiply(magnitude, Like(b, magnitude, 0.25)), one);
+  Value central = Chebyshev(b, near, small);
+  if (times_x) central = b.Multiply(central, magnitude);
+  Value far = b.Subtract(b.Divide(Like(b, magnitude, 16), magnitude), one);
+  Value tail = b.Divide(Chebyshev(b, far, large), b.Sqrt(magnitude));
+  return b.Select(b.Le(magnitude, Like(b, magnitude, 8)), central, tail);
+}
+
+}  // namespace
+
+Value Erf(Builder& b, Value x) {
+  if (x->element_type() == ElementType::kF64) return ErfDouble(b, x);
+  return InAccumulationType(b, x, [&](Value v) { return ErfSingle(b, v); });
+}
+
+Value Erfc(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) {
+    Value positive = ErfcOfPositive(b, b.Abs(v));
+    Value reflected = b.Subtract(Like(b, v, 2), positive);
+    return b.Select(b.Lt(v, Like(b, v, 0)), reflected, positive);
+  });
+}
+
+Value ErfInv(Builder& b, Value x) {
+  if (x->element_type() == ElementType::kF64) return ErfInvDouble(b, x);
+  return InAccumulationType(b, x, [&](Value v) { return ErfInvSingle(b, v); });
+}
+
+Value Lgamma(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) { return LgammaFloat(b, v); });
+}
+
+Value Digamma(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) { return DigammaFloat(b, v); });
+}
+
+Value BesselI0e(Builder& b, Value x) {
+  return InAccumulationType(
+      b, x, [&](Value v) { return ScaledBessel(b, b.Abs(v), kI0Small, kI0Large, false); });
+}
+
+Value BesselI0(Builder& b, Value x) {
+  return InAccumulationType(b, x,
+                            [&](Value v) { return b.Multiply(b.Exp(b.Abs(v)), BesselI0e(b, v)); });
+}
+
+Value BesselI1e(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) {
+    return CopySign(b, ScaledBessel(b, b.Abs(v), kI1Small, kI1Large, true), v);
+  });
+}
+
+Value BesselI1(Builder& b, Value x) {
+  return InAccumulationType(b, x,
+                            [&](Value v) { return b.Multiply(b.Exp(b.Abs(v)), BesselI1e(b, v)); });
+}
+
+Value Ndtr(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) {
+    return b.Multiply(Like(b, v, 0.5),
+                      Erfc(b, b.Multiply(v, Like(b, v, -std::numbers::sqrt2 / 2))));
+  });
+}
+
+Value Ndtri(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) {
+    Value centered = b.Subtract(b.Add(v, v), Like(b, v, 1));
+    return b.Multiply(Like(b, v, std::numbers::sqrt2), ErfInv(b, centered));
+  });
+}
+
+}  // namespace torch_xla

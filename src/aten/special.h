@@ -1,0 +1,22 @@
+// Special functions that StableHLO does not have, as polynomials and rational functions of x. f16
+// and bf16 are computed in f32. All take floating values.
+#pragma once
+
+#include "aten/lowering.h"
+
+namespace torch_xla {
+
+Value Erf(Builder& b, Value x);
+Value Erfc(Builder& b, Value x);
+Value ErfInv(Builder& b, Value x);
+Value Lgamma(Builder& b, Value x);
+Value Digamma(Builder& b, Value x);
+Value BesselI0(Builder& b, Value x);   // modified, first kind, order 0
+Value BesselI0e(Builder& b, Value x);  // scaled by exp(-|x|)
+Value BesselI1(Builder& b, Value x);
+Value BesselI1e(Builder& b, Value x);
+// The standard normal's cumulative distribution and its inverse.
+Value Ndtr(Builder& b, Value x);
+Value Ndtri(Builder& b, Value x);
+
+}  // namespace torch_xla
