@@ -26,12 +26,6 @@ struct Value {
   const hlo::Shape& shape() const { return *shape_ref(); }
 };
 
-// Where in the user's program a node was recorded; only in debug modes.
-struct SourceLocation {
-  std::string function, file;
-  int line = 0;
-};
-
 class Node : public Counted<Node> {
  public:
   enum class Role : uint8_t { kOperation, kData, kScalar };
@@ -42,6 +36,7 @@ class Node : public Counted<Node> {
   // A number that is passed to the program at run time, so that changing it compiles nothing. `bytes`
   // holds it in `type`'s representation (at most 16 bytes).
   static Reference<Node> MakeScalar(hlo::ElementType type, const void* bytes);
+  static Reference<Node> MakeScalar(ShapeRef shape, const void* bytes);  // up to rank 1
 
   Role role() const { return role_; }
   const Operation* operation() const { return operation_; }
@@ -52,9 +47,11 @@ class Node : public Counted<Node> {
   const Reference<Data>& data() const { return data_; }
   const std::array<std::byte, 16>& scalar() const { return scalar_; }
 
-  // Scratch of the graph cut (graph.cc), valid under its lock while `visit` is the cut's number.
+  // Scratch of the graph cut (graph.cc), valid under its lock while `visit` is the cut's number:
+  // the node's place in the order, and how many references to it lie inside the graph.
   uint64_t visit = 0;
   uint32_t position = 0;
+  uint32_t internal_references = 0;
 
   void Destroy();
 

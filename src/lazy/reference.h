@@ -20,6 +20,14 @@ class Counted {
       static_cast<Derived*>(const_cast<Counted*>(this))->Destroy();
     }
   }
+  // Takes a reference unless the last one is gone and the object about to be destroyed.
+  bool TryRetain() const {
+    uint32_t count = count_.load(std::memory_order_relaxed);
+    while (count != 0) {
+      if (count_.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel)) return true;
+    }
+    return false;
+  }
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  protected:
@@ -44,6 +52,13 @@ class Reference {
   }
   ~Reference() {
     if (object_ != nullptr) object_->Release();
+  }
+
+  // Takes over a reference that the caller owns.
+  static Reference Adopt(T* object) {
+    Reference reference;
+    reference.object_ = object;
+    return reference;
   }
 
   T* get() const { return object_; }

@@ -1,0 +1,54 @@
+#include "lazy/data.h"
+
+#include <atomic>
+
+#include "hlo/error.h"
+#include "lazy/device.h"
+#include "lazy/metrics.h"
+#include "pjrt/client/client.h"
+
+namespace lazy {
+namespace {
+
+std::atomic<int64_t> next_id{1};
+
+}  // namespace
+
+Data::Data(Device* device, ShapeRef shape, std::unique_ptr<pjrt::Buffer> buffer)
+    : device_(device), shape_(shape), buffer_(std::move(buffer)), id_(next_id.fetch_add(1)) {
+  static auto* created = Counter("CreateDataHandles");
+  Count(created);
+}
+
+Data::~Data() {
+  static auto* destroyed = Counter("DestroyDataHandles");
+  Count(destroyed);
+}
+
+const pjrt::Buffer& Data::buffer() const {
+  if (buffer_ == nullptr) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the buffer of a tensor of shape " + shape_->ToString() +
+                         " was donated to a computation and holds nothing any more");
+  }
+  return *buffer_;
+}
+
+Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const void* bytes) {
+  static Metric* time = Metric::Get("TransferToDeviceTime");
+  static Metric* size = Metric::Get("OutboundData", MetricUnit::kBytes);
+  TimedSection timed(time);
+  size->AddSample(static_cast<double>(shape.byte_size()));
+  auto buffer = device->client().BufferFromHost(bytes, shape, device->pjrt_device());
+  return Reference<Data>(new Data(device, InternShape(shape), std::move(buffer)));
+}
+
+void Data::ToHost(void* destination, size_t bytes) const {
+  static Metric* time = Metric::Get("TransferFromDeviceTime");
+  static Metric* size = Metric::Get("InboundData", MetricUnit::kBytes);
+  TimedSection timed(time);
+  size->AddSample(static_cast<double>(bytes));
+  buffer().ToHost(destination, bytes);
+}
+
+}  // namespace lazy

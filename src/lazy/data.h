@@ -1,0 +1,45 @@
+// Data: a buffer on a device, shared by the graph's leaves that stand for it.
+#pragma once
+
+#include <memory>
+
+#include "hlo/literal.h"
+#include "lazy/operation.h"
+#include "lazy/reference.h"
+#include "pjrt/client/buffer.h"
+
+namespace lazy {
+
+class Device;
+
+// Its contents may still be in the making (PJRT's buffers wait by themselves); the error of the
+// work that makes them appears where they are read.
+class Data : public Counted<Data> {
+ public:
+  Data(Device* device, ShapeRef shape, std::unique_ptr<pjrt::Buffer> buffer);
+  ~Data();
+
+  Device* device() const { return device_; }
+  ShapeRef shape() const { return shape_; }
+  // Throws hlo::Error(kFailedPrecondition) after the buffer was given up.
+  const pjrt::Buffer& buffer() const;
+  // Gives up the device memory: its contents were donated or are no longer wanted.
+  void Drop() { buffer_.reset(); }
+  // Process-wide, never used twice.
+  int64_t id() const { return id_; }
+
+  // Copies `bytes` (dense, row-major, of shape's type) to the device.
+  static Reference<Data> FromHost(Device* device, const hlo::Shape& shape, const void* bytes);
+  // Copies the contents to `destination`, waiting for them.
+  void ToHost(void* destination, size_t bytes) const;
+
+  void Destroy() { delete this; }
+
+ private:
+  Device* device_;
+  ShapeRef shape_;
+  std::unique_ptr<pjrt::Buffer> buffer_;
+  int64_t id_;
+};
+
+}  // namespace lazy

@@ -1,0 +1,169 @@
+#include "lazy/device.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "hlo/error.h"
+
+namespace lazy {
+namespace {
+
+struct Plugins {
+  std::mutex mutex;
+  std::map<std::string, Runtime::OptionsProvider> providers;
+  static Plugins& Get() {
+    static Plugins* plugins = new Plugins;
+    return *plugins;
+  }
+};
+
+// Never destroyed: tensors outlive static destructors.
+std::atomic<Runtime*> runtime{nullptr};
+std::mutex& RuntimeMutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+// A child of fork inherits the client's memory but not its threads: it makes its own client on first use.
+// What the parent's tensors hold stays readable only in the parent.
+void ForgetRuntimeInChild() {
+  runtime.store(nullptr);
+  new (&RuntimeMutex()) std::mutex;
+}
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+RuntimeOptions OptionsFromEnvironment() {
+  RuntimeOptions options;
+  options.device_type = Runtime::DeviceType();
+  Runtime::OptionsProvider provider;
+  {
+    Plugins& plugins = Plugins::Get();
+    std::lock_guard lock(plugins.mutex);
+    auto it = plugins.providers.find(options.device_type);
+    if (it != plugins.providers.end()) provider = it->second;
+  }
+  if (provider) {
+    RuntimeOptions given = provider();
+    given.device_type = options.device_type;
+    return given;
+  }
+  if (options.device_type == "LIBRARY") {
+    options.library_path = Environment("PJRT_LIBRARY_PATH");
+    if (options.library_path.empty()) {
+      throw hlo::Error(hlo::ErrorCode::kNotFound,
+                       "PJRT_DEVICE=LIBRARY needs PJRT_LIBRARY_PATH, the path of a PJRT plugin");
+    }
+  } else if (options.device_type == "CPU") {
+    options.library_path = Runtime::EmbeddedPluginPath();
+    if (options.library_path.empty()) {
+      throw hlo::Error(hlo::ErrorCode::kNotFound,
+                       "this build has no CPU engine; name a plugin: PJRT_DEVICE=LIBRARY "
+                       "PJRT_LIBRARY_PATH=/path/to/plugin.so");
+    }
+    std::string count = Environment("CPU_NUM_DEVICES");
+    if (!count.empty()) {
+      options.create_options["cpu_device_count"] = static_cast<int64_t>(std::atoll(count.c_str()));
+    }
+  } else {
+    throw hlo::Error(hlo::ErrorCode::kNotFound,
+                     "PJRT_DEVICE=" + options.device_type +
+                         " names no plugin: none is registered under that name (entry point group "
+                         "torch_xla.plugins)");
+  }
+  return options;
+}
+
+}  // namespace
+
+RandomState Device::TakeRandom(uint64_t numbers) {
+  std::lock_guard lock(random_mutex_);
+  RandomState taken = random_;
+  random_.offset += numbers;
+  return taken;
+}
+
+RandomState Device::random_state() const {
+  std::lock_guard lock(random_mutex_);
+  return random_;
+}
+
+void Device::set_random_state(RandomState state) {
+  std::lock_guard lock(random_mutex_);
+  random_ = state;
+}
+
+void Runtime::RegisterPlugin(const std::string& device_type, OptionsProvider provider) {
+  Plugins& plugins = Plugins::Get();
+  std::lock_guard lock(plugins.mutex);
+  plugins.providers[device_type] = std::move(provider);
+}
+
+bool Runtime::IsPluginRegistered(const std::string& device_type) {
+  Plugins& plugins = Plugins::Get();
+  std::lock_guard lock(plugins.mutex);
+  return plugins.providers.count(device_type) != 0;
+}
+
+std::string Runtime::DeviceType() {
+  std::string type = Environment("PJRT_DEVICE");
+  return type.empty() ? "CPU" : type;
+}
+
+bool Runtime::IsStarted() { return runtime.load() != nullptr; }
+
+Runtime& Runtime::Get() {
+  if (Runtime* started = runtime.load(std::memory_order_acquire)) return *started;
+  std::lock_guard lock(RuntimeMutex());
+  if (Runtime* started = runtime.load()) return *started;
+  static std::once_flag fork_handler;
+  std::call_once(fork_handler, [] { pthread_atfork(nullptr, nullptr, &ForgetRuntimeInChild); });
+  auto* started = new Runtime(OptionsFromEnvironment());
+  runtime.store(started, std::memory_order_release);
+  return *started;
+}
+
+std::string Runtime::EmbeddedPluginPath() {
+  // Beside the library that this code is linked into.
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&Runtime::DeviceType), &info) == 0) return "";
+  auto folder = std::filesystem::path(info.dli_fname).parent_path();
+  for (const char* name : {"libtorch_xla_pjrt_cpu.so", "pjrt_plugin_cpu.so"}) {
+    std::error_code error;
+    if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
+  }
+  return "";
+}
+
+Runtime::Runtime(RuntimeOptions options) : options_(std::move(options)) {
+  pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.library_path);
+  client_ = pjrt::Client::Create(plugin, options_.create_options, options_.store);
+  int ordinal = 0;
+  for (pjrt::Device* device : client_->addressable_devices()) {
+    devices_.push_back(std::make_unique<Device>(client_.get(), device, ordinal++));
+  }
+  if (devices_.empty()) {
+    throw hlo::Error(hlo::ErrorCode::kNotFound,
+                     "the plugin " + options_.library_path + " offers no device");
+  }
+}
+
+Device* Runtime::device(int ordinal) const {
+  if (ordinal < 0 || ordinal >= static_cast<int>(devices_.size())) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     "there is no device xla:" + std::to_string(ordinal) + "; this process has " +
+                         std::to_string(devices_.size()));
+  }
+  return devices_[ordinal].get();
+}
+
+}  // namespace lazy

@@ -1,0 +1,94 @@
+// The runtime: the plugin that this process uses, its client and its devices. Nothing of it starts before
+// the first use of a device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pjrt/client/client.h"
+
+namespace lazy {
+
+class Storage;
+
+// State of the random numbers of one device: a stream is named by its seed, and `offset` counts what
+// was taken from it. Both are data in the graph.
+struct RandomState {
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+};
+
+class Device {
+ public:
+  Device(pjrt::Client* client, pjrt::Device* device, int ordinal)
+      : client_(client), device_(device), ordinal_(ordinal) {}
+  Device(const Device&) = delete;
+
+  int ordinal() const { return ordinal_; }  // the n of "xla:n"
+  pjrt::Client& client() const { return *client_; }
+  const pjrt::Device& pjrt_device() const { return *device_; }
+
+  // The state to use now, moving the stream on by `numbers` 64-bit counters.
+  RandomState TakeRandom(uint64_t numbers);
+  RandomState random_state() const;
+  void set_random_state(RandomState state);
+
+  // Storages whose value is recorded and not computed, in the order in which they became so. See
+  // storage.h; guarded by `pending_mutex`.
+  std::mutex pending_mutex;
+  Storage* pending_head = nullptr;
+  Storage* pending_tail = nullptr;
+
+ private:
+  pjrt::Client* client_;
+  pjrt::Device* device_;
+  int ordinal_;
+  mutable std::mutex random_mutex_;
+  RandomState random_;
+};
+
+// What to load, decided by whoever configures the process (the Python package, or the environment when
+// nobody did: PJRT_DEVICE, PJRT_LIBRARY_PATH).
+struct RuntimeOptions {
+  std::string device_type;   // "CPU", "LIBRARY", "CUDA", …
+  std::string library_path;  // of the plugin
+  pjrt::NamedValues create_options;
+  std::optional<pjrt::KeyValueStore> store;
+};
+
+class Runtime {
+ public:
+  // A device type's plugin; called when the runtime starts, if PJRT_DEVICE names that type.
+  using OptionsProvider = std::function<RuntimeOptions()>;
+  static void RegisterPlugin(const std::string& device_type, OptionsProvider provider);
+  static bool IsPluginRegistered(const std::string& device_type);
+
+  // PJRT_DEVICE, "CPU" if it is not set; without starting anything.
+  static std::string DeviceType();
+  // True once a client exists.
+  static bool IsStarted();
+  // Starts it if need be. Throws hlo::Error that says what is missing.
+  static Runtime& Get();
+  // The path of the plugin that comes with this library, or empty.
+  static std::string EmbeddedPluginPath();
+
+  const RuntimeOptions& options() const { return options_; }
+  pjrt::Client& client() const { return *client_; }
+  const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  // Throws hlo::Error(kOutOfRange).
+  Device* device(int ordinal) const;
+
+ private:
+  explicit Runtime(RuntimeOptions options);
+
+  RuntimeOptions options_;
+  std::shared_ptr<pjrt::Client> client_;
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+}  // namespace lazy

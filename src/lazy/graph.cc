@@ -1,0 +1,215 @@
+#include "lazy/graph.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "hlo/builder.h"
+#include "lazy/data.h"
+#include "lazy/op.h"
+
+namespace lazy {
+namespace {
+
+uint64_t last_cut = 0;
+
+uint64_t Encode(const Value& value) {
+  return (static_cast<uint64_t>(value.node->position) << 24) | value.index;
+}
+
+}  // namespace
+
+Graph::Graph(std::span<const Value> roots) : cut_(++last_cut) {
+  for (const Value& root : roots) Visit(root.node.get());
+  signature_.push_back(~uint64_t{0});  // ends the nodes
+  std::unordered_map<uint64_t, uint32_t> seen;
+  for (const Value& root : roots) {
+    auto [it, is_new] = seen.emplace(Encode(root), static_cast<uint32_t>(results_.size()));
+    if (is_new) {
+      results_.push_back(root);
+      signature_.push_back(Encode(root));
+    }
+    result_of_root_.push_back(it->second);
+  }
+}
+
+void Graph::Visit(Node* root) {
+  if (root->visit == cut_) return;
+  root->visit = cut_;
+  stack_.push_back({root, 0});
+  while (!stack_.empty()) {
+    auto& [node, next] = stack_.back();
+    auto operands = node->operands();
+    if (next == operands.size()) {
+      Append(node);
+      stack_.pop_back();
+      continue;
+    }
+    Node* operand = operands[next++].node.get();
+    if (operand->visit == cut_) continue;
+    operand->visit = cut_;
+    if (operand->operands().empty()) {
+      Append(operand);
+    } else {
+      stack_.push_back({operand, 0});
+    }
+  }
+}
+
+void Graph::Append(Node* node) {
+  node->position = static_cast<uint32_t>(nodes_.size());
+  node->internal_references = 0;
+  nodes_.push_back(node);
+  signature_.push_back(node->operation()->number());
+  for (const Value& operand : node->operands()) signature_.push_back(Encode(operand));
+  if (node->role() == Node::Role::kData) data_leaves_.push_back(node);
+  if (node->role() == Node::Role::kScalar) PackScalar(node);
+}
+
+void Graph::PackScalar(const Node* node) {
+  scalar_leaves_.push_back(const_cast<Node*>(node));
+  const hlo::Shape& shape = *node->shape(0);
+  auto pack = std::find_if(scalar_packs_.begin(), scalar_packs_.end(), [&](const ScalarPack& p) {
+    return p.type == shape.element_type();
+  });
+  if (pack == scalar_packs_.end()) {
+    scalar_packs_.push_back({shape.element_type(), 0, {}});
+    pack = scalar_packs_.end() - 1;
+  }
+  const std::byte* bytes = node->scalar().data();
+  pack->bytes.insert(pack->bytes.end(), bytes, bytes + shape.byte_size());
+  pack->count += shape.num_elements();
+}
+
+void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root) {
+  std::unordered_map<int64_t, uint32_t> parameter_of_data;
+  for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
+    parameter_of_data[data_leaves_[i]->data()->id()] = i;
+  }
+  for (size_t r = 0; r < result_of_root_.size(); ++r) {
+    results_[result_of_root_[r]].node->internal_references += holders_per_root;
+  }
+  // `results_` itself holds one reference to each.
+  for (const Value& result : results_) ++result.node->internal_references;
+  // A node dies with the graph if all references to it come from roots and from nodes that die.
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    Node* node = nodes_[i];
+    if (node->use_count() != node->internal_references) {
+      node->internal_references = 0;
+      continue;
+    }
+    for (const Value& operand : node->operands()) ++operand.node->internal_references;
+  }
+  std::vector<bool> result_taken(results_.size(), false);
+  for (size_t r = 0; r < replaced.size(); ++r) {
+    auto found = parameter_of_data.find(replaced[r]);
+    uint32_t result = result_of_root_[r];
+    if (replaced[r] == 0 || found == parameter_of_data.end() || result_taken[result]) continue;
+    const Node* leaf = data_leaves_[found->second];
+    if (leaf->internal_references == 0 || leaf->data()->use_count() != 1) continue;
+    if (leaf->shape(0) != results_[result].shape_ref()) continue;
+    result_taken[result] = true;
+    donations_.push_back({result, found->second});
+    parameter_of_data.erase(found);
+  }
+  signature_.push_back(~uint64_t{0});  // ends the results
+  for (const Donation& donation : donations_) {
+    signature_.push_back((uint64_t{donation.result} << 32) | donation.parameter);
+  }
+}
+
+uint64_t Graph::hash() const {
+  uint64_t a = 0x243f6a8885a308d3u, b = 0x13198a2e03707344u;
+  for (uint64_t word : signature_) {
+    a = Mix(a, word);
+    b = (b ^ word) * 0xff51afd7ed558ccdu + (a >> 32);
+  }
+  return Mix(a, b);
+}
+
+std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
+  auto module = std::make_unique<hlo::Module>(name);
+  hlo::Computation* entry = module->AddComputation("main");
+  module->set_entry(entry);
+  hlo::Builder builder(entry);
+  std::vector<std::vector<hlo::Value>> values(nodes_.size());
+  for (const Node* leaf : data_leaves_) {
+    values[leaf->position] = {builder.Parameter(*leaf->shape(0))};
+  }
+  std::map<hlo::ElementType, std::pair<hlo::Value, int64_t>> packs;  // parameter, next element
+  for (const ScalarPack& pack : scalar_packs_) {
+    packs[pack.type] = {builder.Parameter(hlo::Shape(pack.type, {pack.count})), 0};
+  }
+  for (const Node* leaf : scalar_leaves_) {
+    const hlo::Shape& shape = *leaf->shape(0);
+    auto& [parameter, next] = packs[shape.element_type()];
+    hlo::Value slice = builder.SliceInDim(parameter, 0, next, next + shape.num_elements());
+    next += shape.num_elements();
+    values[leaf->position] = {builder.Reshape(slice, shape.dimensions())};
+  }
+  std::vector<hlo::Value> operands;
+  for (const Node* node : nodes_) {
+    if (node->role() != Node::Role::kOperation) continue;
+    operands.clear();
+    for (const Value& operand : node->operands()) {
+      operands.push_back(values[operand.node->position][operand.index]);
+    }
+    builder.set_metadata({node->operation()->kind().name, "", 0});
+    values[node->position] = node->operation()->Lower(builder, operands);
+  }
+  std::vector<hlo::Value> results;
+  for (const Value& result : results_) {
+    results.push_back(values[result.node->position][result.index]);
+  }
+  entry->set_results(results);
+  for (const Donation& donation : donations_) {
+    module->input_output_aliases.push_back({donation.result, donation.parameter, false});
+  }
+  entry->RemoveDeadInstructions();
+  return module;
+}
+
+std::string Graph::ToText() const {
+  std::string out = "IR {\n";
+  std::unordered_map<const Node*, std::vector<uint32_t>> root_numbers;
+  for (uint32_t r = 0; r < results_.size(); ++r) {
+    root_numbers[results_[r].node.get()].push_back(r);
+  }
+  for (const Node* node : nodes_) {
+    out += "  %" + std::to_string(node->position) + " = ";
+    auto shapes = node->operation()->result_shapes();
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      out += (i == 0 ? (shapes.size() > 1 ? "(" : "") : ", ");
+      out += shapes[i] == nullptr ? "none" : shapes[i]->ToString();
+    }
+    out += (shapes.size() > 1 ? ") " : " ") + node->operation()->kind().name + "(";
+    bool first = true;
+    for (const Value& operand : node->operands()) {
+      out += (first ? "%" : ", %") + std::to_string(operand.node->position);
+      if (operand.index != 0) out += "." + std::to_string(operand.index);
+      first = false;
+    }
+    out += ")";
+    std::string attributes = node->operation()->AttributesText();
+    if (!attributes.empty()) out += ", attributes=(" + attributes + ")";
+    for (uint32_t r : root_numbers[node]) out += ", ROOT=" + std::to_string(r);
+    out += "\n";
+  }
+  return out + "}\n";
+}
+
+std::string Graph::ToDot() const {
+  std::string out = "digraph G {\n";
+  for (const Node* node : nodes_) {
+    std::string id = "node" + std::to_string(node->position);
+    ShapeRef shape = node->shape(0);
+    out += "  " + id + " [label=\"" + node->operation()->kind().name + "\\n" +
+           (shape == nullptr ? "none" : shape->ToString()) + "\"];\n";
+    for (const Value& operand : node->operands()) {
+      out += "  node" + std::to_string(operand.node->position) + " -> " + id + ";\n";
+    }
+  }
+  return out + "}\n";
+}
+
+}  // namespace lazy

@@ -1,0 +1,82 @@
+// Graph: the recorded work that some values need, in an order in which operands come first, with a signature
+// that is equal for graphs that one program can compute.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hlo/module.h"
+#include "lazy/node.h"
+
+namespace lazy {
+
+class Data;
+
+// The numbers of a graph travel to the device packed: one rank-1 parameter for each element type.
+struct ScalarPack {
+  hlo::ElementType type;
+  int64_t count = 0;
+  std::vector<std::byte> bytes;
+};
+
+// One of the program's results takes over the buffer of a parameter that nobody else holds.
+struct Donation {
+  uint32_t result = 0;
+  uint32_t parameter = 0;
+  bool operator==(const Donation&) const = default;
+};
+
+// A cut holds pointers into the nodes of `roots`, which the caller keeps alive, and uses their scratch
+// fields: only one cut exists at a time (SyncMutex in sync.h).
+class Graph {
+ public:
+  explicit Graph(std::span<const Value> roots);
+  Graph(const Graph&) = delete;
+
+  // All nodes, operands before users.
+  const std::vector<Node*>& nodes() const { return nodes_; }
+  // Data leaves in the order of the program's parameters; the packs of scalars follow them.
+  const std::vector<Node*>& data_leaves() const { return data_leaves_; }
+  const std::vector<ScalarPack>& scalar_packs() const { return scalar_packs_; }
+  // The distinct values among the roots, the program's results; and which of them each root is.
+  const std::vector<Value>& results() const { return results_; }
+  const std::vector<uint32_t>& result_of_root() const { return result_of_root_; }
+  size_t operation_count() const {
+    return nodes_.size() - data_leaves_.size() - scalar_leaves_.size();
+  }
+
+  // Decides which parameters are donated. `replaced[r]` is the id of the Data whose place root r
+  // takes (0: none); `holders[r]` how many references to root r's node die with the graph.
+  void PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root);
+  const std::vector<Donation>& donations() const { return donations_; }
+
+  // Everything that the program depends on.
+  const std::vector<uint64_t>& signature() const { return signature_; }
+  uint64_t hash() const;
+
+  // The program. Parameters: data leaves, then scalar packs.
+  std::unique_ptr<hlo::Module> Lower(const std::string& name) const;
+  // "IR {\n  %0 = f32[2] xla::device_data() …": for people.
+  std::string ToText() const;
+  std::string ToDot() const;
+
+ private:
+  void Visit(Node* root);
+  void Append(Node* node);
+  void PackScalar(const Node* node);
+
+  uint64_t cut_;
+  std::vector<Node*> nodes_, data_leaves_, scalar_leaves_;
+  std::vector<Value> results_;
+  std::vector<uint32_t> result_of_root_;
+  std::vector<ScalarPack> scalar_packs_;
+  std::vector<Donation> donations_;
+  std::vector<uint64_t> signature_;
+  std::vector<std::pair<Node*, uint32_t>> stack_;
+};
+
+}  // namespace lazy

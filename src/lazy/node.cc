@@ -1,0 +1,108 @@
+#include "lazy/node.h"
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "lazy/data.h"
+#include "lazy/op.h"
+
+namespace lazy {
+namespace {
+
+// The operation of leaves: no operands, one result of a given shape.
+class LeafOperation final : public Operation {
+ public:
+  LeafOperation(const OperationKind* kind, uint64_t hash, ShapeRef shape)
+      : Operation(kind, hash, {}) {
+    set_result_shapes({shape});
+  }
+  std::vector<hlo::Value> Lower(hlo::Builder&, std::span<const hlo::Value>) const override {
+    throw hlo::Error(hlo::ErrorCode::kInternal, "a leaf of the graph has no lowering");
+  }
+};
+
+const Operation* InternLeaf(const OperationKind* kind, OperationTable& table, ShapeRef shape) {
+  struct Key {
+    const OperationKind* kind;
+    uint64_t hash;
+    ShapeRef shape;
+  };
+  Key key{kind, reinterpret_cast<uintptr_t>(shape) >> 4, shape};
+  return table.Find<Key>(
+      key.hash, key,
+      [](const Operation& o, const Key& k) { return o.result_shape(0) == k.shape; },
+      [](const Key& k) -> std::unique_ptr<Operation> {
+        return std::make_unique<LeafOperation>(k.kind, k.hash, k.shape);
+      });
+}
+
+const Operation* DataOperation(ShapeRef shape) {
+  static OperationKind kind{"xla::device_data", OperationCounter("xla::device_data")};
+  static auto* table = new OperationTable;
+  return InternLeaf(&kind, *table, shape);
+}
+
+const Operation* ScalarOperation(ShapeRef shape) {
+  static OperationKind kind{"xla::scalar", OperationCounter("xla::scalar")};
+  static auto* table = new OperationTable;
+  return InternLeaf(&kind, *table, shape);
+}
+
+}  // namespace
+
+Reference<Node> Node::Make(const Operation* operation, std::span<const Value> operands) {
+  void* memory = ::operator new(sizeof(Node) + operands.size() * sizeof(Value));
+  Node* node = new (memory)
+      Node(Role::kOperation, operation, static_cast<uint32_t>(operands.size()));
+  Value* out = node->mutable_operands().data();
+  for (const Value& operand : operands) new (out++) Value(operand);
+  return Reference<Node>(node);
+}
+
+Reference<Node> Node::MakeData(Reference<Data> data, ShapeRef shape) {
+  Node* node = new (::operator new(sizeof(Node))) Node(Role::kData, DataOperation(shape), 0);
+  node->data_ = std::move(data);
+  return Reference<Node>(node);
+}
+
+Reference<Node> Node::MakeScalar(hlo::ElementType type, const void* bytes) {
+  return MakeScalar(InternShape(hlo::Shape::Scalar(type)), bytes);
+}
+
+Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {
+  size_t size = shape->byte_size();
+  Node* node = new (::operator new(sizeof(Node))) Node(Role::kScalar, ScalarOperation(shape), 0);
+  if (size > node->scalar_.size()) {
+    throw hlo::Error(hlo::ErrorCode::kInternal,
+                     "a scalar of shape " + shape->ToString() + " is too large to be inlined");
+  }
+  std::memcpy(node->scalar_.data(), bytes, size);
+  return Reference<Node>(node);
+}
+
+// Chains of nodes are as long as a program's step: they are taken apart in a loop, not by recursion.
+void Node::Destroy() {
+  thread_local std::vector<Node*>* pending = nullptr;
+  if (pending != nullptr) {
+    pending->push_back(this);
+    return;
+  }
+  std::vector<Node*> work{this};
+  pending = &work;
+  while (!work.empty()) {
+    Node* node = work.back();
+    work.pop_back();
+    for (Value& operand : node->mutable_operands()) operand.~Value();
+    node->~Node();
+    ::operator delete(node);
+  }
+  pending = nullptr;
+}
+
+Reference<Node> MakeNode(const Operation* operation, std::span<const Value> operands) {
+  operation->kind().counter->fetch_add(1, std::memory_order_relaxed);
+  return Node::Make(operation, operands);
+}
+
+}  // namespace lazy

@@ -1,0 +1,149 @@
+#include "lazy/storage.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "lazy/data.h"
+#include "lazy/metrics.h"
+#include "lazy/op.h"
+
+namespace lazy {
+namespace {
+
+std::atomic<int64_t> next_id{1};
+
+bool IsPending(const Value& value) {
+  return value && value.node->role() == Node::Role::kOperation;
+}
+
+}  // namespace
+
+Storage::Storage(Device* device, Value value)
+    : device_(device),
+      id_(next_id.fetch_add(1, std::memory_order_relaxed)),
+      value_(std::move(value)) {}
+
+Reference<Storage> Storage::Make(Device* device, Value value) {
+  Reference<Storage> storage(new Storage(device, std::move(value)));
+  storage->LinkIfPending();
+  return storage;
+}
+
+Value Storage::value() const {
+  std::lock_guard lock(lock_);
+  return value_;
+}
+
+void Storage::set_value(Value value) {
+  bool was_pending;
+  std::vector<Value> dropped;
+  {
+    std::lock_guard lock(lock_);
+    was_pending = IsPending(value_);
+    if (!was_pending && value_ && value_.node->role() == Node::Role::kData) {
+      replaced_data_ = value_.node->data()->id();
+    }
+    std::swap(value_, value);
+    if (!views_with_value_.empty()) TakeViewValues(&dropped);
+  }
+  if (!was_pending) LinkIfPending();
+}
+
+void Storage::Materialize(const Value& expected, const Value& data) {
+  Value old;
+  std::vector<Value> dropped;
+  {
+    std::lock_guard lock(lock_);
+    if (!(value_ == expected)) return;
+    old = std::move(value_);
+    value_ = data;
+    replaced_data_ = 0;
+    TakeViewValues(&dropped);
+  }
+  Unlink();
+}
+
+void Storage::DropViewValues() {
+  std::vector<Value> dropped;
+  std::lock_guard lock(lock_);
+  TakeViewValues(&dropped);
+}
+
+void Storage::TakeViewValues(std::vector<Value>* dropped) {
+  for (View* view : views_with_value_) dropped->push_back(std::move(view->memo_));
+  for (View* view : views_with_value_) view->memo_ = Value();
+  views_with_value_.clear();
+}
+
+void Storage::LinkIfPending() {
+  if (!IsPending(value_)) return;
+  std::lock_guard lock(device_->pending_mutex);
+  if (linked_) return;
+  linked_ = true;
+  previous_ = device_->pending_tail;
+  next_ = nullptr;
+  (previous_ != nullptr ? previous_->next_ : device_->pending_head) = this;
+  device_->pending_tail = this;
+}
+
+void Storage::Unlink() {
+  std::lock_guard lock(device_->pending_mutex);
+  if (!linked_) return;
+  linked_ = false;
+  (previous_ != nullptr ? previous_->next_ : device_->pending_head) = next_;
+  (next_ != nullptr ? next_->previous_ : device_->pending_tail) = previous_;
+}
+
+void Storage::Destroy() {
+  Unlink();
+  delete this;
+}
+
+std::vector<Reference<Storage>> PendingStorages(Device* device) {
+  std::vector<Reference<Storage>> out;
+  std::lock_guard lock(device->pending_mutex);
+  for (Storage* storage = device->pending_head; storage != nullptr; storage = storage->next_) {
+    if (!storage->TryRetain()) continue;
+    out.push_back(Reference<Storage>::Adopt(storage));
+  }
+  return out;
+}
+
+View::~View() {
+  std::lock_guard lock(storage_->lock_);
+  auto& views = storage_->views_with_value_;
+  views.erase(std::remove(views.begin(), views.end(), this), views.end());
+}
+
+Value View::Read() {
+  Value base;
+  {
+    std::lock_guard lock(storage_->lock_);
+    if (memo_) return memo_;
+    base = storage_->value_;
+  }
+  OperandList operands;
+  operands.Add(base);
+  Value part{Op<&ReadView>::Record(operands, {chain_}), 0};
+  std::lock_guard lock(storage_->lock_);
+  if (storage_->value_ == base && !memo_) {
+    memo_ = part;
+    storage_->views_with_value_.push_back(this);
+  }
+  return part;
+}
+
+void View::Write(const Value& part) { WriteThrough(chain_, part); }
+
+void View::WriteThrough(const ViewChain& chain, const Value& part) {
+  OperandList operands;
+  operands.Add(storage_->value());
+  operands.Add(part);
+  storage_->set_value({Op<&WriteView>::Record(operands, {chain}), 0});
+  std::lock_guard lock(storage_->lock_);
+  if (memo_ || &chain != &chain_) return;
+  memo_ = part;  // what was just written is what a reader would read
+  storage_->views_with_value_.push_back(this);
+}
+
+}  // namespace lazy

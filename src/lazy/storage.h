@@ -1,0 +1,101 @@
+// Storage: the value that one or more tensors share, as eager's tensors share memory. Its value is a graph
+// value: data on the device, or recorded work that the next sync will compute.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "lazy/device.h"
+#include "lazy/node.h"
+#include "lazy/view.h"
+
+namespace lazy {
+
+class View;
+
+// A lock held for a few instructions.
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true);
+  }
+  void unlock() {
+    flag_.clear(std::memory_order_release);
+    flag_.notify_one();
+  }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+// Thread-safe: a sync may replace the value while another thread reads it.
+class Storage : public Counted<Storage> {
+ public:
+  static Reference<Storage> Make(Device* device, Value value);
+
+  Device* device() const { return device_; }
+  // Process-wide, never used twice.
+  int64_t id() const { return id_; }
+  Value value() const;
+  // In-place update: everything that shares the storage sees it.
+  void set_value(Value value);
+  // Replaces recorded work by its result, unless the value has changed since.
+  void Materialize(const Value& expected, const Value& data);
+  // The Data that the value was before it became recorded work; 0 if none.
+  int64_t replaced_data() const { return replaced_data_; }
+  // Forgets what views have read, so that nothing but the storage refers to the value's graph.
+  void DropViewValues();
+
+  void Destroy();
+
+ private:
+  friend class View;
+  friend std::vector<Reference<Storage>> PendingStorages(Device* device);
+  Storage(Device* device, Value value);
+  ~Storage() = default;
+  void LinkIfPending();
+  void Unlink();
+  // Under lock_: moves the memoised values of views to `dropped`, to be destroyed after unlocking.
+  void TakeViewValues(std::vector<Value>* dropped);
+
+  Device* device_;
+  int64_t id_;
+  mutable SpinLock lock_;
+  Value value_;
+  int64_t replaced_data_ = 0;
+  std::vector<View*> views_with_value_;
+
+  // The device's list of pending storages, under its pending_mutex.
+  bool linked_ = false;
+  Storage* previous_ = nullptr;
+  Storage* next_ = nullptr;
+};
+
+// Those whose value is recorded work, oldest first.
+std::vector<Reference<Storage>> PendingStorages(Device* device);
+
+// A part of a storage, seen through a chain of steps. Reading is recorded once per value of the storage.
+class View : public Counted<View> {
+ public:
+  View(Reference<Storage> storage, ViewChain chain)
+      : storage_(std::move(storage)), chain_(std::move(chain)) {}
+  ~View();
+
+  const ViewChain& chain() const { return chain_; }
+  Value Read();
+  // The part's new value, of the view's shape and type.
+  void Write(const Value& part);
+  // The same through another chain that shows the same elements.
+  void WriteThrough(const ViewChain& chain, const Value& part);
+
+  void Destroy() { delete this; }
+
+ private:
+  friend class Storage;
+  Reference<Storage> storage_;
+  ViewChain chain_;
+  Value memo_;  // under the storage's lock
+};
+
+}  // namespace lazy

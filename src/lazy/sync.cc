@@ -1,0 +1,297 @@
+#include "lazy/sync.h"
+
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <unordered_map>
+
+#include "hlo/text_writer.h"
+#include "lazy/data.h"
+#include "lazy/metrics.h"
+#include "lazy/op.h"
+
+namespace lazy {
+namespace {
+
+using Overrides = std::map<std::string, std::variant<std::string, bool, int64_t, double>>;
+
+struct Program {
+  std::vector<uint64_t> signature;
+  std::unique_ptr<pjrt::LoadedExecutable> executable;
+};
+
+// Least recently used programs go first.
+class ProgramCache {
+ public:
+  Program* Find(uint64_t hash, const std::vector<uint64_t>& signature) {
+    auto [begin, end] = index_.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (it->second->second.signature != signature) continue;
+      programs_.splice(programs_.begin(), programs_, it->second);
+      return &it->second->second;
+    }
+    return nullptr;
+  }
+  Program* Insert(uint64_t hash, Program program) {
+    programs_.emplace_front(hash, std::move(program));
+    index_.emplace(hash, programs_.begin());
+    if (programs_.size() > Limit()) Evict(std::prev(programs_.end()));
+    return &programs_.front().second;
+  }
+  void Clear() {
+    index_.clear();
+    programs_.clear();
+  }
+  size_t size() const { return programs_.size(); }
+
+ private:
+  using List = std::list<std::pair<uint64_t, Program>>;
+  static size_t Limit() {
+    static const size_t limit = [] {
+      const char* text = std::getenv("XLA_COMPILATION_CACHE_SIZE");
+      long value = text != nullptr ? std::atol(text) : 2048;
+      return static_cast<size_t>(value > 0 ? value : 2048);
+    }();
+    return limit;
+  }
+  void Evict(List::iterator victim) {
+    auto [begin, end] = index_.equal_range(victim->first);
+    for (auto it = begin; it != end; ++it) {
+      if (it->second != victim) continue;
+      index_.erase(it);
+      break;
+    }
+    programs_.erase(victim);
+  }
+  List programs_;
+  std::unordered_multimap<uint64_t, List::iterator> index_;
+};
+
+// Everything under SyncMutex; never destroyed.
+struct State {
+  std::recursive_mutex mutex;
+  ProgramCache cache;
+  Overrides overrides;
+  uint64_t overrides_hash = 0;
+  std::unordered_map<Device*, std::deque<pjrt::Event>> in_flight;
+  std::function<void(const GraphEvent&)> observer;
+  Runtime* runtime = nullptr;
+  static State& Get() {
+    static State* state = new State;
+    return *state;
+  }
+};
+
+// Executions that may be started and unfinished on one device: enough that recording the next step overlaps
+// this one, few enough that their buffers do not pile up.
+constexpr size_t kInFlightLimit = 2;
+
+void LimitInFlight(Device* device, pjrt::Event done, bool wait) {
+  auto& queue = State::Get().in_flight[device];
+  queue.push_back(std::move(done));
+  while (!queue.empty() && (wait || queue.size() > kInFlightLimit || queue.front().IsReady())) {
+    pjrt::Event oldest = std::move(queue.front());
+    queue.pop_front();
+    oldest.Await();
+  }
+}
+
+void WaitFor(Device* device) {
+  auto& queue = State::Get().in_flight[device];
+  while (!queue.empty()) {
+    pjrt::Event oldest = std::move(queue.front());
+    queue.pop_front();
+    oldest.Await();
+  }
+}
+
+Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
+                        std::vector<uint64_t> signature) {
+  static auto* uncached = Counter("UncachedCompile");
+  static Metric* time = Metric::Get("CompileTime");
+  static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
+  State& state = State::Get();
+  Count(uncached);
+  aliases->AddSample(static_cast<double>(graph.donations().size()));
+  TimedSection timed(time);
+  auto module = graph.Lower("SyncTensorsGraph." + std::to_string(graph.nodes().size()));
+  if (const char* path = std::getenv("XLA_SAVE_HLO_FILE")) {
+    if (FILE* file = std::fopen(path, "a")) {
+      std::string text = hlo::WriteStablehloText(*module);
+      std::fwrite(text.data(), 1, text.size(), file);
+      std::fclose(file);
+    }
+  }
+  pjrt::CompileOptions options;
+  options.device_assignment = {device->pjrt_device().id()};
+  options.overrides = state.overrides;
+  Program program{std::move(signature), device->client().Compile(*module, options)};
+  return state.cache.Insert(hash, std::move(program));
+}
+
+// The buffers of the arguments; those of scalars are made here and owned by `owned`.
+std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
+                                           std::vector<std::unique_ptr<pjrt::Buffer>>* owned) {
+  std::vector<const pjrt::Buffer*> arguments;
+  for (const Node* leaf : graph.data_leaves()) arguments.push_back(&leaf->data()->buffer());
+  for (const ScalarPack& pack : graph.scalar_packs()) {
+    owned->push_back(device->client().BufferFromHost(
+        pack.bytes.data(), hlo::Shape(pack.type, {pack.count}), device->pjrt_device()));
+    arguments.push_back(owned->back().get());
+  }
+  return arguments;
+}
+
+void CheckDevices(Device* device, const Graph& graph) {
+  for (const Node* leaf : graph.data_leaves()) {
+    if (leaf->data()->device() == device) continue;
+    throw hlo::Error("a computation on xla:" + std::to_string(device->ordinal()) +
+                     " has an operand of shape " + leaf->data()->shape()->ToString() + " on xla:" +
+                     std::to_string(leaf->data()->device()->ordinal()) +
+                     "; move it with .to() first");
+  }
+}
+
+// Runs the graph; the results as data leaves, one for each of graph.results().
+std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
+  static auto* cached = Counter("CachedCompile");
+  static auto* executed = Counter("ExecuteComputation");
+  static Metric* time = Metric::Get("ExecuteTime");
+  static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
+  State& state = State::Get();
+  CheckDevices(device, graph);
+  std::vector<uint64_t> signature = graph.signature();
+  signature.push_back(static_cast<uint64_t>(device->ordinal()));
+  signature.push_back(state.overrides_hash);
+  uint64_t hash = graph.hash();
+  Program* program = state.cache.Find(hash, signature);
+  size->AddSample(static_cast<double>(graph.nodes().size()));
+  GraphEvent event{program == nullptr, hash,
+                   graph.data_leaves().size() + graph.scalar_packs().size(),
+                   graph.results().size(), &graph};
+  if (state.observer) state.observer(event);
+  if (program == nullptr) {
+    program = CompileProgram(device, graph, hash, std::move(signature));
+    event.is_compile = false;
+    if (state.observer) state.observer(event);
+  } else {
+    Count(cached);
+  }
+  Count(executed);
+  TimedSection timed(time);
+  std::vector<std::unique_ptr<pjrt::Buffer>> owned;
+  std::vector<const pjrt::Buffer*> arguments = Arguments(device, graph, &owned);
+  pjrt::ExecuteResult result = program->executable->Execute(arguments);
+  for (const Donation& donation : graph.donations()) {
+    graph.data_leaves()[donation.parameter]->data()->Drop();
+  }
+  std::vector<Value> leaves;
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    ShapeRef shape = graph.results()[i].shape_ref();
+    Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
+    leaves.push_back({Node::MakeData(std::move(data), shape), 0});
+  }
+  LimitInFlight(device, std::move(result.done), wait);
+  return leaves;
+}
+
+// A runtime that a fork left behind takes its programs along.
+void ForgetOldRuntime() {
+  State& state = State::Get();
+  Runtime* runtime = &Runtime::Get();
+  if (state.runtime == runtime) return;
+  state.runtime = runtime;
+  state.cache.Clear();
+  state.in_flight.clear();
+}
+
+void SyncPending(Device* device, bool wait) {
+  std::vector<Reference<Storage>> storages = PendingStorages(device);
+  std::vector<Value> roots;
+  std::vector<int64_t> replaced;
+  std::erase_if(storages, [](const Reference<Storage>& s) {
+    return s->value().node->role() != Node::Role::kOperation;
+  });
+  for (const auto& storage : storages) {
+    storage->DropViewValues();
+    roots.push_back(storage->value());
+    replaced.push_back(storage->replaced_data());
+  }
+  if (roots.empty()) return;
+  static auto* synced = Counter("SyncTensorsToData");
+  Count(synced);
+  std::vector<Value> leaves;
+  Graph graph(roots);
+  // Each root is held by its storage and by `roots`.
+  graph.PlanDonation(replaced, 2);
+  leaves = Run(device, graph, wait);
+  for (size_t r = 0; r < roots.size(); ++r) {
+    storages[r]->Materialize(roots[r], leaves[graph.result_of_root()[r]]);
+  }
+}
+
+}  // namespace
+
+std::recursive_mutex& SyncMutex() { return State::Get().mutex; }
+
+void Sync(Device* device, bool wait) {
+  std::lock_guard lock(SyncMutex());
+  ForgetOldRuntime();
+  SyncPending(device, wait);
+  if (wait) WaitFor(device);
+}
+
+Reference<Data> Materialized(const Reference<Storage>& storage) {
+  Value value = storage->value();
+  if (value.node->role() == Node::Role::kOperation) {
+    value = Value();
+    Sync(storage->device());
+    value = storage->value();
+  }
+  return Evaluate(storage->device(), value);
+}
+
+Reference<Data> Evaluate(Device* device, const Value& value) {
+  if (value.node->role() == Node::Role::kData) return value.node->data();
+  std::lock_guard lock(SyncMutex());
+  ForgetOldRuntime();
+  if (value.node->role() == Node::Role::kScalar) {
+    return Data::FromHost(device, value.shape(), value.node->scalar().data());
+  }
+  Graph graph(std::span<const Value>(&value, 1));
+  std::vector<Value> leaves = Run(device, graph, false);
+  return leaves[0].node->data();
+}
+
+void WaitDeviceOps() {
+  std::lock_guard lock(SyncMutex());
+  if (!Runtime::IsStarted()) return;
+  for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
+}
+
+void SetGraphObserver(std::function<void(const GraphEvent&)> observer) {
+  std::lock_guard lock(SyncMutex());
+  State::Get().observer = std::move(observer);
+}
+
+CacheStatistics ComputationCacheStatistics() {
+  std::lock_guard lock(SyncMutex());
+  return {static_cast<int64_t>(State::Get().cache.size())};
+}
+
+void ClearComputationCache() {
+  std::lock_guard lock(SyncMutex());
+  State::Get().cache.Clear();
+}
+
+void SetCustomCompileOptions(Overrides options) {
+  std::lock_guard lock(SyncMutex());
+  State& state = State::Get();
+  state.overrides = std::move(options);
+  state.overrides_hash = 0;
+  for (const auto& [name, value] : state.overrides) {
+    state.overrides_hash = Mix(Mix(state.overrides_hash, HashAttribute(name)), HashAttribute(value));
+  }
+}
+
+}  // namespace lazy

@@ -1,0 +1,52 @@
+// Running recorded work: a graph is cut from what is pending, its program is looked up or compiled, and
+// started; the results become the tensors' data at once, though still in the making.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lazy/device.h"
+#include "lazy/graph.h"
+#include "lazy/storage.h"
+
+namespace lazy {
+
+// Computes everything that is pending on the device. With `wait`, returns when it is computed.
+// Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's.
+void Sync(Device* device, bool wait = false);
+// The data of a storage's value; syncs when it is recorded work.
+Reference<Data> Materialized(const Reference<Storage>& storage);
+// The data of a value that no storage holds (a view's part).
+Reference<Data> Evaluate(Device* device, const Value& value);
+// Waits for everything started on the devices; throws the first error.
+void WaitDeviceOps();
+
+// The lock under which graphs are cut.
+std::recursive_mutex& SyncMutex();
+
+// What one compile or execution was, for the debug reports.
+struct GraphEvent {
+  bool is_compile;
+  uint64_t hash;
+  size_t inputs, outputs;
+  const Graph* graph;
+};
+// Called under the lock before a compile and before an execution. Empty: nobody.
+void SetGraphObserver(std::function<void(const GraphEvent&)> observer);
+
+// The compiled programs.
+struct CacheStatistics {
+  int64_t entries = 0;
+};
+CacheStatistics ComputationCacheStatistics();
+void ClearComputationCache();
+// The plugin's own options for the compiles that follow (part of the cache's key).
+void SetCustomCompileOptions(
+    std::map<std::string, std::variant<std::string, bool, int64_t, double>> options);
+
+}  // namespace lazy

@@ -1,0 +1,220 @@
+#include "lazy/view.h"
+
+#include <numeric>
+
+#include "lazy/op.h"
+
+namespace lazy {
+namespace {
+
+using hlo::Builder;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Opcode;
+using hlo::Shape;
+using hlo::Value;
+using Kind = ViewStep::Kind;
+
+int64_t Product(const Dimensions& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+Value Flatten(Builder& b, Value x) { return b.Reshape(x, {x->shape().num_elements()}); }
+
+// Types of different width: `x` as elements of `type`, the last dimension shrinking or growing as
+// torch's view(dtype) has it; a complex number is a pair.
+Value Bitcast(Builder& b, Value x, ElementType type, const Dimensions& sizes) {
+  ElementType from = x->element_type();
+  if (hlo::IsComplex(from) && type == hlo::RealType(from)) {
+    Dimensions pair = x->dimensions();
+    pair.push_back(1);
+    Value parts = b.Concatenate({b.Reshape(b.Real(x), pair), b.Reshape(b.Imag(x), pair)},
+                                static_cast<int64_t>(pair.size()) - 1);
+    return b.Reshape(parts, sizes);
+  }
+  if (hlo::IsComplex(type) && from == hlo::RealType(type)) {
+    Dimensions pairs = sizes;
+    pairs.push_back(2);
+    x = b.Reshape(x, pairs);
+    int64_t last = static_cast<int64_t>(sizes.size());
+    Value real = b.Reshape(b.SliceInDim(x, last, 0, 1), sizes);
+    Value imaginary = b.Reshape(b.SliceInDim(x, last, 1, 2), sizes);
+    return b.Complex(real, imaginary);
+  }
+  size_t old_width = hlo::ByteWidth(from), new_width = hlo::ByteWidth(type);
+  if (new_width > old_width) {
+    Dimensions groups = sizes;
+    groups.push_back(static_cast<int64_t>(new_width / old_width));
+    x = b.Reshape(x, groups);
+  }
+  return b.Reshape(b.BitcastConvert(x, type), sizes);
+}
+
+// Positions, in x's row-major order, of the elements that as_strided shows.
+Value StridedIndices(Builder& b, const ViewStep& step) {
+  Value index = b.Full(Shape(ElementType::kS64, step.sizes), step.offsets[0]);
+  for (size_t i = 0; i < step.sizes.size(); ++i) {
+    Shape shape(ElementType::kS64, step.sizes);
+    Value along = b.Iota(shape, static_cast<int64_t>(i));
+    index = b.Add(index, b.Multiply(along, b.Full(shape, step.strides[i])));
+  }
+  return index;
+}
+
+bool IsDense(const ViewStep& step) {
+  int64_t expected = 1;
+  for (size_t i = step.sizes.size(); i-- > 0;) {
+    if (step.sizes[i] != 1 && step.strides[i] != expected) return false;
+    expected *= step.sizes[i];
+  }
+  return true;
+}
+
+Value AsStrided(Builder& b, Value x, const ViewStep& step) {
+  if (Product(step.sizes) == 0) return b.Zeros(Shape(x->element_type(), step.sizes));
+  Value flat = Flatten(b, x);
+  if (IsDense(step)) {
+    int64_t start = step.offsets[0];
+    return b.Reshape(b.SliceInDim(flat, 0, start, start + Product(step.sizes)), step.sizes);
+  }
+  hlo::GatherAttributes gather;
+  gather.collapsed_slice_dims = {0};
+  gather.start_index_map = {0};
+  gather.slice_sizes = {1};
+  gather.index_vector_dim = 1;
+  Value picked = b.Gather(flat, b.Reshape(StridedIndices(b, step), {Product(step.sizes), 1}),
+                          gather);
+  return b.Reshape(picked, step.sizes);
+}
+
+Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step) {
+  int64_t count = Product(step.sizes);
+  if (count == 0) return x;
+  Value flat = Flatten(b, x);
+  if (IsDense(step)) {
+    Value start = b.ConstantScalar(ElementType::kS64, step.offsets[0]);
+    return b.Reshape(b.DynamicUpdateSlice(flat, Flatten(b, part), {start}), x->dimensions());
+  }
+  hlo::ScatterAttributes scatter;
+  scatter.inserted_window_dims = {0};
+  scatter.scatter_dims_to_operand_dims = {0};
+  scatter.index_vector_dim = 1;
+  hlo::Shape scalar = Shape::Scalar(x->element_type());
+  hlo::Computation* replace =
+      b.Region("replace", {scalar, scalar},
+               [](Builder&, const std::vector<Value>& p) { return std::vector<Value>{p[1]}; });
+  Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step), {count, 1}),
+                            Flatten(b, part), replace, scatter);
+  return b.Reshape(written, x->dimensions());
+}
+
+Value Slice(Builder& b, Value x, const ViewStep& step) {
+  return b.Slice(x, step.offsets, step.sizes, step.strides);
+}
+
+// The part's elements moved to their places, and a mask of these places.
+Value WriteSlice(Builder& b, Value x, Value part, const ViewStep& step) {
+  if (part->shape().num_elements() == 0) return x;
+  bool unit = true;
+  for (int64_t stride : step.strides) unit = unit && stride == 1;
+  if (unit) {
+    if (part->dimensions() == x->dimensions()) return part;
+    std::vector<Value> starts;
+    for (int64_t start : step.offsets) starts.push_back(b.ConstantScalar(ElementType::kS64, start));
+    return b.DynamicUpdateSlice(x, part, starts);
+  }
+  Dimensions low = step.offsets, high, interior;
+  for (size_t i = 0; i < low.size(); ++i) {
+    int64_t n = part->dimensions()[i];
+    interior.push_back(step.strides[i] - 1);
+    high.push_back(x->dimensions()[i] - low[i] - (n + (n - 1) * interior[i]));
+  }
+  Value spread = b.Pad(part, b.ConstantScalar(part->element_type(), int64_t{0}), low, high, interior);
+  Value mask = b.Pad(b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1}),
+                     b.ConstantScalar(ElementType::kPred, int64_t{0}), low, high, interior);
+  return b.Select(mask, spread, x);
+}
+
+Value Expand(Builder& b, Value x, const Dimensions& sizes) {
+  Dimensions where;
+  for (int64_t i = 0; i < x->shape().rank(); ++i) {
+    where.push_back(static_cast<int64_t>(sizes.size()) - x->shape().rank() + i);
+  }
+  return b.BroadcastInDim(x, sizes, where);
+}
+
+// One of the values written to each repeated element: the first.
+Value WriteExpand(Builder& b, Value x, Value part) {
+  int64_t extra = part->shape().rank() - x->shape().rank();
+  Dimensions limits = part->dimensions();
+  for (int64_t i = 0; i < part->shape().rank(); ++i) {
+    if (i < extra || x->dimensions()[i - extra] == 1) limits[i] = std::min<int64_t>(limits[i], 1);
+  }
+  Dimensions zeros(limits.size(), 0), ones(limits.size(), 1);
+  if (Product(limits) != x->shape().num_elements()) return x;
+  return b.Reshape(b.Slice(part, zeros, limits, ones), x->dimensions());
+}
+
+Value Read(Builder& b, Value x, const ViewStep& step) {
+  switch (step.kind) {
+    case Kind::kReshape: return b.Reshape(x, step.sizes);
+    case Kind::kPermute: return b.Transpose(x, step.sizes);
+    case Kind::kSlice: return Slice(b, x, step);
+    case Kind::kExpand: return Expand(b, x, step.sizes);
+    case Kind::kBitcast: return Bitcast(b, x, step.type, step.sizes);
+    case Kind::kAsStrided: return AsStrided(b, x, step);
+  }
+  throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
+}
+
+// `x` with what `step` shows of it replaced by `part`.
+Value Write(Builder& b, Value x, Value part, const ViewStep& step) {
+  switch (step.kind) {
+    case Kind::kReshape: return b.Reshape(part, x->dimensions());
+    case Kind::kPermute: {
+      Dimensions inverse(step.sizes.size());
+      for (size_t i = 0; i < inverse.size(); ++i) inverse[step.sizes[i]] = static_cast<int64_t>(i);
+      return b.Transpose(part, inverse);
+    }
+    case Kind::kSlice: return WriteSlice(b, x, part, step);
+    case Kind::kExpand: return WriteExpand(b, x, part);
+    case Kind::kBitcast: return Bitcast(b, part, x->element_type(), x->dimensions());
+    case Kind::kAsStrided: return WriteAsStrided(b, x, part, step);
+  }
+  throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
+}
+
+}  // namespace
+
+uint64_t ViewStep::Hash() const {
+  uint64_t hash = Mix(static_cast<uint64_t>(kind), static_cast<uint64_t>(type));
+  return Mix(Mix(Mix(hash, HashAttribute(sizes)), HashAttribute(offsets)), HashAttribute(strides));
+}
+
+void AppendStep(ViewChain& chain, ViewStep step) {
+  if (!chain.empty() && step.kind == Kind::kReshape && chain.back().kind == Kind::kReshape) {
+    chain.back() = std::move(step);
+    return;
+  }
+  if (step.kind == Kind::kPermute && !chain.empty() && chain.back().kind == Kind::kPermute) {
+    Dimensions merged;
+    for (int64_t d : step.sizes) merged.push_back(chain.back().sizes[d]);
+    chain.back().sizes = std::move(merged);
+    return;
+  }
+  chain.push_back(std::move(step));
+}
+
+Value ReadView(Builder& b, Value base, ViewChain chain) {
+  for (const ViewStep& step : chain) base = Read(b, base, step);
+  return base;
+}
+
+Value WriteView(Builder& b, Value base, Value part, ViewChain chain) {
+  std::vector<Value> inputs{base};
+  for (size_t i = 0; i + 1 < chain.size(); ++i) inputs.push_back(Read(b, inputs.back(), chain[i]));
+  for (size_t i = chain.size(); i-- > 0;) part = Write(b, inputs[i], part, chain[i]);
+  return part;
+}
+
+}  // namespace lazy
