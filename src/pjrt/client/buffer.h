@@ -1,0 +1,83 @@
+// An array on a device.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "hlo/literal.h"
+#include "hlo/shape.h"
+#include "pjrt/client/event.h"
+
+namespace pjrt {
+
+class Client;
+class Device;
+class Memory;
+
+// Owns a PJRT_Buffer. Its contents may still be on their way: every use waits by itself, and an
+// error of the work that produces it appears in Await, ToHost and the events of what consumes it.
+// Thread-safe. Keeps its client alive.
+class Buffer {
+ public:
+  // Takes the handle over.
+  Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer);
+  Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer, hlo::Shape shape);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+
+  const hlo::Shape& shape() const { return shape_; }
+  const std::shared_ptr<Client>& client() const { return client_; }
+  PJRT_Buffer* handle() const { return buffer_; }
+  Device& device() const;
+  Memory& memory() const;
+  size_t on_device_size_in_bytes() const;
+  bool IsOnCpu() const;
+
+  // Gives the device memory back as soon as pending work allows; only the shape and IsDeleted
+  // remain usable.
+  void Delete();
+  // True after Delete and after an execution that this was donated to.
+  bool IsDeleted() const;
+
+  Event ReadyEvent() const;
+  void Await() const { ReadyEvent().Await(); }
+
+  // Copies the contents to `destination`, dense row-major, `bytes` of room (at least
+  // shape().byte_size()). The first blocks; the second's event tells when it is done.
+  void ToHost(void* destination, size_t bytes) const;
+  Event ToHostAsync(void* destination, size_t bytes) const;
+  hlo::Literal ToLiteral() const;
+  // Bytes [offset, offset + bytes) as they lie on the device.
+  Event CopyRawToHost(void* destination, int64_t offset, int64_t bytes) const;
+
+  // Copies within the client; throws if it is already there.
+  std::unique_ptr<Buffer> CopyToDevice(const Device& device) const;
+  std::unique_ptr<Buffer> CopyToMemory(const Memory& memory) const;
+
+  // The contents in the host's address space, for buffers that IsOnCpu, after Await. The memory
+  // stays valid while an ExternalReference lives, even after Delete.
+  class ExternalReference {
+   public:
+    explicit ExternalReference(const Buffer& buffer);
+    ~ExternalReference();
+    ExternalReference(const ExternalReference&) = delete;
+    void* data() const { return data_; }
+
+   private:
+    const Buffer& buffer_;
+    void* data_ = nullptr;
+  };
+  // The device address, for peers that share it.
+  uintptr_t UnsafePointer() const;
+
+ private:
+  const Plugin& plugin() const;
+
+  std::shared_ptr<Client> client_;
+  PJRT_Buffer* buffer_;
+  hlo::Shape shape_;
+};
+
+}  // namespace pjrt

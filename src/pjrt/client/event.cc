@@ -1,0 +1,74 @@
+#include "pjrt/client/event.h"
+
+#include <memory>
+#include <utility>
+
+#include "pjrt/client/call.h"
+
+namespace pjrt {
+
+Event::~Event() {
+  if (event_ == nullptr) return;
+  Arguments<PJRT_Event_Destroy_Args> args;
+  args->event = event_;
+  (void)plugin_->ToError(plugin_->api().PJRT_Event_Destroy(args.get()));
+}
+
+Event::Event(Event&& other) noexcept
+    : plugin_(other.plugin_), event_(std::exchange(other.event_, nullptr)) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(plugin_, other.plugin_);
+  std::swap(event_, other.event_);
+  return *this;
+}
+
+bool Event::IsReady() const {
+  if (event_ == nullptr) return true;
+  Arguments<PJRT_Event_IsReady_Args> args;
+  args->event = event_;
+  PJRT_INVOKE(*plugin_, Event_IsReady, args);
+  return args->is_ready;
+}
+
+void Event::Await() const {
+  if (event_ == nullptr) return;
+  Arguments<PJRT_Event_Await_Args> args;
+  args->event = event_;
+  PJRT_INVOKE(*plugin_, Event_Await, args);
+}
+
+std::optional<hlo::Error> Event::error() const {
+  if (event_ == nullptr) return {};
+  Arguments<PJRT_Event_Error_Args> args;
+  args->event = event_;
+  return plugin_->ToError(plugin_->api().PJRT_Event_Error(args.get()));
+}
+
+namespace {
+
+struct Callback {
+  const Plugin& plugin;
+  std::function<void(const hlo::Error*)> function;
+};
+
+void RunCallback(PJRT_Error* error, void* user_arg) {
+  std::unique_ptr<Callback> callback(static_cast<Callback*>(user_arg));
+  std::optional<hlo::Error> converted = callback->plugin.ToError(error);
+  callback->function(converted ? &*converted : nullptr);
+}
+
+}  // namespace
+
+void Event::OnReady(std::function<void(const hlo::Error*)> callback) const {
+  if (event_ == nullptr) return callback(nullptr);
+  std::unique_ptr<Callback> owned(new Callback{*plugin_, std::move(callback)});
+  Arguments<PJRT_Event_OnReady_Args> args;
+  args->event = event_;
+  args->callback = RunCallback;
+  args->user_arg = owned.get();
+  PJRT_INVOKE(*plugin_, Event_OnReady, args);
+  owned.release();  // RunCallback deletes it, and may have done so
+}
+
+}  // namespace pjrt

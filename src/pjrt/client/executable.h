@@ -1,0 +1,110 @@
+// Compiled programs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hlo/shape.h"
+#include "pjrt/client/buffer.h"
+#include "pjrt/client/compile_options.h"
+#include "pjrt/client/event.h"
+#include "pjrt/client/named_value.h"
+
+namespace pjrt {
+
+class Client;
+class Device;
+
+// Bytes.
+struct CompiledMemoryStats {
+  int64_t generated_code = 0, arguments = 0, outputs = 0, aliased = 0, temporaries = 0;
+  int64_t host_generated_code = 0, host_arguments = 0, host_outputs = 0, host_aliased = 0,
+          host_temporaries = 0;
+  int64_t peak = 0, total = 0;
+};
+
+struct OptimizedProgram {
+  std::string format;  // "mlir", "hlo" or "hlo_with_config"
+  std::string code;
+};
+
+// What is known about a compiled program. Comes from a LoadedExecutable or from compiling for a
+// topology.
+class Executable {
+ public:
+  Executable(const Plugin& plugin, PJRT_Executable* executable)
+      : plugin_(plugin), executable_(executable) {}
+  ~Executable();
+  Executable(const Executable&) = delete;
+
+  PJRT_Executable* handle() const { return executable_; }
+  std::string name() const;
+  int64_t num_replicas() const;
+  int64_t num_partitions() const;
+  std::vector<hlo::Shape> output_shapes() const;
+  std::vector<std::string> output_memory_kinds() const;
+  int64_t generated_code_bytes() const;
+  std::string fingerprint() const;
+  CompiledMemoryStats memory_stats() const;
+  // Such as "flops" and "bytes accessed"; throws kUnimplemented where not offered.
+  NamedValues cost_analysis() const;
+  OptimizedProgram optimized_program() const;
+  // Bytes for Client::DeserializeAndLoad with the same plugin version.
+  std::string Serialize() const;
+
+ private:
+  const Plugin& plugin_;
+  PJRT_Executable* executable_;
+};
+
+struct ExecuteOptions {
+  // Where to run a portable executable; null: where it was compiled for.
+  const Device* device = nullptr;
+  // Arguments that the program may consume (by its aliases or donors) but must not.
+  std::span<const int64_t> non_donatable_inputs;
+  // Equal numbers mark the launches of one program on several devices.
+  int launch_id = 0;
+};
+
+struct ExecuteResult {
+  std::vector<std::unique_ptr<Buffer>> outputs;
+  Event done;  // the outputs are there, and the arguments are no longer read
+};
+
+// A program that can run on devices of its client. Thread-safe. Keeps its client alive.
+class LoadedExecutable {
+ public:
+  LoadedExecutable(std::shared_ptr<Client> client, PJRT_LoadedExecutable* executable);
+  ~LoadedExecutable();
+  LoadedExecutable(const LoadedExecutable&) = delete;
+
+  const Executable& executable() const { return *executable_; }
+  const std::vector<hlo::Shape>& output_shapes() const { return output_shapes_; }
+  std::vector<Device*> addressable_devices() const;
+  std::string fingerprint() const;
+  // Drops the code; what runs goes on.
+  void Delete();
+  bool IsDeleted() const;
+
+  // Starts one execution on one device. The arguments may still be in the making. Throws what is
+  // wrong at once (number, shapes, deleted arguments); failures while running appear in the outputs
+  // and in `done`.
+  ExecuteResult Execute(std::span<const Buffer* const> arguments,
+                        const ExecuteOptions& options = {}) const;
+  // One list of arguments per device of the assignment, in addressable_devices()' order.
+  std::vector<ExecuteResult> ExecuteSharded(
+      const std::vector<std::vector<const Buffer*>>& arguments,
+      const ExecuteOptions& options = {}) const;
+
+ private:
+  std::shared_ptr<Client> client_;
+  PJRT_LoadedExecutable* loaded_;
+  std::unique_ptr<Executable> executable_;
+  std::vector<hlo::Shape> output_shapes_;
+};
+
+}  // namespace pjrt
