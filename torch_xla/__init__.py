@@ -1,0 +1,43 @@
+"""The `xla` device for PyTorch.
+
+    import torch
+    import torch_xla
+
+    t = torch.randn(2, 2, device="xla")
+    print(t)
+
+Importing this package starts no runtime and no thread: the first operation on a device does.
+"""
+
+import atexit as _atexit
+
+from . import _binding
+
+_XLAC = _binding.load()
+
+from . import _device_module as _device_module  # noqa: E402
+from . import amp as amp  # noqa: E402
+from . import backends as backends  # noqa: E402
+from . import core as core  # noqa: E402
+from . import debug as debug  # noqa: E402
+from . import distributed as distributed  # noqa: E402
+from . import experimental as experimental  # noqa: E402
+from . import runtime as runtime  # noqa: E402
+from . import utils as utils  # noqa: E402
+from ._internal import tpu as tpu  # noqa: E402
+from .experimental import plugins as _plugins  # noqa: E402
+from .torch_xla import compile as compile  # noqa: E402
+from .torch_xla import device as device  # noqa: E402
+from .torch_xla import device_count as device_count  # noqa: E402
+from .torch_xla import devices as devices  # noqa: E402
+from .torch_xla import launch as launch  # noqa: E402
+from .torch_xla import manual_seed as manual_seed  # noqa: E402
+from .torch_xla import real_devices as real_devices  # noqa: E402
+from .torch_xla import set_custom_compile_options as set_custom_compile_options  # noqa: E402
+from .torch_xla import step as step  # noqa: E402
+from .torch_xla import sync as sync  # noqa: E402
+from .version import __version__ as __version__  # noqa: E402
+
+_device_module.register()
+_plugins.register_available_plugins()
+_atexit.register(_XLAC._prepare_to_exit)

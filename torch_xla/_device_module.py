@@ -1,0 +1,141 @@
+"""`torch.xla`: what `torch.get_device_module("xla")` returns, with the functions that torch expects of a device's module."""
+
+import contextlib
+import sys
+from typing import Any
+
+import torch
+
+from torch_xla import _XLAC
+
+
+def register() -> None:
+    """Makes this module `torch.xla`, and lets `torch.manual_seed` seed xla devices as it does torch's own."""
+    if not hasattr(torch, "xla"):
+        torch._register_device_module("xla", sys.modules[__name__])
+    seed_custom_device = torch.random._seed_custom_device
+
+    def seed_devices(seed: int) -> None:
+        seed_custom_device(seed)
+        manual_seed_all(seed)
+
+    torch.random._seed_custom_device = seed_devices
+
+
+def is_available() -> bool:
+    """Whether xla devices can be used. Starts no runtime."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether the runtime runs."""
+    return _XLAC._xla_runtime_is_initialized()
+
+
+def device_count() -> int:
+    """The number of devices of this process."""
+    return _XLAC._xla_num_devices()
+
+
+def current_device() -> int:
+    """The index of the current device."""
+    return _XLAC._xla_get_default_device_ordinal()
+
+
+def set_device(device: Any) -> None:
+    """Makes a device, given by its index or as a device, the current one."""
+    index = device if isinstance(device, int) else torch.device(device).index
+    if index is not None and index >= 0:
+        _XLAC._xla_set_default_device(f"xla:{index}")
+
+
+class device(contextlib.AbstractContextManager[None]):  # noqa: N801, named as in torch.cuda
+    """A context in which a device is the current one."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._previous = current_device()
+        set_device(self._device)
+
+    def __exit__(self, *exception: Any) -> None:
+        set_device(self._previous)
+
+
+def synchronize(device: Any = None) -> None:
+    """Runs what is pending and waits for it."""
+    _XLAC._xla_step_marker("", [], wait=True, reset_scope=True)
+    _XLAC._xla_wait_device_ops([])
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the current device."""
+    manual_seed_all(seed) if not is_initialized() else _XLAC._xla_set_rng_seed(
+        _unsigned(seed), _XLAC._xla_get_default_device()
+    )
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seeds every device, those of a runtime that has not started included."""
+    _XLAC._xla_set_rng_seed(_unsigned(seed), "")
+
+
+def _unsigned(seed: int) -> int:
+    return int(seed) & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def get_rng_state(device: Any = "xla") -> torch.Tensor:
+    """The state of a device's random numbers, as a tensor of bytes."""
+    state = _XLAC._xla_get_rng_seed(_name(device))
+    return torch.frombuffer(bytearray(_unsigned(state).to_bytes(8, "little")), dtype=torch.uint8)
+
+
+def set_rng_state(new_state: torch.Tensor, device: Any = "xla") -> None:
+    """Sets what `get_rng_state` has returned."""
+    state = int.from_bytes(bytes(new_state.tolist()), "little")
+    _XLAC._xla_set_rng_seed(state, _name(device))
+
+
+def _name(device: Any) -> str:
+    if isinstance(device, int):
+        return f"xla:{device}"
+    device = torch.device(device)
+    return _XLAC._xla_get_default_device() if device.index is None else str(device)
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether bfloat16 tensors can be used."""
+    return True
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """The types that autocast can compute with."""
+    return [torch.bfloat16, torch.float16]
+
+
+def memory_stats(device: Any = "xla") -> dict[str, int]:
+    """What the plugin says about a device's memory, in bytes."""
+    return dict(_XLAC._xla_memory_info(_name(device)))
+
+
+def memory_allocated(device: Any = "xla") -> int:
+    """Bytes in use."""
+    return memory_stats(device).get("bytes_used", 0)
+
+
+def max_memory_allocated(device: Any = "xla") -> int:
+    """The most bytes that were in use at a time."""
+    return memory_stats(device).get("peak_bytes_used", 0)
+
+
+def empty_cache() -> None:
+    """Has no effect: the engines manage their memory."""
+
+
+def _is_in_bad_fork() -> bool:
+    return False
+
+
+def _lazy_init() -> None:
+    _XLAC._init_computation_client()

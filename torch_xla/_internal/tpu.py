@@ -1,0 +1,102 @@
+"""What this machine says about its TPU chips."""
+
+import functools
+import importlib.util
+import os
+import pathlib
+import re
+
+_GOOGLE_PCI_VENDOR = "0x1ae0"
+
+# The identifiers of the chips on the PCI bus, and the generations that they belong to.
+_GENERATION_OF_PCI_DEVICE = {
+    "0x0027": 3,  # second and third generation, told apart by their subsystem
+    "0x005e": 4,
+    "0x0062": 5,
+    "0x0063": 5,
+    "0x006f": 6,
+}
+_CORES_OF_GENERATION = {3: 2}
+
+
+@functools.cache
+def _chips() -> list[str]:
+    """The PCI device identifiers of the chips of this machine."""
+    found = []
+    for device in pathlib.Path("/sys/bus/pci/devices").glob("*"):
+        try:
+            vendor = (device / "vendor").read_text().strip()
+            identifier = (device / "device").read_text().strip()
+        except OSError:
+            continue
+        if vendor == _GOOGLE_PCI_VENDOR and identifier in _GENERATION_OF_PCI_DEVICE:
+            found.append(identifier)
+    return found
+
+
+def num_available_chips() -> int:
+    """The number of TPU chips of this machine."""
+    return len(_chips())
+
+
+def num_available_devices() -> int:
+    """The number of TPU devices that programs on this machine can use; no runtime is started to find out."""
+    chips = num_available_chips()
+    return chips * _CORES_OF_GENERATION.get(version(), 1) if chips else 0
+
+
+def version() -> int:
+    """The generation of this machine's chips; raises EnvironmentError when there is none."""
+    if not _chips():
+        raise OSError("This machine has no TPU.")
+    return _GENERATION_OF_PCI_DEVICE[_chips()[0]]
+
+
+def get_tpu_env() -> dict[str, str]:
+    """The description of the TPU slice in the environment variables of this process."""
+    names = (
+        "ACCELERATOR_TYPE",
+        "TYPE",
+        "TPU_PROCESS_BOUNDS",
+        "TPU_CHIPS_PER_PROCESS_BOUNDS",
+        "WORKER_ID",
+    )
+    found = {name: os.environ[name] for name in names if name in os.environ}
+    if "ACCELERATOR_TYPE" not in found and "TPU_ACCELERATOR_TYPE" in os.environ:
+        found["ACCELERATOR_TYPE"] = os.environ["TPU_ACCELERATOR_TYPE"]
+    return found
+
+
+def get_tpu_type() -> str:
+    """The type of the slice, as `v4-8`; raises EnvironmentError when the environment does not say."""
+    environment = get_tpu_env()
+    for name in ("ACCELERATOR_TYPE", "TYPE"):
+        if name in environment:
+            return environment[name]
+    raise OSError("The type of the TPU is not known: ACCELERATOR_TYPE is not set.")
+
+
+def num_tpu_workers() -> int:
+    """The number of machines of the slice."""
+    hosts = os.environ.get("TPU_WORKER_HOSTNAMES", "")
+    return len(re.findall(r"[^,]+", hosts)) or 1
+
+
+def task_id() -> int | None:
+    """The rank of this machine in the slice, if the environment names it."""
+    for name in ("CLOUD_TPU_TASK_ID", "TPU_WORKER_ID"):
+        if name in os.environ:
+            return int(os.environ[name])
+    return None
+
+
+def library_path() -> str | None:
+    """Where `libtpu.so` is: TPU_LIBRARY_PATH, or in the package `libtpu`."""
+    for name in ("PTXLA_TPU_LIBRARY_PATH", "TPU_LIBRARY_PATH"):
+        if os.environ.get(name):
+            return os.environ[name]
+    specification = importlib.util.find_spec("libtpu")
+    if specification is None or not specification.submodule_search_locations:
+        return None
+    file = pathlib.Path(specification.submodule_search_locations[0]) / "libtpu.so"
+    return str(file) if file.exists() else None

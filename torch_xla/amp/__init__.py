@@ -1,0 +1,34 @@
+"""Automatic mixed precision on xla devices."""
+
+from typing import Any
+
+import torch
+
+
+class autocast(torch.amp.autocast):  # noqa: N801, the name of upstream
+    """`torch.autocast` for the type of a device, with bfloat16 by default."""
+
+    def __init__(
+        self,
+        device: torch.device | str = "xla",
+        enabled: bool = True,
+        dtype: torch.dtype | None = None,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        arguments: dict[str, Any] = {"enabled": enabled, "cache_enabled": cache_enabled}
+        super().__init__(torch.device(device).type, dtype=dtype, **arguments)
+
+
+class GradScaler(torch.amp.GradScaler):
+    """`torch.amp.GradScaler` for xla devices; float16 needs it, bfloat16 does not."""
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+        use_zero_grad: bool = False,
+    ) -> None:
+        super().__init__("xla", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

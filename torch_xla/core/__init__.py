@@ -1,0 +1,3 @@
+from . import functions as functions
+from . import xla_env_vars as xla_env_vars
+from . import xla_model as xla_model

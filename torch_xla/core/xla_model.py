@@ -1,0 +1,401 @@
+"""Devices, steps, collectives, random state and checkpoints, under the names of PyTorch/XLA."""
+
+import contextlib
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import torch
+
+import torch_xla
+from torch_xla import _XLAC
+from torch_xla import runtime as xr
+from torch_xla.core._collectives import *  # noqa: F403
+from torch_xla.core._collectives import _fetch_gradients as _fetch_gradients
+from torch_xla.core._collectives import reduce_gradients
+from torch_xla.utils import closures as xc
+from torch_xla.utils import utils as xu
+
+# --- Devices ---
+
+
+def _device(n: int | None) -> torch.device:
+    """The current device, or the one with this index, which becomes the current one of this thread."""
+    if n is None:
+        return torch.device(_XLAC._xla_get_default_device())
+    name = f"xla:{n}"
+    _XLAC._xla_set_default_device(name)
+    return torch.device(name)
+
+
+def xla_device(n: int | None = None, devkind: str | None = None) -> torch.device:
+    """See `torch_xla.device`. A `devkind` other than this machine's raises RuntimeError."""
+    if devkind is not None and devkind not in _kinds():
+        raise RuntimeError(
+            f"There is no device of the kind {devkind}: this runtime has {_kinds()}."
+        )
+    return _device(n)
+
+
+def _kinds() -> list[str]:
+    return sorted({real.partition(":")[0] for real in _XLAC._xla_real_devices([])})
+
+
+def get_xla_supported_devices(
+    devkind: str | int | None = None, max_devices: int | None = None
+) -> list[str]:
+    """The devices of this process, as `["xla:0", …]`; none when they are of another kind than asked for."""
+    if isinstance(devkind, int):
+        # Since torch_xla 2.9 the first argument is the number.
+        devkind, max_devices = None, devkind
+    if devkind is not None and devkind not in (*_kinds(), xr.device_type()):
+        return []
+    return _XLAC._xla_get_devices()[:max_devices]
+
+
+def xla_real_devices(devices: list[torch.device | str] | None = None) -> list[str]:
+    """What stands behind the devices, as `["CPU:0", …]`."""
+    return _XLAC._xla_real_devices([str(device) for device in devices or []])
+
+
+def xla_device_hw(device: torch.device | str) -> str:
+    """The kind of a device: "CPU", "TPU", "CUDA"; "CPU" for torch's own."""
+    device = torch.device(device)
+    if device.type != "xla":
+        return device.type.upper()
+    return xla_real_devices([_name(device)])[0].partition(":")[0]
+
+
+def xla_device_kind(device: torch.device | str | None = None) -> str:
+    """What the plugin calls the hardware, as "cpu" or "NVIDIA H100"."""
+    return _XLAC._xla_device_kind(_name(device))
+
+
+def _name(device: torch.device | str | None) -> str:
+    """A device as the binding takes it: `xla:0`, and an empty string for the current one."""
+    if device is None:
+        return ""
+    device = torch.device(device)
+    if device.type != "xla":
+        raise ValueError(f"An xla device is expected, not {device}.")
+    return _XLAC._xla_get_default_device() if device.index is None else str(device)
+
+
+def xla_replication_devices(local_devices: list[torch.device | str]) -> list[str]:
+    """The devices that replicate a computation, one per process."""
+    return [str(device) for device in local_devices]
+
+
+def set_replication(device: torch.device | str, devices: list[torch.device | str]) -> None:
+    """Names the devices that replicate a computation. Replicas are processes here, so nothing needs to be set."""
+
+
+def is_xla_tensor(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is on an xla device."""
+    return tensor.device.type == "xla"
+
+
+def get_local_ordinal() -> int:
+    """The rank of this process on its machine."""
+    return xr.local_ordinal()
+
+
+def get_ordinal(defval: int = 0) -> int:
+    """The rank of this process (a name of torch_xla 2.6 and before)."""
+    return xr.global_ordinal()
+
+
+def xrt_world_size(defval: int = 1) -> int:
+    """The number of processes (a name of torch_xla 2.6 and before)."""
+    return xr.world_size()
+
+
+def is_master_ordinal(local: bool = True) -> bool:
+    """Whether this process is the first one of its machine, or of all."""
+    return (xr.local_ordinal() if local else xr.global_ordinal()) == 0
+
+
+def master_print(
+    *args: Any, fd: IO[str] | None = None, local: bool = False, flush: bool = False
+) -> None:
+    """Prints, on the first process only."""
+    if is_master_ordinal(local=local):
+        print(*args, file=fd if fd is not None else sys.stdout, flush=flush)
+
+
+# --- Steps ---
+
+
+def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
+    """See `torch_xla.sync`."""
+    torch_xla.sync(wait=wait, reset_scope=reset_scope)
+
+
+def wait_device_ops(devices: list[str] | None = None) -> None:
+    """Waits until the executions in flight have ended, on all devices if none are given."""
+    _XLAC._xla_wait_device_ops([_name(device) for device in devices or []])
+
+
+def unlazy(tensors: list[torch.Tensor]) -> None:
+    """Runs what the tensors need, and waits for it."""
+    _XLAC._xla_sync_multi(tensors, devices=[], wait=True, sync_xla_data=False)
+
+
+def optimizer_step(
+    optimizer: torch.optim.Optimizer,
+    barrier: bool = False,
+    optimizer_args: dict[str, Any] | None = None,
+    groups: list[list[int]] | None = None,
+    pin_layout: bool = True,
+) -> Any:
+    """Averages the gradients over the processes and runs `optimizer.step(**optimizer_args)`, whose value it returns.
+
+    With `barrier` it ends the step too; a data loader of `parallel_loader` does that by itself.
+    """
+    reduce_gradients(optimizer, groups=groups, pin_layout=pin_layout)
+    loss = optimizer.step(**(optimizer_args or {}))
+    if barrier:
+        torch_xla.sync()
+    return loss
+
+
+def optimization_barrier_(tensors: list[torch.Tensor]) -> None:
+    """Keeps the compiler from moving operations across this point of the tensors' computation."""
+    _XLAC._xla_optimization_barrier_(tensors)
+
+
+_step_closures: list[Callable[[], None]] = []
+_async_step_closures: list[Callable[[], None]] = []
+
+
+def add_step_closure(
+    closure: Callable[..., None], args: tuple[Any, ...] = (), run_async: bool = False
+) -> None:
+    """Calls `closure(*args)` after the next sync, when the tensors among the arguments can be read at no cost.
+
+    With `run_async` a thread calls it, and the program goes on; the order of such calls is kept.
+    """
+    queue = _async_step_closures if run_async else _step_closures
+    queue.append(lambda a=args: closure(*a))
+
+
+def _run_step_closures() -> None:
+    if _async_step_closures:
+        pending = _async_step_closures.copy()
+        _async_step_closures.clear()
+        xc.AsyncClosureHandler.instance().run_all(pending)
+    if _step_closures:
+        pending = _step_closures.copy()
+        _step_closures.clear()
+        for closure in pending:
+            closure()
+
+
+class RateTracker:
+    """Counts events and says how many there are per second: since the start, and smoothed."""
+
+    def __init__(self, smooth_factor: float | None = None) -> None:
+        if smooth_factor is None:
+            smooth_factor = xu.getenv_as("RATE_TRACKER_SMOOTHING", float, 0.4)
+        self._smooth_factor = smooth_factor
+        self._start_time = time.monotonic()
+        self._partial_time = self._start_time
+        self._partial_count = 0.0
+        self._partial_rate: float | None = None
+        self._count = 0.0
+
+    def add(self, count: float) -> None:
+        """Counts so many events more."""
+        self._count += count
+
+    def rate(self) -> float:
+        """Events per second since the last call, smoothed with the rates of earlier calls."""
+        now = time.monotonic()
+        new = self._count - self._partial_count
+        rate = new / max(now - self._partial_time, 1e-9)
+        if self._partial_rate is not None:
+            rate = rate * (1 - self._smooth_factor) + self._partial_rate * self._smooth_factor
+        self._partial_time, self._partial_count, self._partial_rate = now, self._count, rate
+        return rate
+
+    def global_rate(self) -> float:
+        """Events per second since the start."""
+        return self._count / max(time.monotonic() - self._start_time, 1e-9)
+
+
+# --- Between processes, on the host ---
+
+
+def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None) -> list[bytes]:
+    """Waits until all processes have come here; returns the payloads in the order of the ranks."""
+    torch_xla.sync()
+    # Counting the world raises where a barrier would be needed.
+    return [payload] * xr.world_size()
+
+
+def xla_rendezvous(
+    payload: bytes = b"", ordinals: list[int] | None = None, tag: str | None = None
+) -> list[bytes]:
+    """See `rendezvous`."""
+    return rendezvous(tag or "", payload, ordinals)
+
+
+def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list[Any]], Any]) -> Any:
+    """Gathers copies of `data` on the CPU, in the order of the ranks, and returns `reduce_fn` of their list."""
+    rendezvous(tag)
+    return reduce_fn([_maybe_convert_to_cpu(data)])
+
+
+def do_on_ordinals(
+    target: Callable[..., Any], data: Any = (), ordinals: tuple[int, ...] = (0,)
+) -> None:
+    """Calls `target(*data)`, with the tensors moved to the CPU, on the processes of these ranks; all wait for it."""
+    running = xr.global_ordinal() in ordinals
+    cpu_data = _maybe_convert_to_cpu(data, convert=running)
+    if running:
+        target(*cpu_data)
+    rendezvous("torch_xla.core.xla_model.do_on_ordinals")
+
+
+# --- Moving and saving ---
+
+
+class ToXlaTensorArena:
+    """Moves the tensors of a nested structure that `select_fn` picks with `convert_fn`, all of them in one call."""
+
+    def __init__(
+        self,
+        convert_fn: Callable[[list[torch.Tensor]], list[torch.Tensor]],
+        select_fn: Callable[[Any], bool],
+    ) -> None:
+        self._convert_fn = convert_fn
+        self._select_fn = select_fn
+
+    def transform(self, inputs: Any) -> Any:
+        """The structure with the tensors replaced; the rest of it is the same."""
+        tensors: list[torch.Tensor] = []
+        xu.for_each_instance(inputs, self._select_fn, tensors.append)
+        moved = iter(self._convert_fn(tensors) if tensors else [])
+        return xu.for_each_instance_rewrite(inputs, self._select_fn, lambda _: next(moved))
+
+
+def send_cpu_data_to_device(
+    data: Any, device: torch.device | str, input_sharding: Any = None
+) -> Any:
+    """A nested structure with its CPU tensors moved to the device."""
+    if input_sharding is not None:
+        raise NotImplementedError("Sharded inputs (input_sharding) are not implemented.")
+
+    def convert(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [tensor.to(device) for tensor in tensors]
+
+    def select(value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+
+    return ToXlaTensorArena(convert, select).transform(data)
+
+
+def _maybe_convert_to_cpu(data: Any, convert: bool = True) -> Any:
+    """A nested structure with its xla tensors moved to the CPU.
+
+    Without `convert` what the tensors need is only run, which keeps the graphs of all processes alike.
+    """
+
+    def move(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        _XLAC._xla_sync_multi(tensors, devices=[], wait=False, sync_xla_data=False)
+        return [tensor.cpu() for tensor in tensors] if convert else tensors
+
+    def select(value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and is_xla_tensor(value)
+
+    return ToXlaTensorArena(move, select).transform(data)
+
+
+def save(
+    data: Any,
+    file_or_path: Any,
+    master_only: bool = True,
+    global_master: bool = False,
+    sync: bool = True,
+) -> None:
+    """`torch.save` of a structure whose tensors have been moved to the CPU.
+
+    Args:
+      data: what to save; a nested structure with tensors.
+      file_or_path: where; a path or a file opened for writing.
+      master_only: let only the first process write.
+      global_master: that process is the first of all, not the first of each machine.
+      sync: wait for the other processes.
+    """
+    writing = is_master_ordinal(local=not global_master) if master_only else True
+    cpu_data = _maybe_convert_to_cpu(data, convert=writing)
+    if writing:
+        torch.save(cpu_data, file_or_path)
+    if sync:
+        rendezvous("torch_xla.core.xla_model.save")
+
+
+def check_view_sharing(obj: Any) -> None:
+    """Warns when several tensors of a structure share memory, which a move to a device would end."""
+    seen: dict[int, torch.Tensor] = {}
+
+    def check(tensor: torch.Tensor) -> None:
+        identity = (
+            _XLAC._xla_get_tensor_id(tensor)
+            if is_xla_tensor(tensor)
+            else tensor.untyped_storage().data_ptr()
+        )
+        if seen.setdefault(identity, tensor) is not tensor:
+            warnings.warn(
+                f"Tensors of shapes {tuple(seen[identity].shape)} and {tuple(tensor.shape)} share memory; moved to "
+                "another device they no longer do.",
+                stacklevel=3,
+            )
+
+    xu.for_each_instance(obj, lambda value: isinstance(value, torch.Tensor), check)
+
+
+# --- Memory, random numbers, programs ---
+
+
+def get_memory_info(device: torch.device | str | None = None) -> dict[str, int]:
+    """The memory of a device: `bytes_used`, `bytes_limit`, `peak_bytes_used`, and `kb_free` and `kb_total`."""
+    info = dict(_XLAC._xla_memory_info(_name(device)))
+    info["kb_total"] = info.get("bytes_limit", 0) // 1024
+    info["kb_free"] = info["kb_total"] - info.get("bytes_used", 0) // 1024
+    return info
+
+
+def set_rng_state(seed: int, device: torch.device | str | None = None) -> None:
+    """Sets the state of a device's random numbers, an integer."""
+    _XLAC._xla_set_rng_seed(int(seed), _name(device) or _XLAC._xla_get_default_device())
+
+
+def get_rng_state(device: torch.device | str | None = None) -> int:
+    """The state of a device's random numbers, an integer."""
+    return _XLAC._xla_get_rng_seed(_name(device) or _XLAC._xla_get_default_device())
+
+
+@contextlib.contextmanager
+def fork_rng(device: torch.device | str | None = None, enabled: bool = True) -> Iterator[None]:
+    """Restores the state of a device's random numbers at its end."""
+    if not enabled:
+        yield
+        return
+    state = get_rng_state(device)
+    try:
+        yield
+    finally:
+        set_rng_state(state, device)
+
+
+def get_stablehlo(tensors: list[torch.Tensor] | None = None) -> str:
+    """The StableHLO text of what the tensors need, or of all that is pending."""
+    return _XLAC._get_stablehlo(tensors or [], _XLAC._xla_get_default_device(), [], False)
+
+
+def get_stablehlo_bytecode(tensors: list[torch.Tensor] | None = None) -> bytes:
+    """The same as bytecode."""
+    return _XLAC._get_stablehlo(tensors or [], _XLAC._xla_get_default_device(), [], True)

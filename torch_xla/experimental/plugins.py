@@ -1,0 +1,183 @@
+"""PJRT plugins: how the package finds the library that drives a kind of device.
+
+A vendor's package subclasses `DevicePlugin` and names the class in the entry point group `torch_xla.plugins`:
+
+    [project.entry-points."torch_xla.plugins"]
+    mydevice = "my_package:MyPlugin"
+
+`PJRT_DEVICE=MYDEVICE` then selects it. Built in are CPU (the engine of this package), CUDA (the package
+`jax-cuda13-pjrt` or `jax-cuda12-pjrt`), TPU (the package `libtpu`), and LIBRARY, the plugin at PJRT_LIBRARY_PATH.
+"""
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import warnings
+from typing import Any
+
+import torch_xla
+from torch_xla import _binding
+from torch_xla._internal import tpu
+
+ENTRY_POINT_GROUP = "torch_xla.plugins"
+
+# The libraries of the built-in engine.
+CPU_LIBRARY = "libpjrt_cpu.so"
+
+
+class DevicePlugin(torch_xla._XLAC.PjRtPlugin):
+    """Drives one kind of device. Subclasses override what differs from these defaults."""
+
+    def library_path(self) -> str:
+        """The path of the plugin's shared library, which exports `GetPjrtApi`."""
+        raise NotImplementedError(f"{type(self).__name__} must override library_path().")
+
+    def host_index(self) -> int:
+        """The rank of this machine among those that train together."""
+        return 0
+
+    def configure_single_process(self) -> None:
+        """Prepares the environment for a run with one process."""
+
+    def configure_multiprocess(self, local_rank: int, local_world_size: int) -> int:
+        """Prepares the environment of one of several processes; returns how many threads it should use."""
+        return 1
+
+    def physical_chip_count(self) -> int:
+        """The number of devices of this machine."""
+        return 1
+
+    def client_create_options(self) -> dict[str, Any]:
+        """Options that the plugin gets when its client is created."""
+        return {}
+
+    def requires_xla_coordinator(self) -> bool:
+        """Whether the plugin's processes exchange keys and values through a coordinator."""
+        return False
+
+
+class CpuPlugin(DevicePlugin):
+    """The CPU engine inside this package."""
+
+    def library_path(self) -> str:
+        return str(_binding.library_directory() / CPU_LIBRARY)
+
+    def client_create_options(self) -> dict[str, Any]:
+        return {"cpu_device_count": self.physical_chip_count()}
+
+    def physical_chip_count(self) -> int:
+        return int(os.environ.get("CPU_NUM_DEVICES", "1"))
+
+
+class CudaPlugin(DevicePlugin):
+    """NVIDIA's GPUs, through the plugin that the package `jax-cuda13-pjrt` or `jax-cuda12-pjrt` carries."""
+
+    def library_path(self) -> str:
+        for package in ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12"):
+            for folder in _package_folders(package):
+                file = folder / "xla_cuda_plugin.so"
+                if file.exists():
+                    return str(file)
+        raise RuntimeError(
+            "PJRT_DEVICE=CUDA needs the package jax-cuda13-pjrt (or jax-cuda12-pjrt), which is not installed: "
+            "`pip install jax-cuda13-pjrt`."
+        )
+
+
+class TpuPlugin(DevicePlugin):
+    """Google's TPUs, through the package `libtpu`."""
+
+    def library_path(self) -> str:
+        path = tpu.library_path()
+        if path is None:
+            raise RuntimeError(
+                "PJRT_DEVICE=TPU needs the package libtpu, which is not installed (`pip install libtpu`), or "
+                "TPU_LIBRARY_PATH."
+            )
+        return path
+
+    def host_index(self) -> int:
+        return tpu.task_id() or 0
+
+    def physical_chip_count(self) -> int:
+        return tpu.num_available_chips()
+
+
+class LibraryPlugin(DevicePlugin):
+    """The plugin at PJRT_LIBRARY_PATH."""
+
+    def library_path(self) -> str:
+        path = os.environ.get("PJRT_LIBRARY_PATH")
+        if not path:
+            raise RuntimeError(
+                "PJRT_DEVICE=LIBRARY needs PJRT_LIBRARY_PATH, the path of a PJRT plugin's library."
+            )
+        return path
+
+
+_plugins: dict[str, DevicePlugin] = {}
+
+
+def register_plugin(name: str, device_plugin: DevicePlugin) -> None:
+    """Makes a plugin available as `PJRT_DEVICE=NAME`."""
+    torch_xla._XLAC._register_pjrt_plugin(name.upper(), device_plugin)
+    _plugins[name.upper()] = device_plugin
+
+
+def plugins() -> dict[str, DevicePlugin]:
+    """The plugins by name."""
+    return dict(_plugins)
+
+
+def default() -> DevicePlugin:
+    """The plugin of the current device type."""
+    from torch_xla import runtime
+
+    name = os.environ.get("PJRT_DEVICE", runtime.DEFAULT_DEVICE_TYPE).upper()
+    plugin = _plugins.get(name) or _plugins.get(runtime.device_type().upper())
+    if plugin is None:
+        raise RuntimeError(
+            f"PJRT_DEVICE={name} names no plugin; there are {', '.join(sorted(_plugins))}."
+        )
+    return plugin
+
+
+def use_dynamic_plugins() -> None:
+    """Plugins are always dynamic; kept for programs that call it."""
+
+
+def using_dynamic_plugins() -> bool:
+    """Whether plugins are loaded from libraries: always."""
+    return True
+
+
+@functools.cache
+def register_available_plugins() -> None:
+    """Registers the built-in plugins, and those of installed packages unless XLA_REGISTER_INSTALLED_PLUGINS=0."""
+    register_plugin("CPU", CpuPlugin())
+    register_plugin("CUDA", CudaPlugin())
+    register_plugin("TPU", TpuPlugin())
+    register_plugin("LIBRARY", LibraryPlugin())
+    if os.environ.get("XLA_REGISTER_INSTALLED_PLUGINS", "1").lower() in ("0", "false"):
+        return
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        # A broken plugin must not take `import torch_xla` with it: other devices work without it.
+        try:
+            register_plugin(entry_point.name, entry_point.load()())
+        except Exception as error:
+            warnings.warn(
+                f"The plugin {entry_point.name} ({entry_point.value}) could not be loaded: {error!r}",
+                stacklevel=2,
+            )
+
+
+def _package_folders(package: str) -> list[pathlib.Path]:
+    try:
+        specification = importlib.util.find_spec(package)
+    except ModuleNotFoundError:
+        return []
+    if specification is None or not specification.submodule_search_locations:
+        return []
+    return [pathlib.Path(location) for location in specification.submodule_search_locations]

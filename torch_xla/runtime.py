@@ -1,0 +1,153 @@
+"""The runtime: which kind of device it drives, how many there are, and this process's place among the others."""
+
+import os
+from typing import Any
+
+from torch_xla import _XLAC
+from torch_xla.core import xla_env_vars as xenv
+
+DEFAULT_DEVICE_TYPE = "CPU"
+
+
+def set_device_type(pjrt_device: str) -> None:
+    """Chooses the device type (as PJRT_DEVICE does). Must be called before the runtime starts."""
+    if _XLAC._xla_runtime_is_initialized() and os.environ.get(xenv.PJRT_DEVICE) != pjrt_device:
+        raise RuntimeError(
+            f"The runtime runs on {device_type()} already; call set_device_type({pjrt_device!r}) before the first "
+            "operation on an xla device."
+        )
+    os.environ[xenv.PJRT_DEVICE] = pjrt_device
+
+
+def device_type() -> str:
+    """The kind of device, PJRT_DEVICE up to its first underscore: "CPU", "TPU", "CUDA", a plugin's name."""
+    return os.environ.get(xenv.PJRT_DEVICE, DEFAULT_DEVICE_TYPE).split("_")[0]
+
+
+def using_pjrt() -> bool:
+    """Always true: there is no other runtime. Kept for programs written for torch_xla 2.0."""
+    return True
+
+
+def is_bf16_supported() -> bool:
+    """Whether bfloat16 tensors can be used. Every engine computes with them, if not faster."""
+    return True
+
+
+def world_size() -> int:
+    """The number of processes that train together."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size > 1:
+        raise NotImplementedError(
+            f"WORLD_SIZE={size}: collectives between processes are not implemented; only one process can train."
+        )
+    return 1
+
+
+def global_ordinal() -> int:
+    """The rank of this process among all."""
+    return 0
+
+
+def local_ordinal() -> int:
+    """The rank of this process on this machine."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def local_process_count() -> int:
+    """The number of processes on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def process_index() -> int:
+    """The rank of this process among all processes."""
+    return global_ordinal()
+
+
+def process_count() -> int:
+    """The number of processes."""
+    return world_size()
+
+
+def host_index() -> int:
+    """The rank of this machine."""
+    return 0
+
+
+def global_device_count() -> int:
+    """The number of devices of all processes."""
+    return addressable_device_count() * process_count()
+
+
+def local_device_count() -> int:
+    """The number of devices of this machine."""
+    return addressable_device_count() * local_process_count()
+
+
+def addressable_device_count() -> int:
+    """The number of devices that this process can use."""
+    return _XLAC._xla_num_devices()
+
+
+def global_runtime_device_count() -> int:
+    """The number of devices that the runtime knows, those of other processes included."""
+    return global_device_count()
+
+
+def addressable_runtime_device_count() -> int:
+    """The number of devices of the runtime that this process can use."""
+    return addressable_device_count()
+
+
+def runtime_device_attributes(device: str) -> dict[str, Any]:
+    """What the plugin says about a device, given as `"xla:0"` or `"CPU:0"`."""
+    return {"name": device, **_XLAC._xla_device_attributes(_as_xla(device))}
+
+
+def global_runtime_device_attributes() -> list[dict[str, Any]]:
+    """What the plugin says about each device."""
+    return [
+        {"name": real, **_XLAC._xla_device_attributes(name)}
+        for name, real in zip(_XLAC._xla_get_devices(), _XLAC._xla_real_devices([]), strict=True)
+    ]
+
+
+def _as_xla(device: str) -> str:
+    return f"xla:{device.partition(':')[2] or 0}"
+
+
+def use_spmd(auto: bool = False) -> None:
+    """Would turn on the execution of one program on many devices."""
+    raise NotImplementedError("SPMD (torch_xla.runtime.use_spmd) is not implemented.")
+
+
+def is_spmd() -> bool:
+    """Whether one program runs on many devices."""
+    return False
+
+
+def get_master_ip() -> str:
+    """The address of the process of rank 0."""
+    return os.environ.get("MASTER_ADDR", "localhost")
+
+
+def initialize_cache(path: str, readonly: bool = False) -> None:
+    """Keeps compiled programs in a folder, for this program's next runs too.
+
+    Must be called before the first compilation. With `readonly` nothing is written there.
+    """
+    if _XLAC._xla_computation_cache_is_initialized():
+        raise RuntimeError("initialize_cache must be called before the first computation.")
+    os.environ["XLA_PERSISTENT_CACHE_PATH"] = path
+    os.environ["XLA_PERSISTENT_CACHE_READ_ONLY"] = "1" if readonly else "0"
+    _XLAC._xla_initialize_cache(path, readonly)
+
+
+def get_num_cached_compilation_graph() -> int:
+    """The number of compiled graphs that this process holds."""
+    return _XLAC._xla_get_num_cached_compilation_graph()
+
+
+def clear_computation_cache() -> None:
+    """Forgets the compiled graphs of this process, which frees their memory."""
+    _XLAC._xla_clear_computation_cache()

@@ -1,0 +1,190 @@
+"""The functions of the package itself: devices, steps, seeds, launching."""
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from torch_xla import _XLAC
+
+_compile_ids = itertools.count()
+
+
+def device(index: int | None = None) -> torch.device:
+    """The `xla` device of this process, or the one with this index.
+
+    Raises RuntimeError when there is no device with this index, or when the runtime cannot start.
+    """
+    from torch_xla.core import xla_model as xm
+
+    return xm._device(index)
+
+
+def devices() -> list[torch.device]:
+    """All `xla` devices of this process."""
+    return [torch.device(name) for name in _XLAC._xla_get_devices()]
+
+
+def real_devices() -> list[str]:
+    """What stands behind `devices()`, as `"CPU:0"`."""
+    return _XLAC._xla_real_devices([])
+
+
+def device_count() -> int:
+    """The number of `xla` devices of this process."""
+    return len(real_devices())
+
+
+def sync(wait: bool = False, reset_scope: bool = True) -> None:
+    """Cuts the recorded graph, compiles it unless that has been done before, and starts its execution.
+
+    Args:
+      wait: return only when the execution has ended.
+      reset_scope: end the scopes that name the recorded operations.
+    """
+    from torch_xla.core import xla_model as xm
+
+    _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope)
+    xm._run_step_closures()
+    if _metrics_file():
+        from torch_xla.debug import metrics_saver
+
+        metrics_saver.save_metrics()
+
+
+@functools.cache
+def _metrics_file() -> bool:
+    import os
+
+    return bool(os.environ.get("XLA_METRICS_FILE"))
+
+
+def step() -> contextlib.AbstractContextManager[None]:
+    """A context whose body is one step: what was pending runs before it, and the body's graph after it."""
+    return compile()
+
+
+def compile(
+    f: Callable[..., Any] | None = None,
+    full_graph: bool = False,
+    name: str | None = None,
+    max_different_graphs: int | None = None,
+    custom_compile_options: dict[str, Any] | None = None,
+) -> Any:
+    """Makes a function, or the body of a `with` statement, one graph.
+
+    As a function call or decorator it returns the wrapped function; without a function, a context manager.
+
+    Args:
+      f: the function.
+      full_graph: raise RuntimeError when the body needs a value before its end (a print, `.item()`, a branch on a
+        tensor), which would cut its graph in two.
+      name: how debug output calls the graph; the function's name by default.
+      max_different_graphs: raise RuntimeError when the body has been compiled more often than this.
+      custom_compile_options: options of the plugin's compiler that hold for this body.
+    """
+    if name is None:
+        name = getattr(f, "__name__", "compiled") if f is not None else "compiled"
+    region = _CompiledRegion(name, full_graph, max_different_graphs, custom_compile_options)
+    if f is None:
+        return region.enter()
+
+    @functools.wraps(f)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        with region.enter():
+            return f(*args, **kwargs)
+
+    return compiled
+
+
+class _CompiledRegion:
+    """What `compile` remembers between the runs of one body."""
+
+    def __init__(
+        self,
+        name: str,
+        full_graph: bool,
+        max_different_graphs: int | None,
+        options: dict[str, Any] | None,
+    ) -> None:
+        self._name = f"{name}_{next(_compile_ids)}" if name == "compiled" else name
+        self._full_graph = full_graph
+        self._max_different_graphs = max_different_graphs
+        self._options = options
+        self._graphs = 0
+
+    @contextlib.contextmanager
+    def enter(self) -> Iterator[None]:
+        # What is pending belongs to no step of this body.
+        sync()
+        allowed = _XLAC._get_allow_execution()
+        outer_name = _XLAC._get_current_graph_name()
+        compiled_before = _compilations()
+        options_before = _custom_compile_options
+        if self._options is not None:
+            set_custom_compile_options(self._options)
+        _XLAC._set_current_graph_name(self._name)
+        if self._full_graph:
+            _XLAC._set_allow_execution(False)
+        try:
+            yield
+            _XLAC._set_allow_execution(allowed)
+            sync()
+        finally:
+            _XLAC._set_allow_execution(allowed)
+            _XLAC._set_current_graph_name(outer_name)
+            if self._options is not None:
+                set_custom_compile_options(options_before)
+        self._graphs += _compilations() - compiled_before
+        if self._max_different_graphs is not None and self._graphs > self._max_different_graphs:
+            raise RuntimeError(
+                f"{self._name} has been compiled to {self._graphs} different graphs, and {self._max_different_graphs} "
+                "are allowed (max_different_graphs). A shape or a Python value that decides the computation has "
+                "changed; PT_XLA_DEBUG_LEVEL=1 shows each compilation and the line that caused it."
+            )
+
+
+def _compilations() -> int:
+    return _XLAC._xla_counter_value("UncachedCompile") or 0
+
+
+def manual_seed(seed: int, device: torch.device | str | None = None) -> None:
+    """Seeds the random numbers of a device; of the current one when none is given."""
+    from torch_xla.core import xla_model as xm
+
+    xm.set_rng_state(seed, device)
+
+
+def launch(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    start_method: str = "spawn",
+    debug_single_process: bool = False,
+) -> Any:
+    """Runs `fn(index, *args)` in one process per device.
+
+    Under `torchrun` this process is one of them already, and `fn` is called in place with its local rank.
+    """
+    from torch_xla.distributed import xla_multiprocessing as xmp
+
+    if dist.is_available() and dist.is_torchelastic_launched():
+        from torch_xla import runtime as xr
+
+        fn(xr.local_ordinal(), *args)
+        return None
+    nprocs = 1 if debug_single_process else None
+    return xmp.spawn(fn, args=args, nprocs=nprocs, start_method=start_method)
+
+
+_custom_compile_options: dict[str, Any] = {}
+
+
+def set_custom_compile_options(options: dict[str, Any]) -> None:
+    """Options that the plugin's compiler gets with every compilation from now on; an empty dictionary clears them."""
+    global _custom_compile_options
+    _XLAC._xla_set_custom_compile_options(options)
+    _custom_compile_options = dict(options)
