@@ -64,7 +64,8 @@ class Instruction {
 
   // Rewrites; they keep both sides' users current.
   void ReplaceOperand(size_t index, Instruction* value);
-  // Every use in this computation, its results included.
+  // Every use in this computation, its results included, except a use by `value` itself: so an
+  // instruction can be wrapped in another.
   void ReplaceAllUsesWith(Instruction* value);
 
   bool IsConstant() const { return opcode_ == Opcode::kConstant; }

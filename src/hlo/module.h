@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hlo/instruction.h"
@@ -39,7 +41,8 @@ class Computation {
   // Drops instructions that reach no result and have no side effect (parameters stay); returns how
   // many.
   int64_t RemoveDeadInstructions();
-  // An instruction without users and not a result.
+  // Takes out an instruction without users that is not a result; throws Error (kInternal) otherwise. Later
+  // parameters are renumbered when it is a parameter.
   void Remove(Instruction* instruction);
 
  private:
@@ -71,7 +74,8 @@ class Module {
   const std::string& name() const { return name_; }
   // Callees before callers; the entry last in a well-formed module.
   const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
-  Computation* AddComputation(std::string name);
+  // Last, or in front of `before`: a callee is placed in front of its caller. (Builder::Region does that.)
+  Computation* AddComputation(std::string name, const Computation* before = nullptr);
   Computation* entry() const { return entry_; }
   void set_entry(Computation* computation) { entry_ = computation; }
   // Drops computations that the entry does not reach.
@@ -93,10 +97,13 @@ class Module {
 
  private:
   friend class Computation;
+  friend class Builder;
   std::string name_;
   std::vector<std::unique_ptr<Computation>> computations_;
   Computation* entry_ = nullptr;
   int64_t next_id_ = 0;
+  // Builder::ScalarCombiner's memory.
+  std::map<std::pair<Opcode, ElementType>, Computation*> scalar_combiners_;
 };
 
 // Copies `source`'s instructions to the end of `target` with `arguments` for its parameters; returns

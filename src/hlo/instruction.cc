@@ -1,0 +1,81 @@
+#include "hlo/instruction.h"
+
+#include <algorithm>
+
+#include "hlo/module.h"
+
+namespace hlo {
+
+void Instruction::AddUser(Instruction* user) { users_.push_back(user); }
+
+void Instruction::RemoveUser(Instruction* user) {
+  // Recent users are the likelier ones to go.
+  auto found = std::find(users_.rbegin(), users_.rend(), user);
+  if (found == users_.rend()) return;
+  *found = users_.back();
+  users_.pop_back();
+}
+
+void Instruction::ReplaceOperand(size_t index, Instruction* value) {
+  Instruction* old = operands_.at(index);
+  if (old == value) return;
+  if (std::ranges::find(operands_, value) == operands_.end()) value->AddUser(this);
+  operands_[index] = value;
+  if (std::ranges::find(operands_, old) == operands_.end()) old->RemoveUser(this);
+}
+
+void Instruction::ReplaceAllUsesWith(Instruction* value) {
+  if (value == this) return;
+  std::vector<Instruction*> users = std::move(users_);
+  users_.clear();
+  for (Instruction* user : users) {
+    if (user == value) {
+      users_.push_back(user);
+      continue;
+    }
+    if (std::ranges::find(user->operands_, value) == user->operands_.end()) value->AddUser(user);
+    std::ranges::replace(user->operands_, this, value);
+  }
+  std::ranges::replace(parent_->results_, this, value);
+}
+
+bool Instruction::HasSideEffect() const {
+  switch (opcode_) {
+    case Opcode::kInfeed:
+    case Opcode::kOutfeed:
+    case Opcode::kSend:
+    case Opcode::kRecv:
+      return true;
+    case Opcode::kCustomCall:
+      return as<CustomCallAttributes>().has_side_effect;
+    case Opcode::kCall:
+    case Opcode::kCase:
+    case Opcode::kComposite:
+    case Opcode::kIf:
+    case Opcode::kWhile:
+      return std::ranges::any_of(called_computations_, [](const Computation* called) {
+        return std::ranges::any_of(called->instructions(), [](const auto& instruction) {
+          return instruction->HasSideEffect();
+        });
+      });
+    default:
+      return IsCollective(opcode_);
+  }
+}
+
+std::string Instruction::ToString() const {
+  std::string text = "%" + std::to_string(id_) + " = " + shape_.ToString() + " " +
+                     std::string(Name(opcode_)) + "(";
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    text += (i ? ", %" : "%") + std::to_string(operands_[i]->id());
+  }
+  text += ")";
+  std::string attributes = hlo::ToString(attributes_);
+  if (!attributes.empty()) text += ", " + attributes;
+  for (size_t i = 0; i < called_computations_.size(); ++i) {
+    text += (i ? ", @" : ", calls @") + called_computations_[i]->name();
+  }
+  return text;
+}
+
+}  // namespace hlo

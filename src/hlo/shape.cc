@@ -1,0 +1,119 @@
+#include "hlo/shape.h"
+
+#include <limits>
+
+#include "hlo/error.h"
+#include "hlo/hash.h"
+
+namespace hlo {
+
+Shape::Shape(ElementType element_type, Dimensions dimensions)
+    : element_type_(element_type), dimensions_(std::move(dimensions)) {
+  for (int64_t size : dimensions_) {
+    if (size < 0 && size != kDynamic) {
+      throw Error("a shape has the negative dimension " + std::to_string(size) + ": " +
+                  hlo::ToString(dimensions_));
+    }
+  }
+}
+
+Shape Shape::Tuple(std::vector<Shape> elements) {
+  Shape shape;
+  shape.element_type_ = ElementType::kTuple;
+  shape.tuple_shapes_ = std::move(elements);
+  return shape;
+}
+
+bool Shape::is_dynamic() const {
+  for (int64_t size : dimensions_) {
+    if (size == kDynamic) return true;
+  }
+  for (const Shape& element : tuple_shapes_) {
+    if (element.is_dynamic()) return true;
+  }
+  return false;
+}
+
+int64_t Shape::num_elements() const {
+  int64_t count = 1;
+  bool overflow = false;
+  for (int64_t size : dimensions_) {
+    if (size == kDynamic) {
+      throw Error("the number of elements of " + ToString() + " is known only at run time");
+    }
+    if (size == 0) return 0;
+    overflow |= __builtin_mul_overflow(count, size, &count);
+  }
+  if (overflow) throw Error("the number of elements of " + ToString() + " exceeds 64 bits");
+  return count;
+}
+
+int64_t Shape::byte_size() const {
+  if (is_token()) return 0;
+  int64_t total = 0;
+  bool overflow = false;
+  if (is_tuple()) {
+    for (const Shape& element : tuple_shapes_) {
+      overflow |= __builtin_add_overflow(total, element.byte_size(), &total);
+    }
+  } else {
+    overflow = __builtin_mul_overflow(num_elements(),
+                                      static_cast<int64_t>(ByteWidth(element_type_)), &total);
+  }
+  if (overflow) throw Error("the size of " + ToString() + " exceeds 64 bits");
+  return total;
+}
+
+Shape Shape::WithElementType(ElementType element_type) const {
+  return Shape(element_type, dimensions_);
+}
+
+Shape Shape::WithDimensions(Dimensions dimensions) const {
+  return Shape(element_type_, std::move(dimensions));
+}
+
+size_t Shape::Hash() const {
+  size_t hash = static_cast<size_t>(element_type_);
+  hash = CombineHash(hash, dimensions_.size());
+  for (int64_t size : dimensions_) hash = CombineHash(hash, static_cast<size_t>(size));
+  for (const Shape& element : tuple_shapes_) hash = CombineHash(hash, element.Hash());
+  return hash;
+}
+
+std::string Shape::ToString() const {
+  if (is_tuple()) {
+    std::string text = "(";
+    for (size_t i = 0; i < tuple_shapes_.size(); ++i) {
+      text += (i ? ", " : "") + tuple_shapes_[i].ToString();
+    }
+    return text + ")";
+  }
+  std::string text(ShortName(element_type_));
+  if (is_token()) return text;
+  text += "[";
+  for (size_t i = 0; i < dimensions_.size(); ++i) {
+    if (i) text += ",";
+    text += dimensions_[i] == kDynamic ? "?" : std::to_string(dimensions_[i]);
+  }
+  return text + "]";
+}
+
+Dimensions RowMajorStrides(std::span<const int64_t> dimensions) {
+  Dimensions strides(dimensions.size());
+  int64_t stride = 1;
+  for (size_t i = dimensions.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= dimensions[i];
+  }
+  return strides;
+}
+
+std::string ToString(std::span<const int64_t> numbers) {
+  std::string text = "[";
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace hlo
