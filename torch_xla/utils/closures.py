@@ -1,5 +1,7 @@
 """Runs functions one after another in a thread of their own."""
 
+import atexit
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -17,6 +19,8 @@ class AsyncClosureHandler:
         self._queue: queue.Queue[Callable[[], None]] = queue.Queue(max_queue_size)
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+        atexit.register(self._finish)
 
     @classmethod
     def instance(cls) -> "AsyncClosureHandler":
@@ -40,6 +44,11 @@ class AsyncClosureHandler:
     def wait(self) -> None:
         """Returns when all functions have run."""
         self._queue.join()
+
+    def _finish(self) -> None:
+        # A forked child inherits the queue, but not the thread that would empty it.
+        if self._process == os.getpid():
+            self.wait()
 
     def _work(self) -> None:
         while True:
