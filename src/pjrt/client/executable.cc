@@ -159,13 +159,6 @@ std::vector<Device*> LoadedExecutable::addressable_devices() const {
   return devices;
 }
 
-std::string LoadedExecutable::fingerprint() const {
-  Arguments<PJRT_LoadedExecutable_Fingerprint_Args> args;
-  args->executable = loaded_;
-  PJRT_INVOKE(client_->plugin(), LoadedExecutable_Fingerprint, args);
-  return std::string(args->executable_fingerprint, args->executable_fingerprint_size);
-}
-
 void LoadedExecutable::Delete() {
   Arguments<PJRT_LoadedExecutable_Delete_Args> args;
   args->executable = loaded_;

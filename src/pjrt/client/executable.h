@@ -85,7 +85,6 @@ class LoadedExecutable {
   const Executable& executable() const { return *executable_; }
   const std::vector<hlo::Shape>& output_shapes() const { return output_shapes_; }
   std::vector<Device*> addressable_devices() const;
-  std::string fingerprint() const;
   // Drops the code; what runs goes on.
   void Delete();
   bool IsDeleted() const;
