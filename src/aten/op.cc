@@ -1,0 +1,174 @@
+// Recording that does not depend on the lowering.
+#include "aten/op.h"
+
+#include <ATen/native/TypeProperties.h>
+#include <c10/core/DefaultDtype.h>
+
+#include "aten/broadcast.h"
+#include "lazy/metrics.h"
+
+namespace torch_xla::recording {
+namespace {
+
+bool IsHostScalar(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().is_cpu() && tensor.dim() == 0;
+}
+
+bool IsWrappedNumber(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
+// The default type of the category, as a Python number has it.
+at::ScalarType NumberCategory(at::ScalarType type, bool double_default) {
+  at::ScalarType default_type = double_default ? at::kDouble : at::kFloat;
+  if (at::isComplexType(type)) return at::toComplexType(default_type);
+  if (at::isFloatingType(type)) return default_type;
+  return type == at::kBool ? at::kBool : at::kLong;
+}
+
+at::ScalarType Promote(at::ScalarType a, at::ScalarType b) {
+  return a == at::ScalarType::Undefined ? b : c10::promoteTypes(a, b);
+}
+
+}  // namespace
+
+void NoteTensor(Context& context, const at::Tensor& tensor) {
+  if (!IsXla(tensor)) return;
+  lazy::Device* device = Impl(tensor)->xla_device();
+  if (context.device == nullptr) {
+    context.device = device;
+    if (context.type == ElementType::kInvalid) {
+      context.type = ToElementType(tensor.scalar_type());
+      context.rank = tensor.dim();
+    }
+  } else {
+    TORCH_CHECK(context.device == device,
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                ToTorchDevice(context.device), " and ", tensor.device(), "! (in ",
+                std::string(context.name == nullptr ? "an in-place operator" : context.name()),
+                ")");
+  }
+}
+
+ElementType NumberType(const at::Scalar& scalar, ElementType operand) {
+  bool is_wide = operand == ElementType::kF64 || operand == ElementType::kC128;
+  if (scalar.isBoolean()) return ElementType::kPred;
+  if (scalar.isIntegral(false)) {
+    return scalar.isUnsigned() ? ElementType::kU64 : ElementType::kS64;
+  }
+  if (scalar.isComplex()) return is_wide ? ElementType::kC128 : ElementType::kC64;
+  is_wide = is_wide || (c10::get_default_dtype_as_scalartype() == at::kDouble);
+  return is_wide ? ElementType::kF64 : ElementType::kF32;
+}
+
+lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
+  ++context.position;
+  if (IsXla(tensor)) return ReadValue(tensor);
+  if (!IsHostScalar(tensor)) {
+    ThrowNotXla(tensor, std::string(context.name()), context.position);
+  }
+  at::Scalar scalar = tensor.item();
+  if (IsWrappedNumber(tensor)) return ScalarValue(scalar, NumberType(scalar, context.type));
+  return ScalarValue(scalar, ToElementType(tensor.scalar_type()));
+}
+
+void ThrowNoDevice(std::string_view op) {
+  TORCH_CHECK(false, std::string(op), ": no argument is an XLA tensor, so the device is unknown");
+}
+
+bool IsNumber(const at::Tensor& tensor) { return IsWrappedNumber(tensor); }
+
+void ElementwiseOperands::Collect(Value value) { values_.push_back(value); }
+
+void ElementwiseOperands::Decide() {
+  at::native::ResultTypeState state;
+  bool double_default = attributes_.double_default;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    at::ScalarType type = ToScalarType(values_[i]->element_type());
+    if ((attributes_.numbers >> i) & 1) {
+      state.wrappedResult = Promote(state.wrappedResult, NumberCategory(type, double_default));
+    } else if (values_[i]->shape().rank() == 0) {
+      state.zeroResult = Promote(state.zeroResult, type);
+    } else {
+      state.dimResult = Promote(state.dimResult, type);
+    }
+  }
+  dimensions_ = BroadcastDimensions(values_);
+  if (promotion_ == Promotion::kNone) return;
+  at::ScalarType common = at::native::result_type(state);
+  if (promotion_ == Promotion::kToFloat && at::isIntegralType(common, true)) {
+    common = double_default ? at::kDouble : at::kFloat;
+  }
+  common_ = ToElementType(common);
+  compute_ = AccumulationType(common_);
+}
+
+Value ElementwiseOperands::Prepare(Value value) {
+  if (promotion_ != Promotion::kNone && value->element_type() != compute_) {
+    if (compute_ == ElementType::kPred) {
+      value = ToPred(b_, value);
+    } else {
+      // Through the common type, so that rounding is that of eager's cast.
+      if (common_ != compute_ && !hlo::IsComplex(value->element_type())) {
+        value = b_.Convert(value, common_);
+      }
+      value = b_.Convert(value, compute_);
+    }
+  }
+  return b_.BroadcastTo(value, dimensions_);
+}
+
+Scalar ElementwiseOperands::Prepare(const Scalar& scalar) {
+  if (promotion_ == Promotion::kNone) return scalar;
+  if (compute_ == ElementType::kPred) return {ToPred(b_, scalar.value)};
+  Value value = scalar.value;
+  if (IsComplexValue(value) && !hlo::IsComplex(compute_)) value = b_.Real(value);
+  return {b_.Convert(value, compute_)};
+}
+
+Value ElementwiseOperands::Finish(Value result) {
+  if (result == nullptr) return result;
+  ElementType type = result->element_type();
+  if (promotion_ == Promotion::kDefault || promotion_ == Promotion::kToFloat) {
+    type = common_;
+  } else if (promotion_ == Promotion::kToReal && type == compute_) {
+    type = common_;
+  }
+  if (type != result->element_type()) {
+    result = type == ElementType::kPred ? ToPred(b_, result) : b_.Convert(result, type);
+  }
+  if (attributes_.target == ElementType::kInvalid || attributes_.target == type) return result;
+  at::ScalarType from = ToScalarType(type), to = ToScalarType(attributes_.target);
+  if (!c10::canCast(from, to)) {
+    throw hlo::Error(std::string("result type ") + c10::toString(from) +
+                     " can't be cast to the desired output type " + c10::toString(to));
+  }
+  if (to == at::kBool) return ToPred(b_, result);
+  return b_.Convert(result, attributes_.target);
+}
+
+void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
+  TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(),
+              "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+              c10::IntArrayRef(result.shape().dimensions()));
+}
+
+std::string InPlaceName(const char* name) {
+  std::string text(name), overload;
+  if (size_t dot = text.find('.'); dot != text.npos) {
+    overload = text.substr(dot + 1);
+    text.resize(dot);
+  }
+  text += "_";
+  if (!c10::Dispatcher::singleton().findSchema({"aten::" + text, overload})) return "";
+  return overload.empty() ? text : text + "." + overload;
+}
+
+void NameKind(lazy::OperationKind& kind, const char* name) {
+  std::string text(name);
+  text = text.substr(0, text.find('.'));
+  kind.name = "aten::" + text;
+  kind.counter = lazy::Counter("xla::" + text);
+}
+
+}  // namespace torch_xla::recording

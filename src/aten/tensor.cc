@@ -1,0 +1,288 @@
+#include "aten/tensor.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/DeviceGuard.h>
+
+#include "aten/lowering.h"
+#include "aten/op.h"
+#include "lazy/data.h"
+#include "lazy/metrics.h"
+#include "lazy/sync.h"
+
+namespace torch_xla {
+namespace {
+
+const c10::DispatchKeySet kKeys(c10::DispatchKey::XLA);
+
+Value Convert(Builder& b, Value x, ElementType type) {
+  if (type == ElementType::kPred && x->element_type() != ElementType::kPred) {
+    return b.Ne(x, b.Zeros(x->shape()));
+  }
+  if (IsComplexValue(x) && !hlo::IsComplex(type)) x = b.Real(x);
+  return b.Convert(x, type);
+}
+
+Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(x, dimensions); }
+
+std::string SchemaArgumentName(const std::string& op, int64_t position) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name != op) continue;
+    auto handle = dispatcher.findSchema(name);
+    if (!handle) continue;
+    int64_t seen = 0;
+    for (const auto& argument : handle->schema().arguments()) {
+      bool is_tensor = argument.type()->isSubtypeOf(*c10::TensorType::get()) ||
+                       argument.type()->isSubtypeOf(*c10::OptionalType::ofTensor());
+      if (is_tensor && ++seen == position) return argument.name();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage)
+    : TensorImpl(kKeys,
+                 c10::scalarTypeToTypeMeta(
+                     ToScalarType(storage->value().shape().element_type())),
+                 ToTorchDevice(storage->device())),
+      storage_(std::move(storage)) {
+  set_storage_access_should_throw();
+  lazy::Value value = storage_->value();
+  set_sizes_contiguous(value.shape().dimensions());
+}
+
+XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage,
+                             lazy::Reference<lazy::View> view, at::ScalarType type,
+                             c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset)
+    : TensorImpl(kKeys, c10::scalarTypeToTypeMeta(type), ToTorchDevice(storage->device())),
+      storage_(std::move(storage)),
+      view_(std::move(view)) {
+  set_storage_access_should_throw();
+  set_sizes_and_strides(sizes, strides, offset);
+}
+
+void XlaTensorImpl::Write(const lazy::Value& value) {
+  if (!view_) {
+    storage_->set_value(value);
+    return;
+  }
+  using Kind = lazy::ViewStep::Kind;
+  bool repeats = false, changes_type = false;
+  for (const lazy::ViewStep& step : view_->chain()) {
+    repeats = repeats || step.kind == Kind::kExpand || step.kind == Kind::kAsStrided;
+    changes_type = changes_type || step.kind == Kind::kBitcast;
+  }
+  if (!repeats || changes_type || view_->chain().size() == 1) {
+    view_->Write(value);
+    return;
+  }
+  // A later step may show one of several places of the same element: only the strides tell where.
+  lazy::ViewStep step{Kind::kAsStrided};
+  step.sizes = sizes().vec();
+  step.strides = strides().vec();
+  step.offsets = {storage_offset()};
+  view_->WriteThrough({step}, value);
+}
+
+void XlaTensorImpl::Rebind(lazy::Reference<lazy::Storage> storage) {
+  storage_ = std::move(storage);
+  view_ = nullptr;
+  set_sizes_contiguous(storage_->value().shape().dimensions());
+  set_storage_offset(0);
+}
+
+void XlaTensorImpl::ShareWith(const XlaTensorImpl& other) {
+  storage_ = other.storage_;
+  view_ = other.view_;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
+    const c10::VariableVersion& version_counter, bool allow_tensor_metadata_change) const {
+  auto copy = c10::make_intrusive<XlaTensorImpl>(storage_, view_, c10::typeMetaToScalarType(dtype()),
+                                                 sizes(), strides(), storage_offset());
+  copy_tensor_metadata(this, copy.get(), version_counter, allow_tensor_metadata_change);
+  return copy;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
+    c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const {
+  auto copy = c10::make_intrusive<XlaTensorImpl>(storage_, view_, c10::typeMetaToScalarType(dtype()),
+                                                 sizes(), strides(), storage_offset());
+  copy_tensor_metadata(this, copy.get(), std::move(version_counter), allow_tensor_metadata_change);
+  return copy;
+}
+
+void XlaTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
+  auto* other = static_cast<XlaTensorImpl*>(impl.get());
+  copy_tensor_metadata(other, this, version_counter(), allow_tensor_metadata_change());
+  ShareWith(*other);
+  refresh_numel();
+  refresh_contiguous();
+}
+
+void XlaTensorImpl::release_resources() {
+  view_ = nullptr;
+  storage_ = nullptr;
+  TensorImpl::release_resources();
+}
+
+void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t position) {
+  std::string argument = SchemaArgumentName(op, position);
+  std::string type = tensor.defined() ? tensor.toString() : "undefined tensor";
+  // As Python spells it: torch.FloatTensor.
+  if (tensor.defined() && tensor.device().is_cpu() && type.rfind("CPU", 0) == 0) {
+    type = "torch." + type.substr(3);
+  } else {
+    type = "torch." + type;
+  }
+  if (type.size() > 4 && type.substr(type.size() - 4) == "Type") {
+    type = type.substr(0, type.size() - 4) + "Tensor";
+  }
+  TORCH_CHECK(false, "Input tensor is not an XLA tensor: ", type, ", argument #", position,
+              argument.empty() ? "" : " '" + argument + "'", " of ", op,
+              ". Move it to the xla device first (tensor.to('xla'), module.to('xla')).");
+}
+
+at::Tensor MakeTensor(lazy::Device* device, lazy::Value value) {
+  return at::detail::make_tensor<XlaTensorImpl>(lazy::Storage::Make(device, std::move(value)));
+}
+
+lazy::Device* ToLazyDevice(c10::Device device) {
+  int index = device.has_index() ? device.index()
+                                 : c10::impl::VirtualGuardImpl(c10::DeviceType::XLA)
+                                       .getDevice()
+                                       .index();
+  try {
+    return lazy::Runtime::Get().device(index);
+  } catch (const hlo::Error& error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+c10::Device ToTorchDevice(const lazy::Device* device) {
+  return c10::Device(c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(device->ordinal()));
+}
+
+lazy::Value ReadValue(const at::Tensor& tensor) { return Impl(tensor)->Read(); }
+
+lazy::Value ConvertValue(const lazy::Value& value, hlo::ElementType type) {
+  if (value.shape().element_type() == type) return value;
+  lazy::OperandList operands;
+  operands.Add(value);
+  return {lazy::Op<&Convert>::Record(operands, {type}), 0};
+}
+
+lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensions) {
+  if (value.shape().dimensions() == dimensions) return value;
+  lazy::OperandList operands;
+  operands.Add(value);
+  try {
+    return {lazy::Op<&Expand>::Record(operands, {dimensions}), 0};
+  } catch (const hlo::Error&) {
+    TORCH_CHECK(false, "output with shape ", c10::IntArrayRef(dimensions),
+                " doesn't match the broadcast shape ", c10::IntArrayRef(value.shape().dimensions()));
+  }
+}
+
+void WriteInto(const at::Tensor& self, const lazy::Value& value) {
+  XlaTensorImpl* impl = Impl(self);
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    TORCH_CHECK(self.stride(i) != 0 || self.size(i) <= 1,
+                "unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory location. Please clone() the tensor before performing the operation.");
+  }
+  lazy::Value converted = ConvertValue(value, ToElementType(self.scalar_type()));
+  const auto& dimensions = converted.shape().dimensions();
+  if (c10::IntArrayRef(dimensions) != self.sizes()) {
+    converted = ExpandValue(converted, self.sizes().vec());
+  }
+  impl->Write(converted);
+}
+
+void WriteInto(const at::Tensor& self, const at::Tensor& value) {
+  WriteInto(self, ReadValue(value));
+}
+
+lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type) {
+  std::byte bytes[16] = {};
+  hlo::DispatchNative(type, [&]<typename T>() {
+    T value;
+    if constexpr (std::is_same_v<T, std::complex<float>> ||
+                  std::is_same_v<T, std::complex<double>>) {
+      auto complex = scalar.to<c10::complex<double>>();
+      value = T(static_cast<typename T::value_type>(complex.real()),
+                static_cast<typename T::value_type>(complex.imag()));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = scalar.to<bool>();
+    } else if constexpr (std::is_integral_v<T>) {
+      value = scalar.isUnsigned() ? static_cast<T>(scalar.toUInt64())
+                                  : static_cast<T>(scalar.to<int64_t>());
+    } else {
+      value = static_cast<T>(static_cast<float>(0));
+      double number = scalar.isComplex() ? scalar.toComplexDouble().real() : scalar.to<double>();
+      if constexpr (std::is_same_v<T, double>) {
+        value = number;
+      } else {
+        value = T(static_cast<float>(number));
+      }
+    }
+    std::memcpy(bytes, &value, sizeof(T));
+  });
+  return {lazy::Node::MakeScalar(type, bytes), 0};
+}
+
+lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
+  at::Tensor dense = tensor.resolve_conj().resolve_neg().contiguous();
+  ElementType type = ToElementType(dense.scalar_type());
+  try {
+    hlo::Shape shape(type, dense.sizes().vec());
+    auto data = lazy::Data::FromHost(device, shape, dense.const_data_ptr());
+    return {lazy::Node::MakeData(std::move(data), lazy::InternShape(shape)), 0};
+  } catch (const hlo::Error& error) {
+    RethrowAsTorchError(error, "copy to the xla device");
+  }
+}
+
+std::vector<at::Tensor> DownloadTensors(at::TensorList tensors) {
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& tensor : tensors) {
+    if (!IsXla(tensor)) {
+      out.push_back(tensor);
+      continue;
+    }
+    XlaTensorImpl* impl = Impl(tensor);
+    try {
+      // The storage first, so that a view is read from data and not from its graph.
+      lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
+      if (impl->view()) data = lazy::Evaluate(impl->xla_device(), impl->Read());
+      at::Tensor host = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+      if (host.numel() > 0) data->ToHost(host.mutable_data_ptr(), host.nbytes());
+      // A conjugate or negative view is data and a flag.
+      if (tensor.is_conj()) host = at::_conj(host).resolve_conj();
+      if (tensor.is_neg()) host = at::_neg_view(host).resolve_neg();
+      out.push_back(std::move(host));
+    } catch (const hlo::Error& error) {
+      RethrowAsTorchError(error, "copy to the CPU");
+    }
+  }
+  return out;
+}
+
+at::Tensor DownloadTensor(const at::Tensor& tensor) {
+  return DownloadTensors(at::TensorList(&tensor, 1))[0];
+}
+
+void RethrowAsTorchError(const hlo::Error& error, const std::string& op) {
+  std::string message = op.empty() ? std::string(error.what()) : op + ": " + error.what();
+  switch (error.code()) {
+    case hlo::ErrorCode::kOutOfRange: TORCH_CHECK_INDEX(false, error.what());
+    case hlo::ErrorCode::kUnimplemented: TORCH_CHECK_NOT_IMPLEMENTED(false, message);
+    case hlo::ErrorCode::kResourceExhausted: TORCH_CHECK_WITH(OutOfMemoryError, false, message);
+    case hlo::ErrorCode::kInvalidArgument: TORCH_CHECK(false, error.what());
+    default: TORCH_CHECK(false, message);
+  }
+}
+
+}  // namespace torch_xla

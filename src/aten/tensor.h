@@ -1,0 +1,91 @@
+// The tensor on the xla device: no memory of its own, but a place in a lazy::Storage, seen directly or
+// through a view. It reports the sizes, strides and offset that a dense row-major eager tensor would
+// have, so that everything in torch that decides by strides (view or copy?) decides as in eager.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/TensorImpl.h>
+
+#include "aten/dtype.h"
+#include "lazy/storage.h"
+
+namespace torch_xla {
+
+class XlaTensorImpl final : public c10::TensorImpl {
+ public:
+  // Sees all of the storage.
+  explicit XlaTensorImpl(lazy::Reference<lazy::Storage> storage);
+  // Sees a view of it.
+  XlaTensorImpl(lazy::Reference<lazy::Storage> storage, lazy::Reference<lazy::View> view,
+                at::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                int64_t offset);
+
+  const lazy::Reference<lazy::Storage>& xla_storage() const { return storage_; }
+  const lazy::Reference<lazy::View>& view() const { return view_; }  // may be null
+  lazy::Device* xla_device() const { return storage_->device(); }
+
+  // The value now; recorded, not computed.
+  lazy::Value Read() const { return view_ ? view_->Read() : storage_->value(); }
+  // `value` has this tensor's dimensions and type.
+  void Write(const lazy::Value& value);
+  // This tensor becomes the whole of another storage.
+  void Rebind(lazy::Reference<lazy::Storage> storage);
+
+  c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(
+      const c10::VariableVersion& version_counter,
+      bool allow_tensor_metadata_change) const override;
+  c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(
+      c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const override;
+  void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) override;
+  void release_resources() override;
+  const char* tensorimpl_type_name() const override { return "XlaTensorImpl"; }
+
+ private:
+  void ShareWith(const XlaTensorImpl& other);
+
+  lazy::Reference<lazy::Storage> storage_;
+  lazy::Reference<lazy::View> view_;
+};
+
+inline bool IsXla(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.key_set().has(c10::DispatchKey::XLA);
+}
+// The tensor must be IsXla.
+inline XlaTensorImpl* Impl(const at::Tensor& tensor) {
+  return static_cast<XlaTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+// Throws what a CPU tensor among xla tensors gets: "Input tensor is not an XLA tensor:
+// torch.FloatTensor", with the operator and the argument (its name, or its place counted from 1).
+[[noreturn]] void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t position);
+
+// A new tensor, alone in a new storage.
+at::Tensor MakeTensor(lazy::Device* device, lazy::Value value);
+// "xla" and "xla:0" are the current and the first device. Starts the runtime.
+lazy::Device* ToLazyDevice(c10::Device device);
+c10::Device ToTorchDevice(const lazy::Device* device);
+
+// The tensor's value; it must be on xla.
+lazy::Value ReadValue(const at::Tensor& tensor);
+// Writes into `self`, through its view and into everything that shares its memory. `value` has self's
+// dimensions (a broadcastable shape otherwise, which is stretched) and any type, which is converted.
+void WriteInto(const at::Tensor& self, const lazy::Value& value);
+void WriteInto(const at::Tensor& self, const at::Tensor& value);
+
+// The value in another type; as a stretched shape.
+lazy::Value ConvertValue(const lazy::Value& value, hlo::ElementType type);
+lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensions);
+
+// A number as data of the given type.
+lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type);
+// A CPU tensor copied to the device.
+lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor);
+// Copies of xla tensors on the CPU, computing what is pending first; others are returned as they are.
+std::vector<at::Tensor> DownloadTensors(at::TensorList tensors);
+at::Tensor DownloadTensor(const at::Tensor& tensor);
+
+// Turns an hlo::Error into torch's exception: IndexError for kOutOfRange, NotImplementedError for
+// kUnimplemented, OutOfMemoryError for kResourceExhausted, else RuntimeError.
+[[noreturn]] void RethrowAsTorchError(const hlo::Error& error, const std::string& op);
+
+}  // namespace torch_xla
