@@ -1,9 +1,5 @@
 #include "aten/promotion.h"
 
-#include <algorithm>
-
-#include "aten/broadcast.h"
-
 namespace torch_xla {
 namespace {
 
@@ -53,25 +49,6 @@ ElementType Prefer(ElementType above, ElementType below) {
   return below;
 }
 
-// A number's own width does not count: integers are s64, reals f32, complex numbers c64.
-ElementType NumberType(ElementType type) {
-  switch (CategoryOf(type)) {
-    case kBool:
-      return ElementType::kPred;
-    case kIntegral:
-      return ElementType::kS64;
-    case kFloating:
-      return ElementType::kF32;
-    case kComplexNumber:
-      return ElementType::kC64;
-  }
-  return type;
-}
-
-std::pair<Value, Value> PromoteTo(Builder& b, Value x, Value y, ElementType type) {
-  return Broadcast(b, b.Convert(x, type), b.Convert(y, type));
-}
-
 }  // namespace
 
 ElementType PromoteTypes(ElementType a, ElementType b) {
@@ -84,35 +61,18 @@ ElementType PromoteTypes(ElementType a, ElementType b) {
   return hlo::BitWidth(a) > hlo::BitWidth(b) ? a : b;
 }
 
-ElementType ResultType(std::initializer_list<Operand> operands) {
-  ElementType tensors = ElementType::kInvalid, scalars = tensors, numbers = tensors;
-  for (const Operand& operand : operands) {
-    ElementType type = operand.value->element_type();
-    if (operand.is_number) {
-      numbers = Join(numbers, NumberType(type));
-    } else if (operand.value->shape().rank() == 0) {
-      scalars = Join(scalars, type);
-    } else {
-      tensors = Join(tensors, type);
-    }
+ElementType ResultType(const Values& operands) {
+  ElementType tensors = ElementType::kInvalid, scalars = tensors;
+  for (Value operand : operands) {
+    ElementType& joined = operand->shape().rank() == 0 ? scalars : tensors;
+    joined = Join(joined, operand->element_type());
   }
-  return Prefer(Prefer(tensors, scalars), numbers);
+  return Prefer(tensors, scalars);
 }
 
-std::pair<Value, Value> Promote(Builder& b, Operand x, Operand y) {
-  return PromoteTo(b, x.value, y.value, ResultType({x, y}));
-}
-
-std::pair<Value, Value> PromoteToFloat(Builder& b, Operand x, Operand y) {
-  return PromoteTo(b, x.value, y.value, FloatType(ResultType({x, y})));
-}
-
-Values PromoteAll(Builder& b, std::initializer_list<Operand> operands) {
-  ElementType type = ResultType(operands);
-  Values values;
-  for (const Operand& operand : operands) values.push_back(b.Convert(operand.value, type));
-  BroadcastAll(b, values);
-  return values;
+void PromoteAll(Builder& b, Values& xs) {
+  ElementType type = ResultType(xs);
+  for (Value& x : xs) x = b.Convert(x, type);
 }
 
 ElementType FloatType(ElementType type) {

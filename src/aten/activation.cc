@@ -1,0 +1,247 @@
+// Activations and their gradients. Slopes and limits are part of the graph: they do not change from
+// step to step.
+#include <cmath>
+#include <numbers>
+
+#include "aten/constant.h"
+#include "aten/elementwise.h"
+#include "aten/op.h"
+#include "aten/special.h"
+
+namespace torch_xla {
+namespace {
+
+Value IsPositive(Builder& b, Value x) { return b.Gt(x, Like(b, x, 0)); }
+
+Value Relu(Builder& b, Value x) { return b.Maximum(x, b.Zeros(x->shape())); }
+
+Value Threshold(Builder& b, Value x, Constant threshold, Constant value) {
+  return b.Select(b.Le(x, Like(b, x, Number(threshold))), Like(b, x, Number(value)), x);
+}
+Value ThresholdBackward(Builder& b, Value gradient, Value x, Constant threshold) {
+  return b.Select(b.Le(x, Like(b, x, Number(threshold))), Like(b, gradient, 0), gradient);
+}
+
+Value LeakyRelu(Builder& b, Value x, Constant slope) {
+  return b.Select(IsPositive(b, x), x, b.Multiply(x, Like(b, x, Number(slope))));
+}
+Value LeakyReluBackward(Builder& b, Value gradient, Value x, Constant slope, bool is_result) {
+  Value scaled = b.Multiply(gradient, Like(b, gradient, Number(slope)));
+  return b.Select(IsPositive(b, x), gradient, scaled);
+}
+
+Value Prelu(Builder& b, Value x, Value weight) {
+  return b.Select(IsPositive(b, x), x, b.Multiply(x, weight));
+}
+Value PreluGradientOfInput(Builder& b, Value gradient, Value x, Value weight) {
+  return b.Select(IsPositive(b, x), gradient, b.Multiply(gradient, weight));
+}
+Value PreluGradientOfWeight(Builder& b, Value gradient, Value x, Value weight) {
+  return b.Select(IsPositive(b, x), Like(b, x, 0), b.Multiply(gradient, x));
+}
+
+Value Elu(Builder& b, Value x, Constant alpha, Constant scale, Constant input_scale) {
+  Value scaled_input = b.Multiply(x, Like(b, x, Number(input_scale)));
+  Value negative = b.Multiply(b.Unary(Opcode::kExponentialMinusOne, scaled_input),
+                              Like(b, x, Number(alpha) * Number(scale)));
+  return b.Select(IsPositive(b, x), b.Multiply(x, Like(b, x, Number(scale))), negative);
+}
+Value EluBackward(Builder& b, Value gradient, Constant alpha, Constant scale, Constant input_scale,
+                  bool is_result, Value x) {
+  double negative_slope = Number(alpha) * Number(scale), inner = Number(input_scale);
+  Value growth = is_result ? b.Multiply(b.Add(x, Like(b, x, negative_slope)), Like(b, x, inner))
+                           : b.Multiply(b.Exp(b.Multiply(x, Like(b, x, inner))),
+                                        Like(b, x, negative_slope * inner));
+  Value slope = b.Select(IsPositive(b, x), Like(b, x, Number(scale)), growth);
+  return b.Multiply(gradient, slope);
+}
+
+constexpr double kTanhCubic = 0.044715;
+const double kTanhScale = std::sqrt(2 / std::numbers::pi);
+
+// tanh(sqrt(2/pi) (x + 0.044715 x^3)).
+Value GeluTanh(Builder& b, Value x) {
+  Value cubic = b.Multiply(b.Multiply(x, x), Like(b, x, kTanhCubic));
+  Value inner = b.Multiply(x, b.Add(cubic, Like(b, x, 1)));
+  return b.Tanh(b.Multiply(inner, Like(b, x, kTanhScale)));
+}
+// The normal distribution's cumulative function, absolutely exact where gelu needs it.
+Value GeluCdf(Builder& b, Value x) {
+  Value erf = Erf(b, b.Multiply(x, Like(b, x, std::numbers::sqrt2 / 2)));
+  return b.Multiply(b.Add(erf, Like(b, x, 1)), Like(b, x, 0.5));
+}
+
+Value Gelu(Builder& b, Value x, std::string approximate) {
+  if (approximate != "tanh") return b.Multiply(x, GeluCdf(b, x));
+  Value half = b.Multiply(x, Like(b, x, 0.5));
+  return b.Multiply(half, b.Add(GeluTanh(b, x), Like(b, x, 1)));
+}
+
+Value GeluBackward(Builder& b, Value gradient, Value x, std::string approximate) {
+  Value one = Like(b, x, 1), half = Like(b, x, 0.5), square = b.Multiply(x, x);
+  Value slope;
+  if (approximate != "tanh") {
+    Value density = b.Multiply(b.Exp(b.Multiply(square, Like(b, x, -0.5))),
+                               Like(b, x, std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2));
+    slope = b.Add(GeluCdf(b, x), b.Multiply(x, density));
+  } else {
+    Value t = GeluTanh(b, x);
+    Value inner = b.Multiply(b.Add(b.Multiply(square, Like(b, x, 3 * kTanhCubic)), one),
+                             Like(b, x, kTanhScale));
+    Value tail = b.Multiply(b.Multiply(x, b.Subtract(one, b.Multiply(t, t))), inner);
+    slope = b.Multiply(half, b.Add(b.Add(one, t), tail));
+  }
+  return b.Multiply(gradient, slope);
+}
+
+Value Silu(Builder& b, Value x) { return b.Multiply(x, b.Logistic(x)); }
+Value SiluBackward(Builder& b, Value gradient, Value x) {
+  Value sigmoid = b.Logistic(x), one = Like(b, x, 1);
+  Value inner = b.Add(one, b.Multiply(x, b.Subtract(one, sigmoid)));
+  return b.Multiply(gradient, b.Multiply(sigmoid, inner));
+}
+
+// log(1 + exp(x)) without overflow.
+Value LogOnePlusExp(Builder& b, Value x) {
+  Value tail = b.Unary(Opcode::kLogPlusOne, b.Exp(b.Negate(b.Abs(x))));
+  return b.Add(b.Maximum(x, Like(b, x, 0)), tail);
+}
+Value Mish(Builder& b, Value x) { return b.Multiply(x, b.Tanh(LogOnePlusExp(b, x))); }
+Value MishBackward(Builder& b, Value gradient, Value x) {
+  Value t = b.Tanh(LogOnePlusExp(b, x));
+  Value slope = b.Multiply(b.Logistic(x), b.Subtract(Like(b, x, 1), b.Multiply(t, t)));
+  return b.Multiply(gradient, b.Add(t, b.Multiply(x, slope)));
+}
+
+Value Softplus(Builder& b, Value x, Constant beta, Constant threshold) {
+  Value scaled = b.Multiply(x, Like(b, x, Number(beta)));
+  Value smooth = b.Multiply(LogOnePlusExp(b, scaled), Like(b, x, 1 / Number(beta)));
+  return b.Select(b.Gt(scaled, Like(b, x, Number(threshold))), x, smooth);
+}
+Value SoftplusBackward(Builder& b, Value gradient, Value x, Constant beta, Constant threshold) {
+  Value scaled = b.Multiply(x, Like(b, x, Number(beta)));
+  Value smooth = b.Multiply(gradient, b.Logistic(scaled));
+  return b.Select(b.Gt(scaled, Like(b, x, Number(threshold))), gradient, smooth);
+}
+
+Value Inside(Builder& b, Value x, double low, double high, bool inclusive) {
+  Value l = Like(b, x, low), h = Like(b, x, high);
+  return inclusive ? b.And(b.Ge(x, l), b.Le(x, h)) : b.And(b.Gt(x, l), b.Lt(x, h));
+}
+
+Value Hardtanh(Builder& b, Value x, Constant low, Constant high) {
+  Value l = Like(b, x, Number(low)), h = Like(b, x, Number(high));
+  return b.Clamp(l, x, h);
+}
+Value HardtanhBackward(Builder& b, Value gradient, Value x, Constant low, Constant high) {
+  return ZeroUnless(b, Inside(b, x, Number(low), Number(high), false), gradient);
+}
+
+// clamp(x + 3, 0, 6) / 6.
+Value Hardsigmoid(Builder& b, Value x) {
+  Value shifted = b.Add(x, Like(b, x, 3));
+  return b.Multiply(b.Clamp(Like(b, x, 0), shifted, Like(b, x, 6)), Like(b, x, 1.0 / 6));
+}
+Value HardsigmoidBackward(Builder& b, Value gradient, Value x) {
+  return ZeroUnless(b, Inside(b, x, -3, 3, false),
+                    b.Multiply(gradient, Like(b, gradient, 1.0 / 6)));
+}
+Value Hardswish(Builder& b, Value x) { return b.Multiply(x, Hardsigmoid(b, x)); }
+Value HardswishBackward(Builder& b, Value gradient, Value x) {
+  Value slope = b.Add(b.Multiply(x, Like(b, x, 1.0 / 3)), Like(b, x, 0.5));
+  slope = b.Select(b.Ge(x, Like(b, x, 3)), Like(b, x, 1), slope);
+  slope = b.Select(b.Le(x, Like(b, x, -3)), Like(b, x, 0), slope);
+  return b.Multiply(gradient, slope);
+}
+
+Value Hardshrink(Builder& b, Value x, Constant lambda) {
+  return b.Select(Inside(b, x, -Number(lambda), Number(lambda), true), Like(b, x, 0), x);
+}
+Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
+  Value inside = Inside(b, x, -Number(lambda), Number(lambda), true);
+  return b.Select(inside, Like(b, gradient, 0), gradient);
+}
+Value Softshrink(Builder& b, Value x, Constant lambda) {
+  double limit = Number(lambda);
+  Value low = b.Add(x, Like(b, x, limit)), high = b.Subtract(x, Like(b, x, limit));
+  Value shifted =
+      b.Select(b.Lt(x, Like(b, x, -limit)), low, b.Select(IsNan(b, x), x, Like(b, x, 0)));
+  return b.Select(b.Gt(x, Like(b, x, limit)), high, shifted);
+}
+
+// The buffer that eager's CPU kernel keeps is empty elsewhere, as on other accelerators.
+std::pair<Value, Value> LogSigmoid(Builder& b, Value x) {
+  Value buffer = b.Zeros(Shape(x->element_type(), {0}));
+  return {b.Negate(LogOnePlusExp(b, b.Negate(x))), buffer};
+}
+Value LogSigmoidBackward(Builder& b, Value gradient, Value x, Value buffer) {
+  return b.Multiply(gradient, b.Logistic(b.Negate(x)));
+}
+
+std::pair<Value, Value> Halves(Builder& b, Value x, int64_t dimension) {
+  int64_t size = x->shape().dimension(dimension);
+  if (size % 2 != 0) {
+    throw hlo::Error("Halving dimension must be even, but dimension " + std::to_string(dimension) +
+                     " is size " + std::to_string(size));
+  }
+  return {b.SliceInDim(x, dimension, 0, size / 2), b.SliceInDim(x, dimension, size / 2, size)};
+}
+Value Glu(Builder& b, Value x, Dimension dimension) {
+  if (x->shape().rank() == 0) {
+    throw hlo::Error("glu does not support 0-dimensional tensors");
+  }
+  auto [value, gate] = Halves(b, x, dimension);
+  return b.Multiply(value, b.Logistic(gate));
+}
+Value GluBackward(Builder& b, Value gradient, Value x, int64_t dimension) {
+  if (dimension < 0) dimension += x->shape().rank();
+  auto [value, gate] = Halves(b, x, dimension);
+  Value sigmoid = b.Logistic(gate);
+  Value of_value = b.Multiply(gradient, sigmoid);
+  Value slope = b.Multiply(value, b.Subtract(Like(b, sigmoid, 1), sigmoid));
+  return b.Concatenate({of_value, b.Multiply(of_value, slope)}, dimension);
+}
+
+std::tuple<at::Tensor, at::Tensor> PreluBackward(const at::Tensor& gradient, const at::Tensor& x,
+                                                 const at::Tensor& weight) {
+  return {RecordElementwise<&PreluGradientOfInput, Promotion::kDefault>(gradient, x, weight),
+          RecordElementwise<&PreluGradientOfWeight, Promotion::kDefault>(gradient, x, weight)};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RegisterElementwise<&Relu>(m, "relu");
+  RegisterElementwise<&Threshold>(m, "threshold");
+  RegisterElementwise<&ThresholdBackward>(m, "threshold_backward");
+  RegisterElementwise<&LeakyRelu>(m, "leaky_relu");
+  RegisterElementwise<&LeakyReluBackward>(m, "leaky_relu_backward");
+  RegisterElementwise<&Prelu>(m, "_prelu_kernel");
+  m.impl("_prelu_kernel_backward", &PreluBackward);
+  RegisterElementwise<&Elu>(m, "elu");
+  RegisterElementwise<&EluBackward>(m, "elu_backward");
+  RegisterElementwise<&Gelu>(m, "gelu");
+  RegisterElementwise<&GeluBackward>(m, "gelu_backward");
+  RegisterElementwise<&Silu>(m, "silu");
+  RegisterElementwise<&SiluBackward>(m, "silu_backward");
+  RegisterElementwise<&Mish>(m, "mish");
+  RegisterElementwise<&MishBackward>(m, "mish_backward");
+  RegisterElementwise<&Softplus>(m, "softplus");
+  RegisterElementwise<&SoftplusBackward>(m, "softplus_backward");
+  RegisterElementwise<&Hardtanh>(m, "hardtanh");
+  RegisterElementwise<&HardtanhBackward>(m, "hardtanh_backward");
+  RegisterElementwise<&Hardsigmoid>(m, "hardsigmoid");
+  RegisterElementwise<&HardsigmoidBackward>(m, "hardsigmoid_backward");
+  RegisterElementwise<&Hardswish>(m, "hardswish");
+  RegisterElementwise<&HardswishBackward>(m, "hardswish_backward");
+  RegisterElementwise<&Hardshrink>(m, "hardshrink");
+  RegisterElementwise<&ShrinkBackward>(m, "hardshrink_backward");
+  RegisterElementwise<&Softshrink>(m, "softshrink");
+  RegisterElementwise<&ShrinkBackward>(m, "softshrink_backward");
+  Register<&LogSigmoid>(m, "log_sigmoid_forward");
+  Register<&LogSigmoidBackward>(m, "log_sigmoid_backward");
+  Register<&Glu>(m, "glu");
+  Register<&GluBackward>(m, "glu_backward");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,87 @@
+// Comparisons, predicates and choices by predicate.
+#include "aten/broadcast.h"
+#include "aten/elementwise.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+
+namespace torch_xla {
+namespace {
+
+using hlo::ComparisonDirection;
+
+template <ComparisonDirection direction>
+Value Compare(Builder& b, Value x, Value y) {
+  return b.Compare(x, y, direction);
+}
+
+template <Opcode opcode>
+Value Logical(Builder& b, Value x, Value y) {
+  return b.Binary(opcode, ToPred(b, x), ToPred(b, y));
+}
+
+Value LogicalNot(Builder& b, Value x) { return b.Not(ToPred(b, x)); }
+
+Value IsInfinite(Builder& b, Value x) {
+  if (IsIntegral(x)) return b.Full(x->shape().WithElementType(ElementType::kPred), int64_t{0});
+  if (IsComplexValue(x)) return b.Or(IsInfinite(b, b.Real(x)), IsInfinite(b, b.Imag(x)));
+  return b.Eq(b.Abs(x), Like(b, x, kInfinity));
+}
+
+template <bool positive>
+Value IsSignedInfinity(Builder& b, Value x) {
+  if (IsIntegral(x)) return b.Full(x->shape().WithElementType(ElementType::kPred), int64_t{0});
+  return b.Eq(x, Like(b, x, positive ? kInfinity : -kInfinity));
+}
+
+Value Where(Builder& b, Value condition, Value x, Value y) {
+  Values branches = {x, y};
+  PromoteAll(b, branches);
+  Values all = {condition, branches[0], branches[1]};
+  BroadcastAll(b, all);
+  return b.Select(ToPred(b, all[0]), all[1], all[2]);
+}
+
+// `value` takes x's type; the mask may stretch x.
+Value MaskedFill(Builder& b, Value x, Value mask, Value value) {
+  if (!IsPred(mask))
+    throw hlo::Error("masked_fill_ only supports boolean masks, but got mask with dtype " +
+                     std::string(hlo::ShortName(mask->element_type())));
+  auto [full, full_mask] = Broadcast(b, x, mask);
+  Value fill = b.BroadcastTo(b.Convert(value, x->element_type()), full->dimensions());
+  return b.Select(full_mask, fill, full);
+}
+Value MaskedFillScalar(Builder& b, Value x, Value mask, Scalar value) {
+  return MaskedFill(b, x, mask, value);
+}
+
+template <ComparisonDirection direction>
+void RegisterComparison(torch::Library& m, const std::string& name) {
+  RegisterElementwise<&Compare<direction>, Promotion::kCompare>(m, (name + ".Tensor").c_str());
+  RegisterElementwiseScalar<&Compare<direction>, Promotion::kCompare>(m,
+                                                                      (name + ".Scalar").c_str());
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RegisterComparison<ComparisonDirection::kEq>(m, "eq");
+  RegisterComparison<ComparisonDirection::kNe>(m, "ne");
+  RegisterComparison<ComparisonDirection::kLt>(m, "lt");
+  RegisterComparison<ComparisonDirection::kLe>(m, "le");
+  RegisterComparison<ComparisonDirection::kGt>(m, "gt");
+  RegisterComparison<ComparisonDirection::kGe>(m, "ge");
+  RegisterElementwise<&Logical<Opcode::kAnd>, Promotion::kCompare>(m, "logical_and");
+  RegisterElementwise<&Logical<Opcode::kOr>, Promotion::kCompare>(m, "logical_or");
+  RegisterElementwise<&Logical<Opcode::kXor>, Promotion::kCompare>(m, "logical_xor");
+  RegisterElementwise<&LogicalNot, Promotion::kCompare>(m, "logical_not");
+  RegisterElementwise<&IsNan, Promotion::kCompare>(m, "isnan");
+  RegisterElementwise<&IsInfinite, Promotion::kCompare>(m, "isinf");
+  RegisterElementwise<&IsSignedInfinity<true>, Promotion::kCompare>(m, "isposinf");
+  RegisterElementwise<&IsSignedInfinity<false>, Promotion::kCompare>(m, "isneginf");
+  RegisterElementwise<&SignBit, Promotion::kCompare>(m, "signbit");
+  Register<&Where>(m, "where.self");
+  Register<&MaskedFill>(m, "masked_fill.Tensor");
+  Register<&MaskedFillScalar>(m, "masked_fill.Scalar");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,21 @@
+// Reading a Constant, the attribute that carries a Python number.
+#pragma once
+
+#include "aten/op.h"
+
+namespace torch_xla {
+
+// The number as a double; a complex one is an error.
+inline double Number(const Constant& value) {
+  return std::visit(
+      [](auto number) -> double {
+        if constexpr (std::is_same_v<decltype(number), std::complex<double>>) {
+          throw hlo::Error("the argument must be a real number, not a complex one");
+        } else {
+          return static_cast<double>(number);
+        }
+      },
+      value);
+}
+
+}  // namespace torch_xla

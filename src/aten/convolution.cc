@@ -1,0 +1,222 @@
+// Convolution of any spatial rank, plain and transposed, grouped and dilated, and its gradients in
+// the forms that engines recognise: the input's gradient convolves the output's gradient, dilated
+// by the stride, with the reversed kernel; the weight's gradient swaps the roles of batch and
+// features and dilates the kernel by the stride.
+#include <array>
+
+#include "aten/dimension.h"
+#include "aten/op.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+// The parameters of one convolution, a list entry for each spatial dimension.
+struct Geometry {
+  Dimensions stride, padding, dilation, output_padding;
+  int64_t groups = 1;
+  int64_t rank() const { return static_cast<int64_t>(stride.size()); }
+};
+
+// A list of one entry stands for all dimensions.
+Dimensions Expanded(const Dimensions& list, int64_t rank) {
+  return list.size() == 1 ? Dimensions(rank, list[0]) : list;
+}
+
+Geometry MakeGeometry(int64_t rank, const Dimensions& stride, const Dimensions& padding,
+                      const Dimensions& dilation, const Dimensions& output_padding,
+                      int64_t groups) {
+  return {Expanded(stride, rank), Expanded(padding, rank), Expanded(dilation, rank),
+          Expanded(output_padding, rank), groups};
+}
+
+hlo::Window PlainWindow(int64_t rank) {
+  hlo::Window window;
+  window.strides = window.base_dilations = window.window_dilations = Dimensions(rank, 1);
+  window.padding_low = window.padding_high = Dimensions(rank, 0);
+  window.reversal = std::vector<bool>(rank, false);
+  return window;
+}
+
+Dimensions SpatialDimensions(int64_t rank) {
+  Dimensions spatial(rank);
+  for (int64_t i = 0; i < rank; ++i) spatial[i] = i + 2;
+  return spatial;
+}
+
+int64_t Dilated(int64_t size, int64_t dilation) { return (size - 1) * dilation + 1; }
+
+// weight: [out, in / groups, spatial…].
+Value Forward(Builder& b, Value x, Value weight, const Geometry& g) {
+  hlo::ConvolutionAttributes attributes;
+  attributes.window = PlainWindow(g.rank());
+  attributes.window.strides = g.stride;
+  attributes.window.padding_low = attributes.window.padding_high = g.padding;
+  attributes.window.window_dilations = g.dilation;
+  attributes.dimensions = hlo::ConvolutionDimensions::ChannelsFirst(g.rank());
+  attributes.feature_group_count = g.groups;
+  return b.Convolution(x, weight, attributes);
+}
+
+// [groups * a, c, …] as [a, groups * c, …]: the kernel of a grouped convolution with its features'
+// roles swapped.
+Value SwapGroupedFeatures(Builder& b, Value weight, int64_t groups) {
+  Dimensions d = weight->dimensions();
+  Dimensions split = d;
+  split[0] = d[0] / groups;
+  split.insert(split.begin(), groups);
+  Dimensions merged = d;
+  merged[0] = d[0] / groups;
+  merged[1] = d[1] * groups;
+  return b.Reshape(b.Transpose(b.Reshape(weight, split),
+                               MoveDimensionPermutation(static_cast<int64_t>(split.size()), 0, 1)),
+                   merged);
+}
+
+// What convolves to `gradient` transposed: the gradient of Forward with respect to an input of the
+// spatial sizes `input_sizes`. weight is Forward's.
+Value InputGradient(Builder& b, Value gradient, Value weight, const Geometry& g,
+                    const Dimensions& input_sizes) {
+  hlo::ConvolutionAttributes attributes;
+  attributes.window = PlainWindow(g.rank());
+  attributes.window.base_dilations = g.stride;
+  attributes.window.window_dilations = g.dilation;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    int64_t kernel = Dilated(weight->shape().dimension(i + 2), g.dilation[i]);
+    int64_t spread = Dilated(gradient->shape().dimension(i + 2), g.stride[i]);
+    attributes.window.padding_low[i] = kernel - 1 - g.padding[i];
+    attributes.window.padding_high[i] =
+        input_sizes[i] + kernel - 1 - spread - attributes.window.padding_low[i];
+  }
+  attributes.dimensions = hlo::ConvolutionDimensions::ChannelsFirst(g.rank());
+  attributes.feature_group_count = g.groups;
+  Value reversed = b.Reverse(weight, SpatialDimensions(g.rank()));
+  if (g.groups > 1) {
+    reversed = SwapGroupedFeatures(b, reversed, g.groups);
+  }
+  attributes.dimensions.kernel_input_feature_dimension = 0;
+  attributes.dimensions.kernel_output_feature_dimension = 1;
+  return b.Convolution(gradient, reversed, attributes);
+}
+
+// The gradient of Forward(x, weight) with respect to the weight, whose spatial sizes are
+// `kernel_sizes`.
+Value WeightGradient(Builder& b, Value gradient, Value x, const Geometry& g,
+                     const Dimensions& kernel_sizes) {
+  hlo::ConvolutionAttributes attributes;
+  attributes.window = PlainWindow(g.rank());
+  attributes.window.strides = g.dilation;
+  attributes.window.window_dilations = g.stride;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    int64_t spread = Dilated(gradient->shape().dimension(i + 2), g.stride[i]);
+    // The padded input is exactly as long as the kernel's positions need, rows that no window
+    // reached are cropped.
+    int64_t needed = Dilated(kernel_sizes[i], g.dilation[i]) + spread - 1;
+    attributes.window.padding_low[i] = g.padding[i];
+    attributes.window.padding_high[i] = needed - x->shape().dimension(i + 2) - g.padding[i];
+  }
+  hlo::ConvolutionDimensions& d = attributes.dimensions;
+  d.input_batch_dimension = 1;
+  d.input_feature_dimension = 0;
+  d.kernel_input_feature_dimension = 0;
+  d.kernel_output_feature_dimension = 1;
+  d.output_batch_dimension = 1;
+  d.output_feature_dimension = 0;
+  d.input_spatial_dimensions = d.kernel_spatial_dimensions = d.output_spatial_dimensions =
+      SpatialDimensions(g.rank());
+  attributes.batch_group_count = g.groups;
+  return b.Convolution(x, gradient, attributes);
+}
+
+Dimensions SpatialSizes(Value x) { return {x->dimensions().begin() + 2, x->dimensions().end()}; }
+
+// Transposed: the weight is [in, out / groups, spatial…], that of the forward convolution whose
+// input gradient this is.
+Value Transposed(Builder& b, Value x, Value weight, const Geometry& g) {
+  Dimensions sizes = SpatialSizes(x);
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    sizes[i] = (sizes[i] - 1) * g.stride[i] - 2 * g.padding[i] +
+               Dilated(weight->shape().dimension(i + 2), g.dilation[i]) + g.output_padding[i];
+  }
+  return InputGradient(b, x, weight, g, sizes);
+}
+
+std::string DimensionsText(const Dimensions& dimensions) { return hlo::ToString(dimensions); }
+
+// Torch's checks, in its words where a model's author meets them.
+void CheckShapes(Value x, Value weight, const std::optional<Value>& bias, const Geometry& g,
+                 bool transposed) {
+  if (x->element_type() != weight->element_type()) {
+    throw hlo::Error("Input type (" + std::string(hlo::ShortName(x->element_type())) +
+                     ") and weight type (" + std::string(hlo::ShortName(weight->element_type())) +
+                     ") should be the same");
+  }
+  if (x->shape().rank() != weight->shape().rank()) {
+    throw hlo::Error("Expected " + std::to_string(weight->shape().rank()) +
+                     "-dimensional input for " + std::to_string(weight->shape().rank()) +
+                     "-dimensional weight " + DimensionsText(weight->dimensions()) +
+                     ", but got input of size: " + DimensionsText(x->dimensions()));
+  }
+  int64_t channels =
+      transposed ? weight->shape().dimension(0) : weight->shape().dimension(1) * g.groups;
+  if (x->shape().dimension(1) != channels) {
+    throw hlo::Error("Given groups=" + std::to_string(g.groups) + ", weight of size " +
+                     DimensionsText(weight->dimensions()) + ", expected input" +
+                     DimensionsText(x->dimensions()) + " to have " + std::to_string(channels) +
+                     " channels, but got " + std::to_string(x->shape().dimension(1)) +
+                     " channels instead");
+  }
+  for (int64_t i = 0; i < g.rank() && !transposed; ++i) {
+    int64_t kernel = Dilated(weight->shape().dimension(i + 2), g.dilation[i]);
+    int64_t padded = x->shape().dimension(i + 2) + 2 * g.padding[i];
+    if (padded < kernel) {
+      throw hlo::Error("Calculated padded input size per channel: (" + std::to_string(padded) +
+                       "). Kernel size: (" + std::to_string(kernel) +
+                       "). Kernel size can't be greater than actual input size");
+    }
+  }
+}
+
+Value Convolution(Builder& b, Value x, Value weight, std::optional<Value> bias, Dimensions stride,
+                  Dimensions padding, Dimensions dilation, bool transposed,
+                  Dimensions output_padding, int64_t groups) {
+  int64_t rank = weight->shape().rank() - 2;
+  Geometry g = MakeGeometry(rank, stride, padding, dilation, output_padding, groups);
+  CheckShapes(x, weight, bias, g, transposed);
+  Value result = transposed ? Transposed(b, x, weight, g) : Forward(b, x, weight, g);
+  if (!bias) return result;
+  return b.Add(result, AlongDimension(b, *bias, result->dimensions(), 1));
+}
+
+std::array<Value, 3> ConvolutionBackward(Builder& b, Value gradient, Value x, Value weight,
+                                         std::optional<Dimensions> bias_sizes, Dimensions stride,
+                                         Dimensions padding, Dimensions dilation, bool transposed,
+                                         Dimensions output_padding, int64_t groups,
+                                         std::array<bool, 3> output_mask) {
+  int64_t rank = weight->shape().rank() - 2;
+  Geometry g = MakeGeometry(rank, stride, padding, dilation, output_padding, groups);
+  std::array<Value, 3> results = {nullptr, nullptr, nullptr};
+  if (output_mask[0]) {
+    results[0] = transposed ? Forward(b, gradient, weight, g)
+                            : InputGradient(b, gradient, weight, g, SpatialSizes(x));
+  }
+  if (output_mask[1]) {
+    // A transposed convolution is the input gradient of one whose input is its output.
+    results[1] = transposed ? WeightGradient(b, x, gradient, g, SpatialSizes(weight))
+                            : WeightGradient(b, gradient, x, g, SpatialSizes(weight));
+  }
+  if (output_mask[2]) {
+    results[2] = Sum(b, gradient, OtherDimensions({1}, gradient->shape().rank()));
+  }
+  return results;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&Convolution>(m, "convolution");
+  Register<&Convolution>(m, "convolution_overrideable");
+  Register<&ConvolutionBackward>(m, "convolution_backward");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,627 @@
+// Arithmetic and transcendental functions of one element.
+#include "aten/elementwise.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "aten/constant.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/special.h"
+
+namespace torch_xla {
+namespace {
+
+using std::numbers::ln2;
+
+// --- One operand
+// -----------------------------------------------------------------------------------
+
+template <Opcode opcode>
+Value Unary(Builder& b, Value x) {
+  return b.Unary(opcode, x);
+}
+
+// Rounding leaves integers as they are.
+template <Opcode opcode>
+Value Rounded(Builder& b, Value x) {
+  return IsIntegral(x) ? x : b.Unary(opcode, x);
+}
+
+Value Negative(Builder& b, Value x) {
+  if (IsPred(x)) {
+    throw hlo::Error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+        "invert a "
+        "mask, use the `~` or `logical_not()` operator instead.");
+  }
+  return b.Negate(x);
+}
+
+Value Magnitude(Builder& b, Value x) {
+  return IsPred(x) || hlo::IsUnsignedInteger(x->element_type()) ? x : b.Abs(x);
+}
+
+Value Sign(Builder& b, Value x) {
+  if (IsPred(x)) return x;
+  if (!hlo::IsUnsignedInteger(x->element_type())) {
+    Value sign = b.Unary(Opcode::kSign, x);
+    // torch's sign of NaN is 0.
+    return IsFloatValue(x) ? b.Select(IsNan(b, x), Like(b, x, 0), sign) : sign;
+  }
+  return b.Minimum(x, Like(b, x, 1));
+}
+
+Value Sgn(Builder& b, Value x) {
+  return IsComplexValue(x) ? b.Unary(Opcode::kSign, x) : Sign(b, x);
+}
+
+Value Fraction(Builder& b, Value x) { return b.Subtract(x, Truncate(b, x)); }
+
+Value RoundDecimals(Builder& b, Value x, int64_t decimals) {
+  if (IsIntegral(x)) return x;
+  Value scale = Like(b, x, std::pow(10.0, std::abs(static_cast<double>(decimals))));
+  if (decimals >= 0)
+    return b.Divide(b.Unary(Opcode::kRoundNearestEven, b.Multiply(x, scale)), scale);
+  return b.Multiply(b.Unary(Opcode::kRoundNearestEven, b.Divide(x, scale)), scale);
+}
+
+Value Reciprocal(Builder& b, Value x) { return b.Divide(Like(b, x, 1), x); }
+Value Exp2(Builder& b, Value x) { return b.Power(Like(b, x, 2), x); }
+Value Log2(Builder& b, Value x) { return b.Divide(b.Log(x), Like(b, x, ln2)); }
+Value Log10(Builder& b, Value x) { return b.Divide(b.Log(x), Like(b, x, std::numbers::ln10)); }
+
+// The inverse functions of complex arguments, through logarithms.
+Value ImaginaryUnit(Builder& b, Value x) {
+  Shape real = x->shape().WithElementType(hlo::RealType(x->element_type()));
+  return b.Complex(b.Zeros(real), b.Full(real, 1.0));
+}
+
+Value ComplexAsinh(Builder& b, Value z) {
+  // asinh(-z) = -asinh(z): with a real part that is not negative nothing cancels.
+  Value real = b.Real(z);
+  Value is_negative = SignBit(b, real);
+  Value folded = b.Select(is_negative, b.Negate(z), z);
+  Value root = b.Sqrt(b.Add(b.Multiply(folded, folded), Like(b, z, 1)));
+  Value result = b.Log(b.Add(folded, root));
+  return b.Select(is_negative, b.Negate(result), result);
+}
+
+Value Asinh(Builder& b, Value x) {
+  if (IsComplexValue(x)) return ComplexAsinh(b, x);
+  Value a = b.Abs(x), one = Like(b, x, 1);
+  Value square = b.Multiply(a, a);
+  Value near = b.Unary(Opcode::kLogPlusOne,
+                       b.Add(a, b.Divide(square, b.Add(one, b.Sqrt(b.Add(square, one))))));
+  Value far = b.Add(b.Log(a), Like(b, x, ln2));
+  Value result = b.Select(b.Lt(a, Like(b, x, 1e9)), near, far);
+  return b.Select(SignBit(b, x), b.Negate(result), result);
+}
+
+Value Asin(Builder& b, Value x) {
+  if (IsComplexValue(x)) {  // asin(z) = -i asinh(iz)
+    Value i = ImaginaryUnit(b, x);
+    return b.Negate(b.Multiply(i, ComplexAsinh(b, b.Multiply(i, x))));
+  }
+  Value one = Like(b, x, 1);
+  Value adjacent = b.Sqrt(b.Multiply(b.Subtract(one, x), b.Add(one, x)));
+  return b.Binary(Opcode::kAtan2, x, adjacent);
+}
+
+Value Acos(Builder& b, Value x) {
+  Value one = Like(b, x, 1);
+  if (IsComplexValue(x)) return b.Subtract(Like(b, x, std::numbers::pi / 2), Asin(b, x));
+  Value opposite = b.Sqrt(b.Multiply(b.Subtract(one, x), b.Add(one, x)));
+  return b.Binary(Opcode::kAtan2, opposite, x);
+}
+
+Value Atanh(Builder& b, Value x) {
+  Value sum =
+      b.Subtract(b.Unary(Opcode::kLogPlusOne, x), b.Unary(Opcode::kLogPlusOne, b.Negate(x)));
+  return b.Multiply(Like(b, x, 0.5), sum);
+}
+
+Value Atan(Builder& b, Value x) {
+  if (IsComplexValue(x)) {  // atan(z) = -i atanh(iz)
+    Value i = ImaginaryUnit(b, x);
+    return b.Negate(b.Multiply(i, Atanh(b, b.Multiply(i, x))));
+  }
+  return b.Binary(Opcode::kAtan2, x, Like(b, x, 1));
+}
+
+Value Acosh(Builder& b, Value x) {
+  Value one = Like(b, x, 1);
+  if (IsComplexValue(x)) {
+    Value root = b.Multiply(b.Sqrt(b.Add(x, one)), b.Sqrt(b.Subtract(x, one)));
+    return b.Log(b.Add(x, root));
+  }
+  Value t = b.Subtract(x, one);
+  Value near = b.Unary(Opcode::kLogPlusOne, b.Add(t, b.Sqrt(b.Add(b.Add(t, t), b.Multiply(t, t)))));
+  Value far = b.Add(b.Log(x), Like(b, x, ln2));
+  return b.Select(b.Lt(x, Like(b, x, 1e9)), near, far);
+}
+
+// exp(x - ln 2), which overflows no earlier than the result does.
+Value HalfExp(Builder& b, Value x) { return b.Exp(b.Subtract(x, Like(b, x, ln2))); }
+
+Value Cosh(Builder& b, Value x) { return b.Add(HalfExp(b, x), HalfExp(b, b.Negate(x))); }
+
+Value Sinh(Builder& b, Value x) {
+  Value direct = b.Subtract(HalfExp(b, x), HalfExp(b, b.Negate(x)));
+  if (IsComplexValue(x)) return direct;
+  Value e = b.Unary(Opcode::kExponentialMinusOne, x);
+  Value near = b.Multiply(Like(b, x, 0.5), b.Add(e, b.Divide(e, b.Add(e, Like(b, x, 1)))));
+  return b.Select(b.Lt(b.Abs(x), Like(b, x, 1)), near, direct);
+}
+
+Value Sinc(Builder& b, Value x) {
+  Value scaled = b.Multiply(x, Like(b, x, std::numbers::pi));
+  Value quotient = b.Divide(b.Unary(Opcode::kSine, scaled), scaled);
+  return b.Select(b.Eq(x, Like(b, x, 0)), Like(b, x, 1), quotient);
+}
+
+Value Logit(Builder& b, Value x, std::optional<double> eps) {
+  if (eps) x = b.Clamp(ScalarLike(b, x, *eps), x, ScalarLike(b, x, 1 - *eps));
+  return b.Log(b.Divide(x, b.Subtract(Like(b, x, 1), x)));
+}
+
+Value LogitBackward(Builder& b, Value gradient, Value x, std::optional<double> eps) {
+  Value one = Like(b, x, 1);
+  Value result = b.Divide(gradient, b.Multiply(x, b.Subtract(one, x)));
+  double low = eps.value_or(0);
+  Value inside = b.And(b.Ge(x, Like(b, x, low)), b.Le(x, Like(b, x, 1 - low)));
+  return b.Select(inside, result, Like(b, x, eps ? 0 : kNaN));
+}
+
+Value Entropy(Builder& b, Value x) {
+  Value zero = Like(b, x, 0);
+  Value inside = b.Negate(b.Multiply(x, b.Log(x)));
+  Value result = b.Select(b.Eq(x, zero), zero, inside);
+  return b.Select(b.Lt(x, zero), Like(b, x, -kInfinity), result);
+}
+
+Value Angle(Builder& b, Value x) {
+  if (IsComplexValue(x)) return b.Binary(Opcode::kAtan2, b.Imag(x), b.Real(x));
+  Value zero = Like(b, x, 0);
+  Value result = b.Select(b.Lt(x, zero), Like(b, x, std::numbers::pi), zero);
+  return b.Select(IsNan(b, x), x, result);
+}
+
+Value Conjugate(Builder& b, Value x) {
+  return IsComplexValue(x) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x;
+}
+
+Value NanToNum(Builder& b, Value x, std::optional<double> nan, std::optional<double> positive,
+               std::optional<double> negative) {
+  if (!IsFloatValue(x)) return x;
+  ElementType type = x->element_type();
+  double largest = type == ElementType::kF64 ? std::numeric_limits<double>::max()
+                                             : std::numeric_limits<float>::max();
+  Value result = b.Select(IsNan(b, x), Like(b, x, nan.value_or(0)), x);
+  result = b.Select(b.Eq(x, Like(b, x, kInfinity)), Like(b, x, positive.value_or(largest)), result);
+  return b.Select(b.Eq(x, Like(b, x, -kInfinity)), Like(b, x, negative.value_or(-largest)), result);
+}
+
+Value BitwiseNot(Builder& b, Value x) { return b.Not(x); }
+
+// --- Two operands
+// ----------------------------------------------------------------------------------
+
+template <Opcode opcode>
+Value Binary(Builder& b, Value x, Value y) {
+  return b.Binary(opcode, x, y);
+}
+
+Value Scaled(Builder& b, Value x, Value alpha) {
+  return b.Multiply(x, b.BroadcastTo(alpha, x->dimensions()));
+}
+
+Value AddScaled(Builder& b, Value x, Value y, Scalar alpha) {
+  return b.Add(x, Scaled(b, y, alpha));
+}
+
+Value Subtract(Builder& b, Value x, Value y) {
+  if (IsPred(x)) {
+    throw hlo::Error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+        "`logical_xor()` operator instead.");
+  }
+  return b.Subtract(x, y);
+}
+
+Value SubtractScaled(Builder& b, Value x, Value y, Scalar alpha) {
+  return Subtract(b, x, Scaled(b, y, alpha));
+}
+
+Value ReverseSubtract(Builder& b, Value x, Value y, Scalar alpha) {
+  return Subtract(b, y, Scaled(b, x, alpha));
+}
+
+Value TruncatedDivide(Builder& b, Value x, Value y) { return Truncate(b, b.Divide(x, y)); }
+
+Value Fmod(Builder& b, Value x, Value y) { return b.Remainder(x, y); }
+Value ReverseRemainder(Builder& b, Value x, Value y) { return FloorRemainder(b, x, y); }
+
+Value ComplexPower(Builder& b, Value x, const Constant& exponent) {
+  std::complex<double> z = std::get<std::complex<double>>(exponent);
+  Shape real(hlo::RealType(x->element_type()), x->dimensions());
+  return b.Power(x, b.Complex(b.Full(real, z.real()), b.Full(real, z.imag())));
+}
+
+// Small exponents as products and roots; anything else through power.
+Value PowerConstant(Builder& b, Value x, Constant exponent) {
+  if (std::holds_alternative<std::complex<double>>(exponent)) return ComplexPower(b, x, exponent);
+  double e = Number(exponent);
+  if (IsIntegral(x) && e < 0) {
+    throw hlo::Error("Integers to negative integer powers are not allowed.");
+  }
+  if (e == 0) return Like(b, x, 1);
+  if (e == 1) return x;
+  if (e == 2) return b.Multiply(x, x);
+  if (e == 3) return b.Multiply(b.Multiply(x, x), x);
+  if (e == 0.5) return b.Sqrt(x);
+  if (e == -0.5) return b.Rsqrt(x);
+  if (e == -1) return Reciprocal(b, x);
+  if (e == -2) return Reciprocal(b, b.Multiply(x, x));
+  return b.Power(x, Like(b, x, e));
+}
+
+Value CopySignFrom(Builder& b, Value x, Value y) {
+  Value magnitude = b.Abs(x);
+  return b.Select(SignBit(b, y), b.Negate(magnitude), magnitude);
+}
+
+Value Hypot(Builder& b, Value x, Value y) {
+  Value ax = b.Abs(x), ay = b.Abs(y);
+  Value large = b.Maximum(ax, ay), small = b.Minimum(ax, ay);
+  Value ratio = b.Divide(small, large), one = Like(b, x, 1);
+  Value result = b.Multiply(large, b.Sqrt(b.Add(one, b.Multiply(ratio, ratio))));
+  Value is_trivial = b.Or(b.Eq(large, Like(b, x, 0)), b.Eq(large, Like(b, x, kInfinity)));
+  return b.Select(is_trivial, large, result);
+}
+
+// The neighbouring number: the bit pattern, read as an integer, plus or minus one.
+Value NextAfter(Builder& b, Value x, Value y) {
+  bool wide = x->element_type() == ElementType::kF64;
+  ElementType bits = wide ? ElementType::kS64 : ElementType::kS32;
+  Value ix = b.BitcastConvert(x, bits);
+  Value zero = Like(b, x, 0), is_zero = b.Eq(x, zero);
+  Value one = b.Full(ix->shape(), int64_t{1});
+  Value away = b.Eq(b.Gt(y, x), b.Gt(x, zero));
+  Value stepped =
+      b.BitcastConvert(b.Select(away, b.Add(ix, one), b.Subtract(ix, one)), x->element_type());
+  Value smallest = b.BitcastConvert(one, x->element_type());
+  Value from_zero = b.Select(b.Gt(y, zero), smallest, b.Negate(smallest));
+  Value result = b.Select(is_zero, from_zero, stepped);
+  result = b.Select(b.Eq(x, y), y, result);
+  return b.Select(b.Or(IsNan(b, x), IsNan(b, y)), Like(b, x, kNaN), result);
+}
+
+Value Heaviside(Builder& b, Value x, Value at_zero) {
+  Value zero = Like(b, x, 0);
+  Value step = b.Convert(b.Gt(x, zero), x->element_type());
+  return b.Select(b.Eq(x, zero), at_zero, step);
+}
+
+// x times log_y, 0 where x is 0 and y is not NaN.
+Value TimesLog(Builder& b, Value x, Value y, Value log_y) {
+  Value zero = Like(b, x, 0);
+  Value result = b.Select(b.Eq(x, zero), zero, b.Multiply(x, log_y));
+  return b.Select(IsNan(b, y), Like(b, x, kNaN), result);
+}
+Value XLogY(Builder& b, Value x, Value y) { return TimesLog(b, x, y, b.Log(y)); }
+Value XLog1pY(Builder& b, Value x, Value y) {
+  return TimesLog(b, x, y, b.Unary(Opcode::kLogPlusOne, y));
+}
+
+Value LogAddExp2(Builder& b, Value x, Value y) {
+  Value scale = Like(b, x, ln2);
+  return b.Divide(LogAddExp(b, b.Multiply(x, scale), b.Multiply(y, scale)), scale);
+}
+
+// The number when the other is NaN.
+template <Opcode opcode>
+Value IgnoringNan(Builder& b, Value x, Value y) {
+  Value result = b.Binary(opcode, x, y);
+  if (!IsFloatValue(x)) return result;
+  return b.Select(IsNan(b, x), y, b.Select(IsNan(b, y), x, result));
+}
+
+Value ShiftRight(Builder& b, Value x, Value y) {
+  bool is_unsigned = hlo::IsUnsignedInteger(x->element_type());
+  return b.Binary(is_unsigned ? Opcode::kShiftRightLogical : Opcode::kShiftRightArithmetic, x, y);
+}
+
+// Euclid's algorithm on all elements at once, until every remainder is zero.
+Value Gcd(Builder& b, Value x, Value y) {
+  const Shape& shape = x->shape();
+  auto condition =
+      b.Region("gcd.condition", {shape, shape}, [](Builder& r, const Values& p) -> Values {
+        Value nonzero = r.Ne(p[1], r.Zeros(p[1]->shape()));
+        Dimensions all(p[1]->shape().rank());
+        for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+        return {r.Reduce(Opcode::kOr, nonzero, all)};
+      });
+  auto body = b.Region("gcd.body", {shape, shape}, [](Builder& r, const Values& p) -> Values {
+    Value is_done = r.Eq(p[1], r.Zeros(p[1]->shape()));
+    Value remainder = r.Remainder(p[0], p[1]);
+    return {r.Select(is_done, p[0], p[1]), r.Select(is_done, p[1], remainder)};
+  });
+  return b.GetTupleElement(b.While({Magnitude(b, x), Magnitude(b, y)}, condition, body), 0);
+}
+
+Value Lcm(Builder& b, Value x, Value y) {
+  Value gcd = Gcd(b, x, y), zero = b.Zeros(x->shape());
+  Value is_zero = b.Eq(gcd, zero);
+  Value divisor = b.Select(is_zero, b.Full(x->shape(), int64_t{1}), gcd);
+  return b.Select(is_zero, zero, Magnitude(b, b.Multiply(b.Divide(x, divisor), y)));
+}
+
+// --- Three operands
+// --------------------------------------------------------------------------------
+
+// Whichever end is nearer is the starting point, so that weight 0 and 1 give the ends exactly.
+Value LerpFrom(Builder& b, Value x, Value y, Value weight) {
+  Value difference = b.Subtract(y, x);
+  Value full = b.BroadcastTo(weight, x->dimensions());
+  Value from_x = b.Add(x, b.Multiply(full, difference));
+  Value from_y = b.Subtract(y, b.Multiply(difference, b.Subtract(Like(b, x, 1), full)));
+  Value magnitude = IsComplexValue(weight) ? b.Abs(weight) : b.Abs(weight);
+  return b.Select(b.Lt(magnitude, Like(b, magnitude, 0.5)), from_x, from_y);
+}
+Value LerpScalar(Builder& b, Value x, Value y, Scalar weight) { return LerpFrom(b, x, y, weight); }
+Value LerpTensor(Builder& b, Value x, Value y, Value weight) { return LerpFrom(b, x, y, weight); }
+
+Value AddProduct(Builder& b, Value x, Value y, Value z, Scalar value) {
+  return b.Add(x, Scaled(b, b.Multiply(y, z), value));
+}
+Value AddQuotient(Builder& b, Value x, Value y, Value z, Scalar value) {
+  return b.Add(x, Scaled(b, b.Divide(y, z), value));
+}
+
+Value ClampScalar(Builder& b, Value x, std::optional<Scalar> low, std::optional<Scalar> high) {
+  if (low) x = b.Maximum(x, b.BroadcastTo(*low, x->dimensions()));
+  if (high) x = b.Minimum(x, b.BroadcastTo(*high, x->dimensions()));
+  return x;
+}
+Value ClampTensor(Builder& b, Value x, std::optional<Value> low, std::optional<Value> high) {
+  if (low) x = b.Maximum(x, *low);
+  if (high) x = b.Minimum(x, *high);
+  return x;
+}
+
+// --- Gradients that have an operator of their own
+// ---------------------------------------------------
+
+Value SigmoidBackward(Builder& b, Value gradient, Value y) {
+  return b.Multiply(gradient, Conjugate(b, b.Multiply(y, b.Subtract(Like(b, y, 1), y))));
+}
+Value TanhBackward(Builder& b, Value gradient, Value y) {
+  return b.Multiply(gradient, Conjugate(b, b.Subtract(Like(b, y, 1), b.Multiply(y, y))));
+}
+
+// --- Kernels that choose a lowering by an argument's value
+// -------------------------------------------
+
+constexpr Promotion kDefault = Promotion::kDefault;
+constexpr Promotion kToFloat = Promotion::kToFloat;
+
+at::Tensor Add(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  if (alpha.equal(1)) return RecordElementwise<&Binary<Opcode::kAdd>, kDefault>(x, y);
+  return RecordElementwise<&AddScaled, kDefault>(x, y, alpha);
+}
+at::Tensor& AddInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  if (alpha.equal(1)) return RecordElementwiseInto<&Binary<Opcode::kAdd>, kDefault>(x, x, y);
+  return RecordElementwiseInto<&AddScaled, kDefault>(x, x, y, alpha);
+}
+at::Tensor Sub(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  if (alpha.equal(1)) return RecordElementwise<&Subtract, kDefault>(x, y);
+  return RecordElementwise<&SubtractScaled, kDefault>(x, y, alpha);
+}
+at::Tensor& SubInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  if (alpha.equal(1)) return RecordElementwiseInto<&Subtract, kDefault>(x, x, y);
+  return RecordElementwiseInto<&SubtractScaled, kDefault>(x, x, y, alpha);
+}
+
+at::Tensor DivMode(const at::Tensor& x, const at::Tensor& y, std::optional<std::string_view> mode) {
+  if (!mode) return RecordElementwise<&Binary<Opcode::kDivide>, kToFloat>(x, y);
+  if (*mode == "floor") return RecordElementwise<&FloorDivide, kDefault>(x, y);
+  return RecordElementwise<&TruncatedDivide, kDefault>(x, y);
+}
+at::Tensor& DivModeInPlace(at::Tensor& x, const at::Tensor& y,
+                           std::optional<std::string_view> mode) {
+  if (!mode) return RecordElementwiseInto<&Binary<Opcode::kDivide>, kToFloat>(x, x, y);
+  if (*mode == "floor") return RecordElementwiseInto<&FloorDivide, kDefault>(x, x, y);
+  return RecordElementwiseInto<&TruncatedDivide, kDefault>(x, x, y);
+}
+
+// The exponent is part of the graph: a square must not become a general power.
+at::Tensor PowScalar(const at::Tensor& x, const at::Scalar& exponent) {
+  at::ScalarType type = at::result_type(x, exponent);
+  return Record<&PowerConstant>(x.scalar_type() == type ? x : x.to(type), exponent);
+}
+
+}  // namespace
+
+Value SignBit(Builder& b, Value x) {
+  ElementType bits;
+  switch (x->element_type()) {
+    case ElementType::kF64:
+      bits = ElementType::kS64;
+      break;
+    case ElementType::kF32:
+      bits = ElementType::kS32;
+      break;
+    case ElementType::kF16:
+    case ElementType::kBF16:
+      bits = ElementType::kS16;
+      break;
+    case ElementType::kPred:
+      return b.Full(x->shape(), int64_t{0});
+    default:
+      return b.Lt(x, b.Zeros(x->shape()));
+  }
+  Value integer = b.BitcastConvert(x, bits);
+  return b.Lt(integer, b.Zeros(integer->shape()));
+}
+
+Value IsNan(Builder& b, Value x) {
+  if (IsIntegral(x)) return b.Full(x->shape().WithElementType(ElementType::kPred), int64_t{0});
+  return b.Ne(x, x);
+}
+
+Value Truncate(Builder& b, Value x) {
+  if (IsIntegral(x)) return x;
+  return b.Select(b.Lt(x, Like(b, x, 0)), b.Unary(Opcode::kCeil, x), b.Unary(Opcode::kFloor, x));
+}
+
+Value FloorRemainder(Builder& b, Value x, Value y) {
+  Value remainder = b.Remainder(x, y);
+  if (hlo::IsUnsignedInteger(x->element_type())) return remainder;
+  Value zero = b.Zeros(x->shape());
+  Value differs = b.Ne(b.Lt(y, zero), b.Lt(remainder, zero));
+  Value adjust = b.And(b.Ne(remainder, zero), differs);
+  return b.Select(adjust, b.Add(remainder, y), remainder);
+}
+
+// A floating quotient is rounded from (x - x mod y) / y, so that 1 // 0.1 is 9 as in Python.
+Value FloorDivide(Builder& b, Value x, Value y) {
+  Value zero = b.Zeros(x->shape());
+  if (IsIntegral(x)) {
+    Value quotient = b.Divide(x, y);
+    if (hlo::IsUnsignedInteger(x->element_type())) return quotient;
+    Value differs = b.Ne(b.Lt(x, zero), b.Lt(y, zero));
+    Value inexact = b.Ne(b.Remainder(x, y), zero);
+    return b.Select(b.And(differs, inexact), b.Subtract(quotient, b.Full(x->shape(), int64_t{1})),
+                    quotient);
+  }
+  Value exact = b.Divide(b.Subtract(x, FloorRemainder(b, x, y)), y);
+  Value rounded = b.Unary(Opcode::kRoundNearestEven, exact);
+  Value quotient = b.Divide(x, y);
+  Value signed_zero = b.Select(SignBit(b, quotient), Like(b, x, -0.0), zero);
+  Value result = b.Select(b.Eq(rounded, zero), signed_zero, rounded);
+  return b.Select(b.Eq(y, zero), quotient, result);
+}
+
+Value ZeroUnless(Builder& b, Value predicate, Value x) {
+  return b.Select(predicate, x, b.Zeros(x->shape()));
+}
+
+Value LogAddExp(Builder& b, Value x, Value y) {
+  Value large = b.Maximum(x, y);
+  Value difference = b.Negate(b.Abs(b.Subtract(x, y)));
+  Value sum = b.Add(large, b.Unary(Opcode::kLogPlusOne, b.Exp(difference)));
+  // Two equal infinities differ by NaN.
+  return b.Select(b.Eq(x, y), b.Add(x, Like(b, x, ln2)), sum);
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RegisterElementwise<&Magnitude, Promotion::kToReal>(m, "abs");
+  RegisterElementwise<&Angle, Promotion::kToReal>(m, "angle");
+  RegisterElementwise<&Negative>(m, "neg");
+  RegisterElementwise<&Rounded<Opcode::kCeil>>(m, "ceil");
+  RegisterElementwise<&Rounded<Opcode::kFloor>>(m, "floor");
+  RegisterElementwise<&Rounded<Opcode::kRoundNearestEven>>(m, "round");
+  RegisterElementwise<&RoundDecimals>(m, "round.decimals");
+  RegisterElementwise<&Truncate>(m, "trunc");
+  RegisterElementwise<&Fraction>(m, "frac");
+  RegisterElementwise<&Sign>(m, "sign");
+  RegisterElementwise<&Sgn>(m, "sgn");
+  RegisterElementwise<&BitwiseNot>(m, "bitwise_not");
+  RegisterElementwise<&NanToNum>(m, "nan_to_num");
+  RegisterElementwise<&Conjugate>(m, "_conj_physical");
+
+  RegisterElementwise<&Unary<Opcode::kExponential>, kToFloat>(m, "exp");
+  RegisterElementwise<&Exp2, kToFloat>(m, "exp2");
+  RegisterElementwise<&Unary<Opcode::kExponentialMinusOne>, kToFloat>(m, "expm1");
+  RegisterElementwise<&Unary<Opcode::kLog>, kToFloat>(m, "log");
+  RegisterElementwise<&Log2, kToFloat>(m, "log2");
+  RegisterElementwise<&Log10, kToFloat>(m, "log10");
+  RegisterElementwise<&Unary<Opcode::kLogPlusOne>, kToFloat>(m, "log1p");
+  RegisterElementwise<&Unary<Opcode::kSqrt>, kToFloat>(m, "sqrt");
+  RegisterElementwise<&Unary<Opcode::kRsqrt>, kToFloat>(m, "rsqrt");
+  RegisterElementwise<&Reciprocal, kToFloat>(m, "reciprocal");
+  RegisterElementwise<&Unary<Opcode::kSine>, kToFloat>(m, "sin");
+  RegisterElementwise<&Unary<Opcode::kCosine>, kToFloat>(m, "cos");
+  RegisterElementwise<&Unary<Opcode::kTan>, kToFloat>(m, "tan");
+  RegisterElementwise<&Asin, kToFloat>(m, "asin");
+  RegisterElementwise<&Acos, kToFloat>(m, "acos");
+  RegisterElementwise<&Atan, kToFloat>(m, "atan");
+  RegisterElementwise<&Sinh, kToFloat>(m, "sinh");
+  RegisterElementwise<&Cosh, kToFloat>(m, "cosh");
+  RegisterElementwise<&Unary<Opcode::kTanh>, kToFloat>(m, "tanh");
+  RegisterElementwise<&Asinh, kToFloat>(m, "asinh");
+  RegisterElementwise<&Acosh, kToFloat>(m, "acosh");
+  RegisterElementwise<&Atanh, kToFloat>(m, "atanh");
+  RegisterElementwise<&Unary<Opcode::kLogistic>, kToFloat>(m, "sigmoid");
+  RegisterElementwise<&Sinc, kToFloat>(m, "sinc");
+  RegisterElementwise<&Logit, kToFloat>(m, "logit");
+  RegisterElementwise<&Erf, kToFloat>(m, "erf");
+  RegisterElementwise<&Erfc, kToFloat>(m, "erfc");
+  RegisterElementwise<&ErfInv, kToFloat>(m, "erfinv");
+  RegisterElementwise<&Lgamma, kToFloat>(m, "lgamma");
+  RegisterElementwise<&Digamma, kToFloat>(m, "digamma");
+  RegisterElementwise<&BesselI0, kToFloat>(m, "i0");
+  RegisterElementwise<&BesselI0e, kToFloat>(m, "special_i0e");
+  RegisterElementwise<&BesselI1, kToFloat>(m, "special_i1");
+  RegisterElementwise<&BesselI1e, kToFloat>(m, "special_i1e");
+  RegisterElementwise<&Ndtri, kToFloat>(m, "special_ndtri");
+  RegisterElementwise<&Entropy, kToFloat>(m, "special_entr");
+  RegisterElementwise<&LogitBackward>(m, "logit_backward");
+  RegisterElementwise<&SigmoidBackward>(m, "sigmoid_backward");
+  RegisterElementwise<&TanhBackward>(m, "tanh_backward");
+
+  m.impl("add.Tensor", &Add);
+  m.impl("add_.Tensor", &AddInPlace);
+  m.impl("sub.Tensor", &Sub);
+  m.impl("sub_.Tensor", &SubInPlace);
+  RegisterElementwise<&ReverseSubtract>(m, "rsub.Tensor");
+  RegisterElementwise<&Binary<Opcode::kMultiply>>(m, "mul.Tensor");
+  RegisterElementwise<&Binary<Opcode::kDivide>, kToFloat>(m, "div.Tensor");
+  m.impl("div.Tensor_mode", &DivMode);
+  m.impl("div_.Tensor_mode", &DivModeInPlace);
+  RegisterElementwise<&FloorDivide>(m, "floor_divide");
+  RegisterElementwise<&FloorRemainder>(m, "remainder.Tensor");
+  RegisterElementwiseScalar<&FloorRemainder>(m, "remainder.Scalar");
+  RegisterElementwise<&Fmod>(m, "fmod.Tensor");
+  RegisterElementwiseScalar<&Fmod>(m, "fmod.Scalar");
+  RegisterElementwise<&Binary<Opcode::kPower>>(m, "pow.Tensor_Tensor");
+  m.impl("pow.Tensor_Scalar", &PowScalar);
+  RegisterElementwise<&Binary<Opcode::kAtan2>, kToFloat>(m, "atan2");
+  RegisterElementwise<&Hypot>(m, "hypot");
+  RegisterElementwise<&CopySignFrom, kToFloat>(m, "copysign.Tensor");
+  RegisterElementwise<&NextAfter>(m, "nextafter");
+  RegisterElementwise<&Heaviside>(m, "heaviside");
+  RegisterElementwise<&XLogY, kToFloat>(m, "xlogy.Tensor");
+  RegisterElementwise<&XLog1pY, kToFloat>(m, "special_xlog1py");
+  RegisterElementwise<&LogAddExp, kToFloat>(m, "logaddexp");
+  RegisterElementwise<&LogAddExp2, kToFloat>(m, "logaddexp2");
+  RegisterElementwise<&Gcd>(m, "gcd");
+  RegisterElementwise<&Lcm>(m, "lcm");
+  RegisterElementwise<&Binary<Opcode::kMaximum>>(m, "maximum");
+  RegisterElementwise<&Binary<Opcode::kMinimum>>(m, "minimum");
+  RegisterElementwise<&IgnoringNan<Opcode::kMaximum>>(m, "fmax");
+  RegisterElementwise<&IgnoringNan<Opcode::kMinimum>>(m, "fmin");
+  RegisterElementwise<&Binary<Opcode::kAnd>>(m, "bitwise_and.Tensor");
+  RegisterElementwise<&Binary<Opcode::kOr>>(m, "bitwise_or.Tensor");
+  RegisterElementwise<&Binary<Opcode::kXor>>(m, "bitwise_xor.Tensor");
+  RegisterElementwise<&Binary<Opcode::kShiftLeft>>(m, "bitwise_left_shift.Tensor");
+  RegisterElementwise<&ShiftRight>(m, "bitwise_right_shift.Tensor");
+  RegisterElementwise<&Binary<Opcode::kShiftLeft>>(m, "__lshift__.Tensor");
+  RegisterElementwise<&ShiftRight>(m, "__rshift__.Tensor");
+  RegisterElementwiseScalar<&Binary<Opcode::kShiftLeft>>(m, "__lshift__.Scalar");
+  RegisterElementwiseScalar<&ShiftRight>(m, "__rshift__.Scalar");
+
+  RegisterElementwise<&LerpScalar>(m, "lerp.Scalar");
+  RegisterElementwise<&LerpTensor>(m, "lerp.Tensor");
+  RegisterElementwise<&AddProduct>(m, "addcmul");
+  RegisterElementwise<&AddQuotient>(m, "addcdiv");
+  RegisterElementwise<&ClampScalar>(m, "clamp");
+  RegisterElementwise<&ClampTensor>(m, "clamp.Tensor");
+  RegisterElementwiseScalar<&Binary<Opcode::kMaximum>>(m, "clamp_min");
+  RegisterElementwiseScalar<&Binary<Opcode::kMinimum>>(m, "clamp_max");
+  RegisterElementwise<&Binary<Opcode::kMaximum>>(m, "clamp_min.Tensor");
+  RegisterElementwise<&Binary<Opcode::kMinimum>>(m, "clamp_max.Tensor");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,20 @@
+// Element-wise lowerings that other families compose.
+#pragma once
+
+#include "aten/lowering.h"
+
+namespace torch_xla {
+
+// The sign bit as a predicate: true for -0 and negative NaNs.
+Value SignBit(Builder& b, Value x);
+Value IsNan(Builder& b, Value x);
+// Division that rounds down, and its remainder, which has the divisor's sign.
+Value FloorDivide(Builder& b, Value x, Value y);
+Value FloorRemainder(Builder& b, Value x, Value y);
+Value Truncate(Builder& b, Value x);
+// x where the predicate holds, else zero.
+Value ZeroUnless(Builder& b, Value predicate, Value x);
+// log(exp(x) + exp(y)).
+Value LogAddExp(Builder& b, Value x, Value y);
+
+}  // namespace torch_xla

@@ -1,0 +1,185 @@
+// Matrix and vector products.
+#include "aten/matmul.h"
+
+#include "aten/broadcast.h"
+#include "aten/constant.h"
+#include "aten/dimension.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+
+namespace torch_xla {
+namespace {
+
+void RequireSameType(Value x, Value y) {
+  if (x->element_type() == y->element_type()) return;
+  throw hlo::Error("expected m1 and m2 to have the same dtype, but got: " + x->shape().ToString() +
+                   " and " + y->shape().ToString());
+}
+
+void RequireRank(Value x, int64_t rank, const char* name, const char* argument) {
+  if (x->shape().rank() == rank) return;
+  throw hlo::Error(std::string(name) + ": Expected argument '" + argument + "' to have " +
+                   std::to_string(rank) + " dimensions, but got " + x->shape().ToString());
+}
+
+// Contracts x's last dimension with y's first.
+Value Contract(Builder& b, Value x, Value y) {
+  RequireSameType(x, y);
+  hlo::DotAttributes attributes;
+  attributes.lhs_contracting_dimensions = {x->shape().rank() - 1};
+  attributes.rhs_contracting_dimensions = {0};
+  return b.DotGeneral(x, y, attributes);
+}
+
+void RequireInner(Value x, Value y, int64_t x_dimension, int64_t y_dimension) {
+  if (x->shape().dimension(x_dimension) == y->shape().dimension(y_dimension)) return;
+  auto text = [](Value v) {
+    std::string out;
+    for (int64_t d : v->dimensions()) out += (out.empty() ? "" : "x") + std::to_string(d);
+    return out;
+  };
+  throw hlo::Error("mat1 and mat2 shapes cannot be multiplied (" + text(x) + " and " + text(y) +
+                   ")");
+}
+
+Value Mm(Builder& b, Value x, Value y) {
+  RequireRank(x, 2, "mm", "self");
+  RequireRank(y, 2, "mm", "mat2");
+  RequireInner(x, y, 1, 0);
+  return Contract(b, x, y);
+}
+
+Value Mv(Builder& b, Value x, Value y) {
+  RequireRank(x, 2, "mv", "self");
+  RequireRank(y, 1, "mv", "vec");
+  RequireInner(x, y, 1, 0);
+  return Contract(b, x, y);
+}
+
+Value Dot(Builder& b, Value x, Value y) {
+  if (x->shape().rank() != 1 || y->shape().rank() != 1) {
+    throw hlo::Error("1D tensors expected, but got " + std::to_string(x->shape().rank()) +
+                     "D and " + std::to_string(y->shape().rank()) + "D tensors");
+  }
+  if (x->dimensions() != y->dimensions()) {
+    throw hlo::Error("inconsistent tensor size, expected tensor [" +
+                     std::to_string(x->shape().dimension(0)) + "] and src [" +
+                     std::to_string(y->shape().dimension(0)) +
+                     "] to have the same number of elements");
+  }
+  return Contract(b, x, y);
+}
+
+Value Vdot(Builder& b, Value x, Value y) {
+  if (IsComplexValue(x)) x = b.Complex(b.Real(x), b.Negate(b.Imag(x)));
+  return Dot(b, x, y);
+}
+
+Value Bmm(Builder& b, Value x, Value y) {
+  if (x->shape().rank() != 3) throw hlo::Error("batch1 must be a 3D tensor");
+  if (y->shape().rank() != 3) throw hlo::Error("batch2 must be a 3D tensor");
+  if (x->shape().dimension(0) != y->shape().dimension(0) ||
+      x->shape().dimension(2) != y->shape().dimension(1)) {
+    throw hlo::Error("Expected size for first two dimensions of batch2 tensor to be: [" +
+                     std::to_string(x->shape().dimension(0)) + ", " +
+                     std::to_string(x->shape().dimension(2)) + "] but got: [" +
+                     std::to_string(y->shape().dimension(0)) + ", " +
+                     std::to_string(y->shape().dimension(1)) + "].");
+  }
+  return BatchMatMul(b, x, y);
+}
+
+// The numbers beta and alpha, 1 unless given: constants of the graph, which need no multiplication
+// then.
+Value Times(Builder& b, Value x, const Constant& factor) {
+  double f = Number(factor);
+  return f == 1 ? x : b.Multiply(x, Like(b, x, f));
+}
+
+// beta * bias + alpha * product. A beta of 0 ignores the bias, NaN and all.
+Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
+                 const Constant& alpha) {
+  product = Times(b, product, alpha);
+  Value stretched = b.BroadcastTo(bias, product->dimensions());
+  if (Number(beta) == 0) return product;
+  return b.Add(product, Times(b, stretched, beta));
+}
+
+Value Addmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+  return Accumulate(b, bias, Mm(b, x, y), beta, alpha);
+}
+Value Addmv(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+  return Accumulate(b, bias, Mv(b, x, y), beta, alpha);
+}
+Value Baddbmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+  return Accumulate(b, bias, Bmm(b, x, y), beta, alpha);
+}
+Value Addbmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+  Bmm(b, x, y);  // checks
+  hlo::DotAttributes attributes;
+  attributes.lhs_contracting_dimensions = {0, 2};
+  attributes.rhs_contracting_dimensions = {0, 1};
+  return Accumulate(b, bias, b.DotGeneral(x, y, attributes), beta, alpha);
+}
+
+Value Outer(Builder& b, Value x, Value y) {
+  Dimensions dimensions = {x->shape().dimension(0), y->shape().dimension(0)};
+  return b.Multiply(b.BroadcastInDim(x, dimensions, {0}), b.BroadcastInDim(y, dimensions, {1}));
+}
+Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+  Values all = {bias, x, y};
+  PromoteAll(b, all);
+  return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
+}
+
+// x W^T + bias over any leading dimensions: one dot, with no transpose of the weight.
+Value Linear(Builder& b, Value x, Value weight, std::optional<Value> bias) {
+  RequireSameType(x, weight);
+  int64_t last = x->shape().rank() - 1;
+  if (last < 0 ||
+      x->shape().dimension(last) != weight->shape().dimension(weight->shape().rank() - 1)) {
+    RequireInner(x, b.Transpose(weight, {1, 0}), last, 0);
+  }
+  hlo::DotAttributes attributes;
+  attributes.lhs_contracting_dimensions = {last};
+  attributes.rhs_contracting_dimensions = {weight->shape().rank() - 1};
+  Value product = b.DotGeneral(x, weight, attributes);
+  return bias ? b.Add(product, b.BroadcastTo(*bias, product->dimensions())) : product;
+}
+
+}  // namespace
+
+Value SwapLastTwo(Builder& b, Value x) {
+  Dimensions permutation = AllDimensions(x->shape().rank());
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return b.Transpose(x, permutation);
+}
+
+Value BatchMatMul(Builder& b, Value x, bool transpose_x, Value y, bool transpose_y) {
+  RequireSameType(x, y);
+  int64_t rank = x->shape().rank();
+  hlo::DotAttributes attributes;
+  attributes.lhs_batching_dimensions = AllDimensions(rank - 2);
+  attributes.rhs_batching_dimensions = AllDimensions(rank - 2);
+  attributes.lhs_contracting_dimensions = {transpose_x ? rank - 2 : rank - 1};
+  attributes.rhs_contracting_dimensions = {transpose_y ? rank - 1 : rank - 2};
+  return b.DotGeneral(x, y, attributes);
+}
+
+Value BatchMatMul(Builder& b, Value x, Value y) { return BatchMatMul(b, x, false, y, false); }
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&Mm>(m, "mm");
+  Register<&Mv>(m, "mv");
+  Register<&Dot>(m, "dot");
+  Register<&Vdot>(m, "vdot");
+  Register<&Bmm>(m, "bmm");
+  Register<&Addmm>(m, "addmm");
+  Register<&Addmv>(m, "addmv");
+  Register<&Addr>(m, "addr");
+  Register<&Addbmm>(m, "addbmm");
+  Register<&Baddbmm>(m, "baddbmm");
+  Register<&Linear>(m, "linear");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,27 @@
+// Reductions that other families compose. Dimensions are wrapped and sorted already (dimension.h);
+// f16 and bf16 are accumulated in f32 and rounded at the end.
+#pragma once
+
+#include "aten/lowering.h"
+
+namespace torch_xla {
+
+Value Sum(Builder& b, Value x, const Dimensions& dimensions, bool keep_dimensions = false);
+Value Mean(Builder& b, Value x, const Dimensions& dimensions, bool keep_dimensions = false);
+Value Max(Builder& b, Value x, const Dimensions& dimensions, bool keep_dimensions = false);
+Value Min(Builder& b, Value x, const Dimensions& dimensions, bool keep_dimensions = false);
+// The sum of squared differences from the mean, divided by max(n - correction, 0).
+struct Moments {
+  Value mean, variance;
+};
+Moments MeanAndVariance(Builder& b, Value x, const Dimensions& dimensions, double correction,
+                        bool keep_dimensions = false);
+// `reduced` (x's shape without, or with size 1 in, the dimensions) stretched over x's shape.
+Value BroadcastReduced(Builder& b, Value reduced, const Dimensions& dimensions,
+                       const Dimensions& full);
+// The position of the largest (or smallest) element along a dimension, the first among equals; NaN
+// counts as both. s64, the dimension removed.
+Value ArgMax(Builder& b, Value x, int64_t dimension);
+Value ArgMin(Builder& b, Value x, int64_t dimension);
+
+}  // namespace torch_xla
