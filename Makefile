@@ -38,7 +38,7 @@ ctest: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $(JOBS)
 
 pytest: build-test
-	$(PYTHON) -m pytest tests $(PYTEST_ARGS)
+	$(PYTHON) -m pytest $(PYTEST_ARGS)
 
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)

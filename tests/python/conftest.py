@@ -1,0 +1,73 @@
+"""What the Python tests share: the engines, and running a program in a process of its own."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def engine_environment(engine: str) -> dict[str, str]:
+    """The variables that choose an engine: ours, or XLA:CPU through its plugin."""
+    if engine == "ours":
+        return {"PJRT_DEVICE": "CPU"}
+    specification = importlib.util.find_spec("lammps_jax_pjrt_cpu")
+    if specification is None:
+        pytest.skip("The package lammps-jax-pjrt-cpu is not installed.")
+    (library,) = pathlib.Path(specification.submodule_search_locations[0]).rglob("*.so")
+    return {"PJRT_DEVICE": "LIBRARY", "PJRT_LIBRARY_PATH": str(library)}
+
+
+class Program:
+    """Runs Python programs in processes of their own."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """This process's, with the source tree importable and other variables added."""
+        path = f"{ROOT}{os.pathsep}{ROOT / 'examples'}"
+        return {**os.environ, "PYTHONPATH": path, **variables}
+
+    def run(
+        self, *arguments: str, timeout: float = 300, check: bool = True, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `python ARGUMENTS`; a failure shows what the program printed."""
+        result = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=self.environment(**variables),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        if check and result.returncode != 0:
+            pytest.fail(f"exit status {result.returncode}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def run_code(self, code: str, **options) -> subprocess.CompletedProcess[str]:
+        """Runs a piece of code."""
+        return self.run("-c", code, **options)
+
+
+@pytest.fixture
+def program(tmp_path: pathlib.Path) -> Program:
+    return Program(tmp_path)
+
+
+@pytest.fixture(params=["ours", "xla_cpu"])
+def engine(request: pytest.FixtureRequest) -> dict[str, str]:
+    return engine_environment(request.param)
+
+
+@pytest.fixture
+def device():
+    """The xla device, with no work pending from other tests."""
+    import torch_xla
+
+    torch_xla.sync()
+    return torch_xla.device()

@@ -1,0 +1,3 @@
+t0 = torch.randn(2, 2, device='xla')
+t1 = torch.randn(2, 2, device='xla')
+print(t0.mm(t1))

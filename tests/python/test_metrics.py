@@ -1,0 +1,78 @@
+"""`torch_xla.debug.metrics`: names and text as tools expect them."""
+
+import re
+
+import torch
+
+import torch_xla
+import torch_xla.debug.metrics as met
+
+
+def run_a_step(device) -> None:
+    t = torch.randn(3, 3).to(device)
+    (t @ t).relu().cpu()
+    torch_xla.sync()
+
+
+def test_report_names_what_happened(device):
+    met.clear_all()
+    run_a_step(device)
+    assert met.counter_value("MarkStep") == 1
+    assert {"xla::mm", "xla::relu"} <= set(met.counter_names())
+    assert {"CompileTime", "ExecuteTime", "TransferToDeviceTime", "TransferFromDeviceTime"} <= set(
+        met.metric_names()
+    )
+    assert met.counter_value("NoSuchCounter") is None and met.metric_data("NoSuchMetric") is None
+
+
+TIME = r"(\d+d)?(\d\dh)?(\d\dm)?(\d\ds)?(\d\d\dms)?\d\d\d\.\d\d\dus"
+
+
+def test_report_has_the_known_form(device):
+    met.clear_all()
+    run_a_step(device)
+    report = met.metrics_report()
+    assert re.search(
+        rf"^Metric: CompileTime\n  TotalSamples: \d+\n  Accumulator: {TIME}\n", report, re.MULTILINE
+    )
+    assert re.search(rf"^  Percentiles: 1%={TIME}; 5%={TIME}; 10%=", report, re.MULTILINE)
+    assert re.search(r"^Counter: MarkStep\n  Value: 1$", report, re.MULTILINE)
+    short = met.short_metrics_report()
+    assert "Counter: MarkStep" in short and "xla::mm" not in short
+
+
+def test_metric_data_are_samples(device):
+    met.clear_all()
+    run_a_step(device)
+    count, total, samples = met.metric_data("ExecuteTime")
+    assert count == len(samples) >= 1
+    assert abs(sum(value for _, value in samples) - total) < 1e-6 * max(total, 1)
+
+
+def test_clear(device):
+    run_a_step(device)
+    met.clear_all()
+    assert not met.counter_value("MarkStep")
+    assert met.metric_data("CompileTime") is None or met.metric_data("CompileTime")[0] == 0
+
+
+def test_metrics_file(program):
+    program.run_code(
+        """
+import torch, torch_xla
+t = torch.ones(2, device="xla") + 1
+torch_xla.sync()
+torch_xla.sync()
+""",
+        XLA_METRICS_FILE="metrics.txt",
+    )
+    text = (program.folder / "metrics.txt").read_text()
+    assert text.startswith("[MetricsData; step=1]\n") and "[MetricsData; step=2]\n" in text
+
+
+def test_fallbacks_are_counted(device):
+    met.clear_all()
+    values = torch.tensor([3.0, 1.0, 2.0], device=device)
+    # An operator that no lowering or decomposition covers.
+    torch.histc(values, bins=2)
+    assert "aten::histc" in met.executed_fallback_ops() or met.counter_value("xla::histc")

@@ -1,0 +1,100 @@
+"""Forks, interrupts, threads and the end of a process."""
+
+import signal
+import subprocess
+import sys
+import time
+
+
+def test_forked_child_computes_after_import(program):
+    output = program.run_code(
+        """
+import os, torch, torch_xla
+child = os.fork()
+t = torch.arange(4., device="xla")
+print(("child " if child == 0 else "parent ") + str((t @ t).item()), flush=True)
+if child:
+    print("status", os.waitpid(child, 0)[1], flush=True)
+""",
+        timeout=60,
+    )
+    assert sorted(output.stdout.splitlines()) == ["child 14.0", "parent 14.0", "status 0"]
+
+
+def test_loader_workers_fork_after_computing(program):
+    output = program.run_code(
+        """
+import torch, torch_xla
+from torch.utils.data import DataLoader, TensorDataset
+t = torch.randn(256, 256, device="xla")
+(t @ t).cpu()
+loader = DataLoader(TensorDataset(torch.arange(8.)), batch_size=2, num_workers=2)
+print(sum((batch[0].to("xla") * 2).sum().item() for batch in loader))
+""",
+        timeout=60,
+    )
+    assert output.stdout.strip() == "56.0"
+
+
+def test_ends_with_work_in_flight(program):
+    program.run_code(
+        """
+import torch, torch_xla
+t = torch.randn(512, 512, device="xla")
+for _ in range(20):
+    t = (t @ t).tanh()
+torch_xla.sync()
+kept = t + 1
+""",
+        timeout=60,
+    )
+
+
+COMPILES = """
+import torch, torch_xla
+t = torch.randn(8, 8, device="xla")
+print("ready", flush=True)
+while True:
+    for i in range(60):
+        t = torch.softmax(t @ t[torch.randperm(8)], 0).cumsum(1)[:, : torch.randint(3, 9, ()).item()]
+        t = torch.nn.functional.pad(t, (0, 8 - t.shape[1])) + torch.rand(8, 8).to("xla")
+    torch_xla.sync()
+"""
+
+
+def test_interrupt_during_a_compilation_ends_the_process(program):
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMPILES],
+        env=program.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    try:
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert "KeyboardInterrupt" in errors
+    assert process.returncode in (1, 130, -signal.SIGINT)
+
+
+def test_threads_record_their_own_work(program):
+    output = program.run_code(
+        """
+import threading, torch, torch_xla
+def work(i, results):
+    t = torch.full((8,), float(i), device="xla")
+    for _ in range(20):
+        t = t + 1
+    results[i] = t.sum().item()
+results = {}
+threads = [threading.Thread(target=work, args=(i, results)) for i in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print([results[i] for i in range(4)])
+"""
+    )
+    assert output.stdout.strip() == "[160.0, 168.0, 176.0, 184.0]"

@@ -1,0 +1,268 @@
+"""`torch_xla.core.xla_model`, `runtime` and the functions of the package, with one process."""
+
+import collections
+import threading
+
+import pytest
+import torch
+
+import torch_xla
+import torch_xla.core.functions as xf
+import torch_xla.core.xla_model as xm
+import torch_xla.debug.metrics as met
+import torch_xla.distributed.xla_multiprocessing as xmp
+import torch_xla.runtime as xr
+from torch_xla.utils import utils as xu
+
+
+def test_devices(device):
+    assert device == torch.device("xla", 0) == xm.xla_device() == torch_xla.devices()[0]
+    assert (
+        torch_xla.device_count() == len(torch_xla.real_devices()) == xr.addressable_device_count()
+    )
+    assert xm.get_xla_supported_devices()[0] == "xla:0"
+    assert xm.get_xla_supported_devices("TPU") == []
+    assert (
+        xm.get_xla_supported_devices(max_devices=1) == xm.get_xla_supported_devices(1) == ["xla:0"]
+    )
+    kind, _, ordinal = torch_xla.real_devices()[0].partition(":")
+    assert ordinal == "0" and xm.xla_device_hw(device) == kind
+    assert xm.xla_device_hw("cpu") == "CPU"
+    assert xm.is_xla_tensor(torch.ones(1, device=device)) and not xm.is_xla_tensor(torch.ones(1))
+    assert torch_xla._XLAC._xla_get_default_device() == "xla:0"
+
+
+def test_device_that_does_not_exist():
+    with pytest.raises(RuntimeError, match="99"):
+        torch_xla.device(99)
+    with pytest.raises(RuntimeError, match="99"):
+        torch.ones(1, device="xla:99")
+    with pytest.raises(RuntimeError, match="TPU"):
+        xm.xla_device(devkind="TPU")
+
+
+def test_memory_info(device):
+    kept = torch.ones(1 << 20, device=device)
+    torch_xla.sync(wait=True)
+    info = xm.get_memory_info(device)
+    assert {"bytes_used", "bytes_limit", "kb_free", "kb_total"} <= set(info)
+    assert info["bytes_used"] >= kept.numel() * 4
+    assert 0 < info["kb_free"] <= info["kb_total"]
+
+
+def test_collectives_of_one_process_are_identities(device):
+    value = torch.arange(6.0, device=device).reshape(2, 3)
+    for result in (
+        xm.all_reduce(xm.REDUCE_SUM, value),
+        xm.all_gather(value, dim=1),
+        xm.reduce_scatter(xm.REDUCE_MAX, value, 1.0, 0, 1),
+        xm.all_to_all(value, 0, 1, 1),
+        xm.collective_permute(value, [[0, 0]]),
+        xm.all_gather(value, groups=[[0]]),
+    ):
+        torch.testing.assert_close(result.cpu(), value.cpu())
+    assert xm.all_reduce("sum", value, 0.5).sum().item() == 7.5
+    assert xm.all_reduce("sum", [value], scale=2.0) is None
+    assert value.sum().item() == 30
+    output = torch.zeros_like(value)
+    assert xm.all_gather(value, output=output) is output
+    torch.testing.assert_close(output.cpu(), value.cpu())
+    xm.collective_broadcast([value])
+    assert xm.mesh_reduce("tag", value, lambda parts: [part.device.type for part in parts]) == [
+        "cpu"
+    ]
+    assert xm.rendezvous("", b"payload") == [b"payload"]
+    with pytest.raises(ValueError, match="average"):
+        xm.all_reduce("average", value)
+    with pytest.raises(ValueError, match="shard_count=2"):
+        xm.reduce_scatter("sum", value, 1.0, 0, 2)
+
+
+def test_collectives_have_gradients(device):
+    value = torch.ones(3, device=device, requires_grad=True)
+    (xf.all_reduce("sum", value, scale=2.0) + xf.all_gather(value)).sum().backward()
+    assert value.grad.tolist() == [3.0] * 3
+
+
+def test_optimizer_step(device):
+    weight = torch.nn.Parameter(torch.ones(2, device=device))
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    weight.sum().backward()
+    assert len(xm._fetch_gradients(optimizer)) == 1
+    assert xm.optimizer_step(optimizer, barrier=True) is None
+    assert weight.tolist() == [0.5, 0.5]
+    assert xm.optimizer_step(optimizer, optimizer_args={"closure": lambda: 3}) == 3
+
+
+def test_random_state(device):
+    xm.set_rng_state(11)
+    first = torch.rand(4, device=device).tolist()
+    torch_xla.manual_seed(11)
+    assert torch.rand(4, device=device).tolist() == first
+    state = xm.get_rng_state()
+    assert isinstance(state, int)
+    with xm.fork_rng():
+        torch.rand(4, device=device).tolist()
+    assert xm.get_rng_state() == state
+    torch.manual_seed(11)
+    one = torch.rand(4, device=device).tolist()
+    torch.manual_seed(11)
+    assert torch.rand(4, device=device).tolist() == one
+    torch.manual_seed(12)
+    assert torch.rand(4, device=device).tolist() != one
+
+
+def test_step_closures_run_after_the_step(device):
+    seen = []
+    value = torch.ones(1, device=device) + 1
+    xm.add_step_closure(lambda t: seen.append(t.item()), args=(value,))
+    event = threading.Event()
+    xm.add_step_closure(event.set, run_async=True)
+    assert seen == []
+    xm.mark_step()
+    assert seen == [2.0]
+    assert event.wait(5)
+
+
+def test_moves_structures(device):
+    Point = collections.namedtuple("Point", "x y")
+    data = collections.OrderedDict(a=torch.ones(2), b=Point(torch.zeros(1), 3), c="text")
+    moved = xm.send_cpu_data_to_device(data, device)
+    assert isinstance(moved, collections.OrderedDict) and isinstance(moved["b"], Point)
+    assert moved["a"].is_xla and moved["b"].x.is_xla and moved["b"].y == 3 and moved["c"] == "text"
+    back = xm._maybe_convert_to_cpu(moved)
+    assert list(back) == ["a", "b", "c"] and back["b"].x.device.type == "cpu"
+
+
+def test_tied_parameters_have_one_identity(device):
+    tensor, other = torch.ones(1, device=device), torch.ones(1, device=device)
+    identity = torch_xla._XLAC._xla_get_tensor_id
+    assert identity(tensor) == identity(tensor) != identity(other)
+
+
+def test_launch_and_spawn_of_one_process():
+    seen = []
+    torch_xla.launch(lambda index, x: seen.append((index, x)), args=("a",))
+    xmp.spawn(lambda index: seen.append(index), nprocs=1, start_method="fork")
+    assert seen == [(0, "a"), 0]
+    with pytest.raises(NotImplementedError, match="2 processes"):
+        xmp.spawn(lambda index: None, nprocs=2)
+    assert xmp.MpSerialExecutor().run(lambda: 3) == 3
+    model = xmp.MpModelWrapper(torch.nn.Linear(1, 1)).to("xla")
+    assert model.weight.is_xla
+
+
+def test_launch_passes_on_an_exception():
+    def fail(index):
+        raise ValueError("a worker failed")
+
+    with pytest.raises(ValueError, match="a worker failed"):
+        torch_xla.launch(fail)
+
+
+def compilations() -> int:
+    return met.counter_value("UncachedCompile") or 0
+
+
+def test_compile_makes_one_graph_of_a_function(device):
+    @torch_xla.compile
+    def step(x):
+        return (x * 3.5 + 2.25).sin()
+
+    before = compilations()
+    for i in range(3):
+        step(torch.full((5,), float(i)).to(device))
+    assert compilations() - before == 1
+    assert step.__name__ == "step"
+
+
+def test_full_graph_refuses_to_be_cut(device):
+    def branch(x):
+        return x + 1 if (x.sum() > 0).item() else x
+
+    step = torch_xla.compile(branch, full_graph=True)
+    with pytest.raises(RuntimeError):
+        step(torch.ones(3, device=device))
+    # Outside of it values can be read as before.
+    assert (torch.ones(3, device=device) + 1).sum().item() == 6
+
+
+def test_too_many_graphs_are_an_error(device):
+    step = torch_xla.compile(lambda x: x * 1.5 - 7, max_different_graphs=1, name="scale")
+    step(torch.ones(11).to(device))
+    step(torch.ones(11).to(device))
+    with pytest.raises(RuntimeError, match="scale has been compiled to 2 different graphs"):
+        step(torch.ones(12).to(device))
+
+
+def test_step_is_a_context(device):
+    with torch_xla.step():
+        t = torch.ones(2, device=device) * 4
+    assert t.tolist() == [4.0, 4.0]
+
+
+def test_changing_scalars_compile_once(device):
+    weight = torch.ones(7, device=device)
+    torch_xla.sync()
+    before = compilations()
+    for step in range(1, 6):
+        weight.add_(torch.full((7,), 0.5).to(device), alpha=-1.0 / step)
+        torch_xla.sync()
+    assert compilations() - before == 1
+
+
+def test_structure_walks():
+    class Holder:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+    def is_tensor(value):
+        return isinstance(value, torch.Tensor)
+
+    tensor = torch.ones(1)
+    data = [tensor, {"k": (tensor, 3)}, Holder(tensor), {1, 2}]
+    data.append(data)
+    found = []
+    xu.for_each_instance(data, is_tensor, found.append)
+    assert len(found) == 1
+    result = xu.for_each_instance_rewrite(data[:4], is_tensor, lambda t: t + 1)
+    assert result[0].item() == result[1]["k"][0].item() == result[2].tensor.item() == 2
+    assert result[0] is result[1]["k"][0]
+    assert data[2].tensor is tensor and result[3] == {1, 2}
+
+
+def test_sample_generator():
+    generator = xu.SampleGenerator(data=("d",), sample_count=3)
+    assert len(generator) == 3
+    assert list(generator) == list(generator) == [("d",)] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "value"),
+    [("1", bool, True), ("0", bool, False), ("false", bool, False), ("7", int, 7), ("", int, 5)],
+)
+def test_getenv_as(monkeypatch, text, type_, value):
+    monkeypatch.setenv("TORCH_XLA_TEST_VARIABLE", text)
+    assert xu.getenv_as("TORCH_XLA_TEST_VARIABLE", type_, 5) == value
+
+
+def test_torch_knows_the_device_module(device):
+    module = torch.get_device_module("xla")
+    assert module is torch.xla and module.is_available()
+    assert module.device_count() == torch_xla.device_count() and module.current_device() == 0
+    with torch.xla.device(0):
+        pass
+    torch.xla.synchronize()
+    state = torch.xla.get_rng_state()
+    first = torch.rand(3, device=device).tolist()
+    torch.xla.set_rng_state(state)
+    assert torch.rand(3, device=device).tolist() == first
+    with torch.random.fork_rng(device_type="xla"):
+        torch.rand(1, device=device)
+
+
+def test_activation_checkpoints(device):
+    layer = torch.nn.Linear(4, 4).to(device)
+    x = torch.ones(2, 4, device=device, requires_grad=True)
+    torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sum().backward()
+    torch.testing.assert_close(x.grad.cpu(), layer.weight.detach().cpu().sum(0).expand(2, 4))
