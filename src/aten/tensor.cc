@@ -93,6 +93,11 @@ void XlaTensorImpl::Rebind(lazy::Reference<lazy::Storage> storage) {
   set_storage_offset(0);
 }
 
+void XlaTensorImpl::ShareStorage(const XlaTensorImpl& other) {
+  ShareWith(other);
+  set_sizes_and_strides(other.sizes(), other.strides(), other.storage_offset());
+}
+
 void XlaTensorImpl::ShareWith(const XlaTensorImpl& other) {
   storage_ = other.storage_;
   view_ = other.view_;

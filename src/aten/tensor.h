@@ -30,6 +30,8 @@ class XlaTensorImpl final : public c10::TensorImpl {
   void Write(const lazy::Value& value);
   // This tensor becomes the whole of another storage.
   void Rebind(lazy::Reference<lazy::Storage> storage);
+  // This tensor becomes what another one is: its view of its storage.
+  void ShareStorage(const XlaTensorImpl& other);
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(
       const c10::VariableVersion& version_counter,

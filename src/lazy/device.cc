@@ -85,23 +85,6 @@ RuntimeOptions OptionsFromEnvironment() {
 
 }  // namespace
 
-RandomState Device::TakeRandom(uint64_t numbers) {
-  std::lock_guard lock(random_mutex_);
-  RandomState taken = random_;
-  random_.offset += numbers;
-  return taken;
-}
-
-RandomState Device::random_state() const {
-  std::lock_guard lock(random_mutex_);
-  return random_;
-}
-
-void Device::set_random_state(RandomState state) {
-  std::lock_guard lock(random_mutex_);
-  random_ = state;
-}
-
 void Runtime::RegisterPlugin(const std::string& device_type, OptionsProvider provider) {
   Plugins& plugins = Plugins::Get();
   std::lock_guard lock(plugins.mutex);

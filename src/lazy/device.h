@@ -16,13 +16,6 @@ namespace lazy {
 
 class Storage;
 
-// State of the random numbers of one device: a stream is named by its seed, and `offset` counts what
-// was taken from it. Both are data in the graph.
-struct RandomState {
-  uint64_t seed = 0;
-  uint64_t offset = 0;
-};
-
 class Device {
  public:
   Device(pjrt::Client* client, pjrt::Device* device, int ordinal)
@@ -32,11 +25,6 @@ class Device {
   int ordinal() const { return ordinal_; }  // the n of "xla:n"
   pjrt::Client& client() const { return *client_; }
   const pjrt::Device& pjrt_device() const { return *device_; }
-
-  // The state to use now, moving the stream on by `numbers` 64-bit counters.
-  RandomState TakeRandom(uint64_t numbers);
-  RandomState random_state() const;
-  void set_random_state(RandomState state);
 
   // Storages whose value is recorded and not computed, in the order in which they became so. See
   // storage.h; guarded by `pending_mutex`.
@@ -48,8 +36,6 @@ class Device {
   pjrt::Client* client_;
   pjrt::Device* device_;
   int ordinal_;
-  mutable std::mutex random_mutex_;
-  RandomState random_;
 };
 
 // What to load, decided by whoever configures the process (the Python package, or the environment when

@@ -51,6 +51,10 @@ const Operation* ScalarOperation(ShapeRef shape) {
 
 }  // namespace
 
+Node::Node(Role role, const Operation* operation, uint32_t operand_count)
+    : operation_(operation), operand_count_(operand_count), role_(role) {}
+Node::~Node() = default;
+
 Reference<Node> Node::Make(const Operation* operation, std::span<const Value> operands) {
   void* memory = ::operator new(sizeof(Node) + operands.size() * sizeof(Value));
   Node* node = new (memory)

@@ -56,9 +56,8 @@ class Node : public Counted<Node> {
   void Destroy();
 
  private:
-  Node(Role role, const Operation* operation, uint32_t operand_count)
-      : operation_(operation), operand_count_(operand_count), role_(role) {}
-  ~Node() = default;
+  Node(Role role, const Operation* operation, uint32_t operand_count);
+  ~Node();
   std::span<Value> mutable_operands() {
     return {reinterpret_cast<Value*>(this + 1), operand_count_};
   }

@@ -205,13 +205,13 @@ void AppendStep(ViewChain& chain, ViewStep step) {
   chain.push_back(std::move(step));
 }
 
-Value ReadView(Builder& b, Value base, ViewChain chain) {
+hlo::Value ReadView(Builder& b, hlo::Value base, ViewChain chain) {
   for (const ViewStep& step : chain) base = Read(b, base, step);
   return base;
 }
 
-Value WriteView(Builder& b, Value base, Value part, ViewChain chain) {
-  std::vector<Value> inputs{base};
+hlo::Value WriteView(Builder& b, hlo::Value base, hlo::Value part, ViewChain chain) {
+  std::vector<hlo::Value> inputs{base};
   for (size_t i = 0; i + 1 < chain.size(); ++i) inputs.push_back(Read(b, inputs.back(), chain[i]));
   for (size_t i = chain.size(); i-- > 0;) part = Write(b, inputs[i], part, chain[i]);
   return part;

@@ -1,0 +1,210 @@
+// Moving contents: between devices, between dtypes, between tensors, and to Python numbers.
+#include <ATen/ExpandUtils.h>
+#include <torch/library.h>
+
+#include "aten/op.h"
+#include "lazy/data.h"
+#include "lazy/sync.h"
+
+namespace torch_xla {
+namespace {
+
+Value ResizeTo(Builder& b, Value x, Dimensions sizes) {
+  int64_t count = Shape(x->element_type(), sizes).num_elements();
+  int64_t have = x->shape().num_elements();
+  Value flat = b.Reshape(x, {have});
+  if (count < have) flat = b.SliceInDim(flat, 0, 0, count);
+  if (count > have) {
+    flat = b.Pad(flat, b.ConstantScalar(x->element_type(), int64_t{0}), {0}, {count - have}, {0});
+  }
+  return b.Reshape(flat, sizes);
+}
+
+Value AllEqual(Builder& b, Value x, Value y) {
+  return b.Reduce(Opcode::kAnd, b.Eq(x, y),
+                  [&] {
+                    Dimensions all;
+                    for (int64_t i = 0; i < x->shape().rank(); ++i) all.push_back(i);
+                    return all;
+                  }());
+}
+
+Value ConjugateOf(Builder& b, Value x) { return b.Complex(b.Real(x), b.Negate(b.Imag(x))); }
+Value NegativeOf(Builder& b, Value x) { return b.Negate(x); }
+
+// The tensor's value with its conjugate and negative flags resolved.
+lazy::Value ResolvedValue(const at::Tensor& tensor) {
+  lazy::Value value = ReadValue(tensor);
+  lazy::OperandList operands;
+  if (tensor.is_conj()) {
+    operands.Add(value);
+    value = {lazy::Op<&ConjugateOf>::Record(operands, {}), 0};
+  }
+  if (tensor.is_neg()) {
+    lazy::OperandList negated;
+    negated.Add(value);
+    value = {lazy::Op<&NegativeOf>::Record(negated, {}), 0};
+  }
+  return value;
+}
+
+// `source`'s contents on `device`, from wherever they are.
+lazy::Value ValueOn(lazy::Device* device, const at::Tensor& source) {
+  if (!IsXla(source)) return UploadTensor(device, source.device().is_cpu() ? source : source.cpu());
+  if (Impl(source)->xla_device() == device) return ResolvedValue(source);
+  return UploadTensor(device, DownloadTensor(source));
+}
+
+void CopyInto(const at::Tensor& self, const at::Tensor& source) {
+  if (self.is_same(source)) return;
+  // Converted first on the side with fewer bytes: uploads of float64 for a float32 target halve.
+  at::Tensor from = source;
+  if (!IsXla(source) && source.element_size() > self.element_size()) {
+    from = source.to(self.scalar_type());
+  }
+  if (!IsXla(source) && source.numel() > self.numel()) {
+    from = from.expand(self.sizes());
+  }
+  lazy::Value value = ValueOn(Impl(self)->xla_device(), from);
+  if (c10::IntArrayRef(value.shape().dimensions()) != self.sizes()) {
+    TORCH_CHECK(at::is_expandable_to(source.sizes(), self.sizes()), "The size of tensor a (",
+                self.sizes(), ") must match the size of tensor b (", source.sizes(),
+                "): the source of copy_ does not broadcast to the target");
+    // Leading dimensions of size 1 may be more than the target has.
+    hlo::Dimensions trimmed = value.shape().dimensions();
+    while (static_cast<int64_t>(trimmed.size()) > self.dim()) trimmed.erase(trimmed.begin());
+    if (trimmed.size() != value.shape().dimensions().size()) {
+      lazy::OperandList operands;
+      operands.Add(value);
+      value = {lazy::Op<&ResizeTo>::Record(operands, {trimmed}), 0};
+    }
+  }
+  if (self.is_conj() || self.is_neg()) {
+    at::Tensor resolved = MakeTensor(Impl(self)->xla_device(), value);
+    if (self.is_conj()) resolved = RecordOn<&ConjugateOf>(self.device(), ReadValue(resolved));
+    if (self.is_neg()) resolved = RecordOn<&NegativeOf>(self.device(), ReadValue(resolved));
+    value = ReadValue(resolved);
+  }
+  WriteInto(self, value);
+}
+
+at::Tensor& Copy(at::Tensor& self, const at::Tensor& source, bool) {
+  CopyInto(self, source);
+  return self;
+}
+
+// The dispatcher's name for copies in which either side is xla.
+at::Tensor CopyFrom(const at::Tensor& source, const at::Tensor& destination, bool non_blocking) {
+  if (IsXla(destination)) {
+    CopyInto(destination, source);
+  } else {
+    destination.copy_(DownloadTensor(source), non_blocking);
+  }
+  return destination;
+}
+
+at::Tensor CopyFromAndResize(const at::Tensor& source, const at::Tensor& destination) {
+  if (IsXla(destination)) {
+    if (destination.sizes() != source.sizes()) destination.resize_(source.sizes());
+    CopyInto(destination, source);
+  } else {
+    at::Tensor host = DownloadTensor(source);
+    destination.resize_(host.sizes());
+    destination.copy_(host);
+  }
+  return destination;
+}
+
+std::vector<at::Tensor> ToCpu(at::TensorList tensors) { return DownloadTensors(tensors); }
+
+at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
+                  std::optional<at::Layout> layout, std::optional<at::Device> device,
+                  std::optional<bool> pin_memory, bool non_blocking,
+                  std::optional<at::MemoryFormat>) {
+  TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "xla tensors are dense; layout ",
+              layout.value_or(at::kStrided), " is not supported");
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  c10::Device target = device.value_or(self.device());
+  if (target.is_xla()) {
+    lazy::Device* destination = ToLazyDevice(target);
+    lazy::Value value = ValueOn(destination, self);
+    return MakeTensor(destination, ConvertValue(value, ToElementType(type)));
+  }
+  at::Tensor host = DownloadTensor(self);
+  if (target.is_cpu() && host.scalar_type() == type && !pin_memory.value_or(false)) return host;
+  return host.to(at::TensorOptions(type).device(target).pinned_memory(pin_memory), non_blocking,
+                 /*copy=*/false);
+}
+
+// Values do not change, so a clone shares them.
+at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat>) {
+  return MakeTensor(Impl(self)->xla_device(), ResolvedValue(self));
+}
+
+at::Scalar LocalScalarDense(const at::Tensor& self) {
+  return DownloadTensor(self).item();
+}
+
+bool Equal(const at::Tensor& self, const at::Tensor& other) {
+  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected object of data type ",
+              self.scalar_type(), " but got data type ", other.scalar_type(),
+              " for argument 'other' in call to equal");
+  if (self.sizes() != other.sizes()) return false;
+  if (self.numel() == 0) return true;
+  return Record<&AllEqual>(self, other).item<bool>();
+}
+
+const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
+                         std::optional<at::MemoryFormat>) {
+  if (self.sizes() == size) return self;
+  XlaTensorImpl* impl = Impl(self);
+  lazy::OperandList operands;
+  operands.Add(impl->Read());
+  lazy::Value resized{lazy::Op<&ResizeTo>::Record(operands, {size.vec()}), 0};
+  impl->Rebind(lazy::Storage::Make(impl->xla_device(), std::move(resized)));
+  return self;
+}
+
+const at::Tensor& ResizeAs(const at::Tensor& self, const at::Tensor& other,
+                           std::optional<at::MemoryFormat> format) {
+  return Resize(self, other.sizes(), format);
+}
+
+// self becomes another tensor of other's storage.
+at::Tensor& SetSource(at::Tensor& self, const at::Tensor& source) {
+  if (self.is_same(source)) return self;
+  if (!IsXla(source)) ThrowNotXla(source, "aten::set_", 2);
+  TORCH_CHECK(self.scalar_type() == source.scalar_type(), "Could not set tensor of type ",
+              source.scalar_type(), " to a tensor of type ", self.scalar_type());
+  Impl(self)->ShareStorage(*Impl(source));
+  return self;
+}
+
+at::Tensor& SetEmpty(at::Tensor& self) {
+  return self.set_(at::empty({0}, self.options()));
+}
+
+bool IsSetTo(const at::Tensor& self, const at::Tensor& other) {
+  return IsXla(other) && Impl(self)->xla_storage() == Impl(other)->xla_storage() &&
+         self.sizes() == other.sizes() && self.strides() == other.strides() &&
+         self.storage_offset() == other.storage_offset();
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("copy_", TORCH_FN(Copy));
+  m.impl("_copy_from", TORCH_FN(CopyFrom));
+  m.impl("_copy_from_and_resize", TORCH_FN(CopyFromAndResize));
+  m.impl("_to_cpu", TORCH_FN(ToCpu));
+  m.impl("_to_copy", TORCH_FN(ToCopy));
+  m.impl("clone", TORCH_FN(Clone));
+  m.impl("_local_scalar_dense", TORCH_FN(LocalScalarDense));
+  m.impl("equal", TORCH_FN(Equal));
+  m.impl("resize_", TORCH_FN(Resize));
+  m.impl("resize_as_", TORCH_FN(ResizeAs));
+  m.impl("set_.source_Tensor", TORCH_FN(SetSource));
+  m.impl("set_", TORCH_FN(SetEmpty));
+  m.impl("is_set_to", TORCH_FN(IsSetTo));
+}
+
+}  // namespace
+}  // namespace torch_xla

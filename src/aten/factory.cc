@@ -1,0 +1,303 @@
+// Tensors from nothing: constants, sequences, identity.
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/TensorFactories.h>
+#include <torch/library.h>
+
+#include "aten/op.h"
+
+namespace torch_xla {
+namespace {
+
+using Options = std::optional<at::ScalarType>;
+
+Value ConstantFull(Builder& b, Dimensions sizes, ElementType type, int64_t value) {
+  return b.Full(Shape(type, sizes), value);
+}
+
+Value FullOf(Builder& b, Scalar value, Dimensions sizes) { return Splat(b, value, sizes); }
+
+// start + i * step, computed wide enough that no element is rounded twice.
+Value Arange(Builder& b, Scalar start, Scalar step, int64_t count, ElementType type) {
+  ElementType compute = start.value->element_type();
+  Shape shape(compute, {count});
+  Value index = b.Iota(shape, 0);
+  Value result = b.Add(Splat(b, start, {count}), b.Multiply(index, Splat(b, step, {count})));
+  return b.Convert(result, type);
+}
+
+// Both ends exact: the second half counts back from the end.
+Value Linspace(Builder& b, Scalar start, Scalar end, int64_t count, ElementType type) {
+  ElementType compute = start.value->element_type();
+  if (count == 0) return b.Zeros(Shape(type, {0}));
+  if (count == 1) return b.Convert(b.Reshape(start, {1}), type);
+  Shape shape(compute, {count});
+  Value divisor = b.ConstantScalar(compute, static_cast<double>(count - 1));
+  Value step = b.Divide(b.Subtract(end, start), divisor);
+  Value index = b.Iota(shape, 0);
+  Value steps = Splat(b, step, {count});
+  Value forward = b.Add(Splat(b, start, {count}), b.Multiply(index, steps));
+  Value back = b.Subtract(Like(b, index, static_cast<double>(count - 1)), index);
+  Value backward = b.Subtract(Splat(b, end, {count}), b.Multiply(back, steps));
+  Value is_first = b.Lt(index, Like(b, index, static_cast<double>(count / 2)));
+  return b.Convert(b.Select(is_first, forward, backward), type);
+}
+
+Value Eye(Builder& b, int64_t rows, int64_t columns, ElementType type) {
+  Dimensions sizes{rows, columns};
+  Value same = b.Eq(Iota(b, sizes, 0), Iota(b, sizes, 1));
+  return b.Convert(same, type);
+}
+
+Value TriangleIndices(Builder& b, Dimensions rows, Dimensions columns, ElementType type) {
+  std::vector<int64_t> both(rows);
+  both.insert(both.end(), columns.begin(), columns.end());
+  int64_t count = static_cast<int64_t>(rows.size());
+  return b.Convert(b.Constant(hlo::Literal::FromVector(both, {2, count})), type);
+}
+
+c10::Device DeviceOr(std::optional<c10::Device> device) {
+  return device.value_or(c10::Device(c10::DeviceType::XLA));
+}
+
+at::ScalarType TypeOr(Options dtype) {
+  return dtype.value_or(c10::get_default_dtype_as_scalartype());
+}
+
+void CheckSizes(at::IntArrayRef sizes) {
+  for (int64_t size : sizes) {
+    TORCH_CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", sizes);
+  }
+}
+
+at::Tensor MakeConstant(at::IntArrayRef sizes, at::ScalarType type, c10::Device device,
+                        int64_t value) {
+  CheckSizes(sizes);
+  return RecordOn<&ConstantFull>(device, sizes, type, value);
+}
+
+// There is no memory to leave uninitialized: empty tensors are zero.
+at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> layout,
+                 std::optional<at::Device> device, std::optional<bool> pin_memory,
+                 std::optional<at::MemoryFormat>) {
+  TORCH_CHECK(!pin_memory.value_or(false), "xla tensors cannot be pinned");
+  TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided,
+              "xla tensors are dense; layout ", layout.value_or(at::kStrided), " is not supported");
+  return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
+}
+
+at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef, Options dtype,
+                        std::optional<at::Layout> layout, std::optional<at::Device> device,
+                        std::optional<bool> pin_memory) {
+  return Empty(size, dtype, layout, device, pin_memory, std::nullopt);
+}
+
+at::Tensor Zeros(at::IntArrayRef size, Options dtype, std::optional<at::Layout>,
+                 std::optional<at::Device> device, std::optional<bool>) {
+  return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
+}
+
+at::Tensor Ones(at::IntArrayRef size, Options dtype, std::optional<at::Layout>,
+                std::optional<at::Device> device, std::optional<bool>) {
+  return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 1);
+}
+
+at::ScalarType FillType(const at::Scalar& value, Options dtype) {
+  if (dtype) return *dtype;
+  if (value.isBoolean()) return at::kBool;
+  if (value.isIntegral(false)) return at::kLong;
+  if (value.isComplex()) return c10::toComplexType(c10::get_default_dtype_as_scalartype());
+  return c10::get_default_dtype_as_scalartype();
+}
+
+at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
+                std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
+  CheckSizes(size);
+  Number number{value, ToElementType(FillType(value, dtype))};
+  return RecordOn<&FullOf>(DeviceOr(device), number, size);
+}
+
+// The device and type of another tensor, which need not be on xla.
+c10::Device DeviceLike(const at::Tensor& self, std::optional<at::Device> device) {
+  return device.value_or(self.device());
+}
+
+at::Tensor EmptyLike(const at::Tensor& self, Options dtype, std::optional<at::Layout> layout,
+                     std::optional<at::Device> device, std::optional<bool> pin_memory,
+                     std::optional<at::MemoryFormat> format) {
+  c10::Device target = DeviceLike(self, device);
+  if (!target.is_xla()) {
+    return at::empty(self.sizes(), at::TensorOptions(dtype.value_or(self.scalar_type()))
+                                       .device(target).pinned_memory(pin_memory));
+  }
+  return Empty(self.sizes(), dtype.value_or(self.scalar_type()), layout, target, pin_memory,
+               format);
+}
+
+at::Tensor ConstantLike(const at::Tensor& self, Options dtype, std::optional<at::Device> device,
+                        int64_t value) {
+  c10::Device target = DeviceLike(self, device);
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  if (!target.is_xla()) {
+    return at::full(self.sizes(), value, at::TensorOptions(type).device(target));
+  }
+  return MakeConstant(self.sizes(), type, target, value);
+}
+
+at::Tensor ZerosLike(const at::Tensor& self, Options dtype, std::optional<at::Layout>,
+                     std::optional<at::Device> device, std::optional<bool>,
+                     std::optional<at::MemoryFormat>) {
+  return ConstantLike(self, dtype, device, 0);
+}
+
+at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Layout>,
+                    std::optional<at::Device> device, std::optional<bool>,
+                    std::optional<at::MemoryFormat>) {
+  return ConstantLike(self, dtype, device, 1);
+}
+
+at::Tensor FullLike(const at::Tensor& self, const at::Scalar& value, Options dtype,
+                    std::optional<at::Layout>, std::optional<at::Device> device,
+                    std::optional<bool>, std::optional<at::MemoryFormat>) {
+  c10::Device target = DeviceLike(self, device);
+  at::ScalarType type = dtype.value_or(self.scalar_type());
+  if (!target.is_xla()) {
+    return at::full(self.sizes(), value, at::TensorOptions(type).device(target));
+  }
+  return RecordOn<&FullOf>(target, Number{value, ToElementType(type)}, self.sizes());
+}
+
+at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {
+  Number number{value, ToElementType(self.scalar_type())};
+  WriteInto(self, RecordOn<&FullOf>(self.device(), number, self.sizes()));
+  return self;
+}
+
+at::Tensor& FillTensor(at::Tensor& self, const at::Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+              value.dim(), " dimensions.");
+  if (!IsXla(value)) return Fill(self, value.item());
+  WriteInto(self, value);
+  return self;
+}
+
+at::Tensor& Zero(at::Tensor& self) {
+  WriteInto(self, MakeConstant(self.sizes(), self.scalar_type(), self.device(), 0));
+  return self;
+}
+
+at::Tensor ArangeStep(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                      Options dtype, std::optional<at::Layout>, std::optional<at::Device> device,
+                      std::optional<bool>) {
+  bool is_integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
+  at::ScalarType type =
+      dtype.value_or(is_integral ? at::kLong : c10::get_default_dtype_as_scalartype());
+  double from = start.to<double>(), to = end.to<double>(), by = step.to<double>();
+  TORCH_CHECK(by != 0, "step must be nonzero");
+  TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
+  TORCH_CHECK((by > 0 && to >= from) || (by < 0 && to <= from),
+              "upper bound and lower bound inconsistent with step sign");
+  int64_t count;
+  if (is_integral) {
+    int64_t distance = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
+    count = (distance + stride - (stride > 0 ? 1 : -1)) / stride;
+  } else {
+    count = static_cast<int64_t>(std::ceil((to - from) / by));
+  }
+  ElementType compute = at::isIntegralType(type, true) && is_integral ? ElementType::kS64
+                        : type == at::kDouble || at::isIntegralType(type, true)
+                            ? ElementType::kF64
+                            : ElementType::kF32;
+  return RecordOn<&Arange>(DeviceOr(device), Number{start, compute}, Number{step, compute}, count,
+                           type);
+}
+
+at::Tensor ArangeStart(const at::Scalar& start, const at::Scalar& end, Options dtype,
+                       std::optional<at::Layout> layout, std::optional<at::Device> device,
+                       std::optional<bool> pin) {
+  return ArangeStep(start, end, at::Scalar(int64_t{1}), dtype, layout, device, pin);
+}
+
+at::Tensor ArangeEnd(const at::Scalar& end, Options dtype, std::optional<at::Layout> layout,
+                     std::optional<at::Device> device, std::optional<bool> pin) {
+  return ArangeStep(at::Scalar(int64_t{0}), end, at::Scalar(int64_t{1}), dtype, layout, device,
+                    pin);
+}
+
+at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64_t steps,
+                           Options dtype, std::optional<at::Layout>,
+                           std::optional<at::Device> device, std::optional<bool>) {
+  TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
+  TORCH_CHECK_NOT_IMPLEMENTED(!start.isComplex() && !end.isComplex(),
+                              "linspace of complex numbers is not supported on xla");
+  at::ScalarType type = TypeOr(dtype);
+  ElementType compute = type == at::kFloat ? ElementType::kF32 : ElementType::kF64;
+  return RecordOn<&Linspace>(DeviceOr(device), Number{start, compute}, Number{end, compute}, steps,
+                             type);
+}
+
+at::Tensor EyeRectangle(int64_t rows, int64_t columns, Options dtype, std::optional<at::Layout>,
+                        std::optional<at::Device> device, std::optional<bool>) {
+  TORCH_CHECK(rows >= 0, "n must be greater or equal to 0, got ", rows);
+  TORCH_CHECK(columns >= 0, "m must be greater or equal to 0, got ", columns);
+  return RecordOn<&Eye>(DeviceOr(device), rows, columns, TypeOr(dtype));
+}
+
+at::Tensor EyeSquare(int64_t n, Options dtype, std::optional<at::Layout> layout,
+                     std::optional<at::Device> device, std::optional<bool> pin) {
+  return EyeRectangle(n, n, dtype, layout, device, pin);
+}
+
+at::Tensor Triangle(bool lower, int64_t rows, int64_t columns, int64_t offset, Options dtype,
+                    std::optional<at::Device> device) {
+  TORCH_CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
+              columns);
+  Dimensions row_indices, column_indices;
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset);
+    int64_t to = lower ? std::min(columns, i + offset + 1) : columns;
+    for (int64_t j = from; j < to; ++j) {
+      row_indices.push_back(i);
+      column_indices.push_back(j);
+    }
+  }
+  return RecordOn<&TriangleIndices>(DeviceOr(device), row_indices, column_indices,
+                                    dtype.value_or(at::kLong));
+}
+
+at::Tensor TrilIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> device,
+                       std::optional<bool>) {
+  return Triangle(true, rows, columns, offset, dtype, device);
+}
+
+at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> device,
+                       std::optional<bool>) {
+  return Triangle(false, rows, columns, offset, dtype, device);
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("empty.memory_format", TORCH_FN(Empty));
+  m.impl("empty_strided", TORCH_FN(EmptyStrided));
+  m.impl("empty_like", TORCH_FN(EmptyLike));
+  m.impl("zeros", TORCH_FN(Zeros));
+  m.impl("ones", TORCH_FN(Ones));
+  m.impl("full", TORCH_FN(Full));
+  m.impl("zeros_like", TORCH_FN(ZerosLike));
+  m.impl("ones_like", TORCH_FN(OnesLike));
+  m.impl("full_like", TORCH_FN(FullLike));
+  m.impl("fill_.Scalar", TORCH_FN(Fill));
+  m.impl("fill_.Tensor", TORCH_FN(FillTensor));
+  m.impl("zero_", TORCH_FN(Zero));
+  m.impl("arange", TORCH_FN(ArangeEnd));
+  m.impl("arange.start", TORCH_FN(ArangeStart));
+  m.impl("arange.start_step", TORCH_FN(ArangeStep));
+  m.impl("linspace", TORCH_FN(LinspaceScalars));
+  m.impl("eye", TORCH_FN(EyeSquare));
+  m.impl("eye.m", TORCH_FN(EyeRectangle));
+  m.impl("tril_indices", TORCH_FN(TrilIndices));
+  m.impl("triu_indices", TORCH_FN(TriuIndices));
+}
+
+}  // namespace
+}  // namespace torch_xla

@@ -1,0 +1,221 @@
+// What becomes of an operator that has no kernel for xla: an in-place or out= variant runs the functional
+// operator and writes the result into its target; a decomposition that Python registered runs; else the
+// operator runs on the CPU, and is counted as `aten::name`.
+#include "aten/fallback.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/CPUFallback.h>
+#include <torch/library.h>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "aten/tensor.h"
+#include "lazy/metrics.h"
+
+namespace torch_xla {
+namespace {
+
+using c10::Argument;
+using c10::FunctionSchema;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+bool IsMutable(const Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+// How to run an operator that writes into arguments by one that does not.
+struct FunctionalPlan {
+  std::optional<OperatorHandle> functional;
+  std::vector<size_t> inputs;   // the functional operator's arguments among ours
+  std::vector<size_t> targets;  // for each of its results, our argument that receives it
+};
+
+bool HasKernel(const OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::XLA) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+}
+
+bool SameType(const Argument& a, const Argument& b) { return *a.type() == *b.type(); }
+
+// True if `candidate` takes `schema`'s arguments in order, but for out= ones.
+bool Matches(const FunctionSchema& schema, const FunctionSchema& candidate, bool is_in_place,
+             FunctionalPlan* plan) {
+  plan->inputs.clear();
+  plan->targets.clear();
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const Argument& argument = schema.arguments()[i];
+    if (IsMutable(argument)) plan->targets.push_back(i);
+    if (IsMutable(argument) && !is_in_place) continue;
+    size_t at = plan->inputs.size();
+    if (at >= candidate.arguments().size()) return false;
+    const Argument& other = candidate.arguments()[at];
+    if (IsMutable(other) || !SameType(argument, other)) return false;
+    plan->inputs.push_back(i);
+  }
+  return plan->inputs.size() == candidate.arguments().size() &&
+         plan->targets.size() == candidate.returns().size() && !plan->targets.empty();
+}
+
+FunctionalPlan FindFunctional(const FunctionSchema& schema) {
+  FunctionalPlan plan;
+  bool mutates = false;
+  for (const Argument& argument : schema.arguments()) mutates = mutates || IsMutable(argument);
+  if (!mutates) return plan;
+  std::string name = schema.name();
+  bool is_in_place = name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_';
+  if (is_in_place) name.pop_back();
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& candidate : dispatcher.getAllOpNames()) {
+    if (candidate.name != name) continue;
+    auto handle = dispatcher.findSchema(candidate);
+    if (!handle || !HasKernel(*handle)) continue;
+    if (!Matches(schema, handle->schema(), is_in_place, &plan)) continue;
+    plan.functional = handle;
+    return plan;
+  }
+  return FunctionalPlan();
+}
+
+const FunctionalPlan& PlanFor(const OperatorHandle& op) {
+  static auto* mutex = new std::mutex;
+  static auto* plans = new std::unordered_map<c10::OperatorName, FunctionalPlan>;
+  std::lock_guard lock(*mutex);
+  auto it = plans->find(op.operator_name());
+  if (it == plans->end()) {
+    it = plans->emplace(op.operator_name(), FindFunctional(op.schema())).first;
+  }
+  return it->second;
+}
+
+void WriteResult(const FunctionSchema& schema, const at::Tensor& target, const at::Tensor& result,
+                 bool is_out) {
+  TORCH_CHECK(IsXla(target), schema.name(), ": expected out tensor on xla, but got one on ",
+              target.device());
+  TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()), "result type ",
+              result.scalar_type(), " can't be cast to the desired output type ",
+              target.scalar_type());
+  if (is_out && target.sizes() != result.sizes()) {
+    if (target.numel() != 0) {
+      TORCH_WARN("An output with one or more elements was resized since it had shape ",
+                 target.sizes(), ", which does not match the required output shape ",
+                 result.sizes(),
+                 ". This behavior is deprecated, and in a future PyTorch release outputs will not be "
+                 "resized unless they have zero elements.");
+    }
+    target.resize_(result.sizes());
+  }
+  TORCH_CHECK(target.sizes() == result.sizes(), "output with shape ", target.sizes(),
+              " doesn't match the broadcast shape ", result.sizes());
+  WriteInto(target, result);
+}
+
+// The functional operators that are running for a variant of theirs: a composite functional operator that
+// itself calls the out= variant would go round in circles.
+thread_local std::vector<const c10::OperatorName*> running;
+
+bool IsRunning(const OperatorHandle& op) {
+  for (const auto* name : running) {
+    if (*name == op.operator_name()) return true;
+  }
+  return false;
+}
+
+struct RunningScope {
+  explicit RunningScope(const OperatorHandle& op) { running.push_back(&op.operator_name()); }
+  ~RunningScope() { running.pop_back(); }
+};
+
+bool RunFunctional(const OperatorHandle& op, Stack* stack) {
+  const FunctionalPlan& plan = PlanFor(op);
+  if (!plan.functional || IsRunning(*plan.functional)) return false;
+  const FunctionSchema& schema = op.schema();
+  size_t count = schema.arguments().size();
+  std::vector<IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  Stack inner;
+  for (size_t i : plan.inputs) inner.push_back(arguments[i]);
+  {
+    RunningScope scope(*plan.functional);
+    plan.functional->callBoxed(&inner);
+  }
+  bool is_out = plan.inputs.size() != count;
+  for (size_t i = 0; i < plan.targets.size(); ++i) {
+    const IValue& target = arguments[plan.targets[i]];
+    if (target.isTensorList()) {
+      auto targets = target.toTensorVector();
+      auto results = inner[i].toTensorVector();
+      TORCH_CHECK(targets.size() == results.size(), schema.name(), ": expected ", results.size(),
+                  " out tensors, got ", targets.size());
+      for (size_t j = 0; j < targets.size(); ++j) {
+        WriteResult(schema, targets[j], results[j], is_out);
+      }
+    } else {
+      WriteResult(schema, target.toTensor(), inner[i].toTensor(), is_out);
+    }
+  }
+  torch::jit::drop(*stack, count);
+  size_t returned = std::min(schema.returns().size(), plan.targets.size());
+  for (size_t i = 0; i < returned; ++i) stack->push_back(arguments[plan.targets[i]]);
+  return true;
+}
+
+bool HasXlaArgument(const OperatorHandle& op, const Stack& stack) {
+  size_t count = op.schema().arguments().size();
+  for (size_t i = stack.size() - count; i < stack.size(); ++i) {
+    if (stack[i].isTensor() && IsXla(stack[i].toTensor())) return true;
+    if (stack[i].isDevice() && stack[i].toDevice().is_xla()) return true;
+    if (stack[i].isTensorList()) {
+      for (const at::Tensor& tensor : stack[i].toTensorVector()) {
+        if (IsXla(tensor)) return true;
+      }
+    }
+    if (stack[i].isOptionalTensorList()) {
+      for (const std::optional<at::Tensor>& tensor : stack[i].toOptionalTensorList()) {
+        if (tensor && IsXla(*tensor)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+struct Hooks {
+  std::mutex mutex;
+  Decomposer decomposer;
+  FallbackObserver observer;
+  static Hooks& Get() {
+    static Hooks* hooks = new Hooks;
+    return *hooks;
+  }
+};
+
+void Fallback(const OperatorHandle& op, Stack* stack) {
+  if (RunFunctional(op, stack)) return;
+  Hooks& hooks = Hooks::Get();
+  if (hooks.decomposer && !IsRunning(op)) {
+    RunningScope scope(op);
+    if (hooks.decomposer(op, stack)) return;
+  }
+  lazy::Count(lazy::Counter(op.schema().name()));
+  if (hooks.observer) hooks.observer(op.schema().name());
+  at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));
+}
+
+TORCH_LIBRARY_IMPL(_, XLA, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallback>());
+}
+
+// torch has no kernel for autocast on xla, not even one that does nothing.
+TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+}  // namespace
+
+void SetDecomposer(Decomposer decomposer) { Hooks::Get().decomposer = std::move(decomposer); }
+void SetFallbackObserver(FallbackObserver observer) {
+  Hooks::Get().observer = std::move(observer);
+}
+
+}  // namespace torch_xla
