@@ -3,6 +3,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "aten/tensor.h"
 
@@ -48,6 +50,19 @@ c10::intrusive_ptr<c10::TensorImpl> XlaGeneratorImpl::get_state() const {
   return state.getIntrusivePtr();
 }
 
+// A stream that has been drawn from continues as the stream whose seed is this number; continuing means not
+// repeating, so the generator itself moves to that stream too.
+uint64_t XlaGeneratorImpl::Checkpoint() {
+  std::lock_guard lock(mutex_);
+  FollowCpuSeed();
+  if (offset_ != 0) {
+    uint64_t mixed = (seed_ ^ (offset_ * 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
+    seed_ = (mixed ^ (mixed >> 33)) & 0x7fffffffffffffffu;
+    offset_ = 0;
+  }
+  return seed_;
+}
+
 std::pair<uint64_t, uint64_t> XlaGeneratorImpl::Take(uint64_t count) {
   std::lock_guard lock(mutex_);
   FollowCpuSeed();
@@ -72,18 +87,39 @@ void XlaGeneratorImpl::FollowCpuSeed() {
   offset_ = 0;
 }
 
+namespace {
+
+struct DefaultGenerators {
+  std::mutex mutex;
+  std::map<int, at::Generator> made;
+  std::optional<uint64_t> seed;  // for those not made yet
+  static DefaultGenerators& Get() {
+    static DefaultGenerators* generators = new DefaultGenerators;
+    return *generators;
+  }
+};
+
+}  // namespace
+
+void SeedDefaultGenerators(uint64_t seed) {
+  DefaultGenerators& generators = DefaultGenerators::Get();
+  std::lock_guard lock(generators.mutex);
+  generators.seed = seed;
+  for (auto& [ordinal, generator] : generators.made) generator.set_current_seed(seed);
+}
+
 at::Generator& DefaultGenerator(int ordinal) {
-  static auto* mutex = new std::mutex;
-  static auto* generators = new std::map<int, at::Generator>;
-  std::lock_guard lock(*mutex);
-  auto it = generators->find(ordinal);
-  if (it == generators->end()) {
+  DefaultGenerators& generators = DefaultGenerators::Get();
+  std::lock_guard lock(generators.mutex);
+  auto it = generators.made.find(ordinal);
+  if (it == generators.made.end()) {
     auto generator = at::make_generator<XlaGeneratorImpl>(
         c10::Device(c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(ordinal)));
     auto* impl = generator.get<XlaGeneratorImpl>();
     impl->is_default_ = true;
     impl->FollowCpuSeed();
-    it = generators->emplace(ordinal, generator).first;
+    if (generators.seed) impl->set_current_seed(*generators.seed);
+    it = generators.made.emplace(ordinal, generator).first;
   }
   return it->second;
 }

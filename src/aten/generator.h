@@ -26,6 +26,8 @@ class XlaGeneratorImpl final : public c10::GeneratorImpl {
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
   static c10::DeviceType device_type() { return c10::DeviceType::XLA; }
 
+  // One number that, given to set_current_seed, brings back the numbers that follow now.
+  uint64_t Checkpoint();
   // The state to use now, moving the stream on by `count` of its 64-bit counters.
   std::pair<uint64_t, uint64_t> Take(uint64_t count);
 
@@ -43,6 +45,9 @@ class XlaGeneratorImpl final : public c10::GeneratorImpl {
 
 // The generator that device `ordinal` uses when a call names none. Starts no runtime.
 at::Generator& DefaultGenerator(int ordinal);
+
+// Seeds them all, those not made yet included.
+void SeedDefaultGenerators(uint64_t seed);
 
 // The state for an operator that draws `count` 64-bit numbers: u64[2] (seed, offset), the state that
 // RngBitGenerator with ThreeFry or Philox takes, as data of the graph.

@@ -106,11 +106,13 @@ bool Runtime::IsStarted() { return runtime.load() != nullptr; }
 
 Runtime& Runtime::Get() {
   if (Runtime* started = runtime.load(std::memory_order_acquire)) return *started;
+  // Outside the lock: a provider may take Python's.
+  RuntimeOptions options = OptionsFromEnvironment();
   std::lock_guard lock(RuntimeMutex());
   if (Runtime* started = runtime.load()) return *started;
   static std::once_flag fork_handler;
   std::call_once(fork_handler, [] { pthread_atfork(nullptr, nullptr, &ForgetRuntimeInChild); });
-  auto* started = new Runtime(OptionsFromEnvironment());
+  auto* started = new Runtime(std::move(options));
   runtime.store(started, std::memory_order_release);
   return *started;
 }
@@ -120,9 +122,11 @@ std::string Runtime::EmbeddedPluginPath() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&Runtime::DeviceType), &info) == 0) return "";
   auto folder = std::filesystem::path(info.dli_fname).parent_path();
-  for (const char* name : {"libtorch_xla_pjrt_cpu.so", "pjrt_plugin_cpu.so"}) {
+  // The engine serves every minor version of torch and stands one folder up, or in the same.
+  for (const auto& directory : {folder.parent_path(), folder}) {
     std::error_code error;
-    if (std::filesystem::exists(folder / name, error)) return (folder / name).string();
+    auto path = directory / "libpjrt_cpu.so";
+    if (std::filesystem::exists(path, error)) return path.string();
   }
   return "";
 }

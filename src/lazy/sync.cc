@@ -7,6 +7,7 @@
 
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
+#include "lazy/persistent_cache.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
 
@@ -76,6 +77,8 @@ struct State {
   std::unordered_map<Device*, std::deque<pjrt::Event>> in_flight;
   std::function<void(const GraphEvent&)> observer;
   Runtime* runtime = nullptr;
+  std::string graph_name;
+  std::string mat_mul_precision = "default";
   static State& Get() {
     static State* state = new State;
     return *state;
@@ -114,7 +117,8 @@ Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
   Count(uncached);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
   TimedSection timed(time);
-  auto module = graph.Lower("SyncTensorsGraph." + std::to_string(graph.nodes().size()));
+  std::string name = state.graph_name.empty() ? "SyncTensorsGraph" : state.graph_name;
+  auto module = graph.Lower(name + "." + std::to_string(graph.nodes().size()));
   if (const char* path = std::getenv("XLA_SAVE_HLO_FILE")) {
     if (FILE* file = std::fopen(path, "a")) {
       std::string text = hlo::WriteStablehloText(*module);
@@ -125,7 +129,7 @@ Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
   pjrt::CompileOptions options;
   options.device_assignment = {device->pjrt_device().id()};
   options.overrides = state.overrides;
-  Program program{std::move(signature), device->client().Compile(*module, options)};
+  Program program{std::move(signature), CompileOrLoad(device->client(), *module, options)};
   return state.cache.Insert(hash, std::move(program));
 }
 
@@ -230,7 +234,41 @@ void SyncPending(Device* device, bool wait) {
   }
 }
 
+std::atomic<bool> allow_execution{true};
+
+void CheckAllowed() {
+  if (allow_execution.load(std::memory_order_relaxed)) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "Unexpected execution happens inside the compiled function, exiting: a value is "
+                   "read before the function returns, and full_graph was asked for");
+}
+
 }  // namespace
+
+void SetAllowExecution(bool allow) { allow_execution = allow; }
+bool AllowExecution() { return allow_execution; }
+
+void SetGraphName(const std::string& name) {
+  std::lock_guard lock(SyncMutex());
+  State::Get().graph_name = name;
+}
+std::string GraphName() {
+  std::lock_guard lock(SyncMutex());
+  return State::Get().graph_name;
+}
+
+void SetMatMulPrecision(const std::string& precision) {
+  if (precision != "default" && precision != "high" && precision != "highest") {
+    throw hlo::Error("the precision of matrix products is default, high or highest, not " +
+                     precision);
+  }
+  std::lock_guard lock(SyncMutex());
+  State::Get().mat_mul_precision = precision;
+}
+std::string MatMulPrecision() {
+  std::lock_guard lock(SyncMutex());
+  return State::Get().mat_mul_precision;
+}
 
 std::recursive_mutex& SyncMutex() { return State::Get().mutex; }
 
@@ -244,6 +282,7 @@ void Sync(Device* device, bool wait) {
 Reference<Data> Materialized(const Reference<Storage>& storage) {
   Value value = storage->value();
   if (value.node->role() == Node::Role::kOperation) {
+    CheckAllowed();
     value = Value();
     Sync(storage->device());
     value = storage->value();
@@ -253,6 +292,7 @@ Reference<Data> Materialized(const Reference<Storage>& storage) {
 
 Reference<Data> Evaluate(Device* device, const Value& value) {
   if (value.node->role() == Node::Role::kData) return value.node->data();
+  CheckAllowed();
   std::lock_guard lock(SyncMutex());
   ForgetOldRuntime();
   if (value.node->role() == Node::Role::kScalar) {

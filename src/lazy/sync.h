@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "lazy/device.h"
@@ -25,6 +27,17 @@ Reference<Data> Materialized(const Reference<Storage>& storage);
 Reference<Data> Evaluate(Device* device, const Value& value);
 // Waits for everything started on the devices; throws the first error.
 void WaitDeviceOps();
+
+// While execution is not allowed, only Sync runs anything: reading a value that is recorded work throws
+// hlo::Error(kFailedPrecondition).
+void SetAllowExecution(bool allow);
+bool AllowExecution();
+// What the programs compiled from now on are called, for people.
+void SetGraphName(const std::string& name);
+std::string GraphName();
+// "default", "high" or "highest": the precision that contractions ask of the engine.
+void SetMatMulPrecision(const std::string& precision);
+std::string MatMulPrecision();
 
 // The lock under which graphs are cut.
 std::recursive_mutex& SyncMutex();
@@ -45,6 +58,10 @@ struct CacheStatistics {
 };
 CacheStatistics ComputationCacheStatistics();
 void ClearComputationCache();
+// Keeps compiled programs in a folder, for later processes. Programs of another engine, or damaged files, are
+// compiled anew.
+void InitializePersistentCache(const std::string& path, bool readonly);
+bool HasPersistentCache();
 // The plugin's own options for the compiles that follow (part of the cache's key).
 void SetCustomCompileOptions(
     std::map<std::string, std::variant<std::string, bool, int64_t, double>> options);

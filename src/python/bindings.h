@@ -1,0 +1,32 @@
+// The parts of the extension module.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "hlo/error.h"
+#include "lazy/device.h"
+
+namespace torch_xla {
+
+void BindRuntime(pybind11::module_& m);   // plugins, devices, steps, random numbers
+void BindTensors(pybind11::module_& m);   // what a tensor is made of
+void BindMetrics(pybind11::module_& m);   // counters and reports
+void BindFallback(pybind11::module_& m);  // decompositions, operators run on the CPU
+
+// The device that "xla:1" names; the current one for an empty string. Starts the runtime.
+lazy::Device* DeviceFromString(const std::string& name);
+std::string DeviceToString(const lazy::Device* device);
+
+// Calls `f` without the interpreter's lock; hlo::Error becomes torch's exceptions.
+void RethrowInPython(const hlo::Error& error);
+template <typename F>
+auto WithoutGil(F&& f) {
+  pybind11::gil_scoped_release release;
+  return std::forward<F>(f)();
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,12 @@
+// The extension module _XLAC. What each function does is said in torch_xla/_XLAC.pyi.
+#include <torch/extension.h>
+
+#include "python/bindings.h"
+
+PYBIND11_MODULE(_XLAC, m) {
+  m.doc() = "The C++ core of torch_xla.";
+  torch_xla::BindRuntime(m);
+  torch_xla::BindTensors(m);
+  torch_xla::BindMetrics(m);
+  torch_xla::BindFallback(m);
+}

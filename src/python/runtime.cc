@@ -1,0 +1,265 @@
+#include <torch/extension.h>
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "aten/generator.h"
+#include "aten/runtime_hooks.h"
+#include "aten/tensor.h"
+#include "lazy/metrics.h"
+#include "lazy/sync.h"
+#include "python/bindings.h"
+
+namespace torch_xla {
+namespace {
+
+namespace py = pybind11;
+
+class PjRtPlugin {
+ public:
+  virtual ~PjRtPlugin() = default;
+  virtual std::string library_path() {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "a plugin must override library_path()");
+  }
+  virtual std::map<std::string, pjrt::NamedValue> client_create_options() { return {}; }
+  virtual bool requires_xla_coordinator() { return false; }
+};
+
+class PyPjRtPlugin : public PjRtPlugin {
+ public:
+  std::string library_path() override {
+    PYBIND11_OVERRIDE(std::string, PjRtPlugin, library_path);
+  }
+  std::map<std::string, pjrt::NamedValue> client_create_options() override {
+    py::gil_scoped_acquire gil;
+    py::function override = py::get_override(static_cast<PjRtPlugin*>(this), "client_create_options");
+    std::map<std::string, pjrt::NamedValue> options;
+    if (!override) return options;
+    for (auto [key, value] : py::cast<py::dict>(override())) {
+      options[py::cast<std::string>(key)] = ToNamedValue(value);
+    }
+    return options;
+  }
+  bool requires_xla_coordinator() override {
+    PYBIND11_OVERRIDE(bool, PjRtPlugin, requires_xla_coordinator);
+  }
+
+ private:
+  static pjrt::NamedValue ToNamedValue(py::handle value) {
+    if (py::isinstance<py::bool_>(value)) return py::cast<bool>(value);
+    if (py::isinstance<py::int_>(value)) return py::cast<int64_t>(value);
+    if (py::isinstance<py::float_>(value)) return py::cast<float>(value);
+    if (py::isinstance<py::str>(value)) return py::cast<std::string>(value);
+    return py::cast<std::vector<int64_t>>(value);
+  }
+};
+
+void RegisterPlugin(const std::string& name, std::shared_ptr<PjRtPlugin> plugin) {
+  lazy::Runtime::RegisterPlugin(name, [plugin] {
+    py::gil_scoped_acquire gil;
+    lazy::RuntimeOptions options;
+    options.library_path = plugin->library_path();
+    options.create_options = plugin->client_create_options();
+    return options;
+  });
+}
+
+std::string RealName(const lazy::Device* device) {
+  return lazy::Runtime::DeviceType() + ":" + std::to_string(device->pjrt_device().id());
+}
+
+std::vector<lazy::Device*> Devices(const std::vector<std::string>& names) {
+  std::vector<lazy::Device*> devices;
+  if (names.empty()) {
+    for (const auto& device : lazy::Runtime::Get().devices()) devices.push_back(device.get());
+  }
+  for (const std::string& name : names) devices.push_back(DeviceFromString(name));
+  return devices;
+}
+
+py::dict Attributes(const std::string& name) {
+  lazy::Device* device = DeviceFromString(name);
+  py::dict out;
+  for (const auto& [key, value] : device->pjrt_device().attributes()) {
+    std::visit([&, &k = key](const auto& v) { out[py::str(k)] = py::cast(v); }, value);
+  }
+  out["name"] = RealName(device);
+  return out;
+}
+
+py::dict MemoryInfo(const std::string& name) {
+  lazy::Device* device = DeviceFromString(name);
+  pjrt::MemoryStats stats;
+  try {
+    stats = device->pjrt_device().memory_stats();
+  } catch (const hlo::Error& error) {
+    if (error.code() != hlo::ErrorCode::kUnimplemented) throw;
+  }
+  py::dict out;
+  out["bytes_used"] = stats.bytes_in_use;
+  out["bytes_limit"] = stats.bytes_limit.value_or(0);
+  out["peak_bytes_used"] = stats.peak_bytes_in_use.value_or(stats.bytes_in_use);
+  return out;
+}
+
+void StepMarker(const std::string& device, const std::vector<std::string>& devices, bool wait,
+                bool reset_scope) {
+  static auto* steps = lazy::Counter("MarkStep");
+  // Nothing is pending before there is a runtime.
+  if (!lazy::Runtime::IsStarted()) return;
+  WithoutGil([&] {
+    std::vector<lazy::Device*> targets{DeviceFromString(device)};
+    if (!devices.empty()) targets = Devices(devices);
+    for (lazy::Device* target : targets) lazy::Sync(target, wait);
+  });
+  lazy::Count(steps);
+}
+
+void SetSeed(uint64_t seed, const std::string& device) {
+  if (device.empty()) {
+    SeedDefaultGenerators(seed);
+    return;
+  }
+  DefaultGenerator(c10::Device(device).has_index() ? c10::Device(device).index() : CurrentDevice())
+      .set_current_seed(seed);
+}
+
+// One number that names the stream and the place in it, so that setting it brings both back.
+uint64_t GetSeed(const std::string& device) {
+  int ordinal = CurrentDevice();
+  if (!device.empty() && c10::Device(device).has_index()) ordinal = c10::Device(device).index();
+  return DefaultGenerator(ordinal).get<XlaGeneratorImpl>()->Checkpoint();
+}
+
+using OptionValue = std::variant<bool, int64_t, double, std::string>;
+
+void SetCompileOptions(const std::map<std::string, OptionValue>& options) {
+  std::map<std::string, std::variant<std::string, bool, int64_t, double>> converted;
+  for (const auto& [name, value] : options) {
+    std::visit([&, &n = name](const auto& v) { converted[n] = v; }, value);
+  }
+  lazy::SetCustomCompileOptions(std::move(converted));
+}
+
+void BindDevices(py::module_& m) {
+  m.def("_init_computation_client", [] { WithoutGil([] { lazy::Runtime::Get(); }); });
+  m.def("_xla_runtime_is_initialized", [] { return lazy::Runtime::IsStarted(); });
+  m.def("_prepare_to_exit", [] {
+    WithoutGil([] {
+      // An error of work that nobody waited for is no error of the exit.
+      try {
+        lazy::WaitDeviceOps();
+      } catch (const hlo::Error&) {
+      }
+    });
+  });
+  m.def("_xla_get_devices", [] {
+    std::vector<std::string> names;
+    for (const auto* device : WithoutGil([] { return Devices({}); })) {
+      names.push_back(DeviceToString(device));
+    }
+    return names;
+  });
+  m.def("_xla_num_devices", [] { return WithoutGil([] { return DeviceCount(); }); });
+  m.def(
+      "_xla_real_devices",
+      [](const std::vector<std::string>& names) {
+        std::vector<std::string> out;
+        for (const auto* device : WithoutGil([&] { return Devices(names); })) {
+          out.push_back(RealName(device));
+        }
+        return out;
+      },
+      py::arg("devices") = std::vector<std::string>());
+  m.def(
+      "_xla_device_kind",
+      [](const std::string& device) {
+        return WithoutGil([&] { return DeviceFromString(device)->pjrt_device().kind(); });
+      },
+      py::arg("device") = "");
+  m.def("_xla_device_attributes", &Attributes);
+  m.def("_xla_memory_info", &MemoryInfo);
+  m.def("_xla_get_default_device", [] { return "xla:" + std::to_string(CurrentDevice()); });
+  m.def("_xla_get_default_device_ordinal", [] { return CurrentDevice(); });
+  m.def("_xla_set_default_device", [](const std::string& name) {
+    std::string old = "xla:" + std::to_string(CurrentDevice());
+    SetCurrentDevice(WithoutGil([&] { return DeviceFromString(name)->ordinal(); }));
+    return old;
+  });
+}
+
+void BindSteps(py::module_& m) {
+  m.def("_xla_step_marker", &StepMarker, py::arg("device") = "",
+        py::arg("devices") = std::vector<std::string>(), py::arg("wait") = false,
+        py::arg("reset_scope") = true);
+  m.def(
+      "_xla_sync_multi",
+      [](const std::vector<at::Tensor>& tensors, const std::vector<std::string>&, bool wait, bool) {
+        WithoutGil([&] {
+          std::vector<lazy::Device*> done;
+          for (const at::Tensor& tensor : tensors) {
+            if (!IsXla(tensor)) continue;
+            lazy::Device* device = Impl(tensor)->xla_device();
+            if (std::find(done.begin(), done.end(), device) != done.end()) continue;
+            lazy::Sync(device, wait);
+            done.push_back(device);
+          }
+        });
+      },
+      py::arg("tensors"), py::arg("devices") = std::vector<std::string>(), py::arg("wait") = true,
+      py::arg("sync_xla_data") = true);
+  m.def(
+      "_xla_wait_device_ops",
+      [](const std::vector<std::string>&) { WithoutGil([] { lazy::WaitDeviceOps(); }); },
+      py::arg("devices") = std::vector<std::string>());
+  m.def("_set_allow_execution", &lazy::SetAllowExecution);
+  m.def("_get_allow_execution", &lazy::AllowExecution);
+  m.def("_set_current_graph_name", &lazy::SetGraphName);
+  m.def("_get_current_graph_name", &lazy::GraphName);
+  m.def("_xla_set_custom_compile_options", &SetCompileOptions);
+  m.def("_xla_computation_cache_is_initialized", &lazy::HasPersistentCache);
+  m.def("_xla_get_num_cached_compilation_graph",
+        [] { return lazy::ComputationCacheStatistics().entries; });
+  m.def("_xla_clear_computation_cache", &lazy::ClearComputationCache);
+  m.def("_xla_initialize_cache", &lazy::InitializePersistentCache);
+}
+
+}  // namespace
+
+lazy::Device* DeviceFromString(const std::string& name) {
+  return ToLazyDevice(name.empty() ? c10::Device(c10::DeviceType::XLA) : c10::Device(name));
+}
+
+std::string DeviceToString(const lazy::Device* device) {
+  return "xla:" + std::to_string(device->ordinal());
+}
+
+void BindRuntime(py::module_& m) {
+  py::register_exception_translator([](std::exception_ptr pending) {
+    try {
+      if (pending) std::rethrow_exception(pending);
+    } catch (const hlo::Error& error) {
+      PyObject* type = PyExc_RuntimeError;
+      if (error.code() == hlo::ErrorCode::kUnimplemented) type = PyExc_NotImplementedError;
+      if (error.code() == hlo::ErrorCode::kOutOfRange) type = PyExc_IndexError;
+      PyErr_SetString(type, error.what());
+    }
+  });
+  py::class_<PjRtPlugin, PyPjRtPlugin, std::shared_ptr<PjRtPlugin>>(m, "PjRtPlugin")
+      .def(py::init<>())
+      .def("library_path", &PjRtPlugin::library_path)
+      .def("client_create_options",
+           [](PjRtPlugin&) { return py::dict(); })
+      .def("requires_xla_coordinator", &PjRtPlugin::requires_xla_coordinator);
+  m.def("_register_pjrt_plugin", &RegisterPlugin);
+  BindDevices(m);
+  BindSteps(m);
+  m.def("_xla_set_rng_seed", &SetSeed, py::arg("seed"), py::arg("device") = "");
+  m.def("_xla_get_rng_seed", &GetSeed, py::arg("device") = "");
+  m.def("_xla_set_mat_mul_precision", &lazy::SetMatMulPrecision);
+  m.def("_xla_get_mat_mul_precision", &lazy::MatMulPrecision);
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,132 @@
+#include <torch/extension.h>
+
+#include "aten/op.h"
+#include "aten/tensor.h"
+#include "hlo/bytecode.h"
+#include "hlo/text_writer.h"
+#include "lazy/data.h"
+#include "lazy/sync.h"
+#include "python/bindings.h"
+
+namespace torch_xla {
+namespace {
+
+namespace py = pybind11;
+
+const XlaTensorImpl* CheckedImpl(const at::Tensor& tensor) {
+  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
+  return Impl(tensor);
+}
+
+std::vector<lazy::Value> ReadValues(const std::vector<at::Tensor>& tensors) {
+  std::vector<lazy::Value> values;
+  for (const at::Tensor& tensor : tensors) values.push_back(CheckedImpl(tensor)->Read());
+  return values;
+}
+
+// What these tensors' pending work looks like to `f`.
+template <typename F>
+auto WithGraph(const std::vector<at::Tensor>& tensors, F f) {
+  std::lock_guard lock(lazy::SyncMutex());
+  std::vector<lazy::Value> values = ReadValues(tensors);
+  lazy::Graph graph(values);
+  return f(graph);
+}
+
+// All pending work of a device, for an empty list of tensors.
+std::vector<lazy::Value> PendingValues(lazy::Device* device) {
+  std::vector<lazy::Value> values;
+  for (const auto& storage : lazy::PendingStorages(device)) values.push_back(storage->value());
+  return values;
+}
+
+py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& device,
+                     const std::vector<std::string>&, bool emit_bytecode) {
+  std::string text;
+  {
+    py::gil_scoped_release release;
+    std::lock_guard lock(lazy::SyncMutex());
+    std::vector<lazy::Value> values =
+        tensors.empty() ? PendingValues(DeviceFromString(device)) : ReadValues(tensors);
+    lazy::Graph graph(values);
+    auto module = graph.Lower("IrToHlo");
+    text = emit_bytecode ? hlo::WriteBytecode(*module) : hlo::WriteStablehloText(*module);
+  }
+  if (emit_bytecode) return py::bytes(text);
+  return py::str(text);
+}
+
+std::string DebugInfo(const at::Tensor& tensor) {
+  const XlaTensorImpl* impl = CheckedImpl(tensor);
+  lazy::Value value = impl->Read();
+  std::string out = "XLATensor {\nTensorID: " + std::to_string(impl->xla_storage()->id()) +
+                    "\nAliasID: " + std::to_string(impl->xla_storage()->id()) +
+                    "\nDevice: " + DeviceToString(impl->xla_device()) +
+                    "\nXLA Shape: " + value.shape().ToString() + "\nShardingSpec: None";
+  bool is_data = value.node->role() == lazy::Node::Role::kData;
+  out += "\nIR: " + (is_data ? std::string("None") : value.node->operation()->kind().name);
+  out += "\nXLAData: " + (is_data ? "Data " + std::to_string(value.node->data()->id()) : "None");
+  return out + "\nTensor on host: None\n}\n";
+}
+
+// Results that the compiler does not move work across.
+std::vector<Value> Barrier(Builder& b, std::vector<Value> xs) {
+  Value barrier = b.OptimizationBarrier(xs);
+  std::vector<Value> results;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    results.push_back(b.Result(barrier, static_cast<int64_t>(i)));
+  }
+  return results;
+}
+
+void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return;
+  std::vector<at::Tensor> results = Record<&Barrier>(tensors);
+  for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], results[i]);
+}
+
+}  // namespace
+
+void BindTensors(py::module_& m) {
+  m.def("_xla_get_tensor_id",
+        [](const at::Tensor& tensor) { return CheckedImpl(tensor)->xla_storage()->id(); });
+  m.def("_xla_get_cpu_tensors", [](const std::vector<at::Tensor>& tensors) {
+    return WithoutGil([&] { return DownloadTensors(tensors); });
+  });
+  m.def("_xla_tensors_from_aten",
+        [](const std::vector<at::Tensor>& tensors, const std::vector<std::string>& devices) {
+          TORCH_CHECK(devices.size() == tensors.size() || devices.size() == 1,
+                      "one device for each tensor, or one for all");
+          return WithoutGil([&] {
+            std::vector<at::Tensor> out;
+            for (size_t i = 0; i < tensors.size(); ++i) {
+              lazy::Device* device = DeviceFromString(devices[devices.size() == 1 ? 0 : i]);
+              out.push_back(MakeTensor(device, UploadTensor(device, tensors[i])));
+            }
+            return out;
+          });
+        });
+  m.def("_xla_optimization_barrier_", &OptimizationBarrier);
+  m.def("_replace_xla_tensor", [](const at::Tensor& tensor, const at::Tensor& source) {
+    CheckedImpl(tensor);
+    Impl(tensor)->ShareStorage(*CheckedImpl(source));
+  });
+  m.def("_get_xla_tensors_text", [](const std::vector<at::Tensor>& tensors) {
+    return WithGraph(tensors, [](const lazy::Graph& graph) { return graph.ToText(); });
+  });
+  m.def("_get_xla_tensors_dot", [](const std::vector<at::Tensor>& tensors) {
+    return WithGraph(tensors, [](const lazy::Graph& graph) { return graph.ToDot(); });
+  });
+  m.def("_get_xla_tensors_hlo", [](const std::vector<at::Tensor>& tensors) {
+    return WithGraph(tensors,
+                     [](const lazy::Graph& graph) { return graph.Lower("IrToHlo")->ToString(); });
+  });
+  m.def("_get_stablehlo", &StableHlo);
+  m.def("_get_xla_tensor_debug_info", &DebugInfo);
+  m.def("_get_graph_hash", [](const std::vector<at::Tensor>& tensors) {
+    uint64_t hash = WithGraph(tensors, [](const lazy::Graph& graph) { return graph.hash(); });
+    return py::bytes(reinterpret_cast<const char*>(&hash), sizeof(hash));
+  });
+}
+
+}  // namespace torch_xla
