@@ -5,6 +5,8 @@ import torch
 
 import torch_xla
 
+NOT_XLA = r"Input tensor is not an XLA tensor: torch\.FloatTensor"
+
 
 def alive(device) -> None:
     assert (torch.ones(2, device=device) + 1).tolist() == [2.0, 2.0]
@@ -57,7 +59,7 @@ def test_shape_and_dtype_errors_are_eagers(case, device):
     ids=["add", "reversed add", "add_", "cat", "linear", "where"],
 )
 def test_mixed_devices_are_an_error(operation, device):
-    with pytest.raises(RuntimeError, match="Input tensor is not an XLA tensor: torch.FloatTensor"):
+    with pytest.raises(RuntimeError, match=NOT_XLA):
         operation(torch.ones(3, device=device))
     alive(device)
 
