@@ -1,0 +1,91 @@
+// Arrays on a device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cpu/memory.h"
+#include "hlo/shape.h"
+#include "pjrt/c_api.h"
+#include "pjrt/plugin/client.h"
+#include "pjrt/plugin/event.h"
+
+namespace pjrt::plugin {
+
+// Bytes, owned or lent. Freed when the last of buffers, pending work and external references is
+// done with them.
+class Storage {
+ public:
+  // Contents undefined.
+  explicit Storage(size_t bytes);
+  // Lent by the host until `release` is called.
+  Storage(void* data, size_t bytes, bool writable, std::function<void()> release);
+  ~Storage();
+  Storage(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  bool writable() const { return writable_; }
+
+ private:
+  cpu::Block block_;
+  void* data_;
+  size_t bytes_;
+  bool writable_ = true;
+  std::function<void()> release_;
+};
+
+// An array's value: storage that is there and filled once `ready` is set (without a failure).
+// Buffers that are copies of each other share it, since values do not change.
+struct Contents {
+  CompletionPtr ready;
+  std::shared_ptr<Storage> storage;
+};
+using ContentsPtr = std::shared_ptr<Contents>;
+
+// What the engine asks of its buffers' addresses.
+inline constexpr uintptr_t kAlignment = 64;
+inline bool IsAligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+}
+
+// Dimensions from minor to major of a dense row-major array.
+std::vector<int64_t> RowMajor(int64_t rank);
+// Strides in bytes that a layout means (null: row-major). Throws for tiles.
+hlo::Dimensions ByteStrides(const PJRT_Buffer_MemoryLayout* layout, const hlo::Shape& shape);
+// Throws kUnimplemented unless a layout (null allowed) is dense row-major.
+void CheckRowMajor(const PJRT_Buffer_MemoryLayout* layout, const hlo::Shape& shape);
+// Copies an array between strided places; strides in bytes, by dimension.
+void CopyStrided(void* target, const hlo::Dimensions& target_strides, const void* source,
+                 const hlo::Dimensions& source_strides, const hlo::Shape& shape);
+
+hlo::Shape ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims);
+// The device meant by a memory, or else a device. Throws if both are null.
+PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device);
+
+}  // namespace pjrt::plugin
+
+// Thread-safe.
+struct PJRT_Buffer {
+  PJRT_Buffer(PJRT_Device& device, hlo::Shape shape, pjrt::plugin::ContentsPtr contents);
+
+  // Throws if deleted or donated.
+  pjrt::plugin::ContentsPtr Get() const;
+  // The value, which this buffer then has no more.
+  pjrt::plugin::ContentsPtr Release();
+  bool IsDeleted() const;
+
+  const std::shared_ptr<PJRT_Client> client;
+  PJRT_Device& device;
+  const hlo::Shape shape;
+  const std::vector<int64_t> minor_to_major;
+
+  mutable std::mutex mutex;
+  pjrt::plugin::ContentsPtr contents;  // null once deleted or donated
+  // Keeps the value for those who read it directly.
+  pjrt::plugin::ContentsPtr external;
+  int64_t external_references = 0;
+};

@@ -1,0 +1,124 @@
+#include "pjrt/plugin/client.h"
+
+#include "hlo/bytecode.h"
+#include "pjrt/plugin/boundary.h"
+#include "pjrt/plugin/functions.h"
+#include "pjrt/plugin/named_value.h"
+
+PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options)
+    : asynchronous(options.asynchronous), topology(options.num_devices) {
+  for (PJRT_DeviceDescription* description : topology.handles) {
+    PJRT_Device* device = devices.emplace_back(new PJRT_Device(this, description)).get();
+    device_handles.push_back(device);
+    memory_handles.push_back(&device->memory);
+  }
+}
+
+PJRT_Device& PJRT_Client::device(int64_t id) const {
+  if (id < 0 || id >= static_cast<int64_t>(devices.size())) {
+    throw hlo::Error(hlo::ErrorCode::kNotFound, "there is no device " + std::to_string(id) +
+                                                    "; the client has " +
+                                                    std::to_string(devices.size()));
+  }
+  return *devices[id];
+}
+
+namespace pjrt::plugin {
+
+void Plugin_Initialize(PJRT_Plugin_Initialize_Args& args) {}
+
+void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
+  static const PJRT_NamedValue attributes[] = {
+      Attribute("stablehlo_current_version", hlo::kStablehloVersion),
+      Attribute("stablehlo_minimum_version", hlo::kStablehloMinimumVersion),
+      Attribute("engine_version", PlatformVersion()),
+  };
+  args.attributes = attributes;
+  args.num_attributes = std::size(attributes);
+}
+
+void Client_Create(PJRT_Client_Create_Args& args) {
+  auto client =
+      std::make_shared<PJRT_Client>(ParseClientOptions(args.create_options, args.num_options));
+  client->self = client;
+  args.client = client.get();
+}
+
+void Client_Destroy(PJRT_Client_Destroy_Args& args) {
+  if (args.client == nullptr) return;
+  auto last = std::move(args.client->self);
+}
+
+void Client_PlatformName(PJRT_Client_PlatformName_Args& args) {
+  Require(args.client, "client");
+  args.platform_name = kPlatformName;
+  args.platform_name_size = std::strlen(kPlatformName);
+}
+
+void Client_PlatformVersion(PJRT_Client_PlatformVersion_Args& args) {
+  Require(args.client, "client");
+  args.platform_version = PlatformVersion().data();
+  args.platform_version_size = PlatformVersion().size();
+}
+
+void Client_ProcessIndex(PJRT_Client_ProcessIndex_Args& args) {
+  Require(args.client, "client");
+  args.process_index = 0;
+}
+
+void Client_TopologyDescription(PJRT_Client_TopologyDescription_Args& args) {
+  args.topology = &Require(args.client, "client").topology;
+}
+
+void Client_Devices(PJRT_Client_Devices_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  args.devices = client.device_handles.data();
+  args.num_devices = client.device_handles.size();
+}
+
+void Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  args.addressable_devices = client.device_handles.data();
+  args.num_addressable_devices = client.device_handles.size();
+}
+
+void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
+  args.device = &Require(args.client, "client").device(args.id);
+}
+
+void Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& args) {
+  args.addressable_device = &Require(args.client, "client").device(args.local_hardware_id);
+}
+
+void Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args& args) {
+  Require(args.client, "client");  // one process: nobody to hear of
+}
+
+void Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  args.addressable_memories = client.memory_handles.data();
+  args.num_addressable_memories = client.memory_handles.size();
+}
+
+void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  const int64_t needed = static_cast<int64_t>(args.num_replicas) * args.num_partitions;
+  if (args.num_replicas < 1 || args.num_partitions < 1 ||
+      needed > static_cast<int64_t>(client.devices.size())) {
+    throw hlo::Error(std::to_string(args.num_replicas) + " replicas of " +
+                     std::to_string(args.num_partitions) + " partitions cannot run on " +
+                     std::to_string(client.devices.size()) + " devices");
+  }
+  if (static_cast<int64_t>(args.default_assignment_size) < needed) {
+    throw hlo::Error("the assignment has " + std::to_string(needed) +
+                     " entries, but there is room for " +
+                     std::to_string(args.default_assignment_size));
+  }
+  for (int64_t i = 0; i < needed; ++i) args.default_assignment[i] = static_cast<int>(i);
+}
+
+// The devices read all of the process's memory as it is.
+void Client_DmaMap(PJRT_Client_DmaMap_Args& args) { Require(args.client, "client"); }
+void Client_DmaUnmap(PJRT_Client_DmaUnmap_Args& args) { Require(args.client, "client"); }
+
+}  // namespace pjrt::plugin

@@ -1,0 +1,114 @@
+#include "pjrt/plugin/device.h"
+
+#include "cpu/memory.h"
+#include "pjrt/plugin/boundary.h"
+#include "pjrt/plugin/functions.h"
+
+PJRT_Device::PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description)
+    : client(client), description(description), memory(this, description->id), memories{&memory} {}
+
+namespace pjrt::plugin {
+
+void DeviceDescription_Id(PJRT_DeviceDescription_Id_Args& args) {
+  args.id = Require(args.device_description, "device description").id;
+}
+
+void DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args& args) {
+  Require(args.device_description, "device description");
+  args.process_index = 0;
+}
+
+void DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args& args) {
+  Require(args.device_description, "device description");
+  args.num_attributes = 0;
+  args.attributes = nullptr;
+}
+
+void DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args& args) {
+  Require(args.device_description, "device description");
+  args.device_kind = kDeviceKind;
+  args.device_kind_size = std::strlen(kDeviceKind);
+}
+
+void DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args& args) {
+  const std::string& text = Require(args.device_description, "device description").debug_string;
+  args.debug_string = text.data();
+  args.debug_string_size = text.size();
+}
+
+void DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args& args) {
+  const std::string& text = Require(args.device_description, "device description").debug_string;
+  args.to_string = text.data();
+  args.to_string_size = text.size();
+}
+
+void Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
+  args.device_description = Require(args.device, "device").description;
+}
+
+void Device_IsAddressable(PJRT_Device_IsAddressable_Args& args) {
+  Require(args.device, "device");
+  args.is_addressable = true;
+}
+
+void Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args& args) {
+  args.local_hardware_id = Require(args.device, "device").description->id;
+}
+
+void Device_AddressableMemories(PJRT_Device_AddressableMemories_Args& args) {
+  args.memories = Require(args.device, "device").memories;
+  args.num_memories = 1;
+}
+
+void Device_DefaultMemory(PJRT_Device_DefaultMemory_Args& args) {
+  args.memory = &Require(args.device, "device").memory;
+}
+
+// The devices share the process's memory, so that each reports all of it.
+void Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
+  Require(args.device, "device");
+  const cpu::MemoryStatistics statistics = cpu::GetMemoryStatistics();
+  args.bytes_in_use = statistics.bytes_in_use;
+  args.peak_bytes_in_use = statistics.peak_bytes_in_use;
+  args.peak_bytes_in_use_is_set = true;
+  args.num_allocs = statistics.allocations;
+  args.num_allocs_is_set = true;
+  args.largest_alloc_size = statistics.largest_allocation;
+  args.largest_alloc_size_is_set = true;
+  args.bytes_limit = statistics.bytes_limit;
+  args.bytes_limit_is_set = statistics.bytes_limit > 0;
+  args.pool_bytes = statistics.bytes_pooled + statistics.bytes_in_use;
+  args.pool_bytes_is_set = true;
+  args.bytes_reserved_is_set = false;
+  args.peak_bytes_reserved_is_set = false;
+  args.bytes_reservable_limit_is_set = false;
+  args.largest_free_block_bytes_is_set = false;
+  args.peak_pool_bytes_is_set = false;
+  args.peak_allocated_bytes_is_set = false;
+}
+
+void Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
+  throw hlo::Error(hlo::ErrorCode::kUnimplemented, "memory statistics cannot be cleared");
+}
+
+void Device_PoisonExecution(PJRT_Device_PoisonExecution_Args& args) {
+  throw hlo::Error(hlo::ErrorCode::kUnimplemented, "executions cannot be poisoned");
+}
+
+void Device_GetAttributes(PJRT_Device_GetAttributes_Args& args) {
+  Require(args.device, "device");
+  args.attributes = nullptr;
+  args.num_attributes = 0;
+  args.device_attributes = nullptr;
+  args.attributes_deleter = [](PJRT_Device_Attributes*) {};
+}
+
+// Marks spans in profiles elsewhere; nothing is recorded here.
+void Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args& args) {
+  Require(args.device, "device");
+  args.event = new PJRT_AsyncTrackingEvent;
+}
+
+void AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args& args) { delete args.event; }
+
+}  // namespace pjrt::plugin

@@ -1,0 +1,19 @@
+// A device: a queue of work and a memory.
+#pragma once
+
+#include "pjrt/c_api.h"
+#include "pjrt/plugin/memory.h"
+#include "pjrt/plugin/queue.h"
+#include "pjrt/plugin/topology.h"
+
+struct PJRT_AsyncTrackingEvent {};
+struct PJRT_Device_Attributes {};
+
+struct PJRT_Device {
+  PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description);
+  PJRT_Client* client;
+  PJRT_DeviceDescription* description;
+  pjrt::plugin::Memory memory;
+  PJRT_Memory* memories[1];
+  pjrt::plugin::Queue queue;
+};

@@ -1,0 +1,6 @@
+// The plugin's one exported symbol.
+#include "pjrt/plugin/functions.h"
+
+extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
+  return &pjrt::plugin::Api();
+}

@@ -1,0 +1,97 @@
+#include "pjrt/plugin/event.h"
+
+#include <utility>
+
+#include "pjrt/plugin/boundary.h"
+#include "pjrt/plugin/functions.h"
+
+namespace pjrt::plugin {
+
+const CompletionPtr& Completion::Done() {
+  static const auto* done = [] {
+    auto completion = std::make_shared<Completion>();
+    completion->Set();
+    return new CompletionPtr(std::move(completion));
+  }();
+  return *done;
+}
+
+CompletionPtr Completion::Failed(FailurePtr failure) {
+  auto completion = std::make_shared<Completion>();
+  completion->Set(std::move(failure));
+  return completion;
+}
+
+void Completion::Set(FailurePtr failure) {
+  std::vector<std::function<void(const FailurePtr&)>> callbacks;
+  {
+    std::lock_guard lock(mutex_);
+    if (is_set()) return;
+    failure_ = std::move(failure);
+    set_.store(true, std::memory_order_release);
+    callbacks.swap(callbacks_);
+  }
+  set_.notify_all();
+  for (auto& callback : callbacks) callback(failure_);
+}
+
+void Completion::Wait() const { set_.wait(false, std::memory_order_acquire); }
+
+void Completion::OnSet(std::function<void(const FailurePtr&)> callback) {
+  if (!is_set()) {
+    std::lock_guard lock(mutex_);
+    if (!is_set()) {
+      callbacks_.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback(failure_);
+}
+
+PJRT_Event* NewEvent(CompletionPtr completion) { return new PJRT_Event{std::move(completion)}; }
+
+void Event_Destroy(PJRT_Event_Destroy_Args& args) { delete args.event; }
+
+void Event_IsReady(PJRT_Event_IsReady_Args& args) {
+  args.is_ready = Require(args.event, "event").completion->is_set();
+}
+
+void Event_Error(PJRT_Event_Error_Args& args) {
+  const Completion& completion = *Require(args.event, "event").completion;
+  if (!completion.is_set()) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the event is not ready; its error is not known yet");
+  }
+  if (completion.failure() != nullptr) throw *completion.failure();
+}
+
+void Event_Await(PJRT_Event_Await_Args& args) {
+  const CompletionPtr completion = Require(args.event, "event").completion;
+  completion->Wait();
+  if (completion->failure() != nullptr) throw *completion->failure();
+}
+
+void Event_OnReady(PJRT_Event_OnReady_Args& args) {
+  const CompletionPtr completion = Require(args.event, "event").completion;
+  if (args.callback == nullptr) throw hlo::Error("callback is null");
+  completion->OnSet(
+      [callback = args.callback, user_arg = args.user_arg](const FailurePtr& failure) {
+        callback(NewError(failure.get()), user_arg);
+      });
+}
+
+void Event_Create(PJRT_Event_Create_Args& args) {
+  args.event = NewEvent(std::make_shared<Completion>());
+}
+
+void Event_Set(PJRT_Event_Set_Args& args) {
+  const CompletionPtr completion = Require(args.event, "event").completion;
+  if (completion->is_set()) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition, "the event has been set already");
+  }
+  completion->Set(args.error_code == PJRT_Error_Code_OK
+                      ? nullptr
+                      : FailureFrom(args.error_code, args.error_message, args.error_message_size));
+}
+
+}  // namespace pjrt::plugin

@@ -1,0 +1,47 @@
+// Completion of asynchronous work.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "pjrt/c_api.h"
+#include "pjrt/plugin/error.h"
+
+namespace pjrt::plugin {
+
+// Completes once, with success or a failure. Thread-safe.
+class Completion {
+ public:
+  Completion() = default;
+  // One that has completed with success, shared by all.
+  static const std::shared_ptr<Completion>& Done();
+  static std::shared_ptr<Completion> Failed(FailurePtr failure);
+
+  // Runs the callbacks on this thread. Later calls change nothing.
+  void Set(FailurePtr failure = nullptr);
+  bool is_set() const { return set_.load(std::memory_order_acquire); }
+  void Wait() const;  // does not throw
+  // Of a completion that is set.
+  const FailurePtr& failure() const { return failure_; }
+  // Calls back at once if set, else from Set. Exceptions must not leave the callback.
+  void OnSet(std::function<void(const FailurePtr&)> callback);
+
+ private:
+  std::atomic<bool> set_{false};
+  std::mutex mutex_;
+  FailurePtr failure_;
+  std::vector<std::function<void(const FailurePtr&)>> callbacks_;
+};
+
+using CompletionPtr = std::shared_ptr<Completion>;
+
+PJRT_Event* NewEvent(CompletionPtr completion);
+
+}  // namespace pjrt::plugin
+
+struct PJRT_Event {
+  pjrt::plugin::CompletionPtr completion;
+};

@@ -1,0 +1,325 @@
+#include "pjrt/plugin/executable.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "hlo/bytecode.h"
+#include "pjrt/element_type.h"
+#include "pjrt/plugin/boundary.h"
+#include "pjrt/plugin/functions.h"
+#include "pjrt/plugin/serialized.h"
+
+namespace pjrt::plugin {
+namespace {
+
+std::string Hex(uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::unique_ptr<hlo::Module> ParseProgram(std::string_view format, std::string_view code) {
+  if (format != "mlir") {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "programs in the format '" + std::string(format) +
+                         "' are not read; send 'mlir' (StableHLO bytecode)");
+  }
+  const auto bytes = std::as_bytes(std::span(code));
+  if (!hlo::IsBytecode(bytes)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "MLIR in textual form is not read; send StableHLO bytecode");
+  }
+  return hlo::ReadBytecode(bytes);
+}
+
+// What needs other devices than the one that a module's copy runs on.
+void CheckDevices(const hlo::Module& module, const CompileOptions& options, int64_t num_devices) {
+  if (options.num_devices() > num_devices) {
+    throw hlo::Error("the program is for " + std::to_string(options.num_devices()) +
+                     " devices, but there are " + std::to_string(num_devices));
+  }
+  for (int64_t id : options.device_assignment) {
+    if (id < 0 || id >= num_devices) {
+      throw hlo::Error("the device assignment " + hlo::ToString(options.device_assignment) +
+                       " names device " + std::to_string(id) + ", but there are " +
+                       std::to_string(num_devices));
+    }
+  }
+  if (options.num_partitions > 1) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "programs partitioned over several devices are not implemented");
+  }
+  if (options.num_devices() == 1) return;
+  for (const auto& computation : module.computations()) {
+    for (const auto& instruction : computation->instructions()) {
+      if (hlo::IsCollective(instruction->opcode())) {
+        throw hlo::Error(
+            hlo::ErrorCode::kUnimplemented,
+            "collectives between devices are not implemented: " + instruction->ToString());
+      }
+    }
+  }
+}
+
+std::vector<Donation> DonationsOf(const hlo::Module& module, size_t num_parameters) {
+  std::vector<Donation> donations(num_parameters, Donation::kNone);
+  for (int64_t parameter : module.buffer_donors) donations.at(parameter) = Donation::kMay;
+  for (const hlo::InputOutputAlias& alias : module.input_output_aliases) {
+    donations.at(alias.parameter) = alias.must_alias ? Donation::kMust : Donation::kMay;
+  }
+  return donations;
+}
+
+// Serialized programs: a magic text, then strings with their lengths.
+constexpr std::string_view kMagic = "torch_xla cpu executable 1\n";
+
+void AppendString(std::string_view text, std::string& bytes) {
+  const uint64_t size = text.size();
+  bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+  bytes.append(text);
+}
+
+std::string_view TakeString(std::string_view& bytes) {
+  uint64_t size = 0;
+  if (bytes.size() < sizeof size) throw hlo::Error("the serialized executable is cut off");
+  std::memcpy(&size, bytes.data(), sizeof size);
+  bytes.remove_prefix(sizeof size);
+  if (bytes.size() < size) throw hlo::Error("the serialized executable is cut off");
+  std::string_view text = bytes.substr(0, size);
+  bytes.remove_prefix(size);
+  return text;
+}
+
+}  // namespace
+
+std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
+                                                std::string_view options, int64_t num_devices) {
+  const std::string_view code(&Require(source.code, "program code"), source.code_size);
+  const std::string_view format(source.format, source.format_size);
+  auto program = std::make_shared<Program>();
+  program->options = ParseCompileOptions(options);
+  if (program->options.tupled_arguments) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "tupled arguments are not supported");
+  }
+  std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
+  CheckDevices(*module, program->options, num_devices);
+  cpu::CompileOptions engine_options;
+  engine_options.num_replicas = program->options.num_replicas;
+  engine_options.num_partitions = program->options.num_partitions;
+  program->executable = cpu::Compile(*module, engine_options);
+  program->donations = DonationsOf(*module, program->parameters().size());
+  program->name = module->name();
+  program->code = code;
+  program->options_bytes = options;
+  program->Describe();
+  return program;
+}
+
+std::string Program::Serialize() const {
+  std::string bytes(kMagic);
+  AppendString(PlatformVersion(), bytes);
+  AppendString(name, bytes);
+  AppendString(code, bytes);
+  AppendString(options_bytes, bytes);
+  AppendString({reinterpret_cast<const char*>(donations.data()), donations.size()}, bytes);
+  AppendString(executable->Serialize(), bytes);
+  return bytes;
+}
+
+std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
+                                                    std::string_view options) {
+  if (!bytes.starts_with(kMagic)) {
+    throw hlo::Error("the bytes are no serialized executable of this plugin");
+  }
+  bytes.remove_prefix(kMagic.size());
+  const std::string_view version = TakeString(bytes);
+  if (version != PlatformVersion()) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the executable was serialized by '" + std::string(version) +
+                         "' and cannot be loaded by '" + PlatformVersion() + "'");
+  }
+  auto program = std::make_shared<Program>();
+  program->name = TakeString(bytes);
+  program->code = TakeString(bytes);
+  program->options_bytes = TakeString(bytes);
+  if (!options.empty()) program->options_bytes = options;
+  program->options = ParseCompileOptions(program->options_bytes);
+  const std::string_view donations = TakeString(bytes);
+  for (char donation : donations) {
+    program->donations.push_back(static_cast<Donation>(donation));
+  }
+  program->executable = cpu::LoadExecutable(TakeString(bytes));
+  if (program->donations.size() != program->parameters().size()) {
+    throw hlo::Error("the serialized executable contradicts itself");
+  }
+  program->Describe();
+  return program;
+}
+
+std::string LayoutText(int64_t rank) {
+  std::string text = "{";
+  for (int64_t dimension : RowMajor(rank)) {
+    if (text.size() > 1) text += ',';
+    text += std::to_string(dimension);
+  }
+  return text + "}";
+}
+
+void Program::Describe() {
+  for (const hlo::Shape& shape : results()) {
+    result_types.push_back(ToBufferType(shape.element_type()));
+    result_dimensions.insert(result_dimensions.end(), shape.dimensions().begin(),
+                             shape.dimensions().end());
+    result_ranks.push_back(shape.dimensions().size());
+    result_layouts.push_back({LayoutText(shape.rank()), true});
+  }
+  for (const hlo::Shape& shape : parameters()) {
+    parameter_layouts.push_back({LayoutText(shape.rank()), true});
+  }
+  for (auto& layout : result_layouts) result_layout_handles.push_back(&layout);
+  for (auto& layout : parameter_layouts) parameter_layout_handles.push_back(&layout);
+  const size_t kind_size = std::strlen(Memory::kKind);
+  parameter_memory_kinds.assign(parameters().size(), Memory::kKind);
+  parameter_memory_kind_sizes.assign(parameters().size(), kind_size);
+  result_memory_kinds.assign(results().size(), Memory::kKind);
+  result_memory_kind_sizes.assign(results().size(), kind_size);
+
+  const uint64_t seed = Fingerprint64(PlatformVersion());
+  fingerprint = Hex(Fingerprint64(code, Fingerprint64(options_bytes, seed))) +
+                Hex(Fingerprint64(options_bytes, Fingerprint64(code, ~seed)));
+}
+
+namespace {
+
+const Program& ProgramOf(const PJRT_Executable* executable) {
+  return *Require(executable, "executable").program;
+}
+
+}  // namespace
+
+void Executable_Destroy(PJRT_Executable_Destroy_Args& args) { delete args.executable; }
+
+void Executable_Name(PJRT_Executable_Name_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.executable_name = program.name.data();
+  args.executable_name_size = program.name.size();
+}
+
+void Executable_NumReplicas(PJRT_Executable_NumReplicas_Args& args) {
+  args.num_replicas = ProgramOf(args.executable).options.num_replicas;
+}
+
+void Executable_NumPartitions(PJRT_Executable_NumPartitions_Args& args) {
+  args.num_partitions = ProgramOf(args.executable).options.num_partitions;
+}
+
+void Executable_NumOutputs(PJRT_Executable_NumOutputs_Args& args) {
+  args.num_outputs = ProgramOf(args.executable).results().size();
+}
+
+void Executable_SizeOfGeneratedCodeInBytes(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
+  args.size_in_bytes = ProgramOf(args.executable).executable->code_bytes();
+}
+
+void Executable_Fingerprint(PJRT_Executable_Fingerprint_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.executable_fingerprint = program.fingerprint.data();
+  args.executable_fingerprint_size = program.fingerprint.size();
+}
+
+void Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
+  throw hlo::Error(hlo::ErrorCode::kUnimplemented, "costs of programs are not analysed");
+}
+
+void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  auto sum = [](const std::vector<hlo::Shape>& shapes) {
+    int64_t bytes = 0;
+    for (const hlo::Shape& shape : shapes) bytes += shape.byte_size();
+    return bytes;
+  };
+  int64_t aliased = 0;
+  const std::vector<int64_t>& aliases = program.executable->aliased_parameters();
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    if (aliases[i] >= 0) aliased += program.results()[i].byte_size();
+  }
+  args.generated_code_size_in_bytes = program.executable->code_bytes();
+  args.argument_size_in_bytes = sum(program.parameters());
+  args.output_size_in_bytes = sum(program.results());
+  args.alias_size_in_bytes = aliased;
+  args.temp_size_in_bytes = program.executable->arena_bytes();
+  args.host_generated_code_size_in_bytes = 0;
+  args.host_argument_size_in_bytes = 0;
+  args.host_output_size_in_bytes = 0;
+  args.host_alias_size_in_bytes = 0;
+  args.host_temp_size_in_bytes = 0;
+  args.total_size_in_bytes =
+      args.argument_size_in_bytes + args.output_size_in_bytes - aliased + args.temp_size_in_bytes;
+  args.peak_memory_in_bytes = args.total_size_in_bytes;
+  args.total_allocation_bytes = args.total_size_in_bytes;
+  args.indefinite_allocations = 0;
+  args.peak_unpadded_heap_bytes = args.temp_size_in_bytes;
+}
+
+void Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.output_types = const_cast<PJRT_Buffer_Type*>(program.result_types.data());
+  args.num_output_types = program.result_types.size();
+}
+
+void Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.num_outputs = program.result_ranks.size();
+  args.dims = program.result_dimensions.data();
+  args.dim_sizes = program.result_ranks.data();
+}
+
+void Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.num_outputs = program.result_memory_kinds.size();
+  args.memory_kinds = program.result_memory_kinds.data();
+  args.memory_kind_sizes = program.result_memory_kind_sizes.data();
+}
+
+void Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.num_parameters = program.parameter_memory_kinds.size();
+  args.memory_kinds = program.parameter_memory_kinds.data();
+  args.memory_kind_sizes = program.parameter_memory_kind_sizes.data();
+}
+
+// The program as it was compiled from: what the engine makes of it has no MLIR form.
+void Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  PJRT_Program& out = Require(args.program, "program");
+  static constexpr std::string_view kFormat = "mlir";
+  out.format = kFormat.data();
+  out.format_size = kFormat.size();
+  if (out.code == nullptr) {
+    out.code_size = program.code.size();
+    return;
+  }
+  if (out.code_size < program.code.size()) {
+    throw hlo::Error("the program has " + std::to_string(program.code.size()) +
+                     " bytes, but there is room for " + std::to_string(out.code_size));
+  }
+  std::memcpy(out.code, program.code.data(), program.code.size());
+}
+
+void Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
+  auto* serialized = new PJRT_SerializedExecutable{ProgramOf(args.executable).Serialize()};
+  args.serialized_bytes = serialized->bytes.data();
+  args.serialized_bytes_size = serialized->bytes.size();
+  args.serialized_executable = serialized;
+  args.serialized_executable_deleter = [](PJRT_SerializedExecutable* s) { delete s; };
+}
+
+void Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args& args) {
+  auto* serialized = new PJRT_SerializedCompileOptions{ProgramOf(args.executable).options_bytes};
+  args.serialized_bytes = serialized->bytes.data();
+  args.serialized_bytes_size = serialized->bytes.size();
+  args.serialized_compile_options = serialized;
+  args.serialized_compile_options_deleter = [](PJRT_SerializedCompileOptions* s) { delete s; };
+}
+
+}  // namespace pjrt::plugin

@@ -1,0 +1,87 @@
+// Compiled programs and their execution.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cpu/executable.h"
+#include "pjrt/c_api.h"
+#include "pjrt/plugin/buffer.h"
+#include "pjrt/plugin/client.h"
+#include "pjrt/plugin/compile_options.h"
+
+// A layout's text: "{1,0}".
+struct PJRT_Layouts_MemoryLayout {
+  std::string text;
+  bool owned_by_executable = false;
+};
+
+namespace pjrt::plugin {
+
+// What an execution does to a parameter's buffer.
+enum class Donation : uint8_t { kNone, kMay, kMust };
+
+// A compiled program, immutable. Shared by the handles of both kinds and by what runs.
+class Program {
+ public:
+  // `options`: a CompileOptionsProto. Throws for formats other than bytecode, for programs that
+  // need more than `num_devices`, and what cpu::Compile throws.
+  static std::shared_ptr<const Program> Compile(const PJRT_Program& program,
+                                                std::string_view options, int64_t num_devices);
+  // Throws for bytes of another engine version. `options`, unless empty, replace those compiled
+  // with.
+  static std::shared_ptr<const Program> Deserialize(std::string_view bytes,
+                                                    std::string_view options);
+  std::string Serialize() const;
+
+  std::string name;
+  std::string code;           // the program as it came
+  std::string options_bytes;  // as they came
+  CompileOptions options;
+  std::unique_ptr<cpu::Executable> executable;
+  std::vector<Donation> donations;  // by parameter
+  std::string fingerprint;
+
+  const std::vector<hlo::Shape>& parameters() const { return executable->parameter_shapes(); }
+  const std::vector<hlo::Shape>& results() const { return executable->result_shapes(); }
+
+  // As the C functions return them.
+  std::vector<PJRT_Buffer_Type> result_types;
+  std::vector<int64_t> result_dimensions;
+  std::vector<size_t> result_ranks;
+  std::vector<const char*> parameter_memory_kinds, result_memory_kinds;
+  std::vector<size_t> parameter_memory_kind_sizes, result_memory_kind_sizes;
+  std::vector<PJRT_Layouts_MemoryLayout> parameter_layouts, result_layouts;
+  std::vector<PJRT_Layouts_MemoryLayout*> parameter_layout_handles, result_layout_handles;
+
+ private:
+  void Describe();
+};
+
+std::string LayoutText(int64_t rank);
+
+}  // namespace pjrt::plugin
+
+struct PJRT_Executable {
+  std::shared_ptr<const pjrt::plugin::Program> program;
+};
+
+struct PJRT_LoadedExecutable {
+  PJRT_LoadedExecutable(PJRT_Client& client, std::shared_ptr<const pjrt::plugin::Program> program);
+  // Throws if deleted.
+  std::shared_ptr<const pjrt::plugin::Program> Get() const;
+
+  const std::shared_ptr<PJRT_Client> client;
+  mutable std::mutex mutex;
+  std::shared_ptr<const pjrt::plugin::Program> program;  // null once deleted
+  bool portable;
+  int64_t num_replicas, num_partitions;
+  std::vector<int64_t> device_ids;    // replica-major; empty if portable
+  std::vector<PJRT_Device*> devices;  // parallel to it; all devices' first if portable
+  std::vector<PJRT_LogicalDeviceIds> logical_ids;
+};

@@ -1,0 +1,357 @@
+// Executables bound to a client's devices, and their execution.
+#include <algorithm>
+#include <utility>
+
+#include "pjrt/plugin/boundary.h"
+#include "pjrt/plugin/executable.h"
+#include "pjrt/plugin/functions.h"
+#include "pjrt/plugin/serialized.h"
+
+struct PJRT_ExecuteContext {};
+
+PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client& owner,
+                                             std::shared_ptr<const pjrt::plugin::Program> loaded)
+    : client(owner.shared_from_this()),
+      program(std::move(loaded)),
+      portable(program->options.portable),
+      num_replicas(program->options.num_replicas),
+      num_partitions(program->options.num_partitions),
+      device_ids(program->options.device_assignment) {
+  if (portable) device_ids.clear();
+  if (!portable && device_ids.empty()) {
+    for (int64_t i = 0; i < num_replicas * num_partitions; ++i) device_ids.push_back(i);
+  }
+  for (int64_t id : device_ids) {
+    const auto index = static_cast<int>(devices.size());
+    logical_ids.push_back(
+        {static_cast<int>(index / num_partitions), static_cast<int>(index % num_partitions)});
+    devices.push_back(&client->device(id));
+  }
+}
+
+std::shared_ptr<const pjrt::plugin::Program> PJRT_LoadedExecutable::Get() const {
+  std::lock_guard lock(mutex);
+  if (program == nullptr) throw hlo::Error("the executable has been deleted");
+  return program;
+}
+
+namespace pjrt::plugin {
+
+void Client_Compile(PJRT_Client_Compile_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  const PJRT_Program program = Complete(Require(args.program, "program"));
+  const std::string_view options(args.compile_options, args.compile_options_size);
+  args.executable = new PJRT_LoadedExecutable(
+      client, Program::Compile(program, options, static_cast<int64_t>(client.devices.size())));
+}
+
+void Client_Load(PJRT_Client_Load_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  args.loaded_executable =
+      new PJRT_LoadedExecutable(client, Require(args.executable, "executable").program);
+}
+
+void Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  const std::string_view bytes(args.serialized_executable, args.serialized_executable_size);
+  std::string_view options;
+  if (args.overridden_serialized_compile_options != nullptr) {
+    options = {args.overridden_serialized_compile_options,
+               args.overridden_serialized_compile_options_size};
+  }
+  args.loaded_executable = new PJRT_LoadedExecutable(client, Program::Deserialize(bytes, options));
+}
+
+void LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args& args) { delete args.executable; }
+
+void LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args& args) {
+  args.executable = new PJRT_Executable{Require(args.loaded_executable, "loaded executable").Get()};
+}
+
+void LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args& args) {
+  PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  std::shared_ptr<const Program> released;
+  std::lock_guard lock(executable.mutex);
+  released.swap(executable.program);
+}
+
+void LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args& args) {
+  PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  std::lock_guard lock(executable.mutex);
+  args.is_deleted = executable.program == nullptr;
+}
+
+void LoadedExecutable_AddressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
+  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  args.addressable_devices = executable.devices.data();
+  args.num_addressable_devices = executable.devices.size();
+}
+
+void LoadedExecutable_AddressableDeviceLogicalIds(
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
+  PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  args.addressable_device_logical_ids = executable.logical_ids.data();
+  args.num_addressable_device_logical_ids = executable.logical_ids.size();
+}
+
+void LoadedExecutable_GetDeviceAssignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
+  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  auto* serialized = new PJRT_DeviceAssignmentSerialized;
+  if (!executable.portable) {
+    serialized->bytes = SerializeDeviceAssignment(executable.num_replicas,
+                                                  executable.num_partitions, executable.device_ids);
+  }
+  args.serialized_bytes = serialized->bytes.data();
+  args.serialized_bytes_size = serialized->bytes.size();
+  args.serialized_device_assignment = serialized;
+  args.serialized_device_assignment_deleter = [](PJRT_DeviceAssignmentSerialized* s) { delete s; };
+}
+
+void LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) {
+  const auto program = Require(args.executable, "executable").Get();
+  args.executable_fingerprint = program->fingerprint.data();
+  args.executable_fingerprint_size = program->fingerprint.size();
+}
+
+void ExecuteContext_Create(PJRT_ExecuteContext_Create_Args& args) {
+  args.context = new PJRT_ExecuteContext;
+}
+void ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) { delete args.context; }
+
+namespace {
+
+// One execution on one device, from its launch to its end.
+class Launch {
+ public:
+  Launch(std::shared_ptr<const Program> program, PJRT_Device& device, int64_t replica_id,
+         int64_t partition_id)
+      : program_(std::move(program)), device_(device), done_(std::make_shared<Completion>()) {
+    options_.replica_id = replica_id;
+    options_.partition_id = partition_id;
+  }
+
+  // Checks the arguments, and changes nothing.
+  void Check(PJRT_Buffer* const* arguments, size_t num_arguments,
+             const std::vector<bool>& keep) const;
+  // Takes the arguments' values, the donated ones away from their buffers.
+  void TakeArguments(PJRT_Buffer* const* arguments, const std::vector<bool>& keep);
+  // Their values come with the run.
+  std::vector<std::unique_ptr<PJRT_Buffer>> MakeResults();
+  // Waits for the arguments, runs, completes the results.
+  void Run() noexcept;
+
+  const CompletionPtr& done() const { return done_; }
+  bool ArgumentsReady() const {
+    return std::all_of(arguments_.begin(), arguments_.end(),
+                       [](const ContentsPtr& argument) { return argument->ready->is_set(); });
+  }
+
+ private:
+  void RunProgram();
+  std::shared_ptr<Storage> ResultStorage(size_t result);
+
+  std::shared_ptr<const Program> program_;
+  PJRT_Device& device_;
+  cpu::RunOptions options_;
+  std::vector<ContentsPtr> arguments_;
+  std::vector<bool> donated_;
+  std::vector<ContentsPtr> results_;
+  CompletionPtr done_;
+};
+
+void Launch::Check(PJRT_Buffer* const* arguments, size_t num_arguments,
+                   const std::vector<bool>& keep) const {
+  const std::vector<hlo::Shape>& parameters = program_->parameters();
+  if (num_arguments != parameters.size()) {
+    throw hlo::Error("the program '" + program_->name + "' takes " +
+                     std::to_string(parameters.size()) + " arguments, but " +
+                     std::to_string(num_arguments) + " are given");
+  }
+  std::vector<const PJRT_Buffer*> donated;
+  for (size_t i = 0; i < num_arguments; ++i) {
+    const std::string which = "argument " + std::to_string(i);
+    const PJRT_Buffer& buffer = Require(arguments[i], which.c_str());
+    if (buffer.shape != parameters[i]) {
+      throw hlo::Error(which + " of the program '" + program_->name + "' is " +
+                       buffer.shape.ToString() + ", but must be " + parameters[i].ToString());
+    }
+    if (buffer.client.get() != device_.client) {
+      throw hlo::Error(which + " belongs to another client");
+    }
+    if (&buffer.device != &device_) {
+      throw hlo::Error(which + " is on " + buffer.device.description->debug_string +
+                       ", but the program runs on " + device_.description->debug_string);
+    }
+    if (buffer.IsDeleted()) {
+      throw hlo::Error(which + " of the program '" + program_->name +
+                       "' has been deleted or donated");
+    }
+    if (program_->donations[i] == Donation::kNone) continue;
+    if (!keep[i]) {
+      donated.push_back(&buffer);
+    } else if (program_->donations[i] == Donation::kMust) {
+      throw hlo::Error(which + " must be donated: the program writes a result into it");
+    }
+  }
+  for (const PJRT_Buffer* buffer : donated) {
+    if (std::count(arguments, arguments + num_arguments, buffer) > 1) {
+      throw hlo::Error("a buffer of " + buffer->shape.ToString() + " is donated to the program '" +
+                       program_->name + "' and given as another argument too");
+    }
+  }
+}
+
+void Launch::TakeArguments(PJRT_Buffer* const* arguments, const std::vector<bool>& keep) {
+  const size_t count = program_->parameters().size();
+  arguments_.reserve(count);
+  donated_.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    donated_.push_back(program_->donations[i] != Donation::kNone && !keep[i]);
+    ContentsPtr contents = donated_[i] ? arguments[i]->Release() : arguments[i]->Get();
+    if (contents == nullptr) contents = arguments[i]->Get();  // lost to another thread: throws
+    arguments_.push_back(std::move(contents));
+  }
+}
+
+std::vector<std::unique_ptr<PJRT_Buffer>> Launch::MakeResults() {
+  std::vector<std::unique_ptr<PJRT_Buffer>> buffers;
+  for (const hlo::Shape& shape : program_->results()) {
+    results_.push_back(std::make_shared<Contents>(Contents{done_, nullptr}));
+    buffers.push_back(std::make_unique<PJRT_Buffer>(device_, shape, results_.back()));
+  }
+  return buffers;
+}
+
+// In place where the donated argument's bytes are this launch's alone; nobody else can come to hold
+// them.
+std::shared_ptr<Storage> Launch::ResultStorage(size_t result) {
+  const int64_t parameter = program_->executable->aliased_parameters()[result];
+  if (parameter >= 0 && donated_[parameter]) {
+    const ContentsPtr& argument = arguments_[parameter];
+    if (argument.use_count() == 1 && argument->storage.use_count() == 1 &&
+        argument->storage->writable()) {
+      return argument->storage;
+    }
+  }
+  return std::make_shared<Storage>(program_->results()[result].byte_size());
+}
+
+void Launch::RunProgram() {
+  for (const ContentsPtr& argument : arguments_) {
+    argument->ready->Wait();
+    if (argument->ready->failure() != nullptr) throw *argument->ready->failure();
+  }
+  std::vector<const void*> inputs;
+  inputs.reserve(arguments_.size());
+  for (const ContentsPtr& argument : arguments_) inputs.push_back(argument->storage->data());
+  std::vector<std::shared_ptr<Storage>> storages;
+  std::vector<void*> outputs;
+  storages.reserve(results_.size());
+  outputs.reserve(results_.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    storages.push_back(ResultStorage(i));
+    outputs.push_back(storages.back()->data());
+  }
+  program_->executable->Run(inputs, outputs, options_);
+  for (size_t i = 0; i < results_.size(); ++i) results_[i]->storage = std::move(storages[i]);
+}
+
+void Launch::Run() noexcept {
+  FailurePtr failure;
+  try {
+    RunProgram();
+  } catch (...) {
+    failure = CurrentFailure();
+  }
+  arguments_.clear();  // who waits for the results may count on their memory
+  done_->Set(std::move(failure));
+}
+
+std::vector<bool> InputsToKeep(const PJRT_ExecuteOptions& options, size_t num_args) {
+  std::vector<bool> keep(num_args, false);
+  for (size_t i = 0; i < options.num_non_donatable_input_indices; ++i) {
+    const int64_t index = options.non_donatable_input_indices[i];
+    if (index < 0 || index >= static_cast<int64_t>(num_args)) {
+      throw hlo::Error("non-donatable input " + std::to_string(index) + " is not below " +
+                       std::to_string(num_args));
+    }
+    keep[index] = true;
+  }
+  return keep;
+}
+
+// The devices that an execution is for, and each one's place in the assignment.
+std::vector<std::pair<PJRT_Device*, int64_t>> DevicesOf(
+    const PJRT_LoadedExecutable& executable, const PJRT_LoadedExecutable_Execute_Args& args) {
+  std::vector<std::pair<PJRT_Device*, int64_t>> devices;
+  if (args.execute_device != nullptr) {
+    auto found =
+        std::find(executable.devices.begin(), executable.devices.end(), args.execute_device);
+    if (!executable.portable && found == executable.devices.end()) {
+      throw hlo::Error("the executable was not compiled for " +
+                       args.execute_device->description->debug_string);
+    }
+    devices.emplace_back(args.execute_device,
+                         executable.portable ? 0 : found - executable.devices.begin());
+  } else if (executable.portable) {
+    devices.emplace_back(&executable.client->device(0), 0);
+  } else {
+    for (PJRT_Device* device : executable.devices) devices.emplace_back(device, devices.size());
+  }
+  if (devices.size() != args.num_devices) {
+    throw hlo::Error("the executable runs on " + std::to_string(devices.size()) +
+                     " devices, but arguments for " + std::to_string(args.num_devices) +
+                     " are given");
+  }
+  return devices;
+}
+
+void Start(std::shared_ptr<Launch> launch, PJRT_Device& device) {
+  if (device.client->asynchronous) {
+    device.queue.Push([launch = std::move(launch)] { launch->Run(); });
+  } else {
+    launch->Run();
+  }
+}
+
+}  // namespace
+
+void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
+  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  const std::shared_ptr<const Program> program = executable.Get();
+  PJRT_ExecuteOptions options{};
+  if (args.options != nullptr) options = Complete(*args.options);
+  if (options.num_send_ops != 0 || options.num_recv_ops != 0) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "programs do not exchange data with the host while they run");
+  }
+  const std::vector<bool> keep = InputsToKeep(options, args.num_args);
+  const auto devices = DevicesOf(executable, args);
+
+  // All that can be wrong is found before anything changes.
+  std::vector<std::shared_ptr<Launch>> launches;
+  std::vector<std::vector<std::unique_ptr<PJRT_Buffer>>> results;
+  std::vector<std::unique_ptr<PJRT_Event>> events;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const auto [device, index] = devices[d];
+    launches.push_back(std::make_shared<Launch>(program, *device, index / executable.num_partitions,
+                                                index % executable.num_partitions));
+    launches[d]->Check(args.argument_lists[d], args.num_args, keep);
+    results.push_back(launches[d]->MakeResults());
+    events.emplace_back(NewEvent(launches[d]->done()));
+  }
+  for (size_t d = 0; d < devices.size(); ++d) {
+    launches[d]->TakeArguments(args.argument_lists[d], keep);
+  }
+  for (size_t d = 0; d < devices.size(); ++d) {
+    for (size_t i = 0; i < results[d].size(); ++i) {
+      args.output_lists[d][i] = results[d][i].release();
+    }
+    if (args.device_complete_events != nullptr) {
+      args.device_complete_events[d] = events[d].release();
+    }
+    Start(std::move(launches[d]), *devices[d].first);
+  }
+}
+
+}  // namespace pjrt::plugin
