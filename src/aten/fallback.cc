@@ -36,8 +36,7 @@ struct FunctionalPlan {
 bool HasKernel(const OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::XLA) ||
          op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
-         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
-         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
 bool SameType(const Argument& a, const Argument& b) { return *a.type() == *b.type(); }

@@ -370,7 +370,7 @@ lazy::Value RecordElementwiseValue(Context& context, ElementType target,
                                    const Arguments&... arguments) {
   using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
   constexpr auto lower = &ElementwiseOf<f, promotion>::Lower;
-  using LowerParameters = typename lazy::LoweringTraits<decltype(lower)>::Parameters;
+  using LowerParameters = typename lazy::LoweringTraits<std::decay_t<decltype(lower)>>::Parameters;
   ElementwiseAttributes attributes{NumberMask(Parameters(), arguments...), target,
                                    c10::get_default_dtype_as_scalartype() == at::kDouble};
   return {RecordNode<lower>(context, LowerParameters(), arguments..., attributes), 0};
