@@ -41,8 +41,8 @@ class Computation {
   // Drops instructions that reach no result and have no side effect (parameters stay); returns how
   // many.
   int64_t RemoveDeadInstructions();
-  // Takes out an instruction without users that is not a result; throws Error (kInternal) otherwise. Later
-  // parameters are renumbered when it is a parameter.
+  // Takes out an instruction without users that is not a result; throws Error (kInternal)
+  // otherwise. Later parameters are renumbered when it is a parameter.
   void Remove(Instruction* instruction);
 
  private:
@@ -57,8 +57,8 @@ class Computation {
   std::vector<Instruction*> results_;
 };
 
-// The entry's result `output` may (or must) be written into the entry's parameter `parameter`, whose
-// buffer the caller then loses (MLIR: tf.aliasing_output on the argument).
+// The entry's result `output` may (or must) be written into the entry's parameter `parameter`,
+// whose buffer the caller then loses (MLIR: tf.aliasing_output on the argument).
 struct InputOutputAlias {
   int64_t output = 0;
   int64_t parameter = 0;
@@ -74,7 +74,8 @@ class Module {
   const std::string& name() const { return name_; }
   // Callees before callers; the entry last in a well-formed module.
   const std::vector<std::unique_ptr<Computation>>& computations() const { return computations_; }
-  // Last, or in front of `before`: a callee is placed in front of its caller. (Builder::Region does that.)
+  // Last, or in front of `before`: a callee is placed in front of its caller. (Builder::Region does
+  // that.)
   Computation* AddComputation(std::string name, const Computation* before = nullptr);
   Computation* entry() const { return entry_; }
   void set_entry(Computation* computation) { entry_ = computation; }
@@ -106,9 +107,9 @@ class Module {
   std::map<std::pair<Opcode, ElementType>, Computation*> scalar_combiners_;
 };
 
-// Copies `source`'s instructions to the end of `target` with `arguments` for its parameters; returns
-// what its results became. Called computations are shared when the module is the same and cloned
-// otherwise. (Inlining, and moving code between modules.)
+// Copies `source`'s instructions to the end of `target` with `arguments` for its parameters;
+// returns what its results became. Called computations are shared when the module is the same and
+// cloned otherwise. (Inlining, and moving code between modules.)
 std::vector<Instruction*> InlineComputation(const Computation& source, Computation& target,
                                             const std::vector<Instruction*>& arguments);
 
