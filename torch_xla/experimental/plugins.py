@@ -117,7 +117,8 @@ class LibraryPlugin(DevicePlugin):
         return path
 
 
-_plugins: dict[str, DevicePlugin] = {}
+# The core finds these two by itself, so that programs without Python have them too.
+_plugins: dict[str, DevicePlugin] = {"CPU": CpuPlugin(), "LIBRARY": LibraryPlugin()}
 
 
 def register_plugin(name: str, device_plugin: DevicePlugin) -> None:
@@ -156,10 +157,8 @@ def using_dynamic_plugins() -> bool:
 @functools.cache
 def register_available_plugins() -> None:
     """Registers the built-in plugins, and those of installed packages unless XLA_REGISTER_INSTALLED_PLUGINS=0."""
-    register_plugin("CPU", CpuPlugin())
     register_plugin("CUDA", CudaPlugin())
     register_plugin("TPU", TpuPlugin())
-    register_plugin("LIBRARY", LibraryPlugin())
     if os.environ.get("XLA_REGISTER_INSTALLED_PLUGINS", "1").lower() in ("0", "false"):
         return
     for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
