@@ -4,7 +4,7 @@ Devices are strings, `"xla:0"`; an empty string is the current device. Importing
 no thread; the first call that needs a device does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -70,6 +70,7 @@ def _xla_tensors_from_aten(tensors: Sequence[Tensor], devices: Sequence[str]) ->
 def _xla_optimization_barrier_(tensors: Sequence[Tensor]) -> None: ...
 def _replace_xla_tensor(tensor: Tensor, source: Tensor) -> None: ...
 def _get_xla_tensors_text(tensors: Sequence[Tensor]) -> str: ...
+def _get_xla_tensors_dot(tensors: Sequence[Tensor]) -> str: ...
 def _get_xla_tensors_hlo(tensors: Sequence[Tensor]) -> str: ...
 def _get_stablehlo(
     tensors: Sequence[Tensor], device: str, devices: Sequence[str], emit_bytecode: bool
@@ -87,6 +88,13 @@ def _xla_metric_data(name: str) -> tuple[int, float, list[tuple[float, float]]] 
 def _clear_xla_counters() -> None: ...
 def _clear_xla_metrics() -> None: ...
 def _get_executed_fallback_ops() -> list[str]: ...
+
+# Operators without a lowering.
+def _set_decomposition(function: Callable[[str, str, dict[str, Any]], Any]) -> None:
+    """Called with an operator's name, overload and arguments; returns the results, or NotImplemented."""
+
+def _set_fallback_observer(observer: Callable[[str], None] | None) -> None:
+    """Called with "aten::name" before an operator runs on the CPU."""
 
 # Numerics.
 def _xla_set_mat_mul_precision(precision: str) -> None: ...

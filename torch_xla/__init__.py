@@ -15,6 +15,7 @@ from . import _binding
 
 _XLAC = _binding.load()
 
+from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
 from . import amp as amp  # noqa: E402
 from . import backends as backends  # noqa: E402
@@ -39,5 +40,6 @@ from .torch_xla import sync as sync  # noqa: E402
 from .version import __version__ as __version__  # noqa: E402
 
 _device_module.register()
+_decompositions.register()
 _plugins.register_available_plugins()
 _atexit.register(_XLAC._prepare_to_exit)
