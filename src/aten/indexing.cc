@@ -1,0 +1,591 @@
+// Gather and scatter in all of torch's spellings.
+#include "aten/indexing.h"
+
+#include <algorithm>
+
+#include "aten/broadcast.h"
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+using OptionalValues = std::vector<std::optional<Value>>;
+
+// --- x[i, :, j]
+// ----------------------------------------------------------------------------------------
+
+// How the index tensors of x[…] lie: which dimensions they index, their common shape, and where in
+// the result that shape stands.
+struct AdvancedIndex {
+  Dimensions indexed;      // dimensions of x with an index
+  Dimensions index_shape;  // the indices' common shape
+  int64_t position = 0;    // of the index shape in the result
+  Dimensions result;       // the result's dimensions
+  Dimensions window_dims;  // result dimensions that are x's unindexed ones
+  Value starts = nullptr;  // [index shape…, number of indexed dimensions]
+};
+
+bool IsContiguous(const Dimensions& dimensions) {
+  return dimensions.back() - dimensions.front() + 1 == static_cast<int64_t>(dimensions.size());
+}
+
+Value JoinIndices(Builder& b, const Values& indices, const Dimensions& shape) {
+  Dimensions with_vector = shape;
+  with_vector.push_back(1);
+  Values columns;
+  for (Value index : indices) columns.push_back(b.Reshape(index, with_vector));
+  return b.Concatenate(columns, static_cast<int64_t>(shape.size()));
+}
+
+AdvancedIndex MakeIndex(Builder& b, Value x, const OptionalValues& indices) {
+  AdvancedIndex a;
+  if (indices.size() > x->dimensions().size()) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange, "too many indices for tensor of dimension " +
+                                                      std::to_string(x->shape().rank()));
+  }
+  Values present;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d]) continue;
+    a.indexed.push_back(static_cast<int64_t>(d));
+    Value wrapped = WrapIndex(b, *indices[d], x->shape().dimension(d));
+    present.push_back(b.Convert(wrapped, ElementType::kS64));
+  }
+  BroadcastAll(b, present);
+  a.index_shape = present[0]->dimensions();
+  a.starts = JoinIndices(b, present, a.index_shape);
+  a.position = IsContiguous(a.indexed) ? a.indexed.front() : 0;
+  for (int64_t d : OtherDimensions(a.indexed, x->shape().rank()))
+    a.result.push_back(x->shape().dimension(d));
+  a.result.insert(a.result.begin() + a.position, a.index_shape.begin(), a.index_shape.end());
+  int64_t end = a.position + static_cast<int64_t>(a.index_shape.size());
+  for (int64_t d = 0; d < static_cast<int64_t>(a.result.size()); ++d) {
+    if (d < a.position || d >= end) a.window_dims.push_back(d);
+  }
+  return a;
+}
+
+bool HasIndex(const OptionalValues& indices) {
+  return std::any_of(indices.begin(), indices.end(), [](const auto& i) { return i.has_value(); });
+}
+
+Value Index(Builder& b, Value x, OptionalValues indices) {
+  if (!HasIndex(indices)) return x;
+  AdvancedIndex a = MakeIndex(b, x, indices);
+  hlo::GatherAttributes attributes;
+  attributes.offset_dims = a.window_dims;
+  attributes.collapsed_slice_dims = a.indexed;
+  attributes.start_index_map = a.indexed;
+  attributes.index_vector_dim = static_cast<int64_t>(a.index_shape.size());
+  attributes.slice_sizes = KeepDimensions(x->dimensions(), a.indexed);
+  return b.Gather(x, a.starts, attributes);
+}
+
+Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool accumulate) {
+  values = b.Convert(values, x->element_type());
+  ElementType type = x->element_type();
+  auto* combiner = accumulate ? b.ScalarCombiner(Opcode::kAdd, type) : Overwrite(b, type);
+  if (!HasIndex(indices)) {
+    Value full = b.BroadcastTo(values, x->dimensions());
+    return accumulate ? b.Add(x, full) : full;
+  }
+  AdvancedIndex a = MakeIndex(b, x, indices);
+  // Leading dimensions of size 1 may be too many.
+  Dimensions trimmed = values->dimensions();
+  while (trimmed.size() > a.result.size() && trimmed.front() == 1) trimmed.erase(trimmed.begin());
+  values = b.BroadcastTo(b.Reshape(values, trimmed), a.result);
+  hlo::ScatterAttributes attributes;
+  attributes.update_window_dims = a.window_dims;
+  attributes.inserted_window_dims = a.indexed;
+  attributes.scatter_dims_to_operand_dims = a.indexed;
+  attributes.index_vector_dim = static_cast<int64_t>(a.index_shape.size());
+  return b.Scatter(x, a.starts, values, combiner, attributes);
+}
+
+// Bool and byte masks become the positions of what they select, one index for each of their
+// dimensions; how many there are has to be known here, which computes what is pending.
+std::vector<std::optional<at::Tensor>> WithoutMasks(
+    const at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices) {
+  std::vector<std::optional<at::Tensor>> result;
+  for (const std::optional<at::Tensor>& index : indices) {
+    bool present = index && index->defined();
+    if (present && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
+      for (int64_t d = 0; d < index->dim(); ++d) {
+        TORCH_CHECK_INDEX(self.size(result.size() + d) == index->size(d), "The shape of the mask ",
+                          index->sizes(), " at index ", d,
+                          " does not match the shape of the indexed tensor ", self.sizes(),
+                          " at index ", result.size() + d);
+      }
+      at::Tensor positions = at::nonzero(*index);
+      for (int64_t d = 0; d < index->dim(); ++d) result.emplace_back(positions.select(1, d));
+    } else if (present) {
+      result.emplace_back(index->device() == self.device() ? *index : index->to(self.device()));
+    } else {
+      result.emplace_back(std::nullopt);
+    }
+  }
+  return result;
+}
+
+c10::List<std::optional<at::Tensor>> AsList(const std::vector<std::optional<at::Tensor>>& indices) {
+  c10::List<std::optional<at::Tensor>> list;
+  for (const auto& index : indices) list.push_back(index);
+  return list;
+}
+
+using IndexList = c10::List<std::optional<at::Tensor>>;
+
+at::Tensor IndexTensor(const at::Tensor& self, const IndexList& indices) {
+  return Record<&Index>(self, AsList(WithoutMasks(self, indices)));
+}
+
+// A mask that selects where one value goes needs no positions.
+std::optional<at::Tensor> SingleMask(const at::Tensor& self, const IndexList& indices,
+                                     const at::Tensor& values, bool accumulate) {
+  if (accumulate || values.numel() != 1 || indices.size() == 0) return std::nullopt;
+  std::optional<at::Tensor> mask;
+  int64_t dimension = 0, before = 0;
+  for (const std::optional<at::Tensor>& index : indices) {
+    bool present = index && index->defined();
+    if (present) {
+      if (mask || index->scalar_type() != at::kBool) return std::nullopt;
+      mask = *index;
+      before = dimension;
+      dimension += index->dim();
+    } else {
+      ++dimension;
+    }
+  }
+  if (!mask || mask->dim() == 0) return std::nullopt;
+  for (int64_t d = 0; d < mask->dim(); ++d) {
+    if (before + d >= self.dim() || mask->size(d) != self.size(before + d)) return std::nullopt;
+  }
+  std::vector<int64_t> sizes(mask->sizes().begin(), mask->sizes().end());
+  sizes.resize(self.dim() - before, 1);
+  return mask->reshape(sizes);
+}
+
+at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
+                              const at::Tensor& values, bool accumulate) {
+  TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
+                    "too many indices for tensor of dimension ", self.dim(), " (got ",
+                    indices.size(), ")");
+  if (auto mask = SingleMask(self, indices, values, accumulate)) {
+    at::Tensor value = values.dim() == 0 ? values : values.reshape({});
+    return at::masked_fill(self, mask->to(self.device()), value);
+  }
+  return Record<&IndexPut>(self, AsList(WithoutMasks(self, indices)), values, accumulate);
+}
+at::Tensor& IndexPutInPlace(at::Tensor& self, const IndexList& indices, const at::Tensor& values,
+                            bool accumulate) {
+  WriteInto(self, IndexPutFunctional(self, indices, values, accumulate));
+  return self;
+}
+at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
+                                   const at::Tensor& values, bool accumulate, bool unsafe) {
+  return IndexPutInPlace(self, indices, values, accumulate);
+}
+
+// --- Positions of what is not zero
+// -----------------------------------------------------------------------
+
+Value CountTrue(Builder& b, Value x) {
+  return Sum(b, b.Convert(ToPred(b, x), ElementType::kS64), AllDimensions(x->shape().rank()));
+}
+
+// [count, rank]: a stable sort brings the positions of true elements to the front.
+Value Nonzero(Builder& b, Value x, int64_t count) {
+  const Dimensions& dimensions = x->dimensions();
+  int64_t size = x->shape().num_elements();
+  Shape flat(ElementType::kS64, {size});
+  Value is_false = b.Convert(b.Not(b.Reshape(ToPred(b, x), {size})), ElementType::kS32);
+  Shape key = Shape::Scalar(ElementType::kS32), value = Shape::Scalar(ElementType::kS64);
+  auto* comparator =
+      b.Region("false_last", {key, key, value, value},
+               [](Builder& r, const Values& p) -> Values { return {r.Lt(p[0], p[1])}; });
+  Value sorted = b.Sort({is_false, b.Iota(flat, 0)}, 0, true, comparator);
+  Value position = b.SliceInDim(b.GetTupleElement(sorted, 1), 0, 0, count);
+  Values columns;
+  int64_t stride = size;
+  for (int64_t extent : dimensions) {
+    stride /= std::max<int64_t>(extent, 1);
+    Value quotient = b.Divide(position, b.Full(position->shape(), std::max<int64_t>(stride, 1)));
+    Value coordinate =
+        b.Remainder(quotient, b.Full(position->shape(), std::max<int64_t>(extent, 1)));
+    columns.push_back(b.Reshape(coordinate, {count, 1}));
+  }
+  if (columns.empty()) return b.Zeros(Shape(ElementType::kS64, {count, 0}));
+  return b.Concatenate(columns, 1);
+}
+
+at::Tensor NonzeroTensor(const at::Tensor& self) {
+  if (self.numel() == 0) return at::empty({0, self.dim()}, self.options().dtype(at::kLong));
+  int64_t count = Record<&CountTrue>(self).item<int64_t>();
+  return Record<&Nonzero>(self, count);
+}
+
+at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
+  std::vector<at::Tensor> pair = at::broadcast_tensors({self, mask});
+  return at::index_select(pair[0].reshape({-1}), 0,
+                          at::nonzero(pair[1].reshape({-1})).select(1, 0));
+}
+
+// --- gather, scatter
+// ---------------------------------------------------------------------------------------
+
+Value AtLeast1d(Builder& b, Value x) { return x->dimensions().empty() ? b.Reshape(x, {1}) : x; }
+
+void CheckIndexShape(Value x, Value index, int64_t dimension, const char* name) {
+  if (index->element_type() != ElementType::kS64 && index->element_type() != ElementType::kS32) {
+    throw hlo::Error(std::string(name) + "(): Expected dtype int64 for index");
+  }
+  if (x->shape().rank() != index->shape().rank()) {
+    throw hlo::Error(
+        "Index tensor must have the same number of dimensions as input tensor, but got " +
+        index->shape().ToString() + " and " + x->shape().ToString());
+  }
+  for (int64_t d = 0; d < x->shape().rank(); ++d) {
+    if (d == dimension || index->shape().dimension(d) <= x->shape().dimension(d)) continue;
+    throw hlo::Error("Size does not match at dimension " + std::to_string(d) + " expected index " +
+                     hlo::ToString(index->dimensions()) + " to be no larger than self " +
+                     hlo::ToString(x->dimensions()) + " apart from dimension " +
+                     std::to_string(dimension));
+  }
+}
+
+bool SameBesides(Value x, Value index, int64_t dimension) {
+  return KeepDimensions(x->dimensions(), {dimension}) ==
+         KeepDimensions(index->dimensions(), {dimension});
+}
+
+Value GatherOperator(Builder& b, Value x, Dimension dimension, Value index, bool sparse_gradient) {
+  Dimensions shape = index->dimensions();
+  Value result = GatherAlong(b, AtLeast1d(b, x), AtLeast1d(b, index), dimension);
+  return b.Reshape(result, shape);
+}
+
+// The part of src that the index reaches.
+Value MatchIndex(Builder& b, Value src, Value index) {
+  Dimensions start(src->dimensions().size(), 0), one(start.size(), 1);
+  for (size_t d = 0; d < start.size(); ++d) {
+    if (index->shape().dimension(d) > src->shape().dimension(d)) {
+      throw hlo::Error("Expected index " + hlo::ToString(index->dimensions()) +
+                       " to be no larger than src " + hlo::ToString(src->dimensions()));
+    }
+  }
+  return b.Slice(src, start, index->dimensions(), one);
+}
+
+Value ScatterWith(Builder& b, Value x, int64_t dimension, Value index, Value updates,
+                  hlo::Computation* combiner) {
+  Dimensions shape = x->dimensions();
+  index = AtLeast1d(b, index);
+  Value result = ScatterAlong(b, AtLeast1d(b, x), index, updates, dimension, combiner);
+  return b.Reshape(result, shape);
+}
+
+Value ScatterSource(Builder& b, Value x, Dimension dimension, Value index, Value src) {
+  Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
+  return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
+}
+Value ScatterValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
+  Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
+  return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
+}
+Value ScatterAdd(Builder& b, Value x, Dimension dimension, Value index, Value src) {
+  Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
+  return ScatterWith(b, x, dimension, index, updates,
+                     b.ScalarCombiner(Opcode::kAdd, x->element_type()));
+}
+
+Opcode ReductionCombiner(const std::string& reduce) {
+  if (reduce == "sum" || reduce == "add" || reduce == "mean") return Opcode::kAdd;
+  if (reduce == "prod" || reduce == "multiply") return Opcode::kMultiply;
+  if (reduce == "amax") return Opcode::kMaximum;
+  if (reduce == "amin") return Opcode::kMinimum;
+  throw hlo::Error("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce);
+}
+
+Value ScatterReduceSource(Builder& b, Value x, Dimension dimension, Value index, Value src,
+                          std::string reduce) {
+  Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
+  auto* combiner = b.ScalarCombiner(ReductionCombiner(reduce), x->element_type());
+  return ScatterWith(b, x, dimension, index, updates, combiner);
+}
+Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value,
+                         std::string reduce) {
+  Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
+  auto* combiner = b.ScalarCombiner(ReductionCombiner(reduce), x->element_type());
+  return ScatterWith(b, x, dimension, index, updates, combiner);
+}
+
+// x with `updates` reduced into it by `scatter`; elements that receive any start from the
+// reduction's identity unless include_self, and are divided by their number for a mean.
+template <typename Scatter>
+Value ReduceInto(Builder& b, Value x, Value ones, const std::string& reduce, bool include_self,
+                 const Scatter& scatter) {
+  Opcode opcode = ReductionCombiner(reduce);
+  ElementType type = x->element_type();
+  auto* add = b.ScalarCombiner(Opcode::kAdd, type);
+  Value counts = nullptr;
+  if (!include_self || reduce == "mean") counts = scatter(b.Zeros(x->shape()), ones, add);
+  Value zero = b.Zeros(x->shape());
+  Value start = x;
+  if (!include_self) {
+    Value identity = Splat(b, b.Constant(hlo::IdentityLiteral(opcode, type)), x->dimensions());
+    start = b.Select(b.Gt(counts, zero), identity, x);
+  }
+  Value result = scatter(start, nullptr, b.ScalarCombiner(opcode, type));
+  if (reduce != "mean") return result;
+  Value one = b.Full(x->shape(), int64_t{1});
+  Value total = include_self ? b.Add(counts, one) : b.Maximum(counts, one);
+  return IsIntegral(x) ? FloorDivide(b, result, total) : b.Divide(result, total);
+}
+
+Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Value src,
+                       std::string reduce, bool include_self) {
+  Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
+  Value ones = b.Full(updates->shape(), int64_t{1});
+  return ReduceInto(
+      b, x, ones, reduce, include_self, [&](Value into, Value values, hlo::Computation* combiner) {
+        return ScatterWith(b, into, dimension, index, values ? values : updates, combiner);
+      });
+}
+
+// --- index_select and its counterparts
+// ---------------------------------------------------------------------
+
+Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
+  if (index->shape().rank() > 1) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     "index_select(): Index is supposed to be a vector");
+  }
+  if (x->dimensions().empty()) return x;
+  return TakeAlong(b, x, AtLeast1d(b, index), dimension);
+}
+
+Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value source,
+                 hlo::Computation* combiner) {
+  Dimensions shape = x->dimensions();
+  index = AtLeast1d(b, index);
+  Value result =
+      ScatterSlices(b, AtLeast1d(b, x), index, AtLeast1d(b, source), dimension, combiner);
+  return b.Reshape(result, shape);
+}
+
+Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
+  Value factor = Splat(b, b.Convert(alpha, source->element_type()), source->dimensions());
+  auto* add = b.ScalarCombiner(Opcode::kAdd, x->element_type());
+  return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), add);
+}
+Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
+  return SlicesInto(b, x, dimension, index, source, Overwrite(b, x->element_type()));
+}
+Value IndexFill(Builder& b, Value x, Dimension dimension, Value index, Value value) {
+  Dimensions slices = AtLeast1d(b, x)->dimensions();
+  slices[dimension] = AtLeast1d(b, index)->shape().dimension(0);
+  Value updates = b.BroadcastTo(b.Convert(value, x->element_type()), slices);
+  index = WrapIndex(b, index, AtLeast1d(b, x)->shape().dimension(dimension));
+  return SlicesInto(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
+}
+Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
+  return IndexFill(b, x, dimension, index, value);
+}
+Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
+                  std::string reduce, bool include_self) {
+  Value ones = b.Full(source->shape(), int64_t{1});
+  return ReduceInto(
+      b, x, ones, reduce, include_self, [&](Value into, Value values, hlo::Computation* combiner) {
+        return SlicesInto(b, into, dimension, index, values ? values : source, combiner);
+      });
+}
+
+// Of the flattened tensor.
+Value Take(Builder& b, Value x, Value index) {
+  int64_t size = x->shape().num_elements();
+  return TakeRows(b, b.Reshape(x, {size}), WrapIndex(b, index, size));
+}
+Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
+  int64_t size = x->shape().num_elements(), count = index->shape().num_elements();
+  ElementType type = x->element_type();
+  auto* combiner = accumulate ? b.ScalarCombiner(Opcode::kAdd, type) : Overwrite(b, type);
+  Value flat_index = b.Reshape(WrapIndex(b, index, size), {count});
+  Value result =
+      ScatterSlices(b, b.Reshape(x, {size}), flat_index, b.Reshape(source, {count}), 0, combiner);
+  return b.Reshape(result, x->dimensions());
+}
+
+// The n-th true element of the mask takes the source's n-th.
+Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
+  auto [full, full_mask] = Broadcast(b, x, mask);
+  int64_t size = full->shape().num_elements(), available = source->shape().num_elements();
+  if (available == 0) return full;
+  Value flags = b.Convert(b.Reshape(full_mask, {size}), ElementType::kS64);
+  hlo::Window window = hlo::Window::Trivial(1);
+  window.dimensions = {size};
+  window.padding_low = {size - 1};
+  Value counts = b.ReduceWindow(flags, b.Zeros(Shape::Scalar(ElementType::kS64)), window,
+                                b.ScalarCombiner(Opcode::kAdd, ElementType::kS64));
+  Value order = b.Subtract(counts, b.Full(counts->shape(), int64_t{1}));
+  Value taken = TakeRows(b, b.Reshape(source, {available}), order);
+  return b.Select(full_mask, b.Reshape(taken, full->dimensions()), full);
+}
+
+// --- Embeddings
+// --------------------------------------------------------------------------------------------
+
+Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
+                bool scale_by_frequency, bool sparse) {
+  if (weight->shape().rank() != 2) throw hlo::Error("'weight' must be 2-D");
+  return TakeRows(b, weight, index);
+}
+
+// Rows that several indices name receive the sum of their gradients; the padding row none.
+Value EmbeddingDenseBackward(Builder& b, Value gradient, Value index, int64_t rows,
+                             int64_t padding_index, bool scale_by_frequency) {
+  ElementType type = gradient->element_type();
+  int64_t width = gradient->shape().dimension(gradient->shape().rank() - 1);
+  int64_t count = index->shape().num_elements();
+  Value flat = b.Reshape(gradient, {count, width});
+  index = b.Reshape(index, {count});
+  if (scale_by_frequency) {
+    Value ones = b.Full(Shape(type, {count}), 1.0);
+    auto* add = b.ScalarCombiner(Opcode::kAdd, type);
+    Value frequency = ScatterSlices(b, b.Zeros(Shape(type, {rows})), index, ones, 0, add);
+    flat = b.Divide(flat, AlongDimension(b, TakeRows(b, frequency, index), {count, width}, 0));
+  }
+  if (padding_index >= 0) {
+    Value kept = b.Ne(index, b.Full(index->shape(), padding_index));
+    flat = ZeroUnless(b, AlongDimension(b, kept, {count, width}, 0), flat);
+  }
+  return ScatterSlices(b, b.Zeros(Shape(type, {rows, width})), index, flat, 0,
+                       b.ScalarCombiner(Opcode::kAdd, type));
+}
+
+// Every element's full coordinates, with `index` for one of them: [index shape…, rank].
+Value FullCoordinates(Builder& b, Value index, int64_t dimension) {
+  Values columns;
+  for (int64_t d = 0; d < index->shape().rank(); ++d) {
+    columns.push_back(d == dimension ? index : b.Iota(index->shape(), d));
+  }
+  return JoinIndices(b, columns, index->dimensions());
+}
+
+Value WithIndexVector(Builder& b, Value index) {
+  Dimensions dimensions = index->dimensions();
+  dimensions.push_back(1);
+  return b.Reshape(index, dimensions);
+}
+
+}  // namespace
+
+Value WrapIndex(Builder& b, Value index, int64_t size) {
+  if (!hlo::IsSignedInteger(index->element_type())) return index;
+  Value is_negative = b.Lt(index, b.Zeros(index->shape()));
+  return b.Select(is_negative, b.Add(index, b.Full(index->shape(), size)), index);
+}
+
+Value TakeAlong(Builder& b, Value x, Value index, int64_t dimension) {
+  hlo::GatherAttributes attributes;
+  attributes.offset_dims = OtherDimensions({dimension}, x->shape().rank());
+  attributes.collapsed_slice_dims = {dimension};
+  attributes.start_index_map = {dimension};
+  attributes.index_vector_dim = 1;
+  attributes.slice_sizes = KeepDimensions(x->dimensions(), {dimension});
+  return b.Gather(x, WithIndexVector(b, index), attributes);
+}
+
+Value TakeRows(Builder& b, Value table, Value index) {
+  int64_t index_rank = index->shape().rank();
+  hlo::GatherAttributes attributes;
+  for (int64_t d = 1; d < table->shape().rank(); ++d)
+    attributes.offset_dims.push_back(index_rank + d - 1);
+  attributes.collapsed_slice_dims = {0};
+  attributes.start_index_map = {0};
+  attributes.index_vector_dim = index_rank;
+  attributes.slice_sizes = KeepDimensions(table->dimensions(), {0});
+  return b.Gather(table, WithIndexVector(b, index), attributes);
+}
+
+Value GatherAlong(Builder& b, Value x, Value index, int64_t dimension) {
+  CheckIndexShape(x, index, dimension, "gather");
+  int64_t rank = x->shape().rank();
+  Dimensions others = OtherDimensions({dimension}, rank);
+  hlo::GatherAttributes attributes;
+  attributes.index_vector_dim = rank;
+  attributes.slice_sizes = Dimensions(rank, 1);
+  if (SameBesides(x, index, dimension)) {
+    attributes.collapsed_slice_dims = attributes.start_index_map = {dimension};
+    attributes.operand_batching_dims = attributes.start_indices_batching_dims = others;
+    return b.Gather(x, WithIndexVector(b, index), attributes);
+  }
+  attributes.collapsed_slice_dims = attributes.start_index_map = AllDimensions(rank);
+  return b.Gather(x, FullCoordinates(b, index, dimension), attributes);
+}
+
+Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dimension,
+                   hlo::Computation* combiner) {
+  CheckIndexShape(x, index, dimension, "scatter");
+  int64_t rank = x->shape().rank();
+  hlo::ScatterAttributes attributes;
+  attributes.index_vector_dim = rank;
+  if (SameBesides(x, index, dimension)) {
+    attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {dimension};
+    attributes.input_batching_dims = attributes.scatter_indices_batching_dims =
+        OtherDimensions({dimension}, rank);
+    return b.Scatter(x, WithIndexVector(b, index), updates, combiner, attributes);
+  }
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = AllDimensions(rank);
+  return b.Scatter(x, FullCoordinates(b, index, dimension), updates, combiner, attributes);
+}
+
+Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dimension,
+                    hlo::Computation* combiner) {
+  hlo::ScatterAttributes attributes;
+  attributes.update_window_dims = OtherDimensions({dimension}, x->shape().rank());
+  attributes.inserted_window_dims = {dimension};
+  attributes.scatter_dims_to_operand_dims = {dimension};
+  attributes.index_vector_dim = 1;
+  return b.Scatter(x, WithIndexVector(b, index), slices, combiner, attributes);
+}
+
+hlo::Computation* Overwrite(Builder& b, ElementType type) {
+  Shape scalar = Shape::Scalar(type);
+  return b.Region("overwrite", {scalar, scalar},
+                  [](Builder&, const Values& p) -> Values { return {p[1]}; });
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("index.Tensor", &IndexTensor);
+  m.impl("_unsafe_index.Tensor", &IndexTensor);
+  m.impl("index_put", &IndexPutFunctional);
+  m.impl("index_put_", &IndexPutInPlace);
+  m.impl("_index_put_impl_", &IndexPutImplementation);
+  m.impl("_unsafe_index_put", &IndexPutFunctional);
+  m.impl("nonzero", &NonzeroTensor);
+  m.impl("masked_select", &MaskedSelect);
+  Register<&GatherOperator>(m, "gather");
+  Register<&ScatterSource>(m, "scatter.src");
+  Register<&ScatterValue>(m, "scatter.value");
+  Register<&ScatterAdd>(m, "scatter_add");
+  Register<&ScatterReduceSource>(m, "scatter.reduce");
+  Register<&ScatterReduceValue>(m, "scatter.value_reduce");
+  Register<&ScatterReduceTwo>(m, "scatter_reduce.two");
+  Register<&IndexSelect>(m, "index_select");
+  Register<&IndexAdd>(m, "index_add");
+  Register<&IndexCopy>(m, "index_copy");
+  Register<&IndexFill>(m, "index_fill.int_Tensor");
+  Register<&IndexFillScalar>(m, "index_fill.int_Scalar");
+  Register<&IndexReduce>(m, "index_reduce");
+  Register<&Take>(m, "take");
+  Register<&Put>(m, "put");
+  Register<&MaskedScatter>(m, "masked_scatter");
+  Register<&Embedding>(m, "embedding");
+  Register<&EmbeddingDenseBackward>(m, "embedding_dense_backward");
+}
+
+}  // namespace torch_xla

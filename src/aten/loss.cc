@@ -1,0 +1,213 @@
+// Losses and their gradients.
+#include <cmath>
+
+#include "aten/broadcast.h"
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/indexing.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+
+Value Reduce(Builder& b, Value loss, int64_t reduction) {
+  Dimensions all = AllDimensions(loss->shape().rank());
+  if (reduction == kMean) return Mean(b, loss, all);
+  return reduction == kSum ? Sum(b, loss, all) : loss;
+}
+
+// The incoming gradient for each element: spread, and divided by the count for a mean.
+Value SpreadGradient(Builder& b, Value gradient, Value like, int64_t reduction) {
+  Value spread = b.BroadcastTo(gradient, like->dimensions());
+  if (reduction != kMean) return spread;
+  double count = static_cast<double>(like->shape().num_elements());
+  return b.Multiply(spread, Like(b, spread, 1 / count));
+}
+
+// Two operands of a loss: one type, one shape.
+std::pair<Value, Value> Pair(Builder& b, Value x, Value y) {
+  Values pair = {x, y};
+  PromoteAll(b, pair);
+  BroadcastAll(b, pair);
+  return {pair[0], pair[1]};
+}
+
+// --- Regression
+// --------------------------------------------------------------------------------------
+
+Value MseLoss(Builder& b, Value x, Value y, int64_t reduction) {
+  auto [a, c] = Pair(b, x, y);
+  Value difference = b.Subtract(a, c);
+  return Reduce(b, b.Multiply(difference, difference), reduction);
+}
+Value MseLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction) {
+  auto [a, c] = Pair(b, x, y);
+  Value difference = b.Subtract(a, c);
+  return b.Multiply(b.Add(difference, difference), SpreadGradient(b, gradient, a, reduction));
+}
+
+// delta = 0 is the absolute difference.
+Value SmoothL1Loss(Builder& b, Value x, Value y, int64_t reduction, double beta) {
+  auto [a, c] = Pair(b, x, y);
+  Value z = b.Abs(b.Subtract(a, c));
+  if (beta == 0) return Reduce(b, z, reduction);
+  Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5 / beta));
+  Value linear = b.Subtract(z, Like(b, z, 0.5 * beta));
+  return Reduce(b, b.Select(b.Lt(z, Like(b, z, beta)), square, linear), reduction);
+}
+Value SmoothL1LossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction,
+                           double beta) {
+  auto [a, c] = Pair(b, x, y);
+  Value z = b.Subtract(a, c);
+  Value slope = b.Unary(Opcode::kSign, z);
+  if (beta != 0) {
+    slope = b.Clamp(Like(b, z, -1), b.Multiply(z, Like(b, z, 1 / beta)), Like(b, z, 1));
+  }
+  return b.Multiply(slope, SpreadGradient(b, gradient, z, reduction));
+}
+
+Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
+  auto [a, c] = Pair(b, x, y);
+  Value z = b.Abs(b.Subtract(a, c));
+  Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5));
+  Value linear = b.Multiply(b.Subtract(z, Like(b, z, 0.5 * delta)), Like(b, z, delta));
+  return Reduce(b, b.Select(b.Le(z, Like(b, z, delta)), square, linear), reduction);
+}
+Value HuberLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction,
+                        double delta) {
+  auto [a, c] = Pair(b, x, y);
+  Value z = b.Subtract(a, c);
+  Value slope = b.Clamp(Like(b, z, -delta), z, Like(b, z, delta));
+  return b.Multiply(slope, SpreadGradient(b, gradient, z, reduction));
+}
+
+// --- Binary cross entropy
+// ------------------------------------------------------------------------------
+
+// Logarithms are bounded at -100, so that a wrong certainty costs much but not infinity.
+Value BoundedLog(Builder& b, Value x) { return b.Maximum(b.Log(x), Like(b, x, -100)); }
+
+Value Weighted(Builder& b, Value loss, const std::optional<Value>& weight) {
+  return weight ? b.Multiply(loss, b.BroadcastTo(*weight, loss->dimensions())) : loss;
+}
+
+Value BinaryCrossEntropy(Builder& b, Value x, Value target, std::optional<Value> weight,
+                         int64_t reduction) {
+  Value one = Like(b, x, 1);
+  Value loss = b.Subtract(b.Multiply(b.Subtract(target, one), BoundedLog(b, b.Subtract(one, x))),
+                          b.Multiply(target, BoundedLog(b, x)));
+  return Reduce(b, Weighted(b, loss, weight), reduction);
+}
+Value BinaryCrossEntropyBackward(Builder& b, Value gradient, Value x, Value target,
+                                 std::optional<Value> weight, int64_t reduction) {
+  Value variance = b.Multiply(b.Subtract(Like(b, x, 1), x), x);
+  Value slope = b.Divide(b.Subtract(x, target), b.Maximum(variance, Like(b, x, 1e-12)));
+  return b.Multiply(Weighted(b, slope, weight), SpreadGradient(b, gradient, x, reduction));
+}
+
+// (1 - y) x + (1 + (pos - 1) y) (log(1 + exp(-|x|)) + max(-x, 0)).
+Value BinaryCrossEntropyWithLogits(Builder& b, Value x, Value target, std::optional<Value> weight,
+                                   std::optional<Value> positive_weight, int64_t reduction) {
+  Value one = Like(b, x, 1);
+  Value softplus = b.Add(b.Unary(Opcode::kLogPlusOne, b.Exp(b.Negate(b.Abs(x)))),
+                         b.Maximum(b.Negate(x), Like(b, x, 0)));
+  if (positive_weight) {
+    Value positive = b.BroadcastTo(*positive_weight, x->dimensions());
+    softplus = b.Multiply(softplus, b.Add(b.Multiply(b.Subtract(positive, one), target), one));
+  }
+  Value loss = b.Add(b.Multiply(b.Subtract(one, target), x), softplus);
+  return Reduce(b, Weighted(b, loss, weight), reduction);
+}
+
+Value SoftMarginLoss(Builder& b, Value x, Value target, int64_t reduction) {
+  Value z = b.Negate(b.Multiply(x, target));
+  return Reduce(b, b.Unary(Opcode::kLogPlusOne, b.Exp(z)), reduction);
+}
+Value SoftMarginLossBackward(Builder& b, Value gradient, Value x, Value target, int64_t reduction) {
+  Value z = b.Logistic(b.Negate(b.Multiply(x, target)));
+  return b.Multiply(b.Negate(b.Multiply(target, z)), SpreadGradient(b, gradient, x, reduction));
+}
+
+// --- Negative log likelihood: classes are dimension 1, or 0 of a single sample
+// ---------------------------
+
+int64_t ClassDimension(Value x) { return x->shape().rank() == 1 ? 0 : 1; }
+
+// Where the target names a class; elsewhere neither loss nor gradient.
+Value IsCounted(Builder& b, Value target, int64_t ignored) {
+  return b.Ne(target, b.Full(target->shape(), ignored));
+}
+
+// 1 (or the class's weight) for each counted target, 0 for the ignored.
+Value TargetWeights(Builder& b, Value x, Value target, const std::optional<Value>& weight,
+                    int64_t ignored) {
+  Value counted = IsCounted(b, target, ignored);
+  Shape shape = target->shape().WithElementType(x->element_type());
+  if (!weight) return b.Convert(counted, x->element_type());
+  Value index = b.Select(counted, target, b.Zeros(target->shape()));
+  Value gathered = TakeRows(b, *weight, index);
+  return b.Select(counted, gathered, b.Zeros(shape));
+}
+
+std::pair<Value, Value> NllLoss(Builder& b, Value x, Value target, std::optional<Value> weight,
+                                int64_t reduction, int64_t ignored) {
+  int64_t dimension = ClassDimension(x);
+  Value scale = TargetWeights(b, x, target, weight, ignored);
+  Value index = b.Select(IsCounted(b, target, ignored), target, b.Zeros(target->shape()));
+  Dimensions with_class = target->dimensions();
+  with_class.insert(with_class.begin() + dimension, 1);
+  Value picked = GatherAlong(b, x, b.Reshape(index, with_class), dimension);
+  Value counted = IsCounted(b, target, ignored);
+  Value loss = b.Negate(b.Multiply(b.Reshape(picked, target->dimensions()), scale));
+  loss = b.Select(counted, loss, Like(b, loss, 0));
+  Dimensions all = AllDimensions(scale->shape().rank());
+  Value total = Sum(b, scale, all);
+  if (reduction == kNone) return {loss, b.Zeros(total->shape())};
+  Value sum = Sum(b, loss, all);
+  return {reduction == kMean ? b.Divide(sum, total) : sum, total};
+}
+
+// -weight at the target's class and 0 elsewhere, by comparing class numbers: this fuses with what
+// follows.
+Value NllLossBackward(Builder& b, Value gradient, Value x, Value target,
+                      std::optional<Value> weight, int64_t reduction, int64_t ignored,
+                      Value total_weight) {
+  int64_t dimension = ClassDimension(x);
+  const Dimensions& full = x->dimensions();
+  Value scale = b.Negate(TargetWeights(b, x, target, weight, ignored));
+  Value incoming = b.BroadcastTo(gradient, scale->dimensions());
+  if (reduction == kMean) {
+    incoming = b.Divide(incoming, b.BroadcastTo(total_weight, scale->dimensions()));
+  }
+  Value value =
+      b.Select(IsCounted(b, target, ignored), b.Multiply(scale, incoming), b.Zeros(scale->shape()));
+  Value classes = Iota(b, full, dimension, target->element_type());
+  Value hit = b.Eq(classes, BroadcastReduced(b, target, {dimension}, full));
+  return b.Select(hit, BroadcastReduced(b, value, {dimension}, full), b.Zeros(x->shape()));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&MseLoss>(m, "mse_loss");
+  Register<&MseLossBackward>(m, "mse_loss_backward");
+  Register<&SmoothL1Loss>(m, "smooth_l1_loss");
+  Register<&SmoothL1LossBackward>(m, "smooth_l1_loss_backward");
+  Register<&HuberLoss>(m, "huber_loss");
+  Register<&HuberLossBackward>(m, "huber_loss_backward");
+  Register<&BinaryCrossEntropy>(m, "binary_cross_entropy");
+  Register<&BinaryCrossEntropyBackward>(m, "binary_cross_entropy_backward");
+  Register<&BinaryCrossEntropyWithLogits>(m, "binary_cross_entropy_with_logits");
+  Register<&SoftMarginLoss>(m, "soft_margin_loss");
+  Register<&SoftMarginLossBackward>(m, "soft_margin_loss_backward");
+  Register<&NllLoss>(m, "nll_loss_forward");
+  Register<&NllLossBackward>(m, "nll_loss_backward");
+  Register<&NllLoss>(m, "nll_loss2d_forward");
+  Register<&NllLossBackward>(m, "nll_loss2d_backward");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,353 @@
+// Batch, layer, group and weight normalisation, as plain reductions and element-wise steps.
+#include <array>
+
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+using OptionalValue = std::optional<Value>;
+
+// Statistics are kept in at least f32.
+Value Wide(Builder& b, Value x) { return ToAccumulation(b, x); }
+
+// --- Batch normalisation: channels are dimension 1
+// -----------------------------------------------------
+
+// A value per channel stretched over the input's shape.
+Value Channels(Builder& b, Value per_channel, Value x) {
+  return AlongDimension(b, Wide(b, per_channel), x->dimensions(), 1);
+}
+Dimensions BatchDimensions(Value x) { return OtherDimensions({1}, x->shape().rank()); }
+
+// (x - mean) * (invstd * weight) + bias.
+Value Normalized(Builder& b, Value x, Value mean, Value inverse_deviation,
+                 const OptionalValue& weight, const OptionalValue& bias) {
+  Value scale = weight ? b.Multiply(inverse_deviation, Wide(b, *weight)) : inverse_deviation;
+  Value result = b.Multiply(b.Subtract(x, Channels(b, mean, x)), Channels(b, scale, x));
+  return bias ? b.Add(result, Channels(b, *bias, x)) : result;
+}
+
+Value InverseDeviation(Builder& b, Value variance, double eps) {
+  return b.Rsqrt(b.Add(variance, Like(b, variance, eps)));
+}
+
+// Result, mean and inverse deviation of the batch, and its unbiased variance for the running
+// statistics.
+std::array<Value, 4> BatchNormTraining(Builder& b, Value x, OptionalValue weight,
+                                       OptionalValue bias, double eps) {
+  ElementType type = x->element_type();
+  x = Wide(b, x);
+  Dimensions reduced = BatchDimensions(x);
+  int64_t count = NumElements(x->dimensions(), reduced);
+  if (count == 0) {
+    throw hlo::Error("batch norm in training needs at least one value per channel, but got " +
+                     x->shape().ToString());
+  }
+  Moments moments = MeanAndVariance(b, x, reduced, 0);
+  Value inverse = InverseDeviation(b, moments.variance, eps);
+  double bessel = static_cast<double>(count) / static_cast<double>(count - 1);
+  Value unbiased = b.Multiply(moments.variance, Like(b, moments.variance, bessel));
+  Value result = Normalized(b, x, moments.mean, inverse, weight, bias);
+  return {b.Convert(result, type), moments.mean, inverse, unbiased};
+}
+
+Value BatchNormInference(Builder& b, Value x, OptionalValue weight, OptionalValue bias, Value mean,
+                         Value variance, double eps) {
+  ElementType type = x->element_type();
+  x = Wide(b, x);
+  Value inverse = InverseDeviation(b, Wide(b, variance), eps);
+  return b.Convert(Normalized(b, x, Wide(b, mean), inverse, weight, bias), type);
+}
+
+// running * (1 - momentum) + batch * momentum. The momentum may be 1 / (number of batches so far).
+Value MovingAverage(Builder& b, Value running, Value batch, Scalar momentum) {
+  Value factor = Splat(b, b.Convert(momentum, batch->element_type()), batch->dimensions());
+  Value kept = b.Multiply(Wide(b, running), b.Subtract(Like(b, batch, 1), factor));
+  return b.Convert(b.Add(kept, b.Multiply(batch, factor)), running->element_type());
+}
+
+// The gradients of Normalized with respect to x, the weight and the bias. In training the
+// statistics depend on x too; in evaluation they are the given constants.
+std::array<Value, 3> BatchNormGradients(Builder& b, Value gradient, Value x,
+                                        const OptionalValue& weight, Value mean, Value inverse,
+                                        bool training, std::array<bool, 3> wanted) {
+  ElementType type = x->element_type();
+  gradient = Wide(b, gradient);
+  x = Wide(b, x);
+  Dimensions reduced = BatchDimensions(x);
+  double count = static_cast<double>(NumElements(x->dimensions(), reduced));
+  Value standardized = b.Multiply(b.Subtract(x, Channels(b, mean, x)), Channels(b, inverse, x));
+  Value sum = Sum(b, gradient, reduced);
+  Value product_sum = Sum(b, b.Multiply(gradient, standardized), reduced);
+  std::array<Value, 3> results = {nullptr, nullptr, nullptr};
+  if (wanted[0]) {
+    Value centered = gradient;
+    if (training) {
+      Value share = Like(b, sum, 1 / count);
+      Value mean_gradient = Channels(b, b.Multiply(sum, share), x);
+      Value projection = Channels(b, b.Multiply(product_sum, share), x);
+      centered =
+          b.Subtract(b.Subtract(gradient, mean_gradient), b.Multiply(standardized, projection));
+    }
+    Value scale = weight ? b.Multiply(inverse, Wide(b, *weight)) : inverse;
+    results[0] = b.Convert(b.Multiply(centered, Channels(b, scale, x)), type);
+  }
+  ElementType weight_type = weight ? (*weight)->element_type() : type;
+  if (wanted[1]) results[1] = b.Convert(product_sum, weight_type);
+  if (wanted[2]) results[2] = b.Convert(sum, weight_type);
+  return results;
+}
+
+std::array<Value, 3> BatchNormBackwardTraining(Builder& b, Value gradient, Value x,
+                                               OptionalValue weight, Value mean, Value inverse,
+                                               std::array<bool, 3> wanted) {
+  return BatchNormGradients(b, gradient, x, weight, mean, inverse, true, wanted);
+}
+std::array<Value, 3> BatchNormBackwardEvaluation(Builder& b, Value gradient, Value x,
+                                                 OptionalValue weight, Value mean, Value variance,
+                                                 double eps, std::array<bool, 3> wanted) {
+  Value inverse = InverseDeviation(b, Wide(b, variance), eps);
+  return BatchNormGradients(b, gradient, x, weight, Wide(b, mean), inverse, false, wanted);
+}
+
+void UpdateRunning(const std::optional<at::Tensor>& running, const at::Tensor& batch,
+                   double momentum) {
+  if (!running || !running->defined()) return;
+  WriteInto(*running, Record<&MovingAverage>(*running, batch, at::Scalar(momentum)));
+}
+
+using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using OptionalTensor = std::optional<at::Tensor>;
+
+ThreeTensors NativeBatchNorm(const at::Tensor& x, const OptionalTensor& weight,
+                             const OptionalTensor& bias, const OptionalTensor& running_mean,
+                             const OptionalTensor& running_variance, bool training, double momentum,
+                             double eps) {
+  bool has_running = running_mean && running_mean->defined();
+  if (!training) {
+    TORCH_CHECK(has_running && running_variance && running_variance->defined(),
+                "batch norm in evaluation needs running statistics");
+    at::Tensor result =
+        Record<&BatchNormInference>(x, weight, bias, *running_mean, *running_variance, eps);
+    at::Tensor none = at::empty({0}, x.options());
+    return {result, none, none};
+  }
+  auto [result, mean, inverse, unbiased] = Record<&BatchNormTraining>(x, weight, bias, eps);
+  UpdateRunning(running_mean, mean, momentum);
+  UpdateRunning(running_variance, unbiased, momentum);
+  return {result, mean, inverse};
+}
+
+ThreeTensors BatchNormLegit(const at::Tensor& x, const OptionalTensor& weight,
+                            const OptionalTensor& bias, at::Tensor& running_mean,
+                            at::Tensor& running_variance, bool training, double momentum,
+                            double eps) {
+  return NativeBatchNorm(x, weight, bias, running_mean, running_variance, training, momentum, eps);
+}
+ThreeTensors BatchNormLegitNoStatistics(const at::Tensor& x, const OptionalTensor& weight,
+                                        const OptionalTensor& bias, bool training, double momentum,
+                                        double eps) {
+  return NativeBatchNorm(x, weight, bias, std::nullopt, std::nullopt, training, momentum, eps);
+}
+ThreeTensors BatchNormNoTraining(const at::Tensor& x, const OptionalTensor& weight,
+                                 const OptionalTensor& bias, const at::Tensor& running_mean,
+                                 const at::Tensor& running_variance, double momentum, double eps) {
+  return NativeBatchNorm(x, weight, bias, running_mean, running_variance, false, momentum, eps);
+}
+
+ThreeTensors NativeBatchNormBackward(const at::Tensor& gradient, const at::Tensor& x,
+                                     const OptionalTensor& weight,
+                                     const OptionalTensor& running_mean,
+                                     const OptionalTensor& running_variance,
+                                     const OptionalTensor& saved_mean,
+                                     const OptionalTensor& saved_inverse, bool training, double eps,
+                                     std::array<bool, 3> wanted) {
+  if (training) {
+    return Record<&BatchNormBackwardTraining>(gradient, x, weight, *saved_mean, *saved_inverse,
+                                              wanted);
+  }
+  return Record<&BatchNormBackwardEvaluation>(gradient, x, weight, *running_mean, *running_variance,
+                                              eps, wanted);
+}
+
+// --- Layer normalisation: over the last dimensions
+// -------------------------------------------------------
+
+Dimensions LastDimensions(Value x, size_t count) {
+  Dimensions last;
+  int64_t rank = x->shape().rank();
+  for (int64_t d = rank - static_cast<int64_t>(count); d < rank; ++d) last.push_back(d);
+  return last;
+}
+
+void CheckNormalizedShape(Value x, const Dimensions& normalized) {
+  const Dimensions& d = x->dimensions();
+  bool fits = d.size() >= normalized.size() && !normalized.empty() &&
+              std::equal(normalized.begin(), normalized.end(), d.end() - normalized.size());
+  if (fits) return;
+  throw hlo::Error("Given normalized_shape=" + hlo::ToString(normalized) +
+                   ", expected input with shape [*, " + hlo::ToString(normalized).substr(1) +
+                   ", but got input of size" + hlo::ToString(d));
+}
+
+// The weight (of the normalised shape) over x's shape.
+Value OverLast(Builder& b, Value weight, Value x) {
+  return b.BroadcastTo(Wide(b, weight), x->dimensions());
+}
+
+std::array<Value, 3> LayerNorm(Builder& b, Value x, Dimensions normalized, OptionalValue weight,
+                               OptionalValue bias, double eps) {
+  CheckNormalizedShape(x, normalized);
+  ElementType type = x->element_type();
+  x = Wide(b, x);
+  Dimensions reduced = LastDimensions(x, normalized.size());
+  Moments moments = MeanAndVariance(b, x, reduced, 0, true);
+  Value inverse = InverseDeviation(b, moments.variance, eps);
+  Value result = b.Multiply(b.Subtract(x, b.BroadcastTo(moments.mean, x->dimensions())),
+                            b.BroadcastTo(inverse, x->dimensions()));
+  if (weight) result = b.Multiply(result, OverLast(b, *weight, x));
+  if (bias) result = b.Add(result, OverLast(b, *bias, x));
+  return {b.Convert(result, type), moments.mean, inverse};
+}
+
+std::array<Value, 3> LayerNormBackward(Builder& b, Value gradient, Value x, Dimensions normalized,
+                                       Value mean, Value inverse, OptionalValue weight,
+                                       OptionalValue bias, std::array<bool, 3> wanted) {
+  ElementType type = x->element_type();
+  gradient = Wide(b, gradient);
+  x = Wide(b, x);
+  const Dimensions& full = x->dimensions();
+  Dimensions reduced = LastDimensions(x, normalized.size());
+  Dimensions rows = OtherDimensions(reduced, x->shape().rank());
+  Value spread = b.BroadcastTo(Wide(b, inverse), full);
+  Value standardized = b.Multiply(b.Subtract(x, b.BroadcastTo(Wide(b, mean), full)), spread);
+  std::array<Value, 3> results = {nullptr, nullptr, nullptr};
+  if (wanted[0]) {
+    Value scaled = weight ? b.Multiply(gradient, OverLast(b, *weight, x)) : gradient;
+    Value mean_gradient = b.BroadcastTo(Mean(b, scaled, reduced, true), full);
+    Value projection =
+        b.BroadcastTo(Mean(b, b.Multiply(scaled, standardized), reduced, true), full);
+    Value centered =
+        b.Subtract(b.Subtract(scaled, mean_gradient), b.Multiply(standardized, projection));
+    results[0] = b.Convert(b.Multiply(centered, spread), type);
+  }
+  ElementType weight_type = weight ? (*weight)->element_type() : type;
+  if (wanted[1])
+    results[1] = b.Convert(Sum(b, b.Multiply(gradient, standardized), rows), weight_type);
+  if (wanted[2]) results[2] = b.Convert(Sum(b, gradient, rows), weight_type);
+  return results;
+}
+
+// x / sqrt(mean(x^2) + eps) * weight.
+Value RmsNorm(Builder& b, Value x, Dimensions normalized, OptionalValue weight,
+              std::optional<double> eps) {
+  CheckNormalizedShape(x, normalized);
+  ElementType type = x->element_type();
+  x = Wide(b, x);
+  double epsilon = eps.value_or(type == ElementType::kF64 ? std::numeric_limits<double>::epsilon()
+                                                          : std::numeric_limits<float>::epsilon());
+  Value square = Mean(b, b.Multiply(x, x), LastDimensions(x, normalized.size()), true);
+  Value result =
+      b.Multiply(x, b.BroadcastTo(InverseDeviation(b, square, epsilon), x->dimensions()));
+  if (weight) result = b.Multiply(result, OverLast(b, *weight, x));
+  return b.Convert(result, type);
+}
+
+// --- Group normalisation: channels in groups, each normalised with its pixels
+// ----------------------------
+
+// [n, groups, elements of a group].
+Value Grouped(Builder& b, Value x, int64_t n, int64_t groups) {
+  int64_t size = n * groups == 0 ? 0 : x->shape().num_elements() / (n * groups);
+  return b.Reshape(x, {n, groups, size});
+}
+
+std::array<Value, 3> GroupNorm(Builder& b, Value x, OptionalValue weight, OptionalValue bias,
+                               int64_t n, int64_t channels, int64_t pixels, int64_t groups,
+                               double eps) {
+  ElementType type = x->element_type();
+  Dimensions full = x->dimensions();
+  Value grouped = Grouped(b, Wide(b, x), n, groups);
+  Moments moments = MeanAndVariance(b, grouped, {2}, 0);
+  Value inverse = InverseDeviation(b, moments.variance, eps);
+  auto spread = [&](Value v) { return BroadcastReduced(b, v, {2}, grouped->dimensions()); };
+  Value result = b.Multiply(b.Subtract(grouped, spread(moments.mean)), spread(inverse));
+  result = b.Reshape(result, full);
+  if (weight) result = b.Multiply(result, Channels(b, *weight, result));
+  if (bias) result = b.Add(result, Channels(b, *bias, result));
+  return {b.Convert(result, type), b.Convert(moments.mean, type), b.Convert(inverse, type)};
+}
+
+std::array<Value, 3> GroupNormBackward(Builder& b, Value gradient, Value x, Value mean,
+                                       Value inverse, OptionalValue weight, int64_t n,
+                                       int64_t channels, int64_t pixels, int64_t groups,
+                                       std::array<bool, 3> wanted) {
+  ElementType type = x->element_type();
+  gradient = Wide(b, gradient);
+  Dimensions full = x->dimensions();
+  Value grouped = Grouped(b, Wide(b, x), n, groups);
+  auto spread = [&](Value v) { return BroadcastReduced(b, v, {2}, grouped->dimensions()); };
+  Value standardized =
+      b.Multiply(b.Subtract(grouped, spread(Wide(b, mean))), spread(Wide(b, inverse)));
+  std::array<Value, 3> results = {nullptr, nullptr, nullptr};
+  if (wanted[0]) {
+    Value scaled = weight ? b.Multiply(gradient, Channels(b, *weight, gradient)) : gradient;
+    scaled = Grouped(b, scaled, n, groups);
+    Value mean_gradient = spread(Mean(b, scaled, {2}));
+    Value projection = spread(Mean(b, b.Multiply(scaled, standardized), {2}));
+    Value centered =
+        b.Subtract(b.Subtract(scaled, mean_gradient), b.Multiply(standardized, projection));
+    results[0] = b.Convert(b.Reshape(b.Multiply(centered, spread(Wide(b, inverse))), full), type);
+  }
+  ElementType weight_type = weight ? (*weight)->element_type() : type;
+  Dimensions reduced = OtherDimensions({1}, full.size());
+  if (wanted[1]) {
+    Value product = b.Multiply(gradient, b.Reshape(standardized, full));
+    results[1] = b.Convert(Sum(b, product, reduced), weight_type);
+  }
+  if (wanted[2]) results[2] = b.Convert(Sum(b, gradient, reduced), weight_type);
+  return results;
+}
+
+// --- Weight normalisation: v * (g / |v|), the norm over all but one dimension
+// ----------------------------
+
+std::pair<Value, Value> WeightNorm(Builder& b, Value v, Value g, int64_t dimension) {
+  Dimensions others = OtherDimensions({dimension}, v->shape().rank());
+  Value norm = b.Sqrt(Sum(b, b.Multiply(v, v), others, true));
+  return {b.Multiply(v, b.BroadcastTo(b.Divide(g, norm), v->dimensions())), norm};
+}
+
+std::pair<Value, Value> WeightNormBackward(Builder& b, Value gradient, Value v, Value g, Value norm,
+                                           int64_t dimension) {
+  Dimensions others = OtherDimensions({dimension}, v->shape().rank());
+  Value product = Sum(b, b.Multiply(gradient, v), others, true);
+  Value gradient_of_g = b.Divide(product, norm);
+  Value scale = b.Divide(g, norm);
+  Value projection = b.Divide(product, b.Multiply(norm, norm));
+  Value centered = b.Subtract(gradient, b.Multiply(v, b.BroadcastTo(projection, v->dimensions())));
+  return {b.Multiply(centered, b.BroadcastTo(scale, v->dimensions())), gradient_of_g};
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("native_batch_norm", &NativeBatchNorm);
+  m.impl("native_batch_norm_backward", &NativeBatchNormBackward);
+  m.impl("_native_batch_norm_legit", &BatchNormLegit);
+  m.impl("_native_batch_norm_legit.no_stats", &BatchNormLegitNoStatistics);
+  m.impl("_native_batch_norm_legit_no_training", &BatchNormNoTraining);
+  Register<&LayerNorm>(m, "native_layer_norm");
+  Register<&LayerNormBackward>(m, "native_layer_norm_backward");
+  Register<&GroupNorm>(m, "native_group_norm");
+  Register<&GroupNormBackward>(m, "native_group_norm_backward");
+  Register<&WeightNorm>(m, "_weight_norm_interface");
+  Register<&WeightNormBackward>(m, "_weight_norm_interface_backward");
+}
+
+}  // namespace torch_xla

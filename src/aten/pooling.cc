@@ -1,0 +1,467 @@
+// Pooling over one, two or three spatial dimensions, which are the last ones; what comes before
+// them is batch.
+#include <array>
+#include <functional>
+
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/matmul.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+// A pooling window over the last dimensions, a list entry for each.
+struct Pooling {
+  Dimensions kernel, stride, padding, dilation;
+  Dimensions output;        // spatial sizes of the result
+  Dimensions padding_high;  // with what ceil_mode adds
+  int64_t rank() const { return static_cast<int64_t>(kernel.size()); }
+};
+
+Dimensions Expanded(const Dimensions& list, int64_t rank) {
+  return list.size() == 1 ? Dimensions(rank, list[0]) : list;
+}
+
+int64_t SpatialSize(Value x, const Pooling& p, int64_t i) {
+  return x->shape().dimension(x->shape().rank() - p.rank() + i);
+}
+
+// The last window must start inside the input or its left padding, even with ceil_mode.
+int64_t OutputSize(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                   bool ceil_mode) {
+  int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1;
+  int64_t count = (span + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (ceil_mode && (count - 1) * stride >= size + padding) --count;
+  return span < 0 && !ceil_mode ? 0 : count;
+}
+
+Pooling MakePooling(Value x, int64_t rank, const Dimensions& kernel, const Dimensions& stride,
+                    const Dimensions& padding, const Dimensions& dilation, bool ceil_mode) {
+  Pooling p;
+  p.kernel = Expanded(kernel, rank);
+  p.stride = stride.empty() ? p.kernel : Expanded(stride, rank);
+  p.padding = Expanded(padding, rank);
+  p.dilation = Expanded(dilation, rank);
+  if (x->shape().rank() < rank + 1 || x->shape().rank() > rank + 2) {
+    throw hlo::Error(
+        "pooling over " + std::to_string(rank) +
+        " dimensions expects them with a channel and maybe a batch dimension before, but got " +
+        x->shape().ToString());
+  }
+  for (int64_t i = 0; i < rank; ++i) {
+    if (p.padding[i] * 2 > (p.kernel[i] - 1) * p.dilation[i] + 1) {
+      throw hlo::Error("pad should be at most half of effective kernel size, but got pad=" +
+                       std::to_string(p.padding[i]) +
+                       ", kernel_size=" + std::to_string(p.kernel[i]) +
+                       " and dilation=" + std::to_string(p.dilation[i]));
+    }
+    int64_t size = SpatialSize(x, p, i);
+    int64_t output =
+        OutputSize(size, p.kernel[i], p.stride[i], p.padding[i], p.dilation[i], ceil_mode);
+    if (output < 1) {
+      throw hlo::Error("Given input size: " + x->shape().ToString() + ". Output size is too small");
+    }
+    int64_t needed = (output - 1) * p.stride[i] + (p.kernel[i] - 1) * p.dilation[i] + 1;
+    p.output.push_back(output);
+    p.padding_high.push_back(needed - size - p.padding[i]);
+  }
+  return p;
+}
+
+// The window over all dimensions of a value of `rank` dimensions.
+hlo::Window FullWindow(int64_t rank, const Pooling& p) {
+  hlo::Window window = hlo::Window::Trivial(rank);
+  for (int64_t i = 0; i < p.rank(); ++i) {
+    int64_t d = rank - p.rank() + i;
+    window.dimensions[d] = p.kernel[i];
+    window.strides[d] = p.stride[i];
+    window.padding_low[d] = p.padding[i];
+    window.padding_high[d] = p.padding_high[i];
+    window.window_dilations[d] = p.dilation[i];
+  }
+  return window;
+}
+
+Value SumWindows(Builder& b, Value x, const Pooling& p) {
+  Value zero = b.Zeros(Shape::Scalar(x->element_type()));
+  return b.ReduceWindow(x, zero, FullWindow(x->shape().rank(), p),
+                        b.ScalarCombiner(Opcode::kAdd, x->element_type()));
+}
+
+Value Lowest(Builder& b, ElementType type) {
+  return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
+}
+
+// --- Maximum
+// -----------------------------------------------------------------------------------------
+
+// Each element's position among the spatial ones, row-major: what torch calls its index.
+Value FlatPositions(Builder& b, const Dimensions& dimensions, int64_t spatial_rank) {
+  Value flat = nullptr;
+  int64_t stride = 1, rank = static_cast<int64_t>(dimensions.size());
+  for (int64_t d = rank - 1; d >= rank - spatial_rank; --d) {
+    Value index = Iota(b, dimensions, d);
+    Value term = b.Multiply(index, b.Full(index->shape(), stride));
+    flat = flat == nullptr ? term : b.Add(flat, term);
+    stride *= dimensions[d];
+  }
+  return flat;
+}
+
+// The later of two (value, position) pairs wins when it is larger, or NaN against a number.
+hlo::Computation* LargerPair(Builder& b, ElementType type) {
+  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
+  return b.Region("larger_pair", {value, index, value, index},
+                  [](Builder& r, const Values& p) -> Values {
+                    Value larger = r.Gt(p[2], p[0]);
+                    if (IsFloatValue(p[0])) larger = r.Or(larger, IsNan(r, p[2]));
+                    // The initial position is negative: anything replaces it.
+                    Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
+                    Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
+                    Value take = r.And(some, r.Or(none, larger));
+                    return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
+                  });
+}
+
+Value MaxPositions(Builder& b, Value x, const Pooling& p) {
+  ElementType type = x->element_type();
+  Value positions = FlatPositions(b, x->dimensions(), p.rank());
+  Value none = b.ConstantScalar(ElementType::kS64, int64_t{-1});
+  Value pairs = b.Create(Opcode::kReduceWindow, {x, positions, Lowest(b, type), none},
+                         FullWindow(x->shape().rank(), p), {LargerPair(b, type)});
+  return b.GetTupleElement(pairs, 1);
+}
+
+// The positions are dead code where only the values are used: they are computed apart.
+std::pair<Value, Value> MaxPool(Builder& b, Value x, int64_t rank, const Dimensions& kernel,
+                                const Dimensions& stride, const Dimensions& padding,
+                                const Dimensions& dilation, bool ceil_mode) {
+  Pooling p = MakePooling(x, rank, kernel, stride, padding, dilation, ceil_mode);
+  Value values = b.ReduceWindow(x, Lowest(b, x->element_type()), FullWindow(x->shape().rank(), p),
+                                b.ScalarCombiner(Opcode::kMaximum, x->element_type()));
+  return {values, MaxPositions(b, x, p)};
+}
+
+std::pair<Value, Value> MaxPool2d(Builder& b, Value x, Dimensions kernel, Dimensions stride,
+                                  Dimensions padding, Dimensions dilation, bool ceil_mode) {
+  return MaxPool(b, x, 2, kernel, stride, padding, dilation, ceil_mode);
+}
+std::pair<Value, Value> MaxPool3d(Builder& b, Value x, Dimensions kernel, Dimensions stride,
+                                  Dimensions padding, Dimensions dilation, bool ceil_mode) {
+  return MaxPool(b, x, 3, kernel, stride, padding, dilation, ceil_mode);
+}
+
+Dimensions Merged(const Dimensions& dimensions, int64_t spatial_rank) {
+  int64_t batch = 1, spatial = 1, rank = static_cast<int64_t>(dimensions.size());
+  for (int64_t d = 0; d < rank; ++d) (d < rank - spatial_rank ? batch : spatial) *= dimensions[d];
+  return {batch, spatial};
+}
+
+// Adds each gradient at its position among `dimensions`' spatial elements.
+Value ScatterToPositions(Builder& b, Value gradient, Value positions, const Dimensions& dimensions,
+                         int64_t spatial_rank, Opcode combiner) {
+  Dimensions from = Merged(gradient->dimensions(), spatial_rank);
+  Dimensions to = Merged(dimensions, spatial_rank);
+  hlo::ScatterAttributes attributes;
+  attributes.inserted_window_dims = {1};
+  attributes.input_batching_dims = {0};
+  attributes.scatter_indices_batching_dims = {0};
+  attributes.scatter_dims_to_operand_dims = {1};
+  attributes.index_vector_dim = 2;
+  ElementType type = gradient->element_type();
+  Value scattered =
+      b.Scatter(b.Zeros(Shape(type, to)), b.Reshape(positions, {from[0], from[1], 1}),
+                b.Reshape(gradient, from),
+                combiner == Opcode::kAdd
+                    ? b.ScalarCombiner(Opcode::kAdd, type)
+                    : b.Region("second", {Shape::Scalar(type), Shape::Scalar(type)},
+                               [](Builder&, const Values& p) -> Values { return {p[1]}; }),
+                attributes);
+  return b.Reshape(scattered, dimensions);
+}
+
+// Without dilation every window finds its winner again, and the positions are not needed.
+Value SelectAndScatter(Builder& b, Value gradient, Value x, const Pooling& p) {
+  ElementType type = x->element_type();
+  Shape scalar = Shape::Scalar(type);
+  auto* select = b.Region("select", {scalar, scalar}, [](Builder& r, const Values& q) -> Values {
+    Value keep = r.Ge(q[0], q[1]);
+    return {IsFloatValue(q[0]) ? r.Or(keep, IsNan(r, q[0])) : keep};
+  });
+  return b.SelectAndScatter(x, gradient, b.Zeros(scalar), FullWindow(x->shape().rank(), p), select,
+                            b.ScalarCombiner(Opcode::kAdd, type));
+}
+
+Value MaxPoolBackward(Builder& b, int64_t rank, Value gradient, Value x, const Dimensions& kernel,
+                      const Dimensions& stride, const Dimensions& padding,
+                      const Dimensions& dilation, bool ceil_mode, Value positions) {
+  Pooling p = MakePooling(x, rank, kernel, stride, padding, dilation, ceil_mode);
+  bool dilated = false;
+  for (int64_t d : p.dilation) dilated = dilated || d != 1;
+  if (!dilated) return SelectAndScatter(b, gradient, x, p);
+  return ScatterToPositions(b, gradient, positions, x->dimensions(), rank, Opcode::kAdd);
+}
+Value MaxPool2dBackward(Builder& b, Value gradient, Value x, Dimensions kernel, Dimensions stride,
+                        Dimensions padding, Dimensions dilation, bool ceil_mode, Value positions) {
+  return MaxPoolBackward(b, 2, gradient, x, kernel, stride, padding, dilation, ceil_mode,
+                         positions);
+}
+Value MaxPool3dBackward(Builder& b, Value gradient, Value x, Dimensions kernel, Dimensions stride,
+                        Dimensions padding, Dimensions dilation, bool ceil_mode, Value positions) {
+  return MaxPoolBackward(b, 3, gradient, x, kernel, stride, padding, dilation, ceil_mode,
+                         positions);
+}
+
+Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimensions& output) {
+  Dimensions dimensions = x->dimensions();
+  std::copy(output.begin(), output.end(), dimensions.end() - rank);
+  return ScatterToPositions(b, x, positions, dimensions, rank, Opcode::kOr);
+}
+Value MaxUnpool2d(Builder& b, Value x, Value positions, Dimensions output) {
+  return MaxUnpool(b, x, positions, 2, output);
+}
+Value MaxUnpool3d(Builder& b, Value x, Value positions, Dimensions output, Dimensions stride,
+                  Dimensions padding) {
+  return MaxUnpool(b, x, positions, 3, output);
+}
+
+// --- Average
+// -----------------------------------------------------------------------------------------
+
+// How many elements each window's mean divides by, of shape [1, …, output sizes]; padding counts as
+// far as the declared padding reaches when include_padding.
+Value WindowCounts(Builder& b, Value x, const Pooling& p, bool include_padding) {
+  int64_t rank = x->shape().rank();
+  Dimensions ones(rank, 1);
+  Pooling counted = p;
+  for (int64_t i = 0; i < p.rank(); ++i) {
+    int64_t size = SpatialSize(x, p, i);
+    ones[rank - p.rank() + i] = include_padding ? size + 2 * p.padding[i] : size;
+    if (include_padding) {
+      counted.padding[i] = 0;
+      counted.padding_high[i] = p.padding_high[i] - p.padding[i];
+    }
+  }
+  return SumWindows(b, b.Full(Shape(x->element_type(), ones), 1.0), counted);
+}
+
+Value DividedByCounts(Builder& b, Value value, Value x, const Pooling& p, bool include_padding,
+                      std::optional<int64_t> divisor) {
+  if (divisor && *divisor == 0) throw hlo::Error("divisor must be not zero");
+  bool uniform = true;
+  for (int64_t i = 0; i < p.rank(); ++i) {
+    bool inside = include_padding ? p.padding_high[i] <= p.padding[i]
+                                  : p.padding[i] == 0 && p.padding_high[i] <= 0;
+    uniform = uniform && inside;
+  }
+  if (divisor || uniform) {
+    double count = divisor ? static_cast<double>(*divisor) : 1;
+    for (int64_t k : p.kernel) count *= divisor ? 1 : static_cast<double>(k);
+    return b.Multiply(value, Like(b, value, 1 / count));
+  }
+  Value counts = WindowCounts(b, x, p, include_padding);
+  return b.Divide(value, b.BroadcastTo(counts, value->dimensions()));
+}
+
+Value AveragePool(Builder& b, int64_t rank, Value x, const Dimensions& kernel,
+                  const Dimensions& stride, const Dimensions& padding, bool ceil_mode,
+                  bool include_padding, std::optional<int64_t> divisor) {
+  ElementType type = x->element_type();
+  x = ToAccumulation(b, x);
+  Pooling p = MakePooling(x, rank, kernel, stride, padding, {1}, ceil_mode);
+  Value sums = SumWindows(b, x, p);
+  return b.Convert(DividedByCounts(b, sums, x, p, include_padding, divisor), type);
+}
+
+// Each gradient is spread over its window: the gradients, as far apart as the stride, summed in
+// windows of the kernel's size.
+Value AveragePoolBackward(Builder& b, int64_t rank, Value gradient, Value x,
+                          const Dimensions& kernel, const Dimensions& stride,
+                          const Dimensions& padding, bool ceil_mode, bool include_padding,
+                          std::optional<int64_t> divisor) {
+  ElementType type = x->element_type();
+  gradient = ToAccumulation(b, gradient);
+  Pooling p = MakePooling(x, rank, kernel, stride, padding, {1}, ceil_mode);
+  gradient = DividedByCounts(b, gradient, ToAccumulation(b, x), p, include_padding, divisor);
+  hlo::Window window = hlo::Window::Trivial(x->shape().rank());
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t d = x->shape().rank() - rank + i;
+    int64_t spread = (gradient->shape().dimension(d) - 1) * p.stride[i] + 1;
+    window.dimensions[d] = p.kernel[i];
+    window.base_dilations[d] = p.stride[i];
+    window.padding_low[d] = p.kernel[i] - 1 - p.padding[i];
+    window.padding_high[d] = x->shape().dimension(d) + p.padding[i] - spread;
+  }
+  Value zero = b.Zeros(Shape::Scalar(gradient->element_type()));
+  Value sums = b.ReduceWindow(gradient, zero, window,
+                              b.ScalarCombiner(Opcode::kAdd, gradient->element_type()));
+  return b.Convert(sums, type);
+}
+
+template <int64_t rank>
+Value AveragePoolOf(Builder& b, Value x, Dimensions kernel, Dimensions stride, Dimensions padding,
+                    bool ceil_mode, bool include_padding, std::optional<int64_t> divisor) {
+  return AveragePool(b, rank, x, kernel, stride, padding, ceil_mode, include_padding, divisor);
+}
+template <int64_t rank>
+Value AveragePoolOfBackward(Builder& b, Value gradient, Value x, Dimensions kernel,
+                            Dimensions stride, Dimensions padding, bool ceil_mode,
+                            bool include_padding, std::optional<int64_t> divisor) {
+  return AveragePoolBackward(b, rank, gradient, x, kernel, stride, padding, ceil_mode,
+                             include_padding, divisor);
+}
+Value AveragePool1d(Builder& b, Value x, Dimensions kernel, Dimensions stride, Dimensions padding,
+                    bool ceil_mode, bool include_padding) {
+  return AveragePool(b, 1, x, kernel, stride, padding, ceil_mode, include_padding, std::nullopt);
+}
+
+// --- Adaptive
+// ----------------------------------------------------------------------------------------
+
+// Window i of n over `size` elements: [floor(i * size / n), ceil((i + 1) * size / n)).
+int64_t WindowStart(int64_t i, int64_t size, int64_t n) { return i * size / n; }
+int64_t WindowEnd(int64_t i, int64_t size, int64_t n) { return ((i + 1) * size + n - 1) / n; }
+
+// [n, size]: each row averages its window.
+Value AveragingMatrix(Builder& b, ElementType type, int64_t size, int64_t n) {
+  std::vector<double> matrix(n * size, 0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t start = WindowStart(i, size, n), end = WindowEnd(i, size, n);
+    for (int64_t j = start; j < end; ++j)
+      matrix[i * size + j] = 1.0 / static_cast<double>(end - start);
+  }
+  return b.Convert(b.Constant(hlo::Literal::FromVector(matrix, {n, size})), type);
+}
+
+// Multiplies one dimension of x by a matrix (or its transpose).
+Value MultiplyDimension(Builder& b, Value x, int64_t dimension, Value matrix, bool transpose) {
+  hlo::DotAttributes attributes;
+  attributes.lhs_contracting_dimensions = {dimension};
+  attributes.rhs_contracting_dimensions = {transpose ? 0 : 1};
+  Value product = b.DotGeneral(x, matrix, attributes);
+  int64_t rank = x->shape().rank();
+  return b.Transpose(product, MoveDimensionPermutation(rank, rank - 1, dimension));
+}
+
+bool Divides(Value x, const Dimensions& output) {
+  int64_t first = x->shape().rank() - static_cast<int64_t>(output.size());
+  for (size_t i = 0; i < output.size(); ++i) {
+    if (output[i] == 0 || x->shape().dimension(first + i) % output[i] != 0) return false;
+  }
+  return true;
+}
+
+// The shape with each spatial dimension split into [windows, window size], and which are the sizes.
+std::pair<Dimensions, Dimensions> SplitWindows(const Dimensions& dimensions,
+                                               const Dimensions& output) {
+  Dimensions split, sizes;
+  size_t first = dimensions.size() - output.size();
+  for (size_t d = 0; d < dimensions.size(); ++d) {
+    if (d < first) {
+      split.push_back(dimensions[d]);
+      continue;
+    }
+    split.push_back(output[d - first]);
+    split.push_back(dimensions[d] / output[d - first]);
+    sizes.push_back(static_cast<int64_t>(split.size()) - 1);
+  }
+  return {split, sizes};
+}
+
+Value AdaptiveAveragePool(Builder& b, Value x, Dimensions output) {
+  ElementType type = x->element_type();
+  x = ToAccumulation(b, x);
+  if (Divides(x, output)) {
+    auto [split, sizes] = SplitWindows(x->dimensions(), output);
+    return b.Convert(Mean(b, b.Reshape(x, split), sizes), type);
+  }
+  int64_t first = x->shape().rank() - static_cast<int64_t>(output.size());
+  for (size_t i = 0; i < output.size(); ++i) {
+    int64_t d = first + static_cast<int64_t>(i);
+    Value matrix = AveragingMatrix(b, x->element_type(), x->shape().dimension(d), output[i]);
+    x = MultiplyDimension(b, x, d, matrix, false);
+  }
+  return b.Convert(x, type);
+}
+
+Value AdaptiveAveragePoolBackward(Builder& b, Value gradient, Value x, int64_t rank) {
+  ElementType type = x->element_type();
+  gradient = ToAccumulation(b, gradient);
+  Dimensions output(gradient->dimensions().end() - rank, gradient->dimensions().end());
+  if (Divides(x, output)) {
+    auto [split, sizes] = SplitWindows(x->dimensions(), output);
+    double count = static_cast<double>(NumElements(split, sizes));
+    Value share = b.Multiply(gradient, Like(b, gradient, 1 / count));
+    return b.Convert(b.Reshape(BroadcastReduced(b, share, sizes, split), x->dimensions()), type);
+  }
+  for (int64_t d = x->shape().rank() - rank; d < x->shape().rank(); ++d) {
+    Value matrix = AveragingMatrix(b, gradient->element_type(), x->shape().dimension(d),
+                                   gradient->shape().dimension(d));
+    gradient = MultiplyDimension(b, gradient, d, matrix, true);
+  }
+  return b.Convert(gradient, type);
+}
+template <int64_t rank>
+Value AdaptiveAveragePoolOfBackward(Builder& b, Value gradient, Value x) {
+  return AdaptiveAveragePoolBackward(b, gradient, x, rank);
+}
+
+// Windows that divide the input are a reshape; the general ones are folded one dimension and one
+// output element at a time.
+std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) {
+  int64_t rank = static_cast<int64_t>(output.size());
+  Value positions = FlatPositions(b, x->dimensions(), rank);
+  int64_t first = x->shape().rank() - rank;
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t d = first + i, size = x->shape().dimension(d);
+    Values values, indices;
+    for (int64_t k = 0; k < output[i]; ++k) {
+      int64_t start = WindowStart(k, size, output[i]), end = WindowEnd(k, size, output[i]);
+      Value window = b.SliceInDim(x, d, start, end);
+      Value places = b.SliceInDim(positions, d, start, end);
+      Value pairs = b.ReduceVariadic(
+          {window, places},
+          {Lowest(b, x->element_type()), b.ConstantScalar(ElementType::kS64, int64_t{-1})}, {d},
+          LargerPair(b, x->element_type()));
+      Dimensions kept = KeepDimensions(window->dimensions(), {d});
+      values.push_back(b.Reshape(b.GetTupleElement(pairs, 0), kept));
+      indices.push_back(b.Reshape(b.GetTupleElement(pairs, 1), kept));
+    }
+    x = b.Concatenate(values, d);
+    positions = b.Concatenate(indices, d);
+  }
+  return {x, positions};
+}
+template <int64_t rank>
+Value AdaptiveMaxPoolBackward(Builder& b, Value gradient, Value x, Value positions) {
+  return ScatterToPositions(b, gradient, positions, x->dimensions(), rank, Opcode::kAdd);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&MaxPool2d>(m, "max_pool2d_with_indices");
+  Register<&MaxPool2dBackward>(m, "max_pool2d_with_indices_backward");
+  Register<&MaxPool3d>(m, "max_pool3d_with_indices");
+  Register<&MaxPool3dBackward>(m, "max_pool3d_with_indices_backward");
+  Register<&MaxUnpool2d>(m, "max_unpool2d");
+  Register<&MaxUnpool3d>(m, "max_unpool3d");
+  Register<&AveragePool1d>(m, "avg_pool1d");
+  Register<&AveragePoolOf<2>>(m, "avg_pool2d");
+  Register<&AveragePoolOfBackward<2>>(m, "avg_pool2d_backward");
+  Register<&AveragePoolOf<3>>(m, "avg_pool3d");
+  Register<&AveragePoolOfBackward<3>>(m, "avg_pool3d_backward");
+  Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool2d");
+  Register<&AdaptiveAveragePoolOfBackward<2>>(m, "_adaptive_avg_pool2d_backward");
+  Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool3d");
+  Register<&AdaptiveAveragePoolOfBackward<3>>(m, "_adaptive_avg_pool3d_backward");
+  Register<&AdaptiveMaxPool>(m, "adaptive_max_pool2d");
+  Register<&AdaptiveMaxPoolBackward<2>>(m, "adaptive_max_pool2d_backward");
+  Register<&AdaptiveMaxPool>(m, "adaptive_max_pool3d");
+  Register<&AdaptiveMaxPoolBackward<3>>(m, "adaptive_max_pool3d_backward");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,237 @@
+// Sorting, order statistics, searches and running reductions.
+#include "aten/sort.h"
+
+#include <cmath>
+
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/indexing.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+// Whether x sorts before y in ascending order, NaN last.
+Value Before(Builder& b, Value x, Value y) {
+  if (IsPred(x)) return b.And(b.Not(x), y);
+  Value less = b.Lt(x, y);
+  if (!IsFloatValue(x)) return less;
+  return b.Or(less, b.And(IsNan(b, y), b.Not(IsNan(b, x))));
+}
+
+hlo::Computation* Comparator(Builder& b, ElementType type, bool descending) {
+  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
+  return b.Region(descending ? "descending" : "ascending", {value, value, index, index},
+                  [=](Builder& r, const Values& p) -> Values {
+                    return {descending ? Before(r, p[1], p[0]) : Before(r, p[0], p[1])};
+                  });
+}
+
+std::pair<Value, Value> ScalarWithIndex(Builder& b, Value x) {
+  return {x, b.Zeros(Shape::Scalar(ElementType::kS64))};
+}
+
+std::pair<Value, Value> SortStable(Builder& b, Value x, std::optional<bool> stable,
+                                   Dimension dimension, bool descending) {
+  if (x->dimensions().empty()) return ScalarWithIndex(b, x);
+  return SortWithIndices(b, x, dimension, descending, stable.value_or(false));
+}
+std::pair<Value, Value> Sort(Builder& b, Value x, Dimension dimension, bool descending) {
+  return SortStable(b, x, false, dimension, descending);
+}
+
+std::pair<Value, Value> TopK(Builder& b, Value x, int64_t k, Dimension dimension, bool largest,
+                             bool sorted) {
+  if (x->dimensions().empty()) {
+    if (k > 1) throw hlo::Error("selected index k out of range");
+    return ScalarWithIndex(b, x);
+  }
+  if (k < 0 || k > x->shape().dimension(dimension)) {
+    throw hlo::Error("selected index k out of range: " + std::to_string(k) + " of " +
+                     x->shape().ToString());
+  }
+  auto [values, indices] = SortWithIndices(b, x, dimension, largest, false);
+  return {b.SliceInDim(values, dimension, 0, k), b.SliceInDim(indices, dimension, 0, k)};
+}
+
+// Element `position` of the sorted dimension, and where it came from.
+std::pair<Value, Value> NthAlong(Builder& b, Value x, int64_t dimension, int64_t position,
+                                 bool keep) {
+  if (x->dimensions().empty()) return ScalarWithIndex(b, x);
+  auto [values, indices] = SortWithIndices(b, x, dimension, false, true);
+  Value value = b.SliceInDim(values, dimension, position, position + 1);
+  Value index = b.SliceInDim(indices, dimension, position, position + 1);
+  if (keep) return {value, index};
+  Dimensions squeezed = x->dimensions();
+  squeezed.erase(squeezed.begin() + dimension);
+  return {b.Reshape(value, squeezed), b.Reshape(index, squeezed)};
+}
+
+std::pair<Value, Value> KthValue(Builder& b, Value x, int64_t k, Dimension dimension, bool keep) {
+  int64_t size = x->dimensions().empty() ? 1 : x->shape().dimension(dimension);
+  if (k < 1 || k > size) {
+    throw hlo::Error("kthvalue(): selected number k out of range for dimension " +
+                     std::to_string(dimension.value));
+  }
+  return NthAlong(b, x, dimension, k - 1, keep);
+}
+
+// A NaN among the elements is the median; sorted, it stands last.
+std::pair<Value, Value> MedianDimension(Builder& b, Value x, Dimension dimension, bool keep) {
+  if (x->dimensions().empty()) return ScalarWithIndex(b, x);
+  int64_t size = x->shape().dimension(dimension);
+  if (size == 0)
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     "median(): Expected reduction dim to have non-zero size.");
+  auto [value, index] = NthAlong(b, x, dimension, (size - 1) / 2, keep);
+  if (!IsFloatValue(x)) return {value, index};
+  auto [last, last_index] = NthAlong(b, x, dimension, size - 1, keep);
+  Value has_nan = IsNan(b, last);
+  // The first NaN in the order of the elements.
+  Value nan_position = ArgMax(b, x, dimension);
+  nan_position = b.Reshape(nan_position, index->dimensions());
+  return {b.Select(has_nan, last, value), b.Select(has_nan, nan_position, index)};
+}
+Value Median(Builder& b, Value x) {
+  int64_t size = x->shape().num_elements();
+  if (size == 0) return Like(b, b.Zeros(Shape::Scalar(x->element_type())), kNaN);
+  return MedianDimension(b, b.Reshape(x, {size}), Dimension{0}, false).first;
+}
+
+// --- Running reductions: windows that reach back to the start
+// --------------------------------------------
+
+hlo::Window RunningWindow(Value x, int64_t dimension) {
+  hlo::Window window = hlo::Window::Trivial(x->shape().rank());
+  int64_t size = x->shape().dimension(dimension);
+  window.dimensions[dimension] = size;
+  window.padding_low[dimension] = size - 1;
+  return window;
+}
+
+Value Running(Builder& b, Opcode combiner, Value x, int64_t dimension) {
+  if (x->dimensions().empty() || x->shape().num_elements() == 0) return x;
+  ElementType type = x->element_type();
+  Value identity = b.Constant(hlo::IdentityLiteral(combiner, type));
+  return b.ReduceWindow(x, identity, RunningWindow(x, dimension), b.ScalarCombiner(combiner, type));
+}
+
+template <Opcode combiner>
+Value RunningReduction(Builder& b, Value x, Dimension dimension, std::optional<ElementType> dtype) {
+  ElementType type = dtype.value_or(SumType(x->element_type()));
+  x = ToAccumulation(b, b.Convert(x, type));
+  return b.Convert(Running(b, combiner, x, dimension), type);
+}
+
+// Values and the positions of the latest among equals; NaN wins and stays.
+template <bool largest>
+std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension) {
+  Value positions =
+      b.Iota(Shape(ElementType::kS64, x->dimensions().empty() ? Dimensions{1} : x->dimensions()),
+             dimension);
+  if (x->dimensions().empty() || x->shape().num_elements() == 0) {
+    return {x, b.Zeros(Shape(ElementType::kS64, x->dimensions()))};
+  }
+  ElementType type = x->element_type();
+  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
+  auto* later = b.Region("later_extreme", {value, index, value, index},
+                         [](Builder& r, const Values& p) -> Values {
+                           Value wins = largest ? r.Ge(p[2], p[0]) : r.Le(p[2], p[0]);
+                           if (IsFloatValue(p[0])) {
+                             Value stays = r.And(IsNan(r, p[0]), r.Not(IsNan(r, p[2])));
+                             wins = r.And(r.Or(wins, IsNan(r, p[2])), r.Not(stays));
+                           }
+                           Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
+                           Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
+                           Value take = r.And(some, r.Or(none, wins));
+                           return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
+                         });
+  Opcode combiner = largest ? Opcode::kMaximum : Opcode::kMinimum;
+  Value pairs = b.Create(Opcode::kReduceWindow,
+                         {x, positions, b.Constant(hlo::IdentityLiteral(combiner, type)),
+                          b.ConstantScalar(ElementType::kS64, int64_t{-1})},
+                         RunningWindow(x, dimension), {later});
+  return {b.GetTupleElement(pairs, 0), b.GetTupleElement(pairs, 1)};
+}
+
+Value LogCumulativeSumExp(Builder& b, Value x, Dimension dimension) {
+  if (x->dimensions().empty() || x->shape().num_elements() == 0) return x;
+  ElementType type = x->element_type();
+  x = ToAccumulation(b, x);
+  Shape scalar = Shape::Scalar(x->element_type());
+  auto* join = b.Region("log_add_exp", {scalar, scalar}, [](Builder& r, const Values& p) -> Values {
+    return {LogAddExp(r, p[0], p[1])};
+  });
+  Value sums = b.ReduceWindow(x, b.ConstantScalar(x->element_type(), -kInfinity),
+                              RunningWindow(x, dimension), join);
+  return b.Convert(sums, type);
+}
+
+// --- Searches
+// ----------------------------------------------------------------------------------------------
+
+// How many boundaries of each row are below (or, to the right, not above) a value: their
+// comparison, summed.
+Value CountBelow(Builder& b, Value boundaries, Value values, bool right, ElementType type) {
+  int64_t rank = values->shape().rank();
+  Dimensions pairs = values->dimensions();
+  int64_t size = boundaries->shape().dimension(boundaries->shape().rank() - 1);
+  pairs.push_back(size);
+  Dimensions of_boundaries;
+  if (boundaries->shape().rank() == 1) {
+    of_boundaries = {rank};
+  } else {
+    of_boundaries = OtherDimensions({rank - 1}, rank + 1);
+  }
+  Value full = b.BroadcastInDim(boundaries, pairs, of_boundaries);
+  Value value = b.BroadcastInDim(values, pairs, AllDimensions(rank));
+  Value below = right ? b.Not(Before(b, value, full)) : Before(b, full, value);
+  return Sum(b, b.Convert(below, type), {rank});
+}
+
+Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool right,
+                   std::optional<std::string> side, std::optional<Value> sorter) {
+  if (sorter) boundaries = GatherAlong(b, boundaries, *sorter, boundaries->shape().rank() - 1);
+  Values pair = {boundaries, values};
+  PromoteAll(b, pair);
+  bool to_right = right || (side && *side == "right");
+  return CountBelow(b, pair[0], pair[1], to_right, int32 ? ElementType::kS32 : ElementType::kS64);
+}
+Value Bucketize(Builder& b, Value values, Value boundaries, bool int32, bool right) {
+  return SearchSorted(b, boundaries, values, int32, right, std::nullopt, std::nullopt);
+}
+
+}  // namespace
+
+std::pair<Value, Value> SortWithIndices(Builder& b, Value x, int64_t dimension, bool descending,
+                                        bool stable) {
+  Value index = Iota(b, x->dimensions(), dimension);
+  Value sorted =
+      b.Sort({x, index}, dimension, stable, Comparator(b, x->element_type(), descending));
+  return {b.GetTupleElement(sorted, 0), b.GetTupleElement(sorted, 1)};
+}
+
+Value CumulativeSum(Builder& b, Value x, int64_t dimension) {
+  return Running(b, Opcode::kAdd, x, dimension);
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&Sort>(m, "sort");
+  Register<&SortStable>(m, "sort.stable");
+  Register<&TopK>(m, "topk");
+  Register<&KthValue>(m, "kthvalue");
+  Register<&Median>(m, "median");
+  Register<&MedianDimension>(m, "median.dim");
+  Register<&RunningReduction<Opcode::kAdd>>(m, "cumsum");
+  Register<&RunningReduction<Opcode::kMultiply>>(m, "cumprod");
+  Register<&RunningExtreme<true>>(m, "cummax");
+  Register<&RunningExtreme<false>>(m, "cummin");
+  Register<&LogCumulativeSumExp>(m, "logcumsumexp");
+  Register<&LogCumulativeSumExp>(m, "_logcumsumexp");
+  Register<&SearchSorted>(m, "searchsorted.Tensor");
+  Register<&Bucketize>(m, "bucketize.Tensor");
+}
+
+}  // namespace torch_xla
