@@ -52,7 +52,7 @@ class Buffer {
   // Bytes [offset, offset + bytes) as they lie on the device.
   Event CopyRawToHost(void* destination, int64_t offset, int64_t bytes) const;
 
-  // Copies within the client; throws if it is already there.
+  // Copies within the client. (Some plugins refuse a copy to where the buffer is already.)
   std::unique_ptr<Buffer> CopyToDevice(const Device& device) const;
   std::unique_ptr<Buffer> CopyToMemory(const Memory& memory) const;
 

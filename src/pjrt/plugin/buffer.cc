@@ -217,9 +217,6 @@ CompletionPtr WhenReady(const ContentsPtr& contents, Body body) {
 }
 
 PJRT_Buffer* CopyTo(PJRT_Buffer& buffer, PJRT_Device& target) {
-  if (&target == &buffer.device) {
-    throw hlo::Error("the buffer is on " + target.description->debug_string + " already");
-  }
   if (target.client != buffer.client.get()) {
     throw hlo::Error("the target device belongs to another client; copy through the host");
   }
