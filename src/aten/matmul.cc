@@ -132,21 +132,6 @@ Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alp
   return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
 }
 
-// x W^T + bias over any leading dimensions: one dot, with no transpose of the weight.
-Value Linear(Builder& b, Value x, Value weight, std::optional<Value> bias) {
-  RequireSameType(x, weight);
-  int64_t last = x->shape().rank() - 1;
-  if (last < 0 ||
-      x->shape().dimension(last) != weight->shape().dimension(weight->shape().rank() - 1)) {
-    RequireInner(x, b.Transpose(weight, {1, 0}), last, 0);
-  }
-  hlo::DotAttributes attributes;
-  attributes.lhs_contracting_dimensions = {last};
-  attributes.rhs_contracting_dimensions = {weight->shape().rank() - 1};
-  Value product = b.DotGeneral(x, weight, attributes);
-  return bias ? b.Add(product, b.BroadcastTo(*bias, product->dimensions())) : product;
-}
-
 }  // namespace
 
 Value SwapLastTwo(Builder& b, Value x) {
@@ -179,7 +164,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Addr>(m, "addr");
   Register<&Addbmm>(m, "addbmm");
   Register<&Baddbmm>(m, "baddbmm");
-  Register<&Linear>(m, "linear");
 }
 
 }  // namespace torch_xla

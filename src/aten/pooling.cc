@@ -313,11 +313,6 @@ Value AveragePoolOfBackward(Builder& b, Value gradient, Value x, Dimensions kern
   return AveragePoolBackward(b, rank, gradient, x, kernel, stride, padding, ceil_mode,
                              include_padding, divisor);
 }
-Value AveragePool1d(Builder& b, Value x, Dimensions kernel, Dimensions stride, Dimensions padding,
-                    bool ceil_mode, bool include_padding) {
-  return AveragePool(b, 1, x, kernel, stride, padding, ceil_mode, include_padding, std::nullopt);
-}
-
 // --- Adaptive
 // ----------------------------------------------------------------------------------------
 
@@ -449,7 +444,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&MaxPool3dBackward>(m, "max_pool3d_with_indices_backward");
   Register<&MaxUnpool2d>(m, "max_unpool2d");
   Register<&MaxUnpool3d>(m, "max_unpool3d");
-  Register<&AveragePool1d>(m, "avg_pool1d");
   Register<&AveragePoolOf<2>>(m, "avg_pool2d");
   Register<&AveragePoolOfBackward<2>>(m, "avg_pool2d_backward");
   Register<&AveragePoolOf<3>>(m, "avg_pool3d");
