@@ -1,9 +1,47 @@
 #include "cpu/library_call.h"
 
+#include <optional>
+
+#include "cpu/library/bind.h"
+
 namespace cpu {
+namespace {
+
+std::unique_ptr<LibraryCall> BindContraction(const hlo::Instruction& contraction,
+                                             const Epilogue* epilogue, const hlo::Shape& result) {
+  return contraction.opcode() == hlo::Opcode::kDotGeneral
+             ? BindDot(contraction, epilogue, result)
+             : BindConvolution(contraction, epilogue, result);
+}
+
+std::unique_ptr<LibraryCall> BindComposite(const hlo::Instruction& composite) {
+  const std::string& name = composite.as<hlo::CompositeAttributes>().name;
+  if (name != "cpu.dot" && name != "cpu.convolution") return nullptr;
+  auto epilogue = Epilogue::FromBody(*composite.called_computations().at(0));
+  if (!epilogue) return nullptr;
+  return BindContraction(epilogue->contraction(), &*epilogue, composite.shape());
+}
+
+}  // namespace
 
 std::unique_ptr<LibraryCall> BindLibraryCall(const hlo::Instruction& instruction) {
-  return nullptr;
+  switch (instruction.opcode()) {
+    case hlo::Opcode::kDotGeneral:
+    case hlo::Opcode::kConvolution:
+      return BindContraction(instruction, nullptr, instruction.shape());
+    case hlo::Opcode::kComposite:
+      return BindComposite(instruction);
+    case hlo::Opcode::kFft:
+      return BindFft(instruction);
+    case hlo::Opcode::kCholesky:
+    case hlo::Opcode::kTriangularSolve:
+      return BindLinearAlgebra(instruction);
+    case hlo::Opcode::kCustomCall:
+      if (auto call = BindLinearAlgebra(instruction)) return call;
+      return BindTopK(instruction);
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace cpu

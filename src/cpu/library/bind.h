@@ -1,0 +1,23 @@
+// One function per family of library routines; null where the family does not do the instruction.
+// For an internal composite, `epilogue` is its parsed body and the contraction is
+// epilogue.contraction().
+#pragma once
+
+#include <memory>
+
+#include "cpu/library/epilogue.h"
+#include "cpu/library_call.h"
+
+namespace cpu {
+
+std::unique_ptr<LibraryCall> BindDot(const hlo::Instruction& dot, const Epilogue* epilogue,
+                                     const hlo::Shape& result_shape);
+std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution,
+                                             const Epilogue* epilogue,
+                                             const hlo::Shape& result_shape);
+// cholesky, triangular_solve and the lapack_*_ffi and TopK custom calls.
+std::unique_ptr<LibraryCall> BindLinearAlgebra(const hlo::Instruction& instruction);
+std::unique_ptr<LibraryCall> BindTopK(const hlo::Instruction& instruction);
+std::unique_ptr<LibraryCall> BindFft(const hlo::Instruction& instruction);
+
+}  // namespace cpu

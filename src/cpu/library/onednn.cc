@@ -1,0 +1,37 @@
+#include "cpu/library/onednn.h"
+
+#include <omp.h>
+
+#include "cpu/memory.h"
+
+namespace cpu {
+
+const dnnl::engine& OneDnnEngine() {
+  static const dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+dnnl::stream& OneDnnStream() {
+  // Never destroyed: a thread's end may come after oneDNN's own statics are gone.
+  thread_local dnnl::stream* stream = new dnnl::stream(OneDnnEngine());
+  return *stream;
+}
+
+OneThread::OneThread() : previous_(omp_get_max_threads()) {
+  if (previous_ != 1) omp_set_num_threads(1);
+}
+
+OneThread::~OneThread() {
+  if (previous_ != 1) omp_set_num_threads(previous_);
+}
+
+void* ThreadScratch(size_t bytes) {
+  thread_local Block block;
+  if (block.bytes() < bytes) {
+    block = Block();
+    block = Block(bytes);
+  }
+  return block.data();
+}
+
+}  // namespace cpu

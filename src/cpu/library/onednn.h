@@ -1,0 +1,30 @@
+// oneDNN as the engine uses it: one thread per call, because the engine slices the work over its
+// own threads.
+#pragma once
+
+#include <dnnl.hpp>
+
+namespace cpu {
+
+// The CPU engine of oneDNN; made once.
+const dnnl::engine& OneDnnEngine();
+// A stream of the calling thread.
+dnnl::stream& OneDnnStream();
+
+// While alive, oneDNN's OpenMP regions of the calling thread have a team of one. The caller's own
+// setting is restored, since the thread may be the user's.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+
+ private:
+  int previous_;
+};
+
+// At least `bytes` of 64-byte aligned memory that belongs to the calling thread, valid until its
+// next call.
+void* ThreadScratch(size_t bytes);
+
+}  // namespace cpu

@@ -1,0 +1,247 @@
+#include "cpu/library/strided_copy.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <string>
+
+#include "cpu/library/vector_clones.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+using hlo::BFloat16;
+using hlo::ElementType;
+using hlo::Float16;
+
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
+template <typename To, typename From>
+To ConvertNumber(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (kIsComplex<To> && kIsComplex<From>) {
+    return To(value.real(), value.imag());
+  } else if constexpr (kIsComplex<To>) {
+    return To(static_cast<typename To::value_type>(static_cast<double>(value)));
+  } else if constexpr (kIsComplex<From>) {
+    return ConvertNumber<To>(value.real());
+  } else if constexpr (std::is_same_v<From, Float16> || std::is_same_v<From, BFloat16>) {
+    return ConvertNumber<To>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <typename To, typename From>
+void CopyRow(const From* source, int64_t stride, To* destination, int64_t count) {
+  if constexpr (std::is_same_v<To, From>) {
+    if (stride == 1) {
+      std::memcpy(destination, source, count * sizeof(To));
+      return;
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) destination[i] = ConvertNumber<To>(source[i * stride]);
+}
+
+CPU_VECTOR_CLONES
+void FromBFloat16(const uint16_t* source, float* destination, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    destination[i] = std::bit_cast<float>(static_cast<uint32_t>(source[i]) << 16);
+  }
+}
+
+CPU_VECTOR_CLONES
+void ToBFloat16(const float* source, uint16_t* destination, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t word = std::bit_cast<uint32_t>(source[i]);
+    uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
+    bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+    destination[i] = static_cast<uint16_t>(is_nan ? (word >> 16) | 0x40u : rounded);
+  }
+}
+
+#if defined(__x86_64__)
+bool HasF16C() {
+  static const bool has = __builtin_cpu_supports("f16c");
+  return has;
+}
+
+typedef float Float8 __attribute__((vector_size(32)));
+typedef int16_t Short8 __attribute__((vector_size(16)));
+
+__attribute__((target("avx2,f16c"))) int64_t FromFloat16Blocks(const uint16_t* source,
+                                                               float* destination, int64_t count) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    Short8 half;
+    std::memcpy(&half, source + i, 16);
+    Float8 full = __builtin_ia32_vcvtph2ps256(half);
+    std::memcpy(destination + i, &full, 32);
+  }
+  return i;
+}
+
+__attribute__((target("avx2,f16c"))) int64_t ToFloat16Blocks(const float* source,
+                                                             uint16_t* destination, int64_t count) {
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    Float8 full;
+    std::memcpy(&full, source + i, 32);
+    Short8 half = __builtin_ia32_vcvtps2ph256(full, 0);
+    std::memcpy(destination + i, &half, 16);
+  }
+  return i;
+}
+#endif
+
+// The pairs that matter for speed; true when done.
+bool ConvertFast(const void* source, ElementType from, void* destination, ElementType to,
+                 int64_t count) {
+  if (from == ElementType::kBF16 && to == ElementType::kF32) {
+    FromBFloat16(static_cast<const uint16_t*>(source), static_cast<float*>(destination), count);
+    return true;
+  }
+  if (from == ElementType::kF32 && to == ElementType::kBF16) {
+    ToBFloat16(static_cast<const float*>(source), static_cast<uint16_t*>(destination), count);
+    return true;
+  }
+#if defined(__x86_64__)
+  if (!HasF16C()) return false;
+  if (from == ElementType::kF16 && to == ElementType::kF32) {
+    auto* in = static_cast<const Float16*>(source);
+    auto* out = static_cast<float*>(destination);
+    int64_t done = FromFloat16Blocks(reinterpret_cast<const uint16_t*>(in), out, count);
+    for (int64_t i = done; i < count; ++i) out[i] = in[i];
+    return true;
+  }
+  if (from == ElementType::kF32 && to == ElementType::kF16) {
+    auto* in = static_cast<const float*>(source);
+    auto* out = static_cast<Float16*>(destination);
+    int64_t done = ToFloat16Blocks(in, reinterpret_cast<uint16_t*>(out), count);
+    for (int64_t i = done; i < count; ++i) out[i] = Float16(in[i]);
+    return true;
+  }
+#endif
+  return false;
+}
+
+// Calls f with tags of both C++ types.
+template <typename F>
+void DispatchPair(ElementType from, ElementType to, F f) {
+  hlo::DispatchNative(from, [&]<typename From>() {
+    hlo::DispatchNative(to, [&]<typename To>() { f.template operator()<From, To>(); });
+  });
+}
+
+}  // namespace
+
+void ConvertRow(const void* source, ElementType from, void* destination, ElementType to,
+                int64_t count) {
+  if (ConvertFast(source, from, destination, to, count)) return;
+  DispatchPair(from, to, [&]<typename From, typename To>() {
+    CopyRow(static_cast<const From*>(source), 1, static_cast<To*>(destination), count);
+  });
+}
+
+namespace {
+
+// One 2-D block of a transposition: destination row i is source column i.
+template <typename T>
+void TransposeBlock(const T* source, int64_t source_stride, T* destination,
+                    int64_t destination_stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kTile = 16;
+  for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
+    int64_t j1 = std::min(columns, j0 + kTile);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = j0; j < j1; ++j) {
+        destination[i * destination_stride + j] = source[j * source_stride + i];
+      }
+    }
+  }
+}
+
+// Rows of which the source is contiguous along another dimension: tiles keep both sides in the
+// cache. False if the copy is not of that form.
+bool PackTransposed(ThreadPool& threads, const hlo::Dimensions& dimensions,
+                    const hlo::Dimensions& strides, const std::byte* source, size_t width,
+                    std::byte* destination) {
+  int64_t rank = static_cast<int64_t>(dimensions.size());
+  int64_t unit = -1;
+  for (int64_t i = 0; i + 1 < rank; ++i) {
+    if (strides[i] == 1 && dimensions[i] > 1) unit = i;
+  }
+  if (unit < 0 || strides[rank - 1] == 1 || (width != 2 && width != 4 && width != 8)) return false;
+  constexpr int64_t kRows = 64;
+  hlo::Dimensions out_strides = hlo::RowMajorStrides(dimensions);
+  int64_t columns = dimensions[rank - 1], outer = 1;
+  int64_t blocks = (dimensions[unit] + kRows - 1) / kRows;
+  for (int64_t i = 0; i + 1 < rank; ++i) outer *= i == unit ? 1 : dimensions[i];
+  threads.ParallelFor(outer * blocks, [&](int64_t chunk) {
+    int64_t from = chunk % blocks * kRows, to = from * out_strides[unit], rest = chunk / blocks;
+    int64_t rows = std::min(kRows, dimensions[unit] - from);
+    for (int64_t i = rank - 2; i >= 0; --i) {
+      if (i == unit) continue;
+      from += rest % dimensions[i] * strides[i];
+      to += rest % dimensions[i] * out_strides[i];
+      rest /= dimensions[i];
+    }
+    auto run = [&]<typename T>() {
+      TransposeBlock(reinterpret_cast<const T*>(source) + from, strides[rank - 1],
+                     reinterpret_cast<T*>(destination) + to, out_strides[unit], rows, columns);
+    };
+    if (width == 2) return run.template operator()<uint16_t>();
+    if (width == 4) return run.template operator()<uint32_t>();
+    run.template operator()<uint64_t>();
+  });
+  return true;
+}
+
+}  // namespace
+
+void PackStrided(ThreadPool& threads, const hlo::Dimensions& dimensions,
+                 const hlo::Dimensions& strides, const void* source, ElementType from,
+                 void* destination, ElementType to) {
+  int64_t rank = static_cast<int64_t>(dimensions.size());
+  int64_t row = rank == 0 ? 1 : dimensions[rank - 1];
+  int64_t row_stride = rank == 0 ? 1 : strides[rank - 1];
+  int64_t rows = 1;
+  for (int64_t i = 0; i + 1 < rank; ++i) rows *= dimensions[i];
+  if (rows * row == 0) return;
+  size_t from_width = hlo::ByteWidth(from), to_width = hlo::ByteWidth(to);
+  if (from == to &&
+      PackTransposed(threads, dimensions, strides, static_cast<const std::byte*>(source),
+                     from_width, static_cast<std::byte*>(destination))) {
+    return;
+  }
+  int64_t rows_per_chunk = std::max<int64_t>(1, 16384 / row);
+  int64_t chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+  auto copy_row = [&](int64_t index) {
+    int64_t offset = 0;
+    for (int64_t i = rank - 2, rest = index; i >= 0; --i) {
+      offset += rest % dimensions[i] * strides[i];
+      rest /= dimensions[i];
+    }
+    auto* in = static_cast<const std::byte*>(source) + offset * from_width;
+    auto* out = static_cast<std::byte*>(destination) + index * row * to_width;
+    if (row_stride == 1 || row == 1) {
+      ConvertRow(in, from, out, to, row);
+      return;
+    }
+    DispatchPair(from, to, [&]<typename From, typename To>() {
+      CopyRow(reinterpret_cast<const From*>(in), row_stride, reinterpret_cast<To*>(out), row);
+    });
+  };
+  threads.ParallelFor(chunks, [&](int64_t chunk) {
+    int64_t end = std::min(rows, (chunk + 1) * rows_per_chunk);
+    for (int64_t index = chunk * rows_per_chunk; index < end; ++index) copy_row(index);
+  });
+}
+
+}  // namespace cpu
