@@ -1,0 +1,165 @@
+// Evaluates the instructions of a fused computation at an index, as LLVM IR.
+//
+// A kernel's innermost loop advances by `lanes` elements; a value inside it is a vector of lanes, or a scalar
+// where all lanes agree. Where an element lies in an array is an Index: for each run of adjacent
+// dimensions one Position. Rearrangements (broadcast, transpose, slice, reshape, …) only transform the
+// index, and positions stay affine in the lane wherever they can, so that most accesses become plain vector
+// loads. A value is emitted in the outermost loop that determines it.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "cpu/elementwise_emitter.h"
+#include "hlo/module.h"
+
+namespace cpu {
+
+// Where the lanes stand along a run of dimensions: base + lane * stride, or any vector.
+struct Position {
+  llvm::Value* base = nullptr;    // i64
+  int64_t stride = 0;
+  llvm::Value* vector = nullptr;  // of lanes; then base and stride mean nothing
+  int level = 0;                  // of the loop that determines it
+  int64_t multiple = 1;           // base is a multiple of this; 0: base is 0
+  bool uniform() const { return !vector && stride == 0; }
+};
+
+struct IndexGroup {
+  int64_t begin, end;  // dimensions
+  Position position;   // row-major within them
+};
+// Covers all dimensions in order.
+using Index = std::vector<IndexGroup>;
+
+class BodyEmitter {
+ public:
+  // `function` has the signature void(ptr buffers, i64 begin, i64 end), an entry block without a terminator,
+  // and buffers for the parameters of `body`, then for its results.
+  BodyEmitter(llvm::Function* function, const hlo::Computation& body, int lanes, bool wide_index);
+
+  int lanes() const { return lanes_; }
+  llvm::IRBuilder<>& builder() { return b_; }
+  ElementwiseEmitter& elementwise() { return elementwise_; }
+
+  // --- Loops. Everything emitted between Push and Pop may depend on the loop's variable.
+  using Accumulators = std::vector<llvm::Value*>;
+  // for (i = begin; i < end; i += step) accumulators = body(i, accumulators)
+  Accumulators Loop(llvm::Value* begin, llvm::Value* end, int64_t step, Accumulators initial,
+                    const std::function<Accumulators(llvm::Value*, const Accumulators&)>& body);
+  void If(llvm::Value* condition, const std::function<void()>& then);
+  // Like If, with values that differ on the two ways.
+  Accumulators IfElse(llvm::Value* condition, const std::function<Accumulators()>& then,
+                      const Accumulators& otherwise);
+  int level() const { return static_cast<int>(scopes_.size()) - 1; }
+  // Moves the builder to where code of that level goes.
+  void At(int level);
+  void AtInnermost() { At(level()); }
+
+  // --- Positions.
+  Position ConstantPosition(int64_t value);
+  Position ScalarPosition(llvm::Value* value, int level, int64_t multiple = 1);
+  // base + lane for lanes 0 … lanes-1.
+  Position LanePosition(llvm::Value* base, int level, int64_t multiple);
+  Position Add(const Position& a, const Position& b);
+  Position Add(const Position& a, int64_t c) { return Add(a, ConstantPosition(c)); }
+  Position Multiply(const Position& a, int64_t c);
+  Position Divide(const Position& a, int64_t c);
+  Position Remainder(const Position& a, int64_t c);
+  // As a value: scalar i64 if uniform, else a vector of the index type.
+  llvm::Value* ToValue(const Position& position, int* level);
+  // An integer value, clamped to [0, limit].
+  Position FromElement(const Element& element, hlo::ElementType type, int level, int64_t limit);
+
+  Index SplitAt(const Index& index, const hlo::Dimensions& dimensions, int64_t boundary);
+  Position Coordinate(const Index& index, const hlo::Dimensions& dimensions, int64_t dimension);
+  Position Linearize(const Index& index, const hlo::Dimensions& dimensions);
+  // An index of an array whose dimension i is dimension source[i] of `index` (-1: position 0).
+  Index Select(const Index& index, const hlo::Dimensions& dimensions,
+               const hlo::Dimensions& target_dimensions, const std::vector<int64_t>& source);
+
+  // --- Values.
+  struct Value {
+    Element element;
+    int level = 0;
+  };
+  // Which lanes count: null for all. A scalar i1 or a vector.
+  struct Mask {
+    llvm::Value* value = nullptr;
+    int level = 0;
+  };
+  void set_mask(Mask mask) { mask_ = mask; }
+  const Mask& mask() const { return mask_; }
+
+  Value Evaluate(const hlo::Instruction* instruction, const Index& index);
+  // What `instruction` is from here to the end of the current scope, whatever the index.
+  void Bind(const hlo::Instruction* instruction, std::vector<Element> results);
+  // The results of a computation over scalars, lane by lane.
+  std::vector<Element> Apply(const hlo::Computation& scalar_computation, std::vector<Element> arguments);
+  // Splats scalars if any is a vector, or if `vector`.
+  void Widen(std::vector<Element>& elements, bool vector = false);
+  Element Splat(const Element& element);
+
+  llvm::Value* BufferPointer(int64_t number);
+  Value Load(llvm::Value* pointer, const Position& linear, hlo::ElementType type);
+  // Obeys the mask.
+  void Store(llvm::Value* pointer, const Position& linear, const Element& element, hlo::ElementType type);
+  // a and b, either may be absent.
+  Mask AndMask(const Mask& a, const Mask& b);
+  // The first `count` lanes.
+  llvm::Value* FirstLanes(int64_t count);
+
+  // Called with every value evaluated at the index that set_observed_index named; may replace it.
+  using Observer = std::function<bool(const hlo::Instruction*, const Index&, Value*)>;
+  Observer before, after;
+  // Sums of 16-bit floats are carried in f32.
+  void set_round(bool round);
+
+ private:
+  struct Scope {
+    llvm::BasicBlock* block;
+    std::map<std::vector<const void*>, Value> values;
+    std::map<std::tuple<int, const void*, const void*>, llvm::Value*> arithmetic;
+    std::map<const hlo::Instruction*, std::vector<Element>> bound;
+  };
+
+  Value EvaluateUncached(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluateElementwise(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluatePad(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluateConcatenate(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluateGather(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluateDynamicSlice(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluateDynamicUpdateSlice(const hlo::Instruction* instruction, const Index& index);
+  Value EvaluateIota(const hlo::Instruction* instruction, const Index& index);
+  Index ReshapeIndex(const hlo::Instruction* reshape, const Index& index);
+  Index SliceIndex(const hlo::Instruction* slice, Index index);
+  Index ReverseIndex(const hlo::Instruction* reverse, Index index);
+  Value SelectValue(const Mask& condition, Value on_true, Value on_false, hlo::ElementType type);
+  // 0 <= position < limit
+  Mask InRange(const Position& position, int64_t limit);
+
+  llvm::Value* Cached(int operation, llvm::Value* a, llvm::Value* b, int level,
+                      const std::function<llvm::Value*()>& make);
+  llvm::Value* Arithmetic(llvm::Instruction::BinaryOps operation, llvm::Value* a, llvm::Value* b,
+                          int level);
+  llvm::Value* SplatIndex(llvm::Value* scalar, int level);
+  llvm::Value* LaneVector();
+  llvm::Value* VectorOf(const Position& position);
+  llvm::Type* IndexElementType();
+  llvm::Value* LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type, int level);
+  llvm::Value* VectorMask();
+
+  llvm::Function* function_;
+  const hlo::Computation& body_;
+  int lanes_;
+  bool wide_index_;
+  llvm::IRBuilder<> b_;
+  ElementwiseEmitter elementwise_;
+  std::vector<Scope> scopes_;
+  Mask mask_;
+};
+
+}  // namespace cpu

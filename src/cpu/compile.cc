@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "cpu/code_generation.h"
+#include "cpu/executable.h"
+#include "cpu/fusion.h"
+#include "cpu/host.h"
+#include "cpu/jit.h"
+#include "cpu/memory.h"
+#include "cpu/prepare.h"
+#include "cpu/program_builder.h"
+#include "hlo/bytecode.h"
+#include "hlo/verifier.h"
+
+namespace cpu {
+namespace {
+
+constexpr char kMagic[] = "torch_xla cpu executable 1\n";
+
+class CompiledExecutable : public Executable {
+ public:
+  // `module` is fused; `code` holds its kernels.
+  CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code)
+      : module_(std::move(module)), code_(std::move(code)), loaded_(code_.objects) {
+    const hlo::Computation& entry = *module_->entry();
+    for (const hlo::Instruction* parameter : entry.parameters()) {
+      parameter_shapes_.push_back(parameter->shape());
+    }
+    for (const hlo::Instruction* result : entry.results()) result_shapes_.push_back(result->shape());
+    aliases_.assign(result_shapes_.size(), -1);
+    for (const hlo::InputOutputAlias& alias : module_->input_output_aliases) {
+      if (parameter_shapes_[alias.parameter].byte_size() == result_shapes_[alias.output].byte_size()) {
+        aliases_[alias.output] = alias.parameter;
+      }
+    }
+    Bind();
+  }
+
+  const std::vector<hlo::Shape>& parameter_shapes() const override { return parameter_shapes_; }
+  const std::vector<hlo::Shape>& result_shapes() const override { return result_shapes_; }
+  const std::vector<int64_t>& aliased_parameters() const override { return aliases_; }
+
+  void Run(std::span<const void* const> arguments, std::span<void* const> results,
+           const RunOptions& options) const override {
+    if (arguments.size() != parameter_shapes_.size() || results.size() != result_shapes_.size()) {
+      throw hlo::Error("the program takes " + std::to_string(parameter_shapes_.size()) +
+                       " buffers and gives " + std::to_string(result_shapes_.size()) + ", not " +
+                       std::to_string(arguments.size()) + " and " + std::to_string(results.size()));
+    }
+    ThreadPool& threads = options.threads ? *options.threads : ThreadPool::Default();
+    Block arena = TakeArena();
+    // Arguments are written to only where they are results too.
+    auto* writable = const_cast<void* const*>(arguments.data());
+    program_->Run({writable, arguments.size()}, results, static_cast<std::byte*>(arena.data()), threads,
+                  options);
+    GiveBack(std::move(arena));
+  }
+
+  int64_t arena_bytes() const override { return program_->arena_bytes; }
+  int64_t code_bytes() const override { return loaded_.bytes(); }
+  std::string ToString() const override { return program_->ToString() + module_->ToString(); }
+
+  std::string Serialize() const override {
+    std::string bytes = kMagic;
+    auto append = [&](const std::string& part) {
+      const uint64_t size = part.size();
+      bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
+      bytes += part;
+    };
+    append(EngineFingerprint());
+    append(hlo::WriteBytecode(*module_));
+    append(code_.SerializeTable());
+    for (const std::string& object : code_.objects) append(object);
+    return bytes;
+  }
+
+ private:
+  void Bind() {
+    for (CompiledKernel& kernel : code_.kernels) {
+      kernel.function = reinterpret_cast<KernelFunction>(loaded_.Find(kernel.name));
+      if (!kernel.function) throw hlo::Error("the executable lacks the code of " + kernel.name);
+    }
+    std::unordered_map<const hlo::Instruction*, int32_t> numbers;
+    std::vector<const hlo::Instruction*> users = KernelInstructions(*module_);
+    if (users.size() != code_.kernel_of_instruction.size()) {
+      throw hlo::Error("the executable's code does not belong to its program");
+    }
+    for (size_t i = 0; i < users.size(); ++i) numbers[users[i]] = code_.kernel_of_instruction[i];
+    program_ = BuildProgram(*module_->entry(), aliases_,
+                            [&](const hlo::Instruction& instruction) -> const CompiledKernel& {
+                              return code_.kernels.at(numbers.at(&instruction));
+                            });
+  }
+
+  Block TakeArena() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (arenas_.empty()) return Block(static_cast<size_t>(program_->arena_bytes));
+    Block block = std::move(arenas_.back());
+    arenas_.pop_back();
+    return block;
+  }
+  // Kept for the next run unless large: then other executables may want the memory.
+  void GiveBack(Block block) const {
+    constexpr size_t kKeep = 1 << 20;
+    if (block.bytes() > kKeep) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (arenas_.size() < 4) arenas_.push_back(std::move(block));
+  }
+
+  std::unique_ptr<hlo::Module> module_;
+  GeneratedCode code_;
+  LoadedCode loaded_;
+  std::vector<hlo::Shape> parameter_shapes_, result_shapes_;
+  std::vector<int64_t> aliases_;
+  std::unique_ptr<Program> program_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Block> arenas_;
+};
+
+// The computations whose instructions become steps: the entry and the regions of control flow.
+void FuseAll(hlo::Module& module) {
+  std::vector<hlo::Computation*> pending = {module.entry()};
+  std::vector<hlo::Computation*> programs;
+  while (!pending.empty()) {
+    hlo::Computation* computation = pending.back();
+    pending.pop_back();
+    if (std::find(programs.begin(), programs.end(), computation) != programs.end()) continue;
+    programs.push_back(computation);
+    for (const auto& instruction : computation->instructions()) {
+      switch (instruction->opcode()) {
+        case hlo::Opcode::kWhile:
+        case hlo::Opcode::kIf:
+        case hlo::Opcode::kCase:
+          for (hlo::Computation* called : instruction->called_computations()) pending.push_back(called);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+  for (hlo::Computation* computation : programs) FuseLoops(*computation);
+  module.RemoveUnreachableComputations();
+  module.SortComputations();
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
+  std::unique_ptr<hlo::Module> work = module.Clone();
+  Prepare(*work);
+  FuseAll(*work);
+  GeneratedCode code = GenerateCode(*work);
+  return std::make_unique<CompiledExecutable>(std::move(work), std::move(code));
+}
+
+std::unique_ptr<Executable> LoadExecutable(std::string_view bytes) {
+  const size_t magic = sizeof(kMagic) - 1;
+  if (!bytes.starts_with(std::string_view(kMagic, magic))) {
+    throw hlo::Error("these bytes are not an executable of the CPU engine");
+  }
+  bytes.remove_prefix(magic);
+  std::vector<std::string> parts;
+  while (!bytes.empty()) {
+    uint64_t size = 0;
+    if (bytes.size() < sizeof(size)) throw hlo::Error("the executable is cut off");
+    std::memcpy(&size, bytes.data(), sizeof(size));
+    bytes.remove_prefix(sizeof(size));
+    if (size > bytes.size()) throw hlo::Error("the executable is cut off");
+    parts.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  if (parts.size() < 3) throw hlo::Error("the executable is cut off");
+  if (parts[0] != EngineFingerprint()) {
+    throw hlo::Error("the executable is for another engine version or CPU (" + parts[0] +
+                     "); this is " + EngineFingerprint());
+  }
+  auto* program = reinterpret_cast<const std::byte*>(parts[1].data());
+  std::unique_ptr<hlo::Module> module = hlo::ReadBytecode({program, parts[1].size()});
+  GeneratedCode code = GeneratedCode::ParseTable(parts[2]);
+  code.objects.assign(parts.begin() + 3, parts.end());
+  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code));
+}
+
+std::string EngineFingerprint() {
+  return "torch_xla-cpu 1 " + Host().name + " " + Host().features;
+}
+
+}  // namespace cpu

@@ -1,0 +1,283 @@
+#include "cpu/data_movement.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/fusion.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Dimensions;
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr int64_t kTile = 16;
+
+// to[j * to_stride + i] = from[i * from_stride + j] for a block.
+template <typename T>
+void TransposeTile(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
+                   int64_t columns) {
+  if (rows == kTile && columns == kTile) {
+    T block[kTile][kTile];
+    for (int64_t i = 0; i < kTile; ++i) {
+      for (int64_t j = 0; j < kTile; ++j) block[j][i] = from[i * from_stride + j];
+    }
+    for (int64_t j = 0; j < kTile; ++j) std::memcpy(to + j * to_stride, block[j], sizeof(block[j]));
+    return;
+  }
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+
+#if defined(__x86_64__)
+// Eight by eight of 32 bits in registers.
+using Vector8 __attribute__((vector_size(32))) = int32_t;
+
+__attribute__((target("avx2"))) void TransposeEight(const int32_t* from, int64_t from_stride, int32_t* to,
+                                                    int64_t to_stride) {
+  Vector8 r[8], t[8];
+  for (int i = 0; i < 8; ++i) std::memcpy(&r[i], from + i * from_stride, 32);
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = __builtin_shuffle(r[i], r[i + 1], Vector8{0, 8, 1, 9, 4, 12, 5, 13});
+    t[i + 1] = __builtin_shuffle(r[i], r[i + 1], Vector8{2, 10, 3, 11, 6, 14, 7, 15});
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = __builtin_shuffle(t[i], t[i + 2], Vector8{0, 1, 8, 9, 4, 5, 12, 13});
+    r[i + 1] = __builtin_shuffle(t[i], t[i + 2], Vector8{2, 3, 10, 11, 6, 7, 14, 15});
+    r[i + 2] = __builtin_shuffle(t[i + 1], t[i + 3], Vector8{0, 1, 8, 9, 4, 5, 12, 13});
+    r[i + 3] = __builtin_shuffle(t[i + 1], t[i + 3], Vector8{2, 3, 10, 11, 6, 7, 14, 15});
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = __builtin_shuffle(r[i], r[i + 4], Vector8{0, 1, 2, 3, 8, 9, 10, 11});
+    t[i + 4] = __builtin_shuffle(r[i], r[i + 4], Vector8{4, 5, 6, 7, 12, 13, 14, 15});
+  }
+  for (int i = 0; i < 8; ++i) std::memcpy(to + i * to_stride, &t[i], 32);
+}
+
+template <>
+void TransposeTile<int32_t>(const int32_t* from, int64_t from_stride, int32_t* to, int64_t to_stride,
+                            int64_t rows, int64_t columns) {
+  static const bool avx2 = __builtin_cpu_supports("avx2");
+  int64_t i = 0;
+  for (; avx2 && i + 8 <= rows; i += 8) {
+    int64_t j = 0;
+    for (; j + 8 <= columns; j += 8) {
+      TransposeEight(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    }
+    for (; j < columns; ++j) {
+      for (int64_t k = i; k < i + 8; ++k) to[j * to_stride + k] = from[k * from_stride + j];
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+#endif
+
+struct Wide {
+  uint64_t words[2];
+};
+
+// A transpose with joined dimensions: result[o][b][a] = operand[…][a][b], where b is the operand's innermost
+// dimension and a the result's, and o the others.
+struct TransposePlan {
+  Dimensions outer, outer_from, outer_to;  // sizes and strides in elements
+  int64_t rows = 1, columns = 1;           // a and b
+  int64_t from_stride = 1, to_stride = 1;  // of a in the operand, of b in the result
+};
+
+TransposePlan PlanTranspose(const Instruction& transpose) {
+  const auto& permutation = transpose.as<hlo::DimensionsAttributes>().dimensions;
+  const Dimensions from_strides = hlo::RowMajorStrides(transpose.operand(0)->dimensions());
+  // Result dimensions that are neighbours in the operand too are one.
+  Dimensions sizes, strides;
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    const int64_t size = transpose.dimensions()[i];
+    const int64_t stride = from_strides[permutation[i]];
+    if (size == 1) continue;
+    if (!sizes.empty() && strides.back() == stride * size) {
+      sizes.back() *= size;
+      strides.back() = stride;
+    } else {
+      sizes.push_back(size);
+      strides.push_back(stride);
+    }
+  }
+  const Dimensions to_strides = hlo::RowMajorStrides(sizes);
+  TransposePlan plan;
+  const size_t last = sizes.size() - 1;
+  plan.rows = sizes[last];
+  plan.from_stride = strides[last];
+  for (size_t i = 0; i < last; ++i) {
+    if (strides[i] == 1) {
+      plan.columns = sizes[i];
+      plan.to_stride = to_strides[i];
+    } else {
+      plan.outer.push_back(sizes[i]);
+      plan.outer_from.push_back(strides[i]);
+      plan.outer_to.push_back(to_strides[i]);
+    }
+  }
+  return plan;
+}
+
+template <typename T>
+NativeStep::Function MakeTranspose(const TransposePlan& plan) {
+  return [plan](const NativeStep::Call& call) {
+    const T* from = static_cast<const T*>(call.operands[0]);
+    T* to = static_cast<T*>(call.results[0]);
+    constexpr int64_t kBlock = 64;
+    const int64_t row_blocks = (plan.rows + kBlock - 1) / kBlock;
+    const int64_t column_blocks = (plan.columns + kBlock - 1) / kBlock;
+    int64_t outer = 1;
+    for (int64_t size : plan.outer) outer *= size;
+    const int64_t blocks = outer * row_blocks * column_blocks;
+    auto run = [&](int64_t block) {
+      const int64_t column = block % column_blocks * kBlock;
+      const int64_t row = block / column_blocks % row_blocks * kBlock;
+      int64_t rest = block / (column_blocks * row_blocks);
+      const T* source = from + row * plan.from_stride + column;
+      T* target = to + column * plan.to_stride + row;
+      for (size_t i = plan.outer.size(); i-- > 0;) {
+        source += rest % plan.outer[i] * plan.outer_from[i];
+        target += rest % plan.outer[i] * plan.outer_to[i];
+        rest /= plan.outer[i];
+      }
+      const int64_t rows = std::min(kBlock, plan.rows - row);
+      const int64_t columns = std::min(kBlock, plan.columns - column);
+      for (int64_t i = 0; i < rows; i += kTile) {
+        for (int64_t j = 0; j < columns; j += kTile) {
+          TransposeTile(source + i * plan.from_stride + j, plan.from_stride,
+                        target + j * plan.to_stride + i, plan.to_stride, std::min(kTile, rows - i),
+                        std::min(kTile, columns - j));
+        }
+      }
+    };
+    const int64_t elements = outer * plan.rows * plan.columns;
+    const int64_t chunks =
+        std::clamp<int64_t>(elements * static_cast<int64_t>(sizeof(T)) >> 16, 1, std::min<int64_t>(blocks, 64));
+    call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
+      for (int64_t block = chunk * blocks / chunks; block < (chunk + 1) * blocks / chunks; ++block) {
+        run(block);
+      }
+    });
+  };
+}
+
+NativeStep::Function BindTranspose(const Instruction& transpose) {
+  const TransposePlan plan = PlanTranspose(transpose);
+  switch (hlo::ByteWidth(transpose.element_type())) {
+    case 1:
+      return MakeTranspose<int8_t>(plan);
+    case 2:
+      return MakeTranspose<int16_t>(plan);
+    case 4:
+      return MakeTranspose<int32_t>(plan);
+    case 8:
+      return MakeTranspose<int64_t>(plan);
+    default:
+      return MakeTranspose<Wide>(plan);
+  }
+}
+
+int64_t Product(const Dimensions& dimensions, size_t begin) {
+  int64_t product = 1;
+  for (size_t i = begin; i < dimensions.size(); ++i) product *= dimensions[i];
+  return product;
+}
+
+NativeStep::Function BindConcatenate(const Instruction& concatenate) {
+  const int64_t dimension = concatenate.as<hlo::DimensionAttributes>().dimension;
+  const int64_t width = static_cast<int64_t>(hlo::ByteWidth(concatenate.element_type()));
+  const int64_t row = Product(concatenate.dimensions(), dimension) * width;
+  const int64_t rows = row == 0 ? 0 : concatenate.shape().byte_size() / row;
+  std::vector<int64_t> parts;
+  for (const Instruction* operand : concatenate.operands()) {
+    parts.push_back(Product(operand->dimensions(), dimension) * width);
+  }
+  return [=](const NativeStep::Call& call) {
+    const int64_t chunks = std::clamp<int64_t>(rows * row >> 17, 1, std::max<int64_t>(rows, 1));
+    call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
+      for (int64_t r = chunk * rows / chunks; r < (chunk + 1) * rows / chunks; ++r) {
+        auto* to = static_cast<std::byte*>(call.results[0]) + r * row;
+        for (size_t i = 0; i < parts.size(); ++i) {
+          std::memcpy(to, static_cast<const std::byte*>(call.operands[i]) + r * parts[i], parts[i]);
+          to += parts[i];
+        }
+      }
+    });
+  };
+}
+
+int64_t ReadIndex(const void* data, hlo::ElementType type) {
+  return hlo::DispatchNative(type, [&]<typename T>() -> int64_t {
+    if constexpr (std::is_integral_v<T>) {
+      const T value = *static_cast<const T*>(data);
+      if constexpr (std::is_same_v<T, uint64_t>) {
+        return static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX));
+      }
+      return static_cast<int64_t>(value);
+    } else {
+      return 0;
+    }
+  });
+}
+
+NativeStep::Function BindDynamicUpdateSlice(const Instruction& instruction) {
+  const Dimensions dimensions = instruction.dimensions();
+  const Dimensions update = instruction.operand(1)->dimensions();
+  const int64_t width = static_cast<int64_t>(hlo::ByteWidth(instruction.element_type()));
+  const Dimensions strides = hlo::RowMajorStrides(dimensions);
+  const int64_t bytes = instruction.shape().byte_size();
+  std::vector<hlo::ElementType> types;
+  for (size_t i = 2; i < instruction.operand_count(); ++i) {
+    types.push_back(instruction.operand(i)->element_type());
+  }
+  // Whole trailing dimensions are copied in one piece.
+  size_t split = dimensions.size();
+  int64_t run = width;
+  while (split > 0) {
+    run *= update[split - 1];
+    --split;
+    if (update[split] != dimensions[split]) break;
+  }
+  int64_t runs = 1;
+  for (size_t i = 0; i < split; ++i) runs *= update[i];
+  return [=](const NativeStep::Call& call) {
+    ParallelCopy(call.state.threads, call.results[0], call.operands[0], bytes);
+    auto* to = static_cast<std::byte*>(call.results[0]);
+    const auto* from = static_cast<const std::byte*>(call.operands[1]);
+    for (size_t i = 0; i < dimensions.size(); ++i) {
+      const int64_t start = ReadIndex(call.operands[2 + i], types[i]);
+      to += std::clamp<int64_t>(start, 0, dimensions[i] - update[i]) * strides[i] * width;
+    }
+    if (run == 0) return;
+    for (int64_t r = 0; r < runs; ++r) {
+      int64_t rest = r, offset = 0;
+      for (size_t i = split; i-- > 0;) {
+        offset += rest % update[i] * strides[i];
+        rest /= update[i];
+      }
+      std::memcpy(to + offset * width, from + r * run, run);
+    }
+  };
+}
+
+}  // namespace
+
+NativeStep::Function BindDataMovement(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kTranspose:
+      return IsBlockTranspose(instruction) ? BindTranspose(instruction) : nullptr;
+    case Opcode::kConcatenate:
+      return BindConcatenate(instruction);
+    case Opcode::kDynamicUpdateSlice:
+      return BindDynamicUpdateSlice(instruction);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace cpu

@@ -1,0 +1,14 @@
+// Steps that only move bytes: block transposes, concatenations, updates of a region.
+#pragma once
+
+#include <memory>
+
+#include "cpu/program.h"
+#include "hlo/instruction.h"
+
+namespace cpu {
+
+// Null if the instruction is none of them.
+NativeStep::Function BindDataMovement(const hlo::Instruction& instruction);
+
+}  // namespace cpu

@@ -1,0 +1,246 @@
+#include "cpu/iteration_space.h"
+
+#include <algorithm>
+
+namespace cpu {
+namespace {
+
+using hlo::Dimensions;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// The dimensions of the space that an array's dimension runs along: [first, last], or none.
+struct Origin {
+  enum Kind { kNone, kSpace, kOther } kind = kNone;
+  int64_t first = 0, last = 0;
+  auto operator<=>(const Origin&) const = default;
+};
+using Origins = std::vector<Origin>;
+
+class Finder {
+ public:
+  explicit Finder(const Dimensions& space) : space_(space) {
+    boundaries_ = {0, static_cast<int64_t>(space.size())};
+  }
+
+  void Visit(const Instruction* instruction, const Origins& origins) {
+    if (!visited_.emplace(instruction, origins).second || visited_.size() > 4096) return;
+    const Dimensions& from = instruction->dimensions();
+    auto operand = [&](size_t i) { return instruction->operand(i); };
+    switch (instruction->opcode()) {
+      case Opcode::kParameter:
+        return Leaf(from, origins);
+      case Opcode::kConstant:
+        return;
+      case Opcode::kIota:
+        return Isolate(origins[instruction->as<hlo::DimensionAttributes>().dimension]);
+      case Opcode::kBroadcastInDim: {
+        const auto& map = instruction->as<hlo::DimensionsAttributes>().dimensions;
+        Origins inner(map.size());
+        for (size_t i = 0; i < map.size(); ++i) {
+          if (operand(0)->dimensions()[i] != 1) inner[i] = origins[map[i]];
+        }
+        return Visit(operand(0), inner);
+      }
+      case Opcode::kTranspose: {
+        const auto& permutation = instruction->as<hlo::DimensionsAttributes>().dimensions;
+        Origins inner(permutation.size());
+        for (size_t i = 0; i < permutation.size(); ++i) inner[permutation[i]] = origins[i];
+        return Visit(operand(0), inner);
+      }
+      case Opcode::kReshape:
+        return Visit(operand(0), Reshape(from, operand(0)->dimensions(), origins));
+      case Opcode::kSlice: {
+        const auto& attributes = instruction->as<hlo::SliceAttributes>();
+        for (size_t d = 0; d < from.size(); ++d) {
+          if (from[d] == operand(0)->dimensions()[d]) continue;
+          if (attributes.strides[d] != 1) {
+            Isolate(origins[d]);
+          } else {
+            StartRun(origins[d]);
+          }
+        }
+        return Visit(operand(0), origins);
+      }
+      case Opcode::kDynamicSlice:
+        for (size_t d = 0; d < from.size(); ++d) {
+          if (from[d] != operand(0)->dimensions()[d]) StartRun(origins[d]);
+        }
+        return Visit(operand(0), origins);
+      case Opcode::kReverse:
+        for (int64_t d : instruction->as<hlo::DimensionsAttributes>().dimensions) Isolate(origins[d]);
+        return Visit(operand(0), origins);
+      case Opcode::kPad:
+        for (size_t d = 0; d < from.size(); ++d) {
+          if (from[d] != operand(0)->dimensions()[d]) Isolate(origins[d]);
+        }
+        return Visit(operand(0), origins);
+      case Opcode::kConcatenate:
+        Isolate(origins[instruction->as<hlo::DimensionAttributes>().dimension]);
+        for (const Instruction* part : instruction->operands()) Visit(part, origins);
+        return;
+      case Opcode::kDynamicUpdateSlice:
+        for (size_t d = 0; d < from.size(); ++d) {
+          if (from[d] != operand(1)->dimensions()[d]) Isolate(origins[d]);
+        }
+        Visit(operand(0), origins);
+        return Visit(operand(1), origins);
+      case Opcode::kGather:
+        return Gather(instruction, origins);
+      case Opcode::kReduce: {
+        // Of trailing dimensions, in a row kernel; the kept ones are the space's first.
+        Origins inner;
+        for (size_t d = 0; d < space_.size(); ++d) {
+          int64_t i = static_cast<int64_t>(d);
+          inner.push_back({Origin::kSpace, i, i});
+        }
+        for (size_t i = 0; i < instruction->operand_count() / 2; ++i) Visit(operand(i), inner);
+        return;
+      }
+      default:
+        for (const Instruction* x : instruction->operands()) {
+          Visit(x, x->shape().is_array() && x->shape().rank() == 0 ? Origins{} : origins);
+        }
+    }
+  }
+
+  std::set<int64_t> boundaries_;
+
+ private:
+  void StartRun(const Origin& origin) {
+    if (origin.kind == Origin::kSpace) boundaries_.insert(origin.first);
+  }
+  void Isolate(const Origin& origin) {
+    if (origin.kind != Origin::kSpace) return;
+    boundaries_.insert(origin.first);
+    boundaries_.insert(origin.last + 1);
+  }
+  bool Unit(int64_t begin, int64_t end) const {
+    for (int64_t d = begin; d < end; ++d) {
+      if (space_[d] != 1) return false;
+    }
+    return true;
+  }
+
+  // An access is affine along each run of the space's dimensions that the array has next to each other.
+  void Leaf(const Dimensions& dimensions, const Origins& origins) {
+    int64_t run_end = -1;
+    for (size_t i = 0; i < dimensions.size(); ++i) {
+      if (dimensions[i] == 1) continue;
+      const Origin& origin = origins[i];
+      if (origin.kind != Origin::kSpace) {
+        if (run_end >= 0) boundaries_.insert(run_end);
+        run_end = -1;
+        continue;
+      }
+      const bool continues = run_end >= 0 && origin.first >= run_end && Unit(run_end, origin.first);
+      if (!continues) {
+        if (run_end >= 0) boundaries_.insert(run_end);
+        if (!Unit(0, origin.first)) boundaries_.insert(origin.first);
+      }
+      run_end = origin.last + 1;
+    }
+    if (run_end >= 0 && !Unit(run_end, space_.size())) boundaries_.insert(run_end);
+  }
+
+  Origins Reshape(const Dimensions& from, const Dimensions& to, const Origins& origins) {
+    Origins result(to.size());
+    size_t i = 0, j = 0;
+    while (i < from.size() || j < to.size()) {
+      size_t i_end = i, j_end = j;
+      int64_t a = 1, b = 1;
+      do {
+        if (j_end >= to.size() || (i_end < from.size() && a <= b)) {
+          a *= from[i_end++];
+        } else {
+          b *= to[j_end++];
+        }
+      } while (a != b);
+      Join(from, to, origins, i, i_end, j, j_end, result);
+      i = i_end;
+      j = j_end;
+    }
+    return result;
+  }
+
+  void Join(const Dimensions& from, const Dimensions& to, const Origins& origins, size_t i, size_t i_end,
+            size_t j, size_t j_end, Origins& result) {
+    Origin joined;
+    bool joinable = true;
+    for (size_t d = i; d < i_end; ++d) {
+      if (from[d] == 1) continue;
+      if (joined.kind == Origin::kNone && joinable) {
+        joined = origins[d];
+        joinable = joined.kind == Origin::kSpace;
+      } else if (joinable && origins[d].kind == Origin::kSpace &&
+                 origins[d].first > joined.last && Unit(joined.last + 1, origins[d].first)) {
+        joined.last = origins[d].last;
+      } else {
+        joinable = false;
+      }
+    }
+    int64_t wide = 0;
+    for (size_t d = j; d < j_end; ++d) wide += to[d] != 1;
+    if (joinable && wide <= 1) {
+      for (size_t d = j; d < j_end; ++d) {
+        if (to[d] != 1) result[d] = joined;
+      }
+      return;
+    }
+    for (size_t d = i; d < i_end; ++d) Isolate(origins[d]);
+    for (size_t d = j; d < j_end; ++d) result[d].kind = to[d] == 1 ? Origin::kNone : Origin::kOther;
+  }
+
+  void Gather(const Instruction* instruction, const Origins& origins) {
+    const auto& attributes = instruction->as<hlo::GatherAttributes>();
+    const Dimensions& operand = instruction->operand(0)->dimensions();
+    const Dimensions& starts = instruction->operand(1)->dimensions();
+    auto contains = [](const Dimensions& list, int64_t d) {
+      return std::find(list.begin(), list.end(), d) != list.end();
+    };
+    Origins inner(operand.size());
+    size_t offset = 0;
+    for (size_t d = 0; d < operand.size(); ++d) {
+      if (contains(attributes.operand_batching_dims, d) ||
+          contains(attributes.collapsed_slice_dims, d)) {
+        inner[d].kind = Origin::kOther;
+        continue;
+      }
+      inner[d] = origins[attributes.offset_dims[offset++]];
+      if (attributes.slice_sizes[d] != operand[d]) Isolate(inner[d]);
+    }
+    Origins start_origins(starts.size());
+    size_t next = 0;
+    for (size_t d = 0; d < instruction->dimensions().size(); ++d) {
+      if (contains(attributes.offset_dims, d)) continue;
+      if (static_cast<int64_t>(next) == attributes.index_vector_dim) ++next;
+      start_origins[next++] = origins[d];
+      if (!attributes.operand_batching_dims.empty()) Isolate(origins[d]);
+    }
+    Leaf(operand, inner);
+    Visit(instruction->operand(0), inner);
+    Visit(instruction->operand(1), start_origins);
+  }
+
+  const Dimensions& space_;
+  std::set<std::pair<const Instruction*, Origins>> visited_;
+};
+
+}  // namespace
+
+std::set<int64_t> RunBoundaries(const Dimensions& space, const std::vector<const Instruction*>& roots) {
+  Finder finder(space);
+  Origins identity;
+  for (size_t d = 0; d < space.size(); ++d) {
+    int64_t i = static_cast<int64_t>(d);
+    identity.push_back({Origin::kSpace, i, i});
+  }
+  for (const Instruction* root : roots) {
+    Origins origins = identity;
+    origins.resize(std::min(origins.size(), root->dimensions().size()));
+    finder.Visit(root, origins);
+  }
+  return finder.boundaries_;
+}
+
+}  // namespace cpu

@@ -1,0 +1,15 @@
+// How a kernel's iteration space may be joined into fewer, longer dimensions.
+#pragma once
+
+#include <set>
+
+#include "hlo/module.h"
+
+namespace cpu {
+
+// Dimensions of `space` before which a joined run must end, so that every access of the instructions that
+// `roots` (whose dimensions are `space`) reach stays affine within each run. Always contains 0 and the rank.
+std::set<int64_t> RunBoundaries(const hlo::Dimensions& space,
+                                const std::vector<const hlo::Instruction*>& roots);
+
+}  // namespace cpu

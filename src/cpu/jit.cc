@@ -1,0 +1,160 @@
+#include "cpu/jit.h"
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
+#include <llvm/ExecutionEngine/RuntimeDyld.h>
+#include <llvm/ExecutionEngine/SectionMemoryManager.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+
+#include <mutex>
+
+#include "cpu/host.h"
+#include "cpu/vector_math.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+void InitializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
+  InitializeLlvm();
+  std::string error;
+  const std::string triple = llvm::sys::getProcessTriple();
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target) throw hlo::Error(hlo::ErrorCode::kInternal, "LLVM has no target for " + triple);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, Host().name, Host().features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+llvm::TargetMachine& ThreadTargetMachine() {
+  thread_local std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
+  return *machine;
+}
+
+class Memory : public llvm::SectionMemoryManager {
+ public:
+  uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned id,
+                               llvm::StringRef name) override {
+    bytes += static_cast<int64_t>(size);
+    return SectionMemoryManager::allocateCodeSection(size, alignment, id, name);
+  }
+  uint64_t getSymbolAddress(const std::string& name) override {
+    return reinterpret_cast<uint64_t>(LibraryFunctionAddress(name));
+  }
+  // Generated code neither throws nor is unwound.
+  void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
+  void deregisterEHFrames() override {}
+  int64_t bytes = 0;
+};
+
+}  // namespace
+
+const HostCpu& Host() {
+  static const HostCpu host = [] {
+    HostCpu result;
+    result.name = llvm::sys::getHostCPUName().str();
+    const auto features = llvm::sys::getHostCPUFeatures();
+    for (const auto& feature : features) {
+      if (!result.features.empty()) result.features += ',';
+      result.features += (feature.getValue() ? "+" : "-") + feature.getKey().str();
+    }
+    auto has = [&](const char* name) { return features.lookup(name); };
+    result.has_masks = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+    result.vector_bytes = result.has_masks ? 64 : has("avx2") && has("fma") ? 32 : 16;
+    return result;
+  }();
+  return host;
+}
+
+void PrepareModule(llvm::Module& module) {
+  llvm::TargetMachine& machine = ThreadTargetMachine();
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
+}
+
+std::string EmitObject(llvm::Module& module) {
+  llvm::TargetMachine& machine = ThreadTargetMachine();
+  std::string message;
+  llvm::raw_string_ostream message_stream(message);
+  if (llvm::verifyModule(module, &message_stream)) {
+    throw hlo::Error(hlo::ErrorCode::kInternal, "generated code is malformed: " + message);
+  }
+  llvm::legacy::FunctionPassManager functions(&module);
+  functions.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  functions.add(llvm::createEarlyCSEPass());
+  functions.add(llvm::createInstructionCombiningPass());
+  functions.add(llvm::createEarlyCSEPass());
+  functions.doInitialization();
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) functions.run(function);
+  }
+  functions.doFinalization();
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                  /*DisableVerify=*/true)) {
+    throw hlo::Error(hlo::ErrorCode::kInternal, "LLVM cannot write object files for this CPU");
+  }
+  passes.run(module);
+  return std::string(buffer.data(), buffer.size());
+}
+
+struct LoadedCode::State {
+  Memory memory;
+  std::unique_ptr<llvm::RuntimeDyld> linker;
+};
+
+LoadedCode::LoadedCode(const std::vector<std::string>& objects) : state_(std::make_unique<State>()) {
+  state_->linker = std::make_unique<llvm::RuntimeDyld>(state_->memory, state_->memory);
+  for (const std::string& bytes : objects) {
+    auto object = llvm::object::ObjectFile::createObjectFile(
+        llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()), "kernels"));
+    if (!object) {
+      llvm::consumeError(object.takeError());
+      throw hlo::Error("the executable holds code that is not an object file");
+    }
+    state_->linker->loadObject(**object);
+  }
+  state_->linker->resolveRelocations();
+  if (state_->linker->hasError()) {
+    throw hlo::Error("cannot load compiled code: " + state_->linker->getErrorString().str());
+  }
+  std::string message;
+  if (state_->memory.finalizeMemory(&message)) {
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted, "cannot make code executable: " + message);
+  }
+}
+
+LoadedCode::~LoadedCode() = default;
+
+void* LoadedCode::Find(std::string_view symbol) const {
+  return reinterpret_cast<void*>(
+      state_->linker->getSymbol(llvm::StringRef(symbol.data(), symbol.size())).getAddress());
+}
+
+int64_t LoadedCode::bytes() const { return state_->memory.bytes; }
+
+}  // namespace cpu

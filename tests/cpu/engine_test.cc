@@ -1,0 +1,261 @@
+#include "engine_testing.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Builder;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Opcode;
+using hlo::Shape;
+using hlo::Value;
+using Values = std::vector<Value>;
+
+const ElementType kAllTypes[] = {
+    ElementType::kPred, ElementType::kS8,  ElementType::kS16,  ElementType::kS32, ElementType::kS64,
+    ElementType::kU8,   ElementType::kU16, ElementType::kU32,  ElementType::kU64, ElementType::kF16,
+    ElementType::kBF16, ElementType::kF32, ElementType::kF64,  ElementType::kC64, ElementType::kC128};
+const ElementType kFloatTypes[] = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
+                                   ElementType::kF64};
+
+Shape F32(Dimensions dimensions) { return Shape(ElementType::kF32, std::move(dimensions)); }
+
+TEST(Engine, Add) {
+  for (int64_t n : {1, 3, 16, 17, 1000, 100000}) {
+    CheckProgram({F32({n}), F32({n})}, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; });
+  }
+}
+
+TEST(Engine, BinaryOfEveryType) {
+  const Opcode opcodes[] = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply, Opcode::kDivide,
+                            Opcode::kMaximum, Opcode::kMinimum, Opcode::kRemainder, Opcode::kPower,
+                            Opcode::kAtan2, Opcode::kAnd, Opcode::kOr, Opcode::kXor, Opcode::kShiftLeft,
+                            Opcode::kShiftRightArithmetic, Opcode::kShiftRightLogical};
+  for (ElementType type : kAllTypes) {
+    for (Opcode opcode : opcodes) {
+      SCOPED_TRACE(std::string(hlo::Name(opcode)) + " " + std::string(hlo::ShortName(type)));
+      hlo::Module module;
+      auto* entry = module.AddComputation("main");
+      module.set_entry(entry);
+      Builder b(entry);
+      Shape shape(type, {37});
+      Values p = {b.Parameter(shape), b.Parameter(shape)};
+      try {
+        entry->set_results({b.Binary(opcode, p[0], p[1])});
+      } catch (const hlo::Error&) {
+        continue;  // not defined for the type
+      }
+      CheckModule(module, {RandomLiteral(shape, 1), RandomLiteral(shape, 2)}, 20);
+    }
+  }
+}
+
+TEST(Engine, UnaryOfEveryType) {
+#define OPCODE(name, text) Opcode::name,
+  const Opcode opcodes[] = {HLO_ELEMENTWISE_UNARY_OPCODES(OPCODE)};
+#undef OPCODE
+  for (ElementType type : kAllTypes) {
+    for (Opcode opcode : opcodes) {
+      SCOPED_TRACE(std::string(hlo::Name(opcode)) + " " + std::string(hlo::ShortName(type)));
+      hlo::Module module;
+      auto* entry = module.AddComputation("main");
+      module.set_entry(entry);
+      Builder b(entry);
+      Shape shape(type, {37});
+      Value p = b.Parameter(shape);
+      try {
+        entry->set_results({b.Unary(opcode, p)});
+      } catch (const hlo::Error&) {
+        continue;
+      }
+      CheckModule(module, {RandomLiteral(shape, 1)}, 20);
+    }
+  }
+}
+
+TEST(Engine, ConvertBetweenAllTypes) {
+  for (ElementType from : kAllTypes) {
+    for (ElementType to : kAllTypes) {
+      SCOPED_TRACE(std::string(hlo::ShortName(from)) + " to " + std::string(hlo::ShortName(to)));
+      CheckProgram({Shape(from, {41})},
+                   [&](Builder& b, const Values& p) { return Values{b.Convert(p[0], to)}; });
+    }
+  }
+}
+
+TEST(Engine, Rearrangements) {
+  CheckProgram({F32({3, 5, 8})}, [](Builder& b, const Values& p) {
+    Value x = b.Add(p[0], p[0]);
+    return Values{b.Transpose(x, {0, 2, 1}), b.Transpose(x, {1, 0, 2}), b.Reshape(x, {15, 8}),
+                  b.Reverse(x, {0, 2}), b.Slice(x, {0, 1, 2}, {3, 5, 7}, {2, 1, 3}),
+                  b.BroadcastInDim(x, {3, 4, 5, 8}, {0, 2, 3}),
+                  b.Pad(x, b.ConstantScalar(ElementType::kF32, 7.0), {1, -1, 2}, {0, 2, -1}, {0, 2, 1}),
+                  b.Concatenate({x, p[0]}, 1), b.Reshape(b.Transpose(b.Reshape(x, {15, 2, 4}), {1, 0, 2}), {30, 4})};
+  });
+}
+
+TEST(Engine, Broadcasts) {
+  CheckProgram({F32({6, 10}), F32({10}), F32({6}), F32({}), F32({6, 1})}, [](Builder& b, const Values& p) {
+    Value x = b.Add(p[0], b.BroadcastInDim(p[1], {6, 10}, {1}));
+    x = b.Multiply(x, b.BroadcastInDim(p[2], {6, 10}, {0}));
+    x = b.Subtract(x, b.BroadcastInDim(p[3], {6, 10}, {}));
+    x = b.Add(x, b.BroadcastInDim(p[4], {6, 10}, {0, 1}));
+    return Values{b.Add(x, b.Convert(b.Iota(Shape(ElementType::kS32, {6, 10}), 1), ElementType::kF32))};
+  });
+}
+
+TEST(Engine, Reductions) {
+  for (Dimensions dims : std::vector<Dimensions>{{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}}) {
+    for (Dimensions shape : std::vector<Dimensions>{{4, 7, 33}, {3, 64, 2}, {1, 130, 70}}) {
+      SCOPED_TRACE(hlo::ToString(dims) + " of " + hlo::ToString(shape));
+      CheckProgram({F32(shape)}, [&](Builder& b, const Values& p) {
+        return Values{b.Reduce(Opcode::kAdd, p[0], dims), b.Reduce(Opcode::kMaximum, b.Exp(p[0]), dims)};
+      }, 30);
+    }
+  }
+}
+
+TEST(Engine, ReductionsOfEveryType) {
+  for (ElementType type : kAllTypes) {
+    for (Opcode op : {Opcode::kAdd, Opcode::kMultiply, Opcode::kMaximum, Opcode::kMinimum}) {
+      if (type == ElementType::kPred && op != Opcode::kMaximum) continue;
+      if (hlo::IsComplex(type) && op != Opcode::kAdd && op != Opcode::kMultiply) continue;
+      SCOPED_TRACE(std::string(hlo::Name(op)) + " " + std::string(hlo::ShortName(type)));
+      CheckProgram({Shape(type, {5, 19})}, [&](Builder& b, const Values& p) {
+        return Values{b.Reduce(op, p[0], {1}), b.Reduce(op, p[0], {0})};
+      }, 30, 0.5, 1.5);
+    }
+  }
+}
+
+Value Softmax(Builder& b, Value x) {
+  Dimensions dims = x->dimensions();
+  int64_t last = x->shape().rank() - 1;
+  Dimensions kept;
+  for (int64_t i = 0; i < last; ++i) kept.push_back(i);
+  Value maximum = b.Reduce(Opcode::kMaximum, x, {last});
+  Value e = b.Exp(b.Subtract(x, b.BroadcastInDim(maximum, dims, kept)));
+  Value sum = b.Reduce(Opcode::kAdd, e, {last});
+  return b.Divide(e, b.BroadcastInDim(sum, dims, kept));
+}
+
+TEST(Engine, Softmax) {
+  for (Dimensions dims : std::vector<Dimensions>{{12, 10}, {3, 5, 64}, {7, 1000}, {2, 3}}) {
+    CheckProgram({F32(dims)}, [](Builder& b, const Values& p) { return Values{Softmax(b, p[0])}; });
+  }
+}
+
+TEST(Engine, LayerNorm) {
+  CheckProgram({F32({9, 48}), F32({48}), F32({48})}, [](Builder& b, const Values& p) {
+    Dimensions dims = p[0]->dimensions();
+    Value n = b.Full(F32({9}), 48.0);
+    Value mean = b.Divide(b.Reduce(Opcode::kAdd, p[0], {1}), n);
+    Value centered = b.Subtract(p[0], b.BroadcastInDim(mean, dims, {0}));
+    Value variance = b.Divide(b.Reduce(Opcode::kAdd, b.Multiply(centered, centered), {1}), n);
+    Value rstd = b.Rsqrt(b.Add(variance, b.Full(F32({9}), 1e-5)));
+    Value y = b.Multiply(centered, b.BroadcastInDim(rstd, dims, {0}));
+    y = b.Add(b.Multiply(y, b.BroadcastInDim(p[1], dims, {1})), b.BroadcastInDim(p[2], dims, {1}));
+    return Values{y, mean, rstd};
+  }, 10);
+}
+
+TEST(Engine, MlpWithLibraryDot) {
+  CheckProgram({F32({8, 20}), F32({20, 30}), F32({30}), F32({30, 5})}, [](Builder& b, const Values& p) {
+    Value h = b.Add(b.MatMul(p[0], p[1]), b.BroadcastInDim(p[2], {8, 30}, {1}));
+    h = b.Maximum(h, b.Zeros(F32({8, 30})));
+    return Values{Softmax(b, b.MatMul(h, p[3]))};
+  }, 20);
+}
+
+TEST(Engine, ManyConsumersAndOutputs) {
+  CheckProgram({F32({40}), F32({40})}, [](Builder& b, const Values& p) {
+    Value m = b.Add(p[0], p[1]);
+    Value v = b.Multiply(m, m);
+    Value w = b.Divide(m, b.Sqrt(b.Add(v, b.Full(F32({40}), 1.0))));
+    return Values{m, v, w, p[0], m};
+  });
+}
+
+TEST(Engine, GatherAndDynamicSlice) {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  Value table = b.Parameter(F32({10, 20}));
+  Value ids = b.Parameter(Shape(ElementType::kS32, {4, 3}));
+  hlo::GatherAttributes attributes;
+  attributes.offset_dims = {2};
+  attributes.collapsed_slice_dims = {0};
+  attributes.start_index_map = {0};
+  attributes.index_vector_dim = 2;
+  attributes.slice_sizes = {1, 20};
+  Value rows = b.Gather(table, ids, attributes);
+  Value start = b.Reshape(b.Slice(ids, {0, 0}, {1, 1}, {1, 1}), {});
+  Value cut = b.DynamicSlice(table, {start, start}, {3, 7});
+  Value updated = b.DynamicUpdateSlice(table, cut, {start, b.ConstantScalar(ElementType::kS32, int64_t{2})});
+  entry->set_results({rows, cut, updated});
+  CheckModule(module, {RandomLiteral(F32({10, 20}), 1), RandomLiteral(Shape(ElementType::kS32, {4, 3}), 2)});
+}
+
+TEST(Engine, WhileLoop) {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  Value x = b.Parameter(F32({33}));
+  Shape counter = Shape::Scalar(ElementType::kS32);
+  auto* condition = b.Region("condition", {counter, F32({33}), F32({33})}, [](Builder& r, const Values& p) {
+    return Values{r.Lt(p[0], r.ConstantScalar(ElementType::kS32, int64_t{5}))};
+  });
+  auto* body = b.Region("body", {counter, F32({33}), F32({33})}, [](Builder& r, const Values& p) {
+    return Values{r.Add(p[0], r.ConstantScalar(ElementType::kS32, int64_t{1})), p[2],
+                  r.Add(r.Multiply(p[1], p[2]), p[1])};
+  });
+  Value loop = b.While({b.ConstantScalar(ElementType::kS32, int64_t{0}), x, b.Tanh(x)}, condition, body);
+  entry->set_results({b.GetTupleElement(loop, 1), b.GetTupleElement(loop, 2), b.GetTupleElement(loop, 0)});
+  CheckModule(module, {RandomLiteral(F32({33}), 1)}, 100);
+}
+
+TEST(Engine, Donation) {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  Value p = b.Parameter(F32({500}));
+  Value q = b.Parameter(F32({500}));
+  entry->set_results({b.Add(p, q), b.Subtract(q, b.Reverse(p, {0})), p});
+  module.input_output_aliases = {{0, 0, false}, {1, 1, false}};
+  std::vector<hlo::Literal> arguments = {RandomLiteral(F32({500}), 1), RandomLiteral(F32({500}), 2)};
+  auto expected = hlo::Evaluate(module, arguments);
+  auto executable = Compile(module);
+  EXPECT_EQ(executable->aliased_parameters(), (std::vector<int64_t>{0, 1, -1}));
+  std::vector<Block> blocks;
+  for (const auto& argument : arguments) {
+    blocks.emplace_back(argument.byte_size());
+    std::memcpy(blocks.back().data(), argument.bytes(), argument.byte_size());
+  }
+  blocks.emplace_back(2000);
+  const void* in[] = {blocks[0].data(), blocks[1].data()};
+  void* out[] = {blocks[0].data(), blocks[1].data(), blocks[2].data()};
+  executable->Run(in, out, {});
+  for (int i = 0; i < 3; ++i) ExpectClose(expected[i], hlo::Literal(F32({500}), out[i]));
+}
+
+TEST(Engine, SerializedExecutableRuns) {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  Value x = b.Parameter(F32({9, 21}));
+  entry->set_results({Softmax(b, x)});
+  auto executable = Compile(module);
+  auto loaded = LoadExecutable(executable->Serialize());
+  auto argument = RandomLiteral(F32({9, 21}), 1);
+  ExpectClose(RunOnEngine(*executable, {argument})[0], RunOnEngine(*loaded, {argument})[0]);
+  std::string bytes = executable->Serialize();
+  EXPECT_THROW(LoadExecutable(bytes.substr(0, bytes.size() / 2)), hlo::Error);
+  EXPECT_THROW(LoadExecutable("nonsense"), hlo::Error);
+}
+
+}  // namespace
+}  // namespace cpu

@@ -1,0 +1,139 @@
+// Runs a module on the engine and on the reference evaluator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cpu/executable.h"
+#include "cpu/memory.h"
+#include "hlo/builder.h"
+#include "hlo/evaluator.h"
+
+namespace cpu {
+
+inline std::vector<hlo::Literal> RunOnEngine(const Executable& executable,
+                                             const std::vector<hlo::Literal>& arguments) {
+  std::vector<Block> blocks;
+  std::vector<const void*> inputs;
+  for (const hlo::Literal& argument : arguments) {
+    blocks.emplace_back(std::max<size_t>(argument.byte_size(), 1));
+    if (argument.byte_size()) std::memcpy(blocks.back().data(), argument.bytes(), argument.byte_size());
+    inputs.push_back(blocks.back().data());
+  }
+  std::vector<void*> outputs;
+  for (const hlo::Shape& shape : executable.result_shapes()) {
+    blocks.emplace_back(std::max<size_t>(shape.byte_size(), 1));
+    std::memset(blocks.back().data(), 0xcd, shape.byte_size());
+    outputs.push_back(blocks.back().data());
+  }
+  executable.Run(inputs, outputs, {});
+  std::vector<hlo::Literal> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    results.emplace_back(executable.result_shapes()[i], outputs[i]);
+  }
+  return results;
+}
+
+inline double Tolerance(hlo::ElementType type) {
+  switch (type) {
+    case hlo::ElementType::kF16:
+      return 2e-3;
+    case hlo::ElementType::kBF16:
+      return 1.6e-2;
+    case hlo::ElementType::kF32:
+    case hlo::ElementType::kC64:
+      return 2e-6;
+    case hlo::ElementType::kF64:
+    case hlo::ElementType::kC128:
+      return 1e-13;
+    default:
+      return 0;
+  }
+}
+
+// Compares element by element; `scale` widens the tolerance (long sums).
+inline void ExpectClose(const hlo::Literal& expected, const hlo::Literal& actual, double scale = 1) {
+  ASSERT_EQ(expected.shape(), actual.shape());
+  const hlo::ElementType type = expected.shape().element_type();
+  const double tolerance = Tolerance(type) * scale;
+  int mismatches = 0;
+  hlo::DispatchNative(type, [&]<typename T>() {
+    auto a = expected.data<T>();
+    auto b = actual.data<T>();
+    auto check = [&](size_t i, double x, double y) {
+      if (std::isnan(x) && std::isnan(y)) return;
+      if (x == y) return;
+      if (std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x))) return;
+      if (++mismatches <= 5) ADD_FAILURE() << "element " << i << ": expected " << x << ", got " << y;
+    };
+    for (size_t i = 0; i < a.size() && mismatches <= 5; ++i) {
+      if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+        check(i, a[i].real(), b[i].real());
+        check(i, a[i].imag(), b[i].imag());
+      } else {
+        check(i, static_cast<double>(a[i]), static_cast<double>(b[i]));
+      }
+    }
+  });
+}
+
+// Numbers around zero that are safe for most operations.
+inline hlo::Literal RandomLiteral(const hlo::Shape& shape, unsigned seed, double low = -3, double high = 3) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> uniform(low, high);
+  hlo::Literal literal(shape);
+  hlo::DispatchNative(shape.element_type(), [&]<typename T>() {
+    for (T& value : literal.mutable_data<T>()) {
+      if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+        value = T(uniform(generator), uniform(generator));
+      } else if constexpr (std::is_same_v<T, bool>) {
+        value = uniform(generator) > (low + high) / 2;
+      } else if constexpr (std::is_integral_v<T>) {
+        double number = std::round(uniform(generator) * 5);
+        value = static_cast<T>(std::is_unsigned_v<T> ? std::abs(number) : number);
+      } else {
+        value = static_cast<T>(static_cast<float>(uniform(generator)));
+      }
+    }
+  });
+  return literal;
+}
+
+// Compiles, runs and compares all results with the evaluator's.
+inline void CheckModule(const hlo::Module& module, const std::vector<hlo::Literal>& arguments,
+                        double scale = 1) {
+  std::vector<hlo::Literal> expected = hlo::Evaluate(module, arguments);
+  std::unique_ptr<Executable> executable = Compile(module);
+  std::vector<hlo::Literal> actual = RunOnEngine(*executable, arguments);
+  ASSERT_EQ(expected.size(), actual.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    SCOPED_TRACE("result " + std::to_string(i));
+    ExpectClose(expected[i], actual[i], scale);
+  }
+  if (::testing::Test::HasFailure()) ADD_FAILURE() << module.ToString() << executable->ToString();
+}
+
+// A module whose entry takes parameters of `shapes` and returns what `body` makes of them.
+template <typename Body>
+void CheckProgram(const std::vector<hlo::Shape>& shapes, Body body, double scale = 1, double low = -3,
+                  double high = 3) {
+  hlo::Module module;
+  hlo::Computation* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  hlo::Builder builder(entry);
+  std::vector<hlo::Value> parameters;
+  std::vector<hlo::Literal> arguments;
+  for (const hlo::Shape& shape : shapes) {
+    parameters.push_back(builder.Parameter(shape));
+    arguments.push_back(RandomLiteral(shape, static_cast<unsigned>(arguments.size() + 1), low, high));
+  }
+  entry->set_results(body(builder, parameters));
+  CheckModule(module, arguments, scale);
+}
+
+}  // namespace cpu
