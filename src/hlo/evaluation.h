@@ -126,11 +126,11 @@ class ScalarProgram {
                   std::span<std::byte* const> results);
 
   const Computation& computation_;
-  bool compiled_;
   std::vector<Cell> cells_;
   std::vector<Step> steps_;
   std::vector<const std::byte*> results_;
   std::vector<std::byte*> parameters_;
+  bool compiled_;  // last: Compile fills the others
 };
 
 // True if the computation is add(parameter 0, parameter 1) on floats or complex numbers: its sums
