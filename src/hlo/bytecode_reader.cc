@@ -296,7 +296,10 @@ class ModuleReader {
   void DefineResults(const Operation& operation, Instruction& made, Computation& computation,
                      Values& values, const std::unordered_map<ValueId, bool>& used) {
     size_t count = operation.result_types.size();
-    bool is_list = made.shape().is_tuple() && made_list_;
+    // A tuple stands for several results unless the operation's only result is a tuple itself.
+    bool is_list = made.shape().is_tuple() &&
+                   (count != 1 ||
+                    !decoder_.TensorShape(operation.result_types[0], operation.offset).is_tuple());
     for (size_t i = 0; i < count; ++i) {
       ValueId value = operation.first_result + static_cast<ValueId>(i);
       if (!is_list) {
@@ -311,11 +314,9 @@ class ModuleReader {
     }
   }
 
-  // One instruction for the operation; `made_list_` says whether its tuple stands for several
-  // results.
+  // One instruction for the operation; its tuple stands for several results.
   Instruction* Make(const Operation& operation, std::string_view mnemonic, Computation& computation,
                     std::vector<Instruction*> operands, std::vector<Shape> shapes, Values& values) {
-    made_list_ = shapes.size() != 1;
     if (mnemonic == "constant") return MakeConstant(operation, computation, shapes);
     if (mnemonic == "while") {
       return MakeWhile(operation, computation, std::move(operands), std::move(shapes), values);
@@ -530,7 +531,6 @@ class ModuleReader {
       results.push_back(body->parameter(body->parameters().size() - passed.size() + i));
     }
     body->set_results(std::move(results));
-    made_list_ = shapes.size() != 1;
     return computation.Add(Opcode::kWhile, ResultShape(shapes), std::move(operands), NoAttributes{},
                            {condition, body});
   }
@@ -561,7 +561,6 @@ class ModuleReader {
   std::vector<Function> functions_;
   std::unordered_map<std::string_view, Computation*> by_name_;
   std::unordered_map<const Attribute*, Literal> literals_;
-  bool made_list_ = false;
 };
 
 }  // namespace

@@ -11,9 +11,10 @@ import numpy as np
 from jax._src import compiler, xla_bridge
 from jax._src.interpreters import mlir
 from jaxlib import _jax
-from jaxlib.mlir import ir
+from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
 
+stablehlo.register_stablehlo_passes()
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_platforms", "cpu")
 
@@ -90,12 +91,11 @@ def run_on_xla(text, arguments):
 
 def serialize(text):
     with mlir.make_ir_context():
-        ir.Module.parse(text)  # for its message, should the text be wrong
-        try:
-            return stablehlo.serialize_portable_artifact_str(text, STABLEHLO_VERSION)
-        except ValueError:  # operations that no portable artifact holds, such as CHLO's
-            expanded = _jax.mlir.mhlo_to_stablehlo(text.encode())
-            return _jax.mlir.serialize_portable_artifact(expanded, STABLEHLO_VERSION)
+        module = ir.Module.parse(text)
+        # No portable artifact holds CHLO's operations.
+        expand = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+        passmanager.PassManager.parse(expand).run(module.operation)
+        return stablehlo.serialize_portable_artifact_str(str(module), STABLEHLO_VERSION)
 
 
 def text_of(function, arguments):
