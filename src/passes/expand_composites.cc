@@ -1,0 +1,14 @@
+#include "passes/expand_composites.h"
+
+#include "passes/inline_where.h"
+
+namespace passes {
+
+bool ExpandComposites(hlo::Module& module,
+                      const std::function<bool(const hlo::Instruction& composite)>& keep) {
+  return InlineWhere(module, [&](const hlo::Instruction& instruction) {
+    return instruction.opcode() == hlo::Opcode::kComposite && !(keep && keep(instruction));
+  });
+}
+
+}  // namespace passes
