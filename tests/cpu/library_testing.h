@@ -36,8 +36,8 @@ inline Literal RandomLiteral(const Shape& shape, uint32_t seed) {
       } else if constexpr (std::is_integral_v<T>) {
         // Narrow unsigned types wrap around; wide ones stay exact in the naive loops' doubles.
         double value = next() * 8;
-        x = static_cast<T>(static_cast<int64_t>(
-            std::is_unsigned_v<T> && sizeof(T) > 2 ? std::abs(value) : value));
+        x = static_cast<T>(
+            static_cast<int64_t>(std::is_unsigned_v<T> && sizeof(T) > 2 ? std::abs(value) : value));
       } else if constexpr (std::is_same_v<T, std::complex<float>> ||
                            std::is_same_v<T, std::complex<double>>) {
         auto real = static_cast<typename T::value_type>(next());
@@ -210,8 +210,8 @@ inline std::vector<Number> NaiveDot(const hlo::Instruction& dot, const Literal& 
         for (size_t n = 0; n < inner.size(); ++n) {
           i[d.lhs_contracting_dimensions[n]] = j[d.rhs_contracting_dimensions[n]] = (*k)[n];
         }
-        sum += Times(a[Linear(i, lhs.shape().dimensions())],
-                     b[Linear(j, rhs.shape().dimensions())]);
+        sum +=
+            Times(a[Linear(i, lhs.shape().dimensions())], b[Linear(j, rhs.shape().dimensions())]);
       } while (k.Next());
     }
     result[Linear(*out, dot.dimensions())] = sum;

@@ -366,9 +366,9 @@ class OneDnnConvolution : public LibraryCall {
     made.y = ActivationDescriptor(y_, v.batch, outputs, p_.y, v.y_rows);
     // Sums of partial gradients are taken in f32.
     auto w_type = p_.kind == Kind::kWeightGradient ? memory::data_type::f32 : DataType(type_);
-    memory::desc w =
-        !w_format.is_zero() ? w_format
-                 : memory::desc(WeightDimensions(outputs, inputs), w_type, memory::format_tag::any);
+    memory::desc w = !w_format.is_zero() ? w_format
+                                         : memory::desc(WeightDimensions(outputs, inputs), w_type,
+                                                        memory::format_tag::any);
     Dimensions dilation = p_.dilation, low = p_.padding_low, high;
     for (int64_t& d : dilation) --d;
     low[0] = v.padding_low;
@@ -696,8 +696,8 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
       (epilogue == nullptr || epilogue->empty() || problem->kind != Kind::kWeightGradient)) {
     try {
       return std::make_unique<OneDnnConvolution>(convolution, *problem, epilogue, result_shape);
-    } catch (const dnnl::error&) { if(getenv("DBG")) fprintf(stderr,"dnnl: %s\n", e.what());
-    } catch (const std::invalid_argument&) { if(getenv("DBG")) fprintf(stderr,"inv: %s\n", e.what());
+    } catch (const dnnl::error&) {
+    } catch (const std::invalid_argument&) {
     }
   }
   if (epilogue != nullptr && !epilogue->empty() && !library) return nullptr;

@@ -1,0 +1,364 @@
+// A line is sorted as a permutation of indices (with the key beside each when the order is known),
+// by insertion in runs and merging; then every operand is gathered through the permutation.
+#include "cpu/library/sort.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "cpu/memory.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+constexpr int64_t kParallelLine = 1 << 15;  // a shorter line is sorted by one thread
+
+// A number whose unsigned order is the wanted order of the key.
+template <typename U>
+U FloatKey(U bits, bool canonical) {
+  constexpr U kSign = U{1} << (sizeof(U) * 8 - 1);
+  constexpr int kMantissa = sizeof(U) == 8 ? 52 : sizeof(U) == 4 ? 23 : 10;
+  if (canonical) {
+    U exponent_mask = (~U{0} >> 1) >> kMantissa << kMantissa;
+    U magnitude = bits & ~kSign;
+    if (magnitude == 0) bits = 0;
+    if (magnitude > exponent_mask) bits = exponent_mask | (U{1} << (kMantissa - 1));
+  }
+  return (bits & kSign) != 0 ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
+}
+
+uint64_t KeyOf(const SortOrder& order, const std::byte* element) {
+  auto read = [&]<typename T>() {
+    T value;
+    std::memcpy(&value, element, sizeof(T));
+    return value;
+  };
+  uint64_t key = 0;
+  switch (order.type) {
+    case ElementType::kF32:
+      key = FloatKey<uint32_t>(read.template operator()<uint32_t>(), order.zeros_and_nans_equal);
+      break;
+    case ElementType::kF64:
+      key = FloatKey<uint64_t>(read.template operator()<uint64_t>(), order.zeros_and_nans_equal);
+      break;
+    case ElementType::kPred:
+    case ElementType::kU8:
+      key = read.template operator()<uint8_t>();
+      break;
+    case ElementType::kU16:
+      key = read.template operator()<uint16_t>();
+      break;
+    case ElementType::kU32:
+      key = read.template operator()<uint32_t>();
+      break;
+    case ElementType::kU64:
+      key = read.template operator()<uint64_t>();
+      break;
+    case ElementType::kS8:
+      key = static_cast<uint8_t>(read.template operator()<uint8_t>() ^ 0x80u);
+      break;
+    case ElementType::kS16:
+      key = static_cast<uint16_t>(read.template operator()<uint16_t>() ^ 0x8000u);
+      break;
+    case ElementType::kS32:
+      key = read.template operator()<uint32_t>() ^ 0x80000000u;
+      break;
+    case ElementType::kS64:
+      key = read.template operator()<uint64_t>() ^ (uint64_t{1} << 63);
+      break;
+    default:
+      break;
+  }
+  return order.descending ? ~key : key;
+}
+
+struct Keyed {
+  uint64_t key;
+  uint32_t index;
+};
+
+// A stable least-significant-digit radix sort; digits that are the same everywhere are skipped.
+void RadixSort(Keyed* items, Keyed* buffer, int64_t count) {
+  std::vector<int64_t> counts(8 * 256, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int d = 0; d < 8; ++d) ++counts[d * 256 + (items[i].key >> (8 * d) & 255)];
+  }
+  Keyed *from = items, *to = buffer;
+  for (int d = 0; d < 8; ++d) {
+    int64_t* digit = counts.data() + d * 256;
+    if (digit[from[0].key >> (8 * d) & 255] == count) continue;
+    int64_t sum = 0;
+    for (int i = 0; i < 256; ++i) sum += std::exchange(digit[i], sum);
+    for (int64_t i = 0; i < count; ++i) to[digit[from[i].key >> (8 * d) & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != items) std::copy(from, from + count, items);
+}
+
+// Stable; `before` is any strict weak order, and for others (a comparator that contradicts itself)
+// the result is some permutation: nothing is read out of bounds.
+template <typename Item, typename Before>
+void MergeSort(Item* items, Item* buffer, int64_t count, const Before& before) {
+  constexpr int64_t kRun = 16;
+  for (int64_t begin = 0; begin < count; begin += kRun) {
+    int64_t end = std::min(count, begin + kRun);
+    for (int64_t i = begin + 1; i < end; ++i) {
+      Item item = items[i];
+      int64_t j = i;
+      for (; j > begin && before(item, items[j - 1]); --j) items[j] = items[j - 1];
+      items[j] = item;
+    }
+  }
+  Item *from = items, *to = buffer;
+  for (int64_t width = kRun; width < count; width *= 2) {
+    for (int64_t begin = 0; begin < count; begin += 2 * width) {
+      int64_t middle = std::min(count, begin + width), end = std::min(count, begin + 2 * width);
+      int64_t i = begin, j = middle, k = begin;
+      if (middle < end && !before(from[middle], from[middle - 1])) {
+        std::copy(from + begin, from + end, to + begin);
+        continue;
+      }
+      while (i < middle && j < end) to[k++] = before(from[j], from[i]) ? from[j++] : from[i++];
+      while (i < middle) to[k++] = from[i++];
+      while (j < end) to[k++] = from[j++];
+    }
+    std::swap(from, to);
+  }
+  if (from != items) std::copy(from, from + count, items);
+}
+
+// Sorts with several threads: equal parts, then pairs of parts merged.
+template <typename Item, typename Before>
+void ParallelSort(ThreadPool& threads, Item* items, Item* buffer, int64_t count,
+                  const Before& before, const auto& sort_part) {
+  int64_t parts = std::bit_ceil(static_cast<uint64_t>(threads.num_threads()));
+  if (count < kParallelLine || parts == 1) return sort_part(items, buffer, count);
+  int64_t size = (count + parts - 1) / parts;
+  auto begin = [&](int64_t part) { return std::min(count, part * size); };
+  threads.ParallelFor(parts, [&](int64_t i) {
+    if (begin(i + 1) > begin(i))
+      sort_part(items + begin(i), buffer + begin(i), begin(i + 1) - begin(i));
+  });
+  for (int64_t width = 1; width < parts; width *= 2) {
+    threads.ParallelFor(parts / (2 * width), [&](int64_t pair) {
+      int64_t b = begin(2 * pair * width), m = begin((2 * pair + 1) * width);
+      int64_t e = begin((2 * pair + 2) * width);
+      int64_t i = b, j = m, k = b;
+      while (i < m && j < e) buffer[k++] = before(items[j], items[i]) ? items[j++] : items[i++];
+      while (i < m) buffer[k++] = items[i++];
+      while (j < e) buffer[k++] = items[j++];
+      std::copy(buffer + b, buffer + e, items + b);
+    });
+  }
+}
+
+void GatherElements(const std::byte* source, int64_t stride, int64_t width, const uint32_t* order,
+                    int64_t count, std::byte* destination) {
+  auto run = [&]<typename T>() {
+    auto* from = reinterpret_cast<const T*>(source);
+    auto* to = reinterpret_cast<T*>(destination);
+    for (int64_t i = 0; i < count; ++i) to[i] = from[order[i] * stride];
+  };
+  switch (width) {
+    case 1:
+      return run.template operator()<uint8_t>();
+    case 2:
+      return run.template operator()<uint16_t>();
+    case 4:
+      return run.template operator()<uint32_t>();
+    case 8:
+      return run.template operator()<uint64_t>();
+    default:
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(destination + i * width, source + order[i] * stride * width, width);
+      }
+  }
+}
+
+void ScatterElements(const std::byte* source, int64_t count, int64_t width, std::byte* destination,
+                     int64_t stride) {
+  if (stride == 1) {
+    std::memcpy(destination, source, count * width);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(destination + i * stride * width, source + i * width, width);
+  }
+}
+
+class LineSorter {
+ public:
+  LineSorter(ThreadPool& threads, std::span<const SortOperand> operands, int64_t length,
+             int64_t stride, SortComparator comparator, const std::optional<SortOrder>& order)
+      : threads_(threads),
+        operands_(operands),
+        length_(length),
+        stride_(stride),
+        comparator_(comparator),
+        order_(order) {}
+
+  // `start`: the line's first element in each operand.
+  void Sort(int64_t start) {
+    Block indices(length_ * sizeof(uint32_t));
+    auto* sorted = static_cast<uint32_t*>(indices.data());
+    if (order_) {
+      SortByKey(start, sorted);
+    } else {
+      SortByComparator(start, sorted);
+    }
+    for (const SortOperand& operand : operands_) {
+      Block line(length_ * operand.width);
+      auto* buffer = static_cast<std::byte*>(line.data());
+      GatherElements(static_cast<const std::byte*>(operand.input) + start * operand.width, stride_,
+                     operand.width, sorted, length_, buffer);
+      ScatterElements(buffer, length_, operand.width,
+                      static_cast<std::byte*>(operand.output) + start * operand.width, stride_);
+    }
+  }
+
+ private:
+  void SortByKey(int64_t start, uint32_t* sorted) {
+    Block memory(2 * length_ * sizeof(Keyed));
+    auto* items = static_cast<Keyed*>(memory.data());
+    const SortOperand& operand = operands_[order_->operand];
+    auto* keys = static_cast<const std::byte*>(operand.input) + start * operand.width;
+    for (int64_t i = 0; i < length_; ++i) {
+      items[i] = {KeyOf(*order_, keys + i * stride_ * operand.width), static_cast<uint32_t>(i)};
+    }
+    auto before = [](const Keyed& a, const Keyed& b) { return a.key < b.key; };
+    ParallelSort(threads_, items, items + length_, length_, before,
+                 [&](Keyed* part, Keyed* buffer, int64_t count) {
+                   if (count > 256) return RadixSort(part, buffer, count);
+                   MergeSort(part, buffer, count, before);
+                 });
+    for (int64_t i = 0; i < length_; ++i) sorted[i] = items[i].index;
+  }
+
+  void SortByComparator(int64_t start, uint32_t* sorted) {
+    Block buffer(length_ * sizeof(uint32_t));
+    for (int64_t i = 0; i < length_; ++i) sorted[i] = static_cast<uint32_t>(i);
+    auto before = [&](uint32_t a, uint32_t b) {
+      constexpr size_t kInline = 16;
+      const void* few[kInline];
+      std::vector<const void*> many;
+      const void** scalars = few;
+      if (2 * operands_.size() > kInline) {
+        many.resize(2 * operands_.size());
+        scalars = many.data();
+      }
+      for (size_t i = 0; i < operands_.size(); ++i) {
+        auto* line = static_cast<const std::byte*>(operands_[i].input);
+        scalars[2 * i] = line + (start + a * stride_) * operands_[i].width;
+        scalars[2 * i + 1] = line + (start + b * stride_) * operands_[i].width;
+      }
+      return comparator_(scalars);
+    };
+    ParallelSort(threads_, sorted, static_cast<uint32_t*>(buffer.data()), length_, before,
+                 [&](uint32_t* part, uint32_t* space, int64_t count) {
+                   MergeSort(part, space, count, before);
+                 });
+  }
+
+  ThreadPool& threads_;
+  std::span<const SortOperand> operands_;
+  int64_t length_, stride_;
+  SortComparator comparator_;
+  const std::optional<SortOrder>& order_;
+};
+
+bool HasKey(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kPred ||
+         (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
+}
+
+// JAX's canonical key of a float parameter: select(x == 0, 0, x), then select(isnan, NaN, that);
+// returns the parameter.
+const Instruction* CanonicalParameter(const Instruction* value) {
+  int selects = 0;
+  while (value->opcode() == Opcode::kSelect && selects < 2) {
+    const Instruction* condition = value->operand(0);
+    const Instruction* replaced = value->operand(1);
+    if (condition->opcode() != Opcode::kCompare || !replaced->IsConstant()) return nullptr;
+    auto direction = condition->as<hlo::CompareAttributes>().direction;
+    double constant = replaced->literal().AsDouble();
+    bool zero = direction == hlo::ComparisonDirection::kEq && constant == 0 &&
+                condition->operand(1)->IsConstant() &&
+                condition->operand(1)->literal().AsDouble() == 0;
+    bool nan = direction == hlo::ComparisonDirection::kNe && constant != constant &&
+               condition->operand(0) == condition->operand(1);
+    if (!zero && !nan) return nullptr;
+    ++selects;
+    value = value->operand(2);
+  }
+  return selects == 2 && value->opcode() == Opcode::kParameter ? value : nullptr;
+}
+
+}  // namespace
+
+std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator) {
+  if (comparator.results().size() != 1) return std::nullopt;
+  const Instruction* compare = comparator.result();
+  if (compare->opcode() != Opcode::kCompare) return std::nullopt;
+  const auto& attributes = compare->as<hlo::CompareAttributes>();
+  bool less = attributes.direction == hlo::ComparisonDirection::kLt;
+  if (!less && attributes.direction != hlo::ComparisonDirection::kGt) return std::nullopt;
+  const Instruction *a = compare->operand(0), *b = compare->operand(1);
+  SortOrder order;
+  order.type = a->element_type();
+  if (!HasKey(order.type)) return std::nullopt;
+  order.total_order = attributes.type == hlo::ComparisonType::kTotalOrder;
+  if (hlo::IsFloat(order.type)) {
+    // Without total order NaN compares equal to everything, which is no order at all.
+    if (!order.total_order) return std::nullopt;
+    if (a->opcode() == Opcode::kSelect) {
+      a = CanonicalParameter(a);
+      b = CanonicalParameter(b);
+      if (a == nullptr || b == nullptr) return std::nullopt;
+      order.zeros_and_nans_equal = true;
+    }
+  }
+  if (a->opcode() != Opcode::kParameter || b->opcode() != Opcode::kParameter) return std::nullopt;
+  int64_t first = a->parameter_number(), second = b->parameter_number();
+  if (first / 2 != second / 2 || first == second) return std::nullopt;
+  order.operand = first / 2;
+  // (b < a) is (a > b).
+  order.descending = less == (first > second);
+  return order;
+}
+
+void SortRows(ThreadPool& threads, const hlo::Dimensions& dimensions, int64_t dimension,
+              std::span<const SortOperand> operands, SortComparator comparator,
+              const std::optional<SortOrder>& order) {
+  int64_t length = dimensions[dimension], inner = 1, lines = 1;
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (static_cast<int64_t>(i) != dimension) lines *= dimensions[i];
+    if (static_cast<int64_t>(i) > dimension) inner *= dimensions[i];
+  }
+  if (length == 0 || lines == 0) return;
+  if (length > int64_t{UINT32_MAX}) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "sort: a dimension of " + std::to_string(length) + " elements");
+  }
+  auto sort_line = [&](int64_t line) {
+    LineSorter(threads, operands, length, inner, comparator, order)
+        .Sort(line / inner * inner * length + line % inner);
+  };
+  if (length >= kParallelLine) {
+    for (int64_t line = 0; line < lines; ++line) sort_line(line);
+    return;
+  }
+  int64_t per_chunk = std::max<int64_t>(1, 2048 / length);
+  threads.ParallelFor((lines + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+    for (int64_t i = chunk * per_chunk; i < std::min(lines, (chunk + 1) * per_chunk); ++i) {
+      sort_line(i);
+    }
+  });
+}
+
+}  // namespace cpu

@@ -1,0 +1,151 @@
+#include "cpu/library/sort.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "hlo/evaluator.h"
+#include "library_testing.h"
+
+namespace cpu {
+namespace {
+
+using namespace cpu::testing;  // NOLINT
+using hlo::Builder;
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::Value;
+
+template <typename T>
+bool Less(const void* const* scalars) {
+  return *static_cast<const T*>(scalars[0]) < *static_cast<const T*>(scalars[1]);
+}
+
+Computation* Comparator(Builder& builder, const std::vector<ElementType>& types, int64_t key,
+                        hlo::ComparisonDirection direction) {
+  std::vector<Shape> parameters;
+  for (ElementType type : types) parameters.insert(parameters.end(), 2, Shape::Scalar(type));
+  auto kind =
+      hlo::IsFloat(types[key]) ? hlo::ComparisonType::kTotalOrder : hlo::ComparisonType::kNotype;
+  return builder.Region("comparator", parameters, [&](Builder& b, const std::vector<Value>& p) {
+    return std::vector<Value>{b.Compare(p[2 * key], p[2 * key + 1], direction, kind)};
+  });
+}
+
+// Sorts keys and their positions through `comparator` and through the recognised order; both must
+// agree with the reference evaluator.
+void CheckKeys(ElementType type, const Dimensions& dimensions, int64_t dimension,
+               hlo::ComparisonDirection direction, SortComparator native) {
+  hlo::Module module;
+  module.set_entry(module.AddComputation("main"));
+  Builder builder(module.entry());
+  Shape keys(type, dimensions), positions(ElementType::kS32, dimensions);
+  Computation* comparator = Comparator(builder, {ElementType::kS32, type}, 1, direction);
+  Literal a(positions), b = RandomLiteral(keys, 11);
+  for (size_t i = 0; i < a.data<int32_t>().size(); ++i) {
+    a.mutable_data<int32_t>()[i] = static_cast<int32_t>(i);
+  }
+  Value first = builder.Parameter(positions), second = builder.Parameter(keys);
+  Value sort = builder.Sort({first, second}, dimension, true, comparator);
+  auto expected = hlo::EvaluateInstruction(*sort, {a, b});
+  auto order = RecognizeSortOrder(*comparator);
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(order->operand, 1);
+  for (bool recognized : {true, false}) {
+    if (!recognized && native == nullptr) continue;
+    Literal x(positions), y(keys);
+    SortOperand operands[] = {
+        {a.bytes(), x.mutable_bytes(), 4},
+        {b.bytes(), y.mutable_bytes(), static_cast<int64_t>(hlo::ByteWidth(type))}};
+    SortRows(ThreadPool::Default(), dimensions, dimension, operands, native,
+             recognized ? order : std::nullopt);
+    EXPECT_EQ(x, expected[0]) << hlo::ShortName(type);
+    EXPECT_EQ(y, expected[1]) << hlo::ShortName(type);
+  }
+}
+
+bool LessSecondS32(const void* const* scalars) { return Less<int32_t>(scalars + 2); }
+bool LessSecondF32(const void* const* scalars) { return Less<float>(scalars + 2); }
+
+TEST(Sort, MatchesTheEvaluator) {
+  using enum hlo::ComparisonDirection;
+  for (const Dimensions& dimensions :
+       {Dimensions{1}, Dimensions{17}, Dimensions{5, 300}, Dimensions{0, 4}, Dimensions{3, 4, 5}}) {
+    for (int64_t d = 0; d < static_cast<int64_t>(dimensions.size()); ++d) {
+      for (ElementType type :
+           {ElementType::kPred, ElementType::kS8, ElementType::kU8, ElementType::kS16,
+            ElementType::kU16, ElementType::kS32, ElementType::kU32, ElementType::kS64,
+            ElementType::kU64, ElementType::kF32, ElementType::kF64}) {
+        SortComparator native = type == ElementType::kS32   ? LessSecondS32
+                                : type == ElementType::kF32 ? LessSecondF32
+                                                            : nullptr;
+        CheckKeys(type, dimensions, d, kLt, native);
+        CheckKeys(type, dimensions, d, kGt, nullptr);
+      }
+    }
+  }
+}
+
+TEST(Sort, LongLinesAreSortedInParallel) {
+  constexpr int64_t kCount = 200000;
+  Shape shape(ElementType::kS32, {kCount});
+  Literal a = RandomLiteral(shape, 3), positions(shape);
+  for (int64_t i = 0; i < kCount; ++i) positions.mutable_data<int32_t>()[i] = i;
+  SortOrder order{.operand = 0, .type = ElementType::kS32};
+  ThreadPool pool(3);
+  for (bool keyed : {true, false}) {
+    Literal x(shape), y(shape);
+    SortOperand operands[] = {{a.bytes(), x.mutable_bytes(), 4},
+                              {positions.bytes(), y.mutable_bytes(), 4}};
+    SortRows(pool, shape.dimensions(), 0, operands, Less<int32_t>,
+             keyed ? std::optional(order) : std::nullopt);
+    auto keys = x.data<int32_t>(), at = y.data<int32_t>();
+    for (int64_t i = 1; i < kCount; ++i) {
+      ASSERT_TRUE(keys[i - 1] < keys[i] || (keys[i - 1] == keys[i] && at[i - 1] < at[i])) << i;
+    }
+  }
+}
+
+TEST(Sort, FloatsInTotalOrder) {
+  float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  std::vector<float> values = {nan, 1, -0.0f, inf, 0.0f, -nan, -inf, -1};
+  std::vector<float> out(values.size());
+  SortOperand operand{values.data(), out.data(), 4};
+  SortOrder order{.operand = 0, .type = ElementType::kF32, .total_order = true};
+  SortRows(ThreadPool::Default(), {8}, 0, {&operand, 1}, nullptr, order);
+  EXPECT_TRUE(std::isnan(out[0]) && std::signbit(out[0]));
+  EXPECT_EQ(out[1], -inf);
+  EXPECT_EQ(out[2], -1);
+  EXPECT_TRUE(out[3] == 0 && std::signbit(out[3]));
+  EXPECT_TRUE(out[4] == 0 && !std::signbit(out[4]));
+  EXPECT_EQ(out[6], inf);
+  EXPECT_TRUE(std::isnan(out[7]) && !std::signbit(out[7]));
+}
+
+TEST(Sort, AContradictoryComparatorIsHarmless) {
+  std::vector<int32_t> values(5000), out(5000, -1);
+  for (int i = 0; i < 5000; ++i) values[i] = i;
+  SortOperand operand{values.data(), out.data(), 4};
+  SortRows(ThreadPool::Default(), {5000}, 0, {&operand, 1},
+           [](const void* const*) { return true; });
+  std::sort(out.begin(), out.end());
+  EXPECT_EQ(out, values);
+}
+
+TEST(TopK, LargestWithTheirIndices) {
+  hlo::Module module;
+  module.set_entry(module.AddComputation("main"));
+  Builder builder(module.entry());
+  Literal a = Literal::FromVector<float>({3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, {2, 5});
+  hlo::CustomCallAttributes attributes;
+  attributes.target = "mhlo.topk";
+  Shape result = Shape::Tuple({Shape(ElementType::kF32, {2, 3}), Shape(ElementType::kS32, {2, 3})});
+  auto got =
+      RunLibraryCall(*builder.CustomCall({builder.Parameter(a.shape())}, result, attributes), {a});
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[0], Literal::FromVector<float>({5, 4, 3, 9, 6, 5}, {2, 3}));
+  EXPECT_EQ(got[1], Literal::FromVector<int32_t>({4, 2, 0, 0, 2, 3}, {2, 3}));
+}
+
+}  // namespace
+}  // namespace cpu
