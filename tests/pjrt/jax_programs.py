@@ -62,7 +62,7 @@ for dtype, tolerance in dict(float16=2e-2, bfloat16=1e-1, float32=1e-5, float64=
 
     PROGRAMS[f"arithmetic_{dtype}"] = (
         floats,
-        (jnp.asarray(F64, dtype), jnp.asarray(F64[::-1], dtype)),
+        (F64.astype(jnp.dtype(dtype)), F64[::-1].astype(jnp.dtype(dtype))),
         tolerance,
     )
 for dtype, tolerance in dict(complex64=1e-4, complex128=1e-10).items():
