@@ -127,13 +127,12 @@ BodyEmitter::Accumulators BodyEmitter::IfElse(llvm::Value* condition,
 }
 
 void BodyEmitter::If(llvm::Value* condition, const std::function<void()>& then) {
-  IfElse(
-      condition,
-      [&] {
-        then();
-        return Accumulators{};
-      },
-      {});
+  IfElse(condition,
+         [&] {
+           then();
+           return Accumulators{};
+         },
+         {});
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -152,7 +151,8 @@ llvm::Value* BodyEmitter::Cached(int operation, llvm::Value* a, llvm::Value* b, 
   return value;
 }
 
-llvm::Value* BodyEmitter::Arithmetic(BinaryOp operation, llvm::Value* a, llvm::Value* b, int level) {
+llvm::Value* BodyEmitter::Arithmetic(BinaryOp operation, llvm::Value* a, llvm::Value* b,
+                                     int level) {
   return Cached(operation, a, b, level, [&] { return b_.CreateBinOp(operation, a, b); });
 }
 
@@ -233,12 +233,14 @@ Position BodyEmitter::Multiply(const Position& a, int64_t c) {
   return product;
 }
 
-// The lanes of an affine position stay within one run of `c` if it starts at a multiple of the lanes.
+// The lanes of an affine position stay within one run of `c` if it starts at a multiple of the
+// lanes.
 Position BodyEmitter::Divide(const Position& a, int64_t c) {
   if (c == 1) return a;
   Position quotient;
   quotient.level = a.level;
-  const bool together = a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
+  const bool together =
+      a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
   if (!a.vector && together) {
     quotient.base = Arithmetic(llvm::Instruction::SDiv, a.base, b_.getInt64(c), a.level);
     return quotient;
@@ -253,7 +255,8 @@ Position BodyEmitter::Remainder(const Position& a, int64_t c) {
   if (c == 1) return ConstantPosition(0);
   Position remainder;
   remainder.level = a.level;
-  const bool together = a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
+  const bool together =
+      a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
   if (!a.vector && together) {
     remainder.base = Arithmetic(llvm::Instruction::SRem, a.base, b_.getInt64(c), a.level);
     remainder.stride = a.stride;
@@ -266,7 +269,8 @@ Position BodyEmitter::Remainder(const Position& a, int64_t c) {
   return remainder;
 }
 
-Position BodyEmitter::FromElement(const Element& element, ElementType type, int level, int64_t limit) {
+Position BodyEmitter::FromElement(const Element& element, ElementType type, int level,
+                                  int64_t limit) {
   At(level);
   llvm::Value* value = element.real;
   llvm::Type* type_of = value->getType();
@@ -275,7 +279,8 @@ Position BodyEmitter::FromElement(const Element& element, ElementType type, int 
   const int bits = type_of->getScalarSizeInBits();
   llvm::Value* zero = llvm::Constant::getNullValue(type_of);
   if (is_signed) value = b_.CreateSelect(b_.CreateICmpSLT(value, zero), zero, value);
-  const uint64_t highest = bits == 64 ? INT64_MAX : (uint64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
+  const uint64_t highest =
+      bits == 64 ? INT64_MAX : (uint64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
   if (static_cast<uint64_t>(limit) < highest) {
     llvm::Value* bound = llvm::ConstantInt::get(type_of, limit);
     value = b_.CreateSelect(b_.CreateICmpUGT(value, bound), bound, value);
@@ -283,8 +288,8 @@ Position BodyEmitter::FromElement(const Element& element, ElementType type, int 
   Position position;
   position.level = level;
   if (type_of->isVectorTy()) {
-    position.vector = b_.CreateZExtOrTrunc(
-        value, llvm::FixedVectorType::get(IndexElementType(), lanes_));
+    position.vector =
+        b_.CreateZExtOrTrunc(value, llvm::FixedVectorType::get(IndexElementType(), lanes_));
   } else {
     position.base = b_.CreateZExtOrTrunc(value, b_.getInt64Ty());
   }
@@ -302,14 +307,17 @@ Index BodyEmitter::SplitAt(const Index& index, const Dimensions& dimensions, int
     const int64_t outer = Product(dimensions, group.begin, boundary);
     Position zero = ConstantPosition(0);
     Position high = inner == 1 ? group.position : outer == 1 ? zero : Divide(group.position, inner);
-    Position low = inner == 1 ? zero : outer == 1 ? group.position : Remainder(group.position, inner);
+    Position low = inner == 1   ? zero
+                   : outer == 1 ? group.position
+                                : Remainder(group.position, inner);
     result.push_back({group.begin, boundary, high});
     result.push_back({boundary, group.end, low});
   }
   return result;
 }
 
-Position BodyEmitter::Coordinate(const Index& index, const Dimensions& dimensions, int64_t dimension) {
+Position BodyEmitter::Coordinate(const Index& index, const Dimensions& dimensions,
+                                 int64_t dimension) {
   if (dimensions[dimension] == 1) return ConstantPosition(0);
   for (const IndexGroup& group : index) {
     if (dimension < group.begin || dimension >= group.end) continue;
@@ -370,9 +378,9 @@ Index BodyEmitter::ReshapeIndex(const Instruction* reshape, const Index& index) 
   const int64_t rank = static_cast<int64_t>(to.size());
   Index result;
   if (rank == 0) return result;
-  int64_t target = 0;           // next dimension of the operand to cover
-  int64_t target_product = 1;   // elements per dimensions before it
-  int64_t product = 1;          // of the groups taken so far
+  int64_t target = 0;          // next dimension of the operand to cover
+  int64_t target_product = 1;  // elements per dimensions before it
+  int64_t product = 1;         // of the groups taken so far
   Position sum = ConstantPosition(0);
   for (const IndexGroup& group : index) {
     const int64_t size = Product(from, group.begin, group.end);
@@ -408,7 +416,8 @@ Index BodyEmitter::SliceIndex(const Instruction* slice, Index index) {
     Position position = group.position;
     const int64_t inner = Product(to, group.begin + 1, group.end);
     const int64_t d = group.begin;
-    if (attributes.strides[d] != 1 && from[d] != to[d]) position = Multiply(position, attributes.strides[d]);
+    if (attributes.strides[d] != 1 && from[d] != to[d])
+      position = Multiply(position, attributes.strides[d]);
     position = Add(position, attributes.start_indices[d] * inner);
     result.push_back({group.begin, group.end, position});
   }
@@ -452,8 +461,8 @@ BodyEmitter::Mask BodyEmitter::AndMask(const Mask& a, const Mask& b) {
 }
 
 llvm::Value* BodyEmitter::VectorMask() {
-  if (!mask_.value) return llvm::ConstantInt::getTrue(
-      llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
+  if (!mask_.value)
+    return llvm::ConstantInt::getTrue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
   if (mask_.value->getType()->isVectorTy()) return mask_.value;
   return b_.CreateVectorSplat(lanes_, mask_.value);
 }
@@ -491,7 +500,8 @@ llvm::Value* BodyEmitter::BufferPointer(int64_t number) {
   return Cached(kBufferKey, buffers, b_.getInt64(number), 0, [&] {
     llvm::Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers, number);
     llvm::LoadInst* pointer = b_.CreateLoad(b_.getPtrTy(), slot);
-    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                         llvm::MDNode::get(b_.getContext(), {}));
     return pointer;
   });
 }
@@ -540,7 +550,8 @@ llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear,
                                llvm::Constant::getNullValue(vector));
 }
 
-BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linear, ElementType type) {
+BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linear,
+                                     ElementType type) {
   Value result;
   // A load under a mask, or in a loop that stores, is emitted where it is used; one that every lane
   // shares moves out with its position.
@@ -695,13 +706,15 @@ BodyEmitter::Value BodyEmitter::Evaluate(const Instruction* instruction, const I
   return value;
 }
 
-BodyEmitter::Value BodyEmitter::EvaluateUncached(const Instruction* instruction, const Index& index) {
+BodyEmitter::Value BodyEmitter::EvaluateUncached(const Instruction* instruction,
+                                                 const Index& index) {
   const Instruction* operand = instruction->operand_count() ? instruction->operand(0) : nullptr;
   const Dimensions& dimensions = instruction->dimensions();
   switch (instruction->opcode()) {
     case Opcode::kParameter: {
       Position linear = Linearize(index, dimensions);
-      return Load(BufferPointer(instruction->parameter_number()), linear, instruction->element_type());
+      return Load(BufferPointer(instruction->parameter_number()), linear,
+                  instruction->element_type());
     }
     case Opcode::kConstant:
       return {elementwise_.Constant(instruction->literal(), 0), 0};
@@ -737,14 +750,19 @@ BodyEmitter::Value BodyEmitter::EvaluateUncached(const Instruction* instruction,
       return EvaluateDynamicSlice(instruction, index);
     case Opcode::kDynamicUpdateSlice:
       return EvaluateDynamicUpdateSlice(instruction, index);
-    case Opcode::kMap:
-    case Opcode::kComposite:
+    case Opcode::kReduceWindow:
+      return EvaluateReduceWindow(instruction, 0, index);
+    case Opcode::kGetTupleElement:
+      if (operand->opcode() != Opcode::kReduceWindow) break;
+      return EvaluateReduceWindow(operand, instruction->tuple_index(), index);
     default:
-      return EvaluateElementwise(instruction, index);
+      break;
   }
+  return EvaluateElementwise(instruction, index);
 }
 
-BodyEmitter::Value BodyEmitter::EvaluateElementwise(const Instruction* instruction, const Index& index) {
+BodyEmitter::Value BodyEmitter::EvaluateElementwise(const Instruction* instruction,
+                                                    const Index& index) {
   if (!hlo::IsElementwise(instruction->opcode()) && instruction->opcode() != Opcode::kMap &&
       instruction->opcode() != Opcode::kComposite &&
       instruction->opcode() != Opcode::kBitcastConvert) {
@@ -777,8 +795,9 @@ BodyEmitter::Value BodyEmitter::EvaluateIota(const Instruction* instruction, con
   llvm::Value* value = ToValue(position, &result.level);
   At(result.level);
   const bool narrow = value->getType()->getScalarSizeInBits() == 32;
-  result.element = elementwise_.Convert({value, nullptr}, narrow ? ElementType::kS32 : ElementType::kS64,
-                                        instruction->element_type());
+  result.element =
+      elementwise_.Convert({value, nullptr}, narrow ? ElementType::kS32 : ElementType::kS64,
+                           instruction->element_type());
   return result;
 }
 
@@ -806,14 +825,15 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
       inside = AndMask(inside, InRange(position, (to[d] - 1) * step + 1));
       // Positions below zero are out of range already; moving them up keeps the division's operands
       // positive.
-      Position shifted = Add(position, (attributes.edge_padding_low[d] > 0
-                                            ? (attributes.edge_padding_low[d] + step - 1) / step * step
-                                            : 0));
+      Position shifted =
+          Add(position, (attributes.edge_padding_low[d] > 0
+                             ? (attributes.edge_padding_low[d] + step - 1) / step * step
+                             : 0));
       inside = AndMask(inside, InRange(Remainder(shifted, step), 1));
-      position = Add(Divide(shifted, step),
-                     attributes.edge_padding_low[d] > 0
-                         ? -((attributes.edge_padding_low[d] + step - 1) / step)
-                         : 0);
+      position =
+          Add(Divide(shifted, step), attributes.edge_padding_low[d] > 0
+                                         ? -((attributes.edge_padding_low[d] + step - 1) / step)
+                                         : 0);
     } else {
       inside = AndMask(inside, InRange(position, to[d]));
     }
@@ -823,10 +843,136 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
   mask_ = AndMask(mask_, inside);
   Value value = Evaluate(operand, index);
   mask_ = saved;
-  return SelectValue(inside, value, Evaluate(instruction->operand(1), {}), instruction->element_type());
+  return SelectValue(inside, value, Evaluate(instruction->operand(1), {}),
+                     instruction->element_type());
 }
 
-BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instruction, const Index& given) {
+BodyEmitter::Value BodyEmitter::EvaluateReduceWindow(const Instruction* instruction, int64_t result,
+                                                     const Index& given) {
+  const auto& window = instruction->as<hlo::Window>();
+  const size_t count = instruction->operand_count() / 2;
+  const Dimensions& to = instruction->operand(0)->dimensions();
+  const Dimensions& from = instruction->shape().is_tuple()
+                               ? instruction->shape().tuple_shapes()[0].dimensions()
+                               : instruction->dimensions();
+  const int64_t rank = static_cast<int64_t>(to.size());
+  auto at = [](const Dimensions& list, int64_t d, int64_t otherwise) {
+    return list.empty() ? otherwise : list[d];
+  };
+  Index index = given;
+  std::vector<int64_t> windowed;
+  for (int64_t d = 0; d < rank; ++d) {
+    const bool trivial = window.dimensions[d] == 1 && at(window.strides, d, 1) == 1 &&
+                         at(window.padding_low, d, 0) == 0 && at(window.padding_high, d, 0) == 0 &&
+                         at(window.base_dilations, d, 1) == 1;
+    if (trivial) continue;
+    windowed.push_back(d);
+    index = SplitAt(SplitAt(index, from, d), from, d + 1);
+  }
+  std::vector<Element> accumulators;
+  for (size_t i = 0; i < count; ++i)
+    accumulators.push_back(Evaluate(instruction->operand(count + i), {}).element);
+  AtInnermost();
+  Widen(accumulators, lanes_ > 1);
+  // Combines the elements at one window position, given by its coordinates.
+  auto combine = [&](const std::vector<Position>& offsets, std::vector<Element> sums) {
+    Index inner = index;
+    Mask inside;
+    for (size_t w = 0; w < windowed.size(); ++w) {
+      const int64_t d = windowed[w];
+      for (IndexGroup& group : inner) {
+        if (group.begin != d) continue;
+        const int64_t low = at(window.padding_low, d, 0);
+        const int64_t dilation = at(window.base_dilations, d, 1);
+        Position position = Add(Multiply(group.position, at(window.strides, d, 1)),
+                                Multiply(offsets[w], at(window.window_dilations, d, 1)));
+        position = Add(position, -low);
+        if (dilation == 1) {
+          if (low != 0 || at(window.padding_high, d, 0) > 0)
+            inside = AndMask(inside, InRange(position, to[d]));
+        } else {
+          inside = AndMask(inside, InRange(position, (to[d] - 1) * dilation + 1));
+          const int64_t shift = low > 0 ? (low + dilation - 1) / dilation : 0;
+          Position shifted = Add(position, shift * dilation);
+          inside = AndMask(inside, InRange(Remainder(shifted, dilation), 1));
+          position = Add(Divide(shifted, dilation), -shift);
+        }
+        group.position = position;
+      }
+    }
+    Mask saved = mask_;
+    mask_ = AndMask(saved, inside);
+    std::vector<Element> arguments = sums;
+    for (size_t i = 0; i < count; ++i)
+      arguments.push_back(Evaluate(instruction->operand(i), inner).element);
+    mask_ = saved;
+    AtInnermost();
+    Widen(arguments);
+    std::vector<Element> next = Apply(*instruction->called_computations()[0], arguments);
+    for (size_t i = 0; i < count && inside.value; ++i) {
+      std::vector<Element> choice = {next[i], sums[i], {inside.value, nullptr}};
+      Widen(choice);
+      next[i].real = b_.CreateSelect(choice[2].real, choice[0].real, choice[1].real);
+      if (choice[0].imaginary) {
+        next[i].imaginary =
+            b_.CreateSelect(choice[2].real, choice[0].imaginary, choice[1].imaginary);
+      }
+    }
+    if (lanes_ > 1) {
+      for (Element& element : next) element = Splat(element);
+    }
+    return next;
+  };
+  int64_t positions = 1;
+  for (int64_t d : windowed) positions *= window.dimensions[d];
+  if (positions <= 36) {
+    for (int64_t p = 0; p < positions; ++p) {
+      std::vector<Position> offsets(windowed.size());
+      int64_t rest = p;
+      for (size_t w = windowed.size(); w-- > 0;) {
+        offsets[w] = ConstantPosition(rest % window.dimensions[windowed[w]]);
+        rest /= window.dimensions[windowed[w]];
+      }
+      accumulators = combine(offsets, accumulators);
+    }
+  } else {
+    Accumulators initial;
+    for (const Element& element : accumulators) {
+      initial.push_back(element.real);
+      if (element.imaginary) initial.push_back(element.imaginary);
+    }
+    auto unpack = [&](const Accumulators& values) {
+      std::vector<Element> elements = accumulators;
+      size_t next = 0;
+      for (Element& element : elements) {
+        element.real = values[next++];
+        if (element.imaginary) element.imaginary = values[next++];
+      }
+      return elements;
+    };
+    Accumulators sums = Loop(b_.getInt64(0), b_.getInt64(positions), 1, initial,
+                             [&](llvm::Value* variable, const Accumulators& current) {
+                               std::vector<Position> offsets(windowed.size());
+                               Position rest = ScalarPosition(variable, level());
+                               for (size_t w = windowed.size(); w-- > 0;) {
+                                 const int64_t size = window.dimensions[windowed[w]];
+                                 offsets[w] = w == 0 ? rest : Remainder(rest, size);
+                                 if (w > 0) rest = Divide(rest, size);
+                               }
+                               Accumulators next;
+                               for (const Element& element : combine(offsets, unpack(current))) {
+                                 next.push_back(element.real);
+                                 if (element.imaginary) next.push_back(element.imaginary);
+                               }
+                               return next;
+                             });
+    accumulators = unpack(sums);
+  }
+  return {accumulators[result], level()};
+}
+
+BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instruction,
+                                                    const Index& given) {
   const int64_t d = instruction->as<hlo::DimensionAttributes>().dimension;
   const Dimensions& from = instruction->dimensions();
   Index index = SplitAt(SplitAt(given, from, d), from, d + 1);
@@ -852,7 +998,8 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
   return result;
 }
 
-BodyEmitter::Value BodyEmitter::EvaluateDynamicSlice(const Instruction* instruction, const Index& given) {
+BodyEmitter::Value BodyEmitter::EvaluateDynamicSlice(const Instruction* instruction,
+                                                     const Index& given) {
   const Instruction* operand = instruction->operand(0);
   const Dimensions& from = instruction->dimensions();
   const Dimensions& to = operand->dimensions();
@@ -863,8 +1010,8 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicSlice(const Instruction* instruct
   for (size_t d = 0; d < from.size(); ++d) {
     if (from[d] == to[d]) continue;
     Value start = Evaluate(instruction->operand(d + 1), {});
-    Position offset = FromElement(start.element, instruction->operand(d + 1)->element_type(), start.level,
-                                  to[d] - from[d]);
+    Position offset = FromElement(start.element, instruction->operand(d + 1)->element_type(),
+                                  start.level, to[d] - from[d]);
     for (IndexGroup& group : index) {
       if (group.begin != static_cast<int64_t>(d)) continue;
       group.position = Add(group.position, Multiply(offset, Product(to, d + 1, group.end)));
@@ -884,8 +1031,8 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicUpdateSlice(const Instruction* in
   for (size_t d = 0; d < from.size(); ++d) {
     if (from[d] == to[d]) continue;
     Value start = Evaluate(instruction->operand(d + 2), {});
-    Position offset = FromElement(start.element, instruction->operand(d + 2)->element_type(), start.level,
-                                  from[d] - to[d]);
+    Position offset = FromElement(start.element, instruction->operand(d + 2)->element_type(),
+                                  start.level, from[d] - to[d]);
     index = SplitAt(SplitAt(index, from, d), from, d + 1);
     for (IndexGroup& group : index) {
       if (group.begin != static_cast<int64_t>(d)) continue;

@@ -1,10 +1,10 @@
 // Evaluates the instructions of a fused computation at an index, as LLVM IR.
 //
-// A kernel's innermost loop advances by `lanes` elements; a value inside it is a vector of lanes, or a scalar
-// where all lanes agree. Where an element lies in an array is an Index: for each run of adjacent
-// dimensions one Position. Rearrangements (broadcast, transpose, slice, reshape, …) only transform the
-// index, and positions stay affine in the lane wherever they can, so that most accesses become plain vector
-// loads. A value is emitted in the outermost loop that determines it.
+// A kernel's innermost loop advances by `lanes` elements; a value inside it is a vector of lanes,
+// or a scalar where all lanes agree. Where an element lies in an array is an Index: for each run of
+// adjacent dimensions one Position. Rearrangements (broadcast, transpose, slice, reshape, …) only
+// transform the index, and positions stay affine in the lane wherever they can, so that most
+// accesses become plain vector loads. A value is emitted in the outermost loop that determines it.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -20,7 +20,7 @@ namespace cpu {
 
 // Where the lanes stand along a run of dimensions: base + lane * stride, or any vector.
 struct Position {
-  llvm::Value* base = nullptr;    // i64
+  llvm::Value* base = nullptr;  // i64
   int64_t stride = 0;
   llvm::Value* vector = nullptr;  // of lanes; then base and stride mean nothing
   int level = 0;                  // of the loop that determines it
@@ -37,8 +37,8 @@ using Index = std::vector<IndexGroup>;
 
 class BodyEmitter {
  public:
-  // `function` has the signature void(ptr buffers, i64 begin, i64 end), an entry block without a terminator,
-  // and buffers for the parameters of `body`, then for its results.
+  // `function` has the signature void(ptr buffers, i64 begin, i64 end), an entry block without a
+  // terminator, and buffers for the parameters of `body`, then for its results.
   BodyEmitter(llvm::Function* function, const hlo::Computation& body, int lanes, bool wide_index);
 
   int lanes() const { return lanes_; }
@@ -98,7 +98,8 @@ class BodyEmitter {
   // What `instruction` is from here to the end of the current scope, whatever the index.
   void Bind(const hlo::Instruction* instruction, std::vector<Element> results);
   // The results of a computation over scalars, lane by lane.
-  std::vector<Element> Apply(const hlo::Computation& scalar_computation, std::vector<Element> arguments);
+  std::vector<Element> Apply(const hlo::Computation& scalar_computation,
+                             std::vector<Element> arguments);
   // Splats scalars if any is a vector, or if `vector`.
   void Widen(std::vector<Element>& elements, bool vector = false);
   Element Splat(const Element& element);
@@ -106,7 +107,8 @@ class BodyEmitter {
   llvm::Value* BufferPointer(int64_t number);
   Value Load(llvm::Value* pointer, const Position& linear, hlo::ElementType type);
   // Obeys the mask.
-  void Store(llvm::Value* pointer, const Position& linear, const Element& element, hlo::ElementType type);
+  void Store(llvm::Value* pointer, const Position& linear, const Element& element,
+             hlo::ElementType type);
   // a and b, either may be absent.
   Mask AndMask(const Mask& a, const Mask& b);
   // The first `count` lanes.
@@ -133,6 +135,9 @@ class BodyEmitter {
   Value EvaluateGather(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateDynamicSlice(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateDynamicUpdateSlice(const hlo::Instruction* instruction, const Index& index);
+  // The `result`-th output of a reduce_window.
+  Value EvaluateReduceWindow(const hlo::Instruction* instruction, int64_t result,
+                             const Index& index);
   Value EvaluateIota(const hlo::Instruction* instruction, const Index& index);
   Index ReshapeIndex(const hlo::Instruction* reshape, const Index& index);
   Index SliceIndex(const hlo::Instruction* slice, Index index);

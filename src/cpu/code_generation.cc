@@ -43,7 +43,8 @@ std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& modul
         case hlo::Opcode::kWhile:
         case hlo::Opcode::kIf:
         case hlo::Opcode::kCase:
-          for (const hlo::Computation* called : instruction->called_computations()) self(self, called);
+          for (const hlo::Computation* called : instruction->called_computations())
+            self(self, called);
           break;
         default:
           break;
@@ -75,7 +76,8 @@ GeneratedCode GenerateCode(const hlo::Module& module) {
   code.kernels.resize(unique.size());
   if (unique.empty()) return code;
   // Each thread emits its share in a context of its own.
-  const size_t threads = std::clamp<size_t>(std::min<size_t>(unique.size() / 2, std::thread::hardware_concurrency()), 1, 8);
+  const size_t threads = std::clamp<size_t>(
+      std::min<size_t>(unique.size() / 2, std::thread::hardware_concurrency()), 1, 8);
   code.objects.resize(threads);
   std::vector<std::exception_ptr> errors(threads);
   auto emit = [&](size_t thread) {

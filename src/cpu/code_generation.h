@@ -10,8 +10,8 @@
 namespace cpu {
 
 struct GeneratedCode {
-  std::vector<CompiledKernel> kernels;          // function is null until the objects are loaded
-  std::vector<int32_t> kernel_of_instruction;   // in the order of KernelInstructions
+  std::vector<CompiledKernel> kernels;         // function is null until the objects are loaded
+  std::vector<int32_t> kernel_of_instruction;  // in the order of KernelInstructions
   std::vector<std::string> objects;
 
   // All but the objects.

@@ -30,10 +30,12 @@ class CompiledExecutable : public Executable {
     for (const hlo::Instruction* parameter : entry.parameters()) {
       parameter_shapes_.push_back(parameter->shape());
     }
-    for (const hlo::Instruction* result : entry.results()) result_shapes_.push_back(result->shape());
+    for (const hlo::Instruction* result : entry.results())
+      result_shapes_.push_back(result->shape());
     aliases_.assign(result_shapes_.size(), -1);
     for (const hlo::InputOutputAlias& alias : module_->input_output_aliases) {
-      if (parameter_shapes_[alias.parameter].byte_size() == result_shapes_[alias.output].byte_size()) {
+      if (parameter_shapes_[alias.parameter].byte_size() ==
+          result_shapes_[alias.output].byte_size()) {
         aliases_[alias.output] = alias.parameter;
       }
     }
@@ -55,8 +57,8 @@ class CompiledExecutable : public Executable {
     Block arena = TakeArena();
     // Arguments are written to only where they are results too.
     auto* writable = const_cast<void* const*>(arguments.data());
-    program_->Run({writable, arguments.size()}, results, static_cast<std::byte*>(arena.data()), threads,
-                  options);
+    program_->Run({writable, arguments.size()}, results, static_cast<std::byte*>(arena.data()),
+                  threads, options);
     GiveBack(std::move(arena));
   }
 
@@ -135,7 +137,8 @@ void FuseAll(hlo::Module& module) {
         case hlo::Opcode::kWhile:
         case hlo::Opcode::kIf:
         case hlo::Opcode::kCase:
-          for (hlo::Computation* called : instruction->called_computations()) pending.push_back(called);
+          for (hlo::Computation* called : instruction->called_computations())
+            pending.push_back(called);
           break;
         default:
           break;
@@ -185,8 +188,6 @@ std::unique_ptr<Executable> LoadExecutable(std::string_view bytes) {
   return std::make_unique<CompiledExecutable>(std::move(module), std::move(code));
 }
 
-std::string EngineFingerprint() {
-  return "torch_xla-cpu 1 " + Host().name + " " + Host().features;
-}
+std::string EngineFingerprint() { return "torch_xla-cpu 1 " + Host().name + " " + Host().features; }
 
 }  // namespace cpu

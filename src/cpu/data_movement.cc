@@ -35,8 +35,8 @@ void TransposeTile(const T* from, int64_t from_stride, T* to, int64_t to_stride,
 // Eight by eight of 32 bits in registers.
 using Vector8 __attribute__((vector_size(32))) = int32_t;
 
-__attribute__((target("avx2"))) void TransposeEight(const int32_t* from, int64_t from_stride, int32_t* to,
-                                                    int64_t to_stride) {
+__attribute__((target("avx2"))) void TransposeEight(const int32_t* from, int64_t from_stride,
+                                                    int32_t* to, int64_t to_stride) {
   Vector8 r[8], t[8];
   for (int i = 0; i < 8; ++i) std::memcpy(&r[i], from + i * from_stride, 32);
   for (int i = 0; i < 8; i += 2) {
@@ -57,8 +57,8 @@ __attribute__((target("avx2"))) void TransposeEight(const int32_t* from, int64_t
 }
 
 template <>
-void TransposeTile<int32_t>(const int32_t* from, int64_t from_stride, int32_t* to, int64_t to_stride,
-                            int64_t rows, int64_t columns) {
+void TransposeTile<int32_t>(const int32_t* from, int64_t from_stride, int32_t* to,
+                            int64_t to_stride, int64_t rows, int64_t columns) {
   static const bool avx2 = __builtin_cpu_supports("avx2");
   int64_t i = 0;
   for (; avx2 && i + 8 <= rows; i += 8) {
@@ -80,8 +80,8 @@ struct Wide {
   uint64_t words[2];
 };
 
-// A transpose with joined dimensions: result[o][b][a] = operand[…][a][b], where b is the operand's innermost
-// dimension and a the result's, and o the others.
+// A transpose with joined dimensions: result[o][b][a] = operand[…][a][b], where b is the operand's
+// innermost dimension and a the result's, and o the others.
 struct TransposePlan {
   Dimensions outer, outer_from, outer_to;  // sizes and strides in elements
   int64_t rows = 1, columns = 1;           // a and b
@@ -156,10 +156,11 @@ NativeStep::Function MakeTranspose(const TransposePlan& plan) {
       }
     };
     const int64_t elements = outer * plan.rows * plan.columns;
-    const int64_t chunks =
-        std::clamp<int64_t>(elements * static_cast<int64_t>(sizeof(T)) >> 16, 1, std::min<int64_t>(blocks, 64));
+    const int64_t chunks = std::clamp<int64_t>(elements * static_cast<int64_t>(sizeof(T)) >> 16, 1,
+                                               std::min<int64_t>(blocks, 64));
     call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
-      for (int64_t block = chunk * blocks / chunks; block < (chunk + 1) * blocks / chunks; ++block) {
+      for (int64_t block = chunk * blocks / chunks; block < (chunk + 1) * blocks / chunks;
+           ++block) {
         run(block);
       }
     });
@@ -188,6 +189,27 @@ int64_t Product(const Dimensions& dimensions, size_t begin) {
   return product;
 }
 
+// Rows of single 32-bit words.
+void Interleave(const NativeStep::Call& call, size_t parts, int64_t begin, int64_t end) {
+  auto operand = [&](size_t i) { return static_cast<const uint32_t*>(call.operands[i]); };
+  auto* to = static_cast<uint32_t*>(call.results[0]);
+  const uint32_t *a = operand(0), *b = operand(1);
+  if (parts == 2) {
+    for (int64_t r = begin; r < end; ++r) {
+      to[2 * r] = a[r];
+      to[2 * r + 1] = b[r];
+    }
+    return;
+  }
+  const uint32_t *c = operand(2), *d = operand(3);
+  for (int64_t r = begin; r < end; ++r) {
+    to[4 * r] = a[r];
+    to[4 * r + 1] = b[r];
+    to[4 * r + 2] = c[r];
+    to[4 * r + 3] = d[r];
+  }
+}
+
 NativeStep::Function BindConcatenate(const Instruction& concatenate) {
   const int64_t dimension = concatenate.as<hlo::DimensionAttributes>().dimension;
   const int64_t width = static_cast<int64_t>(hlo::ByteWidth(concatenate.element_type()));
@@ -197,9 +219,14 @@ NativeStep::Function BindConcatenate(const Instruction& concatenate) {
   for (const Instruction* operand : concatenate.operands()) {
     parts.push_back(Product(operand->dimensions(), dimension) * width);
   }
+  const bool words =
+      std::all_of(parts.begin(), parts.end(), [](int64_t part) { return part == 4; });
   return [=](const NativeStep::Call& call) {
     const int64_t chunks = std::clamp<int64_t>(rows * row >> 17, 1, std::max<int64_t>(rows, 1));
     call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
+      if (words && (parts.size() == 2 || parts.size() == 4)) {
+        return Interleave(call, parts.size(), chunk * rows / chunks, (chunk + 1) * rows / chunks);
+      }
       for (int64_t r = chunk * rows / chunks; r < (chunk + 1) * rows / chunks; ++r) {
         auto* to = static_cast<std::byte*>(call.results[0]) + r * row;
         for (size_t i = 0; i < parts.size(); ++i) {

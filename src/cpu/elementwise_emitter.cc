@@ -595,6 +595,17 @@ Element ElementwiseEmitter::ComplexBinary(Opcode opcode, const Element& x, const
       return ComplexMultiply(x, y);
     case Opcode::kDivide:
       return ComplexDivide(x, y);
+    case Opcode::kMaximum:
+    case Opcode::kMinimum: {
+      // In lexicographic order.
+      const bool maximum = opcode == Opcode::kMaximum;
+      Value* beyond = maximum ? b_.CreateFCmpOGT(x.real, y.real) : b_.CreateFCmpOLT(x.real, y.real);
+      Value* further = maximum ? b_.CreateFCmpOGT(x.imaginary, y.imaginary)
+                               : b_.CreateFCmpOLT(x.imaginary, y.imaginary);
+      Value* first = b_.CreateOr(beyond, b_.CreateAnd(b_.CreateFCmpOEQ(x.real, y.real), further));
+      return {b_.CreateSelect(first, x.real, y.real),
+              b_.CreateSelect(first, x.imaginary, y.imaginary)};
+    }
     case Opcode::kPower: {
       Element log = ComplexLog(x);
       Element result = ComplexExp(ComplexMultiply(log, y));

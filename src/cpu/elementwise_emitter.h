@@ -9,8 +9,8 @@
 
 namespace cpu {
 
-// A value in registers: a scalar or a vector of lanes. pred is i1; f16 and bf16 are held as float that has
-// already been rounded to the type; a complex number is two values.
+// A value in registers: a scalar or a vector of lanes. pred is i1; f16 and bf16 are held as float
+// that has already been rounded to the type; a complex number is two values.
 struct Element {
   llvm::Value* real = nullptr;
   llvm::Value* imaginary = nullptr;
@@ -25,7 +25,8 @@ class ElementwiseEmitter {
  public:
   explicit ElementwiseEmitter(llvm::IRBuilder<>& builder) : b_(builder) {}
 
-  // All operands are scalars, or all are vectors of equally many lanes. Throws hlo::Error(kUnimplemented).
+  // All operands are scalars, or all are vectors of equally many lanes. Throws
+  // hlo::Error(kUnimplemented).
   Element Emit(const hlo::Instruction& instruction, std::span<const Element> operands);
   Element Binary(hlo::Opcode opcode, hlo::ElementType type, const Element& x, const Element& y);
   Element Convert(const Element& x, hlo::ElementType from, hlo::ElementType to);
@@ -51,7 +52,8 @@ class ElementwiseEmitter {
   llvm::Value* IntegerUnary(const hlo::Instruction& instruction, llvm::Value* x);
   Element ComplexBinary(hlo::Opcode opcode, const Element& x, const Element& y);
   llvm::Value* FloatBinary(hlo::Opcode opcode, llvm::Value* x, llvm::Value* y);
-  llvm::Value* IntegerBinary(hlo::Opcode opcode, hlo::ElementType type, llvm::Value* x, llvm::Value* y);
+  llvm::Value* IntegerBinary(hlo::Opcode opcode, hlo::ElementType type, llvm::Value* x,
+                             llvm::Value* y);
   llvm::Value* Shift(hlo::Opcode opcode, llvm::Value* x, llvm::Value* amount);
   llvm::Value* IntegerPower(hlo::ElementType type, llvm::Value* x, llvm::Value* y);
   Element Compare(const hlo::Instruction& instruction, const Element& x, const Element& y);

@@ -65,14 +65,16 @@ bool IsFree(const Instruction* instruction) {
 }
 
 struct Cluster {
-  enum Kind { kLoop, kReduce } kind = kLoop;
+  enum Kind { kLoop, kReduce, kSingle } kind = kLoop;
+  const char* name = "cpu.loop";
   Dimensions space;
   int64_t row_rank = -1;
   std::vector<Instruction*> members;  // consumers first
   std::set<Instruction*> set;
   std::vector<Instruction*> outputs;
-  std::set<const Instruction*> identity;      // evaluated at the loop's own index
-  std::set<const Instruction*> row_identity;  // at the row's
+  std::set<const Instruction*> identity;                   // evaluated at the loop's own index
+  std::set<const Instruction*> row_identity;               // at the row's
+  std::unordered_map<const Instruction*, int64_t> copies;  // at how many indices it is evaluated
   size_t reduces = 0;
 };
 
@@ -120,6 +122,13 @@ class Fuser {
       return;
     }
     if (IsReduce(p)) return PlaceReduce(p, homes, materialize);
+    if (p->opcode() == Opcode::kReduceWindow && p->shape().is_tuple() && IsFusible(*p)) {
+      needed_.insert(p);
+      Cluster* cluster = NewLoop(p);
+      cluster->space = p->shape().tuple_shapes()[0].dimensions();
+      homes_[p] = {cluster};
+      return;
+    }
     if (IsAlias(*p)) {
       // Inside a kernel it is evaluated; in memory it is its operand.
       Homes inside;
@@ -207,6 +216,7 @@ class Fuser {
     cluster.members.push_back(p);
     cluster.set.insert(p);
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
+    cluster.copies[p] = Copies(p, cluster);
     for (const Instruction* user : p->users()) {
       if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
       if (AtIdentity(cluster, user, p)) cluster.identity.insert(p);
@@ -242,8 +252,28 @@ class Fuser {
     return std::equal(operand.begin(), operand.end(), cluster.space.begin());
   }
 
+  // Users that only change the index each ask for another element.
+  static int64_t Copies(const Instruction* p, const Cluster& cluster) {
+    int64_t same = 0, sum = 0;
+    for (const Instruction* user : p->users()) {
+      auto found = cluster.copies.find(user);
+      if (found == cluster.copies.end()) continue;
+      if (hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kReduce) {
+        same = std::max(same, found->second);
+      } else {
+        sum += found->second;
+      }
+    }
+    return std::max<int64_t>(same + sum, 1);
+  }
+
   bool MayInline(const Instruction* p, const Cluster& cluster) const {
     if (cluster.members.size() >= kMaxMembers) return false;
+    const int64_t copies = Copies(p, cluster);
+    if (copies > 4 && !IsFree(p) && p->opcode() != Opcode::kSlice && p->opcode() != Opcode::kPad) {
+      return false;
+    }
+    if (copies > 32 && !p->IsConstant()) return false;
     for (const Instruction* user : p->users()) {
       if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
       switch (user->opcode()) {
@@ -256,14 +286,16 @@ class Fuser {
           for (size_t i = 0; i < map.size(); ++i) leading &= map[i] == static_cast<int64_t>(i);
           const Dimensions operand = Stripped(p->dimensions());
           leading &= std::equal(operand.begin(), operand.end(), user->dimensions().begin());
-          if (!leading || user->shape().num_elements() / p->shape().num_elements() < 8) return false;
+          if (!leading || user->shape().num_elements() / p->shape().num_elements() < 8)
+            return false;
           break;
         }
         case Opcode::kGather:
           if (user->operand(0) == p && !IsFree(p) && p->opcode() != Opcode::kConvert) return false;
           break;
-        case Opcode::kReduce:
-          // Initial values are scalars: in memory, or constants.
+        case Opcode::kReduceWindow:
+          // Windows overlap: only what costs nothing is computed again.
+          if (!IsFree(p) && p->opcode() != Opcode::kConvert) return false;
           break;
         default:
           break;
@@ -275,7 +307,7 @@ class Fuser {
   // As a further result of the loop.
   bool MayOutput(const Instruction* p, const Cluster& cluster) const {
     if (cluster.kind != Cluster::kLoop || cluster.members.size() >= kMaxMembers ||
-        cluster.outputs.size() >= 12) {
+        cluster.outputs.size() >= 12 || cluster.outputs[0]->shape().is_tuple()) {
       return false;
     }
     bool identity = false;
@@ -288,7 +320,8 @@ class Fuser {
     return !OthersReach(p, cluster);
   }
 
-  // True if the cluster depends on a user of p outside of it: making p its result would close a cycle.
+  // True if the cluster depends on a user of p outside of it: making p its result would close a
+  // cycle.
   bool OthersReach(const Instruction* p, const Cluster& cluster) const {
     std::set<const Instruction*> seen;
     std::vector<const Instruction*> stack;
@@ -377,7 +410,8 @@ class Fuser {
     const int64_t total = p->operand(0)->shape().num_elements();
     // Few long rows are better split: see SplitReductions.
     if (rows < 8 && total > 65536) return false;
-    const bool as_rows = cluster.reduces == 0 && cluster.row_rank < 0 && cluster.space == p->dimensions();
+    const bool as_rows =
+        cluster.reduces == 0 && cluster.row_rank < 0 && cluster.space == p->dimensions();
     if (as_rows) {
       // The whole cluster becomes row values: everything in it must be at the row's index.
       for (const Instruction* member : cluster.members) {
@@ -392,7 +426,8 @@ class Fuser {
       }
       return identity;
     }
-    if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p))) return false;
+    if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
+      return false;
     for (const Instruction* user : p->users()) {
       if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
       if (!AtRowIdentity(cluster, user, p)) return false;
@@ -448,6 +483,16 @@ class Fuser {
   // --- Rewriting.
 
   void Build() {
+    for (Instruction* instruction : order_) {
+      if (const char* kind = SingleKernel(*instruction); kind && live_.contains(instruction)) {
+        clusters_.push_back(std::make_unique<Cluster>());
+        Cluster& cluster = *clusters_.back();
+        cluster.kind = Cluster::kSingle;
+        cluster.name = kind;
+        cluster.members = cluster.outputs = {instruction};
+        cluster.set = {instruction};
+      }
+    }
     std::reverse(clusters_.begin(), clusters_.end());
     for (const auto& cluster : clusters_) BuildComposite(*cluster);
     for (auto [value, replacement] : replacements_) value->ReplaceAllUsesWith(replacement);
@@ -479,8 +524,7 @@ class Fuser {
     for (Instruction* member : cluster.members) {
       std::vector<Instruction*> inner;
       for (Instruction* operand : member->operands()) {
-        inner.push_back(cluster.set.contains(operand) ? copies.at(operand)
-                                                      : parameter(operand));
+        inner.push_back(cluster.set.contains(operand) ? copies.at(operand) : parameter(operand));
       }
       copies[member] = body->Add(member->opcode(), member->shape(), inner, member->attributes(),
                                  member->called_computations());
@@ -502,7 +546,7 @@ class Fuser {
     }
     body->set_results(results);
     hlo::CompositeAttributes attributes;
-    attributes.name = cluster.kind == Cluster::kReduce ? "cpu.reduce" : "cpu.loop";
+    attributes.name = cluster.kind == Cluster::kReduce ? "cpu.reduce" : cluster.name;
     Instruction* composite = computation_.Add(
         Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes), operands,
         attributes, {body});
@@ -540,6 +584,45 @@ class Fuser {
 
 }  // namespace
 
+const char* SingleKernel(const Instruction& instruction) {
+  for (const Instruction* operand : instruction.operands()) {
+    if (!operand->shape().is_array() || !IsNative(operand->element_type())) return nullptr;
+  }
+  switch (instruction.opcode()) {
+    case Opcode::kReduceWindow:
+      return IsScan(instruction) ? "cpu.scan" : nullptr;
+    case Opcode::kScatter:
+      return "cpu.scatter";
+    case Opcode::kSort:
+      return "cpu.sort";
+    default:
+      return nullptr;
+  }
+}
+
+bool IsScan(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kReduceWindow || instruction.operand_count() != 2)
+    return false;
+  const auto& window = instruction.as<hlo::Window>();
+  const Dimensions& dimensions = instruction.operand(0)->dimensions();
+  if (dimensions != instruction.dimensions()) return false;
+  int64_t scanned = 0;
+  for (size_t d = 0; d < dimensions.size(); ++d) {
+    auto one = [&](const Dimensions& list) { return list.empty() || list[d] == 1; };
+    if (!one(window.strides) || !one(window.base_dilations) || !one(window.window_dilations))
+      return false;
+    const int64_t size = window.dimensions[d];
+    const int64_t low = window.padding_low.empty() ? 0 : window.padding_low[d];
+    const int64_t high = window.padding_high.empty() ? 0 : window.padding_high[d];
+    if (size == 1 && low == 0 && high == 0) continue;
+    const bool whole =
+        size == dimensions[d] && ((low == size - 1 && high == 0) || (low == 0 && high == size - 1));
+    if (!whole || size < 8) return false;
+    ++scanned;
+  }
+  return scanned == 1;
+}
+
 bool IsAlias(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kReshape:
@@ -567,6 +650,16 @@ bool IsBlockTranspose(const Instruction& instruction) {
 }
 
 bool IsFusible(const Instruction& instruction) {
+  if (instruction.opcode() == Opcode::kReduceWindow) {
+    if (IsScan(instruction)) return false;
+    const hlo::Shape& shape = instruction.shape();
+    const int64_t count =
+        shape.is_tuple() ? shape.tuple_shapes()[0].num_elements() : shape.num_elements();
+    for (const Instruction* operand : instruction.operands()) {
+      if (!IsNative(operand->element_type()) || operand->shape().num_elements() == 0) return false;
+    }
+    return count > 0;
+  }
   if (!instruction.shape().is_array() || !IsNative(instruction.element_type())) return false;
   if (instruction.shape().is_dynamic() || instruction.shape().num_elements() == 0) return false;
   for (const Instruction* operand : instruction.operands()) {

@@ -6,9 +6,9 @@
 namespace cpu {
 
 struct HostCpu {
-  std::string name;      // LLVM's, "znver4"
-  std::string features;  // "+avx2,-avx512f,…"
-  int vector_bytes = 16;  // of the widest vector registers
+  std::string name;        // LLVM's, "znver4"
+  std::string features;    // "+avx2,-avx512f,…"
+  int vector_bytes = 16;   // of the widest vector registers
   bool has_masks = false;  // predicated loads and stores of every element width
 };
 const HostCpu& Host();

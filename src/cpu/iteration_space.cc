@@ -68,7 +68,8 @@ class Finder {
         }
         return Visit(operand(0), origins);
       case Opcode::kReverse:
-        for (int64_t d : instruction->as<hlo::DimensionsAttributes>().dimensions) Isolate(origins[d]);
+        for (int64_t d : instruction->as<hlo::DimensionsAttributes>().dimensions)
+          Isolate(origins[d]);
         return Visit(operand(0), origins);
       case Opcode::kPad:
         for (size_t d = 0; d < from.size(); ++d) {
@@ -85,6 +86,19 @@ class Finder {
         }
         Visit(operand(0), origins);
         return Visit(operand(1), origins);
+      case Opcode::kReduceWindow: {
+        const auto& window = instruction->as<hlo::Window>();
+        for (size_t d = 0; d < origins.size(); ++d) {
+          const bool same = window.dimensions[d] == 1 &&
+                            operand(0)->dimensions()[d] ==
+                                (instruction->shape().is_tuple()
+                                     ? instruction->shape().tuple_shapes()[0].dimensions()[d]
+                                     : from[d]);
+          if (!same) Isolate(origins[d]);
+        }
+        for (size_t i = 0; i < instruction->operand_count() / 2; ++i) Visit(operand(i), origins);
+        return;
+      }
       case Opcode::kGather:
         return Gather(instruction, origins);
       case Opcode::kReduce: {
@@ -122,7 +136,8 @@ class Finder {
     return true;
   }
 
-  // An access is affine along each run of the space's dimensions that the array has next to each other.
+  // An access is affine along each run of the space's dimensions that the array has next to each
+  // other.
   void Leaf(const Dimensions& dimensions, const Origins& origins) {
     int64_t run_end = -1;
     for (size_t i = 0; i < dimensions.size(); ++i) {
@@ -163,8 +178,8 @@ class Finder {
     return result;
   }
 
-  void Join(const Dimensions& from, const Dimensions& to, const Origins& origins, size_t i, size_t i_end,
-            size_t j, size_t j_end, Origins& result) {
+  void Join(const Dimensions& from, const Dimensions& to, const Origins& origins, size_t i,
+            size_t i_end, size_t j, size_t j_end, Origins& result) {
     Origin joined;
     bool joinable = true;
     for (size_t d = i; d < i_end; ++d) {
@@ -172,8 +187,8 @@ class Finder {
       if (joined.kind == Origin::kNone && joinable) {
         joined = origins[d];
         joinable = joined.kind == Origin::kSpace;
-      } else if (joinable && origins[d].kind == Origin::kSpace &&
-                 origins[d].first > joined.last && Unit(joined.last + 1, origins[d].first)) {
+      } else if (joinable && origins[d].kind == Origin::kSpace && origins[d].first > joined.last &&
+                 Unit(joined.last + 1, origins[d].first)) {
         joined.last = origins[d].last;
       } else {
         joinable = false;
@@ -228,7 +243,8 @@ class Finder {
 
 }  // namespace
 
-std::set<int64_t> RunBoundaries(const Dimensions& space, const std::vector<const Instruction*>& roots) {
+std::set<int64_t> RunBoundaries(const Dimensions& space,
+                                const std::vector<const Instruction*>& roots) {
   Finder finder(space);
   Origins identity;
   for (size_t d = 0; d < space.size(); ++d) {

@@ -7,8 +7,9 @@
 
 namespace cpu {
 
-// Dimensions of `space` before which a joined run must end, so that every access of the instructions that
-// `roots` (whose dimensions are `space`) reach stays affine within each run. Always contains 0 and the rank.
+// Dimensions of `space` before which a joined run must end, so that every access of the
+// instructions that `roots` (whose dimensions are `space`) reach stays affine within each run.
+// Always contains 0 and the rank.
 std::set<int64_t> RunBoundaries(const hlo::Dimensions& space,
                                 const std::vector<const hlo::Instruction*>& roots);
 

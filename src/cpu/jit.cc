@@ -127,7 +127,8 @@ struct LoadedCode::State {
   std::unique_ptr<llvm::RuntimeDyld> linker;
 };
 
-LoadedCode::LoadedCode(const std::vector<std::string>& objects) : state_(std::make_unique<State>()) {
+LoadedCode::LoadedCode(const std::vector<std::string>& objects)
+    : state_(std::make_unique<State>()) {
   state_->linker = std::make_unique<llvm::RuntimeDyld>(state_->memory, state_->memory);
   for (const std::string& bytes : objects) {
     auto object = llvm::object::ObjectFile::createObjectFile(
@@ -138,6 +139,7 @@ LoadedCode::LoadedCode(const std::vector<std::string>& objects) : state_(std::ma
     }
     state_->linker->loadObject(**object);
   }
+  if (objects.empty()) return;
   state_->linker->resolveRelocations();
   if (state_->linker->hasError()) {
     throw hlo::Error("cannot load compiled code: " + state_->linker->getErrorString().str());
@@ -151,6 +153,7 @@ LoadedCode::LoadedCode(const std::vector<std::string>& objects) : state_(std::ma
 LoadedCode::~LoadedCode() = default;
 
 void* LoadedCode::Find(std::string_view symbol) const {
+  if (state_->memory.bytes == 0) return nullptr;
   return reinterpret_cast<void*>(
       state_->linker->getSymbol(llvm::StringRef(symbol.data(), symbol.size())).getAddress());
 }

@@ -82,8 +82,12 @@ class KernelEmitter {
     const std::string& kind = composite_.as<hlo::CompositeAttributes>().name;
     if (kind == "cpu.reduce") {
       EmitReduce();
-    } else if (kind == "cpu.update") {
-      EmitUpdate();
+    } else if (kind == "cpu.scan") {
+      EmitScan();
+    } else if (kind == "cpu.scatter") {
+      EmitScatter();
+    } else if (kind == "cpu.sort") {
+      EmitComparator();
     } else {
       EmitLoop();
     }
@@ -97,8 +101,8 @@ class KernelEmitter {
     llvm::LLVMContext& context = module.getContext();
     auto* pointer = llvm::PointerType::getUnqual(context);
     auto* integer = llvm::Type::getInt64Ty(context);
-    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, integer, integer},
-                                         false);
+    auto* type =
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, integer, integer}, false);
     auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
     function->addFnAttr("prefer-vector-width", std::to_string(Host().vector_bytes * 8));
     function->addFnAttr("frame-pointer", "none");
@@ -168,8 +172,8 @@ class KernelEmitter {
   using NestBody = std::function<Accumulators(const Index&, const Accumulators&)>;
 
   // Scalar loops over the runs.
-  Accumulators ScalarNest(const std::vector<Run>& runs, size_t i, Index index, Accumulators accumulators,
-                          const NestBody& body) {
+  Accumulators ScalarNest(const std::vector<Run>& runs, size_t i, Index index,
+                          Accumulators accumulators, const NestBody& body) {
     if (i == runs.size()) return body(index, accumulators);
     if (runs[i].size == 1) {
       index.push_back({runs[i].begin, runs[i].end, emitter_.ConstantPosition(0)});
@@ -184,8 +188,8 @@ class KernelEmitter {
                          });
   }
 
-  // Lanes over one run: full vectors, `unroll` of them an iteration where that many are left, and a masked
-  // rest. With several accumulator sets (unroll), set u belongs to vector u.
+  // Lanes over one run: full vectors, `unroll` of them an iteration where that many are left, and a
+  // masked rest. With several accumulator sets (unroll), set u belongs to vector u.
   Accumulators LaneLoop(const Run& run, const Index& outer, Accumulators accumulators, int unroll,
                         const NestBody& body) {
     const int64_t size = run.size;
@@ -286,8 +290,8 @@ class KernelEmitter {
     }
     std::vector<Run> rows, columns;
     for (const Run& run : runs) {
-      const bool row = row_rank >= 0 ? run.end <= row_rank && run.begin < row_rank
-                                     : &run != &runs.back();
+      const bool row =
+          row_rank >= 0 ? run.end <= row_rank && run.begin < row_rank : &run != &runs.back();
       (row ? rows : columns).push_back(run);
     }
     if (columns.empty()) columns.push_back({row_rank, static_cast<int64_t>(space.size()), 1});
@@ -310,7 +314,8 @@ class KernelEmitter {
   }
 
   // A tuple-shaped reduce stands for its inputs.
-  static std::vector<const Instruction*> WithoutTuples(const std::vector<const Instruction*>& roots) {
+  static std::vector<const Instruction*> WithoutTuples(
+      const std::vector<const Instruction*>& roots) {
     std::vector<const Instruction*> result;
     for (const Instruction* root : roots) {
       const Instruction* reduce = ReduceOf(root);
@@ -367,9 +372,7 @@ class KernelEmitter {
     }
   }
 
-  bool IsRowResult(const Instruction* result) const {
-    return row_results_.contains(result);
-  }
+  bool IsRowResult(const Instruction* result) const { return row_results_.contains(result); }
 
   void EmitRow(const std::vector<const Instruction*>& reduces, const Index& row_index,
                const std::vector<Run>& columns, llvm::Value* row) {
@@ -408,18 +411,19 @@ class KernelEmitter {
     }
   }
 
-  Accumulators Columns(const std::vector<Run>& columns, const Index& row_index, Accumulators initial,
-                       int unroll, const NestBody& body) {
+  Accumulators Columns(const std::vector<Run>& columns, const Index& row_index,
+                       Accumulators initial, int unroll, const NestBody& body) {
     std::vector<Run> outer(columns.begin(), columns.end() - 1);
-    return ScalarNest(outer, 0, row_index, initial, [&](const Index& index, const Accumulators& current) {
-      return LaneLoop(columns.back(), index, current, unroll,
-                      [&](const Index& unsorted, const Accumulators& lanes) {
-                        Index inner = unsorted;
-                        if (reorder_) Sort(inner);
-                        if (cached_.empty()) return body(inner, lanes);
-                        return WithRowCache(inner, columns, lanes, body);
+    return ScalarNest(outer, 0, row_index, initial,
+                      [&](const Index& index, const Accumulators& current) {
+                        return LaneLoop(columns.back(), index, current, unroll,
+                                        [&](const Index& unsorted, const Accumulators& lanes) {
+                                          Index inner = unsorted;
+                                          if (reorder_) Sort(inner);
+                                          if (cached_.empty()) return body(inner, lanes);
+                                          return WithRowCache(inner, columns, lanes, body);
+                                        });
                       });
-    });
   }
 
   // --- The row cache: expensive values that several passes need stay in a buffer on the stack.
@@ -453,7 +457,8 @@ class KernelEmitter {
     const Dimensions& space = reduces[0]->operand(0)->dimensions();
     for (const auto& [instruction, count] : passes) {
       if (count < 2 || !IsExpensive(*instruction) || cached_.size() >= 4) continue;
-      if (instruction->dimensions() != space || hlo::IsComplex(instruction->element_type())) continue;
+      if (instruction->dimensions() != space || hlo::IsComplex(instruction->element_type()))
+        continue;
       emitter_.At(0);
       llvm::Type* type = RegisterType(b_.getContext(), instruction->element_type());
       auto* memory = b_.CreateAlloca(type, I64((column_count + lanes_ - 1) / lanes_ * lanes_));
@@ -488,9 +493,10 @@ class KernelEmitter {
       emitter_.AtInnermost();
       llvm::Type* type = RegisterType(b_.getContext(), instruction->element_type());
       llvm::Type* vector = linear.uniform() ? type : llvm::FixedVectorType::get(type, lanes_);
-      value->element = {b_.CreateAlignedLoad(vector, b_.CreateGEP(type, cached->second.memory, linear.base),
-                                             llvm::Align(1)),
-                        nullptr};
+      value->element = {
+          b_.CreateAlignedLoad(vector, b_.CreateGEP(type, cached->second.memory, linear.base),
+                               llvm::Align(1)),
+          nullptr};
       return true;
     };
     emitter_.after = [&, this](const Instruction* instruction, const Index& at,
@@ -517,8 +523,8 @@ class KernelEmitter {
     const Instruction* reduce;
     const Computation* combiner;
     std::vector<ElementType> types;
-    std::vector<Element> initial;   // what accumulators start from
-    std::vector<Element> init;      // folded in at the end; empty if `initial` is it
+    std::vector<Element> initial;  // what accumulators start from
+    std::vector<Element> init;     // folded in at the end; empty if `initial` is it
     bool rounds;
   };
 
@@ -529,7 +535,8 @@ class KernelEmitter {
     const size_t count = reduce->operand_count() / 2;
     plan.rounds = false;
     for (size_t i = 0; i < count; ++i) plan.types.push_back(reduce->operand(i)->element_type());
-    // A plain operation starts from its identity; others from their initial values, which have to be one.
+    // A plain operation starts from its identity; others from their initial values, which have to
+    // be one.
     const Instruction* root = plan.combiner->result();
     const bool plain = count == 1 && plan.combiner->instructions().size() == 3 &&
                        hlo::IsElementwiseBinary(root->opcode());
@@ -572,8 +579,8 @@ class KernelEmitter {
       if (element.imaginary) out.push_back(element.imaginary);
     }
   }
-  static std::vector<Element> Take(const std::vector<ElementType>& types, const Accumulators& values,
-                                   size_t& position) {
+  static std::vector<Element> Take(const std::vector<ElementType>& types,
+                                   const Accumulators& values, size_t& position) {
     std::vector<Element> elements;
     for (ElementType type : types) {
       Element element;
@@ -607,7 +614,8 @@ class KernelEmitter {
       for (size_t i = 0; i < combined.size(); ++i) {
         combined[i].real = b_.CreateSelect(mask, combined[i].real, accumulators[i].real);
         if (combined[i].imaginary) {
-          combined[i].imaginary = b_.CreateSelect(mask, combined[i].imaginary, accumulators[i].imaginary);
+          combined[i].imaginary =
+              b_.CreateSelect(mask, combined[i].imaginary, accumulators[i].imaginary);
         }
       }
     }
@@ -629,7 +637,8 @@ class KernelEmitter {
     }
     for (Element& element : elements) {
       element.real = b_.CreateExtractElement(element.real, uint64_t{0});
-      if (element.imaginary) element.imaginary = b_.CreateExtractElement(element.imaginary, uint64_t{0});
+      if (element.imaginary)
+        element.imaginary = b_.CreateExtractElement(element.imaginary, uint64_t{0});
     }
     return elements;
   }
@@ -701,17 +710,19 @@ class KernelEmitter {
   void BindReduce(const Reduction& plan, const std::vector<Element>& values) {
     emitter_.Bind(plan.reduce, values);
     for (const Instruction* user : plan.reduce->users()) {
-      if (user->opcode() == Opcode::kGetTupleElement) emitter_.Bind(user, {values[user->tuple_index()]});
+      if (user->opcode() == Opcode::kGetTupleElement)
+        emitter_.Bind(user, {values[user->tuple_index()]});
     }
   }
 
-  // Reductions over any dimensions: kept ones outside, reduced ones inside, lanes along whichever is
-  // innermost in memory.
+  // Reductions over any dimensions: kept ones outside, reduced ones inside, lanes along whichever
+  // is innermost in memory.
   void EmitReduce() {
     std::vector<const Instruction*> reduces;
     for (const Instruction* result : body_.results()) {
       const Instruction* reduce = ReduceOf(result);
-      if (std::find(reduces.begin(), reduces.end(), reduce) == reduces.end()) reduces.push_back(reduce);
+      if (std::find(reduces.begin(), reduces.end(), reduce) == reduces.end())
+        reduces.push_back(reduce);
     }
     const Dimensions space = reduces[0]->operand(0)->dimensions();
     const auto& reduced = reduces[0]->as<hlo::DimensionsAttributes>().dimensions;
@@ -736,8 +747,10 @@ class KernelEmitter {
     const double cost = ElementCost(body_);
     int64_t reduced_count = 1;
     for (const Run& run : inner) reduced_count *= run.size;
-    const bool lanes_reduced = kept.empty() || (!inner.empty() && inner.back().begin > kept.back().begin);
-    if (inner.empty()) inner.push_back({static_cast<int64_t>(space.size()), static_cast<int64_t>(space.size()), 1});
+    const bool lanes_reduced =
+        kept.empty() || (!inner.empty() && inner.back().begin > kept.back().begin);
+    if (inner.empty())
+      inner.push_back({static_cast<int64_t>(space.size()), static_cast<int64_t>(space.size()), 1});
     if (lanes_reduced) {
       int64_t rows = 1;
       for (const Run& run : kept) rows *= run.size;
@@ -780,7 +793,8 @@ class KernelEmitter {
     info_.unit_cost = cost * static_cast<double>(reduced_count * group * lanes_) + 2;
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());
-      Position block = blocks == 1 ? emitter_.ConstantPosition(0) : emitter_.Remainder(flat, blocks);
+      Position block =
+          blocks == 1 ? emitter_.ConstantPosition(0) : emitter_.Remainder(flat, blocks);
       Position row = emitter_.Divide(flat, blocks);
       Index row_index = Unflatten(row.base, row.level, rows);
       Position first = emitter_.Multiply(block, group * lanes_);
@@ -823,24 +837,24 @@ class KernelEmitter {
         Flatten(wide, initial);
       }
     }
-    Accumulators sums = ScalarNest(
-        inner, 0, row_index, initial, [&](const Index& index, const Accumulators& current) {
-          Accumulators next;
-          size_t position = 0;
-          for (int g = 0; g < group; ++g) {
-            Index full = index;
-            full.push_back({columns.begin, columns.end, positions[g]});
-            Sort(full);
-            emitter_.set_mask({masks[g], mask_level});
-            for (const Reduction& plan : plans) {
-              auto mine = Take(plan.types, current, position);
-              Accumulate(plan, full, mine);
-              Flatten(mine, next);
-            }
-            emitter_.set_mask({});
-          }
-          return next;
-        });
+    Accumulators sums = ScalarNest(inner, 0, row_index, initial,
+                                   [&](const Index& index, const Accumulators& current) {
+                                     Accumulators next;
+                                     size_t position = 0;
+                                     for (int g = 0; g < group; ++g) {
+                                       Index full = index;
+                                       full.push_back({columns.begin, columns.end, positions[g]});
+                                       Sort(full);
+                                       emitter_.set_mask({masks[g], mask_level});
+                                       for (const Reduction& plan : plans) {
+                                         auto mine = Take(plan.types, current, position);
+                                         Accumulate(plan, full, mine);
+                                         Flatten(mine, next);
+                                       }
+                                       emitter_.set_mask({});
+                                     }
+                                     return next;
+                                   });
     size_t position = 0;
     for (int g = 0; g < group; ++g) {
       for (const Reduction& plan : plans) {
@@ -853,19 +867,270 @@ class KernelEmitter {
   }
 
   static void Sort(Index& index) {
-    std::sort(index.begin(), index.end(),
-              [](const IndexGroup& a, const IndexGroup& b) {
-                return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-              });
+    std::sort(index.begin(), index.end(), [](const IndexGroup& a, const IndexGroup& b) {
+      return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+    });
   }
 
-  // --- dynamic_update_slice and the parts of a concatenate: a region of the result is written.
+  // --- Scans: a running reduction along one dimension.
 
-  // The body's result is the update; starts (one scalar a dimension) are its further results.
-  void EmitUpdate() {
-    const Instruction* root = body_.result();
-    (void)root;
-    throw hlo::Error(hlo::ErrorCode::kInternal, "cpu.update is not emitted here");
+  void EmitScan() {
+    const Instruction* scan = body_.result();
+    const auto& window = scan->as<hlo::Window>();
+    const Dimensions& space = scan->dimensions();
+    int64_t d = 0;
+    while (window.dimensions[d] == 1) ++d;
+    const bool forward = window.padding_low[d] != 0;
+    const int64_t length = space[d];
+    const int64_t rank = static_cast<int64_t>(space.size());
+    const int64_t outer = Product(space, 0, d), inner = Product(space, d + 1, rank);
+    const int lanes = inner == 1 ? 1 : lanes_;
+    const int64_t vectors = (inner + lanes - 1) / lanes;
+    info_.units = outer * vectors;
+    info_.unit_cost = 2.0 * static_cast<double>(length);
+    const bool ragged = lanes > 1 && inner % lanes != 0;
+    emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+      Position flat = emitter_.ScalarPosition(unit, emitter_.level());
+      Position row = emitter_.Divide(flat, vectors);
+      Position column = vectors == 1 ? emitter_.ConstantPosition(0)
+                                     : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
+      if (lanes > 1) column.stride = 1;
+      if (ragged) {
+        int level;
+        llvm::Value* value = emitter_.ToValue(column, &level);
+        emitter_.AtInnermost();
+        emitter_.set_mask({b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), inner)),
+                           emitter_.level()});
+      }
+      Reduction plan = PlanReduction(scan);
+      std::vector<Element> start = {emitter_.Evaluate(scan->operand(1), {}).element};
+      emitter_.AtInnermost();
+      if (lanes > 1) emitter_.Widen(start, true);
+      Accumulators initial;
+      Flatten(start, initial);
+      emitter_.Loop(I64(0), I64(length), 1, initial,
+                    [&](llvm::Value* step, const Accumulators& current) {
+                      Position along = emitter_.ScalarPosition(step, emitter_.level());
+                      if (!forward) along = emitter_.Add(emitter_.Multiply(along, -1), length - 1);
+                      Index index = {{0, d, row}, {d, d + 1, along}, {d + 1, rank, column}};
+                      if (d == 0) index.erase(index.begin());
+                      if (d + 1 == rank) index.pop_back();
+                      size_t position = 0;
+                      std::vector<Element> sum = Take(plan.types, current, position);
+                      Element value = emitter_.Evaluate(scan->operand(0), index).element;
+                      sum = Combine(plan, sum, {value});
+                      Element rounded = sum[0];
+                      emitter_.AtInnermost();
+                      if (!hlo::IsComplex(plan.types[0])) {
+                        rounded.real = emitter_.elementwise().Round(rounded.real, plan.types[0]);
+                      }
+                      emitter_.Store(ResultPointer(0), emitter_.Linearize(index, space), rounded,
+                                     plan.types[0]);
+                      Accumulators next;
+                      Flatten(sum, next);
+                      return next;
+                    });
+      emitter_.set_mask({});
+      return Accumulators{};
+    });
+  }
+
+  // --- Scatter: the results hold the operands already; updates are applied in their order. Units
+  // are vectors along the innermost dimension of the update windows, so that threads share no
+  // element.
+
+  struct ScatterPlan {
+    const hlo::ScatterAttributes* attributes;
+    size_t count;  // of operands
+    Dimensions operand, updates, starts;
+    std::vector<int64_t> scatter_dims;  // of the updates
+    std::vector<int64_t> window_of;     // operand dimension to updates dimension, or -1
+    std::vector<int64_t> batch_of;      // operand dimension to updates dimension, or -1
+    std::vector<int64_t> source;        // indices' dimension to updates dimension, or -1
+    bool lanes;
+  };
+
+  static bool Contains(const Dimensions& list, int64_t d) {
+    return std::find(list.begin(), list.end(), d) != list.end();
+  }
+
+  ScatterPlan PlanScatter(const Instruction* scatter) {
+    ScatterPlan plan;
+    const auto& a = scatter->as<hlo::ScatterAttributes>();
+    plan.attributes = &a;
+    plan.count = (scatter->operand_count() - 1) / 2;
+    plan.operand = scatter->operand(0)->dimensions();
+    plan.starts = scatter->operand(plan.count)->dimensions();
+    plan.updates = scatter->operand(plan.count + 1)->dimensions();
+    for (size_t d = 0; d < plan.updates.size(); ++d) {
+      if (!Contains(a.update_window_dims, d)) plan.scatter_dims.push_back(d);
+    }
+    size_t next = 0;
+    for (size_t d = 0; d < plan.starts.size(); ++d) {
+      const bool vector = static_cast<int64_t>(d) == a.index_vector_dim;
+      plan.source.push_back(vector ? -1 : plan.scatter_dims[next++]);
+    }
+    size_t window = 0;
+    for (size_t d = 0; d < plan.operand.size(); ++d) {
+      plan.window_of.push_back(-1);
+      plan.batch_of.push_back(-1);
+      auto batch = std::find(a.input_batching_dims.begin(), a.input_batching_dims.end(),
+                             static_cast<int64_t>(d));
+      if (batch != a.input_batching_dims.end()) {
+        plan.batch_of.back() =
+            plan.source[a.scatter_indices_batching_dims[batch - a.input_batching_dims.begin()]];
+      } else if (!Contains(a.inserted_window_dims, d)) {
+        plan.window_of.back() = a.update_window_dims[window++];
+      }
+    }
+    plan.lanes = !plan.operand.empty() && plan.window_of.back() >= 0 &&
+                 plan.window_of.back() == static_cast<int64_t>(plan.updates.size()) - 1 &&
+                 plan.updates.back() > 1;
+    return plan;
+  }
+
+  void EmitScatter() {
+    const Instruction* scatter = body_.result();
+    if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
+    ScatterPlan plan = PlanScatter(scatter);
+    std::vector<Run> scattered, window;
+    int64_t updates = 1;
+    for (int64_t d : plan.scatter_dims) {
+      scattered.push_back({d, d + 1, plan.updates[d]});
+      updates *= plan.updates[d];
+    }
+    for (int64_t d : plan.attributes->update_window_dims) {
+      if (plan.lanes && d == static_cast<int64_t>(plan.updates.size()) - 1) continue;
+      window.push_back({d, d + 1, plan.updates[d]});
+    }
+    const int64_t row = plan.lanes ? plan.updates.back() : 1;
+    int64_t others = 1;
+    for (const Run& run : window) others *= run.size;
+    info_.units = plan.lanes ? (row + lanes_ - 1) / lanes_ : 1;
+    info_.unit_cost = static_cast<double>(updates * others) * 3;
+    emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
+      Index at = Unflatten(update, emitter_.level(), scattered);
+      ScatterUpdate(scatter, plan, at, window);
+      return Accumulators{};
+    });
+  }
+
+  // One index's window.
+  void ScatterUpdate(const Instruction* scatter, const ScatterPlan& plan, const Index& at,
+                     const std::vector<Run>& window) {
+    auto coordinate = [&](const Index& index, int64_t d) {
+      for (const IndexGroup& group : index) {
+        if (group.begin == d) return group.position;
+      }
+      return emitter_.ConstantPosition(0);
+    };
+    const Instruction* indices = scatter->operand(plan.count);
+    std::vector<Position> start(plan.operand.size(), emitter_.ConstantPosition(0));
+    llvm::Value* inside = b_.getTrue();
+    for (size_t k = 0; k < plan.attributes->scatter_dims_to_operand_dims.size(); ++k) {
+      const int64_t d = plan.attributes->scatter_dims_to_operand_dims[k];
+      Index index;
+      for (size_t i = 0; i < plan.starts.size(); ++i) {
+        const int64_t dim = static_cast<int64_t>(i);
+        index.push_back(
+            {dim, dim + 1,
+             plan.source[i] < 0 ? emitter_.ConstantPosition(k) : coordinate(at, plan.source[i])});
+      }
+      llvm::Value* value = emitter_.Evaluate(indices, index).element.real;
+      emitter_.AtInnermost();
+      value = hlo::IsSignedInteger(indices->element_type())
+                  ? b_.CreateSExtOrTrunc(value, b_.getInt64Ty())
+                  : b_.CreateZExtOrTrunc(value, b_.getInt64Ty());
+      const int64_t size = plan.window_of[d] < 0 ? 1 : plan.updates[plan.window_of[d]];
+      // Negative starts are large as unsigned numbers.
+      inside = b_.CreateAnd(
+          inside, b_.CreateICmpULT(value, I64(std::max<int64_t>(plan.operand[d] - size + 1, 0))));
+      start[d] = emitter_.ScalarPosition(value, emitter_.level());
+    }
+    for (size_t d = 0; d < plan.operand.size(); ++d) {
+      if (plan.batch_of[d] >= 0) start[d] = coordinate(at, plan.batch_of[d]);
+    }
+    emitter_.If(inside, [&] {
+      ScalarNest(window, 0, at, {}, [&](const Index& outer, const Accumulators&) {
+        auto apply = [&](const Index& full) {
+          Index target;
+          for (size_t d = 0; d < plan.operand.size(); ++d) {
+            Position position = start[d];
+            if (plan.window_of[d] >= 0) {
+              position = emitter_.Add(position, coordinate(full, plan.window_of[d]));
+            }
+            target.push_back({static_cast<int64_t>(d), static_cast<int64_t>(d) + 1, position});
+          }
+          Index from = full;
+          Sort(from);
+          CombineInto(scatter, plan, from, emitter_.Linearize(target, plan.operand));
+        };
+        if (!plan.lanes) {
+          apply(outer);
+          return Accumulators{};
+        }
+        const int64_t last = static_cast<int64_t>(plan.updates.size()) - 1;
+        const int64_t row = plan.updates.back();
+        emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+          Position lane =
+              emitter_.Multiply(emitter_.ScalarPosition(unit, emitter_.level()), lanes_);
+          lane.stride = 1;
+          if (row % lanes_ != 0) {
+            int level;
+            llvm::Value* value = emitter_.ToValue(lane, &level);
+            emitter_.AtInnermost();
+            emitter_.set_mask(
+                {b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), row)),
+                 emitter_.level()});
+          }
+          Index full = outer;
+          full.push_back({last, last + 1, lane});
+          apply(full);
+          emitter_.set_mask({});
+          return Accumulators{};
+        });
+        return Accumulators{};
+      });
+    });
+  }
+
+  void CombineInto(const Instruction* scatter, const ScatterPlan& plan, const Index& update,
+                   const Position& target) {
+    std::vector<Element> arguments;
+    for (size_t i = 0; i < plan.count; ++i) {
+      Position here = target;
+      here.level = emitter_.level();  // what earlier updates wrote
+      arguments.push_back(
+          emitter_.Load(ResultPointer(i), here, scatter->operand(i)->element_type()).element);
+    }
+    for (size_t i = 0; i < plan.count; ++i) {
+      arguments.push_back(emitter_.Evaluate(scatter->operand(plan.count + 1 + i), update).element);
+    }
+    emitter_.AtInnermost();
+    emitter_.Widen(arguments);
+    std::vector<Element> results = emitter_.Apply(*scatter->called_computations()[0], arguments);
+    for (size_t i = 0; i < plan.count; ++i) {
+      emitter_.Store(ResultPointer(i), target, results[i], scatter->operand(i)->element_type());
+    }
+  }
+
+  // --- Sort: the comparator. Its buffers are two elements of each operand, then a byte for the
+  // answer.
+
+  void EmitComparator() {
+    const Instruction* sort = body_.result();
+    if (sort->opcode() == Opcode::kGetTupleElement) sort = sort->operand(0);
+    std::vector<Element> arguments;
+    const Computation& comparator = *sort->called_computations()[0];
+    for (const Instruction* parameter : comparator.parameters()) {
+      llvm::Value* pointer = emitter_.BufferPointer(parameter->parameter_number());
+      arguments.push_back(
+          emitter_.Load(pointer, emitter_.ConstantPosition(0), parameter->element_type()).element);
+    }
+    emitter_.AtInnermost();
+    Element less = emitter_.Apply(comparator, arguments)[0];
+    emitter_.Store(emitter_.BufferPointer(static_cast<int64_t>(arguments.size())),
+                   emitter_.ConstantPosition(0), less, ElementType::kPred);
   }
 
   const Instruction& composite_;

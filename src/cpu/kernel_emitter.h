@@ -15,10 +15,11 @@ class Module;
 namespace cpu {
 
 struct KernelInfo {
-  int64_t units = 1;       // begin and end lie within [0, units]
-  double unit_cost = 1;    // estimated nanoseconds for each
+  int64_t units = 1;     // begin and end lie within [0, units]
+  double unit_cost = 1;  // estimated nanoseconds for each
 };
 
-KernelInfo EmitKernel(llvm::Module& module, const std::string& name, const hlo::Instruction& composite);
+KernelInfo EmitKernel(llvm::Module& module, const std::string& name,
+                      const hlo::Instruction& composite);
 
 }  // namespace cpu

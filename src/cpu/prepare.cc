@@ -2,8 +2,18 @@
 
 #include <vector>
 
+#include "cpu/expand_random.h"
+#include "cpu/expand_select_and_scatter.h"
 #include "cpu/fusion.h"
+#include "cpu/split_reductions.h"
 #include "hlo/builder.h"
+#include "passes/common_subexpressions.h"
+#include "passes/dead_code.h"
+#include "passes/expand_batch_norm.h"
+#include "passes/expand_composites.h"
+#include "passes/fold_constants.h"
+#include "passes/inline_calls.h"
+#include "passes/simplify.h"
 
 namespace cpu {
 namespace {
@@ -12,42 +22,13 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-bool IsInlined(const Instruction& instruction) {
-  return instruction.opcode() == Opcode::kCall ||
-         (instruction.opcode() == Opcode::kComposite && !IsFusible(instruction));
-}
-
-void Inline(Computation& computation) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    std::vector<Instruction*> calls;
-    for (const auto& instruction : computation.instructions()) {
-      if (IsInlined(*instruction)) calls.push_back(instruction.get());
-    }
-    for (Instruction* call : calls) {
-      changed = true;
-      std::vector<Instruction*> results =
-          hlo::InlineComputation(*call->called_computations()[0], computation, call->operands());
-      if (!call->shape().is_tuple()) {
-        call->ReplaceAllUsesWith(results[0]);
-        continue;
-      }
-      std::vector<Instruction*> users = call->users();
-      for (Instruction* user : users) user->ReplaceAllUsesWith(results[user->tuple_index()]);
-    }
-    if (changed) {
-      computation.SortTopologically();
-      computation.RemoveDeadInstructions();
-    }
-  }
-}
-
 // Reducing nothing gives the initial values.
 void ExpandEmptyReductions(Computation& computation) {
   hlo::Builder builder(&computation);
   std::vector<Instruction*> reduces;
   for (const auto& instruction : computation.instructions()) {
-    if (instruction->opcode() == Opcode::kReduce && instruction->operand(0)->shape().num_elements() == 0) {
+    if (instruction->opcode() == Opcode::kReduce &&
+        instruction->operand(0)->shape().num_elements() == 0) {
       reduces.push_back(instruction.get());
     }
   }
@@ -56,7 +37,8 @@ void ExpandEmptyReductions(Computation& computation) {
     for (size_t i = 0; i < count; ++i) {
       const hlo::Shape& shape =
           reduce->shape().is_tuple() ? reduce->shape().tuple_shapes()[i] : reduce->shape();
-      Instruction* value = builder.BroadcastInDim(reduce->operand(count + i), shape.dimensions(), {});
+      Instruction* value =
+          builder.BroadcastInDim(reduce->operand(count + i), shape.dimensions(), {});
       if (count == 1) {
         reduce->ReplaceAllUsesWith(value);
         continue;
@@ -70,15 +52,31 @@ void ExpandEmptyReductions(Computation& computation) {
   if (!reduces.empty()) computation.SortTopologically();
 }
 
+void Simplify(hlo::Module& module) {
+  passes::Simplify(module);
+  passes::FoldConstants(module);
+  passes::EliminateCommonSubexpressions(module);
+  passes::EliminateDeadCode(module);
+}
+
 }  // namespace
 
 void Prepare(hlo::Module& module) {
-  for (const auto& computation : module.computations()) Inline(*computation);
+  passes::ExpandComposites(module,
+                           [](const Instruction& composite) { return IsFusible(composite); });
+  passes::InlineCalls(module);
+  passes::ExpandBatchNorm(module);
   module.RemoveUnreachableComputations();
-  for (const auto& computation : module.computations()) {
+  std::vector<Computation*> computations;
+  for (const auto& computation : module.computations()) computations.push_back(computation.get());
+  for (Computation* computation : computations) {
     ExpandEmptyReductions(*computation);
-    computation->RemoveDeadInstructions();
+    ExpandSelectAndScatter(*computation);
+    ExpandRandom(*computation);
   }
+  Simplify(module);
+  for (const auto& computation : module.computations()) SplitReductions(*computation);
+  module.SortComputations();
 }
 
 }  // namespace cpu

@@ -5,8 +5,8 @@
 
 namespace cpu {
 
-// Inlines calls and composites (but those that the engine computes itself, such as chlo.erf), expands what no
-// kernel does, simplifies.
+// Inlines calls and composites (but those that the engine computes itself, such as chlo.erf),
+// expands what no kernel does, simplifies.
 void Prepare(hlo::Module& module);
 
 }  // namespace cpu

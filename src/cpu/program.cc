@@ -45,8 +45,8 @@ std::string Indented(const std::string& text) {
 
 }  // namespace
 
-void Program::Run(std::span<void* const> arguments, std::span<void* const> results, std::byte* arena,
-                  ThreadPool& threads, const RunOptions& options) const {
+void Program::Run(std::span<void* const> arguments, std::span<void* const> results,
+                  std::byte* arena, ThreadPool& threads, const RunOptions& options) const {
   constexpr size_t kInline = 256;
   void* few[kInline];
   std::vector<void*> many;
@@ -81,9 +81,10 @@ std::string Program::ToString() const {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferLocation& location = buffers[i];
     static const char* const kKinds[] = {"argument", "result", "arena", "constant"};
-    text += "b" + std::to_string(i) + " = " + kKinds[location.kind] + " " +
-            std::to_string(location.kind == BufferLocation::kArena ? location.offset : location.index) +
-            "\n";
+    text +=
+        "b" + std::to_string(i) + " = " + kKinds[location.kind] + " " +
+        std::to_string(location.kind == BufferLocation::kArena ? location.offset : location.index) +
+        "\n";
   }
   for (const auto& step : steps) text += step->ToString() + "\n";
   return text;
@@ -149,10 +150,11 @@ void WhileStep::Run(const RunState& state) const {
   std::span<void* const> values(results.data(), results_.size());
   void* predicate = state.buffers[predicate_];
   while (true) {
-    condition_.program->Run(values, {&predicate, 1}, state.arena + condition_.arena_offset, state.threads,
-                            state.options);
+    condition_.program->Run(values, {&predicate, 1}, state.arena + condition_.arena_offset,
+                            state.threads, state.options);
     if (!*static_cast<const bool*>(predicate)) return;
-    body_.program->Run(values, values, state.arena + body_.arena_offset, state.threads, state.options);
+    body_.program->Run(values, values, state.arena + body_.arena_offset, state.threads,
+                       state.options);
   }
 }
 

@@ -103,8 +103,8 @@ class CopyStep : public Step {
 // memcpy on several threads where it is long.
 void ParallelCopy(ThreadPool& threads, void* to, const void* from, int64_t bytes);
 
-// while: the state lives in the results' buffers; the body updates it in place (its i-th result takes over
-// its i-th parameter's buffer).
+// while: the state lives in the results' buffers; the body updates it in place (its i-th result
+// takes over its i-th parameter's buffer).
 class WhileStep : public Step {
  public:
   struct Part {
@@ -159,8 +159,8 @@ class NativeStep : public Step {
     std::byte* scratch;
   };
   using Function = std::function<void(const Call&)>;
-  NativeStep(std::string name, Function run, std::vector<int32_t> operands, std::vector<int32_t> results,
-             int64_t scratch_offset)
+  NativeStep(std::string name, Function run, std::vector<int32_t> operands,
+             std::vector<int32_t> results, int64_t scratch_offset)
       : name_(std::move(name)),
         run_(std::move(run)),
         operands_(std::move(operands)),

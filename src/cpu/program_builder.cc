@@ -8,6 +8,7 @@
 #include "cpu/arena_planner.h"
 #include "cpu/data_movement.h"
 #include "cpu/fusion.h"
+#include "cpu/sort.h"
 
 namespace cpu {
 namespace {
@@ -63,7 +64,8 @@ int64_t OutputCount(const Instruction* instruction) {
              : 1;
 }
 
-// Operands of a fused loop that it reads, each element only before it writes the same element of its results.
+// Operands of a fused loop that it reads, each element only before it writes the same element of
+// its results.
 std::set<int64_t> ElementwiseOperands(const Instruction& composite) {
   std::set<int64_t> result;
   if (composite.as<hlo::CompositeAttributes>().name != "cpu.loop") return result;
@@ -76,11 +78,11 @@ std::set<int64_t> ElementwiseOperands(const Instruction& composite) {
   std::set<const Instruction*> other;
   for (auto it = body.instructions().rbegin(); it != body.instructions().rend(); ++it) {
     const Instruction* instruction = it->get();
-    const bool pass = identity.contains(instruction) && !other.contains(instruction) &&
-                      (hlo::IsElementwise(instruction->opcode()) ||
-                       instruction->opcode() == Opcode::kMap ||
-                       instruction->opcode() == Opcode::kComposite ||
-                       instruction->opcode() == Opcode::kBitcastConvert);
+    const bool pass =
+        identity.contains(instruction) && !other.contains(instruction) &&
+        (hlo::IsElementwise(instruction->opcode()) || instruction->opcode() == Opcode::kMap ||
+         instruction->opcode() == Opcode::kComposite ||
+         instruction->opcode() == Opcode::kBitcastConvert);
     for (const Instruction* operand : instruction->operands()) {
       (pass && operand->dimensions() == space ? identity : other).insert(operand);
     }
@@ -95,7 +97,8 @@ std::set<int64_t> ElementwiseOperands(const Instruction& composite) {
 
 class Builder {
  public:
-  Builder(const Computation& computation, const std::vector<int64_t>& aliases, const KernelTable& kernels)
+  Builder(const Computation& computation, const std::vector<int64_t>& aliases,
+          const KernelTable& kernels)
       : computation_(computation), aliases_(aliases), kernels_(kernels) {
     program_ = std::make_unique<Program>();
     program_->name = computation.name();
@@ -117,7 +120,8 @@ class Builder {
   void FindLifetimes() {
     for (const auto& instruction : computation_.instructions()) {
       const Instruction* i = instruction.get();
-      if (IsView(i) || i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kConstant) continue;
+      if (IsView(i) || i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kConstant)
+        continue;
       const int64_t position = static_cast<int64_t>(order_.size());
       order_.push_back(i);
       for (int64_t k = 0; k < OutputCount(i); ++k) {
@@ -160,7 +164,8 @@ class Builder {
     }
   }
 
-  // Values that are results are computed where the caller wants them, unless that memory is still read.
+  // Values that are results are computed where the caller wants them, unless that memory is still
+  // read.
   void PlaceResults() {
     std::set<Output> placed;
     std::vector<int64_t> result_of_parameter(computation_.parameters().size(), -1);
@@ -174,12 +179,12 @@ class Builder {
       const bool computed = defined_.contains(value);
       if (computed && !placed.contains(value) && MayWriteEarly(value, Alias(r))) {
         placed.insert(value);
-        buffer_[value] =
-            AddBuffer({BufferLocation::kResult, static_cast<int64_t>(r), 0, nullptr});
+        buffer_[value] = AddBuffer({BufferLocation::kResult, static_cast<int64_t>(r), 0, nullptr});
         continue;
       }
       if (computed) last_use_[value] = kEnd;
-      const int32_t target = AddBuffer({BufferLocation::kResult, static_cast<int64_t>(r), 0, nullptr});
+      const int32_t target =
+          AddBuffer({BufferLocation::kResult, static_cast<int64_t>(r), 0, nullptr});
       pending_copies_.push_back({value, target, bytes});
       if (value.instruction->opcode() == Opcode::kParameter) {
         // Another result may overwrite the parameter: keep it first.
@@ -188,7 +193,8 @@ class Builder {
           auto [it, added] = staged.emplace(value, -1);
           if (added) {
             it->second = AddBuffer({BufferLocation::kArena, 0, arena_.Allocate(bytes), nullptr});
-            program_->steps.push_back(std::make_unique<CopyStep>(buffer_[value], it->second, bytes));
+            program_->steps.push_back(
+                std::make_unique<CopyStep>(buffer_[value], it->second, bytes));
           }
           final_copies_.push_back(std::make_unique<CopyStep>(it->second, target, bytes));
           pending_copies_.pop_back();
@@ -234,9 +240,21 @@ class Builder {
     switch (instruction->opcode()) {
       case Opcode::kComposite: {
         if (!NeedsKernel(*instruction)) return false;
+        const std::string& kind = instruction->as<hlo::CompositeAttributes>().name;
+        if (kind == "cpu.scatter") {
+          const Instruction* scatter = instruction->called_computations()[0]->result();
+          if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
+          const auto& inputs = scatter->operands();
+          for (size_t i = 0; i < inputs.size(); ++i) {
+            const bool is_value = static_cast<int64_t>(i) == value.index;
+            if ((inputs[i]->parameter_number() == number) != is_value) return false;
+          }
+          return true;
+        }
         // Element by element: of the same width.
         const Instruction* operand = instruction->operand(number);
-        return hlo::ByteWidth(operand->element_type()) == hlo::ByteWidth(ShapeOf(value).element_type()) &&
+        return hlo::ByteWidth(operand->element_type()) ==
+                   hlo::ByteWidth(ShapeOf(value).element_type()) &&
                operand->dimensions() == ShapeOf(value).dimensions() &&
                ElementwiseOperands(*instruction).contains(number);
       }
@@ -272,7 +290,8 @@ class Builder {
         if (operand->shape().is_tuple()) continue;
         const Output source = Resolve(operand);
         auto owner = arena_offset_.find(source);
-        if (owner == arena_offset_.end() || last_use_[source] != position || taken.contains(source)) {
+        if (owner == arena_offset_.end() || last_use_[source] != position ||
+            taken.contains(source)) {
           continue;
         }
         if (!MayOverwrite(output, source)) continue;
@@ -362,6 +381,9 @@ class Builder {
     }
     if (NeedsKernel(*instruction)) {
       const CompiledKernel& kernel = kernels_(*instruction);
+      const std::string& kind = instruction->as<hlo::CompositeAttributes>().name;
+      if (kind == "cpu.sort") return EmitSort(instruction, kernel);
+      if (kind == "cpu.scatter") CopyScattered(instruction);
       std::vector<int32_t> buffers = Operands(instruction);
       for (int32_t result : Results(instruction)) buffers.push_back(result);
       program_->steps.push_back(std::make_unique<KernelStep>(kernel.name, kernel.function, buffers,
@@ -369,20 +391,45 @@ class Builder {
       return;
     }
     if (auto function = BindDataMovement(*instruction)) {
-      program_->steps.push_back(std::make_unique<NativeStep>(std::string(hlo::Name(instruction->opcode())),
-                                                             std::move(function), Operands(instruction),
-                                                             Results(instruction), 0));
+      program_->steps.push_back(std::make_unique<NativeStep>(
+          std::string(hlo::Name(instruction->opcode())), std::move(function), Operands(instruction),
+          Results(instruction), 0));
       return;
     }
     if (auto call = BindLibraryCall(*instruction)) {
       const int64_t scratch = Scratch(call->scratch_bytes());
-      program_->steps.push_back(std::make_unique<LibraryStep>(std::move(call), Operands(instruction),
-                                                              Results(instruction), scratch));
+      program_->steps.push_back(std::make_unique<LibraryStep>(
+          std::move(call), Operands(instruction), Results(instruction), scratch));
       return;
     }
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
-                     "the CPU engine does not implement " + std::string(hlo::Name(instruction->opcode())) +
-                         ": " + instruction->ToString());
+                     "the CPU engine does not implement " +
+                         std::string(hlo::Name(instruction->opcode())) + ": " +
+                         instruction->ToString());
+  }
+
+  // A scatter updates its operands' values in its results' buffers. The composite's operands are
+  // the scatter's, repeated ones once.
+  void CopyScattered(const Instruction* composite) {
+    const Instruction* scatter = composite->called_computations()[0]->result();
+    if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
+    for (int64_t k = 0; k < OutputCount(composite); ++k) {
+      const int64_t number = scatter->operand(k)->parameter_number();
+      program_->steps.push_back(
+          std::make_unique<CopyStep>(Buffer(composite->operand(number)), buffer_.at({composite, k}),
+                                     scatter->operand(k)->shape().byte_size()));
+    }
+  }
+
+  void EmitSort(const Instruction* composite, const CompiledKernel& kernel) {
+    const Instruction* sort = composite->called_computations()[0]->result();
+    if (sort->opcode() == Opcode::kGetTupleElement) sort = sort->operand(0);
+    std::vector<int32_t> operands;
+    for (const Instruction* operand : sort->operands()) {
+      operands.push_back(Buffer(composite->operand(operand->parameter_number())));
+    }
+    program_->steps.push_back(std::make_unique<NativeStep>("sort", BindSort(*sort, kernel.function),
+                                                           operands, Results(composite), 0));
   }
 
   WhileStep::Part Nested(const Computation& computation, const std::vector<int64_t>& aliases) {
@@ -402,14 +449,15 @@ class Builder {
     std::vector<int32_t> operands, results;
     for (size_t i = 0; i < count; ++i) {
       bytes.push_back(instruction->operand(i)->shape().byte_size());
-      operands.push_back(instruction->operand(i)->shape().is_token() ? TokenBuffer()
-                                                                     : Buffer(instruction->operand(i)));
+      operands.push_back(instruction->operand(i)->shape().is_token()
+                             ? TokenBuffer()
+                             : Buffer(instruction->operand(i)));
       const Output output{instruction, static_cast<int64_t>(i)};
       results.push_back(buffer_.at(output));
     }
     const int32_t predicate = AddBuffer({BufferLocation::kArena, 0, Scratch(1), nullptr});
-    program_->steps.push_back(std::make_unique<WhileStep>(std::move(condition), std::move(body), operands,
-                                                          results, bytes, predicate));
+    program_->steps.push_back(std::make_unique<WhileStep>(std::move(condition), std::move(body),
+                                                          operands, results, bytes, predicate));
   }
 
   int32_t TokenBuffer() { return AddBuffer({BufferLocation::kArena, 0, 0, nullptr}); }
@@ -454,10 +502,11 @@ class Builder {
 bool NeedsKernel(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kComposite) return false;
   const std::string& name = instruction.as<hlo::CompositeAttributes>().name;
-  return name == "cpu.loop" || name == "cpu.reduce";
+  return name.starts_with("cpu.") && name != "cpu.dot" && name != "cpu.convolution";
 }
 
-std::unique_ptr<Program> BuildProgram(const Computation& computation, const std::vector<int64_t>& aliases,
+std::unique_ptr<Program> BuildProgram(const Computation& computation,
+                                      const std::vector<int64_t>& aliases,
                                       const KernelTable& kernels) {
   return Builder(computation, aliases, kernels).Build();
 }

@@ -22,9 +22,11 @@ using KernelTable = std::function<const CompiledKernel&(const hlo::Instruction&)
 // True if the instruction runs as generated code.
 bool NeedsKernel(const hlo::Instruction& instruction);
 
-// `aliases[i]`: the parameter whose buffer may be passed as result i's too, or -1. Constants' data is not
-// copied: the computation must outlive the program. Throws hlo::Error(kUnimplemented) naming the operation.
+// `aliases[i]`: the parameter whose buffer may be passed as result i's too, or -1. Constants' data
+// is not copied: the computation must outlive the program. Throws hlo::Error(kUnimplemented) naming
+// the operation.
 std::unique_ptr<Program> BuildProgram(const hlo::Computation& computation,
-                                      const std::vector<int64_t>& aliases, const KernelTable& kernels);
+                                      const std::vector<int64_t>& aliases,
+                                      const KernelTable& kernels);
 
 }  // namespace cpu

@@ -1,6 +1,7 @@
-// Mathematical functions as straight-line LLVM IR over float or double, scalar or vector, so that loops
-// that contain them stay free of calls where it matters (f32 exp, log, tanh, logistic, erf). The rest, and f64,
-// call SLEEF's vector functions (1 ulp). Subnormal arguments and results are kept, NaN propagates.
+// Mathematical functions as straight-line LLVM IR over float or double, scalar or vector, so that
+// loops that contain them stay free of calls where it matters (f32 exp, log, tanh, logistic, erf).
+// The rest, and f64, call SLEEF's vector functions (1 ulp). Subnormal arguments and results are
+// kept, NaN propagates.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -34,7 +35,8 @@ class VectorMath {
  private:
   // c[0] + c[1] x + …, by Horner's rule with fused multiply-add.
   llvm::Value* Polynomial(llvm::Value* x, std::initializer_list<double> coefficients);
-  // For x of float: n = round(x / ln 2) and r = x - n ln 2; returns {n as float, r}, n's integer in `bits`.
+  // For x of float: n = round(x / ln 2) and r = x - n ln 2; returns {n as float, r}, n's integer in
+  // `bits`.
   llvm::Value* ReduceByLn2(llvm::Value* x, llvm::Value** n_bits);
   llvm::Value* PowerOfTwo(llvm::Value* n);  // n within [-126, 127]
   llvm::Value* Library(const char* name, const char* accuracy, std::vector<llvm::Value*> arguments);
@@ -45,8 +47,8 @@ class VectorMath {
   llvm::IRBuilder<>& b_;
 };
 
-// Address of a function that generated code may call, by name; null if unknown. (SLEEF's scalar functions
-// are named like its vector ones.)
+// Address of a function that generated code may call, by name; null if unknown. (SLEEF's scalar
+// functions are named like its vector ones.)
 void* LibraryFunctionAddress(const std::string& name);
 
 }  // namespace cpu

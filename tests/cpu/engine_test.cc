@@ -11,10 +11,11 @@ using hlo::Shape;
 using hlo::Value;
 using Values = std::vector<Value>;
 
-const ElementType kAllTypes[] = {
-    ElementType::kPred, ElementType::kS8,  ElementType::kS16,  ElementType::kS32, ElementType::kS64,
-    ElementType::kU8,   ElementType::kU16, ElementType::kU32,  ElementType::kU64, ElementType::kF16,
-    ElementType::kBF16, ElementType::kF32, ElementType::kF64,  ElementType::kC64, ElementType::kC128};
+const ElementType kAllTypes[] = {ElementType::kPred, ElementType::kS8,   ElementType::kS16,
+                                 ElementType::kS32,  ElementType::kS64,  ElementType::kU8,
+                                 ElementType::kU16,  ElementType::kU32,  ElementType::kU64,
+                                 ElementType::kF16,  ElementType::kBF16, ElementType::kF32,
+                                 ElementType::kF64,  ElementType::kC64,  ElementType::kC128};
 const ElementType kFloatTypes[] = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
                                    ElementType::kF64};
 
@@ -22,15 +23,27 @@ Shape F32(Dimensions dimensions) { return Shape(ElementType::kF32, std::move(dim
 
 TEST(Engine, Add) {
   for (int64_t n : {1, 3, 16, 17, 1000, 100000}) {
-    CheckProgram({F32({n}), F32({n})}, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; });
+    CheckProgram({F32({n}), F32({n})},
+                 [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; });
   }
 }
 
 TEST(Engine, BinaryOfEveryType) {
-  const Opcode opcodes[] = {Opcode::kAdd, Opcode::kSubtract, Opcode::kMultiply, Opcode::kDivide,
-                            Opcode::kMaximum, Opcode::kMinimum, Opcode::kRemainder, Opcode::kPower,
-                            Opcode::kAtan2, Opcode::kAnd, Opcode::kOr, Opcode::kXor, Opcode::kShiftLeft,
-                            Opcode::kShiftRightArithmetic, Opcode::kShiftRightLogical};
+  const Opcode opcodes[] = {Opcode::kAdd,
+                            Opcode::kSubtract,
+                            Opcode::kMultiply,
+                            Opcode::kDivide,
+                            Opcode::kMaximum,
+                            Opcode::kMinimum,
+                            Opcode::kRemainder,
+                            Opcode::kPower,
+                            Opcode::kAtan2,
+                            Opcode::kAnd,
+                            Opcode::kOr,
+                            Opcode::kXor,
+                            Opcode::kShiftLeft,
+                            Opcode::kShiftRightArithmetic,
+                            Opcode::kShiftRightLogical};
   for (ElementType type : kAllTypes) {
     for (Opcode opcode : opcodes) {
       SCOPED_TRACE(std::string(hlo::Name(opcode)) + " " + std::string(hlo::ShortName(type)));
@@ -86,31 +99,43 @@ TEST(Engine, ConvertBetweenAllTypes) {
 TEST(Engine, Rearrangements) {
   CheckProgram({F32({3, 5, 8})}, [](Builder& b, const Values& p) {
     Value x = b.Add(p[0], p[0]);
-    return Values{b.Transpose(x, {0, 2, 1}), b.Transpose(x, {1, 0, 2}), b.Reshape(x, {15, 8}),
-                  b.Reverse(x, {0, 2}), b.Slice(x, {0, 1, 2}, {3, 5, 7}, {2, 1, 3}),
-                  b.BroadcastInDim(x, {3, 4, 5, 8}, {0, 2, 3}),
-                  b.Pad(x, b.ConstantScalar(ElementType::kF32, 7.0), {1, -1, 2}, {0, 2, -1}, {0, 2, 1}),
-                  b.Concatenate({x, p[0]}, 1), b.Reshape(b.Transpose(b.Reshape(x, {15, 2, 4}), {1, 0, 2}), {30, 4})};
+    return Values{
+        b.Transpose(x, {0, 2, 1}),
+        b.Transpose(x, {1, 0, 2}),
+        b.Reshape(x, {15, 8}),
+        b.Reverse(x, {0, 2}),
+        b.Slice(x, {0, 1, 2}, {3, 5, 7}, {2, 1, 3}),
+        b.BroadcastInDim(x, {3, 4, 5, 8}, {0, 2, 3}),
+        b.Pad(x, b.ConstantScalar(ElementType::kF32, 7.0), {1, -1, 2}, {0, 2, -1}, {0, 2, 1}),
+        b.Concatenate({x, p[0]}, 1),
+        b.Reshape(b.Transpose(b.Reshape(x, {15, 2, 4}), {1, 0, 2}), {30, 4})};
   });
 }
 
 TEST(Engine, Broadcasts) {
-  CheckProgram({F32({6, 10}), F32({10}), F32({6}), F32({}), F32({6, 1})}, [](Builder& b, const Values& p) {
-    Value x = b.Add(p[0], b.BroadcastInDim(p[1], {6, 10}, {1}));
-    x = b.Multiply(x, b.BroadcastInDim(p[2], {6, 10}, {0}));
-    x = b.Subtract(x, b.BroadcastInDim(p[3], {6, 10}, {}));
-    x = b.Add(x, b.BroadcastInDim(p[4], {6, 10}, {0, 1}));
-    return Values{b.Add(x, b.Convert(b.Iota(Shape(ElementType::kS32, {6, 10}), 1), ElementType::kF32))};
-  });
+  CheckProgram(
+      {F32({6, 10}), F32({10}), F32({6}), F32({}), F32({6, 1})}, [](Builder& b, const Values& p) {
+        Value x = b.Add(p[0], b.BroadcastInDim(p[1], {6, 10}, {1}));
+        x = b.Multiply(x, b.BroadcastInDim(p[2], {6, 10}, {0}));
+        x = b.Subtract(x, b.BroadcastInDim(p[3], {6, 10}, {}));
+        x = b.Add(x, b.BroadcastInDim(p[4], {6, 10}, {0, 1}));
+        return Values{
+            b.Add(x, b.Convert(b.Iota(Shape(ElementType::kS32, {6, 10}), 1), ElementType::kF32))};
+      });
 }
 
 TEST(Engine, Reductions) {
-  for (Dimensions dims : std::vector<Dimensions>{{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}}) {
+  for (Dimensions dims :
+       std::vector<Dimensions>{{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}}) {
     for (Dimensions shape : std::vector<Dimensions>{{4, 7, 33}, {3, 64, 2}, {1, 130, 70}}) {
       SCOPED_TRACE(hlo::ToString(dims) + " of " + hlo::ToString(shape));
-      CheckProgram({F32(shape)}, [&](Builder& b, const Values& p) {
-        return Values{b.Reduce(Opcode::kAdd, p[0], dims), b.Reduce(Opcode::kMaximum, b.Exp(p[0]), dims)};
-      }, 30);
+      CheckProgram(
+          {F32(shape)},
+          [&](Builder& b, const Values& p) {
+            return Values{b.Reduce(Opcode::kAdd, p[0], dims),
+                          b.Reduce(Opcode::kMaximum, b.Exp(p[0]), dims)};
+          },
+          30);
     }
   }
 }
@@ -121,9 +146,12 @@ TEST(Engine, ReductionsOfEveryType) {
       if (type == ElementType::kPred && op != Opcode::kMaximum) continue;
       if (hlo::IsComplex(type) && op != Opcode::kAdd && op != Opcode::kMultiply) continue;
       SCOPED_TRACE(std::string(hlo::Name(op)) + " " + std::string(hlo::ShortName(type)));
-      CheckProgram({Shape(type, {5, 19})}, [&](Builder& b, const Values& p) {
-        return Values{b.Reduce(op, p[0], {1}), b.Reduce(op, p[0], {0})};
-      }, 30, 0.5, 1.5);
+      CheckProgram(
+          {Shape(type, {5, 19})},
+          [&](Builder& b, const Values& p) {
+            return Values{b.Reduce(op, p[0], {1}), b.Reduce(op, p[0], {0})};
+          },
+          30, 0.5, 1.5);
     }
   }
 }
@@ -146,25 +174,32 @@ TEST(Engine, Softmax) {
 }
 
 TEST(Engine, LayerNorm) {
-  CheckProgram({F32({9, 48}), F32({48}), F32({48})}, [](Builder& b, const Values& p) {
-    Dimensions dims = p[0]->dimensions();
-    Value n = b.Full(F32({9}), 48.0);
-    Value mean = b.Divide(b.Reduce(Opcode::kAdd, p[0], {1}), n);
-    Value centered = b.Subtract(p[0], b.BroadcastInDim(mean, dims, {0}));
-    Value variance = b.Divide(b.Reduce(Opcode::kAdd, b.Multiply(centered, centered), {1}), n);
-    Value rstd = b.Rsqrt(b.Add(variance, b.Full(F32({9}), 1e-5)));
-    Value y = b.Multiply(centered, b.BroadcastInDim(rstd, dims, {0}));
-    y = b.Add(b.Multiply(y, b.BroadcastInDim(p[1], dims, {1})), b.BroadcastInDim(p[2], dims, {1}));
-    return Values{y, mean, rstd};
-  }, 10);
+  CheckProgram(
+      {F32({9, 48}), F32({48}), F32({48})},
+      [](Builder& b, const Values& p) {
+        Dimensions dims = p[0]->dimensions();
+        Value n = b.Full(F32({9}), 48.0);
+        Value mean = b.Divide(b.Reduce(Opcode::kAdd, p[0], {1}), n);
+        Value centered = b.Subtract(p[0], b.BroadcastInDim(mean, dims, {0}));
+        Value variance = b.Divide(b.Reduce(Opcode::kAdd, b.Multiply(centered, centered), {1}), n);
+        Value rstd = b.Rsqrt(b.Add(variance, b.Full(F32({9}), 1e-5)));
+        Value y = b.Multiply(centered, b.BroadcastInDim(rstd, dims, {0}));
+        y = b.Add(b.Multiply(y, b.BroadcastInDim(p[1], dims, {1})),
+                  b.BroadcastInDim(p[2], dims, {1}));
+        return Values{y, mean, rstd};
+      },
+      10);
 }
 
 TEST(Engine, MlpWithLibraryDot) {
-  CheckProgram({F32({8, 20}), F32({20, 30}), F32({30}), F32({30, 5})}, [](Builder& b, const Values& p) {
-    Value h = b.Add(b.MatMul(p[0], p[1]), b.BroadcastInDim(p[2], {8, 30}, {1}));
-    h = b.Maximum(h, b.Zeros(F32({8, 30})));
-    return Values{Softmax(b, b.MatMul(h, p[3]))};
-  }, 20);
+  CheckProgram(
+      {F32({8, 20}), F32({20, 30}), F32({30}), F32({30, 5})},
+      [](Builder& b, const Values& p) {
+        Value h = b.Add(b.MatMul(p[0], p[1]), b.BroadcastInDim(p[2], {8, 30}, {1}));
+        h = b.Maximum(h, b.Zeros(F32({8, 30})));
+        return Values{Softmax(b, b.MatMul(h, p[3]))};
+      },
+      20);
 }
 
 TEST(Engine, ManyConsumersAndOutputs) {
@@ -192,9 +227,11 @@ TEST(Engine, GatherAndDynamicSlice) {
   Value rows = b.Gather(table, ids, attributes);
   Value start = b.Reshape(b.Slice(ids, {0, 0}, {1, 1}, {1, 1}), {});
   Value cut = b.DynamicSlice(table, {start, start}, {3, 7});
-  Value updated = b.DynamicUpdateSlice(table, cut, {start, b.ConstantScalar(ElementType::kS32, int64_t{2})});
+  Value updated =
+      b.DynamicUpdateSlice(table, cut, {start, b.ConstantScalar(ElementType::kS32, int64_t{2})});
   entry->set_results({rows, cut, updated});
-  CheckModule(module, {RandomLiteral(F32({10, 20}), 1), RandomLiteral(Shape(ElementType::kS32, {4, 3}), 2)});
+  CheckModule(module, {RandomLiteral(F32({10, 20}), 1),
+                       RandomLiteral(Shape(ElementType::kS32, {4, 3}), 2)});
 }
 
 TEST(Engine, WhileLoop) {
@@ -204,15 +241,18 @@ TEST(Engine, WhileLoop) {
   Builder b(entry);
   Value x = b.Parameter(F32({33}));
   Shape counter = Shape::Scalar(ElementType::kS32);
-  auto* condition = b.Region("condition", {counter, F32({33}), F32({33})}, [](Builder& r, const Values& p) {
-    return Values{r.Lt(p[0], r.ConstantScalar(ElementType::kS32, int64_t{5}))};
-  });
+  auto* condition =
+      b.Region("condition", {counter, F32({33}), F32({33})}, [](Builder& r, const Values& p) {
+        return Values{r.Lt(p[0], r.ConstantScalar(ElementType::kS32, int64_t{5}))};
+      });
   auto* body = b.Region("body", {counter, F32({33}), F32({33})}, [](Builder& r, const Values& p) {
     return Values{r.Add(p[0], r.ConstantScalar(ElementType::kS32, int64_t{1})), p[2],
                   r.Add(r.Multiply(p[1], p[2]), p[1])};
   });
-  Value loop = b.While({b.ConstantScalar(ElementType::kS32, int64_t{0}), x, b.Tanh(x)}, condition, body);
-  entry->set_results({b.GetTupleElement(loop, 1), b.GetTupleElement(loop, 2), b.GetTupleElement(loop, 0)});
+  Value loop =
+      b.While({b.ConstantScalar(ElementType::kS32, int64_t{0}), x, b.Tanh(x)}, condition, body);
+  entry->set_results(
+      {b.GetTupleElement(loop, 1), b.GetTupleElement(loop, 2), b.GetTupleElement(loop, 0)});
   CheckModule(module, {RandomLiteral(F32({33}), 1)}, 100);
 }
 
@@ -225,7 +265,8 @@ TEST(Engine, Donation) {
   Value q = b.Parameter(F32({500}));
   entry->set_results({b.Add(p, q), b.Subtract(q, b.Reverse(p, {0})), p});
   module.input_output_aliases = {{0, 0, false}, {1, 1, false}};
-  std::vector<hlo::Literal> arguments = {RandomLiteral(F32({500}), 1), RandomLiteral(F32({500}), 2)};
+  std::vector<hlo::Literal> arguments = {RandomLiteral(F32({500}), 1),
+                                         RandomLiteral(F32({500}), 2)};
   auto expected = hlo::Evaluate(module, arguments);
   auto executable = Compile(module);
   EXPECT_EQ(executable->aliased_parameters(), (std::vector<int64_t>{0, 1, -1}));
@@ -255,6 +296,135 @@ TEST(Engine, SerializedExecutableRuns) {
   std::string bytes = executable->Serialize();
   EXPECT_THROW(LoadExecutable(bytes.substr(0, bytes.size() / 2)), hlo::Error);
   EXPECT_THROW(LoadExecutable("nonsense"), hlo::Error);
+}
+
+hlo::Window PoolWindow(Dimensions size, Dimensions strides, Dimensions padding) {
+  hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(size.size()));
+  window.dimensions = size;
+  window.strides = strides;
+  window.padding_low = window.padding_high = padding;
+  return window;
+}
+
+TEST(Engine, ReduceWindow) {
+  const hlo::Window windows[] = {PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}),
+                                 PoolWindow({1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1}),
+                                 PoolWindow({1, 2, 7, 7}, {1, 1, 1, 1}, {0, 0, 3, 3})};
+  for (const hlo::Window& window : windows) {
+    CheckProgram(
+        {F32({2, 3, 8, 10})},
+        [&](Builder& b, const Values& p) {
+          Value low = b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, ElementType::kF32));
+          Value zero = b.ConstantScalar(ElementType::kF32, 0.0);
+          return Values{b.ReduceWindow(p[0], low, window,
+                                       b.ScalarCombiner(Opcode::kMaximum, ElementType::kF32)),
+                        b.ReduceWindow(b.Tanh(p[0]), zero, window,
+                                       b.ScalarCombiner(Opcode::kAdd, ElementType::kF32))};
+        },
+        30);
+  }
+}
+
+TEST(Engine, CumulativeSums) {
+  for (int64_t d : {0, 1, 2}) {
+    for (bool reverse : {false, true}) {
+      CheckProgram(
+          {F32({9, 20, 12})},
+          [&](Builder& b, const Values& p) {
+            hlo::Window window = hlo::Window::Trivial(3);
+            window.dimensions[d] = p[0]->dimensions()[d];
+            (reverse ? window.padding_high : window.padding_low)[d] = p[0]->dimensions()[d] - 1;
+            return Values{b.ReduceWindow(p[0], b.ConstantScalar(ElementType::kF32, 0.0), window,
+                                         b.ScalarCombiner(Opcode::kAdd, ElementType::kF32))};
+          },
+          30);
+    }
+  }
+}
+
+TEST(Engine, SelectAndScatter) {
+  const hlo::Window windows[] = {PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}),
+                                 PoolWindow({1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1})};
+  for (const hlo::Window& window : windows) {
+    int64_t h = (8 + 2 * window.padding_low[2] - window.dimensions[2]) / 2 + 1;
+    int64_t w = (10 + 2 * window.padding_low[3] - window.dimensions[3]) / 2 + 1;
+    CheckProgram(
+        {F32({2, 3, 8, 10}), F32({2, 3, h, w})},
+        [&](Builder& b, const Values& p) {
+          const Shape scalar = F32({});
+          auto* select = b.Region("select", {scalar, scalar}, [](Builder& r, const Values& q) {
+            return Values{r.Ge(q[0], q[1])};
+          });
+          return Values{b.SelectAndScatter(p[0], p[1], b.ConstantScalar(ElementType::kF32, 0.0),
+                                           window, select,
+                                           b.ScalarCombiner(Opcode::kAdd, ElementType::kF32))};
+        },
+        10);
+  }
+}
+
+TEST(Engine, Scatter) {
+  for (int64_t width : {1, 5, 16, 40}) {
+    CheckProgram(
+        {F32({10, width}), Shape(ElementType::kS32, {7, 1}), F32({7, width})},
+        [&](Builder& b, const Values& p) {
+          hlo::ScatterAttributes attributes;
+          attributes.update_window_dims = {1};
+          attributes.inserted_window_dims = {0};
+          attributes.scatter_dims_to_operand_dims = {0};
+          attributes.index_vector_dim = 1;
+          return Values{b.Scatter(p[0], p[1], p[2],
+                                  b.ScalarCombiner(Opcode::kAdd, ElementType::kF32), attributes),
+                        p[0]};
+        },
+        10);
+  }
+}
+
+TEST(Engine, Sort) {
+  CheckProgram(
+      {F32({4, 33, 3}), Shape(ElementType::kS32, {4, 33, 3})}, [](Builder& b, const Values& p) {
+        const Shape f = F32({}), i = Shape::Scalar(ElementType::kS32);
+        auto* less = b.Region("less", {f, f, i, i},
+                              [](Builder& r, const Values& q) { return Values{r.Lt(q[0], q[1])}; });
+        Value sorted = b.Sort({p[0], p[1]}, 1, true, less);
+        return Values{b.GetTupleElement(sorted, 0), b.GetTupleElement(sorted, 1)};
+      });
+}
+
+TEST(Engine, RandomBits) {
+  for (auto algorithm : {hlo::RngAlgorithm::kThreeFry, hlo::RngAlgorithm::kPhilox}) {
+    for (const Shape& shape : {Shape(ElementType::kU32, {}), Shape(ElementType::kU32, {7, 3}),
+                               Shape(ElementType::kU32, {4, 6}), Shape(ElementType::kU64, {5}),
+                               Shape(ElementType::kU8, {13}), Shape(ElementType::kU16, {3, 3})}) {
+      SCOPED_TRACE(shape.ToString());
+      CheckProgram({Shape(ElementType::kU64, {2})}, [&](Builder& b, const Values& p) {
+        Value pair = b.RngBitGenerator(p[0], algorithm, shape);
+        return Values{b.GetTupleElement(pair, 0), b.GetTupleElement(pair, 1)};
+      });
+    }
+  }
+}
+
+TEST(Engine, BatchNorm) {
+  CheckProgram(
+      {F32({4, 6, 5, 5}), F32({6}), F32({6})},
+      [](Builder& b, const Values& p) {
+        Value t = b.Create(Opcode::kBatchNormTraining, {p[0], p[1], p[2]},
+                           hlo::BatchNormAttributes{1e-5f, 1});
+        return Values{b.GetTupleElement(t, 0), b.GetTupleElement(t, 1), b.GetTupleElement(t, 2)};
+      },
+      30);
+}
+
+TEST(Engine, LargeReductionsAreSplit) {
+  CheckProgram(
+      {F32({512, 520})},
+      [](Builder& b, const Values& p) {
+        return Values{b.Reduce(Opcode::kAdd, p[0], {0, 1}), b.Reduce(Opcode::kAdd, p[0], {0}),
+                      b.Reduce(Opcode::kMaximum, p[0], {1})};
+      },
+      300);
 }
 
 }  // namespace

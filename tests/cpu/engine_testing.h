@@ -22,7 +22,8 @@ inline std::vector<hlo::Literal> RunOnEngine(const Executable& executable,
   std::vector<const void*> inputs;
   for (const hlo::Literal& argument : arguments) {
     blocks.emplace_back(std::max<size_t>(argument.byte_size(), 1));
-    if (argument.byte_size()) std::memcpy(blocks.back().data(), argument.bytes(), argument.byte_size());
+    if (argument.byte_size())
+      std::memcpy(blocks.back().data(), argument.bytes(), argument.byte_size());
     inputs.push_back(blocks.back().data());
   }
   std::vector<void*> outputs;
@@ -57,7 +58,8 @@ inline double Tolerance(hlo::ElementType type) {
 }
 
 // Compares element by element; `scale` widens the tolerance (long sums).
-inline void ExpectClose(const hlo::Literal& expected, const hlo::Literal& actual, double scale = 1) {
+inline void ExpectClose(const hlo::Literal& expected, const hlo::Literal& actual,
+                        double scale = 1) {
   ASSERT_EQ(expected.shape(), actual.shape());
   const hlo::ElementType type = expected.shape().element_type();
   const double tolerance = Tolerance(type) * scale;
@@ -69,10 +71,12 @@ inline void ExpectClose(const hlo::Literal& expected, const hlo::Literal& actual
       if (std::isnan(x) && std::isnan(y)) return;
       if (x == y) return;
       if (std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x))) return;
-      if (++mismatches <= 5) ADD_FAILURE() << "element " << i << ": expected " << x << ", got " << y;
+      if (++mismatches <= 5)
+        ADD_FAILURE() << "element " << i << ": expected " << x << ", got " << y;
     };
     for (size_t i = 0; i < a.size() && mismatches <= 5; ++i) {
-      if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+      if constexpr (std::is_same_v<T, std::complex<float>> ||
+                    std::is_same_v<T, std::complex<double>>) {
         check(i, a[i].real(), b[i].real());
         check(i, a[i].imag(), b[i].imag());
       } else {
@@ -83,13 +87,15 @@ inline void ExpectClose(const hlo::Literal& expected, const hlo::Literal& actual
 }
 
 // Numbers around zero that are safe for most operations.
-inline hlo::Literal RandomLiteral(const hlo::Shape& shape, unsigned seed, double low = -3, double high = 3) {
+inline hlo::Literal RandomLiteral(const hlo::Shape& shape, unsigned seed, double low = -3,
+                                  double high = 3) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<double> uniform(low, high);
   hlo::Literal literal(shape);
   hlo::DispatchNative(shape.element_type(), [&]<typename T>() {
     for (T& value : literal.mutable_data<T>()) {
-      if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+      if constexpr (std::is_same_v<T, std::complex<float>> ||
+                    std::is_same_v<T, std::complex<double>>) {
         value = T(uniform(generator), uniform(generator));
       } else if constexpr (std::is_same_v<T, bool>) {
         value = uniform(generator) > (low + high) / 2;
@@ -120,8 +126,8 @@ inline void CheckModule(const hlo::Module& module, const std::vector<hlo::Litera
 
 // A module whose entry takes parameters of `shapes` and returns what `body` makes of them.
 template <typename Body>
-void CheckProgram(const std::vector<hlo::Shape>& shapes, Body body, double scale = 1, double low = -3,
-                  double high = 3) {
+void CheckProgram(const std::vector<hlo::Shape>& shapes, Body body, double scale = 1,
+                  double low = -3, double high = 3) {
   hlo::Module module;
   hlo::Computation* entry = module.AddComputation("main");
   module.set_entry(entry);
@@ -130,7 +136,8 @@ void CheckProgram(const std::vector<hlo::Shape>& shapes, Body body, double scale
   std::vector<hlo::Literal> arguments;
   for (const hlo::Shape& shape : shapes) {
     parameters.push_back(builder.Parameter(shape));
-    arguments.push_back(RandomLiteral(shape, static_cast<unsigned>(arguments.size() + 1), low, high));
+    arguments.push_back(
+        RandomLiteral(shape, static_cast<unsigned>(arguments.size() + 1), low, high));
   }
   entry->set_results(body(builder, parameters));
   CheckModule(module, arguments, scale);

@@ -1,0 +1,89 @@
+#include "cpu/split_reductions.h"
+
+#include <algorithm>
+
+#include "hlo/builder.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Dimensions;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// The divisor of `size` that is nearest to `wanted`; 1 if there is none worth it.
+int64_t Divisor(int64_t size, int64_t wanted) {
+  for (int64_t parts = wanted; parts >= 4; --parts) {
+    if (size % parts == 0) return parts;
+  }
+  for (int64_t parts = wanted; parts <= 4 * wanted; ++parts) {
+    if (size % parts == 0) return parts;
+  }
+  return 1;
+}
+
+void Split(hlo::Computation& computation, Instruction* reduce) {
+  const Dimensions& from = reduce->operand(0)->dimensions();
+  const Dimensions& reduced = reduce->as<hlo::DimensionsAttributes>().dimensions;
+  const int64_t results = reduce->shape().num_elements();
+  const int64_t total = reduce->operand(0)->shape().num_elements();
+  if (total < 131072 || results * 16 > total) return;
+  // How many independent units the kernel has without: rows, or blocks of columns.
+  const int64_t last = static_cast<int64_t>(from.size()) - 1;
+  const bool rows = std::find(reduced.begin(), reduced.end(), last) != reduced.end();
+  const int64_t units = rows ? results : results / 64;
+  if (units >= 16) return;
+  // The outermost reduced dimension is cut.
+  const int64_t dimension = *std::min_element(reduced.begin(), reduced.end());
+  const int64_t parts = Divisor(from[dimension], 16);
+  if (parts == 1 || parts == from[dimension]) return;
+  hlo::Builder b(&computation);
+  Dimensions cut = from;
+  cut[dimension] = from[dimension] / parts;
+  cut.insert(cut.begin() + dimension, parts);
+  Dimensions inner;
+  for (int64_t d : reduced) inner.push_back(d >= dimension ? d + 1 : d);
+  // Parts keep their place: the first reduced dimension has only kept ones before it.
+  Instruction* init = reduce->operand(1);
+  Instruction* shaped = b.Reshape(reduce->operand(0), cut);
+  Instruction* partial = b.Reduce(shaped, init, inner, reduce->called_computations()[0]);
+  Instruction* whole = b.Reduce(partial, init, {dimension}, reduce->called_computations()[0]);
+  reduce->ReplaceAllUsesWith(whole);
+}
+
+// A combiner whose initial value may be folded in more than once.
+bool StartsFromIdentity(const Instruction& reduce) {
+  const hlo::Computation& body = *reduce.called_computations()[0];
+  const Opcode opcode = body.result()->opcode();
+  switch (opcode) {
+    case Opcode::kAdd:
+    case Opcode::kMultiply:
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+    case Opcode::kAnd:
+    case Opcode::kOr:
+      break;
+    default:
+      return false;
+  }
+  return body.instructions().size() == 3 && reduce.operand(1)->IsConstant() &&
+         !hlo::IsComplex(reduce.element_type()) &&
+         reduce.operand(1)->literal() == hlo::IdentityLiteral(opcode, reduce.element_type());
+}
+
+}  // namespace
+
+void SplitReductions(hlo::Computation& computation) {
+  std::vector<Instruction*> reduces;
+  for (const auto& instruction : computation.instructions()) {
+    if (instruction->opcode() == Opcode::kReduce && instruction->shape().is_array() &&
+        StartsFromIdentity(*instruction)) {
+      reduces.push_back(instruction.get());
+    }
+  }
+  for (Instruction* reduce : reduces) Split(computation, reduce);
+  computation.SortTopologically();
+  computation.RemoveDeadInstructions();
+}
+
+}  // namespace cpu
