@@ -1,0 +1,349 @@
+#include "passes/convolution_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "hlo/builder.h"
+
+namespace passes {
+namespace {
+
+using hlo::Dimensions;
+using hlo::Instruction;
+using hlo::Opcode;
+using hlo::Shape;
+using hlo::Value;
+
+// Dimension d of a value is dimension Moved(d) of its channels-last form.
+int64_t Moved(int64_t d, int64_t rank) { return d == 0 ? 0 : d == 1 ? rank - 1 : d - 1; }
+
+Dimensions ToChannelsLast(int64_t rank) {
+  Dimensions permutation(rank);
+  for (int64_t d = 0; d < rank; ++d) permutation[Moved(d, rank)] = d;
+  return permutation;
+}
+
+Dimensions FromChannelsLast(int64_t rank) {
+  Dimensions permutation(rank);
+  for (int64_t d = 0; d < rank; ++d) permutation[d] = Moved(d, rank);
+  return permutation;
+}
+
+// One entry per dimension, in the order of the channels-last form.
+Dimensions Permuted(const Dimensions& list) {
+  Dimensions result(list.size());
+  int64_t rank = static_cast<int64_t>(list.size());
+  for (int64_t d = 0; d < rank; ++d) result[Moved(d, rank)] = list[d];
+  return result;
+}
+
+Shape Permuted(const Shape& shape) { return shape.WithDimensions(Permuted(shape.dimensions())); }
+
+void MoveAll(Dimensions& dimensions, int64_t rank) {
+  for (int64_t& d : dimensions) d = Moved(d, rank);
+}
+
+bool HasForm(const Shape& shape) {
+  return shape.is_array() && shape.rank() >= 3 && shape.rank() <= 5;
+}
+
+class Rewriter {
+ public:
+  explicit Rewriter(hlo::Computation* computation)
+      : computation_(computation), builder_(computation) {}
+
+  bool Run() {
+    std::vector<Instruction*> original;
+    bool any = false;
+    for (const auto& instruction : computation_->instructions()) {
+      original.push_back(instruction.get());
+      any |= IsChannelsFirst(*instruction);
+    }
+    if (!any) return false;
+    for (Instruction* instruction : original) {
+      builder_.set_metadata(instruction->metadata());
+      if (!Rewrite(*instruction)) KeepPlain(instruction);
+    }
+    for (size_t i = 0; i < computation_->results().size(); ++i) {
+      Value result = computation_->result(i);
+      builder_.set_metadata(result->metadata());
+      computation_->set_result(i, Plain(result));
+    }
+    computation_->SortTopologically();
+    computation_->RemoveDeadInstructions();
+    return true;
+  }
+
+ private:
+  // --- values in both forms
+  // -------------------------------------------------------------------------
+
+  bool IsNative(const Instruction* value) const { return native_.contains(value); }
+
+  void SetNative(const Instruction& original, Value channels_last) {
+    moved_[&original] = channels_last;
+    native_.insert(&original);
+  }
+
+  Value Plain(Value value) {
+    auto found = plain_.find(value);
+    if (found != plain_.end()) return found->second;
+    if (!IsNative(value)) return value;
+    return plain_[value] =
+               builder_.Transpose(moved_.at(value), FromChannelsLast(value->shape().rank()));
+  }
+
+  Value ChannelsLast(Value value) {
+    auto found = moved_.find(value);
+    if (found != moved_.end()) return found->second;
+    Value made = nullptr;
+    if (value->opcode() == Opcode::kBroadcastInDim) made = MovedBroadcast(*value);
+    if (value->IsConstant() && value->literal().IsSplat()) {
+      made = builder_.Constant(hlo::Literal(Permuted(value->shape()), value->literal().bytes()));
+    }
+    if (made == nullptr) {
+      made = builder_.Transpose(Plain(value), ToChannelsLast(value->shape().rank()));
+    }
+    return moved_[value] = made;
+  }
+
+  Value MovedBroadcast(const Instruction& broadcast) {
+    int64_t rank = broadcast.shape().rank();
+    Dimensions map = broadcast.as<hlo::DimensionsAttributes>().dimensions;
+    MoveAll(map, rank);
+    Value source = broadcast.operand(0);
+    if (IsNative(source)) return nullptr;
+    if (std::is_sorted(map.begin(), map.end())) {
+      return builder_.BroadcastInDim(Plain(source), Permuted(broadcast.dimensions()), map);
+    }
+    // The source is turned, which is smaller than the result.
+    Dimensions order(map.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return map[a] < map[b]; });
+    std::sort(map.begin(), map.end());
+    return builder_.BroadcastInDim(builder_.Transpose(Plain(source), order),
+                                   Permuted(broadcast.dimensions()), map);
+  }
+
+  void KeepPlain(Instruction* instruction) {
+    for (size_t i = 0; i < instruction->operand_count(); ++i) {
+      Value plain = Plain(instruction->operand(i));
+      if (plain != instruction->operand(i)) instruction->ReplaceOperand(i, plain);
+    }
+  }
+
+  // --- convolutions
+  // -----------------------------------------------------------------------------------
+
+  static bool SpatialFollow(const Dimensions& spatial) {
+    for (size_t i = 0; i < spatial.size(); ++i) {
+      if (spatial[i] != static_cast<int64_t>(i) + 2) return false;
+    }
+    return !spatial.empty();
+  }
+
+  static int64_t Product(const Shape& shape, const Dimensions& dimensions) {
+    int64_t product = 1;
+    for (int64_t d : dimensions) product *= shape.dimension(d);
+    return product;
+  }
+
+  // A gradient of the kernel: what stands as the kernel is an activation, the result is a kernel.
+  static bool IsKernelGradient(const Instruction& convolution) {
+    const auto& attributes = convolution.as<hlo::ConvolutionAttributes>();
+    const auto& d = attributes.dimensions;
+    return attributes.batch_group_count > 1 ||
+           (attributes.feature_group_count == 1 &&
+            Product(convolution.operand(1)->shape(), d.kernel_spatial_dimensions) >
+                Product(convolution.shape(), d.output_spatial_dimensions));
+  }
+
+  static bool IsChannelsFirst(const Instruction& instruction) {
+    if (instruction.opcode() != Opcode::kConvolution || !HasForm(instruction.shape())) return false;
+    const auto& d = instruction.as<hlo::ConvolutionAttributes>().dimensions;
+    return SpatialFollow(d.input_spatial_dimensions) &&
+           SpatialFollow(IsKernelGradient(instruction) ? d.kernel_spatial_dimensions
+                                                       : d.output_spatial_dimensions);
+  }
+
+  void RewriteConvolution(const Instruction& convolution) {
+    auto attributes = convolution.as<hlo::ConvolutionAttributes>();
+    auto& d = attributes.dimensions;
+    int64_t rank = convolution.shape().rank();
+    auto move = [&](int64_t& first, int64_t& second, Dimensions& spatial) {
+      first = Moved(first, rank);
+      second = Moved(second, rank);
+      MoveAll(spatial, rank);
+    };
+    bool gradient = IsKernelGradient(convolution);
+    move(d.input_batch_dimension, d.input_feature_dimension, d.input_spatial_dimensions);
+    if (gradient) {
+      move(d.kernel_input_feature_dimension, d.kernel_output_feature_dimension,
+           d.kernel_spatial_dimensions);
+    } else {
+      move(d.output_batch_dimension, d.output_feature_dimension, d.output_spatial_dimensions);
+    }
+    Value kernel = convolution.operand(1);
+    Value made = builder_.Convolution(ChannelsLast(convolution.operand(0)),
+                                      gradient ? ChannelsLast(kernel) : Plain(kernel), attributes,
+                                      convolution.element_type());
+    if (gradient) {
+      plain_[&convolution] = made;
+    } else {
+      SetNative(convolution, made);
+    }
+  }
+
+  // --- everything else
+  // --------------------------------------------------------------------------------
+
+  // True if the instruction now exists in channels-last form (or, for reduce, reads it).
+  bool Rewrite(const Instruction& instruction) {
+    if (IsChannelsFirst(instruction)) {
+      RewriteConvolution(instruction);
+      return true;
+    }
+    bool reads_native = std::any_of(instruction.operands().begin(), instruction.operands().end(),
+                                    [&](Value operand) { return IsNative(operand); });
+    if (!reads_native) return false;
+    if (instruction.opcode() == Opcode::kReduce) return RewriteReduce(instruction);
+    if (!HasForm(instruction.shape())) return false;
+    if (hlo::IsElementwise(instruction.opcode())) {
+      Recreate(instruction, instruction.attributes());
+      return true;
+    }
+    return RewriteWindowed(instruction) || RewriteRearrangement(instruction);
+  }
+
+  // The same operation on channels-last operands; scalars stay.
+  void Recreate(const Instruction& instruction, hlo::Attributes attributes) {
+    std::vector<Value> operands;
+    for (Value operand : instruction.operands()) {
+      operands.push_back(operand->shape().rank() == instruction.shape().rank()
+                             ? ChannelsLast(operand)
+                             : Plain(operand));
+    }
+    SetNative(instruction,
+              builder_.Create(instruction.opcode(), operands, std::move(attributes),
+                              instruction.called_computations(), Permuted(instruction.shape())));
+  }
+
+  bool RewriteReduce(const Instruction& reduce) {
+    if (reduce.shape().is_tuple()) return false;
+    Value operand = reduce.operand(0);
+    int64_t rank = operand->shape().rank();
+    Dimensions dimensions = reduce.as<hlo::DimensionsAttributes>().dimensions;
+    // What remains, in the order of the moved result, by its place in the wanted one.
+    std::vector<std::pair<int64_t, int64_t>> kept;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (std::count(dimensions.begin(), dimensions.end(), d) == 0) {
+        kept.emplace_back(Moved(d, rank), static_cast<int64_t>(kept.size()));
+      }
+    }
+    MoveAll(dimensions, rank);
+    std::sort(dimensions.begin(), dimensions.end());
+    Value made = builder_.Reduce(ChannelsLast(operand), Plain(reduce.operand(1)), dimensions,
+                                 reduce.called_computations()[0]);
+    std::sort(kept.begin(), kept.end());
+    Dimensions permutation(kept.size());
+    for (size_t i = 0; i < kept.size(); ++i) permutation[kept[i].second] = static_cast<int64_t>(i);
+    if (!std::is_sorted(permutation.begin(), permutation.end())) {
+      made = builder_.Transpose(made, permutation);
+    }
+    plain_[&reduce] = made;
+    return true;
+  }
+
+  bool RewriteWindowed(const Instruction& instruction) {
+    if (instruction.opcode() != Opcode::kReduceWindow &&
+        instruction.opcode() != Opcode::kSelectAndScatter) {
+      return false;
+    }
+    if (instruction.shape().is_tuple()) return false;
+    auto window = instruction.as<hlo::Window>();
+    for (Dimensions* list :
+         {&window.dimensions, &window.strides, &window.padding_low, &window.padding_high,
+          &window.base_dilations, &window.window_dilations}) {
+      if (!list->empty()) *list = Permuted(*list);
+    }
+    Recreate(instruction, window);
+    return true;
+  }
+
+  bool RewriteRearrangement(const Instruction& instruction) {
+    int64_t rank = instruction.shape().rank();
+    switch (instruction.opcode()) {
+      case Opcode::kPad: {
+        auto pad = instruction.as<hlo::PadAttributes>();
+        pad.edge_padding_low = Permuted(pad.edge_padding_low);
+        pad.edge_padding_high = Permuted(pad.edge_padding_high);
+        pad.interior_padding = Permuted(pad.interior_padding);
+        Recreate(instruction, pad);
+        return true;
+      }
+      case Opcode::kSlice: {
+        auto slice = instruction.as<hlo::SliceAttributes>();
+        slice.start_indices = Permuted(slice.start_indices);
+        slice.limit_indices = Permuted(slice.limit_indices);
+        slice.strides = Permuted(slice.strides);
+        Recreate(instruction, slice);
+        return true;
+      }
+      case Opcode::kReverse: {
+        auto reverse = instruction.as<hlo::DimensionsAttributes>();
+        MoveAll(reverse.dimensions, rank);
+        Recreate(instruction, reverse);
+        return true;
+      }
+      case Opcode::kConcatenate: {
+        auto concatenate = instruction.as<hlo::DimensionAttributes>();
+        concatenate.dimension = Moved(concatenate.dimension, rank);
+        Recreate(instruction, concatenate);
+        return true;
+      }
+      case Opcode::kBroadcastInDim: {
+        // Size-1 dimensions that stretch; a source of smaller rank is never channels-last.
+        const auto& map = instruction.as<hlo::DimensionsAttributes>().dimensions;
+        if (instruction.operand(0)->shape().rank() != rank) return false;
+        for (int64_t d = 0; d < rank; ++d) {
+          if (map[d] != d) return false;
+        }
+        Recreate(instruction, instruction.attributes());
+        return true;
+      }
+      case Opcode::kTranspose: {
+        // One turn instead of two.
+        Dimensions permutation = instruction.as<hlo::DimensionsAttributes>().dimensions;
+        MoveAll(permutation, rank);
+        Value source = moved_.at(instruction.operand(0));
+        bool identity = std::is_sorted(permutation.begin(), permutation.end());
+        plain_[&instruction] = identity ? source : builder_.Transpose(source, permutation);
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  hlo::Computation* computation_;
+  hlo::Builder builder_;
+  // By the original instruction: its channels-last form, and its own form where that was made anew.
+  std::unordered_map<const Instruction*, Value> moved_, plain_;
+  // Computed channels-last: the plain form would cost a transpose.
+  std::unordered_set<const Instruction*> native_;
+};
+
+}  // namespace
+
+bool UseChannelsLast(hlo::Module& module) {
+  bool changed = false;
+  for (const auto& computation : module.computations()) {
+    // Bodies of fused operations are small and fixed; programs are what calls them.
+    changed |= Rewriter(computation.get()).Run();
+  }
+  return changed;
+}
+
+}  // namespace passes

@@ -1,0 +1,57 @@
+#include "passes/fold_reverse_into_convolution.h"
+
+#include <algorithm>
+
+namespace passes {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// The convolution's attributes with the reverse in them; false where a reversed dimension is no
+// spatial one.
+bool Absorb(const hlo::Dimensions& reversed, hlo::ConvolutionAttributes& attributes) {
+  const hlo::Dimensions& spatial = attributes.dimensions.kernel_spatial_dimensions;
+  attributes.window.reversal.resize(spatial.size(), false);
+  for (int64_t d : reversed) {
+    auto found = std::find(spatial.begin(), spatial.end(), d);
+    if (found == spatial.end()) return false;
+    size_t i = found - spatial.begin();
+    attributes.window.reversal[i] = !attributes.window.reversal[i];
+  }
+  return true;
+}
+
+bool FoldInto(hlo::Computation& computation, Instruction* convolution) {
+  Instruction* reverse = convolution->operand(1);
+  if (reverse->opcode() != Opcode::kReverse) return false;
+  auto attributes = convolution->as<hlo::ConvolutionAttributes>();
+  if (!Absorb(reverse->as<hlo::DimensionsAttributes>().dimensions, attributes)) return false;
+  Instruction* folded =
+      computation.Add(Opcode::kConvolution, convolution->shape(),
+                      {convolution->operand(0), reverse->operand(0)}, std::move(attributes));
+  folded->set_metadata(convolution->metadata());
+  convolution->ReplaceAllUsesWith(folded);
+  return true;
+}
+
+}  // namespace
+
+bool FoldReverseIntoConvolution(hlo::Module& module) {
+  bool changed = false;
+  for (const auto& computation : module.computations()) {
+    std::vector<Instruction*> convolutions;
+    for (const auto& instruction : computation->instructions()) {
+      if (instruction->opcode() == Opcode::kConvolution) convolutions.push_back(instruction.get());
+    }
+    bool folded = false;
+    for (Instruction* convolution : convolutions) folded |= FoldInto(*computation, convolution);
+    if (!folded) continue;
+    computation->SortTopologically();
+    computation->RemoveDeadInstructions();
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace passes
