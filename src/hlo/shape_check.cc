@@ -4,7 +4,7 @@
 
 namespace hlo {
 
-void ShapeCheck::Fail(const std::string& rule) const {
+void ShapeCheck::Fail(const std::string& rule, ErrorCode code) const {
   std::string message = std::string(Name(opcode)) + "(";
   for (size_t i = 0; i < operands.size(); ++i) {
     message += (i ? ", " : "") + operands[i]->ToString();
@@ -13,7 +13,7 @@ void ShapeCheck::Fail(const std::string& rule) const {
   std::string text = ToString(attributes);
   if (!text.empty()) message += " {" + text + "}";
   if (given) message += " -> " + given->ToString();
-  throw Error(message + ": " + rule);
+  throw Error(code, message + ": " + rule);
 }
 
 void ShapeCheck::RequireOperands(size_t count) const {

@@ -22,7 +22,8 @@ struct ShapeCheck {
   const std::optional<Shape>& given;
 
   // Throws Error: the operation, its operands' shapes, attributes, and the rule that is broken.
-  [[noreturn]] void Fail(const std::string& rule) const;
+  [[noreturn]] void Fail(const std::string& rule,
+                         ErrorCode code = ErrorCode::kInvalidArgument) const;
   void Require(bool condition, const char* rule) const {
     if (!condition) Fail(rule);
   }

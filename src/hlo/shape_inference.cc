@@ -77,10 +77,10 @@ Shape InferUnchecked(const ShapeCheck& check) {
       return InferControl(check);
     case Opcode::kUniformDequantize:
     case Opcode::kUniformQuantize:
-      throw Error(ErrorCode::kUnimplemented,
-                  std::string(Name(check.opcode)) +
-                      ": quantized element types are not supported; quantize with multiply, round, "
-                      "clamp and convert");
+      check.Fail(
+          "quantized element types are not supported; quantize with multiply, round, clamp and "
+          "convert",
+          ErrorCode::kUnimplemented);
     default:
       return InferElementwise(check);
   }
