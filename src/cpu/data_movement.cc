@@ -13,6 +13,7 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 constexpr int64_t kTile = 16;
+constexpr int64_t kBlock = 64;
 
 // to[j * to_stride + i] = from[i * from_stride + j] for a block.
 template <typename T>
@@ -123,12 +124,28 @@ TransposePlan PlanTranspose(const Instruction& transpose) {
   return plan;
 }
 
+// One block by way of a dense buffer: rows that are a power of two apart share cache sets, so that
+// only whole runs are read and written.
+template <typename T>
+void TransposeBlock(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
+                    int64_t columns) {
+  alignas(64) T buffer[kBlock * kBlock];
+  for (int64_t i = 0; i < rows; i += kTile) {
+    for (int64_t j = 0; j < columns; j += kTile) {
+      TransposeTile(from + i * from_stride + j, from_stride, buffer + j * kBlock + i, kBlock,
+                    std::min(kTile, rows - i), std::min(kTile, columns - j));
+    }
+  }
+  for (int64_t j = 0; j < columns; ++j) {
+    std::memcpy(to + j * to_stride, buffer + j * kBlock, rows * sizeof(T));
+  }
+}
+
 template <typename T>
 NativeStep::Function MakeTranspose(const TransposePlan& plan) {
   return [plan](const NativeStep::Call& call) {
     const T* from = static_cast<const T*>(call.operands[0]);
     T* to = static_cast<T*>(call.results[0]);
-    constexpr int64_t kBlock = 64;
     const int64_t row_blocks = (plan.rows + kBlock - 1) / kBlock;
     const int64_t column_blocks = (plan.columns + kBlock - 1) / kBlock;
     int64_t outer = 1;
@@ -145,19 +162,11 @@ NativeStep::Function MakeTranspose(const TransposePlan& plan) {
         target += rest % plan.outer[i] * plan.outer_to[i];
         rest /= plan.outer[i];
       }
-      const int64_t rows = std::min(kBlock, plan.rows - row);
-      const int64_t columns = std::min(kBlock, plan.columns - column);
-      for (int64_t i = 0; i < rows; i += kTile) {
-        for (int64_t j = 0; j < columns; j += kTile) {
-          TransposeTile(source + i * plan.from_stride + j, plan.from_stride,
-                        target + j * plan.to_stride + i, plan.to_stride, std::min(kTile, rows - i),
-                        std::min(kTile, columns - j));
-        }
-      }
+      TransposeBlock(source, plan.from_stride, target, plan.to_stride,
+                     std::min(kBlock, plan.rows - row), std::min(kBlock, plan.columns - column));
     };
-    const int64_t elements = outer * plan.rows * plan.columns;
-    const int64_t chunks = std::clamp<int64_t>(elements * static_cast<int64_t>(sizeof(T)) >> 16, 1,
-                                               std::min<int64_t>(blocks, 64));
+    const int64_t bytes = outer * plan.rows * plan.columns * static_cast<int64_t>(sizeof(T));
+    const int64_t chunks = std::clamp<int64_t>(bytes >> 16, 1, std::min<int64_t>(blocks, 64));
     call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
       for (int64_t block = chunk * blocks / chunks; block < (chunk + 1) * blocks / chunks;
            ++block) {
