@@ -337,8 +337,21 @@ class ModuleReader {
     Attributes attributes;
     FieldDecoder fields(decoder_, operation);
     VisitFields(fields, *opcode, attributes);
+    if (*opcode == Opcode::kCustomCall) {
+      ReadForeignConfig(operation, std::get<CustomCallAttributes>(attributes));
+    }
     return computation.Add(*opcode, ResultShape(shapes), std::move(operands), std::move(attributes),
                            std::move(called));
+  }
+
+  // Typed calls came before StableHLO had a place for their dictionary: JAX still writes it beside
+  // the operation's own attributes.
+  void ReadForeignConfig(const Operation& operation, CustomCallAttributes& call) {
+    const Attribute* config = decoder_.Find(operation, "mhlo.backend_config");
+    if (!config || config->kind != AttributeKind::kDictionary) return;
+    constexpr int64_t kTypedFfi = 4;
+    call.api_version = kTypedFfi;
+    call.dictionary = decoder_.Dictionary(*config, operation.offset);
   }
 
   static Shape ResultShape(std::vector<Shape>& shapes) {
