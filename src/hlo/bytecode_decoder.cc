@@ -520,9 +520,19 @@ void FieldDecoder::Constant(const char* name, Literal& field) {
 
 void FieldDecoder::Dictionary(const char* name, AttributeDictionary& field) {
   const Attribute* attribute = decoder_.Find(operation_, name);
+  if (!attribute) return;
   // A typed custom call without configuration has an empty string.
-  if (!attribute || attribute->kind == AttributeKind::kString) return;
+  if (attribute->kind == AttributeKind::kString && attribute->text.empty()) return;
   field = decoder_.Dictionary(*attribute, operation_.offset);
+}
+
+void FieldDecoder::TypedCustomCall(CustomCallAttributes& a) {
+  const Attribute* attribute = decoder_.Find(operation_, "mhlo.backend_config");
+  if (!attribute) return;
+  constexpr int64_t kTypedFfi = 4;
+  a.api_version = kTypedFfi;
+  a.backend_config.clear();
+  a.dictionary = decoder_.Dictionary(*attribute, operation_.offset);
 }
 
 void FieldDecoder::Layouts(const char* name, std::vector<Dimensions>& field) {

@@ -82,6 +82,9 @@ class FieldDecoder {
   void Dictionary(const char* name, AttributeDictionary& field);
   void Layouts(const char* name, std::vector<Dimensions>& field);
   void Aliases(const char* name, std::vector<OutputOperandAlias>& field);
+  // What JAX writes for consumers that know no dictionaries in backend_config (StableHLO
+  // before 1.3): an attribute outside the operation's own, "mhlo.backend_config".
+  void TypedCustomCall(CustomCallAttributes& a);
   void Absent(const char* name) {}
   void NoLayout(const char* name) {}
   // `offset` is the number that VHLO gives the first enumerator.

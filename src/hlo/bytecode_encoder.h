@@ -87,6 +87,7 @@ class FieldEncoder {
   }
   void Layouts(const char* name, const std::vector<Dimensions>& layouts);
   void Aliases(const char* name, const std::vector<OutputOperandAlias>& aliases);
+  void TypedCustomCall(const CustomCallAttributes&) {}  // its dictionary is backend_config
   void Absent(const char* name) { Add(name, encoder_.TypeAttribute(encoder_.AbsentType())); }
   void NoLayout(const char* name) { Add(name, encoder_.Array({})); }
   template <typename T>

@@ -147,6 +147,7 @@ void VisitCustomCall(Archive& archive, CustomCallAttributes& a) {
   } else {
     archive.String("backend_config", a.backend_config);
   }
+  archive.TypedCustomCall(a);
   archive.String("call_target_name", a.target);
   archive.Bool("has_side_effect", a.has_side_effect);
   archive.Layouts("operand_layouts", a.operand_layouts);

@@ -160,6 +160,7 @@ class ModuleText {
       return name + " = ";
     }
     size_t count = instruction.shape().tuple_shapes().size();
+    names.clear();  // a computation may be the region of several operations
     if (count == 0) return "";
     if (count == 1) {
       names = {name};

@@ -1,13 +1,15 @@
 // Drives the readers and writers of programs from a script:
 //   hlo_tool rewrite IN OUT   reads bytecode and writes it again
 //   hlo_tool text IN OUT      reads bytecode and writes StableHLO text
+//   hlo_tool same IN IN       fails unless both files hold the same module
 //   hlo_tool dump IN          prints the module in its short form
 // Reading what was written must give the same module. Exit status 1 with the message on stderr for
 // an error.
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "hlo/bytecode.h"
@@ -47,10 +49,15 @@ int Run(int argc, char** argv) {
     std::string bytes = hlo::WriteBytecode(*module);
     CheckRoundTrip(*module, bytes);
     WriteFile(argv[3], bytes);
+  } else if (command == "same" && argc == 4) {
+    auto other = Read(ReadFile(argv[3]));
+    if (other->Hash() != module->Hash()) {
+      throw hlo::Error("the modules differ:\n" + module->ToString() + "\n" + other->ToString());
+    }
   } else if (command == "text" && argc == 4) {
     WriteFile(argv[3], hlo::WriteStablehloText(*module));
   } else {
-    std::cerr << "usage: hlo_tool rewrite|text IN OUT, hlo_tool dump IN\n";
+    std::cerr << "usage: hlo_tool rewrite|text IN OUT, hlo_tool same IN IN, hlo_tool dump IN\n";
     return 2;
   }
   return 0;
