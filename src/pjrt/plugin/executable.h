@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,6 +47,9 @@ class Program {
   std::unique_ptr<cpu::Executable> executable;
   std::vector<Donation> donations;  // by parameter
   std::string fingerprint;
+  // How long the last execution took; what takes no longer than waking the queue's thread runs at
+  // once.
+  mutable std::atomic<int64_t> last_run_nanoseconds{std::numeric_limits<int64_t>::max()};
 
   const std::vector<hlo::Shape>& parameters() const { return executable->parameter_shapes(); }
   const std::vector<hlo::Shape>& results() const { return executable->result_shapes(); }

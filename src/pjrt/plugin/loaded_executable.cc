@@ -1,5 +1,6 @@
 // Executables bound to a client's devices, and their execution.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "pjrt/plugin/boundary.h"
@@ -141,9 +142,13 @@ class Launch {
   void Run() noexcept;
 
   const CompletionPtr& done() const { return done_; }
-  bool ArgumentsReady() const {
-    return std::all_of(arguments_.begin(), arguments_.end(),
-                       [](const ContentsPtr& argument) { return argument->ready->is_set(); });
+  // True if it needs no waiting and has been seen to take little time.
+  bool IsQuick() const {
+    constexpr int64_t kQuickNanoseconds = 10'000;
+    return program_->last_run_nanoseconds < kQuickNanoseconds &&
+           std::all_of(
+               arguments_.begin(), arguments_.end(),
+               [](const ContentsPtr& argument) { return argument->ready->is_set(); });
   }
 
  private:
@@ -252,7 +257,9 @@ void Launch::RunProgram() {
     storages.push_back(ResultStorage(i));
     outputs.push_back(storages.back()->data());
   }
+  const auto begin = std::chrono::steady_clock::now();
   program_->executable->Run(inputs, outputs, options_);
+  program_->last_run_nanoseconds = (std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < results_.size(); ++i) results_[i]->storage = std::move(storages[i]);
 }
 
@@ -307,10 +314,10 @@ std::vector<std::pair<PJRT_Device*, int64_t>> DevicesOf(
 }
 
 void Start(std::shared_ptr<Launch> launch, PJRT_Device& device) {
-  if (device.client->asynchronous) {
-    device.queue.Push([launch = std::move(launch)] { launch->Run(); });
-  } else {
+  if (!device.client->asynchronous || (launch->IsQuick() && device.queue.idle())) {
     launch->Run();
+  } else {
+    device.queue.Push([launch = std::move(launch)] { launch->Run(); });
   }
 }
 
