@@ -154,7 +154,7 @@ void FuseAll(hlo::Module& module) {
 
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
   std::unique_ptr<hlo::Module> work = module.Clone();
-  Prepare(*work);
+  Prepare(*work, options.num_replicas * options.num_partitions == 1);
   FuseAll(*work);
   GeneratedCode code = GenerateCode(*work);
   return std::make_unique<CompiledExecutable>(std::move(work), std::move(code));

@@ -5,13 +5,16 @@
 #include "cpu/expand_random.h"
 #include "cpu/expand_select_and_scatter.h"
 #include "cpu/fusion.h"
+#include "cpu/single_device.h"
 #include "cpu/split_reductions.h"
 #include "hlo/builder.h"
 #include "passes/common_subexpressions.h"
+#include "passes/convolution_layout.h"
 #include "passes/dead_code.h"
 #include "passes/expand_batch_norm.h"
 #include "passes/expand_composites.h"
 #include "passes/fold_constants.h"
+#include "passes/fold_reverse_into_convolution.h"
 #include "passes/inline_calls.h"
 #include "passes/simplify.h"
 
@@ -61,21 +64,26 @@ void Simplify(hlo::Module& module) {
 
 }  // namespace
 
-void Prepare(hlo::Module& module) {
+void Prepare(hlo::Module& module, bool single_device) {
   passes::ExpandComposites(module,
                            [](const Instruction& composite) { return IsFusible(composite); });
   passes::InlineCalls(module);
   passes::ExpandBatchNorm(module);
   module.RemoveUnreachableComputations();
-  std::vector<Computation*> computations;
-  for (const auto& computation : module.computations()) computations.push_back(computation.get());
-  for (Computation* computation : computations) {
-    ExpandEmptyReductions(*computation);
-    ExpandSelectAndScatter(*computation);
-    ExpandRandom(*computation);
-  }
+  auto each = [&](void (*pass)(Computation&)) {
+    std::vector<Computation*> computations;
+    for (const auto& computation : module.computations()) computations.push_back(computation.get());
+    for (Computation* computation : computations) pass(*computation);
+  };
+  if (single_device) each(ResolveSingleDevice);
+  each(ExpandEmptyReductions);
   Simplify(module);
-  for (const auto& computation : module.computations()) SplitReductions(*computation);
+  passes::FoldReverseIntoConvolution(module);
+  if (passes::UseChannelsLast(module)) Simplify(module);
+  each(ExpandSelectAndScatter);
+  each(ExpandRandom);
+  Simplify(module);
+  each(SplitReductions);
   module.SortComputations();
 }
 

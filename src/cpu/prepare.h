@@ -7,6 +7,6 @@ namespace cpu {
 
 // Inlines calls and composites (but those that the engine computes itself, such as chlo.erf),
 // expands what no kernel does, simplifies.
-void Prepare(hlo::Module& module);
+void Prepare(hlo::Module& module, bool single_device);
 
 }  // namespace cpu

@@ -46,6 +46,7 @@ TEST(Engine, BinaryOfEveryType) {
                             Opcode::kShiftRightLogical};
   for (ElementType type : kAllTypes) {
     for (Opcode opcode : opcodes) {
+      if (hlo::IsComplex(type) && opcode == Opcode::kRemainder) continue;  // has no meaning
       SCOPED_TRACE(std::string(hlo::Name(opcode)) + " " + std::string(hlo::ShortName(type)));
       hlo::Module module;
       auto* entry = module.AddComputation("main");
@@ -425,6 +426,120 @@ TEST(Engine, LargeReductionsAreSplit) {
                       b.Reduce(Opcode::kMaximum, p[0], {1})};
       },
       300);
+}
+
+// A convolution block and its gradients, as a training step has them.
+TEST(Engine, ConvolutionBlock) {
+  CheckProgram(
+      {F32({2, 3, 8, 8}), F32({4, 3, 3, 3}), F32({4})},
+      [](Builder& b, const Values& p) {
+        hlo::ConvolutionAttributes attributes;
+        attributes.window = hlo::Window::Trivial(2);
+        attributes.window.dimensions.clear();
+        attributes.window.padding_low = attributes.window.padding_high = {1, 1};
+        attributes.window.reversal = {false, false};
+        attributes.dimensions = hlo::ConvolutionDimensions::ChannelsFirst(2);
+        Value y = b.Convolution(p[0], p[1], attributes);
+        y = b.Add(y, b.BroadcastInDim(p[2], y->dimensions(), {1}));
+        Value relu = b.Maximum(y, b.Zeros(y->shape()));
+        hlo::Window pool = PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0});
+        Value low = b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, ElementType::kF32));
+        Value pooled =
+            b.ReduceWindow(relu, low, pool, b.ScalarCombiner(Opcode::kMaximum, ElementType::kF32));
+        auto* select = b.Region("select", {F32({}), F32({})}, [](Builder& r, const Values& q) {
+          return Values{r.Ge(q[0], q[1])};
+        });
+        Value gradient =
+            b.SelectAndScatter(relu, pooled, b.ConstantScalar(ElementType::kF32, 0.0), pool, select,
+                               b.ScalarCombiner(Opcode::kAdd, ElementType::kF32));
+        return Values{pooled, gradient, b.Reduce(Opcode::kAdd, gradient, {0, 2, 3})};
+      },
+      50);
+}
+
+TEST(Engine, CollectivesOfOneDevice) {
+  CheckProgram({F32({6})}, [](Builder& b, const Values& p) {
+    Value sum = b.Create(Opcode::kAllReduce, {p[0]}, hlo::CollectiveAttributes{},
+                         {b.ScalarCombiner(Opcode::kAdd, ElementType::kF32)});
+    return Values{sum, b.Create(Opcode::kReplicaId, {}, {}, {}, Shape::Scalar(ElementType::kU32))};
+  });
+}
+
+TEST(Engine, BranchesAndEmptyArrays) {
+  CheckProgram({Shape::Scalar(ElementType::kPred), F32({5}), F32({0, 4})}, [](Builder& b,
+                                                                              const Values& p) {
+    auto* yes = b.Region("yes", {F32({5})},
+                         [](Builder& r, const Values& q) { return Values{r.Add(q[0], q[0])}; });
+    auto* no = b.Region("no", {F32({5})}, [](Builder&, const Values& q) { return Values{q[0]}; });
+    return Values{b.If(p[0], {p[1]}, yes, no), b.Add(p[2], p[2]),
+                  b.Reduce(Opcode::kAdd, p[2], {0})};
+  });
+}
+
+// Random programs of operations that fuse.
+TEST(Engine, RandomPrograms) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    Dimensions dims;
+    for (size_t i = 0, rank = 1 + pick(4); i < rank; ++i)
+      dims.push_back(1 + static_cast<int64_t>(pick(9)));
+    CheckProgram(
+        {F32(dims), F32(dims)},
+        [&](Builder& b, const Values& p) {
+          Values pool = p;
+          for (int step = 0; step < 14; ++step) {
+            Value x = pool[pick(pool.size())];
+            const int64_t rank = x->shape().rank();
+            const int64_t d = rank ? static_cast<int64_t>(pick(rank)) : 0;
+            Dimensions permutation(rank), all(rank);
+            for (int64_t i = 0; i < rank; ++i) permutation[i] = all[i] = i;
+            switch (pick(9)) {
+              case 0:
+                pool.push_back(b.Tanh(x));
+                break;
+              case 1:
+              case 2:
+                for (Value y : Values(pool.rbegin(), pool.rend())) {
+                  if (y->shape() != x->shape()) continue;
+                  pool.push_back(pick(2) ? b.Add(x, y) : b.Maximum(b.Negate(x), y));
+                  break;
+                }
+                break;
+              case 3:
+                std::shuffle(permutation.begin(), permutation.end(), random);
+                pool.push_back(b.Transpose(x, permutation));
+                break;
+              case 4:
+                pool.push_back(b.Reshape(x, {x->shape().num_elements()}));
+                break;
+              case 5:
+                if (rank)
+                  pool.push_back(b.Multiply(b.Reduce(Opcode::kAdd, x, {d}),
+                                            b.Reduce(Opcode::kMaximum, x, {d})));
+                break;
+              case 6: {
+                Dimensions wide = x->dimensions();
+                wide.insert(wide.begin() + d, 1 + static_cast<int64_t>(pick(5)));
+                for (int64_t i = 0; i < rank; ++i) all[i] = i < d ? i : i + 1;
+                if (x->shape().num_elements() < 4000)
+                  pool.push_back(b.BroadcastInDim(x, wide, all));
+                break;
+              }
+              case 7:
+                if (rank && x->dimensions()[d] > 1)
+                  pool.push_back(b.SliceInDim(x, d, 1, x->dimensions()[d]));
+                break;
+              case 8:
+                if (rank) pool.push_back(Softmax(b, x));
+                break;
+            }
+          }
+          return Values(pool.end() - std::min<size_t>(pool.size(), 4), pool.end());
+        },
+        1000);
+  }
 }
 
 }  // namespace

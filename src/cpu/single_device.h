@@ -1,0 +1,13 @@
+// Programs for one device: collectives and device numbers have known answers.
+#pragma once
+
+#include "hlo/module.h"
+
+namespace cpu {
+
+// Replaces collectives of a world of one by their operands (collective_permute without a pair to
+// itself by zeros), replica_id and partition_id by 0, and get_dimension_size of static shapes by
+// the size.
+void ResolveSingleDevice(hlo::Computation& computation);
+
+}  // namespace cpu
