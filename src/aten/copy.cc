@@ -1,5 +1,6 @@
 // Moving contents: between devices, between dtypes, between tensors, and to Python numbers.
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <torch/library.h>
 
 #include "aten/op.h"
@@ -57,6 +58,7 @@ lazy::Value ValueOn(lazy::Device* device, const at::Tensor& source) {
 
 void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   if (self.is_same(source)) return;
+  at::assert_no_internal_overlap(self);
   // Converted first on the side with fewer bytes: uploads of float64 for a float32 target halve.
   at::Tensor from = source;
   if (!IsXla(source) && source.element_size() > self.element_size()) {

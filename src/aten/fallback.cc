@@ -3,6 +3,7 @@
 // operator runs on the CPU, and is counted as `aten::name`.
 #include "aten/fallback.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
@@ -110,6 +111,7 @@ void WriteResult(const FunctionSchema& schema, const at::Tensor& target, const a
   }
   TORCH_CHECK(target.sizes() == result.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", result.sizes());
+  at::assert_no_internal_overlap(target);
   WriteInto(target, result);
 }
 

@@ -1,6 +1,7 @@
 // Recording that does not depend on the lowering.
 #include "aten/op.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
 
@@ -148,6 +149,7 @@ Value ElementwiseOperands::Finish(Value result) {
 }
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
+  at::assert_no_internal_overlap(self);
   TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(),
               "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
               c10::IntArrayRef(result.shape().dimensions()));

@@ -193,11 +193,6 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
 
 void WriteInto(const at::Tensor& self, const lazy::Value& value) {
   XlaTensorImpl* impl = Impl(self);
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    TORCH_CHECK(self.stride(i) != 0 || self.size(i) <= 1,
-                "unsupported operation: more than one element of the written-to tensor refers to a "
-                "single memory location. Please clone() the tensor before performing the operation.");
-  }
   lazy::Value converted = ConvertValue(value, ToElementType(self.scalar_type()));
   const auto& dimensions = converted.shape().dimensions();
   if (c10::IntArrayRef(dimensions) != self.sizes()) {
@@ -250,6 +245,43 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
   }
 }
 
+namespace {
+
+// Bytes of a storage that are cheaper to copy than to compile a program that takes a part of them.
+constexpr int64_t kSmallStorage = 1 << 20;
+
+bool ChangesType(const lazy::View& view) {
+  for (const lazy::ViewStep& step : view.chain()) {
+    if (step.kind == lazy::ViewStep::Kind::kBitcast) return true;
+  }
+  return false;
+}
+
+at::Tensor CopyToHost(const lazy::Data& data, at::ScalarType type) {
+  at::Tensor host = at::empty(data.shape()->dimensions(), at::TensorOptions(type));
+  if (host.numel() > 0) data.ToHost(host.mutable_data_ptr(), host.nbytes());
+  return host;
+}
+
+at::Tensor Download(const at::Tensor& tensor) {
+  XlaTensorImpl* impl = Impl(tensor);
+  // The storage first, so that a view is read from data and not from its graph.
+  lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
+  if (!impl->view()) return CopyToHost(*data, tensor.scalar_type());
+  int64_t bytes = data->shape()->byte_size();
+  bool is_large_part = 2 * static_cast<int64_t>(tensor.nbytes()) >= bytes;
+  if (!ChangesType(*impl->view()) && (bytes <= kSmallStorage || is_large_part)) {
+    at::Tensor base = CopyToHost(*data, tensor.scalar_type());
+    at::Tensor part =
+        base.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+    return part.numel() == base.numel() ? part.contiguous() : part.clone(at::MemoryFormat::Contiguous);
+  }
+  data = lazy::Evaluate(impl->xla_device(), impl->Read());
+  return CopyToHost(*data, tensor.scalar_type());
+}
+
+}  // namespace
+
 std::vector<at::Tensor> DownloadTensors(at::TensorList tensors) {
   std::vector<at::Tensor> out;
   for (const at::Tensor& tensor : tensors) {
@@ -257,13 +289,8 @@ std::vector<at::Tensor> DownloadTensors(at::TensorList tensors) {
       out.push_back(tensor);
       continue;
     }
-    XlaTensorImpl* impl = Impl(tensor);
     try {
-      // The storage first, so that a view is read from data and not from its graph.
-      lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
-      if (impl->view()) data = lazy::Evaluate(impl->xla_device(), impl->Read());
-      at::Tensor host = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
-      if (host.numel() > 0) data->ToHost(host.mutable_data_ptr(), host.nbytes());
+      at::Tensor host = Download(tensor);
       // A conjugate or negative view is data and a flag.
       if (tensor.is_conj()) host = at::_conj(host).resolve_conj();
       if (tensor.is_neg()) host = at::_neg_view(host).resolve_neg();
