@@ -339,6 +339,8 @@ def artifact(name, version=oracle.STABLEHLO_VERSION):
     """The program as JAX would send it, locations included."""
     function, arguments = JAX_PROGRAMS[name]
     lowered = jax.jit(function).lower(*arguments).as_text(debug_info=True)
+    # Artifacts are kept: their locations are relative to the repository.
+    lowered = lowered.replace(str(pathlib.Path(__file__).parents[2]) + "/", "")
     # Serialization works in place; what JAX keeps must stay as it is.
     with mlir.make_ir_context():
         module = ir.Module.parse(lowered)
