@@ -5,7 +5,7 @@ The core asks here before it lets an operator run on the CPU. torch's table is i
 
 import functools
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -13,10 +13,53 @@ from torch_xla import _XLAC
 
 _active = threading.local()
 
+# The core hands types, layouts and memory formats over as c10 numbers them.
+_DTYPES = {
+    0: torch.uint8,
+    1: torch.int8,
+    2: torch.int16,
+    3: torch.int32,
+    4: torch.int64,
+    5: torch.float16,
+    6: torch.float32,
+    7: torch.float64,
+    8: torch.complex32,
+    9: torch.complex64,
+    10: torch.complex128,
+    11: torch.bool,
+    15: torch.bfloat16,
+    23: torch.float8_e5m2,
+    24: torch.float8_e4m3fn,
+    27: torch.uint16,
+    28: torch.uint32,
+    29: torch.uint64,
+}
+_MEMORY_FORMATS = {
+    0: torch.contiguous_format,
+    1: torch.preserve_format,
+    2: torch.channels_last,
+    3: torch.channels_last_3d,
+}
+_NUMBERED: dict[str, dict[int, Any]] = {
+    "ScalarType": _DTYPES,
+    "MemoryFormat": _MEMORY_FORMATS,
+    "Layout": {0: torch.strided},
+}
+
+
+class _Argument(NamedTuple):
+    by_keyword: bool
+    numbers: dict[int, Any] | None  # what the core's numbers stand for
+
+
+def _argument(argument: Any) -> _Argument:
+    kind = str(argument.real_type).removeprefix("Optional[").rstrip("]?")
+    return _Argument(argument.kwarg_only, _NUMBERED.get(kind))
+
 
 @functools.cache
-def _find(name: str, overload: str) -> tuple[Any, tuple[bool, ...]] | None:
-    """An operator's decomposition, and which of its arguments go by keyword; None if torch has none."""
+def _find(name: str, overload: str) -> tuple[Any, tuple[_Argument, ...]] | None:
+    """An operator's decomposition, and how it takes its arguments; None if torch has none."""
     from torch._decomp import decomposition_table
 
     namespace, _, base = name.partition("::")
@@ -24,7 +67,7 @@ def _find(name: str, overload: str) -> tuple[Any, tuple[bool, ...]] | None:
     function = decomposition_table.get(operator)
     if function is None:
         return None
-    return function, tuple(argument.kwarg_only for argument in operator._schema.arguments)
+    return function, tuple(_argument(argument) for argument in operator._schema.arguments)
 
 
 def decompose(name: str, overload: str, arguments: dict[str, Any]) -> Any:
@@ -42,10 +85,16 @@ def decompose(name: str, overload: str, arguments: dict[str, Any]) -> Any:
     running: set[tuple[str, str]] = _active.__dict__.setdefault("operators", set())
     if (name, overload) in running:
         return NotImplemented
-    function, by_keyword = found
-    pairs = list(zip(arguments.items(), by_keyword, strict=True))
-    positional = [value for (_, value), keyword in pairs if not keyword]
-    keywords = {key: value for (key, value), keyword in pairs if keyword and value is not None}
+    function, schema = found
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for (key, value), argument in zip(arguments.items(), schema, strict=True):
+        if argument.numbers is not None and isinstance(value, int):
+            value = argument.numbers[value]
+        if not argument.by_keyword:
+            positional.append(value)
+        elif value is not None:
+            keywords[key] = value
     running.add((name, overload))
     try:
         return function(*positional, **keywords)

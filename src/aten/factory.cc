@@ -80,8 +80,8 @@ at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> 
                  std::optional<at::Device> device, std::optional<bool> pin_memory,
                  std::optional<at::MemoryFormat>) {
   TORCH_CHECK(!pin_memory.value_or(false), "xla tensors cannot be pinned");
-  TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided,
-              "xla tensors are dense; layout ", layout.value_or(at::kStrided), " is not supported");
+  TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "xla tensors are dense; layout ",
+              layout.value_or(at::kStrided), " is not supported");
   return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
 }
 
@@ -127,7 +127,8 @@ at::Tensor EmptyLike(const at::Tensor& self, Options dtype, std::optional<at::La
   c10::Device target = DeviceLike(self, device);
   if (!target.is_xla()) {
     return at::empty(self.sizes(), at::TensorOptions(dtype.value_or(self.scalar_type()))
-                                       .device(target).pinned_memory(pin_memory));
+                                       .device(target)
+                                       .pinned_memory(pin_memory));
   }
   return Empty(self.sizes(), dtype.value_or(self.scalar_type()), layout, target, pin_memory,
                format);
@@ -203,10 +204,9 @@ at::Tensor ArangeStep(const at::Scalar& start, const at::Scalar& end, const at::
   } else {
     count = static_cast<int64_t>(std::ceil((to - from) / by));
   }
-  ElementType compute = at::isIntegralType(type, true) && is_integral ? ElementType::kS64
-                        : type == at::kDouble || at::isIntegralType(type, true)
-                            ? ElementType::kF64
-                            : ElementType::kF32;
+  ElementType compute = at::isIntegralType(type, true) && is_integral           ? ElementType::kS64
+                        : type == at::kDouble || at::isIntegralType(type, true) ? ElementType::kF64
+                                                                                : ElementType::kF32;
   return RecordOn<&Arange>(DeviceOr(device), Number{start, compute}, Number{step, compute}, count,
                            type);
 }
@@ -276,9 +276,19 @@ at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dt
   return Triangle(false, rows, columns, offset, dtype, device);
 }
 
+// Where a gradient is first accumulated.
+at::Tensor NewEmptyStrided(const at::Tensor& self, c10::SymIntArrayRef size,
+                           c10::SymIntArrayRef stride, std::optional<at::ScalarType> dtype,
+                           std::optional<at::Layout> layout, std::optional<at::Device> device,
+                           std::optional<bool> pin_memory) {
+  at::TensorOptions options = at::TensorOptions().dtype(dtype).layout(layout).device(device);
+  return at::empty_strided_symint(size, stride, self.options().merge_in(options));
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("empty.memory_format", TORCH_FN(Empty));
   m.impl("empty_strided", TORCH_FN(EmptyStrided));
+  m.impl("new_empty_strided", TORCH_FN(NewEmptyStrided));
   m.impl("empty_like", TORCH_FN(EmptyLike));
   m.impl("zeros", TORCH_FN(Zeros));
   m.impl("ones", TORCH_FN(Ones));

@@ -1,5 +1,6 @@
 """`torch_xla.debug.metrics`: names and text as tools expect them."""
 
+import itertools
 import re
 
 import torch
@@ -7,9 +8,13 @@ import torch
 import torch_xla
 import torch_xla.debug.metrics as met
 
+sizes = itertools.count(3)
+
 
 def run_a_step(device) -> None:
-    t = torch.randn(3, 3).to(device)
+    # A size of its own, so that it is compiled.
+    size = next(sizes)
+    t = torch.randn(size, size).to(device)
     (t @ t).relu().cpu()
     torch_xla.sync()
 

@@ -257,7 +257,7 @@ def test_torch_knows_the_device_module(device):
     first = torch.rand(3, device=device).tolist()
     torch.xla.set_rng_state(state)
     assert torch.rand(3, device=device).tolist() == first
-    with torch.random.fork_rng(device_type="xla"):
+    with torch.random.fork_rng(devices=[0], device_type="xla"):
         torch.rand(1, device=device)
 
 

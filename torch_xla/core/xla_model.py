@@ -363,8 +363,8 @@ def check_view_sharing(obj: Any) -> None:
 def get_memory_info(device: torch.device | str | None = None) -> dict[str, int]:
     """The memory of a device: `bytes_used`, `bytes_limit`, `peak_bytes_used`, and `kb_free` and `kb_total`."""
     info = dict(_XLAC._xla_memory_info(_name(device)))
-    info["kb_total"] = info.get("bytes_limit", 0) // 1024
-    info["kb_free"] = info["kb_total"] - info.get("bytes_used", 0) // 1024
+    info["kb_total"] = info["bytes_limit"] // 1024
+    info["kb_free"] = max(info["bytes_limit"] - info["bytes_used"], 0) // 1024
     return info
 
 
