@@ -74,6 +74,7 @@ struct Cluster {
   std::vector<Instruction*> outputs;
   std::set<const Instruction*> identity;                   // evaluated at the loop's own index
   std::set<const Instruction*> row_identity;               // at the row's
+  std::set<const Instruction*> elsewhere;                  // at some other index (too)
   std::unordered_map<const Instruction*, int64_t> copies;  // at how many indices it is evaluated
   size_t reduces = 0;
 };
@@ -219,8 +220,12 @@ class Fuser {
     cluster.copies[p] = Copies(p, cluster);
     for (const Instruction* user : p->users()) {
       if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
-      if (AtIdentity(cluster, user, p)) cluster.identity.insert(p);
-      if (AtRowIdentity(cluster, user, p)) cluster.row_identity.insert(p);
+      const bool identity = AtIdentity(cluster, user, p);
+      const bool row_identity = AtRowIdentity(cluster, user, p);
+      if (identity) cluster.identity.insert(p);
+      if (row_identity) cluster.row_identity.insert(p);
+      if (cluster.elsewhere.contains(user) || (!identity && !row_identity))
+        cluster.elsewhere.insert(p);
     }
   }
 
@@ -416,12 +421,12 @@ class Fuser {
       // The whole cluster becomes row values: everything in it must be at the row's index.
       for (const Instruction* member : cluster.members) {
         if (member->shape().rank() == 0 || IsSplatConstant(member)) continue;
-        if (!cluster.identity.contains(member)) return false;
+        if (!cluster.identity.contains(member) || cluster.elsewhere.contains(member)) return false;
       }
       bool identity = false;
       for (const Instruction* user : p->users()) {
         if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
-        if (!AtIdentity(cluster, user, p)) return false;
+        if (!AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
         identity = true;
       }
       return identity;
@@ -430,7 +435,7 @@ class Fuser {
       return false;
     for (const Instruction* user : p->users()) {
       if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
-      if (!AtRowIdentity(cluster, user, p)) return false;
+      if (!AtRowIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
       if (user->opcode() == Opcode::kBroadcastInDim &&
           Stripped(p->dimensions()).size() != p->dimensions().size() &&
           p->dimensions() != Dimensions(space.begin(), space.begin() + KeptRank(p))) {
@@ -477,6 +482,9 @@ class Fuser {
     }
     if (!shared) return false;
     // Neither may depend on the other: p precedes them, so only they on it.
+    for (const Instruction* user : p->users()) {
+      if (cluster.set.contains(const_cast<Instruction*>(user))) return false;
+    }
     return !OthersReach(p, cluster);
   }
 

@@ -115,6 +115,7 @@ class KernelEmitter {
   // As many as fill a register with the widest type that is computed with.
   int ChooseLanes() const {
     size_t width = 1;
+    int expensive = 0;
     for (const auto& instruction : body_.instructions()) {
       if (!instruction->shape().is_array()) continue;
       ElementType type = instruction->element_type();
@@ -122,8 +123,12 @@ class KernelEmitter {
       if (type == ElementType::kF16 || type == ElementType::kBF16) bytes = 4;
       if (instruction->shape().rank() == 0) continue;
       width = std::max(width, bytes);
+      expensive += IsExpensive(*instruction);
     }
-    return std::min<int>(Host().vector_bytes / static_cast<int>(std::max<size_t>(width, 2)), 32);
+    const int lanes =
+        std::min<int>(Host().vector_bytes / static_cast<int>(std::max<size_t>(width, 2)), 32);
+    // Long chains of dependent operations are bound by their latency: two registers at a time.
+    return expensive > 0 && lanes <= 16 ? lanes * 2 : lanes;
   }
 
   bool ChooseWideIndex() const {

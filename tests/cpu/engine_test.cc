@@ -476,6 +476,14 @@ TEST(Engine, BranchesAndEmptyArrays) {
   });
 }
 
+// A row reduction's value is needed for other rows too: it has to be computed before the loop.
+TEST(Engine, RowsOfATransposedSoftmax) {
+  CheckProgram({F32({6, 6})}, [](Builder& b, const Values& p) {
+    Value s = Softmax(b, p[0]);
+    return Values{b.Add(s, b.Transpose(s, {1, 0}))};
+  });
+}
+
 // Random programs of operations that fuse.
 TEST(Engine, RandomPrograms) {
   for (unsigned seed = 0; seed < 60; ++seed) {
