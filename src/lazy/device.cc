@@ -1,8 +1,6 @@
 #include "lazy/device.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include <map>
 
 #include "hlo/error.h"
+#include "lazy/fork.h"
 
 namespace lazy {
 namespace {
@@ -28,13 +27,6 @@ std::atomic<Runtime*> runtime{nullptr};
 std::mutex& RuntimeMutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
-}
-
-// A child of fork inherits the client's memory but not its threads: it makes its own client on first use.
-// What the parent's tensors hold stays readable only in the parent.
-void ForgetRuntimeInChild() {
-  runtime.store(nullptr);
-  new (&RuntimeMutex()) std::mutex;
 }
 
 std::string Environment(const char* name) {
@@ -110,11 +102,24 @@ Runtime& Runtime::Get() {
   RuntimeOptions options = OptionsFromEnvironment();
   std::lock_guard lock(RuntimeMutex());
   if (Runtime* started = runtime.load()) return *started;
-  static std::once_flag fork_handler;
-  std::call_once(fork_handler, [] { pthread_atfork(nullptr, nullptr, &ForgetRuntimeInChild); });
   auto* started = new Runtime(std::move(options));
   runtime.store(started, std::memory_order_release);
+  RegisterForkHandlers();
   return *started;
+}
+
+void Runtime::MarkForked() {
+  Runtime* started = runtime.load();
+  started->forked_ = started->options_.device_type != "CPU";
+}
+
+void Runtime::CheckNotForked() const {
+  if (!forked_) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "this process was forked after its parent had started the runtime of " +
+                       options_.device_type +
+                       ", whose plugin does not work in a forked process; start the runtime after the "
+                       "fork (importing torch_xla does not start it), or use start_method='spawn'");
 }
 
 std::string Runtime::EmbeddedPluginPath() {

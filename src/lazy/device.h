@@ -63,6 +63,11 @@ class Runtime {
   // The path of the plugin that comes with this library, or empty.
   static std::string EmbeddedPluginPath();
 
+  // Called in a forked child of a process whose runtime was started. The engine of this package goes on
+  // working there; other plugins' threads are gone, and CheckNotForked throws hlo::Error.
+  static void MarkForked();
+  void CheckNotForked() const;
+
   const RuntimeOptions& options() const { return options_; }
   pjrt::Client& client() const { return *client_; }
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
@@ -75,6 +80,7 @@ class Runtime {
   RuntimeOptions options_;
   std::shared_ptr<pjrt::Client> client_;
   std::vector<std::unique_ptr<Device>> devices_;
+  bool forked_ = false;
 };
 
 }  // namespace lazy

@@ -76,7 +76,6 @@ struct State {
   uint64_t overrides_hash = 0;
   std::unordered_map<Device*, std::deque<pjrt::Event>> in_flight;
   std::function<void(const GraphEvent&)> observer;
-  Runtime* runtime = nullptr;
   std::string graph_name;
   std::string mat_mul_precision = "default";
   static State& Get() {
@@ -199,16 +198,6 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   return leaves;
 }
 
-// A runtime that a fork left behind takes its programs along.
-void ForgetOldRuntime() {
-  State& state = State::Get();
-  Runtime* runtime = &Runtime::Get();
-  if (state.runtime == runtime) return;
-  state.runtime = runtime;
-  state.cache.Clear();
-  state.in_flight.clear();
-}
-
 void SyncPending(Device* device, bool wait) {
   std::vector<Reference<Storage>> storages = PendingStorages(device);
   std::vector<Value> roots;
@@ -274,7 +263,7 @@ std::recursive_mutex& SyncMutex() { return State::Get().mutex; }
 
 void Sync(Device* device, bool wait) {
   std::lock_guard lock(SyncMutex());
-  ForgetOldRuntime();
+  Runtime::Get().CheckNotForked();
   SyncPending(device, wait);
   if (wait) WaitFor(device);
 }
@@ -294,7 +283,7 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
   if (value.node->role() == Node::Role::kData) return value.node->data();
   CheckAllowed();
   std::lock_guard lock(SyncMutex());
-  ForgetOldRuntime();
+  Runtime::Get().CheckNotForked();
   if (value.node->role() == Node::Role::kScalar) {
     return Data::FromHost(device, value.shape(), value.node->scalar().data());
   }

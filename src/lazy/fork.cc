@@ -1,0 +1,46 @@
+#include "lazy/fork.h"
+
+#include <pthread.h>
+
+#include <new>
+
+#include "hlo/error.h"
+#include "lazy/device.h"
+#include "lazy/sync.h"
+
+namespace lazy {
+namespace {
+
+// A mutex that the forking thread holds cannot be unlocked by the child's thread, which is another one: it is
+// made anew.
+template <typename Mutex>
+void Renew(Mutex& mutex) {
+  new (&mutex) Mutex;
+}
+
+void Prepare() {
+  SyncMutex().lock();
+  try {
+    WaitDeviceOps();
+  } catch (const hlo::Error&) {
+    // It belongs to whoever reads the result.
+  }
+  for (const auto& device : Runtime::Get().devices()) device->pending_mutex.lock();
+}
+
+void ReleaseInParent() {
+  for (const auto& device : Runtime::Get().devices()) device->pending_mutex.unlock();
+  SyncMutex().unlock();
+}
+
+void RenewInChild() {
+  for (const auto& device : Runtime::Get().devices()) Renew(device->pending_mutex);
+  Renew(SyncMutex());
+  Runtime::MarkForked();
+}
+
+}  // namespace
+
+void RegisterForkHandlers() { pthread_atfork(&Prepare, &ReleaseInParent, &RenewInChild); }
+
+}  // namespace lazy
