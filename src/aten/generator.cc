@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "aten/tensor.h"
+#include "lazy/device.h"
 
 namespace torch_xla {
 

@@ -7,8 +7,11 @@
 
 #include <optional>
 
-#include "lazy/device.h"
 #include "lazy/node.h"
+
+namespace lazy {
+class Device;
+}
 
 namespace torch_xla {
 

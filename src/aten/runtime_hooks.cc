@@ -4,6 +4,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "aten/generator.h"
+#include "lazy/device.h"
 #include "lazy/sync.h"
 
 namespace torch_xla {

@@ -6,6 +6,7 @@
 #include "aten/lowering.h"
 #include "aten/op.h"
 #include "lazy/data.h"
+#include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/sync.h"
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "lazy/data.h"
+#include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
 

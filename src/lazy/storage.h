@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "lazy/device.h"
 #include "lazy/node.h"
 #include "lazy/view.h"
 
 namespace lazy {
 
+class Device;
 class View;
 
 // A lock held for a few instructions.

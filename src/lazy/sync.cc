@@ -7,6 +7,7 @@
 
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
+#include "lazy/device.h"
 #include "lazy/persistent_cache.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"

@@ -12,7 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include "lazy/device.h"
 #include "lazy/graph.h"
 #include "lazy/storage.h"
 

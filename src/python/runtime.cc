@@ -8,6 +8,7 @@
 #include "aten/generator.h"
 #include "aten/runtime_hooks.h"
 #include "aten/tensor.h"
+#include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/sync.h"
 #include "python/bindings.h"

@@ -5,6 +5,7 @@
 #include "hlo/bytecode.h"
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
+#include "lazy/device.h"
 #include "lazy/sync.h"
 #include "python/bindings.h"
 

@@ -4,6 +4,7 @@
 
 #include "hlo/evaluator.h"
 #include "lazy/data.h"
+#include "lazy/device.h"
 #include "lazy/op.h"
 #include "lazy/storage.h"
 
