@@ -46,13 +46,20 @@ Dimensions SpatialDimensions(int64_t rank) {
 
 int64_t Dilated(int64_t size, int64_t dilation) { return (size - 1) * dilation + 1; }
 
-// weight: [out, in / groups, spatial…].
-Value Forward(Builder& b, Value x, Value weight, const Geometry& g) {
+// weight: [out, in / groups, spatial…]. `output_sizes` crops or extends the result; empty: what the
+// padding gives.
+Value Forward(Builder& b, Value x, Value weight, const Geometry& g,
+              const Dimensions& output_sizes = {}) {
   hlo::ConvolutionAttributes attributes;
   attributes.window = PlainWindow(g.rank());
   attributes.window.strides = g.stride;
   attributes.window.padding_low = attributes.window.padding_high = g.padding;
   attributes.window.window_dilations = g.dilation;
+  for (size_t i = 0; i < output_sizes.size(); ++i) {
+    attributes.window.padding_high[i] = (output_sizes[i] - 1) * g.stride[i] +
+                                        Dilated(weight->shape().dimension(i + 2), g.dilation[i]) -
+                                        x->shape().dimension(i + 2) - g.padding[i];
+  }
   attributes.dimensions = hlo::ConvolutionDimensions::ChannelsFirst(g.rank());
   attributes.feature_group_count = g.groups;
   return b.Convolution(x, weight, attributes);
@@ -197,7 +204,7 @@ std::array<Value, 3> ConvolutionBackward(Builder& b, Value gradient, Value x, Va
   Geometry g = MakeGeometry(rank, stride, padding, dilation, output_padding, groups);
   std::array<Value, 3> results = {nullptr, nullptr, nullptr};
   if (output_mask[0]) {
-    results[0] = transposed ? Forward(b, gradient, weight, g)
+    results[0] = transposed ? Forward(b, gradient, weight, g, SpatialSizes(x))
                             : InputGradient(b, gradient, weight, g, SpatialSizes(x));
   }
   if (output_mask[1]) {

@@ -182,6 +182,7 @@ Value Entropy(Builder& b, Value x) {
 
 Value Angle(Builder& b, Value x) {
   if (IsComplexValue(x)) return b.Binary(Opcode::kAtan2, b.Imag(x), b.Real(x));
+  x = ToFloat(b, x);
   Value zero = Like(b, x, 0);
   Value result = b.Select(b.Lt(x, zero), Like(b, x, std::numbers::pi), zero);
   return b.Select(IsNan(b, x), x, result);
@@ -441,6 +442,13 @@ at::Tensor PowScalar(const at::Tensor& x, const at::Scalar& exponent) {
   return Record<&PowerConstant>(x.scalar_type() == type ? x : x.to(type), exponent);
 }
 
+// The order comes before the tensor.
+Value PolygammaOf(Builder& b, Value x, int64_t n) { return Polygamma(b, n, x); }
+at::Tensor PolygammaTensor(int64_t n, const at::Tensor& x) {
+  TORCH_CHECK(n >= 0, "polygamma(n, x) does not support negative n.");
+  return RecordElementwise<&PolygammaOf, kToFloat>(x, n);
+}
+
 }  // namespace
 
 Value SignBit(Builder& b, Value x) {
@@ -561,6 +569,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&ErfInv, kToFloat>(m, "erfinv");
   RegisterElementwise<&Lgamma, kToFloat>(m, "lgamma");
   RegisterElementwise<&Digamma, kToFloat>(m, "digamma");
+  m.impl("polygamma", &PolygammaTensor);
   RegisterElementwise<&BesselI0, kToFloat>(m, "i0");
   RegisterElementwise<&BesselI0e, kToFloat>(m, "special_i0e");
   RegisterElementwise<&BesselI1, kToFloat>(m, "special_i1");

@@ -240,7 +240,9 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
 Value AtLeast1d(Builder& b, Value x) { return x->dimensions().empty() ? b.Reshape(x, {1}) : x; }
 
 void CheckIndexShape(Value x, Value index, int64_t dimension, const char* name) {
-  if (index->element_type() != ElementType::kS64 && index->element_type() != ElementType::kS32) {
+  bool is_index =
+      index->element_type() == ElementType::kS64 || index->element_type() == ElementType::kS32;
+  if (!is_index && index->shape().num_elements() != 0) {
     throw hlo::Error(std::string(name) + "(): Expected dtype int64 for index");
   }
   if (x->shape().rank() != index->shape().rank()) {
@@ -411,6 +413,7 @@ Value Take(Builder& b, Value x, Value index) {
 }
 Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
   int64_t size = x->shape().num_elements(), count = index->shape().num_elements();
+  if (count == 0) return x;
   ElementType type = x->element_type();
   auto* combiner = accumulate ? b.ScalarCombiner(Opcode::kAdd, type) : Overwrite(b, type);
   Value flat_index = b.Reshape(WrapIndex(b, index, size), {count});
@@ -501,6 +504,11 @@ Value TakeAlong(Builder& b, Value x, Value index, int64_t dimension) {
 
 Value TakeRows(Builder& b, Value table, Value index) {
   int64_t index_rank = index->shape().rank();
+  if (index->shape().num_elements() == 0) {
+    Dimensions empty = index->dimensions();
+    empty.insert(empty.end(), table->dimensions().begin() + 1, table->dimensions().end());
+    return b.Zeros(Shape(table->element_type(), empty));
+  }
   hlo::GatherAttributes attributes;
   for (int64_t d = 1; d < table->shape().rank(); ++d)
     attributes.offset_dims.push_back(index_rank + d - 1);
@@ -513,6 +521,9 @@ Value TakeRows(Builder& b, Value table, Value index) {
 
 Value GatherAlong(Builder& b, Value x, Value index, int64_t dimension) {
   CheckIndexShape(x, index, dimension, "gather");
+  if (index->shape().num_elements() == 0) {
+    return b.Zeros(Shape(x->element_type(), index->dimensions()));
+  }
   int64_t rank = x->shape().rank();
   Dimensions others = OtherDimensions({dimension}, rank);
   hlo::GatherAttributes attributes;
@@ -530,6 +541,7 @@ Value GatherAlong(Builder& b, Value x, Value index, int64_t dimension) {
 Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dimension,
                    hlo::Computation* combiner) {
   CheckIndexShape(x, index, dimension, "scatter");
+  if (index->shape().num_elements() == 0) return x;
   int64_t rank = x->shape().rank();
   hlo::ScatterAttributes attributes;
   attributes.index_vector_dim = rank;

@@ -1,11 +1,14 @@
 // Matrix and vector products.
 #include "aten/matmul.h"
 
+#include <algorithm>
+
 #include "aten/broadcast.h"
 #include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
+#include "aten/reduction.h"
 
 namespace torch_xla {
 namespace {
@@ -132,6 +135,21 @@ Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alp
   return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
 }
 
+// The sum over some dimensions of the product of three tensors, each with new dimensions of size 1.
+Value Trilinear(Builder& b, Value x, Value y, Value z, Dimensions expand_x, Dimensions expand_y,
+                Dimensions expand_z, Dimensions summed, int64_t unroll) {
+  auto expand = [&](Value v, const Dimensions& at) {
+    Dimensions dimensions = v->dimensions();
+    for (int64_t d : at) dimensions.insert(dimensions.begin() + d, 1);
+    return b.Reshape(v, dimensions);
+  };
+  Values all = {expand(x, expand_x), expand(y, expand_y), expand(z, expand_z)};
+  BroadcastAll(b, all);
+  Dimensions reduced = summed;
+  std::sort(reduced.begin(), reduced.end());
+  return Sum(b, b.Multiply(b.Multiply(all[0], all[1]), all[2]), reduced);
+}
+
 }  // namespace
 
 Value SwapLastTwo(Builder& b, Value x) {
@@ -164,6 +182,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Addr>(m, "addr");
   Register<&Addbmm>(m, "addbmm");
   Register<&Baddbmm>(m, "baddbmm");
+  Register<&Trilinear>(m, "_trilinear");
 }
 
 }  // namespace torch_xla

@@ -111,17 +111,24 @@ Value FlatPositions(Builder& b, const Dimensions& dimensions, int64_t spatial_ra
   return flat;
 }
 
-// The later of two (value, position) pairs wins when it is larger, or NaN against a number.
+// Of two (value, position) pairs the larger one, or NaN against a number, and among equals the one
+// that stands first: in this form the order of combination does not matter.
 hlo::Computation* LargerPair(Builder& b, ElementType type) {
   Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
   return b.Region("larger_pair", {value, index, value, index},
                   [](Builder& r, const Values& p) -> Values {
-                    Value larger = r.Gt(p[2], p[0]);
-                    if (IsFloatValue(p[0])) larger = r.Or(larger, IsNan(r, p[2]));
+                    Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);
+                    if (IsFloatValue(p[0])) {
+                      Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
+                      larger = r.Or(larger, r.And(new_nan, r.Not(old_nan)));
+                      equal = r.Or(equal, r.And(new_nan, old_nan));
+                    }
+                    Value earlier = r.Lt(p[3], p[1]);
                     // The initial position is negative: anything replaces it.
                     Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
                     Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
-                    Value take = r.And(some, r.Or(none, larger));
+                    Value wins = r.Or(larger, r.And(equal, earlier));
+                    Value take = r.And(some, r.Or(none, wins));
                     return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
                   });
 }
@@ -260,6 +267,7 @@ Value DividedByCounts(Builder& b, Value value, Value x, const Pooling& p, bool i
   if (divisor || uniform) {
     double count = divisor ? static_cast<double>(*divisor) : 1;
     for (int64_t k : p.kernel) count *= divisor ? 1 : static_cast<double>(k);
+    if (IsIntegral(value)) return b.Divide(value, Like(b, value, count));
     return b.Multiply(value, Like(b, value, 1 / count));
   }
   Value counts = WindowCounts(b, x, p, include_padding);

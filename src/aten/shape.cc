@@ -29,7 +29,7 @@ Value Concatenate(Builder& b, std::vector<Value> tensors, int64_t dimension) {
   if (kept.empty()) return tensors.front();
   int64_t d = WrapDimension(dimension, kept.front()->shape().rank());
   for (Value x : kept) {
-    if (KeepDimensions(x->dimensions(), {}).size() != kept.front()->dimensions().size() ||
+    if (x->dimensions().size() != kept.front()->dimensions().size() ||
         KeepDimensions(x->dimensions(), {d}) != KeepDimensions(kept.front()->dimensions(), {d})) {
       throw hlo::Error("Sizes of tensors must match except in dimension " + std::to_string(d) +
                        ". Expected " + kept.front()->shape().ToString() + " but got " +
@@ -41,15 +41,17 @@ Value Concatenate(Builder& b, std::vector<Value> tensors, int64_t dimension) {
 
 Value Stack(Builder& b, std::vector<Value> tensors, int64_t dimension) {
   PromoteAll(b, tensors);
-  int64_t d = WrapDimension(dimension, tensors.front()->shape().rank() + 1);
+  Dimensions dimensions = tensors.front()->dimensions();
+  int64_t d = WrapDimension(dimension, static_cast<int64_t>(dimensions.size()) + 1);
+  Dimensions with_new = dimensions;
+  with_new.insert(with_new.begin() + d, 1);
   for (Value& x : tensors) {
-    if (x->dimensions().size() != tensors.front()->dimensions().size()) {
+    if (x->dimensions() != dimensions) {
       throw hlo::Error("stack expects each tensor to be equal size, but got " +
-                       tensors.front()->shape().ToString() + " and " + x->shape().ToString());
+                       hlo::ToString(dimensions) + " at entry 0 and " +
+                       hlo::ToString(x->dimensions()));
     }
-    Dimensions dimensions = x->dimensions();
-    dimensions.insert(dimensions.begin() + d, 1);
-    x = b.Reshape(x, dimensions);
+    x = b.Reshape(x, with_new);
   }
   return tensors.size() == 1 ? tensors.front() : b.Concatenate(tensors, d);
 }
@@ -373,9 +375,17 @@ Value UnfoldBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimen
                        b.ScalarCombiner(Opcode::kAdd, type));
 }
 
+// Eager's zeros without memory; here a constant costs none either.
+at::Tensor ZeroTensor(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
+                      std::optional<at::Layout> layout, std::optional<at::Device> device,
+                      std::optional<bool> pin_memory) {
+  return at::zeros(sizes, type, layout, device, pin_memory);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("_efficientzerotensor", &ZeroTensor);
   m.impl("cat", [](const at::ITensorListRef& tensors, int64_t dimension) {
     return Record<&Concatenate>(tensors, dimension);
   });

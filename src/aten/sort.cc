@@ -138,13 +138,18 @@ std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension)
   Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
   auto* later = b.Region("later_extreme", {value, index, value, index},
                          [](Builder& r, const Values& p) -> Values {
-                           Value wins = largest ? r.Ge(p[2], p[0]) : r.Le(p[2], p[0]);
+                           Value wins = largest ? r.Gt(p[2], p[0]) : r.Lt(p[2], p[0]);
+                           Value equal = r.Eq(p[2], p[0]);
                            if (IsFloatValue(p[0])) {
-                             Value stays = r.And(IsNan(r, p[0]), r.Not(IsNan(r, p[2])));
-                             wins = r.And(r.Or(wins, IsNan(r, p[2])), r.Not(stays));
+                             Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
+                             wins = r.And(r.Or(wins, new_nan), r.Not(old_nan));
+                             equal = r.Or(equal, r.And(old_nan, new_nan));
                            }
+                           // The initial position is negative: anything is later.
+                           Value is_later = r.Gt(p[3], p[1]);
                            Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
                            Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
+                           wins = r.Or(wins, r.And(equal, is_later));
                            Value take = r.And(some, r.Or(none, wins));
                            return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
                          });

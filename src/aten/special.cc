@@ -245,6 +245,34 @@ Value DigammaFloat(Builder& b, Value x) {
   return b.Select(b.Eq(x, zero), b.Divide(Like(b, x, -1), x), result);
 }
 
+// Hurwitz' zeta function of an integer s > 1 and q > 0: ten terms, then the Euler-Maclaurin series,
+// whose coefficients are B(2k) / (2k)!.
+Value HurwitzZeta(Builder& b, double s, Value q) {
+  constexpr double kEulerMaclaurin[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600,
+                                        1.0 / 47900160};
+  auto power = [&](Value base, double exponent) { return b.Power(base, Like(b, q, exponent)); };
+  Value sum = Like(b, q, 0);
+  for (int k = 0; k < 10; ++k) sum = b.Add(sum, power(b.Add(q, Like(b, q, k)), -s));
+  Value z = b.Add(q, Like(b, q, 10));
+  sum = b.Add(sum, b.Multiply(power(z, 1 - s), Like(b, q, 1 / (s - 1))));
+  sum = b.Add(sum, b.Multiply(power(z, -s), Like(b, q, 0.5)));
+  double rising = s;
+  for (int k = 0; k < 5; ++k) {
+    sum = b.Add(sum, b.Multiply(power(z, -s - 2 * k - 1), Like(b, q, kEulerMaclaurin[k] * rising)));
+    rising *= (s + 2 * k + 1) * (s + 2 * k + 2);
+  }
+  return sum;
+}
+
+// pi^2 / sin^2(pi x) - trigamma(1 - x) left of 1/2.
+Value Trigamma(Builder& b, Value x) {
+  Value reflect = b.Lt(x, Like(b, x, 0.5));
+  Value positive = HurwitzZeta(b, 2, b.Select(reflect, b.Subtract(Like(b, x, 1), x), x));
+  Value sine = AbsSinPi(b, x);
+  Value pole = b.Divide(Like(b, x, std::numbers::pi * std::numbers::pi), b.Multiply(sine, sine));
+  return b.Select(reflect, b.Subtract(pole, positive), positive);
+}
+
 // A series on [0, 8] and one of the reciprocal beyond, of |x|.
 Value ScaledBessel(Builder& b, Value magnitude, std::span<const double> small,
                    std::span<const double> large, bool times_x) {
@@ -283,6 +311,15 @@ Value Lgamma(Builder& b, Value x) {
 
 Value Digamma(Builder& b, Value x) {
   return InAccumulationType(b, x, [&](Value v) { return DigammaFloat(b, v); });
+}
+
+Value Polygamma(Builder& b, int64_t n, Value x) {
+  if (n == 0) return Digamma(b, x);
+  return InAccumulationType(b, x, [&](Value v) {
+    if (n == 1) return Trigamma(b, v);
+    double factor = std::tgamma(static_cast<double>(n) + 1) * (n % 2 == 0 ? -1 : 1);
+    return b.Multiply(HurwitzZeta(b, static_cast<double>(n) + 1, v), Like(b, v, factor));
+  });
 }
 
 Value BesselI0e(Builder& b, Value x) {

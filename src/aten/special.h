@@ -11,6 +11,8 @@ Value Erfc(Builder& b, Value x);
 Value ErfInv(Builder& b, Value x);
 Value Lgamma(Builder& b, Value x);
 Value Digamma(Builder& b, Value x);
+// The n-th derivative of digamma.
+Value Polygamma(Builder& b, int64_t n, Value x);
 Value BesselI0(Builder& b, Value x);   // modified, first kind, order 0
 Value BesselI0e(Builder& b, Value x);  // scaled by exp(-|x|)
 Value BesselI1(Builder& b, Value x);

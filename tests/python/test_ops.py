@@ -8,7 +8,7 @@ import os
 
 import pytest
 import torch
-from lowered_operators import LOWERED, RANDOM, TOLERANCES
+from lowered_operators import LOWERED, RANDOM, TIES, TOLERANCES
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
@@ -37,8 +37,8 @@ def cases():
 
 
 def spread(samples, count):
-    """At most `count` of the samples, taken evenly over all of them."""
-    samples = list(samples)
+    """At most `count` of the samples without dropout, taken evenly over all of them."""
+    samples = [sample for sample in samples if not sample.kwargs.get("dropout_p")]
     step = max(1, -(-len(samples) // count))
     return samples[::step]
 
@@ -47,7 +47,11 @@ def to_device(tree, device):
     """Tensors copied to a device as new leaves that require a gradient where they did."""
 
     def move(x):
-        return x.detach().clone().to(device).requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
+        return (
+            x.detach().clone().to(device).requires_grad_(x.requires_grad)
+            if isinstance(x, torch.Tensor)
+            else x
+        )
 
     return pytree.tree_map(move, tree)
 
@@ -69,7 +73,9 @@ def run(info, sample, backward):
     if not (backward and inputs and wanted):
         return outputs
     # A weight that differs from element to element, so that a permuted gradient is seen.
-    loss = sum((x * (torch.arange(x.numel()).reshape(x.shape) % 7 + 1).to(x)).sum().abs() for x in wanted)
+    loss = sum(
+        (x * (torch.arange(x.numel()).reshape(x.shape) % 7 + 1).to(x)).sum().abs() for x in wanted
+    )
     gradients = torch.autograd.grad(loss, inputs, allow_unused=True)
     return outputs + [x for x in gradients if x is not None]
 
@@ -86,7 +92,7 @@ def compute(info, samples, device, backward):
     return [[x.cpu() for x in result] for result in results]
 
 
-@pytest.mark.parametrize("info, dtype", cases())
+@pytest.mark.parametrize("info, dtype", list(cases()))
 def test_like_eager(info, dtype):
     backward = dtype.is_floating_point and info.supports_autograd
     samples = spread(info.sample_inputs("cpu", dtype, requires_grad=backward), SAMPLES)
@@ -97,11 +103,17 @@ def test_like_eager(info, dtype):
     tolerance = TOLERANCES.get(info.formatted_name, {"rtol": 1e-4, "atol": 1e-5})
     for sample, mine, theirs in zip(samples, actual, expected, strict=True):
         assert len(mine) == len(theirs)
+        if info.formatted_name in TIES and not dtype.is_floating_point:
+            mine, theirs = mine[:1], theirs[:1]
         for x, y in zip(mine, theirs, strict=True):
-            assert x.dtype == y.dtype, f"{sample}"
+            assert x.dtype == y.dtype, sample.summary()
             if info.formatted_name in RANDOM:
                 assert x.shape == y.shape
             else:
                 torch.testing.assert_close(
-                    x, y, **tolerance, equal_nan=True, msg=lambda text, s=sample: f"{text}\n{s.input}, {s.args}, {s.kwargs}"
+                    x,
+                    y,
+                    **tolerance,
+                    equal_nan=True,
+                    msg=lambda text, s=sample: f"{text}\n{s.input}, {s.args}, {s.kwargs}",
                 )
