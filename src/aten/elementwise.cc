@@ -523,6 +523,12 @@ Value LogAddExp(Builder& b, Value x, Value y) {
   return b.Select(b.Eq(x, y), b.Add(x, Like(b, x, ln2)), sum);
 }
 
+template <auto f>
+void NameRecorded(const char* name) {
+  using Lowering = recording::ElementwiseOf<f, Promotion::kDefault>;
+  recording::NameKind(lazy::Op<&Lowering::Lower>::kind(), name);
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Magnitude, Promotion::kToReal>(m, "abs");
   RegisterElementwise<&Angle, Promotion::kToReal>(m, "angle");
@@ -580,6 +586,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&SigmoidBackward>(m, "sigmoid_backward");
   RegisterElementwise<&TanhBackward>(m, "tanh_backward");
 
+  // Recorded by hand, so named by hand.
+  NameRecorded<&Binary<Opcode::kAdd>>("add");
+  NameRecorded<&AddScaled>("add");
+  NameRecorded<&Subtract>("sub");
+  NameRecorded<&SubtractScaled>("sub");
   m.impl("add.Tensor", &Add);
   m.impl("add_.Tensor", &AddInPlace);
   m.impl("sub.Tensor", &Sub);
