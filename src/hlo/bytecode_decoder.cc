@@ -13,6 +13,9 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxRank = 64;
 constexpr int64_t kMaxElements = int64_t{1} << 56;
+// Of one dimension or index, and of what may multiply one: their product is far from overflowing.
+constexpr int64_t kMaxSize = int64_t{1} << 40;
+constexpr int64_t kMaxFactor = int64_t{1} << 20;
 constexpr size_t kMaxList = 1024;
 constexpr size_t kMaxGroups = size_t{1} << 20;
 // Splat constants up to this size are written out, as long as all of them together stay small.
@@ -148,6 +151,7 @@ Shape Decoder::MakeShape(TypeId id, size_t offset, int depth) {
       }
       int64_t elements = 1;
       for (int64_t size : type.dimensions) {
+        if (size > kMaxSize) FailAt(offset, "a dimension of size " + std::to_string(size));
         if (size > 0 && elements > kMaxElements / size) FailAt(offset, "a tensor is too large");
         if (size > 0) elements *= size;
       }
@@ -427,14 +431,32 @@ int64_t FieldDecoder::EnumerationValue(const char* name, const Attribute& attrib
   return value;
 }
 
+void FieldDecoder::CheckBound(const char* name, int64_t value, int64_t bound) const {
+  if (value > bound || value < -bound) Fail(name, "has the value " + std::to_string(value));
+}
+
 void FieldDecoder::Integer(const char* name, int64_t& field) {
-  if (const Attribute* attribute = Find(name, AttributeKind::kInteger)) field = attribute->number;
+  const Attribute* attribute = Find(name, AttributeKind::kInteger);
+  if (!attribute) return;
+  CheckBound(name, attribute->number, kMaxSize);
+  field = attribute->number;
+}
+
+void FieldDecoder::Factor(const char* name, int64_t& field) {
+  Integer(name, field);
+  CheckBound(name, field, kMaxFactor);
 }
 
 void FieldDecoder::Integers(const char* name, Dimensions& field) {
-  if (const Attribute* attribute = Find(name, AttributeKind::kTensor)) {
-    field = decoder_.Integers(*attribute, kMaxList, operation_.offset);
-  }
+  const Attribute* attribute = Find(name, AttributeKind::kTensor);
+  if (!attribute) return;
+  field = decoder_.Integers(*attribute, kMaxList, operation_.offset);
+  for (int64_t value : field) CheckBound(name, value, kMaxSize);
+}
+
+void FieldDecoder::Factors(const char* name, Dimensions& field) {
+  Integers(name, field);
+  for (int64_t value : field) CheckBound(name, value, kMaxFactor);
 }
 
 void FieldDecoder::OptionalIntegers(const char* name, std::optional<Dimensions>& field) {
@@ -507,6 +529,7 @@ void FieldDecoder::Padding(const char* name, Dimensions& low, Dimensions& high) 
   Rows(name, rows, 2);
   if (rows.size() > kMaxList) Fail(name, "has too many rows");
   for (const std::vector<int64_t>& row : rows) {
+    for (int64_t value : row) CheckBound(name, value, kMaxSize);
     low.push_back(row[0]);
     high.push_back(row[1]);
   }

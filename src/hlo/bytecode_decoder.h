@@ -69,6 +69,9 @@ class FieldDecoder {
   void Integer(const char* name, int64_t& field);
   void ShortInteger(const char* name, int64_t& field) { Integer(name, field); }
   void Integers(const char* name, Dimensions& field);
+  // Integers that sizes are multiplied by: bounded, so that no size overflows.
+  void Factor(const char* name, int64_t& field);
+  void Factors(const char* name, Dimensions& field);
   void OptionalIntegers(const char* name, std::optional<Dimensions>& field);
   void Bool(const char* name, bool& field);
   void Bools(const char* name, std::vector<bool>& field);
@@ -100,6 +103,7 @@ class FieldDecoder {
   int64_t EnumerationValue(const char* name, const Attribute& attribute, AttributeKind kind,
                            int64_t last, int64_t offset) const;
   const Attribute* Find(const char* name, AttributeKind kind) const;
+  void CheckBound(const char* name, int64_t value, int64_t bound) const;
   [[noreturn]] void Fail(const char* name, const std::string& what) const;
 
   Decoder& decoder_;

@@ -71,6 +71,8 @@ class FieldEncoder {
     Add(name, encoder_.Integer(value, ElementType::kS32));
   }
   void Integers(const char* name, const Dimensions& values);
+  void Factor(const char* name, int64_t value) { Integer(name, value); }
+  void Factors(const char* name, const Dimensions& values) { Integers(name, values); }
   void OptionalIntegers(const char* name, const std::optional<Dimensions>& values) {
     Integers(name, values.value_or(Dimensions()));
   }

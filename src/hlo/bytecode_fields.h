@@ -23,8 +23,8 @@ void VisitWindow(Archive& archive, Window& window, bool dilated) {
   archive.Integers("window_dimensions", window.dimensions);
   auto rank = window.dimensions.size();
   if (dilated) {
-    archive.Integers("base_dilations", window.base_dilations);
-    archive.Integers("window_dilations", window.window_dilations);
+    archive.Factors("base_dilations", window.base_dilations);
+    archive.Factors("window_dilations", window.window_dilations);
   } else {
     window.base_dilations.assign(rank, 1);
     window.window_dilations.assign(rank, 1);
@@ -38,15 +38,15 @@ void VisitWindow(Archive& archive, Window& window, bool dilated) {
 template <typename Archive>
 void VisitConvolution(Archive& archive, ConvolutionAttributes& a, bool static_padding) {
   ConvolutionDimensions& d = a.dimensions;
-  archive.Integer("batch_group_count", a.batch_group_count);
-  archive.Integer("feature_group_count", a.feature_group_count);
+  archive.Factor("batch_group_count", a.batch_group_count);
+  archive.Factor("feature_group_count", a.feature_group_count);
   archive.Integer("input_batch_dimension", d.input_batch_dimension);
   archive.Integer("input_feature_dimension", d.input_feature_dimension);
   archive.Integers("input_spatial_dimensions", d.input_spatial_dimensions);
   archive.Integer("kernel_input_feature_dimension", d.kernel_input_feature_dimension);
   archive.Integer("kernel_output_feature_dimension", d.kernel_output_feature_dimension);
   archive.Integers("kernel_spatial_dimensions", d.kernel_spatial_dimensions);
-  archive.Integers("lhs_dilation", a.window.base_dilations);
+  archive.Factors("lhs_dilation", a.window.base_dilations);
   archive.Integer("output_batch_dimension", d.output_batch_dimension);
   archive.Integer("output_feature_dimension", d.output_feature_dimension);
   archive.Integers("output_spatial_dimensions", d.output_spatial_dimensions);
@@ -57,7 +57,7 @@ void VisitConvolution(Archive& archive, ConvolutionAttributes& a, bool static_pa
     a.window.padding_high = a.window.padding_low;
   }
   archive.Precisions("precision_config", a.precision);
-  archive.Integers("rhs_dilation", a.window.window_dilations);
+  archive.Factors("rhs_dilation", a.window.window_dilations);
   archive.Bools("window_reversal", a.window.reversal);
   archive.Integers("window_strides", a.window.strides);
 }
@@ -119,7 +119,7 @@ void VisitCollective(Archive& archive, Opcode opcode, CollectiveAttributes& a) {
   switch (opcode) {
     case Opcode::kAllToAll:
       archive.Integer("concat_dimension", a.concat_dimension);
-      archive.Integer("split_count", a.split_count);
+      archive.Factor("split_count", a.split_count);
       archive.Integer("split_dimension", a.split_dimension);
       return;
     case Opcode::kCollectiveBroadcast:
@@ -208,7 +208,7 @@ void VisitFields(Archive& archive, Opcode opcode, Attributes& attributes) {
       auto& a = Fields<PadAttributes>(attributes);
       archive.Integers("edge_padding_high", a.edge_padding_high);
       archive.Integers("edge_padding_low", a.edge_padding_low);
-      return archive.Integers("interior_padding", a.interior_padding);
+      return archive.Factors("interior_padding", a.interior_padding);
     }
     case Opcode::kReduceWindow:
     case Opcode::kSelectAndScatter:

@@ -8,7 +8,7 @@
 namespace hlo {
 
 struct TextOptions {
-  bool locations = false;  // append loc("op"("file":line:column)) from the metadata
+  bool locations = false;              // append loc("op"("file":line:column)) from the metadata
   int64_t max_constant_elements = -1;  // longer constants are elided (not parseable); -1: never
 };
 
