@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pytest
 from jax._src.interpreters import mlir
+from jaxlib import _jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
@@ -108,3 +109,22 @@ def test_locations_are_kept(tool, tmp_path):
         text = module.operation.get_asm(enable_debug_info=True)
     assert "bytecode_corpus.py" in text
     assert '"jit(<lambda>)/add"' in text
+
+
+def test_sharding_is_dropped(tool, tmp_path):
+    text = """
+    module {
+      sdy.mesh @mesh = <["x"=1]>
+      func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+          -> tensor<4xf32> {
+        %0 = stablehlo.negate %a : tensor<4xf32>
+        %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<4xf32>
+        func.return %1 : tensor<4xf32>
+      }
+    }"""
+    artifact = _jax.mlir.serialize_portable_artifact(text.encode(), oracle.STABLEHLO_VERSION, True)
+    rewritten, ours = check_forms(tool, tmp_path, artifact)
+    for form in (rewritten, ours):
+        assert "sdy" not in form
+        assert "cast" not in form
+        assert "stablehlo.negate" in form
