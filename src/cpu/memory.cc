@@ -124,7 +124,7 @@ class Pool {
     result.bytes_in_use = in_use_;
     result.peak_bytes_in_use = peak_;
     result.bytes_pooled = pooled_;
-    result.bytes_limit = limit_;
+    result.bytes_limit = limit_ > 0 ? limit_ : physical_;
     result.allocations = allocations_;
     result.largest_allocation = largest_;
     return result;

@@ -3,6 +3,7 @@
 import pathlib
 
 import pytest
+import torch
 
 from torch_xla import _binding
 from torch_xla.experimental import plugins
@@ -112,6 +113,9 @@ def test_says_that_an_extension_does_not_load(program):
     assert "ImportError: The extension of torch_xla at" in result.stderr
 
 
+# A library, but no plugin.
+NO_PLUGIN = str(pathlib.Path(torch.__file__).parent / "lib" / "libc10.so")
+
 FIRST_TENSOR = """
 import torch, torch_xla
 try:
@@ -130,7 +134,7 @@ print(torch.ones(2) + 1)
             "/nowhere/plugin.so",
         ),
         ({"PJRT_DEVICE": "LIBRARY", "PJRT_LIBRARY_PATH": ""}, "PJRT_LIBRARY_PATH"),
-        ({"PJRT_DEVICE": "LIBRARY", "PJRT_LIBRARY_PATH": "libm.so.6"}, "GetPjrtApi"),
+        ({"PJRT_DEVICE": "LIBRARY", "PJRT_LIBRARY_PATH": NO_PLUGIN}, "GetPjrtApi"),
         ({"PJRT_DEVICE": "LIBRARY", "PJRT_LIBRARY_PATH": __file__}, "test_import.py"),
         ({"PJRT_DEVICE": "WARP"}, "WARP"),
         ({"PJRT_DEVICE": "TPU"}, "libtpu"),
