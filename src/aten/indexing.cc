@@ -240,9 +240,10 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
 Value AtLeast1d(Builder& b, Value x) { return x->dimensions().empty() ? b.Reshape(x, {1}) : x; }
 
 void CheckIndexShape(Value x, Value index, int64_t dimension, const char* name) {
+  if (index->shape().num_elements() == 0) return;  // whatever its type, as in eager
   bool is_index =
       index->element_type() == ElementType::kS64 || index->element_type() == ElementType::kS32;
-  if (!is_index && index->shape().num_elements() != 0) {
+  if (!is_index) {
     throw hlo::Error(std::string(name) + "(): Expected dtype int64 for index");
   }
   if (x->shape().rank() != index->shape().rank()) {
