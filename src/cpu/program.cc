@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/profile.h"
+
 namespace cpu {
 namespace {
 
@@ -73,6 +75,13 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
     }
   }
   RunState state{threads, options, arena, pointers};
+  if (ProfilesSteps()) {
+    for (const auto& step : steps) {
+      StepTimer timer(*step);
+      step->Run(state);
+    }
+    return;
+  }
   for (const auto& step : steps) step->Run(state);
 }
 

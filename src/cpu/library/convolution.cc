@@ -89,11 +89,18 @@ struct Primitive {
   memory::desc x, w, y, scratchpad;
 };
 
+// A part of the way between the plain weights of a block and the library's format.
+struct WeightReorder {
+  dnnl::reorder primitive;
+  memory::desc from, to;
+};
+
 // Weights of a channel block in the library's format, at `offset` in the scratch memory.
 struct WeightBlock {
   int64_t channel_begin = 0, channel_end = 0;
   memory::desc format;
   int64_t offset = 0;
+  std::vector<WeightReorder> reorders;  // between the program's order and the format
 };
 
 // Where an activation tensor lies while the call runs.
@@ -130,6 +137,7 @@ class OneDnnConvolution : public LibraryCall {
     PlanSlices();
     MakePrimitives();
     PlanScratch();
+    PlanReorders();
   }
 
   int64_t scratch_bytes() const override { return scratch_bytes_; }
@@ -504,31 +512,60 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   // Brings weights into the library's format, or gradients out of it, in parts along the first
-  // dimension.
-  void ReorderParts(const CallContext& context, const memory::desc& from, void* source,
-                    const memory::desc& to, void* destination) const {
-    Dimensions dimensions = from.get_dims();
-    int64_t elements = Product(dimensions);
-    int64_t parts = elements < 65536 ? 1 : std::min<int64_t>(8, dimensions[0] / 64);
-    int64_t size = parts <= 1 ? dimensions[0] : Ceil(Ceil(dimensions[0], parts), 64) * 64;
-    context.threads.ParallelFor(Ceil(dimensions[0], size), [&](int64_t part) {
+  // dimension where the format can be cut there.
+  static std::vector<WeightReorder> PlanReorders(const memory::desc& from, const memory::desc& to) {
+    const Dimensions dimensions = from.get_dims();
+    const int64_t parts =
+        Product(dimensions) < 65536 ? 1 : std::min<int64_t>(8, dimensions[0] / 64);
+    auto make = [](const memory::desc& from, const memory::desc& to) {
+      const dnnl::engine& engine = OneDnnEngine();
+      return WeightReorder{dnnl::reorder(dnnl::reorder::primitive_desc(engine, from, engine, to)),
+                           from, to};
+    };
+    if (parts <= 1) return {make(from, to)};
+    const int64_t size = Ceil(Ceil(dimensions[0], parts), 64) * 64;
+    std::vector<WeightReorder> reorders;
+    try {
+      for (int64_t begin = 0; begin < dimensions[0]; begin += size) {
+        Dimensions offsets(dimensions.size(), 0), sizes = dimensions;
+        offsets[0] = begin;
+        sizes[0] = std::min(size, dimensions[0] - begin);
+        reorders.push_back(
+            make(from.submemory_desc(sizes, offsets), to.submemory_desc(sizes, offsets)));
+      }
+    } catch (const dnnl::error&) {
+      return {make(from, to)};  // the format's blocks are of another size
+    }
+    return reorders;
+  }
+
+  void PlanReorders() {
+    for (WeightBlock& block : blocks_) {
+      auto [plain, offset] = PlainWeights(block.channel_begin, block.channel_end);
+      block.reorders = p_.kind == Kind::kWeightGradient ? PlanReorders(block.format, plain)
+                                                        : PlanReorders(plain, block.format);
+    }
+  }
+
+  void Reorder(const CallContext& context, const WeightBlock& block, void* source,
+               void* destination) const {
+    context.threads.ParallelFor(static_cast<int64_t>(block.reorders.size()), [&](int64_t part) {
       OneThread one_thread;
-      Dimensions offsets(dimensions.size(), 0), sizes = dimensions;
-      offsets[0] = part * size;
-      sizes[0] = std::min(size, dimensions[0] - offsets[0]);
-      bool whole = sizes[0] == dimensions[0];
-      memory in(whole ? from : from.submemory_desc(sizes, offsets), OneDnnEngine(), source);
-      memory out(whole ? to : to.submemory_desc(sizes, offsets), OneDnnEngine(), destination);
-      dnnl::reorder::primitive_desc descriptor(in, out);
-      dnnl::reorder(descriptor).execute(OneDnnStream(), in, out);
+      const WeightReorder& reorder = block.reorders[part];
+      memory in(reorder.from, OneDnnEngine(), source);
+      memory out(reorder.to, OneDnnEngine(), destination);
+      reorder.primitive.execute(OneDnnStream(), {{DNNL_ARG_FROM, in}, {DNNL_ARG_TO, out}});
     });
+  }
+
+  std::byte* PlainBlock(const WeightBlock& block, std::byte* w) const {
+    const int64_t offset = PlainWeights(block.channel_begin, block.channel_end).second;
+    return w + offset * static_cast<int64_t>(hlo::ByteWidth(plain_w_type_));
   }
 
   void ReorderWeights(const CallContext& context, std::byte* w, std::byte* scratch) const {
     for (const WeightBlock& block : blocks_) {
-      auto [plain, offset] = PlainWeights(block.channel_begin, block.channel_end);
-      ReorderParts(context, plain, w + offset * static_cast<int64_t>(hlo::ByteWidth(plain_w_type_)),
-                   block.format, scratch + block.offset);
+      Reorder(context, block, PlainBlock(block, w), scratch + block.offset);
     }
   }
 
@@ -606,9 +643,7 @@ class OneDnnConvolution : public LibraryCall {
     bool partial = !SlicesChannels() && blocks_.size() > 1;
     if (partial) SumPartials(context, b.scratch);
     for (size_t i = 0; i < (partial ? 1 : blocks_.size()); ++i) {
-      auto [plain, offset] = PlainWeights(blocks_[i].channel_begin, blocks_[i].channel_end);
-      ReorderParts(context, blocks_[i].format, b.scratch + blocks_[i].offset, plain,
-                   b.w + offset * static_cast<int64_t>(hlo::ByteWidth(plain_w_type_)));
+      Reorder(context, blocks_[i], b.scratch + blocks_[i].offset, PlainBlock(blocks_[i], b.w));
     }
     if (!w_packed_) return;
     // Only f16 comes here: from the dense copy to the result's order.

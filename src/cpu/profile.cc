@@ -1,0 +1,102 @@
+#include "cpu/profile.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/program.h"
+
+namespace cpu {
+namespace {
+
+struct Entry {
+  std::string text;
+  int64_t runs = 0;
+  double milliseconds = 0, cpu_milliseconds = 0;
+};
+
+struct Profile {
+  std::mutex mutex;
+  std::unordered_map<const Step*, Entry> entries;
+};
+
+// CPU time of all threads of the process.
+double CpuMilliseconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+void Print();
+
+double WallMilliseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count();
+}
+
+// Never destroyed: programs may run while the process ends.
+Profile& TheProfile() {
+  static Profile* const profile = [] {
+    std::atexit(Print);
+    return new Profile;
+  }();
+  return *profile;
+}
+
+void Print() {
+  Profile& profile = TheProfile();
+  std::lock_guard<std::mutex> lock(profile.mutex);
+  std::vector<const Entry*> entries;
+  double total = 0;
+  for (const auto& [step, entry] : profile.entries) {
+    entries.push_back(&entry);
+    total += entry.cpu_milliseconds;
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) {
+    return a->cpu_milliseconds > b->cpu_milliseconds;
+  });
+  std::fprintf(stderr,
+               "steps of the CPU engine: %.1f ms of CPU time\n"
+               "    CPU ms   runs  CPU us/run  us/run  step\n",
+               total);
+  for (const Entry* entry : entries) {
+    const double runs = static_cast<double>(entry->runs);
+    std::fprintf(stderr, "%10.2f %6.0f %11.1f %7.1f  %s\n", entry->cpu_milliseconds, runs,
+                 entry->cpu_milliseconds * 1e3 / runs, entry->milliseconds * 1e3 / runs,
+                 entry->text.c_str());
+  }
+}
+
+}  // namespace
+
+bool ProfilesSteps() {
+  static const bool profiles = [] {
+    const char* value = std::getenv("TORCH_XLA_PROFILE");
+    return value != nullptr && std::string(value) != "" && std::string(value) != "0";
+  }();
+  return profiles;
+}
+
+StepTimer::StepTimer(const Step& step)
+    : step_(step), start_(WallMilliseconds()), cpu_start_(CpuMilliseconds()) {}
+
+StepTimer::~StepTimer() {
+  const double cpu = CpuMilliseconds() - cpu_start_, wall = WallMilliseconds() - start_;
+  Profile& profile = TheProfile();
+  std::lock_guard<std::mutex> lock(profile.mutex);
+  Entry& entry = profile.entries[&step_];
+  // The text now: the program may be gone when it is printed.
+  if (entry.runs == 0) entry.text = step_.ToString();
+  ++entry.runs;
+  entry.milliseconds += wall;
+  entry.cpu_milliseconds += cpu;
+}
+
+}  // namespace cpu
