@@ -1,4 +1,4 @@
-// Sorting with a compiled comparator.
+// Binds a sort to the library's routine (library/sort.h).
 #pragma once
 
 #include "cpu/program.h"
@@ -6,8 +6,10 @@
 
 namespace cpu {
 
-// A stable merge sort of all rows along the sort's dimension. `comparator` receives pointers to two
-// elements of every operand (a0, b0, a1, b1, …) and to a byte that it sets to whether a precedes b.
+// A stable sort of all rows along the sort's dimension. `comparator` is the sort's, compiled; it is
+// called only where its order is not a plain comparison that the library knows. It receives
+// pointers to two elements of every operand (a0, b0, a1, b1, …) and to a byte that it sets to
+// whether a precedes b.
 NativeStep::Function BindSort(const hlo::Instruction& sort, KernelFunction comparator);
 
 }  // namespace cpu

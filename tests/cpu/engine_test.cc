@@ -393,6 +393,19 @@ TEST(Engine, Sort) {
       });
 }
 
+// An order that only the compiled comparator knows.
+TEST(Engine, SortByACompiledComparator) {
+  CheckProgram({F32({3, 700}), Shape(ElementType::kS32, {3, 700})},
+               [](Builder& b, const Values& p) {
+                 const Shape f = F32({}), i = Shape::Scalar(ElementType::kS32);
+                 auto* nearer = b.Region("nearer", {f, f, i, i}, [](Builder& r, const Values& q) {
+                   return Values{r.Lt(r.Multiply(q[0], q[0]), r.Multiply(q[1], q[1]))};
+                 });
+                 Value sorted = b.Sort({p[0], p[1]}, 1, true, nearer);
+                 return Values{b.GetTupleElement(sorted, 0), b.GetTupleElement(sorted, 1)};
+               });
+}
+
 TEST(Engine, RandomBits) {
   for (auto algorithm : {hlo::RngAlgorithm::kThreeFry, hlo::RngAlgorithm::kPhilox}) {
     for (const Shape& shape : {Shape(ElementType::kU32, {}), Shape(ElementType::kU32, {7, 3}),

@@ -33,7 +33,7 @@ const Case kCases[] = {
     {"strided", 4, 16, 24, {15, 13}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
     {"pointwise", 3, 40, 20, {9, 9}, {1, 1}},
     // oneDNN keeps these weights in blocks of 48 channels, which no part of 64 channels fits.
-    {"weights_in_blocks_of_48", 1, 256, 512, {14, 14}, {1, 1}, {2, 2}},
+    {"weights_in_blocks_of_48", 2, 256, 512, {14, 14}, {1, 1}, {2, 2}},
     {"pointwise_strided", 3, 40, 20, {9, 9}, {1, 1}, {2, 2}},
     {"one_image_many_rows", 1, 16, 32, {64, 64}, {3, 3}, {}, {1, 1}, {1, 1}},
     {"one_image_strided_rows", 1, 8, 128, {65, 64}, {5, 5}, {2, 2}, {2, 2}, {2, 2}},

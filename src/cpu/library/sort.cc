@@ -195,7 +195,8 @@ void ScatterElements(const std::byte* source, int64_t count, int64_t width, std:
 class LineSorter {
  public:
   LineSorter(ThreadPool& threads, std::span<const SortOperand> operands, int64_t length,
-             int64_t stride, SortComparator comparator, const std::optional<SortOrder>& order)
+             int64_t stride, const SortComparator& comparator,
+             const std::optional<SortOrder>& order)
       : threads_(threads),
         operands_(operands),
         length_(length),
@@ -268,7 +269,7 @@ class LineSorter {
   ThreadPool& threads_;
   std::span<const SortOperand> operands_;
   int64_t length_, stride_;
-  SortComparator comparator_;
+  const SortComparator& comparator_;
   const std::optional<SortOrder>& order_;
 };
 
@@ -333,7 +334,7 @@ std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator) 
 }
 
 void SortRows(ThreadPool& threads, const hlo::Dimensions& dimensions, int64_t dimension,
-              std::span<const SortOperand> operands, SortComparator comparator,
+              std::span<const SortOperand> operands, const SortComparator& comparator,
               const std::optional<SortOrder>& order) {
   int64_t length = dimensions[dimension], inner = 1, lines = 1;
   for (size_t i = 0; i < dimensions.size(); ++i) {

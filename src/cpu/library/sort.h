@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -10,8 +11,9 @@
 
 namespace cpu {
 
-// The compiled comparator: pointers to the 2N scalars (a0, b0, a1, b1, …); true if a goes before b.
-using SortComparator = bool (*)(const void* const* scalars);
+// The comparator: pointers to the 2N scalars (a0, b0, a1, b1, …); true if a goes before b. Called
+// from several threads.
+using SortComparator = std::function<bool(const void* const* scalars)>;
 
 struct SortOperand {
   const void* input = nullptr;
@@ -39,7 +41,7 @@ std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator);
 // replaces the comparator, which may then be null. Parallel over lines, and within a line that is
 // long.
 void SortRows(ThreadPool& threads, const hlo::Dimensions& dimensions, int64_t dimension,
-              std::span<const SortOperand> operands, SortComparator comparator,
+              std::span<const SortOperand> operands, const SortComparator& comparator,
               const std::optional<SortOrder>& order = std::nullopt);
 
 }  // namespace cpu
