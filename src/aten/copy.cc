@@ -159,7 +159,7 @@ bool Equal(const at::Tensor& self, const at::Tensor& other) {
 const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
                          std::optional<at::MemoryFormat>) {
   if (self.sizes() == size) return self;
-  XlaTensorImpl* impl = Impl(self);
+  XlaTensor impl = Impl(self);
   lazy::OperandList operands;
   operands.Add(impl->Read());
   lazy::Value resized{lazy::Op<&ResizeTo>::Record(operands, {size.vec()}), 0};

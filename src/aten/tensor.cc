@@ -47,91 +47,101 @@ XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage)
     : TensorImpl(kKeys,
                  c10::scalarTypeToTypeMeta(
                      ToScalarType(storage->value().shape().element_type())),
-                 ToTorchDevice(storage->device())),
-      storage_(std::move(storage)) {
+                 ToTorchDevice(storage->device())) {
   set_storage_access_should_throw();
-  lazy::Value value = storage_->value();
+  lazy::Value value = storage->value();
   set_sizes_contiguous(value.shape().dimensions());
+  contents_.storage = std::move(storage);
 }
 
 XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage,
                              lazy::Reference<lazy::View> view, at::ScalarType type,
                              c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset)
     : TensorImpl(kKeys, c10::scalarTypeToTypeMeta(type), ToTorchDevice(storage->device())),
-      storage_(std::move(storage)),
-      view_(std::move(view)) {
+      contents_{std::move(storage), std::move(view)} {
   set_storage_access_should_throw();
   set_sizes_and_strides(sizes, strides, offset);
 }
 
-void XlaTensorImpl::Write(const lazy::Value& value) {
-  if (!view_) {
-    storage_->set_value(value);
-    return;
-  }
-  using Kind = lazy::ViewStep::Kind;
-  bool repeats = false, changes_type = false;
-  for (const lazy::ViewStep& step : view_->chain()) {
-    repeats = repeats || step.kind == Kind::kExpand || step.kind == Kind::kAsStrided;
-    changes_type = changes_type || step.kind == Kind::kBitcast;
-  }
-  if (!repeats || changes_type || view_->chain().size() == 1) {
-    view_->Write(value);
-    return;
-  }
-  // A later step may show one of several places of the same element: only the strides tell where.
-  lazy::ViewStep step{Kind::kAsStrided};
-  step.sizes = sizes().vec();
-  step.strides = strides().vec();
-  step.offsets = {storage_offset()};
-  view_->WriteThrough({step}, value);
+void XlaTensorImpl::Adopt(c10::TensorImpl* target, const at::TensorBase& source) {
+  c10::TensorImpl* from = source.unsafeGetTensorImpl();
+  TensorContents contents = XlaTensor(from).contents();
+  copy_tensor_metadata(from, target, target->version_counter(),
+                       target->allow_tensor_metadata_change());
+  target->set_backend_meta(c10::make_intrusive<AdoptedContents>(std::move(contents)));
 }
 
-void XlaTensorImpl::Rebind(lazy::Reference<lazy::Storage> storage) {
-  storage_ = std::move(storage);
-  view_ = nullptr;
-  set_sizes_contiguous(storage_->value().shape().dimensions());
-  set_storage_offset(0);
-}
-
-void XlaTensorImpl::ShareStorage(const XlaTensorImpl& other) {
-  ShareWith(other);
-  set_sizes_and_strides(other.sizes(), other.strides(), other.storage_offset());
-}
-
-void XlaTensorImpl::ShareWith(const XlaTensorImpl& other) {
-  storage_ = other.storage_;
-  view_ = other.view_;
+void XlaTensorImpl::Abandon(c10::TensorImpl* target, const at::TensorBase& source) {
+  target->set_backend_meta(nullptr);
+  copy_tensor_metadata(source.unsafeGetTensorImpl(), target, target->version_counter(),
+                       target->allow_tensor_metadata_change());
 }
 
 c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
     const c10::VariableVersion& version_counter, bool allow_tensor_metadata_change) const {
-  auto copy = c10::make_intrusive<XlaTensorImpl>(storage_, view_, c10::typeMetaToScalarType(dtype()),
-                                                 sizes(), strides(), storage_offset());
+  auto copy = c10::make_intrusive<XlaTensorImpl>(contents_.storage, contents_.view,
+                                                 c10::typeMetaToScalarType(dtype()), sizes(),
+                                                 strides(), storage_offset());
   copy_tensor_metadata(this, copy.get(), version_counter, allow_tensor_metadata_change);
   return copy;
 }
 
 c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
     c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const {
-  auto copy = c10::make_intrusive<XlaTensorImpl>(storage_, view_, c10::typeMetaToScalarType(dtype()),
-                                                 sizes(), strides(), storage_offset());
+  auto copy = c10::make_intrusive<XlaTensorImpl>(contents_.storage, contents_.view,
+                                                 c10::typeMetaToScalarType(dtype()), sizes(),
+                                                 strides(), storage_offset());
   copy_tensor_metadata(this, copy.get(), std::move(version_counter), allow_tensor_metadata_change);
   return copy;
 }
 
 void XlaTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
-  auto* other = static_cast<XlaTensorImpl*>(impl.get());
-  copy_tensor_metadata(other, this, version_counter(), allow_tensor_metadata_change());
-  ShareWith(*other);
-  refresh_numel();
-  refresh_contiguous();
+  contents_ = XlaTensor(impl.get()).contents();
+  copy_tensor_metadata(impl.get(), this, version_counter(), allow_tensor_metadata_change());
+  // An adopted source brings its backend metadata along; here the contents are in the object.
+  if (get_backend_meta() != nullptr) set_backend_meta(nullptr);
 }
 
 void XlaTensorImpl::release_resources() {
-  view_ = nullptr;
-  storage_ = nullptr;
+  contents_ = TensorContents();
   TensorImpl::release_resources();
+}
+
+void XlaTensor::Write(const lazy::Value& value) const {
+  const auto& view = contents_->view;
+  if (!view) {
+    contents_->storage->set_value(value);
+    return;
+  }
+  using Kind = lazy::ViewStep::Kind;
+  bool repeats = false, changes_type = false;
+  for (const lazy::ViewStep& step : view->chain()) {
+    repeats = repeats || step.kind == Kind::kExpand || step.kind == Kind::kAsStrided;
+    changes_type = changes_type || step.kind == Kind::kBitcast;
+  }
+  if (!repeats || changes_type || view->chain().size() == 1) {
+    view->Write(value);
+    return;
+  }
+  // A later step may show one of several places of the same element: only the strides tell where.
+  lazy::ViewStep step{Kind::kAsStrided, {}, {}, {}, {}};
+  step.sizes = impl_->sizes().vec();
+  step.strides = impl_->strides().vec();
+  step.offsets = {impl_->storage_offset()};
+  view->WriteThrough({step}, value);
+}
+
+void XlaTensor::Rebind(lazy::Reference<lazy::Storage> storage) const {
+  contents_->storage = std::move(storage);
+  contents_->view = nullptr;
+  impl_->set_storage_offset(0);
+  impl_->set_sizes_contiguous(contents_->storage->value().shape().dimensions());
+}
+
+void XlaTensor::ShareStorage(const XlaTensor& other) const {
+  *contents_ = *other.contents_;
+  c10::TensorImpl* from = other.impl_;
+  impl_->set_sizes_and_strides(from->sizes(), from->strides(), from->storage_offset());
 }
 
 void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t position) {
@@ -193,7 +203,7 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
 }
 
 void WriteInto(const at::Tensor& self, const lazy::Value& value) {
-  XlaTensorImpl* impl = Impl(self);
+  XlaTensor impl = Impl(self);
   lazy::Value converted = ConvertValue(value, ToElementType(self.scalar_type()));
   const auto& dimensions = converted.shape().dimensions();
   if (c10::IntArrayRef(dimensions) != self.sizes()) {
@@ -265,7 +275,7 @@ at::Tensor CopyToHost(const lazy::Data& data, at::ScalarType type) {
 }
 
 at::Tensor Download(const at::Tensor& tensor) {
-  XlaTensorImpl* impl = Impl(tensor);
+  XlaTensor impl = Impl(tensor);
   // The storage first, so that a view is read from data and not from its graph.
   lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
   if (!impl->view()) return CopyToHost(*data, tensor.scalar_type());

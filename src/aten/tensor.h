@@ -11,6 +11,12 @@
 
 namespace torch_xla {
 
+// What an xla tensor shows: a storage, or through a view a part of it.
+struct TensorContents {
+  lazy::Reference<lazy::Storage> storage;
+  lazy::Reference<lazy::View> view;  // null: all of the storage
+};
+
 class XlaTensorImpl final : public c10::TensorImpl {
  public:
   // Sees all of the storage.
@@ -20,18 +26,14 @@ class XlaTensorImpl final : public c10::TensorImpl {
                 at::ScalarType type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                 int64_t offset);
 
-  const lazy::Reference<lazy::Storage>& xla_storage() const { return storage_; }
-  const lazy::Reference<lazy::View>& view() const { return view_; }  // may be null
-  lazy::Device* xla_device() const { return storage_->device(); }
+  TensorContents& contents() { return contents_; }
 
-  // The value now; recorded, not computed.
-  lazy::Value Read() const { return view_ ? view_->Read() : storage_->value(); }
-  // `value` has this tensor's dimensions and type.
-  void Write(const lazy::Value& value);
-  // This tensor becomes the whole of another storage.
-  void Rebind(lazy::Reference<lazy::Storage> storage);
-  // This tensor becomes what another one is: its view of its storage.
-  void ShareStorage(const XlaTensorImpl& other);
+  // Makes `target`, an implementation of torch's own class, an xla tensor with `source`'s contents: what
+  // `variable.set_data` does to a CPU tensor when LibTorch moves a module. Such a tensor keeps its
+  // contents in its backend metadata.
+  static void Adopt(c10::TensorImpl* target, const at::TensorBase& source);
+  // Makes an adopted tensor an ordinary one again, with the metadata of `source`.
+  static void Abandon(c10::TensorImpl* target, const at::TensorBase& source);
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(
       const c10::VariableVersion& version_counter,
@@ -43,18 +45,59 @@ class XlaTensorImpl final : public c10::TensorImpl {
   const char* tensorimpl_type_name() const override { return "XlaTensorImpl"; }
 
  private:
-  void ShareWith(const XlaTensorImpl& other);
-
-  lazy::Reference<lazy::Storage> storage_;
-  lazy::Reference<lazy::View> view_;
+  TensorContents contents_;
 };
 
-inline bool IsXla(const at::Tensor& tensor) {
+// The contents of a tensor that was adopted. Each tensor has its own: cloned with the metadata.
+class AdoptedContents final : public c10::BackendMeta {
+ public:
+  explicit AdoptedContents(TensorContents contents) : contents(std::move(contents)) {}
+  c10::intrusive_ptr<c10::BackendMeta> clone(
+      const c10::intrusive_ptr<c10::BackendMeta>&) const override {
+    return c10::make_intrusive<AdoptedContents>(contents);
+  }
+  TensorContents contents;
+};
+
+// An xla tensor as this layer uses it: valid while the tensor is.
+class XlaTensor {
+ public:
+  explicit XlaTensor(c10::TensorImpl* impl)
+      : impl_(impl),
+        contents_(impl->get_backend_meta() == nullptr
+                      ? &static_cast<XlaTensorImpl*>(impl)->contents()
+                      : &static_cast<AdoptedContents*>(impl->get_backend_meta())->contents) {}
+
+  const lazy::Reference<lazy::Storage>& xla_storage() const { return contents_->storage; }
+  const lazy::Reference<lazy::View>& view() const { return contents_->view; }  // may be null
+  lazy::Device* xla_device() const { return contents_->storage->device(); }
+  const TensorContents& contents() const { return *contents_; }
+
+  // The value now; recorded, not computed.
+  lazy::Value Read() const {
+    return contents_->view ? contents_->view->Read() : contents_->storage->value();
+  }
+  // `value` has this tensor's dimensions and type.
+  void Write(const lazy::Value& value) const;
+  // This tensor becomes the whole of another storage.
+  void Rebind(lazy::Reference<lazy::Storage> storage) const;
+  // This tensor becomes what another one is: its view of its storage.
+  void ShareStorage(const XlaTensor& other) const;
+
+  const XlaTensor* operator->() const { return this; }
+  const XlaTensor& operator*() const { return *this; }
+
+ private:
+  c10::TensorImpl* impl_;
+  TensorContents* contents_;
+};
+
+inline bool IsXla(const at::TensorBase& tensor) {
   return tensor.defined() && tensor.key_set().has(c10::DispatchKey::XLA);
 }
 // The tensor must be IsXla.
-inline XlaTensorImpl* Impl(const at::Tensor& tensor) {
-  return static_cast<XlaTensorImpl*>(tensor.unsafeGetTensorImpl());
+inline XlaTensor Impl(const at::TensorBase& tensor) {
+  return XlaTensor(tensor.unsafeGetTensorImpl());
 }
 
 // Throws what a CPU tensor among xla tensors gets: "Input tensor is not an XLA tensor:

@@ -27,7 +27,7 @@ at::Tensor Extend(const at::Tensor& self, std::optional<ViewStep> step, IntArray
                   std::optional<at::ScalarType> type = std::nullopt) {
   static auto* counter = lazy::Counter("xla::view");
   lazy::Count(counter);
-  XlaTensorImpl* impl = Impl(self);
+  XlaTensor impl = Impl(self);
   lazy::Reference<lazy::View> view = impl->view();
   if (step) {
     ViewChain chain = view ? view->chain() : ViewChain();
@@ -43,7 +43,7 @@ at::Tensor Extend(const at::Tensor& self, std::optional<ViewStep> step, IntArray
 }
 
 ViewStep Reshaped(IntArrayRef sizes) {
-  ViewStep step{Kind::kReshape};
+  ViewStep step{.kind = Kind::kReshape};
   step.sizes = sizes.vec();
   return step;
 }
@@ -207,7 +207,7 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   TORCH_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
   int64_t start = offset.value_or(self.storage_offset());
   TORCH_CHECK(start >= 0, "Tensor: invalid storage offset ", start);
-  XlaTensorImpl* impl = Impl(self);
+  XlaTensor impl = Impl(self);
   // Strides count the storage's elements of this tensor's type: what comes before a change of type stays.
   ViewChain chain = impl->view() ? impl->view()->chain() : ViewChain();
   size_t keep = chain.size();

@@ -1,5 +1,7 @@
 #include "lazy/sync.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <deque>
 #include <list>
@@ -108,12 +110,42 @@ void WaitFor(Device* device) {
   }
 }
 
+// What the device holds, in bytes; 0 if nobody knows.
+int64_t MemoryLimit(Device* device) {
+  try {
+    if (auto limit = device->pjrt_device().memory_stats().bytes_limit) return *limit;
+  } catch (const hlo::Error&) {
+    // Not every plugin says.
+  }
+  if (device->client().platform_name() != "cpu") return 0;
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+}
+
+// Before anything is compiled for results that no execution could hold.
+void CheckResultsFit(Device* device, const Graph& graph) {
+  int64_t limit = MemoryLimit(device);
+  if (limit <= 0) return;
+  int64_t total = 0;
+  for (const Value& result : graph.results()) {
+    const hlo::Shape& shape = result.shape();
+    int64_t bytes = shape.byte_size();
+    total += bytes;
+    if (bytes <= limit && total <= limit) continue;
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     "out of memory: the results of the recorded operations, among them " +
+                         shape.ToString() + " of " + result.node->operation()->kind().name +
+                         ", need " + std::to_string(total) + " bytes and the device has " +
+                         std::to_string(limit));
+  }
+}
+
 Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
                         std::vector<uint64_t> signature) {
   static auto* uncached = Counter("UncachedCompile");
   static Metric* time = Metric::Get("CompileTime");
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   State& state = State::Get();
+  CheckResultsFit(device, graph);
   Count(uncached);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
   TimedSection timed(time);

@@ -14,7 +14,7 @@ namespace {
 
 namespace py = pybind11;
 
-const XlaTensorImpl* CheckedImpl(const at::Tensor& tensor) {
+XlaTensor CheckedImpl(const at::Tensor& tensor) {
   TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
   return Impl(tensor);
 }
@@ -58,7 +58,7 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
 }
 
 std::string DebugInfo(const at::Tensor& tensor) {
-  const XlaTensorImpl* impl = CheckedImpl(tensor);
+  XlaTensor impl = CheckedImpl(tensor);
   lazy::Value value = impl->Read();
   std::string out = "XLATensor {\nTensorID: " + std::to_string(impl->xla_storage()->id()) +
                     "\nAliasID: " + std::to_string(impl->xla_storage()->id()) +
