@@ -1,0 +1,100 @@
+// `variable.set_data(tensor)` between a CPU tensor and an xla tensor. LibTorch moves a module by it, and
+// keeps the variables, which module members hold; torch itself allows it only between implementations of
+// one class. (Python's Module.to asks _has_compatible_shallow_copy_type first and makes new parameters.)
+#include <ATen/core/VariableHooksInterface.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <typeinfo>
+
+#include "aten/tensor.h"
+
+namespace torch_xla {
+namespace {
+
+using at::TensorBase;
+
+// A dense tensor of torch's own class, adopted or not.
+bool IsPlain(const TensorBase& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return typeid(impl) == typeid(c10::TensorImpl) && tensor.layout() == at::kStrided;
+}
+
+// The accumulator was made for a gradient of the old type and device.
+void ResetGradientAccumulator(const TensorBase& variable, const TensorBase& data) {
+  torch::autograd::AutogradMeta* meta = torch::autograd::impl::get_autograd_meta(variable);
+  if (meta == nullptr) return;
+  std::lock_guard lock(meta->mutex_);
+  if (variable.device() != data.device() || variable.dtype() != data.dtype()) {
+    meta->grad_accumulator_.reset();
+  }
+}
+
+// torch's own hooks, but for set_data.
+class Hooks final : public at::impl::VariableHooksInterface {
+ public:
+  explicit Hooks(at::impl::VariableHooksInterface* next) : next_(next) {}
+
+  void set_data(const TensorBase& variable, const TensorBase& data) const override {
+    bool from_xla = IsXla(variable), to_xla = IsXla(data);
+    if ((!from_xla && !to_xla) || !IsPlain(variable) || (!to_xla && !IsPlain(data))) {
+      next_->set_data(variable, data);
+      return;
+    }
+    ResetGradientAccumulator(variable, data);
+    if (to_xla) {
+      XlaTensorImpl::Adopt(variable.unsafeGetTensorImpl(), data);
+    } else {
+      XlaTensorImpl::Abandon(variable.unsafeGetTensorImpl(), data);
+    }
+  }
+
+  TensorBase tensor_data(const TensorBase& t) const override { return next_->tensor_data(t); }
+  TensorBase variable_data(const TensorBase& t) const override { return next_->variable_data(t); }
+  const c10::intrusive_ptr<torch::autograd::Node>& grad_fn(const TensorBase& t) const override {
+    return next_->grad_fn(t);
+  }
+  unsigned _register_hook(const TensorBase& t,
+                          std::function<TensorBase(const TensorBase&)> hook) const override {
+    return next_->_register_hook(t, std::move(hook));
+  }
+  void remove_hook(const TensorBase& t, unsigned pos) const override { next_->remove_hook(t, pos); }
+  bool is_view(const TensorBase& t) const override { return next_->is_view(t); }
+  const TensorBase& base(const TensorBase& t) const override { return next_->base(t); }
+  const std::string& name(const TensorBase& t) const override { return next_->name(t); }
+  bool is_leaf(const TensorBase& t) const override { return next_->is_leaf(t); }
+  int64_t output_nr(const TensorBase& t) const override { return next_->output_nr(t); }
+  TensorBase data(const TensorBase& t) const override { return next_->data(t); }
+  int64_t _version(const TensorBase& t) const override { return next_->_version(t); }
+  void retain_grad(const TensorBase& t) const override { next_->retain_grad(t); }
+  bool retains_grad(const TensorBase& t) const override { return next_->retains_grad(t); }
+  void _backward(const at::Tensor& t, at::TensorList inputs,
+                 const std::optional<at::Tensor>& gradient, std::optional<bool> keep_graph,
+                 bool create_graph) const override {
+    next_->_backward(t, inputs, gradient, keep_graph, create_graph);
+  }
+  void requires_grad_(const TensorBase& t, bool value) const override {
+    next_->requires_grad_(t, value);
+  }
+  void basic_autograd_not_implemented_fallback(const c10::OperatorHandle& op,
+                                               c10::DispatchKeySet keys,
+                                               torch::jit::Stack* stack) const override {
+    next_->basic_autograd_not_implemented_fallback(op, keys, stack);
+  }
+  std::optional<c10::ScalarType> grad_dtype(const TensorBase& t) const override {
+    return next_->grad_dtype(t);
+  }
+  void set_grad_dtype(const TensorBase& t,
+                      const std::optional<c10::ScalarType>& type) const override {
+    next_->set_grad_dtype(t, type);
+  }
+
+ private:
+  at::impl::VariableHooksInterface* next_;
+};
+
+// Never destroyed: torch keeps the pointer.
+const at::impl::VariableHooksRegisterer registerer(
+    new Hooks(at::impl::GetVariableHooks()));
+
+}  // namespace
+}  // namespace torch_xla
