@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-import torch_xla  # noqa: F401
+import torch_xla
 
 
 def _view(rng: random.Random, x: torch.Tensor):
