@@ -1,6 +1,6 @@
-// Automatic mixed precision, `torch.autocast("xla")`: torch's own lists of operators that run in lower
-// precision, in float32, and in their operands' widest type. The fall-through for all others is in
-// fallback.cc.
+// Automatic mixed precision, `torch.autocast("xla")`: torch's own lists of operators that run in
+// lower precision, in float32, and in their operands' widest type. The fall-through for all others
+// is in fallback.cc.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
@@ -26,14 +26,16 @@ TORCH_LIBRARY_IMPL(aten, AutocastXLA, m) {
   AT_FORALL_FP32_SET_OPT_DTYPE(TORCH_XLA_FP32_SET_OPT_DTYPE)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(TORCH_XLA_DIFFERENT_SIGNATURE)
   AT_FORALL_PROMOTE(TORCH_XLA_PROMOTE)
-  m.impl("binary_cross_entropy", [](const Tensor&, const Tensor&, const std::optional<Tensor>&,
-                                    int64_t) -> Tensor {
-    TORCH_CHECK(false,
-                "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast."
-                " Many models use a sigmoid layer right before the binary cross entropy layer: combine "
-                "the two using torch.nn.functional.binary_cross_entropy_with_logits or "
-                "torch.nn.BCEWithLogitsLoss, which are safe to autocast.");
-  });
+  m.impl(
+      "binary_cross_entropy",
+      [](const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) -> Tensor {
+        TORCH_CHECK(
+            false,
+            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast."
+            " Many models use a sigmoid layer right before the binary cross entropy layer: combine "
+            "the two using torch.nn.functional.binary_cross_entropy_with_logits or "
+            "torch.nn.BCEWithLogitsLoss, which are safe to autocast.");
+      });
 }
 
 }  // namespace

@@ -5,22 +5,22 @@
 namespace torch_xla {
 namespace {
 
-Value Complex(Builder &b, Value real, Value imaginary) {
+Value Complex(Builder& b, Value real, Value imaginary) {
   auto [re, im] = Broadcast(b, real, imaginary);
   return b.Complex(re, im);
 }
 
-Value Polar(Builder &b, Value magnitude, Value angle) {
+Value Polar(Builder& b, Value magnitude, Value angle) {
   auto [r, a] = Broadcast(b, magnitude, angle);
   return b.Complex(b.Multiply(r, b.Unary(Opcode::kCosine, a)),
                    b.Multiply(r, b.Unary(Opcode::kSine, a)));
 }
 
-} // namespace
+}  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Complex>(m, "complex");
   Register<&Polar>(m, "polar");
 }
 
-} // namespace torch_xla
+}  // namespace torch_xla

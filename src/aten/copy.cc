@@ -22,12 +22,11 @@ Value ResizeTo(Builder& b, Value x, Dimensions sizes) {
 }
 
 Value AllEqual(Builder& b, Value x, Value y) {
-  return b.Reduce(Opcode::kAnd, b.Eq(x, y),
-                  [&] {
-                    Dimensions all;
-                    for (int64_t i = 0; i < x->shape().rank(); ++i) all.push_back(i);
-                    return all;
-                  }());
+  return b.Reduce(Opcode::kAnd, b.Eq(x, y), [&] {
+    Dimensions all;
+    for (int64_t i = 0; i < x->shape().rank(); ++i) all.push_back(i);
+    return all;
+  }());
 }
 
 Value ConjugateOf(Builder& b, Value x) { return b.Complex(b.Real(x), b.Negate(b.Imag(x))); }
@@ -143,9 +142,7 @@ at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat>) {
   return MakeTensor(Impl(self)->xla_device(), ResolvedValue(self));
 }
 
-at::Scalar LocalScalarDense(const at::Tensor& self) {
-  return DownloadTensor(self).item();
-}
+at::Scalar LocalScalarDense(const at::Tensor& self) { return DownloadTensor(self).item(); }
 
 bool Equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected object of data type ",
@@ -182,9 +179,7 @@ at::Tensor& SetSource(at::Tensor& self, const at::Tensor& source) {
   return self;
 }
 
-at::Tensor& SetEmpty(at::Tensor& self) {
-  return self.set_(at::empty({0}, self.options()));
-}
+at::Tensor& SetEmpty(at::Tensor& self) { return self.set_(at::empty({0}, self.options())); }
 
 bool IsSetTo(const at::Tensor& self, const at::Tensor& other) {
   return IsXla(other) && Impl(self)->xla_storage() == Impl(other)->xla_storage() &&

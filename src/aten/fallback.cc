@@ -1,6 +1,6 @@
-// What becomes of an operator that has no kernel for xla: an in-place or out= variant runs the functional
-// operator and writes the result into its target; a decomposition that Python registered runs; else the
-// operator runs on the CPU, and is counted as `aten::name`.
+// What becomes of an operator that has no kernel for xla: an in-place or out= variant runs the
+// functional operator and writes the result into its target; a decomposition that Python registered
+// runs; else the operator runs on the CPU, and is counted as `aten::name`.
 #include "aten/fallback.h"
 
 #include <ATen/MemoryOverlap.h>
@@ -101,11 +101,11 @@ void WriteResult(const FunctionSchema& schema, const at::Tensor& target, const a
               target.scalar_type());
   if (is_out && target.sizes() != result.sizes()) {
     if (target.numel() != 0) {
-      TORCH_WARN("An output with one or more elements was resized since it had shape ",
-                 target.sizes(), ", which does not match the required output shape ",
-                 result.sizes(),
-                 ". This behavior is deprecated, and in a future PyTorch release outputs will not be "
-                 "resized unless they have zero elements.");
+      TORCH_WARN(
+          "An output with one or more elements was resized since it had shape ", target.sizes(),
+          ", which does not match the required output shape ", result.sizes(),
+          ". This behavior is deprecated, and in a future PyTorch release outputs will not be "
+          "resized unless they have zero elements.");
     }
     target.resize_(result.sizes());
   }
@@ -115,8 +115,8 @@ void WriteResult(const FunctionSchema& schema, const at::Tensor& target, const a
   WriteInto(target, result);
 }
 
-// The functional operators that are running for a variant of theirs: a composite functional operator that
-// itself calls the out= variant would go round in circles.
+// The functional operators that are running for a variant of theirs: a composite functional
+// operator that itself calls the out= variant would go round in circles.
 thread_local std::vector<const c10::OperatorName*> running;
 
 bool IsRunning(const OperatorHandle& op) {
@@ -215,8 +215,6 @@ TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallt
 }  // namespace
 
 void SetDecomposer(Decomposer decomposer) { Hooks::Get().decomposer = std::move(decomposer); }
-void SetFallbackObserver(FallbackObserver observer) {
-  Hooks::Get().observer = std::move(observer);
-}
+void SetFallbackObserver(FallbackObserver observer) { Hooks::Get().observer = std::move(observer); }
 
 }  // namespace torch_xla

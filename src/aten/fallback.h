@@ -9,8 +9,8 @@
 
 namespace torch_xla {
 
-// Runs the operator by others on the device: replaces its arguments on the stack by its results and returns
-// true, or returns false and leaves the stack alone.
+// Runs the operator by others on the device: replaces its arguments on the stack by its results and
+// returns true, or returns false and leaves the stack alone.
 using Decomposer = std::function<bool(const c10::OperatorHandle&, torch::jit::Stack*)>;
 void SetDecomposer(Decomposer decomposer);
 

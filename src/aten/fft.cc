@@ -12,44 +12,36 @@ namespace {
 enum Normalization : int64_t { kNone = 0, kByRoot = 1, kByCount = 2 };
 
 // What the unnormalised sum over `count` elements is multiplied by.
-Value Normalized(Builder &b, Value x, int64_t normalization, int64_t count) {
-  if (normalization == kNone)
-    return x;
+Value Normalized(Builder& b, Value x, int64_t normalization, int64_t count) {
+  if (normalization == kNone) return x;
   double n = static_cast<double>(count);
-  return b.Multiply(
-      x, Like(b, x, normalization == kByRoot ? 1 / std::sqrt(n) : 1 / n));
+  return b.Multiply(x, Like(b, x, normalization == kByRoot ? 1 / std::sqrt(n) : 1 / n));
 }
 
 // The dimension at the end, where HLO transforms.
-Value OnLast(Builder &b, Value x, int64_t dimension, hlo::FftType type,
-             int64_t length) {
+Value OnLast(Builder& b, Value x, int64_t dimension, hlo::FftType type, int64_t length) {
   int64_t rank = x->shape().rank();
-  Value moved =
-      b.Transpose(x, MoveDimensionPermutation(rank, dimension, rank - 1));
+  Value moved = b.Transpose(x, MoveDimensionPermutation(rank, dimension, rank - 1));
   Value transformed = b.Fft(moved, type, {length});
-  return b.Transpose(transformed,
-                     MoveDimensionPermutation(rank, rank - 1, dimension));
+  return b.Transpose(transformed, MoveDimensionPermutation(rank, rank - 1, dimension));
 }
 
 // HLO's inverse divides by the length; torch's sums do not.
-Value Undivided(Builder &b, Value x, int64_t length) {
+Value Undivided(Builder& b, Value x, int64_t length) {
   return b.Multiply(x, Like(b, x, static_cast<double>(length)));
 }
 
-Value AlongEach(Builder &b, Value x, const Dimensions &dimensions,
-                bool forward) {
+Value AlongEach(Builder& b, Value x, const Dimensions& dimensions, bool forward) {
   for (int64_t d : dimensions) {
     int64_t length = x->shape().dimension(d);
-    x = OnLast(b, x, d, forward ? hlo::FftType::kFft : hlo::FftType::kIfft,
-               length);
-    if (!forward)
-      x = Undivided(b, x, length);
+    x = OnLast(b, x, d, forward ? hlo::FftType::kFft : hlo::FftType::kIfft, length);
+    if (!forward) x = Undivided(b, x, length);
   }
   return x;
 }
 
-Value ComplexToComplex(Builder &b, Value x, Dimensions dimensions,
-                       int64_t normalization, bool forward) {
+Value ComplexToComplex(Builder& b, Value x, Dimensions dimensions, int64_t normalization,
+                       bool forward) {
   Dimensions wrapped = WrapDimensions(dimensions, x->shape().rank());
   int64_t count = NumElements(x->dimensions(), wrapped);
   return Normalized(b, AlongEach(b, x, wrapped, forward), normalization, count);
@@ -57,11 +49,9 @@ Value ComplexToComplex(Builder &b, Value x, Dimensions dimensions,
 
 // The half that a symmetric spectrum leaves out: the conjugate of the kept
 // half, backwards in all the transformed dimensions.
-Value CompleteSpectrum(Builder &b, Value half, const Dimensions &dimensions,
-                       int64_t length) {
+Value CompleteSpectrum(Builder& b, Value half, const Dimensions& dimensions, int64_t length) {
   int64_t last = dimensions.back(), kept = half->shape().dimension(last);
-  if (length - kept <= 0)
-    return half;
+  if (length - kept <= 0) return half;
   Value mirrored = b.SliceInDim(half, last, 1, length - kept + 1);
   mirrored = b.Complex(b.Real(mirrored), b.Negate(b.Imag(mirrored)));
   mirrored = b.Reverse(mirrored, {last});
@@ -74,33 +64,31 @@ Value CompleteSpectrum(Builder &b, Value half, const Dimensions &dimensions,
   return b.Concatenate({half, mirrored}, last);
 }
 
-Value RealToComplex(Builder &b, Value x, Dimensions dimensions,
-                    int64_t normalization, bool one_sided) {
+Value RealToComplex(Builder& b, Value x, Dimensions dimensions, int64_t normalization,
+                    bool one_sided) {
   Dimensions wrapped = WrapDimensions(dimensions, x->shape().rank());
   int64_t count = NumElements(x->dimensions(), wrapped), last = wrapped.back();
   int64_t length = x->shape().dimension(last);
   Value half = OnLast(b, x, last, hlo::FftType::kRfft, length);
   Dimensions others(wrapped.begin(), wrapped.end() - 1);
   Value spectrum = AlongEach(b, half, others, true);
-  if (!one_sided)
-    spectrum = CompleteSpectrum(b, spectrum, wrapped, length);
+  if (!one_sided) spectrum = CompleteSpectrum(b, spectrum, wrapped, length);
   return Normalized(b, spectrum, normalization, count);
 }
 
-Value ComplexToReal(Builder &b, Value x, Dimensions dimensions,
-                    int64_t normalization, int64_t last_size) {
+Value ComplexToReal(Builder& b, Value x, Dimensions dimensions, int64_t normalization,
+                    int64_t last_size) {
   Dimensions wrapped = WrapDimensions(dimensions, x->shape().rank());
   int64_t last = wrapped.back();
   Dimensions others(wrapped.begin(), wrapped.end() - 1);
   int64_t count = NumElements(x->dimensions(), others) * last_size;
   Value partial = AlongEach(b, x, others, false);
   Value half = b.SliceInDim(partial, last, 0, last_size / 2 + 1);
-  Value result = Undivided(
-      b, OnLast(b, half, last, hlo::FftType::kIrfft, last_size), last_size);
+  Value result = Undivided(b, OnLast(b, half, last, hlo::FftType::kIrfft, last_size), last_size);
   return Normalized(b, result, normalization, count);
 }
 
-} // namespace
+}  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&ComplexToComplex>(m, "_fft_c2c");
@@ -108,4 +96,4 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&ComplexToReal>(m, "_fft_c2r");
 }
 
-} // namespace torch_xla
+}  // namespace torch_xla

@@ -51,8 +51,8 @@ c10::intrusive_ptr<c10::TensorImpl> XlaGeneratorImpl::get_state() const {
   return state.getIntrusivePtr();
 }
 
-// A stream that has been drawn from continues as the stream whose seed is this number; continuing means not
-// repeating, so the generator itself moves to that stream too.
+// A stream that has been drawn from continues as the stream whose seed is this number; continuing
+// means not repeating, so the generator itself moves to that stream too.
 uint64_t XlaGeneratorImpl::Checkpoint() {
   std::lock_guard lock(mutex_);
   FollowCpuSeed();
@@ -127,8 +127,7 @@ at::Generator& DefaultGenerator(int ordinal) {
 
 lazy::Value RandomState(const std::optional<at::Generator>& generator, lazy::Device* device,
                         int64_t count) {
-  static const lazy::ShapeRef shape =
-      lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2}));
+  static const lazy::ShapeRef shape = lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2}));
   bool is_given = generator.has_value() && generator->defined();
   const at::Generator& used = is_given ? *generator : DefaultGenerator(device->ordinal());
   TORCH_CHECK(used.device().type() == c10::DeviceType::XLA,

@@ -1,5 +1,5 @@
-// Random numbers: counter-based streams whose seed and offset are data in the graph, so that neither a new
-// seed nor the next step compiles anything.
+// Random numbers: counter-based streams whose seed and offset are data in the graph, so that
+// neither a new seed nor the next step compiles anything.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -52,8 +52,8 @@ at::Generator& DefaultGenerator(int ordinal);
 // Seeds them all, those not made yet included.
 void SeedDefaultGenerators(uint64_t seed);
 
-// The state for an operator that draws `count` 64-bit numbers: u64[2] (seed, offset), the state that
-// RngBitGenerator with ThreeFry or Philox takes, as data of the graph.
+// The state for an operator that draws `count` 64-bit numbers: u64[2] (seed, offset), the state
+// that RngBitGenerator with ThreeFry or Philox takes, as data of the graph.
 lazy::Value RandomState(const std::optional<at::Generator>& generator, lazy::Device* device,
                         int64_t count);
 // The same, for the device of a tensor or a torch device.

@@ -150,8 +150,8 @@ Value ElementwiseOperands::Finish(Value result) {
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
   at::assert_no_internal_overlap(self);
-  TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(),
-              "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+  TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(), "output with shape ",
+              self.sizes(), " doesn't match the broadcast shape ",
               c10::IntArrayRef(result.shape().dimensions()));
 }
 

@@ -10,7 +10,8 @@
 namespace torch_xla {
 namespace recording {
 
-// What the operands say together: the device, and the type and rank that numbers and dimensions follow.
+// What the operands say together: the device, and the type and rank that numbers and dimensions
+// follow.
 struct Context {
   std::string_view (*name)() = nullptr;
   lazy::Device* device = nullptr;
@@ -93,7 +94,10 @@ struct Add<std::optional<Value>> {
   }
   template <typename T>
   static void To(lazy::OperandList& out, Context& context, const std::optional<T>& value) {
-    if (value) To(out, context, *value); else out.AddCount(0);
+    if (value)
+      To(out, context, *value);
+    else
+      out.AddCount(0);
   }
 };
 template <>
@@ -170,14 +174,19 @@ struct AttributeFrom<Constant> {
   }
   template <typename T>
     requires std::is_arithmetic_v<T>
-  static Constant Make(const Context&, T value) { return value; }
+  static Constant Make(const Context&, T value) {
+    return value;
+  }
 };
 template <typename P>
 struct AttributeFrom<std::optional<P>> {
   static std::optional<P> Make(const Context&, std::nullopt_t) { return std::nullopt; }
   template <typename T>
   static std::optional<P> Make(const Context& context, const T& value) {
-    if constexpr (requires { value.has_value(); *value; }) {
+    if constexpr (requires {
+                    value.has_value();
+                    *value;
+                  }) {
       if (!value.has_value()) return std::nullopt;
       return AttributeFrom<P>::Make(context, *value);
     } else {
@@ -186,7 +195,8 @@ struct AttributeFrom<std::optional<P>> {
   }
 };
 
-// --- Results -------------------------------------------------------------------------------------------------
+// --- Results
+// -------------------------------------------------------------------------------------------------
 
 inline at::Tensor WrapResult(lazy::Device* device, const lazy::Reference<lazy::Node>& node,
                              uint32_t index) {
@@ -227,7 +237,8 @@ struct Wrap<std::tuple<T...>> : Wrap<std::array<Value, sizeof...(T)>> {};
 template <>
 struct Wrap<std::pair<Value, Value>> : Wrap<std::array<Value, 2>> {};
 
-// --- Recording ---------------------------------------------------------------------------------------------
+// --- Recording
+// ---------------------------------------------------------------------------------------------
 
 template <auto f>
 std::string_view Name() {
@@ -255,10 +266,9 @@ lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::TypeList<P...>,
   if (context.device == nullptr) ThrowNoDevice(context.name());
   lazy::OperandList operands;
   // Braces: evaluated in order.
-  auto attributes = std::apply(
-      [](auto&&... parts) { return std::tuple_cat(std::move(parts)...); },
-      std::tuple<decltype(Convert<P>(operands, context, arguments))...>{
-          Convert<P>(operands, context, arguments)...});
+  auto attributes = std::apply([](auto&&... parts) { return std::tuple_cat(std::move(parts)...); },
+                               std::tuple<decltype(Convert<P>(operands, context, arguments))...>{
+                                   Convert<P>(operands, context, arguments)...});
   try {
     return lazy::Op<f>::Record(operands, attributes);
   } catch (const hlo::Error& error) {
@@ -266,13 +276,14 @@ lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::TypeList<P...>,
   }
 }
 
-// --- Element-wise ------------------------------------------------------------------------------------------
+// --- Element-wise
+// ------------------------------------------------------------------------------------------
 
 // What element-wise recording adds to a lowering's parameters.
 struct ElementwiseAttributes {
   uint32_t numbers = 0;  // bit i: operand i (of those that promote) is a Python number
   ElementType target = ElementType::kInvalid;  // in place: the type to return
-  bool double_default = false;  // torch.get_default_dtype() is float64
+  bool double_default = false;                 // torch.get_default_dtype() is float64
   bool operator==(const ElementwiseAttributes&) const = default;
   uint64_t Hash() const {
     return (numbers * 64 + static_cast<uint64_t>(target)) * 2 + double_default;
@@ -378,7 +389,8 @@ lazy::Value RecordElementwiseValue(Context& context, ElementType target,
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result);
 
-// --- Registration ---------------------------------------------------------------------------------------------
+// --- Registration
+// ---------------------------------------------------------------------------------------------
 
 template <typename P>
 struct AtenType {
@@ -484,8 +496,8 @@ void Register(torch::Library& m, const char* name) {
 template <auto f, Promotion promotion, typename... Arguments>
 at::Tensor RecordElementwise(const Arguments&... arguments) {
   recording::Context context;
-  auto value = recording::RecordElementwiseValue<f, promotion>(context, ElementType::kInvalid,
-                                                               arguments...);
+  auto value =
+      recording::RecordElementwiseValue<f, promotion>(context, ElementType::kInvalid, arguments...);
   return MakeTensor(context.device, std::move(value));
 }
 
@@ -502,9 +514,8 @@ at::Tensor& RecordElementwiseInto(at::Tensor& self, const Arguments&... argument
 
 template <auto f, Promotion promotion>
 void RegisterElementwise(torch::Library& m, const char* name) {
-  using K =
-      recording::ElementwiseKernel<f, promotion,
-                                   typename lazy::LoweringTraits<decltype(f)>::Parameters>;
+  using K = recording::ElementwiseKernel<f, promotion,
+                                         typename lazy::LoweringTraits<decltype(f)>::Parameters>;
   recording::NameKind(lazy::Op<&recording::ElementwiseOf<f, promotion>::Lower>::kind(), name);
   m.impl(name, TORCH_FN(K::Call));
   std::string in_place = recording::InPlaceName(name);

@@ -1,7 +1,7 @@
-// torch's type promotion, for what is not element-wise (element-wise operators receive their operands
-// promoted: op.h). Operands fall into two classes, tensors with dimensions and tensors without; the
-// second changes the result type only when its category (bool < integer < float < complex) is higher
-// than that of the first.
+// torch's type promotion, for what is not element-wise (element-wise operators receive their
+// operands promoted: op.h). Operands fall into two classes, tensors with dimensions and tensors
+// without; the second changes the result type only when its category (bool < integer < float <
+// complex) is higher than that of the first.
 #pragma once
 
 #include "aten/lowering.h"

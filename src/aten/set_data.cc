@@ -1,6 +1,7 @@
-// `variable.set_data(tensor)` between a CPU tensor and an xla tensor. LibTorch moves a module by it, and
-// keeps the variables, which module members hold; torch itself allows it only between implementations of
-// one class. (Python's Module.to asks _has_compatible_shallow_copy_type first and makes new parameters.)
+// `variable.set_data(tensor)` between a CPU tensor and an xla tensor. LibTorch moves a module by
+// it, and keeps the variables, which module members hold; torch itself allows it only between
+// implementations of one class. (Python's Module.to asks _has_compatible_shallow_copy_type first
+// and makes new parameters.)
 #include <ATen/core/VariableHooksInterface.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -93,8 +94,7 @@ class Hooks final : public at::impl::VariableHooksInterface {
 };
 
 // Never destroyed: torch keeps the pointer.
-const at::impl::VariableHooksRegisterer registerer(
-    new Hooks(at::impl::GetVariableHooks()));
+const at::impl::VariableHooksRegisterer registerer(new Hooks(at::impl::GetVariableHooks()));
 
 }  // namespace
 }  // namespace torch_xla

@@ -45,8 +45,7 @@ std::string SchemaArgumentName(const std::string& op, int64_t position) {
 
 XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage)
     : TensorImpl(kKeys,
-                 c10::scalarTypeToTypeMeta(
-                     ToScalarType(storage->value().shape().element_type())),
+                 c10::scalarTypeToTypeMeta(ToScalarType(storage->value().shape().element_type())),
                  ToTorchDevice(storage->device())) {
   set_storage_access_should_throw();
   lazy::Value value = storage->value();
@@ -166,10 +165,9 @@ at::Tensor MakeTensor(lazy::Device* device, lazy::Value value) {
 }
 
 lazy::Device* ToLazyDevice(c10::Device device) {
-  int index = device.has_index() ? device.index()
-                                 : c10::impl::VirtualGuardImpl(c10::DeviceType::XLA)
-                                       .getDevice()
-                                       .index();
+  int index = device.has_index()
+                  ? device.index()
+                  : c10::impl::VirtualGuardImpl(c10::DeviceType::XLA).getDevice().index();
   try {
     return lazy::Runtime::Get().device(index);
   } catch (const hlo::Error& error) {
@@ -198,7 +196,8 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
     return {lazy::Op<&Expand>::Record(operands, {dimensions}), 0};
   } catch (const hlo::Error&) {
     TORCH_CHECK(false, "output with shape ", c10::IntArrayRef(dimensions),
-                " doesn't match the broadcast shape ", c10::IntArrayRef(value.shape().dimensions()));
+                " doesn't match the broadcast shape ",
+                c10::IntArrayRef(value.shape().dimensions()));
   }
 }
 
@@ -283,9 +282,9 @@ at::Tensor Download(const at::Tensor& tensor) {
   bool is_large_part = 2 * static_cast<int64_t>(tensor.nbytes()) >= bytes;
   if (!ChangesType(*impl->view()) && (bytes <= kSmallStorage || is_large_part)) {
     at::Tensor base = CopyToHost(*data, tensor.scalar_type());
-    at::Tensor part =
-        base.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
-    return part.numel() == base.numel() ? part.contiguous() : part.clone(at::MemoryFormat::Contiguous);
+    at::Tensor part = base.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+    return part.numel() == base.numel() ? part.contiguous()
+                                        : part.clone(at::MemoryFormat::Contiguous);
   }
   data = lazy::Evaluate(impl->xla_device(), impl->Read());
   return CopyToHost(*data, tensor.scalar_type());
@@ -320,11 +319,16 @@ at::Tensor DownloadTensor(const at::Tensor& tensor) {
 void RethrowAsTorchError(const hlo::Error& error, const std::string& op) {
   std::string message = op.empty() ? std::string(error.what()) : op + ": " + error.what();
   switch (error.code()) {
-    case hlo::ErrorCode::kOutOfRange: TORCH_CHECK_INDEX(false, error.what());
-    case hlo::ErrorCode::kUnimplemented: TORCH_CHECK_NOT_IMPLEMENTED(false, message);
-    case hlo::ErrorCode::kResourceExhausted: TORCH_CHECK_WITH(OutOfMemoryError, false, message);
-    case hlo::ErrorCode::kInvalidArgument: TORCH_CHECK(false, error.what());
-    default: TORCH_CHECK(false, message);
+    case hlo::ErrorCode::kOutOfRange:
+      TORCH_CHECK_INDEX(false, error.what());
+    case hlo::ErrorCode::kUnimplemented:
+      TORCH_CHECK_NOT_IMPLEMENTED(false, message);
+    case hlo::ErrorCode::kResourceExhausted:
+      TORCH_CHECK_WITH(OutOfMemoryError, false, message);
+    case hlo::ErrorCode::kInvalidArgument:
+      TORCH_CHECK(false, error.what());
+    default:
+      TORCH_CHECK(false, message);
   }
 }
 

@@ -1,6 +1,7 @@
-// The tensor on the xla device: no memory of its own, but a place in a lazy::Storage, seen directly or
-// through a view. It reports the sizes, strides and offset that a dense row-major eager tensor would
-// have, so that everything in torch that decides by strides (view or copy?) decides as in eager.
+// The tensor on the xla device: no memory of its own, but a place in a lazy::Storage, seen directly
+// or through a view. It reports the sizes, strides and offset that a dense row-major eager tensor
+// would have, so that everything in torch that decides by strides (view or copy?) decides as in
+// eager.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,9 +29,9 @@ class XlaTensorImpl final : public c10::TensorImpl {
 
   TensorContents& contents() { return contents_; }
 
-  // Makes `target`, an implementation of torch's own class, an xla tensor with `source`'s contents: what
-  // `variable.set_data` does to a CPU tensor when LibTorch moves a module. Such a tensor keeps its
-  // contents in its backend metadata.
+  // Makes `target`, an implementation of torch's own class, an xla tensor with `source`'s contents:
+  // what `variable.set_data` does to a CPU tensor when LibTorch moves a module. Such a tensor keeps
+  // its contents in its backend metadata.
   static void Adopt(c10::TensorImpl* target, const at::TensorBase& source);
   // Makes an adopted tensor an ordinary one again, with the metadata of `source`.
   static void Abandon(c10::TensorImpl* target, const at::TensorBase& source);
@@ -112,8 +113,9 @@ c10::Device ToTorchDevice(const lazy::Device* device);
 
 // The tensor's value; it must be on xla.
 lazy::Value ReadValue(const at::Tensor& tensor);
-// Writes into `self`, through its view and into everything that shares its memory. `value` has self's
-// dimensions (a broadcastable shape otherwise, which is stretched) and any type, which is converted.
+// Writes into `self`, through its view and into everything that shares its memory. `value` has
+// self's dimensions (a broadcastable shape otherwise, which is stretched) and any type, which is
+// converted.
 void WriteInto(const at::Tensor& self, const lazy::Value& value);
 void WriteInto(const at::Tensor& self, const at::Tensor& value);
 
@@ -125,7 +127,8 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
 lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type);
 // A CPU tensor copied to the device.
 lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor);
-// Copies of xla tensors on the CPU, computing what is pending first; others are returned as they are.
+// Copies of xla tensors on the CPU, computing what is pending first; others are returned as they
+// are.
 std::vector<at::Tensor> DownloadTensors(at::TensorList tensors);
 at::Tensor DownloadTensor(const at::Tensor& tensor);
 

@@ -34,9 +34,9 @@ at::Tensor Extend(const at::Tensor& self, std::optional<ViewStep> step, IntArray
     lazy::AppendStep(chain, std::move(*step));
     view = lazy::Reference<lazy::View>(new lazy::View(impl->xla_storage(), std::move(chain)));
   }
-  at::Tensor result = at::detail::make_tensor<XlaTensorImpl>(
-      impl->xla_storage(), std::move(view), type.value_or(self.scalar_type()), sizes, strides,
-      offset);
+  at::Tensor result = at::detail::make_tensor<XlaTensorImpl>(impl->xla_storage(), std::move(view),
+                                                             type.value_or(self.scalar_type()),
+                                                             sizes, strides, offset);
   result._set_conj(self.is_conj());
   result._set_neg(self.is_neg());
   return result;
@@ -100,8 +100,8 @@ at::Tensor TransposeDims(const at::Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 at::Tensor TransposeMatrix(const at::Tensor& self) {
-  TORCH_CHECK(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(),
-              "D");
+  TORCH_CHECK(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ",
+              self.dim(), "D");
   return self.dim() < 2 ? Alias(self) : TransposeDims(self, 0, 1);
 }
 
@@ -110,8 +110,7 @@ at::Tensor Expand(const at::Tensor& self, IntArrayRef size, bool) {
               self.sizes(), "}, size=", size, "): the number of sizes provided (", size.size(),
               ") must be greater or equal to the number of dimensions in the tensor (", self.dim(),
               ")");
-  auto [sizes, strides] =
-      at::inferExpandGeometry_dimvector(self.sizes(), self.strides(), size);
+  auto [sizes, strides] = at::inferExpandGeometry_dimvector(self.sizes(), self.strides(), size);
   if (IntArrayRef(sizes) == self.sizes()) return Alias(self);
   ViewStep step{Kind::kExpand};
   step.sizes.assign(sizes.begin(), sizes.end());
@@ -208,7 +207,8 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   int64_t start = offset.value_or(self.storage_offset());
   TORCH_CHECK(start >= 0, "Tensor: invalid storage offset ", start);
   XlaTensor impl = Impl(self);
-  // Strides count the storage's elements of this tensor's type: what comes before a change of type stays.
+  // Strides count the storage's elements of this tensor's type: what comes before a change of type
+  // stays.
   ViewChain chain = impl->view() ? impl->view()->chain() : ViewChain();
   size_t keep = chain.size();
   while (keep > 0 && chain[keep - 1].kind != Kind::kBitcast) --keep;
@@ -218,16 +218,17 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
         "as_strided of a view with another dtype of a part of a tensor is not supported on xla");
   }
   chain.resize(keep);
-  int64_t available = chain.empty()
-                          ? impl->xla_storage()->value().shape().num_elements()
-                          : c10::multiply_integers(chain.back().sizes);
+  int64_t available = chain.empty() ? impl->xla_storage()->value().shape().num_elements()
+                                    : c10::multiply_integers(chain.back().sizes);
   int64_t last = start;
   bool is_empty = false;
   for (size_t i = 0; i < size.size(); ++i) {
     TORCH_CHECK(size[i] >= 0, "Trying to create tensor with negative dimension ", size[i], ": ",
                 size);
-    TORCH_CHECK(stride[i] >= 0, "as_strided: Negative strides are not supported at the moment, got "
-                                "strides: ", stride);
+    TORCH_CHECK(stride[i] >= 0,
+                "as_strided: Negative strides are not supported at the moment, got "
+                "strides: ",
+                stride);
     is_empty = is_empty || size[i] == 0;
     last += (size[i] - 1) * stride[i];
   }
@@ -293,11 +294,17 @@ std::vector<at::Tensor> SplitWithSizes(const at::Tensor& self, IntArrayRef split
   std::vector<at::Tensor> parts;
   int64_t start = 0;
   for (int64_t size : split_sizes) {
-    TORCH_CHECK(size >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but "
-                           "got split_sizes=", split_sizes);
-    TORCH_CHECK(start + size <= self.size(dim), "split_with_sizes expects split_sizes to sum exactly "
-                "to ", self.size(dim), " (input tensor's size at dimension ", dim, "), but got "
-                "split_sizes=", split_sizes);
+    TORCH_CHECK(size >= 0,
+                "split_with_sizes expects split_sizes have only non-negative entries, but "
+                "got split_sizes=",
+                split_sizes);
+    TORCH_CHECK(start + size <= self.size(dim),
+                "split_with_sizes expects split_sizes to sum exactly "
+                "to ",
+                self.size(dim), " (input tensor's size at dimension ", dim,
+                "), but got "
+                "split_sizes=",
+                split_sizes);
     parts.push_back(SliceWithin(self, dim, start, start + size, 1));
     start += size;
   }
@@ -309,8 +316,8 @@ std::vector<at::Tensor> SplitWithSizes(const at::Tensor& self, IntArrayRef split
 
 std::vector<at::Tensor> Split(const at::Tensor& self, int64_t split_size, int64_t dim) {
   TORCH_CHECK(self.dim() != 0, "split expects at least a 1-dimensional tensor");
-  TORCH_CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=",
-              split_size);
+  TORCH_CHECK(split_size >= 0,
+              "split expects split_size be non-negative, but got split_size=", split_size);
   dim = c10::maybe_wrap_dim(dim, self.dim());
   int64_t size = self.size(dim);
   TORCH_CHECK(split_size > 0 || size == 0,
@@ -340,10 +347,11 @@ ViewStep Bitcasted(ElementType type, IntArrayRef sizes) {
 
 at::Tensor ViewAsReal(const at::Tensor& self) {
   TORCH_CHECK(self.is_complex(), "view_as_real is only supported for complex tensors");
-  TORCH_CHECK(!self.is_conj(), "view_as_real doesn't work on unresolved conjugated tensors.  To "
-                               "resolve the conjugate tensor so you can view it as real, use "
-                               "self.resolve_conj(); however, be warned that the resulting tensor "
-                               "will NOT alias the original.");
+  TORCH_CHECK(!self.is_conj(),
+              "view_as_real doesn't work on unresolved conjugated tensors.  To "
+              "resolve the conjugate tensor so you can view it as real, use "
+              "self.resolve_conj(); however, be warned that the resulting tensor "
+              "will NOT alias the original.");
   at::ScalarType type = c10::toRealValueType(self.scalar_type());
   Sizes sizes(self.sizes().begin(), self.sizes().end()), strides;
   for (int64_t stride : self.strides()) strides.push_back(2 * stride);
@@ -356,14 +364,16 @@ at::Tensor ViewAsReal(const at::Tensor& self) {
 at::Tensor ViewAsComplex(const at::Tensor& self) {
   TORCH_CHECK(self.scalar_type() == at::kFloat || self.scalar_type() == at::kDouble,
               "view_as_complex is only supported for half, float and double tensors, but got a "
-              "tensor of scalar type: ", self.scalar_type());
+              "tensor of scalar type: ",
+              self.scalar_type());
   TORCH_CHECK(self.dim() != 0, "Input tensor must have one or more dimensions");
   TORCH_CHECK(self.size(-1) == 2, "Tensor must have a last dimension of size 2");
   at::ScalarType type = c10::toComplexType(self.scalar_type());
   Sizes sizes(self.sizes().begin(), self.sizes().end() - 1), strides;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    TORCH_CHECK(self.stride(i) % 2 == 0, "Tensor must have a stride divisible by 2 for all but last "
-                                         "dimension");
+    TORCH_CHECK(self.stride(i) % 2 == 0,
+                "Tensor must have a stride divisible by 2 for all but last "
+                "dimension");
     strides.push_back(self.stride(i) / 2);
   }
   TORCH_CHECK(self.stride(-1) == 1, "Tensor must have a last dimension with stride 1");

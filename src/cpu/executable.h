@@ -27,8 +27,8 @@ struct RunOptions {
   int64_t partition_id = 0;
 };
 
-// Immutable after compilation; Run may be called from several threads at once (each call takes its own
-// arena from a pool).
+// Immutable after compilation; Run may be called from several threads at once (each call takes its
+// own arena from a pool).
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -38,9 +38,9 @@ class Executable {
   // For each result the parameter whose buffer it takes over when the caller donates it, or -1.
   virtual const std::vector<int64_t>& aliased_parameters() const = 0;
 
-  // Runs to completion. Buffers are dense, row-major, 64-byte aligned. results[i] may be the same buffer as
-  // arguments[aliased_parameters()[i]] (donated: updated in place) and overlaps nothing else. Throws
-  // hlo::Error.
+  // Runs to completion. Buffers are dense, row-major, 64-byte aligned. results[i] may be the same
+  // buffer as arguments[aliased_parameters()[i]] (donated: updated in place) and overlaps nothing
+  // else. Throws hlo::Error.
   virtual void Run(std::span<const void* const> arguments, std::span<void* const> results,
                    const RunOptions& options) const = 0;
 
@@ -48,8 +48,8 @@ class Executable {
   virtual int64_t code_bytes() const = 0;
   // The optimized program for people: kernels, library calls, buffers.
   virtual std::string ToString() const = 0;
-  // Bytes that LoadExecutable accepts in a process with the same engine version and CPU features; loading
-  // compiles nothing.
+  // Bytes that LoadExecutable accepts in a process with the same engine version and CPU features;
+  // loading compiles nothing.
   virtual std::string Serialize() const = 0;
 };
 

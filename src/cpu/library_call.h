@@ -1,5 +1,5 @@
-// Operations that the engine binds to a routine instead of emitting code: contractions and convolutions
-// (oneDNN), LAPACK, FFT, sort, random bits, custom calls.
+// Operations that the engine binds to a routine instead of emitting code: contractions and
+// convolutions (oneDNN), LAPACK, FFT, sort, random bits, custom calls.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
   virtual int64_t scratch_bytes() const { return 0; }
-  // Dense row-major buffers, one per operand, and one per result (a tuple's elements in order). Throws
-  // hlo::Error.
+  // Dense row-major buffers, one per operand, and one per result (a tuple's elements in order).
+  // Throws hlo::Error.
   virtual void Run(const CallContext& context, const void* const* operands,
                    void* const* results) const = 0;
   // If >= 0, result 0 may be the same buffer as this operand.
@@ -31,8 +31,8 @@ class LibraryCall {
   virtual std::string Description() const = 0;
 };
 
-// Null if no routine does this instruction. Composites named "cpu.dot" and "cpu.convolution" wrap a contraction
-// with its epilogue (bias, activation, residual) in their called computation.
+// Null if no routine does this instruction. Composites named "cpu.dot" and "cpu.convolution" wrap a
+// contraction with its epilogue (bias, activation, residual) in their called computation.
 std::unique_ptr<LibraryCall> BindLibraryCall(const hlo::Instruction& instruction);
 
 }  // namespace cpu

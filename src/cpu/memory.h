@@ -1,5 +1,6 @@
-// Memory that is kept: blocks are 64-byte aligned, come from size classes, go back to a pool instead of the
-// kernel, and sit on huge pages (madvise) from 2 MiB on. A fresh page costs more than the arithmetic on it.
+// Memory that is kept: blocks are 64-byte aligned, come from size classes, go back to a pool
+// instead of the kernel, and sit on huge pages (madvise) from 2 MiB on. A fresh page costs more
+// than the arithmetic on it.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@ namespace cpu {
 class Block {
  public:
   Block() = default;
-  // Contents undefined. Throws hlo::Error(kResourceExhausted) with the sizes when the system, or the limit
-  // set by TORCH_XLA_MEMORY_LIMIT (bytes), refuses.
+  // Contents undefined. Throws hlo::Error(kResourceExhausted) with the sizes when the system, or
+  // the limit set by TORCH_XLA_MEMORY_LIMIT (bytes), refuses.
   explicit Block(size_t bytes);
   ~Block();
   Block(Block&& other) noexcept;

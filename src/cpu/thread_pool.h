@@ -1,6 +1,6 @@
-// The engine's own threads. The caller is worker 0; chunks are taken from a counter, so that a worker that
-// is not scheduled delays nobody; workers spin shortly before they sleep; a pool used before a fork works
-// again in the child (its threads are made anew there).
+// The engine's own threads. The caller is worker 0; chunks are taken from a counter, so that a
+// worker that is not scheduled delays nobody; workers spin shortly before they sleep; a pool used
+// before a fork works again in the child (its threads are made anew there).
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,20 @@ class ThreadPool {
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 
-  // Shared by the process; its size is TORCH_XLA_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs that the
-  // process may use. Starts no thread before the first ParallelFor.
+  // Shared by the process; its size is TORCH_XLA_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs
+  // that the process may use. Starts no thread before the first ParallelFor.
   static ThreadPool& Default();
 
   int num_threads() const;
 
-  // Calls body(chunk) for every chunk in [0, num_chunks), at most num_threads() at a time, and returns when
-  // all are done. One chunk runs on the caller without any synchronization. Nested and concurrent calls
-  // are allowed (a call that finds the pool busy runs on the caller alone). The first exception thrown by a body is
-  // rethrown here.
+  // Calls body(chunk) for every chunk in [0, num_chunks), at most num_threads() at a time, and
+  // returns when all are done. One chunk runs on the caller without any synchronization. Nested and
+  // concurrent calls are allowed (a call that finds the pool busy runs on the caller alone). The
+  // first exception thrown by a body is rethrown here.
   template <typename F>
   void ParallelFor(int64_t num_chunks, F&& body) {
-    Run(num_chunks,
+    Run(
+        num_chunks,
         [](void* context, int64_t chunk) {
           (*static_cast<std::remove_reference_t<F>*>(context))(chunk);
         },

@@ -83,8 +83,8 @@ struct PadAttributes {
   bool operator==(const PadAttributes&) const = default;
 };
 
-// The window of reduce_window and select_and_scatter (which has no dilations) over all dimensions of
-// the operand, and of convolution over its spatial dimensions. All lists have the same length.
+// The window of reduce_window and select_and_scatter (which has no dilations) over all dimensions
+// of the operand, and of convolution over its spatial dimensions. All lists have the same length.
 struct Window {
   Dimensions dimensions;  // sizes; for a convolution empty: the kernel's shape says them
   Dimensions strides;
@@ -204,9 +204,9 @@ struct CollectiveAttributes {
   std::vector<std::vector<int64_t>> source_target_pairs;  // collective_permute
   int64_t channel_id = 0, channel_type = 0;               // 0: none
   bool use_global_device_ids = false;
-  int64_t dimension = 0;         // all_gather_dim, scatter_dimension
+  int64_t dimension = 0;  // all_gather_dim, scatter_dimension
   int64_t split_dimension = 0, concat_dimension = 0, split_count = 1;  // all_to_all
-  bool is_host_transfer = false;                                        // send, recv
+  bool is_host_transfer = false;                                       // send, recv
   bool operator==(const CollectiveAttributes&) const = default;
 };
 
@@ -222,8 +222,8 @@ using AttributeDictionary = std::map<std::string, AttributeValue>;
 struct AttributeValue {
   // bool, integer, float, string, dense array of integers or floats, tensor, nested dictionary,
   // list.
-  std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, Literal,
-               AttributeDictionary, std::vector<AttributeValue>>
+  std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+               Literal, AttributeDictionary, std::vector<AttributeValue>>
       value;
   // For scalars and arrays of numbers: the element type written in the program.
   ElementType element_type = ElementType::kInvalid;
@@ -241,8 +241,8 @@ struct CustomCallAttributes {
   std::string target;
   bool has_side_effect = false;
   int64_t api_version = 1;
-  std::string backend_config;      // api versions 1 to 3
-  AttributeDictionary dictionary;  // api version 4
+  std::string backend_config;                               // api versions 1 to 3
+  AttributeDictionary dictionary;                           // api version 4
   std::vector<Dimensions> operand_layouts, result_layouts;  // minor to major; empty: row-major
   std::vector<OutputOperandAlias> output_operand_aliases;
   bool operator==(const CustomCallAttributes&) const = default;

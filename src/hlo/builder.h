@@ -1,6 +1,6 @@
-// Builder: appends instructions to a computation, inferring their shapes and checking their operands.
-// Each method is StableHLO's operation of that name; every one throws Error, naming the operation and
-// the shapes, when the operands do not fit.
+// Builder: appends instructions to a computation, inferring their shapes and checking their
+// operands. Each method is StableHLO's operation of that name; every one throws Error, naming the
+// operation and the shapes, when the operands do not fit.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ class Builder {
   void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
   const Metadata& metadata() const { return metadata_; }
 
-  // The general form: infers the shape (`shape` is needed where the operands do not determine it, and
-  // checked), checks, appends.
+  // The general form: infers the shape (`shape` is needed where the operands do not determine it,
+  // and checked), checks, appends.
   Value Create(Opcode opcode, std::vector<Value> operands, Attributes attributes = {},
                std::vector<Computation*> called = {}, std::optional<Shape> shape = std::nullopt);
 
@@ -83,10 +83,11 @@ class Builder {
   Value ReducePrecision(Value x, int64_t exponent_bits, int64_t mantissa_bits);
 
   // Shape and index.
-  // `broadcast_dimensions[i]` is the output dimension of x's dimension i; a size-1 dimension stretches.
+  // `broadcast_dimensions[i]` is the output dimension of x's dimension i; a size-1 dimension
+  // stretches.
   Value BroadcastInDim(Value x, Dimensions output_dimensions, Dimensions broadcast_dimensions);
-  // x with leading dimensions added, or size-1 dimensions stretched, in numpy's sense; x itself when
-  // nothing changes.
+  // x with leading dimensions added, or size-1 dimensions stretched, in numpy's sense; x itself
+  // when nothing changes.
   Value BroadcastTo(Value x, const Dimensions& output_dimensions);
   Value Reshape(Value x, Dimensions dimensions);  // x itself when nothing changes
   Value Transpose(Value x, Dimensions permutation);
@@ -134,18 +135,21 @@ class Builder {
   Value Result(Value x, int64_t index);
   Value Tuple(std::vector<Value> xs);
   // `operands` go to both branches as parameters. A tuple unless there is one result.
-  Value If(Value predicate, std::vector<Value> operands, Computation* on_true, Computation* on_false);
+  Value If(Value predicate, std::vector<Value> operands, Computation* on_true,
+           Computation* on_false);
   Value Case(Value index, std::vector<Value> operands, std::vector<Computation*> branches);
   Value While(std::vector<Value> initial, Computation* condition, Computation* body);
   Value Call(Computation* callee, std::vector<Value> operands);
   Value OptimizationBarrier(std::vector<Value> xs);
-  Value CustomCall(std::vector<Value> operands, const Shape& shape, CustomCallAttributes attributes);
+  Value CustomCall(std::vector<Value> operands, const Shape& shape,
+                   CustomCallAttributes attributes);
 
   // A computation of two scalar parameters that applies a binary op; made once per module and type.
   Computation* ScalarCombiner(Opcode opcode, ElementType type);
   // A new computation built by a function that receives its builder and returns its results.
-  Computation* Region(const std::string& name, const std::vector<Shape>& parameters,
-                      const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body);
+  Computation* Region(
+      const std::string& name, const std::vector<Shape>& parameters,
+      const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body);
 
  private:
   Computation* computation_;

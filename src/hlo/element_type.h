@@ -59,9 +59,7 @@ std::string_view ShortName(ElementType type);
 
 bool IsSignedInteger(ElementType type);
 bool IsUnsignedInteger(ElementType type);  // pred is not an integer
-inline bool IsInteger(ElementType type) {
-  return IsSignedInteger(type) || IsUnsignedInteger(type);
-}
+inline bool IsInteger(ElementType type) { return IsSignedInteger(type) || IsUnsignedInteger(type); }
 bool IsFloat(ElementType type);  // real floating point
 inline bool IsComplex(ElementType type) {
   return type == ElementType::kC64 || type == ElementType::kC128;
@@ -73,25 +71,25 @@ ElementType ComplexType(ElementType type);
 
 template <typename T>
 struct ElementTypeOfImpl;
-#define HLO_NATIVE_TYPES(X)              \
-  X(bool, kPred)                         \
-  X(int8_t, kS8)                         \
-  X(int16_t, kS16)                       \
-  X(int32_t, kS32)                       \
-  X(int64_t, kS64)                       \
-  X(uint8_t, kU8)                        \
-  X(uint16_t, kU16)                      \
-  X(uint32_t, kU32)                      \
-  X(uint64_t, kU64)                      \
-  X(::hlo::Float16, kF16)                \
-  X(::hlo::BFloat16, kBF16)              \
-  X(float, kF32)                         \
-  X(double, kF64)                        \
-  X(std::complex<float>, kC64)           \
+#define HLO_NATIVE_TYPES(X)    \
+  X(bool, kPred)               \
+  X(int8_t, kS8)               \
+  X(int16_t, kS16)             \
+  X(int32_t, kS32)             \
+  X(int64_t, kS64)             \
+  X(uint8_t, kU8)              \
+  X(uint16_t, kU16)            \
+  X(uint32_t, kU32)            \
+  X(uint64_t, kU64)            \
+  X(::hlo::Float16, kF16)      \
+  X(::hlo::BFloat16, kBF16)    \
+  X(float, kF32)               \
+  X(double, kF64)              \
+  X(std::complex<float>, kC64) \
   X(std::complex<double>, kC128)
-#define HLO_ELEMENT_TYPE_OF(cpp, tag) \
-  template <>                         \
-  struct ElementTypeOfImpl<cpp> {     \
+#define HLO_ELEMENT_TYPE_OF(cpp, tag)                      \
+  template <>                                              \
+  struct ElementTypeOfImpl<cpp> {                          \
     static constexpr ElementType value = ElementType::tag; \
   };
 HLO_NATIVE_TYPES(HLO_ELEMENT_TYPE_OF)

@@ -1,5 +1,5 @@
-// The one exception type of the layers below torch. Codes are absl's and PJRT's numbers, so that the C
-// boundary passes them through unchanged.
+// The one exception type of the layers below torch. Codes are absl's and PJRT's numbers, so that
+// the C boundary passes them through unchanged.
 #pragma once
 
 #include <stdexcept>

@@ -26,10 +26,11 @@ struct Metadata {
 // An instruction with several results (while, sort, variadic reduce, batch_norm_training, …) has a
 // tuple shape, and get_tuple_element instructions pick them; tuples appear nowhere else except
 // for kTuple itself and parameters of programs that use them. Control flow is StableHLO's: `while`
-// takes N operands, and its condition and body are computations of N parameters and 1 and N results.
-// Nothing is captured: what a region of `while`, `if`, `case` or `reduce` uses from outside is passed
-// explicitly. For `if` and `case` the operands after the predicate go to every branch as its
-// parameters; for `while` a captured value becomes a loop-carried one that the body returns unchanged.
+// takes N operands, and its condition and body are computations of N parameters and 1 and N
+// results. Nothing is captured: what a region of `while`, `if`, `case` or `reduce` uses from
+// outside is passed explicitly. For `if` and `case` the operands after the predicate go to every
+// branch as its parameters; for `while` a captured value becomes a loop-carried one that the body
+// returns unchanged.
 class Instruction {
  public:
   Opcode opcode() const { return opcode_; }
@@ -45,7 +46,8 @@ class Instruction {
   const std::vector<Instruction*>& users() const { return users_; }
 
   // reduce, sort, map, scatter, all_reduce, …: [body]; while: [condition, body]; if: [true branch,
-  // false branch]; case: its branches; select_and_scatter: [select, scatter]; call, composite: [callee].
+  // false branch]; case: its branches; select_and_scatter: [select, scatter]; call, composite:
+  // [callee].
   const std::vector<Computation*>& called_computations() const { return called_computations_; }
 
   const Attributes& attributes() const { return attributes_; }

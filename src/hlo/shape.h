@@ -1,5 +1,5 @@
-// Shape: an element type and dimensions, or a tuple of shapes. Layout is no part of it: buffers that
-// cross a boundary are dense and row-major.
+// Shape: an element type and dimensions, or a tuple of shapes. Layout is no part of it: buffers
+// that cross a boundary are dense and row-major.
 #pragma once
 
 #include <cstdint>

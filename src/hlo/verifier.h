@@ -1,5 +1,6 @@
-// Checks that a module is well formed: order, users, shapes (by shape_inference.h), called computations'
-// signatures, aliases. Run on everything that comes from outside and, in tests, after every pass.
+// Checks that a module is well formed: order, users, shapes (by shape_inference.h), called
+// computations' signatures, aliases. Run on everything that comes from outside and, in tests, after
+// every pass.
 #pragma once
 
 #include "hlo/module.h"

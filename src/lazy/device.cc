@@ -115,11 +115,12 @@ void Runtime::MarkForked() {
 
 void Runtime::CheckNotForked() const {
   if (!forked_) return;
-  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                   "this process was forked after its parent had started the runtime of " +
-                       options_.device_type +
-                       ", whose plugin does not work in a forked process; start the runtime after the "
-                       "fork (importing torch_xla does not start it), or use start_method='spawn'");
+  throw hlo::Error(
+      hlo::ErrorCode::kFailedPrecondition,
+      "this process was forked after its parent had started the runtime of " +
+          options_.device_type +
+          ", whose plugin does not work in a forked process; start the runtime after the "
+          "fork (importing torch_xla does not start it), or use start_method='spawn'");
 }
 
 std::string Runtime::EmbeddedPluginPath() {

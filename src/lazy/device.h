@@ -1,5 +1,5 @@
-// The runtime: the plugin that this process uses, its client and its devices. Nothing of it starts before
-// the first use of a device.
+// The runtime: the plugin that this process uses, its client and its devices. Nothing of it starts
+// before the first use of a device.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class Device {
   int ordinal_;
 };
 
-// What to load, decided by whoever configures the process (the Python package, or the environment when
-// nobody did: PJRT_DEVICE, PJRT_LIBRARY_PATH).
+// What to load, decided by whoever configures the process (the Python package, or the environment
+// when nobody did: PJRT_DEVICE, PJRT_LIBRARY_PATH).
 struct RuntimeOptions {
   std::string device_type;   // "CPU", "LIBRARY", "CUDA", …
   std::string library_path;  // of the plugin
@@ -63,8 +63,8 @@ class Runtime {
   // The path of the plugin that comes with this library, or empty.
   static std::string EmbeddedPluginPath();
 
-  // Called in a forked child of a process whose runtime was started. The engine of this package goes on
-  // working there; other plugins' threads are gone, and CheckNotForked throws hlo::Error.
+  // Called in a forked child of a process whose runtime was started. The engine of this package
+  // goes on working there; other plugins' threads are gone, and CheckNotForked throws hlo::Error.
   static void MarkForked();
   void CheckNotForked() const;
 

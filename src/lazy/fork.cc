@@ -11,8 +11,8 @@
 namespace lazy {
 namespace {
 
-// A mutex that the forking thread holds cannot be unlocked by the child's thread, which is another one: it is
-// made anew.
+// A mutex that the forking thread holds cannot be unlocked by the child's thread, which is another
+// one: it is made anew.
 template <typename Mutex>
 void Renew(Mutex& mutex) {
   new (&mutex) Mutex;

@@ -3,8 +3,8 @@
 
 namespace lazy {
 
-// From now on a fork waits for the work in flight and takes the layer's locks, so that a child finds them free
-// and no work half done. Called when the runtime starts.
+// From now on a fork waits for the work in flight and takes the layer's locks, so that a child
+// finds them free and no work half done. Called when the runtime starts.
 void RegisterForkHandlers();
 
 }  // namespace lazy

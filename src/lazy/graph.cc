@@ -69,9 +69,8 @@ void Graph::Append(Node* node) {
 void Graph::PackScalar(const Node* node) {
   scalar_leaves_.push_back(const_cast<Node*>(node));
   const hlo::Shape& shape = *node->shape(0);
-  auto pack = std::find_if(scalar_packs_.begin(), scalar_packs_.end(), [&](const ScalarPack& p) {
-    return p.type == shape.element_type();
-  });
+  auto pack = std::find_if(scalar_packs_.begin(), scalar_packs_.end(),
+                           [&](const ScalarPack& p) { return p.type == shape.element_type(); });
   if (pack == scalar_packs_.end()) {
     scalar_packs_.push_back({shape.element_type(), 0, {}});
     pack = scalar_packs_.end() - 1;

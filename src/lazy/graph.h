@@ -1,5 +1,5 @@
-// Graph: the recorded work that some values need, in an order in which operands come first, with a signature
-// that is equal for graphs that one program can compute.
+// Graph: the recorded work that some values need, in an order in which operands come first, with a
+// signature that is equal for graphs that one program can compute.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Donation {
   bool operator==(const Donation&) const = default;
 };
 
-// A cut holds pointers into the nodes of `roots`, which the caller keeps alive, and uses their scratch
-// fields: only one cut exists at a time (SyncMutex in sync.h).
+// A cut holds pointers into the nodes of `roots`, which the caller keeps alive, and uses their
+// scratch fields: only one cut exists at a time (SyncMutex in sync.h).
 class Graph {
  public:
   explicit Graph(std::span<const Value> roots);

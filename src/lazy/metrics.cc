@@ -171,7 +171,9 @@ void Metric::Clear() {
 }
 
 TimedSection::TimedSection(Metric* metric) : metric_(metric), start_ns_(NowNanoseconds()) {}
-TimedSection::~TimedSection() { metric_->AddSample(static_cast<double>(NowNanoseconds() - start_ns_)); }
+TimedSection::~TimedSection() {
+  metric_->AddSample(static_cast<double>(NowNanoseconds() - start_ns_));
+}
 
 std::vector<std::string> CounterNames() {
   Registry& registry = Registry::Get();
@@ -247,9 +249,12 @@ std::string MetricsReport(const std::vector<std::string>& counter_names,
 
 std::string FormatMetric(MetricUnit unit, double value) {
   switch (unit) {
-    case MetricUnit::kNanoseconds: return FormatTime(value);
-    case MetricUnit::kBytes: return FormatBytes(value);
-    case MetricUnit::kNumber: break;
+    case MetricUnit::kNanoseconds:
+      return FormatTime(value);
+    case MetricUnit::kBytes:
+      return FormatBytes(value);
+    case MetricUnit::kNumber:
+      break;
   }
   char out[64];
   std::snprintf(out, sizeof(out), "%.2f", value);

@@ -12,8 +12,8 @@
 
 namespace lazy {
 
-// The counter of that name, made on first use; the address is good for the life of the process. Adding
-// to it is one relaxed atomic.
+// The counter of that name, made on first use; the address is good for the life of the process.
+// Adding to it is one relaxed atomic.
 std::atomic<int64_t>* Counter(std::string_view name);
 inline void Count(std::atomic<int64_t>* counter, int64_t n = 1) {
   counter->fetch_add(n, std::memory_order_relaxed);
@@ -33,7 +33,8 @@ class Metric {
     MetricUnit unit;
     int64_t total_samples;
     double accumulator;
-    std::vector<std::pair<double, double>> samples;  // (seconds since the epoch, value), oldest first
+    std::vector<std::pair<double, double>>
+        samples;  // (seconds since the epoch, value), oldest first
   };
   Data data() const;
   void Clear();
@@ -43,7 +44,8 @@ class Metric {
   MetricUnit unit_;
   int64_t total_samples_ = 0;
   double accumulator_ = 0;
-  std::vector<std::pair<double, double>> samples_;  // a ring of which `total_samples_` tells the start
+  std::vector<std::pair<double, double>>
+      samples_;  // a ring of which `total_samples_` tells the start
 };
 
 // Adds the time from its construction to its destruction.
@@ -67,8 +69,8 @@ bool MetricData(const std::string& name, Metric::Data* data);
 void ClearCounters();
 void ClearMetrics();
 
-// The text of torch_xla.debug.metrics.metrics_report(): metrics, then counters, sorted by name. With
-// names given, only those; a counter name ending in "*" stands for all that begin so.
+// The text of torch_xla.debug.metrics.metrics_report(): metrics, then counters, sorted by name.
+// With names given, only those; a counter name ending in "*" stands for all that begin so.
 std::string MetricsReport();
 std::string MetricsReport(const std::vector<std::string>& counter_names,
                           const std::vector<std::string>& metric_names);

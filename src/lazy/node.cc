@@ -30,8 +30,7 @@ const Operation* InternLeaf(const OperationKind* kind, OperationTable& table, Sh
   };
   Key key{kind, reinterpret_cast<uintptr_t>(shape) >> 4, shape};
   return table.Find<Key>(
-      key.hash, key,
-      [](const Operation& o, const Key& k) { return o.result_shape(0) == k.shape; },
+      key.hash, key, [](const Operation& o, const Key& k) { return o.result_shape(0) == k.shape; },
       [](const Key& k) -> std::unique_ptr<Operation> {
         return std::make_unique<LeafOperation>(k.kind, k.hash, k.shape);
       });
@@ -57,8 +56,8 @@ Node::~Node() = default;
 
 Reference<Node> Node::Make(const Operation* operation, std::span<const Value> operands) {
   void* memory = ::operator new(sizeof(Node) + operands.size() * sizeof(Value));
-  Node* node = new (memory)
-      Node(Role::kOperation, operation, static_cast<uint32_t>(operands.size()));
+  Node* node =
+      new (memory) Node(Role::kOperation, operation, static_cast<uint32_t>(operands.size()));
   Value* out = node->mutable_operands().data();
   for (const Value& operand : operands) new (out++) Value(operand);
   return Reference<Node>(node);
@@ -85,7 +84,8 @@ Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {
   return Reference<Node>(node);
 }
 
-// Chains of nodes are as long as a program's step: they are taken apart in a loop, not by recursion.
+// Chains of nodes are as long as a program's step: they are taken apart in a loop, not by
+// recursion.
 void Node::Destroy() {
   thread_local std::vector<Node*>* pending = nullptr;
   if (pending != nullptr) {

@@ -1,5 +1,5 @@
-// Node: one recorded operation of the graph that the next sync will run, or a leaf of it: data on the
-// device or a number.
+// Node: one recorded operation of the graph that the next sync will run, or a leaf of it: data on
+// the device or a number.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ class Node : public Counted<Node> {
   static Reference<Node> Make(const Operation* operation, std::span<const Value> operands);
   // A leaf whose value is a buffer; `data` is kept alive.
   static Reference<Node> MakeData(Reference<Data> data, ShapeRef shape);
-  // A number that is passed to the program at run time, so that changing it compiles nothing. `bytes`
-  // holds it in `type`'s representation (at most 16 bytes).
+  // A number that is passed to the program at run time, so that changing it compiles nothing.
+  // `bytes` holds it in `type`'s representation (at most 16 bytes).
   static Reference<Node> MakeScalar(hlo::ElementType type, const void* bytes);
   static Reference<Node> MakeScalar(ShapeRef shape, const void* bytes);  // up to rank 1
 

@@ -6,14 +6,15 @@
 //
 // whose parameters are, in any order,
 //   operands:    hlo::Value, std::optional<hlo::Value>, std::vector<hlo::Value>,
-//                std::vector<std::optional<hlo::Value>>, lazy::Scalar (a number passed at run time),
-//                std::optional<lazy::Scalar>
+//                std::vector<std::optional<hlo::Value>>, lazy::Scalar (a number passed at run
+//                time), std::optional<lazy::Scalar>
 //   attributes:  everything else: copyable, comparable with ==, hashable by HashAttribute below
-// and whose result R is one hlo::Value, a std::array, std::tuple or std::pair of them, or a std::vector
-// of them (then their number may depend on shapes and attributes). A null result does not exist.
+// and whose result R is one hlo::Value, a std::array, std::tuple or std::pair of them, or a
+// std::vector of them (then their number may depend on shapes and attributes). A null result does
+// not exist.
 //
-// Op<&f>::Record(operands, attributes) makes a node. Shapes are inferred by running f once on a scratch
-// module for each (operand shapes, attributes) ever seen.
+// Op<&f>::Record(operands, attributes) makes a node. Shapes are inferred by running f once on a
+// scratch module for each (operand shapes, attributes) ever seen.
 #pragma once
 
 #include <array>
@@ -36,7 +37,8 @@ struct Scalar {
   operator hlo::Value() const { return value; }
 };
 
-// --- Attribute hashing ---------------------------------------------------------------------------------
+// --- Attribute hashing
+// ---------------------------------------------------------------------------------
 
 inline uint64_t Mix(uint64_t a, uint64_t b) {
   uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15u;
@@ -59,7 +61,9 @@ uint64_t HashAttribute(const std::complex<T>& value) {
 }
 // A struct provides `uint64_t Hash() const`.
 template <typename T>
-  requires requires(const T& t) { { t.Hash() } -> std::convertible_to<uint64_t>; }
+  requires requires(const T& t) {
+    { t.Hash() } -> std::convertible_to<uint64_t>;
+  }
 uint64_t HashAttribute(const T& value) {
   return value.Hash();
 }
@@ -107,7 +111,8 @@ uint64_t HashAttribute(const std::pair<A, B>& value) {
   return Mix(HashAttribute(value.first), HashAttribute(value.second));
 }
 
-// --- Attribute text ------------------------------------------------------------------------------------
+// --- Attribute text
+// ------------------------------------------------------------------------------------
 
 template <typename T>
 void AppendAttribute(std::string& out, const T& value) {
@@ -121,9 +126,18 @@ void AppendAttribute(std::string& out, const T& value) {
     out += std::to_string(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     out += value;
-  } else if constexpr (requires { value.has_value(); *value; }) {
-    if (value) AppendAttribute(out, *value); else out += "none";
-  } else if constexpr (requires { value.begin(); value.end(); }) {
+  } else if constexpr (requires {
+                         value.has_value();
+                         *value;
+                       }) {
+    if (value)
+      AppendAttribute(out, *value);
+    else
+      out += "none";
+  } else if constexpr (requires {
+                         value.begin();
+                         value.end();
+                       }) {
     out += "[";
     for (const auto& v : value) {
       if (out.back() != '[') out += ", ";
@@ -135,7 +149,8 @@ void AppendAttribute(std::string& out, const T& value) {
   }
 }
 
-// --- Reading a lowering's signature -----------------------------------------------------------------------
+// --- Reading a lowering's signature
+// -----------------------------------------------------------------------
 
 template <typename P>
 struct ParameterTraits {
@@ -184,8 +199,8 @@ struct LoweringTraits<R (*)(hlo::Builder&, P...)> {
   static constexpr size_t kParameterCount = sizeof...(P);
 };
 
-// Presence and number of each operand parameter that may vary: a list's length, with a mask of which
-// entries of a list of optionals are there.
+// Presence and number of each operand parameter that may vary: a list's length, with a mask of
+// which entries of a list of optionals are there.
 using OperandCounts = std::vector<uint32_t>;
 
 // The flat operands of a node being recorded; collects on the stack.

@@ -56,7 +56,8 @@ std::string LoweringName(const char* pretty_function) {
   std::string_view text(pretty_function);
   size_t start = text.find("f = ");
   std::string_view name = start == text.npos ? text : text.substr(start + 4);
-  // Template arguments hold the name of the lowering that an adaptor wraps: Elementwise<Add, …>::Lower.
+  // Template arguments hold the name of the lowering that an adaptor wraps: Elementwise<Add,
+  // …>::Lower.
   if (size_t open = name.find('<'); open != name.npos) name = name.substr(open + 1);
   size_t end = name.find_first_of(";,]>(<");
   // "(anonymous namespace)" contains a parenthesis that does not end the name.

@@ -1,6 +1,7 @@
-// Operation: what a node does, interned: a lowering with its attributes and the shapes of its operands. It
-// knows its result shapes. Two nodes that do the same thing to the same shapes point at the same Operation,
-// so that recording an operation seen before is one table lookup, and comparing graphs compares pointers.
+// Operation: what a node does, interned: a lowering with its attributes and the shapes of its
+// operands. It knows its result shapes. Two nodes that do the same thing to the same shapes point
+// at the same Operation, so that recording an operation seen before is one table lookup, and
+// comparing graphs compares pointers.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@ ShapeRef InternShape(const hlo::Shape& shape);
 
 // What all operations of one lowering function share.
 struct OperationKind {
-  std::string name;                      // "aten::add"
+  std::string name;                         // "aten::add"
   std::atomic<int64_t>* counter = nullptr;  // "xla::add"
 };
 
@@ -50,7 +51,8 @@ class Operation {
   Operation(const OperationKind* kind, uint64_t hash, std::vector<ShapeRef> operand_shapes)
       : kind_(kind), hash_(hash), operand_shapes_(std::move(operand_shapes)) {}
 
-  // Runs Lower once on parameters of the operand shapes to learn the result shapes. Throws hlo::Error.
+  // Runs Lower once on parameters of the operand shapes to learn the result shapes. Throws
+  // hlo::Error.
   void InferResultShapes();
   void set_result_shapes(std::vector<ShapeRef> shapes) { result_shapes_ = std::move(shapes); }
 
@@ -66,7 +68,8 @@ class Operation {
 // The operations of one kind, found by hash. Safe to use from several threads.
 class OperationTable {
  public:
-  // Returns the operation for which `equal(operation, key)`; makes it with `make(key)` if there is none.
+  // Returns the operation for which `equal(operation, key)`; makes it with `make(key)` if there is
+  // none.
   template <typename Key>
   const Operation* Find(uint64_t hash, const Key& key, bool (*equal)(const Operation&, const Key&),
                         std::unique_ptr<Operation> (*make)(const Key&)) {

@@ -8,8 +8,8 @@
 
 namespace lazy {
 
-// Compiles, or loads what an earlier process compiled from the same program with the same options on the
-// same engine (InitializePersistentCache in sync.h).
+// Compiles, or loads what an earlier process compiled from the same program with the same options
+// on the same engine (InitializePersistentCache in sync.h).
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,
                                                       const pjrt::CompileOptions& options);

@@ -42,7 +42,7 @@ template <typename T>
 class Reference {
  public:
   Reference() = default;
-  Reference(std::nullptr_t) {}                                 // NOLINT(runtime/explicit)
+  Reference(std::nullptr_t) {}  // NOLINT(runtime/explicit)
   explicit Reference(T* object) : object_(object) { Retain(); }
   Reference(const Reference& other) : object_(other.object_) { Retain(); }
   Reference(Reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}

@@ -13,9 +13,7 @@ namespace {
 
 std::atomic<int64_t> next_id{1};
 
-bool IsPending(const Value& value) {
-  return value && value.node->role() == Node::Role::kOperation;
-}
+bool IsPending(const Value& value) { return value && value.node->role() == Node::Role::kOperation; }
 
 }  // namespace
 

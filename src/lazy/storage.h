@@ -1,5 +1,5 @@
-// Storage: the value that one or more tensors share, as eager's tensors share memory. Its value is a graph
-// value: data on the device, or recorded work that the next sync will compute.
+// Storage: the value that one or more tensors share, as eager's tensors share memory. Its value is
+// a graph value: data on the device, or recorded work that the next sync will compute.
 #pragma once
 
 #include <atomic>
@@ -75,7 +75,8 @@ class Storage : public Counted<Storage> {
 // Those whose value is recorded work, oldest first.
 std::vector<Reference<Storage>> PendingStorages(Device* device);
 
-// A part of a storage, seen through a chain of steps. Reading is recorded once per value of the storage.
+// A part of a storage, seen through a chain of steps. Reading is recorded once per value of the
+// storage.
 class View : public Counted<View> {
  public:
   View(Reference<Storage> storage, ViewChain chain)

@@ -10,9 +10,9 @@
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
-#include "lazy/persistent_cache.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
+#include "lazy/persistent_cache.h"
 
 namespace lazy {
 namespace {
@@ -87,8 +87,8 @@ struct State {
   }
 };
 
-// Executions that may be started and unfinished on one device: enough that recording the next step overlaps
-// this one, few enough that their buffers do not pile up.
+// Executions that may be started and unfinished on one device: enough that recording the next step
+// overlaps this one, few enough that their buffers do not pile up.
 constexpr size_t kInFlightLimit = 2;
 
 void LimitInFlight(Device* device, pjrt::Event done, bool wait) {
@@ -182,8 +182,8 @@ void CheckDevices(Device* device, const Graph& graph) {
   for (const Node* leaf : graph.data_leaves()) {
     if (leaf->data()->device() == device) continue;
     throw hlo::Error("a computation on xla:" + std::to_string(device->ordinal()) +
-                     " has an operand of shape " + leaf->data()->shape()->ToString() + " on xla:" +
-                     std::to_string(leaf->data()->device()->ordinal()) +
+                     " has an operand of shape " + leaf->data()->shape()->ToString() +
+                     " on xla:" + std::to_string(leaf->data()->device()->ordinal()) +
                      "; move it with .to() first");
   }
 }
@@ -203,8 +203,8 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   Program* program = state.cache.Find(hash, signature);
   size->AddSample(static_cast<double>(graph.nodes().size()));
   GraphEvent event{program == nullptr, hash,
-                   graph.data_leaves().size() + graph.scalar_packs().size(),
-                   graph.results().size(), &graph};
+                   graph.data_leaves().size() + graph.scalar_packs().size(), graph.results().size(),
+                   &graph};
   if (state.observer) state.observer(event);
   if (program == nullptr) {
     program = CompileProgram(device, graph, hash, std::move(signature));
@@ -352,7 +352,8 @@ void SetCustomCompileOptions(Overrides options) {
   state.overrides = std::move(options);
   state.overrides_hash = 0;
   for (const auto& [name, value] : state.overrides) {
-    state.overrides_hash = Mix(Mix(state.overrides_hash, HashAttribute(name)), HashAttribute(value));
+    state.overrides_hash =
+        Mix(Mix(state.overrides_hash, HashAttribute(name)), HashAttribute(value));
   }
 }
 

@@ -1,5 +1,5 @@
-// Running recorded work: a graph is cut from what is pending, its program is looked up or compiled, and
-// started; the results become the tensors' data at once, though still in the making.
+// Running recorded work: a graph is cut from what is pending, its program is looked up or compiled,
+// and started; the results become the tensors' data at once, though still in the making.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ Reference<Data> Evaluate(Device* device, const Value& value);
 // Waits for everything started on the devices; throws the first error.
 void WaitDeviceOps();
 
-// While execution is not allowed, only Sync runs anything: reading a value that is recorded work throws
-// hlo::Error(kFailedPrecondition).
+// While execution is not allowed, only Sync runs anything: reading a value that is recorded work
+// throws hlo::Error(kFailedPrecondition).
 void SetAllowExecution(bool allow);
 bool AllowExecution();
 // What the programs compiled from now on are called, for people.
@@ -57,8 +57,8 @@ struct CacheStatistics {
 };
 CacheStatistics ComputationCacheStatistics();
 void ClearComputationCache();
-// Keeps compiled programs in a folder, for later processes. Programs of another engine, or damaged files, are
-// compiled anew.
+// Keeps compiled programs in a folder, for later processes. Programs of another engine, or damaged
+// files, are compiled anew.
 void InitializePersistentCache(const std::string& path, bool readonly);
 bool HasPersistentCache();
 // The plugin's own options for the compiles that follow (part of the cache's key).

@@ -82,8 +82,8 @@ Value AsStrided(Builder& b, Value x, const ViewStep& step) {
   gather.start_index_map = {0};
   gather.slice_sizes = {1};
   gather.index_vector_dim = 1;
-  Value picked = b.Gather(flat, b.Reshape(StridedIndices(b, step), {Product(step.sizes), 1}),
-                          gather);
+  Value picked =
+      b.Gather(flat, b.Reshape(StridedIndices(b, step), {Product(step.sizes), 1}), gather);
   return b.Reshape(picked, step.sizes);
 }
 
@@ -103,8 +103,8 @@ Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step) {
   hlo::Computation* replace =
       b.Region("replace", {scalar, scalar},
                [](Builder&, const std::vector<Value>& p) { return std::vector<Value>{p[1]}; });
-  Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step), {count, 1}),
-                            Flatten(b, part), replace, scatter);
+  Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step), {count, 1}), Flatten(b, part),
+                            replace, scatter);
   return b.Reshape(written, x->dimensions());
 }
 
@@ -129,7 +129,8 @@ Value WriteSlice(Builder& b, Value x, Value part, const ViewStep& step) {
     interior.push_back(step.strides[i] - 1);
     high.push_back(x->dimensions()[i] - low[i] - (n + (n - 1) * interior[i]));
   }
-  Value spread = b.Pad(part, b.ConstantScalar(part->element_type(), int64_t{0}), low, high, interior);
+  Value spread =
+      b.Pad(part, b.ConstantScalar(part->element_type(), int64_t{0}), low, high, interior);
   Value mask = b.Pad(b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1}),
                      b.ConstantScalar(ElementType::kPred, int64_t{0}), low, high, interior);
   return b.Select(mask, spread, x);
@@ -157,12 +158,18 @@ Value WriteExpand(Builder& b, Value x, Value part) {
 
 Value Read(Builder& b, Value x, const ViewStep& step) {
   switch (step.kind) {
-    case Kind::kReshape: return b.Reshape(x, step.sizes);
-    case Kind::kPermute: return b.Transpose(x, step.sizes);
-    case Kind::kSlice: return Slice(b, x, step);
-    case Kind::kExpand: return Expand(b, x, step.sizes);
-    case Kind::kBitcast: return Bitcast(b, x, step.type, step.sizes);
-    case Kind::kAsStrided: return AsStrided(b, x, step);
+    case Kind::kReshape:
+      return b.Reshape(x, step.sizes);
+    case Kind::kPermute:
+      return b.Transpose(x, step.sizes);
+    case Kind::kSlice:
+      return Slice(b, x, step);
+    case Kind::kExpand:
+      return Expand(b, x, step.sizes);
+    case Kind::kBitcast:
+      return Bitcast(b, x, step.type, step.sizes);
+    case Kind::kAsStrided:
+      return AsStrided(b, x, step);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
 }
@@ -170,16 +177,21 @@ Value Read(Builder& b, Value x, const ViewStep& step) {
 // `x` with what `step` shows of it replaced by `part`.
 Value Write(Builder& b, Value x, Value part, const ViewStep& step) {
   switch (step.kind) {
-    case Kind::kReshape: return b.Reshape(part, x->dimensions());
+    case Kind::kReshape:
+      return b.Reshape(part, x->dimensions());
     case Kind::kPermute: {
       Dimensions inverse(step.sizes.size());
       for (size_t i = 0; i < inverse.size(); ++i) inverse[step.sizes[i]] = static_cast<int64_t>(i);
       return b.Transpose(part, inverse);
     }
-    case Kind::kSlice: return WriteSlice(b, x, part, step);
-    case Kind::kExpand: return WriteExpand(b, x, part);
-    case Kind::kBitcast: return Bitcast(b, part, x->element_type(), x->dimensions());
-    case Kind::kAsStrided: return WriteAsStrided(b, x, part, step);
+    case Kind::kSlice:
+      return WriteSlice(b, x, part, step);
+    case Kind::kExpand:
+      return WriteExpand(b, x, part);
+    case Kind::kBitcast:
+      return Bitcast(b, part, x->element_type(), x->dimensions());
+    case Kind::kAsStrided:
+      return WriteAsStrided(b, x, part, step);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
 }

@@ -1,6 +1,6 @@
-// Views: how a tensor that shares memory with others reads and writes its part of the shared value. A view is
-// a chain of steps from the shared value (dense, row-major) to what the tensor shows; reading replays the
-// chain, writing puts a new part into the shared value.
+// Views: how a tensor that shares memory with others reads and writes its part of the shared value.
+// A view is a chain of steps from the shared value (dense, row-major) to what the tensor shows;
+// reading replays the chain, writing puts a new part into the shared value.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,10 @@ using ViewChain = std::vector<ViewStep>;
 // Appends `step`, merging it with the last one where that is the same thing.
 void AppendStep(ViewChain& chain, ViewStep step);
 
-// The lowerings: the part of `base` that a chain shows, and `base` with that part replaced by `part`
-// (of the part's shape and type). Writing where a chain repeats elements is an error that the caller has
-// made sure of; elements that as_strided or expand show twice take one of the values written.
+// The lowerings: the part of `base` that a chain shows, and `base` with that part replaced by
+// `part` (of the part's shape and type). Writing where a chain repeats elements is an error that
+// the caller has made sure of; elements that as_strided or expand show twice take one of the values
+// written.
 hlo::Value ReadView(hlo::Builder& b, hlo::Value base, ViewChain chain);
 hlo::Value WriteView(hlo::Builder& b, hlo::Value base, hlo::Value part, ViewChain chain);
 

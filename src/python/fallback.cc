@@ -17,8 +17,8 @@ py::object& Decomposition() {
   return *function;
 }
 
-// The Python function receives the operator's qualified name and overload and its arguments as keywords; it
-// returns the results, or NotImplemented.
+// The Python function receives the operator's qualified name and overload and its arguments as
+// keywords; it returns the results, or NotImplemented.
 bool Decompose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   py::gil_scoped_acquire gil;
   if (!Decomposition()) return false;

@@ -30,12 +30,11 @@ class PjRtPlugin {
 
 class PyPjRtPlugin : public PjRtPlugin {
  public:
-  std::string library_path() override {
-    PYBIND11_OVERRIDE(std::string, PjRtPlugin, library_path);
-  }
+  std::string library_path() override { PYBIND11_OVERRIDE(std::string, PjRtPlugin, library_path); }
   std::map<std::string, pjrt::NamedValue> client_create_options() override {
     py::gil_scoped_acquire gil;
-    py::function override = py::get_override(static_cast<PjRtPlugin*>(this), "client_create_options");
+    py::function override =
+        py::get_override(static_cast<PjRtPlugin*>(this), "client_create_options");
     std::map<std::string, pjrt::NamedValue> options;
     if (!override) return options;
     for (auto [key, value] : py::cast<py::dict>(override())) {
@@ -251,8 +250,7 @@ void BindRuntime(py::module_& m) {
   py::class_<PjRtPlugin, PyPjRtPlugin, std::shared_ptr<PjRtPlugin>>(m, "PjRtPlugin")
       .def(py::init<>())
       .def("library_path", &PjRtPlugin::library_path)
-      .def("client_create_options",
-           [](PjRtPlugin&) { return py::dict(); })
+      .def("client_create_options", [](PjRtPlugin&) { return py::dict(); })
       .def("requires_xla_coordinator", &PjRtPlugin::requires_xla_coordinator);
   m.def("_register_pjrt_plugin", &RegisterPlugin);
   BindDevices(m);

@@ -68,16 +68,15 @@ TEST(GraphTest, ShapesAttributesAndSharingDistinguishGraphs) {
 
 TEST(GraphTest, ProgramComputesTheGraph) {
   Value x = Leaf({2}), y = Leaf({2});
-  Value root = Record<&Sum>({Record<&Scale>({Record<&Add>({x, y}), Number(10)})},
-                            hlo::Dimensions{0});
+  Value root =
+      Record<&Sum>({Record<&Scale>({Record<&Add>({x, y}), Number(10)})}, hlo::Dimensions{0});
   Graph graph(std::span<const Value>(&root, 1));
   ASSERT_EQ(graph.data_leaves().size(), 2u);
   ASSERT_EQ(graph.scalar_packs().size(), 1u);
   auto module = graph.Lower("test");
-  auto results = hlo::Evaluate(*module, {Literal::FromVector<float>({1, 2}),
-                                         Literal::FromVector<float>({3, 4}),
-                                         Literal(Shape(ElementType::kF32, {1}),
-                                                 graph.scalar_packs()[0].bytes.data())});
+  auto results = hlo::Evaluate(
+      *module, {Literal::FromVector<float>({1, 2}), Literal::FromVector<float>({3, 4}),
+                Literal(Shape(ElementType::kF32, {1}), graph.scalar_packs()[0].bytes.data())});
   EXPECT_EQ(results[0], Literal::Scalar(100.0f));
 }
 

@@ -37,7 +37,8 @@ Literal Run(const std::vector<Literal>& arguments,
   module.set_entry(entry);
   hlo::Builder builder(entry);
   std::vector<hlo::Value> parameters;
-  for (const Literal& argument : arguments) parameters.push_back(builder.Parameter(argument.shape()));
+  for (const Literal& argument : arguments)
+    parameters.push_back(builder.Parameter(argument.shape()));
   entry->set_results({f(builder, parameters)});
   return hlo::Evaluate(module, arguments)[0];
 }
@@ -74,19 +75,18 @@ TEST_P(ViewTest, WrittenPartIsReadBack) {
 
 INSTANTIATE_TEST_SUITE_P(
     Steps, ViewTest,
-    testing::Values(
-        Case{"reshape", {2, 6}, {Step(Kind::kReshape, {3, 4})}},
-        Case{"permute", {2, 3, 4}, {Step(Kind::kPermute, {2, 0, 1})}},
-        Case{"slice", {4, 5}, {Step(Kind::kSlice, {3, 5}, {1, 2}, {1, 1})}},
-        Case{"strided_slice", {7, 5}, {Step(Kind::kSlice, {6, 5}, {1, 0}, {2, 3})}},
-        Case{"empty_slice", {4}, {Step(Kind::kSlice, {2}, {2}, {1})}},
-        Case{"as_strided", {12}, {Step(Kind::kAsStrided, {3, 2}, {1}, {4, 2})}},
-        Case{"dense_as_strided", {12}, {Step(Kind::kAsStrided, {2, 3}, {4}, {3, 1})}},
-        Case{"diagonal", {4, 4}, {Step(Kind::kAsStrided, {4}, {0}, {5})}},
-        Case{"chain",
-             {4, 6},
-             {Step(Kind::kSlice, {4, 5}, {1, 0}, {1, 2}), Step(Kind::kPermute, {1, 0}),
-              Step(Kind::kReshape, {9})}}),
+    testing::Values(Case{"reshape", {2, 6}, {Step(Kind::kReshape, {3, 4})}},
+                    Case{"permute", {2, 3, 4}, {Step(Kind::kPermute, {2, 0, 1})}},
+                    Case{"slice", {4, 5}, {Step(Kind::kSlice, {3, 5}, {1, 2}, {1, 1})}},
+                    Case{"strided_slice", {7, 5}, {Step(Kind::kSlice, {6, 5}, {1, 0}, {2, 3})}},
+                    Case{"empty_slice", {4}, {Step(Kind::kSlice, {2}, {2}, {1})}},
+                    Case{"as_strided", {12}, {Step(Kind::kAsStrided, {3, 2}, {1}, {4, 2})}},
+                    Case{"dense_as_strided", {12}, {Step(Kind::kAsStrided, {2, 3}, {4}, {3, 1})}},
+                    Case{"diagonal", {4, 4}, {Step(Kind::kAsStrided, {4}, {0}, {5})}},
+                    Case{"chain",
+                         {4, 6},
+                         {Step(Kind::kSlice, {4, 5}, {1, 0}, {1, 2}), Step(Kind::kPermute, {1, 0}),
+                          Step(Kind::kReshape, {9})}}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ViewStepTest, ConsecutiveStepsMerge) {
