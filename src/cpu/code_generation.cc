@@ -9,6 +9,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "cpu/dump.h"
 #include "cpu/jit.h"
 #include "cpu/kernel_emitter.h"
 
@@ -55,7 +56,7 @@ std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& modul
   return result;
 }
 
-GeneratedCode GenerateCode(const hlo::Module& module) {
+GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump) {
   GeneratedCode code;
   std::vector<const hlo::Instruction*> unique;
   std::unordered_multimap<size_t, int32_t> by_hash;
@@ -92,6 +93,7 @@ GeneratedCode GenerateCode(const hlo::Module& module) {
         kernel.units = info.units;
         kernel.unit_cost = info.unit_cost;
       }
+      dump.Kernels(static_cast<int>(thread), target);
       code.objects[thread] = EmitObject(target);
     } catch (...) {
       errors[thread] = std::current_exception();

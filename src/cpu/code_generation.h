@@ -9,6 +9,8 @@
 
 namespace cpu {
 
+class Dump;
+
 struct GeneratedCode {
   std::vector<CompiledKernel> kernels;         // function is null until the objects are loaded
   std::vector<int32_t> kernel_of_instruction;  // in the order of KernelInstructions
@@ -22,6 +24,6 @@ struct GeneratedCode {
 // The instructions that need kernels, in an order that only depends on the module's structure.
 std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& module);
 
-GeneratedCode GenerateCode(const hlo::Module& module);
+GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump);
 
 }  // namespace cpu

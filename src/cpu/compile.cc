@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "cpu/code_generation.h"
+#include "cpu/dump.h"
 #include "cpu/executable.h"
 #include "cpu/fusion.h"
 #include "cpu/host.h"
@@ -156,8 +157,11 @@ std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOpti
   std::unique_ptr<hlo::Module> work = module.Clone();
   Prepare(*work, options.num_replicas * options.num_partitions == 1);
   FuseAll(*work);
-  GeneratedCode code = GenerateCode(*work);
-  return std::make_unique<CompiledExecutable>(std::move(work), std::move(code));
+  const Dump dump;
+  GeneratedCode code = GenerateCode(*work, dump);
+  auto executable = std::make_unique<CompiledExecutable>(std::move(work), std::move(code));
+  if (dump) dump.Program(executable->ToString());
+  return executable;
 }
 
 std::unique_ptr<Executable> LoadExecutable(std::string_view bytes) {

@@ -188,10 +188,7 @@ class Expander {
 void ExpandRandom(hlo::Computation& computation) {
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
-    if (instruction->opcode() == Opcode::kRngBitGenerator &&
-        instruction->shape().tuple_shapes()[1].num_elements() > 0) {
-      found.push_back(instruction.get());
-    }
+    if (instruction->opcode() == Opcode::kRngBitGenerator) found.push_back(instruction.get());
   }
   for (Instruction* instruction : found) Expander(computation).Expand(instruction);
   if (found.empty()) return;

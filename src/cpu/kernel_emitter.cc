@@ -466,7 +466,8 @@ class KernelEmitter {
         continue;
       emitter_.At(0);
       llvm::Type* type = RegisterType(b_.getContext(), instruction->element_type());
-      auto* memory = b_.CreateAlloca(type, I64((column_count + lanes_ - 1) / lanes_ * lanes_));
+      // Whole vectors are stored, wherever a run of columns begins: the last may reach beyond.
+      auto* memory = b_.CreateAlloca(type, I64(column_count + lanes_ - 1));
       memory->setAlignment(llvm::Align(64));
       cached_[instruction] = {memory, false};
     }
@@ -754,9 +755,8 @@ class KernelEmitter {
     for (const Run& run : inner) reduced_count *= run.size;
     const bool lanes_reduced =
         kept.empty() || (!inner.empty() && inner.back().begin > kept.back().begin);
-    if (inner.empty())
-      inner.push_back({static_cast<int64_t>(space.size()), static_cast<int64_t>(space.size()), 1});
     if (lanes_reduced) {
+      if (inner.empty()) inner.push_back({0, 0, 1});  // of a scalar
       int64_t rows = 1;
       for (const Run& run : kept) rows *= run.size;
       info_.units = rows;

@@ -2,12 +2,12 @@
 
 #include <vector>
 
+#include "cpu/expand_empty.h"
 #include "cpu/expand_random.h"
 #include "cpu/expand_select_and_scatter.h"
 #include "cpu/fusion.h"
 #include "cpu/single_device.h"
 #include "cpu/split_reductions.h"
-#include "hlo/builder.h"
 #include "passes/common_subexpressions.h"
 #include "passes/convolution_layout.h"
 #include "passes/dead_code.h"
@@ -23,37 +23,6 @@ namespace {
 
 using hlo::Computation;
 using hlo::Instruction;
-using hlo::Opcode;
-
-// Reducing nothing gives the initial values.
-void ExpandEmptyReductions(Computation& computation) {
-  hlo::Builder builder(&computation);
-  std::vector<Instruction*> reduces;
-  for (const auto& instruction : computation.instructions()) {
-    if (instruction->opcode() == Opcode::kReduce &&
-        instruction->operand(0)->shape().num_elements() == 0) {
-      reduces.push_back(instruction.get());
-    }
-  }
-  for (Instruction* reduce : reduces) {
-    const size_t count = reduce->operand_count() / 2;
-    for (size_t i = 0; i < count; ++i) {
-      const hlo::Shape& shape =
-          reduce->shape().is_tuple() ? reduce->shape().tuple_shapes()[i] : reduce->shape();
-      Instruction* value =
-          builder.BroadcastInDim(reduce->operand(count + i), shape.dimensions(), {});
-      if (count == 1) {
-        reduce->ReplaceAllUsesWith(value);
-        continue;
-      }
-      std::vector<Instruction*> users = reduce->users();
-      for (Instruction* user : users) {
-        if (user->tuple_index() == static_cast<int64_t>(i)) user->ReplaceAllUsesWith(value);
-      }
-    }
-  }
-  if (!reduces.empty()) computation.SortTopologically();
-}
 
 void Simplify(hlo::Module& module) {
   passes::Simplify(module);
@@ -76,7 +45,7 @@ void Prepare(hlo::Module& module, bool single_device) {
     for (Computation* computation : computations) pass(*computation);
   };
   if (single_device) each(ResolveSingleDevice);
-  each(ExpandEmptyReductions);
+  each(ExpandEmpty);
   Simplify(module);
   passes::FoldReverseIntoConvolution(module);
   if (passes::UseChannelsLast(module)) Simplify(module);

@@ -141,6 +141,54 @@ TEST(Engine, Reductions) {
   }
 }
 
+// A reduced dimension of size one makes no loop, but the slice in it still has a position.
+TEST(Engine, MaximumAndItsIndexOfOneSlicedElement) {
+  hlo::Module module;
+  auto* larger = module.AddComputation("larger");
+  {
+    Builder b(larger);
+    Value x = b.Parameter(F32({})), i = b.Parameter(Shape(ElementType::kS64, {}));
+    Value y = b.Parameter(F32({})), j = b.Parameter(Shape(ElementType::kS64, {}));
+    Value greater = b.Gt(y, x);
+    larger->set_results({b.Select(greater, y, x), b.Select(greater, j, i)});
+  }
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  const Dimensions dims = {2, 4, 5, 4};
+  Value x = b.Parameter(F32(dims));
+  Value i = b.Parameter(Shape(ElementType::kS64, dims));
+  auto part = [&](Value v) { return b.SliceInDim(v, 2, 3, 4); };
+  Value best = b.ReduceVariadic({part(x), part(i)},
+                                {b.ConstantScalar(ElementType::kF32, -1e30),
+                                 b.ConstantScalar(ElementType::kS64, int64_t{-1})},
+                                {2}, larger);
+  entry->set_results({b.GetTupleElement(best, 0), b.GetTupleElement(best, 1)});
+  CheckModule(module,
+              {RandomLiteral(F32(dims), 1), RandomLiteral(Shape(ElementType::kS64, dims), 2)});
+}
+
+// Expensive values that two passes over a row need are kept; rows end within a vector here.
+TEST(Engine, ValuesKeptBetweenPassesOverShortRows) {
+  CheckProgram({F32({5}), F32({5, 1})}, [](Builder& b, const Values& p) {
+    Value sine = b.Unary(Opcode::kSine, b.BroadcastInDim(p[0], {5, 5}, {1}));
+    Value cosine = b.Unary(Opcode::kCosine, b.BroadcastInDim(p[0], {5, 5}, {1}));
+    Value scale = b.BroadcastInDim(p[1], {5, 5}, {0, 1});
+    Value product = b.Multiply(b.Multiply(scale, sine), b.Multiply(scale, cosine));
+    return Values{product, sine, cosine, b.Reduce(Opcode::kAdd, product, {0, 1})};
+  });
+}
+
+TEST(Engine, OperationsOverNothing) {
+  CheckProgram({F32({5, 0}), Shape(ElementType::kU64, {2})}, [](Builder& b, const Values& p) {
+    Value zero = b.ConstantScalar(ElementType::kF32, 1.5);
+    Value random =
+        b.RngBitGenerator(p[1], hlo::RngAlgorithm::kPhilox, Shape(ElementType::kU32, {0, 3}));
+    return Values{b.Pad(p[0], zero, {0, 2}, {0, 1}, {0, 0}), b.Reduce(Opcode::kAdd, p[0], {1}),
+                  b.GetTupleElement(random, 0), b.GetTupleElement(random, 1)};
+  });
+}
+
 TEST(Engine, ReductionsOfEveryType) {
   for (ElementType type : kAllTypes) {
     for (Opcode op : {Opcode::kAdd, Opcode::kMultiply, Opcode::kMaximum, Opcode::kMinimum}) {

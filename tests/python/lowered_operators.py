@@ -16,7 +16,7 @@ signbit where
 """.split()
 
 REDUCTION = """
-all amax amin aminmax any argmax argmin count_nonzero linalg_norm linalg_vector_norm logsumexp max_binary
+all amax amin aminmax any argmax argmin count_nonzero linalg_vector_norm logsumexp max_binary
 max_reduction_no_dim max_reduction_with_dim mean min_binary min_reduction_no_dim min_reduction_with_dim nansum norm
 prod std std_mean std_unbiased sum var var_mean var_unbiased
 """.split()
@@ -121,6 +121,9 @@ RANDOM = set(RANDOM_OPERATORS)
 # Which of several equal integers they name, eager leaves open: their values alone are compared.
 TIES = {"kthvalue", "median", "topk"}
 
+# Whose results' shape depends on the data, in the gradient too.
+FALLBACKS = {"index_fill": {"aten::_unique"}}
+
 # Where a series or the order of a sum makes more of a difference than elsewhere.
 TOLERANCES = {
     "digamma": {"rtol": 1e-3, "atol": 1e-4},
@@ -130,6 +133,8 @@ TOLERANCES = {
     "polygamma_polygamma_n_0": {"rtol": 1e-3, "atol": 1e-4},
     "polygamma_polygamma_n_1": {"rtol": 1e-3, "atol": 1e-4},
     "polygamma_polygamma_n_2": {"rtol": 1e-3, "atol": 1e-4},
+    "nn_functional_conv_transpose3d": {"rtol": 1e-4, "atol": 1e-4},
+    "native_layer_norm": {"rtol": 1e-4, "atol": 1e-4},
     "nn_functional_layer_norm": {"rtol": 1e-4, "atol": 1e-4},
     "nn_functional_scaled_dot_product_attention": {"rtol": 1e-4, "atol": 1e-4},
 }

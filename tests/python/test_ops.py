@@ -8,7 +8,7 @@ import os
 
 import pytest
 import torch
-from lowered_operators import LOWERED, RANDOM, TIES, TOLERANCES
+from lowered_operators import FALLBACKS, LOWERED, RANDOM, TIES, TOLERANCES
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
@@ -99,7 +99,7 @@ def test_like_eager(info, dtype):
     expected = compute(info, samples, "cpu", backward)
     metrics.clear_counters()
     actual = compute(info, samples, "xla", backward)
-    assert not fallbacks()
+    assert fallbacks() <= FALLBACKS.get(info.formatted_name, set())
     tolerance = TOLERANCES.get(info.formatted_name, {"rtol": 1e-4, "atol": 1e-5})
     for sample, mine, theirs in zip(samples, actual, expected, strict=True):
         assert len(mine) == len(theirs)

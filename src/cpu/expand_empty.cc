@@ -1,0 +1,65 @@
+#include "cpu/expand_empty.h"
+
+#include <vector>
+
+#include "hlo/builder.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using Values = std::vector<Instruction*>;
+
+// What stands for the results of an instruction; empty if it stays.
+Values Replacements(hlo::Builder& builder, const Instruction& instruction) {
+  auto fill = [&](Instruction* scalar, const hlo::Shape& shape) {
+    return builder.BroadcastInDim(scalar, shape.dimensions(), {});
+  };
+  const hlo::Shape& shape = instruction.shape();
+  switch (instruction.opcode()) {
+    case Opcode::kReduce: {
+      if (instruction.operand(0)->shape().num_elements() != 0) return {};
+      const size_t count = instruction.operand_count() / 2;
+      Values values;
+      for (size_t i = 0; i < count; ++i) {
+        values.push_back(fill(instruction.operand(count + i),
+                              shape.is_tuple() ? shape.tuple_shapes()[i] : shape));
+      }
+      return values;
+    }
+    case Opcode::kPad:
+      if (instruction.operand(0)->shape().num_elements() != 0) return {};
+      return {fill(instruction.operand(1), shape)};
+    case Opcode::kRngBitGenerator: {
+      const hlo::Shape& bits = shape.tuple_shapes()[1];
+      if (bits.num_elements() != 0) return {};
+      return {instruction.operand(0), builder.Constant(hlo::Literal(bits))};
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void ExpandEmpty(hlo::Computation& computation) {
+  hlo::Builder builder(&computation);
+  Values all;
+  for (const auto& instruction : computation.instructions()) all.push_back(instruction.get());
+  bool changed = false;
+  for (Instruction* instruction : all) {
+    const Values values = Replacements(builder, *instruction);
+    if (values.empty()) continue;
+    changed = true;
+    if (!instruction->shape().is_tuple()) {
+      instruction->ReplaceAllUsesWith(values[0]);
+      continue;
+    }
+    const Values users = instruction->users();
+    for (Instruction* user : users) user->ReplaceAllUsesWith(values[user->tuple_index()]);
+  }
+  if (changed) computation.SortTopologically();
+}
+
+}  // namespace cpu
