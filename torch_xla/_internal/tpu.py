@@ -1,4 +1,8 @@
-"""What this machine says about its TPU chips."""
+"""What this machine says about its TPU chips.
+
+`PJRT_DEVICE=TPU TORCH_XLA_SIMULATE_TPU=8` lets a machine without any play one with 8: programs and libraries that look for TPUs find
+them, and the CPU engine computes.
+"""
 
 import functools
 import importlib.util
@@ -34,13 +38,26 @@ def _chips() -> list[str]:
     return found
 
 
+def simulated_device_count() -> int:
+    """How many devices the CPU engine plays (TORCH_XLA_SIMULATE_TPU); 0 unless PJRT_DEVICE=TPU asks for TPUs."""
+    if os.environ.get("PJRT_DEVICE", "").upper() != "TPU":
+        return 0
+    text = os.environ.get("TORCH_XLA_SIMULATE_TPU", "0")
+    if not text.isdigit():
+        raise ValueError(f"TORCH_XLA_SIMULATE_TPU={text} is not a number of devices.")
+    return int(text)
+
+
 def num_available_chips() -> int:
     """The number of TPU chips of this machine."""
-    return len(_chips())
+    return simulated_device_count() or len(_chips())
 
 
 def num_available_devices() -> int:
     """The number of TPU devices that programs on this machine can use; no runtime is started to find out."""
+    simulated = simulated_device_count()
+    if simulated:
+        return simulated
     chips = num_available_chips()
     return chips * _CORES_OF_GENERATION.get(version(), 1) if chips else 0
 

@@ -1,1 +1,2 @@
 from . import metrics as metrics
+from . import profiler as profiler

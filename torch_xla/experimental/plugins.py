@@ -87,16 +87,22 @@ class CudaPlugin(DevicePlugin):
 
 
 class TpuPlugin(DevicePlugin):
-    """Google's TPUs, through the package `libtpu`."""
+    """Google's TPUs, through the package `libtpu`; the CPU engine in their place with TORCH_XLA_SIMULATE_TPU."""
 
     def library_path(self) -> str:
+        if tpu.simulated_device_count():
+            return CpuPlugin().library_path()
         path = tpu.library_path()
         if path is None:
             raise RuntimeError(
                 "PJRT_DEVICE=TPU needs the package libtpu, which is not installed (`pip install libtpu`), or "
-                "TPU_LIBRARY_PATH."
+                "TPU_LIBRARY_PATH. TORCH_XLA_SIMULATE_TPU=1 computes on the CPU instead."
             )
         return path
+
+    def client_create_options(self) -> dict[str, Any]:
+        simulated = tpu.simulated_device_count()
+        return {"cpu_device_count": simulated} if simulated else {}
 
     def host_index(self) -> int:
         return tpu.task_id() or 0

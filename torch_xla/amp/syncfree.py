@@ -1,0 +1,94 @@
+"""Optimizers that skip a step whose gradients overflowed without asking the device whether they did.
+
+`torch.amp.GradScaler` reads after each step whether a gradient was infinite, and calls `optimizer.step()` or not: the program waits
+for the device. These compute both outcomes and choose on the device, so that a step stays one graph. Use them as torch's own.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class _SyncFree(torch.optim.Optimizer):
+    """Lets `step` choose on the device; mixed in before one of torch's optimizers."""
+
+    # Asks GradScaler for `grad_scale` and `found_inf` instead of a decision.
+    _step_supports_amp_scaling = True
+
+    def step(
+        self,
+        closure: Callable[[], Any] | None = None,
+        found_inf: torch.Tensor | None = None,
+    ) -> Any:
+        """One step of torch's optimizer; parameters and state stay as they are where `found_inf` is not zero.
+
+        Args:
+          closure: computes the loss anew.
+          found_inf: one number on the device; GradScaler's by default, and none outside of it.
+        """
+        # GradScaler sets these and takes them away again; torch's own steps must not see them.
+        from_scaler = {
+            name: self.__dict__.pop(name)
+            for name in ("found_inf", "grad_scale")
+            if name in self.__dict__
+        }
+        try:
+            self._unscale(from_scaler.get("grad_scale"))
+            return self._step(
+                closure, from_scaler.get("found_inf") if found_inf is None else found_inf
+            )
+        finally:
+            self.__dict__.update(from_scaler)
+
+    def _step(self, closure: Callable[[], Any] | None, found_inf: torch.Tensor | None) -> Any:
+        if found_inf is None:
+            return super().step(closure)
+        before = {id(tensor): tensor.detach().clone() for tensor in self._tensors()}
+        loss = super().step(closure)
+        overflowed = found_inf.reshape(()) != 0
+        with torch.no_grad():
+            for tensor in self._tensors():
+                # State that this very step created starts at zero.
+                old = before.get(id(tensor))
+                kept = torch.zeros_like(tensor) if old is None else old
+                tensor.copy_(torch.where(overflowed, kept, tensor))
+        return loss
+
+    def _unscale(self, scale: torch.Tensor | None) -> None:
+        if scale is None:
+            return
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.div_(scale)
+
+    def _tensors(self) -> list[torch.Tensor]:
+        """What a step changes."""
+        changed = []
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                changed.append(parameter)
+                state = self.state.get(parameter, {})
+                changed += [value for value in state.values() if isinstance(value, torch.Tensor)]
+        return changed
+
+
+class SGD(_SyncFree, torch.optim.SGD):
+    """`torch.optim.SGD`."""
+
+
+class Adam(_SyncFree, torch.optim.Adam):
+    """`torch.optim.Adam`, with its count of steps on the device."""
+
+    def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(params, *args, **{"capturable": True, **kwargs})
+
+
+class AdamW(_SyncFree, torch.optim.AdamW):
+    """`torch.optim.AdamW`, with its count of steps on the device."""
+
+    def __init__(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(params, *args, **{"capturable": True, **kwargs})

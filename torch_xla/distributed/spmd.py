@@ -1,0 +1,141 @@
+"""One program on many devices, whose tensors are sharded.
+
+The names exist, so that libraries can be imported that use them only where sharding is asked for. A mesh of one device works: there
+is nothing to shard. More devices raise NotImplementedError.
+"""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+PartitionSpec = tuple[Any, ...]
+
+
+class ShardingType(enum.IntEnum):
+    """How a tensor is spread over a mesh."""
+
+    REPLICATED = 0
+    MAXIMAL = 1
+    TUPLE = 2
+    TILED = 3
+    MANUAL = 4
+    PARTIAL = 5
+    UNKNOWN = 6
+
+
+class Mesh:
+    """The devices as an array with named dimensions.
+
+    Args:
+      device_ids: the devices' numbers, as many as the product of `mesh_shape`.
+      mesh_shape: the array's dimensions.
+      axis_names: their names.
+    """
+
+    def __init__(
+        self,
+        device_ids: Sequence[int] | np.ndarray,
+        mesh_shape: tuple[int, ...],
+        axis_names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.device_ids = np.asarray(device_ids)
+        self.mesh_shape = tuple(mesh_shape)
+        self.axis_names = axis_names
+        if self.device_ids.size != np.prod(self.mesh_shape):
+            raise ValueError(
+                f"Mesh: {self.device_ids.size} devices do not fill the shape {self.mesh_shape}."
+            )
+        if axis_names is not None and len(axis_names) != len(self.mesh_shape):
+            raise ValueError(f"Mesh: {axis_names} do not name the dimensions {self.mesh_shape}.")
+
+    def size(self) -> int:
+        """The number of devices."""
+        return int(self.device_ids.size)
+
+    def shape(self) -> dict[str, int]:
+        """The dimensions by name."""
+        names = self.axis_names or tuple(map(str, range(len(self.mesh_shape))))
+        return dict(zip(names, self.mesh_shape, strict=True))
+
+    def get_logical_mesh(self) -> np.ndarray:
+        """The devices' numbers in the array's shape."""
+        return self.device_ids.reshape(self.mesh_shape)
+
+
+class ShardingSpec:
+    """How an input is sharded: which dimension of the mesh cuts each of its own."""
+
+    def __init__(
+        self, mesh: Mesh, partition_spec: PartitionSpec, minibatch: bool | None = False
+    ) -> None:
+        self.mesh = mesh
+        self.partition_spec = partition_spec
+        self.minibatch = minibatch
+
+
+_global_mesh: Mesh | None = None
+
+
+def set_global_mesh(mesh: Mesh) -> None:
+    """Sets the mesh that functions use to which none is given."""
+    global _global_mesh
+    _global_mesh = mesh
+
+
+def get_global_mesh() -> Mesh | None:
+    """What `set_global_mesh` has set."""
+    return _global_mesh
+
+
+def mark_sharding(
+    t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec, **kwargs: Any
+) -> torch.Tensor:
+    """Shards a tensor over a mesh."""
+    _check_one_device("mark_sharding", mesh)
+    if len(partition_spec) > t.dim():
+        raise ValueError(
+            f"mark_sharding: {partition_spec} has more entries than the shape {tuple(t.shape)}."
+        )
+    return t
+
+
+def clear_sharding(t: torch.Tensor) -> torch.Tensor:
+    """Undoes `mark_sharding`."""
+    return t
+
+
+def xla_distribute_tensor(
+    tensor: torch.Tensor, device_mesh: Any, placements: Sequence[Any] | None = None
+) -> torch.Tensor:
+    """What `torch.distributed.tensor.distribute_tensor` calls for xla devices."""
+    _check_device_mesh("distribute_tensor", device_mesh)
+    return tensor.to("xla")
+
+
+def xla_distribute_module(
+    module: torch.nn.Module,
+    device_mesh: Any | None = None,
+    partition_fn: Callable[..., Any] | None = None,
+    input_fn: Callable[..., Any] | None = None,
+    output_fn: Callable[..., Any] | None = None,
+) -> torch.nn.Module:
+    """What `torch.distributed.tensor.distribute_module` calls for xla devices."""
+    _check_device_mesh("distribute_module", device_mesh)
+    return module.to("xla")
+
+
+def _check_one_device(what: str, mesh: Mesh) -> None:
+    if mesh.size() > 1:
+        raise NotImplementedError(
+            f"{what}: one program over {mesh.size()} devices is not implemented. Train with one process per device "
+            "instead (torch_xla.launch)."
+        )
+
+
+def _check_device_mesh(what: str, device_mesh: Any) -> None:
+    size = 1 if device_mesh is None else device_mesh.size()
+    if size > 1:
+        raise NotImplementedError(f"{what}: sharding over {size} devices is not implemented.")
