@@ -11,7 +11,7 @@
 
 #include "cpu/dump.h"
 #include "cpu/jit.h"
-#include "cpu/kernel_emitter.h"
+#include "cpu/emit/kernel_emitter.h"
 
 namespace cpu {
 namespace {

@@ -21,7 +21,7 @@
 #include <mutex>
 
 #include "cpu/host.h"
-#include "cpu/vector_math.h"
+#include "cpu/emit/vector_math.h"
 #include "hlo/error.h"
 
 namespace cpu {

@@ -1,4 +1,4 @@
-#include "cpu/vector_math.h"
+#include "cpu/emit/vector_math.h"
 
 #include <dlfcn.h>
 #include <llvm/IR/Intrinsics.h>

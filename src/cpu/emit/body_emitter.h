@@ -13,7 +13,7 @@
 #include <map>
 #include <vector>
 
-#include "cpu/elementwise_emitter.h"
+#include "cpu/emit/elementwise_emitter.h"
 #include "hlo/module.h"
 
 namespace cpu {
@@ -121,6 +121,9 @@ class BodyEmitter {
   void set_round(bool round);
 
  private:
+  // Keys of Cached that are not binary operations.
+  enum : int { kSplatKey = 1000, kAddLanesKey, kAddressKey, kBufferKey, kClampKey };
+
   struct Scope {
     llvm::BasicBlock* block;
     std::map<std::vector<const void*>, Value> values;

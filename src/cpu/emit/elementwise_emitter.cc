@@ -1,11 +1,11 @@
-#include "cpu/elementwise_emitter.h"
+#include "cpu/emit/elementwise_emitter.h"
 
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
 #include <limits>
 
-#include "cpu/vector_math.h"
+#include "cpu/emit/vector_math.h"
 
 namespace cpu {
 namespace {

@@ -1,0 +1,191 @@
+#include "cpu/emit/body_emitter.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include "cpu/host.h"
+
+// Masks, and reading and writing memory under them.
+
+namespace cpu {
+
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// ---------------------------------------------------------------------------------------------------------
+// Masks.
+
+llvm::Value* BodyEmitter::FirstLanes(int64_t count) {
+  std::vector<llvm::Constant*> lanes;
+  for (int i = 0; i < lanes_; ++i) lanes.push_back(b_.getInt1(i < count));
+  return llvm::ConstantVector::get(lanes);
+}
+
+BodyEmitter::Mask BodyEmitter::AndMask(const Mask& a, const Mask& b) {
+  if (!a.value) return b;
+  if (!b.value || a.value == b.value) return a;
+  const int level = std::max(a.level, b.level);
+  At(level);
+  llvm::Value* x = a.value;
+  llvm::Value* y = b.value;
+  if (x->getType() != y->getType()) {
+    if (!x->getType()->isVectorTy()) x = b_.CreateVectorSplat(lanes_, x);
+    if (!y->getType()->isVectorTy()) y = b_.CreateVectorSplat(lanes_, y);
+  }
+  return {Cached(llvm::Instruction::And, x, y, level, [&] { return b_.CreateAnd(x, y); }), level};
+}
+
+llvm::Value* BodyEmitter::VectorMask() {
+  if (!mask_.value)
+    return llvm::ConstantInt::getTrue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_));
+  if (mask_.value->getType()->isVectorTy()) return mask_.value;
+  return b_.CreateVectorSplat(lanes_, mask_.value);
+}
+
+BodyEmitter::Mask BodyEmitter::InRange(const Position& position, int64_t limit) {
+  int level;
+  llvm::Value* value = ToValue(position, &level);
+  At(level);
+  // Negative positions are large as unsigned numbers.
+  return {b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), limit)), level};
+}
+
+BodyEmitter::Value BodyEmitter::SelectValue(const Mask& condition, Value on_true, Value on_false,
+                                            ElementType type) {
+  if (!condition.value) return on_true;
+  const int level = std::max({condition.level, on_true.level, on_false.level});
+  At(level);
+  std::vector<Element> elements = {on_true.element, on_false.element, {condition.value, nullptr}};
+  Widen(elements);
+  Value result;
+  result.level = level;
+  result.element.real = b_.CreateSelect(elements[2].real, elements[0].real, elements[1].real);
+  if (elements[0].imaginary) {
+    result.element.imaginary =
+        b_.CreateSelect(elements[2].real, elements[0].imaginary, elements[1].imaginary);
+  }
+  return result;
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Memory.
+
+llvm::Value* BodyEmitter::BufferPointer(int64_t number) {
+  llvm::Value* buffers = function_->getArg(0);
+  return Cached(kBufferKey, buffers, b_.getInt64(number), 0, [&] {
+    llvm::Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), buffers, number);
+    llvm::LoadInst* pointer = b_.CreateLoad(b_.getPtrTy(), slot);
+    pointer->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                         llvm::MDNode::get(b_.getContext(), {}));
+    return pointer;
+  });
+}
+
+// In units of `type`. The mask is obeyed.
+llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type,
+                                   int level) {
+  At(level);
+  const llvm::Align align(type->getScalarSizeInBits() / 8);
+  if (linear.uniform()) {
+    llvm::Value* offset = linear.base;
+    llvm::Value* mask = mask_.value;
+    if (mask && mask->getType()->isVectorTy()) {
+      // Some lane counts, or nothing is used and element 0 does no harm.
+      mask = llvm::isa<llvm::Constant>(mask) ? nullptr : b_.CreateOrReduce(mask);
+    }
+    if (mask) offset = b_.CreateSelect(mask, offset, b_.getInt64(0));
+    return b_.CreateAlignedLoad(type, b_.CreateInBoundsGEP(type, pointer, offset), align);
+  }
+  auto* vector = llvm::FixedVectorType::get(type, lanes_);
+  if (linear.stride == 1 && !linear.vector) {
+    llvm::Value* address = b_.CreateGEP(type, pointer, linear.base);
+    if (!mask_.value) return b_.CreateAlignedLoad(vector, address, align);
+    return b_.CreateMaskedLoad(vector, address, align, VectorMask(),
+                               llvm::Constant::getNullValue(vector));
+  }
+  if (linear.stride == -1 && !linear.vector && !mask_.value) {
+    llvm::Value* lowest = b_.CreateSub(linear.base, b_.getInt64(lanes_ - 1));
+    return b_.CreateVectorReverse(
+        b_.CreateAlignedLoad(vector, b_.CreateGEP(type, pointer, lowest), align));
+  }
+  llvm::Value* offsets = VectorOf(linear);
+  At(level);
+  const int bits = type->getScalarSizeInBits();
+  if (bits < 32 && !mask_.value) {
+    llvm::Value* result = llvm::PoisonValue::get(vector);
+    for (int i = 0; i < lanes_; ++i) {
+      llvm::Value* offset = b_.CreateSExt(b_.CreateExtractElement(offsets, i), b_.getInt64Ty());
+      llvm::Value* element = b_.CreateAlignedLoad(type, b_.CreateGEP(type, pointer, offset), align);
+      result = b_.CreateInsertElement(result, element, i);
+    }
+    return result;
+  }
+  llvm::Value* addresses = b_.CreateGEP(type, pointer, offsets);
+  return b_.CreateMaskedGather(vector, addresses, align, VectorMask(),
+                               llvm::Constant::getNullValue(vector));
+}
+
+BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linear,
+                                     ElementType type) {
+  Value result;
+  // A load under a mask, or in a loop that stores, is emitted where it is used; one that every lane
+  // shares moves out with its position.
+  result.level = std::max(linear.level, mask_.value ? mask_.level : 0);
+  llvm::Type* part = MemoryType(b_.getContext(), type);
+  At(result.level);
+  if (!hlo::IsComplex(type)) {
+    result.element = {elementwise_.FromMemory(LoadPart(pointer, linear, part, result.level), type)};
+    return result;
+  }
+  if (!linear.vector && linear.stride == 1 && !mask_.value) {
+    auto* pairs = llvm::FixedVectorType::get(part, lanes_ * 2);
+    llvm::Value* address = b_.CreateGEP(part, pointer, b_.CreateMul(linear.base, b_.getInt64(2)));
+    llvm::Value* both =
+        b_.CreateAlignedLoad(pairs, address, llvm::Align(part->getScalarSizeInBits() / 8));
+    std::vector<int> even, odd;
+    for (int i = 0; i < lanes_; ++i) {
+      even.push_back(2 * i);
+      odd.push_back(2 * i + 1);
+    }
+    result.element = {b_.CreateShuffleVector(both, even), b_.CreateShuffleVector(both, odd)};
+    return result;
+  }
+  Position real = Multiply(linear, 2);
+  Position imaginary = Add(real, 1);
+  result.element.real = LoadPart(pointer, real, part, result.level);
+  result.element.imaginary = LoadPart(pointer, imaginary, part, result.level);
+  return result;
+}
+
+void BodyEmitter::Store(llvm::Value* pointer, const Position& linear, const Element& element,
+                        ElementType type) {
+  llvm::Type* part = MemoryType(b_.getContext(), type);
+  const llvm::Align align(part->getScalarSizeInBits() / 8);
+  const bool complex = hlo::IsComplex(type);
+  std::vector<llvm::Value*> parts = {element.real};
+  if (complex) parts.push_back(element.imaginary);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Position at = complex ? Add(Multiply(linear, 2), static_cast<int64_t>(i)) : linear;
+    llvm::Value* offsets = at.uniform() || (!at.vector && at.stride == 1) ? nullptr : VectorOf(at);
+    AtInnermost();
+    llvm::Value* value = elementwise_.ToMemory(parts[i], type);
+    if (at.uniform()) {
+      b_.CreateAlignedStore(value, b_.CreateGEP(part, pointer, at.base), align);
+      continue;
+    }
+    if (!value->getType()->isVectorTy()) value = b_.CreateVectorSplat(lanes_, value);
+    if (!offsets) {
+      llvm::Value* address = b_.CreateGEP(part, pointer, at.base);
+      if (mask_.value) {
+        b_.CreateMaskedStore(value, address, align, VectorMask());
+      } else {
+        b_.CreateAlignedStore(value, address, align);
+      }
+    } else {
+      b_.CreateMaskedScatter(value, b_.CreateGEP(part, pointer, offsets), align, VectorMask());
+    }
+  }
+}
+
+}  // namespace cpu

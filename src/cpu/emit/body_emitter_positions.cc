@@ -1,0 +1,325 @@
+#include "cpu/emit/body_emitter.h"
+
+#include <numeric>
+
+#include "cpu/emit/iteration_space.h"
+
+// Where the lanes stand: the arithmetic of positions, and how an operation moves an index.
+
+namespace cpu {
+namespace {
+
+bool IsConstantZero(llvm::Value* value) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  return constant && constant->isZero();
+}
+
+}  // namespace
+
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+using BinaryOp = llvm::Instruction::BinaryOps;
+
+llvm::Value* BodyEmitter::Cached(int operation, llvm::Value* a, llvm::Value* b, int level,
+                                 const std::function<llvm::Value*()>& make) {
+  auto key = std::make_tuple(operation, static_cast<const void*>(a), static_cast<const void*>(b));
+  for (int i = 0; i <= level; ++i) {
+    auto found = scopes_[i].arithmetic.find(key);
+    if (found != scopes_[i].arithmetic.end()) return found->second;
+  }
+  At(level);
+  llvm::Value* value = make();
+  scopes_[level].arithmetic[key] = value;
+  return value;
+}
+
+llvm::Value* BodyEmitter::Arithmetic(BinaryOp operation, llvm::Value* a, llvm::Value* b,
+                                     int level) {
+  return Cached(operation, a, b, level, [&] { return b_.CreateBinOp(operation, a, b); });
+}
+
+llvm::Type* BodyEmitter::IndexElementType() {
+  return wide_index_ ? static_cast<llvm::Type*>(b_.getInt64Ty()) : b_.getInt32Ty();
+}
+
+llvm::Value* BodyEmitter::LaneVector() {
+  std::vector<llvm::Constant*> lanes;
+  for (int i = 0; i < lanes_; ++i) lanes.push_back(llvm::ConstantInt::get(IndexElementType(), i));
+  return llvm::ConstantVector::get(lanes);
+}
+
+llvm::Value* BodyEmitter::SplatIndex(llvm::Value* scalar, int level) {
+  return Cached(kSplatKey, scalar, nullptr, level, [&] {
+    llvm::Value* narrow = wide_index_ ? scalar : b_.CreateTrunc(scalar, b_.getInt32Ty());
+    return b_.CreateVectorSplat(lanes_, narrow);
+  });
+}
+
+llvm::Value* BodyEmitter::VectorOf(const Position& position) {
+  if (position.vector) return position.vector;
+  llvm::Value* splat = SplatIndex(position.base, position.level);
+  if (position.stride == 0) return splat;
+  llvm::Value* lanes = LaneVector();
+  if (position.stride != 1) {
+    llvm::Value* factor = llvm::ConstantInt::getSigned(lanes->getType(), position.stride);
+    lanes = b_.CreateMul(lanes, factor);
+  }
+  return Arithmetic(llvm::Instruction::Add, splat, lanes, position.level);
+}
+
+llvm::Value* BodyEmitter::ToValue(const Position& position, int* level) {
+  *level = position.level;
+  return position.uniform() ? position.base : VectorOf(position);
+}
+
+Position BodyEmitter::ConstantPosition(int64_t value) {
+  return {.base = b_.getInt64(value), .multiple = std::abs(value)};
+}
+
+Position BodyEmitter::ScalarPosition(llvm::Value* value, int level, int64_t multiple) {
+  return {.base = value, .level = level, .multiple = multiple};
+}
+
+Position BodyEmitter::LanePosition(llvm::Value* base, int level, int64_t multiple) {
+  return {.base = base, .stride = lanes_ == 1 ? 0 : 1, .level = level, .multiple = multiple};
+}
+
+Position BodyEmitter::Add(const Position& a, const Position& b) {
+  if (a.uniform() && IsConstantZero(a.base)) return b;
+  if (b.uniform() && IsConstantZero(b.base)) return a;
+  Position sum;
+  sum.level = std::max(a.level, b.level);
+  if (a.vector || b.vector) {
+    sum.vector = Arithmetic(llvm::Instruction::Add, VectorOf(a), VectorOf(b), sum.level);
+    return sum;
+  }
+  sum.base = Arithmetic(llvm::Instruction::Add, a.base, b.base, sum.level);
+  sum.stride = a.stride + b.stride;
+  sum.multiple = std::gcd(a.multiple, b.multiple);
+  return sum;
+}
+
+Position BodyEmitter::Multiply(const Position& a, int64_t c) {
+  if (c == 1) return a;
+  if (c == 0) return ConstantPosition(0);
+  Position product;
+  product.level = a.level;
+  if (a.vector) {
+    product.vector = Arithmetic(llvm::Instruction::Mul, a.vector,
+                                llvm::ConstantInt::getSigned(a.vector->getType(), c), a.level);
+    return product;
+  }
+  product.base = Arithmetic(llvm::Instruction::Mul, a.base, b_.getInt64(c), a.level);
+  product.stride = a.stride * c;
+  product.multiple = a.multiple * std::abs(c);
+  return product;
+}
+
+// The lanes of an affine position stay within one run of `c` if it starts at a multiple of the
+// lanes.
+Position BodyEmitter::Divide(const Position& a, int64_t c) {
+  if (c == 1) return a;
+  Position quotient;
+  quotient.level = a.level;
+  const bool together =
+      a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
+  if (!a.vector && together) {
+    quotient.base = Arithmetic(llvm::Instruction::SDiv, a.base, b_.getInt64(c), a.level);
+    return quotient;
+  }
+  llvm::Value* vector = VectorOf(a);
+  quotient.vector = Arithmetic(llvm::Instruction::UDiv, vector,
+                               llvm::ConstantInt::get(vector->getType(), c), a.level);
+  return quotient;
+}
+
+Position BodyEmitter::Remainder(const Position& a, int64_t c) {
+  if (c == 1) return ConstantPosition(0);
+  Position remainder;
+  remainder.level = a.level;
+  const bool together =
+      a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
+  if (!a.vector && together) {
+    remainder.base = Arithmetic(llvm::Instruction::SRem, a.base, b_.getInt64(c), a.level);
+    remainder.stride = a.stride;
+    remainder.multiple = std::gcd(a.multiple, c);
+    return remainder;
+  }
+  llvm::Value* vector = VectorOf(a);
+  remainder.vector = Arithmetic(llvm::Instruction::URem, vector,
+                                llvm::ConstantInt::get(vector->getType(), c), a.level);
+  return remainder;
+}
+
+Position BodyEmitter::FromElement(const Element& element, ElementType type, int level,
+                                  int64_t limit) {
+  At(level);
+  llvm::Value* value = element.real;
+  llvm::Type* type_of = value->getType();
+  const bool is_signed = hlo::IsSignedInteger(type);
+  // A narrow type may not be able to say the limit.
+  const int bits = type_of->getScalarSizeInBits();
+  llvm::Value* zero = llvm::Constant::getNullValue(type_of);
+  if (is_signed) value = b_.CreateSelect(b_.CreateICmpSLT(value, zero), zero, value);
+  const uint64_t highest =
+      bits == 64 ? INT64_MAX : (uint64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
+  if (static_cast<uint64_t>(limit) < highest) {
+    llvm::Value* bound = llvm::ConstantInt::get(type_of, limit);
+    value = b_.CreateSelect(b_.CreateICmpUGT(value, bound), bound, value);
+  }
+  Position position;
+  position.level = level;
+  if (type_of->isVectorTy()) {
+    position.vector =
+        b_.CreateZExtOrTrunc(value, llvm::FixedVectorType::get(IndexElementType(), lanes_));
+  } else {
+    position.base = b_.CreateZExtOrTrunc(value, b_.getInt64Ty());
+  }
+  return position;
+}
+
+Index BodyEmitter::SplitAt(const Index& index, const Dimensions& dimensions, int64_t boundary) {
+  Index result;
+  for (const IndexGroup& group : index) {
+    if (boundary <= group.begin || boundary >= group.end) {
+      result.push_back(group);
+      continue;
+    }
+    const int64_t inner = Product(dimensions, boundary, group.end);
+    const int64_t outer = Product(dimensions, group.begin, boundary);
+    Position zero = ConstantPosition(0);
+    Position high = inner == 1 ? group.position : outer == 1 ? zero : Divide(group.position, inner);
+    Position low = inner == 1   ? zero
+                   : outer == 1 ? group.position
+                                : Remainder(group.position, inner);
+    result.push_back({group.begin, boundary, high});
+    result.push_back({boundary, group.end, low});
+  }
+  return result;
+}
+
+Position BodyEmitter::Coordinate(const Index& index, const Dimensions& dimensions,
+                                 int64_t dimension) {
+  if (dimensions[dimension] == 1) return ConstantPosition(0);
+  for (const IndexGroup& group : index) {
+    if (dimension < group.begin || dimension >= group.end) continue;
+    Position position = group.position;
+    const int64_t inner = Product(dimensions, dimension + 1, group.end);
+    const int64_t outer = Product(dimensions, group.begin, dimension);
+    if (inner != 1) position = Divide(position, inner);
+    if (outer != 1) position = Remainder(position, dimensions[dimension]);
+    return position;
+  }
+  throw hlo::Error(hlo::ErrorCode::kInternal, "an index does not cover its dimensions");
+}
+
+Position BodyEmitter::Linearize(const Index& index, const Dimensions& dimensions) {
+  Position sum = ConstantPosition(0);
+  int64_t stride = 1;
+  for (auto group = index.rbegin(); group != index.rend(); ++group) {
+    sum = Add(Multiply(group->position, stride), sum);
+    stride *= Product(dimensions, group->begin, group->end);
+  }
+  return sum;
+}
+
+Index BodyEmitter::Select(const Index& given, const Dimensions& dimensions,
+                          const Dimensions& target_dimensions, const std::vector<int64_t>& source) {
+  Index index = given;
+  Index result;
+  const int64_t rank = static_cast<int64_t>(target_dimensions.size());
+  for (int64_t i = 0; i < rank;) {
+    if (source[i] < 0 || target_dimensions[i] == 1) {
+      result.push_back({i, i + 1, ConstantPosition(0)});
+      ++i;
+      continue;
+    }
+    const int64_t first = source[i];
+    int64_t group_end = 0;
+    for (const IndexGroup& group : index) {
+      if (first >= group.begin && first < group.end) group_end = group.end;
+    }
+    int64_t next = i + 1;
+    while (next < rank && source[next] == source[next - 1] + 1 && source[next] < group_end &&
+           target_dimensions[next] == dimensions[source[next]]) {
+      ++next;
+    }
+    const int64_t last = source[next - 1] + 1;
+    index = SplitAt(SplitAt(index, dimensions, first), dimensions, last);
+    for (const IndexGroup& group : index) {
+      if (group.begin == first) result.push_back({i, next, group.position});
+    }
+    i = next;
+  }
+  return result;
+}
+
+Index BodyEmitter::ReshapeIndex(const Instruction* reshape, const Index& index) {
+  const Dimensions& from = reshape->dimensions();
+  const Dimensions& to = reshape->operand(0)->dimensions();
+  const int64_t rank = static_cast<int64_t>(to.size());
+  Index result;
+  if (rank == 0) return result;
+  int64_t target = 0;          // next dimension of the operand to cover
+  int64_t target_product = 1;  // elements per dimensions before it
+  int64_t product = 1;         // of the groups taken so far
+  Position sum = ConstantPosition(0);
+  for (const IndexGroup& group : index) {
+    const int64_t size = Product(from, group.begin, group.end);
+    sum = Add(Multiply(sum, size), group.position);
+    product *= size;
+    int64_t end = target;
+    int64_t end_product = target_product;
+    while (end < rank && end_product < product) end_product *= to[end++];
+    if (end_product == product && end > target) {
+      result.push_back({target, end, sum});
+      target = end;
+      target_product = end_product;
+      sum = ConstantPosition(0);
+    }
+  }
+  if (target < rank) result.push_back({target, rank, sum});
+  return result;
+}
+
+Index BodyEmitter::SliceIndex(const Instruction* slice, Index index) {
+  const auto& attributes = slice->as<hlo::SliceAttributes>();
+  const Dimensions& from = slice->dimensions();
+  const Dimensions& to = slice->operand(0)->dimensions();
+  const int64_t rank = static_cast<int64_t>(to.size());
+  // Runs of whole dimensions behind a sliced one stay joined to it.
+  for (int64_t d = 0; d < rank; ++d) {
+    const bool whole = from[d] == to[d];
+    if (!whole) index = SplitAt(index, from, d);
+    if (!whole && attributes.strides[d] != 1) index = SplitAt(index, from, d + 1);
+  }
+  Index result;
+  for (const IndexGroup& group : index) {
+    Position position = group.position;
+    const int64_t inner = Product(to, group.begin + 1, group.end);
+    const int64_t d = group.begin;
+    if (attributes.strides[d] != 1 && from[d] != to[d])
+      position = Multiply(position, attributes.strides[d]);
+    position = Add(position, attributes.start_indices[d] * inner);
+    result.push_back({group.begin, group.end, position});
+  }
+  return result;
+}
+
+Index BodyEmitter::ReverseIndex(const Instruction* reverse, Index index) {
+  const Dimensions& dimensions = reverse->dimensions();
+  for (int64_t d : reverse->as<hlo::DimensionsAttributes>().dimensions) {
+    index = SplitAt(SplitAt(index, dimensions, d), dimensions, d + 1);
+    for (IndexGroup& group : index) {
+      if (group.begin == d) {
+        group.position = Add(Multiply(group.position, -1), dimensions[d] - 1);
+      }
+    }
+  }
+  return index;
+}
+
+}  // namespace cpu

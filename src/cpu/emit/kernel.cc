@@ -1,0 +1,253 @@
+#include "cpu/emit/kernel.h"
+
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+#include "cpu/emit/iteration_space.h"
+#include "cpu/host.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// `outer` with a position in `run`.
+Index With(Index outer, const Run& run, const Position& position) {
+  outer.push_back({run.begin, run.end, position});
+  return outer;
+}
+
+}  // namespace
+
+const Instruction* ReduceOf(const Instruction* instruction) {
+  if (instruction->opcode() == Opcode::kGetTupleElement) instruction = instruction->operand(0);
+  return instruction->opcode() == Opcode::kReduce ? instruction : nullptr;
+}
+
+bool IsExpensive(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kExponential:
+    case Opcode::kExponentialMinusOne:
+    case Opcode::kLog:
+    case Opcode::kLogPlusOne:
+    case Opcode::kLogistic:
+    case Opcode::kTanh:
+    case Opcode::kPower:
+    case Opcode::kSine:
+    case Opcode::kCosine:
+    case Opcode::kTan:
+    case Opcode::kAtan2:
+    case Opcode::kCbrt:
+    case Opcode::kComposite:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double ElementCost(const Computation& body) {
+  double cost = 0;
+  for (const auto& instruction : body.instructions()) {
+    if (!instruction->shape().is_array()) continue;
+    const double width = static_cast<double>(hlo::ByteWidth(instruction->element_type()));
+    if (instruction->opcode() == Opcode::kParameter) {
+      cost += 0.02 * width;
+    } else if (IsExpensive(*instruction)) {
+      cost += 0.15 * width;
+    } else {
+      cost += 0.01 * width;
+    }
+  }
+  return cost + 0.1;
+}
+
+std::vector<const Instruction*> WithoutTuples(const std::vector<const Instruction*>& roots) {
+  std::vector<const Instruction*> result;
+  for (const Instruction* root : roots) {
+    const Instruction* reduce = ReduceOf(root);
+    if (!reduce) {
+      result.push_back(root);
+      continue;
+    }
+    for (size_t i = 0; i < reduce->operand_count() / 2; ++i) result.push_back(reduce->operand(i));
+  }
+  return result;
+}
+
+std::vector<Run> MakeRuns(const Dimensions& space, const std::set<int64_t>& boundaries) {
+  std::vector<Run> runs;
+  for (auto it = boundaries.begin(); std::next(it) != boundaries.end(); ++it) {
+    runs.push_back({*it, *std::next(it), Product(space, *it, *std::next(it))});
+  }
+  return runs;
+}
+
+void SortGroups(Index& index) {
+  std::sort(index.begin(), index.end(), [](const IndexGroup& a, const IndexGroup& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+}
+
+Kernel::Kernel(llvm::Module& module, const std::string& name, const Instruction& composite)
+    : composite_(composite),
+      body_(*composite.called_computations()[0]),
+      lanes_(ChooseLanes()),
+      emitter_(MakeFunction(module, name), body_, lanes_, ChooseWideIndex()),
+      b_(emitter_.builder()) {}
+
+KernelInfo Kernel::Emit() {
+  EmitBody();
+  emitter_.AtInnermost();
+  b_.CreateRetVoid();
+  return info_;
+}
+
+llvm::Function* Kernel::MakeFunction(llvm::Module& module, const std::string& name) {
+  llvm::LLVMContext& context = module.getContext();
+  auto* pointer = llvm::PointerType::getUnqual(context);
+  auto* integer = llvm::Type::getInt64Ty(context);
+  auto* type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, integer, integer}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  function->addFnAttr("prefer-vector-width", std::to_string(Host().vector_bytes * 8));
+  function->addFnAttr("frame-pointer", "none");
+  function->setDoesNotThrow();
+  llvm::BasicBlock::Create(context, "entry", function);
+  function_ = function;
+  return function;
+}
+
+// As many as fill a register with the widest type that is computed with.
+int Kernel::ChooseLanes() const {
+  size_t width = 1;
+  int expensive = 0;
+  for (const auto& instruction : body_.instructions()) {
+    if (!instruction->shape().is_array()) continue;
+    ElementType type = instruction->element_type();
+    size_t bytes = hlo::ByteWidth(hlo::RealType(type));
+    if (type == ElementType::kF16 || type == ElementType::kBF16) bytes = 4;
+    if (instruction->shape().rank() == 0) continue;
+    width = std::max(width, bytes);
+    expensive += IsExpensive(*instruction);
+  }
+  const int lanes =
+      std::min<int>(Host().vector_bytes / static_cast<int>(std::max<size_t>(width, 2)), 32);
+  // Long chains of dependent operations are bound by their latency: two registers at a time.
+  return expensive > 0 && lanes <= 16 ? lanes * 2 : lanes;
+}
+
+bool Kernel::ChooseWideIndex() const {
+  for (const auto& instruction : body_.instructions()) {
+    if (instruction->shape().is_array() && instruction->shape().num_elements() * 2 > INT32_MAX) {
+      return true;
+    }
+  }
+  return false;
+}
+
+llvm::Value* Kernel::ResultPointer(size_t i) {
+  return emitter_.BufferPointer(static_cast<int64_t>(body_.parameters().size() + i));
+}
+
+// Positions of a flattened number in runs.
+Index Kernel::Unflatten(llvm::Value* flat, int level, const std::vector<Run>& runs) {
+  Index index(runs.size());
+  Position rest = emitter_.ScalarPosition(flat, level);
+  for (size_t i = runs.size(); i-- > 0;) {
+    Position position = i == 0 ? rest : emitter_.Remainder(rest, runs[i].size);
+    if (runs[i].size == 1) position = emitter_.ConstantPosition(0);
+    index[i] = {runs[i].begin, runs[i].end, position};
+    if (i > 0) rest = emitter_.Divide(rest, runs[i].size);
+  }
+  return index;
+}
+
+// Scalar loops over the runs.
+Accumulators Kernel::ScalarNest(const std::vector<Run>& runs, size_t i, Index index,
+                                Accumulators accumulators, const NestBody& body) {
+  if (i == runs.size()) return body(index, accumulators);
+  if (runs[i].size == 1) {
+    index.push_back({runs[i].begin, runs[i].end, emitter_.ConstantPosition(0)});
+    return ScalarNest(runs, i + 1, index, accumulators, body);
+  }
+  return emitter_.Loop(I64(0), I64(runs[i].size), 1, accumulators,
+                       [&](llvm::Value* variable, const Accumulators& current) {
+                         Index inner = index;
+                         inner.push_back({runs[i].begin, runs[i].end,
+                                          emitter_.ScalarPosition(variable, emitter_.level())});
+                         return ScalarNest(runs, i + 1, inner, current, body);
+                       });
+}
+
+// Lanes over one run: full vectors, `unroll` of them an iteration where that many are left, and a
+// masked rest. With several accumulator sets (unroll), set u belongs to vector u.
+Accumulators Kernel::LaneLoop(const Run& run, const Index& outer, Accumulators accumulators,
+                              int unroll, const NestBody& body) {
+  const int64_t size = run.size;
+  const int64_t set = unroll > 1 ? static_cast<int64_t>(accumulators.size()) / unroll : 0;
+  int64_t done = 0;
+  auto loop = [&](int64_t end, int count) {
+    if (done >= end) return;
+    accumulators = emitter_.Loop(
+        I64(done), I64(end), lanes_ * count, accumulators,
+        [&](llvm::Value* variable, const Accumulators& current) {
+          Position base = emitter_.LanePosition(variable, emitter_.level(), lanes_);
+          if (count == 1) return body(With(outer, run, base), current);
+          Accumulators next;
+          for (int u = 0; u < count; ++u) {
+            Accumulators mine(current.begin() + u * set, current.begin() + (u + 1) * set);
+            Accumulators updated = body(With(outer, run, emitter_.Add(base, u * lanes_)), mine);
+            next.insert(next.end(), updated.begin(), updated.end());
+          }
+          return next;
+        });
+    done = end;
+  };
+  if (unroll > 1) {
+    loop(size / (lanes_ * unroll) * (lanes_ * unroll), unroll);
+    // The rest goes to the first set.
+    Accumulators others(accumulators.begin() + set, accumulators.end());
+    accumulators.resize(set);
+    RestOfLanes(run, outer, done, accumulators, body);
+    accumulators.insert(accumulators.end(), others.begin(), others.end());
+    return accumulators;
+  }
+  RestOfLanes(run, outer, done, accumulators, body);
+  return accumulators;
+}
+
+void Kernel::RestOfLanes(const Run& run, const Index& outer, int64_t done,
+                         Accumulators& accumulators, const NestBody& body) {
+  const int64_t full = run.size / lanes_ * lanes_;
+  if (full - done == lanes_) {
+    Position position = emitter_.LanePosition(I64(done), 0, done);
+    accumulators = body(With(outer, run, position), accumulators);
+  } else if (done < full) {
+    accumulators = emitter_.Loop(I64(done), I64(full), lanes_, accumulators,
+                                 [&](llvm::Value* variable, const Accumulators& current) {
+                                   Position position =
+                                       emitter_.LanePosition(variable, emitter_.level(), lanes_);
+                                   return body(With(outer, run, position), current);
+                                 });
+  }
+  if (full < run.size) {
+    WithMask(emitter_.FirstLanes(run.size - full), 0, [&] {
+      Position position = emitter_.LanePosition(I64(full), 0, full);
+      accumulators = body(With(outer, run, position), accumulators);
+    });
+  }
+}
+
+void Kernel::WithMask(llvm::Value* value, int level, const std::function<void()>& body) {
+  BodyEmitter::Mask saved = emitter_.mask();
+  emitter_.set_mask({value, level});
+  body();
+  emitter_.set_mask(saved);
+}
+
+}  // namespace cpu

@@ -1,0 +1,80 @@
+// What the kinds of kernels share: the function, and nests of loops over its iteration space.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cpu/emit/body_emitter.h"
+#include "cpu/emit/kernel_emitter.h"
+
+namespace cpu {
+
+// Dimensions [begin, end) joined into one of `size` elements.
+struct Run {
+  int64_t begin, end, size;
+};
+
+using Accumulators = BodyEmitter::Accumulators;
+using NestBody = std::function<Accumulators(const Index&, const Accumulators&)>;
+
+bool IsExpensive(const hlo::Instruction& instruction);
+// Nanoseconds for an element, roughly, vectorized and in cache.
+double ElementCost(const hlo::Computation& body);
+// The reduce behind a result: itself, or what a get_tuple_element picks from; null if it is none.
+const hlo::Instruction* ReduceOf(const hlo::Instruction* instruction);
+// A tuple-shaped reduce stands for its inputs.
+std::vector<const hlo::Instruction*> WithoutTuples(
+    const std::vector<const hlo::Instruction*>& roots);
+std::vector<Run> MakeRuns(const hlo::Dimensions& space, const std::set<int64_t>& boundaries);
+// Groups in the order of their dimensions.
+void SortGroups(Index& index);
+
+class Kernel {
+ public:
+  Kernel(llvm::Module& module, const std::string& name, const hlo::Instruction& composite);
+  virtual ~Kernel() = default;
+  Kernel(const Kernel&) = delete;
+
+  KernelInfo Emit();
+
+ protected:
+  // Emits the loops and sets info_.
+  virtual void EmitBody() = 0;
+
+  llvm::Value* Begin() { return function_->getArg(1); }
+  llvm::Value* End() { return function_->getArg(2); }
+  llvm::Value* I64(int64_t value) { return b_.getInt64(value); }
+  llvm::Value* ResultPointer(size_t i);
+
+  // Positions of a flattened number in runs.
+  Index Unflatten(llvm::Value* flat, int level, const std::vector<Run>& runs);
+  // Scalar loops over the runs from the i-th.
+  Accumulators ScalarNest(const std::vector<Run>& runs, size_t i, Index index,
+                          Accumulators accumulators, const NestBody& body);
+  // Lanes over one run: full vectors, `unroll` of them an iteration where that many are left, and a
+  // masked rest. With several accumulator sets (unroll), set u belongs to vector u.
+  Accumulators LaneLoop(const Run& run, const Index& outer, Accumulators accumulators, int unroll,
+                        const NestBody& body);
+  void WithMask(llvm::Value* value, int level, const std::function<void()>& body);
+
+ private:
+  llvm::Function* MakeFunction(llvm::Module& module, const std::string& name);
+  // As many as fill a register with the widest type that is computed with.
+  int ChooseLanes() const;
+  bool ChooseWideIndex() const;
+  void RestOfLanes(const Run& run, const Index& outer, int64_t done, Accumulators& accumulators,
+                   const NestBody& body);
+
+ protected:
+  const hlo::Instruction& composite_;
+  const hlo::Computation& body_;
+  llvm::Function* function_ = nullptr;
+  int lanes_;
+  BodyEmitter emitter_;
+  llvm::IRBuilder<>& b_;
+  KernelInfo info_;
+};
+
+}  // namespace cpu

@@ -1,0 +1,165 @@
+// Element-wise loops, and loops over rows with reductions inside (softmax, norms).
+#include "cpu/emit/iteration_space.h"
+#include "cpu/emit/kernel_kinds.h"
+#include "cpu/emit/reducing_kernel.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+int64_t ResultRank(const Instruction* reduce) {
+  return reduce->shape().is_tuple() ? reduce->shape().tuple_shapes()[0].rank()
+                                    : reduce->shape().rank();
+}
+
+class LoopKernel : public ReducingKernel {
+ public:
+  using ReducingKernel::ReducingKernel;
+
+ private:
+  void EmitBody() override {
+    std::vector<const Instruction*> reduces;
+    for (const auto& instruction : body_.instructions()) {
+      if (instruction->opcode() == Opcode::kReduce) reduces.push_back(instruction.get());
+    }
+    Dimensions space = body_.result()->dimensions();
+    int64_t row_rank = -1;
+    if (!reduces.empty()) {
+      space = reduces[0]->operand(0)->dimensions();
+      row_rank = ResultRank(reduces[0]);
+    }
+    std::vector<const Instruction*> roots(body_.results().begin(), body_.results().end());
+    for (const Instruction* reduce : reduces) roots.push_back(reduce);
+    std::set<int64_t> boundaries = RunBoundaries(space, WithoutTuples(roots));
+    if (row_rank >= 0) boundaries.insert(row_rank);
+    std::vector<Run> runs = MakeRuns(space, boundaries);
+    if (runs.empty()) runs.push_back({0, 0, 1});
+    const double cost = ElementCost(body_);
+    if (row_rank < 0) {
+      // Short innermost runs are vectorized across.
+      const int64_t total = Product(space, 0, space.size());
+      if (runs.size() > 1 && runs.back().size < std::min<int64_t>(lanes_ / 2, 8)) {
+        runs = {{0, static_cast<int64_t>(space.size()), total}};
+      }
+      if (runs.size() == 1) return EmitFlat(runs[0], cost);
+    }
+    std::vector<Run> rows, columns;
+    for (const Run& run : runs) {
+      const bool row =
+          row_rank >= 0 ? run.end <= row_rank && run.begin < row_rank : &run != &runs.back();
+      (row ? rows : columns).push_back(run);
+    }
+    if (columns.empty()) columns.push_back({row_rank, static_cast<int64_t>(space.size()), 1});
+    int64_t row_count = 1, column_count = 1;
+    for (const Run& run : rows) row_count *= run.size;
+    for (const Run& run : columns) column_count *= run.size;
+    info_.units = row_count;
+    info_.unit_cost = cost * static_cast<double>(column_count) + 2;
+    cache_.Plan(body_, reduces, column_count);
+    emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
+      Index row_index = Unflatten(row, emitter_.level(), rows);
+      EmitRow(reduces, row_index, columns, row);
+      return Accumulators{};
+    });
+  }
+
+  void EmitFlat(const Run& run, double cost) {
+    const int64_t full = run.size / lanes_;
+    info_.units = (run.size + lanes_ - 1) / lanes_;
+    info_.unit_cost = cost * lanes_;
+    auto store = [&](const Position& position) { StoreFull({{run.begin, run.end, position}}); };
+    emitter_.AtInnermost();
+    if (full > 0) {
+      llvm::Value* end = b_.CreateSelect(b_.CreateICmpSLT(End(), I64(full)), End(), I64(full));
+      emitter_.Loop(b_.CreateMul(Begin(), I64(lanes_)), b_.CreateMul(end, I64(lanes_)), lanes_, {},
+                    [&](llvm::Value* variable, const Accumulators&) {
+                      store(emitter_.LanePosition(variable, emitter_.level(), lanes_));
+                      return Accumulators{};
+                    });
+    }
+    if (full * lanes_ == run.size) return;
+    emitter_.AtInnermost();
+    emitter_.If(b_.CreateICmpSGT(End(), I64(full)), [&] {
+      const int64_t rest = run.size - full * lanes_;
+      if (rest == 1) {
+        return store(emitter_.ConstantPosition(full * lanes_));
+      }
+      WithMask(emitter_.FirstLanes(rest), 0,
+               [&] { store(emitter_.LanePosition(I64(full * lanes_), 0, full * lanes_)); });
+    });
+  }
+
+  // All results at an index of the whole space.
+  void StoreFull(const Index& index) {
+    std::vector<Element> values;
+    for (const Instruction* result : body_.results()) {
+      if (IsRowResult(result)) {
+        values.push_back({});
+      } else {
+        values.push_back(emitter_.Evaluate(result, index).element);
+      }
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Instruction* result = body_.results()[i];
+      if (!values[i].real) continue;
+      emitter_.Store(ResultPointer(i), emitter_.Linearize(index, result->dimensions()), values[i],
+                     result->element_type());
+    }
+  }
+
+  bool IsRowResult(const Instruction* result) const { return row_results_.contains(result); }
+
+  void EmitRow(const std::vector<const Instruction*>& reduces, const Index& row_index,
+               const std::vector<Run>& columns, llvm::Value* row) {
+    // A reduce may be computed once those that it depends on are.
+    std::vector<std::vector<const Instruction*>> passes;
+    std::map<const Instruction*, int> depth;
+    for (const auto& instruction : body_.instructions()) {
+      int& d = depth[instruction.get()];
+      for (const Instruction* operand : instruction->operands()) {
+        d = std::max(d, depth[operand] + (operand->opcode() == Opcode::kReduce ? 1 : 0));
+      }
+      if (instruction->opcode() != Opcode::kReduce) continue;
+      if (static_cast<int>(passes.size()) <= d) passes.resize(d + 1);
+      passes[d].push_back(instruction.get());
+    }
+    row_results_.clear();
+    for (const Instruction* result : body_.results()) {
+      if (!reduces.empty() && result->shape().rank() == ResultRank(reduces[0])) {
+        row_results_.insert(result);
+      }
+    }
+    for (const auto& pass : passes) ReduceRow(pass, row_index, columns);
+    if (row_results_.size() < body_.results().size()) {
+      Columns(columns, row_index, {}, 1, [&](const Index& index, const Accumulators&) {
+        StoreFull(index);
+        return Accumulators{};
+      });
+    }
+    for (size_t i = 0; i < body_.results().size(); ++i) {
+      const Instruction* result = body_.results()[i];
+      if (!IsRowResult(result)) continue;
+      Element value = emitter_.Evaluate(result, row_index).element;
+      emitter_.AtInnermost();
+      emitter_.Store(ResultPointer(i), emitter_.ScalarPosition(row, emitter_.level()), value,
+                     result->element_type());
+    }
+  }
+
+  // Of the rank of a reduce: one element for each row.
+  std::set<const Instruction*> row_results_;
+};
+
+}  // namespace
+
+KernelInfo EmitLoopKernel(llvm::Module& module, const std::string& name,
+                          const Instruction& composite) {
+  return LoopKernel(module, name, composite).Emit();
+}
+
+}  // namespace cpu

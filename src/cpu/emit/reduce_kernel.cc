@@ -1,0 +1,180 @@
+// Reductions whose rows are not what the kernel runs over: any dimensions.
+#include <algorithm>
+
+#include "cpu/emit/iteration_space.h"
+#include "cpu/emit/kernel_kinds.h"
+#include "cpu/emit/reducing_kernel.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+class ReduceKernel : public ReducingKernel {
+ public:
+  using ReducingKernel::ReducingKernel;
+
+ private:
+  // Reductions over any dimensions: kept ones outside, reduced ones inside, lanes along whichever
+  // is innermost in memory.
+  void EmitBody() override {
+    std::vector<const Instruction*> reduces;
+    for (const Instruction* result : body_.results()) {
+      const Instruction* reduce = ReduceOf(result);
+      if (std::find(reduces.begin(), reduces.end(), reduce) == reduces.end())
+        reduces.push_back(reduce);
+    }
+    const Dimensions space = reduces[0]->operand(0)->dimensions();
+    const auto& reduced = reduces[0]->as<hlo::DimensionsAttributes>().dimensions;
+    std::vector<bool> is_reduced(space.size());
+    for (int64_t d : reduced) is_reduced[d] = true;
+    std::set<int64_t> boundaries = RunBoundaries(space, WithoutTuples(reduces));
+    int previous = -1;
+    for (size_t d = 0; d < space.size(); ++d) {
+      if (space[d] == 1) continue;
+      if (previous >= 0 && is_reduced[d] != is_reduced[previous]) boundaries.insert(d);
+      previous = static_cast<int>(d);
+    }
+    std::vector<Run> runs = MakeRuns(space, boundaries);
+    std::vector<Run> kept, inner;
+    std::vector<bool> run_reduced;
+    for (const Run& run : runs) {
+      bool any = false;
+      for (int64_t d = run.begin; d < run.end; ++d) any |= is_reduced[d] && space[d] != 1;
+      run_reduced.push_back(any);
+      (any ? inner : kept).push_back(run);
+    }
+    const double cost = ElementCost(body_);
+    int64_t reduced_count = 1;
+    for (const Run& run : inner) reduced_count *= run.size;
+    const bool lanes_reduced =
+        kept.empty() || (!inner.empty() && inner.back().begin > kept.back().begin);
+    if (lanes_reduced) {
+      if (inner.empty()) inner.push_back({0, 0, 1});  // of a scalar
+      int64_t rows = 1;
+      for (const Run& run : kept) rows *= run.size;
+      info_.units = rows;
+      info_.unit_cost = cost * static_cast<double>(reduced_count) + 2;
+      emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
+        Index row_index = Unflatten(row, emitter_.level(), kept);
+        reorder_ = true;
+        ReduceRow(reduces, row_index, inner);
+        reorder_ = false;
+        StoreReduced(emitter_.ScalarPosition(row, emitter_.level()));
+        return Accumulators{};
+      });
+      return;
+    }
+    EmitColumns(reduces, kept, inner, reduced_count, cost);
+  }
+
+  // Results of reduces, bound, at a position of the kept elements.
+  void StoreReduced(const Position& position) {
+    for (size_t i = 0; i < body_.results().size(); ++i) {
+      const Instruction* result = body_.results()[i];
+      Element value = emitter_.Evaluate(result, {}).element;
+      emitter_.AtInnermost();
+      emitter_.Store(ResultPointer(i), position, value, result->element_type());
+    }
+  }
+
+  // Lanes along kept columns: `group` vectors of them go down the reduced dimensions together.
+  void EmitColumns(const std::vector<const Instruction*>& reduces, const std::vector<Run>& kept,
+                   const std::vector<Run>& inner, int64_t reduced_count, double cost) {
+    const Run columns = kept.back();
+    const std::vector<Run> rows(kept.begin(), kept.end() - 1);
+    int64_t row_count = 1;
+    for (const Run& run : rows) row_count *= run.size;
+    const int64_t vectors = (columns.size + lanes_ - 1) / lanes_;
+    const int group = static_cast<int>(std::min<int64_t>(vectors, 4));
+    const int64_t blocks = (columns.size + group * lanes_ - 1) / (group * lanes_);
+    info_.units = row_count * blocks;
+    info_.unit_cost = cost * static_cast<double>(reduced_count * group * lanes_) + 2;
+    emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+      Position flat = emitter_.ScalarPosition(unit, emitter_.level());
+      Position block =
+          blocks == 1 ? emitter_.ConstantPosition(0) : emitter_.Remainder(flat, blocks);
+      Position row = emitter_.Divide(flat, blocks);
+      Index row_index = Unflatten(row.base, row.level, rows);
+      Position first = emitter_.Multiply(block, group * lanes_);
+      // Vectors that may reach beyond the last column are masked: all of the last block's.
+      const bool ragged = columns.size % (group * lanes_) != 0;
+      ColumnBlock(reduces, row_index, columns, inner, row, first, group, ragged);
+      return Accumulators{};
+    });
+  }
+
+  void ColumnBlock(const std::vector<const Instruction*>& reduces, const Index& row_index,
+                   const Run& columns, const std::vector<Run>& inner, const Position& row,
+                   const Position& first, int group, bool ragged) {
+    std::vector<Reduction> plans;
+    for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
+    emitter_.AtInnermost();
+    std::vector<Position> positions;
+    std::vector<llvm::Value*> masks;
+    const int mask_level = emitter_.level();
+    for (int g = 0; g < group; ++g) {
+      Position base = emitter_.Add(first, g * lanes_);
+      Position lane = base;
+      lane.stride = lanes_ == 1 ? 0 : 1;
+      positions.push_back(lane);
+      int level;
+      llvm::Value* mask = nullptr;
+      if (ragged) {
+        llvm::Value* value = emitter_.ToValue(lane, &level);
+        emitter_.AtInnermost();
+        mask = b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), columns.size));
+      }
+      masks.push_back(mask);
+    }
+    emitter_.AtInnermost();
+    Accumulators initial;
+    for (int g = 0; g < group; ++g) {
+      for (const Reduction& plan : plans) {
+        std::vector<Element> wide = plan.initial;
+        emitter_.Widen(wide, true);
+        Flatten(wide, initial);
+      }
+    }
+    Accumulators sums = ScalarNest(inner, 0, row_index, initial,
+                                   [&](const Index& index, const Accumulators& current) {
+                                     Accumulators next;
+                                     size_t position = 0;
+                                     for (int g = 0; g < group; ++g) {
+                                       Index full = index;
+                                       full.push_back({columns.begin, columns.end, positions[g]});
+                                       SortGroups(full);
+                                       emitter_.set_mask({masks[g], mask_level});
+                                       for (const Reduction& plan : plans) {
+                                         auto mine = Take(plan.types, current, position);
+                                         Accumulate(plan, full, mine);
+                                         Flatten(mine, next);
+                                       }
+                                       emitter_.set_mask({});
+                                     }
+                                     return next;
+                                   });
+    size_t position = 0;
+    for (int g = 0; g < group; ++g) {
+      for (const Reduction& plan : plans) {
+        BindReduce(plan, Finish(plan, Take(plan.types, sums, position)));
+      }
+      emitter_.set_mask({masks[g], mask_level});
+      StoreReduced(emitter_.Add(emitter_.Multiply(row, columns.size), positions[g]));
+      emitter_.set_mask({});
+    }
+  }
+};
+
+}  // namespace
+
+KernelInfo EmitReduceKernel(llvm::Module& module, const std::string& name,
+                            const Instruction& composite) {
+  return ReduceKernel(module, name, composite).Emit();
+}
+
+}  // namespace cpu

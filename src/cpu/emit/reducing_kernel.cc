@@ -1,0 +1,214 @@
+#include "cpu/emit/reducing_kernel.h"
+
+#include "hlo/builder.h"
+
+namespace cpu {
+
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+Reduction ReducingKernel::PlanReduction(const Instruction* reduce) {
+  Reduction plan;
+  plan.reduce = reduce;
+  plan.combiner = reduce->called_computations()[0];
+  const size_t count = reduce->operand_count() / 2;
+  for (size_t i = 0; i < count; ++i) plan.types.push_back(reduce->operand(i)->element_type());
+  // A plain operation starts from its identity; others from their initial values, which have to
+  // be one.
+  const Instruction* root = plan.combiner->result();
+  const bool plain = count == 1 && plan.combiner->instructions().size() == 3 &&
+                     hlo::IsElementwiseBinary(root->opcode());
+  std::vector<Element> init;
+  for (size_t i = 0; i < count; ++i) {
+    init.push_back(emitter_.Evaluate(reduce->operand(count + i), {}).element);
+  }
+  plan.initial = init;
+  if (plain) {
+    switch (root->opcode()) {
+      case Opcode::kAdd:
+      case Opcode::kMultiply:
+      case Opcode::kMaximum:
+      case Opcode::kMinimum:
+      case Opcode::kAnd:
+      case Opcode::kOr:
+      case Opcode::kXor: {
+        if (hlo::IsComplex(plan.types[0]) && root->opcode() != Opcode::kAdd &&
+            root->opcode() != Opcode::kMultiply) {
+          break;
+        }
+        Opcode identity_of = root->opcode() == Opcode::kXor ? Opcode::kOr : root->opcode();
+        hlo::Literal identity = hlo::IdentityLiteral(identity_of, plan.types[0]);
+        plan.initial = {emitter_.elementwise().Constant(identity, 0)};
+        const bool same =
+            plan.initial[0].real == init[0].real && plan.initial[0].imaginary == init[0].imaginary;
+        if (!same) plan.init = init;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return plan;
+}
+
+void ReducingKernel::Flatten(const std::vector<Element>& elements, Accumulators& out) {
+  for (const Element& element : elements) {
+    out.push_back(element.real);
+    if (element.imaginary) out.push_back(element.imaginary);
+  }
+}
+std::vector<Element> ReducingKernel::Take(const std::vector<ElementType>& types,
+                                          const Accumulators& values, size_t& position) {
+  std::vector<Element> elements;
+  for (ElementType type : types) {
+    Element element;
+    element.real = values[position++];
+    if (hlo::IsComplex(type)) element.imaginary = values[position++];
+    elements.push_back(element);
+  }
+  return elements;
+}
+
+std::vector<Element> ReducingKernel::Combine(const Reduction& plan, std::vector<Element> left,
+                                             const std::vector<Element>& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  emitter_.AtInnermost();
+  emitter_.Widen(left);
+  emitter_.set_round(false);
+  std::vector<Element> result = emitter_.Apply(*plan.combiner, left);
+  emitter_.set_round(true);
+  return result;
+}
+
+void ReducingKernel::Accumulate(const Reduction& plan, const Index& index,
+                                std::vector<Element>& accumulators) {
+  std::vector<Element> inputs;
+  for (size_t i = 0; i < plan.types.size(); ++i) {
+    inputs.push_back(emitter_.Evaluate(plan.reduce->operand(i), index).element);
+  }
+  std::vector<Element> combined = Combine(plan, accumulators, inputs);
+  if (llvm::Value* mask = emitter_.mask().value) {
+    emitter_.AtInnermost();
+    for (size_t i = 0; i < combined.size(); ++i) {
+      combined[i].real = b_.CreateSelect(mask, combined[i].real, accumulators[i].real);
+      if (combined[i].imaginary) {
+        combined[i].imaginary =
+            b_.CreateSelect(mask, combined[i].imaginary, accumulators[i].imaginary);
+      }
+    }
+  }
+  accumulators = combined;
+}
+
+std::vector<Element> ReducingKernel::AcrossLanes(const Reduction& plan,
+                                                 std::vector<Element> elements) {
+  if (lanes_ == 1) return elements;
+  emitter_.AtInnermost();
+  for (int step = lanes_ / 2; step >= 1; step /= 2) {
+    std::vector<int> shift;
+    for (int i = 0; i < lanes_; ++i) shift.push_back(i < step ? i + step : llvm::PoisonMaskElem);
+    std::vector<Element> moved = elements;
+    for (Element& element : moved) {
+      element.real = b_.CreateShuffleVector(element.real, shift);
+      if (element.imaginary) element.imaginary = b_.CreateShuffleVector(element.imaginary, shift);
+    }
+    elements = Combine(plan, elements, moved);
+  }
+  for (Element& element : elements) {
+    element.real = b_.CreateExtractElement(element.real, uint64_t{0});
+    if (element.imaginary)
+      element.imaginary = b_.CreateExtractElement(element.imaginary, uint64_t{0});
+  }
+  return elements;
+}
+
+std::vector<Element> ReducingKernel::Finish(const Reduction& plan, std::vector<Element> elements) {
+  if (!plan.init.empty()) elements = Combine(plan, plan.init, elements);
+  emitter_.AtInnermost();
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (!hlo::IsComplex(plan.types[i])) {
+      elements[i].real = emitter_.elementwise().Round(elements[i].real, plan.types[i]);
+    }
+  }
+  return elements;
+}
+
+// Independent sums hide the latency of additions where little else is done.
+int ReducingKernel::Unroll(int64_t columns) const {
+  int64_t work = 0;
+  for (const auto& instruction : body_.instructions()) {
+    work += IsExpensive(*instruction) ? 100 : instruction->opcode() != Opcode::kConstant;
+  }
+  return columns >= 8 * lanes_ && work <= 16 && cache_.empty() ? 4 : 1;
+}
+
+void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
+                               const Index& row_index, const std::vector<Run>& columns) {
+  std::vector<Reduction> plans;
+  for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
+  const int unroll = Unroll(columns.back().size);
+  emitter_.AtInnermost();
+  Accumulators initial;
+  for (int u = 0; u < unroll; ++u) {
+    for (const Reduction& plan : plans) {
+      std::vector<Element> wide = plan.initial;
+      emitter_.Widen(wide, true);
+      Flatten(wide, initial);
+    }
+  }
+  Accumulators sums = Columns(columns, row_index, initial, unroll,
+                              [&](const Index& index, const Accumulators& current) {
+                                Accumulators next;
+                                size_t position = 0;
+                                for (const Reduction& plan : plans) {
+                                  auto mine = Take(plan.types, current, position);
+                                  Accumulate(plan, index, mine);
+                                  Flatten(mine, next);
+                                }
+                                return next;
+                              });
+  cache_.EndPass();
+  size_t position = 0;
+  std::vector<std::vector<Element>> totals;
+  for (int u = 0; u < unroll; ++u) {
+    for (size_t i = 0; i < plans.size(); ++i) {
+      auto part = Take(plans[i].types, sums, position);
+      if (u == 0) {
+        totals.push_back(part);
+      } else {
+        totals[i] = Combine(plans[i], totals[i], part);
+      }
+    }
+  }
+  for (size_t i = 0; i < plans.size(); ++i) {
+    BindReduce(plans[i], Finish(plans[i], AcrossLanes(plans[i], totals[i])));
+  }
+}
+
+void ReducingKernel::BindReduce(const Reduction& plan, const std::vector<Element>& values) {
+  emitter_.Bind(plan.reduce, values);
+  for (const Instruction* user : plan.reduce->users()) {
+    if (user->opcode() == Opcode::kGetTupleElement)
+      emitter_.Bind(user, {values[user->tuple_index()]});
+  }
+}
+
+Accumulators ReducingKernel::Columns(const std::vector<Run>& columns, const Index& row_index,
+                                     Accumulators initial, int unroll, const NestBody& body) {
+  std::vector<Run> outer(columns.begin(), columns.end() - 1);
+  return ScalarNest(outer, 0, row_index, initial,
+                    [&](const Index& index, const Accumulators& current) {
+                      return LaneLoop(columns.back(), index, current, unroll,
+                                      [&](const Index& unsorted, const Accumulators& lanes) {
+                                        Index inner = unsorted;
+                                        if (reorder_) SortGroups(inner);
+                                        if (cache_.empty()) return body(inner, lanes);
+                                        return cache_.Through(inner, columns, lanes, body);
+                                      });
+                    });
+}
+
+}  // namespace cpu

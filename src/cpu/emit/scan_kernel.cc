@@ -1,0 +1,89 @@
+// Scans: a running reduction along one dimension.
+#include "cpu/emit/iteration_space.h"
+#include "cpu/emit/kernel_kinds.h"
+#include "cpu/emit/reducing_kernel.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+class ScanKernel : public ReducingKernel {
+ public:
+  using ReducingKernel::ReducingKernel;
+
+ private:
+  void EmitBody() override {
+    const Instruction* scan = body_.result();
+    const auto& window = scan->as<hlo::Window>();
+    const Dimensions& space = scan->dimensions();
+    int64_t d = 0;
+    while (window.dimensions[d] == 1) ++d;
+    const bool forward = window.padding_low[d] != 0;
+    const int64_t length = space[d];
+    const int64_t rank = static_cast<int64_t>(space.size());
+    const int64_t outer = Product(space, 0, d), inner = Product(space, d + 1, rank);
+    const int lanes = inner == 1 ? 1 : lanes_;
+    const int64_t vectors = (inner + lanes - 1) / lanes;
+    info_.units = outer * vectors;
+    info_.unit_cost = 2.0 * static_cast<double>(length);
+    const bool ragged = lanes > 1 && inner % lanes != 0;
+    emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+      Position flat = emitter_.ScalarPosition(unit, emitter_.level());
+      Position row = emitter_.Divide(flat, vectors);
+      Position column = vectors == 1 ? emitter_.ConstantPosition(0)
+                                     : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
+      if (lanes > 1) column.stride = 1;
+      if (ragged) {
+        int level;
+        llvm::Value* value = emitter_.ToValue(column, &level);
+        emitter_.AtInnermost();
+        emitter_.set_mask({b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), inner)),
+                           emitter_.level()});
+      }
+      Reduction plan = PlanReduction(scan);
+      std::vector<Element> start = {emitter_.Evaluate(scan->operand(1), {}).element};
+      emitter_.AtInnermost();
+      if (lanes > 1) emitter_.Widen(start, true);
+      Accumulators initial;
+      Flatten(start, initial);
+      emitter_.Loop(I64(0), I64(length), 1, initial,
+                    [&](llvm::Value* step, const Accumulators& current) {
+                      Position along = emitter_.ScalarPosition(step, emitter_.level());
+                      if (!forward) along = emitter_.Add(emitter_.Multiply(along, -1), length - 1);
+                      Index index = {{0, d, row}, {d, d + 1, along}, {d + 1, rank, column}};
+                      if (d == 0) index.erase(index.begin());
+                      if (d + 1 == rank) index.pop_back();
+                      size_t position = 0;
+                      std::vector<Element> sum = Take(plan.types, current, position);
+                      Element value = emitter_.Evaluate(scan->operand(0), index).element;
+                      sum = Combine(plan, sum, {value});
+                      Element rounded = sum[0];
+                      emitter_.AtInnermost();
+                      if (!hlo::IsComplex(plan.types[0])) {
+                        rounded.real = emitter_.elementwise().Round(rounded.real, plan.types[0]);
+                      }
+                      emitter_.Store(ResultPointer(0), emitter_.Linearize(index, space), rounded,
+                                     plan.types[0]);
+                      Accumulators next;
+                      Flatten(sum, next);
+                      return next;
+                    });
+      emitter_.set_mask({});
+      return Accumulators{};
+    });
+  }
+};
+
+}  // namespace
+
+KernelInfo EmitScanKernel(llvm::Module& module, const std::string& name,
+                          const Instruction& composite) {
+  return ScanKernel(module, name, composite).Emit();
+}
+
+}  // namespace cpu

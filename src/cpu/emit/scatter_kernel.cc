@@ -1,0 +1,205 @@
+// Scatter: the results hold the operands already; updates are applied in their order. Units are
+// vectors along the innermost dimension of the update windows, so that threads share no element.
+#include <algorithm>
+
+#include "cpu/emit/kernel.h"
+#include "cpu/emit/kernel_kinds.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Computation;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+class ScatterKernel : public Kernel {
+ public:
+  using Kernel::Kernel;
+
+ private:
+  struct ScatterPlan {
+    const hlo::ScatterAttributes* attributes;
+    size_t count;  // of operands
+    Dimensions operand, updates, starts;
+    std::vector<int64_t> scatter_dims;  // of the updates
+    std::vector<int64_t> window_of;     // operand dimension to updates dimension, or -1
+    std::vector<int64_t> batch_of;      // operand dimension to updates dimension, or -1
+    std::vector<int64_t> source;        // indices' dimension to updates dimension, or -1
+    bool lanes;
+  };
+
+  static bool Contains(const Dimensions& list, int64_t d) {
+    return std::find(list.begin(), list.end(), d) != list.end();
+  }
+
+  ScatterPlan PlanScatter(const Instruction* scatter) {
+    ScatterPlan plan;
+    const auto& a = scatter->as<hlo::ScatterAttributes>();
+    plan.attributes = &a;
+    plan.count = (scatter->operand_count() - 1) / 2;
+    plan.operand = scatter->operand(0)->dimensions();
+    plan.starts = scatter->operand(plan.count)->dimensions();
+    plan.updates = scatter->operand(plan.count + 1)->dimensions();
+    for (size_t d = 0; d < plan.updates.size(); ++d) {
+      if (!Contains(a.update_window_dims, d)) plan.scatter_dims.push_back(d);
+    }
+    size_t next = 0;
+    for (size_t d = 0; d < plan.starts.size(); ++d) {
+      const bool vector = static_cast<int64_t>(d) == a.index_vector_dim;
+      plan.source.push_back(vector ? -1 : plan.scatter_dims[next++]);
+    }
+    size_t window = 0;
+    for (size_t d = 0; d < plan.operand.size(); ++d) {
+      plan.window_of.push_back(-1);
+      plan.batch_of.push_back(-1);
+      auto batch = std::find(a.input_batching_dims.begin(), a.input_batching_dims.end(),
+                             static_cast<int64_t>(d));
+      if (batch != a.input_batching_dims.end()) {
+        plan.batch_of.back() =
+            plan.source[a.scatter_indices_batching_dims[batch - a.input_batching_dims.begin()]];
+      } else if (!Contains(a.inserted_window_dims, d)) {
+        plan.window_of.back() = a.update_window_dims[window++];
+      }
+    }
+    plan.lanes = !plan.operand.empty() && plan.window_of.back() >= 0 &&
+                 plan.window_of.back() == static_cast<int64_t>(plan.updates.size()) - 1 &&
+                 plan.updates.back() > 1;
+    return plan;
+  }
+
+  void EmitBody() override {
+    const Instruction* scatter = body_.result();
+    if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
+    ScatterPlan plan = PlanScatter(scatter);
+    std::vector<Run> scattered, window;
+    int64_t updates = 1;
+    for (int64_t d : plan.scatter_dims) {
+      scattered.push_back({d, d + 1, plan.updates[d]});
+      updates *= plan.updates[d];
+    }
+    for (int64_t d : plan.attributes->update_window_dims) {
+      if (plan.lanes && d == static_cast<int64_t>(plan.updates.size()) - 1) continue;
+      window.push_back({d, d + 1, plan.updates[d]});
+    }
+    const int64_t row = plan.lanes ? plan.updates.back() : 1;
+    int64_t others = 1;
+    for (const Run& run : window) others *= run.size;
+    info_.units = plan.lanes ? (row + lanes_ - 1) / lanes_ : 1;
+    info_.unit_cost = static_cast<double>(updates * others) * 3;
+    emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
+      Index at = Unflatten(update, emitter_.level(), scattered);
+      ScatterUpdate(scatter, plan, at, window);
+      return Accumulators{};
+    });
+  }
+
+  // One index's window.
+  void ScatterUpdate(const Instruction* scatter, const ScatterPlan& plan, const Index& at,
+                     const std::vector<Run>& window) {
+    auto coordinate = [&](const Index& index, int64_t d) {
+      for (const IndexGroup& group : index) {
+        if (group.begin == d) return group.position;
+      }
+      return emitter_.ConstantPosition(0);
+    };
+    const Instruction* indices = scatter->operand(plan.count);
+    std::vector<Position> start(plan.operand.size(), emitter_.ConstantPosition(0));
+    llvm::Value* inside = b_.getTrue();
+    for (size_t k = 0; k < plan.attributes->scatter_dims_to_operand_dims.size(); ++k) {
+      const int64_t d = plan.attributes->scatter_dims_to_operand_dims[k];
+      Index index;
+      for (size_t i = 0; i < plan.starts.size(); ++i) {
+        const int64_t dim = static_cast<int64_t>(i);
+        index.push_back(
+            {dim, dim + 1,
+             plan.source[i] < 0 ? emitter_.ConstantPosition(k) : coordinate(at, plan.source[i])});
+      }
+      llvm::Value* value = emitter_.Evaluate(indices, index).element.real;
+      emitter_.AtInnermost();
+      value = hlo::IsSignedInteger(indices->element_type())
+                  ? b_.CreateSExtOrTrunc(value, b_.getInt64Ty())
+                  : b_.CreateZExtOrTrunc(value, b_.getInt64Ty());
+      const int64_t size = plan.window_of[d] < 0 ? 1 : plan.updates[plan.window_of[d]];
+      // Negative starts are large as unsigned numbers.
+      inside = b_.CreateAnd(
+          inside, b_.CreateICmpULT(value, I64(std::max<int64_t>(plan.operand[d] - size + 1, 0))));
+      start[d] = emitter_.ScalarPosition(value, emitter_.level());
+    }
+    for (size_t d = 0; d < plan.operand.size(); ++d) {
+      if (plan.batch_of[d] >= 0) start[d] = coordinate(at, plan.batch_of[d]);
+    }
+    emitter_.If(inside, [&] {
+      ScalarNest(window, 0, at, {}, [&](const Index& outer, const Accumulators&) {
+        auto apply = [&](const Index& full) {
+          Index target;
+          for (size_t d = 0; d < plan.operand.size(); ++d) {
+            Position position = start[d];
+            if (plan.window_of[d] >= 0) {
+              position = emitter_.Add(position, coordinate(full, plan.window_of[d]));
+            }
+            target.push_back({static_cast<int64_t>(d), static_cast<int64_t>(d) + 1, position});
+          }
+          Index from = full;
+          SortGroups(from);
+          CombineInto(scatter, plan, from, emitter_.Linearize(target, plan.operand));
+        };
+        if (!plan.lanes) {
+          apply(outer);
+          return Accumulators{};
+        }
+        const int64_t last = static_cast<int64_t>(plan.updates.size()) - 1;
+        const int64_t row = plan.updates.back();
+        emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+          Position lane =
+              emitter_.Multiply(emitter_.ScalarPosition(unit, emitter_.level()), lanes_);
+          lane.stride = 1;
+          if (row % lanes_ != 0) {
+            int level;
+            llvm::Value* value = emitter_.ToValue(lane, &level);
+            emitter_.AtInnermost();
+            emitter_.set_mask(
+                {b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), row)),
+                 emitter_.level()});
+          }
+          Index full = outer;
+          full.push_back({last, last + 1, lane});
+          apply(full);
+          emitter_.set_mask({});
+          return Accumulators{};
+        });
+        return Accumulators{};
+      });
+    });
+  }
+
+  void CombineInto(const Instruction* scatter, const ScatterPlan& plan, const Index& update,
+                   const Position& target) {
+    std::vector<Element> arguments;
+    for (size_t i = 0; i < plan.count; ++i) {
+      Position here = target;
+      here.level = emitter_.level();  // what earlier updates wrote
+      arguments.push_back(
+          emitter_.Load(ResultPointer(i), here, scatter->operand(i)->element_type()).element);
+    }
+    for (size_t i = 0; i < plan.count; ++i) {
+      arguments.push_back(emitter_.Evaluate(scatter->operand(plan.count + 1 + i), update).element);
+    }
+    emitter_.AtInnermost();
+    emitter_.Widen(arguments);
+    std::vector<Element> results = emitter_.Apply(*scatter->called_computations()[0], arguments);
+    for (size_t i = 0; i < plan.count; ++i) {
+      emitter_.Store(ResultPointer(i), target, results[i], scatter->operand(i)->element_type());
+    }
+  }
+};
+
+}  // namespace
+
+KernelInfo EmitScatterKernel(llvm::Module& module, const std::string& name,
+                             const Instruction& composite) {
+  return ScatterKernel(module, name, composite).Emit();
+}
+
+}  // namespace cpu
