@@ -381,11 +381,19 @@ class DotCall : public LibraryCall {
     }
   }
 
-  // Halves the longer side until there are enough pieces.
+  // What the routines pack for a piece of m x n is m + n elements for each m * n multiplications: of
+  // pieces below this they spend a good part of the time packing.
+  static bool PacksTooMuch(int64_t m, int64_t n) { return m * n < 64 * (m + n); }
+
+  // Halves the longer side until there are enough pieces, or one for each thread that are worth it.
   void SplitMatrix(int64_t pieces) {
     constexpr int64_t kRows = 16, kColumns = 48;  // multiples of the routines' register blocks
+    const int64_t threads = ThreadPool::Default().num_threads();
     int64_t made = 1;
     while (made < pieces) {
+      if (made * batch_ >= threads && PacksTooMuch(row_block_ / 2, column_block_)) {
+        return;
+      }
       bool rows = row_block_ >= 2 * kRows && row_block_ * 2 >= column_block_;
       bool columns = column_block_ >= 2 * kColumns;
       if (!rows && !columns) {
