@@ -1,0 +1,419 @@
+"""Runs one command on all machines of a pod, or on a list of hosts, over ssh.
+
+    python -m torch_xla.distributed.xla_dist --tpu=NAME -- python3 train.py
+    python -m torch_xla.distributed.xla_dist --hosts=a,b --env=PJRT_DEVICE=CPU -- torchrun --nproc-per-node=2 train.py
+
+Each line that a machine prints gets the machine's name in front. When the command fails on one machine it is ended on
+all, and the exit status is that of the first failure. Ctrl-C, and the end of this program, end it everywhere.
+
+With `--hosts` the command finds in its environment what `torchrun` needs to know: PET_NNODES, PET_NODE_RANK,
+PET_MASTER_ADDR and PET_MASTER_PORT. With `--tpu` the machines know each other already.
+"""
+
+import argparse
+import contextlib
+import os
+import queue
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from typing import IO
+
+DEFAULT_MASTER_PORT = 29500
+# What a command gets between SIGTERM and SIGKILL; torchrun gives its own processes 30 s.
+STOP_SECONDS = 40
+
+# Ends the process group of $child: asks for it once, waits, and forces it. The group may be about to be made.
+_STOP = f"""
+stop() {{
+  asked=0
+  waits=0
+  while kill -0 -$child || kill -0 $child; do
+    [ $asked = 1 ] || ! kill -TERM -$child || asked=1
+    [ $waits -lt $(({STOP_SECONDS} * 5)) ] || kill -KILL -$child
+    [ $waits -lt $(({STOP_SECONDS} * 5 + 25)) ] || break
+    sleep 0.2
+    waits=$((waits + 1))
+  done
+}} 2>/dev/null
+"""
+
+# What runs on a machine: the command, in a process group of its own. Status 255 means to ssh and gcloud that the
+# connection failed, so it is replaced.
+_RUN = """
+exec 3<&0 </dev/null
+setsid sh -c "$COMMAND" 3<&- &
+child=$!
+%(watch)s
+exec 3<&-
+# The shell would say that the command was ended.
+wait $child 2>/dev/null
+status=$?
+# What the command has left running ends with it.
+stop
+[ $status -ne 255 ] || status=254
+%(finish)s
+exit $status
+"""
+
+# Over ssh the standard input is the connection: at its end the command ends.
+_WATCH_CONNECTION = """
+{ while read -r _; do :; done; stop; } <&3 3<&- >/dev/null 2>&1 &
+watcher=$!
+"""
+
+
+def get_args_parser() -> argparse.ArgumentParser:
+    """The command line's parser. `positional` is the command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m torch_xla.distributed.xla_dist",
+        description="Runs one command on all machines of a pod, or on a list of hosts, over ssh.",
+    )
+    where = parser.add_argument_group("where")
+    where.add_argument(
+        "--tpu", dest="tpu_name", metavar="NAME", help="a TPU pod; needs the gcloud command"
+    )
+    where.add_argument("--zone", dest="tpu_zone", metavar="ZONE", help="the TPU's zone")
+    where.add_argument("--project", dest="tpu_project", metavar="ID", help="the TPU's project")
+    where.add_argument(
+        "--hosts", metavar="A,B", help="hosts, as ssh takes them; the first one is the master"
+    )
+    where.add_argument(
+        "--ssh", default="ssh", metavar="COMMAND", help="the ssh command with its options"
+    )
+    where.add_argument(
+        "--master-addr", metavar="ADDRESS", help="of the first host, as the hosts reach it"
+    )
+    where.add_argument("--master-port", type=int, default=DEFAULT_MASTER_PORT, metavar="PORT")
+    what = parser.add_argument_group("what")
+    what.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable for the command; NAME alone passes on its value here",
+    )
+    what.add_argument("--workdir", metavar="FOLDER", help="where the command runs")
+    what.add_argument(
+        "--restart-tpuvm-pod-server",
+        action="store_true",
+        help="of no effect: there is no server to restart",
+    )
+    what.add_argument("positional", nargs=argparse.REMAINDER, metavar="command", help="the command")
+    return parser
+
+
+def parse_args(args: list[str] | None = None) -> argparse.Namespace:
+    """The command line; an error ends the program with status 2."""
+    parser = get_args_parser()
+    parsed = parser.parse_args(args)
+    try:
+        _check(parsed)
+    except ValueError as error:
+        parser.error(str(error))
+    return parsed
+
+
+def resolve_and_execute(args: argparse.Namespace) -> None:
+    """Runs the command; returns when it has succeeded on all machines.
+
+    Raises:
+      ValueError: the arguments contradict each other.
+      SystemExit: it has failed, with the first failure's status.
+    """
+    status = run(args)
+    if status != 0:
+        raise SystemExit(status)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the command; the exit status of the first machine where it has failed, or 0."""
+    _check(args)
+    machines: _Hosts | _Pod = _Pod(args) if args.tpu_name else _Hosts(args)
+    with _signals_as_exceptions():
+        try:
+            return machines.run()
+        except _StopError as stopped:
+            return 128 + stopped.signal
+        finally:
+            machines.stop()
+
+
+def _check(args: argparse.Namespace) -> None:
+    if bool(args.tpu_name) == bool(args.hosts):
+        raise ValueError("Name either a pod (--tpu=NAME) or hosts (--hosts=A,B).")
+    if not _command_words(args):
+        raise ValueError("The command is missing: xla_dist --hosts=A,B -- COMMAND")
+    _environment(args)
+
+
+def _command_words(args: argparse.Namespace) -> list[str]:
+    words = [args.positional] if isinstance(args.positional, str) else list(args.positional)
+    return words[1:] if words[:1] == ["--"] else words
+
+
+def _environment(args: argparse.Namespace) -> dict[str, str]:
+    """The variables of --env."""
+    environment = {}
+    for item in args.env or []:
+        name, equals, value = item.partition("=")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"--env={item}: NAME=VALUE is expected.")
+        if not equals:
+            if name not in os.environ:
+                raise ValueError(f"--env={item}: there is no such variable here.")
+            value = os.environ[name]
+        environment[name] = value
+    return environment
+
+
+def _remote_program(
+    args: argparse.Namespace, environment: dict[str, str], watch: str, finish: str
+) -> str:
+    """The text for a machine's shell."""
+    steps = [f"cd {shlex.quote(args.workdir)} || exit 1"] if args.workdir else []
+    steps += [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    steps.append(shlex.join(_command_words(args)))
+    command = "\n".join(steps)
+    program = f"COMMAND={shlex.quote(command)}" + _STOP + _RUN % {"watch": watch, "finish": finish}
+    return _in_sh(program)
+
+
+def _in_sh(program: str) -> str:
+    # The user's own shell may be any.
+    return f"exec sh -c {shlex.quote(program)}"
+
+
+class _StopError(Exception):
+    """A signal asks for the end."""
+
+    def __init__(self, signal: int) -> None:
+        self.signal = signal
+
+
+@contextlib.contextmanager
+def _signals_as_exceptions() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP raise _StopError, once; later ones are ignored, as the end is under way."""
+
+    def stop(number: int, _frame: object) -> None:
+        for each in handled:
+            signal.signal(each, signal.SIG_IGN)
+        raise _StopError(number)
+
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in handled}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_print_lock = threading.Lock()
+
+
+def _copy(source: IO[bytes], target: IO[str], prefix: str) -> None:
+    """Copies lines with a prefix, each as soon as it is there."""
+    for line in source:
+        text = line.decode(errors="replace").rstrip("\n")
+        with _print_lock:
+            print(f"{prefix}{text}", file=target, flush=True)
+
+
+class _Host:
+    """The command on one host."""
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Ctrl-C must not cut the connection before the command has been ended.
+            start_new_session=True,
+        )
+        self._copiers = [
+            threading.Thread(target=_copy, args=(source, target, f"[{name}] "), daemon=True)
+            for source, target in (
+                (self._process.stdout, sys.stdout),
+                (self._process.stderr, sys.stderr),
+            )
+        ]
+        for thread in self._copiers:
+            thread.start()
+
+    def wait(self) -> int:
+        """The command's exit status; 255 if the connection failed."""
+        status = self._process.wait()
+        for thread in self._copiers:
+            thread.join(timeout=5)
+        return status if status >= 0 else 128 - status
+
+    def stop(self) -> None:
+        """Tells the host to end the command."""
+        with contextlib.suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
+    def end(self, deadline: float) -> None:
+        """Waits until the command has ended, at most until then."""
+        try:
+            self._process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            print(f"[{self.name}] does not answer; it is given up.", file=sys.stderr, flush=True)
+            self._process.kill()
+            self._process.wait()
+
+
+class _Hosts:
+    """The command on hosts, over one ssh connection each."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._names = [name.strip() for name in args.hosts.split(",") if name.strip()]
+        self._hosts: list[_Host] = []
+
+    def run(self) -> int:
+        """Starts it everywhere, and waits until it has succeeded everywhere or failed somewhere."""
+        ended: queue.Queue[tuple[_Host, int]] = queue.Queue()
+        for rank, name in enumerate(self._names):
+            host = _Host(name, self._ssh(rank, name))
+            self._hosts.append(host)
+            threading.Thread(
+                target=lambda host=host: ended.put((host, host.wait())), daemon=True
+            ).start()
+        for _ in self._hosts:
+            host, status = ended.get()
+            if status != 0:
+                reason = f"exit status {status}" if status != 255 else "ssh failed"
+                print(f"[{host.name}] {reason}", file=sys.stderr, flush=True)
+                return status
+        return 0
+
+    def stop(self) -> None:
+        """Ends the command where it still runs."""
+        for host in self._hosts:
+            host.stop()
+        deadline = time.monotonic() + STOP_SECONDS + 5
+        for host in self._hosts:
+            host.end(deadline)
+
+    def _ssh(self, rank: int, name: str) -> list[str]:
+        master = self._args.master_addr or self._names[0].rpartition("@")[2]
+        environment = {
+            "PET_NNODES": str(len(self._names)),
+            "PET_NODE_RANK": str(rank),
+            "PET_MASTER_ADDR": master,
+            "PET_MASTER_PORT": str(self._args.master_port),
+            **_environment(self._args),
+        }
+        # A password cannot be typed on many connections at once. A dead machine is noticed.
+        options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"]
+        options += ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]
+        program = _remote_program(
+            self._args, environment, _WATCH_CONNECTION, "kill $watcher 2>/dev/null"
+        )
+        return [*shlex.split(self._args.ssh), *options, name, program]
+
+
+class _Pod:
+    """The command on a TPU pod, through gcloud, which knows the machines and their keys.
+
+    gcloud shares one standard input among its connections and waits for all of them. So a machine puts its name before
+    its own lines, says when its command has ended, and keeps the number of its process group in a file, by which a
+    second gcloud ends it.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._mark = f"xla_dist-{uuid.uuid4().hex[:12]}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failed: queue.Queue[int | None] = queue.Queue()
+
+    def run(self) -> int:
+        """Runs gcloud until it ends, or until a machine says that its command has failed."""
+        self._process = subprocess.Popen(
+            self._gcloud(self._program()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read_output, daemon=True).start()
+        status = self._failed.get()
+        return self._process.wait() if status is None else status
+
+    def stop(self) -> None:
+        """Ends the command on all machines, if it still runs."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        # A machine that begins only now finds the second file.
+        program = f">{self._file('stop')}; child=$(cat {self._file('group')}) || exit 0\n{_STOP}\nstop\nexit 0"
+        subprocess.run(
+            self._gcloud(_in_sh(program)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            self._process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _gcloud(self, command: str) -> list[str]:
+        words = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", self._args.tpu_name, "--worker=all"]
+        if self._args.tpu_zone:
+            words.append(f"--zone={self._args.tpu_zone}")
+        if self._args.tpu_project:
+            words.append(f"--project={self._args.tpu_project}")
+        return [*words, f"--command={command}"]
+
+    def _file(self, what: str) -> str:
+        return f'"${{XDG_RUNTIME_DIR:-$HOME}}/.{self._mark}.{what}"'
+
+    def _program(self) -> str:
+        group, stop = self._file("group"), self._file("stop")
+        program = _remote_program(
+            self._args,
+            _environment(self._args),
+            watch=f"echo $child >{group}; [ ! -e {stop} ] || stop",
+            finish=f"rm -f {group} {stop}; echo {self._mark} $status",
+        )
+        # A pipe's status is its last command's; that of the first goes through another descriptor.
+        name = 'sed -u "s/^/[$(hostname)] /"'
+        return _in_sh(
+            f"{{ {{ {{ ( {program} ) 2>&1; echo $? >&3; }} | {name} >&4; }} 3>&1 | "
+            "{ read -r status; exit $status; }; } 4>&1"
+        )
+
+    def _read_output(self) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        mark = re.compile(rf"\[.*\] {self._mark} (\d+)")
+        for line in self._process.stdout:
+            text = line.decode(errors="replace").rstrip("\n")
+            found = mark.fullmatch(text)
+            if found is None:
+                print(text, flush=True)
+            elif found[1] != "0":
+                print(f"{text.partition(']')[0]}] exit status {found[1]}", file=sys.stderr)
+                self._failed.put(int(found[1]))
+        self._failed.put(None)
+
+
+def main(args: list[str] | None = None) -> int:
+    """The program."""
+    return run(parse_args(args))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
