@@ -16,6 +16,7 @@
 #include "passes/fold_constants.h"
 #include "passes/fold_reverse_into_convolution.h"
 #include "passes/inline_calls.h"
+#include "passes/join_sums_of_dots.h"
 #include "passes/simplify.h"
 
 namespace cpu {
@@ -48,6 +49,7 @@ void Prepare(hlo::Module& module, bool single_device) {
   each(ExpandEmpty);
   Simplify(module);
   passes::FoldReverseIntoConvolution(module);
+  passes::JoinSumsOfDots(module);
   if (passes::UseChannelsLast(module)) Simplify(module);
   each(ExpandSelectAndScatter);
   each(ExpandRandom);
