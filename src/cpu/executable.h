@@ -21,8 +21,9 @@ struct CompileOptions {
 };
 
 struct RunOptions {
-  ThreadPool* threads = nullptr;       // null: ThreadPool::Default()
-  Collectives* collectives = nullptr;  // null: a world of one
+  ThreadPool* threads = nullptr;  // null: ThreadPool::Default()
+  // What the program's collectives run on, if it has any; its ranks are the replicas.
+  Collectives* collectives = nullptr;
   int64_t replica_id = 0;
   int64_t partition_id = 0;
 };
@@ -43,6 +44,9 @@ class Executable {
   // else. Throws hlo::Error.
   virtual void Run(std::span<const void* const> arguments, std::span<void* const> results,
                    const RunOptions& options) const = 0;
+
+  // True if it runs collectives, and so may wait for other processes.
+  virtual bool communicates() const = 0;
 
   virtual int64_t arena_bytes() const = 0;
   virtual int64_t code_bytes() const = 0;

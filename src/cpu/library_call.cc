@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "cpu/collective/bind_collective.h"
 #include "cpu/library/bind.h"
 
 namespace cpu {
@@ -36,6 +37,9 @@ std::unique_ptr<LibraryCall> BindLibraryCall(const hlo::Instruction& instruction
     case hlo::Opcode::kCholesky:
     case hlo::Opcode::kTriangularSolve:
       return BindLinearAlgebra(instruction);
+    case hlo::Opcode::kReplicaId:
+    case hlo::Opcode::kPartitionId:
+      return BindDeviceNumber(instruction);
     case hlo::Opcode::kCustomCall:
       if (auto call = BindLinearAlgebra(instruction)) return call;
       return BindTopK(instruction);

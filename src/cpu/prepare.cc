@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "cpu/dimension_sizes.h"
 #include "cpu/expand_empty.h"
 #include "cpu/expand_random.h"
 #include "cpu/expand_select_and_scatter.h"
@@ -46,6 +47,7 @@ void Prepare(hlo::Module& module, bool single_device) {
     for (Computation* computation : computations) pass(*computation);
   };
   if (single_device) each(ResolveSingleDevice);
+  each(ResolveDimensionSizes);
   each(ExpandEmpty);
   Simplify(module);
   passes::FoldReverseIntoConvolution(module);

@@ -74,7 +74,8 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
         break;
     }
   }
-  RunState state{threads, options, arena, pointers};
+  Flights flights(options.collectives, num_flights);
+  RunState state{threads, options, arena, pointers, &flights};
   if (ProfilesSteps()) {
     for (const auto& step : steps) {
       StepTimer timer(*step);

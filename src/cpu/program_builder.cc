@@ -6,6 +6,8 @@
 #include <unordered_map>
 
 #include "cpu/arena_planner.h"
+#include "cpu/collective/bind_collective.h"
+#include "cpu/collective/collective_step.h"
 #include "cpu/data_movement.h"
 #include "cpu/fusion.h"
 #include "cpu/sort.h"
@@ -105,10 +107,13 @@ class Builder {
   }
 
   std::unique_ptr<Program> Build() {
+    FindOrder();
     FindLifetimes();
+    FindFlights();
     PlaceParametersAndConstants();
     PlaceResults();
     for (size_t i = 0; i < order_.size(); ++i) Emit(static_cast<int64_t>(i));
+    Await(kEnd);
     for (auto& copy : final_copies_) program_->steps.push_back(std::move(copy));
     program_->arena_bytes = arena_.total_bytes();
     return std::move(program_);
@@ -117,26 +122,81 @@ class Builder {
  private:
   static constexpr int64_t kEnd = INT64_MAX;
 
-  void FindLifetimes() {
+  // The module's order, except that collectives start as soon as their operands are there, in their
+  // own order, which is the same on all ranks.
+  void FindOrder() {
+    struct Place {
+      int64_t position;  // in the module's order
+      int64_t number;    // of the collective that starts after it, from 1 on
+      const Instruction* instruction;
+    };
+    std::vector<Place> places;
+    std::unordered_map<const Instruction*, int64_t> position_of;
+    int64_t position = 0, collectives = 0, earliest = -1;
     for (const auto& instruction : computation_.instructions()) {
       const Instruction* i = instruction.get();
       if (IsView(i) || i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kConstant)
         continue;
-      const int64_t position = static_cast<int64_t>(order_.size());
-      order_.push_back(i);
+      if (!hlo::IsCollective(i->opcode())) {
+        position_of[i] = position;
+        places.push_back({position++, 0, i});
+        continue;
+      }
+      for (const Instruction* operand : i->operands()) {
+        auto found = position_of.find(Resolve(operand).instruction);
+        if (found != position_of.end()) earliest = std::max(earliest, found->second);
+      }
+      position_of[i] = earliest;
+      places.push_back({earliest, ++collectives, i});
+    }
+    std::ranges::stable_sort(places, [](const Place& a, const Place& b) {
+      return std::pair(a.position, a.number) < std::pair(b.position, b.number);
+    });
+    for (const Place& place : places) order_.push_back(place.instruction);
+  }
+
+  template <typename F>
+  static void ForEachOperand(const Instruction* instruction, F&& f) {
+    for (const Instruction* operand : instruction->operands()) {
+      const int64_t count = operand->shape().is_tuple() ? OutputCount(operand) : 1;
+      for (int64_t k = 0; k < count; ++k) f(Resolve(operand, k));
+    }
+  }
+
+  void FindLifetimes() {
+    for (size_t p = 0; p < order_.size(); ++p) {
+      const Instruction* i = order_[p];
+      const auto position = static_cast<int64_t>(p);
       for (int64_t k = 0; k < OutputCount(i); ++k) {
         defined_[{i, k}] = position;
         last_use_[{i, k}] = position;
       }
-      for (const Instruction* operand : i->operands()) {
-        if (operand->shape().is_tuple()) {
-          for (int64_t k = 0; k < OutputCount(operand); ++k) Use(Resolve(operand, k), position);
-        } else {
-          Use(Resolve(operand), position);
-        }
-      }
+      ForEachOperand(i, [&](const Output& operand) { Use(operand, position); });
     }
     for (const Instruction* result : computation_.results()) results_.push_back(Resolve(result));
+  }
+
+  // Collectives that are awaited only where their results are used first. Their memory is in use
+  // until then.
+  void FindFlights() {
+    std::unordered_map<const Instruction*, int64_t> first_use;
+    for (size_t p = 0; p < order_.size(); ++p) {
+      ForEachOperand(order_[p], [&](const Output& operand) {
+        first_use.emplace(operand.instruction, static_cast<int64_t>(p));
+      });
+    }
+    for (size_t p = 0; p < order_.size(); ++p) {
+      const Instruction* i = order_[p];
+      if (!hlo::IsCollective(i->opcode())) continue;
+      auto found = first_use.find(i);
+      const int64_t use = found == first_use.end() ? kEnd : found->second;
+      const auto next = static_cast<int64_t>(p) + 1;
+      if (use == next || (use == kEnd && p + 1 == order_.size())) continue;
+      flight_of_[i] = program_->num_flights++;
+      awaited_at_[use].push_back(i);
+      ForEachOperand(i, [&](const Output& operand) { Use(operand, use); });
+      for (int64_t k = 0; k < OutputCount(i); ++k) Use({i, k}, use);
+    }
   }
 
   void Use(const Output& output, int64_t position) {
@@ -315,7 +375,13 @@ class Builder {
   }
 
   void FreeDead(int64_t position) {
-    const Instruction* instruction = order_[position];
+    FreeDead(order_[position], position);
+    auto awaited = awaited_at_.find(position);
+    if (awaited == awaited_at_.end()) return;
+    for (const Instruction* collective : awaited->second) FreeDead(collective, position);
+  }
+
+  void FreeDead(const Instruction* instruction, int64_t position) {
     auto free = [&](const Output& output) {
       auto found = arena_offset_.find(output);
       if (found == arena_offset_.end() || last_use_[output] > position) return;
@@ -330,11 +396,20 @@ class Builder {
 
   void Emit(int64_t position) {
     const Instruction* instruction = order_[position];
+    Await(position);
     PlaceOutputs(position);
     if (HasWork(instruction)) EmitStep(instruction);
     for (int64_t offset : scratch_) arena_.Free(offset);
     scratch_.clear();
     FreeDead(position);
+  }
+
+  void Await(int64_t position) {
+    auto awaited = awaited_at_.find(position);
+    if (awaited == awaited_at_.end()) return;
+    for (const Instruction* collective : awaited->second) {
+      program_->steps.push_back(std::make_unique<AwaitStep>(flight_of_.at(collective)));
+    }
   }
 
   // Empty arrays and tokens need no computation.
@@ -378,6 +453,13 @@ class Builder {
         return EmitBranch(instruction);
       default:
         break;
+    }
+    if (hlo::IsCollective(instruction->opcode())) {
+      auto flight = flight_of_.find(instruction);
+      program_->steps.push_back(std::make_unique<CollectiveStep>(
+          CollectiveOf(*instruction), Operands(instruction), Results(instruction),
+          flight == flight_of_.end() ? -1 : flight->second));
+      return;
     }
     if (NeedsKernel(*instruction)) {
       const CompiledKernel& kernel = kernels_(*instruction);
@@ -490,6 +572,8 @@ class Builder {
   std::vector<const Instruction*> order_;
   std::map<Output, int64_t> defined_, last_use_;
   std::vector<Output> results_;
+  std::unordered_map<const Instruction*, int64_t> flight_of_;
+  std::map<int64_t, std::vector<const Instruction*>> awaited_at_;  // by position in order_
   std::map<Output, int32_t> buffer_;
   std::map<Output, int64_t> arena_offset_;  // values that own a piece of the arena
   std::vector<int64_t> scratch_;

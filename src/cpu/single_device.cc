@@ -32,11 +32,6 @@ std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
     case Opcode::kReplicaId:
     case Opcode::kPartitionId:
       return {b.ConstantScalar(hlo::ElementType::kU32, int64_t{0})};
-    case Opcode::kGetDimensionSize: {
-      const int64_t dimension = instruction.as<hlo::DimensionAttributes>().dimension;
-      return {b.ConstantScalar(instruction.element_type(),
-                               instruction.operand(0)->dimensions()[dimension])};
-    }
     default:
       return {};
   }

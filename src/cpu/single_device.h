@@ -6,8 +6,7 @@
 namespace cpu {
 
 // Replaces collectives of a world of one by their operands (collective_permute without a pair to
-// itself by zeros), replica_id and partition_id by 0, and get_dimension_size of static shapes by
-// the size.
+// itself by zeros), and replica_id and partition_id by 0.
 void ResolveSingleDevice(hlo::Computation& computation);
 
 }  // namespace cpu

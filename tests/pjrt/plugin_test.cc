@@ -204,7 +204,8 @@ TEST_F(PluginTest, BadOptions) {
   };
   EXPECT_EQ(code({{"cpu_device_count", int64_t{0}}}), hlo::ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({{"cpu_device_count", "four"}}), hlo::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code({{"num_nodes", int64_t{2}}}), hlo::ErrorCode::kUnimplemented);
+  EXPECT_EQ(code({{"num_nodes", int64_t{2}}}), hlo::ErrorCode::kInvalidArgument);  // no store
+  EXPECT_EQ(code({{"node_id", int64_t{1}}}), hlo::ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({{"num_nodes", int64_t{1}}, {"asynchronous", false}}), hlo::ErrorCode{});
 }
 

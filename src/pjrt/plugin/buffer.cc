@@ -145,8 +145,14 @@ hlo::Shape ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims
 }
 
 PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device) {
-  if (memory != nullptr) return *Memory::Get(memory).device;
-  return Require(device, "memory and device");
+  if (memory != nullptr) device = Memory::Get(memory).device;
+  PJRT_Device& found = Require(device, "memory and device");
+  if (!found.addressable()) {
+    throw hlo::Error(found.description->debug_string + " belongs to process " +
+                     std::to_string(found.description->process_index) + ", this is process " +
+                     std::to_string(found.client->process_index));
+  }
+  return found;
 }
 
 }  // namespace pjrt::plugin

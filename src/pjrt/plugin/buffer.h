@@ -63,7 +63,8 @@ void CopyStrided(void* target, const hlo::Dimensions& target_strides, const void
                  const hlo::Dimensions& source_strides, const hlo::Shape& shape);
 
 hlo::Shape ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims);
-// The device meant by a memory, or else a device. Throws if both are null.
+// The device meant by a memory, or else a device. Throws if both are null, and for a device of
+// another process.
 PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device);
 
 }  // namespace pjrt::plugin

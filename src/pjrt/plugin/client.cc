@@ -1,17 +1,39 @@
 #include "pjrt/plugin/client.h"
 
+#include "cpu/collective/world.h"
 #include "hlo/bytecode.h"
 #include "pjrt/plugin/boundary.h"
 #include "pjrt/plugin/functions.h"
+#include "pjrt/plugin/key_value_store.h"
 #include "pjrt/plugin/named_value.h"
 
-PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options)
-    : asynchronous(options.asynchronous), topology(options.num_devices) {
+PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store)
+    : asynchronous(options.asynchronous),
+      process_index(options.process_index),
+      topology(options.num_devices, options.num_processes),
+      store_(std::move(store)) {
+  if (options.num_processes > 1 && (!store_.put || !store_.get)) {
+    throw hlo::Error("option 'num_nodes' is " + std::to_string(options.num_processes) +
+                     ", but no key-value callbacks are given, by which the processes could find "
+                     "each other");
+  }
   for (PJRT_DeviceDescription* description : topology.handles) {
     PJRT_Device* device = devices.emplace_back(new PJRT_Device(this, description)).get();
     device_handles.push_back(device);
+    if (!device->addressable()) continue;
+    addressable_handles.push_back(device);
     memory_handles.push_back(&device->memory);
   }
+}
+
+cpu::Collectives* PJRT_Client::collectives() {
+  if (topology.num_processes == 1) return nullptr;
+  std::lock_guard lock(world_mutex_);
+  if (world_ == nullptr) {
+    world_ = cpu::ConnectWorld({process_index, topology.num_processes, cpu::CollectiveTimeout()},
+                               store_);
+  }
+  return world_.get();
 }
 
 PJRT_Device& PJRT_Client::device(int64_t id) const {
@@ -38,8 +60,8 @@ void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
 }
 
 void Client_Create(PJRT_Client_Create_Args& args) {
-  auto client =
-      std::make_shared<PJRT_Client>(ParseClientOptions(args.create_options, args.num_options));
+  auto client = std::make_shared<PJRT_Client>(
+      ParseClientOptions(args.create_options, args.num_options), StoreFrom(args));
   client->self = client;
   args.client = client.get();
 }
@@ -62,8 +84,7 @@ void Client_PlatformVersion(PJRT_Client_PlatformVersion_Args& args) {
 }
 
 void Client_ProcessIndex(PJRT_Client_ProcessIndex_Args& args) {
-  Require(args.client, "client");
-  args.process_index = 0;
+  args.process_index = Require(args.client, "client").process_index;
 }
 
 void Client_TopologyDescription(PJRT_Client_TopologyDescription_Args& args) {
@@ -78,8 +99,8 @@ void Client_Devices(PJRT_Client_Devices_Args& args) {
 
 void Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
   const PJRT_Client& client = Require(args.client, "client");
-  args.addressable_devices = client.device_handles.data();
-  args.num_addressable_devices = client.device_handles.size();
+  args.addressable_devices = client.addressable_handles.data();
+  args.num_addressable_devices = client.addressable_handles.size();
 }
 
 void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
@@ -87,11 +108,17 @@ void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
 }
 
 void Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& args) {
-  args.addressable_device = &Require(args.client, "client").device(args.local_hardware_id);
+  const PJRT_Client& client = Require(args.client, "client");
+  const int64_t id = args.local_hardware_id;
+  if (id < 0 || id >= static_cast<int64_t>(client.addressable_handles.size())) {
+    throw hlo::Error(hlo::ErrorCode::kNotFound,
+                     "this process has no device of the hardware id " + std::to_string(id));
+  }
+  args.addressable_device = client.addressable_handles[id];
 }
 
 void Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args& args) {
-  Require(args.client, "client");  // one process: nobody to hear of
+  Require(args.client, "client");  // collectives find out by themselves
 }
 
 void Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
@@ -114,7 +141,10 @@ void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& ar
                      " entries, but there is room for " +
                      std::to_string(args.default_assignment_size));
   }
-  for (int64_t i = 0; i < needed; ++i) args.default_assignment[i] = static_cast<int>(i);
+  // What fits into this process runs here.
+  const bool local = needed <= static_cast<int64_t>(client.addressable_handles.size());
+  const auto& handles = local ? client.addressable_handles : client.device_handles;
+  for (int64_t i = 0; i < needed; ++i) args.default_assignment[i] = handles[i]->description->id;
 }
 
 // The devices read all of the process's memory as it is.

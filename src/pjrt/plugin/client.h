@@ -1,24 +1,39 @@
-// A client: the devices of this process.
+// A client: the devices of this process, and what it knows of those of the others.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "cpu/collective/collectives.h"
+#include "cpu/collective/key_value_store.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/device.h"
 #include "pjrt/plugin/topology.h"
 
 // Buffers and executables hold references, so that one which outlives Client_Destroy does no harm.
 struct PJRT_Client : std::enable_shared_from_this<PJRT_Client> {
-  explicit PJRT_Client(const pjrt::plugin::ClientOptions& options);
+  // Throws if there are several processes and no store.
+  PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store);
 
   // Throws kNotFound.
   PJRT_Device& device(int64_t id) const;
+  // The other processes, or null if there are none. The first call waits for them; throws
+  // kDeadlineExceeded naming those that do not come.
+  cpu::Collectives* collectives();
 
   bool asynchronous;
+  int process_index;
   PJRT_TopologyDescription topology;
-  std::vector<std::unique_ptr<PJRT_Device>> devices;
-  std::vector<PJRT_Device*> device_handles;
-  std::vector<PJRT_Memory*> memory_handles;
-  std::shared_ptr<PJRT_Client> self;  // the framework's reference, until Client_Destroy
+
+ private:
+  cpu::KeyValueStore store_;
+  std::mutex world_mutex_;
+  std::unique_ptr<cpu::Collectives> world_;
+
+ public:
+  std::vector<std::unique_ptr<PJRT_Device>> devices;  // their queues end before the world
+  std::vector<PJRT_Device*> device_handles, addressable_handles;
+  std::vector<PJRT_Memory*> memory_handles;  // of the addressable ones
+  std::shared_ptr<PJRT_Client> self;         // the framework's reference, until Client_Destroy
 };

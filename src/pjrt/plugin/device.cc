@@ -1,11 +1,18 @@
 #include "pjrt/plugin/device.h"
 
+#include <algorithm>
+
 #include "cpu/memory.h"
 #include "pjrt/plugin/boundary.h"
+#include "pjrt/plugin/client.h"
 #include "pjrt/plugin/functions.h"
 
 PJRT_Device::PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description)
     : client(client), description(description), memory(this, description->id), memories{&memory} {}
+
+bool PJRT_Device::addressable() const {
+  return description->process_index == client->process_index;
+}
 
 namespace pjrt::plugin {
 
@@ -14,8 +21,7 @@ void DeviceDescription_Id(PJRT_DeviceDescription_Id_Args& args) {
 }
 
 void DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args& args) {
-  Require(args.device_description, "device description");
-  args.process_index = 0;
+  args.process_index = Require(args.device_description, "device description").process_index;
 }
 
 void DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args& args) {
@@ -47,12 +53,14 @@ void Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
 }
 
 void Device_IsAddressable(PJRT_Device_IsAddressable_Args& args) {
-  Require(args.device, "device");
-  args.is_addressable = true;
+  args.is_addressable = Require(args.device, "device").addressable();
 }
 
 void Device_LocalHardwareId(PJRT_Device_LocalHardwareId_Args& args) {
-  args.local_hardware_id = Require(args.device, "device").description->id;
+  const PJRT_Device& device = Require(args.device, "device");
+  const auto& local = device.client->addressable_handles;
+  auto found = std::find(local.begin(), local.end(), &device);
+  args.local_hardware_id = found == local.end() ? -1 : static_cast<int>(found - local.begin());
 }
 
 void Device_AddressableMemories(PJRT_Device_AddressableMemories_Args& args) {

@@ -11,6 +11,7 @@ struct PJRT_Device_Attributes {};
 
 struct PJRT_Device {
   PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description);
+  bool addressable() const;  // of this process
   PJRT_Client* client;
   PJRT_DeviceDescription* description;
   pjrt::plugin::Memory memory;

@@ -33,7 +33,7 @@ std::unique_ptr<hlo::Module> ParseProgram(std::string_view format, std::string_v
 }
 
 // What needs other devices than the one that a module's copy runs on.
-void CheckDevices(const hlo::Module& module, const CompileOptions& options, int64_t num_devices) {
+void CheckDevices(const CompileOptions& options, int64_t num_devices) {
   if (options.num_devices() > num_devices) {
     throw hlo::Error("the program is for " + std::to_string(options.num_devices()) +
                      " devices, but there are " + std::to_string(num_devices));
@@ -48,16 +48,6 @@ void CheckDevices(const hlo::Module& module, const CompileOptions& options, int6
   if (options.num_partitions > 1) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                      "programs partitioned over several devices are not implemented");
-  }
-  if (options.num_devices() == 1) return;
-  for (const auto& computation : module.computations()) {
-    for (const auto& instruction : computation->instructions()) {
-      if (hlo::IsCollective(instruction->opcode())) {
-        throw hlo::Error(
-            hlo::ErrorCode::kUnimplemented,
-            "collectives between devices are not implemented: " + instruction->ToString());
-      }
-    }
   }
 }
 
@@ -102,7 +92,7 @@ std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
     throw hlo::Error(hlo::ErrorCode::kUnimplemented, "tupled arguments are not supported");
   }
   std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
-  CheckDevices(*module, program->options, num_devices);
+  CheckDevices(program->options, num_devices);
   cpu::CompileOptions engine_options;
   engine_options.num_replicas = program->options.num_replicas;
   engine_options.num_partitions = program->options.num_partitions;
@@ -166,6 +156,7 @@ std::string LayoutText(int64_t rank) {
 }
 
 void Program::Describe() {
+  communicates = executable->communicates();
   for (const hlo::Shape& shape : results()) {
     result_types.push_back(ToBufferType(shape.element_type()));
     result_dimensions.insert(result_dimensions.end(), shape.dimensions().begin(),

@@ -46,6 +46,7 @@ class Program {
   CompileOptions options;
   std::unique_ptr<cpu::Executable> executable;
   std::vector<Donation> donations;  // by parameter
+  bool communicates = false;        // runs collectives
   std::string fingerprint;
   // How long the last execution took; what takes no longer than waking the queue's thread runs at
   // once.
@@ -85,7 +86,10 @@ struct PJRT_LoadedExecutable {
   std::shared_ptr<const pjrt::plugin::Program> program;  // null once deleted
   bool portable;
   int64_t num_replicas, num_partitions;
-  std::vector<int64_t> device_ids;    // replica-major; empty if portable
-  std::vector<PJRT_Device*> devices;  // parallel to it; all devices' first if portable
-  std::vector<PJRT_LogicalDeviceIds> logical_ids;
+  std::vector<int64_t> device_ids;    // replica-major, of all processes; empty if portable
+  std::vector<PJRT_Device*> devices;  // those of this process; empty if portable
+  std::vector<PJRT_LogicalDeviceIds> logical_ids;  // parallel to devices
+
+ private:
+  void CheckCollectives(const pjrt::plugin::Program& program) const;
 };

@@ -20,14 +20,43 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client& owner,
       device_ids(program->options.device_assignment) {
   if (portable) device_ids.clear();
   if (!portable && device_ids.empty()) {
-    for (int64_t i = 0; i < num_replicas * num_partitions; ++i) device_ids.push_back(i);
+    const int64_t needed = num_replicas * num_partitions;
+    const bool local = needed <= static_cast<int64_t>(client->addressable_handles.size());
+    const auto& handles = local ? client->addressable_handles : client->device_handles;
+    for (int64_t i = 0; i < needed; ++i) {
+      device_ids.push_back(i < static_cast<int64_t>(handles.size()) ? handles[i]->description->id
+                                                                    : i);
+    }
   }
-  for (int64_t id : device_ids) {
-    const auto index = static_cast<int>(devices.size());
+  for (size_t i = 0; i < device_ids.size(); ++i) {
+    PJRT_Device& device = client->device(device_ids[i]);
+    if (!device.addressable()) continue;
+    const auto index = static_cast<int64_t>(i);
     logical_ids.push_back(
         {static_cast<int>(index / num_partitions), static_cast<int>(index % num_partitions)});
-    devices.push_back(&client->device(id));
+    devices.push_back(&device);
   }
+  if (program->communicates) CheckCollectives(*program);
+}
+
+// Replicas are the world's ranks.
+void PJRT_LoadedExecutable::CheckCollectives(const pjrt::plugin::Program& loaded) const {
+  const int64_t processes = client->topology.num_processes;
+  if (processes == 1) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "the program '" + loaded.name +
+                         "' has collectives between devices of one process, which are not "
+                         "implemented; run one process for each device");
+  }
+  bool everybody = num_replicas == processes && num_partitions == 1;
+  for (size_t i = 0; everybody && i < device_ids.size(); ++i) {
+    everybody = device_ids[i] == static_cast<int64_t>(i);
+  }
+  if (everybody) return;
+  throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                   "the program '" + loaded.name + "' has collectives and the device assignment " +
+                       hlo::ToString(device_ids) + "; it must have one replica on each of the " +
+                       std::to_string(processes) + " devices, in their order");
 }
 
 std::shared_ptr<const pjrt::plugin::Program> PJRT_LoadedExecutable::Get() const {
@@ -145,7 +174,7 @@ class Launch {
   // True if it needs no waiting and has been seen to take little time.
   bool IsQuick() const {
     constexpr int64_t kQuickNanoseconds = 10'000;
-    return program_->last_run_nanoseconds < kQuickNanoseconds &&
+    return !program_->communicates && program_->last_run_nanoseconds < kQuickNanoseconds &&
            std::all_of(
                arguments_.begin(), arguments_.end(),
                [](const ContentsPtr& argument) { return argument->ready->is_set(); });
@@ -258,7 +287,9 @@ void Launch::RunProgram() {
     outputs.push_back(storages.back()->data());
   }
   const auto begin = std::chrono::steady_clock::now();
-  program_->executable->Run(inputs, outputs, options_);
+  cpu::RunOptions options = options_;
+  if (program_->communicates) options.collectives = device_.client->collectives();
+  program_->executable->Run(inputs, outputs, options);
   program_->last_run_nanoseconds = (std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < results_.size(); ++i) results_[i]->storage = std::move(storages[i]);
 }
@@ -287,10 +318,11 @@ std::vector<bool> InputsToKeep(const PJRT_ExecuteOptions& options, size_t num_ar
   return keep;
 }
 
-// The devices that an execution is for, and each one's place in the assignment.
-std::vector<std::pair<PJRT_Device*, int64_t>> DevicesOf(
+// The devices that an execution is for, and which replica and partition each one is.
+std::vector<std::pair<PJRT_Device*, PJRT_LogicalDeviceIds>> DevicesOf(
     const PJRT_LoadedExecutable& executable, const PJRT_LoadedExecutable_Execute_Args& args) {
-  std::vector<std::pair<PJRT_Device*, int64_t>> devices;
+  std::vector<std::pair<PJRT_Device*, PJRT_LogicalDeviceIds>> devices;
+  const PJRT_LogicalDeviceIds first{};
   if (args.execute_device != nullptr) {
     auto found =
         std::find(executable.devices.begin(), executable.devices.end(), args.execute_device);
@@ -298,12 +330,15 @@ std::vector<std::pair<PJRT_Device*, int64_t>> DevicesOf(
       throw hlo::Error("the executable was not compiled for " +
                        args.execute_device->description->debug_string);
     }
-    devices.emplace_back(args.execute_device,
-                         executable.portable ? 0 : found - executable.devices.begin());
+    devices.emplace_back(
+        args.execute_device,
+        executable.portable ? first : executable.logical_ids[found - executable.devices.begin()]);
   } else if (executable.portable) {
-    devices.emplace_back(&executable.client->device(0), 0);
+    devices.emplace_back(executable.client->addressable_handles[0], first);
   } else {
-    for (PJRT_Device* device : executable.devices) devices.emplace_back(device, devices.size());
+    for (size_t i = 0; i < executable.devices.size(); ++i) {
+      devices.emplace_back(executable.devices[i], executable.logical_ids[i]);
+    }
   }
   if (devices.size() != args.num_devices) {
     throw hlo::Error("the executable runs on " + std::to_string(devices.size()) +
@@ -340,9 +375,8 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   std::vector<std::vector<std::unique_ptr<PJRT_Buffer>>> results;
   std::vector<std::unique_ptr<PJRT_Event>> events;
   for (size_t d = 0; d < devices.size(); ++d) {
-    const auto [device, index] = devices[d];
-    launches.push_back(std::make_shared<Launch>(program, *device, index / executable.num_partitions,
-                                                index % executable.num_partitions));
+    const auto [device, ids] = devices[d];
+    launches.push_back(std::make_shared<Launch>(program, *device, ids.replica, ids.partition));
     launches[d]->Check(args.argument_lists[d], args.num_args, keep);
     results.push_back(launches[d]->MakeResults());
     events.emplace_back(NewEvent(launches[d]->done()));

@@ -1,6 +1,6 @@
 #include "pjrt/plugin/topology.h"
 
-#include <functional>
+#include <cstdio>
 
 #include "cpu/executable.h"
 #include "pjrt/plugin/boundary.h"
@@ -11,19 +11,28 @@
 #include "pjrt/plugin/named_value.h"
 #include "pjrt/plugin/serialized.h"
 
-PJRT_DeviceDescription::PJRT_DeviceDescription(int id)
-    : id(id), debug_string("CPU:" + std::to_string(id)) {}
+PJRT_DeviceDescription::PJRT_DeviceDescription(int id, int process_index)
+    : id(id), process_index(process_index), debug_string("CPU:" + std::to_string(id)) {}
 
-PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices) {
+PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_processes)
+    : num_processes(num_processes) {
   for (int id = 0; id < num_devices; ++id) {
-    handles.push_back(devices.emplace_back(new PJRT_DeviceDescription(id)).get());
+    const int process = num_processes > 1 ? id : 0;
+    handles.push_back(devices.emplace_back(new PJRT_DeviceDescription(id, process)).get());
   }
 }
 
 namespace pjrt::plugin {
 namespace {
 
-constexpr std::string_view kSerializedTopology = "cpu topology 1:";
+// Followed by the numbers of devices and processes.
+constexpr char kSerializedTopology[] = "cpu topology 2:";
+
+std::string Serialized(int devices, int processes) {
+  return kSerializedTopology + std::to_string(devices) + "," + std::to_string(processes);
+}
+
+constexpr int64_t kMostDevices = 1024;
 
 }  // namespace
 
@@ -33,8 +42,9 @@ const std::string& PlatformVersion() {
 }
 
 ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count) {
-  constexpr int64_t kMostDevices = 1024;
   ClientOptions parsed;
+  bool devices_given = false;
+  int64_t process_index = 0;
   for (size_t i = 0; i < count; ++i) {
     const PJRT_NamedValue& option = options[i];
     const std::string_view name = NameOf(option);
@@ -45,26 +55,42 @@ ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count) {
                          "; it must be from 1 to " + std::to_string(kMostDevices));
       }
       parsed.num_devices = static_cast<int>(devices);
+      devices_given = true;
     } else if (name == "asynchronous") {
       parsed.asynchronous = BoolOf(option);
-    } else if (name == "num_nodes" || name == "node_id" || name == "process_id") {
-      if (Int64Of(option) != (name == "num_nodes" ? 1 : 0)) {
-        throw hlo::Error(hlo::ErrorCode::kUnimplemented,
-                         "option '" + std::string(name) + "' is " +
-                             std::to_string(Int64Of(option)) +
-                             ", but clients that span processes are not supported");
+    } else if (name == "num_nodes") {
+      const int64_t processes = Int64Of(option);
+      if (processes < 1 || processes > kMostDevices) {
+        throw hlo::Error("option 'num_nodes' is " + std::to_string(processes) +
+                         "; it must be from 1 to " + std::to_string(kMostDevices));
       }
+      parsed.num_processes = static_cast<int>(processes);
+    } else if (name == "node_id" || name == "process_id") {
+      process_index = Int64Of(option);
     } else {
       throw hlo::Error("unknown option '" + std::string(name) +
-                       "'; known are cpu_device_count and asynchronous");
+                       "'; known are cpu_device_count, asynchronous, num_nodes and node_id");
     }
+  }
+  if (process_index < 0 || process_index >= parsed.num_processes) {
+    throw hlo::Error("option 'node_id' is " + std::to_string(process_index) +
+                     ", but 'num_nodes' is " + std::to_string(parsed.num_processes));
+  }
+  parsed.process_index = static_cast<int>(process_index);
+  if (parsed.num_processes > 1) {
+    if (devices_given && parsed.num_devices != 1) {
+      throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                       "option 'cpu_device_count' is " + std::to_string(parsed.num_devices) +
+                           ", but clients that span processes have one device in each");
+    }
+    parsed.num_devices = parsed.num_processes;
   }
   return parsed;
 }
 
 void TopologyDescription_Create(PJRT_TopologyDescription_Create_Args& args) {
-  args.topology = new PJRT_TopologyDescription(
-      ParseClientOptions(args.create_options, args.num_options).num_devices);
+  const ClientOptions options = ParseClientOptions(args.create_options, args.num_options);
+  args.topology = new PJRT_TopologyDescription(options.num_devices, options.num_processes);
 }
 
 void TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args& args) {
@@ -91,7 +117,7 @@ void TopologyDescription_GetDeviceDescriptions(
 void TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
   auto* serialized = new PJRT_SerializedTopology{
-      {std::string(kSerializedTopology) + std::to_string(topology.handles.size())}};
+      {Serialized(static_cast<int>(topology.handles.size()), topology.num_processes)}};
   args.serialized_bytes = serialized->bytes.data();
   args.serialized_bytes_size = serialized->bytes.size();
   args.serialized_topology = serialized;
@@ -100,12 +126,12 @@ void TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args
 
 void TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args& args) {
   const std::string bytes(args.serialized_topology, args.serialized_topology_size);
-  int devices = 0;
-  if (bytes.starts_with(kSerializedTopology) && bytes.size() < kSerializedTopology.size() + 8) {
-    devices = std::atoi(bytes.c_str() + kSerializedTopology.size());
-  }
-  if (devices < 1) throw hlo::Error("the bytes are no serialized topology of this plugin");
-  args.topology = new PJRT_TopologyDescription(devices);
+  int devices = 0, processes = 0;
+  std::sscanf(bytes.c_str(), "cpu topology 2:%d,%d", &devices, &processes);
+  if (bytes != Serialized(devices, processes) || devices < 1 || devices > kMostDevices ||
+      (processes != 1 && processes != devices))
+    throw hlo::Error("the bytes are no serialized topology of this plugin");
+  args.topology = new PJRT_TopologyDescription(devices, processes);
 }
 
 void TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args& args) {
@@ -116,7 +142,8 @@ void TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args& ar
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  args.fingerprint = Fingerprint64(PlatformVersion()) * 31 + topology.handles.size();
+  args.fingerprint = (Fingerprint64(PlatformVersion()) * 31 + topology.handles.size()) * 31 +
+                     topology.num_processes;
 }
 
 void TopologyDescription_MakeCanonicalShapeForMemorySpace(

@@ -1,4 +1,4 @@
-// What programs are compiled for: a number of like devices of this machine.
+// What programs are compiled for: a number of like devices, of one process or one of each process.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,16 @@
 #include "pjrt/c_api.h"
 
 struct PJRT_DeviceDescription {
-  explicit PJRT_DeviceDescription(int id);
+  PJRT_DeviceDescription(int id, int process_index);
   int id;
+  int process_index;
   std::string debug_string;  // "CPU:0"
 };
 
 struct PJRT_TopologyDescription {
-  explicit PJRT_TopologyDescription(int num_devices);
+  // With several processes each has one of the devices.
+  PJRT_TopologyDescription(int num_devices, int num_processes);
+  int num_processes;
   std::vector<std::unique_ptr<PJRT_DeviceDescription>> devices;
   std::vector<PJRT_DeviceDescription*> handles;
 };
@@ -27,12 +30,14 @@ inline constexpr char kDeviceKind[] = "cpu";
 const std::string& PlatformVersion();
 
 struct ClientOptions {
-  int num_devices = 1;
+  int num_devices = 1;    // of all processes
+  int num_processes = 1;  // more than 1: each has one device, whose id is the process's index
+  int process_index = 0;
   bool asynchronous = true;
 };
 // Options of Client_Create and TopologyDescription_Create: cpu_device_count (int64), asynchronous
-// (bool); node_id, num_nodes and process_id as far as they say that there is one process. Throws
-// for names that it does not know.
+// (bool), num_nodes (int64: the number of processes), node_id or process_id (int64: which of them
+// this is). Throws for names that it does not know.
 ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count);
 
 }  // namespace pjrt::plugin

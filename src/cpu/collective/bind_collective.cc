@@ -1,0 +1,148 @@
+#include "cpu/collective/bind_collective.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cpu/collective/reduction.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+CollectiveKind KindOf(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kAllReduce:
+      return CollectiveKind::kAllReduce;
+    case Opcode::kAllGather:
+      return CollectiveKind::kAllGather;
+    case Opcode::kReduceScatter:
+      return CollectiveKind::kReduceScatter;
+    case Opcode::kAllToAll:
+      return CollectiveKind::kAllToAll;
+    case Opcode::kCollectivePermute:
+      return CollectiveKind::kPermute;
+    case Opcode::kCollectiveBroadcast:
+      return CollectiveKind::kBroadcast;
+    default:
+      throw hlo::Error(hlo::ErrorCode::kInternal, "no collective: " + instruction.ToString());
+  }
+}
+
+std::optional<Reduction> ReductionOf(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kAdd:
+      return Reduction::kSum;
+    case Opcode::kMultiply:
+      return Reduction::kProduct;
+    case Opcode::kMinimum:
+      return Reduction::kMin;
+    case Opcode::kMaximum:
+      return Reduction::kMax;
+    case Opcode::kAnd:
+      return Reduction::kAnd;
+    case Opcode::kOr:
+      return Reduction::kOr;
+    case Opcode::kXor:
+      return Reduction::kXor;
+    default:
+      return {};
+  }
+}
+
+// The body must be one operation on its two parameters.
+Reduction ReductionOf(const Instruction& instruction) {
+  const hlo::Computation& body = *instruction.called_computations().at(0);
+  const Instruction& result = *body.result();
+  if (body.parameters().size() == 2 && result.operand_count() == 2 &&
+      result.operand(0) != result.operand(1) &&
+      std::ranges::all_of(result.operands(), [](const Instruction* operand) {
+        return operand->opcode() == Opcode::kParameter;
+      })) {
+    if (auto reduction = ReductionOf(result.opcode())) {
+      for (const Instruction* operand : instruction.operands()) {
+        if (CanReduce(operand->element_type(), *reduction)) continue;
+        throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                         "the CPU engine does not reduce " +
+                             std::string(hlo::ShortName(operand->element_type())) + " by " +
+                             std::string(hlo::Name(result.opcode())) +
+                             " between processes: " + instruction.ToString());
+      }
+      return *reduction;
+    }
+  }
+  throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                   "the CPU engine reduces between processes by add, multiply, minimum, maximum, "
+                   "and, or and xor alone; this body ends in " +
+                       std::string(hlo::Name(result.opcode())) + ": " + instruction.ToString());
+}
+
+std::string SourceOf(const hlo::Metadata& metadata) {
+  std::string text = metadata.op_name;
+  if (!metadata.source_file.empty()) {
+    if (!text.empty()) text += " at ";
+    text += metadata.source_file + ":" + std::to_string(metadata.source_line);
+  }
+  return text;
+}
+
+class DeviceNumberCall : public LibraryCall {
+ public:
+  explicit DeviceNumberCall(bool replica) : replica_(replica) {}
+  void Run(const CallContext& context, const void* const* operands,
+           void* const* results) const override {
+    const RunOptions& options = context.options;
+    *static_cast<uint32_t*>(results[0]) =
+        static_cast<uint32_t>(replica_ ? options.replica_id : options.partition_id);
+  }
+  std::string Description() const override { return replica_ ? "replica_id" : "partition_id"; }
+
+ private:
+  bool replica_;
+};
+
+}  // namespace
+
+Collective CollectiveOf(const Instruction& instruction) {
+  const auto& attributes = instruction.as<hlo::CollectiveAttributes>();
+  Collective collective;
+  collective.kind = KindOf(instruction);
+  if (collective.kind == CollectiveKind::kAllReduce ||
+      collective.kind == CollectiveKind::kReduceScatter) {
+    collective.reduction = ReductionOf(instruction);
+    const hlo::Shape& shape = instruction.shape();
+    for (size_t i = 0; i < instruction.operand_count(); ++i) {
+      const hlo::Shape& result = shape.is_tuple() ? shape.tuple_shapes()[i] : shape;
+      if (result.element_type() == instruction.operand(i)->element_type()) continue;
+      throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                       "the CPU engine does not widen types while it reduces between processes: " +
+                           instruction.ToString());
+    }
+  }
+  for (const Instruction* operand : instruction.operands()) {
+    collective.operands.push_back(operand->shape());
+  }
+  collective.dimension = attributes.dimension;
+  collective.split_dimension = attributes.split_dimension;
+  collective.concat_dimension = attributes.concat_dimension;
+  for (const auto& group : attributes.replica_groups) {
+    if (!group.empty()) collective.groups.push_back(group);
+  }
+  collective.pairs = attributes.source_target_pairs;
+  collective.source = SourceOf(instruction.metadata());
+  return collective;
+}
+
+std::unique_ptr<LibraryCall> BindDeviceNumber(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kReplicaId:
+      return std::make_unique<DeviceNumberCall>(true);
+    case Opcode::kPartitionId:
+      return std::make_unique<DeviceNumberCall>(false);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace cpu

@@ -1,0 +1,33 @@
+#include "cpu/collective/collective_step.h"
+
+namespace cpu {
+
+void CollectiveStep::Run(const RunState& state) const {
+  Collectives* collectives = state.options.collectives;
+  if (collectives == nullptr) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     collective_.ToString() + " needs other processes, but this one runs alone");
+  }
+  std::vector<const void*> operands;
+  std::vector<void*> results;
+  for (int32_t number : operands_) operands.push_back(state.buffers[number]);
+  for (int32_t number : results_) results.push_back(state.buffers[number]);
+  if (flight_ < 0) {
+    collectives->Run(collective_, operands.data(), results.data());
+  } else {
+    state.flights->Begin(flight_, collectives->Start(collective_, operands.data(), results.data()));
+  }
+}
+
+std::string CollectiveStep::ToString() const {
+  auto numbers = [](const std::vector<int32_t>& buffers) {
+    std::string text;
+    for (int32_t number : buffers) text += (text.empty() ? "b" : ", b") + std::to_string(number);
+    return text;
+  };
+  const std::string start = flight_ < 0 ? "" : "start " + std::to_string(flight_) + ": ";
+  return numbers(results_) + " = " + start + collective_.ToString() + " (" + numbers(operands_) +
+         ")";
+}
+
+}  // namespace cpu

@@ -1,0 +1,39 @@
+// The collectives that one run of a program has started and not yet awaited.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/collective/collectives.h"
+
+namespace cpu {
+
+class Flights {
+ public:
+  Flights(Collectives* collectives, int64_t count) : collectives_(collectives), tickets_(count) {}
+  // A run that fails in between must not give its memory back while it is still in use.
+  ~Flights() {
+    for (uint64_t ticket : tickets_) {
+      if (ticket == 0) continue;
+      try {
+        collectives_->Wait(ticket);
+      } catch (...) {  // the error that ended the run came first
+      }
+    }
+  }
+  Flights(const Flights&) = delete;
+
+  void Begin(int64_t flight, uint64_t ticket) { tickets_[flight] = ticket; }
+  // Throws hlo::Error if the collective failed.
+  void Wait(int64_t flight) {
+    const uint64_t ticket = tickets_[flight];
+    tickets_[flight] = 0;
+    collectives_->Wait(ticket);
+  }
+
+ private:
+  Collectives* collectives_;
+  std::vector<uint64_t> tickets_;  // 0: none; tickets begin at 1
+};
+
+}  // namespace cpu

@@ -1,0 +1,143 @@
+#include "cpu/collective/shared_segment.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+size_t RoundToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+[[noreturn]] void ThrowSystemError(const std::string& what) {
+  throw hlo::Error(hlo::ErrorCode::kUnavailable,
+                   "shared memory for collectives: " + what + ": " + std::strerror(errno));
+}
+
+struct flock LockOf(int64_t process) {
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = process;
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+SharedSegment::SharedSegment(int64_t index, int64_t count)
+    : index_(index), count_(count), process_id_(getpid()) {
+  file_ = memfd_create("torch_xla collectives", MFD_CLOEXEC);
+  if (file_ < 0) ThrowSystemError("memfd_create");
+  Map();
+  Join();
+}
+
+SharedSegment::SharedSegment(int64_t index, int64_t count, const std::string& address)
+    : index_(index), count_(count), process_id_(getpid()) {
+  file_ = open(address.c_str(), O_RDWR | O_CLOEXEC);
+  if (file_ < 0) ThrowSystemError("opening " + address);
+  Map();
+  Join();
+}
+
+SharedSegment::~SharedSegment() {
+  if (memory_ != nullptr) {
+    if (!InForkedChild()) {
+      State joined = State::kJoined;
+      control(index_).state.compare_exchange_strong(joined, State::kLeft);
+      for (int64_t process = 0; process < count_; ++process) Wake(process);
+    }
+    munmap(memory_, bytes_);
+  }
+  if (file_ >= 0) close(file_);
+}
+
+std::string SharedSegment::address() const {
+  return "/proc/" + std::to_string(process_id_) + "/fd/" + std::to_string(file_);
+}
+
+bool SharedSegment::InForkedChild() const { return getpid() != process_id_; }
+
+size_t SharedSegment::SlotsOffset() const {
+  return RoundToPage(count_ * sizeof(Control) + count_ * count_ * sizeof(Channel));
+}
+
+void SharedSegment::Map() {
+  bytes_ = RoundToPage(SlotsOffset() + 2 * count_ * sizeof(Slot));
+  // Only what is touched takes memory.
+  if (ftruncate(file_, static_cast<off_t>(bytes_)) != 0) {
+    const int error = errno;
+    close(file_);
+    errno = error;
+    ThrowSystemError("ftruncate");
+  }
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    close(file_);
+    errno = error;
+    ThrowSystemError("mmap of " + std::to_string(bytes_) + " bytes");
+  }
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+void SharedSegment::Join() {
+  struct flock lock = LockOf(index_);
+  if (fcntl(file_, F_SETLK, &lock) != 0) {
+    const int error = errno;
+    munmap(memory_, bytes_);
+    close(file_);
+    errno = error;
+    ThrowSystemError("rank " + std::to_string(index_) + " of this host is there already");
+  }
+  control(index_).state = State::kJoined;
+}
+
+SharedSegment::Control& SharedSegment::control(int64_t process) const {
+  return reinterpret_cast<Control*>(memory_)[process];
+}
+
+SharedSegment::Channel& SharedSegment::channel(int64_t from, int64_t to) const {
+  auto* channels = reinterpret_cast<Channel*>(memory_ + count_ * sizeof(Control));
+  return channels[from * count_ + to];
+}
+
+SharedSegment::Slot& SharedSegment::slot(int64_t process, int64_t number) const {
+  return reinterpret_cast<Slot*>(memory_ + SlotsOffset())[2 * process + number];
+}
+
+bool SharedSegment::HasDied(int64_t process) const {
+  if (process == index_ || control(process).state == State::kAbsent) return false;
+  struct flock lock = LockOf(process);
+  return fcntl(file_, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK &&
+         control(process).state != State::kLeft;
+}
+
+void SharedSegment::WaitOn(std::atomic<uint32_t>& word, std::chrono::milliseconds timeout) {
+  timespec time{};
+  time.tv_sec = timeout.count() / 1000;
+  time.tv_nsec = timeout.count() % 1000 * 1'000'000;
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, 1, &time, nullptr, 0);
+}
+
+void SharedSegment::Wake(int64_t process) {
+  std::atomic<uint32_t>& asleep = control(process).asleep;
+  if (asleep.load() == 0 || asleep.exchange(0) == 0) return;
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&asleep), FUTEX_WAKE, INT_MAX, nullptr, nullptr,
+          0);
+}
+
+}  // namespace cpu

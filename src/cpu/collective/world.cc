@@ -1,0 +1,502 @@
+#include "cpu/collective/world.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "cpu/collective/host_identity.h"
+#include "cpu/collective/reduction.h"
+#include "cpu/collective/shared_memory_transport.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using hlo::ErrorCode;
+using std::chrono::milliseconds;
+
+// Bytes of the dimensions from `first` on.
+int64_t RowBytes(const hlo::Shape& shape, int64_t first) {
+  int64_t bytes = static_cast<int64_t>(hlo::ByteWidth(shape.element_type()));
+  for (int64_t d = first; d < shape.rank(); ++d) bytes *= shape.dimensions()[d];
+  return bytes;
+}
+
+const std::byte* At(const void* data, int64_t offset) {
+  return static_cast<const std::byte*>(data) + offset;
+}
+
+// Carries a collective out: finds who takes part, and which bytes go where.
+class Runner {
+ public:
+  Runner(Transport& transport, int64_t rank, int64_t size, const Collective& collective,
+         const void* const* operands, void* const* results)
+      : transport_(transport),
+        rank_(rank),
+        size_(size),
+        collective_(collective),
+        operands_(operands),
+        results_(results),
+        exchange_{collective, collective.Signature(), collective.ToString(), {}, 0} {}
+
+  void Run() {
+    if (collective_.kind == CollectiveKind::kPermute) return Permute();
+    if (!FindMembers()) return ZeroResults();
+    switch (collective_.kind) {
+      case CollectiveKind::kAllReduce:
+        return AllReduce();
+      case CollectiveKind::kAllGather:
+        return AllGather();
+      case CollectiveKind::kReduceScatter:
+        return ReduceScatter();
+      case CollectiveKind::kAllToAll:
+        return AllToAll();
+      case CollectiveKind::kBroadcast:
+        return Broadcast();
+      case CollectiveKind::kBarrier:
+        if (!alone()) transport_.AllGather(exchange_, {}, {});
+        return;
+      default:
+        return;
+    }
+  }
+
+ private:
+  bool alone() const { return exchange_.members.size() == 1; }
+  int64_t count() const { return static_cast<int64_t>(exchange_.members.size()); }
+
+  [[noreturn]] void Fail(ErrorCode code, const std::string& why) const {
+    throw hlo::Error(code,
+                     exchange_.description + " on rank " + std::to_string(rank_) + ": " + why);
+  }
+
+  void CheckRank(int64_t rank) const {
+    if (rank < 0 || rank >= size_) {
+      Fail(ErrorCode::kInvalidArgument, "it names rank " + std::to_string(rank) +
+                                            ", but the world has " + std::to_string(size_));
+    }
+  }
+
+  // False if this rank only gets zeros.
+  bool FindMembers() {
+    std::vector<int64_t>& members = exchange_.members;
+    if (collective_.groups.empty()) {
+      for (int64_t rank = 0; rank < size_; ++rank) members.push_back(rank);
+    }
+    for (const auto& group : collective_.groups) {
+      if (std::find(group.begin(), group.end(), rank_) == group.end()) continue;
+      for (int64_t rank : group) {
+        if (rank == -1) continue;  // pads a ragged group
+        CheckRank(rank);
+        members.push_back(rank);
+      }
+      break;
+    }
+    if (members.empty()) {
+      if (collective_.kind == CollectiveKind::kBroadcast) return false;
+      Fail(ErrorCode::kInvalidArgument, "this rank is in none of its groups");
+    }
+    exchange_.me = std::find(members.begin(), members.end(), rank_) - members.begin();
+    return true;
+  }
+
+  FlatArray Whole(const void* const* arrays) const {
+    FlatArray all;
+    for (size_t k = 0; k < collective_.operands.size(); ++k) {
+      all.Append(arrays[k], collective_.operands[k].byte_size());
+    }
+    return all;
+  }
+  void ZeroResults() const { Whole(results_).FillZero(); }
+
+  void CheckReducible(hlo::ElementType type) const {
+    if (CanReduce(type, collective_.reduction)) return;
+    Fail(ErrorCode::kUnimplemented,
+         "this reduction is not defined for " + std::string(hlo::ShortName(type)));
+  }
+
+  // Arrays of one type are one exchange.
+  void AllReduce() {
+    std::vector<hlo::ElementType> types;
+    for (const hlo::Shape& shape : collective_.operands) {
+      if (std::find(types.begin(), types.end(), shape.element_type()) == types.end()) {
+        CheckReducible(shape.element_type());
+        types.push_back(shape.element_type());
+      }
+    }
+    for (hlo::ElementType type : types) {
+      FlatArray in, out;
+      for (size_t k = 0; k < collective_.operands.size(); ++k) {
+        const hlo::Shape& shape = collective_.operands[k];
+        if (shape.element_type() != type) continue;
+        in.Append(operands_[k], shape.byte_size());
+        out.Append(results_[k], shape.byte_size());
+      }
+      if (alone()) {
+        CopyOwn(in, out);
+      } else {
+        transport_.AllReduce(exchange_, type, in, out);
+      }
+    }
+  }
+
+  // The same memory is left alone.
+  void CopyOwn(const FlatArray& in, const FlatArray& out) const {
+    if (collective_.operands.empty() || operands_[0] != results_[0]) out.CopyFrom(in);
+  }
+
+  void AllGather() {
+    std::vector<FlatArray> parts(count());
+    for (size_t k = 0; k < collective_.operands.size(); ++k) {
+      const hlo::Shape& shape = collective_.operands[k];
+      const int64_t row = RowBytes(shape, collective_.dimension);
+      for (int64_t i = 0; i < count(); ++i) {
+        parts[i].Append(At(results_[k], i * row), shape.byte_size(), row, count() * row);
+      }
+    }
+    const FlatArray in = Whole(operands_);
+    if (alone()) return parts[0].CopyFrom(in);
+    transport_.AllGather(exchange_, in, parts);
+  }
+
+  void CheckDivides(const hlo::Shape& shape, int64_t dimension) const {
+    if (shape.dimensions()[dimension] % count() == 0) return;
+    Fail(ErrorCode::kInvalidArgument, "dimension " + std::to_string(dimension) + " of " +
+                                          shape.ToString() + " is no multiple of the " +
+                                          std::to_string(count()) + " ranks of the group");
+  }
+
+  // The slices of the operands along a dimension, one for each member.
+  std::vector<FlatArray> Split(int64_t dimension) const {
+    std::vector<FlatArray> parts(count());
+    for (size_t k = 0; k < collective_.operands.size(); ++k) {
+      const hlo::Shape& shape = collective_.operands[k];
+      CheckDivides(shape, dimension);
+      const int64_t row = RowBytes(shape, dimension), slice = row / count();
+      for (int64_t i = 0; i < count(); ++i) {
+        parts[i].Append(At(operands_[k], i * slice), shape.byte_size() / count(), slice, row);
+      }
+    }
+    return parts;
+  }
+
+  void ReduceScatter() {
+    const hlo::ElementType type = collective_.operands[0].element_type();
+    CheckReducible(type);
+    FlatArray out;
+    for (size_t k = 0; k < collective_.operands.size(); ++k) {
+      if (collective_.operands[k].element_type() != type) {
+        Fail(ErrorCode::kUnimplemented, "its operands must be of one type");
+      }
+      out.Append(results_[k], collective_.operands[k].byte_size() / count());
+    }
+    const std::vector<FlatArray> parts = Split(collective_.dimension);
+    if (alone()) return out.CopyFrom(parts[0]);
+    transport_.ReduceScatter(exchange_, type, parts, out);
+  }
+
+  void AllToAll() {
+    const std::vector<FlatArray> in = Split(collective_.split_dimension);
+    std::vector<FlatArray> out(count());
+    for (size_t k = 0; k < collective_.operands.size(); ++k) {
+      const hlo::Shape& shape = collective_.operands[k];
+      hlo::Dimensions dimensions = shape.dimensions();
+      dimensions[collective_.split_dimension] /= count();
+      const hlo::Shape part = shape.WithDimensions(dimensions);
+      const int64_t row = RowBytes(part, collective_.concat_dimension);
+      for (int64_t i = 0; i < count(); ++i) {
+        out[i].Append(At(results_[k], i * row), part.byte_size(), row, count() * row);
+      }
+    }
+    if (alone()) return out[0].CopyFrom(in[0]);
+    transport_.AllToAll(exchange_, in, out);
+  }
+
+  void Broadcast() {
+    const FlatArray in = Whole(operands_), out = Whole(results_);
+    if (alone()) return CopyOwn(in, out);
+    transport_.Broadcast(exchange_, in, out);
+  }
+
+  void Permute() {
+    for (int64_t rank = 0; rank < size_; ++rank) exchange_.members.push_back(rank);
+    exchange_.me = static_cast<size_t>(rank_);
+    int64_t target = -1, source = -1;
+    for (const auto& pair : collective_.pairs) {
+      CheckRank(pair[0]);
+      CheckRank(pair[1]);
+      if (pair[0] == rank_) target = pair[1];
+      if (pair[1] == rank_) source = pair[0];
+    }
+    if (target < 0 && source < 0) return ZeroResults();
+    transport_.Permute(exchange_, Whole(operands_), Whole(results_), target, source);
+  }
+
+  Transport& transport_;
+  const int64_t rank_, size_;
+  const Collective& collective_;
+  const void* const* operands_;
+  void* const* results_;
+  Exchange exchange_;
+};
+
+class World : public Collectives {
+ public:
+  World(int64_t rank, int64_t size, std::unique_ptr<Transport> transport)
+      : rank_(rank), size_(size), state_(std::make_unique<State>()) {
+    state_->transport = std::move(transport);
+  }
+
+  // What is queued is finished first.
+  ~World() override {
+    if (InForkedChild()) {
+      state_->transport.reset();
+      state_.release();  // NOLINT: its thread does not exist here, and its lock may be held
+      return;
+    }
+    {
+      std::lock_guard lock(state_->mutex);
+      state_->stopping = true;
+    }
+    state_->changed.notify_all();
+    if (state_->thread.joinable()) state_->thread.join();
+  }
+
+  int64_t rank() const override { return rank_; }
+  int64_t size() const override { return size_; }
+
+  uint64_t Start(const Collective& collective, const void* const* operands,
+                 void* const* results) override {
+    CheckProcess();
+    const size_t count = collective.operands.size();
+    // (In braces the two pointers would be the elements.)
+    Task task{&collective, std::vector<const void*>(operands, operands + count),
+              std::vector<void*>(results, results + count)};
+    std::lock_guard lock(state_->mutex);
+    if (!state_->thread.joinable()) {
+      state_->thread = std::thread([this] { Work(); });
+    }
+    state_->tasks.push_back(std::move(task));
+    state_->changed.notify_all();
+    return ++state_->started;
+  }
+
+  void Wait(uint64_t ticket) override {
+    CheckProcess();
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait(lock, [&] { return state_->finished >= ticket; });
+    if (state_->failure && ticket >= state_->first_failed) throw *state_->failure;
+  }
+
+  void Run(const Collective& collective, const void* const* operands,
+           void* const* results) override {
+    CheckProcess();
+    uint64_t ticket = 0;
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->started == state_->finished) ticket = ++state_->started;
+    }
+    if (ticket == 0) return Wait(Start(collective, operands, results));
+    Finish(ticket, collective, operands, results);
+    Wait(ticket);
+  }
+
+ private:
+  struct Task {
+    const Collective* collective;
+    std::vector<const void*> operands;
+    std::vector<void*> results;
+  };
+  struct State {
+    std::unique_ptr<Transport> transport;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<Task> tasks;
+    uint64_t started = 0, finished = 0;
+    std::optional<hlo::Error> failure;  // the first
+    uint64_t first_failed = 0;
+    bool stopping = false;
+    std::thread thread;
+  };
+
+  bool InForkedChild() const { return getpid() != process_; }
+  void CheckProcess() const {
+    if (!InForkedChild()) return;
+    throw hlo::Error(ErrorCode::kFailedPrecondition, "this process is a forked child of rank " +
+                                                         std::to_string(rank_) +
+                                                         " and cannot run its collectives");
+  }
+
+  // The one whose turn it is: all before it are finished, and none after it starts.
+  void Finish(uint64_t ticket, const Collective& collective, const void* const* operands,
+              void* const* results) {
+    std::optional<hlo::Error> failure;
+    bool broken;
+    {
+      std::lock_guard lock(state_->mutex);
+      broken = state_->failure.has_value();
+    }
+    if (!broken) {
+      try {
+        Runner(*state_->transport, rank_, size_, collective, operands, results).Run();
+      } catch (const hlo::Error& error) {
+        failure = error;
+      } catch (const std::exception& error) {
+        failure = hlo::Error(ErrorCode::kInternal, collective.ToString() + ": " + error.what());
+      }
+    }
+    if (failure) state_->transport->Fail(failure->what());
+    {
+      std::lock_guard lock(state_->mutex);
+      if (failure) {
+        state_->failure = std::move(failure);
+        state_->first_failed = ticket;
+      }
+      state_->finished = ticket;
+    }
+    state_->changed.notify_all();
+  }
+
+  void Work() {
+    State& state = *state_;
+    std::unique_lock lock(state.mutex);
+    while (true) {
+      // Run may be carrying out the one before the first in the queue.
+      auto is_next = [&] { return state.started - state.tasks.size() == state.finished; };
+      state.changed.wait(lock, [&] { return state.tasks.empty() ? state.stopping : is_next(); });
+      if (state.tasks.empty()) return;
+      Task task = std::move(state.tasks.front());
+      const uint64_t ticket = state.finished + 1;
+      state.tasks.pop_front();
+      lock.unlock();
+      Finish(ticket, *task.collective, task.operands.data(), task.results.data());
+      lock.lock();
+    }
+  }
+
+  const int64_t rank_, size_;
+  const pid_t process_ = getpid();
+  std::unique_ptr<State> state_;
+};
+
+// A world of one: what a group of one exchanges.
+class NoTransport : public Transport {
+ public:
+  void AllReduce(const Exchange&, hlo::ElementType, const FlatArray&, const FlatArray&) override {}
+  void ReduceScatter(const Exchange&, hlo::ElementType, const std::vector<FlatArray>&,
+                     const FlatArray&) override {}
+  void AllGather(const Exchange&, const FlatArray&, const std::vector<FlatArray>&) override {}
+  void AllToAll(const Exchange&, const std::vector<FlatArray>&,
+                const std::vector<FlatArray>&) override {}
+  void Broadcast(const Exchange&, const FlatArray&, const FlatArray&) override {}
+  void Permute(const Exchange&, const FlatArray& in, const FlatArray& out, int64_t,
+               int64_t source) override {
+    if (source >= 0) return out.CopyFrom(in);
+    out.FillZero();
+  }
+  void Fail(const std::string&) noexcept override {}
+};
+
+std::string Key(const std::string& what) { return "collectives/" + what; }
+std::string Key(const std::string& what, int64_t rank) {
+  return Key(what) + "/" + std::to_string(rank);
+}
+
+[[noreturn]] void ThrowMissing(const WorldOptions& options, const std::vector<int64_t>& missing) {
+  std::string ranks;
+  for (int64_t rank : missing) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  throw hlo::Error(ErrorCode::kDeadlineExceeded,
+                   "rank " + std::to_string(options.rank) + " waited " +
+                       std::to_string(options.timeout.count() / 1000.) + " s for the world of " +
+                       std::to_string(options.size) + " processes; these ranks did not come: " +
+                       ranks + " (TORCH_XLA_COLLECTIVE_TIMEOUT sets the time)");
+}
+
+milliseconds Left(Clock::time_point deadline) {
+  return std::max(milliseconds(1),
+                  std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
+}
+
+// What every rank has put under a key.
+std::vector<std::string> GetFromAll(const WorldOptions& options, const KeyValueStore& store,
+                                    const std::string& what, Clock::time_point deadline) {
+  std::vector<std::string> values;
+  std::vector<int64_t> missing;
+  for (int64_t rank = 0; rank < options.size; ++rank) {
+    auto value = store.get(Key(what, rank), missing.empty() ? Left(deadline) : milliseconds(1));
+    if (!value) missing.push_back(rank);
+    values.push_back(value.value_or(""));
+  }
+  if (!missing.empty()) ThrowMissing(options, missing);
+  return values;
+}
+
+std::unique_ptr<Transport> ShareMemory(const WorldOptions& options, const KeyValueStore& store,
+                                       Clock::time_point deadline) {
+  std::unique_ptr<SharedSegment> segment;
+  if (options.rank == 0) {
+    segment = std::make_unique<SharedSegment>(0, options.size);
+    store.put(Key("segment"), segment->address());
+  } else {
+    auto address = store.get(Key("segment"), Left(deadline));
+    if (!address) ThrowMissing(options, {0});
+    segment = std::make_unique<SharedSegment>(options.rank, options.size, *address);
+  }
+  std::vector<int64_t> missing;
+  do {
+    missing.clear();
+    for (int64_t rank = 0; rank < options.size; ++rank) {
+      if (segment->control(rank).state == SharedSegment::State::kAbsent) missing.push_back(rank);
+    }
+    if (missing.empty()) {
+      return std::make_unique<SharedMemoryTransport>(std::move(segment), options.timeout);
+    }
+    std::this_thread::sleep_for(milliseconds(1));
+  } while (Clock::now() < deadline);
+  ThrowMissing(options, missing);
+}
+
+}  // namespace
+
+milliseconds CollectiveTimeout() {
+  const char* text = std::getenv("TORCH_XLA_COLLECTIVE_TIMEOUT");
+  if (text == nullptr || *text == '\0') return std::chrono::seconds(300);
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds > 0 && seconds < 1e9)) {
+    throw hlo::Error("TORCH_XLA_COLLECTIVE_TIMEOUT is '" + std::string(text) +
+                     "'; it must be a positive number of seconds");
+  }
+  return milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
+}
+
+std::unique_ptr<Collectives> ConnectWorld(const WorldOptions& options, const KeyValueStore& store) {
+  if (options.rank < 0 || options.rank >= options.size) {
+    throw hlo::Error("rank " + std::to_string(options.rank) + " is not in a world of " +
+                     std::to_string(options.size));
+  }
+  std::unique_ptr<Transport> transport = std::make_unique<NoTransport>();
+  if (options.size > 1) {
+    const Clock::time_point deadline = Clock::now() + options.timeout;
+    store.put(Key("host", options.rank), HostIdentity());
+    const std::vector<std::string> hosts = GetFromAll(options, store, "host", deadline);
+    const bool one_host = std::all_of(hosts.begin(), hosts.end(),
+                                      [&](const std::string& host) { return host == hosts[0]; });
+    if (!one_host) {
+      throw hlo::Error(ErrorCode::kUnimplemented, "worlds of several hosts");
+    }
+    transport = ShareMemory(options, store, deadline);
+  }
+  return std::make_unique<World>(options.rank, options.size, std::move(transport));
+}
+
+}  // namespace cpu

@@ -1,0 +1,28 @@
+// Makes the processes of a run into a world in which collectives work.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "cpu/collective/collectives.h"
+#include "cpu/collective/key_value_store.h"
+
+namespace cpu {
+
+struct WorldOptions {
+  int64_t rank = 0, size = 1;
+  // How long a collective, or the meeting itself, waits for the other ranks.
+  std::chrono::milliseconds timeout = std::chrono::seconds(300);
+};
+
+// TORCH_XLA_COLLECTIVE_TIMEOUT in seconds, 300 without it. Throws hlo::Error for what is no number.
+std::chrono::milliseconds CollectiveTimeout();
+
+// Meets the other ranks at the store, under keys that begin with "collectives/": a store, or a
+// prefix of one, serves one world. Blocks until all are there. Throws hlo::Error(kDeadlineExceeded)
+// naming the ranks that do not come within the timeout.
+//
+// The world belongs to this process; in a child that it forks, collectives throw.
+std::unique_ptr<Collectives> ConnectWorld(const WorldOptions& options, const KeyValueStore& store);
+
+}  // namespace cpu

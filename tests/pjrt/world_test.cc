@@ -1,0 +1,184 @@
+// Clients that span processes: this program forks, and each child makes a client of its own.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "engines.h"
+
+namespace pjrt {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A store in a folder that all children see.
+class FolderStore {
+ public:
+  FolderStore() {
+    char name[] = "/tmp/pjrt_world_XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  ~FolderStore() { std::filesystem::remove_all(folder_); }
+
+  KeyValueStore Store() const {
+    auto path = [folder = folder_](std::string_view key) {
+      std::string name(key);
+      std::replace(name.begin(), name.end(), '/', '.');
+      return folder + "/" + name;
+    };
+    KeyValueStore store;
+    store.put = [path](std::string_view key, std::string_view value) {
+      const std::string aside = path(key) + "~" + std::to_string(getpid());
+      std::ofstream(aside, std::ios::binary) << value;
+      std::filesystem::rename(aside, path(key));
+    };
+    store.try_get = [path](std::string_view key) -> std::optional<std::string> {
+      std::ifstream file(path(key), std::ios::binary);
+      if (!file) return {};
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    store.get = [try_get = store.try_get](std::string_view key, milliseconds timeout) {
+      const auto deadline = std::chrono::steady_clock::now() + timeout;
+      while (true) {
+        if (auto value = try_get(key)) return *value;
+        if (std::chrono::steady_clock::now() > deadline) {
+          throw hlo::Error(hlo::ErrorCode::kDeadlineExceeded, "no " + std::string(key));
+        }
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+    };
+    return store;
+  }
+
+ private:
+  std::string folder_;
+};
+
+std::shared_ptr<Client> Join(const FolderStore& store, int64_t rank, int64_t size) {
+  return Client::Create(Plugin::Load(OurEngine().path), {{"node_id", rank}, {"num_nodes", size}},
+                        store.Store());
+}
+
+// Runs body(rank) in a child for each rank; a body fails by throwing.
+void InChildren(int64_t count, const std::function<void(int64_t)>& body) {
+  std::vector<pid_t> children;
+  for (int64_t rank = 0; rank < count; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      int status = 0;
+      try {
+        body(rank);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "rank %d: %s\n", static_cast<int>(rank), error.what());
+        status = 1;
+      }
+      std::fflush(nullptr);
+      _exit(status);
+    }
+    children.push_back(child);
+  }
+  for (size_t rank = 0; rank < children.size(); ++rank) {
+    int status = -1;
+    ASSERT_EQ(waitpid(children[rank], &status, 0), children[rank]);
+    EXPECT_EQ(status, 0) << "rank " << rank;
+  }
+}
+
+std::vector<hlo::Literal> Results(const LoadedExecutable& executable,
+                                  std::vector<const Buffer*> arguments) {
+  std::vector<hlo::Literal> results;
+  for (const auto& output : executable.Execute(arguments).outputs) {
+    results.push_back(output->ToLiteral());
+  }
+  return results;
+}
+
+#define REQUIRE(condition)                                                                    \
+  do {                                                                                        \
+    if (!(condition)) throw hlo::Error("line " + std::to_string(__LINE__) + ": " #condition); \
+  } while (false)
+
+hlo::Value AllReduce(hlo::Builder& b, hlo::Value x) {
+  hlo::Computation* add = b.ScalarCombiner(hlo::Opcode::kAdd, x->element_type());
+  return b.Create(hlo::Opcode::kAllReduce, {x}, hlo::CollectiveAttributes{}, {add});
+}
+
+CompileOptions ForWorld(int64_t size) {
+  CompileOptions options;
+  options.num_replicas = size;
+  for (int64_t id = 0; id < size; ++id) options.device_assignment.push_back(id);
+  return options;
+}
+
+class WorldTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (OurEngine().path.empty()) GTEST_SKIP() << "the plugin is not built";
+    Plugin::Load(OurEngine().path);
+  }
+  FolderStore store_;
+};
+
+TEST_F(WorldTest, DevicesOfAllProcesses) {
+  InChildren(2, [&](int64_t rank) {
+    auto client = Join(store_, rank, 2);
+    REQUIRE(client->process_index() == rank);
+    REQUIRE(client->devices().size() == 2);
+    REQUIRE(client->addressable_devices().size() == 1);
+    for (int64_t id = 0; id < 2; ++id) {
+      const Device& device = client->LookupDevice(static_cast<int>(id));
+      REQUIRE(device.process_index() == id);
+      REQUIRE(device.is_addressable() == (id == rank));
+    }
+    REQUIRE(client->addressable_devices()[0]->id() == rank);
+    REQUIRE(client->DefaultDeviceAssignment(2, 1) == (std::vector<int64_t>{0, 1}));
+    REQUIRE(client->DefaultDeviceAssignment(1, 1) == std::vector<int64_t>{rank});
+    bool refused = false;
+    try {
+      client->BufferFromLiteral(Vector(1, 2, 3, 4),
+                                client->LookupDevice(1 - static_cast<int>(rank)));
+    } catch (const hlo::Error&) {
+      refused = true;
+    }
+    REQUIRE(refused);
+    // Programs of one device run on this process's own.
+    auto executable = client->Compile(*SumAndProduct());
+    auto x = client->BufferFromLiteral(Vector(1, 2, 3, 4), *client->addressable_devices()[0]);
+    REQUIRE(Results(*executable, {x.get(), x.get()})[0] == Vector(2, 4, 6, 8));
+  });
+}
+
+TEST_F(WorldTest, AllReduceAndReplicaId) {
+  for (int64_t size : {2, 4}) {
+    FolderStore store;
+    InChildren(size, [&](int64_t rank) {
+      auto client = Join(store, rank, size);
+      auto module = MakeModule("sum", [](hlo::Builder& b) {
+        hlo::Value x = b.Parameter(kVector);
+        hlo::Value id = b.Convert(b.Create(hlo::Opcode::kReplicaId, {}), hlo::ElementType::kF32);
+        return std::vector<hlo::Value>{AllReduce(b, x), id};
+      });
+      auto executable = client->Compile(*module, ForWorld(size));
+      const auto number = static_cast<float>(rank + 1);
+      auto x =
+          client->BufferFromLiteral(Vector(number, 1, 2, 3), *client->addressable_devices()[0]);
+      const auto n = static_cast<float>(size);
+      for (int repeat = 0; repeat < 100; ++repeat) {
+        auto outputs = Results(*executable, {x.get()});
+        REQUIRE(outputs[0] == Vector(n * (n + 1) / 2, n, 2 * n, 3 * n));
+        REQUIRE(outputs[1].AsInt() == rank);
+      }
+      // The same after a round trip.
+      auto loaded = client->DeserializeAndLoad(executable->executable().Serialize());
+      REQUIRE(Results(*loaded, {x.get()})[0] == Vector(n * (n + 1) / 2, n, 2 * n, 3 * n));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace pjrt
