@@ -2,6 +2,7 @@
 #
 #   make demo     train on the 5,000 MNIST images that come with a package, on the xla device
 #   make test     every test: C++ (ctest) and Python (pytest)
+#   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
 #   make lint     check the format and lint; `make format` mends the format
@@ -15,7 +16,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test bench build install install-test build-test ctest pytest lint format stubs wheel clean
+.PHONY: demo test test-clients bench build install install-test install-clients build-test ctest pytest lint format stubs wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -39,6 +40,12 @@ ctest: build-test
 
 pytest: build-test
 	$(PYTHON) -m pytest $(PYTEST_ARGS)
+
+install-clients:
+	@scripts/install --clients
+
+test-clients: install-clients build
+	.venv-clients/bin/python -m pytest tests/clients $(PYTEST_ARGS)
 
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
