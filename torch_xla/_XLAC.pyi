@@ -7,6 +7,7 @@ no thread; the first call that needs a device does.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 class PjRtPlugin:
@@ -77,6 +78,37 @@ def _get_stablehlo(
 ) -> str | bytes: ...
 def _get_xla_tensor_debug_info(tensor: Tensor) -> str: ...
 def _get_graph_hash(tensors: Sequence[Tensor]) -> bytes: ...
+
+# The other processes. A list of groups holds the ranks that work among themselves.
+def _set_world_provider(
+    provider: Callable[[], tuple[int, int, torch.distributed.Store] | None],
+) -> None:
+    """Called when the runtime starts: None for a process that is alone, or (rank, size, store)."""
+
+def _leave_runtime() -> None:
+    """In a forked child: the next use of a device starts the runtime anew. Tensors keep their values."""
+
+def _xla_global_device_attributes() -> list[dict[str, Any]]: ...
+def _xla_has_pending_collectives() -> bool: ...
+def _xla_all_reduce(
+    tensors: Sequence[Tensor], reduce_type: str, scale: float, groups: Sequence[Sequence[int]]
+) -> list[Tensor]: ...
+def _xla_all_reduce_(
+    tensors: Sequence[Tensor], reduce_type: str, scale: float, groups: Sequence[Sequence[int]]
+) -> None: ...
+def _xla_all_gather(tensor: Tensor, dim: int, groups: Sequence[Sequence[int]]) -> Tensor: ...
+def _xla_reduce_scatter(
+    tensor: Tensor, reduce_type: str, scale: float, dim: int, groups: Sequence[Sequence[int]]
+) -> Tensor: ...
+def _xla_all_to_all(
+    tensor: Tensor,
+    split_dim: int,
+    concat_dim: int,
+    split_count: int,
+    groups: Sequence[Sequence[int]],
+) -> Tensor: ...
+def _xla_collective_permute(tensor: Tensor, pairs: Sequence[Sequence[int]]) -> Tensor: ...
+def _xla_collective_broadcast(tensor: Tensor, groups: Sequence[Sequence[int]]) -> Tensor: ...
 
 # Metrics.
 def _xla_metrics_report() -> str: ...

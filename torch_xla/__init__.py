@@ -26,6 +26,7 @@ from . import experimental as experimental  # noqa: E402
 from . import runtime as runtime  # noqa: E402
 from . import utils as utils  # noqa: E402
 from ._internal import tpu as tpu  # noqa: E402
+from ._internal import world as _world  # noqa: E402
 from .experimental import plugins as _plugins  # noqa: E402
 from .torch_xla import compile as compile  # noqa: E402
 from .torch_xla import device as device  # noqa: E402
@@ -43,3 +44,4 @@ _device_module.register()
 _decompositions.register()
 _plugins.register_available_plugins()
 _atexit.register(_XLAC._prepare_to_exit)
+_world.register()

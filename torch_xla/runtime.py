@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from torch_xla import _XLAC
+from torch_xla._internal import world
 from torch_xla.core import xla_env_vars as xenv
 
 DEFAULT_DEVICE_TYPE = "CPU"
@@ -35,43 +36,38 @@ def is_bf16_supported() -> bool:
 
 
 def world_size() -> int:
-    """The number of processes that train together."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size > 1:
-        raise NotImplementedError(
-            f"WORLD_SIZE={size}: collectives between processes are not implemented; only one process can train."
-        )
-    return 1
+    """The number of processes that train together. Starts no runtime."""
+    return world.size()
 
 
 def global_ordinal() -> int:
     """The rank of this process among all."""
-    return 0
+    return world.rank()
 
 
 def local_ordinal() -> int:
     """The rank of this process on this machine."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    return world.local_rank()
 
 
 def local_process_count() -> int:
     """The number of processes on this machine."""
-    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return world.local_size()
 
 
 def process_index() -> int:
     """The rank of this process among all processes."""
-    return global_ordinal()
+    return world.rank()
 
 
 def process_count() -> int:
     """The number of processes."""
-    return world_size()
+    return world.size()
 
 
 def host_index() -> int:
     """The rank of this machine."""
-    return 0
+    return world.host_index()
 
 
 def global_device_count() -> int:
@@ -80,7 +76,7 @@ def global_device_count() -> int:
 
 
 def local_device_count() -> int:
-    """The number of devices of this machine."""
+    """The number of devices of this machine's processes."""
     return addressable_device_count() * local_process_count()
 
 
@@ -101,19 +97,17 @@ def addressable_runtime_device_count() -> int:
 
 def runtime_device_attributes(device: str) -> dict[str, Any]:
     """What the plugin says about a device, given as `"xla:0"` or `"CPU:0"`."""
-    return {"name": device, **_XLAC._xla_device_attributes(_as_xla(device))}
+    if device.startswith("xla:"):
+        return {**_XLAC._xla_device_attributes(device), "name": device}
+    for attributes in global_runtime_device_attributes():
+        if attributes["name"] == device:
+            return attributes
+    raise ValueError(f"The runtime has no device {device!r}.")
 
 
 def global_runtime_device_attributes() -> list[dict[str, Any]]:
-    """What the plugin says about each device."""
-    return [
-        {"name": real, **_XLAC._xla_device_attributes(name)}
-        for name, real in zip(_XLAC._xla_get_devices(), _XLAC._xla_real_devices([]), strict=True)
-    ]
-
-
-def _as_xla(device: str) -> str:
-    return f"xla:{device.partition(':')[2] or 0}"
+    """What the plugin says about each device, those of other processes included."""
+    return _XLAC._xla_global_device_attributes()
 
 
 def use_spmd(auto: bool = False) -> None:

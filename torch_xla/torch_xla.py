@@ -165,9 +165,10 @@ def launch(
     start_method: str = "spawn",
     debug_single_process: bool = False,
 ) -> Any:
-    """Runs `fn(index, *args)` in one process per device.
+    """Runs `fn(index, *args)` in one process per device; see `distributed.xla_multiprocessing.spawn`.
 
-    Under `torchrun` this process is one of them already, and `fn` is called in place with its local rank.
+    Under `torchrun` this process is one of them already, and `fn` is called in place with its local rank. With
+    `debug_single_process` it is called in place too, as the only process.
     """
     from torch_xla.distributed import xla_multiprocessing as xmp
 
@@ -175,6 +176,7 @@ def launch(
         from torch_xla import runtime as xr
 
         fn(xr.local_ordinal(), *args)
+        xmp.finish()
         return None
     nprocs = 1 if debug_single_process else None
     return xmp.spawn(fn, args=args, nprocs=nprocs, start_method=start_method)

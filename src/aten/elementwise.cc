@@ -442,6 +442,10 @@ at::Tensor PowScalar(const at::Tensor& x, const at::Scalar& exponent) {
   return Record<&PowerConstant>(x.scalar_type() == type ? x : x.to(type), exponent);
 }
 
+at::Tensor PowOfScalar(const at::Scalar& base, const at::Tensor& exponent) {
+  return RecordElementwise<&Binary<Opcode::kPower>, kDefault>(base, exponent);
+}
+
 // The order comes before the tensor.
 Value PolygammaOf(Builder& b, Value x, int64_t n) { return Polygamma(b, n, x); }
 at::Tensor PolygammaTensor(int64_t n, const at::Tensor& x) {
@@ -607,6 +611,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwiseScalar<&Fmod>(m, "fmod.Scalar");
   RegisterElementwise<&Binary<Opcode::kPower>>(m, "pow.Tensor_Tensor");
   m.impl("pow.Tensor_Scalar", &PowScalar);
+  m.impl("pow.Scalar", &PowOfScalar);
   RegisterElementwise<&Binary<Opcode::kAtan2>, kToFloat>(m, "atan2");
   RegisterElementwise<&Hypot>(m, "hypot");
   RegisterElementwise<&CopySignFrom, kToFloat>(m, "copysign.Tensor");

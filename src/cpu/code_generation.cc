@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "cpu/dump.h"
-#include "cpu/jit.h"
 #include "cpu/emit/kernel_emitter.h"
+#include "cpu/jit.h"
 
 namespace cpu {
 namespace {

@@ -20,8 +20,8 @@
 
 #include <mutex>
 
-#include "cpu/host.h"
 #include "cpu/emit/vector_math.h"
+#include "cpu/host.h"
 #include "hlo/error.h"
 
 namespace cpu {

@@ -1,6 +1,7 @@
 #include "lazy/data.h"
 
 #include <atomic>
+#include <vector>
 
 #include "hlo/error.h"
 #include "lazy/device.h"
@@ -32,6 +33,13 @@ const pjrt::Buffer& Data::buffer() const {
                          " was donated to a computation and holds nothing any more");
   }
   return *buffer_;
+}
+
+void Data::MoveToCurrentClient() {
+  if (buffer_ == nullptr || buffer_->client().get() == &device_->client()) return;
+  std::vector<std::byte> bytes(shape_->byte_size());
+  buffer_->ToHost(bytes.data(), bytes.size());
+  buffer_ = device_->client().BufferFromHost(bytes.data(), *shape_, device_->pjrt_device());
 }
 
 Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const void* bytes) {

@@ -25,6 +25,8 @@ class Data : public Counted<Data> {
   const pjrt::Buffer& buffer() const;
   // Gives up the device memory: its contents were donated or are no longer wanted.
   void Drop() { buffer_.reset(); }
+  // When the device has moved to another client since: copies the contents there.
+  void MoveToCurrentClient();
   // Process-wide, never used twice.
   int64_t id() const { return id_; }
 

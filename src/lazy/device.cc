@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "hlo/error.h"
 #include "lazy/fork.h"
+#include "lazy/sync.h"
 
 namespace lazy {
 namespace {
@@ -24,9 +26,33 @@ struct Plugins {
 
 // Never destroyed: tensors outlive static destructors.
 std::atomic<Runtime*> runtime{nullptr};
+Runtime* left_runtime = nullptr;  // under RuntimeMutex
 std::mutex& RuntimeMutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
+}
+
+Runtime::WorldProvider& ProviderOfWorld() {
+  static auto* provider = new Runtime::WorldProvider;
+  return *provider;
+}
+
+World CurrentWorld() {
+  Runtime::WorldProvider provider;
+  {
+    std::lock_guard lock(RuntimeMutex());
+    provider = ProviderOfWorld();
+  }
+  return provider ? provider() : World();
+}
+
+// What a plugin is told of the world.
+void JoinWorld(RuntimeOptions& options, const World& world) {
+  if (world.size == 1) return;
+  options.create_options.erase("cpu_device_count");
+  options.create_options["node_id"] = world.rank;
+  options.create_options["num_nodes"] = world.size;
+  options.store = world.store;
 }
 
 std::string Environment(const char* name) {
@@ -77,6 +103,16 @@ RuntimeOptions OptionsFromEnvironment() {
 
 }  // namespace
 
+void Device::Rebind(std::shared_ptr<pjrt::Client> client, pjrt::Device* device) {
+  client_ = std::move(client);
+  device_ = device;
+}
+
+void Runtime::SetWorldProvider(WorldProvider provider) {
+  std::lock_guard lock(RuntimeMutex());
+  ProviderOfWorld() = std::move(provider);
+}
+
 void Runtime::RegisterPlugin(const std::string& device_type, OptionsProvider provider) {
   Plugins& plugins = Plugins::Get();
   std::lock_guard lock(plugins.mutex);
@@ -100,17 +136,34 @@ Runtime& Runtime::Get() {
   if (Runtime* started = runtime.load(std::memory_order_acquire)) return *started;
   // Outside the lock: a provider may take Python's.
   RuntimeOptions options = OptionsFromEnvironment();
+  const World world = CurrentWorld();
+  JoinWorld(options, world);
   std::lock_guard lock(RuntimeMutex());
   if (Runtime* started = runtime.load()) return *started;
-  auto* started = new Runtime(std::move(options));
+  auto* started = new Runtime(std::move(options), world, left_runtime);
   runtime.store(started, std::memory_order_release);
   RegisterForkHandlers();
   return *started;
 }
 
 void Runtime::MarkForked() {
+  if (Runtime* started = runtime.load()) started->forked_ = !started->IsEmbeddedEngine();
+}
+
+void Runtime::Leave() {
   Runtime* started = runtime.load();
-  started->forked_ = started->options_.device_type != "CPU";
+  if (started == nullptr) return;
+  started->CheckNotForked();
+  ClearComputationCache();
+  std::lock_guard lock(RuntimeMutex());
+  left_runtime = started;
+  runtime.store(nullptr);
+}
+
+bool Runtime::IsEmbeddedEngine() const {
+  if (options_.device_type == "CPU") return true;
+  std::error_code error;
+  return std::filesystem::equivalent(options_.library_path, EmbeddedPluginPath(), error);
 }
 
 void Runtime::CheckNotForked() const {
@@ -137,17 +190,44 @@ std::string Runtime::EmbeddedPluginPath() {
   return "";
 }
 
-Runtime::Runtime(RuntimeOptions options) : options_(std::move(options)) {
+Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
+    : options_(std::move(options)) {
   pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.library_path);
   client_ = pjrt::Client::Create(plugin, options_.create_options, options_.store);
   int ordinal = 0;
   for (pjrt::Device* device : client_->addressable_devices()) {
-    devices_.push_back(std::make_unique<Device>(client_.get(), device, ordinal++));
+    if (previous != nullptr && ordinal < static_cast<int>(previous->devices_.size())) {
+      // Tensors made before refer to it. The previous runtime is left as it is otherwise: it
+      // holds the devices that this process has no longer.
+      devices_.push_back(std::move(previous->devices_[ordinal++]));
+      devices_.back()->Rebind(client_, device);
+    } else {
+      devices_.push_back(std::make_unique<Device>(client_, device, ordinal++));
+    }
   }
   if (devices_.empty()) {
     throw hlo::Error(hlo::ErrorCode::kNotFound,
                      "the plugin " + options_.library_path + " offers no device");
   }
+  ListWorld(world);
+}
+
+void Runtime::ListWorld(const World& world) {
+  if (world.size == 1) {
+    world_devices_ = {devices_[0]->pjrt_device().id()};
+    return;
+  }
+  std::vector<pjrt::Device*> all = client_->devices();
+  std::sort(all.begin(), all.end(), [](const pjrt::Device* a, const pjrt::Device* b) {
+    return std::pair(a->process_index(), a->id()) < std::pair(b->process_index(), b->id());
+  });
+  for (const pjrt::Device* device : all) world_devices_.push_back(device->id());
+  if (world_size() == world.size && devices_.size() == 1) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "a world of " + std::to_string(world.size) +
+                       " processes needs one device each, and the plugin " + options_.library_path +
+                       " offers " + std::to_string(world_size()) + ", " +
+                       std::to_string(devices_.size()) + " of them to this process");
 }
 
 Device* Runtime::device(int ordinal) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lazy/node.h"
 #include "pjrt/client/client.h"
 
 namespace lazy {
@@ -18,22 +19,27 @@ class Storage;
 
 class Device {
  public:
-  Device(pjrt::Client* client, pjrt::Device* device, int ordinal)
-      : client_(client), device_(device), ordinal_(ordinal) {}
+  Device(std::shared_ptr<pjrt::Client> client, pjrt::Device* device, int ordinal)
+      : client_(std::move(client)), device_(device), ordinal_(ordinal) {}
   Device(const Device&) = delete;
 
   int ordinal() const { return ordinal_; }  // the n of "xla:n"
   pjrt::Client& client() const { return *client_; }
   const pjrt::Device& pjrt_device() const { return *device_; }
+  // Moves to another client (Runtime::Leave); the data of the old one is copied when it is used.
+  void Rebind(std::shared_ptr<pjrt::Client> client, pjrt::Device* device);
 
   // Storages whose value is recorded and not computed, in the order in which they became so. See
   // storage.h; guarded by `pending_mutex`.
   std::mutex pending_mutex;
   Storage* pending_head = nullptr;
   Storage* pending_tail = nullptr;
+  // Recorded operations that other processes take part in, in the order of recording: they run
+  // whether or not their results are wanted here. Guarded by `pending_mutex`.
+  std::vector<Reference<Node>> pending_collectives;
 
  private:
-  pjrt::Client* client_;
+  std::shared_ptr<pjrt::Client> client_;
   pjrt::Device* device_;
   int ordinal_;
 };
@@ -47,8 +53,19 @@ struct RuntimeOptions {
   std::optional<pjrt::KeyValueStore> store;
 };
 
+// This process's place among those that compute together, each with one device.
+struct World {
+  int64_t rank = 0;
+  int64_t size = 1;
+  pjrt::KeyValueStore store;  // of a world of several
+};
+
 class Runtime {
  public:
+  // Called when the runtime starts, to learn of which world it becomes a member. The plugin is
+  // then created with the options node_id and num_nodes, and one device.
+  using WorldProvider = std::function<World()>;
+  static void SetWorldProvider(WorldProvider provider);
   // A device type's plugin; called when the runtime starts, if PJRT_DEVICE names that type.
   using OptionsProvider = std::function<RuntimeOptions()>;
   static void RegisterPlugin(const std::string& device_type, OptionsProvider provider);
@@ -67,17 +84,27 @@ class Runtime {
   // goes on working there; other plugins' threads are gone, and CheckNotForked throws hlo::Error.
   static void MarkForked();
   void CheckNotForked() const;
+  // In a forked child: the next use of a device starts the runtime anew, as a member of the world
+  // that the provider then names. Tensors made before keep their values. Throws hlo::Error if the
+  // plugin was started before the fork and cannot be used after it.
+  static void Leave();
 
   const RuntimeOptions& options() const { return options_; }
   pjrt::Client& client() const { return *client_; }
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  // The number of processes, and the ids of their devices in the order of ranks.
+  int64_t world_size() const { return static_cast<int64_t>(world_devices_.size()); }
+  const std::vector<int64_t>& world_devices() const { return world_devices_; }
   // Throws hlo::Error(kOutOfRange).
   Device* device(int ordinal) const;
 
  private:
-  explicit Runtime(RuntimeOptions options);
+  Runtime(RuntimeOptions options, const World& world, Runtime* previous);
+  void ListWorld(const World& world);
+  bool IsEmbeddedEngine() const;
 
   RuntimeOptions options_;
+  std::vector<int64_t> world_devices_;
   std::shared_ptr<pjrt::Client> client_;
   std::vector<std::unique_ptr<Device>> devices_;
   bool forked_ = false;

@@ -25,22 +25,30 @@ void Prepare() {
   } catch (const hlo::Error&) {
     // It belongs to whoever reads the result.
   }
+  if (!Runtime::IsStarted()) return;
   for (const auto& device : Runtime::Get().devices()) device->pending_mutex.lock();
 }
 
 void ReleaseInParent() {
-  for (const auto& device : Runtime::Get().devices()) device->pending_mutex.unlock();
+  if (Runtime::IsStarted()) {
+    for (const auto& device : Runtime::Get().devices()) device->pending_mutex.unlock();
+  }
   SyncMutex().unlock();
 }
 
 void RenewInChild() {
-  for (const auto& device : Runtime::Get().devices()) Renew(device->pending_mutex);
+  if (Runtime::IsStarted()) {
+    for (const auto& device : Runtime::Get().devices()) Renew(device->pending_mutex);
+  }
   Renew(SyncMutex());
   Runtime::MarkForked();
 }
 
 }  // namespace
 
-void RegisterForkHandlers() { pthread_atfork(&Prepare, &ReleaseInParent, &RenewInChild); }
+void RegisterForkHandlers() {
+  static const int registered = pthread_atfork(&Prepare, &ReleaseInParent, &RenewInChild);
+  (void)registered;
+}
 
 }  // namespace lazy

@@ -19,9 +19,15 @@ uint64_t Encode(const Value& value) {
 
 }  // namespace
 
-Graph::Graph(std::span<const Value> roots) : cut_(++last_cut) {
+Graph::Graph(std::span<const Value> roots, std::span<const Reference<Node>> collectives)
+    : cut_(++last_cut) {
+  // First, so that their order in the program is that of recording, on every process the same.
+  for (const Reference<Node>& collective : collectives) {
+    collectives_.push_back(collective.get());
+    Visit(collective.get());
+  }
   for (const Value& root : roots) Visit(root.node.get());
-  signature_.push_back(~uint64_t{0});  // ends the nodes
+  signature_.push_back(~downcast_.signature());  // ends the nodes
   std::unordered_map<uint64_t, uint32_t> seen;
   for (const Value& root : roots) {
     auto [it, is_new] = seen.emplace(Encode(root), static_cast<uint32_t>(results_.size()));
@@ -30,6 +36,28 @@ Graph::Graph(std::span<const Value> roots) : cut_(++last_cut) {
       signature_.push_back(Encode(root));
     }
     result_of_root_.push_back(it->second);
+  }
+  if (!collectives_.empty()) KeepCollectives(roots);
+}
+
+void Graph::KeepCollectives(std::span<const Value> roots) {
+  std::vector<bool> is_needed(nodes_.size(), false);
+  for (const Value& root : roots) is_needed[root.node->position] = true;
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    if (!is_needed[i]) continue;
+    for (const Value& operand : nodes_[i]->operands()) is_needed[operand.node->position] = true;
+  }
+  // From the last, because keeping one keeps those whose results it takes.
+  for (size_t c = collectives_.size(); c-- > 0;) {
+    Node* collective = collectives_[c];
+    if (is_needed[collective->position]) continue;
+    results_.push_back({Reference<Node>(collective), 0});
+    signature_.push_back(Encode(results_.back()));
+    for (size_t i = collective->position + 1; i-- > 0;) {
+      if (i == collective->position) is_needed[i] = true;
+      if (!is_needed[i]) continue;
+      for (const Value& operand : nodes_[i]->operands()) is_needed[operand.node->position] = true;
+    }
   }
 }
 
@@ -88,6 +116,7 @@ void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per
   for (size_t r = 0; r < result_of_root_.size(); ++r) {
     results_[result_of_root_[r]].node->internal_references += holders_per_root;
   }
+  for (Node* collective : collectives_) ++collective->internal_references;
   // `results_` itself holds one reference to each.
   for (const Value& result : results_) ++result.node->internal_references;
   // A node dies with the graph if all references to it come from roots and from nodes that die.
@@ -133,7 +162,7 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
   hlo::Builder builder(entry);
   std::vector<std::vector<hlo::Value>> values(nodes_.size());
   for (const Node* leaf : data_leaves_) {
-    values[leaf->position] = {builder.Parameter(*leaf->shape(0))};
+    values[leaf->position] = {downcast_.Round(builder, builder.Parameter(*leaf->shape(0)))};
   }
   std::map<hlo::ElementType, std::pair<hlo::Value, int64_t>> packs;  // parameter, next element
   for (const ScalarPack& pack : scalar_packs_) {
@@ -155,6 +184,7 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     }
     builder.set_metadata({node->operation()->kind().name, "", 0});
     values[node->position] = node->operation()->Lower(builder, operands);
+    for (hlo::Value& value : values[node->position]) value = downcast_.Round(builder, value);
   }
   std::vector<hlo::Value> results;
   for (const Value& result : results_) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hlo/module.h"
+#include "lazy/downcast.h"
 #include "lazy/node.h"
 
 namespace lazy {
@@ -34,7 +35,9 @@ struct Donation {
 // scratch fields: only one cut exists at a time (SyncMutex in sync.h).
 class Graph {
  public:
-  explicit Graph(std::span<const Value> roots);
+  // `collectives` are operations that run whether or not a root needs them, before everything that
+  // does not need to run before them and in their order. Each is held once by the caller.
+  explicit Graph(std::span<const Value> roots, std::span<const Reference<Node>> collectives = {});
   Graph(const Graph&) = delete;
 
   // All nodes, operands before users.
@@ -42,7 +45,8 @@ class Graph {
   // Data leaves in the order of the program's parameters; the packs of scalars follow them.
   const std::vector<Node*>& data_leaves() const { return data_leaves_; }
   const std::vector<ScalarPack>& scalar_packs() const { return scalar_packs_; }
-  // The distinct values among the roots, the program's results; and which of them each root is.
+  // The distinct values among the roots, the program's results (those of unwanted collectives
+  // follow); and which of them each root is.
   const std::vector<Value>& results() const { return results_; }
   const std::vector<uint32_t>& result_of_root() const { return result_of_root_; }
   size_t operation_count() const {
@@ -66,11 +70,15 @@ class Graph {
 
  private:
   void Visit(Node* root);
+  // Makes the collectives that no root needs results of the program.
+  void KeepCollectives(std::span<const Value> roots);
   void Append(Node* node);
   void PackScalar(const Node* node);
 
   uint64_t cut_;
+  Downcast downcast_ = Downcast::FromEnvironment();
   std::vector<Node*> nodes_, data_leaves_, scalar_leaves_;
+  std::vector<Node*> collectives_;
   std::vector<Value> results_;
   std::vector<uint32_t> result_of_root_;
   std::vector<ScalarPack> scalar_packs_;

@@ -2,70 +2,89 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
+#include "lazy/cache_folder.h"
+#include "lazy/device.h"
+#include "lazy/library_identity.h"
 #include "lazy/metrics.h"
+#include "lazy/sha256.h"
 #include "lazy/sync.h"
+#include "lazy/warning.h"
 
 namespace lazy {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Settings {
   std::mutex mutex;
-  std::optional<fs::path> folder;
-  bool readonly = false;
+  std::shared_ptr<CacheFolder> folder;  // null: programs are not kept
+  pid_t used_by = 0;                    // the process that has compiled with these settings
+  bool from_environment = false;        // whether the environment has been asked
   static Settings& Get() {
     static Settings* settings = new Settings;
     return *settings;
   }
 };
 
-// Two independent 64-bit hashes: long enough to be a name.
-std::string Digest(const std::string& text) {
-  uint64_t a = 0xcbf29ce484222325u, b = 0x84222325cbf29ce4u;
-  for (unsigned char c : text) {
-    a = (a ^ c) * 0x100000001b3u;
-    b = (b + c) * 0x9e3779b97f4a7c15u;
-    b ^= b >> 29;
+// As initialize_cache leaves them to the processes that this one starts.
+void ReadEnvironment(Settings& settings) {
+  const char* path = std::getenv("XLA_PERSISTENT_CACHE_PATH");
+  if (settings.from_environment || settings.folder || path == nullptr || *path == '\0') return;
+  settings.from_environment = true;
+  const char* readonly = std::getenv("XLA_PERSISTENT_CACHE_READ_ONLY");
+  const std::string flag = readonly != nullptr ? readonly : "";
+  try {
+    settings.folder = std::make_shared<CacheFolder>(path, flag == "1" || flag == "true");
+  } catch (const hlo::Error& error) {
+    Warn(std::string(error.what()) + " (XLA_PERSISTENT_CACHE_PATH)");
   }
-  char out[40];
-  std::snprintf(out, sizeof(out), "%016lx%016lx", a, b);
-  return out;
 }
 
-std::optional<std::string> ReadFile(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
+std::shared_ptr<CacheFolder> FolderInUse() {
+  Settings& settings = Settings::Get();
+  std::lock_guard lock(settings.mutex);
+  ReadEnvironment(settings);
+  settings.used_by = getpid();
+  return settings.folder;
 }
 
-// Under another name first, so that no process ever reads half a file.
-void WriteFile(const fs::path& path, const std::string& content) {
-  fs::path temporary = path;
-  temporary += "." + std::to_string(getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  file << content;
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(temporary, path, error);
-  if (!file || error) fs::remove(temporary, error);
+// With its length, so that no two lists of fields give the same text.
+void Append(std::string& text, const std::string& field) {
+  text += std::to_string(field.size()) + ":" + field + "\n";
 }
 
-std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const fs::path& path) {
+// The lines of /proc/cpuinfo that say what code may use.
+std::string ProcessorFeatures() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string features;
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::string name = line.substr(0, line.find_last_not_of(" \t", line.find(':') - 1) + 1);
+    if (name == "model name" || name == "flags" || name == "Features" || name == "CPU part" ||
+        name == "CPU implementer" || name == "isa") {
+      features += line + "\n";
+    }
+  }
+  return features;
+}
+
+std::string CreateOptions() {
+  std::string text;
+  for (const auto& [name, value] : Runtime::Get().options().create_options) {
+    if (name != "node_id") text += name + "=" + pjrt::ToString(value) + ";";
+  }
+  return text;
+}
+
+std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const CacheFolder& folder,
+                                                const Sha256Digest& key) {
   static auto* hits = Counter("PersistentCacheHit");
   static auto* misses = Counter("PersistentCacheMiss");
   static auto* failures = Counter("PersistentCacheDeserializeFailure");
   static Metric* time = Metric::Get("PersistentCacheLoad");
-  std::optional<std::string> bytes = ReadFile(path);
+  std::optional<std::string> bytes = folder.Read(key);
   if (!bytes) {
     Count(misses);
     return nullptr;
@@ -75,58 +94,80 @@ std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const fs::
     auto executable = client.DeserializeAndLoad(*bytes);
     Count(hits);
     return executable;
-  } catch (const hlo::Error&) {
+  } catch (const hlo::Error& error) {
     Count(failures);
+    Warn("the compiled program " + folder.EntryPath(key) + " cannot be loaded: " + error.what() +
+         ". The program is compiled anew.");
     return nullptr;
   }
 }
 
+std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std::string& program,
+                                                const pjrt::CompileOptions& options) {
+  static auto* uncached = Counter("UncachedCompile");
+  static Metric* time = Metric::Get("CompileTime");
+  Count(uncached);
+  TimedSection timed(time);
+  return client.Compile(program, "mlir", options);
+}
+
 }  // namespace
+
+std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& options) {
+  const pjrt::Plugin& plugin = client.plugin();
+  std::string key;
+  Append(key, TORCH_XLA_VERSION);
+  Append(key, LibraryIdentity(&plugin.api(), plugin.path()));
+  Append(key, client.platform_name());
+  Append(key, client.platform_version());
+  for (const pjrt::Device* device : client.devices()) {
+    Append(key, std::to_string(device->id()) + " in " + std::to_string(device->process_index()) +
+                    ": " + device->kind());
+  }
+  if (client.platform_name() == "cpu") Append(key, ProcessorFeatures());
+  Append(key, options.Serialize());
+  Append(key, CreateOptions());
+  for (const char* name : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
+    const char* value = std::getenv(name);
+    Append(key, value != nullptr ? value : "");
+  }
+  return key;
+}
 
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,
                                                       const pjrt::CompileOptions& options) {
-  std::optional<fs::path> folder;
-  bool readonly;
-  {
-    Settings& settings = Settings::Get();
-    std::lock_guard lock(settings.mutex);
-    folder = settings.folder;
-    readonly = settings.readonly;
-  }
-  if (!folder) return client.Compile(module, options);
   std::string program = pjrt::SerializeProgram(module, client.plugin());
-  fs::path path = *folder / Digest(program + options.Serialize() + client.platform_name() +
-                                   client.platform_version());
-  if (auto loaded = TryLoad(client, path)) return loaded;
-  auto executable = client.Compile(program, "mlir", options);
-  if (!readonly) {
-    try {
-      WriteFile(path, executable->executable().Serialize());
-    } catch (const hlo::Error&) {
-      // An engine that cannot serialize compiles in every process.
-    }
+  std::shared_ptr<CacheFolder> folder = FolderInUse();
+  if (!folder) return Compile(client, program, options);
+  std::string key_text = CacheKeyOf(client, options);
+  Append(key_text, program);
+  const Sha256Digest key = Sha256Of(key_text);
+  if (auto loaded = TryLoad(client, *folder, key)) return loaded;
+  auto executable = Compile(client, program, options);
+  if (folder->readonly()) return executable;
+  std::string bytes;
+  try {
+    bytes = executable->executable().Serialize();
+  } catch (const hlo::Error&) {
+    // An engine that cannot serialize compiles in every process.
+    return executable;
   }
+  folder->Write(key, bytes);
   return executable;
 }
 
 void InitializePersistentCache(const std::string& path, bool readonly) {
-  std::error_code error;
-  if (!readonly) fs::create_directories(path, error);
-  if (!fs::is_directory(path, error)) {
-    throw hlo::Error(hlo::ErrorCode::kNotFound,
-                     "the folder of the compilation cache cannot be used: " + path);
-  }
+  auto folder = std::make_shared<CacheFolder>(path, readonly);
   Settings& settings = Settings::Get();
   std::lock_guard lock(settings.mutex);
-  settings.folder = path;
-  settings.readonly = readonly;
+  settings.folder = std::move(folder);
 }
 
 bool HasPersistentCache() {
   Settings& settings = Settings::Get();
   std::lock_guard lock(settings.mutex);
-  return settings.folder.has_value();
+  return settings.folder != nullptr && settings.used_by == getpid();
 }
 
 }  // namespace lazy

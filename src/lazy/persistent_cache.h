@@ -1,17 +1,25 @@
-// Compiled programs kept in a folder from process to process.
+// Compiled programs kept in a folder from process to process (InitializePersistentCache in sync.h).
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "hlo/module.h"
 #include "pjrt/client/client.h"
 
 namespace lazy {
 
-// Compiles, or loads what an earlier process compiled from the same program with the same options
-// on the same engine (InitializePersistentCache in sync.h).
+// Compiles, or loads what an earlier process compiled under the same key. Only what is really
+// compiled counts in UncachedCompile and CompileTime; PersistentCacheHit, -Miss and
+// -DeserializeFailure, and the metric PersistentCacheLoad say what the folder did.
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,
                                                       const pjrt::CompileOptions& options);
+
+// All that decides about the code besides the program: the versions of this library, the plugin and
+// its platform, the devices, the compile options, the options that the client was made with (but
+// the process's rank), the variables that plugins take options from, and for CPU platforms what the
+// processor can do.
+std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& options);
 
 }  // namespace lazy

@@ -6,6 +6,7 @@
 #include <deque>
 #include <list>
 #include <unordered_map>
+#include <utility>
 
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
@@ -139,16 +140,45 @@ void CheckResultsFit(Device* device, const Graph& graph) {
   }
 }
 
+bool HasCollective(const hlo::Module& module) {
+  for (const auto& computation : module.computations()) {
+    for (const auto& instruction : computation->instructions()) {
+      switch (instruction->opcode()) {
+        case hlo::Opcode::kAllReduce:
+        case hlo::Opcode::kAllGather:
+        case hlo::Opcode::kReduceScatter:
+        case hlo::Opcode::kAllToAll:
+        case hlo::Opcode::kCollectivePermute:
+        case hlo::Opcode::kCollectiveBroadcast:
+        case hlo::Opcode::kReplicaId:
+          return true;
+        default:
+          break;
+      }
+    }
+  }
+  return false;
+}
+
+// A program in which no other process takes part is this device's own.
+pjrt::CompileOptions OptionsFor(Device* device, const hlo::Module& module) {
+  pjrt::CompileOptions options;
+  options.overrides = State::Get().overrides;
+  options.device_assignment = {device->pjrt_device().id()};
+  const Runtime& runtime = Runtime::Get();
+  if (runtime.world_size() > 1 && HasCollective(module)) {
+    options.num_replicas = runtime.world_size();
+    options.device_assignment = runtime.world_devices();
+  }
+  return options;
+}
+
 Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
                         std::vector<uint64_t> signature) {
-  static auto* uncached = Counter("UncachedCompile");
-  static Metric* time = Metric::Get("CompileTime");
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   State& state = State::Get();
   CheckResultsFit(device, graph);
-  Count(uncached);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
-  TimedSection timed(time);
   std::string name = state.graph_name.empty() ? "SyncTensorsGraph" : state.graph_name;
   auto module = graph.Lower(name + "." + std::to_string(graph.nodes().size()));
   if (const char* path = std::getenv("XLA_SAVE_HLO_FILE")) {
@@ -158,10 +188,8 @@ Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
       std::fclose(file);
     }
   }
-  pjrt::CompileOptions options;
-  options.device_assignment = {device->pjrt_device().id()};
-  options.overrides = state.overrides;
-  Program program{std::move(signature), CompileOrLoad(device->client(), *module, options)};
+  Program program{std::move(signature),
+                  CompileOrLoad(device->client(), *module, OptionsFor(device, *module))};
   return state.cache.Insert(hash, std::move(program));
 }
 
@@ -169,7 +197,10 @@ Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
 std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
                                            std::vector<std::unique_ptr<pjrt::Buffer>>* owned) {
   std::vector<const pjrt::Buffer*> arguments;
-  for (const Node* leaf : graph.data_leaves()) arguments.push_back(&leaf->data()->buffer());
+  for (const Node* leaf : graph.data_leaves()) {
+    leaf->data()->MoveToCurrentClient();
+    arguments.push_back(&leaf->data()->buffer());
+  }
   for (const ScalarPack& pack : graph.scalar_packs()) {
     owned->push_back(device->client().BufferFromHost(
         pack.bytes.data(), hlo::Shape(pack.type, {pack.count}), device->pjrt_device()));
@@ -231,6 +262,11 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   return leaves;
 }
 
+std::vector<Reference<Node>> TakeCollectives(Device* device) {
+  std::lock_guard lock(device->pending_mutex);
+  return std::exchange(device->pending_collectives, {});
+}
+
 void SyncPending(Device* device, bool wait) {
   std::vector<Reference<Storage>> storages = PendingStorages(device);
   std::vector<Value> roots;
@@ -243,14 +279,23 @@ void SyncPending(Device* device, bool wait) {
     roots.push_back(storage->value());
     replaced.push_back(storage->replaced_data());
   }
-  if (roots.empty()) return;
+  std::vector<Reference<Node>> collectives = TakeCollectives(device);
+  if (roots.empty() && collectives.empty()) return;
   static auto* synced = Counter("SyncTensorsToData");
   Count(synced);
   std::vector<Value> leaves;
-  Graph graph(roots);
+  Graph graph(roots, collectives);
   // Each root is held by its storage and by `roots`.
   graph.PlanDonation(replaced, 2);
-  leaves = Run(device, graph, wait);
+  try {
+    leaves = Run(device, graph, wait);
+  } catch (...) {
+    // Nothing has run: the next sync tries again.
+    std::lock_guard lock(device->pending_mutex);
+    auto& pending = device->pending_collectives;
+    pending.insert(pending.begin(), collectives.begin(), collectives.end());
+    throw;
+  }
   for (size_t r = 0; r < roots.size(); ++r) {
     storages[r]->Materialize(roots[r], leaves[graph.result_of_root()[r]]);
   }
@@ -293,6 +338,11 @@ std::string MatMulPrecision() {
 }
 
 std::recursive_mutex& SyncMutex() { return State::Get().mutex; }
+
+void NoteCollective(Device* device, const Reference<Node>& node) {
+  std::lock_guard lock(device->pending_mutex);
+  device->pending_collectives.push_back(node);
+}
 
 void Sync(Device* device, bool wait) {
   std::lock_guard lock(SyncMutex());

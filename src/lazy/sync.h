@@ -20,6 +20,9 @@ namespace lazy {
 // Computes everything that is pending on the device. With `wait`, returns when it is computed.
 // Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's.
 void Sync(Device* device, bool wait = false);
+// Notes that a recorded operation is one that other processes take part in: it runs at the next
+// sync, after those noted before, whether or not its result is wanted.
+void NoteCollective(Device* device, const Reference<Node>& node);
 // The data of a storage's value; syncs when it is recorded work.
 Reference<Data> Materialized(const Reference<Storage>& storage);
 // The data of a value that no storage holds (a view's part).

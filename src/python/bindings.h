@@ -16,6 +16,7 @@ void BindRuntime(pybind11::module_& m);   // plugins, devices, steps, random num
 void BindTensors(pybind11::module_& m);   // what a tensor is made of
 void BindMetrics(pybind11::module_& m);   // counters and reports
 void BindFallback(pybind11::module_& m);  // decompositions, operators run on the CPU
+void BindWorld(pybind11::module_& m);     // the other processes, and operations between them
 
 // The device that "xla:1" names; the current one for an empty string. Starts the runtime.
 lazy::Device* DeviceFromString(const std::string& name);

@@ -9,4 +9,5 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindTensors(m);
   torch_xla::BindMetrics(m);
   torch_xla::BindFallback(m);
+  torch_xla::BindWorld(m);
 }

@@ -11,6 +11,7 @@
 #include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/sync.h"
+#include "lazy/warning.h"
 #include "python/bindings.h"
 
 namespace torch_xla {
@@ -252,6 +253,7 @@ void BindRuntime(py::module_& m) {
       .def("library_path", &PjRtPlugin::library_path)
       .def("client_create_options", [](PjRtPlugin&) { return py::dict(); })
       .def("requires_xla_coordinator", &PjRtPlugin::requires_xla_coordinator);
+  lazy::SetWarningHandler([](const std::string& text) { TORCH_WARN(text); });
   m.def("_register_pjrt_plugin", &RegisterPlugin);
   BindDevices(m);
   BindSteps(m);

@@ -1,7 +1,7 @@
 """The operators that have a lowering of their own, by OpInfo's names: what test_ops.py runs."""
 
 ELEMENTWISE = """
-abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not
+__rpow__ abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not
 bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min copysign cos cosh deg2rad digamma
 div_no_rounding_mode div_floor_rounding div_trunc_rounding erf erfc erfinv exp exp2 expm1 floor floor_divide fmax
 fmin fmod frac gcd heaviside hypot i0 lcm lerp lgamma log log10 log1p log2 logaddexp logaddexp2 logit maximum minimum

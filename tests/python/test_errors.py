@@ -96,3 +96,11 @@ def test_backward_twice_is_eagers_error(device):
         loss.backward()
     torch_xla.sync()
     alive(device)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_anomaly_detection_finds_nan(device):
+    x = torch.tensor([-1.0, 4.0], device=device, requires_grad=True)
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"):
+        torch.sqrt(x).sum().backward()
+    alive(device)

@@ -1,13 +1,19 @@
 """Collective operations between the processes that train together; `xla_model` offers them.
 
-With one process each of them is the identity, up to `scale`. More processes raise NotImplementedError where the
-world is counted (`torch_xla.runtime.world_size`).
+They are recorded as any operation is, and run with the next sync, in the order of recording, on every process of their
+group. With one process each of them is the identity, up to `scale`.
+
+Everywhere, `groups` are lists of ranks that work among themselves, all ranks being one group by default, and
+`pin_layout`, `channel_id` and `use_global_device_ids` have no effect.
 """
 
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
+from torch_xla import _XLAC
 from torch_xla import runtime as xr
 
 REDUCE_SUM = "sum"
@@ -19,19 +25,45 @@ REDUCE_MAX = "max"
 
 _REDUCE_TYPES = (REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR, REDUCE_MIN, REDUCE_MAX)
 
+# The gradients that travel together: large enough to use the network well, small enough that the first leave while
+# backward still runs.
+_GRADIENT_BUCKET_MEGABYTES = 25.0
 
-def _check_alone(operation: str) -> None:
-    if xr.world_size() != 1:
-        raise NotImplementedError(f"{operation} between processes is not implemented.")
+
+def _alone() -> bool:
+    return xr.world_size() == 1 and not os.environ.get("XLA_ALWAYS_ALLREDUCE")
 
 
-def _check_groups(operation: str, groups: Any) -> None:
-    if groups and sorted(rank for group in groups for rank in group) != [0]:
-        raise ValueError(f"{operation}: groups={groups}, but the only process has rank 0.")
+def _checked(reduce_type: str) -> str:
+    if reduce_type not in _REDUCE_TYPES:
+        raise ValueError(f"Unknown reduction {reduce_type!r}; it is one of {_REDUCE_TYPES}.")
+    return reduce_type
+
+
+def _ranks(operation: str, groups: Sequence[Any] | None) -> list[list[int]]:
+    """The groups, this process's among them."""
+    size, rank = xr.world_size(), xr.global_ordinal()
+    if not groups:
+        return [list(range(size))]
+    if isinstance(groups[0], int):
+        groups = [groups]
+    named = [int(member) for group in groups for member in group]
+    if len(set(named)) != len(named) or not set(named) <= set(range(size)):
+        raise ValueError(
+            f"{operation}: groups={groups} must name ranks below {size}, none of them twice."
+        )
+    if rank not in named:
+        raise ValueError(f"{operation}: groups={groups} leave out this process, rank {rank}.")
+    return [[int(member) for member in group] for group in groups]
+
+
+def _own(groups: list[list[int]]) -> list[int]:
+    rank = xr.global_ordinal()
+    return next(group for group in groups if rank in group)
 
 
 def _scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
-    return tensor.clone() if scale == 1.0 else tensor * scale
+    return tensor.clone() if scale == 1.0 else (tensor * scale).to(tensor.dtype)
 
 
 def all_reduce(
@@ -48,19 +80,21 @@ def all_reduce(
       reduce_type: one of the REDUCE_ constants.
       inputs: a tensor, whose reduction is returned, or a list of tensors, which are reduced in place.
       scale: multiplies the result.
-      groups: lists of ranks that reduce among themselves; all of them by default.
-      cctx, pin_layout: of no effect.
+      groups: lists of ranks that reduce among themselves.
+      cctx: of no effect.
     """
-    if reduce_type not in _REDUCE_TYPES:
-        raise ValueError(f"all_reduce: unknown type {reduce_type!r}; it is one of {_REDUCE_TYPES}.")
-    _check_alone("all_reduce")
-    _check_groups("all_reduce", groups)
+    _checked(reduce_type)
+    ranks = _ranks("all_reduce", groups)
     if isinstance(inputs, torch.Tensor):
-        return _scaled(inputs, scale)
-    if scale != 1.0:
+        if _alone():
+            return _scaled(inputs, scale)
+        return _XLAC._xla_all_reduce([inputs], reduce_type, scale, ranks)[0]
+    if not _alone():
+        _XLAC._xla_all_reduce_(list(inputs), reduce_type, scale, ranks)
+    elif scale != 1.0:
         with torch.no_grad():
             for tensor in inputs:
-                tensor.mul_(scale)
+                tensor.copy_(_scaled(tensor, scale))
     return None
 
 
@@ -73,10 +107,18 @@ def all_gather(
     channel_id: int | None = None,
     use_global_device_ids: bool | None = None,
 ) -> Any:
-    """Concatenates the processes' values on dimension `dim`, in the order of their ranks."""
-    _check_alone("all_gather")
-    _check_groups("all_gather", groups)
-    return _identity(value, output)
+    """Concatenates the processes' values, of one shape, on dimension `dim` in the order of their ranks.
+
+    A list is gathered tensor by tensor; `output` receives the results.
+    """
+    ranks = _ranks("all_gather", groups)
+
+    def gather(tensor: torch.Tensor) -> torch.Tensor:
+        if _alone():
+            return tensor.clone() if tensor.dim() else tensor.reshape(1)
+        return _XLAC._xla_all_gather(tensor, dim, ranks)
+
+    return _each(gather, value, output)
 
 
 def all_gather_bucketized(
@@ -87,7 +129,7 @@ def all_gather_bucketized(
     pin_layout: bool = False,
     bucket_cap_mb: int = 160,
 ) -> list[torch.Tensor]:
-    """`all_gather` of many tensors, a few transfers at a time."""
+    """`all_gather` of many tensors; the engine sees all of them, so buckets are of no use."""
     return all_gather(input_list, dim, groups, output, pin_layout)
 
 
@@ -103,16 +145,20 @@ def reduce_scatter(
     channel_id: int | None = None,
     use_global_device_ids: bool | None = None,
 ) -> Any:
-    """Reduces over the processes, of which each keeps its part along `scatter_dim`."""
-    if reduce_type not in _REDUCE_TYPES:
-        raise ValueError(f"reduce_scatter: unknown type {reduce_type!r}.")
-    _check_alone("reduce_scatter")
-    _check_groups("reduce_scatter", groups)
-    if shard_count != 1:
-        raise ValueError(f"reduce_scatter: shard_count={shard_count}, but there is one process.")
-    if isinstance(input, torch.Tensor):
-        return _identity(_scaled(input, scale), output, copy=False)
-    return _identity([_scaled(tensor, scale) for tensor in input], output, copy=False)
+    """Reduces over the processes, of which each keeps its part, one of `shard_count`, along `scatter_dim`."""
+    _checked(reduce_type)
+    ranks = _ranks("reduce_scatter", groups)
+    if shard_count != len(_own(ranks)):
+        raise ValueError(
+            f"reduce_scatter: shard_count={shard_count}, but there are {len(_own(ranks))} processes in the group."
+        )
+
+    def scatter(tensor: torch.Tensor) -> torch.Tensor:
+        if _alone():
+            return _scaled(tensor, scale)
+        return _XLAC._xla_reduce_scatter(tensor, reduce_type, scale, scatter_dim, ranks)
+
+    return _each(scatter, input, output)
 
 
 def reduce_scatter_bucketized(
@@ -126,7 +172,7 @@ def reduce_scatter_bucketized(
     pin_layout: bool = False,
     bucket_cap_mb: int = 160,
 ) -> list[torch.Tensor]:
-    """`reduce_scatter` of many tensors, a few transfers at a time."""
+    """`reduce_scatter` of many tensors; the engine sees all of them, so buckets are of no use."""
     return reduce_scatter(
         reduce_type, input_list, scale, scatter_dim, shard_count, groups, output, pin_layout
     )
@@ -141,19 +187,29 @@ def all_to_all(
     pin_layout: bool = True,
 ) -> torch.Tensor:
     """Splits the value along one dimension, sends part i to rank i, and concatenates what arrives along another."""
-    _check_alone("all_to_all")
-    _check_groups("all_to_all", groups)
-    if split_count != 1:
-        raise ValueError(f"all_to_all: split_count={split_count}, but there is one process.")
-    return value.clone()
+    ranks = _ranks("all_to_all", groups)
+    if split_count != len(_own(ranks)):
+        raise ValueError(
+            f"all_to_all: split_count={split_count}, but there are {len(_own(ranks))} processes in the group."
+        )
+    if _alone():
+        return value.clone()
+    return _XLAC._xla_all_to_all(value, split_dimension, concat_dimension, split_count, ranks)
 
 
 def collective_permute(value: torch.Tensor, pairs: list[list[int]]) -> torch.Tensor:
     """Sends the value along (source, target) pairs of ranks; who receives nothing gets zeros."""
-    _check_alone("collective_permute")
-    if any(tuple(pair) != (0, 0) for pair in pairs):
-        raise ValueError(f"collective_permute: pairs={pairs}, but the only process has rank 0.")
-    return value.clone() if pairs else torch.zeros_like(value)
+    size = xr.world_size()
+    named = [[int(source), int(target)] for source, target in pairs]
+    for side in zip(*named, strict=True):
+        if len(set(side)) != len(side) or not set(side) <= set(range(size)):
+            raise ValueError(
+                f"collective_permute: pairs={pairs} must name ranks below {size}, each at most once as a source "
+                "and once as a target."
+            )
+    if _alone():
+        return value.clone() if named else torch.zeros_like(value)
+    return _XLAC._xla_collective_permute(value, named)
 
 
 def collective_broadcast(
@@ -162,20 +218,53 @@ def collective_broadcast(
     groups: list[int] | None = None,
     pin_layout: bool = True,
 ) -> None:
-    """Overwrites the tensors, in place, with those of the root."""
-    _check_alone("collective_broadcast")
-    if root_ordinal != 0:
-        raise ValueError(f"collective_broadcast: no process has rank {root_ordinal}.")
+    """Overwrites the tensors, in place, with those of the root; in `groups`, with those of the root's group."""
+    ranks = _ranks("collective_broadcast", groups)
+    own = _own(ranks)
+    if root_ordinal not in own:
+        raise ValueError(f"collective_broadcast: rank {root_ordinal} is not among {own}.")
+    if _alone():
+        return
+    order = [root_ordinal, *(member for member in own if member != root_ordinal)]
+    with torch.no_grad():
+        for tensor in tensors:
+            tensor.copy_(_XLAC._xla_collective_broadcast(tensor.detach(), [order]))
+
+
+def _channel(channel_id: int) -> tuple[int, int]:
+    source, target = divmod(channel_id, xr.world_size())
+    if not 0 <= source < xr.world_size():
+        raise ValueError(
+            f"Channel {channel_id} names no pair of processes: channel s * {xr.world_size()} + t leads from rank s to "
+            "rank t."
+        )
+    return source, target
 
 
 def send(value: torch.Tensor, channel_id: int) -> torch.Tensor:
-    """Would send a value to another process."""
-    raise NotImplementedError("xla_model.send: transfers between processes are not implemented.")
+    """Sends a value to the process that calls `recv` with the same channel; returns the value.
+
+    Channel `s * world_size + t` leads from rank s to rank t.
+    """
+    source, target = _channel(channel_id)
+    if source != xr.global_ordinal():
+        raise ValueError(
+            f"send: channel {channel_id} leads from rank {source}, and this is rank {xr.global_ordinal()}."
+        )
+    _XLAC._xla_collective_permute(value, [[source, target]])
+    return value
 
 
 def recv(output: torch.Tensor, channel_id: int) -> torch.Tensor:
-    """Would receive a value from another process."""
-    raise NotImplementedError("xla_model.recv: transfers between processes are not implemented.")
+    """Receives a value, of the shape of `output`, into it; see `send`."""
+    source, target = _channel(channel_id)
+    if target != xr.global_ordinal():
+        raise ValueError(
+            f"recv: channel {channel_id} leads to rank {target}, and this is rank {xr.global_ordinal()}."
+        )
+    with torch.no_grad():
+        output.copy_(_XLAC._xla_collective_permute(output.detach(), [[source, target]]))
+    return output
 
 
 def _fetch_gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -193,8 +282,10 @@ def reduce_gradients(
 ) -> None:
     """Averages the gradients over the processes, in place."""
     count = xr.world_size()
-    if count > 1:
-        all_reduce(REDUCE_SUM, _fetch_gradients(optimizer), scale=1.0 / count, groups=groups)
+    if not _alone():
+        all_reduce_bucketized_gradients(
+            _fetch_gradients(optimizer), scale=1.0 / count, groups=groups, pin_layout=pin_layout
+        )
 
 
 def all_reduce_bucketized_gradients(
@@ -202,10 +293,34 @@ def all_reduce_bucketized_gradients(
     scale: float,
     groups: list[list[int]] | None = None,
     pin_layout: bool = True,
-    bucket_cap_mb: int = 0,
+    bucket_cap_mb: float = 0,
 ) -> None:
-    """Sums the gradients over the processes, in place, a few transfers at a time."""
-    all_reduce(REDUCE_SUM, gradients, scale=scale, groups=groups)
+    """Sums the gradients over the processes, in place, times `scale`.
+
+    They travel in buckets of `bucket_cap_mb` megabytes (ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB, or 25, by default), those
+    of the last parameters first: backward computes them first, so the first are under way while it goes on.
+    """
+    if not bucket_cap_mb:
+        bucket_cap_mb = float(
+            os.environ.get("ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB") or _GRADIENT_BUCKET_MEGABYTES
+        )
+    for bucket in _buckets(gradients[::-1], bucket_cap_mb * 1024 * 1024):
+        all_reduce(REDUCE_SUM, bucket, scale=scale, groups=groups)
+
+
+def _buckets(tensors: list[torch.Tensor], capacity: float) -> Iterator[list[torch.Tensor]]:
+    """The tensors in runs of one type and at most so many bytes."""
+    bucket: list[torch.Tensor] = []
+    filled = 0
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        if bucket and (filled + size > capacity or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket, filled = [], 0
+        bucket.append(tensor)
+        filled += size
+    if bucket:
+        yield bucket
 
 
 def broadcast_master_param(model: torch.nn.Module) -> None:
@@ -213,14 +328,18 @@ def broadcast_master_param(model: torch.nn.Module) -> None:
     collective_broadcast([*model.parameters(), *model.buffers()])
 
 
-def _identity(value: Any, output: Any, copy: bool = True) -> Any:
+def _each(function: Any, value: Any, output: Any) -> Any:
+    """`function` of a tensor, or of each of a list; copied into `output` where there is one."""
+    if isinstance(value, torch.Tensor):
+        result = function(value)
+        targets, results = [output], [result]
+    else:
+        result = results = [function(tensor) for tensor in value]
+        targets = output
     if output is None:
-        if not copy:
-            return value
-        return value.clone() if isinstance(value, torch.Tensor) else [v.clone() for v in value]
-    targets, sources = ([output], [value]) if isinstance(value, torch.Tensor) else (output, value)
+        return result
     with torch.no_grad():
-        for target, source in zip(targets, sources, strict=True):
+        for target, source in zip(targets, results, strict=True):
             target.copy_(source)
     return output
 

@@ -69,6 +69,30 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
             )
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        # Counting the world raises where statistics would have to be exchanged.
-        xr.world_size()
-        return super().forward(input)
+        self._check_input_dim(input)
+        if xr.world_size() == 1 or not (self.training or self.running_mean is None):
+            return super().forward(input)
+        over = [dimension for dimension in range(input.dim()) if dimension != 1]
+        values = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+        own_count = values.new_full((1,), input.numel() / input.size(1))
+        sums = all_reduce(xm.REDUCE_SUM, torch.cat([values.sum(over), own_count]))
+        count = sums[-1].detach()
+        shape = [1, -1] + [1] * (input.dim() - 2)
+        mean = sums[:-1] / count
+        centered = values - mean.view(shape)
+        variance = all_reduce(xm.REDUCE_SUM, centered.square().sum(over)) / count
+        self._track(mean.detach(), variance.detach() * (count / (count - 1)))
+        output = centered * torch.rsqrt(variance + self.eps).view(shape)
+        if self.affine:
+            output = output * self.weight.view(shape) + self.bias.view(shape)
+        return output.to(input.dtype)
+
+    @torch.no_grad()
+    def _track(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
+        """Moves the running statistics towards those of a batch."""
+        if self.running_mean is None or self.running_var is None:
+            return
+        self.num_batches_tracked.add_(1)
+        share = 1.0 / self.num_batches_tracked if self.momentum is None else self.momentum
+        self.running_mean.add_((mean - self.running_mean) * share)
+        self.running_var.add_((variance - self.running_var) * share)

@@ -1,6 +1,8 @@
 """Devices, steps, collectives, random state and checkpoints, under the names of PyTorch/XLA."""
 
 import contextlib
+import io
+import os
 import sys
 import time
 import warnings
@@ -10,8 +12,9 @@ from typing import IO, Any
 import torch
 
 import torch_xla
-from torch_xla import _XLAC
+from torch_xla import _XLAC, _atomic_file
 from torch_xla import runtime as xr
+from torch_xla._internal import world
 from torch_xla.core._collectives import *  # noqa: F403
 from torch_xla.core._collectives import _fetch_gradients as _fetch_gradients
 from torch_xla.core._collectives import reduce_gradients
@@ -229,10 +232,18 @@ class RateTracker:
 
 
 def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None) -> list[bytes]:
-    """Waits until all processes have come here; returns the payloads in the order of the ranks."""
-    torch_xla.sync()
-    # Counting the world raises where a barrier would be needed.
-    return [payload] * xr.world_size()
+    """Waits until all processes have come here; returns the payloads in the order of the ranks.
+
+    What is recorded runs first. `replicas` are the ranks that meet, all by default. Raises RuntimeError when a process
+    does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous.
+    """
+    torch_xla.sync(wait=True)
+    if xr.world_size() == 1:
+        return [payload]
+    ranks = sorted(replicas) if replicas else list(range(xr.world_size()))
+    if xr.global_ordinal() not in ranks:
+        raise ValueError(f"rendezvous {tag!r}: rank {xr.global_ordinal()} is not among {ranks}.")
+    return world.exchange(tag, payload, ranks)
 
 
 def xla_rendezvous(
@@ -244,8 +255,18 @@ def xla_rendezvous(
 
 def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list[Any]], Any]) -> Any:
     """Gathers copies of `data` on the CPU, in the order of the ranks, and returns `reduce_fn` of their list."""
-    rendezvous(tag)
-    return reduce_fn([_maybe_convert_to_cpu(data)])
+    cpu_data = _maybe_convert_to_cpu(data)
+    if xr.world_size() == 1:
+        return reduce_fn([cpu_data])
+    stream = io.BytesIO()
+    torch.save(cpu_data, stream)
+    # The processes of one program trust each other: anything that can be pickled may travel.
+    return reduce_fn(
+        [
+            torch.load(io.BytesIO(payload), weights_only=False)
+            for payload in rendezvous(tag, stream.getvalue())
+        ]
+    )
 
 
 def do_on_ordinals(
@@ -322,19 +343,54 @@ def save(
 ) -> None:
     """`torch.save` of a structure whose tensors have been moved to the CPU.
 
+    All processes call it. A file that stands at the path already is replaced at the end, when the new one is whole and
+    on the disk.
+
     Args:
       data: what to save; a nested structure with tensors.
       file_or_path: where; a path or a file opened for writing.
       master_only: let only the first process write.
       global_master: that process is the first of all, not the first of each machine.
-      sync: wait for the other processes.
+      sync: wait for the other processes. When one of them cannot write, all raise.
     """
-    writing = is_master_ordinal(local=not global_master) if master_only else True
-    cpu_data = _maybe_convert_to_cpu(data, convert=writing)
-    if writing:
-        torch.save(cpu_data, file_or_path)
+    writing = not master_only or is_master_ordinal(local=not global_master)
+
+    def write() -> None:
+        # The other processes run what the tensors need too: collectives among it wait for all of them.
+        cpu_data = _maybe_convert_to_cpu(data, convert=writing)
+        if writing:
+            _write_file(cpu_data, file_or_path)
+
     if sync:
-        rendezvous("torch_xla.core.xla_model.save")
+        _save_together("torch_xla.core.xla_model.save", file_or_path, write)
+    else:
+        write()
+
+
+def _write_file(data: Any, file_or_path: Any) -> None:
+    if not isinstance(file_or_path, (str, os.PathLike)):
+        torch.save(data, file_or_path)
+        return
+    with _atomic_file.replacing(file_or_path) as file:
+        torch.save(data, file)
+
+
+def _save_together(tag: str, target: Any, write: Callable[[], None]) -> None:
+    """Calls `write` and waits for the other processes. What it raises is raised; where it raises elsewhere, RuntimeError."""
+    error = None
+    try:
+        write()
+    except Exception as raised:
+        error = raised
+    message = "" if error is None else f"{type(error).__name__}: {error}"
+    messages = rendezvous(tag, message.encode())
+    if error is not None:
+        raise error
+    for rank, text in enumerate(messages):
+        if text:
+            raise RuntimeError(
+                f"The process of rank {rank} could not save {target}: {text.decode()}"
+            )
 
 
 def check_view_sharing(obj: Any) -> None:

@@ -1,23 +1,176 @@
 """Launching one process per device."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import pickle
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
+import torch.distributed as dist
+import torch.multiprocessing
 
+from torch_xla import _XLAC
 from torch_xla import runtime as xr
+from torch_xla._internal import world
 from torch_xla.core import xla_env_vars as xenv
 
 T = TypeVar("T")
 
-_DEVICE_COUNT_VARIABLES = {"CPU": xenv.CPU_NUM_DEVICES, "TPU": xenv.TPU_NUM_DEVICES}
+_THREADS_VARIABLE = "TORCH_XLA_NUM_THREADS"
 
 
-def _default_process_count() -> int:
-    """How many devices there are, from the environment alone: the runtime must not start before a fork."""
-    variable = _DEVICE_COUNT_VARIABLES.get(xr.device_type())
-    return int(os.environ.get(variable, "1")) if variable else 1
+def _device_count() -> int:
+    """How many devices this machine has, without starting the runtime, which must not happen before a fork."""
+    from torch_xla.experimental import plugins
+
+    return max(plugins.default().physical_chip_count(), 1)
+
+
+def _check_count(nprocs: int) -> None:
+    if nprocs < 1:
+        raise ValueError(f"spawn: nprocs={nprocs} must be at least 1.")
+    # A CPU is as many devices as one wants, unless one has said how many.
+    limited = xr.device_type() != "CPU" or xenv.CPU_NUM_DEVICES in os.environ
+    if limited and nprocs > _device_count():
+        raise ValueError(
+            f"spawn: nprocs={nprocs}, but this machine has {_device_count()} {xr.device_type()} devices."
+        )
+
+
+class _Launch:
+    """What all processes of one `spawn` share: their number, and the store that this process keeps for them."""
+
+    def __init__(self, nprocs: int) -> None:
+        self.nprocs = nprocs
+        self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.address = f"127.0.0.1:{self.store.port}"
+        self.master_port = os.environ.get(xenv.MASTER_PORT) or str(_free_port())
+
+    def environment(self, index: int) -> dict[str, str]:
+        """What tells process `index` its place."""
+        count = str(self.nprocs)
+        threads = max((os.cpu_count() or 1) // self.nprocs, 1)
+        return {
+            xenv.RANK: str(index),
+            xenv.WORLD_SIZE: count,
+            xenv.LOCAL_RANK: str(index),
+            xenv.LOCAL_WORLD_SIZE: count,
+            "GROUP_RANK": "0",
+            xenv.HOST_WORLD_SIZE: "1",
+            xenv.HOST_ORDINAL: "0",
+            xenv.MASTER_ADDR: os.environ.get(xenv.MASTER_ADDR) or "127.0.0.1",
+            xenv.MASTER_PORT: self.master_port,
+            world.STORE_VARIABLE: self.address,
+            # The processes share the machine's processors.
+            _THREADS_VARIABLE: os.environ.get(_THREADS_VARIABLE) or str(threads),
+        }
+
+
+def _free_port() -> int:
+    """A port for programs that call `init_process_group("env://")`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """The variables in this process's environment, for the processes that it starts meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _run(
+    fn: Callable[..., Any],
+    index: int,
+    args: tuple[Any, ...],
+    environment: dict[str, str],
+    is_forked: bool,
+    error_file: str,
+) -> None:
+    """What a new process does. An exception is left in `error_file`, as `ProcessContext` expects it."""
+    try:
+        os.environ.update(environment)
+        if is_forked:
+            # The threads of torch's own pool did not come along: waiting for them would never end.
+            torch.set_num_threads(1)
+            _XLAC._leave_runtime()
+        fn(index, *args)
+        finish()
+    except KeyboardInterrupt:
+        pass  # The parent ends this process, and says why.
+    except Exception:
+        with open(error_file, "wb") as file:
+            pickle.dump(traceback.format_exc(), file)
+        sys.stderr.flush()
+        sys.exit(1)
+
+
+def finish() -> None:
+    """Runs the collectives that are recorded, which other processes wait for, and waits for all that runs."""
+    if _XLAC._xla_has_pending_collectives():
+        _XLAC._xla_step_marker("", [], wait=True)
+    _XLAC._xla_wait_device_ops()
+
+
+def _start(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    launch: _Launch,
+    daemon: bool,
+    start_method: str,
+) -> torch.multiprocessing.ProcessContext:
+    context = torch.multiprocessing.get_context(start_method)
+    is_forked = start_method == "fork"
+    processes, error_files = [], []
+    for index in range(launch.nprocs):
+        environment = launch.environment(index)
+        # Only the name: the file comes into being when there is an error.
+        descriptor, error_file = tempfile.mkstemp(prefix="torch_xla-error-", suffix=".pickle")
+        os.close(descriptor)
+        os.unlink(error_file)
+        process = context.Process(
+            target=_run, args=(fn, index, args, environment, is_forked, error_file), daemon=daemon
+        )
+        # A new interpreter imports the program's module before it calls anything: it must know its place by then.
+        with contextlib.nullcontext() if is_forked else _environment(environment):
+            process.start()
+        processes.append(process)
+        error_files.append(error_file)
+    started = torch.multiprocessing.ProcessContext(processes, error_files)
+    started.launch = launch
+    return started
+
+
+def _join(context: torch.multiprocessing.ProcessContext) -> None:
+    try:
+        while not context.join(grace_period=_GRACE_SECONDS):
+            pass
+    finally:
+        for process in context.processes:
+            if process.is_alive():
+                process.kill()
+            process.join()
+        for file in context.error_files:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(file)
+
+
+# How long processes may go on after one of them has failed, to say what they have to.
+_GRACE_SECONDS = 3.0
 
 
 def spawn(
@@ -34,25 +187,29 @@ def spawn(
 
     Args:
       fn: what each process runs.
-      args: its arguments after the index.
+      args: its arguments after the index. With "fork" nothing is pickled.
       nprocs: the number of processes; by default the number of devices.
-      join: wait for the processes.
+      join: wait for the processes; else return a `torch.multiprocessing.ProcessContext`.
       daemon: end the processes with this one.
-      start_method: "spawn" or "fork".
+      start_method: "spawn", "fork" or "forkserver".
 
     Raises:
-      NotImplementedError: more than one process is asked for.
+      torch.multiprocessing.ProcessRaisedException: a process raised; its traceback is in the message. The others are
+        ended.
+      torch.multiprocessing.ProcessExitedException: a process ended otherwise.
+      ValueError: more processes than devices.
     """
-    count = _default_process_count() if nprocs is None else nprocs
-    if count < 1:
-        raise ValueError(f"spawn: nprocs={nprocs} must be at least 1.")
-    if count > 1:
-        raise NotImplementedError(
-            f"spawn: training with {count} processes is not implemented; use nprocs=1, or one device."
-        )
-    os.environ.setdefault(xenv.HOST_WORLD_SIZE, "1")
-    os.environ.setdefault(xenv.HOST_ORDINAL, "0")
-    fn(0, *args)
+    count = _device_count() if nprocs is None else nprocs
+    _check_count(count)
+    if count == 1:
+        os.environ.setdefault(xenv.HOST_WORLD_SIZE, "1")
+        os.environ.setdefault(xenv.HOST_ORDINAL, "0")
+        fn(0, *args)
+        return None
+    context = _start(fn, args, _Launch(count), daemon, start_method)
+    if not join:
+        return context
+    _join(context)
     return None
 
 
@@ -83,3 +240,8 @@ class MpSerialExecutor:
         """The value of `fn()`."""
         with self._lock:
             return fn()
+
+
+def create_optimized_replica_groups() -> list[list[int]] | None:
+    """The groups in which all-reduces are fastest on the device; none are known to be."""
+    return None

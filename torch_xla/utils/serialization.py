@@ -2,9 +2,11 @@
 
 `save(data, path)` writes each tensor of the structure to a file of its own, one after another, and then the rest of the structure to
 `path`. The tensors' files stand in `path.tensors/`, each save in a folder of its own there, so that until the last moment, when `path`
-is replaced, the checkpoint before it is whole.
+is replaced, the checkpoint before it is whole. A process that is killed at any moment leaves one or the other; the next save removes what
+it left of a new one.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -13,7 +15,7 @@ from typing import Any
 
 import torch
 
-from torch_xla import _XLAC
+from torch_xla import _XLAC, _atomic_file
 from torch_xla.core import xla_model as xm
 from torch_xla.utils import utils as xu
 
@@ -49,41 +51,79 @@ def save(
       global_master: that process is the first of all, not the first of each machine.
     """
     path = os.fspath(path)
-    if not master_only or xm.is_master_ordinal(local=not global_master):
-        _write(data, path)
-    xm.rendezvous("torch_xla.utils.serialization.save")
+    writing = not master_only or xm.is_master_ordinal(local=not global_master)
+    xm._save_together(
+        "torch_xla.utils.serialization.save",
+        path,
+        # The other processes run what the tensors need too: collectives among it wait for all of them.
+        (lambda: _write(data, path)) if writing else (lambda: _run_pending(data)),
+    )
+
+
+def _run_pending(data: Any) -> None:
+    """Computes all that the tensors need as one graph, not as one for each tensor."""
+    tensors: list[torch.Tensor] = []
+    xu.for_each_instance(data, _is_xla_tensor, tensors.append)
+    _XLAC._xla_sync_multi(tensors, devices=[], wait=False, sync_xla_data=False)
 
 
 def _write(data: Any, path: str) -> None:
+    _run_pending(data)
     root = _tensors_root(path)
-    name = uuid.uuid4().hex[:16]
-    folder = root / name
-    folder.mkdir(parents=True)
-    partial = f"{path}.{name}.partial"
+    root.mkdir(parents=True, exist_ok=True)
+    _atomic_file.sync_folder(root.parent)
+    folder = root / uuid.uuid4().hex[:16]
+    with contextlib.ExitStack() as stack:
+        # Under the root's lock no other save sees the folder between its making and its locking.
+        with _atomic_file.locked(root):
+            folder.mkdir()
+            stack.enter_context(_atomic_file.locked(folder))
+        try:
+            structure = _write_tensors(data, folder)
+            _atomic_file.sync_folder(folder)
+            _atomic_file.sync_folder(root)
+            with _atomic_file.locked(root):
+                with _atomic_file.replacing(path) as file:
+                    torch.save(structure, file)
+                _remove_other_saves(root, folder)
+        except BaseException:
+            # An interrupt may come when the new checkpoint is in its place already.
+            if not _refers_to(path, folder.name):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _refers_to(path: str, folder: str) -> bool:
+    """Whether the tensors of a checkpoint stand in this folder of its own."""
     try:
-        torch.save(_write_tensors(data, folder), partial)
-        os.replace(partial, path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        pathlib.Path(partial).unlink(missing_ok=True)
-        raise
+        with open(path, "rb") as file:
+            return folder.encode() in file.read()
+    except OSError:
+        return False
+
+
+def _remove_other_saves(root: pathlib.Path, kept: pathlib.Path) -> None:
+    """Drops the save before, and what killed processes have left; saves that other processes are writing stay."""
     for other in root.iterdir():
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True) if other.is_dir() else other.unlink()
+        if other == kept:
+            continue
+        if not other.is_dir():
+            other.unlink()
+        elif not _atomic_file.is_locked(other):
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _write_tensors(data: Any, folder: pathlib.Path) -> Any:
-    tensors: list[torch.Tensor] = []
-    xu.for_each_instance(data, _is_xla_tensor, tensors.append)
-    # All that is pending runs as one graph, not as one for each tensor.
-    _XLAC._xla_sync_multi(tensors, devices=[], wait=False, sync_xla_data=False)
-    written: dict[int, TensorReference] = {}
+    written: dict[Any, TensorReference] = {}
 
     def write(tensor: torch.Tensor) -> TensorReference:
         identity = _identity(tensor)
         if identity not in written:
             reference = TensorReference(len(written), tensor.dtype, folder.name)
-            torch.save(tensor.detach().cpu(), folder / f"tensor_{reference.tid}.pt")
+            with open(folder / f"tensor_{reference.tid}.pt", "xb") as file:
+                torch.save(tensor.detach().cpu(), file)
+                file.flush()
+                os.fsync(file.fileno())
             written[identity] = reference
         return written[identity]
 
@@ -116,6 +156,21 @@ def load(path: str | os.PathLike[str], weights_only: bool = True) -> Any:
       RuntimeError: a tensor's file is missing or unreadable.
     """
     path = os.fspath(path)
+    while True:
+        version = os.stat(path).st_ino
+        try:
+            return _read(path, weights_only)
+        except _TensorMissingError:
+            # Another process has replaced the checkpoint in the meantime, and removed this one's tensors.
+            if os.stat(path).st_ino == version:
+                raise
+
+
+class _TensorMissingError(RuntimeError):
+    """A checkpoint lacks a tensor."""
+
+
+def _read(path: str, weights_only: bool) -> Any:
     with torch.serialization.safe_globals([TensorReference]):
         structure = torch.load(path, map_location="cpu", weights_only=weights_only)
 
@@ -124,7 +179,7 @@ def load(path: str | os.PathLike[str], weights_only: bool = True) -> Any:
         try:
             return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
-            raise RuntimeError(
+            raise _TensorMissingError(
                 f"The checkpoint {path} is not complete: its tensor {file} cannot be read ({error})."
             ) from error
 

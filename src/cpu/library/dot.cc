@@ -381,8 +381,8 @@ class DotCall : public LibraryCall {
     }
   }
 
-  // What the routines pack for a piece of m x n is m + n elements for each m * n multiplications: of
-  // pieces below this they spend a good part of the time packing.
+  // What the routines pack for a piece of m x n is m + n elements for each m * n multiplications:
+  // of pieces below this they spend a good part of the time packing.
   static bool PacksTooMuch(int64_t m, int64_t n) { return m * n < 64 * (m + n); }
 
   // Halves the longer side until there are enough pieces, or one for each thread that are worth it.

@@ -1,0 +1,181 @@
+#include "aten/collective.h"
+
+#include <map>
+
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "lazy/sync.h"
+
+namespace torch_xla {
+namespace {
+
+hlo::CollectiveAttributes Among(const RankGroups& groups) {
+  hlo::CollectiveAttributes attributes;
+  attributes.replica_groups = groups;
+  return attributes;
+}
+
+Opcode Combiner(const std::string& reduction, bool is_pred) {
+  static const std::map<std::string, std::pair<Opcode, Opcode>> combiners = {
+      // For numbers, and for truth values.
+      {"sum", {Opcode::kAdd, Opcode::kOr}},      {"mul", {Opcode::kMultiply, Opcode::kAnd}},
+      {"min", {Opcode::kMinimum, Opcode::kAnd}}, {"max", {Opcode::kMaximum, Opcode::kOr}},
+      {"and", {Opcode::kAnd, Opcode::kAnd}},     {"or", {Opcode::kOr, Opcode::kOr}},
+  };
+  auto found = combiners.find(reduction);
+  if (found == combiners.end()) {
+    throw hlo::Error("the reduction is sum, mul, min, max, and or or, not '" + reduction + "'");
+  }
+  return is_pred ? found->second.second : found->second.first;
+}
+
+bool IsLogical(const std::string& reduction) { return reduction == "and" || reduction == "or"; }
+
+// The operand in the type in which it is reduced.
+Value ToReduced(Builder& b, Value x, const std::string& reduction) {
+  return IsLogical(reduction) && !IsIntegral(x) ? ToPred(b, x) : x;
+}
+
+// The reduced value times `scale`, in the operand's type.
+Value Finish(Builder& b, Value reduced, const std::optional<Scalar>& scale, ElementType type) {
+  Value x = b.Convert(reduced, type);
+  if (!scale) return x;
+  ElementType wide = IsIntegral(x) ? ElementType::kF64 : AccumulationType(type);
+  Value factor = b.Convert(scale->value, wide);
+  return b.Convert(b.Multiply(b.Convert(x, wide), Splat(b, factor, x->dimensions())), type);
+}
+
+// All of one type.
+Values AllReduceLike(Builder& b, Values xs, std::optional<Scalar> scale, std::string reduction,
+                     RankGroups groups) {
+  ElementType type = xs[0]->element_type();
+  for (Value& x : xs) x = ToReduced(b, x, reduction);
+  ElementType reduced_type = xs[0]->element_type();
+  hlo::Computation* body = b.ScalarCombiner(Combiner(reduction, IsPred(xs[0])), reduced_type);
+  Value reduced = b.Create(Opcode::kAllReduce, xs, Among(groups), {body});
+  Values results;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    results.push_back(Finish(b, b.Result(reduced, static_cast<int64_t>(i)), scale, type));
+  }
+  return results;
+}
+
+Value ReduceScatterLike(Builder& b, Value x, std::optional<Scalar> scale, std::string reduction,
+                        int64_t dimension, RankGroups groups) {
+  ElementType type = x->element_type();
+  x = ToReduced(b, x, reduction);
+  hlo::CollectiveAttributes attributes = Among(groups);
+  attributes.dimension = dimension;
+  hlo::Computation* body = b.ScalarCombiner(Combiner(reduction, IsPred(x)), x->element_type());
+  return Finish(b, b.Create(Opcode::kReduceScatter, {x}, attributes, {body}), scale, type);
+}
+
+Value AllGatherLike(Builder& b, Value x, int64_t dimension, RankGroups groups) {
+  hlo::CollectiveAttributes attributes = Among(groups);
+  attributes.dimension = dimension;
+  return b.Create(Opcode::kAllGather, {x}, attributes);
+}
+
+Value AllToAllLike(Builder& b, Value x, int64_t split_dimension, int64_t concat_dimension,
+                   int64_t split_count, RankGroups groups) {
+  hlo::CollectiveAttributes attributes = Among(groups);
+  attributes.split_dimension = split_dimension;
+  attributes.concat_dimension = concat_dimension;
+  attributes.split_count = split_count;
+  return b.Create(Opcode::kAllToAll, {x}, attributes);
+}
+
+Value PermuteLike(Builder& b, Value x, RankGroups pairs) {
+  hlo::CollectiveAttributes attributes;
+  attributes.source_target_pairs = pairs;
+  return b.Create(Opcode::kCollectivePermute, {x}, attributes);
+}
+
+Value BroadcastLike(Builder& b, Value x, RankGroups groups) {
+  return b.Create(Opcode::kCollectiveBroadcast, {x}, Among(groups));
+}
+
+std::optional<Number> Factor(double scale, const at::Tensor& tensor) {
+  if (scale == 1.0) return std::nullopt;
+  at::ScalarType type = at::toRealValueType(tensor.scalar_type());
+  bool is_wide = type == at::kDouble || at::isIntegralType(type, true);
+  return Number{scale, is_wide ? ElementType::kF64 : ElementType::kF32};
+}
+
+void CheckOperand(const at::Tensor& tensor, const char* operation) {
+  TORCH_CHECK(IsXla(tensor), operation, " works on xla tensors, not on one on ", tensor.device());
+}
+
+void Note(const at::Tensor& result) {
+  lazy::NoteCollective(Impl(result)->xla_device(), ReadValue(result).node);
+}
+
+at::Tensor Noted(at::Tensor result) {
+  Note(result);
+  return result;
+}
+
+int64_t Wrapped(int64_t dimension, const at::Tensor& tensor) {
+  return c10::maybe_wrap_dim(dimension, tensor.dim());
+}
+
+}  // namespace
+
+std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
+                                  const std::string& reduction, double scale,
+                                  const RankGroups& groups) {
+  std::vector<at::Tensor> results(tensors.size());
+  // One operation for each type, in an order that all processes share.
+  std::map<at::ScalarType, std::vector<size_t>> of_type;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    CheckOperand(tensors[i], "all_reduce");
+    of_type[tensors[i].scalar_type()].push_back(i);
+  }
+  for (const auto& [type, places] : of_type) {
+    std::vector<at::Tensor> operands;
+    for (size_t i : places) operands.push_back(tensors[i]);
+    std::vector<at::Tensor> reduced =
+        Record<&AllReduceLike>(operands, Factor(scale, operands[0]), reduction, groups);
+    Note(reduced[0]);
+    for (size_t i = 0; i < places.size(); ++i) results[places[i]] = reduced[i];
+  }
+  return results;
+}
+
+void AllReduceInPlace(const std::vector<at::Tensor>& tensors, const std::string& reduction,
+                      double scale, const RankGroups& groups) {
+  std::vector<at::Tensor> reduced = AllReduce(tensors, reduction, scale, groups);
+  for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], reduced[i]);
+}
+
+at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGroups& groups) {
+  CheckOperand(tensor, "all_gather");
+  if (tensor.dim() == 0) return AllGather(tensor.reshape({1}), 0, groups);
+  return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups));
+}
+
+at::Tensor ReduceScatter(const at::Tensor& tensor, const std::string& reduction, double scale,
+                         int64_t dimension, const RankGroups& groups) {
+  CheckOperand(tensor, "reduce_scatter");
+  return Noted(Record<&ReduceScatterLike>(tensor, Factor(scale, tensor), reduction,
+                                          Wrapped(dimension, tensor), groups));
+}
+
+at::Tensor AllToAll(const at::Tensor& tensor, int64_t split_dimension, int64_t concat_dimension,
+                    int64_t split_count, const RankGroups& groups) {
+  CheckOperand(tensor, "all_to_all");
+  return Noted(Record<&AllToAllLike>(tensor, Wrapped(split_dimension, tensor),
+                                     Wrapped(concat_dimension, tensor), split_count, groups));
+}
+
+at::Tensor CollectivePermute(const at::Tensor& tensor, const RankGroups& pairs) {
+  CheckOperand(tensor, "collective_permute");
+  return Noted(Record<&PermuteLike>(tensor, pairs));
+}
+
+at::Tensor CollectiveBroadcast(const at::Tensor& tensor, const RankGroups& groups) {
+  CheckOperand(tensor, "collective_broadcast");
+  return Noted(Record<&BroadcastLike>(tensor, groups));
+}
+
+}  // namespace torch_xla

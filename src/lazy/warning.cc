@@ -1,0 +1,39 @@
+#include "lazy/warning.h"
+
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+namespace lazy {
+namespace {
+
+struct Handler {
+  std::mutex mutex;
+  std::function<void(const std::string&)> function = [](const std::string& text) {
+    std::fprintf(stderr, "torch_xla: warning: %s\n", text.c_str());
+  };
+  static Handler& Get() {
+    static Handler* handler = new Handler;
+    return *handler;
+  }
+};
+
+}  // namespace
+
+void Warn(const std::string& text) {
+  std::function<void(const std::string&)> function;
+  {
+    Handler& handler = Handler::Get();
+    std::lock_guard lock(handler.mutex);
+    function = handler.function;
+  }
+  function(text);
+}
+
+void SetWarningHandler(std::function<void(const std::string&)> handler) {
+  Handler& current = Handler::Get();
+  std::lock_guard lock(current.mutex);
+  current.function = std::move(handler);
+}
+
+}  // namespace lazy

@@ -1,0 +1,36 @@
+"""The user guide's program for several devices with 1 to 8 processes, launched by itself and by torchrun."""
+
+import pathlib
+
+import pytest
+
+WORLDS = pathlib.Path(__file__).parent / "worlds"
+GUIDE = pathlib.Path(__file__).parent / "guide"
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_guide_equals_one_device_with_the_whole_batch(program, count):
+    result = program.run(str(WORLDS / "guide.py"), CPU_NUM_DEVICES=str(count), timeout=280)
+    assert result.stdout.splitlines()[-1] == "passed"
+
+
+def test_guide_under_torchrun(program):
+    result = program.run(
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc_per_node=2",
+        str(WORLDS / "guide.py"),
+        timeout=280,
+    )
+    assert result.stdout.count("passed") == 2
+
+
+def test_the_guides_text_unmodified(program, tmp_path):
+    # Its data only is smaller.
+    head = (GUIDE / "mnist_single.py").read_text().partition("\ndevice = ")[0]
+    script = tmp_path / "train_mnist_xla.py"
+    script.write_text(
+        head.replace("60000", "1024") + "\n" + (GUIDE / "mnist_launch.py").read_text()
+    )
+    program.run(str(script), CPU_NUM_DEVICES="2", timeout=280)

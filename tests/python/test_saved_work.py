@@ -1,0 +1,195 @@
+"""Checkpoints of processes that are killed, and runs that go on from them."""
+
+import os
+import pathlib
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from conftest import ROOT
+
+import torch_xla.core.xla_model as xm
+import torch_xla.utils.serialization as xser
+
+SAVES_FOR_EVER = """
+import sys, torch, torch_xla
+import torch_xla.core.xla_model as xm
+import torch_xla.utils.serialization as xser
+how, path = sys.argv[1:]
+data = [torch.zeros(200_000, device="xla") for _ in range(6)]
+version = 0
+while True:
+    version += 1
+    data = [tensor + 1 for tensor in data]
+    {"xm": xm, "xser": xser}[how].save({"version": version, "tensors": data}, path)
+    print(version, flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["xm", "xser"])
+def test_kill_at_any_moment_leaves_a_whole_checkpoint(program, tmp_path, how):
+    path = tmp_path / "checkpoint"
+    generator = random.Random(how)
+    for _ in range(5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVES_FOR_EVER, how, str(path)],
+            env=program.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1\n"
+        time.sleep(generator.uniform(0, 0.3))
+        process.kill()
+        printed = process.stdout.read().splitlines()
+        process.wait()
+        loaded = torch.load(path, weights_only=True) if how == "xm" else xser.load(path)
+        # The last save that had returned is there, or the one after it.
+        last = int(printed[-1]) if printed else 1
+        assert loaded["version"] in (last, last + 1)
+        for tensor in loaded["tensors"]:
+            assert torch.equal(tensor, torch.full((200_000,), float(loaded["version"])))
+
+
+def test_what_killed_saves_leave_is_removed(tmp_path):
+    path = tmp_path / "checkpoint"
+    left = tmp_path / ".checkpoint.0123.partial"
+    recent = tmp_path / ".checkpoint.4567.partial"
+    other = tmp_path / ".other.0123.partial"
+    for file in (left, recent, other):
+        file.write_bytes(b"half")
+    for file in (left, other):
+        os.utime(file, (0, 0))
+    folder = tmp_path / "checkpoint.tensors" / "0123"
+    folder.mkdir(parents=True)
+    xser.save({"a": torch.ones(2, device="xla")}, path)
+    assert not left.exists() and not folder.exists()
+    # Of other checkpoints, and perhaps in the making.
+    assert recent.exists() and other.exists()
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise TypeError("cannot be saved")
+
+
+def test_failed_save_leaves_the_file_before_it(tmp_path):
+    path = tmp_path / "checkpoint"
+    xm.save({"a": torch.zeros(2, device="xla")}, path)
+    with pytest.raises(TypeError, match="cannot be saved"):
+        xm.save({"a": torch.ones(2, device="xla"), "b": Unpicklable()}, path)
+    assert torch.load(path)["a"].tolist() == [0.0, 0.0]
+    assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+def test_keeps_links_and_permissions(tmp_path):
+    target = tmp_path / "target"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    (tmp_path / "link").symlink_to(target)
+    xm.save({"a": 1}, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert torch.load(target) == {"a": 1}
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_new_file_has_a_new_files_permissions(tmp_path):
+    old = os.umask(0o027)
+    try:
+        xm.save({"a": 1}, tmp_path / "checkpoint")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "checkpoint").stat().st_mode) == 0o640
+
+
+def test_writes_to_what_is_no_regular_file(tmp_path):
+    xm.save({"a": 1}, "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with open(tmp_path / "open", "wb") as file:
+        xm.save({"a": 1}, file)
+    assert torch.load(tmp_path / "open") == {"a": 1}
+
+
+def test_a_failure_elsewhere_is_raised_here(tmp_path, monkeypatch):
+    """What another process answers, as `rendezvous` hands it on."""
+    monkeypatch.setattr(xm, "rendezvous", lambda tag, payload=b"": [payload, b"OSError: disk full"])
+    for save in (xm.save, xser.save):
+        with pytest.raises(
+            RuntimeError, match=r"rank 1 could not save .*checkpoint: OSError: disk"
+        ):
+            save({"a": torch.ones(2, device="xla")}, tmp_path / "checkpoint")
+
+
+def test_a_reader_meets_whole_checkpoints_while_they_are_replaced(program, tmp_path):
+    path = tmp_path / "checkpoint"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SAVES_FOR_EVER, "xser", str(path)],
+        env=program.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1\n"
+        versions = []
+        for _ in range(20):
+            loaded = xser.load(path)
+            versions.append(loaded["version"])
+            assert {float(t[-1]) for t in loaded["tensors"]} == {float(loaded["version"])}
+    finally:
+        process.kill()
+        process.wait()
+    assert versions == sorted(versions) and versions[0] < versions[-1]
+
+
+def resumable(folder: pathlib.Path, *arguments: str, processes: int = 1) -> str:
+    """Runs the example under torchrun; what it has printed."""
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *(f"--nproc-per-node={processes}", "--max-restarts=3", "--monitor-interval=0.1"),
+            *(str(ROOT / "examples" / "resume.py"), "--folder", str(folder), *arguments),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("processes", [1])
+def test_killed_and_restarted_run_ends_with_the_same_weights(tmp_path, processes):
+    steps = ["--steps=30", "--save-every=7"]
+    resumable(tmp_path / "whole", *steps, processes=processes)
+    kills = sorted(random.Random().sample(range(1, 30), 2))
+    output = resumable(
+        tmp_path / "killed", *steps, "--kill-at", *map(str, kills), processes=processes
+    )
+    assert output.count("starting at step") == 3 * processes, output
+    whole, killed = (
+        torch.load(tmp_path / name / "final.pt", weights_only=True) for name in ("whole", "killed")
+    )
+    assert whole.keys() == killed.keys()
+    for name, tensor in whole.items():
+        assert torch.equal(tensor, killed[name]), f"{name} differs; killed at {kills}"
+
+
+def test_sigkill_is_what_the_example_dies_of(tmp_path):
+    """Without a restart the run fails by the signal, so that the test above has something to restart."""
+    result = subprocess.run(
+        [
+            *(sys.executable, str(ROOT / "examples" / "resume.py")),
+            *("--folder", str(tmp_path), "--steps=5", "--kill-at", "2"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=120,
+    )
+    assert result.returncode == -signal.SIGKILL

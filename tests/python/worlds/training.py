@@ -1,0 +1,146 @@
+"""Training in several processes gives what one process gives with the whole batch; the first argument names the way."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+import torch.nn as nn
+
+import torch_xla
+import torch_xla.distributed.xla_backend
+from torch_xla import runtime as xr
+from torch_xla.core import xla_model as xm
+
+STEPS = 4
+WHOLE = 16
+
+
+def make_model() -> nn.Module:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+def batches() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(5)
+    return [
+        (torch.randn(WHOLE, 6, generator=generator), torch.randn(WHOLE, 2, generator=generator))
+        for _ in range(STEPS)
+    ]
+
+
+def optimizer_of(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=0.05)
+
+
+def alone() -> tuple[list[float], dict[str, torch.Tensor]]:
+    model, losses = make_model(), []
+    optimizer = optimizer_of(model)
+    for inputs, targets in batches():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, model.state_dict()
+
+
+def part(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.chunk(xr.world_size())[xr.global_ordinal()].to("xla")
+
+
+def compare(losses: list[torch.Tensor], state: dict[str, torch.Tensor]) -> None:
+    expected_losses, expected_state = alone()
+    means = [xm.all_reduce(xm.REDUCE_SUM, loss, 1.0 / xr.world_size()).item() for loss in losses]
+    torch.testing.assert_close(
+        torch.tensor(means), torch.tensor(expected_losses), rtol=1e-4, atol=1e-5
+    )
+    for name, value in expected_state.items():
+        torch.testing.assert_close(state[name].cpu(), value, rtol=1e-3, atol=1e-4)
+
+
+def by_optimizer_step(index: int) -> None:
+    torch.manual_seed(index)
+    model = make_model().to("xla")
+    optimizer, losses = optimizer_of(model), []
+    for inputs, targets in batches():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(part(inputs)), part(targets))
+        loss.backward()
+        xm.optimizer_step(optimizer, barrier=True)
+        losses.append(loss.detach())
+    compare(losses, model.state_dict())
+
+
+def by_ddp(index: int) -> None:
+    dist.init_process_group("xla", init_method="xla://")
+    model = make_model().to("xla")
+    with torch.no_grad():
+        # DDP starts from the weights of rank 0.
+        for parameter in model.parameters():
+            parameter.mul_(1 if index == 0 else 0)
+    ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0003)
+    optimizer, losses = optimizer_of(ddp), []
+    for inputs, targets in batches():
+        optimizer.zero_grad()
+        inputs, targets = part(inputs), part(targets)
+        half = len(inputs) // 2
+        with ddp.no_sync():
+            (nn.functional.mse_loss(ddp(inputs[:half]), targets[:half]) / 2).backward()
+        (nn.functional.mse_loss(ddp(inputs[half:]), targets[half:]) / 2).backward()
+        with torch.no_grad():
+            losses.append(nn.functional.mse_loss(model(inputs), targets))
+        optimizer.step()
+        torch_xla.sync()
+    compare(losses, model.state_dict())
+    dist.destroy_process_group()
+
+
+def by_zero_redundancy(index: int) -> None:
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    dist.init_process_group("xla", init_method="xla://")
+    model = make_model().to("xla")
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=0.05)
+    losses = []
+    for inputs, targets in batches():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(part(inputs)), part(targets))
+        loss.backward()
+        xm.reduce_gradients(optimizer)
+        optimizer.step()
+        torch_xla.sync()
+        losses.append(loss.detach())
+    compare(losses, model.state_dict())
+    dist.destroy_process_group()
+
+
+def save_checkpoint(index: int) -> None:
+    import torch.distributed.checkpoint as checkpoint
+
+    dist.init_process_group("xla", init_method="xla://")
+    state = {
+        "model": {
+            "shared": torch.arange(6.0, device="xla"),
+            f"of {index}": torch.full((3,), float(index), device="xla"),
+        }
+    }
+    checkpoint.save(state, checkpoint_id=os.environ["CHECKPOINT"])
+    dist.destroy_process_group()
+
+
+def load_checkpoint(index: int) -> None:
+    import torch.distributed.checkpoint as checkpoint
+
+    dist.init_process_group("xla", init_method="xla://")
+    state = {"model": {"shared": torch.zeros(6, device="xla"), "of 0": torch.ones(3, device="xla")}}
+    checkpoint.load(state, checkpoint_id=os.environ["CHECKPOINT"])
+    assert state["model"]["shared"].device.type == "xla"
+    assert state["model"]["shared"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert state["model"]["of 0"].tolist() == [0, 0, 0]
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    torch_xla.launch(globals()[sys.argv[1]], start_method="fork")
+    print("passed")

@@ -1,0 +1,417 @@
+"""The backend `xla` of `torch.distributed`.
+
+    import torch_xla.distributed.xla_backend
+    torch.distributed.init_process_group("xla", init_method="xla://")  # or env://
+
+Importing this module registers it. Operations on xla tensors are recorded in the program of the step, as those of
+`torch_xla.core.xla_model`; operations on CPU tensors run at once, over gloo.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import ProcessGroupGloo, Work, _create_work_from_future
+
+import torch_xla
+from torch_xla import runtime as xr
+from torch_xla._internal import world
+from torch_xla.core import xla_model as xm
+
+_REDUCTIONS = {
+    dist.ReduceOp.SUM: xm.REDUCE_SUM,
+    dist.ReduceOp.AVG: xm.REDUCE_SUM,
+    dist.ReduceOp.PRODUCT: xm.REDUCE_MUL,
+    dist.ReduceOp.MIN: xm.REDUCE_MIN,
+    dist.ReduceOp.MAX: xm.REDUCE_MAX,
+    dist.ReduceOp.BAND: xm.REDUCE_AND,
+    dist.ReduceOp.BOR: xm.REDUCE_OR,
+}
+
+
+def _on_xla(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.device.type == "xla"
+    return isinstance(value, (list, tuple)) and any(_on_xla(item) for item in value)
+
+
+def _done(result: list[torch.Tensor]) -> Work:
+    """The work of an operation that is recorded: whoever waits for it can go on recording."""
+    future: torch.futures.Future = torch.futures.Future()
+    future.set_result(result)
+    return _create_work_from_future(future)
+
+
+def _by_device(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets the group's CPU side do what comes with CPU tensors."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def operation(self: "ProcessGroupXla", *args: Any, **kwargs: Any) -> Any:
+        tensors = [value for value in (*args, *kwargs.values()) if _holds_tensors(value)]
+        if not any(_on_xla(value) for value in tensors):
+            return getattr(self._cpu, name)(*args, **kwargs)
+        with torch.no_grad():
+            return method(self, *args, **kwargs)
+
+    return operation
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_tensors(item) for item in value)
+    return isinstance(value, torch.Tensor)
+
+
+class ProcessGroupXla(dist.ProcessGroup):
+    """A process group whose operations on xla tensors are part of the step's program.
+
+    Args:
+      store: where the group's processes meet.
+      rank, size: this process's place in the group.
+      timeout: how long operations on CPU tensors wait for the others.
+      ranks: the group's processes by their ranks among all; all of them by default.
+    """
+
+    def __init__(
+        self,
+        store: dist.Store,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        ranks: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(rank, size)
+        self._ranks = list(ranks) if ranks else list(range(size))
+        if max(self._ranks) >= xr.world_size() or self._ranks[rank] != xr.global_ordinal():
+            raise ValueError(
+                f"A process group of the ranks {self._ranks} cannot be made by rank {xr.global_ordinal()} of "
+                f"{xr.world_size()}: xla devices compute together with as many processes as torchrun or "
+                "torch_xla.launch has started (WORLD_SIZE, RANK)."
+            )
+        gloo = ProcessGroupGloo(store, rank, size, timeout=timeout)
+        self._cpu = _group_of(gloo, store, rank, size)
+        # What asks a group for its backend, as object collectives do, finds the one for CPU tensors.
+        self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
+
+    def getBackendName(self) -> str:  # noqa: N802, the name that torch calls
+        return "xla"
+
+    def _groups(self) -> list[list[int]]:
+        return [self._ranks]
+
+    def _reduced(
+        self, tensors: Sequence[torch.Tensor], operation: dist.ReduceOp
+    ) -> list[torch.Tensor]:
+        reduction, scale = self._reduction(operation)
+        return [
+            xm.all_reduce(reduction, tensor, scale=scale, groups=self._groups())
+            for tensor in tensors
+        ]
+
+    def _reduction(self, operation: dist.ReduceOp) -> tuple[str, float]:
+        for known, reduction in _REDUCTIONS.items():
+            if operation == known:
+                scale = 1.0 / self.size() if known == dist.ReduceOp.AVG else 1.0
+                return reduction, scale
+        raise NotImplementedError(f"The reduction {operation} is not implemented for xla tensors.")
+
+    @_by_device
+    def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
+        operation = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        reduction, scale = self._reduction(operation)
+        xm.all_reduce(reduction, list(tensors), scale=scale, groups=self._groups())
+        return _done(list(tensors))
+
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
+        if not _on_xla(tensors):
+            return self._cpu.allreduce_coalesced(tensors, opts)
+        return self.allreduce(tensors, opts)
+
+    @_by_device
+    def reduce(self, tensors: list[torch.Tensor], opts: Any) -> Work:
+        reduced = self._reduced(tensors, opts.reduceOp)
+        if self.rank() == opts.rootRank:
+            for tensor, result in zip(tensors, reduced, strict=True):
+                tensor.copy_(result)
+        return _done(list(tensors))
+
+    @_by_device
+    def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Work:
+        root = self._ranks[opts.rootRank]
+        xm.collective_broadcast(list(tensors), root_ordinal=root, groups=self._groups())
+        return _done(list(tensors))
+
+    def _gathered(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The processes' tensors, along a new first dimension."""
+        return xm.all_gather(tensor.unsqueeze(0), dim=0, groups=self._groups())
+
+    @_by_device
+    def allgather(
+        self,
+        output_tensors: list[list[torch.Tensor]],
+        input_tensors: list[torch.Tensor],
+        opts: Any = None,
+    ) -> Work:
+        for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
+            for output, part in zip(outputs, self._gathered(tensor), strict=True):
+                output.copy_(part)
+        return _done([output for outputs in output_tensors for output in outputs])
+
+    @_by_device
+    def allgather_coalesced(
+        self,
+        output_lists: list[list[torch.Tensor]],
+        input_list: list[torch.Tensor],
+        opts: Any = None,
+    ) -> Work:
+        # Here the first index is the process.
+        gathered = [self._gathered(tensor) for tensor in input_list]
+        for member, outputs in enumerate(output_lists):
+            for output, parts in zip(outputs, gathered, strict=True):
+                output.copy_(parts[member])
+        return _done([output for outputs in output_lists for output in outputs])
+
+    @_by_device
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+        output.copy_(self._gathered(input).reshape(output.shape))
+        return _done([output])
+
+    @_by_device
+    def allgather_into_tensor_coalesced(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Work:
+        for output, tensor in zip(outputs, inputs, strict=True):
+            output.copy_(self._gathered(tensor).reshape(output.shape))
+        return _done(list(outputs))
+
+    def _scattered(self, parts: torch.Tensor, operation: dist.ReduceOp) -> torch.Tensor:
+        """This process's part, along the first dimension, of the reduction."""
+        reduction, scale = self._reduction(operation)
+        return xm.reduce_scatter(reduction, parts, scale, 0, self.size(), groups=self._groups())
+
+    @_by_device
+    def reduce_scatter(
+        self, output_tensors: list[torch.Tensor], input_tensors: list[list[torch.Tensor]], opts: Any
+    ) -> Work:
+        for output, parts in zip(output_tensors, input_tensors, strict=True):
+            output.copy_(self._scattered(torch.stack(list(parts)), opts.reduceOp)[0])
+        return _done(list(output_tensors))
+
+    @_by_device
+    def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Work:
+        parts = input.reshape(self.size(), *output.shape)
+        output.copy_(self._scattered(parts, opts.reduceOp)[0])
+        return _done([output])
+
+    @_by_device
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any
+    ) -> Work:
+        for output, tensor in zip(outputs, inputs, strict=True):
+            parts = tensor.reshape(self.size(), *output.shape)
+            output.copy_(self._scattered(parts, opts.reduceOp)[0])
+        return _done(list(outputs))
+
+    def _exchanged(self, parts: torch.Tensor) -> torch.Tensor:
+        """Part i of the first dimension goes to process i."""
+        return xm.all_to_all(parts, 0, 0, self.size(), groups=self._groups())
+
+    @_by_device
+    def alltoall(
+        self,
+        output_tensors: list[torch.Tensor],
+        input_tensors: list[torch.Tensor],
+        opts: Any = None,
+    ) -> Work:
+        shapes = {tuple(tensor.shape) for tensor in (*output_tensors, *input_tensors)}
+        if self._anywhere(len(shapes) > 1):
+            return self._on_cpu("alltoall", output_tensors, input_tensors)
+        received = self._exchanged(torch.stack(list(input_tensors)))
+        for output, part in zip(output_tensors, received, strict=True):
+            output.copy_(part)
+        return _done(list(output_tensors))
+
+    def _anywhere(self, here: bool) -> bool:
+        """Whether it is so in any process of the group; all of them call it."""
+        flag = torch.tensor([int(here)])
+        self._cpu.allreduce([flag]).wait()
+        return flag.item() > 0
+
+    def _on_cpu(
+        self, name: str, outputs: list[torch.Tensor], inputs: list[torch.Tensor], *rest: Any
+    ) -> Work:
+        """An operation that programs cannot express, on copies."""
+        host_inputs = [tensor.cpu() for tensor in inputs]
+        host_outputs = [torch.empty(tensor.shape, dtype=tensor.dtype) for tensor in outputs]
+        getattr(self._cpu, name)(host_outputs, host_inputs, *rest).wait()
+        for output, host in zip(outputs, host_outputs, strict=True):
+            output.copy_(host)
+        return _done(list(outputs))
+
+    @_by_device
+    def alltoall_base(
+        self,
+        output: torch.Tensor,
+        input: torch.Tensor,
+        output_split_sizes: list[int],
+        input_split_sizes: list[int],
+        opts: Any = None,
+    ) -> Work:
+        if not output_split_sizes and not input_split_sizes:
+            parts = input.reshape(self.size(), input.size(0) // self.size(), *input.shape[1:])
+            output.copy_(self._exchanged(parts).reshape(output.shape))
+            return _done([output])
+        host = torch.empty(output.shape, dtype=output.dtype)
+        self._cpu.alltoall_base(host, input.cpu(), output_split_sizes, input_split_sizes).wait()
+        output.copy_(host)
+        return _done([output])
+
+    @_by_device
+    def gather(
+        self, output_tensors: list[list[torch.Tensor]], input_tensors: list[torch.Tensor], opts: Any
+    ) -> Work:
+        gathered = [self._gathered(tensor) for tensor in input_tensors]
+        if self.rank() != opts.rootRank:
+            return _done([])
+        for outputs, parts in zip(output_tensors, gathered, strict=True):
+            for output, part in zip(outputs, parts, strict=True):
+                output.copy_(part)
+        return _done([output for outputs in output_tensors for output in outputs])
+
+    @_by_device
+    def scatter(
+        self, output_tensors: list[torch.Tensor], input_tensors: list[list[torch.Tensor]], opts: Any
+    ) -> Work:
+        root = self._ranks[opts.rootRank]
+        for place, output in enumerate(output_tensors):
+            if self.rank() == opts.rootRank:
+                parts = torch.stack(list(input_tensors[place]))
+            else:
+                parts = output.new_zeros((self.size(), *output.shape))
+            xm.collective_broadcast([parts], root_ordinal=root, groups=self._groups())
+            output.copy_(parts[self.rank()])
+        return _done(list(output_tensors))
+
+    @_by_device
+    def send(self, tensors: list[torch.Tensor], dst_rank: int, tag: int = 0) -> Work:
+        channel = xr.global_ordinal() * xr.world_size() + self._ranks[dst_rank]
+        for tensor in tensors:
+            xm.send(tensor, channel)
+        return _done(list(tensors))
+
+    @_by_device
+    def recv(self, out_tensors: list[torch.Tensor], src_rank: int, tag: int = 0) -> Work:
+        channel = self._ranks[src_rank] * xr.world_size() + xr.global_ordinal()
+        for tensor in out_tensors:
+            xm.recv(tensor, channel)
+        return _done(list(out_tensors))
+
+    @_by_device
+    def recv_anysource(self, out_tensors: list[torch.Tensor], tag: int = 0) -> Work:
+        raise NotImplementedError(
+            "Receiving an xla tensor from any process is not implemented: name the source, which the program of the "
+            "step must know."
+        )
+
+    def barrier(self, opts: Any = None) -> Work:
+        """Waits until all have come here and have run what they had recorded."""
+        torch_xla.sync(wait=True)
+        return self._cpu.barrier(opts) if opts is not None else self._cpu.barrier()
+
+    def monitored_barrier(
+        self, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    ) -> None:
+        """See `torch.distributed.monitored_barrier`."""
+        torch_xla.sync(wait=True)
+        self._cpu.monitored_barrier(timeout, wait_all_ranks)
+
+    # The names of torch 2.13 and later.
+    def all_gather_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Work:
+        return self._allgather_base(output, input, opts or dist.AllgatherOptions())
+
+    def all_gather_single_coalesced(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Work:
+        return self.allgather_into_tensor_coalesced(
+            outputs, inputs, opts or dist.AllgatherOptions()
+        )
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> Work:
+        return self._reduce_scatter_base(output, input, opts or dist.ReduceScatterOptions())
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Work:
+        return self.reduce_scatter_tensor_coalesced(
+            outputs, inputs, opts or dist.ReduceScatterOptions()
+        )
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        input: torch.Tensor,
+        output_split_sizes: list[int],
+        input_split_sizes: list[int],
+        opts: Any = None,
+    ) -> Work:
+        return self.alltoall_base(
+            output, input, output_split_sizes, input_split_sizes, opts or dist.AllToAllOptions()
+        )
+
+
+def _group_of(
+    backend: ProcessGroupGloo, store: dist.Store, rank: int, size: int
+) -> dist.ProcessGroup:
+    group = dist.ProcessGroup(store, rank, size)
+    group._set_default_backend(dist.ProcessGroup.BackendType.GLOO)
+    group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, backend)
+    return group
+
+
+def _create_xla_process_group(options: Any, backend_options: Any = None) -> ProcessGroupXla:
+    return ProcessGroupXla(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        list(options.global_ranks_in_group),
+    )
+
+
+def new_xla_process_group(
+    ranks: list[int] | None = None, timeout: timedelta | None = None
+) -> dist.ProcessGroup:
+    """`torch.distributed.new_group` with the backend `xla`."""
+    return dist.new_group(ranks=ranks, timeout=timeout, backend="xla")
+
+
+def _xla_rendezvous(
+    url: str, timeout: timedelta | None = None, **kwargs: Any
+) -> Iterator[tuple[dist.Store, int, int]]:
+    """What `init_method="xla://"` means: the world of this process, whoever has launched it."""
+    if xr.world_size() == 1:
+        store: dist.Store = dist.HashStore()
+    else:
+        store = dist.PrefixStore("c10d", world.store())
+    yield store, xr.global_ordinal(), xr.world_size()
+    raise RuntimeError("The rendezvous xla:// cannot be repeated.")
+
+
+def _register_xla_backend() -> None:
+    # A list: the letters of a string would be taken for devices.
+    dist.Backend.register_backend(
+        "xla", _create_xla_process_group, extended_api=True, devices=["xla"]
+    )
+    dist.register_rendezvous_handler("xla", _xla_rendezvous)
+
+
+if "XLA" not in dist.Backend._plugins:
+    _register_xla_backend()
