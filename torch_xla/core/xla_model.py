@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 
 import torch_xla
 from torch_xla import _XLAC, _atomic_file
@@ -313,7 +314,9 @@ def send_cpu_data_to_device(
         return [tensor.to(device) for tensor in tensors]
 
     def select(value: Any) -> bool:
-        return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+        # A packed sequence moves as a whole: its batch sizes stay on the CPU.
+        tensor = value.data if isinstance(value, PackedSequence) else value
+        return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu"
 
     return ToXlaTensorArena(convert, select).transform(data)
 

@@ -1,6 +1,8 @@
 """Data loaders that move batches to the device in the background, while the steps before them run."""
 
+import atexit
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -101,7 +103,9 @@ class ParallelLoader:
                 self._start(_Uploader(device, pipe).run)
 
     def _start(self, target: Any) -> None:
-        threading.Thread(target=target, name="parallel_loader", daemon=True).start()
+        thread = threading.Thread(target=target, name="parallel_loader", daemon=True)
+        _threads.add(thread)
+        thread.start()
 
     @property
     def batch_dim(self) -> int:
@@ -146,6 +150,7 @@ class _Pipe:
         self.device: kq.Queue[Future[Any]] = kq.Queue(device_prefetch_size)
         # Held while a batch is taken and its future queued, so that several uploaders keep the batches' order.
         self.order = threading.Lock()
+        _pipes.add(self)
 
 
 class _Batch:
@@ -154,6 +159,21 @@ class _Batch:
     def __init__(self, data: Any = None, error: BaseException | None = None) -> None:
         self.data = data
         self.error = error
+
+
+_pipes: weakref.WeakSet[_Pipe] = weakref.WeakSet()
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+# How long the end of the process waits for a loader that is in the middle of a batch.
+_EXIT_SECONDS = 3.0
+
+
+@atexit.register
+def _end_threads() -> None:
+    """Ends all threads: one that is in the middle of a C++ function when the interpreter ends would abort the process."""
+    _close(list(_pipes))
+    deadline = time.monotonic() + _EXIT_SECONDS
+    for thread in list(_threads):
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _close(pipes: list[_Pipe]) -> None:
