@@ -8,7 +8,7 @@
 // computing until it waits for the result.
 //
 // Between processes of one host data goes through shared memory (shared_memory_transport.h),
-// between hosts through gloo (gloo_transport.h). Both add in the order of the ranks, and every
+// between hosts over TCP (network_transport.h). Both add in the order of the ranks, and every
 // element is computed once and copied, so that all ranks, and both transports, get the same bits.
 //
 // What can go wrong is an hlo::Error on every rank, and never a hang:

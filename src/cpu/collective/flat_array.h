@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 namespace cpu {
@@ -27,9 +28,7 @@ class FlatArray {
   template <typename F>
   void ForEachRun(int64_t begin, int64_t end, F&& f) const {
     if (begin >= end) return;
-    auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), begin,
-                                  [](int64_t at, const Piece& p) { return at < p.begin; });
-    for (--piece; begin < end; ++piece) {
+    for (const Piece* piece = PieceAt(begin); begin < end; ++piece) {
       while (begin < end && begin < piece->begin + piece->bytes) {
         const int64_t offset = begin - piece->begin;
         const int64_t within = offset % piece->block;
@@ -38,6 +37,19 @@ class FlatArray {
         begin += size;
       }
     }
+  }
+  // The contiguous memory from byte `begin` on.
+  struct Run {
+    std::byte* data;
+    int64_t bytes;
+  };
+  Run RunAt(int64_t begin) const {
+    Run run{nullptr, 0};
+    if (begin >= bytes_) return run;
+    const Piece& piece = *PieceAt(begin);
+    const int64_t offset = begin - piece.begin, within = offset % piece.block;
+    return {piece.data + offset / piece.block * piece.stride + within,
+            std::min(piece.block - within, piece.bytes - offset)};
   }
   // Between [begin, end) of the sequence and contiguous memory.
   void CopyTo(std::byte* target, int64_t begin, int64_t end) const {
@@ -70,6 +82,12 @@ class FlatArray {
     int64_t begin;  // in the sequence
     int64_t bytes, block, stride;
   };
+  const Piece* PieceAt(int64_t begin) const {
+    auto next = std::upper_bound(pieces_.begin(), pieces_.end(), begin,
+                                 [](int64_t at, const Piece& p) { return at < p.begin; });
+    return &*std::prev(next);
+  }
+
   std::vector<Piece> pieces_;
   int64_t bytes_ = 0;
 };

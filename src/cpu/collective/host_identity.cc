@@ -85,11 +85,13 @@ bool IsLoopback(const std::string& address) {
 }  // namespace
 
 std::string HostIdentity() {
+  const char* shares = std::getenv("TORCH_XLA_SHARED_MEMORY");
+  const bool alone = shares != nullptr && std::strcmp(shares, "0") == 0;
   char name[HOST_NAME_MAX + 1] = "";
   gethostname(name, sizeof name);
   return std::string(name) + " " + FirstLine("/proc/sys/kernel/random/boot_id") + " " +
          LinkTarget("/proc/self/ns/net") + " " + LinkTarget("/proc/self/ns/pid") + " user " +
-         std::to_string(getuid());
+         std::to_string(getuid()) + (alone ? " process " + std::to_string(getpid()) : "");
 }
 
 std::string HostAddress() {

@@ -45,11 +45,13 @@ struct Sum {
 struct Product {
   template <typename A>
   static A Apply(A x, A y) {
-    if constexpr (std::is_same_v<A, bool>) return x & y;
-    if constexpr (std::is_integral_v<A> && !std::is_same_v<A, bool>) {
+    if constexpr (std::is_same_v<A, bool>) {
+      return x & y;
+    } else if constexpr (std::is_integral_v<A>) {
       return static_cast<A>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+    } else {
+      return x * y;
     }
-    return x * y;
   }
 };
 // NaN wins.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cpu/collective/member_parts.h"
 #include "cpu/collective/reduction.h"
 #include "hlo/error.h"
 
@@ -16,8 +17,6 @@ using State = SharedSegment::State;
 constexpr int64_t kSlotBytes = SharedSegment::kSlotBytes;
 // An all_reduce up to this many bytes, times members, is done at once.
 constexpr int64_t kAtOnce = 64 << 10;
-// Parts of a chunk begin on their own cache lines, and so at whole elements.
-constexpr int64_t kPartAlignment = 64;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -39,39 +38,20 @@ std::string TextOf(const char (&text)[capacity]) {
   return std::string(text, strnlen(text, capacity));
 }
 
-// The part of [0, bytes) that member `i` of `count` reduces.
-struct Part {
-  int64_t begin, end;
-};
-Part PartOf(int64_t bytes, int64_t count, int64_t i) {
-  const int64_t size =
-      (bytes + count * kPartAlignment - 1) / (count * kPartAlignment) * kPartAlignment;
-  return {std::min(bytes, i * size), std::min(bytes, (i + 1) * size)};
-}
-
-// Adds `own` bytes [begin, end) and contiguous others, in the members' order, into `target`.
-void ReduceWithOwn(const Exchange& exchange, hlo::ElementType type, const FlatArray& own,
-                   int64_t begin, int64_t end, std::vector<const std::byte*> sources,
-                   std::byte* target) {
-  const auto width = static_cast<int64_t>(hlo::ByteWidth(type));
-  own.ForEachRun(begin, end, [&](const std::byte* data, int64_t bytes) {
-    sources[exchange.me] = data;
-    Reduce(type, exchange.collective.reduction, sources, target, bytes / width);
-    for (const std::byte*& source : sources) source += bytes;
-    target += bytes;
-  });
-}
-
 }  // namespace
 
 SharedMemoryTransport::SharedMemoryTransport(std::unique_ptr<SharedSegment> segment,
+                                             std::vector<int64_t> ranks,
                                              std::chrono::milliseconds timeout)
     : segment_(std::move(segment)),
+      ranks_(std::move(ranks)),
       timeout_(timeout),
       spins_(segment_->count() <= static_cast<int64_t>(std::thread::hardware_concurrency()) ? 1000
                                                                                             : 50),
       me_(segment_->index()),
-      consumed_(segment_->count(), 0) {}
+      consumed_(segment_->count(), 0) {
+  for (size_t i = 0; i < ranks_.size(); ++i) place_[ranks_[i]] = static_cast<int64_t>(i);
+}
 
 void SharedMemoryTransport::Begin(const Exchange& exchange) {
   SharedSegment::Control& control = segment_->control(me_);
@@ -88,7 +68,7 @@ void SharedMemoryTransport::End() {
 }
 
 std::string SharedMemoryTransport::LastOf(int64_t rank) const {
-  const SharedSegment::Control& control = segment_->control(rank);
+  const SharedSegment::Control& control = segment_->control(Place(rank));
   const uint32_t number = control.collectives.load(std::memory_order_acquire);
   if (number == 0) return "it has run no collective yet";
   const char* state = control.finished == number ? "it last finished" : "it is in";
@@ -100,7 +80,7 @@ void SharedMemoryTransport::Fail(const std::string& reason) noexcept {
   SharedSegment::Control& control = segment_->control(me_);
   CopyText(control.reason, sizeof control.reason, reason);
   control.state.store(State::kFailed, std::memory_order_release);
-  for (int64_t rank = 0; rank < segment_->count(); ++rank) segment_->Wake(rank);
+  for (int64_t place = 0; place < segment_->count(); ++place) segment_->Wake(place);
 }
 
 // Throws if `rank`, or another that it may be waiting for, will not come.
@@ -109,11 +89,11 @@ void SharedMemoryTransport::CheckAlive(const Exchange& exchange, int64_t rank) {
     const SharedSegment::Control& control = segment_->control(other);
     if (control.state.load(std::memory_order_acquire) != State::kFailed || other == me_) continue;
     throw hlo::Error(hlo::ErrorCode::kAborted, exchange.description + " failed: rank " +
-                                                   std::to_string(other) +
+                                                   std::to_string(ranks_[other]) +
                                                    " gave up: " + TextOf(control.reason));
   }
-  const bool left = segment_->control(rank).state == State::kLeft;
-  if (!left && !segment_->HasDied(rank)) return;
+  const bool left = segment_->control(Place(rank)).state == State::kLeft;
+  if (!left && !segment_->HasDied(Place(rank))) return;
   throw hlo::Error(hlo::ErrorCode::kUnavailable,
                    exchange.description + " failed: rank " + std::to_string(rank) +
                        (left ? " has closed its client; " : " has died; ") + LastOf(rank));
@@ -127,8 +107,8 @@ void SharedMemoryTransport::ThrowTimeout(const Exchange& exchange, int64_t await
     if (i == exchange.me) continue;
     const int64_t rank = exchange.members[i];
     if (exchange.collective.kind == CollectiveKind::kPermute && rank != awaited) continue;
-    const uint32_t posted = segment_->channel(rank, me_).posted.load();
-    const bool arrived = Reached(posted, consumed_[rank] + 1);
+    const uint32_t posted = segment_->channel(Place(rank), me_).posted.load();
+    const bool arrived = Reached(posted, consumed_[Place(rank)] + 1);
     message += "; rank " + std::to_string(rank) + (arrived ? " is here" : " has not arrived: ");
     if (!arrived) message += LastOf(rank);
   }
@@ -160,7 +140,7 @@ void SharedMemoryTransport::WaitFor(const Exchange& exchange, int64_t rank, cons
 std::byte* SharedMemoryTransport::Claim(const Exchange& exchange) {
   claimed_ = 1 - claimed_;
   for (const Unread& unread : unread_[claimed_]) {
-    const SharedSegment::Channel& back = segment_->channel(unread.reader, me_);
+    const SharedSegment::Channel& back = segment_->channel(Place(unread.reader), me_);
     WaitFor(exchange, unread.reader, [&] { return Reached(back.consumed, unread.message); });
   }
   unread_[claimed_].clear();
@@ -171,12 +151,12 @@ std::byte* SharedMemoryTransport::Claim(const Exchange& exchange) {
 }
 
 void SharedMemoryTransport::Post(const Exchange& exchange, int64_t reader) {
-  SharedSegment::Channel& channel = segment_->channel(me_, reader);
+  SharedSegment::Channel& channel = segment_->channel(me_, Place(reader));
   const uint32_t message = channel.posted.load(std::memory_order_relaxed) + 1;
   channel.slot[message % 2] = static_cast<uint8_t>(claimed_);
   unread_[claimed_].push_back({reader, message});
   channel.posted.store(message);
-  segment_->Wake(reader);
+  segment_->Wake(Place(reader));
 }
 
 void SharedMemoryTransport::PostToOthers(const Exchange& exchange) {
@@ -186,26 +166,28 @@ void SharedMemoryTransport::PostToOthers(const Exchange& exchange) {
 }
 
 const std::byte* SharedMemoryTransport::Await(const Exchange& exchange, int64_t sender) {
-  const uint32_t message = consumed_[sender] + 1;
-  SharedSegment::Channel& channel = segment_->channel(sender, me_);
+  const int64_t place = Place(sender);
+  const uint32_t message = consumed_[place] + 1;
+  SharedSegment::Channel& channel = segment_->channel(place, me_);
   WaitFor(exchange, sender, [&] { return Reached(channel.posted, message); });
-  const SharedSegment::Slot& slot = segment_->slot(sender, channel.slot[message % 2]);
+  const SharedSegment::Slot& slot = segment_->slot(place, channel.slot[message % 2]);
   CheckSignature(exchange, sender, slot);
   return slot.data;
 }
 
 void SharedMemoryTransport::Release(int64_t sender) {
-  segment_->channel(me_, sender).consumed.store(++consumed_[sender]);
-  segment_->Wake(sender);
+  const int64_t place = Place(sender);
+  segment_->channel(me_, place).consumed.store(++consumed_[place]);
+  segment_->Wake(place);
 }
 
 void SharedMemoryTransport::CheckSignature(const Exchange& exchange, int64_t rank,
                                            const SharedSegment::Slot& slot) {
   if (slot.signature == exchange.signature) return;
-  const SharedSegment::Control& control = segment_->control(rank);
+  const SharedSegment::Control& control = segment_->control(Place(rank));
   throw hlo::Error(
       hlo::ErrorCode::kFailedPrecondition,
-      "the ranks diverge: rank " + std::to_string(me_) + " runs " + exchange.description +
+      "the ranks diverge: rank " + std::to_string(ranks_[me_]) + " runs " + exchange.description +
           ", but rank " + std::to_string(rank) + " runs " +
           TextOf(control.descriptions[slot.collective % SharedSegment::Control::kDescriptions]));
 }

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,9 @@ namespace cpu {
 
 class SharedMemoryTransport : public Transport {
  public:
-  // The world's ranks are the segment's processes.
-  SharedMemoryTransport(std::unique_ptr<SharedSegment> segment, std::chrono::milliseconds timeout);
+  // `ranks` are the world's ranks of the segment's processes; only these may be members.
+  SharedMemoryTransport(std::unique_ptr<SharedSegment> segment, std::vector<int64_t> ranks,
+                        std::chrono::milliseconds timeout);
 
   void AllReduce(const Exchange& exchange, hlo::ElementType type, const FlatArray& in,
                  const FlatArray& out) override;
@@ -40,9 +42,12 @@ class SharedMemoryTransport : public Transport {
 
  private:
   struct Unread {
-    int64_t reader;
+    int64_t reader;  // its rank
     uint32_t message;
   };
+
+  // A rank's number among the segment's processes.
+  int64_t Place(int64_t rank) const { return place_.at(rank); }
 
   void Begin(const Exchange& exchange);
   void End();
@@ -68,9 +73,11 @@ class SharedMemoryTransport : public Transport {
   std::string LastOf(int64_t rank) const;
 
   std::unique_ptr<SharedSegment> segment_;
+  std::vector<int64_t> ranks_;
+  std::unordered_map<int64_t, int64_t> place_;
   std::chrono::milliseconds timeout_;
   int spins_;
-  int64_t me_;
+  int64_t me_;                     // this process's place
   int64_t claimed_ = 1;            // the slot claimed last
   std::vector<Unread> unread_[2];  // who has still to read which message in each slot
   std::vector<uint32_t> consumed_;

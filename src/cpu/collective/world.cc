@@ -12,7 +12,11 @@
 #include <thread>
 #include <utility>
 
+#include "cpu/collective/connections.h"
 #include "cpu/collective/host_identity.h"
+#include "cpu/collective/meeting.h"
+#include "cpu/collective/mixed_transport.h"
+#include "cpu/collective/network_transport.h"
 #include "cpu/collective/reduction.h"
 #include "cpu/collective/shared_memory_transport.h"
 #include "hlo/error.h"
@@ -406,70 +410,67 @@ class NoTransport : public Transport {
   void Fail(const std::string&) noexcept override {}
 };
 
-std::string Key(const std::string& what) { return "collectives/" + what; }
-std::string Key(const std::string& what, int64_t rank) {
-  return Key(what) + "/" + std::to_string(rank);
-}
-
-[[noreturn]] void ThrowMissing(const WorldOptions& options, const std::vector<int64_t>& missing) {
-  std::string ranks;
-  for (int64_t rank : missing) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  throw hlo::Error(ErrorCode::kDeadlineExceeded,
-                   "rank " + std::to_string(options.rank) + " waited " +
-                       std::to_string(options.timeout.count() / 1000.) + " s for the world of " +
-                       std::to_string(options.size) + " processes; these ranks did not come: " +
-                       ranks + " (TORCH_XLA_COLLECTIVE_TIMEOUT sets the time)");
-}
-
-milliseconds Left(Clock::time_point deadline) {
-  return std::max(milliseconds(1),
-                  std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
-}
-
-// What every rank has put under a key.
-std::vector<std::string> GetFromAll(const WorldOptions& options, const KeyValueStore& store,
-                                    const std::string& what, Clock::time_point deadline) {
-  std::vector<std::string> values;
-  std::vector<int64_t> missing;
-  for (int64_t rank = 0; rank < options.size; ++rank) {
-    auto value = store.get(Key(what, rank), missing.empty() ? Left(deadline) : milliseconds(1));
-    if (!value) missing.push_back(rank);
-    values.push_back(value.value_or(""));
+// The hosts by number, in the order of their first ranks.
+std::vector<int64_t> NumberHosts(const std::vector<std::string>& identities) {
+  std::vector<int64_t> numbers;
+  std::vector<std::string> known;
+  for (const std::string& identity : identities) {
+    auto found = std::find(known.begin(), known.end(), identity);
+    numbers.push_back(found - known.begin());
+    if (found == known.end()) known.push_back(identity);
   }
-  if (!missing.empty()) ThrowMissing(options, missing);
-  return values;
+  return numbers;
 }
 
-std::unique_ptr<Transport> ShareMemory(const WorldOptions& options, const KeyValueStore& store,
-                                       Clock::time_point deadline) {
+// Between `ranks`, those of this process's host. The first of them makes the memory.
+std::unique_ptr<Transport> ShareMemory(const Meeting& meeting, const std::vector<int64_t>& ranks) {
+  const WorldOptions& options = meeting.options();
+  const auto count = static_cast<int64_t>(ranks.size());
+  const int64_t place = std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin();
   std::unique_ptr<SharedSegment> segment;
-  if (options.rank == 0) {
-    segment = std::make_unique<SharedSegment>(0, options.size);
-    store.put(Key("segment"), segment->address());
+  if (place == 0) {
+    segment = std::make_unique<SharedSegment>(0, count);
+    meeting.Put("segment", segment->address());
   } else {
-    auto address = store.get(Key("segment"), Left(deadline));
-    if (!address) ThrowMissing(options, {0});
-    segment = std::make_unique<SharedSegment>(options.rank, options.size, *address);
+    segment = std::make_unique<SharedSegment>(place, count, meeting.Get("segment", ranks[0]));
   }
-  std::vector<int64_t> missing;
-  do {
-    missing.clear();
-    for (int64_t rank = 0; rank < options.size; ++rank) {
-      if (segment->control(rank).state == SharedSegment::State::kAbsent) missing.push_back(rank);
+  while (true) {
+    std::vector<int64_t> missing;
+    for (int64_t other = 0; other < count; ++other) {
+      if (segment->control(other).state == SharedSegment::State::kAbsent) {
+        missing.push_back(ranks[other]);
+      }
     }
     if (missing.empty()) {
-      return std::make_unique<SharedMemoryTransport>(std::move(segment), options.timeout);
+      return std::make_unique<SharedMemoryTransport>(std::move(segment), ranks, options.timeout);
     }
+    if (Clock::now() >= meeting.deadline()) meeting.ThrowMissing(missing);
     std::this_thread::sleep_for(milliseconds(1));
-  } while (Clock::now() < deadline);
-  ThrowMissing(options, missing);
+  }
+}
+
+std::unique_ptr<Transport> MakeTransport(const Meeting& meeting) {
+  const WorldOptions& options = meeting.options();
+  meeting.Put("host", options.host.empty() ? HostIdentity() : options.host);
+  std::vector<int64_t> hosts = NumberHosts(meeting.GetFromAll("host"));
+  std::vector<int64_t> here;
+  for (int64_t rank = 0; rank < options.size; ++rank) {
+    if (hosts[rank] == hosts[options.rank]) here.push_back(rank);
+  }
+  std::unique_ptr<Transport> local;
+  if (here.size() > 1) local = ShareMemory(meeting, here);
+  if (static_cast<int64_t>(here.size()) == options.size) return local;
+  auto network =
+      std::make_unique<NetworkTransport>(std::make_unique<Connections>(meeting), options.timeout);
+  return std::make_unique<MixedTransport>(std::move(hosts), options.rank, std::move(local),
+                                          std::move(network));
 }
 
 }  // namespace
 
 milliseconds CollectiveTimeout() {
   const char* text = std::getenv("TORCH_XLA_COLLECTIVE_TIMEOUT");
-  if (text == nullptr || *text == '\0') return std::chrono::seconds(300);
+  if (text == nullptr || *text == '\0') return std::chrono::minutes(30);
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (*end != '\0' || !(seconds > 0 && seconds < 1e9)) {
@@ -485,17 +486,7 @@ std::unique_ptr<Collectives> ConnectWorld(const WorldOptions& options, const Key
                      std::to_string(options.size));
   }
   std::unique_ptr<Transport> transport = std::make_unique<NoTransport>();
-  if (options.size > 1) {
-    const Clock::time_point deadline = Clock::now() + options.timeout;
-    store.put(Key("host", options.rank), HostIdentity());
-    const std::vector<std::string> hosts = GetFromAll(options, store, "host", deadline);
-    const bool one_host = std::all_of(hosts.begin(), hosts.end(),
-                                      [&](const std::string& host) { return host == hosts[0]; });
-    if (!one_host) {
-      throw hlo::Error(ErrorCode::kUnimplemented, "worlds of several hosts");
-    }
-    transport = ShareMemory(options, store, deadline);
-  }
+  if (options.size > 1) transport = MakeTransport(Meeting(options, store));
   return std::make_unique<World>(options.rank, options.size, std::move(transport));
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "cpu/collective/collectives.h"
 #include "cpu/collective/key_value_store.h"
@@ -12,10 +13,13 @@ namespace cpu {
 struct WorldOptions {
   int64_t rank = 0, size = 1;
   // How long a collective, or the meeting itself, waits for the other ranks.
-  std::chrono::milliseconds timeout = std::chrono::seconds(300);
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  // Processes of equal hosts share memory; empty: what HostIdentity says.
+  std::string host;
 };
 
-// TORCH_XLA_COLLECTIVE_TIMEOUT in seconds, 300 without it. Throws hlo::Error for what is no number.
+// TORCH_XLA_COLLECTIVE_TIMEOUT in seconds, half an hour without it. Throws hlo::Error for what is
+// no number.
 std::chrono::milliseconds CollectiveTimeout();
 
 // Meets the other ranks at the store, under keys that begin with "collectives/": a store, or a

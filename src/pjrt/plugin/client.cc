@@ -30,8 +30,11 @@ cpu::Collectives* PJRT_Client::collectives() {
   if (topology.num_processes == 1) return nullptr;
   std::lock_guard lock(world_mutex_);
   if (world_ == nullptr) {
-    world_ = cpu::ConnectWorld({process_index, topology.num_processes, cpu::CollectiveTimeout()},
-                               store_);
+    cpu::WorldOptions options;
+    options.rank = process_index;
+    options.size = topology.num_processes;
+    options.timeout = cpu::CollectiveTimeout();
+    world_ = cpu::ConnectWorld(options, store_);
   }
   return world_.get();
 }

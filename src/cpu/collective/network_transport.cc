@@ -1,0 +1,350 @@
+#include "cpu/collective/network_transport.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cpu/collective/member_parts.h"
+#include "cpu/collective/reduction.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+using State = Connections::State;
+
+// An all_reduce up to this many bytes, times members, is done at once.
+constexpr int64_t kAtOnce = 128 << 10;
+constexpr int64_t kChunk = 4 << 20;
+// A broadcast from this size on is shared by all members.
+constexpr int64_t kSharedBroadcast = 128 << 10;
+constexpr int kSpins = 100;
+
+FlatArray ArrayOf(std::byte* data, int64_t bytes) {
+  FlatArray array;
+  array.Append(data, bytes);
+  return array;
+}
+
+}  // namespace
+
+NetworkTransport::NetworkTransport(std::unique_ptr<Connections> connections,
+                                   std::chrono::milliseconds timeout)
+    : connections_(std::move(connections)),
+      timeout_(timeout),
+      me_(connections_->rank()),
+      lanes_(connections_->size()) {}
+
+void NetworkTransport::Begin(const Exchange& exchange) {
+  header_.signature = exchange.signature;
+  header_.collective = ++collectives_;
+  header_.set_description(exchange.description);
+}
+
+void NetworkTransport::Send(int64_t rank, const FlatArray& data, int64_t begin, int64_t end) {
+  Lane& lane = lanes_[rank];
+  if (!lane.busy()) busy_.push_back(rank);
+  header_.bytes = end - begin;
+  lane.outgoing.emplace_back(header_, data, begin, end);
+}
+
+void NetworkTransport::Receive(int64_t rank, const FlatArray& data, int64_t begin, int64_t end) {
+  Lane& lane = lanes_[rank];
+  if (!lane.busy()) busy_.push_back(rank);
+  lane.incoming.emplace_back(MessageHeader(), data, begin, end);
+}
+
+bool NetworkTransport::Move(const Exchange& exchange, int64_t rank) {
+  Lane& lane = lanes_[rank];
+  const Socket& socket = connections_->data(rank);
+  bool moved = false;
+  while (!lane.outgoing.empty()) {
+    const Message::Progress progress = lane.outgoing.front().Send(socket);
+    moved |= progress == Message::Progress::kSome || progress == Message::Progress::kDone;
+    lane.broken |= progress == Message::Progress::kBroken;
+    if (progress != Message::Progress::kDone) break;
+    lane.outgoing.pop_front();
+  }
+  while (!lane.incoming.empty()) {
+    Message& message = lane.incoming.front();
+    const Message::Progress progress =
+        message.Receive(socket, [&](const MessageHeader& header, int64_t bytes) {
+          lane.latest = header;
+          CheckHeader(exchange, rank, header, bytes);
+        });
+    moved |= progress == Message::Progress::kSome || progress == Message::Progress::kDone;
+    lane.broken |= progress == Message::Progress::kBroken;
+    if (progress != Message::Progress::kDone) break;
+    lane.incoming.pop_front();
+  }
+  return moved;
+}
+
+bool NetworkTransport::MoveAll(const Exchange& exchange) {
+  bool moved = false;
+  for (int64_t rank : busy_) moved |= Move(exchange, rank);
+  std::erase_if(busy_, [&](int64_t rank) { return !lanes_[rank].busy(); });
+  return moved;
+}
+
+void NetworkTransport::Finish(const Exchange& exchange) {
+  Clock::time_point deadline = Clock::now() + timeout_;
+  int spins = 0;
+  while (true) {
+    const bool moved = MoveAll(exchange);
+    if (busy_.empty()) return;
+    if (moved) {
+      spins = 0;
+      deadline = Clock::now() + timeout_;
+    } else if (++spins > kSpins || std::ranges::any_of(lanes_, &Lane::broken)) {
+      AwaitEvents(std::min(timeout_, std::chrono::milliseconds(1000)));
+      CheckNews(exchange);
+      if (Clock::now() >= deadline) ThrowTimeout(exchange);
+    }
+  }
+}
+
+// Returns when something can be sent or received, or news has come.
+void NetworkTransport::AwaitEvents(std::chrono::milliseconds timeout) {
+  std::vector<pollfd> entries;
+  for (int64_t rank : busy_) {
+    const Lane& lane = lanes_[rank];
+    if (lane.broken) timeout = {};
+    const short wanted = static_cast<short>((lane.outgoing.empty() ? 0 : POLLOUT) |
+                                            (lane.incoming.empty() ? 0 : POLLIN));
+    entries.push_back({connections_->data(rank).file(), wanted, 0});
+  }
+  for (int file : connections_->news()) entries.push_back({file, POLLIN, 0});
+  poll(entries.data(), entries.size(), static_cast<int>(timeout.count()));
+  connections_->ReadNews();
+}
+
+// Throws if one that is awaited, or that others may be waiting for, will not come.
+void NetworkTransport::CheckNews(const Exchange& exchange) {
+  std::vector<int64_t> gone;
+  for (int64_t rank : busy_) {
+    if (lanes_[rank].broken) connections_->AwaitEnd(rank);
+    const State state = connections_->state(rank);
+    if (state == State::kLeft || state == State::kDied) gone.push_back(rank);
+  }
+  if (!gone.empty()) {
+    while (MoveAll(exchange)) {  // what it sent before
+    }
+    for (int64_t rank : gone) {
+      if (lanes_[rank].busy()) ThrowGone(exchange, rank);
+    }
+  }
+  for (int64_t rank = 0; rank < connections_->size(); ++rank) {
+    if (connections_->state(rank) != State::kFailed) continue;
+    throw hlo::Error(hlo::ErrorCode::kAborted, exchange.description + " failed: rank " +
+                                                   std::to_string(rank) +
+                                                   " gave up: " + connections_->reason(rank));
+  }
+}
+
+void NetworkTransport::CheckHeader(const Exchange& exchange, int64_t rank,
+                                   const MessageHeader& header, int64_t bytes) {
+  if (header.signature == exchange.signature && header.bytes == bytes) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "the ranks diverge: rank " + std::to_string(me_) + " runs " +
+                       exchange.description + ", but rank " + std::to_string(rank) + " runs " +
+                       header.DescriptionText());
+}
+
+void NetworkTransport::ThrowGone(const Exchange& exchange, int64_t rank) {
+  const bool left = connections_->state(rank) == State::kLeft;
+  throw hlo::Error(hlo::ErrorCode::kUnavailable,
+                   exchange.description + " failed: rank " + std::to_string(rank) +
+                       (left ? " has closed its client; " : " has died; ") + LastOf(rank));
+}
+
+void NetworkTransport::ThrowTimeout(const Exchange& exchange) {
+  std::string message = exchange.description + " was not finished within " +
+                        std::to_string(timeout_.count() / 1000.) +
+                        " s (TORCH_XLA_COLLECTIVE_TIMEOUT)";
+  for (int64_t rank : exchange.members) {
+    const Lane& lane = lanes_[rank];
+    const std::string name = "; rank " + std::to_string(rank);
+    if (!lane.incoming.empty() && !lane.incoming.front().HasHeader()) {
+      message += name + " has not arrived: " + LastOf(rank);
+    } else if (lane.busy()) {
+      message += name +
+                 (lane.incoming.empty() ? " takes no more data: " : " sends no more data: ") +
+                 LastOf(rank);
+    } else if (rank != me_ && exchange.collective.kind != CollectiveKind::kPermute) {
+      message += name + " is here";
+    }
+  }
+  throw hlo::Error(hlo::ErrorCode::kDeadlineExceeded, message);
+}
+
+std::string NetworkTransport::LastOf(int64_t rank) const {
+  const MessageHeader& latest = lanes_[rank].latest;
+  if (latest.collective == 0) return "it has sent nothing to rank " + std::to_string(me_) + " yet";
+  return "it was last in its collective " + std::to_string(latest.collective) + ", " +
+         latest.DescriptionText();
+}
+
+void NetworkTransport::Fail(const std::string& reason) noexcept {
+  connections_->Announce(State::kFailed, reason);
+}
+
+std::byte* NetworkTransport::Room(size_t member, int64_t bytes) {
+  if (rooms_.size() <= member) rooms_.resize(member + 1);
+  std::vector<std::byte>& room = rooms_[member];
+  if (room.size() < static_cast<size_t>(bytes)) room.resize(bytes);
+  return room.data();
+}
+
+void NetworkTransport::AllReduce(const Exchange& exchange, hlo::ElementType type,
+                                 const FlatArray& in, const FlatArray& out) {
+  Begin(exchange);
+  if (in.bytes() * static_cast<int64_t>(exchange.members.size()) <= kAtOnce) {
+    AllReduceAtOnce(exchange, type, in, out);
+  } else {
+    AllReduceInChunks(exchange, type, in, out);
+  }
+}
+
+void NetworkTransport::AllReduceAtOnce(const Exchange& exchange, hlo::ElementType type,
+                                       const FlatArray& in, const FlatArray& out) {
+  const int64_t bytes = in.bytes();
+  std::vector<const std::byte*> sources(exchange.members.size());
+  std::byte* sum = Room(exchange.me, bytes);
+  for (size_t i = 0; i < exchange.members.size(); ++i) {
+    sources[i] = sum;
+    if (i == exchange.me) continue;
+    std::byte* room = Room(i, bytes);
+    sources[i] = room;
+    Send(exchange.members[i], in, 0, bytes);
+    Receive(exchange.members[i], ArrayOf(room, bytes), 0, bytes);
+  }
+  Finish(exchange);
+  ReduceWithOwn(exchange, type, in, 0, bytes, sources, sum);
+  out.CopyFrom(sum, 0, bytes);
+}
+
+void NetworkTransport::AllReduceInChunks(const Exchange& exchange, hlo::ElementType type,
+                                         const FlatArray& in, const FlatArray& out) {
+  const auto count = static_cast<int64_t>(exchange.members.size());
+  const auto me = static_cast<int64_t>(exchange.me);
+  const int64_t bytes = in.bytes();
+  const int64_t chunks = (bytes + kChunk - 1) / kChunk;
+  auto part = [&](int64_t chunk, int64_t i) {
+    const int64_t begin = chunk * kChunk;
+    const Part within = PartOf(std::min(kChunk, bytes - begin), count, i);
+    return Part{begin + within.begin, begin + within.end};
+  };
+  const int64_t most = PartOf(std::min(kChunk, bytes), count, 0).end;
+  std::byte* sum = Room(me, most);
+  std::vector<const std::byte*> sources(count, sum);
+  for (int64_t i = 0; i < count; ++i) {
+    if (i != me) sources[i] = Room(i, most);
+  }
+  for (int64_t chunk = 0; chunk <= chunks; ++chunk) {
+    const Part own = chunk < chunks ? part(chunk, me) : Part{0, 0};
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t rank = exchange.members[i];
+      if (i == me) continue;
+      if (chunk < chunks) {
+        const Part theirs = part(chunk, i);
+        Send(rank, in, theirs.begin, theirs.end);
+        Receive(rank, ArrayOf(Room(i, most), most), 0, own.end - own.begin);
+      }
+      if (chunk > 0) {
+        const Part mine = part(chunk - 1, me), theirs = part(chunk - 1, i);
+        Send(rank, out, mine.begin, mine.end);
+        Receive(rank, out, theirs.begin, theirs.end);
+      }
+    }
+    Finish(exchange);
+    if (chunk == chunks) return;
+    ReduceWithOwn(exchange, type, in, own.begin, own.end, sources, sum);
+    out.CopyFrom(sum, own.begin, own.end);
+  }
+}
+
+void NetworkTransport::ReduceScatter(const Exchange& exchange, hlo::ElementType type,
+                                     const std::vector<FlatArray>& parts, const FlatArray& out) {
+  Begin(exchange);
+  const size_t count = exchange.members.size();
+  const int64_t step = kChunk / kPartAlignment / static_cast<int64_t>(count) * kPartAlignment;
+  for (int64_t begin = 0; begin < out.bytes(); begin += step) {
+    const int64_t end = std::min(out.bytes(), begin + step);
+    std::byte* sum = Room(exchange.me, step);
+    std::vector<const std::byte*> sources(count, sum);
+    for (size_t i = 0; i < count; ++i) {
+      if (i == exchange.me) continue;
+      std::byte* room = Room(i, step);
+      sources[i] = room;
+      Send(exchange.members[i], parts[i], begin, end);
+      Receive(exchange.members[i], ArrayOf(room, step), 0, end - begin);
+    }
+    Finish(exchange);
+    ReduceWithOwn(exchange, type, parts[exchange.me], begin, end, sources, sum);
+    out.CopyFrom(sum, begin, end);
+  }
+}
+
+void NetworkTransport::AllGather(const Exchange& exchange, const FlatArray& in,
+                                 const std::vector<FlatArray>& parts) {
+  Begin(exchange);
+  for (size_t i = 0; i < exchange.members.size(); ++i) {
+    if (i == exchange.me) continue;
+    Send(exchange.members[i], in, 0, in.bytes());
+    Receive(exchange.members[i], parts.empty() ? FlatArray() : parts[i], 0, in.bytes());
+  }
+  Finish(exchange);
+  if (!parts.empty()) parts[exchange.me].CopyFrom(in);
+}
+
+void NetworkTransport::AllToAll(const Exchange& exchange, const std::vector<FlatArray>& in,
+                                const std::vector<FlatArray>& out) {
+  Begin(exchange);
+  for (size_t i = 0; i < exchange.members.size(); ++i) {
+    if (i == exchange.me) continue;
+    Send(exchange.members[i], in[i], 0, in[i].bytes());
+    Receive(exchange.members[i], out[i], 0, out[i].bytes());
+  }
+  Finish(exchange);
+  out[exchange.me].CopyFrom(in[exchange.me]);
+}
+
+// A large one: member 0 sends each its part, and they exchange the parts.
+void NetworkTransport::Broadcast(const Exchange& exchange, const FlatArray& in,
+                                 const FlatArray& out) {
+  Begin(exchange);
+  const auto count = static_cast<int64_t>(exchange.members.size());
+  const auto me = static_cast<int64_t>(exchange.me);
+  const bool is_shared = count > 2 && in.bytes() >= kSharedBroadcast;
+  auto part = [&](int64_t i) {
+    return is_shared ? PartOf(in.bytes(), count - 1, i - 1) : Part{0, in.bytes()};
+  };
+  if (me == 0) {
+    for (int64_t i = 1; i < count; ++i) Send(exchange.members[i], in, part(i).begin, part(i).end);
+  } else {
+    Receive(exchange.members[0], out, part(me).begin, part(me).end);
+  }
+  Finish(exchange);
+  for (int64_t i = 1; is_shared && me > 0 && i < count; ++i) {
+    if (i == me) continue;
+    Send(exchange.members[i], out, part(me).begin, part(me).end);
+    Receive(exchange.members[i], out, part(i).begin, part(i).end);
+  }
+  Finish(exchange);
+  if (me == 0) out.CopyFrom(in);
+}
+
+void NetworkTransport::Permute(const Exchange& exchange, const FlatArray& in, const FlatArray& out,
+                               int64_t target, int64_t source) {
+  Begin(exchange);
+  const auto me = static_cast<int64_t>(exchange.me);
+  if (target >= 0 && target != me) Send(exchange.members[target], in, 0, in.bytes());
+  if (source >= 0 && source != me) Receive(exchange.members[source], out, 0, out.bytes());
+  Finish(exchange);
+  if (source == me) out.CopyFrom(in);
+  if (source < 0) out.FillZero();
+}
+
+}  // namespace cpu
