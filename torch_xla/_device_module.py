@@ -20,6 +20,21 @@ def register() -> None:
         manual_seed_all(seed)
 
     torch.random._seed_custom_device = seed_devices
+    _allow_fused_optimizers()
+
+
+def _allow_fused_optimizers() -> None:
+    """Adds xla to the devices that `torch.optim` takes `fused=True` for; torch has no other way to say so."""
+    from torch.optim import optimizer
+    from torch.utils import _foreach_utils
+
+    devices_of_torch = _foreach_utils._get_fused_kernels_supported_devices
+
+    def devices() -> list[str]:
+        return [*devices_of_torch(), "xla"]
+
+    _foreach_utils._get_fused_kernels_supported_devices = devices
+    optimizer._get_fused_kernels_supported_devices = devices
 
 
 def is_available() -> bool:

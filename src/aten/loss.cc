@@ -123,11 +123,14 @@ Value BinaryCrossEntropyWithLogits(Builder& b, Value x, Value target, std::optio
   return Reduce(b, Weighted(b, loss, weight), reduction);
 }
 
-Value SoftMarginLoss(Builder& b, Value x, Value target, int64_t reduction) {
+Value SoftMarginLoss(Builder& b, Value input, Value classes, int64_t reduction) {
+  auto [x, target] = Pair(b, input, classes);
   Value z = b.Negate(b.Multiply(x, target));
   return Reduce(b, b.Unary(Opcode::kLogPlusOne, b.Exp(z)), reduction);
 }
-Value SoftMarginLossBackward(Builder& b, Value gradient, Value x, Value target, int64_t reduction) {
+Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value classes,
+                             int64_t reduction) {
+  auto [x, target] = Pair(b, input, classes);
   Value z = b.Logistic(b.Negate(b.Multiply(x, target)));
   return b.Multiply(b.Negate(b.Multiply(target, z)), SpreadGradient(b, gradient, x, reduction));
 }

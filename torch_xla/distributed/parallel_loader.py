@@ -267,6 +267,16 @@ class MpDeviceLoader:
     def __len__(self) -> int:
         return len(self._loader)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Passes the number of the next epoch on to the loader, or else to its samplers, which shuffle by it.
+
+        Libraries that look for a sampler to tell find this object instead.
+        """
+        samplers = [getattr(self._loader, name, None) for name in ("sampler", "batch_sampler")]
+        for target in [self._loader] if hasattr(self._loader, "set_epoch") else samplers:
+            if hasattr(target, "set_epoch"):
+                target.set_epoch(epoch)
+
     def __getattr__(self, name: str) -> Any:
         # Only names that this object lacks come here; `_loader` does while it is being unpickled.
         if name == "_loader":

@@ -1,0 +1,239 @@
+// One step of an optimizer, for all parameters of a group: what `torch.optim` calls with
+// `fused=True`. Each parameter's step is one node, which reads and writes all of its state.
+//
+// As torch's own kernels: computed in float32 for lower precisions; `grad_scale` divides the
+// gradients, which keep the quotient; where `found_inf` is not zero nothing changes.
+#include "aten/op.h"
+#include "aten/promotion.h"
+
+namespace torch_xla {
+namespace {
+
+// What holds for all parameters of a call; the numbers are data, so that a schedule of any of them
+// compiles nothing.
+struct Amp {
+  std::optional<Value> grad_scale, found_inf;
+};
+
+Value RankZero(Builder& b, Value x) { return b.Reshape(x, {}); }
+
+// A double, or a tensor of one element, over x's shape and in its type.
+Value Spread(Builder& b, Value number, Value x) {
+  return Splat(b, b.Convert(RankZero(b, number), x->element_type()), x->dimensions());
+}
+
+// A scalar of type f64: bias corrections lose half their digits in f32.
+Value Double(Builder& b, Value x) { return b.Convert(RankZero(b, x), ElementType::kF64); }
+Value OneMinus(Builder& b, Value x) { return b.Subtract(Like(b, x, 1), x); }
+
+// The gradient as the step sees it: unscaled (the second result keeps its sign), and turned round
+// where the objective grows.
+std::pair<Value, Value> PrepareGradient(Builder& b, Value gradient, const Amp& amp, bool maximize) {
+  Value wide = ToAccumulation(b, gradient);
+  if (amp.grad_scale) wide = b.Divide(wide, Spread(b, *amp.grad_scale, wide));
+  return {maximize ? b.Negate(wide) : wide, b.Convert(wide, gradient->element_type())};
+}
+
+// `updated` in the type of `old`, and `old` itself after an overflow.
+Value Keep(Builder& b, Value updated, Value old, const Amp& amp) {
+  Value result = b.Convert(updated, old->element_type());
+  if (!amp.found_inf) return result;
+  Value overflowed = b.Ne(RankZero(b, *amp.found_inf), ScalarLike(b, *amp.found_inf, 0));
+  return b.Select(overflowed, old, result);
+}
+
+// x + weight * (y - x)
+Value Toward(Builder& b, Value x, Value y, Value weight) {
+  return b.Add(x, b.Multiply(Spread(b, weight, x), b.Subtract(y, x)));
+}
+
+// Results: the parameter, the averages of the gradient and of its square, the largest of those
+// averages (amsgrad), the gradient (with grad_scale). `decoupled` weight decay is AdamW's.
+std::vector<Value> AdamStep(Builder& b, Value parameter, Value gradient, Value average,
+                            Value square_average, std::optional<Value> largest, Value step,
+                            Value rate, Value beta1, Value beta2, Value weight_decay, Value eps,
+                            bool decoupled, bool maximize, std::optional<Value> grad_scale,
+                            std::optional<Value> found_inf) {
+  Amp amp{grad_scale, found_inf};
+  auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
+  Value p = ToAccumulation(b, parameter);
+  Value decay = Double(b, weight_decay), lr = Double(b, rate);
+  if (decoupled) {
+    p = b.Multiply(p, Spread(b, OneMinus(b, b.Multiply(lr, decay)), p));
+  } else {
+    g = b.Add(g, b.Multiply(p, Spread(b, decay, p)));
+  }
+  Value one_minus_beta2 = OneMinus(b, Double(b, beta2));
+  Value m = Toward(b, ToAccumulation(b, average), g, OneMinus(b, Double(b, beta1)));
+  Value v = ToAccumulation(b, square_average);
+  v = b.Add(b.Multiply(v, Spread(b, beta2, v)),
+            b.Multiply(b.Multiply(g, g), Spread(b, one_minus_beta2, g)));
+  Value spread = largest ? b.Maximum(ToAccumulation(b, *largest), v) : v;
+
+  Value count = Double(b, step);
+  Value correction1 = OneMinus(b, b.Power(Double(b, beta1), count));
+  Value correction2 = b.Sqrt(OneMinus(b, b.Power(Double(b, beta2), count)));
+  Value denominator = b.Add(b.Divide(b.Sqrt(spread), Spread(b, correction2, v)), Spread(b, eps, v));
+  Value size = Spread(b, b.Divide(lr, correction1), p);
+  p = b.Subtract(p, b.Divide(b.Multiply(size, m), denominator));
+
+  std::vector<Value> results = {Keep(b, p, parameter, amp), Keep(b, m, average, amp),
+                                Keep(b, v, square_average, amp)};
+  if (largest) results.push_back(Keep(b, spread, *largest, amp));
+  if (grad_scale) results.push_back(Keep(b, unscaled, gradient, amp));
+  return results;
+}
+
+// Results: the parameter, its momentum if it has one, the gradient (with grad_scale). Of the first
+// step the momentum is the gradient.
+std::vector<Value> SgdStep(Builder& b, Value parameter, Value gradient,
+                           std::optional<Value> momentum, Value weight_decay, Value factor,
+                           Value rate, Value dampening, bool nesterov, bool maximize,
+                           bool is_first_step, std::optional<Value> grad_scale,
+                           std::optional<Value> found_inf) {
+  Amp amp{grad_scale, found_inf};
+  auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
+  Value p = ToAccumulation(b, parameter);
+  g = b.Add(g, b.Multiply(p, Spread(b, weight_decay, p)));
+  std::vector<Value> results = {nullptr};
+  if (momentum) {
+    Value buffer = g;
+    if (!is_first_step) {
+      Value share = Spread(b, OneMinus(b, Double(b, dampening)), g);
+      buffer = b.Add(b.Multiply(ToAccumulation(b, *momentum), Spread(b, factor, g)),
+                     b.Multiply(share, g));
+    }
+    results.push_back(Keep(b, buffer, *momentum, amp));
+    g = nesterov ? b.Add(g, b.Multiply(buffer, Spread(b, factor, g))) : buffer;
+  }
+  p = b.Subtract(p, b.Multiply(Spread(b, rate, p), g));
+  results[0] = Keep(b, p, parameter, amp);
+  if (grad_scale) results.push_back(Keep(b, unscaled, gradient, amp));
+  return results;
+}
+
+// Results: the parameter, the sum of squares, the gradient (with grad_scale).
+std::vector<Value> AdagradStep(Builder& b, Value parameter, Value gradient, Value sum, Value step,
+                               Value rate, Value rate_decay, Value weight_decay, Value eps,
+                               bool maximize, std::optional<Value> grad_scale,
+                               std::optional<Value> found_inf) {
+  Amp amp{grad_scale, found_inf};
+  auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
+  Value p = ToAccumulation(b, parameter);
+  g = b.Add(g, b.Multiply(p, Spread(b, weight_decay, p)));
+  Value s = b.Add(ToAccumulation(b, sum), b.Multiply(g, g));
+  Value count = Double(b, step), one = Like(b, count, 1);
+  Value decayed = b.Add(one, b.Multiply(b.Subtract(count, one), Double(b, rate_decay)));
+  Value size = Spread(b, b.Divide(Double(b, rate), decayed), p);
+  p = b.Subtract(p, b.Divide(b.Multiply(size, g), b.Add(b.Sqrt(s), Spread(b, eps, s))));
+  std::vector<Value> results = {Keep(b, p, parameter, amp), Keep(b, s, sum, amp)};
+  if (grad_scale) results.push_back(Keep(b, unscaled, gradient, amp));
+  return results;
+}
+
+// --- Recording
+// ---------------------------------------------------------------------------------------------
+
+lazy::Value Data(double number) { return ScalarValue(number, ElementType::kF64); }
+lazy::Value Data(const at::Tensor& number) {
+  if (IsXla(number)) return ReadValue(number);
+  TORCH_CHECK(number.numel() == 1, "The learning rate is one number, not a tensor of shape ",
+              number.sizes());
+  return Data(number.item<double>());
+}
+
+void CheckLengths(at::TensorList parameters, std::initializer_list<at::TensorList> lists,
+                  const char* name) {
+  for (at::TensorList list : lists) {
+    TORCH_CHECK(list.size() == parameters.size(), name, ": ", parameters.size(),
+                " parameters, but a list of ", list.size(), " for them");
+  }
+}
+
+// Writes a step's results into what they are of; lists that a step has no result for are empty.
+void WriteStep(const std::vector<at::Tensor>& results, std::initializer_list<at::TensorList> lists,
+               size_t i) {
+  size_t next = 0;
+  for (at::TensorList list : lists) {
+    if (!list.empty()) WriteInto(list[i], results[next++]);
+  }
+}
+
+at::TensorList If(bool condition, at::TensorList list) {
+  return condition ? list : at::TensorList();
+}
+std::optional<at::Tensor> At(at::TensorList list, size_t i) {
+  return list.empty() ? std::nullopt : std::optional<at::Tensor>(list[i]);
+}
+
+template <bool decoupled, typename Rate>
+void FusedAdam(at::TensorList parameters, at::TensorList gradients, at::TensorList averages,
+               at::TensorList square_averages, at::TensorList largest, at::TensorList steps,
+               Rate rate, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
+               bool maximize, const std::optional<at::Tensor>& grad_scale,
+               const std::optional<at::Tensor>& found_inf) {
+  largest = If(amsgrad, largest);
+  CheckLengths(parameters, {gradients, averages, square_averages, steps}, "_fused_adam_");
+  if (amsgrad) CheckLengths(parameters, {largest}, "_fused_adam_");
+  lazy::Value lr = Data(rate), b1 = Data(beta1), b2 = Data(beta2), decay = Data(weight_decay),
+              epsilon = Data(eps);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<at::Tensor> results = Record<&AdamStep>(
+        parameters[i], gradients[i], averages[i], square_averages[i], At(largest, i), steps[i], lr,
+        b1, b2, decay, epsilon, decoupled, maximize, grad_scale, found_inf);
+    WriteStep(
+        results,
+        {parameters, averages, square_averages, largest, If(grad_scale.has_value(), gradients)}, i);
+  }
+}
+
+template <typename Rate>
+void FusedSgd(at::TensorList parameters, at::TensorList gradients, at::TensorList momenta,
+              double weight_decay, double momentum, Rate rate, double dampening, bool nesterov,
+              bool maximize, bool is_first_step, const std::optional<at::Tensor>& grad_scale,
+              const std::optional<at::Tensor>& found_inf) {
+  CheckLengths(parameters, {gradients}, "_fused_sgd_");
+  if (!momenta.empty()) CheckLengths(parameters, {momenta}, "_fused_sgd_");
+  lazy::Value decay = Data(weight_decay), factor = Data(momentum), lr = Data(rate),
+              damping = Data(dampening);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<at::Tensor> results =
+        Record<&SgdStep>(parameters[i], gradients[i], At(momenta, i), decay, factor, lr, damping,
+                         nesterov, maximize, is_first_step, grad_scale, found_inf);
+    WriteStep(results, {parameters, momenta, If(grad_scale.has_value(), gradients)}, i);
+  }
+}
+
+template <typename Rate>
+void FusedAdagrad(at::TensorList parameters, at::TensorList gradients, at::TensorList sums,
+                  at::TensorList steps, Rate rate, double rate_decay, double weight_decay,
+                  double eps, bool maximize, const std::optional<at::Tensor>& grad_scale,
+                  const std::optional<at::Tensor>& found_inf) {
+  CheckLengths(parameters, {gradients, sums, steps}, "_fused_adagrad_");
+  lazy::Value lr = Data(rate), lr_decay = Data(rate_decay), decay = Data(weight_decay),
+              epsilon = Data(eps);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    std::vector<at::Tensor> results =
+        Record<&AdagradStep>(parameters[i], gradients[i], sums[i], steps[i], lr, lr_decay, decay,
+                             epsilon, maximize, grad_scale, found_inf);
+    WriteStep(results, {parameters, sums, If(grad_scale.has_value(), gradients)}, i);
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  recording::NameKind(lazy::Op<&AdamStep>::kind(), "_fused_adam_");
+  recording::NameKind(lazy::Op<&SgdStep>::kind(), "_fused_sgd_");
+  recording::NameKind(lazy::Op<&AdagradStep>::kind(), "_fused_adagrad_");
+  m.impl("_fused_adam_", &FusedAdam<false, double>);
+  m.impl("_fused_adam_.tensor_lr", &FusedAdam<false, const at::Tensor&>);
+  m.impl("_fused_adamw_", &FusedAdam<true, double>);
+  m.impl("_fused_adamw_.tensor_lr", &FusedAdam<true, const at::Tensor&>);
+  m.impl("_fused_sgd_", &FusedSgd<double>);
+  m.impl("_fused_sgd_.tensor_lr", &FusedSgd<const at::Tensor&>);
+  m.impl("_fused_adagrad_", &FusedAdagrad<double>);
+  m.impl("_fused_adagrad_.tensor_lr", &FusedAdagrad<const at::Tensor&>);
+}
+
+}  // namespace torch_xla

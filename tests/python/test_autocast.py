@@ -1,0 +1,157 @@
+"""`torch.autocast("xla")` casts as torch's own lists say, and mixed precision trains."""
+
+import functools
+
+import pytest
+import torch
+from torch import nn
+from torch.testing._internal import autocast_test_lists
+
+import torch_xla
+import torch_xla.amp
+import torch_xla.debug.metrics as metrics
+from torch_xla.amp import syncfree
+
+LOWER = ["torch_fp16", "nn_fp16", "linalg_fp16", "methods_fp16"]
+SINGLE = ["torch_fp32", "nn_fp32", "methods_fp32"]
+# Of other devices; without operands in torch's list; refused as by torch on the CPU.
+LEFT_OUT = {"cudnn_convolution", "cudnn_convolution_transpose", "einsum", "equal"}
+MODULES = {"nn": torch._C._nn, "linalg": torch._C._linalg, "methods": None, "torch": torch}
+
+
+@functools.cache
+def lists():
+    torch.manual_seed(0)
+    return autocast_test_lists.AutocastTestLists("xla")
+
+
+def cases(names):
+    # The operators' names and places only: the arguments are tensors on the device, made when a test wants them.
+    on_cpu = autocast_test_lists.AutocastTestLists("cpu")
+    for name in names:
+        for i, row in enumerate(getattr(on_cpu, name)):
+            if row[0] not in LEFT_OUT:
+                yield pytest.param(name, i, id=f"{name}-{row[0]}-{i}")
+
+
+def check(name, i, run_as, out_type=None, dtype=torch.bfloat16):
+    row = getattr(lists(), name)[i]
+    keywords = row[2] if len(row) > 2 and isinstance(row[2], dict) else {}
+    autocast_test_lists.TestAutocast()._run_autocast_outofplace(
+        row[0],
+        row[1],
+        run_as,
+        device="xla",
+        out_type=out_type,
+        module=MODULES[name.split("_")[0]],
+        add_kwargs=keywords,
+        amp_dtype=dtype,
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("name, i", list(cases(LOWER)))
+def test_lower_precision(name, i, dtype, device):
+    check(name, i, dtype, dtype=dtype)
+
+
+@pytest.mark.parametrize("name, i", list(cases(SINGLE)))
+def test_single_precision(name, i, device):
+    check(name, i, torch.float32)
+
+
+@pytest.mark.parametrize("name, i", list(cases(["torch_need_autocast_promote"])))
+def test_widest_type(name, i, device):
+    # The rows mix float16 with float32, and autocast to bfloat16 takes no float16.
+    check(name, i, torch.float32, dtype=torch.float16)
+
+
+@pytest.mark.parametrize("name, i", list(cases(["torch_expect_builtin_promote"])))
+def test_types_that_promote_by_themselves(name, i, device):
+    out_type = lists().torch_expect_builtin_promote[i][2]
+    row = lists().torch_expect_builtin_promote[i]
+    with torch.autocast("xla"):
+        result = getattr(torch, row[0])(*row[1])
+    if isinstance(result, torch.Tensor):
+        assert result.dtype == out_type
+
+
+def test_binary_cross_entropy_is_refused(device):
+    x = torch.rand(4, device=device)
+    with torch.autocast("xla"), pytest.raises(RuntimeError, match="unsafe to autocast"):
+        nn.functional.binary_cross_entropy(x, x)
+
+
+def test_disabled_inside(device):
+    x = torch.rand(4, 4, device=device)
+    with torch.autocast("xla", dtype=torch.bfloat16):
+        with torch.autocast("xla", enabled=False):
+            assert (x @ x).dtype == torch.float32
+        assert (x @ x).dtype == torch.bfloat16
+    assert (x @ x).dtype == torch.float32
+
+
+class Block(nn.Module):
+    """Convolution, normalization, attention and a loss: what mixed precision meets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.output = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.convolution(x)))
+        x = self.attention(x.flatten(2).transpose(1, 2))
+        return self.output(x.mean(1))
+
+
+def train(device, dtype, scaler=None, steps=8, optimizer_class=torch.optim.SGD):
+    torch.manual_seed(0)
+    model = Block().to(device)
+    x, y = torch.randn(16, 3, 6, 6).to(device), (torch.arange(16) % 5).to(device)
+    optimizer = optimizer_class(model.parameters(), lr=0.3)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        with torch.autocast(torch.device(device).type, dtype=dtype):
+            loss = nn.functional.cross_entropy(model(x), y)
+        if scaler is None:
+            loss.backward()
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        torch_xla.sync()
+        losses.append(loss.item())
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+    return losses
+
+
+def test_training_agrees_with_cpu(device):
+    expected = train("cpu", torch.bfloat16)
+    metrics.clear_all()
+    losses = train(device, torch.bfloat16)
+    assert losses == pytest.approx(expected, rel=0.03)
+    assert losses[-1] < 0.9 * losses[0]
+    assert [name for name in metrics.counter_names() if name.startswith("aten::")] == []
+
+
+@pytest.mark.parametrize("optimizer_class", [torch.optim.SGD, syncfree.SGD])
+def test_training_in_float16_with_a_scaler(optimizer_class, device):
+    scaler = torch_xla.amp.GradScaler(init_scale=2.0**8)
+    losses = train(device, torch.float16, scaler, optimizer_class=optimizer_class)
+    assert losses == pytest.approx(train(device, torch.bfloat16), rel=0.05)
+    assert scaler.get_scale() == 2.0**8
+
+
+@pytest.mark.parametrize("optimizer_class", [torch.optim.SGD, syncfree.SGD])
+def test_scaler_skips_steps_that_overflow(optimizer_class, device):
+    scaler = torch_xla.amp.GradScaler(init_scale=2.0**40)
+    losses = train(device, torch.float16, scaler, steps=1, optimizer_class=optimizer_class)
+    assert scaler.get_scale() == 2.0**39
+    scaler = torch_xla.amp.GradScaler(init_scale=2.0**40)
+    both = train(device, torch.float16, scaler, steps=2, optimizer_class=optimizer_class)
+    assert both[1] == losses[0]

@@ -1,0 +1,143 @@
+"""Every optimizer of torch, with every set of arguments that torch tests it with, against the same on the CPU."""
+
+import copy
+
+import pytest
+import torch
+from torch.testing._internal.common_optimizers import optim_db
+
+import torch_xla
+import torch_xla.debug.metrics as metrics
+
+STEPS = 4
+# LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only.
+LEFT_OUT = {"LBFGS", "SparseAdam"}
+
+
+def cases():
+    for info in optim_db:
+        if info.name in LEFT_OUT:
+            continue
+        for given in info.optim_inputs_func(device="cpu"):
+            implementations = [{}]
+            if "fused" in info.supported_impls:
+                implementations.append({"fused": True})
+            for implementation in implementations:
+                kwargs = {**given.kwargs, **implementation}
+                name = "-".join([info.name, given.desc.replace(" ", "_"), *implementation])
+                yield pytest.param(info.optim_cls, kwargs, id=name)
+
+
+def rounded(shape, generator, dtype):
+    """Random numbers that all types of the tests can hold."""
+    return torch.randn(shape, generator=generator).bfloat16().to(dtype)
+
+
+def parameters(dtype: torch.dtype) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [rounded(shape, generator, dtype) for shape in ((7, 5), (5, 2))]
+
+
+def train(optimizer_class, kwargs, device, dtype=torch.float32, found_inf=(), scale=None):
+    """The parameters and the optimizer's state after some steps, on the CPU."""
+    moved = [x.to(device).requires_grad_() for x in parameters(dtype)]
+    # A learning rate may be a tensor, which a step must not change for other tests.
+    optimizer = optimizer_class(moved, **copy.deepcopy(kwargs))
+    generator = torch.Generator().manual_seed(1)
+    for step in range(STEPS):
+        for parameter in moved:
+            parameter.grad = rounded(parameter.shape, generator, dtype).to(device)
+        if scale is not None:
+            optimizer.grad_scale = torch.full((), scale, device=device)
+            optimizer.found_inf = torch.full((), float(step in found_inf), device=device)
+        optimizer.step()
+        if device != "cpu":
+            torch_xla.sync()
+    results = [x.detach().cpu() for x in moved]
+    for parameter in moved:
+        results += [torch.as_tensor(x).cpu() for x in optimizer.state[parameter].values()]
+    if scale is not None:
+        results += [x.grad.cpu() for x in moved]
+    return results
+
+
+def check(actual, expected, **tolerance):
+    for x, y in zip(actual, expected, strict=True):
+        torch.testing.assert_close(x.float(), y.float(), **tolerance)
+
+
+@pytest.mark.parametrize("optimizer_class, kwargs", list(cases()))
+def test_agrees_with_cpu(optimizer_class, kwargs, device):
+    expected = train(optimizer_class, kwargs, "cpu")
+    metrics.clear_all()
+    actual = train(optimizer_class, kwargs, device)
+    assert [name for name in metrics.counter_names() if name.startswith("aten::")] == []
+    # Muon computes with bfloat16.
+    tolerance = 5e-3 if optimizer_class is torch.optim.Muon else 5e-6
+    check(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+FUSED = [
+    (torch.optim.Adam, {"weight_decay": 0.1, "amsgrad": True, "lr": 0.01}),
+    (torch.optim.AdamW, {"weight_decay": 0.1, "maximize": True, "lr": 0.01}),
+    (torch.optim.AdamW, {"lr": torch.tensor(0.01)}),
+    (torch.optim.SGD, {"weight_decay": 0.1, "momentum": 0.9, "nesterov": True, "lr": 0.1}),
+    (torch.optim.SGD, {"momentum": 0.9, "dampening": 0.5, "lr": torch.tensor(0.1)}),
+    (torch.optim.Adagrad, {"weight_decay": 0.1, "lr_decay": 0.2, "lr": 0.1}),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("optimizer_class, kwargs", FUSED)
+def test_fused_with_grad_scaler(optimizer_class, kwargs, dtype, device):
+    """Gradients are divided by the scale, and computed with in float32."""
+    kwargs = {**kwargs, "fused": True}
+    # In float32 always: torch's own fused SGD with momentum is wrong for bfloat16 on the CPU.
+    expected = train(optimizer_class, kwargs, "cpu", scale=4.0)
+    actual = train(optimizer_class, kwargs, device, dtype, scale=4.0)
+    tolerance = 5e-6 if dtype == torch.float32 else 0.02
+    check(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("optimizer_class, kwargs", FUSED)
+def test_fused_skips_overflowed_steps(optimizer_class, kwargs, device):
+    kwargs = {**kwargs, "fused": True}
+    skipped = train(optimizer_class, kwargs, device, scale=4.0, found_inf=range(STEPS))
+    check(skipped[:2], parameters(torch.float32), rtol=0, atol=0)
+    # The gradients stay as they were, too.
+    all_done = train(optimizer_class, kwargs, device, scale=4.0)
+    last, unscaled = skipped[-2:], all_done[-2:]
+    check([x / 4 for x in last], unscaled, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer_class, kwargs", FUSED)
+def test_fused_compiles_once(optimizer_class, kwargs, device):
+    """A schedule of the learning rate, and the count of steps, are data."""
+    weight = torch.ones(3, 3, device=device, requires_grad=True)
+    optimizer = optimizer_class([weight], **{**copy.deepcopy(kwargs), "fused": True})
+    for step in range(6):
+        weight.grad = torch.full((3, 3), 0.1, device=device)
+        torch_xla.sync()
+        if step == 3:
+            compiled = metrics.counter_value("UncachedCompile")
+        optimizer.param_groups[0]["lr"] *= 0.9
+        optimizer.step()
+        torch_xla.sync()
+    assert metrics.counter_value("UncachedCompile") == compiled
+
+
+def test_fused_refuses_lists_of_other_lengths(device):
+    weight = torch.ones(3, device=device)
+    with pytest.raises(RuntimeError, match="1 parameters, but a list of 2"):
+        torch._fused_sgd_(
+            [weight],
+            [weight, weight],
+            [],
+            weight_decay=0.0,
+            momentum=0.0,
+            lr=0.1,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=True,
+        )
