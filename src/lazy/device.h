@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lazy/collective.h"
 #include "lazy/node.h"
 #include "pjrt/client/client.h"
 
@@ -36,7 +37,7 @@ class Device {
   Storage* pending_tail = nullptr;
   // Recorded operations that other processes take part in, in the order of recording: they run
   // whether or not their results are wanted here. Guarded by `pending_mutex`.
-  std::vector<Reference<Node>> pending_collectives;
+  std::vector<Collective> pending_collectives;
 
  private:
   std::shared_ptr<pjrt::Client> client_;

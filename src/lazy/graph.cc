@@ -19,12 +19,14 @@ uint64_t Encode(const Value& value) {
 
 }  // namespace
 
-Graph::Graph(std::span<const Value> roots, std::span<const Reference<Node>> collectives)
+Graph::Graph(std::span<const Value> roots, std::span<const Collective> collectives)
     : cut_(++last_cut) {
   // First, so that their order in the program is that of recording, on every process the same.
-  for (const Reference<Node>& collective : collectives) {
-    collectives_.push_back(collective.get());
-    Visit(collective.get());
+  for (const Collective& collective : collectives) {
+    Node* node = collective.node.get();
+    collectives_.push_back(node);
+    if (!collective.line.file.empty()) line_of_[node] = collective.line;
+    Visit(node);
   }
   for (const Value& root : roots) Visit(root.node.get());
   signature_.push_back(~downcast_.signature());  // ends the nodes
@@ -182,7 +184,12 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     for (const Value& operand : node->operands()) {
       operands.push_back(values[operand.node->position][operand.index]);
     }
-    builder.set_metadata({node->operation()->kind().name, "", 0});
+    hlo::Metadata metadata{node->operation()->kind().name, "", 0};
+    if (auto line = line_of_.find(node); line != line_of_.end()) {
+      metadata.source_file = line->second.file;
+      metadata.source_line = line->second.number;
+    }
+    builder.set_metadata(std::move(metadata));
     values[node->position] = node->operation()->Lower(builder, operands);
     for (hlo::Value& value : values[node->position]) value = downcast_.Round(builder, value);
   }

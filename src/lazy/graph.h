@@ -6,10 +6,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "hlo/module.h"
+#include "lazy/collective.h"
 #include "lazy/downcast.h"
 #include "lazy/node.h"
 
@@ -37,7 +39,7 @@ class Graph {
  public:
   // `collectives` are operations that run whether or not a root needs them, before everything that
   // does not need to run before them and in their order. Each is held once by the caller.
-  explicit Graph(std::span<const Value> roots, std::span<const Reference<Node>> collectives = {});
+  explicit Graph(std::span<const Value> roots, std::span<const Collective> collectives = {});
   Graph(const Graph&) = delete;
 
   // All nodes, operands before users.
@@ -79,6 +81,7 @@ class Graph {
   Downcast downcast_ = Downcast::FromEnvironment();
   std::vector<Node*> nodes_, data_leaves_, scalar_leaves_;
   std::vector<Node*> collectives_;
+  std::unordered_map<const Node*, SourceLine> line_of_;  // of collectives, for people
   std::vector<Value> results_;
   std::vector<uint32_t> result_of_root_;
   std::vector<ScalarPack> scalar_packs_;

@@ -262,7 +262,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   return leaves;
 }
 
-std::vector<Reference<Node>> TakeCollectives(Device* device) {
+std::vector<Collective> TakeCollectives(Device* device) {
   std::lock_guard lock(device->pending_mutex);
   return std::exchange(device->pending_collectives, {});
 }
@@ -279,7 +279,7 @@ void SyncPending(Device* device, bool wait) {
     roots.push_back(storage->value());
     replaced.push_back(storage->replaced_data());
   }
-  std::vector<Reference<Node>> collectives = TakeCollectives(device);
+  std::vector<Collective> collectives = TakeCollectives(device);
   if (roots.empty() && collectives.empty()) return;
   static auto* synced = Counter("SyncTensorsToData");
   Count(synced);
@@ -341,7 +341,7 @@ std::recursive_mutex& SyncMutex() { return State::Get().mutex; }
 
 void NoteCollective(Device* device, const Reference<Node>& node) {
   std::lock_guard lock(device->pending_mutex);
-  device->pending_collectives.push_back(node);
+  device->pending_collectives.push_back({node, SourceScope::Current()});
 }
 
 void Sync(Device* device, bool wait) {

@@ -21,7 +21,8 @@ namespace lazy {
 // Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's.
 void Sync(Device* device, bool wait = false);
 // Notes that a recorded operation is one that other processes take part in: it runs at the next
-// sync, after those noted before, whether or not its result is wanted.
+// sync, after those noted before, whether or not its result is wanted. The line that this thread
+// carries out (SourceScope) goes with it.
 void NoteCollective(Device* device, const Reference<Node>& node);
 // The data of a storage's value; syncs when it is recorded work.
 Reference<Data> Materialized(const Reference<Storage>& storage);

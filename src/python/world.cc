@@ -11,8 +11,10 @@
 
 #include "aten/collective.h"
 #include "hlo/error.h"
+#include "lazy/collective.h"
 #include "lazy/device.h"
 #include "python/bindings.h"
+#include "python/user_line.h"
 
 namespace torch_xla {
 namespace {
@@ -87,22 +89,31 @@ py::list GlobalDeviceAttributes() {
 
 using Tensors = std::vector<at::Tensor>;
 
+// Notes the user's line, and lets the interpreter go meanwhile.
+template <typename Result, typename... Arguments>
+auto Recording(Result (*function)(Arguments...)) {
+  return [function](Arguments... arguments) -> Result {
+    lazy::SourceScope scope(UserLine());
+    py::gil_scoped_release unlocked;
+    return function(arguments...);
+  };
+}
+
 void BindCollectives(py::module_& m) {
-  using Unlocked = py::call_guard<py::gil_scoped_release>;
-  m.def("_xla_all_reduce", &AllReduce, py::arg("tensors"), py::arg("reduce_type"), py::arg("scale"),
-        py::arg("groups"), Unlocked());
-  m.def("_xla_all_reduce_", &AllReduceInPlace, py::arg("tensors"), py::arg("reduce_type"),
-        py::arg("scale"), py::arg("groups"), Unlocked());
-  m.def("_xla_all_gather", &AllGather, py::arg("tensor"), py::arg("dim"), py::arg("groups"),
-        Unlocked());
-  m.def("_xla_reduce_scatter", &ReduceScatter, py::arg("tensor"), py::arg("reduce_type"),
-        py::arg("scale"), py::arg("dim"), py::arg("groups"), Unlocked());
-  m.def("_xla_all_to_all", &AllToAll, py::arg("tensor"), py::arg("split_dim"),
-        py::arg("concat_dim"), py::arg("split_count"), py::arg("groups"), Unlocked());
-  m.def("_xla_collective_permute", &CollectivePermute, py::arg("tensor"), py::arg("pairs"),
-        Unlocked());
-  m.def("_xla_collective_broadcast", &CollectiveBroadcast, py::arg("tensor"), py::arg("groups"),
-        Unlocked());
+  m.def("_xla_all_reduce", Recording(&AllReduce), py::arg("tensors"), py::arg("reduce_type"),
+        py::arg("scale"), py::arg("groups"));
+  m.def("_xla_all_reduce_", Recording(&AllReduceInPlace), py::arg("tensors"),
+        py::arg("reduce_type"), py::arg("scale"), py::arg("groups"));
+  m.def("_xla_all_gather", Recording(&AllGather), py::arg("tensor"), py::arg("dim"),
+        py::arg("groups"));
+  m.def("_xla_reduce_scatter", Recording(&ReduceScatter), py::arg("tensor"), py::arg("reduce_type"),
+        py::arg("scale"), py::arg("dim"), py::arg("groups"));
+  m.def("_xla_all_to_all", Recording(&AllToAll), py::arg("tensor"), py::arg("split_dim"),
+        py::arg("concat_dim"), py::arg("split_count"), py::arg("groups"));
+  m.def("_xla_collective_permute", Recording(&CollectivePermute), py::arg("tensor"),
+        py::arg("pairs"));
+  m.def("_xla_collective_broadcast", Recording(&CollectiveBroadcast), py::arg("tensor"),
+        py::arg("groups"));
 }
 
 }  // namespace

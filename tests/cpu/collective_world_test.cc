@@ -1,18 +1,11 @@
 // Every collective, type and reduction between processes of one host and of several, against the
 // reference evaluator. This program forks: each child is a rank.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <map>
-#include <thread>
 
+#include "collective_testing.h"
 #include "cpu/collective/reduction.h"
-#include "cpu/collective/world.h"
 #include "engine_testing.h"
 
 namespace cpu {
@@ -23,83 +16,6 @@ using hlo::Literal;
 using hlo::Opcode;
 using hlo::Shape;
 using Groups = std::vector<std::vector<int64_t>>;
-
-// A store in a folder that all children see.
-class FolderStore {
- public:
-  FolderStore() {
-    char name[] = "/tmp/collective_world_XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~FolderStore() { std::filesystem::remove_all(folder_); }
-
-  KeyValueStore Store() const {
-    auto path = [folder = folder_](std::string name) {
-      std::replace(name.begin(), name.end(), '/', '.');
-      return folder + "/" + name;
-    };
-    KeyValueStore store;
-    store.put = [path](const std::string& key, const std::string& value) {
-      const std::string aside = path(key) + "~";
-      std::ofstream(aside, std::ios::binary) << value;
-      std::filesystem::rename(aside, path(key));
-    };
-    store.get = [path](const std::string& key,
-                       std::chrono::milliseconds timeout) -> std::optional<std::string> {
-      const auto deadline = std::chrono::steady_clock::now() + timeout;
-      while (std::chrono::steady_clock::now() < deadline) {
-        std::ifstream file(path(key), std::ios::binary);
-        if (file) return std::string(std::istreambuf_iterator<char>(file), {});
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      return {};
-    };
-    return store;
-  }
-
- private:
-  std::string folder_;
-};
-
-// The host of each rank, one letter each: "aabb" are two hosts of two processes.
-using Layout = std::string;
-
-// Runs body(world) in a child for each rank; a body fails by throwing.
-void InWorld(const Layout& layout, const std::function<void(Collectives&)>& body,
-             std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
-  FolderStore store;
-  std::vector<pid_t> children;
-  for (size_t rank = 0; rank < layout.size(); ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(120);
-      int status = 0;
-      try {
-        WorldOptions options;
-        options.rank = static_cast<int64_t>(rank);
-        options.size = static_cast<int64_t>(layout.size());
-        options.timeout = timeout;
-        options.host = layout.substr(rank, 1);
-        body(*ConnectWorld(options, store.Store()));
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "rank %zu of %s: %s\n", rank, layout.c_str(), error.what());
-        status = 1;
-      }
-      std::fflush(nullptr);
-      _exit(status);
-    }
-    children.push_back(child);
-  }
-  for (size_t rank = 0; rank < children.size(); ++rank) {
-    int status = -1;
-    ASSERT_EQ(waitpid(children[rank], &status, 0), children[rank]);
-    EXPECT_EQ(status, 0) << "rank " << rank << " of " << layout;
-  }
-}
-
-void Require(bool condition, const std::string& what) {
-  if (!condition) throw hlo::Error(what);
-}
 
 std::vector<int64_t> GroupOf(const Collective& collective, int64_t rank, int64_t size) {
   for (const auto& group : collective.groups) {

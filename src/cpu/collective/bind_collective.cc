@@ -79,12 +79,8 @@ Reduction ReductionOf(const Instruction& instruction) {
 }
 
 std::string SourceOf(const hlo::Metadata& metadata) {
-  std::string text = metadata.op_name;
-  if (!metadata.source_file.empty()) {
-    if (!text.empty()) text += " at ";
-    text += metadata.source_file + ":" + std::to_string(metadata.source_line);
-  }
-  return text;
+  if (metadata.source_file.empty()) return metadata.op_name;
+  return metadata.source_file + ":" + std::to_string(metadata.source_line);
 }
 
 class DeviceNumberCall : public LibraryCall {
