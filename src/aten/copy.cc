@@ -89,8 +89,13 @@ void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   WriteInto(self, value);
 }
 
-at::Tensor& Copy(at::Tensor& self, const at::Tensor& source, bool) {
-  CopyInto(self, source);
+// One of the two is an xla tensor.
+at::Tensor& Copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  if (IsXla(self)) {
+    CopyInto(self, source);
+  } else {
+    self.copy_(DownloadTensor(source), non_blocking);
+  }
   return self;
 }
 

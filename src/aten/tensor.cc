@@ -106,6 +106,18 @@ void XlaTensorImpl::release_resources() {
   TensorImpl::release_resources();
 }
 
+const c10::Storage& XlaTensorImpl::storage() const {
+  auto make = [](const lazy::Storage& storage) -> std::shared_ptr<void> {
+    auto bytes = static_cast<int64_t>(storage.value().shape().byte_size());
+    // Never read: operations on xla tensors do not look at it.
+    auto* address = reinterpret_cast<void*>(storage.id());  // NOLINT(performance-no-int-to-ptr)
+    return std::make_shared<c10::Storage>(c10::Storage::use_byte_size_t(), bytes,
+                                          c10::DataPtr(address, ToTorchDevice(storage.device())),
+                                          /*allocator=*/nullptr, /*resizable=*/false);
+  };
+  return *static_cast<c10::Storage*>(contents_.storage->Attachment(make));
+}
+
 void XlaTensor::Write(const lazy::Value& value) const {
   const auto& view = contents_->view;
   if (!view) {

@@ -43,6 +43,9 @@ class XlaTensorImpl final : public c10::TensorImpl {
       c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) override;
   void release_resources() override;
+  // Without memory that could be read; it tells by its identity, and by the number that stands for
+  // its address, which tensors share memory: DistributedDataParallel and safetensors ask that.
+  const c10::Storage& storage() const override;
   const char* tensorimpl_type_name() const override { return "XlaTensorImpl"; }
 
  private:

@@ -33,6 +33,17 @@ Value Storage::value() const {
   return value_;
 }
 
+void* Storage::Attachment(std::shared_ptr<void> (*make)(const Storage&)) {
+  {
+    std::lock_guard lock(lock_);
+    if (attachment_) return attachment_.get();
+  }
+  std::shared_ptr<void> made = make(*this);
+  std::lock_guard lock(lock_);
+  if (!attachment_) attachment_ = std::move(made);
+  return attachment_.get();
+}
+
 void Storage::set_value(Value value) {
   bool was_pending;
   std::vector<Value> dropped;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "lazy/node.h"
@@ -46,6 +47,8 @@ class Storage : public Counted<Storage> {
   int64_t replaced_data() const { return replaced_data_; }
   // Forgets what views have read, so that nothing but the storage refers to the value's graph.
   void DropViewValues();
+  // What the layer above keeps with the storage: made when it is asked for first.
+  void* Attachment(std::shared_ptr<void> (*make)(const Storage&));
 
   void Destroy();
 
@@ -65,6 +68,7 @@ class Storage : public Counted<Storage> {
   Value value_;
   int64_t replaced_data_ = 0;
   std::vector<View*> views_with_value_;
+  std::shared_ptr<void> attachment_;  // under lock_
 
   // The device's list of pending storages, under its pending_mutex.
   bool linked_ = false;

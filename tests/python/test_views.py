@@ -216,3 +216,27 @@ def test_version_counter_catches_a_modified_saved_tensor():
     x.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_tensors_that_share_memory_have_one_storage():
+    base, other = torch.arange(6.0, device="xla"), torch.arange(6.0, device="xla")
+    part = base.view(2, 3)[1]
+    storage = base.untyped_storage()
+    assert part.untyped_storage().data_ptr() == storage.data_ptr() != 0
+    assert other.untyped_storage().data_ptr() != storage.data_ptr()
+    assert storage.nbytes() == 24 and storage.device == base.device
+    # There is nothing behind it that could be read.
+    with pytest.raises(RuntimeError):
+        storage.tolist()
+    with pytest.raises(RuntimeError):
+        base.data_ptr()
+
+
+def test_copies_into_cpu_tensors():
+    source = torch.arange(3.0, device="xla")
+    for target in (torch.zeros(3), torch.zeros(2, 3), torch.zeros(3, dtype=torch.int64)):
+        assert target.copy_(source).device.type == "cpu"
+        assert torch.equal(target, torch.arange(3.0).to(target.dtype).expand_as(target))
+    part = torch.zeros(5)
+    part[1:4] = source
+    assert part.tolist() == [0, 0, 1, 2, 0]
