@@ -110,7 +110,7 @@ void Connections::AcceptOthers(const Meeting& meeting, const Socket& listener,
 }
 
 Connections::~Connections() {
-  if (getpid() == process_) Announce(State::kLeft, "");
+  if (getpid() == process_ && !has_failed_) Announce(State::kLeft, "");
 }
 
 void Connections::ReadNews() {
@@ -162,6 +162,7 @@ void Connections::AwaitEnd(int64_t rank) {
 }
 
 void Connections::Announce(State state, const std::string& reason) noexcept {
+  has_failed_ |= state == State::kFailed;
   News news{};
   news.state = state;
   std::memcpy(news.reason, reason.data(), std::min(reason.size(), sizeof news.reason - 1));

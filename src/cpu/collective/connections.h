@@ -18,7 +18,7 @@ class Connections {
   // Connects with every other rank. Throws hlo::Error naming the one that cannot be reached or does
   // not come.
   explicit Connections(const Meeting& meeting);
-  // Tells the others that this rank leaves.
+  // Tells the others that this rank leaves, unless it has told them that it failed.
   ~Connections();
   Connections(const Connections&) = delete;
 
@@ -57,6 +57,7 @@ class Connections {
 
   int64_t rank_;
   pid_t process_;
+  bool has_failed_ = false;
   std::vector<Peer> peers_;  // by rank
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include "cpu/collective/member_parts.h"
 #include "cpu/collective/reduction.h"
@@ -20,6 +21,8 @@ constexpr int64_t kChunk = 4 << 20;
 // A broadcast from this size on is shared by all members.
 constexpr int64_t kSharedBroadcast = 128 << 10;
 constexpr int kSpins = 100;
+constexpr std::chrono::milliseconds kSlice(1000);
+constexpr std::chrono::milliseconds kGrace(100);
 
 FlatArray ArrayOf(std::byte* data, int64_t bytes) {
   FlatArray array;
@@ -90,6 +93,7 @@ bool NetworkTransport::MoveAll(const Exchange& exchange) {
 
 void NetworkTransport::Finish(const Exchange& exchange) {
   Clock::time_point deadline = Clock::now() + timeout_;
+  std::optional<Clock::time_point> bad_news;
   int spins = 0;
   while (true) {
     const bool moved = MoveAll(exchange);
@@ -97,11 +101,16 @@ void NetworkTransport::Finish(const Exchange& exchange) {
     if (moved) {
       spins = 0;
       deadline = Clock::now() + timeout_;
-    } else if (++spins > kSpins || std::ranges::any_of(lanes_, &Lane::broken)) {
-      AwaitEvents(std::min(timeout_, std::chrono::milliseconds(1000)));
-      CheckNews(exchange);
-      if (Clock::now() >= deadline) ThrowTimeout(exchange);
+      continue;
     }
+    if (++spins <= kSpins) continue;
+    AwaitEvents(bad_news ? kGrace / 10 : std::min(timeout_, kSlice));
+    // What was sent before the news may come after it.
+    if (HasBadNews()) {
+      if (!bad_news) bad_news = Clock::now();
+      if (Clock::now() - *bad_news > kGrace && !MoveAll(exchange)) ThrowNews(exchange);
+    }
+    if (Clock::now() >= deadline) ThrowTimeout(exchange);
   }
 }
 
@@ -110,7 +119,6 @@ void NetworkTransport::AwaitEvents(std::chrono::milliseconds timeout) {
   std::vector<pollfd> entries;
   for (int64_t rank : busy_) {
     const Lane& lane = lanes_[rank];
-    if (lane.broken) timeout = {};
     const short wanted = static_cast<short>((lane.outgoing.empty() ? 0 : POLLOUT) |
                                             (lane.incoming.empty() ? 0 : POLLIN));
     entries.push_back({connections_->data(rank).file(), wanted, 0});
@@ -120,20 +128,22 @@ void NetworkTransport::AwaitEvents(std::chrono::milliseconds timeout) {
   connections_->ReadNews();
 }
 
-// Throws if one that is awaited, or that others may be waiting for, will not come.
-void NetworkTransport::CheckNews(const Exchange& exchange) {
-  std::vector<int64_t> gone;
+// True if one that is awaited, or that others may be waiting for, will not come.
+bool NetworkTransport::HasBadNews() {
   for (int64_t rank : busy_) {
     if (lanes_[rank].broken) connections_->AwaitEnd(rank);
-    const State state = connections_->state(rank);
-    if (state == State::kLeft || state == State::kDied) gone.push_back(rank);
+    if (connections_->state(rank) != State::kHere) return true;
   }
-  if (!gone.empty()) {
-    while (MoveAll(exchange)) {  // what it sent before
-    }
-    for (int64_t rank : gone) {
-      if (lanes_[rank].busy()) ThrowGone(exchange, rank);
-    }
+  for (int64_t rank = 0; rank < connections_->size(); ++rank) {
+    if (connections_->state(rank) == State::kFailed) return true;
+  }
+  return false;
+}
+
+void NetworkTransport::ThrowNews(const Exchange& exchange) {
+  for (int64_t rank : busy_) {
+    const State state = connections_->state(rank);
+    if (state == State::kLeft || state == State::kDied) ThrowGone(exchange, rank);
   }
   for (int64_t rank = 0; rank < connections_->size(); ++rank) {
     if (connections_->state(rank) != State::kFailed) continue;

@@ -1,0 +1,211 @@
+// Ranks that die, hang, leave or diverge: the others get an error that names them. This program
+// forks: each child is a rank.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "collective_testing.h"
+#include "cpu/collective/host_identity.h"
+
+namespace cpu {
+namespace {
+
+using hlo::ElementType;
+using hlo::ErrorCode;
+using hlo::Shape;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+Collective AllReduceOf(int64_t elements, const std::string& source) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.operands = {Shape(ElementType::kF32, {elements})};
+  collective.source = source;
+  return collective;
+}
+
+void CarryOut(Collectives& world, const Collective& collective) {
+  std::vector<float> data(collective.operands[0].num_elements(), 1);
+  void* array = data.data();
+  world.Run(collective, &array, &array);
+}
+
+// The error of `call`, which must come soon.
+hlo::Error ErrorOf(const std::function<void()>& call) {
+  const auto begin = Clock::now();
+  try {
+    call();
+  } catch (const hlo::Error& error) {
+    Require(Clock::now() - begin < std::chrono::seconds(10), "the error came late");
+    return error;
+  }
+  throw hlo::Error("no error");
+}
+
+void RequireWords(const hlo::Error& error, const std::vector<std::string>& words) {
+  const std::string text = error.what();
+  for (const std::string& word : words) {
+    Require(text.find(word) != std::string::npos, "no '" + word + "' in: " + text);
+  }
+}
+
+class CollectiveFailureTest : public testing::TestWithParam<Layout> {
+ protected:
+  int64_t last() const { return static_cast<int64_t>(GetParam().size()) - 1; }
+  std::string Last() const { return "rank " + std::to_string(last()); }
+
+  // The last rank ends by `signal` (0: normally, with status 0), the others without an error.
+  void Expect(const std::function<void(Collectives&)>& body, int signal,
+              milliseconds timeout = std::chrono::seconds(60)) {
+    const std::vector<int> statuses = StatusesOf(GetParam(), body, timeout);
+    for (int64_t rank = 0; rank <= last(); ++rank) {
+      EXPECT_EQ(statuses[rank], rank == last() ? signal : 0) << "rank " << rank;
+    }
+  }
+};
+
+TEST_P(CollectiveFailureTest, DiesBetweenCollectives) {
+  Expect(
+      [&](Collectives& world) {
+        CarryOut(world, AllReduceOf(3, "first.py:1"));
+        if (world.rank() == last()) raise(SIGKILL);
+        const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
+        RequireWords(error, {Last() + " has died", "all_reduce(sum) of f32[5]", "second.py:2",
+                             "first.py:1"});
+        // What follows fails at once.
+        RequireWords(ErrorOf([&] { CarryOut(world, AllReduceOf(7, "")); }), {Last() + " has died"});
+      },
+      SIGKILL);
+}
+
+TEST_P(CollectiveFailureTest, DiesInsideOne) {
+  Expect(
+      [&](Collectives& world) {
+        CarryOut(world, AllReduceOf(3, "first.py:1"));
+        const Collective large = AllReduceOf(20'000'000, "large.py:3");
+        if (world.rank() == last()) {
+          std::thread([] {
+            std::this_thread::sleep_for(milliseconds(10));
+            raise(SIGKILL);
+          }).detach();
+        }
+        const hlo::Error error = ErrorOf([&] {
+          for (int i = 0; i < 1000; ++i) CarryOut(world, large);
+        });
+        RequireWords(error, {Last() + " has died", "f32[20000000]", "large.py:3"});
+      },
+      SIGKILL);
+}
+
+TEST_P(CollectiveFailureTest, Leaves) {
+  Expect(
+      [&](Collectives& world) {
+        CarryOut(world, AllReduceOf(3, "first.py:1"));
+        if (world.rank() == last()) return;
+        const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
+        RequireWords(error, {Last() + " has closed its client", "second.py:2"});
+      },
+      0);
+}
+
+TEST_P(CollectiveFailureTest, Diverges) {
+  Expect(
+      [&](Collectives& world) {
+        const bool other = world.rank() == last();
+        CarryOut(world, AllReduceOf(3, ""));
+        const Collective mine = other ? AllReduceOf(6, "other.py:7") : AllReduceOf(5, "same.py:6");
+        const hlo::Error error = ErrorOf([&] { CarryOut(world, mine); });
+        RequireWords(error, {"diverge", Last(), "f32[5]", "f32[6]", "same.py:6", "other.py:7"});
+      },
+      0);
+}
+
+TEST_P(CollectiveFailureTest, DivergesInKind) {
+  Expect(
+      [&](Collectives& world) {
+        Collective mine = AllReduceOf(4, "");
+        if (world.rank() == last()) mine.kind = CollectiveKind::kBroadcast;
+        std::vector<float> in(4), out(4);
+        const void* operand = in.data();
+        void* result = out.data();
+        const hlo::Error error = ErrorOf([&] {
+          world.Run(mine, &operand, &result);
+          CarryOut(world, mine);
+        });
+        RequireWords(error, {"diverge", "all_reduce", "collective_broadcast"});
+      },
+      0);
+}
+
+TEST_P(CollectiveFailureTest, Hangs) {
+  Expect(
+      [&](Collectives& world) {
+        CarryOut(world, AllReduceOf(3, "first.py:1"));
+        if (world.rank() == last()) {
+          std::this_thread::sleep_for(milliseconds(1500));
+          // (What the others sent for the first may be here, and is enough.)
+          const hlo::Error error = ErrorOf([&] {
+            for (int i = 0; i < 2; ++i) CarryOut(world, AllReduceOf(5, "late.py:4"));
+          });
+          RequireWords(error, {"second.py:2"});
+          return;
+        }
+        const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
+        RequireWords(error, {Last(), "second.py:2", "first.py:1"});
+      },
+      0, milliseconds(500));
+}
+
+TEST_P(CollectiveFailureTest, Stops) {
+  Expect(
+      [&](Collectives& world) {
+        CarryOut(world, AllReduceOf(3, "first.py:1"));
+        if (world.rank() == last()) {
+          if (const pid_t waker = fork(); waker == 0) {
+            std::this_thread::sleep_for(milliseconds(2000));
+            kill(getppid(), SIGKILL);
+            _exit(0);
+          }
+          raise(SIGSTOP);
+        }
+        const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
+        RequireWords(error, {Last(), "second.py:2", "first.py:1"});
+      },
+      SIGKILL, milliseconds(500));
+}
+
+// A rank of which a child lives on, as workers of a loader do.
+TEST_P(CollectiveFailureTest, DiesAndLeavesAChild) {
+  Expect(
+      [&](Collectives& world) {
+        CarryOut(world, AllReduceOf(3, "first.py:1"));
+        if (world.rank() == last()) {
+          if (fork() == 0) {
+            alarm(5);
+            pause();
+          }
+          raise(SIGKILL);
+        }
+        const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
+        RequireWords(error, {Last() + " has died"});
+      },
+      SIGKILL);
+}
+
+// Ranks that never come are named.
+TEST_P(CollectiveFailureTest, DoesNotCome) {
+  FolderStore store;
+  WorldOptions options;
+  options.size = static_cast<int64_t>(GetParam().size());
+  options.host = "a";
+  options.timeout = milliseconds(200);
+  const hlo::Error error = ErrorOf([&] { ConnectWorld(options, store.Store()); });
+  EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_NE(std::string(error.what()).find("did not come: 1"), std::string::npos) << error.what();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, CollectiveFailureTest,
+                         testing::Values("aa", "ab", "aaaa", "abcd", "aabb"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace cpu
