@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,8 +59,6 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
 
 @functools.cache
 def _metrics_file() -> bool:
-    import os
-
     return bool(os.environ.get("XLA_METRICS_FILE"))
 
 
@@ -175,6 +174,7 @@ def launch(
     if dist.is_available() and dist.is_torchelastic_launched():
         from torch_xla import runtime as xr
 
+        xmp.name_hosts(os.environ.get("GROUP_WORLD_SIZE", "1"), os.environ.get("GROUP_RANK", "0"))
         fn(xr.local_ordinal(), *args)
         xmp.finish()
         return None

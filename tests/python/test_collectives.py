@@ -28,7 +28,7 @@ b = torch.zeros(2, 2, device="xla")
 results = _XLAC._xla_all_reduce([a, b, a.double()], "sum", 0.5, [[0]])
 text = xm.get_stablehlo(results)
 assert text.count('"stablehlo.all_reduce"') == 2, text
-assert "replica_groups = dense<0> : tensor<1x1xi64>" in text, text
+assert "replica_groups = dense<[[0]]> : tensor<1x1xi64>" in text, text
 print([r.dtype for r in results], xm.get_stablehlo([_XLAC._xla_all_gather(a, 0, [[0]])]).count("all_gather"))
 """
     ).stdout

@@ -23,6 +23,7 @@ def run(program, way, count, **variables):
         ("by_ddp", 2),
         ("by_ddp", 4),
         ("by_zero_redundancy", 2),
+        ("by_own_zero_redundancy", 2),
     ],
 )
 def test_training(program, way, count):

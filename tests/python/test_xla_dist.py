@@ -113,6 +113,19 @@ def test_tells_torchrun_its_place(launch):
     assert lines == [f"[{a}] 2 0 {a} 1234", f"[{b}] 2 1 {a} 1234"]
 
 
+def test_runs_in_a_conda_environment(launch, tmp_path):
+    conda = tmp_path / "conda"
+    conda.write_text('#!/bin/sh\necho "conda $1 $2 $3 $4"\nshift 4\nexec "$@"\n')
+    conda.chmod(stat.S_IRWXU)
+    a, b = (host.address for host in launch.network.hosts)
+    command = ("--conda-env=torch-xla-nightly", "--", "sh", "-c", "echo in; exit 3")
+    status, lines, _ = launch.run(f"--env=CONDA_EXE={conda}", *command)
+    assert status == 3
+    assert f"[{a}] conda run --no-capture-output -n torch-xla-nightly" in lines
+    status, _, errors = launch.run(*command, hosts=b)
+    assert status == 127 and "conda is not found" in errors
+
+
 def test_lines_come_as_they_are_printed(launch):
     process = launch.start("--", "sh", "-c", "echo first; sleep 30")
     try:

@@ -20,6 +20,8 @@ _GENERATION_OF_PCI_DEVICE = {
     "0x0063": 5,
     "0x006f": 6,
 }
+# Where the processes of a machine listen for those of others.
+_FIRST_PROCESS_PORT = 8476
 _CORES_OF_GENERATION = {3: 2}
 
 
@@ -91,6 +93,39 @@ def get_tpu_type() -> str:
         if name in environment:
             return environment[name]
     raise OSError("The type of the TPU is not known: ACCELERATOR_TYPE is not set.")
+
+
+def configure_topology(
+    local_rank: int, local_world_size: int, base_port: int = _FIRST_PROCESS_PORT
+) -> None:
+    """Tells the TPU's runtime, through the environment, which chip this process drives, and where the others are.
+
+    Each process drives one chip. What is in the environment already stays. Where the environment does not describe the
+    slice (TPU_PROCESS_BOUNDS, TPU_CHIPS_PER_PROCESS_BOUNDS), the processes of this machine are taken for all of it.
+    """
+    slice_description = get_tpu_env()
+    machines = _bounds(slice_description.get("TPU_PROCESS_BOUNDS", "1,1,1"))
+    default_chips = f"{local_world_size},1,1"
+    chips = _bounds(slice_description.get("TPU_CHIPS_PER_PROCESS_BOUNDS", default_chips))
+    hosts = [name for name in os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if name]
+    ports = range(base_port, base_port + local_world_size)
+    bounds = [machine * chip for machine, chip in zip(machines, chips, strict=True)]
+    rank = (task_id() or 0) * local_world_size + local_rank
+    os.environ["TPU_PROCESS_BOUNDS"] = ",".join(map(str, bounds))
+    os.environ["TPU_CHIPS_PER_PROCESS_BOUNDS"] = "1,1,1"
+    os.environ["CLOUD_TPU_TASK_ID"] = str(rank)
+    for name, value in {
+        "TPU_VISIBLE_CHIPS": str(local_rank),
+        "TPU_PROCESS_PORT": str(ports[local_rank]),
+        "TPU_PROCESS_ADDRESSES": ",".join(
+            f"{host}:{port}" for host in hosts or ["localhost"] for port in ports
+        ),
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def _bounds(text: str) -> list[int]:
+    return [int(size) for size in text.split(",")]
 
 
 def num_tpu_workers() -> int:

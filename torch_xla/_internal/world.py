@@ -5,6 +5,7 @@ LOCAL_WORLD_SIZE, GROUP_RANK. Nothing here starts the runtime.
 """
 
 import atexit
+import contextlib
 import datetime
 import os
 import sys
@@ -23,6 +24,8 @@ DEFAULT_TIMEOUT_SECONDS = 1800.0
 _CONNECT_TIMEOUT = datetime.timedelta(seconds=300)
 # How often a process that waits looks whether the others have failed.
 _POLL_SECONDS = 10.0
+# How long the process that keeps the store stays for the others at its end.
+_FAREWELL_SECONDS = 30.0
 
 
 def _number(name: str, default: int) -> int:
@@ -71,6 +74,8 @@ class _Connection:
         self.process = 0
         self.address = ""
         self.store: dist.Store | None = None
+        # Whether one of the world's processes, that of rank 0, keeps the store.
+        self.is_kept = False
         self.meetings: dict[str, int] = {}
 
 
@@ -85,11 +90,12 @@ def store() -> dist.Store:
     `spawn` keeps one for its processes; otherwise it stands at MASTER_ADDR:MASTER_PORT, where torchrun's agent keeps
     it, or the process of rank 0.
     """
-    address, port, is_master = _where()
+    address, port, is_kept = _where()
     where = f"{address}:{port}"
     if _connection.process != os.getpid() or _connection.address != where:
         _inherited.append(_connection.store)
-        _connection.store = _connect(address, port, is_master)
+        _connection.store = _connect(address, port, is_kept and rank() == 0)
+        _connection.is_kept = is_kept
         _connection.process, _connection.address = os.getpid(), where
         _connection.meetings.clear()
     assert _connection.store is not None
@@ -97,7 +103,7 @@ def store() -> dist.Store:
 
 
 def _where() -> tuple[str, int, bool]:
-    """The store's address and port, and whether this process keeps it."""
+    """The store's address and port, and whether the process of rank 0 keeps it."""
     kept = os.environ.get(STORE_VARIABLE)
     if kept:
         address, _, port = kept.rpartition(":")
@@ -110,7 +116,7 @@ def _where() -> tuple[str, int, bool]:
             )
     by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True)
     port = int(os.environ[xenv.MASTER_PORT])
-    return os.environ[xenv.MASTER_ADDR], port, rank() == 0 and not by_agent
+    return os.environ[xenv.MASTER_ADDR], port, not by_agent
 
 
 def _connect(address: str, port: int, is_master: bool) -> dist.Store:
@@ -129,8 +135,12 @@ def _connect(address: str, port: int, is_master: bool) -> dist.Store:
 
 def member() -> tuple[int, int, dist.Store] | None:
     """What the runtime asks when it starts: None for a process that is alone, or (rank, size, store)."""
+    from torch_xla.experimental import plugins
+
     if size() == 1:
+        plugins.default().configure_single_process()
         return None
+    plugins.default().configure_multiprocess(local_rank(), local_size())
     # A connection of its own: one that waits lets no other thread through.
     return rank(), size(), dist.PrefixStore("client", store().clone())
 
@@ -193,15 +203,42 @@ def _whereabouts(shared: dist.Store, other: int) -> str:
     return f"last at {shared.get(key).decode()!r}"
 
 
-def leave() -> None:
-    """At the end of the program: runs the collectives that are recorded, which other processes wait for."""
-    # After an exception they may be of any kind, and the others are told by this process's end.
-    if getattr(sys, "last_value", None) is None and _XLAC._xla_has_pending_collectives():
+def finish() -> None:
+    """Runs the collectives that are recorded, which other processes wait for, and waits for all that runs."""
+    if _XLAC._xla_has_pending_collectives():
         _XLAC._xla_step_marker("", [], wait=True)
+    _XLAC._xla_wait_device_ops()
+
+
+def leave() -> None:
+    """At the end of the process, after its program has done all it had to."""
+    if _XLAC._xla_runtime_is_initialized():
+        finish()
+    _stay_for_the_others()
+
+
+def _stay_for_the_others() -> None:
+    """The process that keeps the store waits until the others need it no more."""
+    if _connection.process != os.getpid() or _connection.store is None or not _connection.is_kept:
+        return
+    shared = _connection.store
+    end = time.monotonic() + _FAREWELL_SECONDS
+    # Whoever has failed has been told of before.
+    with contextlib.suppress(dist.DistError):
+        left = shared.add("left", 1)
+        while rank() == 0 and left < size() and time.monotonic() < end:
+            time.sleep(0.01)
+            left = shared.add("left", 0)
+
+
+def _at_exit() -> None:
+    # After an exception the collectives may be of any kind, and the others are told by this process's end.
+    if getattr(sys, "last_value", None) is None:
+        leave()
 
 
 def register() -> None:
     """Lets the runtime ask this module when it starts."""
     if hasattr(_XLAC, "_set_world_provider"):
         _XLAC._set_world_provider(member)
-        atexit.register(leave)
+        atexit.register(_at_exit)

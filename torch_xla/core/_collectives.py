@@ -62,6 +62,11 @@ def _own(groups: list[list[int]]) -> list[int]:
     return next(group for group in groups if rank in group)
 
 
+def _place(operation: str, groups: Sequence[Any] | None) -> int:
+    """This process's place in its group."""
+    return _own(_ranks(operation, groups)).index(xr.global_ordinal())
+
+
 def _scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
     return tensor.clone() if scale == 1.0 else (tensor * scale).to(tensor.dtype)
 

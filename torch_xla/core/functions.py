@@ -6,27 +6,41 @@ import torch
 from torch.autograd import Function
 
 from torch_xla import runtime as xr
+from torch_xla.core import _collectives
 from torch_xla.core import xla_model as xm
 
 
 class AllReduce(Function):
-    """Reduces over the processes; the gradient is the sum of theirs."""
+    """Reduces over the processes; each gets the sum of their gradients with respect to its own value."""
 
     @staticmethod
     def forward(
         ctx: Any, value: torch.Tensor, reduce_type: str, scale: float, groups: Any, pin_layout: bool
     ):
         ctx.reduce_type, ctx.scale, ctx.groups = reduce_type, scale, groups
-        return xm.all_reduce(reduce_type, value, scale=scale, groups=groups, pin_layout=pin_layout)
+        reduced = xm.all_reduce(reduce_type, value, groups=groups, pin_layout=pin_layout)
+        ctx.save_for_backward(value, reduced)
+        return reduced if scale == 1.0 else (reduced * scale).to(value.dtype)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor):
-        if ctx.reduce_type != xm.REDUCE_SUM:
-            raise RuntimeError(
-                f"all_reduce has a gradient for {xm.REDUCE_SUM!r} only, not {ctx.reduce_type!r}."
-            )
-        reduced = xm.all_reduce(xm.REDUCE_SUM, gradient, scale=ctx.scale, groups=ctx.groups)
-        return reduced, None, None, None, None
+        value, reduced = ctx.saved_tensors
+        total = xm.all_reduce(xm.REDUCE_SUM, gradient, scale=ctx.scale, groups=ctx.groups)
+        if ctx.reduce_type in (xm.REDUCE_MIN, xm.REDUCE_MAX):
+            # Those who hold the extreme value.
+            total = torch.where(value == reduced, total, 0)
+        elif ctx.reduce_type == xm.REDUCE_MUL:
+            total = total * _product_of_the_others(value, ctx.groups)
+        elif ctx.reduce_type != xm.REDUCE_SUM:
+            raise RuntimeError(f"all_reduce has no gradient for {ctx.reduce_type!r}.")
+        return total, None, None, None, None
+
+
+def _product_of_the_others(value: torch.Tensor, groups: Any) -> torch.Tensor:
+    """Rather than a quotient, which a zero would spoil."""
+    every = xm.all_gather(value.unsqueeze(0), groups=groups)
+    every[_collectives._place("all_reduce", groups)] = 1
+    return every.prod(0)
 
 
 class AllGather(Function):
@@ -50,13 +64,68 @@ def all_reduce(
     groups: list[list[int]] | None = None,
     pin_layout: bool = True,
 ) -> torch.Tensor:
-    """See `xla_model.all_reduce`; gradients pass through a sum."""
+    """See `xla_model.all_reduce`; with gradients, but for "and" and "or"."""
     return AllReduce.apply(value, reduce_type, scale, groups, pin_layout)
 
 
 def all_gather(value: torch.Tensor, dim: int = 0) -> torch.Tensor:
     """See `xla_model.all_gather`; gradients pass through."""
     return AllGather.apply(value, dim)
+
+
+def distributed_mm(w: torch.Tensor, x: torch.Tensor, split: int = 1) -> torch.Tensor:
+    """The product with a matrix of which each process holds some columns; with gradients.
+
+    Args:
+      w: this process's columns, of the shape N x K.
+      x: this process's operand, of the shape (K * world size) x M.
+      split: into how many products the work is split along M, to need less memory at a time.
+
+    Returns:
+      the whole matrix times `x`, of the shape N x M.
+    """
+    count = xr.world_size()
+    if x.size(0) != w.size(1) * count or x.size(1) % split:
+        raise ValueError(
+            f"distributed_mm: w of the shape {tuple(w.shape)} in {count} processes needs x with {w.size(1) * count} "
+            f"rows and a number of columns that split={split} divides, not the shape {tuple(x.shape)}."
+        )
+    products = [_product_by_columns(w, part) for part in x.chunk(split, 1)]
+    return torch.cat(products, 1)
+
+
+def _product_by_columns(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    # Each process multiplies its columns with all operands, and adds up the products with its own.
+    operands = AllToAll.apply(x, 0, 1)
+    return ReduceScatter.apply(w @ operands, 1)
+
+
+class AllToAll(Function):
+    """Sends part i along one dimension to process i; what arrives is concatenated along another."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, split_dimension: int, concat_dimension: int):
+        ctx.dimensions = split_dimension, concat_dimension
+        return xm.all_to_all(value, split_dimension, concat_dimension, xr.world_size())
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor):
+        split_dimension, concat_dimension = ctx.dimensions
+        back = xm.all_to_all(gradient, concat_dimension, split_dimension, xr.world_size())
+        return back, None, None
+
+
+class ReduceScatter(Function):
+    """Adds up the processes' values, of which each keeps its part along a dimension."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, dim: int):
+        ctx.dim = dim
+        return xm.reduce_scatter(xm.REDUCE_SUM, value, 1.0, dim, xr.world_size())
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor):
+        return xm.all_gather(gradient, dim=ctx.dim), None
 
 
 class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):

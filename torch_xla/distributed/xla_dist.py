@@ -62,6 +62,15 @@ stop
 exit $status
 """
 
+# A shell that nobody logs in to does not know where conda is.
+_FIND_CONDA = """
+for conda in "$CONDA_EXE" "$(command -v conda)" \
+    "$HOME/miniconda3/bin/conda" "$HOME/anaconda3/bin/conda" /opt/conda/bin/conda /anaconda3/bin/conda; do
+  [ ! -x "$conda" ] || break
+done
+[ -x "$conda" ] || { echo "conda is not found: set CONDA_EXE to its path" >&2; exit 127; }
+"""
+
 # Over ssh the standard input is the connection: at its end the command ends.
 _WATCH_CONNECTION = """
 { while read -r _; do :; done; stop; } <&3 3<&- >/dev/null 2>&1 &
@@ -100,6 +109,9 @@ def get_args_parser() -> argparse.ArgumentParser:
         help="a variable for the command; NAME alone passes on its value here",
     )
     what.add_argument("--workdir", metavar="FOLDER", help="where the command runs")
+    what.add_argument(
+        "--conda-env", metavar="NAME", help="the conda environment of the machines to run it in"
+    )
     what.add_argument(
         "--restart-tpuvm-pod-server",
         action="store_true",
@@ -179,7 +191,15 @@ def _remote_program(
     """The text for a machine's shell."""
     steps = [f"cd {shlex.quote(args.workdir)} || exit 1"] if args.workdir else []
     steps += [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-    steps.append(shlex.join(_command_words(args)))
+    conda = getattr(args, "conda_env", None)
+    steps.append(
+        (
+            _FIND_CONDA + f'"$conda" run --no-capture-output -n {shlex.quote(conda)} '
+            if conda
+            else ""
+        )
+        + shlex.join(_command_words(args))
+    )
     command = "\n".join(steps)
     program = f"COMMAND={shlex.quote(command)}" + _STOP + _RUN % {"watch": watch, "finish": finish}
     return _in_sh(program)

@@ -17,6 +17,7 @@ import torch.multiprocessing
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
 from torch_xla._internal import world
+from torch_xla._internal.machines import Machines, machines
 from torch_xla.core import xla_env_vars as xenv
 
 T = TypeVar("T")
@@ -43,31 +44,42 @@ def _check_count(nprocs: int) -> None:
 
 
 class _Launch:
-    """What all processes of one `spawn` share: their number, and the store that this process keeps for them."""
+    """What all processes of one `spawn` share: their number, and where they meet."""
 
-    def __init__(self, nprocs: int) -> None:
+    def __init__(self, nprocs: int, machines: Machines | None) -> None:
         self.nprocs = nprocs
-        self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        self.address = f"127.0.0.1:{self.store.port}"
-        self.master_port = os.environ.get(xenv.MASTER_PORT) or str(_free_port())
+        if machines is None:
+            self.machines = Machines(
+                1,
+                0,
+                os.environ.get(xenv.MASTER_ADDR) or "127.0.0.1",
+                int(os.environ.get(xenv.MASTER_PORT) or _free_port()),
+            )
+            # This process keeps the store of its processes.
+            self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            self.where = {world.STORE_VARIABLE: f"127.0.0.1:{self.store.port}"}
+        else:
+            # The process of rank 0 keeps it, where those of the other machines look for it.
+            self.machines = machines
+            self.where = {}
 
     def environment(self, index: int) -> dict[str, str]:
-        """What tells process `index` its place."""
-        count = str(self.nprocs)
+        """What tells process `index` of this machine its place."""
+        machines = self.machines
         threads = max((os.cpu_count() or 1) // self.nprocs, 1)
         return {
-            xenv.RANK: str(index),
-            xenv.WORLD_SIZE: count,
+            xenv.RANK: str(machines.index * self.nprocs + index),
+            xenv.WORLD_SIZE: str(machines.count * self.nprocs),
             xenv.LOCAL_RANK: str(index),
-            xenv.LOCAL_WORLD_SIZE: count,
-            "GROUP_RANK": "0",
-            xenv.HOST_WORLD_SIZE: "1",
-            xenv.HOST_ORDINAL: "0",
-            xenv.MASTER_ADDR: os.environ.get(xenv.MASTER_ADDR) or "127.0.0.1",
-            xenv.MASTER_PORT: self.master_port,
-            world.STORE_VARIABLE: self.address,
+            xenv.LOCAL_WORLD_SIZE: str(self.nprocs),
+            "GROUP_RANK": str(machines.index),
+            xenv.HOST_WORLD_SIZE: str(machines.count),
+            xenv.HOST_ORDINAL: str(machines.index),
+            xenv.MASTER_ADDR: machines.master_address,
+            xenv.MASTER_PORT: str(machines.master_port),
             # The processes share the machine's processors.
             _THREADS_VARIABLE: os.environ.get(_THREADS_VARIABLE) or str(threads),
+            **self.where,
         }
 
 
@@ -109,7 +121,7 @@ def _run(
             torch.set_num_threads(1)
             _XLAC._leave_runtime()
         fn(index, *args)
-        finish()
+        world.leave()
     except KeyboardInterrupt:
         pass  # The parent ends this process, and says why.
     except Exception:
@@ -119,11 +131,15 @@ def _run(
         sys.exit(1)
 
 
+def name_hosts(count: str, index: str) -> None:
+    """Sets the variables by which older clients recognize a process of a world, unless they are there."""
+    os.environ.setdefault(xenv.HOST_WORLD_SIZE, count)
+    os.environ.setdefault(xenv.HOST_ORDINAL, index)
+
+
 def finish() -> None:
     """Runs the collectives that are recorded, which other processes wait for, and waits for all that runs."""
-    if _XLAC._xla_has_pending_collectives():
-        _XLAC._xla_step_marker("", [], wait=True)
-    _XLAC._xla_wait_device_ops()
+    world.finish()
 
 
 def _start(
@@ -136,23 +152,38 @@ def _start(
     context = torch.multiprocessing.get_context(start_method)
     is_forked = start_method == "fork"
     processes, error_files = [], []
-    for index in range(launch.nprocs):
-        environment = launch.environment(index)
-        # Only the name: the file comes into being when there is an error.
-        descriptor, error_file = tempfile.mkstemp(prefix="torch_xla-error-", suffix=".pickle")
-        os.close(descriptor)
-        os.unlink(error_file)
-        process = context.Process(
-            target=_run, args=(fn, index, args, environment, is_forked, error_file), daemon=daemon
-        )
-        # A new interpreter imports the program's module before it calls anything: it must know its place by then.
-        with contextlib.nullcontext() if is_forked else _environment(environment):
-            process.start()
-        processes.append(process)
-        error_files.append(error_file)
+    try:
+        for index in range(launch.nprocs):
+            environment = launch.environment(index)
+            # Only the name: the file comes into being when there is an error.
+            descriptor, error_file = tempfile.mkstemp(prefix="torch_xla-error-", suffix=".pickle")
+            os.close(descriptor)
+            os.unlink(error_file)
+            arguments = (fn, index, args, environment, is_forked, error_file)
+            process = context.Process(target=_run, args=arguments, daemon=daemon)
+            # A new interpreter imports the program's module before it calls anything: it must know its place by then.
+            with contextlib.nullcontext() if is_forked else _environment(environment):
+                process.start()
+            processes.append(process)
+            error_files.append(error_file)
+    except BaseException:
+        # An argument that cannot be pickled, Ctrl-C.
+        _end(processes, error_files)
+        raise
     started = torch.multiprocessing.ProcessContext(processes, error_files)
     started.launch = launch
     return started
+
+
+def _end(processes: list[Any], error_files: list[str]) -> None:
+    """Ends what still runs, and leaves nothing behind."""
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+        process.join()
+    for file in error_files:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file)
 
 
 def _join(context: torch.multiprocessing.ProcessContext) -> None:
@@ -160,13 +191,7 @@ def _join(context: torch.multiprocessing.ProcessContext) -> None:
         while not context.join(grace_period=_GRACE_SECONDS):
             pass
     finally:
-        for process in context.processes:
-            if process.is_alive():
-                process.kill()
-            process.join()
-        for file in context.error_files:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(file)
+        _end(context.processes, context.error_files)
 
 
 # How long processes may go on after one of them has failed, to say what they have to.
@@ -183,12 +208,13 @@ def spawn(
 ) -> Any:
     """Runs `fn(index, *args)` in one process per device.
 
-    With one process `fn` is called in place, and None is returned.
+    With one process `fn` is called in place, and None is returned. Where the environment names several machines
+    (`_internal.machines`), the same call on each of them makes one world.
 
     Args:
       fn: what each process runs.
       args: its arguments after the index. With "fork" nothing is pickled.
-      nprocs: the number of processes; by default the number of devices.
+      nprocs: the number of processes of this machine, the same on all machines; by default the number of devices.
       join: wait for the processes; else return a `torch.multiprocessing.ProcessContext`.
       daemon: end the processes with this one.
       start_method: "spawn", "fork" or "forkserver".
@@ -201,12 +227,12 @@ def spawn(
     """
     count = _device_count() if nprocs is None else nprocs
     _check_count(count)
-    if count == 1:
-        os.environ.setdefault(xenv.HOST_WORLD_SIZE, "1")
-        os.environ.setdefault(xenv.HOST_ORDINAL, "0")
+    together = machines()
+    if count == 1 and together is None:
+        name_hosts("1", "0")
         fn(0, *args)
         return None
-    context = _start(fn, args, _Launch(count), daemon, start_method)
+    context = _start(fn, args, _Launch(count, together), daemon, start_method)
     if not join:
         return context
     _join(context)

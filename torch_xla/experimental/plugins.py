@@ -19,7 +19,7 @@ from typing import Any
 
 import torch_xla
 from torch_xla import _binding
-from torch_xla._internal import tpu
+from torch_xla._internal import tpu, world
 
 ENTRY_POINT_GROUP = "torch_xla.plugins"
 
@@ -39,10 +39,10 @@ class DevicePlugin(torch_xla._XLAC.PjRtPlugin):
         return 0
 
     def configure_single_process(self) -> None:
-        """Prepares the environment for a run with one process."""
+        """Called before the runtime starts in a process that is alone: prepares its environment."""
 
     def configure_multiprocess(self, local_rank: int, local_world_size: int) -> int:
-        """Prepares the environment of one of several processes; returns how many threads it should use."""
+        """The same in one of several processes; returns how many threads it should use."""
         return 1
 
     def physical_chip_count(self) -> int:
@@ -85,6 +85,17 @@ class CudaPlugin(DevicePlugin):
             "`pip install jax-cuda13-pjrt`."
         )
 
+    def client_create_options(self) -> dict[str, Any]:
+        # One process drives one device.
+        return {"visible_devices": [world.local_rank()]} if world.local_size() > 1 else {}
+
+    def physical_chip_count(self) -> int:
+        if os.environ.get("GPU_NUM_DEVICES"):
+            return int(os.environ["GPU_NUM_DEVICES"])
+        if "CUDA_VISIBLE_DEVICES" in os.environ:
+            return len([name for name in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if name])
+        return len(list(pathlib.Path("/proc/driver/nvidia/gpus").glob("*")))
+
 
 class TpuPlugin(DevicePlugin):
     """Google's TPUs, through the package `libtpu`; the CPU engine in their place with TORCH_XLA_SIMULATE_TPU."""
@@ -103,6 +114,11 @@ class TpuPlugin(DevicePlugin):
     def client_create_options(self) -> dict[str, Any]:
         simulated = tpu.simulated_device_count()
         return {"cpu_device_count": simulated} if simulated else {}
+
+    def configure_multiprocess(self, local_rank: int, local_world_size: int) -> int:
+        if not tpu.simulated_device_count():
+            tpu.configure_topology(local_rank, local_world_size)
+        return 1
 
     def host_index(self) -> int:
         return tpu.task_id() or 0

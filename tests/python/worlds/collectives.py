@@ -20,6 +20,9 @@ TYPES = [
     torch.int16,
     torch.int8,
     torch.uint8,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
 ]
 REDUCTIONS = {
     xm.REDUCE_SUM: lambda values: values.sum(0),
@@ -57,8 +60,14 @@ class Checks:
 
     def check_all_reduce(self) -> None:
         for (reduction, expected), dtype in itertools.product(REDUCTIONS.items(), TYPES):
-            every = self.all(3, 5, dtype=dtype)
+            every = self.all(3, 5)
             same(xm.all_reduce(reduction, self.own(3, 5, dtype=dtype)), expected(every).to(dtype))
+        for dtype in (torch.complex64, torch.complex128):
+            turn = torch.tensor([1 + 2j, 3, -1j, 2 - 1j, 1], dtype=dtype)
+            every = self.all(3, 5, dtype=dtype) * turn
+            own = self.own(3, 5, dtype=dtype) * turn.to(self.device)
+            same(xm.all_reduce(xm.REDUCE_SUM, own), every.sum(0))
+            same(xm.all_reduce(xm.REDUCE_MUL, own), every.prod(0))
 
     def check_all_reduce_of_bits(self) -> None:
         every = self.all(40, dtype=torch.int32)
@@ -90,7 +99,7 @@ class Checks:
         )
 
     def check_all_gather(self) -> None:
-        for dtype in [*TYPES, torch.bool]:
+        for dtype in [*TYPES, torch.bool, torch.complex64]:
             every = self.all(2, 3, dtype=dtype)
             same(xm.all_gather(self.own(2, 3, dtype=dtype)), torch.cat(list(every)))
             same(xm.all_gather(self.own(2, 3, dtype=dtype), dim=-1), torch.cat(list(every), -1))
@@ -173,6 +182,39 @@ class Checks:
         (gathered * weight.to(self.device)).sum().backward()
         same(value.grad, weight.chunk(self.size, 1)[self.rank] * self.size)
 
+    def check_gradients_of_other_reductions(self) -> None:
+        weight = of(200, self.size, 4) + 1
+        for reduction, combine in (
+            (xm.REDUCE_MIN, lambda every: every.amin(0)),
+            (xm.REDUCE_MAX, lambda every: every.amax(0)),
+            (xm.REDUCE_MUL, lambda every: every.prod(0)),
+        ):
+            # No two processes hold the same extreme value; some hold zeros.
+            every = torch.stack([of(rank, 4) * self.size + rank for rank in range(self.size)])
+            value = every[self.rank].to(self.device).requires_grad_()
+            reduced = functions.all_reduce(reduction, value, scale=0.5)
+            (reduced * weight[self.rank].to(self.device)).sum().backward()
+            every.requires_grad_()
+            (combine(every) * 0.5 * weight.sum(0)).sum().backward()
+            same(value.grad, every.grad[self.rank])
+
+    def check_products_with_a_matrix_in_parts(self) -> None:
+        columns, width = 3, 4
+        matrix = torch.cat([of(rank, 5, columns) for rank in range(self.size)], 1).requires_grad_()
+        operands = [
+            of(50 + rank, columns * self.size, width).requires_grad_() for rank in range(self.size)
+        ]
+        weights = [of(90 + rank, 5, width) for rank in range(self.size)]
+        sum((matrix @ x * w).sum() for x, w in zip(operands, weights, strict=True)).backward()
+        for split in (1, 2):
+            own = of(self.rank, 5, columns).to(self.device).requires_grad_()
+            operand = operands[self.rank].detach().to(self.device).requires_grad_()
+            product = functions.distributed_mm(own, operand, split)
+            same(product.detach(), (matrix @ operands[self.rank]).detach())
+            (product * weights[self.rank].to(self.device)).sum().backward()
+            same(own.grad, matrix.grad.chunk(self.size, 1)[self.rank])
+            same(operand.grad, operands[self.rank].grad)
+
     def check_reduced_gradients(self) -> None:
         parameters = [
             torch.zeros(size, device=self.device, requires_grad=True) for size in (3, 400)
@@ -235,6 +277,7 @@ class Checks:
             lambda: xm.all_reduce(xm.REDUCE_SUM, self.own(1), groups=[[self.size]]),
             lambda: xm.reduce_scatter(xm.REDUCE_SUM, self.own(1), 1.0, 0, self.size + 1),
             lambda: xm.collective_permute(self.own(1), [[0, 0], [0, 0]]),
+            lambda: functions.distributed_mm(self.own(2, 2), self.own(3, 2)),
         ):
             try:
                 call()

@@ -1,8 +1,10 @@
 """The user guide's program for several devices, in a world of any size, against one process with the whole batch."""
 
 import pathlib
+import sys
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import torch_xla
 import torch_xla.utils.utils as xu
@@ -52,9 +54,7 @@ def run(index: int) -> None:
 
     hooks = [
         torch.nn.modules.module.register_module_forward_hook(see_loss),
-        torch.optim.optimizer.register_optimizer_step_post_hook(
-            lambda optimizer, *_: optimizers.append(optimizer)
-        ),
+        register_optimizer_step_post_hook(lambda optimizer, *_: optimizers.append(optimizer)),
     ]
     torch.manual_seed(1)
     names["_mp_fn"](index)
@@ -72,5 +72,6 @@ def run(index: int) -> None:
 
 
 if __name__ == "__main__":
-    torch_xla.launch(run)
+    # A new interpreter for each process, as the guide has it, takes seconds.
+    torch_xla.launch(run, start_method=sys.argv[1])
     print("passed")

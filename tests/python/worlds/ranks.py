@@ -22,7 +22,7 @@ def check(index: int, expected: int) -> None:
         expected,
     )
     assert xm.is_master_ordinal() == xm.is_master_ordinal(local=False) == (index == 0)
-    assert os.environ["XRT_HOST_WORLD_SIZE"] == "1" or "TORCHELASTIC_RUN_ID" in os.environ
+    assert (os.environ["XRT_HOST_WORLD_SIZE"], os.environ["XRT_HOST_ORDINAL"]) == ("1", "0")
     assert not _XLAC._xla_runtime_is_initialized()
 
     payloads = xm.rendezvous("here", f"of {index}".encode())
@@ -42,5 +42,7 @@ def check(index: int, expected: int) -> None:
 if __name__ == "__main__":
     count = int(sys.argv[1])
     torch_xla.launch(check, (count,))
-    assert "TORCHELASTIC_RUN_ID" in os.environ or not _XLAC._xla_runtime_is_initialized()
+    # One process, and those of torchrun, run in place.
+    in_place = count == 1 or "TORCHELASTIC_RUN_ID" in os.environ
+    assert _XLAC._xla_runtime_is_initialized() == in_place
     print("passed")

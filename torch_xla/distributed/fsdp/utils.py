@@ -30,6 +30,8 @@ def checkpoint_module(module: nn.Module) -> nn.Module:
         if recomputing:
             # Else the compiler would see that it knows the results.
             args, kwargs = pytree.tree_map_only(torch.Tensor, _apart, (args, kwargs))
+            with module.__dict__.get("_fsdp_recomputation", contextlib.nullcontext)():
+                return forward(*args, **kwargs)
         return forward(*args, **kwargs)
 
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ keeps the part that belongs to its own.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,9 @@ from torch_xla.distributed.fsdp import wrap
 
 # The begin of the names under which the parts stand in the wrapping module.
 SHARD_PREFIX = "_fsdp_shard-"
+# Where a module keeps the context in which it has its parameters, though its wrapper's forward has ended.
+RECOMPUTATION = "_fsdp_recomputation"
+_ENTERED = "_fsdp_recomputation_entered"
 
 
 class _Gather(torch.autograd.Function):
@@ -65,6 +69,19 @@ class _ShardedParameter:
         whole = xm.all_gather(part, groups=self.owner.sharding_groups)
         return whole[: self.shape.numel()].view(self.shape)
 
+    def gather_again(self) -> torch.Tensor:
+        """The whole parameter for backward, by itself."""
+        with torch.no_grad():
+            part = self.part.detach().clone()
+            # Else the compiler would keep what forward has gathered.
+            xm.optimization_barrier_([part])
+            return self.gather(part)
+
+    def take_back(self) -> None:
+        """Leaves the modules without the parameter."""
+        for inner, name in self.places:
+            _remove(inner, name)
+
     def scatter(self, gradient: torch.Tensor) -> torch.Tensor | None:
         """This process's part of the mean gradient; None when it is kept for a later step."""
         if self.unsynchronized is not None:
@@ -93,10 +110,7 @@ class _Saved:
 
     def gather(self) -> torch.Tensor:
         with torch.no_grad():
-            part = self.parameter.part.detach().clone()
-            # Else the compiler would keep what forward has gathered.
-            xm.optimization_barrier_([part])
-            return self.parameter.gather(part).contiguous().as_strided(*self.layout)
+            return self.parameter.gather_again().contiguous().as_strided(*self.layout)
 
 
 class XlaFullyShardedDataParallel(nn.Module):
@@ -175,7 +189,10 @@ class XlaFullyShardedDataParallel(nn.Module):
         self.mark_step_on_finalization = mark_step_on_finalization
         self.synchronizes = True
         self._finalizing = False
+        # While forward runs, the modules have their parameters.
+        self._in_forward = False
         self._sharded = self._shard(module)
+        self._serve_recomputation()
         self.module = module
         self._move_buffers(buffer_dtype or compute_dtype)
         if execute_sharding_on_init:
@@ -193,10 +210,48 @@ class XlaFullyShardedDataParallel(nn.Module):
                     found[id(value)] = _ShardedParameter(self, full_name, value)
                 found[id(value)].places.append((inner, name))
         for parameter in found.values():
-            for inner, name in parameter.places:
-                del inner._parameters[name]
+            parameter.take_back()
             self.register_parameter(parameter.attribute, parameter.part)
         return list(found.values())
+
+    def _serve_recomputation(self) -> None:
+        """Lets modules that backward runs again, outside of this module's forward, have their parameters."""
+        parts: dict[int, list[tuple[str, _ShardedParameter]]] = {}
+        modules: dict[int, nn.Module] = {}
+        for parameter in self._sharded:
+            for inner, name in parameter.places:
+                parts.setdefault(id(inner), []).append((name, parameter))
+                modules[id(inner)] = inner
+        for key, inner in modules.items():
+            inner.__dict__[RECOMPUTATION] = functools.partial(self._regathered, inner, parts[key])
+            inner.register_forward_pre_hook(self._enter_recomputation)
+            inner.register_forward_hook(self._leave_recomputation, always_call=True)
+
+    def _enter_recomputation(self, inner: nn.Module, args: Any) -> None:
+        if not self._in_forward and not inner.__dict__.get(_ENTERED):
+            inner.__dict__[_ENTERED] = context = inner.__dict__[RECOMPUTATION]()
+            context.__enter__()
+
+    def _leave_recomputation(self, inner: nn.Module, args: Any, output: Any) -> None:
+        context = inner.__dict__.pop(_ENTERED, None)
+        if context is not None:
+            context.__exit__(None, None, None)
+
+    @contextlib.contextmanager
+    def _regathered(
+        self, inner: nn.Module, parts: list[tuple[str, "_ShardedParameter"]]
+    ) -> Iterator[None]:
+        if self._in_forward or any(name in inner.__dict__ for name, _ in parts):
+            yield
+            return
+        for name, parameter in parts:
+            whole = parameter.gather_again()
+            setattr(inner, name, whole.requires_grad_(parameter.part.requires_grad))
+        try:
+            yield
+        finally:
+            for name, _ in parts:
+                _remove(inner, name)
 
     def _move_buffers(self, dtype: torch.dtype | None) -> None:
         for _, inner in _unwrapped_modules(self.module):
@@ -222,6 +277,7 @@ class XlaFullyShardedDataParallel(nn.Module):
             wholes[_XLAC._xla_get_tensor_id(whole)] = parameter
             for inner, name in parameter.places:
                 setattr(inner, name, whole)
+        self._in_forward = True
         try:
             with (
                 self._regathering(wholes)
@@ -230,9 +286,9 @@ class XlaFullyShardedDataParallel(nn.Module):
             ):
                 return self.module(*args, **kwargs)
         finally:
+            self._in_forward = False
             for parameter in self._sharded:
-                for inner, name in parameter.places:
-                    delattr(inner, name)
+                parameter.take_back()
 
     def _cast(self, value: Any) -> Any:
         if self.compute_dtype is None:
@@ -348,6 +404,12 @@ class XlaFullyShardedDataParallel(nn.Module):
             f"{paths[id(inner)]}.{name}" if paths[id(inner)] else name
             for inner, name in parameter.places
         ]
+
+
+def _remove(module: nn.Module, name: str) -> None:
+    # Recurrent layers keep a list of their parameters, which follows what is set.
+    setattr(module, name, None)
+    delattr(module, name)
 
 
 def _unwrapped_modules(module: nn.Module, path: str = "") -> Iterator[tuple[str, nn.Module]]:
