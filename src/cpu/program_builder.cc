@@ -123,7 +123,8 @@ class Builder {
   static constexpr int64_t kEnd = INT64_MAX;
 
   // The module's order, except that collectives start as soon as their operands are there, in their
-  // own order, which is the same on all ranks.
+  // own order, which is the same on all ranks. All-gathers do not run far ahead of what uses them:
+  // what they gather needs more memory than their operands.
   void FindOrder() {
     struct Place {
       int64_t position;  // in the module's order
@@ -132,11 +133,11 @@ class Builder {
     };
     std::vector<Place> places;
     std::unordered_map<const Instruction*, int64_t> position_of;
+    GatherPace pace = FindGatherPace();
     int64_t position = 0, collectives = 0, earliest = -1;
     for (const auto& instruction : computation_.instructions()) {
       const Instruction* i = instruction.get();
-      if (IsView(i) || i->opcode() == Opcode::kParameter || i->opcode() == Opcode::kConstant)
-        continue;
+      if (!TakesTime(i)) continue;
       if (!hlo::IsCollective(i->opcode())) {
         position_of[i] = position;
         places.push_back({position++, 0, i});
@@ -146,6 +147,7 @@ class Builder {
         auto found = position_of.find(Resolve(operand).instruction);
         if (found != position_of.end()) earliest = std::max(earliest, found->second);
       }
+      if (i->opcode() == Opcode::kAllGather) earliest = pace.Start(i, earliest, position - 1);
       position_of[i] = earliest;
       places.push_back({earliest, ++collectives, i});
     }
@@ -153,6 +155,59 @@ class Builder {
       return std::pair(a.position, a.number) < std::pair(b.position, b.number);
     });
     for (const Place& place : places) order_.push_back(place.instruction);
+  }
+
+  static bool TakesTime(const Instruction* i) {
+    return !IsView(i) && i->opcode() != Opcode::kParameter && i->opcode() != Opcode::kConstant;
+  }
+
+  // Lets as many all-gathers wait for their use at a time as need twice the largest one's memory:
+  // one is used while the next is under way.
+  struct GatherPace {
+    std::unordered_map<const Instruction*, int64_t> first_use;
+    int64_t most_bytes = 0;
+    std::vector<std::pair<int64_t, int64_t>> waiting;  // first use, bytes
+
+    // Where it starts: after `earliest`, and not after `latest`, its place in the module.
+    int64_t Start(const Instruction* gather, int64_t earliest, int64_t latest) {
+      const auto bytes = static_cast<int64_t>(gather->shape().byte_size());
+      int64_t start = earliest;
+      while (start < latest) {
+        int64_t total = bytes, next = latest;
+        for (const auto& [use, held] : waiting) {
+          if (use <= start) continue;
+          total += held;
+          next = std::min(next, use);
+        }
+        if (total <= most_bytes) break;
+        start = next;
+      }
+      std::erase_if(waiting, [&](const auto& other) { return other.first <= start; });
+      auto use = first_use.find(gather);
+      if (use != first_use.end()) waiting.emplace_back(use->second, bytes);
+      return start;
+    }
+  };
+
+  GatherPace FindGatherPace() {
+    GatherPace pace;
+    int64_t position = 0;
+    for (const auto& instruction : computation_.instructions()) {
+      const Instruction* i = instruction.get();
+      if (!TakesTime(i)) continue;
+      if (i->opcode() == Opcode::kAllGather) {
+        pace.most_bytes =
+            std::max(pace.most_bytes, 2 * static_cast<int64_t>(i->shape().byte_size()));
+      }
+      if (hlo::IsCollective(i->opcode())) continue;
+      ForEachOperand(i, [&](const Output& operand) {
+        if (operand.instruction->opcode() == Opcode::kAllGather) {
+          pace.first_use.emplace(operand.instruction, position);
+        }
+      });
+      ++position;
+    }
+    return pace;
   }
 
   template <typename F>
@@ -194,9 +249,35 @@ class Builder {
       if (use == next || (use == kEnd && p + 1 == order_.size())) continue;
       flight_of_[i] = program_->num_flights++;
       awaited_at_[use].push_back(i);
-      ForEachOperand(i, [&](const Output& operand) { Use(operand, use); });
+      const int64_t own = static_cast<int64_t>(p);
+      ForEachOperand(i, [&](const Output& operand) {
+        if (last_use_[operand] == own && IsTakenOver(operand, i)) return;
+        Use(operand, use);
+      });
       for (int64_t k = 0; k < OutputCount(i); ++k) Use({i, k}, use);
     }
+  }
+
+  // True if nobody but the collective, whose results may be its operands, can come to write to the
+  // operand's memory while it is under way.
+  bool IsTakenOver(const Output& operand, const Instruction* collective) const {
+    if (operand.instruction->opcode() == Opcode::kConstant) return false;
+    if (operand.instruction->opcode() != Opcode::kParameter) {
+      return MayOverwrite({collective, OperandNumber(collective, operand)}, operand);
+    }
+    for (size_t r = 0; r < results_.size(); ++r) {
+      if (results_[r].instruction != collective) continue;
+      if (Alias(r) == operand.instruction->parameter_number()) {
+        return MayOverwrite(results_[r], operand);
+      }
+    }
+    return false;
+  }
+  static int64_t OperandNumber(const Instruction* instruction, const Output& operand) {
+    for (size_t i = 0; i < instruction->operand_count(); ++i) {
+      if (Resolve(instruction->operand(i)) == operand) return static_cast<int64_t>(i);
+    }
+    return -1;
   }
 
   void Use(const Output& output, int64_t position) {
@@ -321,6 +402,7 @@ class Builder {
       case Opcode::kDynamicUpdateSlice:
         return number == 0;
       case Opcode::kWhile:
+      case Opcode::kAllReduce:
         return number == value.index;
       default:
         return false;
@@ -375,7 +457,8 @@ class Builder {
   }
 
   void FreeDead(int64_t position) {
-    FreeDead(order_[position], position);
+    // What a collective that is under way reads is free when it has been awaited.
+    if (!flight_of_.contains(order_[position])) FreeDead(order_[position], position);
     auto awaited = awaited_at_.find(position);
     if (awaited == awaited_at_.end()) return;
     for (const Instruction* collective : awaited->second) FreeDead(collective, position);

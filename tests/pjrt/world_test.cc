@@ -180,5 +180,46 @@ TEST_F(WorldTest, AllReduceAndReplicaId) {
   }
 }
 
+// Collectives under way while the program computes, some of them in the memory of their operands.
+TEST_F(WorldTest, InPlaceAndDonated) {
+  const hlo::Shape shape(hlo::ElementType::kF32, {1000});
+  auto filled = [&](float value) {
+    hlo::Literal literal(shape);
+    for (float& element : literal.mutable_data<float>()) element = value;
+    return literal;
+  };
+  InChildren(2, [&](int64_t rank) {
+    auto client = Join(store_, rank, 2);
+    auto module = MakeModule("steps", [&](hlo::Builder& b) {
+      hlo::Value x = b.Parameter(shape), y = b.Parameter(shape), z = b.Parameter(shape);
+      hlo::Value sum_of_x = AllReduce(b, x);                // into x, which is donated
+      hlo::Value product = AllReduce(b, b.Multiply(y, y));  // of a value that nobody else needs
+      hlo::Value kept = b.Add(y, z);
+      hlo::Value sum_of_kept = AllReduce(b, kept);  // of a result
+      hlo::Value work = b.Multiply(b.Add(kept, z), z);
+      hlo::Value sum_of_z = AllReduce(b, z);  // of an argument that stays
+      return std::vector<hlo::Value>{sum_of_x, b.Add(product, work), kept, sum_of_kept,
+                                     b.Subtract(sum_of_z, work)};
+    });
+    module->input_output_aliases.push_back({0, 0, false});
+    auto executable = client->Compile(*module, ForWorld(2));
+    Device* device = client->addressable_devices()[0];
+    auto y = client->BufferFromLiteral(filled(static_cast<float>(rank + 1)), *device);
+    auto z = client->BufferFromLiteral(filled(3), *device);
+    const auto r = static_cast<float>(rank);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      auto x = client->BufferFromLiteral(filled(r + 5), *device);
+      auto outputs = Results(*executable, {x.get(), y.get(), z.get()});
+      const float kept = r + 4, work = (kept + 3) * 3;
+      REQUIRE(outputs[0] == filled(11));
+      REQUIRE(outputs[1] == filled(5 + work));
+      REQUIRE(outputs[2] == filled(kept));
+      REQUIRE(outputs[3] == filled(9));
+      REQUIRE(outputs[4] == filled(6 - work));
+      REQUIRE(x->IsDeleted());
+    }
+  });
+}
+
 }  // namespace
 }  // namespace pjrt

@@ -64,11 +64,14 @@ class FlatArray {
       source += bytes;
     });
   }
-  // All of `source`, which has as many bytes.
+  // All of `source`, which has as many bytes, and of which parts may be the same memory.
   void CopyFrom(const FlatArray& source) const {
     int64_t begin = 0;
     source.ForEachRun(0, source.bytes(), [&](const std::byte* data, int64_t bytes) {
-      CopyFrom(data, begin, begin + bytes);
+      ForEachRun(begin, begin + bytes, [&](std::byte* target, int64_t size) {
+        if (target != data) std::memcpy(target, data, size);
+        data += size;
+      });
       begin += bytes;
     });
   }

@@ -146,16 +146,11 @@ class Runner {
         out.Append(results_[k], shape.byte_size());
       }
       if (alone()) {
-        CopyOwn(in, out);
+        out.CopyFrom(in);
       } else {
         transport_.AllReduce(exchange_, type, in, out);
       }
     }
-  }
-
-  // The same memory is left alone.
-  void CopyOwn(const FlatArray& in, const FlatArray& out) const {
-    if (collective_.operands.empty() || operands_[0] != results_[0]) out.CopyFrom(in);
   }
 
   void AllGather() {
@@ -227,7 +222,7 @@ class Runner {
 
   void Broadcast() {
     const FlatArray in = Whole(operands_), out = Whole(results_);
-    if (alone()) return CopyOwn(in, out);
+    if (alone()) return out.CopyFrom(in);
     transport_.Broadcast(exchange_, in, out);
   }
 
