@@ -362,3 +362,64 @@ def test_refuses_a_device_that_is_not_its_own(device):
     with pytest.raises(ValueError, match="not xla:9"):
         loader.per_device_loader(torch.device("xla", 9))
     loader.close()
+
+
+class SelfAware:
+    """A loader that says whether the batch in use is its last one, as accelerate's do."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.end_of_dataloader = False
+        self.ended = False
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self):
+        self.end_of_dataloader = self.ended = False
+        for i in range(self.count):
+            self.end_of_dataloader = i == self.count - 1
+            yield torch.tensor(i)
+        self.ended = True
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 40])
+def test_loaders_that_know_their_end(device, count):
+    data = SelfAware(count)
+    for _ in range(2):
+        seen = []
+        for batch in pl.MpDeviceLoader(data, device):
+            # Time for the threads to read ahead, if they do.
+            time.sleep(0.01 if count < 10 else 0)
+            seen.append(int(batch))
+            assert data.end_of_dataloader == (len(seen) == count)
+            assert not data.ended
+        assert seen == list(range(count))
+        assert data.ended
+    wait_for_no_threads()
+
+
+def test_loaders_that_know_their_end_are_left_early(device):
+    loader = pl.MpDeviceLoader(SelfAware(3), device)
+    for batch in loader:
+        if int(batch) == 1:
+            break
+    del loader, batch
+    wait_for_no_threads()
+
+
+class Sampler(torch.utils.data.SequentialSampler):
+    epoch = -1
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+
+def test_passes_epochs_on(device):
+    data = TensorDataset(torch.arange(4))
+    sampler = Sampler(data)
+    pl.MpDeviceLoader(DataLoader(data, sampler=sampler), device).set_epoch(3)
+    assert sampler.epoch == 3
+    pl.MpDeviceLoader(sampler, device).set_epoch(4)
+    assert sampler.epoch == 4
+    pl.MpDeviceLoader([1, 2], device).set_epoch(5)

@@ -1,6 +1,7 @@
 """Data loaders that move batches to the device in the background, while the steps before them run."""
 
 import atexit
+import sys
 import threading
 import time
 import weakref
@@ -97,7 +98,8 @@ class ParallelLoader:
         # The threads know the queues only, so that an abandoned loader is collected and closes them.
         self._finalizer = weakref.finalize(self, _close, pipes)
         batches = iter(cpu_loader)
-        self._start(_Reader(_next_batch(batches), batches, pipes).run)
+        ahead = _ahead(cpu_loader) if len(pipes) == 1 else sys.maxsize
+        self._start(_Reader(_next_batch(batches), batches, pipes, ahead).run)
         for device, pipe in self._pipes.items():
             for _ in range(host_to_device_transfer_threads):
                 self._start(_Uploader(device, pipe).run)
@@ -128,6 +130,7 @@ class ParallelLoader:
     def next_item(self, device: torch.device) -> Any:
         """The device's next batch; StopIteration at the end, and what the loader raised in its place."""
         pipe = self._pipes[device]
+        pipe.demand.ask()
         future = pipe.device.get()
         if future is None:
             raise StopIteration
@@ -150,7 +153,35 @@ class _Pipe:
         self.device: kq.Queue[Future[Any]] = kq.Queue(device_prefetch_size)
         # Held while a batch is taken and its future queued, so that several uploaders keep the batches' order.
         self.order = threading.Lock()
+        self.demand = _Demand()
         _pipes.add(self)
+
+
+class _Demand:
+    """How many batches a device has been asked for."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def ask(self) -> None:
+        """Counts one more."""
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()
+
+    def wait(self, count: int) -> bool:
+        """Waits until so many have been asked for; False when nobody will ask any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._count >= count)
+            return not self._closed
+
+    def close(self) -> None:
+        """Lets whoever waits go."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
 
 class _Batch:
@@ -180,6 +211,21 @@ def _close(pipes: list[_Pipe]) -> None:
     for pipe in pipes:
         pipe.host.close()
         pipe.device.close()
+        pipe.demand.close()
+
+
+def _ahead(loader: Iterable[Any]) -> int:
+    """How many batches may be read before they are asked for.
+
+    A loader with an attribute `end_of_dataloader` says by it whether the batch in use is the last one. accelerate truncates the last
+    batch's results by it, and ends accumulation. So the last batch, and what comes after it, are read when they are wanted.
+    """
+    if not hasattr(loader, "end_of_dataloader"):
+        return sys.maxsize
+    try:
+        return max(len(loader) - 1, 0)  # type: ignore[arg-type]
+    except TypeError:
+        return sys.maxsize
 
 
 def _next_batch(batches: Iterator[Any]) -> _Batch | None:
@@ -194,10 +240,13 @@ def _next_batch(batches: Iterator[Any]) -> _Batch | None:
 class _Reader:
     """Takes batches from the loader and deals them out to the devices."""
 
-    def __init__(self, first: _Batch | None, batches: Iterator[Any], pipes: list[_Pipe]) -> None:
+    def __init__(
+        self, first: _Batch | None, batches: Iterator[Any], pipes: list[_Pipe], ahead: int
+    ) -> None:
         self._batch = first
         self._batches = batches
         self._pipes = pipes
+        self._ahead = ahead
 
     def run(self) -> None:
         turn = 0
@@ -206,6 +255,8 @@ class _Reader:
             if not self._pipes[turn % len(self._pipes)].host.put(batch) or batch.error:
                 break
             turn += 1
+            if turn >= self._ahead and not self._pipes[0].demand.wait(turn + 1):
+                break
             self._batch = _next_batch(self._batches)
         for pipe in self._pipes:
             pipe.host.close_write()
