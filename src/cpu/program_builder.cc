@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -147,7 +148,7 @@ class Builder {
         auto found = position_of.find(Resolve(operand).instruction);
         if (found != position_of.end()) earliest = std::max(earliest, found->second);
       }
-      if (i->opcode() == Opcode::kAllGather) earliest = pace.Start(i, earliest, position - 1);
+      if (i->opcode() == Opcode::kAllGather) earliest = pace.Start(i, earliest);
       position_of[i] = earliest;
       places.push_back({earliest, ++collectives, i});
     }
@@ -165,15 +166,17 @@ class Builder {
   // one is used while the next is under way.
   struct GatherPace {
     std::unordered_map<const Instruction*, int64_t> first_use;
+    // Where each must have started, so that it and those after it are there when they are used.
+    std::unordered_map<const Instruction*, int64_t> latest;
     int64_t most_bytes = 0;
     std::vector<std::pair<int64_t, int64_t>> waiting;  // first use, bytes
 
-    // Where it starts: after `earliest`, and not after `latest`, its place in the module.
-    int64_t Start(const Instruction* gather, int64_t earliest, int64_t latest) {
+    // Where it starts: after `earliest`, when its operands are there.
+    int64_t Start(const Instruction* gather, int64_t earliest) {
       const auto bytes = static_cast<int64_t>(gather->shape().byte_size());
       int64_t start = earliest;
-      while (start < latest) {
-        int64_t total = bytes, next = latest;
+      while (start < latest.at(gather)) {
+        int64_t total = bytes, next = latest.at(gather);
         for (const auto& [use, held] : waiting) {
           if (use <= start) continue;
           total += held;
@@ -189,23 +192,32 @@ class Builder {
     }
   };
 
-  GatherPace FindGatherPace() {
+  GatherPace FindGatherPace() const {
     GatherPace pace;
+    std::vector<const Instruction*> collectives;
     int64_t position = 0;
     for (const auto& instruction : computation_.instructions()) {
       const Instruction* i = instruction.get();
       if (!TakesTime(i)) continue;
-      if (i->opcode() == Opcode::kAllGather) {
-        pace.most_bytes =
-            std::max(pace.most_bytes, 2 * static_cast<int64_t>(i->shape().byte_size()));
+      if (hlo::IsCollective(i->opcode())) {
+        collectives.push_back(i);
+        if (i->opcode() != Opcode::kAllGather) continue;
+        const auto bytes = static_cast<int64_t>(i->shape().byte_size());
+        pace.most_bytes = std::max(pace.most_bytes, 2 * bytes);
+        continue;
       }
-      if (hlo::IsCollective(i->opcode())) continue;
       ForEachOperand(i, [&](const Output& operand) {
-        if (operand.instruction->opcode() == Opcode::kAllGather) {
+        if (hlo::IsCollective(operand.instruction->opcode())) {
           pace.first_use.emplace(operand.instruction, position);
         }
       });
       ++position;
+    }
+    int64_t latest = position - 1;
+    for (const Instruction* i : std::views::reverse(collectives)) {
+      auto use = pace.first_use.find(i);
+      if (use != pace.first_use.end()) latest = std::min(latest, use->second - 1);
+      pace.latest[i] = latest;
     }
     return pace;
   }
@@ -244,7 +256,8 @@ class Builder {
       const Instruction* i = order_[p];
       if (!hlo::IsCollective(i->opcode())) continue;
       auto found = first_use.find(i);
-      const int64_t use = found == first_use.end() ? kEnd : found->second;
+      const int64_t wanted = found == first_use.end() ? kEnd : found->second;
+      const int64_t use = std::min(wanted, EndOfPatience(p));
       const auto next = static_cast<int64_t>(p) + 1;
       if (use == next || (use == kEnd && p + 1 == order_.size())) continue;
       flight_of_[i] = program_->num_flights++;
@@ -256,6 +269,24 @@ class Builder {
       });
       for (int64_t k = 0; k < OutputCount(i); ++k) Use({i, k}, use);
     }
+  }
+
+  // Where a reduce-scatter is awaited at the latest, for its operand needs more memory than its
+  // result: before a later one starts with which those under way would need more than twice the
+  // largest one's.
+  int64_t EndOfPatience(size_t p) const {
+    if (order_[p]->opcode() != Opcode::kReduceScatter) return kEnd;
+    const auto bytes = [](const Instruction* i) {
+      return static_cast<int64_t>(i->operand(0)->shape().byte_size());
+    };
+    int64_t total = bytes(order_[p]), largest = total;
+    for (size_t q = p + 1; q < order_.size(); ++q) {
+      if (order_[q]->opcode() != Opcode::kReduceScatter) continue;
+      total += bytes(order_[q]);
+      largest = std::max(largest, bytes(order_[q]));
+      if (total > 2 * largest) return static_cast<int64_t>(q);
+    }
+    return kEnd;
   }
 
   // True if nobody but the collective, whose results may be its operands, can come to write to the

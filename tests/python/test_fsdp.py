@@ -30,3 +30,11 @@ def test_checkpoints(program, tmp_path):
         program, "saves_parts_that_become_a_whole", 2, CHECKPOINT=str(tmp_path / "checkpoint")
     )
     assert result.stdout.splitlines()[-1] == "passed"
+
+
+def test_model_larger_than_the_memory_of_one_process(program):
+    limit = str(40 * 2**20)
+    alone = run(program, "train_a_large_model", 1, TORCH_XLA_MEMORY_LIMIT=limit, check=False)
+    assert alone.returncode != 0
+    assert f"bytes and the device has {limit}" in alone.stderr
+    run(program, "train_a_large_model", 4, TORCH_XLA_MEMORY_LIMIT=limit)
