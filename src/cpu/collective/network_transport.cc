@@ -166,7 +166,8 @@ void NetworkTransport::ThrowGone(const Exchange& exchange, int64_t rank) {
   const bool left = connections_->state(rank) == State::kLeft;
   throw hlo::Error(hlo::ErrorCode::kUnavailable,
                    exchange.description + " failed: rank " + std::to_string(rank) +
-                       (left ? " has closed its client; " : " has died; ") + LastOf(rank));
+                       (left ? " has closed its client; " : " has died, or its host has gone; ") +
+                       LastOf(rank));
 }
 
 void NetworkTransport::ThrowTimeout(const Exchange& exchange) {
