@@ -1,11 +1,10 @@
 """accelerate, unmodified: in a program of its own, and through `accelerate launch --tpu`."""
 
 import pytest
-import torch
-from conftest import device_environment
+from conftest import check_weight, device_environment
 
 SCRIPT = "train_accelerate.py"
-LAUNCH = ("-m", "accelerate.commands.launch", "--tpu", "--num_processes", "1")
+LAUNCH = ("-m", "accelerate.commands.launch", "--tpu", "--main_training_function", "main")
 
 
 def check_exchanges(run, processes: int) -> None:
@@ -25,8 +24,9 @@ def test_one_device(program, on_cpu, launcher):
 
 
 def test_gradient_accumulation(program, on_cpu):
-    run = program.run(SCRIPT, "--accumulate", "4", variables=device_environment(1))
-    run.check_equal(on_cpu(SCRIPT, "--cpu", "--accumulate", "4"))
+    """The last batches of an epoch are fewer than are accumulated: accelerate must see that they are the last."""
+    run = program.run(SCRIPT, "--accumulate", "3", variables=device_environment(1))
+    run.check_equal(on_cpu(SCRIPT, "--cpu", "--accumulate", "3"), learned=0.9)
     run.check_on_device()
 
 
@@ -39,4 +39,30 @@ def test_save_state_and_load_state(program, on_cpu):
     losses = start.losses + resumed.losses
     assert losses == pytest.approx(whole.losses, rel=1e-3, abs=1e-4)
     for name, weight in whole.weights.items():
-        torch.testing.assert_close(resumed.weights[name], weight, rtol=1e-3, atol=1e-4)
+        check_weight(name, resumed.weights[name], weight)
+
+
+LAUNCHERS = {
+    "launch": LAUNCH,
+    "torchrun": ("-m", "torch.distributed.run", "--nproc_per_node", "2"),
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS.values(), ids=LAUNCHERS)
+def test_two_processes(program, on_cpu, launcher):
+    run = program.run(SCRIPT, variables=device_environment(2), launcher=launcher)
+    expected = on_cpu(SCRIPT, "--cpu", "--batch-size", "128")
+    run.check_equal(expected)
+    run.check_on_device(2)
+    check_exchanges(run, 2)
+    assert run.report["accuracy"] == pytest.approx(expected.report["accuracy"], abs=0.011)
+
+
+def test_bfloat16(program, on_cpu):
+    """On a TPU `mixed_precision="bf16"` also sets XLA_USE_BF16: the numbers between operations are of that precision."""
+    run = program.run(SCRIPT, "--precision", "bf16", variables=device_environment(1))
+    run.check_learned()
+    run.check_on_device()
+    full = on_cpu(SCRIPT, "--cpu")
+    assert run.losses == pytest.approx(full.losses, rel=0.1, abs=0.1)
+    assert run.losses != pytest.approx(full.losses, rel=1e-4)

@@ -19,6 +19,7 @@ parser.add_argument("--accumulate", type=int, default=1)
 parser.add_argument("--resume", help="a folder of save_state to go on from")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--cpu", action="store_true")
+parser.add_argument("--precision", default="no", help="no, bf16 or fp16")
 parser.add_argument("--out", required=True)
 
 
@@ -40,10 +41,16 @@ def evaluate(accelerator: Accelerator, net: torch.nn.Module, loader: Any) -> flo
 def main() -> None:
     arguments = parser.parse_args()
     set_seed(0)
-    accelerator = Accelerator(cpu=arguments.cpu, gradient_accumulation_steps=arguments.accumulate)
+    accelerator = Accelerator(
+        cpu=arguments.cpu,
+        gradient_accumulation_steps=arguments.accumulate,
+        mixed_precision=arguments.precision,
+    )
     net = digits.Net()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.5, total_iters=64)
+    # accelerate steps a schedule once for each process.
+    iterations = 64 * accelerator.num_processes
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.5, total_iters=iterations)
     train = DataLoader(digits.images(), arguments.batch_size)
     held_out = DataLoader(digits.images(200), arguments.batch_size)
     net, optimizer, train, held_out, schedule = accelerator.prepare(

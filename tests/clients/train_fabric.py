@@ -23,11 +23,12 @@ arguments = parser.parse_args()
 def train(fabric: Fabric) -> None:
     torch.manual_seed(0)
     module = digits.Net()
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
-    if fabric.device.type == "xla":
-        # The optimizer must have the parameters that are on the device.
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    if fabric.device.type == "xla" and fabric.world_size == 1:
+        # Moving a module to the device makes new parameters. With several devices Fabric gives them to the optimizer by
+        # itself, and wants both together.
         module = fabric.setup_module(module)
-        optimizer = fabric.setup_optimizers(torch.optim.SGD(module.parameters(), lr=0.05))
+        optimizer = fabric.setup_optimizers(torch.optim.SGD(module.parameters(), lr=0.1))
     else:
         module, optimizer = fabric.setup(module, optimizer)
     loader: Any = fabric.setup_dataloaders(DataLoader(digits.images(), arguments.batch_size))

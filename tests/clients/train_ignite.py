@@ -24,7 +24,8 @@ def train(local_rank: int, batch_size: int) -> None:
     torch.manual_seed(0)
     device = idist.device()
     net = idist.auto_model(digits.Net())
-    optimizer = idist.auto_optim(torch.optim.SGD(net.parameters(), lr=0.05))
+    # `create_supervised_trainer` calls xm.optimizer_step for an xla device; `idist.auto_optim` raises a TypeError there.
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     loader: Any = idist.auto_dataloader(digits.images(), batch_size=batch_size, shuffle=False)
     trainer = create_supervised_trainer(
         net, optimizer, torch.nn.functional.cross_entropy, device=device

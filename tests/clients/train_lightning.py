@@ -12,7 +12,7 @@ from typing import Any
 
 import digits
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, DistributedSampler
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--library", default="lightning", choices=["lightning", "pytorch_lightning"])
@@ -20,6 +20,9 @@ parser.add_argument("--trainer", default="{}", help="arguments of the Trainer, a
 parser.add_argument("--batch-size", type=int, default=64, help="of each process")
 parser.add_argument("--epochs", type=int, default=2)
 parser.add_argument("--validate", action="store_true")
+parser.add_argument(
+    "--sampler", action="store_true", help="draw samples as the guide does who brings a sampler"
+)
 parser.add_argument("--checkpoint", action="store_true", help="keep the last one in DIR/last.ckpt")
 parser.add_argument("--resume", help="a checkpoint to go on from")
 parser.add_argument(
@@ -48,6 +51,17 @@ class Classifier(pl.LightningModule):
         self.losses.append(loss.detach())
         self.samples.append(len(batch[0]))
         return loss
+
+    def train_dataloader(self) -> Any:
+        """The guide's own sampler. What the library puts in by itself draws the same samples."""
+        dataset = digits.images()
+        replicas, rank = 1, 0
+        if self.device.type == "xla":
+            import torch_xla.core.xla_model as xm
+
+            replicas, rank = xm.xrt_world_size(), xm.get_ordinal()
+        sampler = DistributedSampler(dataset, num_replicas=replicas, rank=rank, shuffle=True)
+        return DataLoader(dataset, arguments.batch_size, sampler=sampler)
 
     def validation_step(self, batch: Any, index: int) -> None:
         pixels, target = batch
@@ -142,7 +156,7 @@ def main() -> None:
             pl.callbacks.ModelCheckpoint(dirpath=arguments.out, filename="best", save_last=True)
         ]
     trainer = pl.Trainer(**options)
-    train = DataLoader(digits.images(), arguments.batch_size)
+    train = None if arguments.sampler else DataLoader(digits.images(), arguments.batch_size)
     held_out = DataLoader(digits.images(256), arguments.batch_size) if arguments.validate else None
     trainer.fit(model, train, held_out, ckpt_path=arguments.resume)
     if not (pathlib.Path(arguments.out) / "report.json").exists():
