@@ -39,8 +39,14 @@ def _xla_memory_info(device: str) -> dict[str, int]: ...
 
 # Steps.
 def _xla_step_marker(
-    device: str = ..., devices: Sequence[str] = ..., wait: bool = ..., reset_scope: bool = ...
-) -> None: ...
+    device: str = ...,
+    devices: Sequence[str] = ...,
+    wait: bool = ...,
+    reset_scope: bool = ...,
+    cause: str = ...,
+) -> None:
+    """Cuts and runs what is pending. Debug reports call it by `cause`."""
+
 def _xla_sync_multi(
     tensors: Sequence[Tensor],
     devices: Sequence[str] = ...,
@@ -131,3 +137,55 @@ def _set_fallback_observer(observer: Callable[[str], None] | None) -> None:
 # Numerics.
 def _xla_set_mat_mul_precision(precision: str) -> None: ...
 def _xla_get_mat_mul_precision() -> str: ...
+
+# Debug reports.
+Location = tuple[str, int, str, bool]
+"""File, line, function, and whether it is the gradient of what stands there."""
+
+class GraphEvent:
+    """A graph that is cut, compiled or executed. Can be looked at while the observer that got it is called."""
+
+    @property
+    def stage(self) -> str:
+        """ "cut", "compile", "compiled" (`memory` and `seconds` are known), "execute"; "refused" has no graph."""
+
+    @property
+    def hash(self) -> int: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def donations(self) -> int: ...
+    @property
+    def reason(self) -> tuple[str, str]:
+        """Who asked for the values: ("caller", what it says), ("read" or "fallback", the operator), ("unknown", "")."""
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of the inputs, outputs, aliased, temporaries, code."""
+
+    def nodes(
+        self,
+    ) -> list[tuple[str, str, list[str], list[tuple[int, int]], Location | None, str]]:
+        """Kind, attributes, shapes of the results, operands (node, result), where recorded, name of a leaf."""
+
+    def results(self) -> list[tuple[int, int]]: ...
+    def text(self) -> str: ...
+    def dot(self) -> str: ...
+    def hlo(self) -> str: ...
+    def stablehlo(self) -> str: ...
+
+def _set_graph_observer(observer: Callable[[GraphEvent], None] | None) -> None: ...
+def _set_wait_observer(observer: Callable[[str, str, float], None] | None) -> None:
+    """Called after each wait for values: kind ("read", "fallback"), operator, seconds."""
+
+def _keep_locations(keep: bool) -> None:
+    """Notes for each recorded operation the user's line, and for each tensor that it takes the user's name."""
+
+def _live_tensors() -> list[tuple[str, str, str, Location | None, int, int]]:
+    """Device, shape, operation that made it, where, how many of these, their bytes; the largest first."""

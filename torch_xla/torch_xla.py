@@ -47,14 +47,25 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
       wait: return only when the execution has ended.
       reset_scope: end the scopes that name the recorded operations.
     """
+    _sync("user torch_xla.sync", wait, reset_scope)
+
+
+def _sync(cause: str, wait: bool = False, reset_scope: bool = True) -> None:
+    """`sync` by somebody whom debug output shall name."""
+    from torch_xla import debug
     from torch_xla.core import xla_model as xm
 
-    _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope)
+    if not debug.reports:
+        _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope)
+    else:
+        _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
     xm._run_step_closures()
     if _metrics_file():
         from torch_xla.debug import metrics_saver
 
         metrics_saver.save_metrics()
+    if debug.reports is not None:
+        debug.reports.analyze_metrics()
 
 
 @functools.cache
@@ -119,7 +130,7 @@ class _CompiledRegion:
     @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
         # What is pending belongs to no step of this body.
-        sync()
+        _sync("torch_xla.compile clear the pending graph prior calling the target function")
         allowed = _XLAC._get_allow_execution()
         outer_name = _XLAC._get_current_graph_name()
         compiled_before = _compilations()
@@ -132,7 +143,7 @@ class _CompiledRegion:
         try:
             yield
             _XLAC._set_allow_execution(allowed)
-            sync()
+            _sync("torch_xla.compile")
         finally:
             _XLAC._set_allow_execution(allowed)
             _XLAC._set_current_graph_name(outer_name)

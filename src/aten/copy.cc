@@ -147,7 +147,10 @@ at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat>) {
   return MakeTensor(Impl(self)->xla_device(), ResolvedValue(self));
 }
 
-at::Scalar LocalScalarDense(const at::Tensor& self) { return DownloadTensor(self).item(); }
+at::Scalar LocalScalarDense(const at::Tensor& self) {
+  const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::_local_scalar_dense");
+  return DownloadTensor(self).item();
+}
 
 bool Equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected object of data type ",
@@ -155,6 +158,7 @@ bool Equal(const at::Tensor& self, const at::Tensor& other) {
               " for argument 'other' in call to equal");
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
+  const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::equal");
   return Record<&AllEqual>(self, other).item<bool>();
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "aten/tensor.h"
+#include "lazy/cut_reason.h"
 #include "lazy/metrics.h"
 
 namespace torch_xla {
@@ -200,6 +201,7 @@ void Fallback(const OperatorHandle& op, Stack* stack) {
     RunningScope scope(op);
     if (hooks.decomposer(op, stack)) return;
   }
+  const lazy::CutScope scope(lazy::CutReason::Kind::kFallback, op.schema().name());
   lazy::Count(lazy::Counter(op.schema().name()));
   if (hooks.observer) hooks.observer(op.schema().name());
   at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));

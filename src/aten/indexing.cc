@@ -9,6 +9,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "lazy/cut_reason.h"
 
 namespace torch_xla {
 namespace {
@@ -223,6 +224,7 @@ Value Nonzero(Builder& b, Value x, int64_t count) {
 
 at::Tensor NonzeroTensor(const at::Tensor& self) {
   if (self.numel() == 0) return at::empty({0, self.dim()}, self.options().dtype(at::kLong));
+  const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::nonzero");
   int64_t count = Record<&CountTrue>(self).item<int64_t>();
   return Record<&Nonzero>(self, count);
 }

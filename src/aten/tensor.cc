@@ -305,6 +305,7 @@ at::Tensor Download(const at::Tensor& tensor) {
 }  // namespace
 
 std::vector<at::Tensor> DownloadTensors(at::TensorList tensors) {
+  const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::_to_cpu");
   std::vector<at::Tensor> out;
   for (const at::Tensor& tensor : tensors) {
     if (!IsXla(tensor)) {

@@ -5,6 +5,7 @@
 
 #include "hlo/error.h"
 #include "lazy/device.h"
+#include "lazy/live_data.h"
 #include "lazy/metrics.h"
 #include "pjrt/client/client.h"
 
@@ -19,9 +20,11 @@ Data::Data(Device* device, ShapeRef shape, std::unique_ptr<pjrt::Buffer> buffer)
     : device_(device), shape_(shape), buffer_(std::move(buffer)), id_(next_id.fetch_add(1)) {
   static auto* created = Counter("CreateDataHandles");
   Count(created);
+  AddLiveData(this);
 }
 
 Data::~Data() {
+  RemoveLiveData(this);
   static auto* destroyed = Counter("DestroyDataHandles");
   Count(destroyed);
 }
@@ -33,6 +36,11 @@ const pjrt::Buffer& Data::buffer() const {
                          " was donated to a computation and holds nothing any more");
   }
   return *buffer_;
+}
+
+void Data::Drop() {
+  RemoveLiveData(this);
+  buffer_.reset();
 }
 
 void Data::MoveToCurrentClient() {

@@ -24,7 +24,7 @@ class Data : public Counted<Data> {
   // Throws hlo::Error(kFailedPrecondition) after the buffer was given up.
   const pjrt::Buffer& buffer() const;
   // Gives up the device memory: its contents were donated or are no longer wanted.
-  void Drop() { buffer_.reset(); }
+  void Drop();
   // When the device has moved to another client since: copies the contents there.
   void MoveToCurrentClient();
   // Process-wide, never used twice.

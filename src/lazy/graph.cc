@@ -6,12 +6,41 @@
 
 #include "hlo/builder.h"
 #include "lazy/data.h"
+#include "lazy/location.h"
 #include "lazy/op.h"
 
 namespace lazy {
 namespace {
 
 uint64_t last_cut = 0;
+
+hlo::Metadata MetadataOf(const Node* node) {
+  const SourceLocation* location = ProgramsHaveLocations() ? LocationOf(node) : nullptr;
+  if (location == nullptr) return {node->operation()->kind().name, "", 0};
+  return {node->operation()->kind().name, location->file, location->line};
+}
+
+std::string LayoutText(const hlo::Shape& shape) {
+  std::string text;
+  for (int64_t d = shape.rank(); d-- > 0;) text += (text.empty() ? "" : ",") + std::to_string(d);
+  return shape.ToString() + "{" + text + "}";
+}
+
+// "f32[2,3]{1,0}", or several of them in parentheses.
+std::string ShapesText(const Operation& operation) {
+  auto shapes = operation.result_shapes();
+  std::string text;
+  for (ShapeRef shape : shapes) {
+    text += (text.empty() ? "" : ", ") + (shape == nullptr ? "none" : LayoutText(*shape));
+  }
+  return shapes.size() > 1 ? "(" + text + ")" : text;
+}
+
+// "forward@net.py:12"
+std::string LocationText(const SourceLocation& location) {
+  return location.function + "@" + location.file.substr(location.file.rfind('/') + 1) + ":" +
+         std::to_string(location.line);
+}
 
 uint64_t Encode(const Value& value) {
   return (static_cast<uint64_t>(value.node->position) << 24) | value.index;
@@ -184,7 +213,7 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     for (const Value& operand : node->operands()) {
       operands.push_back(values[operand.node->position][operand.index]);
     }
-    hlo::Metadata metadata{node->operation()->kind().name, "", 0};
+    hlo::Metadata metadata = MetadataOf(node);
     if (auto line = line_of_.find(node); line != line_of_.end()) {
       metadata.source_file = line->second.file;
       metadata.source_line = line->second.number;
@@ -211,14 +240,11 @@ std::string Graph::ToText() const {
   for (uint32_t r = 0; r < results_.size(); ++r) {
     root_numbers[results_[r].node.get()].push_back(r);
   }
+  std::map<std::string, int> scopes;
   for (const Node* node : nodes_) {
-    out += "  %" + std::to_string(node->position) + " = ";
-    auto shapes = node->operation()->result_shapes();
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      out += (i == 0 ? (shapes.size() > 1 ? "(" : "") : ", ");
-      out += shapes[i] == nullptr ? "none" : shapes[i]->ToString();
-    }
-    out += (shapes.size() > 1 ? ") " : " ") + node->operation()->kind().name + "(";
+    const std::string& name = node->operation()->kind().name;
+    const std::string shapes = ShapesText(*node->operation());
+    out += "  %" + std::to_string(node->position) + " = " + shapes + " " + name + "(";
     bool first = true;
     for (const Value& operand : node->operands()) {
       out += (first ? "%" : ", %") + std::to_string(operand.node->position);
@@ -228,6 +254,11 @@ std::string Graph::ToText() const {
     out += ")";
     std::string attributes = node->operation()->AttributesText();
     if (!attributes.empty()) out += ", attributes=(" + attributes + ")";
+    if (const SourceLocation* location = LocationOf(node)) {
+      out += ", scope=" + name + "." + std::to_string(++scopes[name]);
+      out += ", location=" + LocationText(*location);
+    }
+    out += ", xla_shape=" + shapes;
     for (uint32_t r : root_numbers[node]) out += ", ROOT=" + std::to_string(r);
     out += "\n";
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lazy/data.h"
+#include "lazy/location.h"
 #include "lazy/op.h"
 
 namespace lazy {
@@ -97,6 +98,7 @@ void Node::Destroy() {
   while (!work.empty()) {
     Node* node = work.back();
     work.pop_back();
+    if (locations_are_kept.load(std::memory_order_relaxed)) ForgetLocation(node);
     for (Value& operand : node->mutable_operands()) operand.~Value();
     node->~Node();
     ::operator delete(node);
@@ -106,7 +108,9 @@ void Node::Destroy() {
 
 Reference<Node> MakeNode(const Operation* operation, std::span<const Value> operands) {
   operation->kind().counter->fetch_add(1, std::memory_order_relaxed);
-  return Node::Make(operation, operands);
+  Reference<Node> node = Node::Make(operation, operands);
+  if (locations_are_kept.load(std::memory_order_relaxed)) NoteLocation(node.get(), operands);
+  return node;
 }
 
 }  // namespace lazy

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <list>
@@ -11,6 +12,8 @@
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
+#include "lazy/live_data.h"
+#include "lazy/location.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
 #include "lazy/persistent_cache.h"
@@ -219,6 +222,53 @@ void CheckDevices(Device* device, const Graph& graph) {
   }
 }
 
+// What the observer, if there is one, is told about one graph.
+class Observation {
+ public:
+  Observation(const Graph& graph, uint64_t hash) : observer_(State::Get().observer) {
+    if (!observer_) return;
+    event_.hash = hash;
+    event_.inputs = graph.data_leaves().size() + graph.scalar_packs().size();
+    event_.outputs = graph.results().size();
+    event_.graph = &graph;
+    event_.name = State::Get().graph_name;
+    event_.reason = CurrentCutReason();
+  }
+  void Report(GraphEvent::Stage stage) {
+    if (!observer_) return;
+    event_.stage = stage;
+    start_ = std::chrono::steady_clock::now();
+    observer_(event_);
+  }
+  void ReportCompiled(const pjrt::LoadedExecutable& executable) {
+    if (!observer_) return;
+    event_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    try {
+      event_.memory = executable.executable().memory_stats();
+    } catch (const hlo::Error&) {
+      // Not every plugin says.
+    }
+    Report(GraphEvent::Stage::kCompiled);
+  }
+
+ private:
+  const std::function<void(const GraphEvent&)>& observer_;
+  GraphEvent event_{};
+  std::chrono::steady_clock::time_point start_;
+};
+
+// An error of too little memory says who holds it.
+template <typename F>
+auto ExplainingMemory(F&& f) {
+  try {
+    return f();
+  } catch (const hlo::Error& error) {
+    if (error.code() != hlo::ErrorCode::kResourceExhausted) throw;
+    throw hlo::Error(error.code(), std::string(error.what()) + "\n" + DescribeLiveTensors());
+  }
+}
+
 // Runs the graph; the results as data leaves, one for each of graph.results().
 std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   static auto* cached = Counter("CachedCompile");
@@ -233,17 +283,16 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   uint64_t hash = graph.hash();
   Program* program = state.cache.Find(hash, signature);
   size->AddSample(static_cast<double>(graph.nodes().size()));
-  GraphEvent event{program == nullptr, hash,
-                   graph.data_leaves().size() + graph.scalar_packs().size(), graph.results().size(),
-                   &graph};
-  if (state.observer) state.observer(event);
+  Observation observation(graph, hash);
+  observation.Report(GraphEvent::Stage::kCut);
   if (program == nullptr) {
+    observation.Report(GraphEvent::Stage::kCompile);
     program = CompileProgram(device, graph, hash, std::move(signature));
-    event.is_compile = false;
-    if (state.observer) state.observer(event);
+    observation.ReportCompiled(*program->executable);
   } else {
     Count(cached);
   }
+  observation.Report(GraphEvent::Stage::kExecute);
   Count(executed);
   TimedSection timed(time);
   std::vector<std::unique_ptr<pjrt::Buffer>> owned;
@@ -256,6 +305,8 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     ShapeRef shape = graph.results()[i].shape_ref();
     Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
+    const Node* maker = graph.results()[i].node.get();
+    NoteMaker(data.get(), &maker->operation()->kind(), LocationOf(maker));
     leaves.push_back({Node::MakeData(std::move(data), shape), 0});
   }
   LimitInFlight(device, std::move(result.done), wait);
@@ -305,6 +356,16 @@ std::atomic<bool> allow_execution{true};
 
 void CheckAllowed() {
   if (allow_execution.load(std::memory_order_relaxed)) return;
+  {
+    std::lock_guard lock(SyncMutex());
+    if (const auto& observer = State::Get().observer) {
+      GraphEvent event;
+      event.stage = GraphEvent::Stage::kRefused;
+      event.name = State::Get().graph_name;
+      event.reason = CurrentCutReason();
+      observer(event);
+    }
+  }
   throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                    "Unexpected execution happens inside the compiled function, exiting: a value is "
                    "read before the function returns, and full_graph was asked for");
@@ -347,8 +408,10 @@ void NoteCollective(Device* device, const Reference<Node>& node) {
 void Sync(Device* device, bool wait) {
   std::lock_guard lock(SyncMutex());
   Runtime::Get().CheckNotForked();
-  SyncPending(device, wait);
-  if (wait) WaitFor(device);
+  ExplainingMemory([&] {
+    SyncPending(device, wait);
+    if (wait) WaitFor(device);
+  });
 }
 
 Reference<Data> Materialized(const Reference<Storage>& storage) {
@@ -371,14 +434,16 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
     return Data::FromHost(device, value.shape(), value.node->scalar().data());
   }
   Graph graph(std::span<const Value>(&value, 1));
-  std::vector<Value> leaves = Run(device, graph, false);
+  std::vector<Value> leaves = ExplainingMemory([&] { return Run(device, graph, false); });
   return leaves[0].node->data();
 }
 
 void WaitDeviceOps() {
   std::lock_guard lock(SyncMutex());
   if (!Runtime::IsStarted()) return;
-  for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
+  ExplainingMemory([&] {
+    for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
+  });
 }
 
 void SetGraphObserver(std::function<void(const GraphEvent&)> observer) {

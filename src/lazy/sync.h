@@ -12,8 +12,10 @@
 #include <variant>
 #include <vector>
 
+#include "lazy/cut_reason.h"
 #include "lazy/graph.h"
 #include "lazy/storage.h"
+#include "pjrt/client/executable.h"
 
 namespace lazy {
 
@@ -45,14 +47,25 @@ std::string MatMulPrecision();
 // The lock under which graphs are cut.
 std::recursive_mutex& SyncMutex();
 
-// What one compile or execution was, for the debug reports.
+// What one cut, compile or execution is, for the debug reports.
 struct GraphEvent {
-  bool is_compile;
-  uint64_t hash;
-  size_t inputs, outputs;
-  const Graph* graph;
+  enum class Stage : uint8_t {
+    kCut,       // before all
+    kCompile,   // before a compile: no program was found
+    kCompiled,  // after it; `memory` and `seconds` are known
+    kExecute,   // before an execution
+    kRefused,   // a value is read where that is not allowed; there is no graph
+  };
+  Stage stage = Stage::kCut;
+  uint64_t hash = 0;
+  size_t inputs = 0, outputs = 0;
+  const Graph* graph = nullptr;
+  std::string name;  // what the user calls the graph, or empty
+  CutReason reason;
+  pjrt::CompiledMemoryStats memory;
+  double seconds = 0;  // that the compilation took
 };
-// Called under the lock before a compile and before an execution. Empty: nobody.
+// Called under the lock. An exception that it throws ends the sync. Empty: nobody.
 void SetGraphObserver(std::function<void(const GraphEvent&)> observer);
 
 // The compiled programs.

@@ -9,5 +9,6 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindTensors(m);
   torch_xla::BindMetrics(m);
   torch_xla::BindFallback(m);
+  torch_xla::BindDebugging(m);
   torch_xla::BindWorld(m);
 }

@@ -106,8 +106,9 @@ py::dict MemoryInfo(const std::string& name) {
 }
 
 void StepMarker(const std::string& device, const std::vector<std::string>& devices, bool wait,
-                bool reset_scope) {
+                bool reset_scope, const std::string& cause) {
   static auto* steps = lazy::Counter("MarkStep");
+  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, cause);
   // Nothing is pending before there is a runtime.
   if (!lazy::Runtime::IsStarted()) return;
   WithoutGil([&] {
@@ -194,10 +195,11 @@ void BindDevices(py::module_& m) {
 void BindSteps(py::module_& m) {
   m.def("_xla_step_marker", &StepMarker, py::arg("device") = "",
         py::arg("devices") = std::vector<std::string>(), py::arg("wait") = false,
-        py::arg("reset_scope") = true);
+        py::arg("reset_scope") = true, py::arg("cause") = "user torch_xla.sync");
   m.def(
       "_xla_sync_multi",
       [](const std::vector<at::Tensor>& tensors, const std::vector<std::string>&, bool wait, bool) {
+        const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, "torch_xla saving tensors");
         WithoutGil([&] {
           std::vector<lazy::Device*> done;
           for (const at::Tensor& tensor : tensors) {
@@ -217,8 +219,10 @@ void BindSteps(py::module_& m) {
       py::arg("devices") = std::vector<std::string>());
   m.def("_set_allow_execution", &lazy::SetAllowExecution);
   m.def("_get_allow_execution", &lazy::AllowExecution);
-  m.def("_set_current_graph_name", &lazy::SetGraphName);
-  m.def("_get_current_graph_name", &lazy::GraphName);
+  // An observer may hold the lock that these take, and wait for the interpreter's.
+  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  m.def("_set_current_graph_name", &lazy::SetGraphName, Unlocked());
+  m.def("_get_current_graph_name", &lazy::GraphName, Unlocked());
   m.def("_xla_set_custom_compile_options", &SetCompileOptions);
   m.def("_xla_computation_cache_is_initialized", &lazy::HasPersistentCache);
   m.def("_xla_get_num_cached_compilation_graph",

@@ -6,6 +6,7 @@
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
+#include "lazy/location.h"
 #include "lazy/sync.h"
 #include "python/bindings.h"
 
@@ -51,7 +52,9 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
         tensors.empty() ? PendingValues(DeviceFromString(device)) : ReadValues(tensors);
     lazy::Graph graph(values);
     auto module = graph.Lower("IrToHlo");
-    text = emit_bytecode ? hlo::WriteBytecode(*module) : hlo::WriteStablehloText(*module);
+    text = emit_bytecode
+               ? hlo::WriteBytecode(*module)
+               : hlo::WriteStablehloText(*module, {.locations = lazy::ProgramsHaveLocations()});
   }
   if (emit_bytecode) return py::bytes(text);
   return py::str(text);

@@ -36,6 +36,19 @@ print(sum((batch[0].to("xla") * 2).sum().item() for batch in loader))
     assert output.stdout.strip() == "56.0"
 
 
+def test_ends_right_after_a_backward_pass(program):
+    """While autograd's thread frees the pass."""
+    for _ in range(4):
+        program.run_code(
+            """
+import torch, torch_xla
+x = torch.ones(3, device="xla", requires_grad=True)
+x.tanh().sum().backward()
+""",
+            timeout=60,
+        )
+
+
 def test_ends_with_work_in_flight(program):
     program.run_code(
         """

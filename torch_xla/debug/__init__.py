@@ -1,2 +1,26 @@
+import os
+from types import ModuleType
+
 from . import metrics as metrics
 from . import profiler as profiler
+
+reports: ModuleType | None = None
+"""The module of the debug reports, when the environment asks for some."""
+
+_VARIABLES = (
+    "PT_XLA_DEBUG",
+    "PT_XLA_DEBUG_LEVEL",
+    "XLA_IR_DEBUG",
+    "XLA_HLO_DEBUG",
+    "XLA_SAVE_TENSORS_FILE",
+)
+
+
+def start_reports() -> None:
+    """Starts the reports that the environment asks for: PT_XLA_DEBUG and its like."""
+    global reports
+    if any(os.environ.get(name) for name in _VARIABLES):
+        from . import _reports
+
+        reports = _reports
+        _reports.start()

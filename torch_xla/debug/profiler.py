@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import torch_xla
 from torch_xla import runtime as xr
+from torch_xla.torch_xla import _sync
 
 if TYPE_CHECKING:
     from torch_xla._internal.profiler_server import ProfilerServer
@@ -107,7 +107,7 @@ class StepTrace(Trace):
         traceback: TracebackType | None,
     ) -> None:
         if error is None:
-            torch_xla.sync()
+            _sync("torch_xla.sync when exiting a profiler StepTrace region")
         super().__exit__(kind, error, traceback)
 
 

@@ -13,6 +13,7 @@ import torch
 
 import torch_xla
 from torch_xla.core import xla_model as xm
+from torch_xla.torch_xla import _sync
 from torch_xla.utils import keyd_queue as kq
 
 
@@ -53,7 +54,7 @@ class PerDeviceLoader:
 
     def _end_step(self) -> None:
         self._pending_batches = 0
-        torch_xla.sync()
+        _sync("torch_xla.sync in parallel loader at step end")
 
 
 class ParallelLoader:

@@ -1,0 +1,59 @@
+#include "lazy/cut_reason.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+
+namespace lazy {
+namespace {
+
+thread_local const CutReason* current = nullptr;
+
+struct Observer {
+  std::mutex mutex;
+  std::shared_ptr<const WaitObserver> function;
+  std::atomic<bool> is_set{false};
+  static Observer& Get() {
+    static Observer* observer = new Observer;
+    return *observer;
+  }
+};
+
+int64_t Now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void CutScope::Enter() {
+  if (current != nullptr) return;
+  is_outermost_ = true;
+  current = &reason_;
+  if (Observer::Get().is_set.load(std::memory_order_relaxed)) start_ns_ = Now();
+}
+
+void CutScope::Leave() {
+  if (!is_outermost_) return;
+  current = nullptr;
+  if (start_ns_ == 0 || reason_.kind == CutReason::Kind::kCaller) return;
+  std::shared_ptr<const WaitObserver> function;
+  {
+    std::lock_guard lock(Observer::Get().mutex);
+    function = Observer::Get().function;
+  }
+  if (function) (*function)(reason_, static_cast<double>(Now() - start_ns_) * 1e-9);
+}
+
+CutReason CurrentCutReason() { return current != nullptr ? *current : CutReason(); }
+
+void SetWaitObserver(WaitObserver observer) {
+  Observer& state = Observer::Get();
+  std::lock_guard lock(state.mutex);
+  state.is_set = static_cast<bool>(observer);
+  state.function = observer ? std::make_shared<const WaitObserver>(std::move(observer)) : nullptr;
+}
+
+}  // namespace lazy

@@ -1,0 +1,100 @@
+#include "lazy/live_data.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <unordered_map>
+
+#include "lazy/data.h"
+#include "lazy/device.h"
+
+namespace lazy {
+namespace {
+
+struct Maker {
+  const OperationKind* kind = nullptr;
+  const SourceLocation* location = nullptr;
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<const Data*, Maker> live;
+  static Registry& Get() {
+    static Registry* registry = new Registry;
+    return *registry;
+  }
+};
+
+std::string Size(int64_t bytes) {
+  return bytes >= (int64_t{1} << 20) ? std::to_string(bytes >> 20) + " MiB"
+                                     : std::to_string(bytes) + " bytes";
+}
+
+}  // namespace
+
+void AddLiveData(const Data* data) {
+  Registry& registry = Registry::Get();
+  std::lock_guard lock(registry.mutex);
+  registry.live.emplace(data, Maker());
+}
+
+void RemoveLiveData(const Data* data) {
+  Registry& registry = Registry::Get();
+  std::lock_guard lock(registry.mutex);
+  registry.live.erase(data);
+}
+
+void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location) {
+  Registry& registry = Registry::Get();
+  std::lock_guard lock(registry.mutex);
+  auto found = registry.live.find(data);
+  if (found != registry.live.end()) found->second = {kind, location};
+}
+
+std::vector<LiveTensors> ListLiveTensors() {
+  std::map<std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*>,
+           int64_t>
+      counts;
+  {
+    Registry& registry = Registry::Get();
+    std::lock_guard lock(registry.mutex);
+    for (const auto& [data, maker] : registry.live) {
+      ++counts[{data->device(), data->shape(), maker.kind, maker.location}];
+    }
+  }
+  std::vector<LiveTensors> tensors;
+  for (const auto& [key, count] : counts) {
+    const auto& [device, shape, kind, location] = key;
+    tensors.push_back({device, shape, kind != nullptr ? kind->name : "", location, count,
+                       count * shape->byte_size()});
+  }
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return tensors;
+}
+
+std::string DescribeLiveTensors(size_t most) {
+  std::vector<LiveTensors> tensors = ListLiveTensors();
+  int64_t total = 0, number = 0;
+  for (const LiveTensors& entry : tensors) {
+    total += entry.bytes;
+    number += entry.count;
+  }
+  std::string text = std::to_string(number) + " tensors hold " + Size(total) + "; the largest:";
+  for (size_t i = 0; i < std::min(most, tensors.size()); ++i) {
+    const LiveTensors& entry = tensors[i];
+    text += "\n  " + Size(entry.bytes) + ": " + std::to_string(entry.count) + " x " +
+            entry.shape->ToString() +
+            (entry.made_by.empty() ? ", from the host" : ", made by " + entry.made_by);
+    if (entry.location != nullptr) {
+      text += " at " + entry.location->file + ":" + std::to_string(entry.location->line) + " (" +
+              entry.location->function + ")";
+    }
+  }
+  if (!HasLocationProvider()) text += "\nXLA_IR_DEBUG=1 adds the lines that made them.";
+  return text;
+}
+
+}  // namespace lazy

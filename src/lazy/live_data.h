@@ -1,0 +1,35 @@
+// The buffers that the program holds, for reports of memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lazy/location.h"
+#include "lazy/operation.h"
+
+namespace lazy {
+
+class Data;
+class Device;
+
+struct LiveTensors {
+  const Device* device;
+  ShapeRef shape;
+  std::string made_by;             // "aten::mm", or "" for what came from the host
+  const SourceLocation* location;  // null if that was not kept
+  int64_t count = 0;               // of equal ones
+  int64_t bytes = 0;               // of all of them
+};
+// Those with the same shape that were made at the same place by the same operation are one entry;
+// the largest sum comes first.
+std::vector<LiveTensors> ListLiveTensors();
+// "out of memory: …" with the largest of them.
+std::string DescribeLiveTensors(size_t most = 10);
+
+// For Data and those who make it.
+void AddLiveData(const Data* data);
+void RemoveLiveData(const Data* data);
+void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location);
+
+}  // namespace lazy

@@ -1,0 +1,84 @@
+#include "lazy/location.h"
+
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+
+namespace lazy {
+namespace {
+
+std::atomic<LocationProvider> provider{nullptr};
+
+struct Note {
+  const SourceLocation* location = nullptr;
+  std::string leaf_name;
+};
+
+struct Notes {
+  std::mutex mutex;
+  std::unordered_map<const Node*, Note> of_node;
+  static Notes& Get() {
+    static Notes* notes = new Notes;
+    return *notes;
+  }
+};
+
+}  // namespace
+
+std::atomic<bool> locations_are_kept{false};
+
+void SetLocationProvider(LocationProvider new_provider) {
+  provider = new_provider;
+  // Never taken back: what was noted is forgotten with its node.
+  if (new_provider != nullptr) locations_are_kept = true;
+}
+
+bool HasLocationProvider() { return provider.load(std::memory_order_relaxed) != nullptr; }
+
+bool ProgramsHaveLocations() {
+  static const bool have = [] {
+    const char* value = std::getenv("XLA_HLO_DEBUG");
+    const std::string text = value != nullptr ? value : "";
+    return text == "1" || text == "true";
+  }();
+  return have;
+}
+
+void NoteLocation(const Node* node, std::span<const Value> operands) {
+  LocationProvider ask = provider.load(std::memory_order_relaxed);
+  const SourceLocation* location = ask != nullptr ? ask(operands) : nullptr;
+  if (location == nullptr) return;
+  Notes& notes = Notes::Get();
+  std::lock_guard lock(notes.mutex);
+  notes.of_node[node].location = location;
+}
+
+void ForgetLocation(const Node* node) {
+  Notes& notes = Notes::Get();
+  std::lock_guard lock(notes.mutex);
+  notes.of_node.erase(node);
+}
+
+const SourceLocation* LocationOf(const Node* node) {
+  if (!locations_are_kept.load(std::memory_order_relaxed)) return nullptr;
+  Notes& notes = Notes::Get();
+  std::lock_guard lock(notes.mutex);
+  auto found = notes.of_node.find(node);
+  return found != notes.of_node.end() ? found->second.location : nullptr;
+}
+
+std::string LeafName(const Node* leaf) {
+  if (!locations_are_kept.load(std::memory_order_relaxed)) return "";
+  Notes& notes = Notes::Get();
+  std::lock_guard lock(notes.mutex);
+  auto found = notes.of_node.find(leaf);
+  return found != notes.of_node.end() ? found->second.leaf_name : "";
+}
+
+void SetLeafName(const Node* leaf, std::string name) {
+  Notes& notes = Notes::Get();
+  std::lock_guard lock(notes.mutex);
+  notes.of_node[leaf].leaf_name = std::move(name);
+}
+
+}  // namespace lazy

@@ -1,0 +1,40 @@
+// Where recorded work comes from in the user's program. Kept beside the nodes, and only while
+// somebody wants to know: otherwise recording pays one test of a flag.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+
+#include "lazy/node.h"
+
+namespace lazy {
+
+// Made once for each place, never destroyed.
+struct SourceLocation {
+  std::string file;
+  int line = 0;
+  std::string function;      // "Net.forward"
+  bool is_backward = false;  // the gradient of what stands there
+};
+
+// Where the program is now, for an operation with these operands; null if nobody knows.
+using LocationProvider = const SourceLocation* (*)(std::span<const Value> operands);
+// Asked for each operation recorded from now on; null: none.
+void SetLocationProvider(LocationProvider provider);
+bool HasLocationProvider();
+
+// Where the node was recorded; null if that was not kept.
+const SourceLocation* LocationOf(const Node* node);
+// XLA_HLO_DEBUG: whether the instructions of programs carry the lines that they come from.
+bool ProgramsHaveLocations();
+// How the user's program calls a leaf, "argument `x` of `Net.forward`"; empty if that is not known.
+std::string LeafName(const Node* leaf);
+void SetLeafName(const Node* leaf, std::string name);
+
+// For Node.
+extern std::atomic<bool> locations_are_kept;
+void NoteLocation(const Node* node, std::span<const Value> operands);
+void ForgetLocation(const Node* node);
+
+}  // namespace lazy

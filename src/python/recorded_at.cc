@@ -1,0 +1,198 @@
+#include "python/recorded_at.h"
+
+#include <ATen/SequenceNumber.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/extension.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "aten/tensor.h"
+#include "lazy/location.h"
+
+namespace torch_xla {
+namespace {
+
+namespace py = pybind11;
+using lazy::SourceLocation;
+
+// A function of Python; all under the interpreter's lock.
+struct Function {
+  bool is_users = false;
+  std::string file, name;
+  std::map<int, const SourceLocation*> lines;
+};
+
+std::string Text(py::handle object) { return py::cast<std::string>(py::str(object)); }
+
+const std::vector<std::string>& LibraryFolders() {
+  static const auto* folders = [] {
+    auto* found = new std::vector<std::string>{"<frozen", "<eval_with_key>"};
+    for (const char* name : {"torch", "torch_xla"}) {
+      for (py::handle folder : py::module_::import(name).attr("__path__")) {
+        found->push_back(Text(folder) + "/");
+      }
+    }
+    return found;
+  }();
+  return *folders;
+}
+
+Function& FunctionOf(py::handle code) {
+  // The codes are kept, so that no other gets the address of one.
+  static auto* functions = new std::unordered_map<PyObject*, Function>;
+  auto [found, is_new] = functions->try_emplace(code.ptr());
+  Function& function = found->second;
+  if (!is_new) return function;
+  code.inc_ref();
+  function.file = Text(code.attr("co_filename"));
+  function.name = Text(code.attr(py::hasattr(code, "co_qualname") ? "co_qualname" : "co_name"));
+  function.is_users = true;
+  for (const std::string& folder : LibraryFolders()) {
+    if (function.file.starts_with(folder)) function.is_users = false;
+  }
+  return function;
+}
+
+py::object CodeOf(py::handle frame) {
+  return py::reinterpret_steal<py::object>(
+      reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
+}
+
+// The frames from the innermost to the first of the user's; empty if there is none of the user's.
+std::vector<py::object> FramesToUsers() {
+  std::vector<py::object> frames;
+  auto frame = py::reinterpret_steal<py::object>(
+      reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  while (frame) {
+    frames.push_back(frame);
+    if (FunctionOf(CodeOf(frame)).is_users) return frames;
+    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(
+        PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
+  }
+  return {};
+}
+
+const SourceLocation* LocationIn(py::handle frame) {
+  Function& function = FunctionOf(CodeOf(frame));
+  const int line = PyFrame_GetLineNumber(reinterpret_cast<PyFrameObject*>(frame.ptr()));
+  const SourceLocation*& location = function.lines[line];
+  if (location == nullptr) location = new SourceLocation{function.file, line, function.name};
+  return location;
+}
+
+// --- The lines of gradients: those of what they are the gradients of
+// -----------------------------------
+
+// By the number that autograd gives the operation that is being recorded.
+std::unordered_map<uint64_t, const SourceLocation*>& ForwardLines() {
+  static auto* lines = new std::unordered_map<uint64_t, const SourceLocation*>;
+  return *lines;
+}
+
+void NoteForward(const SourceLocation* location) {
+  constexpr size_t kMost = 1 << 20;
+  const uint64_t next = at::sequence_number::peek();
+  if (next == 0) return;
+  auto& lines = ForwardLines();
+  if (lines.size() >= kMost) lines.clear();
+  // A new step's operation replaces the old one's; what an operation itself records comes later and
+  // stands at the same line.
+  lines[next - 1] = location;
+}
+
+const SourceLocation* BackwardOf(const SourceLocation* forward) {
+  static auto* all = new std::unordered_map<const SourceLocation*, const SourceLocation*>;
+  const SourceLocation*& location = (*all)[forward];
+  if (location == nullptr) {
+    location = new SourceLocation{forward->file, forward->line, forward->function, true};
+  }
+  return location;
+}
+
+// --- Names of tensors
+// ------------------------------------------------------------------------------------
+
+bool Holds(py::handle value, const lazy::Node* leaf) {
+  if (!THPVariable_Check(value.ptr())) return false;
+  const at::Tensor& tensor = THPVariable_Unpack(value.ptr());
+  return tensor.defined() && IsXla(tensor) &&
+         Impl(tensor)->xla_storage()->value().node.get() == leaf;
+}
+
+std::string NameInDictionary(py::handle values, const lazy::Node* leaf) {
+  if (!PyDict_Check(values.ptr())) return "";
+  for (auto [name, value] : py::reinterpret_borrow<py::dict>(values)) {
+    if (Holds(value, leaf)) return Text(name);
+  }
+  return "";
+}
+
+bool IsArgument(py::handle code, const std::string& name) {
+  auto names = py::cast<py::tuple>(code.attr("co_varnames"));
+  const auto count = py::cast<size_t>(code.attr("co_argcount"));
+  for (size_t i = 0; i < std::min(count, names.size()); ++i) {
+    if (Text(names[i]) == name) return true;
+  }
+  return false;
+}
+
+std::string NameIn(py::handle frame, const lazy::Node* leaf) {
+  py::object locals = frame.attr("f_locals");
+  const Function& function = FunctionOf(CodeOf(frame));
+  if (std::string name = NameInDictionary(locals, leaf); !name.empty()) {
+    const char* what = IsArgument(CodeOf(frame), name) ? "argument `" : "`";
+    return what + name + "` of `" + function.name + "`";
+  }
+  if (!PyDict_Check(locals.ptr())) return "";
+  PyObject* self = PyDict_GetItemString(locals.ptr(), "self");
+  if (self == nullptr || !py::hasattr(self, "_parameters")) return "";
+  for (const char* kind : {"_parameters", "_buffers"}) {
+    std::string name = NameInDictionary(py::handle(self).attr(kind), leaf);
+    if (name.empty()) continue;
+    return std::string(kind[1] == 'p' ? "parameter `" : "buffer `") + name + "` of `" +
+           Text(py::type::of(self).attr("__name__")) + "`";
+  }
+  return "";
+}
+
+void NameLeaves(std::span<const lazy::Value> operands, const std::vector<py::object>& frames) {
+  for (const lazy::Value& operand : operands) {
+    const lazy::Node* leaf = operand.node.get();
+    if (leaf->role() != lazy::Node::Role::kData || !lazy::LeafName(leaf).empty()) continue;
+    std::string name = frames.empty() ? "" : NameIn(frames.back(), leaf);
+    for (size_t i = 0; name.empty() && i + 1 < frames.size(); ++i) name = NameIn(frames[i], leaf);
+    // Noted even if there is none, so that it is looked for once.
+    lazy::SetLeafName(leaf, name.empty() ? "?" : name);
+  }
+}
+
+const SourceLocation* RecordedAt(std::span<const lazy::Value> operands) {
+  if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
+  py::gil_scoped_acquire gil;
+  try {
+    if (auto gradient = torch::autograd::get_current_node()) {
+      auto found = ForwardLines().find(gradient->sequence_nr());
+      if (found != ForwardLines().end()) return BackwardOf(found->second);
+    }
+    std::vector<py::object> frames = FramesToUsers();
+    NameLeaves(operands, frames);
+    if (frames.empty()) return nullptr;
+    const SourceLocation* location = LocationIn(frames.back());
+    NoteForward(location);
+    return location;
+  } catch (const py::error_already_set&) {
+    return nullptr;  // while the interpreter shuts down
+  }
+}
+
+}  // namespace
+
+void KeepLocations(bool keep) { lazy::SetLocationProvider(keep ? &RecordedAt : nullptr); }
+
+}  // namespace torch_xla

@@ -1,0 +1,77 @@
+#include "lazy/location.h"
+
+#include <gtest/gtest.h>
+
+#include "lazy/data.h"
+#include "lazy/graph.h"
+#include "lazy/live_data.h"
+#include "lazy/op.h"
+
+namespace lazy {
+namespace {
+
+const SourceLocation kHere{"/home/me/net.py", 12, "Net.forward"};
+
+hlo::Value Negated(hlo::Builder& b, hlo::Value x) { return b.Negate(x); }
+
+Reference<Data> MakeData(int64_t elements) {
+  ShapeRef shape = InternShape(hlo::Shape(hlo::ElementType::kF32, {elements}));
+  return Reference<Data>(new Data(nullptr, shape, nullptr));
+}
+Value Leaf() {
+  Reference<Data> data = MakeData(3);
+  ShapeRef shape = data->shape();
+  return {Node::MakeData(std::move(data), shape), 0};
+}
+Value RecordNegated(const Value& x) {
+  OperandList operands;
+  operands.Add(x);
+  return {Op<&Negated>::Record(operands, {}), 0};
+}
+
+TEST(LocationTest, IsNotedWhileThereIsAProvider) {
+  Value x = Leaf();
+  EXPECT_EQ(LocationOf(RecordNegated(x).node.get()), nullptr);
+  SetLocationProvider([](std::span<const Value> operands) {
+    SetLeafName(operands[0].node.get(), "argument `x`");
+    return &kHere;
+  });
+  Value noted = RecordNegated(x);
+  SetLocationProvider(nullptr);
+  EXPECT_EQ(LocationOf(noted.node.get()), &kHere);
+  EXPECT_EQ(LeafName(x.node.get()), "argument `x`");
+  EXPECT_EQ(LocationOf(RecordNegated(x).node.get()), nullptr);
+  EXPECT_NE(Graph(std::span<const Value>(&noted, 1))
+                .ToText()
+                .find("f32[3]{0} aten::negated(%0), scope=aten::negated.1, "
+                      "location=Net.forward@net.py:12, xla_shape=f32[3]{0}, ROOT=0\n"),
+            std::string::npos);
+  // What dies is forgotten, so that nodes at the same address are none of its.
+  const Node* address = noted.node.get();
+  noted = Value();
+  EXPECT_EQ(LocationOf(address), nullptr);
+}
+
+TEST(LiveDataTest, ListsTheLargestFirst) {
+  static const OperationKind kind{"aten::mul"};
+  const size_t before = ListLiveTensors().size();
+  Reference<Data> small = MakeData(1001), large = MakeData(100001), twin = MakeData(100001);
+  NoteMaker(large.get(), &kind, &kHere);
+  NoteMaker(twin.get(), &kind, &kHere);
+  std::vector<LiveTensors> tensors = ListLiveTensors();
+  ASSERT_EQ(tensors.size(), before + 2);
+  EXPECT_EQ(tensors[0].count, 2);
+  EXPECT_EQ(tensors[0].bytes, 800008);
+  EXPECT_EQ(tensors[0].made_by, "aten::mul");
+  const std::string text = DescribeLiveTensors(1);
+  EXPECT_NE(text.find("800008 bytes: 2 x f32[100001], made by aten::mul at /home/me/net.py:12 "
+                      "(Net.forward)"),
+            text.npos)
+      << text;
+  EXPECT_EQ(text.find("f32[1001]"), text.npos);
+  twin->Drop();
+  EXPECT_EQ(ListLiveTensors()[0].count, 1);
+}
+
+}  // namespace
+}  // namespace lazy

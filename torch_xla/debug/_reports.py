@@ -1,0 +1,376 @@
+"""The reports of compilations and executions that PT_XLA_DEBUG, PT_XLA_DEBUG_LEVEL and XLA_SAVE_TENSORS_FILE ask for.
+
+Each report says why the graph was cut, as the one who cut it has said (`lazy/cut_reason.h`), and each compilation after the
+first what is different from the nearest graph before it.
+"""
+
+import atexit
+import collections
+import hashlib
+import linecache
+import os
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+from torch_xla import _XLAC
+from torch_xla import runtime as xr
+from torch_xla.debug import what_changed
+from torch_xla.utils.utils import getenv_as
+
+_READ_CAUSE = "most likely user code trying to access tensor value before torch_xla.sync"
+# What the user wrote, for the operators that need a value on the host.
+READERS = {
+    "aten::_local_scalar_dense": ".item(), float(), int() or bool() of a tensor",
+    "aten::_to_cpu": ".cpu(), .tolist(), .numpy() or print of a tensor",
+    "aten::equal": "torch.equal",
+    "aten::nonzero": "torch.nonzero or an index with a mask, whose result has as many elements as the values say",
+}
+_LIBRARIES = tuple(
+    os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")) + os.sep
+    for name in ("torch", "torch_xla")
+)
+
+
+def level() -> int:
+    """PT_XLA_DEBUG_LEVEL; 100 with PT_XLA_DEBUG, 0 without either."""
+    if getenv_as("PT_XLA_DEBUG", bool, False):
+        return 100
+    return getenv_as("PT_XLA_DEBUG_LEVEL", int, 0) or 0
+
+
+def start() -> None:
+    """Starts what the environment asks for."""
+    wants_reports = level() > 0
+    wants_graphs = bool(os.environ.get("XLA_SAVE_TENSORS_FILE"))
+    if wants_reports or any(
+        getenv_as(name, bool, False) for name in ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
+    ):
+        _XLAC._keep_locations(True)
+    if wants_reports or wants_graphs:
+        _XLAC._set_graph_observer(_observe)
+    if wants_reports:
+        _XLAC._set_wait_observer(waits.add)
+    if level() >= 100:
+        atexit.register(_write_summary)
+
+
+# --- Graphs ---
+
+_history = what_changed.History()
+
+
+def _observe(event: Any) -> None:
+    if event.stage == "cut" and os.environ.get("XLA_SAVE_TENSORS_FILE"):
+        _save_graph(event)
+    if level() == 0 or xr.global_ordinal() != 0:
+        return
+    if event.stage == "compile":
+        _write(_graph_report("Compilation", event, _changes(event)))
+    elif event.stage == "compiled":
+        _write(_compiled_report(event))
+        waits.add("compile", "a compilation", event.seconds)
+    elif event.stage == "execute" and level() >= 2:
+        _write(_graph_report("Execution", event, None))
+    elif event.stage == "refused":
+        _write(_refused_report(event))
+
+
+def snapshot(event: Any) -> what_changed.Graph:
+    """The graph of an event, to be kept."""
+    nodes = tuple(
+        what_changed.Node(
+            kind,
+            attributes,
+            tuple(shapes),
+            tuple(operands),
+            what_changed.Location(*location) if location is not None else None,
+            name,
+        )
+        for kind, attributes, shapes, operands, location, name in event.nodes()
+    )
+    return what_changed.Graph(nodes, tuple(event.results()), event.donations, event.name)
+
+
+def _changes(event: Any) -> str | None:
+    return _history.add(snapshot(event))
+
+
+def _cause(event: Any) -> str:
+    kind, text = event.reason
+    if kind == "caller":
+        return text
+    if kind == "fallback":
+        return f"{text} is not lowered and runs on the CPU, which needs the values of its inputs"
+    return _READ_CAUSE
+
+
+def _hashes(graph: what_changed.Graph) -> list[str]:
+    """A hash for each node, which is the same in each run of the program."""
+    hashes: list[str] = []
+    for node in graph.nodes:
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(repr((node.kind, node.attributes, node.shapes)).encode())
+        for at, index in node.operands:
+            digest.update(f"{hashes[at]}.{index} ".encode())
+        hashes.append(digest.hexdigest())
+    return hashes
+
+
+def _graph_hash(event: Any) -> str:
+    graph = snapshot(event)
+    hashes = _hashes(graph)
+    digest = hashlib.blake2b(digest_size=16)
+    for at, index in graph.results:
+        digest.update(f"{hashes[at]}.{index} ".encode())
+    digest.update(str((len(graph.nodes), graph.donations)).encode())
+    return digest.hexdigest()
+
+
+def _graph_report(what: str, event: Any, changes: str | None) -> str:
+    lines = [f"{what} Cause", f"  {_cause(event)}"]
+    read = _read_text(event)
+    if read:
+        lines += ["Value Read: ", f"  {read}"]
+    if changes is not None:
+        lines += ["What Changed: ", f"  {changes}"]
+    lines.append("Graph Info: ")
+    if event.name:
+        lines.append(f"  Graph Name: {event.name}")
+    lines += [
+        f"  Graph Hash: {_graph_hash(event)}",
+        f"  Number of Graph Inputs: {event.inputs}",
+        f"  Number of Graph Outputs: {event.outputs}",
+    ]
+    return _block(f"{what} Analysis: ", lines + _frame_lines())
+
+
+def _read_text(event: Any) -> str:
+    """Which operator reads at which line of the user's."""
+    kind, operator = event.reason
+    if kind not in ("read", "fallback"):
+        return ""
+    frame = _user_frame()
+    where = (
+        f" at {what_changed.place(*frame)}: {linecache.getline(*frame).strip()}" if frame else ""
+    )
+    what = f" ({READERS[operator]})" if operator in READERS else ""
+    return f"{operator}{what}{where}"
+
+
+def _refused_report(event: Any) -> str:
+    lines = ["Execution Cause", f"  {_cause(event)}"]
+    read = _read_text(event)
+    if read:
+        lines += ["Value Read: ", f"  {read}"]
+    if event.name:
+        lines += ["Graph Info: ", f"  Graph Name: {event.name}"]
+    return _block("Unexpected Execution Analysis: ", lines + _frame_lines())
+
+
+def _compiled_report(event: Any) -> str:
+    memory = event.memory
+    sizes = {
+        "Graph input size": memory["inputs"],
+        "Graph output size": memory["outputs"],
+        "Aliased Input size": memory["aliased"],
+        "Intermediate tensor size": memory["temporaries"],
+        "Compiled program size": memory["code"],
+    }
+    lines = [f"{name}: {size / 1e9:.6f} GB" for name, size in sizes.items()]
+    return f"\nComputation hash: {_graph_hash(event)}\n" + _block(
+        "Post Compilation Analysis: ", lines
+    )
+
+
+def _block(prefix: str, lines: list[str]) -> str:
+    frame = ["=" * 80, *lines, "-" * 80, "=" * 80]
+    return "\n" + "".join(f"{prefix}{line}\n" for line in frame)
+
+
+# --- Where the program is ---
+
+
+def _frames() -> list[FrameType]:
+    """From the innermost one that is not this module's."""
+    frame: FrameType | None = sys._getframe()
+    frames = []
+    while frame is not None:
+        if frame.f_code.co_filename != __file__:
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _frame_lines() -> list[str]:
+    most = getenv_as("PT_XLA_DEBUG_MAX_FRAME", int, 8) or 8
+    frames = _frames()
+    lines = [
+        f"  {frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})"
+        for frame in frames[:most]
+    ]
+    if len(frames) > most:
+        lines.append("  ..........")
+    return ["Python Frame Triggered Execution: ", *lines]
+
+
+def _user_frame() -> tuple[str, int] | None:
+    """The innermost line outside of torch and torch_xla."""
+    for frame in _frames():
+        if not frame.f_code.co_filename.startswith((*_LIBRARIES, "<frozen")):
+            return frame.f_code.co_filename, frame.f_lineno
+    return None
+
+
+# --- Files ---
+
+_write_lock = threading.Lock()
+
+
+def _write(text: str) -> None:
+    path = os.environ.get("PT_XLA_DEBUG_FILE")
+    with _write_lock:
+        if path:
+            with open(path, "a") as file:
+                file.write(text)
+        else:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+def _save_graph(event: Any) -> None:
+    """Appends a graph to XLA_SAVE_TENSORS_FILE, in the format that XLA_SAVE_TENSORS_FMT names."""
+    form = os.environ.get("XLA_SAVE_TENSORS_FMT", "text")
+    writers = {
+        "text": event.text,
+        "dot": event.dot,
+        "hlo": event.hlo,
+        "stablehlo": event.stablehlo,
+    }
+    if form not in writers:
+        raise ValueError(f"XLA_SAVE_TENSORS_FMT={form} is none of {', '.join(writers)}.")
+    graph = snapshot(event)
+    hashes = _hashes(graph)
+    roots = ", ".join(hashes[at] for at, _ in graph.results)
+    frames = "".join(f"{line}\n" for line in _frame_lines()[1:])
+    record = (
+        f"[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n{frames}\nRoot Hashes: ({roots})\n"
+        f"\n## BEGIN_GRAPH\n{writers[form]()}\nGraph Hash: {_graph_hash(event)}\n\n## END_GRAPH\n\n"
+    )
+    path = f"{os.environ['XLA_SAVE_TENSORS_FILE']}.{xr.global_ordinal()}"
+    with _write_lock, open(path, "a") as file:
+        file.write(record)
+
+
+# --- Time lost ---
+
+
+class Wait:
+    """What was waited for at one line, how often, and for how long."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self.frames: list[str] = []
+
+
+class Waits:
+    """The times that the program waited for: for values that it reads, operators on the CPU, compilations."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waits: dict[tuple[str, str, str], Wait] = collections.defaultdict(Wait)
+
+    def add(self, kind: str, operator: str, seconds: float) -> None:
+        """Notes a wait of the line that runs now."""
+        frame = _user_frame()
+        where = what_changed.place(*frame) if frame else "an unknown line"
+        with self._lock:
+            wait = self._waits[kind, operator, where]
+            wait.count += 1
+            wait.seconds += seconds
+            wait.frames = wait.frames or _frame_lines()[1:]
+
+    def clear(self) -> None:
+        """Forgets them."""
+        with self._lock:
+            self._waits.clear()
+
+    def longest_first(self) -> list[tuple[tuple[str, str, str], Wait]]:
+        """Each (kind, operator, line), and what was waited for there."""
+        with self._lock:
+            return sorted(self._waits.items(), key=lambda item: -item[1].seconds)
+
+    def report(self, steps: int) -> list[str]:
+        """A line for each, with the time per step."""
+        return [
+            f"{wait.seconds / max(steps, 1) * 1e3:.3f} ms a step, {wait.count} times: {operator}"
+            f"{' on the CPU' if kind == 'fallback' else ''} at {where}"
+            for (kind, operator, where), wait in self.longest_first()
+        ]
+
+
+waits = Waits()
+
+
+# --- PT_XLA_DEBUG: what the metrics say ---
+
+_PROFILER = "pt-xla-profiler: "
+_TOO_OFTEN = 0.5
+_TOO_SLOW = {"CompileTime": 300.0, "ExecuteTime": 30.0}
+_said: set[str] = set()
+_steps = 0
+
+
+def analyze_metrics() -> None:
+    """At each step: says what the metrics show to be too frequent or too slow."""
+    global _steps
+    _steps += 1
+    if level() < 100 or xr.global_ordinal() != 0:
+        return
+    lines = []
+    for name in ("CompileTime", "TransferFromDeviceTime"):
+        count = (_XLAC._xla_metric_data(name) or (0,))[0]
+        if _steps > 10 and count > _TOO_OFTEN * _steps:
+            lines.append(f"{name} too frequent: {count} counts during {_steps} steps")
+    for name, limit in _TOO_SLOW.items():
+        data = _XLAC._xla_metric_data(name)
+        longest = max((value for _, value in data[2]), default=0) * 1e-9 if data else 0
+        if longest > limit:
+            lines.append(f"{name} too slow: longest instance took {longest:.1f}s")
+    fallbacks = _XLAC._get_executed_fallback_ops()
+    if fallbacks:
+        lines.append(
+            f"Op(s) not lowered: {', '.join(fallbacks)}, Please open a GitHub issue with the above op lowering requests."
+        )
+    # What is not lowered is said once.
+    new = [line for line in lines if line not in _said]
+    _said.update(new)
+    if new:
+        _write("".join(f"{_PROFILER}{line}\n" for line in new))
+
+
+def _write_summary() -> None:
+    if xr.global_ordinal() != 0:
+        return
+    lost = waits.report(_XLAC._xla_counter_value("MarkStep") or 0)
+    if lost:
+        _write(_block("Wait Analysis: ", ["Time Lost", *(f"  {line}" for line in lost)]))
+    unlowered = [
+        (operator, wait)
+        for (kind, operator, _), wait in waits.longest_first()
+        if kind == "fallback" or operator == "aten::_local_scalar_dense"
+    ]
+    if not unlowered:
+        return
+    lines = [
+        "=" * 80,
+        "Unlowered Op usage summary (more of these ops, lower performance)",
+        "Note: _local_scalar_dense typically indicates CPU context access",
+        "-" * 80,
+    ]
+    for operator, wait in unlowered:
+        lines += [f"FRAME (count={wait.count}):", f'Unlowered Op: "{operator}"', "Python Frames:"]
+        lines += [*wait.frames, ""]
+    _write("".join(f"{_PROFILER}{line}\n" for line in [*lines, "=" * 80]))
