@@ -7,9 +7,7 @@ import pytest
 WORLDS = pathlib.Path(__file__).parent / "worlds"
 
 
-@pytest.mark.parametrize(
-    ("count", "start_method"), [(1, "spawn"), (2, "spawn"), (2, "fork"), (4, "fork")]
-)
+@pytest.mark.parametrize(("count", "start_method"), [(1, "spawn"), (2, "spawn"), (4, "fork")])
 def test_collectives(program, count, start_method):
     result = program.run(
         str(WORLDS / "collectives.py"), start_method, CPU_NUM_DEVICES=str(count), timeout=240

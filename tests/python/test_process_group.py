@@ -7,10 +7,10 @@ import pytest
 WORLDS = pathlib.Path(__file__).parent / "worlds"
 
 
-@pytest.mark.parametrize(("count", "method"), [(2, "xla://"), (2, "env://"), (4, "xla://")])
-def test_process_group(program, count, method):
+@pytest.mark.parametrize(("count", "methods"), [(2, ["xla://", "env://"]), (4, ["xla://"])])
+def test_process_group(program, count, methods):
     result = program.run(
-        str(WORLDS / "process_group.py"), method, CPU_NUM_DEVICES=str(count), timeout=240
+        str(WORLDS / "process_group.py"), *methods, CPU_NUM_DEVICES=str(count), timeout=240
     )
     assert result.stdout.splitlines()[-1] == "passed"
 

@@ -9,20 +9,25 @@ WORLDS = pathlib.Path(__file__).parent / "worlds"
 CASES = re.findall(r"^def (\w+)\(\):", (WORLDS / "spawning.py").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_spawn(program, case):
-    result = program.run(str(WORLDS / "spawning.py"), case, timeout=120)
-    assert result.stdout.splitlines()[-1] == "passed"
+def test_spawn(program):
+    result = program.run(str(WORLDS / "spawning.py"), *CASES, timeout=280)
+    assert result.stdout.splitlines()[-1] == "[]", result.stderr
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 2])
 def test_launch_tells_each_process_its_place(program, count):
     program.run(str(WORLDS / "ranks.py"), str(count), CPU_NUM_DEVICES=str(count), timeout=120)
 
 
 def test_launch_of_simulated_tpus(program):
     program.run(
-        str(WORLDS / "ranks.py"), "2", PJRT_DEVICE="TPU", TORCH_XLA_SIMULATE_TPU="2", timeout=120
+        str(WORLDS / "ranks.py"),
+        "4",
+        PJRT_DEVICE="TPU",
+        TORCH_XLA_SIMULATE_TPU="4",
+        # What the first TPU virtual machines needed has no effect.
+        XRT_TPU_CONFIG="localservice;0;localhost:51011",
+        timeout=120,
     )
 
 

@@ -8,6 +8,7 @@ Importing this module registers it. Operations on xla tensors are recorded in th
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -393,6 +394,9 @@ def new_xla_process_group(
     return dist.new_group(ranks=ranks, timeout=timeout, backend="xla")
 
 
+_rendezvous_numbers = itertools.count()
+
+
 def _xla_rendezvous(
     url: str, timeout: timedelta | None = None, **kwargs: Any
 ) -> Iterator[tuple[dist.Store, int, int]]:
@@ -400,7 +404,8 @@ def _xla_rendezvous(
     if xr.world_size() == 1:
         store: dist.Store = dist.HashStore()
     else:
-        store = dist.PrefixStore("c10d", world.store())
+        # A group that is made again must not find what the one before it has left.
+        store = dist.PrefixStore(f"c10d/{next(_rendezvous_numbers)}", world.store())
     yield store, xr.global_ordinal(), xr.world_size()
     raise RuntimeError("The rendezvous xla:// cannot be repeated.")
 

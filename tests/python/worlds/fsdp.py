@@ -1,4 +1,4 @@
-"""XlaFullyShardedDataParallel against one process that holds everything; the first argument names the check."""
+"""XlaFullyShardedDataParallel against one process that holds everything; the arguments name the checks."""
 
 import functools
 import os
@@ -116,7 +116,7 @@ def sharded(accumulate: bool = False, max_norm: float = 0.0, norm_type: float = 
     return model, torch.stack(losses), norms
 
 
-def check(expected: dict, tolerance: float = 1e-4, **options) -> nn.Module:
+def compare(expected: dict, tolerance: float = 1e-4, **options) -> nn.Module:
     model, losses, norms = sharded(**options)
     mean = xm.all_reduce(xm.REDUCE_SUM, losses.float(), 1.0 / xr.world_size()).cpu()
     torch.testing.assert_close(mean, expected["losses"], rtol=tolerance * 10, atol=tolerance)
@@ -153,11 +153,11 @@ def wrapped(model: nn.Module) -> list[str]:
 
 def trains_as_one_process(index: int) -> None:
     expected = alone()
-    check(expected)
-    check(expected, reshard_after_forward=False)
-    check(expected, accumulate=True, auto_wrap_policy=wrap_blocks())
+    compare(expected)
+    compare(expected, reshard_after_forward=False)
+    compare(expected, accumulate=True, auto_wrap_policy=wrap_blocks())
     # Parameters travel and are used as bfloat16; they are kept as float32.
-    model = check(
+    model = compare(
         expected,
         tolerance=5e-2,
         compute_dtype=torch.bfloat16,
@@ -178,7 +178,7 @@ def wraps_what_policies_pick(index: int) -> None:
         (by_choice, ["Model", "Block", "Block"]),
         (by_size, ["Model", "Block", "Linear", "Block", "Linear"]),
     ):
-        model = check(expected, auto_wrap_policy=policy) if policy is not by_size else None
+        model = compare(expected, auto_wrap_policy=policy) if policy is not by_size else None
         if model is not None:
             assert wrapped(model) == names, wrapped(model)
     made = []
@@ -187,7 +187,7 @@ def wraps_what_policies_pick(index: int) -> None:
         made.append(type(module).__name__)
         return fsdp.XlaFullyShardedDataParallel(fsdp.checkpoint_module(module), **options)
 
-    check(
+    compare(
         expected,
         auto_wrap_policy=by_choice,
         auto_wrapper_callable=wrapper,
@@ -202,7 +202,7 @@ def wraps_what_policies_pick(index: int) -> None:
 
 def clips_gradients(index: int) -> None:
     for norm_type in (2.0, 1.0, float("inf")):
-        check(
+        compare(
             alone(max_norm=0.1, norm_type=norm_type),
             max_norm=0.1,
             norm_type=norm_type,
@@ -283,6 +283,14 @@ def train_a_large_model(index: int) -> None:
     xm.master_print(f"peak {most}")
 
 
+def run(index: int, checks: list[str]) -> None:
+    for check in checks:
+        try:
+            globals()[check](index)
+        except Exception as error:
+            raise AssertionError(f"{check} on rank {index}") from error
+
+
 if __name__ == "__main__":
-    torch_xla.launch(globals()[sys.argv[1]], start_method="fork")
+    torch_xla.launch(run, (sys.argv[1:],), start_method="fork")
     print("passed")

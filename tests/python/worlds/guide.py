@@ -1,5 +1,6 @@
 """The user guide's program for several devices, in a world of any size, against one process with the whole batch."""
 
+import os
 import pathlib
 import sys
 
@@ -73,5 +74,8 @@ def run(index: int) -> None:
 
 if __name__ == "__main__":
     # A new interpreter for each process, as the guide has it, takes seconds.
-    torch_xla.launch(run, start_method=sys.argv[1])
+    start_method, *counts = sys.argv[1:]
+    for count in counts or [os.environ.get("CPU_NUM_DEVICES", "1")]:
+        os.environ["CPU_NUM_DEVICES"] = count
+        torch_xla.launch(run, start_method=start_method)
     print("passed")

@@ -1,4 +1,4 @@
-"""torch.distributed with the backend `xla`, on xla and on CPU tensors; the first argument is the init_method."""
+"""torch.distributed with the backend `xla`, on xla and on CPU tensors; the arguments are init_methods."""
 
 import sys
 
@@ -177,5 +177,6 @@ def run(index: int, method: str) -> None:
 
 
 if __name__ == "__main__":
-    torch_xla.launch(run, (sys.argv[1],), start_method="fork")
+    for init_method in sys.argv[1:]:
+        torch_xla.launch(run, (init_method,), start_method="fork")
     print("passed")

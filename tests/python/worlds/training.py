@@ -1,4 +1,7 @@
-"""Training in several processes gives what one process gives with the whole batch; the first argument names the way."""
+"""Training in several processes gives what one process gives with the whole batch.
+
+Arguments: the number of processes, and the ways, which the same processes take one after the other.
+"""
 
 import os
 import sys
@@ -9,6 +12,7 @@ import torch.nn as nn
 
 import torch_xla
 import torch_xla.distributed.xla_backend
+import torch_xla.distributed.xla_multiprocessing as xmp
 from torch_xla import runtime as xr
 from torch_xla.core import xla_model as xm
 
@@ -174,6 +178,19 @@ def load_checkpoint(index: int) -> None:
     dist.destroy_process_group()
 
 
+def run(index: int, ways: list[str]) -> None:
+    for way in ways:
+        try:
+            globals()[way](index)
+        except Exception as error:
+            raise AssertionError(f"{way} on rank {index}") from error
+
+
 if __name__ == "__main__":
-    torch_xla.launch(globals()[sys.argv[1]], start_method="fork")
+    if sys.argv[1] == "checkpoint":
+        # Two worlds of different sizes, one after the other.
+        xmp.spawn(save_checkpoint, nprocs=4, start_method="fork")
+        xmp.spawn(load_checkpoint, nprocs=2, start_method="fork")
+    else:
+        xmp.spawn(run, (sys.argv[2:],), nprocs=int(sys.argv[1]), start_method="fork")
     print("passed")
