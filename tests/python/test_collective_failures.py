@@ -126,3 +126,33 @@ def test_nothing_is_left_of_those_killed(program, tmp_path, transport):
         time.sleep(0.1)
     assert not [link for link in links if link.startswith("/dev/shm/") and os.path.exists(link)]
     assert list(temporary.iterdir()) == []
+
+
+def test_launcher_ends_the_rest(program):
+    output = program.run_code(
+        """
+import os, signal, torch, torch_xla
+from torch_xla.core import xla_model as xm
+
+def work(index):
+    value = torch.zeros(1000, device="xla")
+    while True:
+        xm.all_reduce(xm.REDUCE_SUM, [value])
+        torch_xla.sync(wait=True)
+        if index == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+try:
+    torch_xla.launch(work, start_method="fork")
+except Exception as error:
+    print(error)
+try:
+    print("a child is left:", os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("no child is left")
+""",
+        timeout=60,
+        CPU_NUM_DEVICES="4",
+    ).stdout
+    assert "process 1 terminated with signal SIGKILL" in output
+    assert output.splitlines()[-1] == "no child is left"
