@@ -58,11 +58,15 @@ def test_two_processes(program, on_cpu, launcher):
     assert run.report["accuracy"] == pytest.approx(expected.report["accuracy"], abs=0.011)
 
 
-def test_bfloat16(program, on_cpu):
-    """On a TPU `mixed_precision="bf16"` also sets XLA_USE_BF16: the numbers between operations are of that precision."""
-    run = program.run(SCRIPT, "--precision", "bf16", variables=device_environment(1))
+@pytest.mark.parametrize("kind", ["TPU", "CPU"])
+def test_bfloat16(program, on_cpu, kind):
+    """On a TPU accelerate sets XLA_USE_BF16; elsewhere it enters `torch.autocast("xla")`."""
+    variables = device_environment(1) if kind == "TPU" else {"PJRT_DEVICE": "CPU"}
+    run = program.run(SCRIPT, "--precision", "bf16", variables=variables)
     run.check_learned()
     run.check_on_device()
     full = on_cpu(SCRIPT, "--cpu")
     assert run.losses == pytest.approx(full.losses, rel=0.1, abs=0.1)
     assert run.losses != pytest.approx(full.losses, rel=1e-4)
+    rounded = [weight.equal(weight.bfloat16().float()) for weight in run.weights.values()]
+    assert all(rounded) if kind == "TPU" else not any(rounded)
