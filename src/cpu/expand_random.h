@@ -7,7 +7,6 @@ namespace cpu {
 
 // rng_bit_generator (ThreeFry2x32-20 and Philox4x32-10, with XLA's numbering of elements, so that
 // the bits are the same ones) becomes element-wise operations, which fuse with what uses the bits.
-// rng becomes the same from a fixed key.
 void ExpandRandom(hlo::Computation& computation);
 
 }  // namespace cpu

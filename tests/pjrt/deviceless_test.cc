@@ -1,44 +1,22 @@
 // Compiling for accelerators that are not here: with libtpu for a TPU v5e, with XLA's CUDA plugin
-// for an H100. Runs where the packages libtpu and jax-cuda13-pjrt are installed in the virtual
-// environment, or TORCH_XLA_TEST_LIBTPU and TORCH_XLA_TEST_CUDA_PLUGIN name their libraries.
+// for an H100. `scripts/install --test` puts both into .venv/plugins; TORCH_XLA_TEST_LIBTPU and
+// TORCH_XLA_TEST_CUDA_PLUGIN name others.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "engines.h"
 
 namespace pjrt {
 namespace {
 
-// NVIDIA's data sheet of the H100 SXM, as far as compiling needs it.
-constexpr char kH100[] = R"(
-gpu_device_info {
-  threads_per_block_limit: 1024
-  threads_per_warp: 32
-  shared_memory_per_block: 49152
-  shared_memory_per_core: 233472
-  shared_memory_per_block_optin: 232448
-  threads_per_core_limit: 2048
-  core_count: 132
-  fpus_per_core: 128
-  block_dim_limit_x: 2147483647
-  block_dim_limit_y: 65535
-  block_dim_limit_z: 65535
-  thread_dim_limit_x: 1024
-  thread_dim_limit_y: 1024
-  thread_dim_limit_z: 64
-  registers_per_core_limit: 65536
-  registers_per_block_limit: 65536
-  memory_bandwidth: 3352000000000
-  l2_cache_size: 52428800
-  clock_rate_ghz: 1.98
-  device_memory_size: 84900000000
-  cuda_compute_capability { major: 9 }
+std::string H100() {
+  std::ifstream file(SOURCE_DIRECTORY "/tests/pjrt/h100.textproto");
+  return {std::istreambuf_iterator<char>(file), {}};
 }
-platform_name: "CUDA"
-dnn_version_info { major: 9 minor: 10 }
-device_description_str: "H100"
-)";
 
 struct Target {
   std::string name, environment, library, topology;
@@ -53,7 +31,7 @@ std::vector<Target> Targets() {
            "TORCH_XLA_TEST_CUDA_PLUGIN",
            "jax_plugins/xla_cuda13/xla_cuda_plugin.so",
            "",
-           {{"target_config", kH100}, {"topology", "1x1x1"}}}};
+           {{"target_config", H100()}, {"topology", "1x1x1"}}}};
 }
 
 class Deviceless : public testing::TestWithParam<Target> {
@@ -66,13 +44,8 @@ class Deviceless : public testing::TestWithParam<Target> {
   }
   static std::string Find() {
     if (const char* path = std::getenv(GetParam().environment.c_str())) return path;
-    std::error_code error;
-    namespace fs = std::filesystem;
-    for (const auto& python : fs::directory_iterator(SOURCE_DIRECTORY "/.venv/lib", error)) {
-      const fs::path file = python.path() / "site-packages" / GetParam().library;
-      if (fs::exists(file)) return file;
-    }
-    return "";
+    const std::filesystem::path file = SOURCE_DIRECTORY "/.venv/plugins/" + GetParam().library;
+    return std::filesystem::exists(file) ? file.string() : "";
   }
   std::unique_ptr<Topology> topology_;
 };

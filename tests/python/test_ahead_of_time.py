@@ -1,0 +1,48 @@
+"""The training step compiles for accelerators that are not here, by their own plugins."""
+
+import pytest
+from conftest import ROOT
+
+PLUGINS = ROOT / ".venv" / "plugins"
+H100 = (ROOT / "tests" / "pjrt" / "h100.textproto").read_text()
+
+TARGETS = {
+    "tpu": (PLUGINS / "libtpu" / "libtpu.so", "v5e:2x2", {}),
+    "cuda": (
+        PLUGINS / "jax_plugins" / "xla_cuda13" / "xla_cuda_plugin.so",
+        "",
+        {"target_config": H100, "topology": "1x1x1"},
+    ),
+}
+
+STEP = """
+import sys, torch, torch_xla
+from mnist import MNIST
+from torch_xla.experimental import ahead_of_time
+
+torch.manual_seed(0)
+model = MNIST().to("xla")
+optimizer = torch.optim.Adam(model.parameters())
+loss = torch.nn.functional.cross_entropy(
+    model(torch.randn(64, 1, 28, 28, device="xla")), torch.randint(10, (64,), device="xla")
+)
+loss.backward()
+optimizer.step()
+compiled = ahead_of_time.compile_for({library!r}, {topology!r}, {options!r})
+print(compiled.platform, len(compiled.device_kinds), len(compiled.serialized) > 10_000)
+print(sorted(compiled.outputs))
+print(loss.item() > 0)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_training_step_compiles(program, target):
+    library, topology, options = TARGETS[target]
+    if not library.exists():
+        pytest.skip(f"{library.name} is not installed: scripts/install --test")
+    code = STEP.format(library=str(library), topology=topology, options=options)
+    platform, outputs, went_on = program.run_code(code, TPU_SKIP_MDS_QUERY="1").stdout.splitlines()
+    name, devices, is_code = platform.split()
+    assert (name, is_code, went_on) == (target, "True", "True")
+    assert int(devices) >= 1
+    assert "f32[20,10,5,5]" in outputs, outputs  # a convolution's new weights
