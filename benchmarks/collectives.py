@@ -139,16 +139,22 @@ def _training(make: Callable[[], Any], gloo: Any) -> dict[str, Side]:
 
         return side
 
+    def in_one_bucket(optimizer: Any) -> None:
+        os.environ["ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB"] = "1000"
+        xm.optimizer_step(optimizer)
+        del os.environ["ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB"]
+
     return {
         "eager DDP on gloo": eager(lambda m: DistributedDataParallel(m, process_group=gloo)),
         "eager, no all-reduce": eager(lambda m: m),
         "torch_xla, optimizer_step": xla(lambda m: m, xm.optimizer_step),
+        "torch_xla, optimizer_step, one bucket": xla(lambda m: m, in_one_bucket),
         "torch_xla, DDP": xla(DistributedDataParallel, lambda optimizer: optimizer.step()),
         "torch_xla, no all-reduce": xla(lambda m: m, lambda optimizer: optimizer.step()),
     }
 
 
-def _work(index: int, seconds: float, send: Any) -> None:
+def _work(sizes: list[str], seconds: float, send: Any) -> None:
     """One process; that of rank 0 gives the figures to `send`."""
     import torch
     import torch.distributed as dist
@@ -164,8 +170,8 @@ def _work(index: int, seconds: float, send: Any) -> None:
         dist.all_reduce(shared, dist.ReduceOp.MAX, group=gloo)
         return shared.item()
 
-    for name, size in SIZES.items():
-        figures = _time(_all_reduces(size // 4, gloo), seconds, agree)
+    for name in sizes:
+        figures = _time(_all_reduces(SIZES[name] // 4, gloo), seconds, agree)
         figures["in a program"] /= IN_A_PROGRAM
         send(("all-reduce", name, figures))
     for name, make in {"MLP, 25 MB": _mlp, "CNN": _cnn}.items():
@@ -173,8 +179,8 @@ def _work(index: int, seconds: float, send: Any) -> None:
     dist.destroy_process_group()
 
 
-def _main(index: int, seconds: float, queue: Any) -> None:
-    _work(index, seconds, queue.put if index == 0 else lambda figures: None)
+def _main(index: int, sizes: list[str], seconds: float, queue: Any) -> None:
+    _work(sizes, seconds, queue.put if index == 0 else lambda figures: None)
 
 
 def _text(seconds: float) -> str:
@@ -202,6 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--processes", nargs="+", type=int, default=[2, 4])
     parser.add_argument("--seconds", type=float, default=1.5, help="for each figure")
+    parser.add_argument("--sizes", nargs="*", default=list(SIZES), help="of all-reduces")
     arguments = parser.parse_args()
     import torch.multiprocessing
 
@@ -210,7 +217,7 @@ def main() -> None:
     os.environ["TORCH_XLA_NUM_THREADS"] = "1"
     for processes in arguments.processes:
         queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
-        xmp.spawn(_main, (arguments.seconds, queue), nprocs=processes)
+        xmp.spawn(_main, (arguments.sizes, arguments.seconds, queue), nprocs=processes)
         rows = []
         while not queue.empty():
             rows.append(queue.get())

@@ -27,7 +27,7 @@ _REDUCE_TYPES = (REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR, REDUCE_MIN, REDU
 
 # The gradients that travel together: large enough to use the network well, small enough that the first leave while
 # backward still runs.
-_GRADIENT_BUCKET_MEGABYTES = 25.0
+_GRADIENT_BUCKET_MEGABYTES = 4.0
 
 
 def _alone() -> bool:
@@ -302,7 +302,7 @@ def all_reduce_bucketized_gradients(
 ) -> None:
     """Sums the gradients over the processes, in place, times `scale`.
 
-    They travel in buckets of `bucket_cap_mb` megabytes (ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB, or 25, by default), those
+    They travel in buckets of `bucket_cap_mb` megabytes (ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB, or 4, by default), those
     of the last parameters first: backward computes them first, so the first are under way while it goes on.
     """
     if not bucket_cap_mb:
