@@ -27,7 +27,7 @@ results = _XLAC._xla_all_reduce([a, b, a.double()], "sum", 0.5, [[0]])
 text = xm.get_stablehlo(results)
 assert text.count('"stablehlo.all_reduce"') == 2, text
 assert "replica_groups = dense<[[0]]> : tensor<1x1xi64>" in text, text
-print([r.dtype for r in results], xm.get_stablehlo([_XLAC._xla_all_gather(a, 0, [[0]])]).count("all_gather"))
+print([r.dtype for r in results], xm.get_stablehlo([_XLAC._xla_all_gather(a, 0, [[0]])]).count('"stablehlo.all_gather"'))
 """
     ).stdout
     assert output.strip() == "[torch.float32, torch.float32, torch.float64] 1"
