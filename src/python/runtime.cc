@@ -223,11 +223,12 @@ void BindSteps(py::module_& m) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   m.def("_set_current_graph_name", &lazy::SetGraphName, Unlocked());
   m.def("_get_current_graph_name", &lazy::GraphName, Unlocked());
-  m.def("_xla_set_custom_compile_options", &SetCompileOptions);
+  m.def("_xla_set_custom_compile_options", &SetCompileOptions, Unlocked());
   m.def("_xla_computation_cache_is_initialized", &lazy::HasPersistentCache);
-  m.def("_xla_get_num_cached_compilation_graph",
-        [] { return lazy::ComputationCacheStatistics().entries; });
-  m.def("_xla_clear_computation_cache", &lazy::ClearComputationCache);
+  m.def(
+      "_xla_get_num_cached_compilation_graph",
+      [] { return lazy::ComputationCacheStatistics().entries; }, Unlocked());
+  m.def("_xla_clear_computation_cache", &lazy::ClearComputationCache, Unlocked());
   m.def("_xla_initialize_cache", &lazy::InitializePersistentCache);
 }
 
@@ -263,8 +264,9 @@ void BindRuntime(py::module_& m) {
   BindSteps(m);
   m.def("_xla_set_rng_seed", &SetSeed, py::arg("seed"), py::arg("device") = "");
   m.def("_xla_get_rng_seed", &GetSeed, py::arg("device") = "");
-  m.def("_xla_set_mat_mul_precision", &lazy::SetMatMulPrecision);
-  m.def("_xla_get_mat_mul_precision", &lazy::MatMulPrecision);
+  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  m.def("_xla_set_mat_mul_precision", &lazy::SetMatMulPrecision, Unlocked());
+  m.def("_xla_get_mat_mul_precision", &lazy::MatMulPrecision, Unlocked());
 }
 
 }  // namespace torch_xla

@@ -29,6 +29,7 @@ std::vector<lazy::Value> ReadValues(const std::vector<at::Tensor>& tensors) {
 // What these tensors' pending work looks like to `f`.
 template <typename F>
 auto WithGraph(const std::vector<at::Tensor>& tensors, F f) {
+  py::gil_scoped_release unlocked;  // who has the other lock may wait for the interpreter's
   std::lock_guard lock(lazy::SyncMutex());
   std::vector<lazy::Value> values = ReadValues(tensors);
   lazy::Graph graph(values);

@@ -89,7 +89,7 @@ def blocks_of(text: str) -> list[list[str]]:
     inside = False
     for line in text.splitlines():
         match = re.match(
-            r"((?:Post |Unexpected )?(?:Compilation|Execution|Wait) Analysis): (.*)", line
+            r"((?:Post |Unexpected )?(?:Compilation|Execution|Wait|Memory) Analysis): (.*)", line
         )
         if not match:
             assert not inside
@@ -264,6 +264,13 @@ for i in range(12):
     )
     assert "pt-xla-profiler: FRAME (count=12):" in said
     assert 'pt-xla-profiler: Unlowered Op: "aten::histc"' in said
+    # What was held when the most was.
+    (memory,) = of(blocks_of_analyses(result.stderr), "Memory Analysis")
+    assert re.fullmatch(
+        r"Peak \d+\.\d MiB, \d+\.\d MiB of it results and intermediate values of the program that ran then; "
+        r"the largest tensors:",
+        memory[1],
+    )
     # The time that each line cost.
     (lost,) = of(blocks_of_analyses(result.stderr), "Wait Analysis")
     assert any(

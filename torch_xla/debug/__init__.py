@@ -1,6 +1,7 @@
 import os
 from types import ModuleType
 
+from . import memory as memory
 from . import metrics as metrics
 from . import profiler as profiler
 

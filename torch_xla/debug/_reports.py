@@ -16,7 +16,7 @@ from typing import Any
 
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
-from torch_xla.debug import what_changed
+from torch_xla.debug import memory, what_changed
 from torch_xla.utils.utils import getenv_as
 
 _READ_CAUSE = "most likely user code trying to access tensor value before torch_xla.sync"
@@ -59,6 +59,7 @@ def start() -> None:
 # --- Graphs ---
 
 _history = what_changed.History()
+_program_bytes: dict[int, int] = {}
 
 
 def _observe(event: Any) -> None:
@@ -71,10 +72,19 @@ def _observe(event: Any) -> None:
     elif event.stage == "compiled":
         _write(_compiled_report(event))
         waits.add("compile", "a compilation", event.seconds)
-    elif event.stage == "execute" and level() >= 2:
-        _write(_graph_report("Execution", event, None))
+        _program_bytes[event.hash] = _own_bytes(event)
+    elif event.stage == "execute":
+        memory.note_execution(_program_bytes.get(event.hash, 0))
+        if level() >= 2:
+            _write(_graph_report("Execution", event, None))
     elif event.stage == "refused":
         _write(_refused_report(event))
+
+
+def _own_bytes(event: Any) -> int:
+    """What a program needs besides its arguments."""
+    sizes = event.memory
+    return max(sizes["outputs"] - sizes["aliased"], 0) + sizes["temporaries"]
 
 
 def snapshot(event: Any) -> what_changed.Graph:
@@ -170,15 +180,15 @@ def _refused_report(event: Any) -> str:
 
 
 def _compiled_report(event: Any) -> str:
-    memory = event.memory
-    sizes = {
-        "Graph input size": memory["inputs"],
-        "Graph output size": memory["outputs"],
-        "Aliased Input size": memory["aliased"],
-        "Intermediate tensor size": memory["temporaries"],
-        "Compiled program size": memory["code"],
+    names = {
+        "Graph input size": "inputs",
+        "Graph output size": "outputs",
+        "Aliased Input size": "aliased",
+        "Intermediate tensor size": "temporaries",
+        "Compiled program size": "code",
     }
-    lines = [f"{name}: {size / 1e9:.6f} GB" for name, size in sizes.items()]
+    sizes = event.memory
+    lines = [f"{name}: {sizes[key] / 1e9:.6f} GB" for name, key in names.items()]
     return f"\nComputation hash: {_graph_hash(event)}\n" + _block(
         "Post Compilation Analysis: ", lines
     )
@@ -357,6 +367,9 @@ def _write_summary() -> None:
     lost = waits.report(_XLAC._xla_counter_value("MarkStep") or 0)
     if lost:
         _write(_block("Wait Analysis: ", ["Time Lost", *(f"  {line}" for line in lost)]))
+    peak = memory.peak_report()
+    if peak:
+        _write(_block("Memory Analysis: ", peak.splitlines()))
     unlowered = [
         (operator, wait)
         for (kind, operator, _), wait in waits.longest_first()
