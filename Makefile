@@ -45,7 +45,7 @@ install-clients:
 	@scripts/install --clients
 
 test-clients: install-clients build
-	.venv-clients/bin/python -m pytest tests/clients $(PYTEST_ARGS)
+	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)
 
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)

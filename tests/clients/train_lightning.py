@@ -25,11 +25,15 @@ parser.add_argument(
 )
 parser.add_argument("--checkpoint", action="store_true", help="keep the last one in DIR/last.ckpt")
 parser.add_argument("--resume", help="a checkpoint to go on from")
+parser.add_argument("--profile", action="store_true", help="with the library's XLA profiler")
 parser.add_argument(
     "--tied", action="store_true", help="train the network whose layers share a weight"
 )
 parser.add_argument("--out", required=True)
 arguments = parser.parse_args()
+
+if arguments.profile:
+    import torch_xla.debug.profiler as xp
 
 pl = importlib.import_module(
     "lightning.pytorch" if arguments.library == "lightning" else arguments.library
@@ -77,6 +81,18 @@ class Classifier(pl.LightningModule):
     def more(self) -> dict[str, Any]:
         return {"rank_samples": sum(self.samples)}
 
+    def on_train_start(self) -> None:
+        if arguments.profile:
+            xp.start_trace(arguments.out)
+
+    def profile(self) -> dict[str, Any]:
+        """The names of the sections that were recorded, and where the profiler's server listens."""
+        if not arguments.profile:
+            return {}
+        trace = json.loads(pathlib.Path(xp.stop_trace()).read_text())
+        sections = sorted({event["name"] for event in trace["traceEvents"]})
+        return {"sections": sections, "profiler_port": self.trainer.profiler.server.port}
+
     def on_train_end(self) -> None:
         world_size = self.trainer.strategy.world_size if self.trainer.num_devices > 1 else 1
         losses = torch.stack(self.losses)
@@ -94,6 +110,7 @@ class Classifier(pl.LightningModule):
                 precision=str(self.trainer.precision),
                 strategy=type(self.trainer.strategy).__name__,
                 sampler=sampler_name(self.trainer.train_dataloader),
+                **self.profile(),
                 **self.more(),
             )
 
@@ -151,6 +168,8 @@ def main() -> None:
         "default_root_dir": arguments.out,
         **json.loads(arguments.trainer),
     }
+    if arguments.profile:
+        options["profiler"] = pl.profilers.XLAProfiler(port=0)
     if arguments.checkpoint:
         options["callbacks"] = [
             pl.callbacks.ModelCheckpoint(dirpath=arguments.out, filename="best", save_last=True)

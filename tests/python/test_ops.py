@@ -117,3 +117,39 @@ def test_like_eager(info, dtype):
                     equal_nan=True,
                     msg=lambda text, s=sample: f"{text}\n{s.input}, {s.args}, {s.kwargs}",
                 )
+
+
+# Where many numbers are equal, so that only so many results are decided.
+BFLOAT16_TIES = {"sort": 1, "msort": 1, "argsort": 0}
+# Statistics that stay in float32 here, as on other accelerators.
+WIDE_STATISTICS = {"native_batch_norm", "native_layer_norm"}
+
+
+def bfloat16_infos():
+    return [
+        pytest.param(info, id=info.formatted_name)
+        for info in op_infos()
+        if torch.bfloat16 in info.supported_dtypes("cpu")
+    ]
+
+
+@pytest.mark.parametrize("info", bfloat16_infos())
+def test_bfloat16(info):
+    """In bfloat16 as in eager, up to its precision: eager rounds between the parts of some operators."""
+    backward = info.supports_autograd and torch.bfloat16 in info.supported_backward_dtypes("cpu")
+    samples = spread(info.sample_inputs("cpu", torch.bfloat16, requires_grad=backward), 1)
+    expected = compute(info, samples, "cpu", backward)
+    metrics.clear_counters()
+    actual = compute(info, samples, "xla", backward)
+    assert fallbacks() <= FALLBACKS.get(info.formatted_name, set())
+    for mine, theirs in zip(actual, expected, strict=True):
+        compared = BFLOAT16_TIES.get(info.formatted_name, len(theirs))
+        for x, y in zip(mine[:compared], theirs[:compared], strict=True):
+            assert x.shape == y.shape
+            assert x.dtype == y.dtype or info.formatted_name in WIDE_STATISTICS
+            if info.formatted_name in RANDOM or not y.numel():
+                continue
+            scale = float(y.double().abs().nan_to_num(0, 0, 0).max())
+            torch.testing.assert_close(
+                x.double(), y.double(), rtol=0.05, atol=0.05 * max(scale, 1.0), equal_nan=True
+            )
