@@ -3,8 +3,8 @@
     python -m benchmarks.collectives                       2 and 4 processes; about five minutes
     python -m benchmarks.collectives --processes 2 --seconds 0.3
 
-All figures of a table come from the same processes, one thread each, in which the two sides take turns; the median over
-the turns counts. All-reduce: the time of one, of float32 numbers, of which each side sums what it has in place.
+All figures of a table come from the same processes, one thread each, in which the sides take turns; the fastest turn
+counts, because a neighbour on the machine slows the others. All-reduce: the time of one, of float32 numbers, in place.
 `gloo` is `torch.distributed.all_reduce`; `a step each` is `xm.all_reduce` with a sync that waits, so with recording and
 starting a program; `in a program` is one of ten in the same program. Training steps are forward, backward, the
 gradients' all-reduce and the optimizer.
@@ -12,7 +12,6 @@ gradients' all-reduce and the optimizer.
 
 import argparse
 import os
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +24,7 @@ SIZES = {
     "100 MB": 100 << 20,
 }
 IN_A_PROGRAM = 10
-TURNS = 7
+TURN_SECONDS = 0.15
 Side = Callable[[int], None]  # runs the thing so many times, and waits
 
 
@@ -39,15 +38,15 @@ def _time(
         start = time.perf_counter()
         side(1)
         once = agree(time.perf_counter() - start)
-        counts[name] = max(1, min(500, int(seconds / TURNS / max(once, 1e-6))))
+        counts[name] = max(1, min(500, int(TURN_SECONDS / max(once, 1e-6))))
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(TURNS):
+    for _ in range(max(5, int(seconds / TURN_SECONDS))):
         for name, side in sides.items():
             agree(0)
             start = time.perf_counter()
             side(counts[name])
             times[name].append((time.perf_counter() - start) / counts[name])
-    return {name: agree(statistics.median(taken)) for name, taken in times.items()}
+    return {name: agree(min(taken)) for name, taken in times.items()}
 
 
 def _all_reduces(count: int, gloo: Any) -> dict[str, Side]:
