@@ -55,7 +55,8 @@ Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const vo
   static Metric* size = Metric::Get("OutboundData", MetricUnit::kBytes);
   TimedSection timed(time);
   size->AddSample(static_cast<double>(shape.byte_size()));
-  auto buffer = device->client().BufferFromHost(bytes, shape, device->pjrt_device());
+  auto buffer = ExplainingMemory(
+      [&] { return device->client().BufferFromHost(bytes, shape, device->pjrt_device()); });
   return Reference<Data>(new Data(device, InternShape(shape), std::move(buffer)));
 }
 
@@ -64,7 +65,7 @@ void Data::ToHost(void* destination, size_t bytes) const {
   static Metric* size = Metric::Get("InboundData", MetricUnit::kBytes);
   TimedSection timed(time);
   size->AddSample(static_cast<double>(bytes));
-  buffer().ToHost(destination, bytes);
+  ExplainingMemory([&] { buffer().ToHost(destination, bytes); });
 }
 
 }  // namespace lazy

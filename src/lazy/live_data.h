@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hlo/error.h"
 #include "lazy/location.h"
 #include "lazy/operation.h"
 
@@ -26,6 +27,17 @@ struct LiveTensors {
 std::vector<LiveTensors> ListLiveTensors();
 // "out of memory: …" with the largest of them.
 std::string DescribeLiveTensors(size_t most = 10);
+
+// Calls `f`, whose error of too little memory (kResourceExhausted) then says who holds it.
+template <typename F>
+auto ExplainingMemory(F&& f) {
+  try {
+    return f();
+  } catch (const hlo::Error& error) {
+    if (error.code() != hlo::ErrorCode::kResourceExhausted) throw;
+    throw hlo::Error(error.code(), std::string(error.what()) + "\n" + DescribeLiveTensors());
+  }
+}
 
 // For Data and those who make it.
 void AddLiveData(const Data* data);

@@ -258,17 +258,6 @@ class Observation {
   std::chrono::steady_clock::time_point start_;
 };
 
-// An error of too little memory says who holds it.
-template <typename F>
-auto ExplainingMemory(F&& f) {
-  try {
-    return f();
-  } catch (const hlo::Error& error) {
-    if (error.code() != hlo::ErrorCode::kResourceExhausted) throw;
-    throw hlo::Error(error.code(), std::string(error.what()) + "\n" + DescribeLiveTensors());
-  }
-}
-
 // Runs the graph; the results as data leaves, one for each of graph.results().
 std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   static auto* cached = Counter("CachedCompile");

@@ -370,6 +370,27 @@ print(torch_xla._XLAC._get_xla_tensors_text([x.grad]))
     assert "location=loss@<string>:4" in line
 
 
+def test_memory_is_listed_when_an_upload_finds_none(program):
+    result = program.run_code(
+        """
+import torch, torch_xla
+kept = torch.ones(20 << 20, device="xla") * 2
+torch_xla.sync(wait=True)
+try:
+    torch.ones(40 << 20).to("xla")
+except RuntimeError as error:
+    print(type(error).__name__, error)
+""",
+        TORCH_XLA_MEMORY_LIMIT=str(200 << 20),
+    )
+    assert result.stdout.startswith("OutOfMemoryError")
+    assert (
+        "1 tensors hold 80 MiB; the largest:\n  80 MiB: 1 x f32[20971520], made by aten::mul"
+        in result.stdout
+    )
+    assert "XLA_IR_DEBUG=1 adds the lines" in result.stdout
+
+
 def test_memory_is_listed_by_line_when_it_runs_out(program):
     result = program.run_code(
         """
@@ -392,4 +413,32 @@ except RuntimeError as error:
     assert re.search(r"\d+ tensors hold \d+ MiB; the largest:", result.stdout)
     assert re.search(
         r"  \d+ MiB: \d+ x f32\[41943\d\d\], made by aten::mul at <string>:5 \(big\)", result.stdout
+    )
+
+
+def test_threads_do_not_wait_for_each_other_for_ever(program):
+    """One holds the lock of the graphs and asks for the interpreter's, while others read, record and look at graphs."""
+    program.run_code(
+        """
+import threading, torch, torch_xla
+def read(i):
+    t = torch.full((4,), float(i), device="xla")
+    for n in range(30):
+        t = t + 1
+        t.sum().item()
+def look():
+    for n in range(30):
+        t = torch.ones(n + 1, device="xla") * 2
+        torch_xla._XLAC._get_xla_tensors_text([t])
+        torch_xla._XLAC._set_current_graph_name(str(n % 2))
+threads = [threading.Thread(target=read, args=(i,)) for i in range(3)] + [threading.Thread(target=look)]
+[t.start() for t in threads]
+for n in range(30):
+    torch.ones(2, device="xla") + n
+    torch_xla.sync()
+[t.join() for t in threads]
+""",
+        timeout=120,
+        PT_XLA_DEBUG_LEVEL="2",
+        PT_XLA_DEBUG_FILE="reports",
     )
