@@ -189,8 +189,11 @@ def launch(
         fn(xr.local_ordinal(), *args)
         xmp.finish()
         return None
-    nprocs = 1 if debug_single_process else None
-    return xmp.spawn(fn, args=args, nprocs=nprocs, start_method=start_method)
+    if debug_single_process:
+        xmp.name_hosts("1", "0")
+        fn(0, *args)
+        return None
+    return xmp.spawn(fn, args=args, start_method=start_method)
 
 
 _custom_compile_options: dict[str, Any] = {}

@@ -2,6 +2,9 @@
 
 import pathlib
 import re
+import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -53,3 +56,44 @@ def test_processes_that_cannot_find_each_other(program):
     )
     assert result.returncode != 0
     assert "MASTER_ADDR is not set" in result.stderr
+
+
+STARTED_BY_HAND = """
+import os, time, torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend
+from torch_xla._internal import world
+from torch_xla.core import xla_model as xm
+
+dist.init_process_group("xla", init_method="env://")
+value = torch.ones(3, device="xla")
+dist.all_reduce(value)
+assert value.tolist() == [2, 2, 2]
+xm.rendezvous("end")
+if xm.get_ordinal() == 1:
+    # The process of rank 0, which keeps the store, has no more to do.
+    time.sleep(1.5)
+    world.store().set("late", "still there")
+print("passed")
+"""
+
+
+def test_processes_started_by_hand(program):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    where = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", STARTED_BY_HAND],
+            env=program.environment(RANK=str(rank), **where),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        results = [process.communicate(timeout=60) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [output for output, _ in results] == ["passed\n", "passed\n"], results

@@ -22,6 +22,8 @@ _GENERATION_OF_PCI_DEVICE = {
 }
 # Where the processes of a machine listen for those of others.
 _FIRST_PROCESS_PORT = 8476
+# How the chips of a machine that is alone are connected.
+_BOUNDS_OF_CHIPS = {4: "2,2,1", 8: "2,4,1"}
 _CORES_OF_GENERATION = {3: 2}
 
 
@@ -105,7 +107,7 @@ def configure_topology(
     """
     slice_description = get_tpu_env()
     machines = _bounds(slice_description.get("TPU_PROCESS_BOUNDS", "1,1,1"))
-    default_chips = f"{local_world_size},1,1"
+    default_chips = _BOUNDS_OF_CHIPS.get(local_world_size, f"{local_world_size},1,1")
     chips = _bounds(slice_description.get("TPU_CHIPS_PER_PROCESS_BOUNDS", default_chips))
     hosts = [name for name in os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if name]
     ports = range(base_port, base_port + local_world_size)

@@ -21,6 +21,7 @@ import torch_xla
 from torch_xla import runtime as xr
 from torch_xla._internal import world
 from torch_xla.core import xla_model as xm
+from torch_xla.distributed import _device_mesh
 
 _REDUCTIONS = {
     dist.ReduceOp.SUM: xm.REDUCE_SUM,
@@ -107,11 +108,17 @@ class ProcessGroupXla(dist.ProcessGroup):
     def _reduced(
         self, tensors: Sequence[torch.Tensor], operation: dist.ReduceOp
     ) -> list[torch.Tensor]:
+        if operation == dist.ReduceOp.BXOR:
+            return [self._exclusive_or(tensor) for tensor in tensors]
         reduction, scale = self._reduction(operation)
         return [
             xm.all_reduce(reduction, tensor, scale=scale, groups=self._groups())
             for tensor in tensors
         ]
+
+    def _exclusive_or(self, tensor: torch.Tensor) -> torch.Tensor:
+        # Programs have no reduction of this kind for several processes.
+        return functools.reduce(torch.bitwise_xor, self._gathered(tensor))
 
     def _reduction(self, operation: dist.ReduceOp) -> tuple[str, float]:
         for known, reduction in _REDUCTIONS.items():
@@ -123,6 +130,10 @@ class ProcessGroupXla(dist.ProcessGroup):
     @_by_device
     def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
         operation = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
+        if operation == dist.ReduceOp.BXOR:
+            for tensor, result in zip(tensors, self._reduced(tensors, operation), strict=True):
+                tensor.copy_(result)
+            return _done(list(tensors))
         reduction, scale = self._reduction(operation)
         xm.all_reduce(reduction, list(tensors), scale=scale, groups=self._groups())
         return _done(list(tensors))
@@ -191,6 +202,8 @@ class ProcessGroupXla(dist.ProcessGroup):
 
     def _scattered(self, parts: torch.Tensor, operation: dist.ReduceOp) -> torch.Tensor:
         """This process's part, along the first dimension, of the reduction."""
+        if operation == dist.ReduceOp.BXOR:
+            return self._exclusive_or(parts)[self.rank() : self.rank() + 1]
         reduction, scale = self._reduction(operation)
         return xm.reduce_scatter(reduction, parts, scale, 0, self.size(), groups=self._groups())
 
@@ -221,7 +234,6 @@ class ProcessGroupXla(dist.ProcessGroup):
         """Part i of the first dimension goes to process i."""
         return xm.all_to_all(parts, 0, 0, self.size(), groups=self._groups())
 
-    @_by_device
     def alltoall(
         self,
         output_tensors: list[torch.Tensor],
@@ -230,28 +242,33 @@ class ProcessGroupXla(dist.ProcessGroup):
     ) -> Work:
         shapes = {tuple(tensor.shape) for tensor in (*output_tensors, *input_tensors)}
         if self._anywhere(len(shapes) > 1):
-            return self._on_cpu("alltoall", output_tensors, input_tensors)
-        received = self._exchanged(torch.stack(list(input_tensors)))
-        for output, part in zip(output_tensors, received, strict=True):
-            output.copy_(part)
+            return self._alltoall_of_any_sizes(output_tensors, input_tensors)
+        if not _on_xla(input_tensors):
+            return self._cpu.alltoall(output_tensors, input_tensors, opts or dist.AllToAllOptions())
+        with torch.no_grad():
+            received = self._exchanged(torch.stack(list(input_tensors)))
+            for output, part in zip(output_tensors, received, strict=True):
+                output.copy_(part)
         return _done(list(output_tensors))
+
+    def _alltoall_of_any_sizes(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]
+    ) -> Work:
+        """On the CPU, and in one piece: programs cannot express it, and gloo wants equal sizes otherwise."""
+        with torch.no_grad():
+            host = torch.cat([tensor.cpu().flatten() for tensor in inputs])
+            received = torch.empty(sum(tensor.numel() for tensor in outputs), dtype=host.dtype)
+            sizes = [[tensor.numel() for tensor in tensors] for tensors in (outputs, inputs)]
+            self._cpu.alltoall_base(received, host, *sizes).wait()
+            for output, part in zip(outputs, received.split(sizes[0]), strict=True):
+                output.copy_(part.view(output.shape))
+        return _done(list(outputs))
 
     def _anywhere(self, here: bool) -> bool:
         """Whether it is so in any process of the group; all of them call it."""
         flag = torch.tensor([int(here)])
         self._cpu.allreduce([flag]).wait()
         return flag.item() > 0
-
-    def _on_cpu(
-        self, name: str, outputs: list[torch.Tensor], inputs: list[torch.Tensor], *rest: Any
-    ) -> Work:
-        """An operation that programs cannot express, on copies."""
-        host_inputs = [tensor.cpu() for tensor in inputs]
-        host_outputs = [torch.empty(tensor.shape, dtype=tensor.dtype) for tensor in outputs]
-        getattr(self._cpu, name)(host_outputs, host_inputs, *rest).wait()
-        for output, host in zip(outputs, host_outputs, strict=True):
-            output.copy_(host)
-        return _done(list(outputs))
 
     @_by_device
     def alltoall_base(
@@ -317,6 +334,14 @@ class ProcessGroupXla(dist.ProcessGroup):
             "Receiving an xla tensor from any process is not implemented: name the source, which the program of the "
             "step must know."
         )
+
+    # What is recorded travels together anyway.
+    def _start_coalescing(self, device: torch.device) -> None:
+        if device.type != "xla":
+            super()._start_coalescing(device)
+
+    def _end_coalescing(self, device: torch.device) -> Work:
+        return _done([]) if device.type == "xla" else super()._end_coalescing(device)
 
     def barrier(self, opts: Any = None) -> Work:
         """Waits until all have come here and have run what they had recorded."""
@@ -416,6 +441,7 @@ def _register_xla_backend() -> None:
         "xla", _create_xla_process_group, extended_api=True, devices=["xla"]
     )
     dist.register_rendezvous_handler("xla", _xla_rendezvous)
+    _device_mesh.give_groups_to_xla_meshes()
 
 
 if "XLA" not in dist.Backend._plugins:

@@ -1,5 +1,7 @@
 """torch.distributed with the backend `xla`, on xla and on CPU tensors; the arguments are init_methods."""
 
+import functools
+import operator
 import sys
 
 import torch
@@ -47,6 +49,55 @@ class Checks:
             value = self.own(3)
             dist.all_reduce(value, dist.ReduceOp.AVG)
             self.same(value, self.all(3).mean(0))
+
+    def check_reductions_of_bits(self) -> None:
+        values = [3 * rank + 1 for rank in range(self.size)]
+        for operation, combine in (
+            (dist.ReduceOp.BAND, operator.and_),
+            (dist.ReduceOp.BOR, operator.or_),
+            (dist.ReduceOp.BXOR, operator.xor),
+        ):
+            value = torch.tensor([values[self.rank]], device=self.device)
+            dist.all_reduce(value, operation)
+            assert value.item() == functools.reduce(combine, values)
+
+    def check_coalesced(self) -> None:
+        tensors = [self.own(2), self.own(3)]
+        dist.all_reduce_coalesced(tensors)
+        self.same(tensors[0], self.all(2).sum(0))
+        self.same(tensors[1], self.all(3).sum(0))
+        tensors = [self.own(2), self.own(3)]
+        with dist.distributed_c10d._coalescing_manager():
+            for tensor in tensors:
+                dist.all_reduce(tensor)
+        self.same(tensors[1], self.all(3).sum(0))
+        outputs = [[torch.zeros(2, device=self.device)] for _ in range(self.size)]
+        dist.all_gather_coalesced(outputs, [self.own(2)])
+        for rank, (output,) in enumerate(outputs):
+            self.same(output, value_of(rank, 2))
+        if self.device.type == "xla":
+            outputs = [torch.zeros(self.size * n, device=self.device) for n in (2, 3)]
+            with dist.distributed_c10d._coalescing_manager(device=self.device):
+                for output in outputs:
+                    dist.all_gather_into_tensor(output, self.own(output.numel() // self.size))
+            self.same(outputs[1], torch.cat(list(self.all(3))))
+
+    def check_futures(self) -> None:
+        value = self.own(3)
+        work = dist.all_reduce(value, async_op=True)
+        (result,) = work.get_future().wait()
+        self.same(result, self.all(3).sum(0))
+        assert work.wait() and work.is_completed()
+
+    def check_gradients_of_collectives(self) -> None:
+        import torch.distributed.nn.functional as functional
+
+        value = self.own(2).requires_grad_()
+        functional.all_reduce(value).backward(torch.ones(2, device=self.device))
+        self.same(value.grad, torch.full((2,), float(self.size)))
+        value = self.own(2).requires_grad_()
+        torch.cat(functional.all_gather(value)).sum().backward()
+        self.same(value.grad, torch.full((2,), float(self.size)))
 
     def check_broadcast_and_reduce(self) -> None:
         value = self.own(2, 2)
@@ -98,6 +149,10 @@ class Checks:
             dist.all_to_all(outputs, list(self.own(2 * self.size).chunk(self.size)))
             for rank, part in enumerate(outputs):
                 self.same(part, value_of(rank, 2 * self.size).chunk(self.size)[self.rank])
+        outputs = [torch.zeros(rank + 1, device=self.device) for rank in range(self.size)]
+        dist.all_to_all(outputs, list(given.chunk(self.size)))
+        for rank, part in enumerate(outputs):
+            self.same(part, value_of(rank, (rank + 1) * self.size).chunk(self.size)[self.rank])
 
     def check_gather_and_scatter(self) -> None:
         outputs = [torch.zeros(2, device=self.device) for _ in range(self.size)]
@@ -121,6 +176,20 @@ class Checks:
             dist.recv(value, 0)
             dist.send(self.own(2), 0)
             self.same(value, value_of(0, 3))
+
+    def check_many_sends_at_once(self) -> None:
+        if self.size == 1:
+            return
+        received = torch.zeros(2, device=self.device)
+        works = dist.batch_isend_irecv(
+            [
+                dist.P2POp(dist.isend, self.own(2), (self.rank + 1) % self.size),
+                dist.P2POp(dist.irecv, received, (self.rank - 1) % self.size),
+            ]
+        )
+        for work in works:
+            work.wait()
+        self.same(received, value_of((self.rank - 1) % self.size, 2))
 
     def check_new_group(self) -> None:
         evens = list(range(0, self.size, 2))
@@ -147,6 +216,15 @@ def check_objects(rank: int, size: int) -> None:
         received, [f"for {other}" for other in range(size)] if rank == 0 else None
     )
     assert received == [f"for {rank}"]
+    everyone = [None] * size if rank == 0 else None
+    dist.gather_object({"rank": rank}, everyone, dst=0)
+    assert rank != 0 or everyone == [{"rank": other} for other in range(size)]
+    if rank == 0:
+        dist.send_object_list(["from 0", 5], dst=1)
+    elif rank == 1:
+        objects = [None, None]
+        dist.recv_object_list(objects, src=0)
+        assert objects == ["from 0", 5]
     # torch.distributed.monitored_barrier itself refuses every backend but gloo.
     dist.group.WORLD.monitored_barrier(dist.default_pg_timeout)
 
@@ -154,8 +232,15 @@ def check_objects(rank: int, size: int) -> None:
 def check_mesh(size: int) -> None:
     from torch.distributed.device_mesh import init_device_mesh
 
-    mesh = init_device_mesh("xla", (size,), mesh_dim_names=("data",))
+    mesh = init_device_mesh("xla", (2, size // 2), mesh_dim_names=("outer", "inner"))
+    rank = dist.get_rank()
     assert mesh.size() == size
+    assert tuple(mesh.get_coordinate()) == divmod(rank, size // 2)
+    outer = mesh["outer"]
+    assert outer.get_local_rank() == mesh.get_local_rank("outer") == rank // (size // 2)
+    value = torch.tensor([rank], device="xla")
+    dist.all_reduce(value, group=outer.get_group())
+    assert value.item() == sum(mesh.mesh[:, rank % (size // 2)].tolist())
 
 
 def run(index: int, method: str) -> None:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+import torch
+
 import torch_xla
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
@@ -36,7 +38,9 @@ def check(index: int, expected: int) -> None:
     assert (xr.addressable_device_count(), xr.global_device_count()) == (1, expected)
     names = [attributes["name"] for attributes in xr.global_runtime_device_attributes()]
     assert names == [f"{xr.device_type()}:{rank}" for rank in range(expected)]
+    # Each process sees its own device only.
     assert torch_xla.real_devices() == [names[index]]
+    assert torch_xla.devices() == [torch_xla.device()] == [torch.device("xla:0")]
 
 
 if __name__ == "__main__":
