@@ -54,12 +54,12 @@ def test_killed_outside_a_collective(program, tmp_path):
         assert line("killed_outside") in error
 
 
-@TRANSPORTS
+# (tests/cpu/collective_failure_test.cc has every way to fail over every transport.)
 @pytest.mark.parametrize(
-    ("mode", "names"),
+    ("mode", "names", "transport"),
     [
-        ("other_shape", ["all_gather of f32[5]", "all_gather of f32[7]"]),
-        ("other_graph", ["all_reduce(max) of f32[8,8]", "all_gather of f32[8,8]"]),
+        ("other_shape", ["all_gather of f32[5]", "all_gather of f32[7]"], SHARED_MEMORY),
+        ("other_graph", ["all_reduce(max) of f32[8,8]", "all_gather of f32[8,8]"], NETWORK),
     ],
 )
 def test_diverging(program, tmp_path, mode, names, transport):
@@ -70,8 +70,7 @@ def test_diverging(program, tmp_path, mode, names, transport):
             assert words in error
 
 
-@TRANSPORTS
-@pytest.mark.parametrize("mode", ["hung", "stopped"])
+@pytest.mark.parametrize(("mode", "transport"), [("hung", NETWORK), ("stopped", SHARED_MEMORY)])
 def test_missing(program, tmp_path, mode, transport):
     told = errors(program, tmp_path, mode, 4, TORCH_XLA_COLLECTIVE_TIMEOUT="2", **transport)
     for error in told:
