@@ -16,7 +16,7 @@ import torch
 import torch_xla
 import torch_xla.distributed.parallel_loader as pl
 
-SIZE = 1024
+SIZE = 512
 
 
 def seconds_a_step(
@@ -35,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
         "--share", type=float, default=0.8, help="of a step's time that a batch takes"
@@ -47,7 +47,7 @@ def main() -> None:
     on_device = [batch.to(device) for batch in data]
 
     def step(batch: torch.Tensor) -> torch.Tensor:
-        for _ in range(12):
+        for _ in range(8):
             batch = torch.tanh(batch @ weight)
         return batch.sum()
 
