@@ -23,7 +23,8 @@ size_t RoundToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 [[noreturn]] void ThrowSystemError(const std::string& what) {
   throw hlo::Error(hlo::ErrorCode::kUnavailable,
-                   "shared memory for collectives: " + what + ": " + std::strerror(errno));
+                   "shared memory for collectives: " + what + ": " + std::strerror(errno) +
+                       " (TORCH_XLA_SHARED_MEMORY=0 does without it)");
 }
 
 struct flock LockOf(int64_t process) {
