@@ -108,7 +108,9 @@ void XlaTensorImpl::release_resources() {
 
 const c10::Storage& XlaTensorImpl::storage() const {
   auto make = [](const lazy::Storage& storage) -> std::shared_ptr<void> {
-    auto bytes = static_cast<int64_t>(storage.value().shape().byte_size());
+    // Of no size, as nothing can be read there: safetensors leaves the memory of such tensors
+    // alone.
+    int64_t bytes = 0;
     // Never read: operations on xla tensors do not look at it.
     auto* address = reinterpret_cast<void*>(storage.id());  // NOLINT(performance-no-int-to-ptr)
     return std::make_shared<c10::Storage>(c10::Storage::use_byte_size_t(), bytes,
