@@ -91,7 +91,7 @@ def main() -> None:
 
     training = Training(arguments.folder)
     training.load()
-    print(f"starting at step {training.step}", flush=True)
+    print(f"attempt {restart} starts at step {training.step}", flush=True)
     while training.step < arguments.steps:
         if training.step == kill_at and xr.global_ordinal() == xr.world_size() - 1:
             os.kill(os.getpid(), signal.SIGKILL)

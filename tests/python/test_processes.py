@@ -12,7 +12,8 @@ def test_forked_child_computes_after_import(program):
 import os, torch, torch_xla
 child = os.fork()
 t = torch.arange(4., device="xla")
-print(("child " if child == 0 else "parent ") + str((t @ t).item()), flush=True)
+line = ("child " if child == 0 else "parent ") + str((t @ t).item()) + "\\n"
+os.write(1, line.encode())  # at once: both write to one pipe
 if child:
     print("status", os.waitpid(child, 0)[1], flush=True)
 """,
