@@ -38,8 +38,10 @@ test: ctest pytest
 ctest: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $(JOBS)
 
+# JAX, the oracle and foreign client, and torch in processes of their own.
 pytest: build-test
-	$(PYTHON) -m pytest $(PYTEST_ARGS)
+	$(PYTHON) -m pytest tests/hlo tests/pjrt $(PYTEST_ARGS)
+	$(PYTHON) -m pytest tests/python $(PYTEST_ARGS)
 
 install-clients:
 	@scripts/install --clients
