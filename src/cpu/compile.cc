@@ -8,7 +8,6 @@
 #include "cpu/code_generation.h"
 #include "cpu/dump.h"
 #include "cpu/executable.h"
-#include "cpu/fuse_epilogues.h"
 #include "cpu/fusion.h"
 #include "cpu/host.h"
 #include "cpu/jit.h"
@@ -156,10 +155,7 @@ void FuseAll(hlo::Module& module) {
       }
     }
   }
-  for (hlo::Computation* computation : programs) {
-    FuseEpilogues(*computation);
-    FuseLoops(*computation);
-  }
+  for (hlo::Computation* computation : programs) FuseLoops(*computation);
   module.RemoveUnreachableComputations();
   module.SortComputations();
 }
