@@ -163,6 +163,10 @@ class GraphEvent:
     @property
     def seconds(self) -> float: ...
     @property
+    def size(self) -> int:
+        """The number of its nodes: operations and leaves."""
+
+    @property
     def donations(self) -> int: ...
     @property
     def reason(self) -> tuple[str, str]:
@@ -189,6 +193,9 @@ def _set_wait_observer(observer: Callable[[str, str, float], None] | None) -> No
 
 def _keep_locations(keep: bool) -> None:
     """Notes for each recorded operation the user's line, and for each tensor that it takes the user's name."""
+
+def _location_seconds() -> float:
+    """How long the noting has taken so far, of all threads."""
 
 def _live_tensors() -> list[tuple[str, str, str, Location | None, int, int]]:
     """Device, shape, operation that made it, where, how many of these, their bytes; the largest first."""

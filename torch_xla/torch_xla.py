@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,20 +53,22 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
 
 def _sync(cause: str, wait: bool = False, reset_scope: bool = True) -> None:
     """`sync` by somebody whom debug output shall name."""
-    from torch_xla import debug
     from torch_xla.core import xla_model as xm
+    from torch_xla.debug import observers
 
-    if not debug.reports:
+    if not observers.are_set():
         _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope)
+        xm._run_step_closures()
     else:
+        start = time.perf_counter()
         _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
-    xm._run_step_closures()
+        end = observers.StepEnd(cause, wait, start, time.perf_counter())
+        xm._run_step_closures()
+        observers.tell_step(end)
     if _metrics_file():
         from torch_xla.debug import metrics_saver
 
         metrics_saver.save_metrics()
-    if debug.reports is not None:
-        debug.reports.analyze_metrics()
 
 
 @functools.cache

@@ -102,6 +102,8 @@ void BindGraphEvent(py::module_& m) {
       .def_property_readonly("outputs", [](const GraphEventView& v) { return v.event().outputs; })
       .def_property_readonly("name", [](const GraphEventView& v) { return v.event().name; })
       .def_property_readonly("seconds", [](const GraphEventView& v) { return v.event().seconds; })
+      .def_property_readonly("size",
+                             [](const GraphEventView& v) { return v.graph().nodes().size(); })
       .def_property_readonly("donations",
                              [](const GraphEventView& v) { return v.graph().donations().size(); })
       .def_property_readonly("reason",
@@ -189,6 +191,7 @@ void BindDebugging(py::module_& m) {
   m.def("_set_graph_observer", &SetGraphObserver);
   m.def("_set_wait_observer", &SetWaitObserver);
   m.def("_keep_locations", &KeepLocations);
+  m.def("_location_seconds", &LocationSeconds);
   m.def("_live_tensors", &LiveTensors);
 }
 

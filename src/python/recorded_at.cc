@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/extension.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -172,7 +174,23 @@ void NameLeaves(std::span<const lazy::Value> operands, const std::vector<py::obj
   }
 }
 
+std::atomic<int64_t> location_nanoseconds{0};
+
+class LocationTimer {
+ public:
+  ~LocationTimer() {
+    const auto taken = std::chrono::steady_clock::now() - start_;
+    location_nanoseconds.fetch_add(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count(),
+        std::memory_order_relaxed);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 const SourceLocation* RecordedAt(std::span<const lazy::Value> operands) {
+  const LocationTimer timer;
   if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
   py::gil_scoped_acquire gil;
   try {
@@ -194,5 +212,7 @@ const SourceLocation* RecordedAt(std::span<const lazy::Value> operands) {
 }  // namespace
 
 void KeepLocations(bool keep) { lazy::SetLocationProvider(keep ? &RecordedAt : nullptr); }
+
+double LocationSeconds() { return static_cast<double>(location_nanoseconds.load()) * 1e-9; }
 
 }  // namespace torch_xla

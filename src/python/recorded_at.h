@@ -8,4 +8,7 @@ namespace torch_xla {
 // few microseconds at each operation: for debugging.
 void KeepLocations(bool keep);
 
+// How long that has taken so far, in seconds, so that who measures a program can leave it out.
+double LocationSeconds();
+
 }  // namespace torch_xla

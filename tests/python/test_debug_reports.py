@@ -442,3 +442,17 @@ for n in range(30):
         PT_XLA_DEBUG_LEVEL="2",
         PT_XLA_DEBUG_FILE="reports",
     )
+
+
+def test_print_is_named(program):
+    code = (
+        'import torch, torch_xla\nt = torch.ones(2, device="xla") * 2\nprint(t)\nt.add(1).cpu()\n'
+    )
+    (program.folder / "train.py").write_text(code)
+    text = program.run("train.py", PT_XLA_DEBUG_LEVEL="2").stderr
+    reads = [block for block in blocks_of(text) if "Value Read: " in block]
+    said = {block[block.index("Value Read: ") + 1].strip() for block in reads}
+    assert said == {
+        "aten::_to_cpu (print, str() or repr() of a tensor) at train.py:3: print(t)",
+        "aten::_to_cpu (.cpu(), .tolist() or .numpy() of a tensor) at train.py:4: t.add(1).cpu()",
+    }

@@ -1,12 +1,8 @@
 import os
-from types import ModuleType
 
 from . import memory as memory
 from . import metrics as metrics
 from . import profiler as profiler
-
-reports: ModuleType | None = None
-"""The module of the debug reports, when the environment asks for some."""
 
 _VARIABLES = (
     "PT_XLA_DEBUG",
@@ -19,9 +15,7 @@ _VARIABLES = (
 
 def start_reports() -> None:
     """Starts the reports that the environment asks for: PT_XLA_DEBUG and its like."""
-    global reports
     if any(os.environ.get(name) for name in _VARIABLES):
         from . import _reports
 
-        reports = _reports
         _reports.start()

@@ -7,30 +7,17 @@ first what is different from the nearest graph before it.
 import atexit
 import collections
 import hashlib
-import linecache
 import os
 import sys
 import threading
-from types import FrameType
 from typing import Any
 
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
-from torch_xla.debug import memory, what_changed
+from torch_xla.debug import memory, observers, user_frame, what_changed
 from torch_xla.utils.utils import getenv_as
 
 _READ_CAUSE = "most likely user code trying to access tensor value before torch_xla.sync"
-# What the user wrote, for the operators that need a value on the host.
-READERS = {
-    "aten::_local_scalar_dense": ".item(), float(), int() or bool() of a tensor",
-    "aten::_to_cpu": ".cpu(), .tolist(), .numpy() or print of a tensor",
-    "aten::equal": "torch.equal",
-    "aten::nonzero": "torch.nonzero or an index with a mask, whose result has as many elements as the values say",
-}
-_LIBRARIES = tuple(
-    os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")) + os.sep
-    for name in ("torch", "torch_xla")
-)
 
 
 def level() -> int:
@@ -49,9 +36,9 @@ def start() -> None:
     ):
         _XLAC._keep_locations(True)
     if wants_reports or wants_graphs:
-        _XLAC._set_graph_observer(_observe)
+        observers.add(graph=_observe)
     if wants_reports:
-        _XLAC._set_wait_observer(waits.add)
+        observers.add(wait=waits.add, step=lambda _: analyze_metrics())
     if level() >= 100:
         atexit.register(_write_summary)
 
@@ -103,7 +90,7 @@ def snapshot(event: Any) -> what_changed.Graph:
     return what_changed.Graph(nodes, tuple(event.results()), event.donations, event.name)
 
 
-def _changes(event: Any) -> str | None:
+def _changes(event: Any) -> what_changed.Change | None:
     return _history.add(snapshot(event))
 
 
@@ -138,7 +125,7 @@ def _graph_hash(event: Any) -> str:
     return digest.hexdigest()
 
 
-def _graph_report(what: str, event: Any, changes: str | None) -> str:
+def _graph_report(what: str, event: Any, changes: what_changed.Change | None) -> str:
     lines = [f"{what} Cause", f"  {_cause(event)}"]
     read = _read_text(event)
     if read:
@@ -161,12 +148,13 @@ def _read_text(event: Any) -> str:
     kind, operator = event.reason
     if kind not in ("read", "fallback"):
         return ""
-    frame = _user_frame()
-    where = (
-        f" at {what_changed.place(*frame)}: {linecache.getline(*frame).strip()}" if frame else ""
-    )
-    what = f" ({READERS[operator]})" if operator in READERS else ""
-    return f"{operator}{what}{where}"
+    frame = user_frame.innermost()
+    where = ""
+    if frame is not None:
+        at = user_frame.location(frame)
+        where = f" at {at}: {user_frame.line_text(at.file, at.line)}"
+    reader = user_frame.reader(operator)
+    return operator + (f" ({reader})" if reader else "") + where
 
 
 def _refused_report(event: Any) -> str:
@@ -202,20 +190,9 @@ def _block(prefix: str, lines: list[str]) -> str:
 # --- Where the program is ---
 
 
-def _frames() -> list[FrameType]:
-    """From the innermost one that is not this module's."""
-    frame: FrameType | None = sys._getframe()
-    frames = []
-    while frame is not None:
-        if frame.f_code.co_filename != __file__:
-            frames.append(frame)
-        frame = frame.f_back
-    return frames
-
-
 def _frame_lines() -> list[str]:
     most = getenv_as("PT_XLA_DEBUG_MAX_FRAME", int, 8) or 8
-    frames = _frames()
+    frames = user_frame.frames()
     lines = [
         f"  {frame.f_code.co_name} ({frame.f_code.co_filename}:{frame.f_lineno})"
         for frame in frames[:most]
@@ -223,14 +200,6 @@ def _frame_lines() -> list[str]:
     if len(frames) > most:
         lines.append("  ..........")
     return ["Python Frame Triggered Execution: ", *lines]
-
-
-def _user_frame() -> tuple[str, int] | None:
-    """The innermost line outside of torch and torch_xla."""
-    for frame in _frames():
-        if not frame.f_code.co_filename.startswith((*_LIBRARIES, "<frozen")):
-            return frame.f_code.co_filename, frame.f_lineno
-    return None
 
 
 # --- Files ---
@@ -294,8 +263,8 @@ class Waits:
 
     def add(self, kind: str, operator: str, seconds: float) -> None:
         """Notes a wait of the line that runs now."""
-        frame = _user_frame()
-        where = what_changed.place(*frame) if frame else "an unknown line"
+        frame = user_frame.innermost()
+        where = str(user_frame.location(frame)) if frame is not None else "an unknown line"
         with self._lock:
             wait = self._waits[kind, operator, where]
             wait.count += 1

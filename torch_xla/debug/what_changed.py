@@ -53,6 +53,25 @@ class Graph(NamedTuple):
 _ALIKE = 0.3
 
 
+class Change(NamedTuple):
+    """A difference between two graphs; `str` makes it a sentence.
+
+    `kind`: what is different, one of
+      "argument": the shape or type of what the program takes; "constant": a number that decides the program;
+      "branch", "loop": a statement of the user's went another way; "operator": other operations are recorded;
+      "use": the same operations take other values; "results": other values are kept; "donation": other arguments may be
+      overwritten; "options": nothing in the graph; "everything": no graph before is like this one.
+    `location`: where that is in the user's program, if that is known.
+    """
+
+    kind: str
+    text: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class History:
     """The latest graphs that were compiled."""
 
@@ -61,7 +80,7 @@ class History:
             maxlen=most
         )
 
-    def add(self, graph: Graph) -> str | None:
+    def add(self, graph: Graph) -> Change | None:
         """Remembers a graph. What is different from the nearest one before it; None if it is the first."""
         kinds = collections.Counter(_token(node) for node in graph.nodes if _is_operator(node))
         nearest: Graph | None = None
@@ -79,7 +98,7 @@ class History:
         if is_first:
             return None
         if nearest is None:
-            return "everything: no graph before is like this one"
+            return Change("everything", "everything: no graph before is like this one")
         return difference(graph, nearest)
 
 
@@ -92,7 +111,7 @@ def place(file: str, line: int) -> str:
         return f"{file}:{line}"
 
 
-def difference(new: Graph, old: Graph) -> str:
+def difference(new: Graph, old: Graph) -> Change:
     """The first difference that explains why `new` is not `old`."""
     structure = _different_operators(new, old)
     if structure is not None:
@@ -114,7 +133,7 @@ def _pairs(new: Graph, old: Graph, is_leaf: bool) -> Iterator[tuple[Node, Node]]
     return zip(chosen(new), chosen(old), strict=False)
 
 
-def _different_leaf(new: Graph, old: Graph) -> str | None:
+def _different_leaf(new: Graph, old: Graph) -> Change | None:
     differing = [
         (now, before) for now, before in _pairs(new, old, True) if now.shapes != before.shapes
     ]
@@ -124,14 +143,22 @@ def _different_leaf(new: Graph, old: Graph) -> str | None:
     tensors = [pair for pair in differing if pair[0].kind == LEAVES[0]]
     now, before = (tensors or differing)[0]
     more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
-    return f"{_leaf_text(new, now)}: {_shape_text(now, before)}{more}"
+    user = _first_user(new, now)
+    return Change(
+        "argument",
+        f"{_leaf_text(now, user)}: {_shape_text(now, before)}{more}",
+        user.location if user is not None else None,
+    )
 
 
-def _leaf_text(graph: Graph, leaf: Node) -> str:
+def _first_user(graph: Graph, leaf: Node) -> Node | None:
     position = next(i for i, node in enumerate(graph.nodes) if node is leaf)
-    user = next(
+    return next(
         (node for node in graph.nodes if any(at == position for at, _ in node.operands)), None
     )
+
+
+def _leaf_text(leaf: Node, user: Node | None) -> str:
     if leaf.name not in ("", "?"):
         return leaf.name + (f", {user.location}" if user is not None and user.location else "")
     what = "a number" if leaf.kind == LEAVES[1] else "an argument"
@@ -154,7 +181,7 @@ def _split_shape(text: str) -> tuple[str, str]:
     return element_type, "[" + dimensions.rstrip("]").replace(",", ", ") + "]"
 
 
-def _different_attributes(new: Graph, old: Graph) -> str | None:
+def _different_attributes(new: Graph, old: Graph) -> Change | None:
     for now, before in _pairs(new, old, False):
         if now.attributes == before.attributes:
             continue
@@ -165,7 +192,7 @@ def _different_attributes(new: Graph, old: Graph) -> str | None:
         ]
         text = changed[0] if changed else f"({now.attributes}) was ({before.attributes})"
         kind = "scalar" if changed and not text.startswith("[") else "constant"
-        return f"{kind} {text} in `{now.operator}`{_at(now)}"
+        return Change("constant", f"{kind} {text} in `{now.operator}`{_at(now)}", now.location)
     return None
 
 
@@ -181,17 +208,19 @@ def _values(attributes: str) -> list[str]:
     return [value.strip() for value in values]
 
 
-def _different_use(new: Graph, old: Graph) -> str | None:
+def _different_use(new: Graph, old: Graph) -> Change | None:
     if len(new.nodes) != len(old.nodes):
-        return "other numbers or tensors are used: " + (
-            f"{_count(new, LEAVES[0])} tensors and {_count(new, LEAVES[1])} numbers, "
-            f"{_count(old, LEAVES[0])} and {_count(old, LEAVES[1])} before"
+        return Change(
+            "use",
+            f"other numbers or tensors are used: {_count(new, LEAVES[0])} tensors and "
+            f"{_count(new, LEAVES[1])} numbers, {_count(old, LEAVES[0])} and {_count(old, LEAVES[1])} before",
         )
     for now, before in zip(new.nodes, old.nodes, strict=True):
         if now.operands != before.operands:
-            return f"`{now.operator}`{_at(now)} takes another value"
+            return Change("use", f"`{now.operator}`{_at(now)} takes another value", now.location)
         if now.shapes != before.shapes:
-            return f"result of `{now.operator}`{_at(now)}: {_shape_text(now, before)}"
+            text = f"result of `{now.operator}`{_at(now)}: {_shape_text(now, before)}"
+            return Change("use", text, now.location)
     return None
 
 
@@ -199,29 +228,32 @@ def _count(graph: Graph, kind: str) -> int:
     return sum(node.kind == kind for node in graph.nodes)
 
 
-def _different_results(new: Graph, old: Graph) -> str:
+def _different_results(new: Graph, old: Graph) -> Change:
     added = [at for at in new.results if at not in set(old.results)]
     if new.results != old.results:
         counts = f"{len(new.results)} results are kept, {len(old.results)} before"
         if not added:
-            return f"the same operators, but {counts}"
+            return Change("results", f"the same operators, but {counts}")
         node = new.nodes[added[0][0]]
-        return f"the same operators, but {counts}: new is that of `{node.operator}`{_at(node)}"
+        text = f"the same operators, but {counts}: new is that of `{node.operator}`{_at(node)}"
+        return Change("results", text, node.location)
     if new.donations != old.donations:
-        return (
+        return Change(
+            "donation",
             f"the same operators, but {new.donations} arguments may be overwritten, {old.donations} before: "
-            "the program holds a tensor that it did not hold, or the other way round"
+            "the program holds a tensor that it did not hold, or the other way round",
         )
-    return (
+    return Change(
+        "options",
         "nothing in the graph: an option of the compiler or of the precision is another, or the program was dropped "
-        "from the cache (XLA_COMPILATION_CACHE_SIZE)"
+        "from the cache (XLA_COMPILATION_CACHE_SIZE)",
     )
 
 
 # --- Other operators ---
 
 
-def _different_operators(new: Graph, old: Graph) -> str | None:
+def _different_operators(new: Graph, old: Graph) -> Change | None:
     for is_relevant in (_is_forward, _is_operator):
         now = [node for node in new.nodes if is_relevant(node)]
         before = [node for node in old.nodes if is_relevant(node)]
@@ -242,7 +274,7 @@ def _token(node: Node) -> tuple[str, Location | None]:
     return node.kind, node.location
 
 
-def _first_other_operator(now: list[Node], before: list[Node]) -> str:
+def _first_other_operator(now: list[Node], before: list[Node]) -> Change:
     added, gone = _middles([_token(n) for n in now], [_token(n) for n in before])
     first_now = now[added.start] if len(added) else None
     first_before = before[gone.start] if len(gone) else None
@@ -257,12 +289,16 @@ def _first_other_operator(now: list[Node], before: list[Node]) -> str:
         return loop
     if first_before is None:
         assert first_now is not None
-        return f"new operator `{first_now.operator}`{_at(first_now)}{_more(added)}"
+        text = f"new operator `{first_now.operator}`{_at(first_now)}{_more(added)}"
+        return Change("operator", text, first_now.location)
     if first_now is None:
-        return f"operator `{first_before.operator}`{_at(first_before)} is gone{_more(gone)}"
-    return (
+        text = f"operator `{first_before.operator}`{_at(first_before)} is gone{_more(gone)}"
+        return Change("operator", text, first_before.location)
+    return Change(
+        "operator",
         f"operator `{first_now.operator}`{_at(first_now)}, where `{first_before.operator}`{_at(first_before)} was"
-        f"{_more(added)}"
+        f"{_more(added)}",
+        first_now.location,
     )
 
 
@@ -311,7 +347,7 @@ def _side(statement: ast.AST, line: int) -> str | None:
     return None
 
 
-def _branch(node: Node, others: list[Node], is_new: bool) -> str | None:
+def _branch(node: Node, others: list[Node], is_new: bool) -> Change | None:
     """Whether a node stands on a side of an `if` on which the other graph has recorded nothing."""
     if node.location is None:
         return None
@@ -321,13 +357,13 @@ def _branch(node: Node, others: list[Node], is_new: bool) -> str | None:
         side = _side(statement, line)
         if side is None or _is_on(others, file, statement, side):
             continue
-        where = place(file, statement.lineno)
         other_side = "orelse" if side == "body" else "body"
         if _is_on(others, file, statement, other_side) or side == "orelse":
-            return f"branch at {where} took the other side"
-        if is_new:
-            return f"branch at {where} was taken, and was not before"
-        return f"branch at {where} was not taken, and was before"
+            what = "took the other side"
+        else:
+            what = "was taken, and was not before" if is_new else "was not taken, and was before"
+        where = Location(file, statement.lineno, node.location.function)
+        return Change("branch", f"branch at {where} {what}", where)
     return None
 
 
@@ -344,7 +380,7 @@ def _is_on(nodes: list[Node], file: str, statement: ast.AST, side: str) -> bool:
     )
 
 
-def _loop(node: Node | None, now: list[Node], before: list[Node]) -> str | None:
+def _loop(node: Node | None, now: list[Node], before: list[Node]) -> Change | None:
     """Whether the same lines of a loop's body ran another number of times."""
     if node is None or node.location is None:
         return None
@@ -354,9 +390,11 @@ def _loop(node: Node | None, now: list[Node], before: list[Node]) -> str | None:
     for statement in reversed(_of_type(node.location.file, (ast.For, ast.While))):
         inside = _side(statement, node.location.line) == "body"
         if inside and times and times_before and times != times_before:
-            where = place(node.location.file, statement.lineno)
-            return (
+            where = Location(node.location.file, statement.lineno, node.location.function)
+            return Change(
+                "loop",
                 f"loop at {where} ran another number of times: `{node.operator}`{_at(node)} is recorded {times} times, "
-                f"{times_before} before"
+                f"{times_before} before",
+                where,
             )
     return None
