@@ -1,32 +1,6 @@
-// The table of functions, all of them: each slot of c_api.h is the function of that name in
-// functions.h.
-#include "pjrt/plugin/boundary.h"
-#include "pjrt/plugin/functions.h"
+#include "pjrt/boundary/table.h"
 
 namespace pjrt::plugin {
-namespace {
-
-// Frameworks newer than the table may look behind its end, by the minor version alone; there they
-// find nulls.
-struct Table {
-  PJRT_Api api;
-  void* later_functions[64];
-};
-
-Table MakeTable() {
-  Table table{};
-  table.api.struct_size = sizeof(PJRT_Api);
-  table.api.extension_start = Extensions();
-  table.api.pjrt_api_version = {sizeof(PJRT_Api_Version), nullptr, PJRT_API_MAJOR, PJRT_API_MINOR};
-  table.api.PJRT_Error_Destroy = Error_Destroy;
-  table.api.PJRT_Error_Message = Error_Message;
-#define PJRT_FILL(name) table.api.PJRT_##name = &Entry<PJRT_##name##_Args, name>;
-  PJRT_API_FUNCTIONS(PJRT_FILL)
-#undef PJRT_FILL
-  return table;
-}
-
-}  // namespace
 
 const PJRT_Api& Api() {
   static const Table table = MakeTable();

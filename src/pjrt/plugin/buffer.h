@@ -9,9 +9,10 @@
 
 #include "cpu/memory.h"
 #include "hlo/shape.h"
+#include "pjrt/boundary/event.h"
+#include "pjrt/boundary/layout.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/client.h"
-#include "pjrt/plugin/event.h"
 
 namespace pjrt::plugin {
 
@@ -52,17 +53,6 @@ inline bool IsAligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
 }
 
-// Dimensions from minor to major of a dense row-major array.
-std::vector<int64_t> RowMajor(int64_t rank);
-// Strides in bytes that a layout means (null: row-major). Throws for tiles.
-hlo::Dimensions ByteStrides(const PJRT_Buffer_MemoryLayout* layout, const hlo::Shape& shape);
-// Throws kUnimplemented unless a layout (null allowed) is dense row-major.
-void CheckRowMajor(const PJRT_Buffer_MemoryLayout* layout, const hlo::Shape& shape);
-// Copies an array between strided places; strides in bytes, by dimension.
-void CopyStrided(void* target, const hlo::Dimensions& target_strides, const void* source,
-                 const hlo::Dimensions& source_strides, const hlo::Shape& shape);
-
-hlo::Shape ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims);
 // The device meant by a memory, or else a device. Throws if both are null, and for a device of
 // another process.
 PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device);

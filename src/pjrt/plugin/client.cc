@@ -2,10 +2,10 @@
 
 #include "cpu/collective/world.h"
 #include "hlo/bytecode.h"
-#include "pjrt/plugin/boundary.h"
-#include "pjrt/plugin/functions.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/named_value.h"
 #include "pjrt/plugin/key_value_store.h"
-#include "pjrt/plugin/named_value.h"
 
 PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store)
     : asynchronous(options.asynchronous),

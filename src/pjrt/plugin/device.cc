@@ -3,50 +3,25 @@
 #include <algorithm>
 
 #include "cpu/memory.h"
-#include "pjrt/plugin/boundary.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
 #include "pjrt/plugin/client.h"
-#include "pjrt/plugin/functions.h"
 
 PJRT_Device::PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description)
-    : client(client), description(description), memory(this, description->id), memories{&memory} {}
+    : client(client), description(description), memories{&memory} {
+  memory.id = description->id;
+  memory.kind = pjrt::plugin::kMemoryKind;
+  memory.kind_id = pjrt::plugin::kMemoryKindId;
+  memory.debug_string = "device memory of " + description->debug_string;
+  memory.text = memory.debug_string;
+  memory.devices = {this};
+}
 
 bool PJRT_Device::addressable() const {
   return description->process_index == client->process_index;
 }
 
 namespace pjrt::plugin {
-
-void DeviceDescription_Id(PJRT_DeviceDescription_Id_Args& args) {
-  args.id = Require(args.device_description, "device description").id;
-}
-
-void DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args& args) {
-  args.process_index = Require(args.device_description, "device description").process_index;
-}
-
-void DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args& args) {
-  Require(args.device_description, "device description");
-  args.num_attributes = 0;
-  args.attributes = nullptr;
-}
-
-void DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args& args) {
-  Require(args.device_description, "device description");
-  args.device_kind = kDeviceKind;
-  args.device_kind_size = std::strlen(kDeviceKind);
-}
-
-void DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args& args) {
-  const std::string& text = Require(args.device_description, "device description").debug_string;
-  args.debug_string = text.data();
-  args.debug_string_size = text.size();
-}
-
-void DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args& args) {
-  const std::string& text = Require(args.device_description, "device description").debug_string;
-  args.to_string = text.data();
-  args.to_string_size = text.size();
-}
 
 void Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
   args.device_description = Require(args.device, "device").description;

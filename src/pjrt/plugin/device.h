@@ -1,8 +1,8 @@
 // A device: a queue of work and a memory.
 #pragma once
 
+#include "pjrt/boundary/memory.h"
 #include "pjrt/c_api.h"
-#include "pjrt/plugin/memory.h"
 #include "pjrt/plugin/queue.h"
 #include "pjrt/plugin/topology.h"
 

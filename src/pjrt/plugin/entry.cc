@@ -1,5 +1,5 @@
 // The plugin's one exported symbol.
-#include "pjrt/plugin/functions.h"
+#include "pjrt/boundary/functions.h"
 
 extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
   return &pjrt::plugin::Api();

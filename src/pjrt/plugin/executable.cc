@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "hlo/bytecode.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/serialized.h"
 #include "pjrt/element_type.h"
-#include "pjrt/plugin/boundary.h"
-#include "pjrt/plugin/functions.h"
-#include "pjrt/plugin/serialized.h"
 
 namespace pjrt::plugin {
 namespace {
@@ -146,15 +146,6 @@ std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
   return program;
 }
 
-std::string LayoutText(int64_t rank) {
-  std::string text = "{";
-  for (int64_t dimension : RowMajor(rank)) {
-    if (text.size() > 1) text += ',';
-    text += std::to_string(dimension);
-  }
-  return text + "}";
-}
-
 void Program::Describe() {
   communicates = executable->communicates();
   for (const hlo::Shape& shape : results()) {
@@ -169,10 +160,10 @@ void Program::Describe() {
   }
   for (auto& layout : result_layouts) result_layout_handles.push_back(&layout);
   for (auto& layout : parameter_layouts) parameter_layout_handles.push_back(&layout);
-  const size_t kind_size = std::strlen(Memory::kKind);
-  parameter_memory_kinds.assign(parameters().size(), Memory::kKind);
+  const size_t kind_size = std::strlen(kMemoryKind);
+  parameter_memory_kinds.assign(parameters().size(), kMemoryKind);
   parameter_memory_kind_sizes.assign(parameters().size(), kind_size);
-  result_memory_kinds.assign(results().size(), Memory::kKind);
+  result_memory_kinds.assign(results().size(), kMemoryKind);
   result_memory_kind_sizes.assign(results().size(), kind_size);
 
   const uint64_t seed = Fingerprint64(PlatformVersion());

@@ -11,16 +11,11 @@
 #include <vector>
 
 #include "cpu/executable.h"
+#include "pjrt/boundary/layout.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/buffer.h"
 #include "pjrt/plugin/client.h"
 #include "pjrt/plugin/compile_options.h"
-
-// A layout's text: "{1,0}".
-struct PJRT_Layouts_MemoryLayout {
-  std::string text;
-  bool owned_by_executable = false;
-};
 
 namespace pjrt::plugin {
 
@@ -67,8 +62,6 @@ class Program {
  private:
   void Describe();
 };
-
-std::string LayoutText(int64_t rank);
 
 }  // namespace pjrt::plugin
 

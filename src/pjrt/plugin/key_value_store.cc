@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "pjrt/plugin/error.h"
+#include "pjrt/boundary/error.h"
 
 namespace pjrt::plugin {
 namespace {

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <utility>
 
-#include "pjrt/plugin/boundary.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/executable.h"
-#include "pjrt/plugin/functions.h"
-#include "pjrt/plugin/serialized.h"
 
 struct PJRT_ExecuteContext {};
 

@@ -3,22 +3,27 @@
 #include <cstdio>
 
 #include "cpu/executable.h"
-#include "pjrt/plugin/boundary.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/memory.h"
+#include "pjrt/boundary/named_value.h"
+#include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/device.h"
 #include "pjrt/plugin/executable.h"
-#include "pjrt/plugin/functions.h"
-#include "pjrt/plugin/memory.h"
-#include "pjrt/plugin/named_value.h"
-#include "pjrt/plugin/serialized.h"
-
-PJRT_DeviceDescription::PJRT_DeviceDescription(int id, int process_index)
-    : id(id), process_index(process_index), debug_string("CPU:" + std::to_string(id)) {}
 
 PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_processes)
     : num_processes(num_processes) {
+  static const PJRT_MemoryDescription memory{pjrt::plugin::kMemoryKind,
+                                             pjrt::plugin::kMemoryKindId};
   for (int id = 0; id < num_devices; ++id) {
-    const int process = num_processes > 1 ? id : 0;
-    handles.push_back(devices.emplace_back(new PJRT_DeviceDescription(id, process)).get());
+    auto description = std::make_unique<PJRT_DeviceDescription>();
+    description->id = id;
+    description->process_index = num_processes > 1 ? id : 0;
+    description->kind = pjrt::plugin::kDeviceKind;
+    description->debug_string = "CPU:" + std::to_string(id);
+    description->text = description->debug_string;
+    description->memories = {&memory};
+    handles.push_back(devices.emplace_back(std::move(description)).get());
   }
 }
 
@@ -154,7 +159,7 @@ void TopologyDescription_MakeCanonicalShapeForMemorySpace(
 
 void TopologyDescription_GetMemorySpaceKindIds(
     PJRT_TopologyDescription_GetMemorySpaceKindIds_Args& args) {
-  static const int kind_id = Memory::kKindId;
+  static const int kind_id = kMemoryKindId;
   args.memory_space_kind_ids = &kind_id;
   args.num_memory_space_kind_ids = 1;
 }

@@ -5,14 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pjrt/boundary/device_description.h"
 #include "pjrt/c_api.h"
-
-struct PJRT_DeviceDescription {
-  PJRT_DeviceDescription(int id, int process_index);
-  int id;
-  int process_index;
-  std::string debug_string;  // "CPU:0"
-};
 
 struct PJRT_TopologyDescription {
   // With several processes each has one of the devices.
@@ -26,6 +20,9 @@ namespace pjrt::plugin {
 
 inline constexpr char kPlatformName[] = "cpu";
 inline constexpr char kDeviceKind[] = "cpu";
+// There is one kind of memory: the process's own.
+inline constexpr char kMemoryKind[] = "device";
+inline constexpr int kMemoryKindId = 0;
 // The engine's fingerprint: code made on one platform version is valid on the same.
 const std::string& PlatformVersion();
 

@@ -4,9 +4,9 @@
 #include <mutex>
 #include <vector>
 
-#include "pjrt/plugin/boundary.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
 #include "pjrt/plugin/buffer.h"
-#include "pjrt/plugin/functions.h"
 
 struct PJRT_AsyncHostToDeviceTransferManager {
   struct Piecewise {

@@ -1,9 +1,9 @@
-#include "pjrt/plugin/error.h"
+#include "pjrt/boundary/error.h"
 
 #include <new>
 
-#include "pjrt/plugin/boundary.h"
-#include "pjrt/plugin/functions.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
 
 namespace pjrt::plugin {
 namespace {

@@ -1,25 +1,26 @@
-// A device's memory space. There is one kind, "device": the process's own memory.
+// A memory space, as the framework sees it: a description, and what the framework attaches.
 #pragma once
 
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "pjrt/c_api.h"
 
 namespace pjrt::plugin {
 
 struct Memory : PJRT_Memory {
-  explicit Memory(PJRT_Device* device, int id);
+  Memory();
   ~Memory();
-
-  static constexpr char kKind[] = "device";
-  static constexpr int kKindId = 0;
+  Memory(const Memory&) = delete;
   static Memory& Get(PJRT_Memory* memory);  // throws for null
 
-  PJRT_Device* device;
-  int id;
-  std::string debug_string;
+  int id = 0;
+  std::string kind;  // "device", "pinned_host"
+  int kind_id = 0;
+  std::string debug_string, text;
+  std::vector<PJRT_Device*> devices;  // that reach it; at least one
 
   // What the framework attaches, by key.
   struct UserData {

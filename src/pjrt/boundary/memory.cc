@@ -1,10 +1,9 @@
-#include "pjrt/plugin/memory.h"
+#include "pjrt/boundary/memory.h"
 
 #include <utility>
 
-#include "pjrt/plugin/boundary.h"
-#include "pjrt/plugin/device.h"
-#include "pjrt/plugin/functions.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
 
 namespace pjrt::plugin {
 namespace {
@@ -36,11 +35,7 @@ constexpr PJRT_Memory_FunctionTable kFunctions = {
 
 }  // namespace
 
-Memory::Memory(PJRT_Device* device, int id)
-    : PJRT_Memory{&kFunctions},
-      device(device),
-      id(id),
-      debug_string("device memory of " + device->description->debug_string) {}
+Memory::Memory() : PJRT_Memory{&kFunctions} {}
 
 Memory::~Memory() {
   for (auto& [key, entry] : user_data) {
@@ -53,14 +48,13 @@ Memory& Memory::Get(PJRT_Memory* memory) { return static_cast<Memory&>(Require(m
 void Memory_Id(PJRT_Memory_Id_Args& args) { args.id = Memory::Get(args.memory).id; }
 
 void Memory_Kind(PJRT_Memory_Kind_Args& args) {
-  Memory::Get(args.memory);
-  args.kind = Memory::kKind;
-  args.kind_size = std::strlen(Memory::kKind);
+  const Memory& memory = Memory::Get(args.memory);
+  args.kind = memory.kind.data();
+  args.kind_size = memory.kind.size();
 }
 
 void Memory_Kind_Id(PJRT_Memory_Kind_Id_Args& args) {
-  Memory::Get(args.memory);
-  args.kind_id = Memory::kKindId;
+  args.kind_id = Memory::Get(args.memory).kind_id;
 }
 
 void Memory_DebugString(PJRT_Memory_DebugString_Args& args) {
@@ -71,14 +65,14 @@ void Memory_DebugString(PJRT_Memory_DebugString_Args& args) {
 
 void Memory_ToString(PJRT_Memory_ToString_Args& args) {
   const Memory& memory = Memory::Get(args.memory);
-  args.to_string = memory.debug_string.data();
-  args.to_string_size = memory.debug_string.size();
+  args.to_string = memory.text.data();
+  args.to_string_size = memory.text.size();
 }
 
 void Memory_AddressableByDevices(PJRT_Memory_AddressableByDevices_Args& args) {
   const Memory& memory = Memory::Get(args.memory);
-  args.devices = &memory.device;
-  args.num_devices = 1;
+  args.devices = memory.devices.data();
+  args.num_devices = memory.devices.size();
 }
 
 }  // namespace pjrt::plugin

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "pjrt/boundary/error.h"
 #include "pjrt/c_api.h"
-#include "pjrt/plugin/error.h"
 
 namespace pjrt::plugin {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "hlo/error.h"
+#include "pjrt/boundary/error.h"
 #include "pjrt/c_api.h"
-#include "pjrt/plugin/error.h"
 
 namespace pjrt::plugin {
 

@@ -1,9 +1,9 @@
-#include "pjrt/plugin/event.h"
+#include "pjrt/boundary/event.h"
 
 #include <utility>
 
-#include "pjrt/plugin/boundary.h"
-#include "pjrt/plugin/functions.h"
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
 
 namespace pjrt::plugin {
 

@@ -1,0 +1,70 @@
+#include "pjrt/boundary/device_description.h"
+
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/extensions.h"
+#include "pjrt/boundary/functions.h"
+
+namespace pjrt::plugin {
+namespace {
+
+const PJRT_DeviceDescription& Get(const PJRT_DeviceDescription* description) {
+  return Require(description, "device description");
+}
+
+void MemoryDescriptions(PJRT_DeviceDescription_MemoryDescriptions_Args& args) {
+  const PJRT_DeviceDescription& description = Get(args.device_description);
+  args.memory_descriptions = description.memories.data();
+  args.num_memory_descriptions = description.memories.size();
+  args.default_memory_index = description.default_memory;
+}
+
+void MemoryDescriptionKind(PJRT_MemoryDescription_Kind_Args& args) {
+  const PJRT_MemoryDescription& memory = Require(args.memory_description, "memory description");
+  args.kind = memory.kind.data();
+  args.kind_size = memory.kind.size();
+  args.kind_id = memory.kind_id;
+}
+
+}  // namespace
+
+void DeviceDescription_Id(PJRT_DeviceDescription_Id_Args& args) {
+  args.id = Get(args.device_description).id;
+}
+
+void DeviceDescription_ProcessIndex(PJRT_DeviceDescription_ProcessIndex_Args& args) {
+  args.process_index = Get(args.device_description).process_index;
+}
+
+void DeviceDescription_Attributes(PJRT_DeviceDescription_Attributes_Args& args) {
+  const PJRT_DeviceDescription& description = Get(args.device_description);
+  args.num_attributes = description.attributes.size();
+  args.attributes = description.attributes.data();
+}
+
+void DeviceDescription_Kind(PJRT_DeviceDescription_Kind_Args& args) {
+  const std::string& kind = Get(args.device_description).kind;
+  args.device_kind = kind.data();
+  args.device_kind_size = kind.size();
+}
+
+void DeviceDescription_DebugString(PJRT_DeviceDescription_DebugString_Args& args) {
+  const std::string& text = Get(args.device_description).debug_string;
+  args.debug_string = text.data();
+  args.debug_string_size = text.size();
+}
+
+void DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args& args) {
+  const std::string& text = Get(args.device_description).text;
+  args.to_string = text.data();
+  args.to_string_size = text.size();
+}
+
+PJRT_MemoryDescriptions_Extension MemoryDescriptionsExtension(PJRT_Extension_Base* next) {
+  return {
+      {sizeof(PJRT_MemoryDescriptions_Extension), PJRT_Extension_Type_MemoryDescriptions, next},
+      &Entry<PJRT_DeviceDescription_MemoryDescriptions_Args, MemoryDescriptions>,
+      &Entry<PJRT_MemoryDescription_Kind_Args, MemoryDescriptionKind>,
+  };
+}
+
+}  // namespace pjrt::plugin
