@@ -163,8 +163,8 @@ class GraphEvent:
     @property
     def seconds(self) -> float: ...
     @property
-    def size(self) -> int:
-        """The number of its nodes: operations and leaves."""
+    def operators(self) -> int:
+        """How many operations were recorded for it."""
 
     @property
     def donations(self) -> int: ...

@@ -2,6 +2,8 @@
 #include <pybind11/functional.h>
 #include <torch/extension.h>
 
+#include <algorithm>
+
 #include "hlo/text_writer.h"
 #include "lazy/live_data.h"
 #include "lazy/location.h"
@@ -102,8 +104,14 @@ void BindGraphEvent(py::module_& m) {
       .def_property_readonly("outputs", [](const GraphEventView& v) { return v.event().outputs; })
       .def_property_readonly("name", [](const GraphEventView& v) { return v.event().name; })
       .def_property_readonly("seconds", [](const GraphEventView& v) { return v.event().seconds; })
-      .def_property_readonly("size",
-                             [](const GraphEventView& v) { return v.graph().nodes().size(); })
+      .def_property_readonly("operators",
+                             [](const GraphEventView& v) {
+                               const auto& nodes = v.graph().nodes();
+                               return std::count_if(
+                                   nodes.begin(), nodes.end(), [](const auto* node) {
+                                     return node->role() == lazy::Node::Role::kOperation;
+                                   });
+                             })
       .def_property_readonly("donations",
                              [](const GraphEventView& v) { return v.graph().donations().size(); })
       .def_property_readonly("reason",

@@ -59,7 +59,7 @@ def _observe(event: Any) -> None:
     elif event.stage == "compiled":
         _write(_compiled_report(event))
         waits.add("compile", "a compilation", event.seconds)
-        _program_bytes[event.hash] = _own_bytes(event)
+        _program_bytes[event.hash] = own_bytes(event)
     elif event.stage == "execute":
         memory.note_execution(_program_bytes.get(event.hash, 0))
         if level() >= 2:
@@ -68,7 +68,7 @@ def _observe(event: Any) -> None:
         _write(_refused_report(event))
 
 
-def _own_bytes(event: Any) -> int:
+def own_bytes(event: Any) -> int:
     """What a program needs besides its arguments."""
     sizes = event.memory
     return max(sizes["outputs"] - sizes["aliased"], 0) + sizes["temporaries"]
@@ -94,7 +94,8 @@ def _changes(event: Any) -> what_changed.Change | None:
     return _history.add(snapshot(event))
 
 
-def _cause(event: Any) -> str:
+def cause_text(event: Any) -> str:
+    """Who asked for the values of a graph, in upstream's words."""
     kind, text = event.reason
     if kind == "caller":
         return text
@@ -126,7 +127,7 @@ def _graph_hash(event: Any) -> str:
 
 
 def _graph_report(what: str, event: Any, changes: what_changed.Change | None) -> str:
-    lines = [f"{what} Cause", f"  {_cause(event)}"]
+    lines = [f"{what} Cause", f"  {cause_text(event)}"]
     read = _read_text(event)
     if read:
         lines += ["Value Read: ", f"  {read}"]
@@ -158,7 +159,7 @@ def _read_text(event: Any) -> str:
 
 
 def _refused_report(event: Any) -> str:
-    lines = ["Execution Cause", f"  {_cause(event)}"]
+    lines = ["Execution Cause", f"  {cause_text(event)}"]
     read = _read_text(event)
     if read:
         lines += ["Value Read: ", f"  {read}"]

@@ -13,6 +13,7 @@ import torch
 
 import torch_xla
 from torch_xla.core import xla_model as xm
+from torch_xla.debug import observers
 from torch_xla.torch_xla import _sync
 from torch_xla.utils import keyd_queue as kq
 
@@ -132,14 +133,15 @@ class ParallelLoader:
         """The device's next batch; StopIteration at the end, and what the loader raised in its place."""
         pipe = self._pipes[device]
         pipe.demand.ask()
-        future = pipe.device.get()
-        if future is None:
-            raise StopIteration
-        try:
-            return future.result()
-        except BaseException:
-            self.close()
-            raise
+        with observers.section("input"):
+            future = pipe.device.get()
+            if future is None:
+                raise StopIteration
+            try:
+                return future.result()
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Ends the background threads."""
@@ -231,7 +233,8 @@ def _ahead(loader: Iterable[Any]) -> int:
 
 def _next_batch(batches: Iterator[Any]) -> _Batch | None:
     try:
-        return _Batch(next(batches))
+        with observers.section("load"):
+            return _Batch(next(batches))
     except StopIteration:
         return None
     except BaseException as error:

@@ -1,0 +1,49 @@
+"""Training whose metric reads the accuracy in every step: `.item()` waits for the device."""
+
+import sys
+
+import torch
+
+import torch_xla
+from torch_xla.distributed.parallel_loader import MpDeviceLoader
+
+
+class Accuracy:
+    """The share of right answers, over all batches."""
+
+    def __init__(self) -> None:
+        self.right = 0.0
+        self.count = 0
+
+    def update(self, outputs, targets):
+        right = (outputs.argmax(1) == targets).float().sum()
+        self.right += right.item()
+        self.count += len(targets)
+
+
+def main(steps):
+    device = torch_xla.device()
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(256, 1024),
+        torch.nn.ReLU(),
+        torch.nn.Linear(1024, 1024),
+        torch.nn.ReLU(),
+        torch.nn.Linear(1024, 10),
+    ).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data = torch.utils.data.TensorDataset(
+        torch.randn(steps * 256, 256), torch.randint(10, (steps * 256,))
+    )
+    accuracy = Accuracy()
+    for inputs, targets in MpDeviceLoader(torch.utils.data.DataLoader(data, 256), device):
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        torch.nn.functional.cross_entropy(outputs, targets).backward()
+        optimizer.step()
+        accuracy.update(outputs, targets)
+    print(f"accuracy {accuracy.right / accuracy.count:.3f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,103 @@
+"""`python -m torch_xla.doctor`: see the package."""
+
+import argparse
+import json
+import pathlib
+import sys
+
+from torch_xla.doctor import causes, page, script, summary, text
+from torch_xla.doctor.observation import Observation
+
+FOUND = 3
+"""The exit status when a cause of `--fail-on` was found."""
+_ANY = "any"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs what the command line says; the exit status."""
+    options = _parse(arguments)
+    observation = Observation(options.steps)
+    observation.start()
+    try:
+        ended = script.run(options.target, options.arguments, options.module is not None)
+    finally:
+        observation.stop()
+    found = causes.find(observation.run)
+    content = summary.of(observation.run, found, options.target, options.arguments, ended)
+    sys.stdout.flush()
+    print(text.of(content), file=sys.stderr)
+    if options.json:
+        options.json.write_text(json.dumps(content, indent=1))
+    if not options.no_report:
+        options.report.write_text(page.of(observation.run, content))
+        print(f"Report: {options.report}", file=sys.stderr)
+    if ended.status:
+        return ended.status
+    return FOUND if _fails(options.fail_on, found) else 0
+
+
+def _fails(kinds: list[str], found: list[causes.Cause]) -> bool:
+    return any(_ANY in kinds or cause.kind in kinds for cause in found)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m torch_xla.doctor",
+        usage="%(prog)s [options] (script.py | -m module) [arguments of the program]",
+        description="Runs a program unchanged, and says what makes its steps slow. The exit status is the program's own; "
+        f"{FOUND} when it succeeds and a cause of --fail-on was found.",
+    )
+    parser.add_argument(
+        "--steps", type=_positive, metavar="N", help="end the program after so many steps"
+    )
+    parser.add_argument(
+        "--json", type=pathlib.Path, metavar="FILE", help="write what was found there too"
+    )
+    parser.add_argument(
+        "--fail-on",
+        type=_kinds,
+        default=[],
+        metavar="KINDS",
+        help=f"fail when one of these causes was found, separated by commas: {', '.join([*causes.KINDS, _ANY])}",
+    )
+    parser.add_argument(
+        "--report",
+        type=pathlib.Path,
+        metavar="FILE.html",
+        default=pathlib.Path("doctor.html"),
+        help="where the report goes (doctor.html)",
+    )
+    parser.add_argument("--no-report", action="store_true", help="write no report")
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m`")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.module is None and not options.program:
+        parser.error("which program? Give a script, or -m and a module.")
+    if options.module is not None:
+        options.target, options.arguments = options.module, options.program
+    else:
+        options.target, *options.arguments = options.program
+        if not pathlib.Path(options.target).exists():
+            parser.error(f"there is no file {options.target}")
+    return options
+
+
+def _positive(value: str) -> int:
+    number = int(value)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return number
+
+
+def _kinds(value: str) -> list[str]:
+    kinds = [kind.strip() for kind in value.split(",") if kind.strip()]
+    for kind in kinds:
+        if kind not in (*causes.KINDS, _ANY):
+            raise argparse.ArgumentTypeError(
+                f"{kind} is none of {', '.join([*causes.KINDS, _ANY])}"
+            )
+    return kinds
+
+
+if __name__ == "__main__":
+    sys.exit(main())
