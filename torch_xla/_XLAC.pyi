@@ -178,8 +178,21 @@ class GraphEvent:
 
     def nodes(
         self,
-    ) -> list[tuple[str, str, list[str], list[tuple[int, int]], Location | None, str]]:
-        """Kind, attributes, shapes of the results, operands (node, result), where recorded, name of a leaf."""
+    ) -> list[
+        tuple[
+            str,
+            str,
+            list[str],
+            list[tuple[int, int]],
+            Location | None,
+            str,
+            tuple[tuple[str, int], ...],
+        ]
+    ]:
+        """Kind, attributes, shapes of the results, operands (node, result), where recorded, name of a leaf, callers.
+
+        The callers are the user's lines that called where it was recorded, (file, line), the nearest first.
+        """
 
     def results(self) -> list[tuple[int, int]]: ...
     def text(self) -> str: ...

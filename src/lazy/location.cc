@@ -10,7 +10,7 @@ namespace {
 std::atomic<LocationProvider> provider{nullptr};
 
 struct Note {
-  const SourceLocation* location = nullptr;
+  const CallPath* path = nullptr;
   std::string leaf_name;
 };
 
@@ -46,11 +46,11 @@ bool ProgramsHaveLocations() {
 
 void NoteLocation(const Node* node, std::span<const Value> operands) {
   LocationProvider ask = provider.load(std::memory_order_relaxed);
-  const SourceLocation* location = ask != nullptr ? ask(operands) : nullptr;
-  if (location == nullptr) return;
+  const CallPath* path = ask != nullptr ? ask(operands) : nullptr;
+  if (path == nullptr) return;
   Notes& notes = Notes::Get();
   std::lock_guard lock(notes.mutex);
-  notes.of_node[node].location = location;
+  notes.of_node[node].path = path;
 }
 
 void ForgetLocation(const Node* node) {
@@ -60,11 +60,16 @@ void ForgetLocation(const Node* node) {
 }
 
 const SourceLocation* LocationOf(const Node* node) {
+  const CallPath* path = CallPathOf(node);
+  return path != nullptr ? path->location : nullptr;
+}
+
+const CallPath* CallPathOf(const Node* node) {
   if (!locations_are_kept.load(std::memory_order_relaxed)) return nullptr;
   Notes& notes = Notes::Get();
   std::lock_guard lock(notes.mutex);
   auto found = notes.of_node.find(node);
-  return found != notes.of_node.end() ? found->second.location : nullptr;
+  return found != notes.of_node.end() ? found->second.path : nullptr;
 }
 
 std::string LeafName(const Node* leaf) {

@@ -18,14 +18,22 @@ struct SourceLocation {
   bool is_backward = false;  // the gradient of what stands there
 };
 
+// A line, and the user's lines that called it, the nearest first. Equal ones are one object, which
+// is never destroyed.
+struct CallPath {
+  const SourceLocation* location;
+  const CallPath* caller = nullptr;
+};
+
 // Where the program is now, for an operation with these operands; null if nobody knows.
-using LocationProvider = const SourceLocation* (*)(std::span<const Value> operands);
+using LocationProvider = const CallPath* (*)(std::span<const Value> operands);
 // Asked for each operation recorded from now on; null: none.
 void SetLocationProvider(LocationProvider provider);
 bool HasLocationProvider();
 
 // Where the node was recorded; null if that was not kept.
 const SourceLocation* LocationOf(const Node* node);
+const CallPath* CallPathOf(const Node* node);
 // XLA_HLO_DEBUG: whether the instructions of programs carry the lines that they come from.
 bool ProgramsHaveLocations();
 // How the user's program calls a leaf, "argument `x` of `Net.forward`"; empty if that is not known.

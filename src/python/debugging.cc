@@ -51,6 +51,15 @@ py::object LocationTuple(const lazy::SourceLocation* location) {
   return py::make_tuple(location->file, location->line, location->function, location->is_backward);
 }
 
+// (file, line) of those who called, the nearest first.
+py::tuple Callers(const lazy::CallPath* path) {
+  py::list callers;
+  for (path = path != nullptr ? path->caller : nullptr; path != nullptr; path = path->caller) {
+    callers.append(py::make_tuple(path->location->file, path->location->line));
+  }
+  return py::tuple(callers);
+}
+
 // One of the observer's events, while the observer is called.
 class GraphEventView {
  public:
@@ -79,7 +88,8 @@ class GraphEventView {
       }
       nodes.append(py::make_tuple(node->operation()->kind().name,
                                   node->operation()->AttributesText(), shapes, operands,
-                                  LocationTuple(lazy::LocationOf(node)), lazy::LeafName(node)));
+                                  LocationTuple(lazy::LocationOf(node)), lazy::LeafName(node),
+                                  Callers(lazy::CallPathOf(node))));
     }
     return nodes;
   }

@@ -21,6 +21,7 @@ namespace torch_xla {
 namespace {
 
 namespace py = pybind11;
+using lazy::CallPath;
 using lazy::SourceLocation;
 
 // A function of Python; all under the interpreter's lock.
@@ -88,16 +89,41 @@ const SourceLocation* LocationIn(py::handle frame) {
   return location;
 }
 
+// --- The lines that called it
+// --------------------------------------------------------------------------------------------
+
+const CallPath* Path(const SourceLocation* location, const CallPath* caller) {
+  using Key = std::pair<const SourceLocation*, const CallPath*>;
+  static auto* paths = new std::map<Key, const CallPath*>;
+  const CallPath*& path = (*paths)[{location, caller}];
+  if (path == nullptr) path = new CallPath{location, caller};
+  return path;
+}
+
+const CallPath* PathTo(py::handle users_frame) {
+  constexpr size_t kMost = 64;
+  std::vector<const SourceLocation*> lines;
+  auto frame = py::reinterpret_borrow<py::object>(users_frame);
+  while (frame && lines.size() < kMost) {
+    if (FunctionOf(CodeOf(frame)).is_users) lines.push_back(LocationIn(frame));
+    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(
+        PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
+  }
+  const CallPath* path = nullptr;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) path = Path(*line, path);
+  return path;
+}
+
 // --- The lines of gradients: those of what they are the gradients of
 // -----------------------------------
 
 // By the number that autograd gives the operation that is being recorded.
-std::unordered_map<uint64_t, const SourceLocation*>& ForwardLines() {
-  static auto* lines = new std::unordered_map<uint64_t, const SourceLocation*>;
+std::unordered_map<uint64_t, const CallPath*>& ForwardLines() {
+  static auto* lines = new std::unordered_map<uint64_t, const CallPath*>;
   return *lines;
 }
 
-void NoteForward(const SourceLocation* location) {
+void NoteForward(const CallPath* path) {
   constexpr size_t kMost = 1 << 20;
   const uint64_t next = at::sequence_number::peek();
   if (next == 0) return;
@@ -105,16 +131,17 @@ void NoteForward(const SourceLocation* location) {
   if (lines.size() >= kMost) lines.clear();
   // A new step's operation replaces the old one's; what an operation itself records comes later and
   // stands at the same line.
-  lines[next - 1] = location;
+  lines[next - 1] = path;
 }
 
-const SourceLocation* BackwardOf(const SourceLocation* forward) {
+const CallPath* BackwardOf(const CallPath* forward) {
   static auto* all = new std::unordered_map<const SourceLocation*, const SourceLocation*>;
-  const SourceLocation*& location = (*all)[forward];
+  const SourceLocation*& location = (*all)[forward->location];
   if (location == nullptr) {
-    location = new SourceLocation{forward->file, forward->line, forward->function, true};
+    const SourceLocation& line = *forward->location;
+    location = new SourceLocation{line.file, line.line, line.function, true};
   }
-  return location;
+  return Path(location, forward->caller);
 }
 
 // --- Names of tensors
@@ -189,7 +216,7 @@ class LocationTimer {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-const SourceLocation* RecordedAt(std::span<const lazy::Value> operands) {
+const CallPath* RecordedAt(std::span<const lazy::Value> operands) {
   const LocationTimer timer;
   if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
   py::gil_scoped_acquire gil;
@@ -201,9 +228,9 @@ const SourceLocation* RecordedAt(std::span<const lazy::Value> operands) {
     std::vector<py::object> frames = FramesToUsers();
     NameLeaves(operands, frames);
     if (frames.empty()) return nullptr;
-    const SourceLocation* location = LocationIn(frames.back());
-    NoteForward(location);
-    return location;
+    const CallPath* path = PathTo(frames.back());
+    NoteForward(path);
+    return path;
   } catch (const py::error_already_set&) {
     return nullptr;  // while the interpreter shuts down
   }

@@ -145,3 +145,76 @@ def test_a_file_that_is_gone_is_no_error(at, tmp_path):
     (tmp_path / "train.py").unlink()
     graphs = [Graph((leaf(), operation(k, at(4), 0)), ((1, 0),)) for k in ("relu", "abs")]
     assert difference(*graphs) == "operator `relu`, train.py:4, where `abs`, train.py:4 was"
+
+
+CALLER = """\
+import layers
+
+def train(x, deep):
+    for _ in range(2):
+        if deep:
+            x = layers.block(x)
+        x = layers.stack(x)
+    return x
+"""
+LAYERS = """\
+def block(x):
+    return x.relu()
+
+def stack(x):
+    for layer in range(4):
+        x = x.tanh()
+    return x
+"""
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """An operation of layers.py that train.py calls."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(CALLER)
+    (tmp_path / "layers.py").write_text(LAYERS)
+
+    def make(kind, line, called_at, operand=0):
+        where = Location(str(tmp_path / "layers.py"), line, "block")
+        return operation(kind, where, operand)._replace(
+            callers=((str(tmp_path / "train.py"), called_at),)
+        )
+
+    return make
+
+
+def test_a_branch_in_another_file_than_its_operations(calls):
+    always = calls("tanh", 6, 7)
+    deep = Graph((leaf(), calls("relu", 2, 6), always), ((2, 0),))
+    shallow = Graph((leaf(), always), ((1, 0),))
+    assert difference(deep, shallow) == "branch at train.py:5 was taken, and was not before"
+    assert difference(shallow, deep) == "branch at train.py:5 was not taken, and was before"
+
+
+def test_a_loop_is_the_innermost_one_of_the_same_calls(calls):
+    def graph(*nodes):
+        return Graph((leaf(), *nodes), ((len(nodes), 0),))
+
+    layer = calls("tanh", 6, 7)
+    assert "loop at layers.py:5 ran" in difference(graph(layer, layer, layer), graph(layer))
+    # Called once more from elsewhere.
+    elsewhere = calls("tanh", 6, 8)
+    assert difference(graph(layer, elsewhere), graph(layer)).startswith("new operator `tanh`")
+
+
+def test_callers_are_noted(program):
+    (program.folder / "layers.py").write_text(LAYERS)
+    (program.folder / "train.py").write_text(
+        CALLER
+        + """
+import torch, torch_xla
+x = torch.ones(3, device="xla")
+y = train(x, False)
+torch_xla.sync()
+y = train(x, True)
+torch_xla.sync()
+"""
+    )
+    said = program.run("train.py", PT_XLA_DEBUG_LEVEL="1").stderr
+    assert "branch at train.py:5 was taken, and was not before" in said

@@ -84,8 +84,9 @@ def snapshot(event: Any) -> what_changed.Graph:
             tuple(operands),
             what_changed.Location(*location) if location is not None else None,
             name,
+            callers,
         )
-        for kind, attributes, shapes, operands, location, name in event.nodes()
+        for kind, attributes, shapes, operands, location, name, callers in event.nodes()
     )
     return what_changed.Graph(nodes, tuple(event.results()), event.donations, event.name)
 

@@ -3,9 +3,8 @@
 Nothing is told, and nothing paid, while nobody observes.
 """
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torch_xla import _XLAC
@@ -89,16 +88,18 @@ def tell_step(end: StepEnd) -> None:
         observer(end)
 
 
-@contextlib.contextmanager
-def section(name: str) -> Iterator[None]:
-    """Around work of the package that takes the program's time, such as "input": waiting for a batch."""
-    if not _section:
-        yield
-        return
-    start = time.perf_counter()
-    try:
-        yield
-    finally:
+class section:  # noqa: N801, used as a function is
+    """A context around work of the package that takes the program's time, such as "input": waiting for a batch."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter() if _section else 0.0
+
+    def __exit__(self, *_: object) -> None:
+        if not self._start:
+            return
         end = time.perf_counter()
         for observer in list(_section):
-            observer(name, start, end)
+            observer(self._name, self._start, end)

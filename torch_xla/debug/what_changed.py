@@ -24,7 +24,10 @@ class Location(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A recorded operation, or a leaf: a tensor or a number that the program takes."""
+    """A recorded operation, or a leaf: a tensor or a number that the program takes.
+
+    `callers`: the user's lines that called where it was recorded, (file, line), the nearest first.
+    """
 
     kind: str
     attributes: str
@@ -32,6 +35,14 @@ class Node(NamedTuple):
     operands: tuple[tuple[int, int], ...] = ()
     location: Location | None = None
     name: str = ""
+    callers: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def lines(self) -> tuple[tuple[str, int], ...]:
+        """From the outermost call to where it was recorded."""
+        if self.location is None:
+            return ()
+        return (*reversed(self.callers), (self.location.file, self.location.line))
 
     @property
     def operator(self) -> str:
@@ -280,8 +291,9 @@ def _first_other_operator(now: list[Node], before: list[Node]) -> Change:
     first_before = before[gone.start] if len(gone) else None
     # What a branch has recorded may have made work before it necessary.
     for nodes, places, others, is_new in ((now, added, before, True), (before, gone, now, False)):
+        lines = _lines_by_file(others)
         for i in places:
-            branch = _branch(nodes[i], others, is_new)
+            branch = _branch(nodes[i], lines, is_new)
             if branch is not None:
                 return branch
     loop = _loop(first_now or first_before, now, before)
@@ -325,6 +337,9 @@ def _at(node: Node) -> str:
 
 # --- The statements around a line ---
 
+_Lines = dict[str, set[int]]
+"""Of each file those that have recorded something, or called who has."""
+
 
 @functools.lru_cache(maxsize=256)
 def _statements(file: str) -> tuple[ast.AST, ...]:
@@ -347,50 +362,65 @@ def _side(statement: ast.AST, line: int) -> str | None:
     return None
 
 
-def _branch(node: Node, others: list[Node], is_new: bool) -> Change | None:
-    """Whether a node stands on a side of an `if` on which the other graph has recorded nothing."""
-    if node.location is None:
-        return None
-    file, line = node.location.file, node.location.line
-    # From the outermost to the innermost.
-    for statement in _of_type(file, (ast.If,)):
-        side = _side(statement, line)
-        if side is None or _is_on(others, file, statement, side):
-            continue
-        other_side = "orelse" if side == "body" else "body"
-        if _is_on(others, file, statement, other_side) or side == "orelse":
-            what = "took the other side"
-        else:
-            what = "was taken, and was not before" if is_new else "was not taken, and was before"
-        where = Location(file, statement.lineno, node.location.function)
-        return Change("branch", f"branch at {where} {what}", where)
+def _branch(node: Node, others: _Lines, is_new: bool) -> Change | None:
+    """Whether a node, or a call that led to it, stands on a side of an `if` on which the other graph has recorded nothing."""
+    for file, line in node.lines:
+        # From the outermost to the innermost.
+        for statement in _of_type(file, (ast.If,)):
+            side = _side(statement, line)
+            if side is None or _is_on(others, file, statement, side):
+                continue
+            other_side = "orelse" if side == "body" else "body"
+            if _is_on(others, file, statement, other_side) or side == "orelse":
+                what = "took the other side"
+            else:
+                what = (
+                    "was taken, and was not before" if is_new else "was not taken, and was before"
+                )
+            where = _start(file, statement, node)
+            return Change("branch", f"branch at {where} {what}", where)
     return None
+
+
+def _start(file: str, statement: ast.AST, node: Node) -> Location:
+    assert node.location is not None and isinstance(statement, ast.stmt)
+    return Location(
+        file, statement.lineno, node.location.function if file == node.location.file else ""
+    )
 
 
 def _of_type(file: str, types: tuple[type, ...]) -> list[ast.AST]:
     return [statement for statement in _statements(file) if isinstance(statement, types)]
 
 
-def _is_on(nodes: list[Node], file: str, statement: ast.AST, side: str) -> bool:
-    return any(
-        node.location is not None
-        and node.location.file == file
-        and _side(statement, node.location.line) == side
-        for node in nodes
-    )
+def _lines_by_file(nodes: list[Node]) -> _Lines:
+    lines: _Lines = collections.defaultdict(set)
+    for node in nodes:
+        for file, line in node.lines:
+            lines[file].add(line)
+    return lines
+
+
+def _is_on(others: _Lines, file: str, statement: ast.AST, side: str) -> bool:
+    return any(_side(statement, line) == side for line in others.get(file, ()))
 
 
 def _loop(node: Node | None, now: list[Node], before: list[Node]) -> Change | None:
     """Whether the same lines of a loop's body ran another number of times."""
     if node is None or node.location is None:
         return None
-    times, times_before = (
-        sum(_token(other) == _token(node) for other in nodes) for nodes in (now, before)
+    paths, paths_before = (
+        [other.lines for other in nodes if _token(other) == _token(node)] for nodes in (now, before)
     )
-    for statement in reversed(_of_type(node.location.file, (ast.For, ast.While))):
-        inside = _side(statement, node.location.line) == "body"
-        if inside and times and times_before and times != times_before:
-            where = Location(node.location.file, statement.lineno, node.location.function)
+    times, times_before = len(paths), len(paths_before)
+    # A call from elsewhere is no turn of a loop.
+    if times == times_before or set(paths) != set(paths_before):
+        return None
+    for file, line in reversed(node.lines):
+        for statement in reversed(_of_type(file, (ast.For, ast.While))):
+            if _side(statement, line) != "body":
+                continue
+            where = _start(file, statement, node)
             return Change(
                 "loop",
                 f"loop at {where} ran another number of times: `{node.operator}`{_at(node)} is recorded {times} times, "

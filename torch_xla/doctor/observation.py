@@ -119,7 +119,7 @@ class Observation:
 
     def _note_wide_operators(self, event: Any) -> None:
         found = []
-        for kind, _, shapes, _, location, _ in event.nodes():
+        for kind, _, shapes, _, location, *_ in event.nodes():
             for shape in shapes:
                 if not shape.startswith("f64[") or kind in what_changed.LEAVES:
                     continue

@@ -8,6 +8,7 @@ from torch_xla.doctor.causes.value_reads import idle_after
 from torch_xla.doctor.program_run import Interval, ProgramRun
 
 _FEW_OPERATORS = 4
+_SHORT_SECONDS = 0.5e-3
 _MANY_OPERATORS = 100_000
 
 
@@ -65,6 +66,9 @@ def _small(run: ProgramRun) -> list[Cause]:
     measure = Measure(run)
     sizes = [e.operators for e in run.executions if measure.contains(e.start)]
     if len(run.steps()) < 8 or not sizes or statistics.median(sizes) > _FEW_OPERATORS:
+        return []
+    # Few operators may be a lot of work.
+    if statistics.median(step.seconds for step in measure.steps) > _SHORT_SECONDS:
         return []
     seconds = run.phases(measure.steps).get("sync", 0.0) / measure.count
     return [
