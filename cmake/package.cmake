@@ -24,3 +24,11 @@ if(TARGET pjrt_plugin_cpu)
   get_filename_component(dnnl ${DNNL_LIBRARY} REALPATH)
   install(FILES ${dnnl} DESTINATION torch_xla/lib RENAME libdnnl.so.3 ${component})
 endif()
+if(TARGET pjrt_remote)
+  # With the libraries of gRPC, beside it. The C and C++ runtime libraries are the system's.
+  install(TARGETS pjrt_remote RUNTIME_DEPENDENCY_SET remote_dependencies
+          LIBRARY DESTINATION torch_xla/lib ${component})
+  install(RUNTIME_DEPENDENCY_SET remote_dependencies
+          PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|stdc\\+\\+|gcc_s)\\.so"
+          LIBRARY DESTINATION torch_xla/lib/grpc ${component})
+endif()

@@ -26,6 +26,7 @@ from . import distributed as distributed  # noqa: E402
 from . import experimental as experimental  # noqa: E402
 from . import runtime as runtime  # noqa: E402
 from . import utils as utils  # noqa: E402
+from ._internal import remote as _remote  # noqa: E402
 from ._internal import tpu as tpu  # noqa: E402
 from ._internal import world as _world  # noqa: E402
 from .experimental import plugins as _plugins  # noqa: E402
@@ -43,6 +44,7 @@ from .version import __version__ as __version__  # noqa: E402
 
 _device_module.register()
 _decompositions.register()
+_remote.select_by_old_name()
 _plugins.register_available_plugins()
 _atexit.register(_process_exit.prepare)
 _world.register()

@@ -6,7 +6,8 @@ A vendor's package subclasses `DevicePlugin` and names the class in the entry po
     mydevice = "my_package:MyPlugin"
 
 `PJRT_DEVICE=MYDEVICE` then selects it. Built in are CPU (the engine of this package), CUDA (the package
-`jax-cuda13-pjrt` or `jax-cuda12-pjrt`), TPU (the package `libtpu`), and LIBRARY, the plugin at PJRT_LIBRARY_PATH.
+`jax-cuda13-pjrt` or `jax-cuda12-pjrt`), TPU (the package `libtpu`), REMOTE (the devices of a runtime server), and
+LIBRARY, the plugin at PJRT_LIBRARY_PATH.
 """
 
 import functools
@@ -18,13 +19,14 @@ import warnings
 from typing import Any
 
 import torch_xla
-from torch_xla import _binding
-from torch_xla._internal import tpu, world
+from torch_xla import _binding, runtime_server
+from torch_xla._internal import remote, tpu, world
 
 ENTRY_POINT_GROUP = "torch_xla.plugins"
 
-# The libraries of the built-in engine.
+# The libraries of the built-in engine, and of the client of a runtime server.
 CPU_LIBRARY = "libpjrt_cpu.so"
+REMOTE_LIBRARY = runtime_server.LIBRARY
 
 
 class DevicePlugin(torch_xla._XLAC.PjRtPlugin):
@@ -127,6 +129,22 @@ class TpuPlugin(DevicePlugin):
         return tpu.num_available_chips()
 
 
+class RemotePlugin(DevicePlugin):
+    """The devices of a runtime server (`python -m torch_xla.runtime_server`), this machine's or another's."""
+
+    def library_path(self) -> str:
+        path = _binding.library_directory() / REMOTE_LIBRARY
+        if not path.exists():
+            raise RuntimeError(
+                f"PJRT_DEVICE=REMOTE needs {path}, which this build lacks (TORCH_XLA_REMOTE=OFF)."
+            )
+        # The library reads the address from the environment, where other frameworks give it too.
+        address = remote.address()
+        os.environ["PJRT_REMOTE_ADDRESS"] = address
+        remote.ensure_server(address)
+        return str(path)
+
+
 class LibraryPlugin(DevicePlugin):
     """The plugin at PJRT_LIBRARY_PATH."""
 
@@ -181,6 +199,7 @@ def register_available_plugins() -> None:
     """Registers the built-in plugins, and those of installed packages unless XLA_REGISTER_INSTALLED_PLUGINS=0."""
     register_plugin("CUDA", CudaPlugin())
     register_plugin("TPU", TpuPlugin())
+    register_plugin("REMOTE", RemotePlugin())
     if os.environ.get("XLA_REGISTER_INSTALLED_PLUGINS", "1").lower() in ("0", "false"):
         return
     for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):

@@ -341,7 +341,12 @@ std::unique_ptr<LoadedExecutable> Client::Compile(const hlo::Module& module,
 
 std::unique_ptr<LoadedExecutable> Client::Compile(std::string_view code, std::string_view format,
                                                   const CompileOptions& options) {
-  const std::string serialized_options = options.Serialize();
+  return CompileWith(code, format, options.Serialize());
+}
+
+std::unique_ptr<LoadedExecutable> Client::CompileWith(std::string_view code,
+                                                      std::string_view format,
+                                                      std::string_view options) {
   Arguments<PJRT_Program> program;
   program->code = const_cast<char*>(code.data());
   program->code_size = code.size();
@@ -350,17 +355,22 @@ std::unique_ptr<LoadedExecutable> Client::Compile(std::string_view code, std::st
   Arguments<PJRT_Client_Compile_Args> args;
   args->client = client_;
   args->program = program.get();
-  args->compile_options = serialized_options.data();
-  args->compile_options_size = serialized_options.size();
+  args->compile_options = options.data();
+  args->compile_options_size = options.size();
   PJRT_INVOKE(plugin_, Client_Compile, args);
   return std::make_unique<LoadedExecutable>(shared_from_this(), args->executable);
 }
 
-std::unique_ptr<LoadedExecutable> Client::DeserializeAndLoad(std::string_view bytes) {
+std::unique_ptr<LoadedExecutable> Client::DeserializeAndLoad(std::string_view bytes,
+                                                             std::string_view options) {
   Arguments<PJRT_Executable_DeserializeAndLoad_Args> args;
   args->client = client_;
   args->serialized_executable = bytes.data();
   args->serialized_executable_size = bytes.size();
+  if (!options.empty()) {
+    args->overridden_serialized_compile_options = options.data();
+    args->overridden_serialized_compile_options_size = options.size();
+  }
   PJRT_INVOKE(plugin_, Executable_DeserializeAndLoad, args);
   return std::make_unique<LoadedExecutable>(shared_from_this(), args->loaded_executable);
 }

@@ -146,8 +146,13 @@ class Client : public std::enable_shared_from_this<Client> {
   // `format`: "mlir" (text or bytecode), or "hlo" (plugins built from XLA).
   std::unique_ptr<LoadedExecutable> Compile(std::string_view code, std::string_view format,
                                             const CompileOptions& options = {});
-  // Throws if the bytes come from another version of the plugin.
-  std::unique_ptr<LoadedExecutable> DeserializeAndLoad(std::string_view bytes);
+  // `options`: a CompileOptionsProto, as CompileOptions::Serialize writes it.
+  std::unique_ptr<LoadedExecutable> CompileWith(std::string_view code, std::string_view format,
+                                                std::string_view options);
+  // Throws if the bytes come from another version of the plugin. `options`, unless empty, replace
+  // those compiled with.
+  std::unique_ptr<LoadedExecutable> DeserializeAndLoad(std::string_view bytes,
+                                                       std::string_view options = {});
   // What was compiled for this client's topology.
   std::unique_ptr<LoadedExecutable> Load(const Executable& executable,
                                          const CompileOptions& options = {});

@@ -82,6 +82,7 @@ class LoadedExecutable {
   ~LoadedExecutable();
   LoadedExecutable(const LoadedExecutable&) = delete;
 
+  PJRT_LoadedExecutable* handle() const { return loaded_; }
   const Executable& executable() const { return *executable_; }
   const std::vector<hlo::Shape>& output_shapes() const { return output_shapes_; }
   std::vector<Device*> addressable_devices() const;

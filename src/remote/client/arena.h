@@ -1,0 +1,48 @@
+// Memory shared with the server, from which the client takes what its transfers need.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "remote/client/connection.h"
+#include "remote/segment.h"
+
+namespace remote {
+
+// Thread-safe.
+class Arena {
+ public:
+  // With a server on another host there is none.
+  Arena(std::shared_ptr<Connection> connection, bool local);
+
+  struct Block {
+    wire::Region region;
+    char* data = nullptr;
+    std::shared_ptr<Segment> segment;
+  };
+  // Pages that were used before come first: fresh ones cost more than the copy. Nothing if the
+  // server cannot share memory with this process, or not that much. Throws if the server is lost.
+  std::optional<Block> Take(size_t bytes);
+  void Give(const Block& block) noexcept;
+
+ private:
+  struct Part {
+    std::shared_ptr<Segment> segment;
+    std::map<size_t, size_t> free;  // offset and bytes, none adjacent
+  };
+  std::optional<Block> TakeFromParts(size_t rounded, size_t bytes);
+  std::optional<Block> TakeFrom(uint64_t number, Part& part, size_t bytes);
+  bool AddPart(size_t bytes);
+
+  std::shared_ptr<Connection> connection_;
+  std::atomic<bool> usable_;
+  std::mutex mutex_;
+  size_t bytes_ = 0;
+  std::map<uint64_t, Part> parts_;
+};
+
+}  // namespace remote

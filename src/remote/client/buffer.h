@@ -1,0 +1,41 @@
+// A buffer of the server's, as the client holds it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hlo/shape.h"
+#include "pjrt/boundary/event.h"
+#include "remote/client/client.h"
+
+// Thread-safe.
+struct PJRT_Buffer {
+  // Takes the number over. `ready` is set when the contents are there.
+  PJRT_Buffer(PJRT_Device& device, PJRT_Memory* memory, hlo::Shape shape, uint64_t number,
+              pjrt::plugin::CompletionPtr ready);
+  ~PJRT_Buffer();
+
+  // The number, for a request. Throws if deleted.
+  uint64_t Get() const;
+  void Delete();
+  // Asks the server if an execution may have consumed it.
+  bool IsDeleted();
+
+  const std::shared_ptr<PJRT_Client> client;
+  PJRT_Device& device;
+  PJRT_Memory* const memory;
+  const hlo::Shape shape;
+  const std::vector<int64_t> minor_to_major;
+  const pjrt::plugin::CompletionPtr ready;
+
+  // Set by an execution that it was given to: whether that consumed it the server knows.
+  std::atomic<bool> may_be_donated{false};
+
+ private:
+  const uint64_t number_;
+  mutable std::mutex mutex_;
+  bool deleted_ = false;
+};

@@ -1,0 +1,209 @@
+#include "remote/client/client.h"
+
+#include <algorithm>
+
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "remote/address.h"
+
+using pjrt::plugin::Memory;
+
+PJRT_Memory* PJRT_Device::memory_of_kind(const std::string& kind) const {
+  for (PJRT_Memory* memory : memories) {
+    if (Memory::Get(memory).kind == kind) return memory;
+  }
+  return default_memory;
+}
+
+PJRT_Client::PJRT_Client(const remote::Endpoint& endpoint)
+    : description(remote::Connection::Describe(endpoint)),
+      connection(std::make_shared<remote::Connection>(endpoint)),
+      arena(connection, remote::IsLoopback(endpoint.address)) {
+  AddMemories();
+  AddDevices();
+  topology.platform_name = description.platform_name();
+  topology.platform_version = description.platform_version();
+  topology.serialized = description.topology();
+}
+
+void PJRT_Client::AddMemories() {
+  for (const remote::wire::Memory& message : description.memories()) {
+    auto memory = std::make_unique<Memory>();
+    memory->id = message.id();
+    memory->kind = message.kind();
+    memory->kind_id = message.kind_id();
+    memory->debug_string = message.debug_string();
+    memory->text = message.text();
+    memory_descriptions_.push_back({message.kind(), message.kind_id()});
+    memory_handles.push_back(memories.emplace_back(std::move(memory)).get());
+  }
+}
+
+void PJRT_Client::AddDevices() {
+  for (const remote::wire::Device& message : description.devices()) {
+    PJRT_Device& device = *devices.emplace_back(std::make_unique<PJRT_Device>());
+    device.client = this;
+    device.place = static_cast<uint32_t>(device_handles.size());
+    device.addressable = message.addressable();
+    device.local_hardware_id = message.local_hardware_id();
+    PJRT_DeviceDescription& known = device.description;
+    known.id = message.id();
+    known.process_index = message.process_index();
+    known.kind = message.kind();
+    known.debug_string = message.debug_string();
+    known.text = message.text();
+    known.attributes =
+        pjrt::ToC(attributes_.emplace_back(remote::FromMessage(message.attributes())));
+    for (uint32_t place : message.memories()) {
+      Memory& memory = *memories.at(place);
+      if (message.has_default_memory() && message.default_memory() == place) {
+        device.default_memory = &memory;
+        known.default_memory = device.memories.size();
+      }
+      memory.devices.push_back(&device);
+      device.memories.push_back(&memory);
+      known.memories.push_back(&memory_descriptions_.at(place));
+    }
+    device_handles.push_back(&device);
+    topology.handles.push_back(&known);
+    if (device.addressable) addressable_handles.push_back(&device);
+  }
+}
+
+PJRT_Device& PJRT_Client::device(int64_t id) const {
+  for (PJRT_Device* device : device_handles) {
+    if (device->description.id == id) return *device;
+  }
+  throw hlo::Error(hlo::ErrorCode::kNotFound, "there is no device " + std::to_string(id) +
+                                                  "; the client has " +
+                                                  std::to_string(devices.size()));
+}
+
+remote::wire::Place PJRT_Client::PlaceOf(PJRT_Memory* memory, PJRT_Device* device) const {
+  remote::wire::Place place;
+  if (memory != nullptr) {
+    const auto found = std::find(memory_handles.begin(), memory_handles.end(), memory);
+    if (found == memory_handles.end()) throw hlo::Error("the memory belongs to another client");
+    place.set_memory(static_cast<uint32_t>(found - memory_handles.begin()));
+    return place;
+  }
+  const PJRT_Device& named = pjrt::plugin::Require(device, "memory and device");
+  if (named.client != this) throw hlo::Error("the device belongs to another client");
+  place.set_device(named.place);
+  return place;
+}
+
+namespace pjrt::plugin {
+
+remote::Connection::Handler CompletionHandler(CompletionPtr completion) {
+  return [completion](remote::wire::Reply& reply) {
+    if (!reply.has_error()) return completion->Set();
+    const hlo::Error error = remote::FromMessage(reply.error());
+    completion->Set(std::make_shared<Failure>(error.code(), error.what()));
+  };
+}
+
+void Plugin_Initialize(PJRT_Plugin_Initialize_Args& args) {}
+
+// The server's plugin's, of the server that the environment names.
+void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
+  static const auto* attributes = new NamedValues(remote::FromMessage(
+      remote::Connection::Describe(remote::Endpoint::FromEnvironment()).attributes()));
+  static const auto* handed_out = new std::vector<PJRT_NamedValue>(ToC(*attributes));
+  args.attributes = handed_out->data();
+  args.num_attributes = handed_out->size();
+}
+
+void Client_Create(PJRT_Client_Create_Args& args) {
+  if (args.num_options != 0) {
+    const PJRT_NamedValue& option = args.create_options[0];
+    throw hlo::Error("unknown option '" + std::string(option.name, option.name_size) +
+                     "': the devices are the runtime server's, and its options are given when it "
+                     "is started; programs of several processes do not run on one");
+  }
+  auto client = std::make_shared<PJRT_Client>(remote::Endpoint::FromEnvironment());
+  client->self = client;
+  args.client = client.get();
+}
+
+void Client_Destroy(PJRT_Client_Destroy_Args& args) {
+  if (args.client == nullptr) return;
+  auto last = std::move(args.client->self);
+}
+
+void Client_PlatformName(PJRT_Client_PlatformName_Args& args) {
+  const std::string& name = Require(args.client, "client").topology.platform_name;
+  args.platform_name = name.data();
+  args.platform_name_size = name.size();
+}
+
+void Client_PlatformVersion(PJRT_Client_PlatformVersion_Args& args) {
+  const std::string& version = Require(args.client, "client").topology.platform_version;
+  args.platform_version = version.data();
+  args.platform_version_size = version.size();
+}
+
+void Client_ProcessIndex(PJRT_Client_ProcessIndex_Args& args) {
+  args.process_index = Require(args.client, "client").description.process_index();
+}
+
+void Client_TopologyDescription(PJRT_Client_TopologyDescription_Args& args) {
+  args.topology = &Require(args.client, "client").topology;
+}
+
+void Client_Devices(PJRT_Client_Devices_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  args.devices = client.device_handles.data();
+  args.num_devices = client.device_handles.size();
+}
+
+void Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  args.addressable_devices = client.addressable_handles.data();
+  args.num_addressable_devices = client.addressable_handles.size();
+}
+
+void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
+  args.device = &Require(args.client, "client").device(args.id);
+}
+
+void Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& args) {
+  for (PJRT_Device* device : Require(args.client, "client").addressable_handles) {
+    if (device->local_hardware_id != args.local_hardware_id) continue;
+    args.addressable_device = device;
+    return;
+  }
+  throw hlo::Error(hlo::ErrorCode::kNotFound, "this process has no device of the hardware id " +
+                                                  std::to_string(args.local_hardware_id));
+}
+
+void Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args& args) {
+  Require(args.client, "client");
+}
+
+void Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  args.addressable_memories = client.memory_handles.data();
+  args.num_addressable_memories = client.memory_handles.size();
+}
+
+void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
+  const PJRT_Client& client = Require(args.client, "client");
+  remote::wire::Request request;
+  request.mutable_device_assignment()->set_replicas(args.num_replicas);
+  request.mutable_device_assignment()->set_partitions(args.num_partitions);
+  const remote::wire::Reply reply = client.connection->Ask(std::move(request));
+  const auto& ids = reply.numbers().numbers();
+  if (static_cast<size_t>(ids.size()) > args.default_assignment_size) {
+    throw hlo::Error("the assignment has " + std::to_string(ids.size()) +
+                     " entries, but there is room for " +
+                     std::to_string(args.default_assignment_size));
+  }
+  for (int i = 0; i < ids.size(); ++i) args.default_assignment[i] = static_cast<int>(ids[i]);
+}
+
+// Transfers go through memory of the client's own.
+void Client_DmaMap(PJRT_Client_DmaMap_Args& args) { Require(args.client, "client"); }
+void Client_DmaUnmap(PJRT_Client_DmaUnmap_Args& args) { Require(args.client, "client"); }
+
+}  // namespace pjrt::plugin

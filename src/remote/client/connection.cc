@@ -1,0 +1,300 @@
+#include "remote/client/connection.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "pjrt/boundary/event.h"
+#include "remote/remote.grpc.pb.h"
+
+namespace remote {
+namespace {
+
+constexpr auto kAnswerTime = std::chrono::seconds(30);
+// What may wait for company: bytes of small arrays, bytes of device memory that nobody uses any
+// more, and a number of handles.
+constexpr size_t kMostCorkedBytes = size_t{256} << 10;
+constexpr size_t kMostUnfreedBytes = size_t{1} << 20;
+constexpr size_t kMostUnfreed = 256;
+// What may wait for a slow network before the caller has to.
+constexpr size_t kMostQueuedBytes = size_t{64} << 20;
+
+std::shared_ptr<grpc::Channel> NewChannel(const Endpoint& endpoint) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(2 * kMostMessageBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A server whose host has gone silent is noticed.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (endpoint.tls) {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = endpoint.certificate;
+    credentials = grpc::SslCredentials(options);
+  }
+  return grpc::CreateCustomChannel(endpoint.address, credentials, arguments);
+}
+
+void AddToken(const Endpoint& endpoint, grpc::ClientContext* context) {
+  if (!endpoint.token.empty()) context->AddMetadata("authorization", "Bearer " + endpoint.token);
+}
+
+std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
+
+hlo::Error NoServer(const Endpoint& endpoint, const grpc::Status& status) {
+  const std::string where = "the runtime server at '" + endpoint.address + "'";
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    return hlo::Error(hlo::ErrorCode::kUnauthenticated,
+                      where + " does not let this process in: " + status.error_message() +
+                          "; PJRT_REMOTE_TOKEN_FILE names the file that holds the token");
+  }
+  return hlo::Error(hlo::ErrorCode::kUnavailable,
+                    where + " does not answer (" + status.error_message() +
+                        "); start it (python -m torch_xla.runtime_server --port " +
+                        PortOf(endpoint.address) +
+                        "), or name another one in PJRT_REMOTE_ADDRESS; one that uses TLS wants "
+                        "its certificate in PJRT_REMOTE_CERTIFICATE");
+}
+
+hlo::Error Lost(const Endpoint& endpoint, const grpc::Status& status) {
+  const std::string where = "the runtime server at '" + endpoint.address + "'";
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return NoServer(endpoint, status);
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return hlo::Error(hlo::ErrorCode::kUnavailable,
+                        where + " ended the session: " + status.error_message());
+    default:
+      return hlo::Error(hlo::ErrorCode::kUnavailable,
+                        where + " is gone (" +
+                            (status.ok() ? "it ended the session" : status.error_message()) +
+                            "), and with it all that was on its devices; start it again (python -m "
+                            "torch_xla.runtime_server --port " +
+                            PortOf(endpoint.address) +
+                            "), then this program, which can go on from its last checkpoint");
+  }
+}
+
+}  // namespace
+
+// Shared with the reader, which may outlive the connection.
+struct Connection::State {
+  explicit State(const Endpoint& endpoint)
+      : endpoint(endpoint),
+        channel(NewChannel(endpoint)),
+        stub(wire::RuntimeServer::NewStub(channel)) {
+    AddToken(endpoint, &context);
+    stream = stub->Session(&context);
+  }
+
+  void Queue(wire::Request request, std::unique_lock<std::mutex>& lock);
+  void Flush(std::unique_lock<std::mutex>& lock);
+  void QueueFrees();
+  void Read();
+  void Dispatch(wire::Reply& reply);
+  void Lose(const hlo::Error& error);
+  bool OnReader() const { return reader == std::this_thread::get_id(); }
+
+  const Endpoint endpoint;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<wire::RuntimeServer::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<wire::Requests, wire::Replies>> stream;
+  std::atomic<std::thread::id> reader;
+
+  std::atomic<uint64_t> next_number{1};
+  std::mutex mutex;
+  std::condition_variable written;
+  std::deque<wire::Request> queue;
+  size_t queued_bytes = 0;
+  bool writing = false;
+  std::vector<uint64_t> free_buffers, free_executables;
+  size_t unfreed_bytes = 0;
+  std::unordered_map<uint64_t, Handler> handlers;
+  std::optional<hlo::Error> lost;
+};
+
+void Connection::State::QueueFrees() {
+  if (free_buffers.empty() && free_executables.empty()) return;
+  wire::Free& free = *queue.emplace_back().mutable_free();
+  free.mutable_buffers()->Assign(free_buffers.begin(), free_buffers.end());
+  free.mutable_executables()->Assign(free_executables.begin(), free_executables.end());
+  free_buffers.clear();
+  free_executables.clear();
+  unfreed_bytes = 0;
+}
+
+void Connection::State::Queue(wire::Request request, std::unique_lock<std::mutex>& lock) {
+  if (!OnReader()) {
+    written.wait(lock, [&] { return lost || queued_bytes < kMostQueuedBytes; });
+  }
+  if (lost) throw *lost;
+  QueueFrees();
+  queued_bytes += request.ByteSizeLong();
+  queue.push_back(std::move(request));
+}
+
+// Who finds the stream free writes all that is queued, also what others add meanwhile.
+void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
+  if (writing) return;
+  writing = true;
+  wire::Requests batch;
+  while (!queue.empty() && !lost) {
+    batch.Clear();
+    size_t bytes = 0;
+    while (!queue.empty()) {
+      const size_t more = queue.front().ByteSizeLong();
+      if (bytes > 0 && bytes + more > kMostPieceBytes) break;
+      bytes += more;
+      *batch.add_requests() = std::move(queue.front());
+      queue.pop_front();
+    }
+    queued_bytes -= std::min(queued_bytes, bytes);
+    lock.unlock();
+    const bool sent = stream->Write(batch);
+    lock.lock();
+    written.notify_all();
+    if (!sent) break;  // the reader learns why
+  }
+  writing = false;
+}
+
+void Connection::State::Read() {
+  reader = std::this_thread::get_id();
+  wire::Replies replies;
+  while (stream->Read(&replies)) {
+    for (wire::Reply& reply : *replies.mutable_replies()) Dispatch(reply);
+  }
+  Lose(Lost(endpoint, stream->Finish()));
+}
+
+void Connection::State::Dispatch(wire::Reply& reply) {
+  Handler handler;
+  {
+    std::lock_guard lock(mutex);
+    auto found = handlers.find(reply.reply());
+    if (found == handlers.end()) return;
+    if (reply.more()) {
+      handler = found->second;
+    } else {
+      handler = std::move(found->second);
+      handlers.erase(found);
+    }
+  }
+  handler(reply);
+}
+
+void Connection::State::Lose(const hlo::Error& error) {
+  std::unordered_map<uint64_t, Handler> waiting;
+  {
+    std::lock_guard lock(mutex);
+    lost = error;
+    waiting.swap(handlers);
+    queue.clear();
+    queued_bytes = 0;
+  }
+  written.notify_all();
+  for (auto& [number, handler] : waiting) {
+    wire::Reply reply;
+    reply.set_reply(number);
+    ToMessage(error, reply.mutable_error());
+    handler(reply);
+  }
+}
+
+wire::Description Connection::Describe(const Endpoint& endpoint) {
+  const auto stub = wire::RuntimeServer::NewStub(NewChannel(endpoint));
+  grpc::ClientContext context;
+  AddToken(endpoint, &context);
+  context.set_deadline(std::chrono::system_clock::now() + kAnswerTime);
+  wire::Description description;
+  const grpc::Status status = stub->Describe(&context, {}, &description);
+  if (!status.ok()) throw NoServer(endpoint, status);
+  if (description.protocol() != kProtocol) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the runtime server at '" + endpoint.address + "' speaks version " +
+                         std::to_string(description.protocol()) + " of the protocol, this client " +
+                         std::to_string(kProtocol) +
+                         "; install the same version of torch_xla on both sides");
+  }
+  return description;
+}
+
+Connection::Connection(const Endpoint& endpoint) : state_(std::make_shared<State>(endpoint)) {
+  reader_ = std::thread([state = state_] { state->Read(); });
+}
+
+Connection::~Connection() {
+  state_->context.TryCancel();
+  if (reader_.get_id() == std::this_thread::get_id()) {
+    reader_.detach();  // the last buffer went away in a handler
+  } else {
+    reader_.join();
+  }
+}
+
+uint64_t Connection::NewNumbers(uint64_t count) { return state_->next_number.fetch_add(count); }
+
+void Connection::Post(wire::Request request) {
+  std::unique_lock lock(state_->mutex);
+  state_->Queue(std::move(request), lock);
+  const bool full = state_->queued_bytes > kMostCorkedBytes || state_->queue.size() > kMostUnfreed;
+  // The reader must never wait for the server to read.
+  if (full && !state_->OnReader()) state_->Flush(lock);
+}
+
+void Connection::Call(wire::Request request, std::vector<Handler> handlers) {
+  const uint64_t first = NewNumbers(handlers.size());
+  request.set_reply(first);
+  std::unique_lock lock(state_->mutex);
+  state_->Queue(std::move(request), lock);
+  for (size_t i = 0; i < handlers.size(); ++i) {
+    state_->handlers[first + i] = std::move(handlers[i]);
+  }
+  state_->Flush(lock);
+}
+
+wire::Reply Connection::Ask(wire::Request request) {
+  if (state_->OnReader()) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "a callback must not wait for the runtime server, whose answers it holds up");
+  }
+  auto done = std::make_shared<pjrt::plugin::Completion>();
+  auto answer = std::make_shared<wire::Reply>();
+  Call(std::move(request), {[done, answer](wire::Reply& reply) {
+         *answer = std::move(reply);
+         done->Set();
+       }});
+  done->Wait();
+  if (answer->has_error()) throw FromMessage(answer->error());
+  return std::move(*answer);
+}
+
+void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
+  std::unique_lock lock(state_->mutex);
+  if (state_->lost) return;
+  state_->free_buffers.push_back(number);
+  state_->unfreed_bytes += bytes;
+  if (state_->OnReader() ||
+      (state_->unfreed_bytes < kMostUnfreedBytes && state_->free_buffers.size() < kMostUnfreed)) {
+    return;
+  }
+  state_->QueueFrees();
+  state_->Flush(lock);
+}
+
+void Connection::FreeExecutable(uint64_t number) noexcept {
+  std::unique_lock lock(state_->mutex);
+  if (!state_->lost) state_->free_executables.push_back(number);
+}
+
+}  // namespace remote

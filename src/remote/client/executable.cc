@@ -1,0 +1,324 @@
+#include "remote/client/executable.h"
+
+#include <cstring>
+#include <utility>
+
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/serialized.h"
+#include "pjrt/element_type.h"
+#include "remote/client/blob.h"
+
+namespace remote {
+namespace {
+
+using Texts = google::protobuf::RepeatedPtrField<std::string>;
+
+void PointAt(const Texts& texts, std::vector<const char*>& pointers, std::vector<size_t>& sizes) {
+  for (const std::string& text : texts) {
+    pointers.push_back(text.data());
+    sizes.push_back(text.size());
+  }
+}
+
+void PointAt(const Texts& texts, std::vector<PJRT_Layouts_MemoryLayout>& layouts,
+             std::vector<PJRT_Layouts_MemoryLayout*>& handles) {
+  for (const std::string& text : texts) layouts.push_back({text, true});
+  for (PJRT_Layouts_MemoryLayout& layout : layouts) handles.push_back(&layout);
+}
+
+}  // namespace
+
+Program::Program(std::shared_ptr<PJRT_Client> owner, uint64_t number, wire::Executable described)
+    : client(std::move(owner)), number(number), message(std::move(described)) {
+  for (const wire::Shape& result : message.results()) {
+    const hlo::Shape& shape = results.emplace_back(FromMessage(result));
+    result_types.push_back(pjrt::ToBufferType(shape.element_type()));
+    result_dimensions.insert(result_dimensions.end(), shape.dimensions().begin(),
+                             shape.dimensions().end());
+    result_ranks.push_back(shape.dimensions().size());
+  }
+  PointAt(message.parameter_memory_kinds(), parameter_memory_kinds, parameter_memory_kind_sizes);
+  PointAt(message.result_memory_kinds(), result_memory_kinds, result_memory_kind_sizes);
+  PointAt(message.parameter_layouts(), parameter_layouts, parameter_layout_handles);
+  PointAt(message.result_layouts(), result_layouts, result_layout_handles);
+}
+
+Program::~Program() { client->connection->FreeExecutable(number); }
+
+}  // namespace remote
+
+PJRT_LoadedExecutable::PJRT_LoadedExecutable(std::shared_ptr<const remote::Program> loaded)
+    : program(std::move(loaded)) {
+  for (uint32_t place : program->message.devices()) {
+    devices.push_back(program->client->device_handles.at(place));
+  }
+  const auto& ids = program->message.logical_ids();
+  for (int i = 0; i + 1 < ids.size(); i += 2) logical_ids.push_back({ids[i], ids[i + 1]});
+}
+
+const remote::Program& PJRT_LoadedExecutable::Get() const {
+  if (deleted) throw hlo::Error("the executable has been deleted");
+  return *program;
+}
+
+namespace pjrt::plugin {
+namespace {
+
+namespace wire = remote::wire;
+using remote::Program;
+
+PJRT_LoadedExecutable* Compile(PJRT_Client& client, std::string_view code, std::string_view format,
+                               std::string_view options) {
+  const uint64_t number = client.connection->NewNumbers();
+  wire::Request request;
+  wire::Compile& call = *request.mutable_compile();
+  call.set_executable(number);
+  call.set_format(format.data(), format.size());
+  call.set_options(options.data(), options.size());
+  if (code.size() <= remote::kMostPieceBytes) {
+    call.set_code(code.data(), code.size());
+  } else {
+    call.set_blob(remote::SendBlob(*client.connection, code));
+  }
+  wire::Reply reply;
+  try {
+    reply = client.connection->Ask(std::move(request));
+  } catch (const hlo::Error&) {
+    client.connection->FreeExecutable(number);
+    throw;
+  }
+  return new PJRT_LoadedExecutable(std::make_shared<Program>(
+      client.shared_from_this(), number, std::move(*reply.mutable_executable())));
+}
+
+const Program& ProgramOf(const PJRT_Executable* executable) {
+  return *Require(executable, "executable").program;
+}
+
+wire::Request DescribeRequest(const Program& program, wire::Describe::What what) {
+  wire::Request request;
+  request.mutable_describe()->set_executable(program.number);
+  request.mutable_describe()->set_what(what);
+  return request;
+}
+
+struct Text {
+  std::string text, format;
+};
+
+// What comes in several replies.
+Text AskText(const Program& program, wire::Describe::What what) {
+  struct Asking {
+    Completion done;
+    Text text;
+  };
+  auto asking = std::make_shared<Asking>();
+  program.client->connection->Call(
+      DescribeRequest(program, what), {[asking](wire::Reply& reply) {
+        if (reply.has_error()) {
+          const hlo::Error error = remote::FromMessage(reply.error());
+          return asking->done.Set(std::make_shared<Failure>(error.code(), error.what()));
+        }
+        asking->text.text += reply.contents().data();
+        asking->text.format = reply.contents().format();
+        if (!reply.more()) asking->done.Set();
+      }});
+  asking->done.Wait();
+  if (asking->done.failure() != nullptr) throw *asking->done.failure();
+  return std::move(asking->text);
+}
+
+}  // namespace
+
+void Client_Compile(PJRT_Client_Compile_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  const PJRT_Program program = Complete(Require(args.program, "program"));
+  const std::string_view format(program.format, program.format_size);
+  if (format.empty()) throw hlo::Error("the program's format is not given");
+  args.executable = Compile(client, {&Require(program.code, "program code"), program.code_size},
+                            format, {args.compile_options, args.compile_options_size});
+}
+
+void Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  std::string_view options;
+  if (args.overridden_serialized_compile_options != nullptr) {
+    options = {args.overridden_serialized_compile_options,
+               args.overridden_serialized_compile_options_size};
+  }
+  args.loaded_executable =
+      Compile(client, {args.serialized_executable, args.serialized_executable_size}, "", options);
+}
+
+void Executable_Destroy(PJRT_Executable_Destroy_Args& args) { delete args.executable; }
+
+void Executable_Name(PJRT_Executable_Name_Args& args) {
+  const std::string& name = ProgramOf(args.executable).message.name();
+  args.executable_name = name.data();
+  args.executable_name_size = name.size();
+}
+
+void Executable_NumReplicas(PJRT_Executable_NumReplicas_Args& args) {
+  args.num_replicas = ProgramOf(args.executable).message.replicas();
+}
+
+void Executable_NumPartitions(PJRT_Executable_NumPartitions_Args& args) {
+  args.num_partitions = ProgramOf(args.executable).message.partitions();
+}
+
+void Executable_NumOutputs(PJRT_Executable_NumOutputs_Args& args) {
+  args.num_outputs = ProgramOf(args.executable).results.size();
+}
+
+void Executable_SizeOfGeneratedCodeInBytes(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
+  args.size_in_bytes = ProgramOf(args.executable).message.code_bytes();
+}
+
+void Executable_Fingerprint(PJRT_Executable_Fingerprint_Args& args) {
+  const std::string& text = ProgramOf(args.executable).message.fingerprint();
+  args.executable_fingerprint = text.data();
+  args.executable_fingerprint_size = text.size();
+}
+
+void Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
+  PJRT_Executable& executable = Require(args.executable, "executable");
+  if (executable.cost_handles.empty()) {
+    const Program& program = *executable.program;
+    const wire::Reply reply =
+        program.client->connection->Ask(DescribeRequest(program, wire::Describe::COST_ANALYSIS));
+    executable.costs = remote::FromMessage(reply.values().values());
+    executable.cost_handles = ToC(executable.costs);
+  }
+  args.num_properties = executable.cost_handles.size();
+  args.properties = executable.cost_handles.data();
+}
+
+void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
+  const auto& stats = ProgramOf(args.executable).message.memory_stats();
+  int64_t* const fields[] = {
+      &args.generated_code_size_in_bytes, &args.argument_size_in_bytes,
+      &args.output_size_in_bytes,         &args.alias_size_in_bytes,
+      &args.temp_size_in_bytes,           &args.host_generated_code_size_in_bytes,
+      &args.host_argument_size_in_bytes,  &args.host_output_size_in_bytes,
+      &args.host_alias_size_in_bytes,     &args.host_temp_size_in_bytes,
+      &args.peak_memory_in_bytes,         &args.total_size_in_bytes};
+  if (static_cast<size_t>(stats.size()) < std::size(fields)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "the server's plugin does not say how much memory programs need");
+  }
+  for (size_t i = 0; i < std::size(fields); ++i) *fields[i] = stats[static_cast<int>(i)];
+  args.total_allocation_bytes = args.total_size_in_bytes;
+  args.indefinite_allocations = 0;
+  args.peak_unpadded_heap_bytes = args.temp_size_in_bytes;
+}
+
+void Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.output_types = const_cast<PJRT_Buffer_Type*>(program.result_types.data());
+  args.num_output_types = program.result_types.size();
+}
+
+void Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.num_outputs = program.result_ranks.size();
+  args.dims = program.result_dimensions.data();
+  args.dim_sizes = program.result_ranks.data();
+}
+
+void Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.num_outputs = program.result_memory_kinds.size();
+  args.memory_kinds = program.result_memory_kinds.data();
+  args.memory_kind_sizes = program.result_memory_kind_sizes.data();
+}
+
+void Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
+  const Program& program = ProgramOf(args.executable);
+  args.num_parameters = program.parameter_memory_kinds.size();
+  args.memory_kinds = program.parameter_memory_kinds.data();
+  args.memory_kind_sizes = program.parameter_memory_kind_sizes.data();
+}
+
+// Callers ask twice: for the size, then for the code.
+void Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
+  PJRT_Program& out = Require(args.program, "program");
+  const Text program = AskText(ProgramOf(args.executable), wire::Describe::OPTIMIZED_PROGRAM);
+  out.format = program.format == "mlir"              ? "mlir"
+               : program.format == "hlo_with_config" ? "hlo_with_config"
+                                                     : "hlo";
+  out.format_size = std::strlen(out.format);
+  if (out.code != nullptr) {
+    if (out.code_size < program.text.size()) {
+      throw hlo::Error("the program has " + std::to_string(program.text.size()) +
+                       " bytes, but there is room for " + std::to_string(out.code_size));
+    }
+    std::memcpy(out.code, program.text.data(), program.text.size());
+  }
+  out.code_size = program.text.size();
+}
+
+void Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
+  auto* serialized = new PJRT_SerializedExecutable{
+      AskText(ProgramOf(args.executable), wire::Describe::SERIALIZED).text};
+  args.serialized_bytes = serialized->bytes.data();
+  args.serialized_bytes_size = serialized->bytes.size();
+  args.serialized_executable = serialized;
+  args.serialized_executable_deleter = [](PJRT_SerializedExecutable* s) { delete s; };
+}
+
+void Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args& args) {
+  auto* serialized =
+      new PJRT_SerializedCompileOptions{ProgramOf(args.executable).message.options()};
+  args.serialized_bytes = serialized->bytes.data();
+  args.serialized_bytes_size = serialized->bytes.size();
+  args.serialized_compile_options = serialized;
+  args.serialized_compile_options_deleter = [](PJRT_SerializedCompileOptions* s) { delete s; };
+}
+
+void LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args& args) { delete args.executable; }
+
+void LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args& args) {
+  PJRT_LoadedExecutable& loaded = Require(args.loaded_executable, "loaded executable");
+  loaded.Get();
+  args.executable = new PJRT_Executable{loaded.program, {}, {}};
+}
+
+void LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args& args) {
+  Require(args.executable, "executable").deleted = true;
+}
+
+void LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args& args) {
+  args.is_deleted = Require(args.executable, "executable").deleted;
+}
+
+void LoadedExecutable_AddressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
+  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  args.addressable_devices = executable.devices.data();
+  args.num_addressable_devices = executable.devices.size();
+}
+
+void LoadedExecutable_AddressableDeviceLogicalIds(
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
+  PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  args.addressable_device_logical_ids = executable.logical_ids.data();
+  args.num_addressable_device_logical_ids = executable.logical_ids.size();
+}
+
+void LoadedExecutable_GetDeviceAssignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
+  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  auto* serialized =
+      new PJRT_DeviceAssignmentSerialized{executable.program->message.device_assignment()};
+  args.serialized_bytes = serialized->bytes.data();
+  args.serialized_bytes_size = serialized->bytes.size();
+  args.serialized_device_assignment = serialized;
+  args.serialized_device_assignment_deleter = [](PJRT_DeviceAssignmentSerialized* s) { delete s; };
+}
+
+void LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) {
+  const std::string& text = Require(args.executable, "executable").Get().message.fingerprint();
+  args.executable_fingerprint = text.data();
+  args.executable_fingerprint_size = text.size();
+}
+
+}  // namespace pjrt::plugin

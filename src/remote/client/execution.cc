@@ -1,0 +1,119 @@
+// Starting programs on the server.
+#include <memory>
+#include <utility>
+
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "remote/client/buffer.h"
+#include "remote/client/executable.h"
+
+struct PJRT_ExecuteContext {};
+
+namespace pjrt::plugin {
+namespace {
+
+namespace wire = remote::wire;
+
+std::vector<PJRT_Device*> DevicesOf(const PJRT_LoadedExecutable& executable,
+                                    const PJRT_LoadedExecutable_Execute_Args& args) {
+  std::vector<PJRT_Device*> devices = executable.devices;
+  if (args.execute_device != nullptr) {
+    devices = {args.execute_device};
+  } else if (devices.empty()) {
+    devices = {executable.program->client->addressable_handles.at(0)};
+  }
+  if (devices.size() != args.num_devices) {
+    throw hlo::Error("the executable runs on " + std::to_string(devices.size()) +
+                     " devices, but arguments for " + std::to_string(args.num_devices) +
+                     " are given");
+  }
+  return devices;
+}
+
+void AddArguments(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Client& client,
+                  wire::Execute& call) {
+  call.mutable_arguments()->Reserve(static_cast<int>(args.num_devices * args.num_args));
+  for (size_t d = 0; d < args.num_devices; ++d) {
+    for (size_t i = 0; i < args.num_args; ++i) {
+      PJRT_Buffer& buffer = Require(args.argument_lists[d][i], "an argument");
+      if (buffer.client.get() != &client) {
+        throw hlo::Error("argument " + std::to_string(i) + " belongs to another client");
+      }
+      call.add_arguments(buffer.Get());
+    }
+  }
+}
+
+// What may be consumed: the server knows whether it was.
+void MarkDonated(const PJRT_LoadedExecutable_Execute_Args& args, const wire::Execute& call) {
+  std::vector<bool> keep(args.num_args);
+  for (uint32_t index : call.non_donatable()) {
+    if (index < keep.size()) keep[index] = true;
+  }
+  for (size_t d = 0; d < args.num_devices; ++d) {
+    for (size_t i = 0; i < args.num_args; ++i) {
+      if (!keep[i]) args.argument_lists[d][i]->may_be_donated = true;
+    }
+  }
+}
+
+}  // namespace
+
+void ExecuteContext_Create(PJRT_ExecuteContext_Create_Args& args) {
+  args.context = new PJRT_ExecuteContext;
+}
+void ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) { delete args.context; }
+
+// Returns when the request is on its way. What the server finds wrong with it is the failure of the
+// results.
+void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
+  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
+  const remote::Program& program = executable.Get();
+  PJRT_Client& client = *program.client;
+  PJRT_ExecuteOptions options{};
+  if (args.options != nullptr) options = Complete(*args.options);
+  if (options.num_send_ops != 0 || options.num_recv_ops != 0) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "programs on a runtime server do not exchange data with the host while they "
+                     "run");
+  }
+  const std::vector<PJRT_Device*> devices = DevicesOf(executable, args);
+
+  const size_t num_results = program.results.size();
+  wire::Request request;
+  wire::Execute& call = *request.mutable_execute();
+  call.set_executable(program.number);
+  call.set_num_devices(static_cast<uint32_t>(devices.size()));
+  call.set_launch(options.launch_id);
+  for (size_t i = 0; i < options.num_non_donatable_input_indices; ++i) {
+    call.add_non_donatable(static_cast<uint32_t>(options.non_donatable_input_indices[i]));
+  }
+  if (args.execute_device != nullptr) call.set_device(args.execute_device->place);
+  AddArguments(args, client, call);
+  const uint64_t first = client.connection->NewNumbers(num_results * devices.size());
+  call.set_first_result(first);
+
+  MarkDonated(args, call);
+  std::vector<CompletionPtr> done;
+  std::vector<remote::Connection::Handler> handlers;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    handlers.push_back(CompletionHandler(done.emplace_back(std::make_shared<Completion>())));
+  }
+  client.connection->Call(std::move(request), std::move(handlers));
+  for (size_t d = 0; d < devices.size(); ++d) {
+    for (size_t i = 0; i < num_results; ++i) {
+      PJRT_Memory* memory = nullptr;
+      if (i < program.result_memory_kinds.size()) {
+        memory =
+            devices[d]->memory_of_kind(program.message.result_memory_kinds(static_cast<int>(i)));
+      }
+      args.output_lists[d][i] = new PJRT_Buffer(*devices[d], memory, program.results[i],
+                                                first + d * num_results + i, done[d]);
+    }
+    if (args.device_complete_events != nullptr) {
+      args.device_complete_events[d] = NewEvent(done[d]);
+    }
+  }
+}
+
+}  // namespace pjrt::plugin

@@ -1,0 +1,175 @@
+// Arrays from the host to the server and back.
+#include <algorithm>
+#include <cstring>
+
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/layout.h"
+#include "remote/client/blob.h"
+#include "remote/client/buffer.h"
+
+namespace pjrt::plugin {
+namespace {
+
+namespace wire = remote::wire;
+using remote::Arena;
+
+PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device) {
+  if (memory != nullptr) device = Memory::Get(memory).devices.at(0);
+  PJRT_Device& found = Require(device, "memory and device");
+  if (!found.addressable) {
+    throw hlo::Error(found.description.debug_string + " is not one that the server can reach");
+  }
+  return found;
+}
+
+hlo::Dimensions HostStrides(const PJRT_Client_BufferFromHostBuffer_Args& args,
+                            const hlo::Shape& shape) {
+  if (args.byte_strides == nullptr) return RowMajorByteStrides(shape);
+  if (args.num_byte_strides != args.num_dims) {
+    throw hlo::Error(std::to_string(args.num_byte_strides) + " strides are given for " +
+                     shape.ToString());
+  }
+  return hlo::Dimensions(args.byte_strides, args.byte_strides + args.num_byte_strides);
+}
+
+// Sends what `fill` writes, `bytes` of it, by the way that suits the size. The array is the
+// caller's again when this returns.
+template <typename Fill>
+void SendArray(PJRT_Client& client, wire::Request request, size_t bytes, const Fill& fill) {
+  wire::BufferFromHost& call = *request.mutable_buffer_from_host();
+  if (bytes > remote::kMostInlineBytes) {
+    if (std::optional<Arena::Block> block = client.arena.Take(bytes)) {
+      fill(block->data);
+      *call.mutable_region() = block->region;
+      auto owner = client.shared_from_this();
+      client.connection->Call(std::move(request), {[owner, block = *block](wire::Reply&) {
+                                owner->arena.Give(block);
+                              }});
+      return;
+    }
+  }
+  std::string data(bytes, '\0');
+  fill(data.data());
+  if (bytes <= remote::kMostInlineBytes) {
+    call.set_data(std::move(data));
+  } else {
+    call.set_blob(remote::SendBlob(*client.connection, data));
+  }
+  client.connection->Post(std::move(request));
+}
+
+}  // namespace
+
+void Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  PJRT_Device& device = DeviceFrom(args.memory, args.device);
+  const hlo::Shape shape = ShapeFrom(args.type, args.dims, args.num_dims);
+  CheckRowMajor(args.device_layout, shape);
+  if (args.data == nullptr && shape.byte_size() != 0) throw hlo::Error("data is null");
+  const hlo::Dimensions strides = HostStrides(args, shape);
+
+  const uint64_t number = client.connection->NewNumbers();
+  wire::Request request;
+  wire::BufferFromHost& call = *request.mutable_buffer_from_host();
+  call.set_buffer(number);
+  remote::ToMessage(shape, call.mutable_shape());
+  *call.mutable_place() = client.PlaceOf(args.memory, args.device);
+  SendArray(client, std::move(request), shape.byte_size(), [&](void* target) {
+    CopyStrided(target, RowMajorByteStrides(shape), args.data, strides, shape);
+  });
+  args.done_with_host_buffer = NewEvent(Completion::Done());
+  args.buffer = new PJRT_Buffer(device, args.memory, shape, number, Completion::Done());
+}
+
+namespace {
+
+// A copy to the host under way.
+struct Reading {
+  std::shared_ptr<PJRT_Client> client;
+  char* target;  // dense, or `dense` until all is there
+  std::optional<Arena::Block> block;
+  std::function<void()> finish;  // may be empty
+  CompletionPtr done = std::make_shared<Completion>();
+
+  void Take(wire::Reply& reply) {
+    FailurePtr failure;
+    if (reply.has_error()) {
+      const hlo::Error error = remote::FromMessage(reply.error());
+      failure = std::make_shared<Failure>(error.code(), error.what());
+    } else {
+      const wire::Contents& contents = reply.contents();
+      const char* source = block ? block->data + contents.offset() : contents.data().data();
+      const size_t bytes = block ? contents.bytes() : contents.data().size();
+      if (contents.offset() <= this->bytes && bytes <= this->bytes - contents.offset() &&
+          bytes > 0) {
+        std::memcpy(target + contents.offset(), source, bytes);
+      }
+    }
+    if (reply.more() && failure == nullptr) return;
+    if (block) client->arena.Give(*block);
+    block.reset();
+    if (failure == nullptr && finish) finish();
+    done->Set(std::move(failure));
+  }
+  size_t bytes;
+};
+
+CompletionPtr StartReading(const PJRT_Buffer& buffer, wire::Request request, size_t bytes,
+                           char* target, std::function<void()> finish) {
+  auto reading = std::make_shared<Reading>();
+  reading->client = buffer.client;
+  reading->target = target;
+  reading->bytes = bytes;
+  reading->finish = std::move(finish);
+  wire::Read& call = *request.mutable_read();
+  call.set_buffer(buffer.Get());
+  call.set_bytes(bytes);
+  if (bytes > remote::kMostInlineBytes) reading->block = buffer.client->arena.Take(bytes);
+  if (reading->block) *call.mutable_region() = reading->block->region;
+  buffer.client->connection->Call(std::move(request),
+                                  {[reading](wire::Reply& reply) { reading->Take(reply); }});
+  return reading->done;
+}
+
+}  // namespace
+
+void Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
+  const PJRT_Buffer& buffer = Require(args.src, "buffer");
+  const auto needed = static_cast<size_t>(buffer.shape.byte_size());
+  if (args.dst == nullptr) {
+    args.dst_size = needed;
+    return;
+  }
+  if (args.dst_size < needed) {
+    throw hlo::Error("reading " + buffer.shape.ToString() + " needs " + std::to_string(needed) +
+                     " bytes of room, but there are " + std::to_string(args.dst_size));
+  }
+  const hlo::Dimensions dense = RowMajorByteStrides(buffer.shape);
+  const hlo::Dimensions strides = ByteStrides(args.host_layout, buffer.shape);
+  CompletionPtr done;
+  if (SameStrides(strides, dense, buffer.shape)) {
+    done = StartReading(buffer, {}, needed, static_cast<char*>(args.dst), {});
+  } else {
+    auto whole = std::make_shared<std::string>(needed, '\0');
+    done = StartReading(buffer, {}, needed, whole->data(),
+                        [whole, target = args.dst, strides, dense, shape = buffer.shape] {
+                          CopyStrided(target, strides, whole->data(), dense, shape);
+                        });
+  }
+  args.event = NewEvent(std::move(done));
+}
+
+void Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
+  const PJRT_Buffer& buffer = Require(args.buffer, "buffer");
+  if (args.offset < 0 || args.transfer_size < 0) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange, "offset and size must not be negative");
+  }
+  wire::Request request;
+  request.mutable_read()->set_raw(true);
+  request.mutable_read()->set_offset(args.offset);
+  args.event = NewEvent(StartReading(buffer, std::move(request), args.transfer_size,
+                                     static_cast<char*>(args.dst), {}));
+}
+
+}  // namespace pjrt::plugin

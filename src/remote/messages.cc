@@ -1,0 +1,74 @@
+#include "remote/messages.h"
+
+#include "pjrt/boundary/layout.h"
+#include "pjrt/element_type.h"
+
+namespace remote {
+
+hlo::Shape FromMessage(const wire::Shape& message) {
+  const int type = message.element_type();
+  if (type <= PJRT_Buffer_Type_INVALID || type > PJRT_Buffer_Type_F6E3M2FN) {
+    throw hlo::Error(std::to_string(type) + " is no element type");
+  }
+  return pjrt::plugin::ShapeFrom(static_cast<PJRT_Buffer_Type>(type), message.dimensions().data(),
+                                 message.dimensions_size());
+}
+
+void ToMessage(const hlo::Shape& shape, wire::Shape* message) {
+  message->set_element_type(pjrt::ToBufferType(shape.element_type()));
+  message->mutable_dimensions()->Assign(shape.dimensions().begin(), shape.dimensions().end());
+}
+
+pjrt::NamedValues FromMessage(const google::protobuf::RepeatedPtrField<wire::NamedValue>& values) {
+  pjrt::NamedValues result;
+  for (const wire::NamedValue& value : values) {
+    pjrt::NamedValue& target = result[value.name()];
+    switch (value.value_case()) {
+      case wire::NamedValue::kInteger:
+        target = value.integer();
+        break;
+      case wire::NamedValue::kIntegers:
+        target = std::vector<int64_t>(value.integers().values().begin(),
+                                      value.integers().values().end());
+        break;
+      case wire::NamedValue::kReal:
+        target = value.real();
+        break;
+      case wire::NamedValue::kTruth:
+        target = value.truth();
+        break;
+      default:
+        target = value.text();
+    }
+  }
+  return result;
+}
+
+void ToMessage(const pjrt::NamedValues& values,
+               google::protobuf::RepeatedPtrField<wire::NamedValue>* messages) {
+  for (const auto& [name, value] : values) {
+    wire::NamedValue* message = messages->Add();
+    message->set_name(name);
+    if (const auto* text = std::get_if<std::string>(&value)) message->set_text(*text);
+    if (const auto* number = std::get_if<int64_t>(&value)) message->set_integer(*number);
+    if (const auto* number = std::get_if<float>(&value)) message->set_real(*number);
+    if (const auto* truth = std::get_if<bool>(&value)) message->set_truth(*truth);
+    if (const auto* numbers = std::get_if<std::vector<int64_t>>(&value)) {
+      message->mutable_integers()->mutable_values()->Assign(numbers->begin(), numbers->end());
+    }
+  }
+}
+
+hlo::Error FromMessage(const wire::Error& message) {
+  const int code = message.code();
+  const bool known = code > PJRT_Error_Code_OK && code <= PJRT_Error_Code_UNAUTHENTICATED;
+  return hlo::Error(known ? static_cast<hlo::ErrorCode>(code) : hlo::ErrorCode::kUnknown,
+                    message.message());
+}
+
+void ToMessage(const hlo::Error& error, wire::Error* message) {
+  message->set_code(static_cast<int>(error.code()));
+  message->set_message(error.what());
+}
+
+}  // namespace remote

@@ -1,0 +1,34 @@
+// The messages of remote.proto from and to what they stand for.
+#pragma once
+
+#include <string>
+
+#include "hlo/error.h"
+#include "hlo/shape.h"
+#include "pjrt/client/named_value.h"
+#include "remote/remote.pb.h"
+
+namespace remote {
+
+namespace wire = ::torch_xla::remote;
+
+// Client and server of different numbers do not talk to each other.
+inline constexpr uint32_t kProtocol = 1;
+
+// Bytes. What is larger than an inline array travels through shared memory or in pieces.
+inline constexpr size_t kMostMessageBytes = size_t{4} << 20;
+inline constexpr size_t kMostPieceBytes = size_t{1} << 20;
+inline constexpr size_t kMostInlineBytes = size_t{64} << 10;
+
+// Throws hlo::Error for what is no element type, and for sizes that cannot be.
+hlo::Shape FromMessage(const wire::Shape& message);
+void ToMessage(const hlo::Shape& shape, wire::Shape* message);
+
+pjrt::NamedValues FromMessage(const google::protobuf::RepeatedPtrField<wire::NamedValue>& values);
+void ToMessage(const pjrt::NamedValues& values,
+               google::protobuf::RepeatedPtrField<wire::NamedValue>* messages);
+
+hlo::Error FromMessage(const wire::Error& message);
+void ToMessage(const hlo::Error& error, wire::Error* message);
+
+}  // namespace remote

@@ -1,0 +1,96 @@
+#include "remote/server/read.h"
+
+#include <algorithm>
+#include <string>
+
+#include "pjrt/client/call.h"
+#include "pjrt/client/client.h"
+
+namespace remote {
+namespace {
+
+// Half of what the second-level cache of a core holds, and many times what a reply costs.
+constexpr uint64_t kSharedPieceBytes = uint64_t{1} << 20;
+
+bool IsDense(const pjrt::Buffer& buffer) {
+  pjrt::Arguments<PJRT_Buffer_GetMemoryLayout_Args> args;
+  args->buffer = buffer.handle();
+  PJRT_INVOKE(buffer.client()->plugin(), Buffer_GetMemoryLayout, args);
+  if (args->layout.type != PJRT_Buffer_MemoryLayout_Type_Tiled) return false;
+  const PJRT_Buffer_MemoryLayout_Tiled& tiled = args->layout.tiled;
+  const auto* begin = tiled.minor_to_major;
+  const auto* end = begin + tiled.minor_to_major_size;
+  return tiled.num_tiles == 0 && std::is_sorted(begin, end, std::greater<int64_t>());
+}
+
+// A device's memory is reached in pieces where that costs nothing: in the host's.
+bool ComesInPieces(const ReadRequest& request) {
+  const pjrt::Buffer& buffer = *request.buffer;
+  if (request.raw) return true;
+  return request.bytes > kSharedPieceBytes &&
+         buffer.client()->plugin().has(&PJRT_Api::PJRT_Buffer_CopyRawToHost) && buffer.IsOnCpu() &&
+         buffer.on_device_size_in_bytes() == request.bytes && IsDense(buffer);
+}
+
+struct Piece {
+  uint64_t offset, bytes;  // within what was asked for
+  bool last;
+};
+
+void Send(const ReadRequest& request, const char* memory, const Piece& piece,
+          const hlo::Error* error) {
+  wire::Reply reply;
+  reply.set_reply(request.reply);
+  if (error != nullptr) {
+    ToMessage(*error, reply.mutable_error());
+    reply.set_more(!piece.last);
+  } else {
+    wire::Contents& contents = *reply.mutable_contents();
+    contents.set_offset(piece.offset);
+    contents.set_bytes(piece.bytes);
+    if (request.shared == nullptr) contents.set_data(memory + piece.offset, piece.bytes);
+    reply.set_more(!piece.last);
+  }
+  request.outbox->Push(std::move(reply));
+}
+
+// The whole was copied: with the replies it still goes in pieces that fit into messages.
+void SendAll(const ReadRequest& request, const char* memory, const hlo::Error* error) {
+  const uint64_t most = request.shared != nullptr ? request.bytes : kMostPieceBytes;
+  uint64_t offset = 0;
+  do {
+    const uint64_t bytes = std::min(most, request.bytes - offset);
+    const bool last = error != nullptr || offset + bytes == request.bytes;
+    Send(request, memory, {offset, bytes, last}, error);
+    if (last) return;
+    offset += bytes;
+  } while (true);
+}
+
+}  // namespace
+
+void StartRead(ReadRequest request) {
+  std::shared_ptr<char> memory = request.shared;
+  if (memory == nullptr) {
+    memory = std::shared_ptr<char>(new char[std::max<uint64_t>(request.bytes, 1)],
+                                   std::default_delete<char[]>());
+  }
+  if (!ComesInPieces(request)) {
+    request.buffer->ToHostAsync(memory.get(), request.bytes)
+        .OnReady(
+            [request, memory](const hlo::Error* error) { SendAll(request, memory.get(), error); });
+    return;
+  }
+  uint64_t offset = 0;
+  do {
+    const uint64_t bytes = std::min(kSharedPieceBytes, request.bytes - offset);
+    const Piece piece{offset, bytes, offset + bytes == request.bytes};
+    request.buffer->CopyRawToHost(memory.get() + offset, request.offset + offset, bytes)
+        .OnReady([request, memory, piece](const hlo::Error* error) {
+          Send(request, memory.get(), piece, error);
+        });
+    offset += bytes;
+  } while (offset < request.bytes);
+}
+
+}  // namespace remote

@@ -1,0 +1,409 @@
+#include "remote/server/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "pjrt/client/call.h"
+#include "remote/server/read.h"
+
+namespace remote {
+namespace {
+
+// What ends the session.
+class Dishonest : public hlo::Error {
+ public:
+  using hlo::Error::Error;
+};
+
+wire::Reply NewReply(uint64_t number) {
+  wire::Reply reply;
+  reply.set_reply(number);
+  return reply;
+}
+
+wire::Reply NewReply(uint64_t number, const hlo::Error* error) {
+  wire::Reply reply = NewReply(number);
+  if (error != nullptr) ToMessage(*error, reply.mutable_error());
+  return reply;
+}
+
+}  // namespace
+
+void Session::Handle(wire::Requests requests) {
+  for (wire::Request& request : *requests.mutable_requests()) {
+    try {
+      Do(request);
+    } catch (const Dishonest&) {
+      throw;
+    } catch (const hlo::Error& error) {
+      Fail(request, error);
+    } catch (const std::bad_alloc&) {
+      Fail(request,
+           hlo::Error(hlo::ErrorCode::kResourceExhausted, "the runtime server is out of memory"));
+    } catch (const std::exception& error) {
+      Fail(request, hlo::Error(hlo::ErrorCode::kInternal, error.what()));
+    }
+  }
+}
+
+void Session::Do(wire::Request& request) {
+  const uint64_t reply = request.reply();
+  switch (request.call_case()) {
+    case wire::Request::kPiece:
+      return AddPiece(*request.mutable_piece());
+    case wire::Request::kCreateSegment:
+      return CreateSegment(reply, request.create_segment());
+    case wire::Request::kReleaseSegment: {
+      auto found = segments_.find(request.release_segment().segment());
+      if (found == segments_.end()) return;
+      segment_bytes_ -= found->second->bytes();
+      segments_.erase(found);
+      return;
+    }
+    case wire::Request::kBufferFromHost:
+      return BufferFromHost(reply, *request.mutable_buffer_from_host());
+    case wire::Request::kCopy:
+      return Copy(reply, request.copy());
+    case wire::Request::kFree:
+      return Free(request.free());
+    case wire::Request::kRead:
+      return Read(reply, request.read());
+    case wire::Request::kIsDeleted: {
+      wire::Reply answer = NewReply(reply);
+      answer.mutable_numbers()->add_numbers(BufferOf(request.is_deleted().buffer())->IsDeleted());
+      return outbox_->Push(std::move(answer));
+    }
+    case wire::Request::kCompile:
+      return Compile(reply, *request.mutable_compile());
+    case wire::Request::kDescribe:
+      return Describe(reply, request.describe());
+    case wire::Request::kExecute:
+      return Execute(reply, request.execute());
+    case wire::Request::kMemoryStats:
+      return MemoryStats(reply, request.memory_stats());
+    case wire::Request::kDeviceAssignment:
+      return DeviceAssignment(reply, request.device_assignment());
+    case wire::Request::CALL_NOT_SET:
+      throw Dishonest("a request asks for nothing that this server knows");
+  }
+}
+
+// What the request should have made becomes the error.
+void Session::Fail(const wire::Request& request, const hlo::Error& error) {
+  const auto shared = std::make_shared<const hlo::Error>(error);
+  if (request.has_buffer_from_host()) {
+    AddBuffer(request.buffer_from_host().buffer(), {nullptr, shared});
+  } else if (request.has_copy()) {
+    AddBuffer(request.copy().target(), {nullptr, shared});
+  }
+  if (request.reply() != 0) outbox_->Push(NewReply(request.reply(), &error));
+}
+
+void Session::AddPiece(wire::Piece& call) {
+  if (blob_bytes_ + call.data().size() > kMostBlobBytes) {
+    throw Dishonest(hlo::ErrorCode::kResourceExhausted,
+                    "more than " + std::to_string(kMostBlobBytes) +
+                        " bytes came in pieces that no request has used");
+  }
+  blob_bytes_ += call.data().size();
+  std::string& blob = blobs_[call.blob()];
+  if (blob.empty()) {
+    blob = std::move(*call.mutable_data());
+  } else {
+    blob += call.data();
+  }
+}
+
+std::string Session::TakeBlob(uint64_t number) {
+  auto found = blobs_.find(number);
+  if (found == blobs_.end()) throw hlo::Error("there is no blob " + std::to_string(number));
+  std::string blob = std::move(found->second);
+  blob_bytes_ -= blob.size();
+  blobs_.erase(found);
+  return blob;
+}
+
+void Session::CreateSegment(uint64_t reply, const wire::CreateSegment& call) {
+  if (call.bytes() > kMostSegmentBytes || segment_bytes_ + call.bytes() > kMostSegmentBytes) {
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     "a session shares at most " + std::to_string(kMostSegmentBytes) + " bytes");
+  }
+  if (segments_.contains(call.segment())) throw Dishonest("a segment's number was used twice");
+  auto segment = Segment::Create(Segment::kHeader + call.bytes());
+  segment_bytes_ += segment->bytes();
+  wire::Reply answer = NewReply(reply);
+  answer.mutable_segment()->set_process(getpid());
+  answer.mutable_segment()->set_descriptor(segment->descriptor());
+  answer.mutable_segment()->set_nonce(segment->nonce());
+  segments_[call.segment()] = std::move(segment);
+  outbox_->Push(std::move(answer));
+}
+
+std::shared_ptr<char> Session::MemoryOf(const wire::Region& region, size_t bytes) const {
+  auto found = segments_.find(region.segment());
+  if (found == segments_.end()) {
+    throw hlo::Error("there is no segment " + std::to_string(region.segment()));
+  }
+  const std::shared_ptr<Segment>& segment = found->second;
+  if (region.bytes() != bytes || region.offset() < Segment::kHeader ||
+      region.offset() > segment->bytes() || bytes > segment->bytes() - region.offset()) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     std::to_string(bytes) + " bytes at " + std::to_string(region.offset()) +
+                         " are not within a segment of " + std::to_string(segment->bytes()));
+  }
+  return std::shared_ptr<char>(segment, segment->data() + region.offset());
+}
+
+std::unique_ptr<pjrt::Buffer> Session::NewBuffer(const void* data, const hlo::Shape& shape,
+                                                 const wire::Place& place,
+                                                 const pjrt::HostBufferOptions& options) {
+  if (place.has_memory()) {
+    return runtime_.client->BufferFromHost(data, shape, runtime_.memory(place.memory()), options);
+  }
+  return runtime_.client->BufferFromHost(data, shape, runtime_.device(place.device()), options);
+}
+
+void Session::BufferFromHost(uint64_t reply, wire::BufferFromHost& call) {
+  const hlo::Shape shape = FromMessage(call.shape());
+  const auto bytes = static_cast<size_t>(shape.byte_size());
+  Array array;
+  if (call.has_region()) {
+    pjrt::HostBufferOptions options;
+    // Whether the plugin copies at once or reads the shared memory in place is its own affair.
+    options.semantics = pjrt::HostBufferSemantics::kImmutableZeroCopy;
+    std::shared_ptr<char> memory = MemoryOf(call.region(), bytes);
+    options.done = [memory, outbox = outbox_, reply] { outbox->Push(NewReply(reply)); };
+    array.buffer = NewBuffer(memory.get(), shape, call.place(), options);
+  } else {
+    const std::string blob = call.has_blob() ? TakeBlob(call.blob()) : std::string();
+    const std::string& data = call.has_blob() ? blob : call.data();
+    if (data.size() != bytes) {
+      throw hlo::Error(std::to_string(data.size()) + " bytes came for " + shape.ToString());
+    }
+    array.buffer = NewBuffer(data.data(), shape, call.place(), {});
+    if (reply != 0) outbox_->Push(NewReply(reply));
+  }
+  AddBuffer(call.buffer(), std::move(array));
+}
+
+void Session::AddBuffer(uint64_t number, Array array) {
+  if (buffers_.size() >= kMostNumbers) {
+    throw Dishonest(hlo::ErrorCode::kResourceExhausted,
+                    "a session holds at most " + std::to_string(kMostNumbers) + " buffers");
+  }
+  if (!buffers_.emplace(number, std::move(array)).second) {
+    throw Dishonest("a buffer's number was used twice");
+  }
+}
+
+const std::shared_ptr<pjrt::Buffer>& Session::BufferOf(uint64_t number) const {
+  auto found = buffers_.find(number);
+  if (found == buffers_.end()) {
+    throw hlo::Error(hlo::ErrorCode::kNotFound,
+                     "this session has no buffer " + std::to_string(number));
+  }
+  if (found->second.error != nullptr) throw *found->second.error;
+  return found->second.buffer;
+}
+
+const pjrt::LoadedExecutable& Session::ExecutableOf(uint64_t number) const {
+  auto found = programs_.find(number);
+  if (found == programs_.end()) {
+    throw hlo::Error(hlo::ErrorCode::kNotFound,
+                     "this session has no executable " + std::to_string(number));
+  }
+  if (found->second.error != nullptr) throw *found->second.error;
+  return *found->second.executable;
+}
+
+void Session::Copy(uint64_t reply, const wire::Copy& call) {
+  const pjrt::Buffer& source = *BufferOf(call.source());
+  Array array;
+  if (call.place().has_memory()) {
+    array.buffer = source.CopyToMemory(runtime_.memory(call.place().memory()));
+  } else {
+    array.buffer = source.CopyToDevice(runtime_.device(call.place().device()));
+  }
+  array.buffer->ReadyEvent().OnReady(
+      [outbox = outbox_, reply](const hlo::Error* error) { outbox->Push(NewReply(reply, error)); });
+  AddBuffer(call.target(), std::move(array));
+}
+
+void Session::Free(const wire::Free& call) {
+  for (uint64_t number : call.buffers()) buffers_.erase(number);
+  for (uint64_t number : call.executables()) programs_.erase(number);
+}
+
+void Session::Read(uint64_t reply, const wire::Read& call) {
+  const std::shared_ptr<pjrt::Buffer>& buffer = BufferOf(call.buffer());
+  ReadRequest request;
+  request.buffer = buffer;
+  request.outbox = outbox_;
+  request.reply = reply;
+  const auto all = static_cast<uint64_t>(buffer->shape().byte_size());
+  request.raw = call.raw();
+  request.offset = call.raw() ? call.offset() : 0;
+  request.bytes = call.raw() ? call.bytes() : all;
+  const uint64_t most = call.raw() ? buffer->on_device_size_in_bytes() : all;
+  if (request.offset > most || request.bytes > most - request.offset) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     std::to_string(request.bytes) + " bytes at " + std::to_string(request.offset) +
+                         " are not within the buffer's " + std::to_string(most));
+  }
+  if (call.has_region()) request.shared = MemoryOf(call.region(), request.bytes);
+  StartRead(std::move(request));
+}
+
+void Session::Compile(uint64_t reply, wire::Compile& call) {
+  if (programs_.size() >= kMostNumbers) {
+    throw Dishonest(hlo::ErrorCode::kResourceExhausted,
+                    "a session holds at most " + std::to_string(kMostNumbers) + " executables");
+  }
+  if (programs_.contains(call.executable())) {
+    throw Dishonest("an executable's number was used twice");
+  }
+  const std::string blob = call.has_blob() ? TakeBlob(call.blob()) : std::string();
+  const std::string& code = call.has_blob() ? blob : call.code();
+  Program& program = programs_[call.executable()];
+  try {
+    program.executable = call.format().empty()
+                             ? runtime_.client->DeserializeAndLoad(code, call.options())
+                             : runtime_.client->CompileWith(code, call.format(), call.options());
+    wire::Reply answer = NewReply(reply);
+    DescribeExecutable(runtime_, *program.executable, answer.mutable_executable());
+    outbox_->Push(std::move(answer));
+  } catch (const hlo::Error& error) {
+    program.executable = nullptr;
+    program.error = std::make_shared<const hlo::Error>(error);
+    throw;
+  }
+}
+
+void Session::ReplyText(uint64_t reply, const std::string& text, const std::string& format) {
+  size_t offset = 0;
+  do {
+    const size_t bytes = std::min(kMostPieceBytes, text.size() - offset);
+    wire::Reply answer = NewReply(reply);
+    answer.mutable_contents()->set_offset(offset);
+    answer.mutable_contents()->set_bytes(bytes);
+    answer.mutable_contents()->set_data(text.data() + offset, bytes);
+    answer.mutable_contents()->set_format(format);
+    offset += bytes;
+    answer.set_more(offset < text.size());
+    outbox_->Push(std::move(answer));
+  } while (offset < text.size());
+}
+
+void Session::Describe(uint64_t reply, const wire::Describe& call) {
+  const pjrt::Executable& executable = ExecutableOf(call.executable()).executable();
+  if (call.what() == wire::Describe::SERIALIZED) {
+    ReplyText(reply, executable.Serialize());
+  } else if (call.what() == wire::Describe::OPTIMIZED_PROGRAM) {
+    const pjrt::OptimizedProgram program = executable.optimized_program();
+    ReplyText(reply, program.code, program.format);
+  } else {
+    wire::Reply answer = NewReply(reply);
+    ToMessage(executable.cost_analysis(), answer.mutable_values()->mutable_values());
+    outbox_->Push(std::move(answer));
+  }
+}
+
+void Session::Execute(uint64_t reply, const wire::Execute& call) {
+  const size_t num_devices = call.num_devices();
+  std::vector<pjrt::ExecuteResult> results;
+  size_t num_results = 0;
+  std::shared_ptr<const hlo::Error> failure;
+  try {
+    const pjrt::LoadedExecutable& executable = ExecutableOf(call.executable());
+    num_results = executable.output_shapes().size();
+    const size_t most = call.has_device() ? 1 : runtime_.client->addressable_devices().size();
+    if (num_devices == 0 || num_devices > most || call.arguments_size() % num_devices != 0) {
+      throw hlo::Error(std::to_string(call.arguments_size()) + " arguments are given for " +
+                       std::to_string(num_devices) + " devices; the server has " +
+                       std::to_string(most));
+    }
+    const size_t num_arguments = call.arguments_size() / num_devices;
+    std::vector<std::vector<const pjrt::Buffer*>> arguments(num_devices);
+    for (size_t i = 0; i < static_cast<size_t>(call.arguments_size()); ++i) {
+      arguments[i / num_arguments].push_back(BufferOf(call.arguments(i)).get());
+    }
+    std::vector<int64_t> keep(call.non_donatable().begin(), call.non_donatable().end());
+    for (int64_t index : keep) {
+      if (index >= static_cast<int64_t>(num_arguments)) {
+        throw hlo::Error("non-donatable input " + std::to_string(index) + " is not below " +
+                         std::to_string(num_arguments));
+      }
+    }
+    pjrt::ExecuteOptions options;
+    options.launch_id = call.launch();
+    options.non_donatable_inputs = keep;
+    if (call.has_device()) options.device = &runtime_.device(call.device());
+    results = executable.ExecuteSharded(arguments, options);
+  } catch (const hlo::Error& error) {
+    failure = std::make_shared<const hlo::Error>(error);
+  }
+  if (failure != nullptr) {
+    if (num_devices > runtime_.client->devices().size()) throw Dishonest(failure->what());
+    for (size_t d = 0; d < num_devices; ++d) {
+      outbox_->Push(NewReply(reply + d, failure.get()));
+      for (size_t i = 0; i < num_results; ++i) {
+        AddBuffer(call.first_result() + d * num_results + i, {nullptr, failure});
+      }
+    }
+    return;
+  }
+  for (size_t d = 0; d < num_devices; ++d) {
+    for (size_t i = 0; i < num_results; ++i) {
+      AddBuffer(call.first_result() + d * num_results + i,
+                {std::move(results[d].outputs[i]), nullptr});
+    }
+    results[d].done.OnReady([outbox = outbox_, number = reply + d](const hlo::Error* error) {
+      outbox->Push(NewReply(number, error));
+    });
+  }
+}
+
+void Session::MemoryStats(uint64_t reply, const wire::MemoryStats& call) {
+  pjrt::Arguments<PJRT_Device_MemoryStats_Args> args;
+  args->device = runtime_.device(call.device()).handle();
+  PJRT_INVOKE(runtime_.client->plugin(), Device_MemoryStats, args);
+  wire::Reply answer = NewReply(reply);
+  wire::Numbers& numbers = *answer.mutable_numbers();
+  auto add = [&](int64_t value, bool is_set) {
+    numbers.add_numbers(value);
+    numbers.add_numbers(is_set);
+  };
+  add(args->bytes_in_use, true);
+  add(args->peak_bytes_in_use, args->peak_bytes_in_use_is_set);
+  add(args->num_allocs, args->num_allocs_is_set);
+  add(args->largest_alloc_size, args->largest_alloc_size_is_set);
+  add(args->bytes_limit, args->bytes_limit_is_set);
+  add(args->bytes_reserved, args->bytes_reserved_is_set);
+  add(args->peak_bytes_reserved, args->peak_bytes_reserved_is_set);
+  add(args->bytes_reservable_limit, args->bytes_reservable_limit_is_set);
+  add(args->largest_free_block_bytes, args->largest_free_block_bytes_is_set);
+  add(args->pool_bytes, args->pool_bytes_is_set);
+  add(args->peak_pool_bytes, args->peak_pool_bytes_is_set);
+  outbox_->Push(std::move(answer));
+}
+
+void Session::DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& call) {
+  const size_t most = runtime_.client->devices().size();
+  if (call.replicas() == 0 || call.partitions() == 0 || call.replicas() > most ||
+      call.partitions() > most / call.replicas()) {
+    throw hlo::Error(std::to_string(call.replicas()) + " replicas of " +
+                     std::to_string(call.partitions()) + " partitions cannot run on " +
+                     std::to_string(most) + " devices");
+  }
+  wire::Reply answer = NewReply(reply);
+  for (int64_t id : runtime_.client->DefaultDeviceAssignment(static_cast<int>(call.replicas()),
+                                                             static_cast<int>(call.partitions()))) {
+    answer.mutable_numbers()->add_numbers(id);
+  }
+  outbox_->Push(std::move(answer));
+}
+
+}  // namespace remote

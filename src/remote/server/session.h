@@ -1,0 +1,81 @@
+// What one client has on the server: its buffers, executables and shared memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "remote/messages.h"
+#include "remote/segment.h"
+#include "remote/server/outbox.h"
+#include "remote/server/runtime.h"
+
+namespace remote {
+
+// What a session may hold; docs/runtime_server.md names these.
+inline constexpr size_t kMostNumbers = size_t{1} << 20;        // buffers, and executables
+inline constexpr size_t kMostBlobBytes = size_t{4} << 30;      // in pieces that nothing used yet
+inline constexpr size_t kMostSegmentBytes = size_t{16} << 30;  // of shared memory, used or not
+
+// All is freed with it; what still runs keeps what it needs. Used by one thread.
+class Session {
+ public:
+  Session(const Runtime& runtime, std::shared_ptr<Outbox> outbox)
+      : runtime_(runtime), outbox_(std::move(outbox)) {}
+  Session(const Session&) = delete;
+
+  // Does what a message asks for and puts the replies into the outbox. Throws hlo::Error only for a
+  // message that no honest client sends, after which the session must end.
+  void Handle(wire::Requests requests);
+
+ private:
+  // A buffer, or why there is none.
+  struct Array {
+    std::shared_ptr<pjrt::Buffer> buffer;
+    std::shared_ptr<const hlo::Error> error;
+  };
+  struct Program {
+    std::shared_ptr<pjrt::LoadedExecutable> executable;
+    std::shared_ptr<const hlo::Error> error;
+  };
+
+  void Do(wire::Request& request);
+  void Fail(const wire::Request& request, const hlo::Error& error);
+
+  void AddPiece(wire::Piece& call);
+  void CreateSegment(uint64_t reply, const wire::CreateSegment& call);
+  void BufferFromHost(uint64_t reply, wire::BufferFromHost& call);
+  void Copy(uint64_t reply, const wire::Copy& call);
+  void Free(const wire::Free& call);
+  void Read(uint64_t reply, const wire::Read& call);
+  void Compile(uint64_t reply, wire::Compile& call);
+  void Describe(uint64_t reply, const wire::Describe& call);
+  void Execute(uint64_t reply, const wire::Execute& call);
+  void MemoryStats(uint64_t reply, const wire::MemoryStats& call);
+  void DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& call);
+
+  std::unique_ptr<pjrt::Buffer> NewBuffer(const void* data, const hlo::Shape& shape,
+                                          const wire::Place& place,
+                                          const pjrt::HostBufferOptions& options);
+  // Throws the error that is in the buffer's place.
+  const std::shared_ptr<pjrt::Buffer>& BufferOf(uint64_t number) const;
+  const pjrt::LoadedExecutable& ExecutableOf(uint64_t number) const;
+  std::string TakeBlob(uint64_t number);
+  // Memory of `bytes` at the region; it lives as long as the result.
+  std::shared_ptr<char> MemoryOf(const wire::Region& region, size_t bytes) const;
+  void AddBuffer(uint64_t number, Array array);
+  // Text in as many replies as it needs.
+  void ReplyText(uint64_t reply, const std::string& text, const std::string& format = "");
+
+  const Runtime& runtime_;
+  std::shared_ptr<Outbox> outbox_;
+  std::unordered_map<uint64_t, Array> buffers_;
+  std::unordered_map<uint64_t, Program> programs_;
+  std::unordered_map<uint64_t, std::string> blobs_;
+  std::unordered_map<uint64_t, std::shared_ptr<Segment>> segments_;
+  size_t blob_bytes_ = 0, segment_bytes_ = 0;
+};
+
+}  // namespace remote
