@@ -3,13 +3,22 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "hlo/shape.h"
 #include "pjrt/boundary/event.h"
 #include "remote/client/client.h"
+
+namespace remote {
+
+// The contents of an execution's small results, by their places; there once it is done.
+using SmallResults = std::map<uint32_t, std::string>;
+
+}  // namespace remote
 
 // Thread-safe.
 struct PJRT_Buffer {
@@ -30,6 +39,10 @@ struct PJRT_Buffer {
   const hlo::Shape shape;
   const std::vector<int64_t> minor_to_major;
   const pjrt::plugin::CompletionPtr ready;
+
+  // Of an execution's result: what came with the news of its end, if anything did.
+  std::shared_ptr<const remote::SmallResults> small_results;
+  uint32_t place = 0;
 
   // Set by an execution that it was given to: whether that consumed it the server knows.
   std::atomic<bool> may_be_donated{false};

@@ -96,19 +96,34 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   MarkDonated(args, call);
   std::vector<CompletionPtr> done;
   std::vector<remote::Connection::Handler> handlers;
+  std::vector<std::shared_ptr<remote::SmallResults>> small;
   for (size_t d = 0; d < devices.size(); ++d) {
-    handlers.push_back(CompletionHandler(done.emplace_back(std::make_shared<Completion>())));
+    done.push_back(std::make_shared<Completion>());
+    small.push_back(std::make_shared<remote::SmallResults>());
+    handlers.push_back([results = small[d], news = CompletionHandler(done[d])](wire::Reply& reply) {
+      wire::SmallResults& came = *reply.mutable_small_results();
+      for (int i = 0; i < came.places_size() && i < came.contents_size(); ++i) {
+        (*results)[came.places(i)] = std::move(*came.mutable_contents(i));
+      }
+      news(reply);
+    });
   }
   client.connection->Call(std::move(request), std::move(handlers));
   for (size_t d = 0; d < devices.size(); ++d) {
+    size_t left = client.description.host_memory() ? remote::kMostSmallResults : 0;
     for (size_t i = 0; i < num_results; ++i) {
       PJRT_Memory* memory = nullptr;
       if (i < program.result_memory_kinds.size()) {
         memory =
             devices[d]->memory_of_kind(program.message.result_memory_kinds(static_cast<int>(i)));
       }
-      args.output_lists[d][i] = new PJRT_Buffer(*devices[d], memory, program.results[i],
-                                                first + d * num_results + i, done[d]);
+      auto* result = new PJRT_Buffer(*devices[d], memory, program.results[i],
+                                     first + d * num_results + i, done[d]);
+      args.output_lists[d][i] = result;
+      if (left == 0 || program.results[i].byte_size() > remote::kMostSmallResultBytes) continue;
+      --left;
+      result->small_results = small[d];
+      result->place = static_cast<uint32_t>(i);
     }
     if (args.device_complete_events != nullptr) {
       args.device_complete_events[d] = NewEvent(done[d]);

@@ -84,6 +84,10 @@ Runtime::Runtime(const std::string& plugin_path, const pjrt::NamedValues& option
   for (const pjrt::Memory* memory : memories) {
     DescribeMemory(client->plugin(), *memory, description.add_memories());
   }
+  const hlo::Shape scalar = hlo::Shape::Scalar(hlo::ElementType::kF32);
+  const float zero = 0;
+  const auto buffer = client->BufferFromHost(&zero, scalar, *client->addressable_devices().at(0));
+  description.set_host_memory(buffer->IsOnCpu());
   IfOffered([&] { description.set_topology(client->topology()->Serialize()); });
 }
 

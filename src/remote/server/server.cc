@@ -97,18 +97,18 @@ class Server::Service final : public wire::RuntimeServer::Service {
   grpc::Status Serve(Stream& stream) {
     // So that the client knows that it has been let in.
     stream.SendInitialMetadata();
-    auto outbox = std::make_shared<Outbox>();
-    std::thread writer([&stream, outbox] {
-      wire::Replies batch;
-      while (outbox->Take(&batch) && stream.Write(batch)) {
-      }
-      outbox->Close();
-    });
+    auto outbox = std::make_shared<Outbox>(
+        [&stream](const wire::Replies& batch) { return stream.Write(batch); });
+    std::thread writer([outbox] { outbox->RunWriter(); });
+    outbox->SetOwner();
     grpc::Status status;
     try {
       remote::Session session(runtime_, outbox);
       wire::Requests requests;
-      while (outbox->WaitForRoom() && stream.Read(&requests)) session.Handle(std::move(requests));
+      while (outbox->WaitForRoom() && stream.Read(&requests)) {
+        session.Handle(std::move(requests));
+        outbox->Send();
+      }
     } catch (const std::exception& error) {
       status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, error.what());
     }

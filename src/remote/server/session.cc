@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
 #include <new>
 #include <utility>
 
@@ -29,6 +30,36 @@ wire::Reply NewReply(uint64_t number, const hlo::Error* error) {
   if (error != nullptr) ToMessage(*error, reply.mutable_error());
   return reply;
 }
+
+// The results of an execution that are small, for the news of its end. They are asked for at its
+// start, as later requests may consume them.
+class SmallResults {
+ public:
+  void Add(size_t place, const pjrt::Buffer& buffer) {
+    const int64_t bytes = buffer.shape().byte_size();
+    if (bytes > kMostSmallResultBytes || results_.size() == kMostSmallResults) return;
+    Result& result = results_.emplace_back();
+    result.place = static_cast<uint32_t>(place);
+    result.contents.resize(bytes);
+    result.there = buffer.ToHostAsync(result.contents.data(), bytes);
+  }
+
+  void MoveTo(wire::SmallResults* message) {
+    for (Result& result : results_) {
+      if (!result.there.IsReady() || result.there.error()) continue;
+      message->add_places(result.place);
+      message->add_contents(std::move(result.contents));
+    }
+  }
+
+ private:
+  struct Result {
+    uint32_t place;
+    std::string contents;
+    pjrt::Event there;
+  };
+  std::deque<Result> results_;  // stay where they are
+};
 
 }  // namespace
 
@@ -356,12 +387,16 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
     return;
   }
   for (size_t d = 0; d < num_devices; ++d) {
+    auto small = std::make_shared<SmallResults>();
     for (size_t i = 0; i < num_results; ++i) {
+      if (runtime_.description.host_memory()) small->Add(i, *results[d].outputs[i]);
       AddBuffer(call.first_result() + d * num_results + i,
                 {std::move(results[d].outputs[i]), nullptr});
     }
-    results[d].done.OnReady([outbox = outbox_, number = reply + d](const hlo::Error* error) {
-      outbox->Push(NewReply(number, error));
+    results[d].done.OnReady([outbox = outbox_, number = reply + d, small](const hlo::Error* error) {
+      wire::Reply answer = NewReply(number, error);
+      if (error == nullptr) small->MoveTo(answer.mutable_small_results());
+      outbox->Push(std::move(answer));
     });
   }
 }
