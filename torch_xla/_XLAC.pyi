@@ -212,3 +212,36 @@ def _location_seconds() -> float:
 
 def _live_tensors() -> list[tuple[str, str, str, Location | None, int, int]]:
     """Device, shape, operation that made it, where, how many of these, their bytes; the largest first."""
+
+# Profiles.
+def _start_profile() -> None:
+    """Records spans and starts the plugin's profiler; RuntimeError if that has been done."""
+
+def _is_profiling() -> bool: ...
+def _stop_profile() -> bytes:
+    """Ends what _start_profile started; a serialized XSpace."""
+
+def _parse_xspace(
+    xspace: bytes,
+) -> tuple[
+    list[
+        tuple[
+            str,
+            dict[str, Any],
+            list[tuple[int, str, list[tuple[str, str, int, int, dict[str, Any]]]]],
+        ]
+    ],
+    list[str],
+    list[str],
+    list[str],
+]:
+    """(planes, hostnames, warnings, errors), a plane being (name, stats, lines), a line (id, name, events), and an
+    event (name, display name, start and duration in picoseconds, stats)."""
+
+class _TraceMe:
+    """A context that is a span. Integers and floats among the arguments stay numbers, all else is text."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None: ...
+    def __enter__(self) -> _TraceMe: ...
+    def __exit__(self, *args: object) -> None: ...
+    def set_metadata(self, **kwargs: Any) -> None: ...

@@ -57,7 +57,7 @@ def _sync(cause: str, wait: bool = False, reset_scope: bool = True) -> None:
     from torch_xla.debug import observers
 
     if not observers.are_set():
-        _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope)
+        _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
         xm._run_step_closures()
     else:
         start = time.perf_counter()

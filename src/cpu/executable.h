@@ -20,12 +20,32 @@ struct CompileOptions {
   int64_t num_partitions = 1;
 };
 
+// One step of a program, for profiles. Empty texts and zeros where nothing is known.
+struct StepDescription {
+  std::string name;       // "fusion.12", unique in the program
+  std::string text;       // the instruction
+  std::string category;   // "dot", "loop fusion", "all-reduce"
+  std::string operation;  // the framework's, "aten::add"
+  std::string source_file;
+  int32_t source_line = 0;
+  int64_t flops = 0;
+  int64_t bytes = 0;  // read and written
+};
+
+// When a step ran, on std::chrono::steady_clock. The description lives as long as the executable.
+struct StepTime {
+  const StepDescription* description = nullptr;
+  int64_t start_ns = 0, end_ns = 0;
+};
+
 struct RunOptions {
   ThreadPool* threads = nullptr;  // null: ThreadPool::Default()
   // What the program's collectives run on, if it has any; its ranks are the replicas.
   Collectives* collectives = nullptr;
   int64_t replica_id = 0;
   int64_t partition_id = 0;
+  // Where the steps' times go, in the order of their ends; null: nowhere.
+  std::vector<StepTime>* step_times = nullptr;
 };
 
 // Immutable after compilation; Run may be called from several threads at once (each call takes its

@@ -1,6 +1,7 @@
 #include "cpu/program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "cpu/profile.h"
@@ -29,6 +30,10 @@ class Pointers {
   std::vector<void*> many_;
   void** data_ = few_;
 };
+
+int64_t Now() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::string Numbers(const std::vector<int32_t>& numbers) {
   std::string text;
@@ -76,6 +81,7 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
   }
   Flights flights(options.collectives, num_flights);
   RunState state{threads, options, arena, pointers, &flights};
+  if (options.step_times != nullptr) return RunTimed(state);
   if (ProfilesSteps()) {
     for (const auto& step : steps) {
       StepTimer timer(*step);
@@ -84,6 +90,16 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
     return;
   }
   for (const auto& step : steps) step->Run(state);
+}
+
+void Program::RunTimed(const RunState& state) const {
+  int64_t start = Now();
+  for (const auto& step : steps) {
+    step->Run(state);
+    const int64_t end = Now();
+    state.options.step_times->push_back({&step->description(), start, end});
+    start = end;
+  }
 }
 
 std::string Program::ToString() const {

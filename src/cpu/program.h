@@ -39,6 +39,12 @@ class Step {
   virtual ~Step() = default;
   virtual void Run(const RunState& state) const = 0;
   virtual std::string ToString() const = 0;
+
+  const StepDescription& description() const { return description_; }
+  void set_description(StepDescription description) { description_ = std::move(description); }
+
+ private:
+  StepDescription description_;
 };
 
 struct Program {
@@ -51,6 +57,9 @@ struct Program {
   void Run(std::span<void* const> arguments, std::span<void* const> results, std::byte* arena,
            ThreadPool& threads, const RunOptions& options) const;
   std::string ToString() const;
+
+ private:
+  void RunTimed(const RunState& state) const;
 };
 
 // Calls a kernel over its units, on several threads if the work is worth it.

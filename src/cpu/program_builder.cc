@@ -12,6 +12,7 @@
 #include "cpu/data_movement.h"
 #include "cpu/fusion.h"
 #include "cpu/sort.h"
+#include "cpu/step_description.h"
 
 namespace cpu {
 namespace {
@@ -116,6 +117,10 @@ class Builder {
     for (size_t i = 0; i < order_.size(); ++i) Emit(static_cast<int64_t>(i));
     Await(kEnd);
     for (auto& copy : final_copies_) program_->steps.push_back(std::move(copy));
+    StepDescription copy;
+    copy.name = copy.category = "copy";
+    copy.text = "copy of a result";
+    DescribeSteps(copy);
     program_->arena_bytes = arena_.total_bytes();
     return std::move(program_);
   }
@@ -513,6 +518,7 @@ class Builder {
     Await(position);
     PlaceOutputs(position);
     if (HasWork(instruction)) EmitStep(instruction);
+    if (described_ < program_->steps.size()) DescribeSteps(Describe(*instruction));
     for (int64_t offset : scratch_) arena_.Free(offset);
     scratch_.clear();
     FreeDead(position);
@@ -523,6 +529,17 @@ class Builder {
     if (awaited == awaited_at_.end()) return;
     for (const Instruction* collective : awaited->second) {
       program_->steps.push_back(std::make_unique<AwaitStep>(flight_of_.at(collective)));
+      StepDescription description = Describe(*collective);
+      description.name += ".done";
+      description.bytes = 0;  // those of its start
+      DescribeSteps(description);
+    }
+  }
+
+  // The steps that were added since the last call.
+  void DescribeSteps(const StepDescription& description) {
+    for (; described_ < program_->steps.size(); ++described_) {
+      program_->steps[described_]->set_description(description);
     }
   }
 
@@ -693,6 +710,7 @@ class Builder {
   std::vector<int64_t> scratch_;
   std::vector<Copy> pending_copies_;
   std::vector<std::unique_ptr<Step>> final_copies_;
+  size_t described_ = 0;  // steps
 };
 
 }  // namespace

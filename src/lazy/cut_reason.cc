@@ -28,16 +28,33 @@ int64_t Now() {
 
 }  // namespace
 
+std::string CutReason::ToString() const {
+  switch (kind) {
+    case Kind::kUnknown:
+      break;
+    case Kind::kCaller:
+      return std::string(text);
+    case Kind::kRead:
+      return "read by " + std::string(text);
+    case Kind::kFallback:
+      return "fallback of " + std::string(text);
+  }
+  return "unknown";
+}
+
 void CutScope::Enter() {
   if (current != nullptr) return;
   is_outermost_ = true;
   current = &reason_;
+  if (reason_.kind == CutReason::Kind::kRead) span_.emplace("xla::read ", reason_.text);
+  if (reason_.kind == CutReason::Kind::kFallback) span_.emplace("xla::fallback ", reason_.text);
   if (Observer::Get().is_set.load(std::memory_order_relaxed)) start_ns_ = Now();
 }
 
 void CutScope::Leave() {
   if (!is_outermost_) return;
   current = nullptr;
+  span_.reset();
   if (start_ns_ == 0 || reason_.kind == CutReason::Kind::kCaller) return;
   std::shared_ptr<const WaitObserver> function;
   {

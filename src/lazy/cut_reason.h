@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "lazy/span.h"
 
 namespace lazy {
 
@@ -17,6 +20,9 @@ struct CutReason {
   };
   Kind kind = Kind::kUnknown;
   std::string_view text;
+
+  // For people: "read by aten::_local_scalar_dense".
+  std::string ToString() const;
 };
 
 // While it lives, what this thread runs and reads is for its reason. The outermost counts: an
@@ -35,6 +41,7 @@ class CutScope {
   CutReason reason_;
   bool is_outermost_ = false;
   int64_t start_ns_ = 0;
+  std::optional<Span> span_;  // "xla::read aten::equal", "xla::fallback aten::histc"
 };
 
 // The thread's reason; of kind kUnknown when nobody gave one.

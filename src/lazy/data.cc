@@ -7,6 +7,7 @@
 #include "lazy/device.h"
 #include "lazy/live_data.h"
 #include "lazy/metrics.h"
+#include "lazy/span.h"
 #include "pjrt/client/client.h"
 
 namespace lazy {
@@ -55,6 +56,8 @@ Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const vo
   static Metric* size = Metric::Get("OutboundData", MetricUnit::kBytes);
   TimedSection timed(time);
   size->AddSample(static_cast<double>(shape.byte_size()));
+  Span span("xla::upload");
+  span.Add("bytes", int64_t{shape.byte_size()});
   auto buffer = ExplainingMemory(
       [&] { return device->client().BufferFromHost(bytes, shape, device->pjrt_device()); });
   return Reference<Data>(new Data(device, InternShape(shape), std::move(buffer)));
@@ -65,6 +68,8 @@ void Data::ToHost(void* destination, size_t bytes) const {
   static Metric* size = Metric::Get("InboundData", MetricUnit::kBytes);
   TimedSection timed(time);
   size->AddSample(static_cast<double>(bytes));
+  Span span("xla::download");
+  span.Add("bytes", static_cast<int64_t>(bytes));
   ExplainingMemory([&] { buffer().ToHost(destination, bytes); });
 }
 

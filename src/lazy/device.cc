@@ -10,6 +10,7 @@
 
 #include "hlo/error.h"
 #include "lazy/fork.h"
+#include "lazy/profile.h"
 #include "lazy/sync.h"
 
 namespace lazy {
@@ -210,6 +211,7 @@ Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
                      "the plugin " + options_.library_path + " offers no device");
   }
   ListWorld(world);
+  JoinProfile(plugin);
 }
 
 void Runtime::ListWorld(const World& world) {

@@ -6,6 +6,7 @@
 
 #include "hlo/error.h"
 #include "lazy/device.h"
+#include "lazy/profile.h"
 #include "lazy/sync.h"
 
 namespace lazy {
@@ -42,6 +43,7 @@ void RenewInChild() {
   }
   Renew(SyncMutex());
   Runtime::MarkForked();
+  ForgetProfile();
 }
 
 }  // namespace

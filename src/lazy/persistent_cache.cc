@@ -12,6 +12,7 @@
 #include "lazy/library_identity.h"
 #include "lazy/metrics.h"
 #include "lazy/sha256.h"
+#include "lazy/span.h"
 #include "lazy/sync.h"
 #include "lazy/warning.h"
 
@@ -90,6 +91,7 @@ std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const Cach
     return nullptr;
   }
   TimedSection timed(time);
+  Span span("xla::load_program");
   try {
     auto executable = client.DeserializeAndLoad(*bytes);
     Count(hits);
@@ -108,6 +110,8 @@ std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std:
   static Metric* time = Metric::Get("CompileTime");
   Count(uncached);
   TimedSection timed(time);
+  Span span("xla::compile");
+  span.Add("program_bytes", static_cast<int64_t>(program.size()));
   return client.Compile(program, "mlir", options);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <climits>
 #include <cstdlib>
 #include <deque>
 #include <list>
@@ -17,6 +18,7 @@
 #include "lazy/metrics.h"
 #include "lazy/op.h"
 #include "lazy/persistent_cache.h"
+#include "lazy/span.h"
 
 namespace lazy {
 namespace {
@@ -82,6 +84,7 @@ struct State {
   Overrides overrides;
   uint64_t overrides_hash = 0;
   std::unordered_map<Device*, std::deque<pjrt::Event>> in_flight;
+  std::unordered_map<Device*, int64_t> recording_since;  // by SpanClock
   std::function<void(const GraphEvent&)> observer;
   std::string graph_name;
   std::string mat_mul_precision = "default";
@@ -95,13 +98,19 @@ struct State {
 // overlaps this one, few enough that their buffers do not pile up.
 constexpr size_t kInFlightLimit = 2;
 
+void Await(const pjrt::Event& event) {
+  if (event.IsReady()) return event.Await();
+  Span span("xla::wait");
+  event.Await();
+}
+
 void LimitInFlight(Device* device, pjrt::Event done, bool wait) {
   auto& queue = State::Get().in_flight[device];
   queue.push_back(std::move(done));
   while (!queue.empty() && (wait || queue.size() > kInFlightLimit || queue.front().IsReady())) {
     pjrt::Event oldest = std::move(queue.front());
     queue.pop_front();
-    oldest.Await();
+    Await(oldest);
   }
 }
 
@@ -110,7 +119,7 @@ void WaitFor(Device* device) {
   while (!queue.empty()) {
     pjrt::Event oldest = std::move(queue.front());
     queue.pop_front();
-    oldest.Await();
+    Await(oldest);
   }
 }
 
@@ -176,14 +185,21 @@ pjrt::CompileOptions OptionsFor(Device* device, const hlo::Module& module) {
   return options;
 }
 
+std::string NameOf(const Graph& graph) {
+  const std::string& given = State::Get().graph_name;
+  return (given.empty() ? "SyncTensorsGraph" : given) + "." + std::to_string(graph.nodes().size());
+}
+
 Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
                         std::vector<uint64_t> signature) {
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   State& state = State::Get();
   CheckResultsFit(device, graph);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
-  std::string name = state.graph_name.empty() ? "SyncTensorsGraph" : state.graph_name;
-  auto module = graph.Lower(name + "." + std::to_string(graph.nodes().size()));
+  auto module = [&] {
+    Span span("xla::lower");
+    return graph.Lower(NameOf(graph));
+  }();
   if (const char* path = std::getenv("XLA_SAVE_HLO_FILE")) {
     if (FILE* file = std::fopen(path, "a")) {
       std::string text = hlo::WriteStablehloText(*module);
@@ -210,6 +226,30 @@ std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
     arguments.push_back(owned->back().get());
   }
   return arguments;
+}
+
+// In a profile the launch and the device's own record of it bear one number. Other engines compare
+// the numbers of the processes of a world, which need not run the same programs.
+int LaunchNumber() {
+  static int last = 0;
+  const Runtime& runtime = Runtime::Get();
+  if (runtime.world_size() > 1 && runtime.options().device_type != "CPU") return 0;
+  last = last == INT_MAX ? 1 : last + 1;
+  return last;
+}
+
+pjrt::ExecuteResult Execute(Device* device, const Graph& graph,
+                            const pjrt::LoadedExecutable& executable) {
+  Span span("xla::execute");
+  pjrt::ExecuteOptions options;
+  if (span) {
+    options.launch_id = LaunchNumber();
+    span.Add("program", NameOf(graph));
+    span.Add("device", "xla:" + std::to_string(device->ordinal()));
+    span.Add("run_id", int64_t{options.launch_id});
+  }
+  std::vector<std::unique_ptr<pjrt::Buffer>> owned;
+  return executable.Execute(Arguments(device, graph, &owned), options);
 }
 
 void CheckDevices(Device* device, const Graph& graph) {
@@ -270,7 +310,10 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   signature.push_back(static_cast<uint64_t>(device->ordinal()));
   signature.push_back(state.overrides_hash);
   uint64_t hash = graph.hash();
+  Span lookup("xla::cache_lookup");
   Program* program = state.cache.Find(hash, signature);
+  lookup.Add("hit", int64_t{program != nullptr});
+  lookup.End();
   size->AddSample(static_cast<double>(graph.nodes().size()));
   Observation observation(graph, hash);
   observation.Report(GraphEvent::Stage::kCut);
@@ -284,9 +327,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   observation.Report(GraphEvent::Stage::kExecute);
   Count(executed);
   TimedSection timed(time);
-  std::vector<std::unique_ptr<pjrt::Buffer>> owned;
-  std::vector<const pjrt::Buffer*> arguments = Arguments(device, graph, &owned);
-  pjrt::ExecuteResult result = program->executable->Execute(arguments);
+  pjrt::ExecuteResult result = Execute(device, graph, *program->executable);
   for (const Donation& donation : graph.donations()) {
     graph.data_leaves()[donation.parameter]->data()->Drop();
   }
@@ -307,7 +348,17 @@ std::vector<Collective> TakeCollectives(Device* device) {
   return std::exchange(device->pending_collectives, {});
 }
 
+// What the program did since the last cut is the recording of this graph.
+void RecordRecording(Device* device, const Graph& graph, int64_t end_ns) {
+  if (SpansRecordedSince() == 0) return;
+  SpanRecord record{"xla::recording", State::Get().recording_since[device], end_ns, {}};
+  record.arguments.emplace_back("operations", static_cast<int64_t>(graph.nodes().size()));
+  RecordSpan("recording xla:" + std::to_string(device->ordinal()), std::move(record));
+}
+
 void SyncPending(Device* device, bool wait) {
+  Span cut("xla::cut");
+  const int64_t start_ns = cut ? SpanClock() : 0;
   std::vector<Reference<Storage>> storages = PendingStorages(device);
   std::vector<Value> roots;
   std::vector<int64_t> replaced;
@@ -327,6 +378,8 @@ void SyncPending(Device* device, bool wait) {
   Graph graph(roots, collectives);
   // Each root is held by its storage and by `roots`.
   graph.PlanDonation(replaced, 2);
+  cut.End();
+  RecordRecording(device, graph, start_ns);
   try {
     leaves = Run(device, graph, wait);
   } catch (...) {
@@ -339,6 +392,7 @@ void SyncPending(Device* device, bool wait) {
   for (size_t r = 0; r < roots.size(); ++r) {
     storages[r]->Materialize(roots[r], leaves[graph.result_of_root()[r]]);
   }
+  if (SpansRecordedSince() != 0) State::Get().recording_since[device] = SpanClock();
 }
 
 std::atomic<bool> allow_execution{true};
@@ -395,6 +449,8 @@ void NoteCollective(Device* device, const Reference<Node>& node) {
 }
 
 void Sync(Device* device, bool wait) {
+  Span span("xla::sync");
+  if (span) span.Add("reason", CurrentCutReason().ToString());
   std::lock_guard lock(SyncMutex());
   Runtime::Get().CheckNotForked();
   ExplainingMemory([&] {

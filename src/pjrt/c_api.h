@@ -1418,6 +1418,74 @@ struct PJRT_MemoryDescriptions_Extension {
   PJRT_Error* (*PJRT_MemoryDescription_Kind)(PJRT_MemoryDescription_Kind_Args* args);
 };
 
+// ---- Profiler extension. Its functions have structs and errors of their own.
+struct PLUGIN_Profiler;
+struct PLUGIN_Profiler_Error;
+
+struct PLUGIN_Profiler_Error_Destroy_Args {
+  size_t struct_size;
+  void* priv;
+  PLUGIN_Profiler_Error* error;
+};
+struct PLUGIN_Profiler_Error_Message_Args {
+  size_t struct_size;
+  void* priv;
+  const PLUGIN_Profiler_Error* error;
+  const char* message;  // out; lives as long as the error
+  size_t message_size;  // out
+};
+struct PLUGIN_Profiler_Error_GetCode_Args {
+  size_t struct_size;
+  void* priv;
+  const PLUGIN_Profiler_Error* error;
+  int code;  // out; as PJRT_Error_Code
+};
+struct PLUGIN_Profiler_Create_Args {
+  size_t struct_size;
+  const char* options;  // a serialized tensorflow.ProfileOptions
+  size_t options_size;
+  PLUGIN_Profiler* profiler;  // out
+};
+struct PLUGIN_Profiler_Destroy_Args {
+  size_t struct_size;
+  PLUGIN_Profiler* profiler;
+};
+struct PLUGIN_Profiler_Start_Args {
+  size_t struct_size;
+  PLUGIN_Profiler* profiler;
+};
+struct PLUGIN_Profiler_Stop_Args {
+  size_t struct_size;
+  PLUGIN_Profiler* profiler;
+};
+// A serialized XSpace. With a null buffer the callee says the size, and may point to memory of its
+// own that lives as long as the profiler; a second call fills the caller's.
+struct PLUGIN_Profiler_CollectData_Args {
+  size_t struct_size;
+  PLUGIN_Profiler* profiler;
+  uint8_t* buffer;              // in and out
+  size_t buffer_size_in_bytes;  // out
+};
+
+struct PLUGIN_Profiler_Api {
+  size_t struct_size;
+  void* priv;
+  void (*error_destroy)(PLUGIN_Profiler_Error_Destroy_Args* args);
+  void (*error_message)(PLUGIN_Profiler_Error_Message_Args* args);
+  PLUGIN_Profiler_Error* (*error_get_code)(PLUGIN_Profiler_Error_GetCode_Args* args);
+  PLUGIN_Profiler_Error* (*create)(PLUGIN_Profiler_Create_Args* args);
+  PLUGIN_Profiler_Error* (*destroy)(PLUGIN_Profiler_Destroy_Args* args);
+  PLUGIN_Profiler_Error* (*start)(PLUGIN_Profiler_Start_Args* args);
+  PLUGIN_Profiler_Error* (*stop)(PLUGIN_Profiler_Stop_Args* args);
+  PLUGIN_Profiler_Error* (*collect_data)(PLUGIN_Profiler_CollectData_Args* args);
+};
+
+struct PJRT_Profiler_Extension {
+  PJRT_Extension_Base base;
+  PLUGIN_Profiler_Api* profiler_api;  // null in the chain of an argument struct
+  int64_t traceme_context_id;         // only in the chain of an argument struct
+};
+
 // ---- The table. Its functions in order, after Error_Destroy and Error_Message, which return
 // nothing. Append only.
 #define PJRT_API_FUNCTIONS(X)                                         \

@@ -11,5 +11,6 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindFallback(m);
   torch_xla::BindDebugging(m);
   torch_xla::BindAheadOfTime(m);
+  torch_xla::BindProfiler(m);
   torch_xla::BindWorld(m);
 }

@@ -34,6 +34,7 @@ arguments = parser.parse_args()
 
 if arguments.profile:
     import torch_xla.debug.profiler as xp
+    from torch_xla.debug import trace_events
 
 pl = importlib.import_module(
     "lightning.pytorch" if arguments.library == "lightning" else arguments.library
@@ -89,8 +90,8 @@ class Classifier(pl.LightningModule):
         """The names of the sections that were recorded, and where the profiler's server listens."""
         if not arguments.profile:
             return {}
-        trace = json.loads(pathlib.Path(xp.stop_trace()).read_text())
-        sections = sorted({event["name"] for event in trace["traceEvents"]})
+        profile = trace_events.parse(pathlib.Path(xp.stop_trace()).read_bytes())
+        sections = sorted({event.name for line in profile.host.lines for event in line.events})
         return {"sections": sections, "profiler_port": self.trainer.profiler.server.port}
 
     def on_train_end(self) -> None:

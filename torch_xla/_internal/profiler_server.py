@@ -1,79 +1,170 @@
-"""The server from which another process collects the traces of `torch_xla.debug.profiler`."""
+"""The server that TensorBoard's "capture profile" and `torch_xla.debug.profiler.trace` ask for profiles.
 
-import http.server
-import json
+It is the gRPC service of TensorFlow's profilers. While a profile is being collected no thread of it holds the interpreter's
+lock.
+"""
+
+import contextlib
+import pathlib
 import threading
 import time
-import urllib.parse
+from concurrent import futures
 from typing import Any
 
-from torch_xla.debug import metrics, profiler
+import grpc
+
+from torch_xla._internal import profile_files
+from torch_xla._internal import profiler_messages as messages
+from torch_xla.debug import trace_events
 
 _MAX_DURATION_MS = 60 * 60 * 1000
+_MAX_MESSAGE_BYTES = 2**31 - 1
+# How soon a request that its client has given up ends.
+_POLL_SECONDS = 0.05
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    """GET /trace?duration_ms=1000: the sections of the next second, as JSON. GET /metrics: the metrics report."""
+class _Service:
+    def __init__(self) -> None:
+        self._stopped: dict[str, threading.Event] = {}
+        self._lock = threading.Lock()
 
-    def do_GET(self) -> None:
-        url = urllib.parse.urlsplit(self.path)
-        if url.path == "/trace":
-            query = urllib.parse.parse_qs(url.query)
-            try:
-                duration_ms = int(query.get("duration_ms", ["1000"])[0])
-            except ValueError:
-                duration_ms = -1
-            if not 0 < duration_ms <= _MAX_DURATION_MS:
-                self.send_error(400, f"duration_ms must be a number from 1 to {_MAX_DURATION_MS}")
-                return
-            collection = profiler.start_collection()
-            time.sleep(duration_ms / 1000)
-            self._answer("application/json", json.dumps(profiler.stop_collection(collection)))
-        elif url.path == "/metrics":
-            self._answer("text/plain; charset=utf-8", metrics.metrics_report())
-        else:
-            self.send_error(404)
+    def profile(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """What happens from now on for `duration_ms`, in the answer or in a file of this machine."""
+        duration_ms = request.opts.duration_ms or request.duration_ms or 1000
+        xspace = self._collect(request.session_id, duration_ms, context)
+        response = messages.ProfileResponse(empty_trace=_is_empty(trace_events.parse(xspace)))
+        if request.emit_xspace:
+            response.xspace = xspace
+        elif not response.empty_trace:
+            self._save(xspace, request, context)
+        return response
 
-    def _answer(self, kind: str, text: str) -> None:
-        body = text.encode()
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def terminate(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """Ends the profile of that session before its time."""
+        with self._lock:
+            stopped = self._stopped.get(request.session_id)
+        if stopped is not None:
+            stopped.set()
+        return messages.TerminateResponse()
 
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+    def monitor(self, request: Any, context: grpc.ServicerContext) -> Any:
+        """What the devices did for `duration_ms`, in a few words."""
+        duration_ms = request.duration_ms or 1000
+        space = trace_events.parse(self._collect("", duration_ms, context))
+        text = _summary(space, duration_ms)
+        if request.timestamp:
+            text = f"Timestamp: {time.strftime('%H:%M:%S')}\n{text}"
+        return messages.MonitorResponse(data=text)
+
+    def _collect(self, session: str, duration_ms: int, context: grpc.ServicerContext) -> bytes:
+        if duration_ms > _MAX_DURATION_MS:
+            context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{duration_ms} ms are more than an hour; start_trace and stop_trace have no limit",
+            )
+        try:
+            trace_events.start()
+        except RuntimeError as error:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, str(error))
+        try:
+            with self._session(session) as stopped:
+                end = time.monotonic() + duration_ms / 1000
+                while context.is_active() and (left := end - time.monotonic()) > 0:
+                    if stopped.wait(min(left, _POLL_SECONDS)):
+                        break
+        finally:
+            xspace = trace_events.stop()
+        return xspace
+
+    @contextlib.contextmanager
+    def _session(self, name: str) -> Any:
+        stopped = threading.Event()
+        with self._lock:
+            self._stopped[name] = stopped
+        try:
+            yield stopped
+        finally:
+            with self._lock:
+                del self._stopped[name]
+
+    def _save(self, xspace: bytes, request: Any, context: grpc.ServicerContext) -> None:
+        if not request.repository_root or not _is_name(request.session_id):
+            context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                "the request names no folder and no session to keep the profile under",
+            )
+        host = (request.host_name or profile_files.host_name()).replace(":", "_").replace("/", "_")
+        folder = pathlib.Path(request.repository_root) / request.session_id
+        try:
+            profile_files.write(xspace, folder, host)
+        except OSError as error:
+            context.abort(grpc.StatusCode.INTERNAL, f"the profile cannot be kept: {error}")
 
 
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
+def _is_name(text: str) -> bool:
+    return text not in ("", ".", "..") and "/" not in text
+
+
+def _is_empty(space: trace_events.Space) -> bool:
+    return not any(line.events for plane in space.planes for line in plane.lines)
+
+
+def _summary(space: trace_events.Space, duration_ms: int) -> str:
+    lines = [
+        f"Steps: {sum(1 for _ in space.events('xla::sync'))}",
+        f"Compilations: {sum(1 for _ in space.events('xla::compile'))}",
+    ]
+    for plane in space.devices:
+        busy = sum(
+            e.duration_ps for line in plane.lines if line.name == "XLA Modules" for e in line.events
+        )
+        lines.append(f"{plane.name} busy: {busy / 1e9 / duration_ms:.1%}")
+    return "\n".join(lines) + "\n"
 
 
 class ProfilerServer:
-    """Answers `trace` while the object lives. It listens on this machine's own address only."""
+    """Answers while the object lives. It listens on this machine's own address only."""
 
     def __init__(self, port: int) -> None:
         if not 0 <= port < 65536:
-            raise ValueError(f"start_server: port {port} is not between 0 and 65535.")
-        try:
-            self._server = _Server(("localhost", port), _Handler)
-        except OSError as error:
-            raise RuntimeError(f"start_server: cannot listen on port {port}: {error}.") from error
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, name="profiler_server", daemon=True
+            raise RuntimeError(f"start_server: port {port} is not between 0 and 65535.")
+        service = _Service()
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(max_workers=4, thread_name_prefix="profiler_server"),
+            options=[
+                # Else a second server would take half of the requests.
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+            ],
         )
-        self._thread.start()
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(
+                function,
+                request_deserializer=getattr(messages, f"{name}Request").FromString,
+                response_serializer=getattr(messages, f"{name}Response").SerializeToString,
+            )
+            for name, function in [
+                ("Profile", service.profile),
+                ("Terminate", service.terminate),
+                ("Monitor", service.monitor),
+            ]
+        }
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(messages.SERVICE, handlers),)
+        )
+        try:
+            self.port: int = self._server.add_insecure_port(f"localhost:{port}")
+        except RuntimeError as error:
+            raise RuntimeError(f"start_server: cannot listen on port {port}: {error}.") from error
+        if self.port == 0:
+            raise RuntimeError(f"start_server: cannot listen on port {port}.")
+        self._server.start()
 
     def stop(self) -> None:
-        """Ends the server."""
-        self._server.shutdown()
-        self._server.server_close()
+        """Ends the server; requests that are being answered are given up."""
+        self._server.stop(None).wait(timeout=5)
 
     def __del__(self) -> None:
-        # The thread holds the server, not this object.
         server = getattr(self, "_server", None)
-        if server is not None and self._thread.is_alive():
-            server.shutdown()
-            server.server_close()
+        if server is not None:
+            server.stop(None)

@@ -1,4 +1,4 @@
-"""Named sections of a program, collected as a trace that Chrome (`chrome://tracing`) and Perfetto show.
+"""Profiles of a program, for TensorBoard (`xprof`), Perfetto and `torch.profiler`, and the program's own sections in them.
 
     import torch_xla.debug.profiler as xp
 
@@ -8,22 +8,19 @@
             with xp.Trace("forward"):
                 loss = model(batch)
 
-Another process then collects a second of it: `xp.trace("localhost:9012", "traces", duration_ms=1000)`. Within one process
-`start_trace(folder)` and `stop_trace()` do the same. The sections appear in `torch.profiler`'s traces as well.
+Another process, or TensorBoard's "capture profile", then collects a second of it: `xp.trace("localhost:9012", "logs",
+duration_ms=1000)`. Within one process `start_trace(folder)` and `stop_trace()` do the same. `torch_xla.debug.trace_events`
+has profiles as plain objects.
 """
 
-import json
-import os
-import pathlib
-import socket
+import functools
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from torch_xla import _XLAC
 from torch_xla import runtime as xr
 from torch_xla.torch_xla import _sync
 
@@ -31,74 +28,19 @@ if TYPE_CHECKING:
     from torch_xla._internal.profiler_server import ProfilerServer
 
 
-class Collection:
-    """The sections that ended while this was one of the active collections."""
-
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-
-_collections: list[Collection] = []
-_lock = threading.Lock()
-
-
-def start_collection() -> Collection:
-    """Collects sections from now on."""
-    collection = Collection()
-    with _lock:
-        _collections.append(collection)
-    return collection
-
-
-def stop_collection(collection: Collection) -> dict[str, Any]:
-    """Ends a collection; its content in Chrome's trace format."""
-    with _lock:
-        _collections.remove(collection)
-    return {"displayTimeUnit": "ms", "traceEvents": collection.events}
-
-
-def _record(name: str, start_ns: int, arguments: dict[str, Any]) -> None:
-    if not _collections:
-        return
-    event = {
-        "name": name,
-        "ph": "X",
-        "ts": start_ns / 1000,
-        "dur": (time.perf_counter_ns() - start_ns) / 1000,
-        "pid": os.getpid(),
-        "tid": threading.get_native_id(),
-        "args": arguments,
-    }
-    with _lock:
-        for collection in _collections:
-            collection.events.append(event)
-
-
-class Trace:
-    """A context that names a section. Keyword arguments are shown with it."""
+class Trace(_XLAC._TraceMe):
+    """A context that names a section. Keyword arguments are shown with it, and `set_metadata` adds to them."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
-        self._name = name
-        self._arguments = kwargs
-
-    def __enter__(self) -> "Trace":
-        self._scope = torch.profiler.record_function(self._name)
-        self._scope.__enter__()
-        self._start = time.perf_counter_ns()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        _record(self._name, self._start, self._arguments)
-        self._scope.__exit__(kind, error, traceback)
+        super().__init__(name, **kwargs)
 
 
 class StepTrace(Trace):
-    """A section that is one step: at its end the recorded graph is cut and started."""
+    """A section that is one step: at its end the recorded graph is cut and started. Name the step: `step_num=n`."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        # How viewers know the steps.
+        super().__init__(name, _r=1, **kwargs)
 
     def __exit__(
         self,
@@ -115,6 +57,7 @@ def trace_me(scope: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator that makes a function a section."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
         def traced(*args: Any, **kwargs: Any) -> Any:
             with Trace(scope):
                 return function(*args, **kwargs)
@@ -124,48 +67,62 @@ def trace_me(scope: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-def start_server(port: int, only_on_master: bool = False) -> "ProfilerServer | None":
-    """Starts the server that `trace` asks. Keep the object: the server ends with it.
+def start_server(port: int, only_on_master: bool = True) -> "ProfilerServer | None":
+    """Starts the server that `trace` and TensorBoard's "capture profile" ask. Keep the object: the server ends with it.
 
-    Of several processes on a machine, the one of local rank r listens on port + r. Raises RuntimeError when the port is busy.
+    It listens on this machine's own address. Raises RuntimeError when the port is busy or no port.
 
     Args:
       port: 0 lets the system choose; the object's `port` says which it is.
-      only_on_master: start it on the process of rank 0 only, and return None on the others.
+      only_on_master: start it in the process of rank 0 only, and return None in the others. Else the process of local rank
+        r listens on port + r.
     """
     if only_on_master and xr.global_ordinal() != 0:
         return None
-    # With its server's modules only for who wants one.
+    # With its library only for who wants one.
     from torch_xla._internal.profiler_server import ProfilerServer
 
-    return ProfilerServer(port + xr.local_ordinal() if port else 0)
+    return ProfilerServer(port + xr.local_ordinal() if port > 0 else port)
 
 
 def trace(
     service_addr: str,
     logdir: str,
-    tracing_attempts: int = 3,
     duration_ms: int = 1000,
-    **kwargs: Any,
-) -> str:
-    """Asks a server for what happens in the next `duration_ms` milliseconds; returns the file that holds it.
+    num_tracing_attempts: int = 3,
+    host_tracer_level: int = 2,
+    device_tracer_level: int = 1,
+    delay_ms: int = 0,
+    timeout_s: int = 120,
+    interval_s: int = 5,
+) -> list[str]:
+    """Asks servers for what happens in the next `duration_ms` milliseconds; returns the profiles' files.
+
+    They are `<logdir>/plugins/profile/<run>/<host>.xplane.pb`, each with a `.trace.json.gz` for Perfetto beside it. Raises
+    RuntimeError when no server answers with a profile.
 
     Args:
-      service_addr: the server, as "localhost:9012".
-      logdir: the folder for the file.
-      tracing_attempts: how often to try while nothing is recorded.
+      service_addr: the servers, as "localhost:9012" or "localhost:9012,localhost:9013".
+      logdir: TensorBoard's folder.
       duration_ms: for how long to collect.
-      kwargs: the other options of PyTorch/XLA's trace, which have no effect.
+      num_tracing_attempts: how often to try while nothing is recorded or a server cannot be reached.
+      host_tracer_level: how much servers of other frameworks tell of the host, 1 to 3.
+      device_tracer_level: 0 has them leave the devices out.
+      delay_ms: wait before the first attempt.
+      timeout_s: no attempt begins later than that.
+      interval_s: between attempts.
     """
-    import urllib.request
+    from torch_xla._internal import profiler_client
 
-    for _ in range(max(tracing_attempts, 1)):
-        url = f"http://{service_addr}/trace?duration_ms={duration_ms}"
-        with urllib.request.urlopen(url, timeout=duration_ms / 1000 + 30) as answer:
-            content = json.load(answer)
-        if content["traceEvents"]:
-            break
-    return _write(content, logdir)
+    addresses = [address.strip().removeprefix("grpc://") for address in service_addr.split(",")]
+    if duration_ms <= 0:
+        raise RuntimeError(f"trace: duration_ms must be positive, not {duration_ms}")
+    time.sleep(delay_ms / 1000)
+    levels = {"host_tracer_level": host_tracer_level, "device_tracer_level": device_tracer_level}
+    paths = profiler_client.capture(
+        addresses, logdir, duration_ms, num_tracing_attempts, timeout_s, interval_s, levels
+    )
+    return [str(path) for path in paths]
 
 
 def trace_detached(*args: Any, **kwargs: Any) -> threading.Thread:
@@ -175,30 +132,26 @@ def trace_detached(*args: Any, **kwargs: Any) -> threading.Thread:
     return thread
 
 
-_running: tuple[Collection, str] | None = None
+_log_dir: str | None = None
 
 
 def start_trace(log_dir: str) -> None:
-    """Collects the sections of this process until `stop_trace`."""
-    global _running
-    if _running is not None:
-        raise RuntimeError("start_trace: a trace is running already; stop_trace() ends it.")
-    _running = (start_collection(), log_dir)
+    """Collects a profile of this process until `stop_trace`. Raises RuntimeError while one is being collected."""
+    from torch_xla.debug import trace_events
+
+    global _log_dir
+    trace_events.start()
+    _log_dir = log_dir
 
 
 def stop_trace() -> str:
-    """Writes what was collected since `start_trace`; returns the file."""
-    global _running
-    if _running is None:
+    """Writes what was collected since `start_trace`; returns the file, `<log_dir>/plugins/profile/<run>/<host>.xplane.pb`."""
+    from torch_xla._internal import profile_files
+    from torch_xla.debug import trace_events
+
+    global _log_dir
+    if _log_dir is None:
         raise RuntimeError("stop_trace: no trace is running; start_trace(log_dir) starts one.")
-    (collection, log_dir), _running = _running, None
-    return _write(stop_collection(collection), log_dir)
-
-
-def _write(content: dict[str, Any], logdir: str) -> str:
-    moment = time.strftime("%Y_%m_%d_%H_%M_%S")
-    folder = pathlib.Path(logdir) / "plugins" / "profile" / moment
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{socket.gethostname()}.{os.getpid()}.trace.json"
-    file.write_text(json.dumps(content))
-    return str(file)
+    log_dir, _log_dir = _log_dir, None
+    folder = profile_files.runs_folder(log_dir) / profile_files.new_run()
+    return str(profile_files.write(trace_events.stop(), folder, profile_files.host_name()))

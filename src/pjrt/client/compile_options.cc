@@ -1,40 +1,11 @@
 #include "pjrt/client/compile_options.h"
 
-#include <bit>
-
 #include "hlo/error.h"
 #include "hlo/shape.h"
+#include "pjrt/wire/proto.h"
 
 namespace pjrt {
 namespace {
-
-// Protobuf's wire format: each field is a key (number << 3 | wire type) and a value.
-class ProtoWriter {
- public:
-  void Varint(int field, int64_t value) {
-    Raw(static_cast<uint64_t>(field) << 3 | 0);
-    Raw(static_cast<uint64_t>(value));
-  }
-  void Double(int field, double value) {
-    Raw(static_cast<uint64_t>(field) << 3 | 1);
-    const auto bits = std::bit_cast<uint64_t>(value);
-    for (int i = 0; i < 8; ++i) bytes_ += static_cast<char>(bits >> (8 * i));
-  }
-  void Bytes(int field, const std::string& value) {
-    Raw(static_cast<uint64_t>(field) << 3 | 2);
-    Raw(value.size());
-    bytes_ += value;
-  }
-  void Message(int field, const ProtoWriter& message) { Bytes(field, message.bytes_); }
-  void Raw(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
-    bytes_ += static_cast<char>(value);
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
 
 ProtoWriter DeviceAssignment(const CompileOptions& options) {
   ProtoWriter assignment;

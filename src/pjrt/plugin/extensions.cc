@@ -1,10 +1,11 @@
-// The extensions offered: Layouts and MemoryDescriptions.
+// The extensions offered: Layouts, MemoryDescriptions and Profiler.
 #include "pjrt/boundary/extensions.h"
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/plugin/buffer.h"
 #include "pjrt/plugin/executable.h"
+#include "pjrt/plugin/profiler.h"
 
 namespace pjrt::plugin {
 
@@ -26,7 +27,9 @@ void ParameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args& arg
 }
 
 PJRT_Extension_Base* Extensions() {
-  static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(nullptr);
+  static PJRT_Profiler_Extension profiler = {
+      {sizeof profiler, PJRT_Extension_Type_Profiler, nullptr}, ProfilerApi(), 0};
+  static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(&profiler.base);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
   return &layouts.base;
 }

@@ -1,12 +1,14 @@
 // Executables bound to a client's devices, and their execution.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/executable.h"
+#include "pjrt/plugin/profiler.h"
 
 struct PJRT_ExecuteContext {};
 
@@ -150,14 +152,22 @@ void ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) { delete arg
 
 namespace {
 
+int64_t Now() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 // One execution on one device, from its launch to its end.
 class Launch {
  public:
-  Launch(std::shared_ptr<const Program> program, PJRT_Device& device, int64_t replica_id,
-         int64_t partition_id)
-      : program_(std::move(program)), device_(device), done_(std::make_shared<Completion>()) {
-    options_.replica_id = replica_id;
-    options_.partition_id = partition_id;
+  // `launch_id`: the caller's number of it, for profiles.
+  Launch(std::shared_ptr<const Program> program, PJRT_Device& device, PJRT_LogicalDeviceIds ids,
+         int launch_id)
+      : program_(std::move(program)),
+        device_(device),
+        launch_id_(launch_id),
+        done_(std::make_shared<Completion>()) {
+    options_.replica_id = ids.replica;
+    options_.partition_id = ids.partition;
   }
 
   // Checks the arguments, and changes nothing.
@@ -186,6 +196,7 @@ class Launch {
 
   std::shared_ptr<const Program> program_;
   PJRT_Device& device_;
+  int launch_id_;
   cpu::RunOptions options_;
   std::vector<ContentsPtr> arguments_;
   std::vector<bool> donated_;
@@ -286,11 +297,25 @@ void Launch::RunProgram() {
     storages.push_back(ResultStorage(i));
     outputs.push_back(storages.back()->data());
   }
-  const auto begin = std::chrono::steady_clock::now();
   cpu::RunOptions options = options_;
   if (program_->communicates) options.collectives = device_.client->collectives();
+  std::optional<ProgramRun> run;
+  if (RunsAreRecorded()) {
+    run.emplace();
+    run->program = program_;
+    run->device_id = device_.description->id;
+    run->launch_id = launch_id_;
+    options.step_times = &run->steps;
+  }
+  const int64_t begin = Now();
   program_->executable->Run(inputs, outputs, options);
-  program_->last_run_nanoseconds = (std::chrono::steady_clock::now() - begin).count();
+  const int64_t end = Now();
+  program_->last_run_nanoseconds = end - begin;
+  if (run) {
+    run->start_ns = begin;
+    run->end_ns = end;
+    RecordRun(std::move(*run));
+  }
   for (size_t i = 0; i < results_.size(); ++i) results_[i]->storage = std::move(storages[i]);
 }
 
@@ -376,7 +401,7 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   std::vector<std::unique_ptr<PJRT_Event>> events;
   for (size_t d = 0; d < devices.size(); ++d) {
     const auto [device, ids] = devices[d];
-    launches.push_back(std::make_shared<Launch>(program, *device, ids.replica, ids.partition));
+    launches.push_back(std::make_shared<Launch>(program, *device, ids, options.launch_id));
     launches[d]->Check(args.argument_lists[d], args.num_args, keep);
     results.push_back(launches[d]->MakeResults());
     events.emplace_back(NewEvent(launches[d]->done()));

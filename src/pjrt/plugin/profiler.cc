@@ -1,0 +1,285 @@
+// The Profiler extension: programs and their steps, as XLA's profilers tell of them.
+#include "pjrt/plugin/profiler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "pjrt/boundary/boundary.h"
+#include "pjrt/boundary/functions.h"
+#include "pjrt/wire/xspace.h"
+
+struct PLUGIN_Profiler_Error {
+  int code;
+  std::string message;
+};
+
+namespace pjrt::plugin {
+
+std::atomic<bool> runs_are_recorded{false};
+
+namespace {
+
+// Of one profiler, in runs and steps: about 200 MB.
+constexpr size_t kMostSteps = 4'000'000;
+
+}  // namespace
+}  // namespace pjrt::plugin
+
+// Under the lock of the list of profilers, but for `bytes`.
+struct PLUGIN_Profiler {
+  bool is_running = false;
+  int64_t start_ns = 0;  // since the epoch
+  int64_t epoch_ns = 0;  // the epoch's clock less the steady one
+  std::vector<std::shared_ptr<const pjrt::plugin::ProgramRun>> runs;
+  size_t num_steps = 0;
+  int64_t lost = 0;
+  std::string bytes;  // what CollectData showed
+};
+
+namespace pjrt::plugin {
+namespace {
+
+struct Profilers {
+  std::mutex mutex;
+  std::vector<PLUGIN_Profiler*> running;
+  static Profilers& Get() {
+    static auto* profilers = new Profilers;
+    return *profilers;
+  }
+};
+
+template <typename Clock>
+int64_t Now() {
+  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+}
+
+// The profile of one device. The viewers know the planes of TPUs and GPUs by their names, and take
+// the programs and operations of any device that is compiled for from the first kind; the device's
+// own type is a stat.
+class DevicePlane {
+ public:
+  DevicePlane(int device_id, const PLUGIN_Profiler& profiler)
+      : profiler_(profiler), builder_("/device:TPU:" + std::to_string(device_id)) {
+    builder_.plane().id = device_id;
+    builder_.plane().stats = {builder_.Stat("device_type_string", std::string("CPU"))};
+    // Viewers draw the lines in this order.
+    for (const char* name : {"Steps", "XLA Modules", "XLA Ops"}) {
+      auto& lines = builder_.plane().lines;
+      lines.push_back({static_cast<int64_t>(lines.size()) + 1, name, profiler.start_ns, {}});
+    }
+  }
+
+  void Add(const ProgramRun& run) {
+    const int64_t number = ++num_runs_;
+    line(0).events.push_back(Timed(StepEvent(run, number), run.start_ns, run.end_ns));
+    line(1).events.push_back(Timed(ModuleEvent(run), run.start_ns, run.end_ns));
+    std::vector<cpu::StepTime> steps = run.steps;
+    // A loop comes before the steps of its body.
+    std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.start_ns, -a.end_ns) < std::pair(b.start_ns, -b.end_ns);
+    });
+    for (const cpu::StepTime& step : steps) {
+      XEvent event{OperationNumber(*run.program, *step.description), 0, 0, {}};
+      if (run.launch_id != 0) event.stats.push_back(RunNumber(run));
+      line(2).events.push_back(Timed(std::move(event), step.start_ns, step.end_ns));
+    }
+  }
+
+  XPlane Take() { return std::move(builder_.plane()); }
+
+ private:
+  XLine& line(size_t i) { return builder_.plane().lines[i]; }
+
+  XEvent Timed(XEvent event, int64_t start_ns, int64_t end_ns) const {
+    event.offset_ps = (start_ns + profiler_.epoch_ns - profiler_.start_ns) * 1000;
+    event.duration_ps = (end_ns - start_ns) * 1000;
+    return event;
+  }
+
+  XStat RunNumber(const ProgramRun& run) {
+    return builder_.Stat("run_id", uint64_t{static_cast<uint32_t>(run.launch_id)});
+  }
+
+  XEvent StepEvent(const ProgramRun& run, int64_t number) {
+    const int64_t shown = run.launch_id != 0 ? run.launch_id : number;
+    return {builder_.EventNumber(std::to_string(shown)),
+            0,
+            0,
+            {builder_.Stat("group_id", shown), builder_.Stat("step_name", std::to_string(shown))}};
+  }
+
+  static uint64_t ProgramNumber(const Program& program) {
+    return std::hash<std::string>()(program.fingerprint) >> 1;
+  }
+
+  XEvent ModuleEvent(const ProgramRun& run) {
+    const uint64_t number = ProgramNumber(*run.program);
+    XEvent event{
+        builder_.EventNumber(run.program->name + "(" + std::to_string(number) + ")"), 0, 0, {}};
+    event.stats.push_back(builder_.Stat("program_id", number));
+    if (run.launch_id != 0) event.stats.push_back(RunNumber(run));
+    return event;
+  }
+
+  // What is true of each run of the step belongs to its kind.
+  int64_t OperationNumber(const Program& program, const cpu::StepDescription& step) {
+    auto [found, is_new] = operations_.try_emplace(&step, 0);
+    if (!is_new) return found->second;
+    const uint64_t program_number = ProgramNumber(program);
+    // Equal texts of two programs are two operations.
+    const int64_t number =
+        builder_.EventNumber(step.text + " // " + std::to_string(program_number) + step.name);
+    found->second = number;
+    XEventMetadata metadata{number, step.text, step.name, "", {}};
+    auto add = [&](const char* name, XValue value) {
+      metadata.stats.push_back(builder_.Stat(name, std::move(value)));
+    };
+    add("program_id", program_number);
+    add("symbol_id", static_cast<uint64_t>(number));
+    metadata.stats.push_back(builder_.SharedText("hlo_category", step.category));
+    add("flops", static_cast<uint64_t>(step.flops));
+    add("model_flops", static_cast<uint64_t>(step.flops));
+    add("bytes_accessed", static_cast<uint64_t>(step.bytes));
+    if (!step.operation.empty()) add("tf_op", step.operation);
+    if (step.source_line != 0) {
+      add("source", step.source_file + ":" + std::to_string(step.source_line));
+    }
+    builder_.event_metadata(number) = std::move(metadata);
+    return number;
+  }
+
+  const PLUGIN_Profiler& profiler_;
+  XPlaneBuilder builder_;
+  std::map<const cpu::StepDescription*, int64_t> operations_;
+  int64_t num_runs_ = 0;
+};
+
+std::string SerializedSpace(PLUGIN_Profiler& profiler) {
+  std::map<int, DevicePlane> planes;
+  std::sort(profiler.runs.begin(), profiler.runs.end(),
+            [](const auto& a, const auto& b) { return a->start_ns < b->start_ns; });
+  for (const auto& run : profiler.runs) {
+    planes.try_emplace(run->device_id, run->device_id, profiler).first->second.Add(*run);
+  }
+  XSpace space;
+  for (auto& [id, plane] : planes) space.planes.push_back(plane.Take());
+  if (profiler.lost > 0) {
+    space.warnings.push_back(std::to_string(profiler.lost) +
+                             " runs of programs were lost; collect for a shorter time");
+  }
+  return Serialize(space);
+}
+
+void Create(PLUGIN_Profiler_Create_Args& args) { args.profiler = new PLUGIN_Profiler; }
+
+void UpdateRecorded(const Profilers& profilers) { runs_are_recorded = !profilers.running.empty(); }
+
+void StopRecording(PLUGIN_Profiler& profiler) {
+  Profilers& profilers = Profilers::Get();
+  std::lock_guard lock(profilers.mutex);
+  profiler.is_running = false;
+  std::erase(profilers.running, &profiler);
+  UpdateRecorded(profilers);
+}
+
+void Destroy(PLUGIN_Profiler_Destroy_Args& args) {
+  if (args.profiler == nullptr) return;
+  StopRecording(*args.profiler);
+  delete args.profiler;
+}
+
+void StartProfiler(PLUGIN_Profiler_Start_Args& args) {
+  PLUGIN_Profiler& profiler = Require(args.profiler, "profiler");
+  Profilers& profilers = Profilers::Get();
+  std::lock_guard lock(profilers.mutex);
+  if (profiler.is_running) throw hlo::Error("the profiler has been started already");
+  profiler.runs.clear();
+  profiler.bytes.clear();
+  profiler.num_steps = 0;
+  profiler.lost = 0;
+  profiler.start_ns = Now<std::chrono::system_clock>();
+  profiler.epoch_ns = profiler.start_ns - Now<std::chrono::steady_clock>();
+  profiler.is_running = true;
+  profilers.running.push_back(&profiler);
+  UpdateRecorded(profilers);
+}
+
+void StopProfiler(PLUGIN_Profiler_Stop_Args& args) {
+  StopRecording(Require(args.profiler, "profiler"));
+}
+
+// The size, and memory of ours; a second call also fills the caller's.
+void CollectData(PLUGIN_Profiler_CollectData_Args& args) {
+  PLUGIN_Profiler& profiler = Require(args.profiler, "profiler");
+  if (profiler.is_running) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition, "the profiler has not been stopped");
+  }
+  if (profiler.bytes.empty()) profiler.bytes = SerializedSpace(profiler);
+  args.buffer_size_in_bytes = profiler.bytes.size();
+  if (args.buffer == nullptr) {
+    args.buffer = reinterpret_cast<uint8_t*>(profiler.bytes.data());
+  } else {
+    std::memcpy(args.buffer, profiler.bytes.data(), profiler.bytes.size());
+  }
+}
+
+template <typename Args, void (*function)(Args&)>
+PLUGIN_Profiler_Error* ProfilerEntry(Args* args) noexcept {
+  try {
+    function(Require(args, "the argument struct"));
+    return nullptr;
+  } catch (...) {
+    const FailurePtr failure = CurrentFailure();
+    return new PLUGIN_Profiler_Error{static_cast<int>(failure->code()), failure->what()};
+  }
+}
+
+void ErrorDestroy(PLUGIN_Profiler_Error_Destroy_Args* args) { delete args->error; }
+
+void ErrorMessage(PLUGIN_Profiler_Error_Message_Args* args) {
+  args->message = args->error->message.data();
+  args->message_size = args->error->message.size();
+}
+
+PLUGIN_Profiler_Error* ErrorCode(PLUGIN_Profiler_Error_GetCode_Args* args) {
+  args->code = args->error->code;
+  return nullptr;
+}
+
+}  // namespace
+
+void RecordRun(ProgramRun run) {
+  auto shared = std::make_shared<const ProgramRun>(std::move(run));
+  Profilers& profilers = Profilers::Get();
+  std::lock_guard lock(profilers.mutex);
+  for (PLUGIN_Profiler* profiler : profilers.running) {
+    if (shared->start_ns + profiler->epoch_ns < profiler->start_ns) continue;
+    profiler->num_steps += 2 + shared->steps.size();
+    if (profiler->num_steps <= kMostSteps) {
+      profiler->runs.push_back(shared);
+    } else {
+      ++profiler->lost;
+    }
+  }
+}
+
+PLUGIN_Profiler_Api* ProfilerApi() {
+  static PLUGIN_Profiler_Api api = {
+      sizeof(PLUGIN_Profiler_Api),
+      nullptr,
+      &ErrorDestroy,
+      &ErrorMessage,
+      &ErrorCode,
+      &ProfilerEntry<PLUGIN_Profiler_Create_Args, Create>,
+      &ProfilerEntry<PLUGIN_Profiler_Destroy_Args, Destroy>,
+      &ProfilerEntry<PLUGIN_Profiler_Start_Args, StartProfiler>,
+      &ProfilerEntry<PLUGIN_Profiler_Stop_Args, StopProfiler>,
+      &ProfilerEntry<PLUGIN_Profiler_CollectData_Args, CollectData>,
+  };
+  return &api;
+}
+
+}  // namespace pjrt::plugin
