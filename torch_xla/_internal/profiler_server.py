@@ -8,6 +8,7 @@ import contextlib
 import pathlib
 import threading
 import time
+import weakref
 from concurrent import futures
 from typing import Any
 
@@ -159,12 +160,13 @@ class ProfilerServer:
         if self.port == 0:
             raise RuntimeError(f"start_server: cannot listen on port {port}.")
         self._server.start()
+        # Also before the interpreter ends, when nothing can be awaited any more.
+        self._finalizer = weakref.finalize(self, _end, self._server)
 
     def stop(self) -> None:
         """Ends the server; requests that are being answered are given up."""
-        self._server.stop(None).wait(timeout=5)
+        self._finalizer()
 
-    def __del__(self) -> None:
-        server = getattr(self, "_server", None)
-        if server is not None:
-            server.stop(None)
+
+def _end(server: grpc.Server) -> None:
+    server.stop(None).wait(timeout=5)
