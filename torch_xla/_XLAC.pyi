@@ -202,10 +202,13 @@ class GraphEvent:
 
 def _set_graph_observer(observer: Callable[[GraphEvent], None] | None) -> None: ...
 def _set_wait_observer(observer: Callable[[str, str, float], None] | None) -> None:
-    """Called after each wait for values: kind ("read", "fallback"), operator, seconds."""
+    """Called after each wait for values: kind ("read", "fallback", "upload"), operator, seconds."""
 
 def _keep_locations(keep: bool) -> None:
     """Notes for each recorded operation the user's line, and for each tensor that it takes the user's name."""
+
+def _put_locations_into_programs(put: bool) -> None:
+    """Programs that are compiled from now on carry the noted lines, as with XLA_HLO_DEBUG=1."""
 
 def _location_seconds() -> float:
     """How long the noting has taken so far, of all threads."""

@@ -50,7 +50,10 @@ lazy::Value ResolvedValue(const at::Tensor& tensor) {
 
 // `source`'s contents on `device`, from wherever they are.
 lazy::Value ValueOn(lazy::Device* device, const at::Tensor& source) {
-  if (!IsXla(source)) return UploadTensor(device, source.device().is_cpu() ? source : source.cpu());
+  if (!IsXla(source)) {
+    const lazy::CutScope scope(lazy::CutReason::Kind::kUpload, "aten::_to_copy");
+    return UploadTensor(device, source.device().is_cpu() ? source : source.cpu());
+  }
   if (Impl(source)->xla_device() == device) return ResolvedValue(source);
   return UploadTensor(device, DownloadTensor(source));
 }

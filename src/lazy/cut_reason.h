@@ -17,6 +17,7 @@ struct CutReason {
     kCaller,    // whoever called sync says so: `text`
     kRead,      // `text` is the operator that needs a value
     kFallback,  // `text` is the operator that runs on the CPU
+    kUpload,    // nothing runs: a tensor moves to the device
   };
   Kind kind = Kind::kUnknown;
   std::string_view text;
@@ -47,8 +48,8 @@ class CutScope {
 // The thread's reason; of kind kUnknown when nobody gave one.
 CutReason CurrentCutReason();
 
-// Called at the end of each outermost scope of kind kRead or kFallback, with the seconds that it
-// took: the program waited for so long. May throw nothing. Empty: nobody.
+// Called at the end of each outermost scope of kind kRead, kFallback or kUpload, with the seconds
+// that it took: the program waited for so long. May throw nothing. Empty: nobody.
 using WaitObserver = std::function<void(const CutReason&, double seconds)>;
 void SetWaitObserver(WaitObserver observer);
 

@@ -23,6 +23,15 @@ struct Notes {
   }
 };
 
+std::atomic<bool>& Programs() {
+  static std::atomic<bool> have{[] {
+    const char* value = std::getenv("XLA_HLO_DEBUG");
+    const std::string text = value != nullptr ? value : "";
+    return text == "1" || text == "true";
+  }()};
+  return have;
+}
+
 }  // namespace
 
 std::atomic<bool> locations_are_kept{false};
@@ -35,14 +44,8 @@ void SetLocationProvider(LocationProvider new_provider) {
 
 bool HasLocationProvider() { return provider.load(std::memory_order_relaxed) != nullptr; }
 
-bool ProgramsHaveLocations() {
-  static const bool have = [] {
-    const char* value = std::getenv("XLA_HLO_DEBUG");
-    const std::string text = value != nullptr ? value : "";
-    return text == "1" || text == "true";
-  }();
-  return have;
-}
+bool ProgramsHaveLocations() { return Programs().load(std::memory_order_relaxed); }
+void SetProgramsHaveLocations(bool have) { Programs() = have; }
 
 void NoteLocation(const Node* node, std::span<const Value> operands) {
   LocationProvider ask = provider.load(std::memory_order_relaxed);

@@ -36,6 +36,7 @@ const SourceLocation* LocationOf(const Node* node);
 const CallPath* CallPathOf(const Node* node);
 // XLA_HLO_DEBUG: whether the instructions of programs carry the lines that they come from.
 bool ProgramsHaveLocations();
+void SetProgramsHaveLocations(bool have);
 // How the user's program calls a leaf, "argument `x` of `Net.forward`"; empty if that is not known.
 std::string LeafName(const Node* leaf);
 void SetLeafName(const Node* leaf, std::string name);

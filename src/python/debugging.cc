@@ -42,6 +42,8 @@ const char* NameOf(lazy::CutReason::Kind kind) {
       return "read";
     case lazy::CutReason::Kind::kFallback:
       return "fallback";
+    case lazy::CutReason::Kind::kUpload:
+      return "upload";
   }
   return "";
 }
@@ -210,6 +212,7 @@ void BindDebugging(py::module_& m) {
   m.def("_set_wait_observer", &SetWaitObserver);
   m.def("_keep_locations", &KeepLocations);
   m.def("_location_seconds", &LocationSeconds);
+  m.def("_put_locations_into_programs", &lazy::SetProgramsHaveLocations);
   m.def("_live_tensors", &LiveTensors);
 }
 

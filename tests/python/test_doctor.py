@@ -217,7 +217,7 @@ def test_the_json_has_the_documented_form(doctor):
     assert sum(found["steps"]["phases"].values()) == pytest.approx(
         found["steps"]["seconds"], rel=0.05
     )
-    (cause,) = found["causes"]
+    cause = found["causes"][0]
     assert set(cause) == set(
         "kind title place file line function code seconds_per_step share count remedy details".split()
     )
@@ -229,6 +229,16 @@ def test_the_json_has_the_documented_form(doctor):
     assert compilations[0]["kind"] is None and compilations[0]["change"] is None
     assert found["memory"]["peak_bytes"] > 100 * 64 * 4
     assert found["memory"]["holdings"][0]["bytes"] > 0
+    assert 0 < found["device_seconds"] < found["steps"]["seconds"]
+    assert 0 <= found["overlap_seconds"] <= found["device_seconds"]
+    assert found["peaks"]["flops"] > 1e9 and found["peaks"]["bytes"] > 1e8
+    products = [kernel for kernel in found["kernels"] if kernel["category"] == "dot"]
+    lines = {kernel["place"] for kernel in products}
+    line = line_of("growing_lengths", "self.head(mixed)")
+    assert f"growing_lengths.py:{line}" in lines
+    head = next(kernel for kernel in products if kernel["line"] == line)
+    assert head["flops"] % (2 * 8 * 64 * 100) == 0
+    assert 0 < head["roofline"] <= 1 and head["bound"] in ("compute", "memory")
 
 
 # --- The report in a browser ---
@@ -258,13 +268,19 @@ def test_the_report_is_drawn_by_a_browser(doctor):
     assert "CONSOLE" not in said
     assert 'data-drawn="yes"' in document
     sections = re.findall(r'<section id="([a-z]+)"', document)
-    assert sections == ["step", "causes", "timeline", "compilations", "memory"]
+    assert sections == ["step", "causes", "timeline", "compilations", "memory", "kernels"]
     plain = html.unescape(re.sub(r"<[^>]*>", " ", document.partition("<script")[0]))
     assert "compiled anew: argument `tokens` of `Model.forward`" in plain
     assert f"growing_lengths.py:{line_of('growing_lengths', 'self.embedding(tokens)')}" in plain
     assert "Pad to one shape" in plain
     assert "step 7" in plain
-    assert document.count("<circle") == len(re.findall(r'"operators":', text))
+    picture = document.partition('<section id="compilations"')[2].partition("</section>")[0]
+    assert picture.count("<circle") == len(re.findall(r'"operators":', text))
+    kernels = document.partition('<section id="kernels"')[2].partition("</section>")[0]
+    assert f"growing_lengths.py:{line_of('growing_lengths', 'self.head(mixed)')}" in kernels
+    assert kernels.count("<circle") > 3 and "GFLOP/s" in kernels
+    timeline = document.partition('<section id="timeline"')[2].partition("</section>")[0]
+    assert {"Program", "Device", "Kernels"} <= set(re.findall(r">([A-Z][a-z]+)</text>", timeline))
     assert "NaN" not in document and "undefined" not in plain
 
 

@@ -264,7 +264,9 @@ class Waits:
         self._waits: dict[tuple[str, str, str], Wait] = collections.defaultdict(Wait)
 
     def add(self, kind: str, operator: str, seconds: float) -> None:
-        """Notes a wait of the line that runs now."""
+        """Notes a wait of the line that runs now; uploads are none."""
+        if kind == "upload":
+            return
         frame = user_frame.innermost()
         where = str(user_frame.location(frame)) if frame is not None else "an unknown line"
         with self._lock:

@@ -25,7 +25,7 @@ class StepEnd(NamedTuple):
 GraphObserver = Callable[[Any], None]
 """Is called with each `_XLAC.GraphEvent`, under the lock of the graphs."""
 WaitObserver = Callable[[str, str, float], None]
-"""Is called after each wait for values: its kind ("read", "fallback"), the operator, the seconds."""
+"""Is called after each wait for values, and each upload: its kind ("read", "fallback", "upload"), the operator, the seconds."""
 StepObserver = Callable[[StepEnd], None]
 """Is called after each sync that ends a step. What it raises is raised by the sync."""
 SectionObserver = Callable[[str, float, float], None]

@@ -5,8 +5,11 @@ import json
 import pathlib
 import sys
 
-from torch_xla.doctor import causes, page, script, summary, text
+from torch_xla import _XLAC
+from torch_xla import runtime as xr
+from torch_xla.doctor import causes, page, peaks, script, summary, text
 from torch_xla.doctor.observation import Observation
+from torch_xla.doctor.program_run import ProgramRun
 
 FOUND = 3
 """The exit status when a cause of `--fail-on` was found."""
@@ -22,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
         ended = script.run(options.target, options.arguments, options.module is not None)
     finally:
         observation.stop()
+    if _XLAC._xla_runtime_is_initialized() and xr.global_ordinal() != 0:
+        return ended.status  # one process of a world speaks
+    observation.run.peaks = _peaks(observation.run)
     found = causes.find(observation.run)
     content = summary.of(observation.run, found, options.target, options.arguments, ended)
     sys.stdout.flush()
@@ -34,6 +40,17 @@ def main(arguments: list[str] | None = None) -> int:
     if ended.status:
         return ended.status
     return FOUND if _fails(options.fail_on, found) else 0
+
+
+def _peaks(run: ProgramRun) -> peaks.Peaks | None:
+    """Measured after the program, which they do not disturb there."""
+    if run.device is None or not run.device.kernels:
+        return None
+    try:
+        return peaks.measure()
+    except RuntimeError as error:
+        print(f"The device's peaks could not be measured: {error}", file=sys.stderr)
+        return None
 
 
 def _fails(kinds: list[str], found: list[causes.Cause]) -> bool:

@@ -1,6 +1,8 @@
 """Watches a program: makes a `ProgramRun` of what the observers of `torch_xla.debug` are told."""
 
+import collections
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from torch_xla import _XLAC
 from torch_xla.debug import memory, observers, user_frame, what_changed
 from torch_xla.debug._reports import cause_text, own_bytes, snapshot
 from torch_xla.debug.what_changed import Location
+from torch_xla.doctor.device_profile import Collector
 from torch_xla.doctor.program_run import (
     Compilation,
     Execution,
@@ -47,11 +50,14 @@ class Observation:
         self._compiling: tuple[float, what_changed.Change | None, Site | None] | None = None
         self._memory_stride = 1
         self._memory_turn = 0
+        self._collector = Collector()
         self._loader_next = dataloader._BaseDataLoaderIter.__next__
 
     def start(self) -> None:
         """Observes from now on."""
         _XLAC._keep_locations(True)
+        _XLAC._put_locations_into_programs(True)
+        self._collector.start()
         observers.add(self._on_graph, self._on_wait, self._on_step, self._on_section)
         dataloader._BaseDataLoaderIter.__next__ = self._timed_loader_next()
         self.run.start = time.perf_counter()
@@ -61,7 +67,10 @@ class Observation:
         self.run.end = time.perf_counter()
         dataloader._BaseDataLoaderIter.__next__ = self._loader_next
         observers.remove(self._on_graph, self._on_wait, self._on_step, self._on_section)
+        self._collector.stop()
+        self.run.device = self._collector.profile
         _XLAC._keep_locations(False)
+        _XLAC._put_locations_into_programs(False)
         self.run.intervals.sort(key=lambda interval: interval.start)
 
     # --- Graphs ---
@@ -70,7 +79,7 @@ class Observation:
         start = time.perf_counter()
         if event.stage == "compile":
             change = self._history.add(snapshot(event))
-            self._note_wide_operators(event)
+            self._note_lines(event)
             self._compiling = (0.0, change, _site())
         elif event.stage == "compiled":
             self._note_compilation(event, start)
@@ -117,18 +126,20 @@ class Observation:
             del self.run.memory[::2]
             self._memory_stride *= 2
 
-    def _note_wide_operators(self, event: Any) -> None:
-        found = []
+    def _note_lines(self, event: Any) -> None:
+        wide = []
+        recorded: collections.Counter[Location] = collections.Counter()
         for kind, _, shapes, _, location, *_ in event.nodes():
+            if kind in what_changed.LEAVES:
+                continue
+            place = Location(*location) if location is not None else None
+            if place is not None:
+                recorded[place._replace(is_backward=False)] += 1
             for shape in shapes:
-                if not shape.startswith("f64[") or kind in what_changed.LEAVES:
-                    continue
-                elements = 1
-                for size in shape[4:].partition("]")[0].split(","):
-                    elements *= int(size) if size.isdigit() else 1
-                place = Location(*location) if location is not None else None
-                found.append(WideOperator(kind.partition("::")[2], place, elements))
-        self.run.wide_operators[event.hash] = found
+                if shape.startswith("f64["):
+                    wide.append(WideOperator(kind.partition("::")[2], place, _elements(shape)))
+        self.run.wide_operators[event.hash] = wide
+        self.run.recording_lines[event.hash] = recorded.most_common(5)
 
     # --- Waits, steps, input ---
 
@@ -146,6 +157,7 @@ class Observation:
             return
         start = time.perf_counter()
         self.run.step_ends.append(StepEnd(end.start, end.end, end.cause, end.waits, _site()))
+        self._collector.step_ended()
         self._add("doctor", start, time.perf_counter())
         self._note_noting(end.end)
         if self._most_steps is not None and len(self.run.steps()) >= self._most_steps:
@@ -186,6 +198,12 @@ class Observation:
 
     def _note_noting(self, now: float) -> None:
         self.run.noting.append((now, _XLAC._location_seconds()))
+
+
+def _elements(shape: str) -> int:
+    """Of `f32[2,3]`."""
+    sizes = shape.partition("[")[2].partition("]")[0].split(",")
+    return math.prod(int(size) for size in sizes if size.isdigit())
 
 
 def _describe(iterator: Any) -> Loader:

@@ -120,6 +120,8 @@ function drawStep() {
   section("step", "Where a step's time goes", `Of the program's thread, the mean of ${steps.measured} steps.`,
     element("div", { class: "figures" }, figure(time(steps.seconds), "a step"), figure(String(steps.count), "steps"),
       figure(String(data.compilations.length), "compilations"), figure(bytes(data.memory.peak_bytes), "most memory"),
+      ...(data.device_seconds === null ? [] : [figure(percent(Math.min(data.device_seconds / steps.seconds, 1)), "of a step the device works"),
+        figure(time(data.overlap_seconds), "a step recorded meanwhile")]),
       figure(time(Math.min(lost, steps.seconds)), "a step found to be lost")),
     element("div", { class: "bar" }, ...kinds.map((kind) => element("div", {
       style: `flex:${steps.phases[kind] / total};background:${color(kind)}`,
@@ -324,11 +326,69 @@ function drawInput() {
       `${loader.description}: ${loader.workers} worker processes` + (loader.item ? `, items are made at ${loader.item}` : ""))));
 }
 
+function drawKernels() {
+  const kernels = data.kernels;
+  if (kernels.length === 0) return;
+  const total = kernels.reduce((sum, kernel) => sum + kernel.seconds, 0);
+  const known = kernels.some((kernel) => kernel.roofline !== null);
+  const peaks = data.peaks ? ` This machine does at most ${(data.peaks.flops / 1e9).toFixed(0)} GFLOP/s and ${(data.peaks.bytes / 1e9).toFixed(1)} GB/s ` +
+    "(measured after the program, in float32). The share of the roofline is the least time that a kernel's work could take, of the time that it took." : "";
+  const rows = kernels.map((kernel) => [
+    time(kernel.seconds), percent(kernel.seconds / total), kernel.count >= 10 ? kernel.count.toFixed(0) : String(+kernel.count.toFixed(1)),
+    element("span", { tip: kernel.text }, element("code", {}, kernel.name), element("span", { class: "faint" }, ` ${kernel.category}`)),
+    kernel.operation,
+    kernel.place ? element("span", {}, kernel.place + " ", element("code", { class: "faint" }, kernel.code)) : "–",
+    kernel.roofline === null ? "–" : element("span", { style: "white-space:nowrap", tip: kernelText(kernel) },
+      element("span", { class: "share" }, element("div", { style: `width:${kernel.roofline * 100}%` })), `${percent(kernel.roofline)} ${kernel.bound}`),
+  ]);
+  section("kernels", "Kernels", "What the device computed, the longest first, and the line that it was recorded at." + peaks,
+    ...(known ? [drawRoofline(kernels)] : []),
+    table([["a step", "number"], ["share", "number"], ["runs", "number"], ["kernel"], ["operator"], ["line"], ["of the roofline"]], rows));
+}
+
+function kernelText(kernel) {
+  const each = kernel.seconds / kernel.count;
+  return `${kernel.name}\n${(kernel.flops / each / 1e9).toFixed(1)} GFLOP/s, ${(kernel.bytes / each / 1e9).toFixed(1)} GB/s\n` +
+    `${percent(kernel.roofline)} of what ${kernel.bound} allows`;
+}
+
+// Operations a second over operations a byte, both on logarithmic scales; as large as the time that a kernel takes.
+function drawRoofline(kernels) {
+  const { flops, bytes: moved } = data.peaks;
+  const shown = kernels.filter((k) => k.roofline !== null && k.flops > 0 && k.bytes > 0)
+    .map((k) => ({ kernel: k, intensity: k.flops / k.bytes, rate: k.flops * k.count / k.seconds }));
+  if (shown.length === 0) return element("span");
+  const picture = frame(1080, 270, "Roofline");
+  const box = { left: 112, right: 1060, top: 12, bottom: 228 };
+  const ridge = flops / moved;
+  const log = Math.log10;
+  const [x0, x1] = [Math.floor(log(Math.min(ridge / 10, ...shown.map((s) => s.intensity)))), Math.ceil(log(Math.max(ridge * 10, ...shown.map((s) => s.intensity))))];
+  const [y0, y1] = [Math.floor(log(Math.min(flops / 1e3, ...shown.map((s) => s.rate)))), Math.ceil(log(flops))];
+  const x = (v) => box.left + (log(v) - x0) / (x1 - x0) * (box.right - box.left);
+  const y = (v) => box.bottom - (log(v) - y0) / (y1 - y0) * (box.bottom - box.top);
+  for (let n = y0; n <= y1; n += 1) {
+    picture.append(drawing("line", { x1: box.left, x2: box.right, y1: y(10 ** n), y2: y(10 ** n), class: "axis" }),
+      drawing("text", { x: box.left - 8, y: y(10 ** n) + 4, "text-anchor": "end" }, `${+(10 ** (n - 9)).toPrecision(1)} GFLOP/s`));
+  }
+  for (let n = x0; n <= x1; n += 1) picture.append(drawing("text", { x: x(10 ** n), y: box.bottom + 18, "text-anchor": "middle" }, String(+(10 ** n).toPrecision(1))));
+  picture.append(drawing("text", { x: box.right, y: box.bottom + 36, "text-anchor": "end" }, "operations for each byte"));
+  const corner = Math.max(10 ** y0 / moved, 10 ** x0);
+  picture.append(drawing("polyline", { points: `${x(corner)},${y(corner * moved)} ${x(ridge)},${y(flops)} ${box.right},${y(flops)}`,
+    fill: "none", stroke: "var(--text)", "stroke-width": 1.5 }));
+  const longest = Math.max(...shown.map((s) => s.kernel.seconds));
+  for (const { kernel, intensity, rate } of shown) {
+    picture.append(drawing("circle", { cx: x(intensity), cy: y(rate), r: 3 + 11 * Math.sqrt(kernel.seconds / longest),
+      fill: kernel.bound === "compute" ? "var(--s0)" : "var(--s1)", "fill-opacity": 0.7, tip: `${kernelText(kernel)}\n${time(kernel.seconds)} a step\n${kernel.place || ""}` }));
+  }
+  return element("div", {}, picture, legend([["var(--s0)", "bound by computing"], ["var(--s1)", "bound by memory"]]));
+}
+
 drawHead();
 drawStep();
 drawCauses();
 drawTimeline();
 drawCompilations();
 drawMemory();
+drawKernels();
 drawInput();
 document.documentElement.dataset.drawn = "yes";

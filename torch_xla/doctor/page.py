@@ -3,8 +3,10 @@
 import collections
 import importlib.resources
 import json
+from collections.abc import Iterable
 from typing import Any
 
+from torch_xla.doctor.device_profile import Transfer
 from torch_xla.doctor.program_run import Interval, ProgramRun, innermost_parts
 from torch_xla.doctor.text import PHASES
 
@@ -47,7 +49,11 @@ def of(run: ProgramRun, summary: dict[str, Any]) -> str:
 
 def _timeline(run: ProgramRun) -> dict[str, Any]:
     """Steps and lanes of spans [start, end, kind, label, place], from the program's start on."""
-    steps = run.steps()[-_MOST_STEPS:]
+    steps = run.steps()
+    if run.device is not None:
+        collected = [step for step in steps if run.device.covers(step.start, step.end)]
+        steps = collected or steps
+    steps = steps[-_MOST_STEPS:]
     if not steps:
         return {"steps": [], "lanes": []}
     start, end = steps[0].start, steps[-1].end
@@ -56,27 +62,62 @@ def _timeline(run: ProgramRun) -> dict[str, Any]:
         if interval.end > start and interval.start < end:
             threads[interval.thread].append(interval)
     main = threads.pop(run.main_thread, [])
-    lanes = [_lane(run, "Program", main)]
+    lanes = [_lane("Program", _parts(run, main))]
     for number, intervals in enumerate(threads.values(), 1):
-        name = "Loader" if any(i.kind == "load" for i in intervals) else f"Thread {number}"
-        lanes.append(_lane(run, name, intervals))
+        kinds = {interval.kind for interval in intervals}
+        names = {"load": "Loader", "upload": "Uploads"}
+        name = next((name for kind, name in names.items() if kind in kinds), f"Thread {number}")
+        lanes.append(_lane(name, _parts(run, intervals)))
     return {
         "steps": [[step.start - run.start, step.end - run.start, step.index] for step in steps],
-        "lanes": lanes,
+        "lanes": [*lanes, *_device_lanes(run, start, end)],
     }
 
 
-def _lane(run: ProgramRun, name: str, intervals: list[Interval]) -> dict[str, Any]:
-    spans = [
+def _parts(run: ProgramRun, intervals: list[Interval]) -> list[list[Any]]:
+    return [
         [
-            round(part.start - run.start, 7),
-            round(part.end - run.start, 7),
+            part.start - run.start,
+            part.end - run.start,
             part.interval.kind,
             part.interval.name,
             str(part.interval.site.location) if part.interval.site is not None else "",
         ]
         for part in innermost_parts(intervals)
     ]
+
+
+def _device_lanes(run: ProgramRun, start: float, end: float) -> list[dict[str, Any]]:
+    device = run.device
+    if device is None:
+        return []
+
+    def spans(events: Iterable[Any], kind: str) -> list[list[Any]]:
+        return [
+            [event.start - run.start, event.end - run.start, kind, event.name, ""]
+            for event in events
+            if event.end > start and event.start < end
+        ]
+
+    transfers = [event._replace(name=_transfer_text(event)) for event in device.transfers]
+    lanes = [
+        _lane("Transfers", spans(transfers, "transfer")),
+        _lane("Device", spans(device.programs, "run")),
+        _lane("Kernels", spans(device.runs, "kernel")),
+    ]
+    return [lane for lane in lanes if lane["spans"]]
+
+
+def _transfer_text(transfer: Transfer) -> str:
+    direction = (
+        "to the device" if transfer.name == "xla::upload" else "to the host, with the wait for them"
+    )
+    return f"{transfer.bytes} bytes {direction}"
+
+
+def _lane(name: str, spans: list[list[Any]]) -> dict[str, Any]:
+    for span in spans:
+        span[0], span[1] = round(span[0], 7), round(span[1], 7)
     return {"name": name, "spans": spans[-_MOST_INTERVALS:]}
 
 

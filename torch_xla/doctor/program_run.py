@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from torch_xla.debug.memory import Holding
 from torch_xla.debug.what_changed import Change, Location
+from torch_xla.doctor.device_profile import DeviceProfile
+from torch_xla.doctor.peaks import Peaks
 
 
 class Site(NamedTuple):
@@ -25,7 +27,7 @@ class Interval(NamedTuple):
     """What a thread did for some time.
 
     `kind`: "compile"; "read", waiting for a value; "fallback", an operator on the CPU; "input", waiting for a batch; "load", making
-    a batch; "sync"; "doctor", time that only the observation takes.
+    a batch; "upload", moving a tensor to the device; "sync"; "doctor", time that only the observation takes.
     """
 
     kind: str
@@ -135,6 +137,12 @@ class ProgramRun:
     memory: list[MemorySample] = dataclasses.field(default_factory=list)
     loaders: list[Loader] = dataclasses.field(default_factory=list)
     wide_operators: dict[int, list[WideOperator]] = dataclasses.field(default_factory=dict)
+    """Of each graph."""
+    recording_lines: dict[int, list[tuple[Location, int]]] = dataclasses.field(default_factory=dict)
+    """Of each graph, how many operators each line recorded, the most first."""
+    device: DeviceProfile | None = None
+    """Of a part of the steps; None where nothing was collected."""
+    peaks: Peaks | None = None
     noting: list[tuple[float, float]] = dataclasses.field(default_factory=list)
     """(time, how many seconds the noting of lines had taken until then)."""
 

@@ -5,6 +5,12 @@
      "causes": [{"kind", "title", "place", "file", "line", "function", "code", "seconds_per_step", "share", "count", "remedy",
                  "details"}],
      "compilations": [{"seconds", "start", "step", "kind", "change", "place", "code", "cause", "operators", "graph_name"}],
+     "device_seconds": a step's, in which the device works, "overlap_seconds": those of them in which the program records the next
+                       step; null if that was not collected,
+     "peaks": {"flops", "bytes"} a second, as measured, or null,
+     "kernels": [{"name", "text", "category", "operation", "place", "code", "seconds" a step, "count" a step, "flops", "bytes" of one
+                  run, "roofline": the least time that the work takes as a share of the time that it took, or null,
+                  "bound": "compute", "memory" or null}],
      "memory": {"peak_bytes", "program_bytes", "holdings": [{"bytes", "count", "shape", "made_by", "place", "code"}]}}
 
 Times are seconds; `start` counts from the program's start. `step` is -1 before the first step; `file`, `line`, `place` are null
@@ -18,10 +24,14 @@ from torch_xla import _XLAC
 from torch_xla.debug import user_frame
 from torch_xla.debug.what_changed import Location
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of
+from torch_xla.doctor.device_profile import Kernel
+from torch_xla.doctor.peaks import Peaks
 from torch_xla.doctor.program_run import Compilation, MemorySample, ProgramRun
 from torch_xla.doctor.script import Ended
 
 VERSION = 1
+_MOST_KERNELS = 100
+_MOST_TEXT = 300
 
 
 def of(
@@ -46,6 +56,10 @@ def of(
         },
         "causes": [_cause(cause) for cause in causes],
         "compilations": [_compilation(run, compilation) for compilation in run.compilations],
+        "device_seconds": measure.busy_seconds_per_step(),
+        "overlap_seconds": measure.overlap_seconds_per_step(),
+        "peaks": run.peaks._asdict() if run.peaks is not None else None,
+        "kernels": _kernels(run),
         "memory": {
             "peak_bytes": peak.bytes,
             "program_bytes": peak.program_bytes,
@@ -97,6 +111,35 @@ def _compilation(run: ProgramRun, compilation: Compilation) -> dict[str, Any]:
         "operators": compilation.operators,
         "graph_name": compilation.graph_name,
         **_place(location or line_of(compilation.site)),
+    }
+
+
+def _kernels(run: ProgramRun) -> list[dict[str, Any]]:
+    if run.device is None:
+        return []
+    device = run.device
+    steps = max(sum(device.covers(step.start, step.end) for step in run.steps()), 1)
+    return [_kernel(kernel, run.peaks, steps) for kernel in device.kernels[:_MOST_KERNELS]]
+
+
+def _kernel(kernel: Kernel, peaks: Peaks | None, steps: int) -> dict[str, Any]:
+    roofline = bound = None
+    if peaks is not None and (kernel.flops or kernel.bytes) and kernel.seconds > 0:
+        least = peaks.seconds(kernel.flops, kernel.bytes)
+        roofline = min(least * kernel.count / kernel.seconds, 1.0)
+        bound = "compute" if kernel.flops / peaks.flops > kernel.bytes / peaks.bytes else "memory"
+    return {
+        "name": kernel.name,
+        "text": kernel.text[:_MOST_TEXT],
+        "category": kernel.category,
+        "operation": kernel.operation,
+        **_place(kernel.location),
+        "seconds": kernel.seconds / steps,
+        "count": kernel.count / steps,
+        "flops": kernel.flops,
+        "bytes": kernel.bytes,
+        "roofline": roofline,
+        "bound": bound,
     }
 
 

@@ -8,6 +8,7 @@ _WIDTH = 100
 PHASES = {
     "python": "Python and recording",
     "input": "waiting for batches",
+    "upload": "moving data to the device",
     "compile": "compiling",
     "read": "waiting for values",
     "fallback": "operators on the CPU",
@@ -30,7 +31,11 @@ def _head(summary: dict[str, Any]) -> list[str]:
     steps = summary["steps"]
     head = [f"{summary['script']} {summary['ended']['how']}."]
     if summary["device"] is None:
-        return [*head, "It did not use an xla device."]
+        return [
+            *head,
+            "It did not use an xla device. (Processes that it started are not watched; `torchrun -m torch_xla.doctor` watches",
+            "the first of its processes.)",
+        ]
     if steps["seconds"] is None:
         return [
             *head,
@@ -44,6 +49,12 @@ def _head(summary: dict[str, Any]) -> list[str]:
         seconds = steps["phases"].get(kind, 0.0)
         if seconds > 0.001 * steps["seconds"]:
             head.append(f"  {milliseconds(seconds):>12}  {seconds / steps['seconds']:4.0%}  {name}")
+    if summary["device_seconds"] is not None:
+        busy, overlap = summary["device_seconds"], summary["overlap_seconds"]
+        head.append(
+            f"The device works {milliseconds(busy)} a step ({min(busy / steps['seconds'], 1):.0%}); in {milliseconds(overlap)} of "
+            "it the program records."
+        )
     return head
 
 

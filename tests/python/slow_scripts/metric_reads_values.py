@@ -25,18 +25,18 @@ def main(steps):
     device = torch_xla.device()
     torch.manual_seed(0)
     model = torch.nn.Sequential(
-        torch.nn.Linear(256, 1024),
+        torch.nn.Linear(256, 512),
         torch.nn.ReLU(),
-        torch.nn.Linear(1024, 1024),
+        torch.nn.Linear(512, 512),
         torch.nn.ReLU(),
-        torch.nn.Linear(1024, 10),
+        torch.nn.Linear(512, 10),
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = torch.utils.data.TensorDataset(
-        torch.randn(steps * 256, 256), torch.randint(10, (steps * 256,))
+        torch.randn(steps * 64, 256), torch.randint(10, (steps * 64,))
     )
     accuracy = Accuracy()
-    for inputs, targets in MpDeviceLoader(torch.utils.data.DataLoader(data, 256), device):
+    for inputs, targets in MpDeviceLoader(torch.utils.data.DataLoader(data, 64), device):
         optimizer.zero_grad()
         outputs = model(inputs)
         torch.nn.functional.cross_entropy(outputs, targets).backward()

@@ -1,12 +1,13 @@
 """One reason for slow steps."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from torch_xla.debug import user_frame
 from torch_xla.debug.what_changed import Location
-from torch_xla.doctor.program_run import Part, ProgramRun, Site, innermost_parts
+from torch_xla.doctor.device_profile import Kernel
+from torch_xla.doctor.program_run import Interval, Part, ProgramRun, Site, innermost_parts
 
 
 class Cause(NamedTuple):
@@ -69,6 +70,50 @@ class Measure:
             if part.interval.kind in left_out
         )
         return max(end - start - taken - run.noting_seconds(start, end), 0.0)
+
+    def busy_seconds_per_step(self) -> float | None:
+        """For how long the device works in a step; None if that was collected for none."""
+        device = self._run.device
+        if device is None or not device.programs:
+            return None
+        steps = [step for step in self.steps if device.covers(step.start, step.end)]
+        if not steps:
+            return None
+        busy = sum(device.busy_seconds(step.start, step.end) for step in steps)
+        return busy / len(steps)
+
+    def overlap_seconds_per_step(self) -> float | None:
+        """For how long in a step the program records while the device works; None if that was collected for no step."""
+        device, busy = self._run.device, self.busy_seconds_per_step()
+        if device is None or busy is None:
+            return None
+        steps = [step for step in self.steps if device.covers(step.start, step.end)]
+        waiting = sum(
+            device.busy_seconds(max(part.start, step.start), min(part.end, step.end))
+            for step in steps
+            for part in self._parts
+            if part.end > step.start and part.start < step.end
+        )
+        return max(busy - waiting / len(steps), 0.0)
+
+    def kernel_seconds_per_step(self, is_meant: Callable[[Kernel], bool]) -> float:
+        """For how long such kernels run in a step; 0 if that was not collected."""
+        device = self._run.device
+        if device is None:
+            return 0.0
+        steps = sum(device.covers(step.start, step.end) for step in self._run.steps())
+        return sum(k.seconds for k in device.kernels if is_meant(k)) / max(steps, 1)
+
+    def busy_seconds(self, intervals: list[Interval]) -> float:
+        """For how long the device works during these, as far as that was collected; for the others as long on average."""
+        device = self._run.device
+        if device is None:
+            return 0.0
+        covered = [i for i in intervals if device.covers(i.start, i.end)]
+        if not covered:
+            return 0.0
+        busy = sum(device.busy_seconds(i.start, i.end) for i in covered)
+        return busy / len(covered) * len(intervals)
 
     @functools.cached_property
     def _parts(self) -> list[Part]:

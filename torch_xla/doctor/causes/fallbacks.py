@@ -19,6 +19,8 @@ def find(run: ProgramRun) -> list[Cause]:
 
 def _cause(run: ProgramRun, measure: Measure, calls: list[Interval]) -> Cause:
     inside = sum(measure.own_seconds(call.start, call.end, ("compile",)) for call in calls)
+    # What the device computes meanwhile it would compute anyway.
+    inside = max(inside - measure.busy_seconds(calls), 0.0)
     idle = sum(idle_after(run, measure, call) for call in calls)
     seconds = (inside + idle) / measure.count
     operator = calls[0].name

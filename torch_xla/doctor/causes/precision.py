@@ -24,13 +24,15 @@ def find(run: ProgramRun) -> list[Cause]:
         return []
     (location, most), *others = elements.most_common()
     more = f"{len(others)} other lines compute in float64 too." if others else ""
+    # At best the other half of the time remains.
+    seconds = measure.kernel_seconds_per_step(lambda kernel: "f64[" in kernel.text) / 2
     return [
         Cause(
             "float64",
             f"`{first[location].operator}` computes in float64",
             location,
-            0.0,
-            0.0,
+            seconds,
+            measure.share(seconds),
             len(elements),
             "Convert to float32 where the data comes from: NumPy's arrays and Python's lists of floats are float64 unless they "
             "are made otherwise.",

@@ -4,7 +4,7 @@ import collections
 import statistics
 
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of
-from torch_xla.doctor.causes.value_reads import idle_after
+from torch_xla.doctor.causes.value_reads import saved_per_step
 from torch_xla.doctor.program_run import Interval, ProgramRun
 
 _FEW_OPERATORS = 4
@@ -27,12 +27,14 @@ def _never(run: ProgramRun) -> list[Cause]:
             "no-step-end",
             "no step is ever ended",
             line_of(last.site) if last is not None else None,
-            measure.own_seconds(run.start, run.end, ("compile", "input")) / measure.count,
+            measure.own_seconds(run.start, run.end, ("compile", "input")) / len(run.executions),
             1.0,
             len(run.executions),
             "Call torch_xla.sync() at the end of each step. Without it a graph grows until a value is read, and what runs is only "
             "what that value needs.",
-            (f"{len(run.executions)} programs ran, each because a value was read.",),
+            (
+                f"{len(run.executions)} programs ran, each because a value was read; the time is that of one of them.",
+            ),
         )
     ]
 
@@ -46,7 +48,7 @@ def _waiting(run: ProgramRun) -> list[Cause]:
     causes = []
     for location, ends in by_line.items():
         waits = [Interval("sync", end.start, end.end, run.main_thread) for end in ends]
-        seconds = sum(idle_after(run, measure, wait) for wait in waits) / measure.count
+        seconds = saved_per_step(run, measure, waits)
         causes.append(
             Cause(
                 "wait",

@@ -6,7 +6,7 @@ import collections
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of, through
 from torch_xla.doctor.program_run import Interval, ProgramRun
 
-_ELSEWHERE = ("compile", "input", "fallback", "read")
+_ELSEWHERE = ("compile", "input", "upload", "fallback", "read")
 
 
 def find(run: ProgramRun) -> list[Cause]:
@@ -21,14 +21,14 @@ def find(run: ProgramRun) -> list[Cause]:
 
 def _cause(run: ProgramRun, measure: Measure, reads: list[Interval]) -> Cause:
     idle = sum(idle_after(run, measure, read) for read in reads)
+    seconds = saved_per_step(run, measure, reads)
     waited = sum(measure.own_seconds(r.start, r.end, ("compile",)) for r in reads)
     site = reads[0].site
     what = f"`{site.expression}`" if site is not None and site.expression else reads[0].name
-    seconds = idle / measure.count
     details = [
         f"{reads[0].name}: {len(reads)} times in {measure.count} steps.",
         f"The program waits {waited / measure.count * 1e3:.3f} ms a step for the values. Meanwhile it records nothing, so that "
-        f"the device then has nothing to do for {seconds * 1e3:.3f} ms a step.",
+        f"the device then has nothing to do for {idle / measure.count * 1e3:.3f} ms a step.",
     ]
     return Cause(
         "read",
@@ -42,6 +42,14 @@ def _cause(run: ProgramRun, measure: Measure, reads: list[Interval]) -> Cause:
         "Python, torch.where computes both sides.",
         (*details, *through(site)),
     )
+
+
+def saved_per_step(run: ProgramRun, measure: Measure, waits: list[Interval]) -> float:
+    """How much shorter a step would be without these waits."""
+    idle = sum(idle_after(run, measure, wait) for wait in waits) / measure.count
+    # Then recording and running overlap: at most the shorter of them is saved.
+    busy = measure.busy_seconds_per_step()
+    return idle if busy is None else min(idle, busy)
 
 
 def idle_after(run: ProgramRun, measure: Measure, wait: Interval) -> float:
