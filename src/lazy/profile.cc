@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "hlo/error.h"
+#include "lazy/profile_steps.h"
 #include "lazy/span.h"
 #include "pjrt/client/profiler.h"
 #include "pjrt/wire/xspace.h"
@@ -152,6 +153,7 @@ std::string StopProfile() {
                              " spans of the host were lost; collect for a shorter time");
   }
   space.hostnames = {HostName()};
+  MarkSteps(recorded.lines, space);
   const int64_t start = recorded.start_ns, stop = recorded.stop_ns;
   space.planes.insert(space.planes.begin(), HostPlane(std::move(recorded)));
   CountFrom(start, space);

@@ -32,6 +32,8 @@ class _Service:
     def profile(self, request: Any, context: grpc.ServicerContext) -> Any:
         """What happens from now on for `duration_ms`, in the answer or in a file of this machine."""
         duration_ms = request.opts.duration_ms or request.duration_ms or 1000
+        if not request.emit_xspace:
+            _check_place(request, context)
         xspace = self._collect(request.session_id, duration_ms, context)
         response = messages.ProfileResponse(empty_trace=_is_empty(trace_events.parse(xspace)))
         if request.emit_xspace:
@@ -89,11 +91,6 @@ class _Service:
                 del self._stopped[name]
 
     def _save(self, xspace: bytes, request: Any, context: grpc.ServicerContext) -> None:
-        if not request.repository_root or not _is_name(request.session_id):
-            context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                "the request names no folder and no session to keep the profile under",
-            )
         host = (request.host_name or profile_files.host_name()).replace(":", "_").replace("/", "_")
         folder = pathlib.Path(request.repository_root) / request.session_id
         try:
@@ -102,8 +99,13 @@ class _Service:
             context.abort(grpc.StatusCode.INTERNAL, f"the profile cannot be kept: {error}")
 
 
-def _is_name(text: str) -> bool:
-    return text not in ("", ".", "..") and "/" not in text
+def _check_place(request: Any, context: grpc.ServicerContext) -> None:
+    session = request.session_id
+    if not request.repository_root or session in ("", ".", "..") or "/" in session:
+        context.abort(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            "the request must name a folder (repository_root) and a session to keep the profile under",
+        )
 
 
 def _is_empty(space: trace_events.Space) -> bool:

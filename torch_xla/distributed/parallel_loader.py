@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import torch_xla
+from torch_xla import _XLAC
 from torch_xla.core import xla_model as xm
 from torch_xla.debug import observers
 from torch_xla.torch_xla import _sync
@@ -133,7 +134,7 @@ class ParallelLoader:
         """The device's next batch; StopIteration at the end, and what the loader raised in its place."""
         pipe = self._pipes[device]
         pipe.demand.ask()
-        with observers.section("input"):
+        with observers.section("input"), _XLAC._TraceMe("xla::input"):
             future = pipe.device.get()
             if future is None:
                 raise StopIteration

@@ -73,8 +73,7 @@ class DevicePlane {
   }
 
   void Add(const ProgramRun& run) {
-    const int64_t number = ++num_runs_;
-    line(0).events.push_back(Timed(StepEvent(run, number), run.start_ns, run.end_ns));
+    line(0).events.push_back(Timed(StepEvent(++num_runs_), run.start_ns, run.end_ns));
     line(1).events.push_back(Timed(ModuleEvent(run), run.start_ns, run.end_ns));
     std::vector<cpu::StepTime> steps = run.steps;
     // A loop comes before the steps of its body.
@@ -88,7 +87,14 @@ class DevicePlane {
     }
   }
 
-  XPlane Take() { return std::move(builder_.plane()); }
+  XPlane Take() {
+    // A step lasts until the next begins: what the device waits for is part of it.
+    std::vector<XEvent>& steps = line(0).events;
+    for (size_t i = 0; i + 1 < steps.size(); ++i) {
+      steps[i].duration_ps = steps[i + 1].offset_ps - steps[i].offset_ps;
+    }
+    return std::move(builder_.plane());
+  }
 
  private:
   XLine& line(size_t i) { return builder_.plane().lines[i]; }
@@ -103,12 +109,13 @@ class DevicePlane {
     return builder_.Stat("run_id", uint64_t{static_cast<uint32_t>(run.launch_id)});
   }
 
-  XEvent StepEvent(const ProgramRun& run, int64_t number) {
-    const int64_t shown = run.launch_id != 0 ? run.launch_id : number;
-    return {builder_.EventNumber(std::to_string(shown)),
+  // Runs are the steps, for callers who say nothing about theirs.
+  XEvent StepEvent(int64_t number) {
+    const std::string name = std::to_string(number);
+    return {builder_.EventNumber(name),
             0,
             0,
-            {builder_.Stat("group_id", shown), builder_.Stat("step_name", std::to_string(shown))}};
+            {builder_.Stat("group_id", number), builder_.Stat("step_name", name)}};
   }
 
   static uint64_t ProgramNumber(const Program& program) {

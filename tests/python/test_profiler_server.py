@@ -1,0 +1,196 @@
+"""The profiler's server and client, and the files that profiles become."""
+
+import gzip
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+
+import grpc
+import pytest
+import torch
+
+import torch_xla
+import torch_xla.debug.profiler as xp
+from torch_xla._internal import profiler_messages as messages
+from torch_xla.debug import trace_events
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = xp.start_server(0)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def weight():
+    weight = torch.ones(32, 32, device="xla")
+    step(weight, 0)
+    return weight
+
+
+def step(weight, number):
+    with xp.StepTrace("train", step_num=number):
+        weight.mul_(0.5).add_(weight @ weight)
+
+
+def train_while(thread, weight):
+    """Steps until the thread has ended; how many."""
+    number = 0
+    while thread.is_alive():
+        step(weight, number)
+        number += 1
+        thread.join(0.002)
+    torch_xla.sync(wait=True)
+    return number
+
+
+def call(server, method, request=b"", timeout=20):
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        return channel.unary_unary(f"/tensorflow.ProfilerService/{method}")(
+            request.SerializeToString() if request else b"", timeout=timeout
+        )
+
+
+def check_trace_events(trace):
+    """What the trace-event format says of an object with complete events."""
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    lines = {}
+    for event in trace["traceEvents"]:
+        assert isinstance(event["name"], str)
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
+        assert isinstance(event["args"], dict)
+        if event["ph"] == "M":
+            assert set(event["args"]) in ({"name"}, {"sort_index"})
+            continue
+        assert event["ph"] == "X"
+        assert event["ts"] >= 0 and event["dur"] >= 0
+        lines.setdefault((event["pid"], event["tid"]), []).append(event)
+    # Events of one thread nest.
+    for events in lines.values():
+        ends = []
+        for event in sorted(events, key=lambda e: (e["ts"], -e["dur"])):
+            while ends and ends[-1] <= event["ts"] + 1e-3:
+                ends.pop()
+            end = event["ts"] + event["dur"]
+            assert not ends or end <= ends[-1] + 1e-3, event
+            ends.append(end)
+    return lines
+
+
+def test_files_of_start_trace(weight, tmp_path):
+    xp.start_trace(str(tmp_path))
+    for number in range(3):
+        step(weight, number)
+    torch_xla.sync(wait=True)
+    path = pathlib.Path(xp.stop_trace())
+    assert path.parent.parent == tmp_path / "plugins" / "profile"
+    space = trace_events.parse(path.read_bytes())
+    assert [e.stats["step_num"] for e in space.events("train")] == [0, 1, 2]
+    (device,) = space.devices
+    steps = device.lines[0].events
+    assert [event.name for event in steps] == ["0", "1", "2"]
+    # A step lasts until the next begins.
+    assert steps[0].end_ps == steps[1].start_ps
+    trace_path = path.with_name(path.name.replace(".xplane.pb", ".trace.json.gz"))
+    trace = json.loads(gzip.decompress(trace_path.read_bytes()))
+    lines = check_trace_events(trace)
+    assert len(lines) == 5  # the thread, the recording, and the device's three
+    processes = [e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"]
+    assert processes == ["/host:CPU", "CPU 0"]
+    with pytest.raises(RuntimeError, match="no trace is running"):
+        xp.stop_trace()
+    # Two within a second are two files.
+    xp.start_trace(str(tmp_path))
+    assert xp.stop_trace() != str(path)
+
+
+def test_trace_asks_the_server(server, weight, tmp_path):
+    thread = xp.trace_detached(f"localhost:{server.port}", str(tmp_path), duration_ms=200)
+    # The server's threads hold no lock that the program needs.
+    assert train_while(thread, weight) > 10
+    (path,) = tmp_path.glob("plugins/profile/*/localhost.xplane.pb")
+    space = trace_events.parse(path.read_bytes())
+    assert len(list(space.events("train"))) > 5
+    assert len(space.devices) == 1
+    assert path.with_name("localhost.trace.json.gz").exists()
+
+
+def test_the_server_writes_for_clients_that_want_no_answer(server, weight, tmp_path):
+    request = messages.ProfileRequest(
+        repository_root=str(tmp_path), session_id="run", host_name="here:1"
+    )
+    request.opts.duration_ms = 100
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(call(server, "Profile", request)))
+    thread.start()
+    train_while(thread, weight)
+    assert not messages.ProfileResponse.FromString(answers[0]).empty_trace
+    assert (tmp_path / "run" / "here_1.xplane.pb").exists()
+
+
+def test_terminate_ends_a_profile(server, weight):
+    request = messages.ProfileRequest(duration_ms=60_000, session_id="long", emit_xspace=True)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(call(server, "Profile", request)))
+    thread.start()
+    while not trace_events.is_running():
+        thread.join(0.01)
+    step(weight, 0)
+    with pytest.raises(grpc.RpcError) as second:
+        call(server, "Profile", messages.ProfileRequest(duration_ms=1, emit_xspace=True))
+    assert second.value.code() == grpc.StatusCode.ALREADY_EXISTS
+    call(server, "Terminate", messages.TerminateRequest(session_id="long"))
+    thread.join(20)
+    response = messages.ProfileResponse.FromString(answers[0])
+    assert any(trace_events.parse(response.xspace).events("train"))
+
+
+def test_monitor(server):
+    request = messages.MonitorRequest(duration_ms=50, timestamp=True)
+    text = messages.MonitorResponse.FromString(call(server, "Monitor", request)).data
+    assert text.startswith("Timestamp: ") and "Compilations: 0" in text
+
+
+def test_what_a_server_refuses(server, tmp_path):
+    for request in [
+        messages.ProfileRequest(duration_ms=10**9, emit_xspace=True),
+        messages.ProfileRequest(duration_ms=1),
+        messages.ProfileRequest(duration_ms=1, repository_root=str(tmp_path), session_id="../x"),
+    ]:
+        with pytest.raises(grpc.RpcError) as error:
+            call(server, "Profile", request)
+        assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    with (
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+        pytest.raises(grpc.RpcError),
+    ):
+        channel.unary_unary("/tensorflow.ProfilerService/Profile")(b"\x0a\xff", timeout=20)
+    assert not trace_events.is_running()
+    call(server, "Monitor", messages.MonitorRequest(duration_ms=1))
+
+
+def test_ports(server):
+    with pytest.raises(RuntimeError, match="cannot listen on port"):
+        xp.start_server(server.port)
+    with pytest.raises(RuntimeError, match="not between"):
+        xp.start_server(70000)
+
+
+def test_no_server_and_nothing_to_see(server, tmp_path):
+    with pytest.raises(RuntimeError, match="UNAVAILABLE"):
+        xp.trace("localhost:1", str(tmp_path), 10, num_tracing_attempts=1)
+    with pytest.raises(RuntimeError, match="2 attempts; nothing happened"):
+        xp.trace(
+            f"localhost:{server.port}", str(tmp_path), 10, num_tracing_attempts=2, interval_s=0
+        )
+
+
+def test_a_program_ends_although_its_server_does_not():
+    program = "import torch_xla.debug.profiler as xp; server = xp.start_server(0); print(1)"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stdout) == (0, "1\n"), result.stderr
