@@ -11,6 +11,9 @@ namespace lazy {
 namespace {
 
 const SourceLocation kHere{"/home/me/net.py", 12, "Net.forward"};
+const SourceLocation kCaller{"/home/me/train.py", 41, "train"};
+const CallPath kCallersPath{&kCaller};
+const CallPath kPath{&kHere, &kCallersPath};
 
 hlo::Value Negated(hlo::Builder& b, hlo::Value x) { return b.Negate(x); }
 
@@ -34,11 +37,12 @@ TEST(LocationTest, IsNotedWhileThereIsAProvider) {
   EXPECT_EQ(LocationOf(RecordNegated(x).node.get()), nullptr);
   SetLocationProvider([](std::span<const Value> operands) {
     SetLeafName(operands[0].node.get(), "argument `x`");
-    return &kHere;
+    return &kPath;
   });
   Value noted = RecordNegated(x);
   SetLocationProvider(nullptr);
   EXPECT_EQ(LocationOf(noted.node.get()), &kHere);
+  EXPECT_EQ(CallPathOf(noted.node.get())->caller->location, &kCaller);
   EXPECT_EQ(LeafName(x.node.get()), "argument `x`");
   EXPECT_EQ(LocationOf(RecordNegated(x).node.get()), nullptr);
   EXPECT_NE(Graph(std::span<const Value>(&noted, 1))
@@ -50,6 +54,14 @@ TEST(LocationTest, IsNotedWhileThereIsAProvider) {
   const Node* address = noted.node.get();
   noted = Value();
   EXPECT_EQ(LocationOf(address), nullptr);
+}
+
+TEST(LocationTest, ProgramsHaveThemWhenAskedTo) {
+  const bool before = ProgramsHaveLocations();
+  SetProgramsHaveLocations(true);
+  EXPECT_TRUE(ProgramsHaveLocations());
+  SetProgramsHaveLocations(before);
+  EXPECT_EQ(ProgramsHaveLocations(), before);
 }
 
 TEST(LiveDataTest, ListsTheLargestFirst) {
