@@ -343,7 +343,7 @@ TEST_P(Conformance, Callbacks) {
 TEST_P(Conformance, ExternalReferenceOutlivesDelete) {
   auto x = Upload(Vector(1, 2, 3, 4));
   x->Await();
-  ASSERT_TRUE(x->IsOnCpu());
+  if (!x->IsOnCpu()) GTEST_SKIP() << "the buffers are not in this process";
   Buffer::ExternalReference reference(*x);
   x->Delete();
   auto y = Upload(Vector(9, 9, 9, 9));  // would reuse the memory

@@ -23,8 +23,11 @@ struct Engine {
 
 inline void PrintTo(const Engine& engine, std::ostream* out) { *out << engine.name; }
 
-// Our plugin; TORCH_XLA_TEST_PLUGIN names another build of it.
+// Our plugin; TORCH_XLA_TEST_PLUGIN names another build of it. In tests/remote, through a server.
 inline Engine OurEngine() {
+#ifdef PLUGIN_REMOTE
+  return {"remote", PLUGIN_REMOTE};
+#endif
   if (const char* path = std::getenv("TORCH_XLA_TEST_PLUGIN")) return {"ours", path};
 #ifdef PLUGIN_CPU
   return {"ours", PLUGIN_CPU};
@@ -53,7 +56,9 @@ inline std::shared_ptr<Client> ClientOf(const Engine& engine) {
   static auto* clients = new std::map<std::string, std::shared_ptr<Client>>;
   std::shared_ptr<Client>& client = (*clients)[engine.name];
   if (client == nullptr) {
-    client = Client::Create(Plugin::Load(engine.path), {{"cpu_device_count", int64_t{2}}});
+    NamedValues options;
+    if (engine.name != "remote") options["cpu_device_count"] = int64_t{2};  // the server has them
+    client = Client::Create(Plugin::Load(engine.path), options);
   }
   return client;
 }

@@ -36,7 +36,12 @@ void PJRT_Buffer::Delete() {
     std::lock_guard lock(mutex_);
     if (std::exchange(deleted_, true)) return;
   }
-  client->connection->FreeBuffer(number_, may_be_donated ? 0 : shape.byte_size());
+  client->connection->FreeBuffer(number_, may_be_donated_ ? 0 : shape.byte_size());
+}
+
+void PJRT_Buffer::Donate(bool certain) {
+  may_be_donated_ = true;
+  if (certain) Delete();
 }
 
 bool PJRT_Buffer::IsDeleted() {
@@ -44,7 +49,7 @@ bool PJRT_Buffer::IsDeleted() {
     std::lock_guard lock(mutex_);
     if (deleted_) return true;
   }
-  if (!may_be_donated) return false;
+  if (!may_be_donated_) return false;
   remote::wire::Request request;
   request.mutable_is_deleted()->set_buffer(number_);
   const remote::wire::Reply reply = client->connection->Ask(std::move(request));

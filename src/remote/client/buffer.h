@@ -30,8 +30,12 @@ struct PJRT_Buffer {
   // The number, for a request. Throws if deleted.
   uint64_t Get() const;
   void Delete();
+  // An execution has consumed it, or may have: then the server knows.
+  void Donate(bool certain);
   // Asks the server if an execution may have consumed it.
   bool IsDeleted();
+  // Its contents cannot have changed hands.
+  bool is_certain() const { return !may_be_donated_; }
 
   const std::shared_ptr<PJRT_Client> client;
   PJRT_Device& device;
@@ -44,11 +48,9 @@ struct PJRT_Buffer {
   std::shared_ptr<const remote::SmallResults> small_results;
   uint32_t place = 0;
 
-  // Set by an execution that it was given to: whether that consumed it the server knows.
-  std::atomic<bool> may_be_donated{false};
-
  private:
   const uint64_t number_;
   mutable std::mutex mutex_;
   bool deleted_ = false;
+  std::atomic<bool> may_be_donated_{false};
 };

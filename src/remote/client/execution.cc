@@ -1,5 +1,6 @@
 // Starting programs on the server.
 #include <memory>
+#include <unordered_map>
 #include <utility>
 
 #include "pjrt/boundary/boundary.h"
@@ -44,16 +45,44 @@ void AddArguments(const PJRT_LoadedExecutable_Execute_Args& args, const PJRT_Cli
   }
 }
 
-// What may be consumed: the server knows whether it was.
-void MarkDonated(const PJRT_LoadedExecutable_Execute_Args& args, const wire::Execute& call) {
-  std::vector<bool> keep(args.num_args);
-  for (uint32_t index : call.non_donatable()) {
-    if (index < keep.size()) keep[index] = true;
+// The arguments that the execution consumes, or may consume as far as the client knows.
+std::vector<PJRT_Buffer*> Donated(const PJRT_LoadedExecutable_Execute_Args& args,
+                                  const wire::Executable& program, const wire::Execute& call) {
+  std::vector<bool> donated(args.num_args, !program.has_donations());
+  for (uint32_t index : program.donations().consumed()) {
+    if (index < args.num_args) donated[index] = true;
   }
+  for (uint32_t index : call.non_donatable()) {
+    if (index < args.num_args) donated[index] = false;
+  }
+  std::vector<PJRT_Buffer*> buffers;
   for (size_t d = 0; d < args.num_devices; ++d) {
     for (size_t i = 0; i < args.num_args; ++i) {
-      if (!keep[i]) args.argument_lists[d][i]->may_be_donated = true;
+      if (donated[i]) buffers.push_back(args.argument_lists[d][i]);
     }
+  }
+  return buffers;
+}
+
+// What the server would find wrong later is said at once where the client knows it.
+void CheckArguments(const PJRT_LoadedExecutable_Execute_Args& args, const wire::Executable& program,
+                    const std::vector<PJRT_Buffer*>& donated) {
+  if (!program.has_donations()) return;
+  if (program.donations().parameters() != args.num_args) {
+    throw hlo::Error("the program '" + program.name() + "' takes " +
+                     std::to_string(program.donations().parameters()) + " arguments, but " +
+                     std::to_string(args.num_args) + " are given");
+  }
+  std::unordered_map<const PJRT_Buffer*, int> uses;
+  if (!donated.empty()) {
+    for (size_t d = 0; d < args.num_devices; ++d) {
+      for (size_t i = 0; i < args.num_args; ++i) ++uses[args.argument_lists[d][i]];
+    }
+  }
+  for (const PJRT_Buffer* buffer : donated) {
+    if (uses[buffer] == 1) continue;
+    throw hlo::Error("a buffer of " + buffer->shape.ToString() + " is donated to the program '" +
+                     program.name() + "' and given as another argument too");
   }
 }
 
@@ -90,10 +119,12 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   if (args.execute_device != nullptr) call.set_device(args.execute_device->place);
   AddArguments(args, client, call);
+  // Numbers are cheap: those of an execution that fails are not used again.
   const uint64_t first = client.connection->NewNumbers(num_results * devices.size());
   call.set_first_result(first);
 
-  MarkDonated(args, call);
+  const std::vector<PJRT_Buffer*> donated = Donated(args, program.message, call);
+  CheckArguments(args, program.message, donated);
   std::vector<CompletionPtr> done;
   std::vector<remote::Connection::Handler> handlers;
   std::vector<std::shared_ptr<remote::SmallResults>> small;
@@ -109,6 +140,7 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
     });
   }
   client.connection->Call(std::move(request), std::move(handlers));
+  for (PJRT_Buffer* buffer : donated) buffer->Donate(program.message.has_donations());
   for (size_t d = 0; d < devices.size(); ++d) {
     size_t left = client.description.host_memory() ? remote::kMostSmallResults : 0;
     for (size_t i = 0; i < num_results; ++i) {

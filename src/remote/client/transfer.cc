@@ -160,7 +160,7 @@ CompletionPtr WaitForSmallResult(const PJRT_Buffer& buffer, char* target,
 
 CompletionPtr StartReading(const PJRT_Buffer& buffer, wire::Request request, size_t bytes,
                            char* target, std::function<void()> finish) {
-  if (buffer.small_results != nullptr && !buffer.may_be_donated && !request.has_read()) {
+  if (buffer.small_results != nullptr && buffer.is_certain() && !request.has_read()) {
     return WaitForSmallResult(buffer, target, std::move(finish));
   }
   return AskForContents(buffer.client, buffer.Get(), std::move(request), bytes, target,

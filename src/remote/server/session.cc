@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <deque>
 #include <new>
+#include <set>
+#include <span>
 #include <utility>
 
+#include "hlo/bytecode.h"
+#include "hlo/module.h"
 #include "pjrt/client/call.h"
 #include "remote/server/read.h"
 
@@ -60,6 +64,26 @@ class SmallResults {
   };
   std::deque<Result> results_;  // stay where they are
 };
+
+// So that a client knows at once which of its buffers are gone. Nothing for programs that are not
+// StableHLO bytecode as this project reads it.
+std::optional<wire::Donations> DonationsOf(const std::string& code) {
+  const auto bytes = std::as_bytes(std::span(code));
+  if (!hlo::IsBytecode(bytes)) return {};
+  try {
+    const std::unique_ptr<hlo::Module> module = hlo::ReadBytecode(bytes);
+    wire::Donations donations;
+    donations.set_parameters(module->entry()->parameters().size());
+    std::set<int64_t> consumed(module->buffer_donors.begin(), module->buffer_donors.end());
+    for (const hlo::InputOutputAlias& alias : module->input_output_aliases) {
+      consumed.insert(alias.parameter);
+    }
+    for (int64_t parameter : consumed) donations.add_consumed(static_cast<uint32_t>(parameter));
+    return donations;
+  } catch (const hlo::Error&) {
+    return {};
+  }
+}
 
 }  // namespace
 
@@ -240,14 +264,14 @@ const std::shared_ptr<pjrt::Buffer>& Session::BufferOf(uint64_t number) const {
   return found->second.buffer;
 }
 
-const pjrt::LoadedExecutable& Session::ExecutableOf(uint64_t number) const {
+const Session::Program& Session::ProgramOf(uint64_t number) const {
   auto found = programs_.find(number);
   if (found == programs_.end()) {
     throw hlo::Error(hlo::ErrorCode::kNotFound,
                      "this session has no executable " + std::to_string(number));
   }
   if (found->second.error != nullptr) throw *found->second.error;
-  return *found->second.executable;
+  return found->second;
 }
 
 void Session::Copy(uint64_t reply, const wire::Copy& call) {
@@ -300,17 +324,30 @@ void Session::Compile(uint64_t reply, wire::Compile& call) {
   const std::string& code = call.has_blob() ? blob : call.code();
   Program& program = programs_[call.executable()];
   try {
-    program.executable = call.format().empty()
-                             ? runtime_.client->DeserializeAndLoad(code, call.options())
-                             : runtime_.client->CompileWith(code, call.format(), call.options());
+    CompileInto(program, code, call);
     wire::Reply answer = NewReply(reply);
     DescribeExecutable(runtime_, *program.executable, answer.mutable_executable());
+    if (program.donations) *answer.mutable_executable()->mutable_donations() = *program.donations;
     outbox_->Push(std::move(answer));
   } catch (const hlo::Error& error) {
     program.executable = nullptr;
     program.error = std::make_shared<const hlo::Error>(error);
     throw;
   }
+}
+
+void Session::CompileInto(Program& program, const std::string& code, const wire::Compile& call) {
+  if (!call.format().empty()) {
+    program.executable = runtime_.client->CompileWith(code, call.format(), call.options());
+    program.donations = DonationsOf(code);
+    return;
+  }
+  wire::SerializedExecutable serialized;
+  if (!serialized.ParseFromString(code)) {
+    throw hlo::Error("the bytes are no serialized executable of a runtime server");
+  }
+  program.executable = runtime_.client->DeserializeAndLoad(serialized.executable(), call.options());
+  if (serialized.has_donations()) program.donations = serialized.donations();
 }
 
 void Session::ReplyText(uint64_t reply, const std::string& text, const std::string& format) {
@@ -329,12 +366,16 @@ void Session::ReplyText(uint64_t reply, const std::string& text, const std::stri
 }
 
 void Session::Describe(uint64_t reply, const wire::Describe& call) {
-  const pjrt::Executable& executable = ExecutableOf(call.executable()).executable();
+  const Program& program = ProgramOf(call.executable());
+  const pjrt::Executable& executable = program.executable->executable();
   if (call.what() == wire::Describe::SERIALIZED) {
-    ReplyText(reply, executable.Serialize());
+    wire::SerializedExecutable serialized;
+    serialized.set_executable(executable.Serialize());
+    if (program.donations) *serialized.mutable_donations() = *program.donations;
+    ReplyText(reply, serialized.SerializeAsString());
   } else if (call.what() == wire::Describe::OPTIMIZED_PROGRAM) {
-    const pjrt::OptimizedProgram program = executable.optimized_program();
-    ReplyText(reply, program.code, program.format);
+    const pjrt::OptimizedProgram optimized = executable.optimized_program();
+    ReplyText(reply, optimized.code, optimized.format);
   } else {
     wire::Reply answer = NewReply(reply);
     ToMessage(executable.cost_analysis(), answer.mutable_values()->mutable_values());
@@ -348,7 +389,7 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
   size_t num_results = 0;
   std::shared_ptr<const hlo::Error> failure;
   try {
-    const pjrt::LoadedExecutable& executable = ExecutableOf(call.executable());
+    const pjrt::LoadedExecutable& executable = *ProgramOf(call.executable()).executable;
     num_results = executable.output_shapes().size();
     const size_t most = call.has_device() ? 1 : runtime_.client->addressable_devices().size();
     if (num_devices == 0 || num_devices > most || call.arguments_size() % num_devices != 0) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,6 +39,7 @@ class Session {
   };
   struct Program {
     std::shared_ptr<pjrt::LoadedExecutable> executable;
+    std::optional<wire::Donations> donations;
     std::shared_ptr<const hlo::Error> error;
   };
 
@@ -51,6 +53,7 @@ class Session {
   void Free(const wire::Free& call);
   void Read(uint64_t reply, const wire::Read& call);
   void Compile(uint64_t reply, wire::Compile& call);
+  void CompileInto(Program& program, const std::string& code, const wire::Compile& call);
   void Describe(uint64_t reply, const wire::Describe& call);
   void Execute(uint64_t reply, const wire::Execute& call);
   void MemoryStats(uint64_t reply, const wire::MemoryStats& call);
@@ -61,7 +64,7 @@ class Session {
                                           const pjrt::HostBufferOptions& options);
   // Throws the error that is in the buffer's place.
   const std::shared_ptr<pjrt::Buffer>& BufferOf(uint64_t number) const;
-  const pjrt::LoadedExecutable& ExecutableOf(uint64_t number) const;
+  const Program& ProgramOf(uint64_t number) const;
   std::string TakeBlob(uint64_t number);
   // Memory of `bytes` at the region; it lives as long as the result.
   std::shared_ptr<char> MemoryOf(const wire::Region& region, size_t bytes) const;
