@@ -95,6 +95,36 @@ def test_the_list_names_cause_line_cost_and_remedy(doctor):
     assert (doctor.folder / "doctor.html").exists()
 
 
+def test_looking_at_the_program_changes_no_program(doctor):
+    """Whoever holds a frame holds its tensors, which would be results of the step's program then."""
+    write(
+        doctor,
+        """
+import time, torch, torch_xla
+x = torch.ones(64, device="xla")
+torch_xla.sync()
+def batches():
+    for _ in range(30):
+        time.sleep(0.006)
+        yield 1.0
+def compute(x):
+    a = x * 2
+    b = a + 1
+    time.sleep(0.006)
+    return b - a
+for y in batches():
+    x = compute(x) * y
+    torch_xla.sync()
+""",
+    )
+    doctor.run("--no-report", "--json", "found.json", "train.py")
+    found = json.loads((doctor.folder / "found.json").read_text())
+    assert len(found["compilations"]) <= 2
+    code = {cause["place"]: cause for cause in found["causes"] if cause["kind"] == "python"}
+    assert set(code) == {"train.py:7", "train.py:12"}
+    assert 0.004 < code["train.py:7"]["seconds_per_step"] < 0.02
+
+
 # --- Running the program ---
 
 

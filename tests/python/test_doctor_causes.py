@@ -6,6 +6,7 @@ from torch_xla.debug.what_changed import Change, Location
 from torch_xla.doctor import causes
 from torch_xla.doctor.causes.cause import Measure
 from torch_xla.doctor.device_profile import DeviceProfile, Kernel, Run
+from torch_xla.doctor.host_samples import HostSample
 from torch_xla.doctor.program_run import (
     Compilation,
     Execution,
@@ -144,6 +145,23 @@ def test_waiting_for_batches_and_uploads():
     add(run, "upload", 0.07, 0.02, at(51))
     found = [(c.kind, c.location.line, round(c.seconds_per_step, 3)) for c in causes.find(run)]
     assert found[:2] == [("input", 50, 0.06), ("upload", 51, 0.02)]
+
+
+def test_python_code_that_records_nothing():
+    run = run_of(device_seconds=0.03)
+    run.recorded_lines = {("/project/train.py", 12)}
+    for end in run.step_ends[:-1]:
+        for n in range(10):
+            line = 12 if n < 4 else 70 + n % 2
+            place = at(line, "train" if n < 4 else "batches.<locals>.<listcomp>").location
+            time = end.end + n * 0.008 + 0.001
+            run.host_samples.append(HostSample(time, 0.008, place, place, False))
+    found = {cause.kind: cause for cause in causes.find(run)}
+    assert found["python"].title == "Python code in `batches` records nothing"
+    assert found["python"].location.line in (70, 71)
+    assert found["python"].seconds_per_step == pytest.approx(6 * 0.008, rel=0.1)
+    # What remains of the step's 98 ms, less what runs at the same time.
+    assert found["recording"].seconds_per_step == pytest.approx(0.098 - 0.048 - 0.03, abs=5e-3)
 
 
 def test_a_step_end_that_waits():

@@ -5,7 +5,6 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from torch_xla.debug.what_changed import Location
@@ -43,18 +42,28 @@ def frames() -> list[FrameType]:
 
 def innermost() -> FrameType | None:
     """The innermost frame outside of torch and torch_xla."""
-    return next(_outside(_LIBRARIES), None)
+    return outside_of_torch(sys._getframe(1))
 
 
 def innermost_of_program() -> FrameType | None:
     """The innermost frame outside of installed packages too; None if there is none."""
-    return next(_outside((*_LIBRARIES, *_PACKAGES)), None)
+    return outside_of_packages(sys._getframe(1))
 
 
-def _outside(folders: tuple[str, ...]) -> Iterator[FrameType]:
-    for frame in frames():
-        if not frame.f_code.co_filename.startswith((*folders, "<frozen")):
-            yield frame
+def outside_of_torch(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame outside of torch and torch_xla, from this one on."""
+    return _outside(frame, _LIBRARIES)
+
+
+def outside_of_packages(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame outside of torch, installed packages and Python's own, from this one on."""
+    return _outside(frame, (*_LIBRARIES, *_PACKAGES))
+
+
+def _outside(frame: FrameType | None, folders: tuple[str, ...]) -> FrameType | None:
+    while frame is not None and frame.f_code.co_filename.startswith((*folders, "<frozen")):
+        frame = frame.f_back
+    return frame
 
 
 def location(frame: FrameType) -> Location:

@@ -16,6 +16,7 @@ from torch_xla.debug import memory, observers, user_frame, what_changed
 from torch_xla.debug._reports import cause_text, own_bytes, snapshot
 from torch_xla.debug.what_changed import Location
 from torch_xla.doctor.device_profile import Collector
+from torch_xla.doctor.host_samples import Sampler
 from torch_xla.doctor.program_run import (
     Compilation,
     Execution,
@@ -51,6 +52,7 @@ class Observation:
         self._memory_stride = 1
         self._memory_turn = 0
         self._collector = Collector()
+        self._sampler = Sampler()
         self._loader_next = dataloader._BaseDataLoaderIter.__next__
 
     def start(self) -> None:
@@ -60,11 +62,14 @@ class Observation:
         self._collector.start()
         observers.add(self._on_graph, self._on_wait, self._on_step, self._on_section)
         dataloader._BaseDataLoaderIter.__next__ = self._timed_loader_next()
+        self._sampler.start()
         self.run.start = time.perf_counter()
 
     def stop(self) -> None:
         """Observes no more."""
         self.run.end = time.perf_counter()
+        self._sampler.stop()
+        self.run.host_samples = self._sampler.samples
         dataloader._BaseDataLoaderIter.__next__ = self._loader_next
         observers.remove(self._on_graph, self._on_wait, self._on_step, self._on_section)
         self._collector.stop()
@@ -134,6 +139,7 @@ class Observation:
                 continue
             place = Location(*location) if location is not None else None
             if place is not None:
+                self.run.recorded_lines.add((place.file, place.line))
                 recorded[place._replace(is_backward=False)] += 1
             for shape in shapes:
                 if shape.startswith("f64["):

@@ -391,4 +391,5 @@ drawCompilations();
 drawMemory();
 drawKernels();
 drawInput();
+if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 document.documentElement.dataset.drawn = "yes";

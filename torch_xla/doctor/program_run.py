@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torch_xla.debug.memory import Holding
 from torch_xla.debug.what_changed import Change, Location
 from torch_xla.doctor.device_profile import DeviceProfile
+from torch_xla.doctor.host_samples import HostSample
 from torch_xla.doctor.peaks import Peaks
 
 
@@ -143,6 +144,9 @@ class ProgramRun:
     device: DeviceProfile | None = None
     """Of a part of the steps; None where nothing was collected."""
     peaks: Peaks | None = None
+    recorded_lines: set[tuple[str, int]] = dataclasses.field(default_factory=set)
+    """(file, line) of all that recorded an operator."""
+    host_samples: list[HostSample] = dataclasses.field(default_factory=list)
     noting: list[tuple[float, float]] = dataclasses.field(default_factory=list)
     """(time, how many seconds the noting of lines had taken until then)."""
 

@@ -1,5 +1,6 @@
 """One reason for slow steps."""
 
+import bisect
 import functools
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -60,6 +61,15 @@ class Measure:
     def share(self, seconds_per_step: float) -> float:
         """Of a step's time."""
         return min(seconds_per_step / self.seconds_per_step, 1.0)
+
+    def is_own_time(self, time: float) -> bool:
+        """Whether the main thread was in none of the intervals then."""
+        at = bisect.bisect(self._part_starts, time) - 1
+        return at < 0 or self._parts[at].end <= time
+
+    @functools.cached_property
+    def _part_starts(self) -> list[float]:
+        return [part.start for part in self._parts]
 
     def own_seconds(self, start: float, end: float, kinds: Iterable[str]) -> float:
         """What of a time the main thread spent in none of these kinds of intervals, without what only the observation takes."""

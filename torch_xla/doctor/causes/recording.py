@@ -16,7 +16,8 @@ def find(run: ProgramRun, others: list[Cause]) -> Cause | None:
         return None
     idle = measure.seconds_per_step - busy
     seconds = idle - sum(cause.seconds_per_step for cause in others)
-    python = run.phases(measure.steps).get("python", 0.0) / measure.count
+    other_code = sum(cause.seconds_per_step for cause in others if cause.kind == "python")
+    python = run.phases(measure.steps).get("python", 0.0) / measure.count - other_code
     # If both go on at the same time, a step takes as long as the longer of them.
     seconds = min(seconds, python - busy)
     if seconds < _LEAST_SECONDS:
