@@ -25,10 +25,19 @@ if(TARGET pjrt_plugin_cpu)
   install(FILES ${dnnl} DESTINATION torch_xla/lib RENAME libdnnl.so.3 ${component})
 endif()
 if(TARGET pjrt_remote)
-  # With the libraries of gRPC, beside it. The C and C++ runtime libraries are the system's.
-  install(TARGETS pjrt_remote RUNTIME_DEPENDENCY_SET remote_dependencies
-          LIBRARY DESTINATION torch_xla/lib ${component})
-  install(RUNTIME_DEPENDENCY_SET remote_dependencies
-          PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|stdc\\+\\+|gcc_s)\\.so"
-          LIBRARY DESTINATION torch_xla/lib/grpc ${component})
+  install(TARGETS pjrt_remote LIBRARY DESTINATION torch_xla/lib ${component})
+  # The libraries of gRPC, beside it, each under the one name by which it is looked for: wheels hold no links. The C and
+  # C++ runtime libraries are the system's.
+  install(CODE "set(remote_library \"$<TARGET_FILE:pjrt_remote>\")" ${component})
+  install(CODE [[
+    file(GET_RUNTIME_DEPENDENCIES MODULES ${remote_library} RESOLVED_DEPENDENCIES_VAR dependencies
+         PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|stdc\\+\\+|gcc_s)\\.so")
+    set(folder $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/torch_xla/lib/grpc)
+    file(MAKE_DIRECTORY ${folder})
+    foreach(dependency ${dependencies})
+      get_filename_component(name ${dependency} NAME)
+      file(REAL_PATH ${dependency} file)
+      file(COPY_FILE ${file} ${folder}/${name})
+    endforeach()
+  ]] ${component})
 endif()

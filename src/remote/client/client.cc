@@ -1,12 +1,24 @@
 #include "remote/client/client.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "remote/address.h"
 
 using pjrt::plugin::Memory;
+
+namespace {
+
+// TORCH_XLA_SHARED_MEMORY=0 makes every process a host of its own.
+bool MayShareMemory(const remote::Endpoint& endpoint) {
+  const char* allowed = std::getenv("TORCH_XLA_SHARED_MEMORY");
+  if (allowed != nullptr && std::string_view(allowed) == "0") return false;
+  return remote::IsLoopback(endpoint.address);
+}
+
+}  // namespace
 
 PJRT_Memory* PJRT_Device::memory_of_kind(const std::string& kind) const {
   for (PJRT_Memory* memory : memories) {
@@ -18,7 +30,7 @@ PJRT_Memory* PJRT_Device::memory_of_kind(const std::string& kind) const {
 PJRT_Client::PJRT_Client(const remote::Endpoint& endpoint)
     : description(remote::Connection::Describe(endpoint)),
       connection(std::make_shared<remote::Connection>(endpoint)),
-      arena(connection, remote::IsLoopback(endpoint.address)) {
+      arena(connection, MayShareMemory(endpoint)) {
   AddMemories();
   AddDevices();
   topology.platform_name = description.platform_name();

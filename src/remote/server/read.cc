@@ -9,8 +9,9 @@
 namespace remote {
 namespace {
 
-// Half of what the second-level cache of a core holds, and many times what a reply costs.
-constexpr uint64_t kSharedPieceBytes = uint64_t{1} << 20;
+// A piece costs a reply, and the client has nothing to do before the first has come.
+constexpr uint64_t kLeastPieceBytes = uint64_t{1} << 20, kMostSharedPieceBytes = uint64_t{4} << 20;
+constexpr uint64_t kPieces = 8;
 
 bool IsDense(const pjrt::Buffer& buffer) {
   pjrt::Arguments<PJRT_Buffer_GetMemoryLayout_Args> args;
@@ -27,7 +28,7 @@ bool IsDense(const pjrt::Buffer& buffer) {
 bool ComesInPieces(const ReadRequest& request) {
   const pjrt::Buffer& buffer = *request.buffer;
   if (request.raw) return true;
-  return request.bytes > kSharedPieceBytes &&
+  return request.bytes > kLeastPieceBytes &&
          buffer.client()->plugin().has(&PJRT_Api::PJRT_Buffer_CopyRawToHost) && buffer.IsOnCpu() &&
          buffer.on_device_size_in_bytes() == request.bytes && IsDense(buffer);
 }
@@ -81,9 +82,11 @@ void StartRead(ReadRequest request) {
             [request, memory](const hlo::Error* error) { SendAll(request, memory.get(), error); });
     return;
   }
+  const uint64_t most = request.shared == nullptr ? kMostPieceBytes : kMostSharedPieceBytes;
+  const uint64_t step = std::clamp(request.bytes / kPieces, kLeastPieceBytes, most);
   uint64_t offset = 0;
   do {
-    const uint64_t bytes = std::min(kSharedPieceBytes, request.bytes - offset);
+    const uint64_t bytes = std::min(step, request.bytes - offset);
     const Piece piece{offset, bytes, offset + bytes == request.bytes};
     request.buffer->CopyRawToHost(memory.get() + offset, request.offset + offset, bytes)
         .OnReady([request, memory, piece](const hlo::Error* error) {

@@ -1,0 +1,383 @@
+"""The runtime server and its client: `PJRT_DEVICE=REMOTE`, another framework, and what happens when either side dies."""
+
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT, Program, engine_environment
+
+from torch_xla import _binding, runtime_server
+from torch_xla.experimental import plugins
+
+LIBRARY = _binding.library_directory() / runtime_server.LIBRARY
+pytestmark = pytest.mark.skipif(
+    not LIBRARY.exists(), reason="built without the runtime server (TORCH_XLA_REMOTE=OFF)"
+)
+
+HERE = pathlib.Path(__file__).parent
+KEYS = HERE.parent / "remote"
+
+
+class Server:
+    """A server in a process of its own, on a port that it finds."""
+
+    def __init__(self, *arguments: str, port: int = 0) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, runtime_server.__file__, "--port", str(port), *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], 60)
+        said = self.process.stdout.readline() if readable else ""
+        match = re.search(r":(\d+)$", said.strip())
+        assert match, f"the server said {said!r}"
+        self.port = int(match[1])
+        self.address = f"localhost:{self.port}"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=30)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(timeout=30)
+
+    def environment(self) -> dict[str, str]:
+        return {"PJRT_DEVICE": "REMOTE", "PJRT_REMOTE_ADDRESS": self.address}
+
+    def kilobytes(self) -> int:
+        """The shared memory and the memory of its own that it has at present."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+    def descriptors(self) -> int:
+        return len(list(pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+
+@pytest.fixture(scope="module")
+def shared_server():
+    server = Server()
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.fixture
+def server():
+    """One that a test may kill."""
+    server = Server()
+    yield server
+    server.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+
+
+SUM = """
+import torch, torch_xla
+print((torch.ones(3, device="xla") + torch.arange(3.0, device="xla")).tolist(), torch_xla.real_devices())
+"""
+
+
+def test_sum(program: Program, shared_server: Server) -> None:
+    result = program.run_code(SUM, **shared_server.environment())
+    assert result.stdout.strip() == "[1.0, 2.0, 3.0] ['REMOTE:0']"
+
+
+def test_any_plugin(program: Program) -> None:
+    """XLA:CPU behind the server."""
+    library = engine_environment("xla_cpu")["PJRT_LIBRARY_PATH"]
+    server = Server("--plugin", library, "--option", "cpu_device_count=2")
+    result = program.run_code(SUM, **server.environment())
+    assert result.stdout.strip() == "[1.0, 2.0, 3.0] ['REMOTE:0', 'REMOTE:1']"
+    assert server.stop() == 0
+
+
+TRAINING = """
+import hashlib, torch, torch_xla
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 26 * 26, 10)).to("xla")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for _ in range(5):
+    x, y = torch.randn(16, 1, 28, 28), torch.randint(10, (16,))
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x.to("xla")), y.to("xla"))
+    loss.backward()
+    optimizer.step()
+    torch_xla.sync()
+    print(loss.item())
+for parameter in model.parameters():
+    print(hashlib.sha256(parameter.detach().cpu().numpy().tobytes()).hexdigest())
+"""
+
+
+def test_training_is_bit_for_bit_the_engines(program: Program, shared_server: Server) -> None:
+    remote = program.run_code(TRAINING, **shared_server.environment()).stdout
+    assert remote == program.run_code(TRAINING, PJRT_DEVICE="CPU").stdout
+
+
+def test_server_is_started_by_the_old_name(program: Program) -> None:
+    """As users of PyTorch/XLA 1.x chose it: nothing listens there, and the library starts the server."""
+    port = free_port()
+    config = {"XRT_TPU_CONFIG": f"localservice;0;localhost:{port}", "PJRT_DEVICE": ""}
+    for _ in range(2):  # the second program uses the first one's
+        result = program.run_code(SUM, **config)
+        assert result.stdout.strip() == "[1.0, 2.0, 3.0] ['REMOTE:0']"
+    (server,) = started_servers(port)
+    os.kill(server, signal.SIGTERM)
+
+
+def started_servers(port: int) -> list[int]:
+    """The processes that serve at the port."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (process / "cmdline").read_text().split("\0")
+        except OSError:  # it has ended
+            continue
+        if str(port) in arguments and any("runtime_server" in part for part in arguments):
+            found.append(int(process.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("PJRT_REMOTE_ADDRESS", "localhost", "must be HOST:PORT"),
+        ("PJRT_REMOTE_ADDRESS", "192.0.2.1:x", "must be HOST:PORT"),
+        ("XRT_TPU_CONFIG", "localservice", "must be NAME;ORDINAL;HOST:PORT"),
+        ("XRT_TPU_CONFIG", "a;0;h:1|b;0;h:2", "names 2 servers"),
+    ],
+)
+def test_wrong_addresses(monkeypatch, variable: str, value: str, message: str) -> None:
+    monkeypatch.delenv("PJRT_REMOTE_ADDRESS", raising=False)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(RuntimeError, match=message):
+        plugins.RemotePlugin().library_path()
+
+
+LARGE = """
+import torch, torch_xla
+for bytes_ in 60_000, 70_000, 5_000_000, 100_000_001:
+    x = torch.arange(bytes_, dtype=torch.uint8)
+    y = x.to("xla")
+    assert torch.equal(y.cpu(), x)
+    assert torch.equal((y.view(-1)[1:] + 1).cpu(), x[1:] + 1)
+print("same")
+"""
+
+
+def test_large_arrays(program: Program, shared_server: Server) -> None:
+    before = set(os.listdir("/dev/shm"))
+    assert program.run_code(LARGE, **shared_server.environment()).stdout == "same\n"
+    assert set(os.listdir("/dev/shm")) - before == set()
+
+
+def test_tls_a_token_and_no_shared_memory(program: Program) -> None:
+    """As from another host: large arrays go in pieces."""
+    token = program.folder / "token"
+    token.write_text("secret\n")
+    certificate = str(KEYS / "localhost.pem")
+    files = ["--certificate", certificate, "--key", str(KEYS / "localhost.key")]
+    server = Server(*files, "--token-file", str(token))
+    variables = {
+        **server.environment(),
+        "PJRT_REMOTE_CERTIFICATE": certificate,
+        "PJRT_REMOTE_TOKEN_FILE": str(token),
+        "TORCH_XLA_SHARED_MEMORY": "0",
+    }
+    assert program.run_code(LARGE, **variables).stdout == "same\n"
+    token.write_text("wrong")
+    refused = program.run_code(SUM, check=False, **variables)
+    assert "RuntimeError" in refused.stderr and "PJRT_REMOTE_TOKEN_FILE" in refused.stderr
+    del variables["PJRT_REMOTE_CERTIFICATE"]
+    assert "PJRT_REMOTE_CERTIFICATE" in program.run_code(SUM, check=False, **variables).stderr
+    assert server.stop() == 0
+
+
+def test_other_addresses_need_tls_and_a_token(program: Program) -> None:
+    result = program.run(runtime_server.__file__, "--host", "0.0.0.0", "--port", "0", check=False)
+    assert result.returncode == 1
+    assert "needs a certificate, its key and a token" in result.stderr
+
+
+def test_address_in_use(program: Program, shared_server: Server) -> None:
+    port = str(shared_server.port)
+    result = program.run(runtime_server.__file__, "--port", port, check=False)
+    assert result.returncode == 1
+    assert "cannot listen" in result.stderr
+
+
+HOLDING = """
+import time, torch, torch_xla
+x = torch.rand(10_000_000, device="xla")
+y = torch.rand(10_000_000).to("xla")
+torch_xla.sync(wait=True)
+print("holds", flush=True)
+time.sleep(600)
+"""
+
+
+def test_client_that_is_killed_frees_its_memory(program: Program, server: Server) -> None:
+    program.run_code(SUM, **server.environment())
+    before, descriptors = server.kilobytes(), server.descriptors()
+    for _ in range(2):
+        client = subprocess.Popen(
+            [sys.executable, "-c", HOLDING],
+            env=program.environment(**server.environment()),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert client.stdout is not None and client.stdout.readline() == "holds\n"
+        assert server.kilobytes() > before + 60_000
+        client.kill()
+        client.communicate()
+        deadline = time.monotonic() + 30
+        # The engine keeps some pages for what comes next.
+        while server.descriptors() > descriptors and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert server.descriptors() <= descriptors
+    assert used_bytes(program, server) < 1_000_000
+
+
+def used_bytes(program: Program, server: Server) -> int:
+    """Bytes of the server's device that are in use."""
+    code = "import torch_xla.core.xla_model as xm; print(xm.get_memory_info('xla:0')['bytes_used'])"
+    return int(program.run_code(code, **server.environment()).stdout)
+
+
+STEPS = """
+import torch, torch_xla
+x = torch.zeros(1000, device="xla")
+print("runs", flush=True)
+while True:
+    x += 1
+    torch_xla.sync()
+    x.cpu()
+"""
+
+
+def test_server_that_dies_is_an_error(program: Program, server: Server) -> None:
+    client = subprocess.Popen(
+        [sys.executable, "-c", STEPS],
+        env=program.environment(**server.environment()),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert client.stdout is not None and client.stdout.readline() == "runs\n"
+    time.sleep(0.2)
+    server.kill()
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode == 1, errors
+    assert re.search(
+        rf"RuntimeError: .*the runtime server at '{server.address}' is gone.*start it again.*"
+        rf"--port {server.port}.*last checkpoint",
+        errors,
+    ), errors
+
+
+def test_training_resumes_after_the_server_died(program: Program, server: Server) -> None:
+    """The example that goes on after it was killed goes on after its server was, too, with the same result."""
+    example = str(ROOT / "examples/resume.py")
+    steps = ["--steps", "600"]
+    whole = program.run(example, *steps, "--folder", "whole", PJRT_DEVICE="CPU").stdout
+    client = subprocess.Popen(
+        [sys.executable, example, *steps, "--folder", "cut"],
+        cwd=program.folder,
+        env=program.environment(**server.environment()),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (program.folder / "cut/checkpoint.pt").exists():
+        assert client.poll() is None
+        time.sleep(0.001)
+    server.kill()
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode != 0 and "is gone" in errors, errors
+    again = Server(port=server.port)
+    resumed = program.run(example, *steps, "--folder", "cut", **again.environment()).stdout
+    assert resumed.splitlines()[-1] == whole.splitlines()[-1]
+    assert again.stop() == 0
+
+
+def test_two_clients_at_a_time(program: Program, shared_server: Server) -> None:
+    code = TRAINING.replace("range(5)", "range(15)")
+    clients = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=program.environment(**shared_server.environment()),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    first, second = (client.communicate(timeout=120)[0] for client in clients)
+    assert first == second and len(first.splitlines()) == 21
+
+
+JAX = """
+import jax, jax.numpy as jnp
+assert [device.platform for device in jax.devices()] == ["cpu"], jax.devices()
+print(jax.jit(lambda x: jnp.sin(x) * 2 + 1)(jnp.arange(3.0)))
+def loss(p, x, y):
+    return ((jnp.tanh(x @ p["w1"] + p["b1"]) @ p["w2"] - y) ** 2).mean()
+key = jax.random.PRNGKey(0)
+p = {"w1": jax.random.normal(key, (8, 16)), "b1": jnp.zeros(16), "w2": jax.random.normal(key, (16, 1))}
+x = jax.random.normal(key, (32, 8))
+y = x.sum(1, keepdims=True)
+def step(p, x, y):
+    return jax.tree.map(lambda a, g: a - 0.05 * g, p, jax.grad(loss)(p, x, y))
+step = jax.jit(step, donate_argnums=0)
+first = loss(p, x, y)
+for _ in range(100):
+    p = step(p, x, y)
+assert loss(p, x, y) < first / 10, (first, loss(p, x, y))
+"""
+
+
+def test_jax(program: Program, shared_server: Server) -> None:
+    """Another framework uses the same library."""
+    pytest.importorskip("jax")
+    result = program.run_code(
+        JAX,
+        PJRT_REMOTE_ADDRESS=shared_server.address,
+        PJRT_NAMES_AND_LIBRARY_PATHS=f"remote:{LIBRARY}",
+        JAX_PLATFORMS="remote",
+    )
+    assert result.stdout.startswith("[1. ")
+
+
+def test_jax_says_that_no_server_answers(program: Program) -> None:
+    pytest.importorskip("jax")
+    port = free_port()
+    result = program.run_code(
+        "import jax; jax.devices()",
+        check=False,
+        PJRT_REMOTE_ADDRESS=f"localhost:{port}",
+        PJRT_NAMES_AND_LIBRARY_PATHS=f"remote:{LIBRARY}",
+        JAX_PLATFORMS="remote",
+    )
+    assert f"python -m torch_xla.runtime_server --port {port}" in result.stderr
+
+
+def test_module_runs(program: Program) -> None:
+    """`python -m` and a plugin's name, which take the package."""
+    result = program.run(
+        "-m", "torch_xla.runtime_server", "--port", "0", "--plugin", "CPU", "--exit-when-idle", "0"
+    )
+    assert result.stdout.startswith("Serving CPU at localhost:")
+    unknown = program.run("-m", "torch_xla.runtime_server", "--plugin", "NONE", check=False)
+    assert "is neither a library nor a plugin" in unknown.stderr
