@@ -56,15 +56,12 @@ def _sync(cause: str, wait: bool = False, reset_scope: bool = True) -> None:
     from torch_xla.core import xla_model as xm
     from torch_xla.debug import observers
 
-    if not observers.are_set():
-        _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
-        xm._run_step_closures()
-    else:
-        start = time.perf_counter()
-        _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
-        end = observers.StepEnd(cause, wait, start, time.perf_counter())
-        xm._run_step_closures()
-        observers.tell_step(end)
+    start = time.perf_counter()
+    _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
+    end = time.perf_counter()
+    xm._run_step_closures()
+    if observers.are_set():
+        observers.tell_step(observers.StepEnd(cause, wait, start, end))
     if _metrics_file():
         from torch_xla.debug import metrics_saver
 

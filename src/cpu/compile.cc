@@ -63,14 +63,7 @@ class CompiledExecutable : public Executable {
     GiveBack(std::move(arena));
   }
 
-  bool communicates() const override {
-    for (const auto& computation : module_->computations()) {
-      for (const auto& instruction : computation->instructions()) {
-        if (hlo::IsCollective(instruction->opcode())) return true;
-      }
-    }
-    return false;
-  }
+  bool communicates() const override { return module_->Contains(&hlo::IsCollective); }
 
   int64_t arena_bytes() const override { return program_->arena_bytes; }
   int64_t code_bytes() const override { return loaded_.bytes(); }

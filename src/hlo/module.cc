@@ -382,6 +382,15 @@ std::unique_ptr<Module> Module::Clone() const {
   return clone;
 }
 
+bool Module::Contains(bool (*kind)(Opcode)) const {
+  for (const auto& computation : computations_) {
+    for (const auto& instruction : computation->instructions()) {
+      if (kind(instruction->opcode())) return true;
+    }
+  }
+  return false;
+}
+
 size_t Module::Hash() const {
   size_t hash = entry_ ? ComputationHasher().Hash(*entry_) : 0;
   for (const InputOutputAlias& alias : input_output_aliases) {

@@ -90,6 +90,8 @@ class Module {
   int64_t num_partitions = 1;
 
   std::unique_ptr<Module> Clone() const;
+  // Whether an instruction of that kind is anywhere in it.
+  bool Contains(bool (*kind)(Opcode)) const;
   // Equal for modules that compute the same: structure, shapes, attributes, aliases; not names or
   // metadata.
   size_t Hash() const;

@@ -77,14 +77,14 @@ RuntimeOptions OptionsFromEnvironment() {
     return given;
   }
   if (options.device_type == "LIBRARY") {
-    options.library_path = Environment("PJRT_LIBRARY_PATH");
-    if (options.library_path.empty()) {
+    options.plugin_path = Environment("PJRT_LIBRARY_PATH");
+    if (options.plugin_path.empty()) {
       throw hlo::Error(hlo::ErrorCode::kNotFound,
                        "PJRT_DEVICE=LIBRARY needs PJRT_LIBRARY_PATH, the path of a PJRT plugin");
     }
   } else if (options.device_type == "CPU") {
-    options.library_path = Runtime::EmbeddedPluginPath();
-    if (options.library_path.empty()) {
+    options.plugin_path = Runtime::EmbeddedPluginPath();
+    if (options.plugin_path.empty()) {
       throw hlo::Error(hlo::ErrorCode::kNotFound,
                        "this build has no CPU engine; name a plugin: PJRT_DEVICE=LIBRARY "
                        "PJRT_LIBRARY_PATH=/path/to/plugin.so");
@@ -164,7 +164,7 @@ void Runtime::Leave() {
 bool Runtime::IsEmbeddedEngine() const {
   if (options_.device_type == "CPU") return true;
   std::error_code error;
-  return std::filesystem::equivalent(options_.library_path, EmbeddedPluginPath(), error);
+  return std::filesystem::equivalent(options_.plugin_path, EmbeddedPluginPath(), error);
 }
 
 void Runtime::CheckNotForked() const {
@@ -193,7 +193,7 @@ std::string Runtime::EmbeddedPluginPath() {
 
 Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
     : options_(std::move(options)) {
-  pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.library_path);
+  pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.plugin_path);
   client_ = pjrt::Client::Create(plugin, options_.create_options, options_.store);
   int ordinal = 0;
   for (pjrt::Device* device : client_->addressable_devices()) {
@@ -208,7 +208,7 @@ Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
   }
   if (devices_.empty()) {
     throw hlo::Error(hlo::ErrorCode::kNotFound,
-                     "the plugin " + options_.library_path + " offers no device");
+                     "the plugin " + options_.plugin_path + " offers no device");
   }
   ListWorld(world);
   JoinProfile(plugin);
@@ -227,7 +227,7 @@ void Runtime::ListWorld(const World& world) {
   if (world_size() == world.size && devices_.size() == 1) return;
   throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                    "a world of " + std::to_string(world.size) +
-                       " processes needs one device each, and the plugin " + options_.library_path +
+                       " processes needs one device each, and the plugin " + options_.plugin_path +
                        " offers " + std::to_string(world_size()) + ", " +
                        std::to_string(devices_.size()) + " of them to this process");
 }

@@ -48,8 +48,8 @@ class Device {
 // What to load, decided by whoever configures the process (the Python package, or the environment
 // when nobody did: PJRT_DEVICE, PJRT_LIBRARY_PATH).
 struct RuntimeOptions {
-  std::string device_type;   // "CPU", "LIBRARY", "CUDA", …
-  std::string library_path;  // of the plugin
+  std::string device_type;  // "CPU", "LIBRARY", "CUDA", …
+  std::string plugin_path;
   pjrt::NamedValues create_options;
   std::optional<pjrt::KeyValueStore> store;
 };

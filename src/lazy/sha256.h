@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4): names and checksums of files that must not collide.
+// SHA-256 (FIPS 180-4): names and checksums of files that must not collide. Our own, because the
+// package otherwise needs no libcrypto of the system, whose versions differ.
 #pragma once
 
 #include <array>

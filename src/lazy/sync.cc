@@ -152,24 +152,9 @@ void CheckResultsFit(Device* device, const Graph& graph) {
   }
 }
 
-bool HasCollective(const hlo::Module& module) {
-  for (const auto& computation : module.computations()) {
-    for (const auto& instruction : computation->instructions()) {
-      switch (instruction->opcode()) {
-        case hlo::Opcode::kAllReduce:
-        case hlo::Opcode::kAllGather:
-        case hlo::Opcode::kReduceScatter:
-        case hlo::Opcode::kAllToAll:
-        case hlo::Opcode::kCollectivePermute:
-        case hlo::Opcode::kCollectiveBroadcast:
-        case hlo::Opcode::kReplicaId:
-          return true;
-        default:
-          break;
-      }
-    }
-  }
-  return false;
+// Whether its results depend on the other processes, or on which one this is.
+bool IsOfWorld(hlo::Opcode opcode) {
+  return hlo::IsCollective(opcode) || opcode == hlo::Opcode::kReplicaId;
 }
 
 // A program in which no other process takes part is this device's own.
@@ -178,7 +163,7 @@ pjrt::CompileOptions OptionsFor(Device* device, const hlo::Module& module) {
   options.overrides = State::Get().overrides;
   options.device_assignment = {device->pjrt_device().id()};
   const Runtime& runtime = Runtime::Get();
-  if (runtime.world_size() > 1 && HasCollective(module)) {
+  if (runtime.world_size() > 1 && module.Contains(&IsOfWorld)) {
     options.num_replicas = runtime.world_size();
     options.device_assignment = runtime.world_devices();
   }

@@ -7,6 +7,8 @@
 // tail padding) and a chain of extensions. Fields marked "out" are written by the callee, the
 // others by the caller. Structs and the table only ever grow at their ends.
 //
+// One file, like the interface: the structs stand in the order of the table that ends it.
+//
 // Strings are pointer and size and not terminated, except ExecuteOptions.call_location.
 #pragma once
 

@@ -9,13 +9,13 @@
 #include <chrono>
 #include <map>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "aten/tensor.h"
 #include "lazy/location.h"
+#include "python/user_frame.h"
 
 namespace torch_xla {
 namespace {
@@ -24,73 +24,18 @@ namespace py = pybind11;
 using lazy::CallPath;
 using lazy::SourceLocation;
 
-// A function of Python; all under the interpreter's lock.
-struct Function {
-  bool is_users = false;
-  std::string file, name;
-  std::map<int, const SourceLocation*> lines;
-};
-
 std::string Text(py::handle object) { return py::cast<std::string>(py::str(object)); }
 
-const std::vector<std::string>& LibraryFolders() {
-  static const auto* folders = [] {
-    auto* found = new std::vector<std::string>{"<frozen", "<eval_with_key>"};
-    for (const char* name : {"torch", "torch_xla"}) {
-      for (py::handle folder : py::module_::import(name).attr("__path__")) {
-        found->push_back(Text(folder) + "/");
-      }
-    }
-    return found;
-  }();
-  return *folders;
-}
-
-Function& FunctionOf(py::handle code) {
-  // The codes are kept, so that no other gets the address of one.
-  static auto* functions = new std::unordered_map<PyObject*, Function>;
-  auto [found, is_new] = functions->try_emplace(code.ptr());
-  Function& function = found->second;
-  if (!is_new) return function;
-  code.inc_ref();
-  function.file = Text(code.attr("co_filename"));
-  function.name = Text(code.attr(py::hasattr(code, "co_qualname") ? "co_qualname" : "co_name"));
-  function.is_users = true;
-  for (const std::string& folder : LibraryFolders()) {
-    if (function.file.starts_with(folder)) function.is_users = false;
-  }
-  return function;
-}
-
-py::object CodeOf(py::handle frame) {
-  return py::reinterpret_steal<py::object>(
-      reinterpret_cast<PyObject*>(PyFrame_GetCode(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
-}
-
-// The frames from the innermost to the first of the user's; empty if there is none of the user's.
-std::vector<py::object> FramesToUsers() {
-  std::vector<py::object> frames;
-  auto frame = py::reinterpret_steal<py::object>(
-      reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-  while (frame) {
-    frames.push_back(frame);
-    if (FunctionOf(CodeOf(frame)).is_users) return frames;
-    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(
-        PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
-  }
-  return {};
-}
-
 const SourceLocation* LocationIn(py::handle frame) {
-  Function& function = FunctionOf(CodeOf(frame));
-  const int line = PyFrame_GetLineNumber(reinterpret_cast<PyFrameObject*>(frame.ptr()));
-  const SourceLocation*& location = function.lines[line];
+  static auto* locations = new std::map<std::pair<const Function*, int>, const SourceLocation*>;
+  const Function& function = FunctionOf(frame);
+  const int line = LineOf(frame);
+  const SourceLocation*& location = (*locations)[{&function, line}];
   if (location == nullptr) location = new SourceLocation{function.file, line, function.name};
   return location;
 }
 
-// --- The lines that called it
-// --------------------------------------------------------------------------------------------
+// --- The lines that called it ------------------------------------------------------------------
 
 const CallPath* Path(const SourceLocation* location, const CallPath* caller) {
   using Key = std::pair<const SourceLocation*, const CallPath*>;
@@ -103,19 +48,16 @@ const CallPath* Path(const SourceLocation* location, const CallPath* caller) {
 const CallPath* PathTo(py::handle users_frame) {
   constexpr size_t kMost = 64;
   std::vector<const SourceLocation*> lines;
-  auto frame = py::reinterpret_borrow<py::object>(users_frame);
-  while (frame && lines.size() < kMost) {
-    if (FunctionOf(CodeOf(frame)).is_users) lines.push_back(LocationIn(frame));
-    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(
-        PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
+  for (auto frame = py::reinterpret_borrow<py::object>(users_frame); frame && lines.size() < kMost;
+       frame = CallerOf(frame)) {
+    if (FunctionOf(frame).is_users) lines.push_back(LocationIn(frame));
   }
   const CallPath* path = nullptr;
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) path = Path(*line, path);
   return path;
 }
 
-// --- The lines of gradients: those of what they are the gradients of
-// -----------------------------------
+// --- The lines of gradients: those of what they are the gradients of ---------------------------
 
 // By the number that autograd gives the operation that is being recorded.
 std::unordered_map<uint64_t, const CallPath*>& ForwardLines() {
@@ -144,8 +86,7 @@ const CallPath* BackwardOf(const CallPath* forward) {
   return Path(location, forward->caller);
 }
 
-// --- Names of tensors
-// ------------------------------------------------------------------------------------
+// --- Names of tensors --------------------------------------------------------------------------
 
 bool Holds(py::handle value, const lazy::Node* leaf) {
   if (!THPVariable_Check(value.ptr())) return false;
@@ -173,7 +114,7 @@ bool IsArgument(py::handle code, const std::string& name) {
 
 std::string NameIn(py::handle frame, const lazy::Node* leaf) {
   py::object locals = frame.attr("f_locals");
-  const Function& function = FunctionOf(CodeOf(frame));
+  const Function& function = FunctionOf(frame);
   if (std::string name = NameInDictionary(locals, leaf); !name.empty()) {
     const char* what = IsArgument(CodeOf(frame), name) ? "argument `" : "`";
     return what + name + "` of `" + function.name + "`";
@@ -225,7 +166,7 @@ const CallPath* RecordedAt(std::span<const lazy::Value> operands) {
       auto found = ForwardLines().find(gradient->sequence_nr());
       if (found != ForwardLines().end()) return BackwardOf(found->second);
     }
-    std::vector<py::object> frames = FramesToUsers();
+    std::vector<py::object> frames = FramesToUsers(InnermostFrame());
     NameLeaves(operands, frames);
     if (frames.empty()) return nullptr;
     const CallPath* path = PathTo(frames.back());

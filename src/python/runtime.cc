@@ -61,7 +61,7 @@ void RegisterPlugin(const std::string& name, std::shared_ptr<PjRtPlugin> plugin)
   lazy::Runtime::RegisterPlugin(name, [plugin] {
     py::gil_scoped_acquire gil;
     lazy::RuntimeOptions options;
-    options.library_path = plugin->library_path();
+    options.plugin_path = plugin->library_path();
     options.create_options = plugin->client_create_options();
     return options;
   });

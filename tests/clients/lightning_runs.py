@@ -37,6 +37,23 @@ class Library:
         options = trainer(accelerator="cpu", devices=1)
         return self._on_cpu(SCRIPT, "--library", self.name, *options, *arguments)
 
+    def check_one_device(self, options: tuple[str, ...]) -> Run:
+        """Learns, validates and profiles as on the CPU."""
+        run = self.train(1, *options, "--validate", "--profile")
+        expected = self.reference()
+        run.check_equal(expected)
+        run.check_on_device()
+        check_accuracy(run, expected)
+        check_profiled(run)
+        return run
+
+    def check_tied_weights(self, options: tuple[str, ...]) -> None:
+        """Tied layers stay tied, and learn as on the CPU."""
+        run = self.train(1, *options, "--tied")
+        run.check_equal(self.reference("--tied"), learned=0.95)
+        run.check_on_device()
+        check_tied(run)
+
     def check_resumed(self, devices: int, arguments: tuple[str, ...], whole: Run) -> None:
         """An epoch, and another one from its checkpoint in a new process, are as good as both at once."""
         start = self.train(devices, *arguments, "--checkpoint", "--epochs", "1")

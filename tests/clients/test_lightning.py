@@ -8,7 +8,6 @@ from lightning_runs import (
     check_accuracy,
     check_bfloat16,
     check_divided,
-    check_profiled,
     check_tied,
     trainer,
 )
@@ -22,12 +21,7 @@ def lightning(program, on_cpu) -> Library:
 
 
 def test_one_device(lightning):
-    run = lightning.train(1, *ONE_DEVICE, "--validate", "--profile")
-    expected = lightning.reference()
-    run.check_equal(expected)
-    run.check_on_device()
-    check_accuracy(run, expected)
-    check_profiled(run)
+    run = lightning.check_one_device(ONE_DEVICE)
     assert run.report["strategy"] == "SingleDeviceXLAStrategy"
     # The first step creates the optimizer's state; validation is a graph of its own.
     assert run.report["compilations"] <= 8
@@ -43,10 +37,7 @@ def test_bfloat16(lightning):
 
 
 def test_tied_weights(lightning):
-    run = lightning.train(1, *ONE_DEVICE, "--tied")
-    run.check_equal(lightning.reference("--tied"), learned=0.95)
-    run.check_on_device()
-    check_tied(run)
+    lightning.check_tied_weights(ONE_DEVICE)
 
 
 @pytest.mark.parametrize("devices", [2, "auto"])

@@ -4,10 +4,8 @@ import pytest
 from lightning_runs import (
     WHOLE_BATCH,
     Library,
-    check_accuracy,
     check_bfloat16,
     check_divided,
-    check_profiled,
     check_tied,
     trainer,
 )
@@ -22,12 +20,7 @@ def lightning(program, on_cpu) -> Library:
 
 
 def test_one_core(lightning):
-    run = lightning.train(1, *ONE_CORE, "--validate", "--profile")
-    expected = lightning.reference()
-    run.check_equal(expected)
-    run.check_on_device()
-    check_accuracy(run, expected)
-    check_profiled(run)
+    run = lightning.check_one_device(ONE_CORE)
     assert run.report["strategy"] == "SingleTPUStrategy"
 
 
@@ -48,10 +41,7 @@ def test_half_precision(lightning):
 
 
 def test_tied_weights(lightning):
-    run = lightning.train(1, *ONE_CORE, "--tied")
-    run.check_equal(lightning.reference("--tied"), learned=0.95)
-    run.check_on_device()
-    check_tied(run)
+    lightning.check_tied_weights(ONE_CORE)
 
 
 @pytest.mark.parametrize("sampler", [(), ("--sampler",)], ids=["automatic", "own"])

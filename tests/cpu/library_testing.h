@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 #include <vector>
@@ -87,7 +88,8 @@ inline std::vector<Literal> RunLibraryCall(const hlo::Instruction& instruction,
   for (const Shape& shape : shapes) {
     results.emplace_back(shape);
     // Every element has to be written.
-    std::memset(results.back().mutable_bytes(), 0xab, results.back().byte_size());
+    std::fill_n(static_cast<std::byte*>(results.back().mutable_bytes()), results.back().byte_size(),
+                std::byte{0xab});
     outputs.push_back(results.back().mutable_bytes());
   }
   call->Run(context, inputs.data(), outputs.data());

@@ -54,7 +54,7 @@ class PluginTest : public testing::Test {
  protected:
   void SetUp() override {
     client_ = ClientOf(OurEngine());
-    if (client_ == nullptr) GTEST_SKIP() << "the plugin is not built";
+    ASSERT_NE(client_, nullptr) << "the plugin is not built";
     memory_ = client_->devices()[0]->default_memory()->handle();
   }
   std::unique_ptr<Buffer> Wrap(PJRT_Buffer* buffer) {

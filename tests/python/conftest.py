@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import network_hosts
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -71,3 +72,12 @@ def device():
 
     torch_xla.sync()
     return torch_xla.device()
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """Two hosts of their own; skipped where no network namespaces can be made."""
+    if reason := network_hosts.why_not():
+        pytest.skip(reason)
+    with network_hosts.network(tmp_path_factory.mktemp("network")) as made:
+        yield made

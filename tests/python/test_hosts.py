@@ -6,21 +6,12 @@ import re
 import subprocess
 import sys
 
-import network_hosts
 import pytest
 import torch
 from conftest import ROOT
 
 PROGRAM = str(pathlib.Path(__file__).parent / "worlds" / "hosts.py")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory):
-    if reason := network_hosts.why_not():
-        pytest.skip(reason)
-    with network_hosts.network(tmp_path_factory.mktemp("network")) as made:
-        yield made
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 
-import pytest
+import yaml
 from conftest import ROOT
 
 DOCUMENT = (ROOT / "docs" / "scaling.md").read_text()
@@ -60,7 +60,6 @@ def test_slurm_job():
 
 
 def test_kubernetes_job():
-    yaml = pytest.importorskip("yaml")
     (text,) = blocks("yaml")
     service, job = yaml.safe_load_all(text)
     pod = job["spec"]["template"]["spec"]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 
-import network_hosts
 import pytest
 from conftest import ROOT
 
@@ -17,14 +16,6 @@ from torch_xla.distributed import xla_dist
 MODULE = [sys.executable, "-m", "torch_xla.distributed.xla_dist"]
 # The same without importing torch, which takes seconds.
 FILE = [sys.executable, "-P", str(ROOT / "torch_xla" / "distributed" / "xla_dist.py")]
-
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory):
-    if reason := network_hosts.why_not():
-        pytest.skip(reason)
-    with network_hosts.network(tmp_path_factory.mktemp("network")) as made:
-        yield made
 
 
 class Launch:

@@ -6,30 +6,12 @@
 
 #include "cpu/library/vector_clones.h"
 #include "hlo/error.h"
+#include "hlo/number_conversion.h"
 
 namespace cpu {
 namespace {
 
 constexpr int64_t kBlock = 1024;
-
-template <typename T>
-inline constexpr bool kIsComplex = false;
-template <typename T>
-inline constexpr bool kIsComplex<std::complex<T>> = true;
-
-// What sums are kept in.
-template <typename T>
-struct AccumulatorOf {
-  using Type = T;
-};
-template <>
-struct AccumulatorOf<hlo::Float16> {
-  using Type = float;
-};
-template <>
-struct AccumulatorOf<hlo::BFloat16> {
-  using Type = float;
-};
 
 struct Sum {
   template <typename A>
@@ -91,14 +73,14 @@ struct Xor {
 template <typename Op, typename T>
 inline constexpr bool kDefined =
     std::is_same_v<Op, Sum> || std::is_same_v<Op, Product> ||
-    ((std::is_same_v<Op, Min> || std::is_same_v<Op, Max>) && !kIsComplex<T>) ||
+    ((std::is_same_v<Op, Min> || std::is_same_v<Op, Max>) && !hlo::kIsComplex<T>) ||
     std::is_integral_v<T>;
 
 template <typename T, typename Op>
 inline __attribute__((always_inline)) void ReduceBlocks(const std::byte* const* sources,
                                                         size_t num_sources, T* target,
                                                         int64_t count) {
-  using A = typename AccumulatorOf<T>::Type;
+  using A = hlo::ComputeType<T>;  // what sums are kept in
   A sum[kBlock];
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t size = std::min(kBlock, count - begin);

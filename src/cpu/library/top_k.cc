@@ -6,6 +6,7 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/library/sort.h"
+#include "hlo/number_conversion.h"
 
 namespace cpu {
 namespace {
@@ -19,19 +20,6 @@ bool Larger(T a, T b) {
   return a > b;
 }
 
-template <typename T>
-struct Ordered {
-  using Type = T;
-};
-template <>
-struct Ordered<hlo::Float16> {
-  using Type = float;
-};
-template <>
-struct Ordered<hlo::BFloat16> {
-  using Type = float;
-};
-
 class TopKCall : public LibraryCall {
  public:
   TopKCall(const hlo::Shape& shape, int64_t k, bool largest)
@@ -42,7 +30,7 @@ class TopKCall : public LibraryCall {
     int64_t row = shape_.dimensions().back();
     if (k_ == 0 || row == 0) return;
     hlo::DispatchNative(shape_.element_type(), [&]<typename T>() {
-      if constexpr (std::is_arithmetic_v<typename Ordered<T>::Type>) {
+      if constexpr (std::is_arithmetic_v<hlo::ComputeType<T>>) {
         context.threads.ParallelFor(shape_.num_elements() / row, [&](int64_t i) {
           RunRow(static_cast<const T*>(operands[0]) + i * row, row,
                  static_cast<T*>(results[0]) + i * k_, static_cast<int32_t*>(results[1]) + i * k_);
@@ -55,7 +43,7 @@ class TopKCall : public LibraryCall {
  private:
   template <typename T>
   void RunRow(const T* values, int64_t count, T* best, int32_t* indices) const {
-    using O = typename Ordered<T>::Type;
+    using O = hlo::ComputeType<T>;
     std::vector<int32_t> order(count);
     std::iota(order.begin(), order.end(), 0);
     auto before = [&](int32_t i, int32_t j) {
