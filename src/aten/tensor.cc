@@ -7,6 +7,8 @@
 #include "aten/op.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
+#include "lazy/live_data.h"
+#include "lazy/location.h"
 #include "lazy/metrics.h"
 #include "lazy/sync.h"
 
@@ -263,6 +265,7 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
   try {
     hlo::Shape shape(type, dense.sizes().vec());
     auto data = lazy::Data::FromHost(device, shape, dense.const_data_ptr());
+    if (lazy::HasLocationProvider()) lazy::NoteMaker(data.get(), nullptr, lazy::Here());
     return {lazy::Node::MakeData(std::move(data), lazy::InternShape(shape)), 0};
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "copy to the xla device");

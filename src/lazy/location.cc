@@ -8,6 +8,7 @@ namespace lazy {
 namespace {
 
 std::atomic<LocationProvider> provider{nullptr};
+std::atomic<HereProvider> here_provider{nullptr};
 
 struct Note {
   const CallPath* path = nullptr;
@@ -36,10 +37,16 @@ std::atomic<bool>& Programs() {
 
 std::atomic<bool> locations_are_kept{false};
 
-void SetLocationProvider(LocationProvider new_provider) {
+void SetLocationProvider(LocationProvider new_provider, HereProvider here) {
   provider = new_provider;
+  here_provider = here;
   // Never taken back: what was noted is forgotten with its node.
   if (new_provider != nullptr) locations_are_kept = true;
+}
+
+const SourceLocation* Here() {
+  HereProvider ask = here_provider.load(std::memory_order_relaxed);
+  return ask != nullptr ? ask() : nullptr;
 }
 
 bool HasLocationProvider() { return provider.load(std::memory_order_relaxed) != nullptr; }

@@ -27,9 +27,13 @@ struct CallPath {
 
 // Where the program is now, for an operation with these operands; null if nobody knows.
 using LocationProvider = const CallPath* (*)(std::span<const Value> operands);
-// Asked for each operation recorded from now on; null: none.
-void SetLocationProvider(LocationProvider provider);
+// Where the program is now, for a tensor that comes from the host; null if nobody knows.
+using HereProvider = const SourceLocation* (*)();
+// Asked for each operation recorded and each tensor uploaded from now on; null: none.
+void SetLocationProvider(LocationProvider provider, HereProvider here = nullptr);
 bool HasLocationProvider();
+// Null if nobody knows.
+const SourceLocation* Here();
 
 // Where the node was recorded; null if that was not kept.
 const SourceLocation* LocationOf(const Node* node);

@@ -177,9 +177,27 @@ const CallPath* RecordedAt(std::span<const lazy::Value> operands) {
   }
 }
 
+const SourceLocation* UploadedAt() {
+  const LocationTimer timer;
+  if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
+  py::gil_scoped_acquire gil;
+  try {
+    std::vector<py::object> frames = FramesToUsers();
+    return frames.empty() ? nullptr : LocationIn(frames.back());
+  } catch (const py::error_already_set&) {
+    return nullptr;  // while the interpreter shuts down
+  }
+}
+
 }  // namespace
 
-void KeepLocations(bool keep) { lazy::SetLocationProvider(keep ? &RecordedAt : nullptr); }
+void KeepLocations(bool keep) {
+  if (keep) {
+    lazy::SetLocationProvider(&RecordedAt, &UploadedAt);
+  } else {
+    lazy::SetLocationProvider(nullptr);
+  }
+}
 
 double LocationSeconds() { return static_cast<double>(location_nanoseconds.load()) * 1e-9; }
 

@@ -56,6 +56,14 @@ TEST(LocationTest, IsNotedWhileThereIsAProvider) {
   EXPECT_EQ(LocationOf(address), nullptr);
 }
 
+TEST(LocationTest, OfWhatComesFromTheHost) {
+  EXPECT_EQ(Here(), nullptr);
+  SetLocationProvider([](std::span<const Value>) { return &kPath; }, [] { return &kHere; });
+  EXPECT_EQ(Here(), &kHere);
+  SetLocationProvider(nullptr);
+  EXPECT_EQ(Here(), nullptr);
+}
+
 TEST(LocationTest, ProgramsHaveThemWhenAskedTo) {
   const bool before = ProgramsHaveLocations();
   SetProgramsHaveLocations(true);

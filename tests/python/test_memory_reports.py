@@ -49,3 +49,17 @@ print(sorted(info), info["kb_total"] - info["kb_free"] == -(-info["bytes_used"] 
     assert "at <string>:6 (big)" in peak
     keys = "['bytes_limit', 'bytes_used', 'kb_free', 'kb_total', 'peak_bytes_used']"
     assert info.startswith(keys)
+
+
+def test_what_comes_from_the_host_has_the_line_that_moved_it(program):
+    output = program.run_code(
+        """
+import torch, torch_xla
+import torch_xla.debug.memory as memory
+linear = torch.nn.Linear(256, 256)
+moved = linear.to("xla")
+print(memory.report())
+""",
+        XLA_IR_DEBUG="1",
+    ).stdout
+    assert "  0.2 MiB: 1 x f32[256,256], from the host at <string>:5 (<module>)" in output

@@ -50,6 +50,11 @@ def innermost_of_program() -> FrameType | None:
     return outside_of_packages(sys._getframe(1))
 
 
+def is_in_torch(file: str) -> bool:
+    """Whether a file is one of torch's or torch_xla's."""
+    return file.startswith(_LIBRARIES)
+
+
 def outside_of_torch(frame: FrameType | None) -> FrameType | None:
     """The innermost frame outside of torch and torch_xla, from this one on."""
     return _outside(frame, _LIBRARIES)

@@ -218,7 +218,7 @@ def _describe(iterator: Any) -> Loader:
     for name in ("__getitems__", "__getitem__", "__iter__"):
         function = getattr(kind, name, None)
         code = getattr(function, "__code__", None)
-        if code is not None:
+        if code is not None and not user_frame.is_in_torch(code.co_filename):
             where = Location(code.co_filename, code.co_firstlineno, code.co_qualname)
             return Loader(kind.__name__, iterator._num_workers, where)
     return Loader(kind.__name__, iterator._num_workers, None)

@@ -135,7 +135,7 @@ function drawCauses() {
       element("p", { class: "good" }, "Nothing was found that makes the steps slow."));
     return;
   }
-  section("causes", "Causes", "What makes the steps slow, the most expensive first, and what each would save.",
+  section("causes", "Causes", "What makes the steps slow, the most expensive first, and what a step would gain at most without each.",
     ...data.causes.map((cause, rank) => element("div", { class: "cause" },
       element("div", { class: "rank" }, String(rank + 1)),
       element("div", {},
@@ -271,7 +271,7 @@ function drawCompilations() {
   section("compilations", "Compilations", "When programs were compiled, how long that took, and what was different from the nearest program before.",
     picture, table([["at", "number"], ["step", "number"], ["took", "number"], ["operators", "number"], ["what changed"], ["asked for by"]],
       list.map((c) => [time(c.start), c.step < 0 ? "–" : String(c.step), time(c.seconds), String(c.operators), c.change || "the first program",
-        c.cause + (c.place ? `, ${c.place}` : "")])));
+        c.cause + (c.asked_at ? `, ${c.asked_at}` : "")])));
 }
 
 function drawMemory() {
@@ -332,10 +332,10 @@ function drawKernels() {
   const total = kernels.reduce((sum, kernel) => sum + kernel.seconds, 0);
   const known = kernels.some((kernel) => kernel.roofline !== null);
   const peaks = data.peaks ? ` This machine does at most ${(data.peaks.flops / 1e9).toFixed(0)} GFLOP/s and ${(data.peaks.bytes / 1e9).toFixed(1)} GB/s ` +
-    "(measured after the program, in float32). The share of the roofline is the least time that a kernel's work could take, of the time that it took." : "";
+    "(measured after the program, in float32). The share of the roofline is the least time that a kernel's work could take, of the time that it took; what caches hold comes faster than memory gives it." : "";
   const rows = kernels.map((kernel) => [
     time(kernel.seconds), percent(kernel.seconds / total), kernel.count >= 10 ? kernel.count.toFixed(0) : String(+kernel.count.toFixed(1)),
-    element("span", { tip: kernel.text }, element("code", {}, kernel.name), element("span", { class: "faint" }, ` ${kernel.category}`)),
+    element("span", { tip: kernel.text, style: "white-space:nowrap" }, element("code", {}, kernel.name), element("span", { class: "faint" }, ` ${kernel.category}`)),
     kernel.operation,
     kernel.place ? element("span", {}, kernel.place + " ", element("code", { class: "faint" }, kernel.code)) : "–",
     kernel.roofline === null ? "–" : element("span", { style: "white-space:nowrap", tip: kernelText(kernel) },

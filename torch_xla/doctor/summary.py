@@ -4,7 +4,8 @@
      "steps": {"count", "measured", "seconds", "phases": {kind: seconds a step}},
      "causes": [{"kind", "title", "place", "file", "line", "function", "code", "seconds_per_step", "share", "count", "remedy",
                  "details"}],
-     "compilations": [{"seconds", "start", "step", "kind", "change", "place", "code", "cause", "operators", "graph_name"}],
+     "compilations": [{"seconds", "start", "step", "kind", "change", "place", "code", "cause", "asked_at", "operators",
+                       "graph_name"}],
      "device_seconds": a step's, in which the device works, "overlap_seconds": those of them in which the program records the next
                        step; null if that was not collected,
      "peaks": {"flops", "bytes"} a second, as measured, or null,
@@ -100,7 +101,8 @@ def _compilation(run: ProgramRun, compilation: Compilation) -> dict[str, Any]:
     steps = run.steps()
     step = next((step.index for step in steps if step.start <= compilation.start < step.end), -1)
     change = compilation.change
-    location = change.location if change is not None and change.location else None
+    location = change.location if change is not None else None
+    asked = line_of(compilation.site)
     return {
         "seconds": compilation.seconds,
         "start": compilation.start - run.start,
@@ -110,7 +112,8 @@ def _compilation(run: ProgramRun, compilation: Compilation) -> dict[str, Any]:
         "cause": compilation.cause,
         "operators": compilation.operators,
         "graph_name": compilation.graph_name,
-        **_place(location or line_of(compilation.site)),
+        "asked_at": str(asked) if asked is not None else None,
+        **_place(location or asked),
     }
 
 

@@ -19,11 +19,9 @@ def main(steps):
         torch.nn.Linear(1024, 10),
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    data = torch.utils.data.TensorDataset(
-        torch.randn(steps * 256, 256), torch.randint(10, (steps * 256,))
-    )
+    batches = [(torch.randn(256, 256), torch.randint(10, (256,))) for _ in range(steps)]
     total = torch.zeros((), device=device)
-    for inputs, targets in MpDeviceLoader(torch.utils.data.DataLoader(data, 256), device):
+    for inputs, targets in MpDeviceLoader(batches, device):
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(inputs), targets)
         loss.backward()

@@ -45,7 +45,8 @@ KINDS = {
 
 # Of a step's time. What costs less is no cause; what happens in most steps is one sooner.
 _LEAST_SHARE = 0.03
-_LEAST_SHARE_OF_FREQUENT = 0.01
+_LEAST_SHARE_OF = {"input": 0.05, "python": 0.05}
+_LEAST_SHARE_OF_FREQUENT_READS = 0.01
 # Whatever they cost, these are said: they cost more elsewhere.
 _ALWAYS = {"fallback", "no-step-end", "large-graph", "float64"}
 
@@ -64,5 +65,6 @@ def find(run: ProgramRun) -> list[Cause]:
 
 
 def _least(cause: Cause, steps: int) -> float:
-    is_frequent = cause.kind == "read" and cause.count * 2 > steps
-    return _LEAST_SHARE_OF_FREQUENT if is_frequent else _LEAST_SHARE
+    if cause.kind == "read" and cause.count * 2 > steps:
+        return _LEAST_SHARE_OF_FREQUENT_READS
+    return _LEAST_SHARE_OF.get(cause.kind, _LEAST_SHARE)

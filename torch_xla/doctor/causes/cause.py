@@ -14,7 +14,7 @@ from torch_xla.doctor.program_run import Interval, Part, ProgramRun, Site, inner
 class Cause(NamedTuple):
     """What costs the steps time.
 
-    `seconds_per_step`: how much shorter a step would be without it, estimated; `share`: of a step's time. `count`: how often it
+    `seconds_per_step`: how much shorter a step would be without it, at most: an estimate; `share`: of a step's time. `count`: how often it
     happened. `details`: more that was seen, a sentence each.
     """
 
