@@ -7,6 +7,8 @@
 namespace torch_xla {
 namespace {
 
+bool IsWanted() { return at::hasCallbacks(); }
+
 void* Enter(const std::string& name) {
   auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE);
   if (!callbacks) return nullptr;
@@ -19,6 +21,6 @@ void Leave(void* function) { delete static_cast<at::RecordFunction*>(function); 
 
 }  // namespace
 
-void ShowSpansToTorchProfiler() { lazy::SetSpanScope({&Enter, &Leave}); }
+void ShowSpansToTorchProfiler() { lazy::SetSpanScope({&IsWanted, &Enter, &Leave}); }
 
 }  // namespace torch_xla

@@ -29,7 +29,7 @@ struct StepDescription {
   std::string source_file;
   int32_t source_line = 0;
   int64_t flops = 0;
-  int64_t bytes = 0;  // read and written
+  int64_t bytes_read = 0, bytes_written = 0;
 };
 
 // When a step ran, on std::chrono::steady_clock. The description lives as long as the executable.

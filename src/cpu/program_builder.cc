@@ -531,7 +531,8 @@ class Builder {
       program_->steps.push_back(std::make_unique<AwaitStep>(flight_of_.at(collective)));
       StepDescription description = Describe(*collective);
       description.name += ".done";
-      description.bytes = 0;  // those of its start
+      // Those of its start.
+      description.bytes_read = description.bytes_written = 0;
       DescribeSteps(description);
     }
   }

@@ -125,9 +125,9 @@ StepDescription Describe(const Instruction& instruction) {
                          instruction.opcode() == Opcode::kCase;
   if (has_parts) return description;  // its parts are steps too
   description.flops = Flops(instruction);
-  description.bytes = Bytes(instruction.shape());
+  description.bytes_written = Bytes(instruction.shape());
   for (const Instruction* operand : instruction.operands()) {
-    description.bytes += Bytes(operand->shape());
+    description.bytes_read += Bytes(operand->shape());
   }
   return description;
 }

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
 #include "hlo/error.h"
+#include "lazy/device.h"
 #include "lazy/profile_steps.h"
 #include "lazy/span.h"
 #include "pjrt/client/profiler.h"
@@ -169,10 +171,14 @@ void JoinProfile(const pjrt::Plugin& plugin) {
 }
 
 void ForgetProfile() {
-  const pjrt::Plugin* plugin = Profile::Get().plugin;
-  Profile::Current() = new Profile;
-  Profile::Get().plugin = plugin;
+  Profile& parents = Profile::Get();
+  auto* own = new Profile;
+  own->plugin = parents.plugin;
+  Profile::Current() = own;
   ForgetSpans();
+  // Our engine works on in a forked process, and would go on recording. Other plugins are not
+  // called again.
+  if (parents.profiler != nullptr && Runtime::DeviceType() == "CPU") parents.profiler.reset();
 }
 
 }  // namespace lazy

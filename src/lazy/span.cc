@@ -104,15 +104,14 @@ int64_t SpanClock() {
 void Span::Begin(std::string_view name, std::string_view detail) {
   const SpanScope* scope = span_scope.load(std::memory_order_acquire);
   const bool is_recorded = SpansRecordedSince() != 0;
-  std::string full(name);
-  full += detail;
-  void* entered = scope != nullptr ? scope->enter(full) : nullptr;
-  if (!is_recorded && entered == nullptr) return;
+  const bool is_shown = scope != nullptr && scope->is_wanted();
+  if (!is_recorded && !is_shown) return;
   open_ = std::make_unique<Open>();
-  open_->record.name = std::move(full);
-  open_->record.start_ns = SpanClock();
+  open_->record.name = name;
+  open_->record.name += detail;
   open_->is_recorded = is_recorded;
-  open_->scope = entered;
+  if (is_shown) open_->scope = scope->enter(open_->record.name);
+  open_->record.start_ns = SpanClock();
 }
 
 void Span::Add(std::string_view name, SpanValue value) {

@@ -78,12 +78,12 @@ int64_t SpansRecordedSince();
 // Of something that is no thread's doing, on the line of that name.
 void RecordSpan(std::string_view line, SpanRecord record);
 
-// Another listener, which sees each span from its start to its end: `enter` returns what `leave` is
-// given, or null if it does not care about this one. Called on the span's thread; they throw
-// nothing. Set once.
+// Another listener, which sees each span from its start to its end. Its functions are called on the
+// span's thread and throw nothing. Set once.
 struct SpanScope {
+  bool (*is_wanted)() = nullptr;  // does anybody listen? Asked for each span
   void* (*enter)(const std::string& name) = nullptr;
-  void (*leave)(void* scope) = nullptr;
+  void (*leave)(void* entered) = nullptr;  // what `enter` has returned, unless null
 };
 void SetSpanScope(SpanScope scope);
 

@@ -6,6 +6,7 @@ CHECKS: name -> function that asserts by itself, with the plugin's devices as it
 
 import functools
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -582,6 +583,21 @@ def dlpack(devices):
     np.testing.assert_array_equal(y, np.arange(64.0))
     z = jnp.from_dlpack(np.arange(64.0))
     np.testing.assert_array_equal(z + 1, np.arange(64.0) + 1)
+
+
+@check
+def profiles(devices):
+    """JAX's own profiler asks the plugin's, and writes what it answers."""
+    double = jax.jit(lambda x: jnp.tanh(x @ x))
+    x = jax.device_put(np.ones((32, 32), np.float32), devices[0])
+    double(x).block_until_ready()
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            double(x).block_until_ready()
+        (path,) = pathlib.Path(folder).rglob("*.xplane.pb")
+        profile = path.read_bytes()
+    for text in [b"/device:TPU:0", b"XLA Modules", b"XLA Ops", b"hlo_category", b"dot-general."]:
+        assert text in profile, text
 
 
 @check

@@ -1,5 +1,7 @@
 """Profiles of this process: what is in them, and what they cost a program that nobody profiles."""
 
+import os
+
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -121,6 +123,37 @@ def test_one_at_a_time():
     assert not trace_events.is_running()
     with pytest.raises(RuntimeError, match="no profile"):
         trace_events.stop()
+
+
+def test_a_forked_process_has_no_part_in_its_parents_profile():
+    weight = torch.ones(4, 4, device="xla")
+
+    def step(number):
+        with xp.StepTrace("train", step_num=number):
+            weight.mul_(0.5)
+
+    step(0)
+    torch_xla.sync(wait=True)
+    trace_events.start()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = b"failed"
+        try:
+            assert not trace_events.is_running()
+            space = collect(lambda: step(5))
+            assert [event.stats["step_num"] for event in space.events("train")] == [5]
+            assert len(space.devices) == 1
+            answer = b"good"
+        finally:
+            os.write(writer, answer)
+            os._exit(0)
+    step(6)
+    torch_xla.sync(wait=True)
+    space = trace_events.parse(trace_events.stop())
+    assert os.read(reader, 10) == b"good"
+    os.waitpid(child, 0)
+    assert [event.stats["step_num"] for event in space.events("train")] == [6]
 
 
 def test_malformed_profiles():

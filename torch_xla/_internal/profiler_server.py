@@ -5,6 +5,7 @@ lock.
 """
 
 import contextlib
+import os
 import pathlib
 import threading
 import time
@@ -163,12 +164,14 @@ class ProfilerServer:
             raise RuntimeError(f"start_server: cannot listen on port {port}.")
         self._server.start()
         # Also before the interpreter ends, when nothing can be awaited any more.
-        self._finalizer = weakref.finalize(self, _end, self._server)
+        self._finalizer = weakref.finalize(self, _end, self._server, os.getpid())
 
     def stop(self) -> None:
         """Ends the server; requests that are being answered are given up."""
         self._finalizer()
 
 
-def _end(server: grpc.Server) -> None:
-    server.stop(None).wait(timeout=5)
+def _end(server: grpc.Server, process: int) -> None:
+    # A forked process has the object, and the server stays the parent's.
+    if os.getpid() == process:
+        server.stop(None).wait(timeout=5)

@@ -7,8 +7,10 @@
 #include <map>
 #include <mutex>
 
+#include "cpu/peaks.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
+#include "pjrt/wire/proto.h"
 #include "pjrt/wire/xspace.h"
 
 struct PLUGIN_Profiler_Error {
@@ -56,6 +58,21 @@ int64_t Now() {
   return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
 }
 
+// A MemoryAccessBreakdown of op_metrics.proto: all in the device's main memory.
+std::string MemoryAccess(const cpu::StepDescription& step) {
+  constexpr int64_t kRead = 1, kWrite = 2, kMainMemory = 1;
+  ProtoWriter breakdown;
+  for (const auto& [kind, bytes] :
+       {std::pair(kRead, step.bytes_read), std::pair(kWrite, step.bytes_written)}) {
+    ProtoWriter access;
+    access.Varint(1, kind);
+    access.Varint(2, kMainMemory);
+    access.Varint(3, bytes);
+    breakdown.Message(1, access);
+  }
+  return breakdown.bytes();
+}
+
 // The profile of one device. The viewers know the planes of TPUs and GPUs by their names, and take
 // the programs and operations of any device that is compiled for from the first kind; the device's
 // own type is a stat.
@@ -65,6 +82,7 @@ class DevicePlane {
       : profiler_(profiler), builder_("/device:TPU:" + std::to_string(device_id)) {
     builder_.plane().id = device_id;
     builder_.plane().stats = {builder_.Stat("device_type_string", std::string("CPU"))};
+    AddPeaks();
     // Viewers draw the lines in this order.
     for (const char* name : {"Steps", "XLA Modules", "XLA Ops"}) {
       auto& lines = builder_.plane().lines;
@@ -97,6 +115,17 @@ class DevicePlane {
   }
 
  private:
+  // Viewers show shares of them, and do without where memory is short.
+  void AddPeaks() {
+    try {
+      const cpu::Peaks& peaks = cpu::MeasuredPeaks();
+      std::vector<XStat>& stats = builder_.plane().stats;
+      stats.push_back(builder_.Stat("peak_teraflops_per_second", peaks.flops * 1e-12));
+      stats.push_back(builder_.Stat("peak_hbm_bw_gigabytes_per_second", peaks.bytes * 1e-9));
+    } catch (const std::exception&) {
+    }
+  }
+
   XLine& line(size_t i) { return builder_.plane().lines[i]; }
 
   XEvent Timed(XEvent event, int64_t start_ns, int64_t end_ns) const {
@@ -149,7 +178,8 @@ class DevicePlane {
     metadata.stats.push_back(builder_.SharedText("hlo_category", step.category));
     add("flops", static_cast<uint64_t>(step.flops));
     add("model_flops", static_cast<uint64_t>(step.flops));
-    add("bytes_accessed", static_cast<uint64_t>(step.bytes));
+    add("bytes_accessed", static_cast<uint64_t>(step.bytes_read + step.bytes_written));
+    add("memory_access_breakdown", XBytes{MemoryAccess(step)});
     if (!step.operation.empty()) add("tf_op", step.operation);
     if (step.source_line != 0) {
       add("source", step.source_file + ":" + std::to_string(step.source_line));
