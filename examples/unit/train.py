@@ -86,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", default="xla")
     parser.add_argument("--same", choices=["value", "identity"], default="value")
-    parser.add_argument("--padding", choices=["longest", "fixed"], default="longest")
+    parser.add_argument("--padding", choices=["longest", "fixed"], default="fixed")
     parser.add_argument("--log-every", type=int, default=1, metavar="STEPS")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--pairs", type=int, default=3200)
