@@ -182,7 +182,7 @@ const SourceLocation* UploadedAt() {
   if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
   py::gil_scoped_acquire gil;
   try {
-    std::vector<py::object> frames = FramesToUsers();
+    std::vector<py::object> frames = FramesToUsers(InnermostFrame());
     return frames.empty() ? nullptr : LocationIn(frames.back());
   } catch (const py::error_already_set&) {
     return nullptr;  // while the interpreter shuts down
