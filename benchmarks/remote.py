@@ -1,28 +1,34 @@
 """What a runtime server on this machine costs: the same work in process and through PJRT_DEVICE=REMOTE, side by side.
 
+    ninja -C build plugin_transfers
     python -m benchmarks.remote                    about a minute
     python -m benchmarks.remote --rounds 5
 
 Each side is a process of its own with the same number of threads, and they take turns, so that a change of the
-machine's speed meets both. A step's time is the median of all its steps, a transfer's the fastest round, since pages
-that are new to the machine count for neither; `memcpy` is a copy between arrays whose pages are there.
+machine's speed meets both. A step's time is the median of all its steps, then of the rounds. Transfers are the plugins'
+own, without PyTorch (benchmarks/engine/plugin_transfers.cc), the fastest that was seen; all pages have been used before.
 """
 
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
+from torch_xla import _binding
+from torch_xla._internal import remote
+
 STEPS = {
     "x + 1, read": "one addition and reading its result",
     "mlp": "training step of a small network, not read",
     "mlp, read": "the same, its loss read each step",
 }
-SIZES = {"64 KB": 64 << 10, "1 MB": 1 << 20, "16 MB": 16 << 20, "128 MB": 128 << 20}
+SIZES = {"1 MB": 1 << 20, "16 MB": 16 << 20, "128 MB": 128 << 20}
+TRANSFERS = pathlib.Path(__file__).parents[1] / "build/benchmarks/engine/plugin_transfers"
 
 
 def _small_step(read: bool) -> Callable[[], None]:
@@ -73,45 +79,11 @@ def time_steps(name: str, steps: int) -> float:
     return statistics.median(times) * 1e6
 
 
-def time_transfers(bytes_: int, seconds: float) -> dict[str, float]:
-    """GB/s of each way, and of memcpy."""
-    import torch
-
-    import torch_xla
-
-    source = torch.rand(bytes_ // 4)
-    target = torch.empty_like(source).fill_(1)
-    on_device = source.to("xla")
-    torch_xla.sync(wait=True)
-
-    def upload() -> None:
-        source.to("xla")
-
-    def download() -> None:
-        target.copy_(on_device)
-
-    ways = {"up": upload, "down": download, "memcpy": lambda: target.copy_(source)}
-    torch.set_num_threads(1)
-    rates = {}
-    for name, way in ways.items():
-        way()
-        best, end = float("inf"), time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            begin = time.perf_counter()
-            way()
-            best = min(best, time.perf_counter() - begin)
-        rates[name] = bytes_ / best / 1e9
-    return rates
-
-
 def work() -> None:
     """Answers requests of the parent, a line of JSON each."""
     for line in sys.stdin:
         request = json.loads(line)
-        if "steps" in request:
-            answer = time_steps(request["name"], request["steps"])
-        else:
-            answer = time_transfers(request["bytes"], request["seconds"])
+        answer = time_steps(request["name"], request["steps"])
         print("answer " + json.dumps(answer), flush=True)
 
 
@@ -150,20 +122,33 @@ def report_steps(sides: dict[str, Side], rounds: int, steps: int) -> None:
         print(f"| {what} | {inside:.0f} | {remote:.0f} | {remote - inside:+.0f} |")
 
 
-def report_transfers(sides: dict[str, Side], rounds: int, seconds: float) -> None:
+def time_transfers(library: str, seconds: float) -> dict[int, dict[str, float]]:
+    """GB/s by size: up, down, memcpy."""
+    path = _binding.library_directory() / library
+    command = [str(TRANSFERS), str(path), str(seconds), *map(str, SIZES.values())]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line["bytes"]: line for line in map(json.loads, lines)}
+
+
+def report_transfers(rounds: int, seconds: float) -> None:
+    remote.ensure_server(remote.address())
+    libraries = {"in process": "libpjrt_cpu.so", "remote": "libpjrt_remote.so"}
+    best: dict[tuple[str, int, str], float] = {}
+    for _ in range(rounds):
+        for side, library in libraries.items():
+            for bytes_, rates in time_transfers(library, seconds).items():
+                for way in ("up", "down", "memcpy"):
+                    key = (side, bytes_, way)
+                    best[key] = max(best.get(key, 0), rates[way])
     print("\n| GB/s | memcpy | up, in process | up, remote | down, in process | down, remote |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, bytes_ in SIZES.items():
-        best: dict[tuple[str, str], float] = {}
-        for _ in range(rounds):
-            for side, process in sides.items():
-                for way, rate in process.ask(bytes=bytes_, seconds=seconds).items():
-                    best[side, way] = max(best.get((side, way), 0), rate)
-        memcpy = max(best[side, "memcpy"] for side in sides)
+        memcpy = max(best[side, bytes_, "memcpy"] for side in libraries)
         cells = [f"{memcpy:.1f}"]
         for way in ("up", "down"):
-            cells.append(f"{best['in process', way]:.1f}")
-            cells.append(f"{best['remote', way]:.1f} ({best['remote', way] / memcpy:.2f})")
+            cells.append(f"{best['in process', bytes_, way]:.1f}")
+            rate = best["remote", bytes_, way]
+            cells.append(f"{rate:.1f} ({rate / memcpy:.2f})")
         print(f"| {name} | {' | '.join(cells)} |")
 
 
@@ -181,9 +166,12 @@ def main() -> None:
         return
     sides = {"in process": Side(PJRT_DEVICE="CPU"), "remote": Side(PJRT_DEVICE="REMOTE")}
     report_steps(sides, options.rounds, options.steps)
-    report_transfers(sides, options.rounds, options.seconds)
     for side in sides.values():
         side.close()
+    if TRANSFERS.exists():
+        report_transfers(options.rounds, options.seconds)
+    else:
+        print(f"\nTransfers: build the tool first (ninja -C build {TRANSFERS.name})")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ inline constexpr uint32_t kProtocol = 1;
 inline constexpr size_t kMostMessageBytes = size_t{4} << 20;
 inline constexpr size_t kMostPieceBytes = size_t{1} << 20;
 inline constexpr size_t kMostInlineBytes = size_t{64} << 10;
-// Results no larger, the first few of an execution, come with the news that they are there: a loss
+// Results no larger, and no more of an execution, come with the news that they are there: a loss
 // that is read each step costs no second round trip.
-inline constexpr int64_t kMostSmallResultBytes = 256;
+inline constexpr int64_t kMostSmallResultBytes = 4096;
 inline constexpr size_t kMostSmallResults = 8;
 
 // Throws hlo::Error for what is no element type, and for sizes that cannot be.

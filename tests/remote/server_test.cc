@@ -257,6 +257,9 @@ void ConnectAndDisconnect(int port, int times) {
     }
     if (i % 4 < 2) context.TryCancel();
     stream->WritesDone();
+    wire::Replies rest;
+    while (stream->Read(&rest)) {
+    }
     (void)stream->Finish();
   }
 }

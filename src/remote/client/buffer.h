@@ -15,7 +15,9 @@
 
 namespace remote {
 
-// The contents of an execution's small results, by their places; there once it is done.
+struct Program;
+
+// Contents of an execution's small results, by their places; there once it is done.
 using SmallResults = std::map<uint32_t, std::string>;
 
 }  // namespace remote
@@ -44,9 +46,11 @@ struct PJRT_Buffer {
   const std::vector<int64_t> minor_to_major;
   const pjrt::plugin::CompletionPtr ready;
 
-  // Of an execution's result: what came with the news of its end, if anything did.
-  std::shared_ptr<const remote::SmallResults> small_results;
+  // Of an execution's result: which one it is, of what, and, if it was wanted, where its contents
+  // come with the news of the execution's end.
+  std::weak_ptr<const remote::Program> program;
   uint32_t place = 0;
+  std::shared_ptr<const remote::SmallResults> small_results;
 
  private:
   const uint64_t number_;

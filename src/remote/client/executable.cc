@@ -1,5 +1,6 @@
 #include "remote/client/executable.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -42,6 +43,17 @@ Program::Program(std::shared_ptr<PJRT_Client> owner, uint64_t number, wire::Exec
   PointAt(message.result_memory_kinds(), result_memory_kinds, result_memory_kind_sizes);
   PointAt(message.parameter_layouts(), parameter_layouts, parameter_layout_handles);
   PointAt(message.result_layouts(), result_layouts, result_layout_handles);
+}
+
+void Program::Want(uint32_t place) const {
+  std::lock_guard lock(mutex_);
+  if (wanted_.size() == kMostSmallResults) return;
+  if (std::find(wanted_.begin(), wanted_.end(), place) == wanted_.end()) wanted_.push_back(place);
+}
+
+std::vector<uint32_t> Program::wanted() const {
+  std::lock_guard lock(mutex_);
+  return wanted_;
 }
 
 Program::~Program() { client->connection->FreeExecutable(number); }

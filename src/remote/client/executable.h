@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct Program {
   ~Program();
   Program(const Program&) = delete;
 
+  // A result has been read, and its like will probably be after the next execution. Those that
+  // were, at most kMostSmallResults. Thread-safe.
+  void Want(uint32_t place) const;
+  std::vector<uint32_t> wanted() const;
+
   const std::shared_ptr<PJRT_Client> client;
   const uint64_t number;
   const wire::Executable message;
@@ -32,6 +38,10 @@ struct Program {
   std::vector<size_t> parameter_memory_kind_sizes, result_memory_kind_sizes;
   std::vector<PJRT_Layouts_MemoryLayout> parameter_layouts, result_layouts;
   std::vector<PJRT_Layouts_MemoryLayout*> parameter_layout_handles, result_layout_handles;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<uint32_t> wanted_;
 };
 
 }  // namespace remote

@@ -1,4 +1,5 @@
 // Starting programs on the server.
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -119,6 +120,8 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   if (args.execute_device != nullptr) call.set_device(args.execute_device->place);
   AddArguments(args, client, call);
+  const std::vector<uint32_t> wanted = program.wanted();
+  call.mutable_wanted()->Assign(wanted.begin(), wanted.end());
   // Numbers are cheap: those of an execution that fails are not used again.
   const uint64_t first = client.connection->NewNumbers(num_results * devices.size());
   call.set_first_result(first);
@@ -142,7 +145,6 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   client.connection->Call(std::move(request), std::move(handlers));
   for (PJRT_Buffer* buffer : donated) buffer->Donate(program.message.has_donations());
   for (size_t d = 0; d < devices.size(); ++d) {
-    size_t left = client.description.host_memory() ? remote::kMostSmallResults : 0;
     for (size_t i = 0; i < num_results; ++i) {
       PJRT_Memory* memory = nullptr;
       if (i < program.result_memory_kinds.size()) {
@@ -152,10 +154,11 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
       auto* result = new PJRT_Buffer(*devices[d], memory, program.results[i],
                                      first + d * num_results + i, done[d]);
       args.output_lists[d][i] = result;
-      if (left == 0 || program.results[i].byte_size() > remote::kMostSmallResultBytes) continue;
-      --left;
-      result->small_results = small[d];
+      result->program = executable.program;
       result->place = static_cast<uint32_t>(i);
+      if (std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
+        result->small_results = small[d];
+      }
     }
     if (args.device_complete_events != nullptr) {
       args.device_complete_events[d] = NewEvent(done[d]);

@@ -7,6 +7,7 @@
 #include "pjrt/boundary/layout.h"
 #include "remote/client/blob.h"
 #include "remote/client/buffer.h"
+#include "remote/client/executable.h"
 
 namespace pjrt::plugin {
 namespace {
@@ -162,6 +163,11 @@ CompletionPtr StartReading(const PJRT_Buffer& buffer, wire::Request request, siz
                            char* target, std::function<void()> finish) {
   if (buffer.small_results != nullptr && buffer.is_certain() && !request.has_read()) {
     return WaitForSmallResult(buffer, target, std::move(finish));
+  }
+  if (const auto program = buffer.program.lock(); program != nullptr &&
+                                                  bytes <= remote::kMostSmallResultBytes &&
+                                                  buffer.client->description.host_memory()) {
+    program->Want(buffer.place);
   }
   return AskForContents(buffer.client, buffer.Get(), std::move(request), bytes, target,
                         std::move(finish));

@@ -4,6 +4,9 @@ namespace remote {
 namespace {
 
 constexpr size_t kMostWaitingBytes = size_t{256} << 20;
+// The network takes as much from a server whose client has stopped reading: a quarter of what
+// HTTP/2 gives every stream.
+constexpr size_t kLittle = size_t{16} << 10;
 
 // Of a message, about; one larger than all is sent alone.
 size_t BytesOf(const wire::Reply& reply) { return reply.ByteSizeLong() + 16; }
@@ -12,14 +15,23 @@ size_t BytesOf(const wire::Reply& reply) { return reply.ByteSizeLong() + 16; }
 
 void Outbox::Push(wire::Reply reply) {
   // Of several the first goes out while the session's thread makes the next.
-  const bool wake = reply.more() || owner_.load() != std::this_thread::get_id();
+  const bool leave = !reply.more() && owner_.load() == std::this_thread::get_id();
+  const bool more = reply.more();
+  bool little = false;
   {
     std::lock_guard lock(mutex_);
     if (closed_) return;
     bytes_ += BytesOf(reply);
     replies_.push_back(std::move(reply));
+    little = bytes_ + sent_since_heard_ <= kLittle;
   }
-  if (wake) changed_.notify_all();
+  if (leave) return;
+  if (little && !more && sending_.try_lock()) {
+    const std::lock_guard lock(sending_, std::adopt_lock);
+    SendLocked();
+  } else {
+    changed_.notify_all();
+  }
 }
 
 // Some replies, not more than a message should hold. False if there are none.
@@ -35,14 +47,19 @@ bool Outbox::Take(wire::Replies* batch) {
     replies_.pop_front();
   }
   bytes_ -= taken;
+  sent_since_heard_ += taken;
   return taken > 0;
 }
 
 void Outbox::Send() {
-  std::lock_guard lock(sending_);
+  const std::lock_guard lock(sending_);
+  SendLocked();
+}
+
+void Outbox::SendLocked() {
   wire::Replies batch;
   while (Take(&batch)) {
-    if (!send_(batch)) return Close();
+    if (!send_(batch)) return Drop();
     changed_.notify_all();  // who waits for room
   }
 }
@@ -60,11 +77,17 @@ void Outbox::RunWriter() {
 
 bool Outbox::WaitForRoom() {
   std::unique_lock lock(mutex_);
+  sent_since_heard_ = 0;
   changed_.wait(lock, [&] { return closed_ || bytes_ < kMostWaitingBytes; });
   return !closed_;
 }
 
 void Outbox::Close() {
+  Drop();
+  const std::lock_guard lock(sending_);  // waits for who is sending
+}
+
+void Outbox::Drop() {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;

@@ -13,8 +13,8 @@
 namespace remote {
 
 // Filled by the session's thread, and by those of the plugin, which must never wait for a client.
-// What the former puts in it sends itself, which spares the writer's waking; the rest is sent by
-// the session's writer. Thread-safe.
+// What the former puts in it sends itself, and so do the latter with the little that the network
+// takes in any case, which spares waking the session's writer; that sends the rest. Thread-safe.
 class Outbox {
  public:
   // `send`: writes a batch to the client, and may wait for it. False: the client is gone.
@@ -28,13 +28,16 @@ class Outbox {
   void Send();
   // Sends until closed.
   void RunWriter();
-  // A client that asks without reading its replies is made to wait before it may ask more. False if
-  // closed.
+  // The client has asked for something. One that does so without reading its replies is made to
+  // wait before it may ask more. False if closed.
   bool WaitForRoom();
+  // Afterwards nothing is sent any more.
   void Close();
 
  private:
+  void Drop();
   bool Take(wire::Replies* batch);
+  void SendLocked();
 
   const std::function<bool(const wire::Replies&)> send_;
   std::atomic<std::thread::id> owner_;
@@ -43,6 +46,7 @@ class Outbox {
   std::condition_variable changed_;
   std::deque<wire::Reply> replies_;
   size_t bytes_ = 0;
+  size_t sent_since_heard_ = 0;  // bytes since the client last asked for something
   bool closed_ = false;
 };
 

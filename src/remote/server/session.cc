@@ -35,7 +35,7 @@ wire::Reply NewReply(uint64_t number, const hlo::Error* error) {
   return reply;
 }
 
-// The results of an execution that are small, for the news of its end. They are asked for at its
+// The results that a client wants with the news of an execution's end. They are asked for at its
 // start, as later requests may consume them.
 class SmallResults {
  public:
@@ -430,7 +430,11 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
   for (size_t d = 0; d < num_devices; ++d) {
     auto small = std::make_shared<SmallResults>();
     for (size_t i = 0; i < num_results; ++i) {
-      if (runtime_.description.host_memory()) small->Add(i, *results[d].outputs[i]);
+      const auto& wanted = call.wanted();
+      if (runtime_.description.host_memory() &&
+          std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
+        small->Add(i, *results[d].outputs[i]);
+      }
       AddBuffer(call.first_result() + d * num_results + i,
                 {std::move(results[d].outputs[i]), nullptr});
     }
