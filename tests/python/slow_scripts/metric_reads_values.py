@@ -32,11 +32,9 @@ def main(steps):
         torch.nn.Linear(512, 10),
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    data = torch.utils.data.TensorDataset(
-        torch.randn(steps * 64, 256), torch.randint(10, (steps * 64,))
-    )
+    batches = [(torch.randn(64, 256), torch.randint(10, (64,))) for _ in range(steps)]
     accuracy = Accuracy()
-    for inputs, targets in MpDeviceLoader(torch.utils.data.DataLoader(data, 64), device):
+    for inputs, targets in MpDeviceLoader(batches, device):
         optimizer.zero_grad()
         outputs = model(inputs)
         torch.nn.functional.cross_entropy(outputs, targets).backward()
