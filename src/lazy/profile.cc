@@ -9,6 +9,7 @@
 
 #include "hlo/error.h"
 #include "lazy/device.h"
+#include "lazy/host_plane.h"
 #include "lazy/profile_steps.h"
 #include "lazy/span.h"
 #include "pjrt/client/profiler.h"
@@ -17,7 +18,6 @@
 namespace lazy {
 namespace {
 
-constexpr char kHostPlane[] = "/host:CPU";
 constexpr char kTaskPlane[] = "Task Environment";
 
 struct Profile {
@@ -70,33 +70,6 @@ struct Profile {
   }
 };
 
-pjrt::XValue ToXValue(SpanValue value) {
-  return std::visit([](auto&& v) { return pjrt::XValue(std::move(v)); }, std::move(value));
-}
-
-pjrt::XPlane HostPlane(RecordedSpans recorded) {
-  pjrt::XPlaneBuilder builder(kHostPlane);
-  for (SpanLine& from : recorded.lines) {
-    pjrt::XLine line{from.id, from.name, recorded.start_ns, {}};
-    // Outer spans before those within them.
-    std::sort(from.spans.begin(), from.spans.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.start_ns, -a.end_ns) < std::pair(b.start_ns, -b.end_ns);
-    });
-    for (SpanRecord& span : from.spans) {
-      pjrt::XEvent event;
-      event.metadata_id = builder.EventNumber(span.name);
-      event.offset_ps = (span.start_ns - recorded.start_ns) * 1000;
-      event.duration_ps = (span.end_ns - span.start_ns) * 1000;
-      for (auto& [name, value] : span.arguments) {
-        event.stats.push_back(builder.Stat(name, ToXValue(std::move(value))));
-      }
-      line.events.push_back(std::move(event));
-    }
-    builder.plane().lines.push_back(std::move(line));
-  }
-  return std::move(builder.plane());
-}
-
 pjrt::XPlane TaskPlane(int64_t start_ns, int64_t stop_ns) {
   pjrt::XPlaneBuilder builder(kTaskPlane);
   const auto start = static_cast<uint64_t>(start_ns), stop = static_cast<uint64_t>(stop_ns);
@@ -105,11 +78,12 @@ pjrt::XPlane TaskPlane(int64_t start_ns, int64_t stop_ns) {
   return std::move(builder.plane());
 }
 
-// Plugins say when in nanoseconds since the epoch.
+// Plugins say when in nanoseconds since the epoch, or count from their start already.
 void CountFrom(int64_t start_ns, pjrt::XSpace& space) {
   for (pjrt::XPlane& plane : space.planes) {
     for (pjrt::XLine& line : plane.lines) {
-      if (line.timestamp_ns >= start_ns) line.timestamp_ns -= start_ns;
+      const bool is_since_epoch = line.timestamp_ns > start_ns / 2;
+      if (is_since_epoch) line.timestamp_ns = std::max<int64_t>(line.timestamp_ns - start_ns, 0);
     }
   }
 }
@@ -157,7 +131,7 @@ std::string StopProfile() {
   space.hostnames = {HostName()};
   MarkSteps(recorded.lines, space);
   const int64_t start = recorded.start_ns, stop = recorded.stop_ns;
-  space.planes.insert(space.planes.begin(), HostPlane(std::move(recorded)));
+  space.planes.insert(space.planes.begin(), HostPlane(std::move(recorded), space));
   CountFrom(start, space);
   space.planes.push_back(TaskPlane(start, stop));
   return pjrt::Serialize(space);

@@ -52,6 +52,18 @@ struct Recorder {
 
 std::atomic<SpanScope*> span_scope{nullptr};
 
+template <typename Clock>
+int64_t Now() {
+  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+}
+
+// The epoch's clock less the steady one when the recording began: the epoch's may be set meanwhile.
+std::atomic<int64_t> clock_offset{0};
+
+void SetClock() {
+  clock_offset = Now<std::chrono::system_clock>() - Now<std::chrono::steady_clock>();
+}
+
 // The thread's buffer, with the recorder that knows it.
 struct ThreadBuffer {
   Recorder* recorder = nullptr;
@@ -90,16 +102,7 @@ void Take(Buffer& buffer, RecordedSpans& into) {
 
 }  // namespace
 
-// The steady clock, from where the epoch's clock stood at the first look.
-int64_t SpanClock() {
-  static const int64_t offset = [] {
-    const auto steady = std::chrono::steady_clock::now().time_since_epoch();
-    const auto system = std::chrono::system_clock::now().time_since_epoch();
-    return std::chrono::nanoseconds(system).count() - std::chrono::nanoseconds(steady).count();
-  }();
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count() +
-         offset;
-}
+int64_t SpanClock() { return Now<std::chrono::steady_clock>() + clock_offset; }
 
 void Span::Begin(std::string_view name, std::string_view detail) {
   const SpanScope* scope = span_scope.load(std::memory_order_acquire);
@@ -138,6 +141,7 @@ bool StartRecordingSpans() {
     // The buffers of threads that have ended are nobody else's.
     std::erase_if(recorder.threads, [](const auto& buffer) { return buffer.use_count() == 1; });
     recorder.lines.clear();
+    SetClock();
     recorder.start_ns = SpanClock();
   }
   UpdateWanted();

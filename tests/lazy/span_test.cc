@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "lazy/host_plane.h"
 #include "lazy/profile_steps.h"
 
 namespace lazy {
@@ -161,6 +162,41 @@ TEST(MarkStepsTest, OtherPlanesAndProgramsWithoutStepsAreLeftAlone) {
   space = EngineSpace({{1, 1000}}, "TPU v5e");
   MarkSteps({line}, space);
   EXPECT_EQ(MetadataOf(space.planes[0], space.planes[0].lines[0].events[0]).name, "run");
+}
+
+TEST(HostPlaneTest, JoinsWhatThePluginTellsOfTheHost) {
+  pjrt::XPlaneBuilder own("/host:CPU");
+  pjrt::XLine thread{5, "other name", 1000, {}}, worker{6, "worker", 3000, {}};
+  own.EventNumber("unused");
+  thread.events.push_back({own.EventNumber("inside"),
+                           1'000'000,
+                           1'000'000,
+                           {own.Stat("bytes", int64_t{8}), own.SharedText("kind", "copy")}});
+  worker.events.push_back({own.EventNumber("task"), 0, 7, {}});
+  own.plane().lines = {thread, worker};
+  pjrt::XSpace plugins;
+  plugins.planes = {own.plane(), pjrt::XPlaneBuilder("/device:GPU:0").plane()};
+
+  RecordedSpans recorded;
+  recorded.start_ns = 1500;
+  recorded.lines = {{5, "python", {{"outer", 1600, 9000, {{"n", int64_t{1}}}}}}};
+  const pjrt::XPlane plane = HostPlane(recorded, plugins);
+  ASSERT_EQ(plugins.planes.size(), 1u);
+  EXPECT_EQ(plugins.planes[0].name, "/device:GPU:0");
+  ASSERT_EQ(plane.lines.size(), 2u);
+  const pjrt::XLine& line = plane.lines[0];
+  EXPECT_EQ(line.name, "python");
+  ASSERT_EQ(line.events.size(), 2u);
+  EXPECT_EQ(MetadataOf(plane, line.events[0]).name, "outer");
+  EXPECT_EQ(MetadataOf(plane, line.events[1]).name, "inside");
+  // 2000 ns since the epoch, on the line that counts from 1500.
+  EXPECT_EQ(line.events[1].offset_ps, 500'000);
+  ASSERT_EQ(line.events[1].stats.size(), 2u);
+  EXPECT_EQ(plane.stat_names.at(line.events[1].stats[0].metadata_id), "bytes");
+  const auto kind = std::get<pjrt::XReference>(line.events[1].stats[1].value);
+  EXPECT_EQ(plane.stat_names.at(static_cast<int64_t>(kind.metadata_id)), "copy");
+  EXPECT_EQ(MetadataOf(plane, plane.lines[1].events.at(0)).name, "task");
+  EXPECT_EQ(plane.lines[1].timestamp_ns, 3000);
 }
 
 }  // namespace
