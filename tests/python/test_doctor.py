@@ -195,6 +195,12 @@ def test_the_report_is_written_however_the_program_ends(doctor, body, status, ho
         assert "runpy" not in result.stderr and "torch_xla/doctor" not in result.stderr
 
 
+def test_files_are_written_where_the_doctor_was_started(doctor):
+    write(doctor, "import os; os.chdir('/')\n")
+    doctor.run("--json", "found.json", "train.py")
+    assert (doctor.folder / "found.json").exists() and (doctor.folder / "doctor.html").exists()
+
+
 def test_the_program_is_ended_after_some_steps(doctor):
     write(doctor, STEPS.format(steps=10**9, body="pass"))
     result = doctor.run("--steps", "5", "--json", "found.json", "train.py")

@@ -19,6 +19,8 @@ _ANY = "any"
 def main(arguments: list[str] | None = None) -> int:
     """Runs what the command line says; the exit status."""
     options = _parse(arguments)
+    # The program may go to another folder.
+    report, found_file = (path and path.absolute() for path in (options.report, options.json))
     observation = Observation(options.steps)
     observation.start()
     try:
@@ -32,10 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     content = summary.of(observation.run, found, options.target, options.arguments, ended)
     sys.stdout.flush()
     print(text.of(content), file=sys.stderr)
-    if options.json:
-        options.json.write_text(json.dumps(content, indent=1))
+    if found_file:
+        found_file.write_text(json.dumps(content, indent=1))
     if not options.no_report:
-        options.report.write_text(page.of(observation.run, content))
+        report.write_text(page.of(observation.run, content))
         print(f"Report: {options.report}", file=sys.stderr)
     if ended.status:
         return ended.status

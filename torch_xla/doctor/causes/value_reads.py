@@ -37,10 +37,26 @@ def _cause(run: ProgramRun, measure: Measure, reads: list[Interval]) -> Cause:
         seconds,
         measure.share(seconds),
         len(reads),
-        "Keep the value on the device: sum it up in a tensor, and read it every so many steps or at the end of the epoch; or hand "
-        "it to xm.add_step_closure(…, run_async=True), which reads it while the next step is recorded. For a decision in "
-        "Python, torch.where computes both sides.",
+        _remedy(reads[0].name),
         (*details, *through(site)),
+    )
+
+
+def _remedy(reader: str) -> str:
+    if reader == "torch.equal":
+        return (
+            "Compare what is known without the values: whether the tensors are the same object (`a is b`), or a flag of the caller's. "
+            "Where the values must decide, torch.where computes both sides."
+        )
+    if reader.startswith("torch.nonzero"):
+        return (
+            "Keep the shape: torch.where(mask, x, 0), a product with the mask, or masked_fill, instead of as many elements as the mask "
+            "has ones."
+        )
+    return (
+        "Keep the value on the device: sum it up in a tensor, and read it every so many steps or at the end of the epoch; or hand it "
+        "to xm.add_step_closure(…, run_async=True), which reads it while the next step is recorded. For a decision in Python, "
+        "torch.where computes both sides."
     )
 
 
