@@ -19,7 +19,6 @@ from torch_xla.debug import trace_events
 
 MODELS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...]]] = {
     "MLP 32-32-10, batch 1": (lambda: models.MLP(32, 32, 10), (1, 32)),
-    "MLP, batch 64": (lambda: models.MLP(784, 512, 512, 10), (64, 784)),
     "CNN, batch 32": (models.CNN, (32, 1, 28, 28)),
     "ResNet-18, 64x64, batch 8": (lambda: models.ResNet18(10), (8, 3, 64, 64)),
 }
