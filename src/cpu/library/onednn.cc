@@ -12,9 +12,8 @@ const dnnl::engine& OneDnnEngine() {
 }
 
 dnnl::stream& OneDnnStream() {
-  // Never destroyed: a thread's end may come after oneDNN's own statics are gone.
-  thread_local dnnl::stream* stream = new dnnl::stream(OneDnnEngine());
-  return *stream;
+  thread_local dnnl::stream stream(OneDnnEngine());
+  return stream;
 }
 
 OneThread::OneThread() : previous_(omp_get_max_threads()) {
