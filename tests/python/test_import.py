@@ -177,6 +177,6 @@ print((torch.ones(2, device="xla") + 1).cpu())
         PJRT_DEVICE="WARP",
     )
     names, sum_ = result.stdout.splitlines()
-    assert names == "['CPU', 'CUDA', 'LIBRARY', 'TPU', 'WARP']"
+    assert names == "['CPU', 'CUDA', 'LIBRARY', 'REMOTE', 'TPU', 'WARP']"
     assert sum_ == "tensor([2., 2.])"
     assert "broken" in result.stderr
