@@ -21,6 +21,9 @@ from tqdm import tqdm
 import torch_xla
 import torch_xla.debug.profiler as xp
 
+WARM_UP = 10  # steps that compile, and do not count
+PROFILED = 5  # the last steps, of which --profile tells
+
 Batch = tuple[str, dict[str, torch.Tensor], torch.Tensor]
 
 
@@ -59,8 +62,12 @@ def train(options: argparse.Namespace) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     batches = list(training_batches(options))[: options.steps]
     progress = tqdm(batches, disable=not sys.stderr.isatty())
-    begin = time.perf_counter()
     for step, (task, inputs, labels) in enumerate(progress):
+        if step == WARM_UP:
+            torch_xla.sync(wait=True)
+            begin = time.perf_counter()
+        if options.profile and step == len(batches) - PROFILED:
+            xp.start_trace(options.profile)
         with xp.StepTrace("train", step_num=step):
             with xp.Trace("input"):
                 inputs = {name: value.to(device) for name, value in inputs.items()}
@@ -78,7 +85,9 @@ def train(options: argparse.Namespace) -> None:
                     progress.set_postfix(loss=loss.item())
     torch_xla.sync(wait=True)
     seconds = time.perf_counter() - begin
-    samples = len(batches) * options.batch_size
+    if options.profile:
+        xp.stop_trace()
+    samples = (len(batches) - WARM_UP) * options.batch_size
     print(f"loss {loss.item():.4f}, {len(batches)} steps, {samples / seconds:.1f} samples/s")
 
 
@@ -88,10 +97,11 @@ def main() -> None:
     parser.add_argument("--same", choices=["value", "identity"], default="value")
     parser.add_argument("--padding", choices=["longest", "fixed"], default="fixed")
     parser.add_argument("--log-every", type=int, default=1, metavar="STEPS")
-    parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--pairs", type=int, default=3200)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--pairs", type=int, default=1600)
+    parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--digits", action="store_true", help="a second task, on pictures")
+    parser.add_argument("--profile", metavar="FOLDER", help="the last steps' profile")
     train(parser.parse_args())
 
 
