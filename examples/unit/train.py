@@ -61,9 +61,10 @@ def train(options: argparse.Namespace) -> None:
     ).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     batches = list(training_batches(options))[: options.steps]
+    warm_up = min(WARM_UP, len(batches) - 1)
     progress = tqdm(batches, disable=not sys.stderr.isatty())
     for step, (task, inputs, labels) in enumerate(progress):
-        if step == WARM_UP:
+        if step == warm_up:
             torch_xla.sync(wait=True)
             begin = time.perf_counter()
         if options.profile and step == len(batches) - PROFILED:
@@ -87,7 +88,7 @@ def train(options: argparse.Namespace) -> None:
     seconds = time.perf_counter() - begin
     if options.profile:
         xp.stop_trace()
-    samples = (len(batches) - WARM_UP) * options.batch_size
+    samples = (len(batches) - warm_up) * options.batch_size
     print(f"loss {loss.item():.4f}, {len(batches)} steps, {samples / seconds:.1f} samples/s")
 
 
