@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from torch_xla import _binding
+from torch_xla._binding import library_directory
 from torch_xla._internal import remote
 
 STEPS = {
@@ -124,7 +124,7 @@ def report_steps(sides: dict[str, Side], rounds: int, steps: int) -> None:
 
 def time_transfers(library: str, seconds: float) -> dict[int, dict[str, float]]:
     """GB/s by size: up, down, memcpy."""
-    path = _binding.library_directory() / library
+    path = library_directory() / library
     command = [str(TRANSFERS), str(path), str(seconds), *map(str, SIZES.values())]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     return {line["bytes"]: line for line in map(json.loads, lines)}

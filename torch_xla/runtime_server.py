@@ -64,7 +64,7 @@ class _Options(ctypes.Structure):
 
 
 def library_directory() -> pathlib.Path:
-    """The folder of the package's shared libraries; TORCH_XLA_LIBRARY_DIR names another build's."""
+    """As of the same name in `_binding`, which cannot be imported without torch."""
     chosen = os.environ.get("TORCH_XLA_LIBRARY_DIR")
     return pathlib.Path(chosen) if chosen else pathlib.Path(__file__).parent / "lib"
 

@@ -28,14 +28,14 @@ class Library:
     def train(self, devices: int, *arguments: str) -> Run:
         """A run on a machine with that many devices."""
         variables = device_environment(devices)
-        return self.program.run(SCRIPT, "--library", self.name, *arguments, variables=variables)
+        return self.program.run(SCRIPT, "--package", self.name, *arguments, variables=variables)
 
     def reference(self, *arguments: str) -> Run:
         """The library's own run on the CPU."""
         if "--tied" not in arguments:
             arguments = (*arguments, "--validate")
         options = trainer(accelerator="cpu", devices=1)
-        return self._on_cpu(SCRIPT, "--library", self.name, *options, *arguments)
+        return self._on_cpu(SCRIPT, "--package", self.name, *options, *arguments)
 
     def check_one_device(self, options: tuple[str, ...]) -> Run:
         """Learns, validates and profiles as on the CPU."""

@@ -1,6 +1,6 @@
 """Trains with a Lightning Trainer, of the package `lightning` or of `pytorch_lightning`.
 
-python train_lightning.py --library lightning --trainer '{"accelerator": "tpu", "devices": 1}' --out DIR
+python train_lightning.py --package lightning --trainer '{"accelerator": "tpu", "devices": 1}' --out DIR
 """
 
 import argparse
@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--library", default="lightning", choices=["lightning", "pytorch_lightning"])
+parser.add_argument("--package", default="lightning", choices=["lightning", "pytorch_lightning"])
 parser.add_argument("--trainer", default="{}", help="arguments of the Trainer, as JSON")
 parser.add_argument("--batch-size", type=int, default=64, help="of each process")
 parser.add_argument("--epochs", type=int, default=2)
@@ -37,7 +37,7 @@ if arguments.profile:
     from torch_xla.debug import trace_events
 
 pl = importlib.import_module(
-    "lightning.pytorch" if arguments.library == "lightning" else arguments.library
+    "lightning.pytorch" if arguments.package == "lightning" else arguments.package
 )
 
 

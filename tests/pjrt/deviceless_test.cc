@@ -19,7 +19,7 @@ std::string H100() {
 }
 
 struct Target {
-  std::string name, environment, library, topology;
+  std::string name, environment, plugin, topology;
   NamedValues options;
 };
 
@@ -39,12 +39,12 @@ class Deviceless : public testing::TestWithParam<Target> {
   void SetUp() override {
     setenv("TPU_SKIP_MDS_QUERY", "1", 1);  // do not look for TPU hosts on the network
     const std::string path = Find();
-    if (path.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+    if (path.empty()) GTEST_SKIP() << GetParam().plugin << " is not installed";
     topology_ = Topology::Create(Plugin::Load(path), GetParam().topology, GetParam().options);
   }
   static std::string Find() {
     if (const char* path = std::getenv(GetParam().environment.c_str())) return path;
-    const std::filesystem::path file = SOURCE_DIRECTORY "/.venv/plugins/" + GetParam().library;
+    const std::filesystem::path file = SOURCE_DIRECTORY "/.venv/plugins/" + GetParam().plugin;
     return std::filesystem::exists(file) ? file.string() : "";
   }
   std::unique_ptr<Topology> topology_;

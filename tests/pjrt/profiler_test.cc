@@ -89,7 +89,7 @@ class ProfilerTest : public testing::Test {
  protected:
   void SetUp() override {
     client_ = ClientOf(OurEngine());
-    if (client_ == nullptr) GTEST_SKIP() << "the plugin is not built";
+    ASSERT_NE(client_, nullptr) << "the plugin is not built";
     executable_ = client_->Compile(*SumAndProduct());
     const float values[] = {1, 2, 3, 4};
     x_ = client_->BufferFromHost(values, kVector, *client_->addressable_devices()[0]);

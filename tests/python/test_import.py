@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from torch_xla import _binding
+from torch_xla._binding import library_directory
 from torch_xla.experimental import plugins
 
 
@@ -155,7 +156,7 @@ def test_entry_points_register_plugins(program):
     (package / "entry_points.txt").write_text(
         "[torch_xla.plugins]\nwarp = vendor:WarpPlugin\nbroken = vendor:Missing\n"
     )
-    library = _binding.library_directory() / plugins.CPU_LIBRARY
+    library = library_directory() / plugins.CPU_LIBRARY
     (program.folder / "vendor.py").write_text(
         f"""
 from torch_xla.experimental.plugins import DevicePlugin

@@ -13,10 +13,11 @@ import time
 import pytest
 from conftest import ROOT, Program, engine_environment
 
-from torch_xla import _binding, runtime_server
+from torch_xla import runtime_server
+from torch_xla._binding import library_directory
 from torch_xla.experimental import plugins
 
-LIBRARY = _binding.library_directory() / runtime_server.LIBRARY
+LIBRARY = library_directory() / runtime_server.LIBRARY
 pytestmark = pytest.mark.skipif(
     not LIBRARY.exists(), reason="built without the runtime server (TORCH_XLA_REMOTE=OFF)"
 )
@@ -350,7 +351,6 @@ assert loss(p, x, y) < first / 10, (first, loss(p, x, y))
 
 def test_jax(program: Program, shared_server: Server) -> None:
     """Another framework uses the same library."""
-    pytest.importorskip("jax")
     result = program.run_code(
         JAX,
         PJRT_REMOTE_ADDRESS=shared_server.address,
@@ -361,7 +361,6 @@ def test_jax(program: Program, shared_server: Server) -> None:
 
 
 def test_jax_says_that_no_server_answers(program: Program) -> None:
-    pytest.importorskip("jax")
     port = free_port()
     result = program.run_code(
         "import jax; jax.devices()",

@@ -19,7 +19,8 @@ import warnings
 from typing import Any
 
 import torch_xla
-from torch_xla import _binding, runtime_server
+from torch_xla import runtime_server
+from torch_xla._binding import library_directory
 from torch_xla._internal import remote, tpu, world
 
 ENTRY_POINT_GROUP = "torch_xla.plugins"
@@ -64,7 +65,7 @@ class CpuPlugin(DevicePlugin):
     """The CPU engine inside this package."""
 
     def library_path(self) -> str:
-        return str(_binding.library_directory() / CPU_LIBRARY)
+        return str(library_directory() / CPU_LIBRARY)
 
     def client_create_options(self) -> dict[str, Any]:
         return {"cpu_device_count": self.physical_chip_count()}
@@ -133,7 +134,7 @@ class RemotePlugin(DevicePlugin):
     """The devices of a runtime server (`python -m torch_xla.runtime_server`), this machine's or another's."""
 
     def library_path(self) -> str:
-        path = _binding.library_directory() / REMOTE_LIBRARY
+        path = library_directory() / REMOTE_LIBRARY
         if not path.exists():
             raise RuntimeError(
                 f"PJRT_DEVICE=REMOTE needs {path}, which this build lacks (TORCH_XLA_REMOTE=OFF)."
