@@ -4,6 +4,9 @@
 #include "pjrt/boundary/extensions.h"
 #include "pjrt/boundary/functions.h"
 
+struct PJRT_AsyncTrackingEvent {};
+struct PJRT_Device_Attributes {};
+
 namespace pjrt::plugin {
 namespace {
 
@@ -58,6 +61,26 @@ void DeviceDescription_ToString(PJRT_DeviceDescription_ToString_Args& args) {
   args.to_string = text.data();
   args.to_string_size = text.size();
 }
+
+void Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
+  args.device_description = &DescriptionOf(Require(args.device, "device"));
+}
+
+void Device_GetAttributes(PJRT_Device_GetAttributes_Args& args) {
+  const PJRT_DeviceDescription& description = DescriptionOf(Require(args.device, "device"));
+  args.attributes = description.attributes.data();
+  args.num_attributes = description.attributes.size();
+  args.device_attributes = nullptr;
+  args.attributes_deleter = [](PJRT_Device_Attributes*) {};
+}
+
+// Marks spans in profiles elsewhere; nothing is recorded here.
+void Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args& args) {
+  Require(args.device, "device");
+  args.event = new PJRT_AsyncTrackingEvent;
+}
+
+void AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args& args) { delete args.event; }
 
 PJRT_MemoryDescriptions_Extension MemoryDescriptionsExtension(PJRT_Extension_Base* next) {
   return {

@@ -21,3 +21,10 @@ struct PJRT_DeviceDescription {
   std::vector<const PJRT_MemoryDescription*> memories;
   size_t default_memory = 0;  // its place in memories
 };
+
+namespace pjrt::plugin {
+
+// Each plugin says where its devices keep it.
+PJRT_DeviceDescription& DescriptionOf(PJRT_Device& device);
+
+}  // namespace pjrt::plugin

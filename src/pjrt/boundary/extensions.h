@@ -7,7 +7,6 @@ namespace pjrt::plugin {
 
 // Each followed by `next` in the chain.
 PJRT_MemoryDescriptions_Extension MemoryDescriptionsExtension(PJRT_Extension_Base* next);
-// Over the plugin's functions below.
 PJRT_Layouts_Extension LayoutsExtension(PJRT_Extension_Base* next);
 
 void BufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args);

@@ -11,11 +11,8 @@ void LayoutDestroy(PJRT_Layouts_MemoryLayout_Destroy_Args& args) {
 }
 
 void LayoutSerialize(PJRT_Layouts_MemoryLayout_Serialize_Args& args) {
-  auto* serialized = new PJRT_Layouts_SerializedLayout{Require(args.layout, "layout").text};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_layout = serialized;
-  args.serialized_layout_deleter = [](PJRT_Layouts_SerializedLayout* s) { delete s; };
+  HandOut(Require(args.layout, "layout").text, args.serialized_bytes, args.serialized_bytes_size,
+          args.serialized_layout, args.serialized_layout_deleter);
 }
 
 void ClientDefaultLayout(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args& args) {

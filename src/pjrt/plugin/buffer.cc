@@ -9,6 +9,8 @@
 
 namespace pjrt::plugin {
 
+const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
+
 Storage::Storage(size_t bytes)
     : block_(std::max<size_t>(bytes, 1)), data_(block_.data()), bytes_(bytes) {}
 
@@ -36,10 +38,9 @@ using pjrt::plugin::Contents;
 using pjrt::plugin::ContentsPtr;
 
 PJRT_Buffer::PJRT_Buffer(PJRT_Device& device, hlo::Shape shape, ContentsPtr contents)
-    : client(device.client->shared_from_this()),
+    : BufferDescription(std::move(shape)),
+      client(device.client->shared_from_this()),
       device(device),
-      shape(std::move(shape)),
-      minor_to_major(pjrt::plugin::RowMajor(this->shape.rank())),
       contents(std::move(contents)) {}
 
 ContentsPtr PJRT_Buffer::Get() const {
@@ -235,37 +236,6 @@ void Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args& args) {
 
 void Buffer_Destroy(PJRT_Buffer_Destroy_Args& args) { delete args.buffer; }
 
-void Buffer_ElementType(PJRT_Buffer_ElementType_Args& args) {
-  args.type = ToBufferType(Require(args.buffer, "buffer").shape.element_type());
-}
-
-void Buffer_Dimensions(PJRT_Buffer_Dimensions_Args& args) {
-  const hlo::Dimensions& dimensions = Require(args.buffer, "buffer").shape.dimensions();
-  args.dims = dimensions.data();
-  args.num_dims = dimensions.size();
-}
-
-void Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args& args) {
-  const hlo::Dimensions& dimensions = Require(args.buffer, "buffer").shape.dimensions();
-  args.unpadded_dims = dimensions.data();
-  args.num_dims = dimensions.size();
-}
-
-void Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args& args) {
-  Require(args.buffer, "buffer");
-  args.dynamic_dim_indices = nullptr;
-  args.num_dynamic_dims = 0;
-}
-
-void Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args& args) {
-  const PJRT_Buffer& buffer = Require(args.buffer, "buffer");
-  args.layout = DenseLayout(buffer.minor_to_major);
-}
-
-void Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args& args) {
-  args.on_device_size_in_bytes = Require(args.buffer, "buffer").shape.byte_size();
-}
-
 void Buffer_Device(PJRT_Buffer_Device_Args& args) {
   args.device = &Require(args.buffer, "buffer").device;
 }
@@ -303,15 +273,7 @@ void Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
 
 void Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   const PJRT_Buffer& buffer = Require(args.src, "buffer");
-  const auto needed = static_cast<size_t>(buffer.shape.byte_size());
-  if (args.dst == nullptr) {
-    args.dst_size = needed;
-    return;
-  }
-  if (args.dst_size < needed) {
-    throw hlo::Error("reading " + buffer.shape.ToString() + " needs " + std::to_string(needed) +
-                     " bytes of room, but there are " + std::to_string(args.dst_size));
-  }
+  if (!HasRoom(args, buffer.shape)) return;
   const ContentsPtr contents = buffer.Get();
   auto copy = [contents, target = args.dst, shape = buffer.shape,
                strides = ByteStrides(args.host_layout, buffer.shape)] {

@@ -9,6 +9,7 @@
 
 #include "cpu/memory.h"
 #include "hlo/shape.h"
+#include "pjrt/boundary/buffer_description.h"
 #include "pjrt/boundary/event.h"
 #include "pjrt/boundary/layout.h"
 #include "pjrt/c_api.h"
@@ -60,7 +61,7 @@ PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device);
 }  // namespace pjrt::plugin
 
 // Thread-safe.
-struct PJRT_Buffer {
+struct PJRT_Buffer : pjrt::plugin::BufferDescription {
   PJRT_Buffer(PJRT_Device& device, hlo::Shape shape, pjrt::plugin::ContentsPtr contents);
 
   // Throws if deleted or donated.
@@ -71,8 +72,6 @@ struct PJRT_Buffer {
 
   const std::shared_ptr<PJRT_Client> client;
   PJRT_Device& device;
-  const hlo::Shape shape;
-  const std::vector<int64_t> minor_to_major;
 
   mutable std::mutex mutex;
   pjrt::plugin::ContentsPtr contents;  // null once deleted or donated

@@ -9,9 +9,9 @@
 
 PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store)
     : asynchronous(options.asynchronous),
-      process_index(options.process_index),
       topology(options.num_devices, options.num_processes),
       store_(std::move(store)) {
+  process_index = options.process_index;
   if (options.num_processes > 1 && (!store_.put || !store_.get)) {
     throw hlo::Error("option 'num_nodes' is " + std::to_string(options.num_processes) +
                      ", but no key-value callbacks are given, by which the processes could find "
@@ -50,6 +50,9 @@ PJRT_Device& PJRT_Client::device(int64_t id) const {
 
 namespace pjrt::plugin {
 
+const ClientDescription& DescriptionOf(const PJRT_Client& client) { return client; }
+PJRT_TopologyDescription& TopologyOf(PJRT_Client& client) { return client.topology; }
+
 void Plugin_Initialize(PJRT_Plugin_Initialize_Args& args) {}
 
 void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
@@ -74,38 +77,6 @@ void Client_Destroy(PJRT_Client_Destroy_Args& args) {
   auto last = std::move(args.client->self);
 }
 
-void Client_PlatformName(PJRT_Client_PlatformName_Args& args) {
-  Require(args.client, "client");
-  args.platform_name = kPlatformName;
-  args.platform_name_size = std::strlen(kPlatformName);
-}
-
-void Client_PlatformVersion(PJRT_Client_PlatformVersion_Args& args) {
-  Require(args.client, "client");
-  args.platform_version = PlatformVersion().data();
-  args.platform_version_size = PlatformVersion().size();
-}
-
-void Client_ProcessIndex(PJRT_Client_ProcessIndex_Args& args) {
-  args.process_index = Require(args.client, "client").process_index;
-}
-
-void Client_TopologyDescription(PJRT_Client_TopologyDescription_Args& args) {
-  args.topology = &Require(args.client, "client").topology;
-}
-
-void Client_Devices(PJRT_Client_Devices_Args& args) {
-  const PJRT_Client& client = Require(args.client, "client");
-  args.devices = client.device_handles.data();
-  args.num_devices = client.device_handles.size();
-}
-
-void Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
-  const PJRT_Client& client = Require(args.client, "client");
-  args.addressable_devices = client.addressable_handles.data();
-  args.num_addressable_devices = client.addressable_handles.size();
-}
-
 void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
   args.device = &Require(args.client, "client").device(args.id);
 }
@@ -120,16 +91,6 @@ void Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& ar
   args.addressable_device = client.addressable_handles[id];
 }
 
-void Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args& args) {
-  Require(args.client, "client");  // collectives find out by themselves
-}
-
-void Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
-  const PJRT_Client& client = Require(args.client, "client");
-  args.addressable_memories = client.memory_handles.data();
-  args.num_addressable_memories = client.memory_handles.size();
-}
-
 void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
   const PJRT_Client& client = Require(args.client, "client");
   const int64_t needed = static_cast<int64_t>(args.num_replicas) * args.num_partitions;
@@ -139,19 +100,11 @@ void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& ar
                      std::to_string(args.num_partitions) + " partitions cannot run on " +
                      std::to_string(client.devices.size()) + " devices");
   }
-  if (static_cast<int64_t>(args.default_assignment_size) < needed) {
-    throw hlo::Error("the assignment has " + std::to_string(needed) +
-                     " entries, but there is room for " +
-                     std::to_string(args.default_assignment_size));
-  }
+  CheckRoom(args, static_cast<size_t>(needed));
   // What fits into this process runs here.
   const bool local = needed <= static_cast<int64_t>(client.addressable_handles.size());
   const auto& handles = local ? client.addressable_handles : client.device_handles;
   for (int64_t i = 0; i < needed; ++i) args.default_assignment[i] = handles[i]->description->id;
 }
-
-// The devices read all of the process's memory as it is.
-void Client_DmaMap(PJRT_Client_DmaMap_Args& args) { Require(args.client, "client"); }
-void Client_DmaUnmap(PJRT_Client_DmaUnmap_Args& args) { Require(args.client, "client"); }
 
 }  // namespace pjrt::plugin

@@ -12,7 +12,7 @@
 #include "pjrt/plugin/topology.h"
 
 // Buffers and executables hold references, so that one which outlives Client_Destroy does no harm.
-struct PJRT_Client : std::enable_shared_from_this<PJRT_Client> {
+struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
   // Throws if there are several processes and no store.
   PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store);
 
@@ -23,7 +23,6 @@ struct PJRT_Client : std::enable_shared_from_this<PJRT_Client> {
   cpu::Collectives* collectives();
 
   bool asynchronous;
-  int process_index;
   PJRT_TopologyDescription topology;
 
  private:
@@ -33,7 +32,5 @@ struct PJRT_Client : std::enable_shared_from_this<PJRT_Client> {
 
  public:
   std::vector<std::unique_ptr<PJRT_Device>> devices;  // their queues end before the world
-  std::vector<PJRT_Device*> device_handles, addressable_handles;
-  std::vector<PJRT_Memory*> memory_handles;  // of the addressable ones
-  std::shared_ptr<PJRT_Client> self;         // the framework's reference, until Client_Destroy
+  std::shared_ptr<PJRT_Client> self;  // the framework's reference, until Client_Destroy
 };

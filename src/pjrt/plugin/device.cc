@@ -23,9 +23,7 @@ bool PJRT_Device::addressable() const {
 
 namespace pjrt::plugin {
 
-void Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
-  args.device_description = Require(args.device, "device").description;
-}
+PJRT_DeviceDescription& DescriptionOf(PJRT_Device& device) { return *device.description; }
 
 void Device_IsAddressable(PJRT_Device_IsAddressable_Args& args) {
   args.is_addressable = Require(args.device, "device").addressable();
@@ -77,21 +75,5 @@ void Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
 void Device_PoisonExecution(PJRT_Device_PoisonExecution_Args& args) {
   throw hlo::Error(hlo::ErrorCode::kUnimplemented, "executions cannot be poisoned");
 }
-
-void Device_GetAttributes(PJRT_Device_GetAttributes_Args& args) {
-  Require(args.device, "device");
-  args.attributes = nullptr;
-  args.num_attributes = 0;
-  args.device_attributes = nullptr;
-  args.attributes_deleter = [](PJRT_Device_Attributes*) {};
-}
-
-// Marks spans in profiles elsewhere; nothing is recorded here.
-void Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args& args) {
-  Require(args.device, "device");
-  args.event = new PJRT_AsyncTrackingEvent;
-}
-
-void AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args& args) { delete args.event; }
 
 }  // namespace pjrt::plugin

@@ -6,9 +6,6 @@
 #include "pjrt/plugin/queue.h"
 #include "pjrt/plugin/topology.h"
 
-struct PJRT_AsyncTrackingEvent {};
-struct PJRT_Device_Attributes {};
-
 struct PJRT_Device {
   PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description);
   bool addressable() const;  // of this process

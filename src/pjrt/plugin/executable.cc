@@ -100,7 +100,7 @@ std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
   program->donations = DonationsOf(*module, program->parameters().size());
   program->name = module->name();
   program->code = code;
-  program->options_bytes = options;
+  program->compile_options = options;
   program->Describe();
   return program;
 }
@@ -110,7 +110,7 @@ std::string Program::Serialize() const {
   AppendString(PlatformVersion(), bytes);
   AppendString(name, bytes);
   AppendString(code, bytes);
-  AppendString(options_bytes, bytes);
+  AppendString(compile_options, bytes);
   AppendString({reinterpret_cast<const char*>(donations.data()), donations.size()}, bytes);
   AppendString(executable->Serialize(), bytes);
   return bytes;
@@ -131,9 +131,9 @@ std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
   auto program = std::make_shared<Program>();
   program->name = TakeString(bytes);
   program->code = TakeString(bytes);
-  program->options_bytes = TakeString(bytes);
-  if (!options.empty()) program->options_bytes = options;
-  program->options = ParseCompileOptions(program->options_bytes);
+  program->compile_options = TakeString(bytes);
+  if (!options.empty()) program->compile_options = options;
+  program->options = ParseCompileOptions(program->compile_options);
   const std::string_view donations = TakeString(bytes);
   for (char donation : donations) {
     program->donations.push_back(static_cast<Donation>(donation));
@@ -149,26 +149,18 @@ std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
 void Program::Describe() {
   communicates = executable->communicates();
   for (const hlo::Shape& shape : results()) {
-    result_types.push_back(ToBufferType(shape.element_type()));
-    result_dimensions.insert(result_dimensions.end(), shape.dimensions().begin(),
-                             shape.dimensions().end());
-    result_ranks.push_back(shape.dimensions().size());
-    result_layouts.push_back({LayoutText(shape.rank()), true});
+    AddResult(shape);
+    result_layouts.Add(LayoutText(shape.rank()));
+    result_memory_kinds.Add(kMemoryKind);
   }
   for (const hlo::Shape& shape : parameters()) {
-    parameter_layouts.push_back({LayoutText(shape.rank()), true});
+    parameter_layouts.Add(LayoutText(shape.rank()));
+    parameter_memory_kinds.Add(kMemoryKind);
   }
-  for (auto& layout : result_layouts) result_layout_handles.push_back(&layout);
-  for (auto& layout : parameter_layouts) parameter_layout_handles.push_back(&layout);
-  const size_t kind_size = std::strlen(kMemoryKind);
-  parameter_memory_kinds.assign(parameters().size(), kMemoryKind);
-  parameter_memory_kind_sizes.assign(parameters().size(), kind_size);
-  result_memory_kinds.assign(results().size(), kMemoryKind);
-  result_memory_kind_sizes.assign(results().size(), kind_size);
 
   const uint64_t seed = Fingerprint64(PlatformVersion());
-  fingerprint = Hex(Fingerprint64(code, Fingerprint64(options_bytes, seed))) +
-                Hex(Fingerprint64(options_bytes, Fingerprint64(code, ~seed)));
+  fingerprint = Hex(Fingerprint64(code, Fingerprint64(compile_options, seed))) +
+                Hex(Fingerprint64(compile_options, Fingerprint64(code, ~seed)));
 }
 
 namespace {
@@ -179,13 +171,11 @@ const Program& ProgramOf(const PJRT_Executable* executable) {
 
 }  // namespace
 
-void Executable_Destroy(PJRT_Executable_Destroy_Args& args) { delete args.executable; }
-
-void Executable_Name(PJRT_Executable_Name_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.executable_name = program.name.data();
-  args.executable_name_size = program.name.size();
+const ProgramDescription& DescriptionOf(const PJRT_Executable& executable) {
+  return *executable.program;
 }
+
+void Executable_Destroy(PJRT_Executable_Destroy_Args& args) { delete args.executable; }
 
 void Executable_NumReplicas(PJRT_Executable_NumReplicas_Args& args) {
   args.num_replicas = ProgramOf(args.executable).options.num_replicas;
@@ -195,18 +185,8 @@ void Executable_NumPartitions(PJRT_Executable_NumPartitions_Args& args) {
   args.num_partitions = ProgramOf(args.executable).options.num_partitions;
 }
 
-void Executable_NumOutputs(PJRT_Executable_NumOutputs_Args& args) {
-  args.num_outputs = ProgramOf(args.executable).results().size();
-}
-
 void Executable_SizeOfGeneratedCodeInBytes(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
   args.size_in_bytes = ProgramOf(args.executable).executable->code_bytes();
-}
-
-void Executable_Fingerprint(PJRT_Executable_Fingerprint_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.executable_fingerprint = program.fingerprint.data();
-  args.executable_fingerprint_size = program.fingerprint.size();
 }
 
 void Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
@@ -243,65 +223,14 @@ void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Ar
   args.peak_unpadded_heap_bytes = args.temp_size_in_bytes;
 }
 
-void Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.output_types = const_cast<PJRT_Buffer_Type*>(program.result_types.data());
-  args.num_output_types = program.result_types.size();
-}
-
-void Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.num_outputs = program.result_ranks.size();
-  args.dims = program.result_dimensions.data();
-  args.dim_sizes = program.result_ranks.data();
-}
-
-void Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.num_outputs = program.result_memory_kinds.size();
-  args.memory_kinds = program.result_memory_kinds.data();
-  args.memory_kind_sizes = program.result_memory_kind_sizes.data();
-}
-
-void Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.num_parameters = program.parameter_memory_kinds.size();
-  args.memory_kinds = program.parameter_memory_kinds.data();
-  args.memory_kind_sizes = program.parameter_memory_kind_sizes.data();
-}
-
 // The program as it was compiled from: what the engine makes of it has no MLIR form.
 void Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  PJRT_Program& out = Require(args.program, "program");
-  static constexpr std::string_view kFormat = "mlir";
-  out.format = kFormat.data();
-  out.format_size = kFormat.size();
-  if (out.code == nullptr) {
-    out.code_size = program.code.size();
-    return;
-  }
-  if (out.code_size < program.code.size()) {
-    throw hlo::Error("the program has " + std::to_string(program.code.size()) +
-                     " bytes, but there is room for " + std::to_string(out.code_size));
-  }
-  std::memcpy(out.code, program.code.data(), program.code.size());
+  FillProgram(ProgramOf(args.executable).code, "mlir", Require(args.program, "program"));
 }
 
 void Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
-  auto* serialized = new PJRT_SerializedExecutable{ProgramOf(args.executable).Serialize()};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_executable = serialized;
-  args.serialized_executable_deleter = [](PJRT_SerializedExecutable* s) { delete s; };
-}
-
-void Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args& args) {
-  auto* serialized = new PJRT_SerializedCompileOptions{ProgramOf(args.executable).options_bytes};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_compile_options = serialized;
-  args.serialized_compile_options_deleter = [](PJRT_SerializedCompileOptions* s) { delete s; };
+  HandOut(ProgramOf(args.executable).Serialize(), args.serialized_bytes, args.serialized_bytes_size,
+          args.serialized_executable, args.serialized_executable_deleter);
 }
 
 }  // namespace pjrt::plugin

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cpu/executable.h"
-#include "pjrt/boundary/layout.h"
+#include "pjrt/boundary/program_description.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/buffer.h"
 #include "pjrt/plugin/client.h"
@@ -23,7 +23,7 @@ namespace pjrt::plugin {
 enum class Donation : uint8_t { kNone, kMay, kMust };
 
 // A compiled program, immutable. Shared by the handles of both kinds and by what runs.
-class Program {
+class Program : public ProgramDescription {
  public:
   // `options`: a CompileOptionsProto. Throws for formats other than bytecode, for programs that
   // need more than `num_devices`, and what cpu::Compile throws.
@@ -35,29 +35,17 @@ class Program {
                                                     std::string_view options);
   std::string Serialize() const;
 
-  std::string name;
-  std::string code;           // the program as it came
-  std::string options_bytes;  // as they came
+  std::string code;  // the program as it came
   CompileOptions options;
   std::unique_ptr<cpu::Executable> executable;
   std::vector<Donation> donations;  // by parameter
   bool communicates = false;        // runs collectives
-  std::string fingerprint;
   // How long the last execution took; what takes no longer than waking the queue's thread runs at
   // once.
   mutable std::atomic<int64_t> last_run_nanoseconds{std::numeric_limits<int64_t>::max()};
 
   const std::vector<hlo::Shape>& parameters() const { return executable->parameter_shapes(); }
   const std::vector<hlo::Shape>& results() const { return executable->result_shapes(); }
-
-  // As the C functions return them.
-  std::vector<PJRT_Buffer_Type> result_types;
-  std::vector<int64_t> result_dimensions;
-  std::vector<size_t> result_ranks;
-  std::vector<const char*> parameter_memory_kinds, result_memory_kinds;
-  std::vector<size_t> parameter_memory_kind_sizes, result_memory_kind_sizes;
-  std::vector<PJRT_Layouts_MemoryLayout> parameter_layouts, result_layouts;
-  std::vector<PJRT_Layouts_MemoryLayout*> parameter_layout_handles, result_layout_handles;
 
  private:
   void Describe();
@@ -69,7 +57,7 @@ struct PJRT_Executable {
   std::shared_ptr<const pjrt::plugin::Program> program;
 };
 
-struct PJRT_LoadedExecutable {
+struct PJRT_LoadedExecutable : pjrt::plugin::ProgramDevices {
   PJRT_LoadedExecutable(PJRT_Client& client, std::shared_ptr<const pjrt::plugin::Program> program);
   // Throws if deleted.
   std::shared_ptr<const pjrt::plugin::Program> Get() const;
@@ -79,9 +67,8 @@ struct PJRT_LoadedExecutable {
   std::shared_ptr<const pjrt::plugin::Program> program;  // null once deleted
   bool portable;
   int64_t num_replicas, num_partitions;
-  std::vector<int64_t> device_ids;    // replica-major, of all processes; empty if portable
-  std::vector<PJRT_Device*> devices;  // those of this process; empty if portable
-  std::vector<PJRT_LogicalDeviceIds> logical_ids;  // parallel to devices
+  // Replica-major, of all processes; empty if portable, as are the devices.
+  std::vector<int64_t> device_ids;
 
  private:
   void CheckCollectives(const pjrt::plugin::Program& program) const;

@@ -69,6 +69,8 @@ std::shared_ptr<const pjrt::plugin::Program> PJRT_LoadedExecutable::Get() const 
 
 namespace pjrt::plugin {
 
+const ProgramDevices& DevicesOf(const PJRT_LoadedExecutable& executable) { return executable; }
+
 void Client_Compile(PJRT_Client_Compile_Args& args) {
   PJRT_Client& client = Require(args.client, "client");
   const PJRT_Program program = Complete(Require(args.program, "program"));
@@ -113,30 +115,15 @@ void LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args& args) {
   args.is_deleted = executable.program == nullptr;
 }
 
-void LoadedExecutable_AddressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
-  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  args.addressable_devices = executable.devices.data();
-  args.num_addressable_devices = executable.devices.size();
-}
-
-void LoadedExecutable_AddressableDeviceLogicalIds(
-    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
-  PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  args.addressable_device_logical_ids = executable.logical_ids.data();
-  args.num_addressable_device_logical_ids = executable.logical_ids.size();
-}
-
 void LoadedExecutable_GetDeviceAssignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
   const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  auto* serialized = new PJRT_DeviceAssignmentSerialized;
+  std::string assignment;
   if (!executable.portable) {
-    serialized->bytes = SerializeDeviceAssignment(executable.num_replicas,
-                                                  executable.num_partitions, executable.device_ids);
+    assignment = SerializeDeviceAssignment(executable.num_replicas, executable.num_partitions,
+                                           executable.device_ids);
   }
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_device_assignment = serialized;
-  args.serialized_device_assignment_deleter = [](PJRT_DeviceAssignmentSerialized* s) { delete s; };
+  HandOut(std::move(assignment), args.serialized_bytes, args.serialized_bytes_size,
+          args.serialized_device_assignment, args.serialized_device_assignment_deleter);
 }
 
 void LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) {

@@ -13,6 +13,8 @@
 
 PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_processes)
     : num_processes(num_processes) {
+  platform_name = pjrt::plugin::kPlatformName;
+  platform_version = pjrt::plugin::PlatformVersion();
   static const PJRT_MemoryDescription memory{pjrt::plugin::kMemoryKind,
                                              pjrt::plugin::kMemoryKindId};
   for (int id = 0; id < num_devices; ++id) {
@@ -44,6 +46,10 @@ constexpr int64_t kMostDevices = 1024;
 const std::string& PlatformVersion() {
   static const auto* version = new std::string(cpu::EngineFingerprint());
   return *version;
+}
+
+const TopologyDescription& DescriptionOf(const PJRT_TopologyDescription& topology) {
+  return topology;
 }
 
 ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count) {
@@ -102,31 +108,11 @@ void TopologyDescription_Destroy(PJRT_TopologyDescription_Destroy_Args& args) {
   delete args.topology;
 }
 
-void TopologyDescription_PlatformName(PJRT_TopologyDescription_PlatformName_Args& args) {
-  args.platform_name = kPlatformName;
-  args.platform_name_size = std::strlen(kPlatformName);
-}
-
-void TopologyDescription_PlatformVersion(PJRT_TopologyDescription_PlatformVersion_Args& args) {
-  args.platform_version = PlatformVersion().data();
-  args.platform_version_size = PlatformVersion().size();
-}
-
-void TopologyDescription_GetDeviceDescriptions(
-    PJRT_TopologyDescription_GetDeviceDescriptions_Args& args) {
-  const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  args.descriptions = topology.handles.data();
-  args.num_descriptions = topology.handles.size();
-}
-
 void TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  auto* serialized = new PJRT_SerializedTopology{
-      {Serialized(static_cast<int>(topology.handles.size()), topology.num_processes)}};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_topology = serialized;
-  args.serialized_topology_deleter = [](PJRT_SerializedTopology* s) { delete s; };
+  HandOut(Serialized(static_cast<int>(topology.handles.size()), topology.num_processes),
+          args.serialized_bytes, args.serialized_bytes_size, args.serialized_topology,
+          args.serialized_topology_deleter);
 }
 
 void TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args& args) {
@@ -137,12 +123,6 @@ void TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args& 
       (processes != 1 && processes != devices))
     throw hlo::Error("the bytes are no serialized topology of this plugin");
   args.topology = new PJRT_TopologyDescription(devices, processes);
-}
-
-void TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args& args) {
-  Require(args.topology, "topology");
-  args.attributes = nullptr;
-  args.num_attributes = 0;
 }
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {

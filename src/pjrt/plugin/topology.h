@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "pjrt/boundary/client_description.h"
 #include "pjrt/boundary/device_description.h"
 #include "pjrt/c_api.h"
 
-struct PJRT_TopologyDescription {
+struct PJRT_TopologyDescription : pjrt::plugin::TopologyDescription {
   // With several processes each has one of the devices.
   PJRT_TopologyDescription(int num_devices, int num_processes);
   int num_processes;
   std::vector<std::unique_ptr<PJRT_DeviceDescription>> devices;
-  std::vector<PJRT_DeviceDescription*> handles;
 };
 
 namespace pjrt::plugin {

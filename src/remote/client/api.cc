@@ -6,61 +6,15 @@
 
 namespace pjrt::plugin {
 
-void BufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args) {
-  args.layout =
-      new PJRT_Layouts_MemoryLayout{LayoutText(Require(args.buffer, "buffer").shape.rank())};
-}
-
-void OutputLayouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args& args) {
-  const remote::Program& program = *Require(args.executable, "executable").program;
-  args.num_outputs = program.result_layout_handles.size();
-  args.layouts = const_cast<PJRT_Layouts_MemoryLayout**>(program.result_layout_handles.data());
-}
-
-void ParameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args& args) {
-  const remote::Program& program = *Require(args.executable, "executable").program;
-  args.num_parameters = program.parameter_layout_handles.size();
-  args.layouts = const_cast<PJRT_Layouts_MemoryLayout**>(program.parameter_layout_handles.data());
-}
-
 PJRT_Extension_Base* Extensions() {
   static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(nullptr);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
   return &layouts.base;
 }
 
-// The client's topology; others are the server's plugin's to make.
-void TopologyDescription_PlatformName(PJRT_TopologyDescription_PlatformName_Args& args) {
-  const std::string& name = Require(args.topology, "topology").platform_name;
-  args.platform_name = name.data();
-  args.platform_name_size = name.size();
-}
-
-void TopologyDescription_PlatformVersion(PJRT_TopologyDescription_PlatformVersion_Args& args) {
-  const std::string& version = Require(args.topology, "topology").platform_version;
-  args.platform_version = version.data();
-  args.platform_version_size = version.size();
-}
-
-void TopologyDescription_GetDeviceDescriptions(
-    PJRT_TopologyDescription_GetDeviceDescriptions_Args& args) {
-  const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  args.descriptions = topology.handles.data();
-  args.num_descriptions = topology.handles.size();
-}
-
 void TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args) {
-  auto* serialized = new PJRT_SerializedTopology{Require(args.topology, "topology").serialized};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_topology = serialized;
-  args.serialized_topology_deleter = [](PJRT_SerializedTopology* s) { delete s; };
-}
-
-void TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args& args) {
-  Require(args.topology, "topology");
-  args.attributes = nullptr;
-  args.num_attributes = 0;
+  HandOut(Require(args.topology, "topology").serialized, args.serialized_bytes,
+          args.serialized_bytes_size, args.serialized_topology, args.serialized_topology_deleter);
 }
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {

@@ -13,11 +13,10 @@ using pjrt::plugin::CompletionPtr;
 
 PJRT_Buffer::PJRT_Buffer(PJRT_Device& device, PJRT_Memory* memory, hlo::Shape shape,
                          uint64_t number, CompletionPtr ready)
-    : client(device.client->shared_from_this()),
+    : BufferDescription(std::move(shape)),
+      client(device.client->shared_from_this()),
       device(device),
       memory(memory != nullptr ? memory : device.default_memory),
-      shape(std::move(shape)),
-      minor_to_major(pjrt::plugin::RowMajor(this->shape.rank())),
       ready(std::move(ready)),
       number_(number) {}
 
@@ -59,38 +58,9 @@ bool PJRT_Buffer::IsDeleted() {
 
 namespace pjrt::plugin {
 
+const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
+
 void Buffer_Destroy(PJRT_Buffer_Destroy_Args& args) { delete args.buffer; }
-
-void Buffer_ElementType(PJRT_Buffer_ElementType_Args& args) {
-  args.type = ToBufferType(Require(args.buffer, "buffer").shape.element_type());
-}
-
-void Buffer_Dimensions(PJRT_Buffer_Dimensions_Args& args) {
-  const hlo::Dimensions& dimensions = Require(args.buffer, "buffer").shape.dimensions();
-  args.dims = dimensions.data();
-  args.num_dims = dimensions.size();
-}
-
-void Buffer_UnpaddedDimensions(PJRT_Buffer_UnpaddedDimensions_Args& args) {
-  const hlo::Dimensions& dimensions = Require(args.buffer, "buffer").shape.dimensions();
-  args.unpadded_dims = dimensions.data();
-  args.num_dims = dimensions.size();
-}
-
-void Buffer_DynamicDimensionIndices(PJRT_Buffer_DynamicDimensionIndices_Args& args) {
-  Require(args.buffer, "buffer");
-  args.dynamic_dim_indices = nullptr;
-  args.num_dynamic_dims = 0;
-}
-
-// As transfers deliver it; how it lies on the device is the server's affair.
-void Buffer_GetMemoryLayout(PJRT_Buffer_GetMemoryLayout_Args& args) {
-  args.layout = DenseLayout(Require(args.buffer, "buffer").minor_to_major);
-}
-
-void Buffer_OnDeviceSizeInBytes(PJRT_Buffer_OnDeviceSizeInBytes_Args& args) {
-  args.on_device_size_in_bytes = Require(args.buffer, "buffer").shape.byte_size();
-}
 
 void Buffer_Device(PJRT_Buffer_Device_Args& args) {
   args.device = &Require(args.buffer, "buffer").device;

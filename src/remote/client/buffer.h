@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hlo/shape.h"
+#include "pjrt/boundary/buffer_description.h"
 #include "pjrt/boundary/event.h"
 #include "remote/client/client.h"
 
@@ -23,7 +24,7 @@ using SmallResults = std::map<uint32_t, std::string>;
 }  // namespace remote
 
 // Thread-safe.
-struct PJRT_Buffer {
+struct PJRT_Buffer : pjrt::plugin::BufferDescription {
   // Takes the number over. `ready` is set when the contents are there.
   PJRT_Buffer(PJRT_Device& device, PJRT_Memory* memory, hlo::Shape shape, uint64_t number,
               pjrt::plugin::CompletionPtr ready);
@@ -42,8 +43,6 @@ struct PJRT_Buffer {
   const std::shared_ptr<PJRT_Client> client;
   PJRT_Device& device;
   PJRT_Memory* const memory;
-  const hlo::Shape shape;
-  const std::vector<int64_t> minor_to_major;
   const pjrt::plugin::CompletionPtr ready;
 
   // Of an execution's result: which one it is, of what, and, if it was wanted, where its contents

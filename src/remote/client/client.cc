@@ -31,6 +31,7 @@ PJRT_Client::PJRT_Client(const remote::Endpoint& endpoint)
     : description(remote::Connection::Describe(endpoint)),
       connection(std::make_shared<remote::Connection>(endpoint)),
       arena(connection, MayShareMemory(endpoint)) {
+  process_index = description.process_index();
   AddMemories();
   AddDevices();
   topology.platform_name = description.platform_name();
@@ -107,6 +108,12 @@ remote::wire::Place PJRT_Client::PlaceOf(PJRT_Memory* memory, PJRT_Device* devic
 
 namespace pjrt::plugin {
 
+const TopologyDescription& DescriptionOf(const PJRT_TopologyDescription& topology) {
+  return topology;
+}
+const ClientDescription& DescriptionOf(const PJRT_Client& client) { return client; }
+PJRT_TopologyDescription& TopologyOf(PJRT_Client& client) { return client.topology; }
+
 remote::Connection::Handler CompletionHandler(CompletionPtr completion) {
   return [completion](remote::wire::Reply& reply) {
     if (!reply.has_error()) return completion->Set();
@@ -143,38 +150,6 @@ void Client_Destroy(PJRT_Client_Destroy_Args& args) {
   auto last = std::move(args.client->self);
 }
 
-void Client_PlatformName(PJRT_Client_PlatformName_Args& args) {
-  const std::string& name = Require(args.client, "client").topology.platform_name;
-  args.platform_name = name.data();
-  args.platform_name_size = name.size();
-}
-
-void Client_PlatformVersion(PJRT_Client_PlatformVersion_Args& args) {
-  const std::string& version = Require(args.client, "client").topology.platform_version;
-  args.platform_version = version.data();
-  args.platform_version_size = version.size();
-}
-
-void Client_ProcessIndex(PJRT_Client_ProcessIndex_Args& args) {
-  args.process_index = Require(args.client, "client").description.process_index();
-}
-
-void Client_TopologyDescription(PJRT_Client_TopologyDescription_Args& args) {
-  args.topology = &Require(args.client, "client").topology;
-}
-
-void Client_Devices(PJRT_Client_Devices_Args& args) {
-  const PJRT_Client& client = Require(args.client, "client");
-  args.devices = client.device_handles.data();
-  args.num_devices = client.device_handles.size();
-}
-
-void Client_AddressableDevices(PJRT_Client_AddressableDevices_Args& args) {
-  const PJRT_Client& client = Require(args.client, "client");
-  args.addressable_devices = client.addressable_handles.data();
-  args.num_addressable_devices = client.addressable_handles.size();
-}
-
 void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {
   args.device = &Require(args.client, "client").device(args.id);
 }
@@ -189,16 +164,6 @@ void Client_LookupAddressableDevice(PJRT_Client_LookupAddressableDevice_Args& ar
                                                   std::to_string(args.local_hardware_id));
 }
 
-void Client_UpdateGlobalProcessInfo(PJRT_Client_UpdateGlobalProcessInfo_Args& args) {
-  Require(args.client, "client");
-}
-
-void Client_AddressableMemories(PJRT_Client_AddressableMemories_Args& args) {
-  const PJRT_Client& client = Require(args.client, "client");
-  args.addressable_memories = client.memory_handles.data();
-  args.num_addressable_memories = client.memory_handles.size();
-}
-
 void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& args) {
   const PJRT_Client& client = Require(args.client, "client");
   remote::wire::Request request;
@@ -206,16 +171,8 @@ void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& ar
   request.mutable_device_assignment()->set_partitions(args.num_partitions);
   const remote::wire::Reply reply = client.connection->Ask(std::move(request));
   const auto& ids = reply.numbers().numbers();
-  if (static_cast<size_t>(ids.size()) > args.default_assignment_size) {
-    throw hlo::Error("the assignment has " + std::to_string(ids.size()) +
-                     " entries, but there is room for " +
-                     std::to_string(args.default_assignment_size));
-  }
+  CheckRoom(args, static_cast<size_t>(ids.size()));
   for (int i = 0; i < ids.size(); ++i) args.default_assignment[i] = static_cast<int>(ids[i]);
 }
-
-// Transfers go through memory of the client's own.
-void Client_DmaMap(PJRT_Client_DmaMap_Args& args) { Require(args.client, "client"); }
-void Client_DmaUnmap(PJRT_Client_DmaUnmap_Args& args) { Require(args.client, "client"); }
 
 }  // namespace pjrt::plugin

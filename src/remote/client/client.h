@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pjrt/boundary/client_description.h"
 #include "pjrt/boundary/device_description.h"
 #include "pjrt/boundary/event.h"
 #include "pjrt/boundary/memory.h"
@@ -13,12 +14,7 @@
 #include "remote/client/arena.h"
 #include "remote/client/connection.h"
 
-struct PJRT_AsyncTrackingEvent {};
-struct PJRT_Device_Attributes {};
-
-struct PJRT_TopologyDescription {
-  std::string platform_name, platform_version;
-  std::vector<PJRT_DeviceDescription*> handles;
+struct PJRT_TopologyDescription : pjrt::plugin::TopologyDescription {
   std::string serialized;
 };
 
@@ -36,7 +32,7 @@ struct PJRT_Device {
 };
 
 // Buffers and executables hold references, so that one which outlives Client_Destroy does no harm.
-struct PJRT_Client : std::enable_shared_from_this<PJRT_Client> {
+struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
   explicit PJRT_Client(const remote::Endpoint& endpoint);
 
   // Throws kNotFound.
@@ -50,8 +46,6 @@ struct PJRT_Client : std::enable_shared_from_this<PJRT_Client> {
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices;
   std::vector<std::unique_ptr<pjrt::plugin::Memory>> memories;
-  std::vector<PJRT_Device*> device_handles, addressable_handles;
-  std::vector<PJRT_Memory*> memory_handles;
   std::shared_ptr<PJRT_Client> self;  // the framework's reference, until Client_Destroy
 
  private:

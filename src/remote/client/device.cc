@@ -4,9 +4,7 @@
 
 namespace pjrt::plugin {
 
-void Device_GetDescription(PJRT_Device_GetDescription_Args& args) {
-  args.device_description = &Require(args.device, "device").description;
-}
+PJRT_DeviceDescription& DescriptionOf(PJRT_Device& device) { return device.description; }
 
 void Device_IsAddressable(PJRT_Device_IsAddressable_Args& args) {
   args.is_addressable = Require(args.device, "device").addressable;
@@ -52,21 +50,5 @@ void Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
   read(args.pool_bytes, &args.pool_bytes_is_set);
   read(args.peak_pool_bytes, &args.peak_pool_bytes_is_set);
 }
-
-void Device_GetAttributes(PJRT_Device_GetAttributes_Args& args) {
-  const PJRT_Device& device = Require(args.device, "device");
-  args.attributes = device.description.attributes.data();
-  args.num_attributes = device.description.attributes.size();
-  args.device_attributes = nullptr;
-  args.attributes_deleter = [](PJRT_Device_Attributes*) {};
-}
-
-// Marks spans in profiles elsewhere; nothing is recorded here.
-void Device_CreateAsyncTrackingEvent(PJRT_Device_CreateAsyncTrackingEvent_Args& args) {
-  Require(args.device, "device");
-  args.event = new PJRT_AsyncTrackingEvent;
-}
-
-void AsyncTrackingEvent_Destroy(PJRT_AsyncTrackingEvent_Destroy_Args& args) { delete args.event; }
 
 }  // namespace pjrt::plugin

@@ -11,38 +11,19 @@
 #include "remote/client/blob.h"
 
 namespace remote {
-namespace {
-
-using Texts = google::protobuf::RepeatedPtrField<std::string>;
-
-void PointAt(const Texts& texts, std::vector<const char*>& pointers, std::vector<size_t>& sizes) {
-  for (const std::string& text : texts) {
-    pointers.push_back(text.data());
-    sizes.push_back(text.size());
-  }
-}
-
-void PointAt(const Texts& texts, std::vector<PJRT_Layouts_MemoryLayout>& layouts,
-             std::vector<PJRT_Layouts_MemoryLayout*>& handles) {
-  for (const std::string& text : texts) layouts.push_back({text, true});
-  for (PJRT_Layouts_MemoryLayout& layout : layouts) handles.push_back(&layout);
-}
-
-}  // namespace
 
 Program::Program(std::shared_ptr<PJRT_Client> owner, uint64_t number, wire::Executable described)
     : client(std::move(owner)), number(number), message(std::move(described)) {
+  name = message.name();
+  fingerprint = message.fingerprint();
+  compile_options = message.options();
   for (const wire::Shape& result : message.results()) {
-    const hlo::Shape& shape = results.emplace_back(FromMessage(result));
-    result_types.push_back(pjrt::ToBufferType(shape.element_type()));
-    result_dimensions.insert(result_dimensions.end(), shape.dimensions().begin(),
-                             shape.dimensions().end());
-    result_ranks.push_back(shape.dimensions().size());
+    AddResult(results.emplace_back(FromMessage(result)));
   }
-  PointAt(message.parameter_memory_kinds(), parameter_memory_kinds, parameter_memory_kind_sizes);
-  PointAt(message.result_memory_kinds(), result_memory_kinds, result_memory_kind_sizes);
-  PointAt(message.parameter_layouts(), parameter_layouts, parameter_layout_handles);
-  PointAt(message.result_layouts(), result_layouts, result_layout_handles);
+  for (const std::string& kind : message.parameter_memory_kinds()) parameter_memory_kinds.Add(kind);
+  for (const std::string& kind : message.result_memory_kinds()) result_memory_kinds.Add(kind);
+  for (const std::string& layout : message.parameter_layouts()) parameter_layouts.Add(layout);
+  for (const std::string& layout : message.result_layouts()) result_layouts.Add(layout);
 }
 
 void Program::Want(uint32_t place) const {
@@ -163,13 +144,12 @@ void Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args& args
       Compile(client, {args.serialized_executable, args.serialized_executable_size}, "", options);
 }
 
-void Executable_Destroy(PJRT_Executable_Destroy_Args& args) { delete args.executable; }
-
-void Executable_Name(PJRT_Executable_Name_Args& args) {
-  const std::string& name = ProgramOf(args.executable).message.name();
-  args.executable_name = name.data();
-  args.executable_name_size = name.size();
+const ProgramDescription& DescriptionOf(const PJRT_Executable& executable) {
+  return *executable.program;
 }
+const ProgramDevices& DevicesOf(const PJRT_LoadedExecutable& executable) { return executable; }
+
+void Executable_Destroy(PJRT_Executable_Destroy_Args& args) { delete args.executable; }
 
 void Executable_NumReplicas(PJRT_Executable_NumReplicas_Args& args) {
   args.num_replicas = ProgramOf(args.executable).message.replicas();
@@ -179,18 +159,8 @@ void Executable_NumPartitions(PJRT_Executable_NumPartitions_Args& args) {
   args.num_partitions = ProgramOf(args.executable).message.partitions();
 }
 
-void Executable_NumOutputs(PJRT_Executable_NumOutputs_Args& args) {
-  args.num_outputs = ProgramOf(args.executable).results.size();
-}
-
 void Executable_SizeOfGeneratedCodeInBytes(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args& args) {
   args.size_in_bytes = ProgramOf(args.executable).message.code_bytes();
-}
-
-void Executable_Fingerprint(PJRT_Executable_Fingerprint_Args& args) {
-  const std::string& text = ProgramOf(args.executable).message.fingerprint();
-  args.executable_fingerprint = text.data();
-  args.executable_fingerprint_size = text.size();
 }
 
 void Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
@@ -225,67 +195,19 @@ void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Ar
   args.peak_unpadded_heap_bytes = args.temp_size_in_bytes;
 }
 
-void Executable_OutputElementTypes(PJRT_Executable_OutputElementTypes_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.output_types = const_cast<PJRT_Buffer_Type*>(program.result_types.data());
-  args.num_output_types = program.result_types.size();
-}
-
-void Executable_OutputDimensions(PJRT_Executable_OutputDimensions_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.num_outputs = program.result_ranks.size();
-  args.dims = program.result_dimensions.data();
-  args.dim_sizes = program.result_ranks.data();
-}
-
-void Executable_OutputMemoryKinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.num_outputs = program.result_memory_kinds.size();
-  args.memory_kinds = program.result_memory_kinds.data();
-  args.memory_kind_sizes = program.result_memory_kind_sizes.data();
-}
-
-void Executable_ParameterMemoryKinds(PJRT_Executable_ParameterMemoryKinds_Args& args) {
-  const Program& program = ProgramOf(args.executable);
-  args.num_parameters = program.parameter_memory_kinds.size();
-  args.memory_kinds = program.parameter_memory_kinds.data();
-  args.memory_kind_sizes = program.parameter_memory_kind_sizes.data();
-}
-
-// Callers ask twice: for the size, then for the code.
 void Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   PJRT_Program& out = Require(args.program, "program");
   const Text program = AskText(ProgramOf(args.executable), wire::Describe::OPTIMIZED_PROGRAM);
-  out.format = program.format == "mlir"              ? "mlir"
-               : program.format == "hlo_with_config" ? "hlo_with_config"
-                                                     : "hlo";
-  out.format_size = std::strlen(out.format);
-  if (out.code != nullptr) {
-    if (out.code_size < program.text.size()) {
-      throw hlo::Error("the program has " + std::to_string(program.text.size()) +
-                       " bytes, but there is room for " + std::to_string(out.code_size));
-    }
-    std::memcpy(out.code, program.text.data(), program.text.size());
-  }
-  out.code_size = program.text.size();
+  const char* format = program.format == "mlir"              ? "mlir"
+                       : program.format == "hlo_with_config" ? "hlo_with_config"
+                                                             : "hlo";
+  FillProgram(program.text, format, out);
 }
 
 void Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
-  auto* serialized = new PJRT_SerializedExecutable{
-      AskText(ProgramOf(args.executable), wire::Describe::SERIALIZED).text};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_executable = serialized;
-  args.serialized_executable_deleter = [](PJRT_SerializedExecutable* s) { delete s; };
-}
-
-void Executable_GetCompileOptions(PJRT_Executable_GetCompileOptions_Args& args) {
-  auto* serialized =
-      new PJRT_SerializedCompileOptions{ProgramOf(args.executable).message.options()};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_compile_options = serialized;
-  args.serialized_compile_options_deleter = [](PJRT_SerializedCompileOptions* s) { delete s; };
+  HandOut(AskText(ProgramOf(args.executable), wire::Describe::SERIALIZED).text,
+          args.serialized_bytes, args.serialized_bytes_size, args.serialized_executable,
+          args.serialized_executable_deleter);
 }
 
 void LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args& args) { delete args.executable; }
@@ -304,31 +226,15 @@ void LoadedExecutable_IsDeleted(PJRT_LoadedExecutable_IsDeleted_Args& args) {
   args.is_deleted = Require(args.executable, "executable").deleted;
 }
 
-void LoadedExecutable_AddressableDevices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
-  const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  args.addressable_devices = executable.devices.data();
-  args.num_addressable_devices = executable.devices.size();
-}
-
-void LoadedExecutable_AddressableDeviceLogicalIds(
-    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
-  PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  args.addressable_device_logical_ids = executable.logical_ids.data();
-  args.num_addressable_device_logical_ids = executable.logical_ids.size();
-}
-
 void LoadedExecutable_GetDeviceAssignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
   const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  auto* serialized =
-      new PJRT_DeviceAssignmentSerialized{executable.program->message.device_assignment()};
-  args.serialized_bytes = serialized->bytes.data();
-  args.serialized_bytes_size = serialized->bytes.size();
-  args.serialized_device_assignment = serialized;
-  args.serialized_device_assignment_deleter = [](PJRT_DeviceAssignmentSerialized* s) { delete s; };
+  HandOut(executable.program->message.device_assignment(), args.serialized_bytes,
+          args.serialized_bytes_size, args.serialized_device_assignment,
+          args.serialized_device_assignment_deleter);
 }
 
 void LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) {
-  const std::string& text = Require(args.executable, "executable").Get().message.fingerprint();
+  const std::string& text = Require(args.executable, "executable").Get().fingerprint;
   args.executable_fingerprint = text.data();
   args.executable_fingerprint_size = text.size();
 }

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "hlo/shape.h"
-#include "pjrt/boundary/layout.h"
+#include "pjrt/boundary/program_description.h"
 #include "remote/client/client.h"
 
 namespace remote {
 
 // Shared by the handles of both kinds. Freed on the server with the last one.
-struct Program {
+struct Program : pjrt::plugin::ProgramDescription {
   Program(std::shared_ptr<PJRT_Client> client, uint64_t number, wire::Executable message);
   ~Program();
   Program(const Program&) = delete;
@@ -30,15 +30,6 @@ struct Program {
   const wire::Executable message;
   std::vector<hlo::Shape> results;
 
-  // As the C functions return them.
-  std::vector<PJRT_Buffer_Type> result_types;
-  std::vector<int64_t> result_dimensions;
-  std::vector<size_t> result_ranks;
-  std::vector<const char*> parameter_memory_kinds, result_memory_kinds;
-  std::vector<size_t> parameter_memory_kind_sizes, result_memory_kind_sizes;
-  std::vector<PJRT_Layouts_MemoryLayout> parameter_layouts, result_layouts;
-  std::vector<PJRT_Layouts_MemoryLayout*> parameter_layout_handles, result_layout_handles;
-
  private:
   mutable std::mutex mutex_;
   mutable std::vector<uint32_t> wanted_;
@@ -52,13 +43,11 @@ struct PJRT_Executable {
   std::vector<PJRT_NamedValue> cost_handles;
 };
 
-struct PJRT_LoadedExecutable {
+struct PJRT_LoadedExecutable : pjrt::plugin::ProgramDevices {
   explicit PJRT_LoadedExecutable(std::shared_ptr<const remote::Program> program);
   // Throws if deleted.
   const remote::Program& Get() const;
 
   std::shared_ptr<const remote::Program> program;
-  std::vector<PJRT_Device*> devices;
-  std::vector<PJRT_LogicalDeviceIds> logical_ids;
   std::atomic<bool> deleted{false};
 };

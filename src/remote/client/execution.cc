@@ -147,7 +147,7 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   for (size_t d = 0; d < devices.size(); ++d) {
     for (size_t i = 0; i < num_results; ++i) {
       PJRT_Memory* memory = nullptr;
-      if (i < program.result_memory_kinds.size()) {
+      if (i < program.result_memory_kinds.names.size()) {
         memory =
             devices[d]->memory_of_kind(program.message.result_memory_kinds(static_cast<int>(i)));
       }

@@ -177,15 +177,8 @@ CompletionPtr StartReading(const PJRT_Buffer& buffer, wire::Request request, siz
 
 void Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   const PJRT_Buffer& buffer = Require(args.src, "buffer");
+  if (!HasRoom(args, buffer.shape)) return;
   const auto needed = static_cast<size_t>(buffer.shape.byte_size());
-  if (args.dst == nullptr) {
-    args.dst_size = needed;
-    return;
-  }
-  if (args.dst_size < needed) {
-    throw hlo::Error("reading " + buffer.shape.ToString() + " needs " + std::to_string(needed) +
-                     " bytes of room, but there are " + std::to_string(args.dst_size));
-  }
   const hlo::Dimensions dense = RowMajorByteStrides(buffer.shape);
   const hlo::Dimensions strides = ByteStrides(args.host_layout, buffer.shape);
   CompletionPtr done;
