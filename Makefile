@@ -2,6 +2,7 @@
 #
 #   make demo     train on the 5,000 MNIST images that come with a package, on the xla device
 #   make test     every test: C++ (ctest) and Python (pytest)
+#   make conformance   torch's whole databases of operators, modules and optimizers on the device
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
@@ -16,7 +17,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test test-clients bench build install install-test install-clients build-test ctest pytest lint format stubs wheel clean
+.PHONY: demo test conformance test-clients bench build install install-test install-clients build-test ctest pytest lint format stubs wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -45,6 +46,9 @@ pytest: build-test
 
 install-clients:
 	@scripts/install --clients
+
+conformance: build-test
+	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --counts $(BUILD)/conformance.json $(PYTEST_ARGS)
 
 test-clients: install-clients build
 	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)

@@ -1,0 +1,126 @@
+"""One computation on the CPU and on the device: both give the same tensors, or both refuse."""
+
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.common_utils import TestCase
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import torch_xla.debug.metrics as metrics
+
+Tree = Any
+
+
+@dataclasses.dataclass
+class Refusal:
+    """An exception in place of a result."""
+
+    error: Exception
+
+
+class Differences:
+    """What differed in some samples of a test, told together at its end."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._found: list[str] = []
+
+    @contextlib.contextmanager
+    def of(self, sample: str) -> Iterator[None]:
+        self._seen += 1
+        try:
+            yield
+        except Exception as error:
+            self._found.append(f"{type(error).__name__}: {error}\n  {sample}")
+
+    def fail_if_any(self) -> None:
+        if self._found:
+            shown = "\n".join(self._found[:3])
+            raise AssertionError(f"{len(self._found)} of {self._seen} samples differ:\n{shown}")
+
+
+def to_device(tree: Tree, device: str) -> Tree:
+    """Copies of a tree's tensors as leaves on `device`, which keep what they say of gradients, strides and conjugation."""
+
+    def copy(x: Any) -> Any:
+        if isinstance(x, torch.device) and x.type == "cpu":
+            return torch.device(device)
+        if not isinstance(x, torch.Tensor):
+            return x
+        return x.detach().clone().to(device).requires_grad_(x.requires_grad)
+
+    return pytree.tree_map(copy, tree)
+
+
+def tensors(tree: Tree) -> list[torch.Tensor]:
+    return [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
+
+
+def attempt(function: Callable[..., Tree], *args: Any) -> list[torch.Tensor] | Refusal:
+    """The tensors of function(*args), or what it raised."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return tensors(function(*args))
+    except Exception as error:
+        return Refusal(error)
+
+
+def gradients(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The gradients of a weighted sum of the outputs; the weights differ, so that a permuted gradient is seen."""
+    wanted = [x for x in outputs if x.requires_grad]
+    inputs = [x for x in inputs if x.requires_grad]
+    if not wanted or not inputs:
+        return []
+    weights = [(torch.arange(x.numel()).reshape(x.shape) % 7 + 1).to(x) for x in wanted]
+    found = torch.autograd.grad(wanted, inputs, weights, allow_unused=True)
+    return [x for x in found if x is not None]
+
+
+def to_host(result: list[torch.Tensor] | Refusal) -> list[torch.Tensor] | Refusal:
+    if isinstance(result, Refusal):
+        return result
+    return [x.detach().cpu() for x in result]
+
+
+def fallbacks() -> list[str]:
+    """The operators that ran on the CPU since the counters were cleared."""
+    return sorted(name for name in metrics.counter_names() if name.startswith("aten::"))
+
+
+class DrawWatch(TorchDispatchMode):
+    """Sees whether random numbers are drawn under it."""
+
+    drew = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.drew = self.drew or torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
+
+
+def compare(
+    case: TestCase,
+    actual: list[torch.Tensor] | Refusal,
+    expected: list[torch.Tensor] | Refusal,
+    random: bool,
+    **tolerance: float,
+) -> None:
+    """Fails the test case unless the device did what eager does; of random results, only shape and type count."""
+    if isinstance(expected, Refusal):
+        case.assertIsInstance(actual, Refusal, f"eager raises {expected.error!r}")
+        theirs, mine = expected.error, actual.error
+        case.assertIs(type(mine), type(theirs), f"{mine}\neager: {theirs}")
+        return
+    if isinstance(actual, Refusal):
+        raise actual.error
+    case.assertEqual(len(actual), len(expected))
+    for x, y in zip(actual, expected, strict=True):
+        if random:
+            case.assertEqual((x.shape, x.dtype), (y.shape, y.dtype))
+        else:
+            case.assertEqual(x, y, exact_dtype=True, equal_nan=True, **tolerance)

@@ -1,0 +1,48 @@
+"""Each test's report carries the operators that it ran on the CPU; `--counts FILE` writes all of them as JSON."""
+
+import json
+import pathlib
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--counts", type=pathlib.Path, help="write each test's outcome as JSON")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.when == "call":
+        from comparison import fallbacks
+
+        report.user_properties.append(("fallbacks", fallbacks()))
+    return report
+
+
+class Counts:
+    """The outcome and the fallbacks of each test."""
+
+    def __init__(self, path):
+        self.path = path
+        self.tests = {}
+
+    def pytest_runtest_logreport(self, report):
+        name = report.nodeid.rpartition("::")[2]
+        if report.when == "call" or report.outcome != "passed":
+            reason = str(report.longrepr)[-2000:] if report.longrepr else ""
+            self.tests[name] = {
+                "outcome": report.outcome,
+                "seconds": round(report.duration, 2),
+                "fallbacks": dict(report.user_properties).get("fallbacks", []),
+                "reason": reason,
+            }
+
+    def pytest_sessionfinish(self):
+        self.path.write_text(json.dumps(self.tests, indent=1, sort_keys=True))
+
+
+def pytest_configure(config):
+    path = config.getoption("--counts")
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Counts(path))

@@ -1,0 +1,168 @@
+"""torch's whole database of operators (OpInfo) on the device: each entry, type and sample against eager.
+
+The classes are named as torch's own, so that the tolerances that an entry wants hold here; the tests are not, so that
+what is excused on other devices is not excused here.
+"""
+
+import os
+import pathlib
+
+# torch reads both when it is imported. The failing sample is named by the tests themselves.
+os.environ.setdefault("PYTORCH_PRINT_REPRO_ON_FAILURE", "0")
+os.environ.setdefault("TORCH_TEST_DEVICES", str(pathlib.Path(__file__).with_name("xla_device.py")))
+
+import pytest
+import torch
+from comparison import (
+    Differences,
+    DrawWatch,
+    attempt,
+    compare,
+    gradients,
+    tensors,
+    to_device,
+    to_host,
+)
+from differences import IMPOSSIBLE, UNDEFINED_CONTENTS
+from torch.testing._internal.common_device_type import (
+    OpDTypes,
+    instantiate_device_type_tests,
+    ops,
+)
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import TestCase
+
+import torch_xla
+import torch_xla.debug.metrics as metrics
+
+DTYPES = (
+    torch.float32,
+    torch.int64,
+    torch.bool,
+    torch.bfloat16,
+    torch.float16,
+    torch.float64,
+    torch.complex64,
+)
+# Where neither the entry nor the type's own tolerance says more: sums in another order.
+TOLERANCES = {
+    torch.float32: {"rtol": 1e-4, "atol": 1e-4},
+    torch.complex64: {"rtol": 1e-4, "atol": 1e-4},
+    torch.float16: {"rtol": 1e-2, "atol": 1e-2},
+    torch.bfloat16: {"rtol": 3e-2, "atol": 3e-2},
+    torch.float64: {"rtol": 1e-7, "atol": 1e-7},
+}
+
+
+def run(op, sample, variant=None, backward=False, **kwargs):
+    """The operator's results and, if asked, their gradients."""
+    result = (variant or op)(sample.input, *sample.args, **sample.kwargs, **kwargs)
+    outputs = tensors(sample.output_process_fn_grad(result))
+    if not backward:
+        return outputs
+    return outputs + gradients(outputs, tensors((sample.input, sample.args, sample.kwargs)))
+
+
+def run_into(op, sample, make_out):
+    """The targets of `out=`, which `make_out` makes from the results without them."""
+    expected = op(sample.input, *sample.args, **sample.kwargs)
+    is_one = isinstance(expected, torch.Tensor)
+    targets = [make_out(x) for x in tensors(expected)]
+    out = (
+        targets[0]
+        if is_one
+        else type(expected)(targets)
+        if isinstance(expected, list)
+        else tuple(targets)
+    )
+    op(sample.input, *sample.args, **sample.kwargs, out=out)
+    return targets
+
+
+def wide(x):
+    """A type that results of x's type can be cast to."""
+    return x.dtype.to_complex() if x.dtype.is_floating_point else torch.complex64
+
+
+def narrow(x):
+    """A type that they cannot."""
+    return torch.int32 if x.dtype.is_floating_point or x.dtype.is_complex else torch.bool
+
+
+OUTS = {
+    "empty": lambda x: x.new_empty(0),
+    "filled": lambda x: torch.ones_like(x),
+    "strided": lambda x: x.new_ones((*x.shape, 2))[..., 1],
+    "wide": lambda x: torch.ones_like(x, dtype=wide(x)),
+    "narrow": lambda x: torch.ones_like(x, dtype=narrow(x)),
+}
+
+
+class TestCommon(TestCase):
+    exact_dtype = True
+
+    def tolerance(self, dtype):
+        tolerance = dict(TOLERANCES.get(dtype, {}))
+        if tolerance:
+            tolerance["rtol"] = max(tolerance["rtol"], self.rel_tol)
+            tolerance["atol"] = max(tolerance["atol"], self.precision)
+        return tolerance
+
+    def like_eager(self, op, dtype, samples, functions):
+        """Each function of each sample: all are recorded, then computed by one program, then compared."""
+        if op.name in IMPOSSIBLE:
+            pytest.skip(IMPOSSIBLE[op.name])
+        compared = []
+        metrics.clear_counters()
+        for sample in samples:
+            for name, function in functions.items():
+                with DrawWatch() as watch:
+                    expected = attempt(function, sample.transform(lambda x: to_device(x, "cpu")))
+                random = watch.drew or op.name in UNDEFINED_CONTENTS
+                actual = attempt(function, sample.transform(lambda x: to_device(x, "xla")))
+                compared.append((f"{name}{sample.summary()}", actual, expected, random))
+        torch_xla.sync()
+        differences = Differences()
+        for name, actual, expected, random in compared:
+            with differences.of(name):
+                compare(self, to_host(actual), to_host(expected), random, **self.tolerance(dtype))
+        differences.fail_if_any()
+
+    @ops(op_db, allowed_dtypes=DTYPES)
+    def test_like_eager(self, device, dtype, op):
+        backward = dtype in op.supported_backward_dtypes("cpu")
+        samples = op.sample_inputs("cpu", dtype, requires_grad=backward)
+        self.like_eager(op, dtype, samples, {"": lambda s: run(op, s, backward=backward)})
+
+    @ops(op_db, allowed_dtypes=(torch.float32, torch.int64, torch.complex64))
+    def test_noncontiguous_inputs(self, device, dtype, op):
+        backward = dtype in op.supported_backward_dtypes("cpu")
+        samples = op.sample_inputs("cpu", dtype, requires_grad=backward)
+        # A copy to the device is contiguous, so the strides are made there.
+        functions = {"": lambda s: run(op, s.noncontiguous(), backward=backward)}
+        self.like_eager(op, dtype, samples, functions)
+
+    @ops([op for op in op_db if op.inplace_variant], allowed_dtypes=DTYPES)
+    def test_in_place(self, device, dtype, op):
+        samples = (s for s in op.sample_inputs("cpu", dtype) if not s.broadcasts_input)
+        self.like_eager(op, dtype, samples, {"": lambda s: run(op, s, op.inplace_variant)})
+
+    @ops([op for op in op_db if op.supports_out], dtypes=OpDTypes.any_common_cpu_cuda_one)
+    def test_given_out(self, device, dtype, op):
+        functions = {
+            f"out {name}: ": lambda s, make_out=make_out: run_into(op, s, make_out)
+            for name, make_out in OUTS.items()
+        }
+        self.like_eager(op, dtype, op.sample_inputs("cpu", dtype), functions)
+
+    @ops([op for op in op_db if op.error_inputs_func], dtypes=OpDTypes.none)
+    def test_errors(self, device, op):
+        differences = Differences()
+        for error in op.error_inputs(device):
+            sample = error.sample_input
+            with differences.of(sample.summary()), self.assertRaises(error.error_type):
+                to_host(tensors(op(sample.input, *sample.args, **sample.kwargs)))
+        differences.fail_if_any()
+
+
+instantiate_device_type_tests(TestCommon, globals(), only_for="xla")
