@@ -5,10 +5,10 @@
 
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
-#include "aten/matmul.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/resampling.h"
 
 namespace torch_xla {
 namespace {
@@ -328,25 +328,25 @@ Value AveragePoolOfBackward(Builder& b, Value gradient, Value x, Dimensions kern
 int64_t WindowStart(int64_t i, int64_t size, int64_t n) { return i * size / n; }
 int64_t WindowEnd(int64_t i, int64_t size, int64_t n) { return ((i + 1) * size + n - 1) / n; }
 
-// [n, size]: each row averages its window.
-Value AveragingMatrix(Builder& b, ElementType type, int64_t size, int64_t n) {
-  std::vector<double> matrix(n * size, 0.0);
+// Each of n outputs averages its window.
+Resampling Averages(int64_t size, int64_t n) {
+  Resampling r{.input_size = size, .outputs = {}};
   for (int64_t i = 0; i < n; ++i) {
     int64_t start = WindowStart(i, size, n), end = WindowEnd(i, size, n);
-    for (int64_t j = start; j < end; ++j)
-      matrix[i * size + j] = 1.0 / static_cast<double>(end - start);
+    r.outputs.emplace_back();
+    for (int64_t k = start; k < end; ++k) {
+      r.outputs.back().push_back({k, 1.0 / static_cast<double>(end - start)});
+    }
   }
-  return b.Convert(b.Constant(hlo::Literal::FromVector(matrix, {n, size})), type);
+  return r;
 }
 
-// Multiplies one dimension of x by a matrix (or its transpose).
-Value MultiplyDimension(Builder& b, Value x, int64_t dimension, Value matrix, bool transpose) {
-  hlo::DotAttributes attributes;
-  attributes.lhs_contracting_dimensions = {dimension};
-  attributes.rhs_contracting_dimensions = {transpose ? 0 : 1};
-  Value product = b.DotGeneral(x, matrix, attributes);
-  int64_t rank = x->shape().rank();
-  return b.Transpose(product, MoveDimensionPermutation(rank, rank - 1, dimension));
+// Of all spatial dimensions of an input.
+std::vector<Resampling> AllAverages(const Dimensions& input, const Dimensions& output) {
+  std::vector<Resampling> all;
+  size_t first = input.size() - output.size();
+  for (size_t i = 0; i < output.size(); ++i) all.push_back(Averages(input[first + i], output[i]));
+  return all;
 }
 
 bool Divides(Value x, const Dimensions& output) {
@@ -382,12 +382,7 @@ Value AdaptiveAveragePool(Builder& b, Value x, Dimensions output) {
     return b.Convert(Mean(b, b.Reshape(x, split), sizes), type);
   }
   int64_t first = x->shape().rank() - static_cast<int64_t>(output.size());
-  for (size_t i = 0; i < output.size(); ++i) {
-    int64_t d = first + static_cast<int64_t>(i);
-    Value matrix = AveragingMatrix(b, x->element_type(), x->shape().dimension(d), output[i]);
-    x = MultiplyDimension(b, x, d, matrix, false);
-  }
-  return b.Convert(x, type);
+  return b.Convert(Resample(b, x, first, AllAverages(x->dimensions(), output)), type);
 }
 
 Value AdaptiveAveragePoolBackward(Builder& b, Value gradient, Value x, int64_t rank) {
@@ -400,12 +395,9 @@ Value AdaptiveAveragePoolBackward(Builder& b, Value gradient, Value x, int64_t r
     Value share = b.Multiply(gradient, Like(b, gradient, 1 / count));
     return b.Convert(b.Reshape(BroadcastReduced(b, share, sizes, split), x->dimensions()), type);
   }
-  for (int64_t d = x->shape().rank() - rank; d < x->shape().rank(); ++d) {
-    Value matrix = AveragingMatrix(b, gradient->element_type(), x->shape().dimension(d),
-                                   gradient->shape().dimension(d));
-    gradient = MultiplyDimension(b, gradient, d, matrix, true);
-  }
-  return b.Convert(gradient, type);
+  std::vector<Resampling> all = AllAverages(x->dimensions(), output);
+  for (Resampling& r : all) r = Transposed(r);
+  return b.Convert(Resample(b, gradient, x->shape().rank() - rank, all), type);
 }
 template <int64_t rank>
 Value AdaptiveAveragePoolOfBackward(Builder& b, Value gradient, Value x) {

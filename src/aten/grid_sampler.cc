@@ -1,0 +1,338 @@
+// grid_sample: an image read between its pixels, at places that a tensor names. An output element
+// is a weighted sum over the taps around its place, which are the product of a few taps in each
+// dimension.
+#include <array>
+
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+enum Mode : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
+enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
+
+struct Sampling {
+  int64_t mode, padding;
+  bool align_corners;
+};
+
+// A place along one dimension in pixels, and its derivative by the grid's number.
+struct Place {
+  Value position, slope;
+};
+
+// One tap of each place along one dimension. All are [batch, places] and floating but the mask.
+struct Tap {
+  Value index;   // in the image, whole
+  Value inside;  // whether the tap is in the image
+  Value weight;
+  Value derivative;  // of the weight, by the grid's number
+};
+
+Place InPixels(Builder& b, Value x, int64_t size, bool align_corners) {
+  double n = static_cast<double>(size);
+  Value one = Like(b, x, 1);
+  Value half = Like(b, x, 0.5);
+  if (align_corners) {
+    return {b.Multiply(b.Multiply(b.Add(x, one), half), Like(b, x, n - 1)),
+            Like(b, x, (n - 1) / 2)};
+  }
+  Value scaled = b.Subtract(b.Multiply(b.Add(x, one), Like(b, x, n)), one);
+  return {b.Multiply(scaled, half), Like(b, x, n / 2)};
+}
+
+Place Clipped(Builder& b, Place p, int64_t size) {
+  Value zero = Like(b, p.position, 0);
+  Value last = Like(b, p.position, static_cast<double>(size - 1));
+  Value moves = b.And(b.Gt(p.position, zero), b.Lt(p.position, last));
+  // A NaN becomes the first pixel.
+  Value low = b.Select(b.Gt(p.position, zero), p.position, zero);
+  return {b.Minimum(low, last), ZeroUnless(b, moves, p.slope)};
+}
+
+// Folded at two mirrors, given as twice their positions.
+Place Reflected(Builder& b, Place p, int64_t twice_low, int64_t twice_high) {
+  if (twice_low == twice_high) return {Like(b, p.position, 0), Like(b, p.slope, 0)};
+  Value low = Like(b, p.position, static_cast<double>(twice_low) / 2);
+  Value span = Like(b, p.position, static_cast<double>(twice_high - twice_low) / 2);
+  Value signed_offset = b.Subtract(p.position, low);
+  Value offset = b.Abs(signed_offset);
+  Value rest = b.Remainder(offset, span);
+  Value flips = b.Unary(Opcode::kFloor, b.Divide(offset, span));
+  Value is_odd = b.Ne(b.Remainder(flips, Like(b, flips, 2)), Like(b, flips, 0));
+  Value folded = b.Add(b.Select(is_odd, b.Subtract(span, rest), rest), low);
+  Value is_before = b.Lt(signed_offset, Like(b, signed_offset, 0));
+  Value turned = b.Xor(is_odd, is_before);
+  return {folded, b.Select(turned, b.Negate(p.slope), p.slope)};
+}
+
+Place Padded(Builder& b, Place p, int64_t size, const Sampling& how) {
+  if (how.padding == kZeros) return p;
+  if (how.padding == kReflection) {
+    p = how.align_corners ? Reflected(b, p, 0, 2 * (size - 1)) : Reflected(b, p, -1, 2 * size - 1);
+  }
+  return Clipped(b, p, size);
+}
+
+Tap MakeTap(Builder& b, Value index, int64_t size, Value weight, Value derivative) {
+  Value zero = Like(b, index, 0), last = Like(b, index, static_cast<double>(size - 1));
+  Value inside = b.And(b.Ge(index, zero), b.Le(index, last));
+  return {ZeroUnless(b, inside, index), inside, weight, derivative};
+}
+
+// a x^3 + b x^2 + c x + d, and its derivative.
+struct Cubic {
+  double a, b, c, d;
+  Value At(Builder& builder, Value x) const { return Horner(builder, x, {a, b, c, d}); }
+  Value SlopeAt(Builder& builder, Value x) const { return Horner(builder, x, {3 * a, 2 * b, c}); }
+  static Value Horner(Builder& builder, Value x, std::initializer_list<double> coefficients) {
+    Value sum = Like(builder, x, 0);
+    for (double k : coefficients) sum = builder.Add(builder.Multiply(sum, x), Like(builder, x, k));
+    return sum;
+  }
+};
+// Keys' convolution with A = -0.75 as polynomials of the fraction, for taps -1, 0, 1, 2.
+constexpr double kA = -0.75;
+constexpr std::array<Cubic, 4> kCubicTaps = {{{kA, -2 * kA, kA, 0},
+                                              {kA + 2, -(kA + 3), 0, 1},
+                                              {-(kA + 2), 2 * kA + 3, -kA, 0},
+                                              {-kA, kA, 0, 0}}};
+
+std::vector<Tap> BicubicTaps(Builder& b, Value x, int64_t size, const Sampling& how) {
+  Place p = InPixels(b, x, size, how.align_corners);
+  Value first = b.Unary(Opcode::kFloor, p.position);
+  Value fraction = b.Subtract(p.position, first);
+  std::vector<Tap> taps;
+  for (int k = 0; k < 4; ++k) {
+    // Each tap is padded by itself.
+    Value position = b.Add(first, Like(b, first, k - 1));
+    Value index = Padded(b, {position, p.slope}, size, how).position;
+    taps.push_back(MakeTap(b, b.Unary(Opcode::kRoundNearestEven, index), size,
+                           kCubicTaps[k].At(b, fraction),
+                           b.Multiply(kCubicTaps[k].SlopeAt(b, fraction), p.slope)));
+  }
+  return taps;
+}
+
+std::vector<Tap> TapsAlong(Builder& b, Value x, int64_t size, const Sampling& how) {
+  if (how.mode == kBicubic) return BicubicTaps(b, x, size, how);
+  Place p = Padded(b, InPixels(b, x, size, how.align_corners), size, how);
+  if (how.mode == kNearest) {
+    Value index = b.Unary(Opcode::kRoundNearestEven, p.position);
+    return {MakeTap(b, index, size, Like(b, x, 1), Like(b, x, 0))};
+  }
+  Value one = Like(b, x, 1);
+  Value first = b.Unary(Opcode::kFloor, p.position);
+  Value fraction = b.Subtract(p.position, first);
+  return {MakeTap(b, first, size, b.Subtract(one, fraction), b.Negate(p.slope)),
+          MakeTap(b, b.Add(first, one), size, fraction, p.slope)};
+}
+
+// A tap in every dimension together.
+struct Corner {
+  Value index;         // among the flattened pixels, s32
+  Value inside;        // [batch, places]
+  Value weight;        // 0 outside
+  Values derivatives;  // of the weight by the grid's numbers, dimension by dimension; 0 outside
+};
+
+std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<Tap>>& taps,
+                            const Dimensions& sizes) {
+  size_t rank = taps.size(), count = 1;
+  for (const auto& along : taps) count *= along.size();
+  std::vector<Corner> corners;
+  for (size_t c = 0; c < count; ++c) {
+    std::vector<const Tap*> chosen(rank);
+    size_t rest = c;
+    for (size_t d = rank; d-- > 0; rest /= taps[d].size())
+      chosen[d] = &taps[d][rest % taps[d].size()];
+    Corner corner{nullptr, nullptr, nullptr, {}};
+    for (size_t d = 0; d < rank; ++d) {
+      Value index = b.Convert(chosen[d]->index, ElementType::kS32);
+      bool is_first = d == 0;
+      corner.index = is_first
+                         ? index
+                         : b.Add(b.Multiply(corner.index, b.Full(index->shape(), sizes[d])), index);
+      corner.inside = is_first ? chosen[d]->inside : b.And(corner.inside, chosen[d]->inside);
+      corner.weight = is_first ? chosen[d]->weight : b.Multiply(corner.weight, chosen[d]->weight);
+    }
+    for (size_t d = 0; d < rank; ++d) {
+      Value derivative = chosen[d]->derivative;
+      for (size_t e = 0; e < rank; ++e) {
+        if (e != d) derivative = b.Multiply(derivative, chosen[e]->weight);
+      }
+      corner.derivatives.push_back(ZeroUnless(b, corner.inside, derivative));
+    }
+    corner.weight = ZeroUnless(b, corner.inside, corner.weight);
+    corners.push_back(std::move(corner));
+  }
+  return corners;
+}
+
+// The image as [batch, channels, pixels], and where it is read.
+struct Problem {
+  Value image;
+  Dimensions sizes;   // spatial, of the image
+  Dimensions places;  // spatial, of the grid
+  std::vector<Corner> corners;
+};
+
+void CheckShapes(Value image, Value grid, int64_t rank) {
+  bool fits = image->shape().rank() == rank + 2 && grid->shape().rank() == rank + 2 &&
+              image->shape().dimension(0) == grid->shape().dimension(0) &&
+              grid->shape().dimension(rank + 1) == rank;
+  for (int64_t d = 2; fits && d < rank + 2; ++d) fits = image->shape().dimension(d) > 0;
+  if (fits) return;
+  throw hlo::Error(
+      "grid_sampler(): expected a non-empty input [N, C, spatial dimensions…] and a grid [N, "
+      "output dimensions…, " +
+      std::to_string(rank) + "], but got " + image->shape().ToString() + " and " +
+      grid->shape().ToString());
+}
+
+Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sampling& how) {
+  CheckShapes(image, grid, rank);
+  if (how.mode == kBicubic && rank != 2) {
+    throw hlo::Error("grid_sampler(): bicubic interpolation only supports 4D input");
+  }
+  Problem p;
+  const Dimensions& full = image->dimensions();
+  p.sizes.assign(full.begin() + 2, full.end());
+  p.places.assign(grid->dimensions().begin() + 1, grid->dimensions().end() - 1);
+  int64_t pixels = NumElements(full, OtherDimensions({0, 1}, rank + 2));
+  p.image = b.Reshape(image, {full[0], full[1], pixels});
+  int64_t count = NumElements(grid->dimensions(), OtherDimensions({0, rank + 1}, rank + 2));
+  Value flat = b.Reshape(grid, {full[0], count, rank});
+  std::vector<std::vector<Tap>> taps;
+  for (int64_t d = 0; d < rank; ++d) {
+    // The grid's first number is the place in the image's last dimension.
+    Value x = b.Reshape(b.SliceInDim(flat, 2, rank - 1 - d, rank - d), {full[0], count});
+    taps.push_back(TapsAlong(b, x, p.sizes[d], how));
+  }
+  p.corners = Corners(b, taps, p.sizes);
+  return p;
+}
+
+// [batch, places] for each channel.
+Value OverChannels(Builder& b, Value x, int64_t channels) {
+  return b.BroadcastInDim(x, {x->shape().dimension(0), channels, x->shape().dimension(1)}, {0, 2});
+}
+
+// image[n, :, index[n, p]].
+Value Pixels(Builder& b, Value image, Value index) {
+  hlo::GatherAttributes attributes;
+  attributes.offset_dims = {1};
+  attributes.collapsed_slice_dims = attributes.start_index_map = {2};
+  attributes.operand_batching_dims = attributes.start_indices_batching_dims = {0};
+  attributes.index_vector_dim = 2;
+  attributes.slice_sizes = {1, image->shape().dimension(1), 1};
+  Dimensions with_vector = index->dimensions();
+  with_vector.push_back(1);
+  return b.Gather(image, b.Reshape(index, with_vector), attributes);
+}
+
+Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampling& how) {
+  ElementType type = image->element_type();
+  Problem p = MakeProblem(b, image, grid, rank, how);
+  int64_t channels = image->shape().dimension(1);
+  Value sum = nullptr;
+  for (const Corner& corner : p.corners) {
+    // A pixel outside counts as 0, whatever stands where it is read instead.
+    Value pixels =
+        ZeroUnless(b, OverChannels(b, corner.inside, channels), Pixels(b, p.image, corner.index));
+    Value term = b.Multiply(pixels, OverChannels(b, corner.weight, channels));
+    sum = sum == nullptr ? term : b.Add(sum, term);
+  }
+  Dimensions result = {image->shape().dimension(0), channels};
+  result.insert(result.end(), p.places.begin(), p.places.end());
+  return b.Convert(b.Reshape(sum, result), type);
+}
+
+// Each corner's share of the gradient, added to the pixel it came from: one scatter for all.
+Value ImageGradient(Builder& b, Value gradient, const Problem& p) {
+  int64_t channels = gradient->shape().dimension(1);
+  Values indices, shares;
+  for (const Corner& corner : p.corners) {
+    indices.push_back(corner.index);
+    shares.push_back(b.Multiply(gradient, OverChannels(b, corner.weight, channels)));
+  }
+  Value index = b.Concatenate(indices, 1);
+  Dimensions with_vector = index->dimensions();
+  with_vector.push_back(1);
+  hlo::ScatterAttributes attributes;
+  attributes.update_window_dims = {1};
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {2};
+  attributes.input_batching_dims = attributes.scatter_indices_batching_dims = {0};
+  attributes.index_vector_dim = 2;
+  return b.Scatter(b.Zeros(p.image->shape()), b.Reshape(index, with_vector),
+                   b.Concatenate(shares, 2),
+                   b.ScalarCombiner(Opcode::kAdd, p.image->element_type()), attributes);
+}
+
+// [batch, places, rank].
+Value GridGradient(Builder& b, Value gradient, const Problem& p) {
+  int64_t rank = static_cast<int64_t>(p.sizes.size());
+  Values sums(rank, nullptr);
+  for (const Corner& corner : p.corners) {
+    Value products = b.Multiply(gradient, Pixels(b, p.image, corner.index));
+    Value along = Sum(b, products, {1});
+    for (int64_t d = 0; d < rank; ++d) {
+      Value term = b.Multiply(along, corner.derivatives[d]);
+      sums[d] = sums[d] == nullptr ? term : b.Add(sums[d], term);
+    }
+  }
+  Values columns;
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    Dimensions column = sums[d]->dimensions();
+    column.push_back(1);
+    columns.push_back(b.Reshape(sums[d], column));
+  }
+  return b.Concatenate(columns, 2);
+}
+
+std::pair<Value, Value> GridSamplerBackward(Builder& b, Value gradient, Value image, Value grid,
+                                            int64_t rank, const Sampling& how,
+                                            const std::array<bool, 2>& wanted) {
+  Problem p = MakeProblem(b, image, grid, rank, how);
+  const Dimensions& full = image->dimensions();
+  int64_t places = p.corners[0].weight->shape().dimension(1);
+  gradient = b.Reshape(gradient, {full[0], full[1], places});
+  std::pair<Value, Value> result(nullptr, nullptr);
+  if (wanted[0]) {
+    Value flat = ImageGradient(b, gradient, p);
+    result.first = b.Convert(b.Reshape(flat, full), image->element_type());
+  }
+  if (wanted[1]) {
+    Value flat = GridGradient(b, gradient, p);
+    result.second = b.Convert(b.Reshape(flat, grid->dimensions()), grid->element_type());
+  }
+  return result;
+}
+
+template <int64_t rank>
+Value GridSamplerOf(Builder& b, Value image, Value grid, int64_t mode, int64_t padding,
+                    bool align_corners) {
+  return GridSampler(b, image, grid, rank, {mode, padding, align_corners});
+}
+template <int64_t rank>
+std::pair<Value, Value> GridSamplerOfBackward(Builder& b, Value gradient, Value image, Value grid,
+                                              int64_t mode, int64_t padding, bool align_corners,
+                                              std::array<bool, 2> wanted) {
+  return GridSamplerBackward(b, gradient, image, grid, rank, {mode, padding, align_corners},
+                             wanted);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&GridSamplerOf<2>>(m, "grid_sampler_2d");
+  Register<&GridSamplerOfBackward<2>>(m, "grid_sampler_2d_backward");
+  Register<&GridSamplerOf<3>>(m, "grid_sampler_3d");
+  Register<&GridSamplerOfBackward<3>>(m, "grid_sampler_3d_backward");
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,174 @@
+#include "aten/resampling.h"
+
+#include <algorithm>
+
+#include "aten/dimension.h"
+#include "aten/indexing.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+// More taps than this are cheaper as a product with a dense matrix.
+constexpr size_t kMostGatheredTaps = 12;
+
+int64_t OutputSize(const Resampling& r) { return static_cast<int64_t>(r.outputs.size()); }
+
+bool IsSingle(const Taps& taps, int64_t index) {
+  return taps.size() == 1 && taps[0].index == index && taps[0].weight == 1;
+}
+
+// How often each element is repeated, if that is all; else 0.
+int64_t Repetitions(const Resampling& r) {
+  if (r.input_size == 0 || OutputSize(r) % r.input_size != 0) return 0;
+  int64_t times = OutputSize(r) / r.input_size;
+  for (int64_t i = 0; i < OutputSize(r); ++i) {
+    if (!IsSingle(r.outputs[i], i / times)) return 0;
+  }
+  return times;
+}
+
+// How many neighbours each output sums, if that is all; else 0.
+int64_t GroupSize(const Resampling& r) {
+  if (r.outputs.empty() || r.input_size % OutputSize(r) != 0) return 0;
+  int64_t size = r.input_size / OutputSize(r);
+  for (int64_t i = 0; i < OutputSize(r); ++i) {
+    if (static_cast<int64_t>(r.outputs[i].size()) != size) return 0;
+    for (int64_t k = 0; k < size; ++k) {
+      const Tap& tap = r.outputs[i][k];
+      if (tap.index != i * size + k || tap.weight != 1) return 0;
+    }
+  }
+  return size;
+}
+
+// `dimensions` with one split into [outer, inner].
+Dimensions Split(Dimensions dimensions, int64_t dimension, int64_t outer, int64_t inner) {
+  dimensions[dimension] = outer;
+  dimensions.insert(dimensions.begin() + dimension + 1, inner);
+  return dimensions;
+}
+
+Value Repeat(Builder& b, Value x, int64_t dimension, int64_t times) {
+  if (times == 1) return x;
+  int64_t size = x->shape().dimension(dimension);
+  Dimensions split = Split(x->dimensions(), dimension, size, times);
+  Dimensions result = x->dimensions();
+  result[dimension] = size * times;
+  Dimensions kept = OtherDimensions({dimension + 1}, static_cast<int64_t>(split.size()));
+  return b.Reshape(b.BroadcastInDim(x, split, kept), result);
+}
+
+Value SumGroups(Builder& b, Value x, int64_t dimension, int64_t size) {
+  if (size == 1) return x;
+  int64_t groups = x->shape().dimension(dimension) / size;
+  return Sum(b, b.Reshape(x, Split(x->dimensions(), dimension, groups, size)), {dimension + 1});
+}
+
+size_t MostTaps(const Resampling& r) {
+  size_t most = 0;
+  for (const Taps& taps : r.outputs) most = std::max(most, taps.size());
+  return most;
+}
+
+Value Vector(Builder& b, const std::vector<double>& values, ElementType type) {
+  return b.Convert(
+      b.Constant(hlo::Literal::FromVector(values, {static_cast<int64_t>(values.size())})), type);
+}
+
+// The k-th tap of every output. One that is missing repeats the last, without weight: an element
+// that an output does not see must not reach it even as a NaN.
+std::pair<std::vector<int64_t>, std::vector<double>> TapColumn(const Resampling& r, size_t k) {
+  std::vector<int64_t> indices;
+  std::vector<double> weights;
+  for (const Taps& taps : r.outputs) {
+    bool present = k < taps.size();
+    indices.push_back(present ? taps[k].index : taps.empty() ? 0 : taps.back().index);
+    weights.push_back(present ? taps[k].weight : 0);
+  }
+  return {indices, weights};
+}
+
+Value WithoutEmpty(Builder& b, Value x, int64_t dimension, const Resampling& r) {
+  std::vector<double> seen;
+  for (const Taps& taps : r.outputs) seen.push_back(taps.empty() ? 0 : 1);
+  if (std::find(seen.begin(), seen.end(), 0) == seen.end()) return x;
+  Value some = b.Convert(Vector(b, seen, ElementType::kF32), ElementType::kPred);
+  return b.Select(AlongDimension(b, some, x->dimensions(), dimension), x, b.Zeros(x->shape()));
+}
+
+Value GatherTaps(Builder& b, Value x, int64_t dimension, const Resampling& r) {
+  Value sum = nullptr;
+  for (size_t k = 0; k < std::max<size_t>(MostTaps(r), 1); ++k) {
+    auto [indices, weights] = TapColumn(r, k);
+    Value index = b.Constant(hlo::Literal::FromVector(indices, {OutputSize(r)}));
+    Value term = TakeAlong(b, x, index, dimension);
+    bool weighted = std::any_of(weights.begin(), weights.end(), [](double w) { return w != 1; });
+    if (weighted) {
+      Value weight = Vector(b, weights, x->element_type());
+      term = b.Multiply(term, AlongDimension(b, weight, term->dimensions(), dimension));
+    }
+    sum = sum == nullptr ? term : b.Add(sum, term);
+  }
+  return WithoutEmpty(b, sum, dimension, r);
+}
+
+Value MultiplyMatrix(Builder& b, Value x, int64_t dimension, const Resampling& r) {
+  std::vector<double> matrix(r.input_size * OutputSize(r), 0.0);
+  for (int64_t i = 0; i < OutputSize(r); ++i) {
+    for (const Tap& tap : r.outputs[i]) matrix[tap.index * OutputSize(r) + i] += tap.weight;
+  }
+  Value weights = b.Constant(hlo::Literal::FromVector(matrix, {r.input_size, OutputSize(r)}));
+  hlo::DotAttributes attributes;
+  attributes.lhs_contracting_dimensions = {dimension};
+  attributes.rhs_contracting_dimensions = {0};
+  Value product = b.DotGeneral(x, b.Convert(weights, x->element_type()), attributes);
+  int64_t rank = x->shape().rank();
+  return b.Transpose(product, MoveDimensionPermutation(rank, rank - 1, dimension));
+}
+
+Value ResampleDimension(Builder& b, Value x, int64_t dimension, const Resampling& r) {
+  if (int64_t times = Repetitions(r)) return Repeat(b, x, dimension, times);
+  if (int64_t size = GroupSize(r)) return SumGroups(b, x, dimension, size);
+  if (MostTaps(r) <= kMostGatheredTaps) return GatherTaps(b, x, dimension, r);
+  return MultiplyMatrix(b, x, dimension, r);
+}
+
+}  // namespace
+
+void AddTap(Taps& taps, int64_t index, double weight) {
+  for (Tap& tap : taps) {
+    if (tap.index != index) continue;
+    tap.weight += weight;
+    return;
+  }
+  taps.push_back({index, weight});
+}
+
+Resampling Transposed(const Resampling& resampling) {
+  Resampling transposed{.input_size = OutputSize(resampling), .outputs = {}};
+  transposed.outputs.resize(resampling.input_size);
+  for (int64_t i = 0; i < OutputSize(resampling); ++i) {
+    for (const Tap& tap : resampling.outputs[i]) {
+      AddTap(transposed.outputs[tap.index], i, tap.weight);
+    }
+  }
+  return transposed;
+}
+
+// The contiguous last dimension is resampled while there is least of it: last when the dimensions
+// shrink, first when they grow.
+Value Resample(Builder& b, Value x, int64_t first, const std::vector<Resampling>& resamplings) {
+  int64_t count = static_cast<int64_t>(resamplings.size());
+  double growth = 1;
+  for (const Resampling& r : resamplings) {
+    growth *= static_cast<double>(OutputSize(r)) / static_cast<double>(r.input_size);
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t i = growth < 1 ? k : count - 1 - k;
+    x = ResampleDimension(b, x, first + i, resamplings[i]);
+  }
+  return x;
+}
+
+}  // namespace torch_xla
