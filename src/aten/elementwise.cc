@@ -446,6 +446,36 @@ at::Tensor PowOfScalar(const at::Scalar& base, const at::Tensor& exponent) {
   return RecordElementwise<&Binary<Opcode::kPower>, kDefault>(base, exponent);
 }
 
+// x as mantissa (at least 1/2, below 1) times a power of two; zeros, infinities and NaN as they
+// are. The exponent is in the bits, once denormal numbers are scaled up.
+std::pair<Value, Value> MantissaAndExponent(Builder& b, Value x) {
+  if (!IsFloatValue(x)) {
+    throw hlo::Error("torch.frexp() only supports floating-point dtypes");
+  }
+  ElementType type = x->element_type();
+  Value wide = ToAccumulation(b, x);
+  bool is_double = wide->element_type() == ElementType::kF64;
+  ElementType bits = is_double ? ElementType::kS64 : ElementType::kS32;
+  int64_t fraction_bits = is_double ? 52 : 23, bias = is_double ? 1022 : 126;
+  int64_t exponent_mask = is_double ? 0x7ff : 0xff;
+  auto integer = [&](int64_t value) { return b.Full(Shape(bits, x->dimensions()), value); };
+  Value smallest = Like(b, wide, is_double ? std::ldexp(1.0, -1022) : std::ldexp(1.0, -126));
+  Value is_denormal = b.Lt(b.Abs(wide), smallest);
+  Value scale = Like(b, wide, std::ldexp(1.0, static_cast<int>(fraction_bits)));
+  Value normal = b.Select(is_denormal, b.Multiply(wide, scale), wide);
+  Value pattern = b.BitcastConvert(normal, bits);
+  Value raw = b.And(b.Binary(Opcode::kShiftRightLogical, pattern, integer(fraction_bits)),
+                    integer(exponent_mask));
+  Value exponent = b.Subtract(raw, integer(bias));
+  exponent = b.Select(is_denormal, b.Subtract(exponent, integer(fraction_bits)), exponent);
+  Value kept = b.And(pattern, integer(~(exponent_mask << fraction_bits)));
+  Value mantissa =
+      b.BitcastConvert(b.Or(kept, integer(bias << fraction_bits)), wide->element_type());
+  Value is_plain = b.And(b.Ne(raw, integer(exponent_mask)), b.Ne(wide, Like(b, wide, 0)));
+  return {b.Convert(b.Select(is_plain, mantissa, wide), type),
+          b.Convert(ZeroUnless(b, is_plain, exponent), ElementType::kS32)};
+}
+
 // The order comes before the tensor.
 Value PolygammaOf(Builder& b, Value x, int64_t n) { return Polygamma(b, n, x); }
 at::Tensor PolygammaTensor(int64_t n, const at::Tensor& x) {
@@ -587,6 +617,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Ndtri, kToFloat>(m, "special_ndtri");
   RegisterElementwise<&Entropy, kToFloat>(m, "special_entr");
   RegisterElementwise<&LogitBackward>(m, "logit_backward");
+  Register<&MantissaAndExponent>(m, "frexp.Tensor");
   RegisterElementwise<&SigmoidBackward>(m, "sigmoid_backward");
   RegisterElementwise<&TanhBackward>(m, "tanh_backward");
 

@@ -9,6 +9,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/sort.h"
 #include "lazy/cut_reason.h"
 
 namespace torch_xla {
@@ -197,9 +198,8 @@ Value CountTrue(Builder& b, Value x) {
   return Sum(b, b.Convert(ToPred(b, x), ElementType::kS64), AllDimensions(x->shape().rank()));
 }
 
-// [count, rank]: a stable sort brings the positions of true elements to the front.
-Value Nonzero(Builder& b, Value x, int64_t count) {
-  const Dimensions& dimensions = x->dimensions();
+// The flat positions of all elements, those of the true ones in front.
+Value PositionsTrueFirst(Builder& b, Value x) {
   int64_t size = x->shape().num_elements();
   Shape flat(ElementType::kS64, {size});
   Value is_false = b.Convert(b.Not(b.Reshape(ToPred(b, x), {size})), ElementType::kS32);
@@ -208,9 +208,14 @@ Value Nonzero(Builder& b, Value x, int64_t count) {
       b.Region("false_last", {key, key, value, value},
                [](Builder& r, const Values& p) -> Values { return {r.Lt(p[0], p[1])}; });
   Value sorted = b.Sort({is_false, b.Iota(flat, 0)}, 0, true, comparator);
-  Value position = b.SliceInDim(b.GetTupleElement(sorted, 1), 0, 0, count);
+  return b.GetTupleElement(sorted, 1);
+}
+
+// The coordinates of flat positions: [count, rank].
+Value Coordinates(Builder& b, Value position, const Dimensions& dimensions) {
+  int64_t count = position->shape().dimension(0), stride = 1;
+  for (int64_t extent : dimensions) stride *= extent;
   Values columns;
-  int64_t stride = size;
   for (int64_t extent : dimensions) {
     stride /= std::max<int64_t>(extent, 1);
     Value quotient = b.Divide(position, b.Full(position->shape(), std::max<int64_t>(stride, 1)));
@@ -220,6 +225,27 @@ Value Nonzero(Builder& b, Value x, int64_t count) {
   }
   if (columns.empty()) return b.Zeros(Shape(ElementType::kS64, {count, 0}));
   return b.Concatenate(columns, 1);
+}
+
+Value Nonzero(Builder& b, Value x, int64_t count) {
+  Value positions = b.SliceInDim(PositionsTrueFirst(b, x), 0, 0, count);
+  return Coordinates(b, positions, x->dimensions());
+}
+
+// The first `size` coordinates; what is missing is `fill`.
+Value NonzeroStatic(Builder& b, Value x, int64_t size, int64_t fill) {
+  if (size < 0) {
+    throw hlo::Error("nonzero_static: 'size' must be an non-negative integer");
+  }
+  int64_t rank = x->shape().rank();
+  Dimensions shape = {size, rank};
+  int64_t available = std::min(size, x->shape().num_elements());
+  Value found = Nonzero(b, x, available);
+  found = b.Pad(found, b.ConstantScalar(ElementType::kS64, fill), {0, 0}, {size - available, 0},
+                {0, 0});
+  if (rank == 0) return found;
+  Value is_found = b.Lt(Iota(b, shape, 0), Splat(b, CountTrue(b, x), shape));
+  return b.Select(is_found, found, b.Full(found->shape(), fill));
 }
 
 at::Tensor NonzeroTensor(const at::Tensor& self) {
@@ -234,6 +260,32 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
   std::vector<at::Tensor> pair = at::broadcast_tensors({self, mask});
   return at::index_select(pair[0].reshape({-1}), 0,
                           at::nonzero(pair[1].reshape({-1})).select(1, 0));
+}
+
+// --- repeat_interleave
+// ---------------------------------------------------------------------------------
+
+// Which element each of `size` results repeats: as many elements end at or before it.
+Value RepeatedPositions(Builder& b, Value repeats, int64_t size) {
+  ElementType type = repeats->element_type();
+  Value ends = CumulativeSum(b, b.Convert(repeats, ElementType::kS64), 0);
+  return b.Convert(CountBelow(b, ends, Iota(b, {size}, 0), true), type);
+}
+
+Value Total(Builder& b, Value x) { return Sum(b, b.Convert(x, ElementType::kS64), {0}); }
+
+// How long the result is has to be known here, which computes what is pending.
+at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
+  TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
+  TORCH_CHECK(repeats.scalar_type() == at::kLong || repeats.scalar_type() == at::kInt,
+              "repeats has to be Long or Int tensor");
+  if (repeats.numel() == 0) return at::empty_like(repeats);
+  if (!output_size) {
+    const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::repeat_interleave");
+    TORCH_CHECK(repeats.min().item<int64_t>() >= 0, "repeats can not be negative");
+    output_size = Record<&Total>(repeats).item<int64_t>();
+  }
+  return Record<&RepeatedPositions>(repeats, *output_size);
 }
 
 // --- gather, scatter
@@ -582,7 +634,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("_index_put_impl_", &IndexPutImplementation);
   m.impl("_unsafe_index_put", &IndexPutFunctional);
   m.impl("nonzero", &NonzeroTensor);
+  Register<&NonzeroStatic>(m, "nonzero_static");
   m.impl("masked_select", &MaskedSelect);
+  m.impl("repeat_interleave.Tensor", &RepeatInterleave);
   Register<&GatherOperator>(m, "gather");
   Register<&ScatterSource>(m, "scatter.src");
   Register<&ScatterValue>(m, "scatter.value");

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "aten/broadcast.h"
+#include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/indexing.h"
@@ -135,6 +136,87 @@ Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value clas
   return b.Multiply(b.Negate(b.Multiply(target, z)), SpreadGradient(b, gradient, x, reduction));
 }
 
+// --- Margins: samples [N, C], or one sample [C]
+// --------------------------------------------------------
+
+struct Samples {
+  Value scores;  // [N, C]
+  int64_t count, classes;
+};
+Samples AsSamples(Builder& b, Value x) {
+  int64_t rank = x->shape().rank();
+  int64_t count = rank == 2 ? x->shape().dimension(0) : 1;
+  int64_t classes = rank == 0 ? 1 : x->shape().dimension(rank - 1);
+  return {b.Reshape(x, {count, classes}), count, classes};
+}
+
+// The incoming gradient of each sample: one number for all if the losses were reduced.
+Value SampleGradient(Builder& b, Value gradient, const Samples& s, int64_t reduction) {
+  const Dimensions full = s.scores->dimensions();
+  if (reduction == kNone) {
+    Value each = b.Reshape(gradient, {s.count});
+    return AlongDimension(b, each, full, 0);
+  }
+  Value spread = Splat(b, b.Reshape(gradient, {}), full);
+  if (reduction != kMean) return spread;
+  return b.Multiply(spread, Like(b, spread, 1 / static_cast<double>(s.count)));
+}
+
+// Every class that comes closer to the target's than the margin is pushed down, the target's up.
+Value MultiMarginLossBackward(Builder& b, Value gradient, Value x, Value target, Constant power,
+                              Constant margin, std::optional<Value> weight, int64_t reduction) {
+  double p = Number(power);
+  if (p != 1 && p != 2) throw hlo::Error("multi_margin_loss: only p == 1 and p == 2 supported");
+  Samples s = AsSamples(b, x);
+  const Dimensions full = s.scores->dimensions();
+  Value index = b.Reshape(b.Convert(target, ElementType::kS64), {s.count, 1});
+  Value own = b.Reshape(GatherAlong(b, s.scores, index, 1), {s.count});
+  Value z = b.Add(b.Subtract(s.scores, AlongDimension(b, own, full, 0)),
+                  Like(b, s.scores, Number(margin)));
+  Value is_target =
+      b.Eq(Iota(b, full, 1), b.BroadcastInDim(b.Reshape(index, {s.count}), full, {0}));
+  Value share = Like(b, z, p / static_cast<double>(s.classes));
+  Value slope = p == 1 ? share : b.Multiply(share, z);
+  if (weight) {
+    Value of_target = TakeRows(b, *weight, b.Reshape(index, {s.count}));
+    slope = b.Multiply(slope, AlongDimension(b, of_target, full, 0));
+  }
+  Value pushes = b.And(b.Gt(z, Like(b, z, 0)), b.Not(is_target));
+  slope = ZeroUnless(b, pushes, slope);
+  Value total = BroadcastReduced(b, Sum(b, slope, {1}), {1}, full);
+  slope = b.Select(is_target, b.Negate(total), slope);
+  Value result = b.Multiply(slope, SampleGradient(b, gradient, s, reduction));
+  return b.Reshape(result, x->dimensions());
+}
+
+// A sample's targets end with the first negative number. Each pushes away the classes that are no
+// targets.
+Value MultilabelMarginLossBackward(Builder& b, Value gradient, Value x, Value target,
+                                   int64_t reduction, Value is_target) {
+  Samples s = AsSamples(b, x);
+  Dimensions full = s.scores->dimensions(), pairs = {s.count, s.classes, s.classes};
+  target = b.Reshape(target, full);
+  Value position = Iota(b, full, 1);
+  Value is_end = b.Lt(target, b.Zeros(target->shape()));
+  Value end = Min(b, b.Select(is_end, position, b.Full(position->shape(), s.classes)), {1});
+  Value is_listed = b.Lt(position, BroadcastReduced(b, end, {1}, full));
+  Value index = ZeroUnless(b, is_listed, target);
+  Value own = GatherAlong(b, s.scores, index, 1);
+  // [sample, target, class].
+  Value z = b.Add(
+      b.Subtract(b.BroadcastInDim(s.scores, pairs, {0, 2}), b.BroadcastInDim(own, pairs, {0, 1})),
+      b.Full(Shape(s.scores->element_type(), pairs), 1.0));
+  Value is_other = b.Not(ToPred(b, b.Reshape(is_target, full)));
+  Value pushes = b.And(
+      b.And(b.BroadcastInDim(is_listed, pairs, {0, 1}), b.BroadcastInDim(is_other, pairs, {0, 2})),
+      b.Gt(z, Like(b, z, 0)));
+  Value share = ZeroUnless(b, pushes, Like(b, z, 1 / static_cast<double>(s.classes)));
+  auto* add = b.ScalarCombiner(Opcode::kAdd, share->element_type());
+  Value slope = ScatterAlong(b, Sum(b, share, {1}), index, b.Negate(Sum(b, share, {2})), 1, add);
+  Value result = b.Multiply(slope, SampleGradient(b, gradient, s, reduction));
+  return b.Reshape(result, x->dimensions());
+}
+
 // --- Negative log likelihood: classes are dimension 1, or 0 of a single sample
 // ---------------------------
 
@@ -207,6 +289,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&BinaryCrossEntropyWithLogits>(m, "binary_cross_entropy_with_logits");
   Register<&SoftMarginLoss>(m, "soft_margin_loss");
   Register<&SoftMarginLossBackward>(m, "soft_margin_loss_backward");
+  Register<&MultiMarginLossBackward>(m, "multi_margin_loss_backward");
+  Register<&MultilabelMarginLossBackward>(m, "multilabel_margin_loss_backward");
   Register<&NllLoss>(m, "nll_loss_forward");
   Register<&NllLossBackward>(m, "nll_loss_backward");
   Register<&NllLoss>(m, "nll_loss2d_forward");

@@ -142,6 +142,17 @@ std::pair<Value, Value> BothExtremes(Builder& b, Value x, std::optional<int64_t>
   return {Min(b, x, reduced, keep), Max(b, x, reduced, keep)};
 }
 
+// The exclusive or of all elements' bits, widened to 64.
+Value Hash(Builder& b, Value x, Dimensions dimensions, bool keep, int64_t mode) {
+  if (mode != 0) throw hlo::Error("hash_tensor: only mode 0 (xor_sum) is supported");
+  ElementType wide = IsFloatValue(x) ? ElementType::kF64 : ElementType::kS64;
+  Value bits = b.BitcastConvert(b.Convert(x, wide), ElementType::kU64);
+  Dimensions full = bits->dimensions(), reduced = Reduced(x, dimensions);
+  Value zero = b.Zeros(Shape::Scalar(ElementType::kU64));
+  Value hash = b.Reduce(bits, zero, reduced, b.ScalarCombiner(Opcode::kXor, ElementType::kU64));
+  return keep ? b.Reshape(hash, KeepDimensions(full, reduced)) : hash;
+}
+
 // any and all return bools, except of uint8, which they return as uint8.
 template <Opcode combiner>
 Value Truth(Builder& b, Value x, const Dimensions& reduced, bool keep) {
@@ -301,6 +312,7 @@ Value ArgMin(Builder& b, Value x, int64_t dimension) {
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&Hash>(m, "hash_tensor");
   Register<&SumAll>(m, "sum");
   Register<&SumDimensions>(m, "sum.dim_IntList");
   Register<&NanSum>(m, "nansum");

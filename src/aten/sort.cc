@@ -100,6 +100,29 @@ Value Median(Builder& b, Value x) {
   return MedianDimension(b, b.Reshape(x, {size}), Dimension{0}, false).first;
 }
 
+// The median of what is not NaN: sorted, NaN stands last. NaN where there is nothing else.
+std::pair<Value, Value> NanMedianDimension(Builder& b, Value x, Dimension dimension, bool keep) {
+  if (x->dimensions().empty() || !IsFloatValue(x)) return MedianDimension(b, x, dimension, keep);
+  int64_t size = x->shape().dimension(dimension);
+  if (size == 0)
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     "nanmedian(): Expected reduction dim to have non-zero size.");
+  auto [values, indices] = SortWithIndices(b, x, dimension, false, true);
+  Value counted = b.Convert(b.Not(IsNan(b, x)), ElementType::kS64);
+  Value count = Sum(b, counted, {dimension}, true);
+  Value one = b.Full(count->shape(), int64_t{1});
+  Value position = b.Divide(b.Subtract(b.Maximum(count, one), one), b.Add(one, one));
+  Dimensions shape = KeepDimensions(x->dimensions(), {dimension});
+  if (!keep) shape.erase(shape.begin() + dimension);
+  return {b.Reshape(GatherAlong(b, values, position, dimension), shape),
+          b.Reshape(GatherAlong(b, indices, position, dimension), shape)};
+}
+Value NanMedian(Builder& b, Value x) {
+  int64_t size = x->shape().num_elements();
+  if (size == 0) return Median(b, x);
+  return NanMedianDimension(b, b.Reshape(x, {size}), Dimension{0}, false).first;
+}
+
 // --- Running reductions: windows that reach back to the start
 // --------------------------------------------
 
@@ -161,10 +184,11 @@ std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension)
   return {b.GetTupleElement(pairs, 0), b.GetTupleElement(pairs, 1)};
 }
 
+// In f64, as in eager: the gradient takes exponentials of differences of such sums.
 Value LogCumulativeSumExp(Builder& b, Value x, Dimension dimension) {
   if (x->dimensions().empty() || x->shape().num_elements() == 0) return x;
   ElementType type = x->element_type();
-  x = ToAccumulation(b, x);
+  x = b.Convert(x, ElementType::kF64);
   Shape scalar = Shape::Scalar(x->element_type());
   auto* join = b.Region("log_add_exp", {scalar, scalar}, [](Builder& r, const Values& p) -> Values {
     return {LogAddExp(r, p[0], p[1])};
@@ -174,27 +198,38 @@ Value LogCumulativeSumExp(Builder& b, Value x, Dimension dimension) {
   return b.Convert(sums, type);
 }
 
+// The most frequent value, the smallest among the equally frequent, and where it stands last: the
+// end of the longest run of the sorted elements.
+std::pair<Value, Value> Mode(Builder& b, Value x, Dimension dimension, bool keep) {
+  if (x->dimensions().empty()) return ScalarWithIndex(b, x);
+  int64_t size = x->shape().dimension(dimension);
+  if (size == 0) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange, "mode(): Expected reduction dim " +
+                                                      std::to_string(dimension.value) +
+                                                      " to have non-zero size.");
+  }
+  auto [values, indices] = SortWithIndices(b, x, dimension, false, true);
+  Value position = Iota(b, x->dimensions(), dimension);
+  Value zero = b.Zeros(position->shape());
+  Value begins = b.Eq(position, zero);
+  if (size > 1) {
+    Value begin = b.SliceInDim(begins, dimension, 0, 1);
+    Value differs = b.Ne(b.SliceInDim(values, dimension, 1, size),
+                         b.SliceInDim(values, dimension, 0, size - 1));
+    begins = b.Concatenate({begin, differs}, dimension);
+  }
+  Value start = Running(b, Opcode::kMaximum, b.Select(begins, position, zero), dimension);
+  Value best = ArgMax(b, b.Subtract(position, start), dimension);
+  Dimensions kept = KeepDimensions(x->dimensions(), {dimension});
+  best = b.Reshape(best, kept);
+  Dimensions shape = kept;
+  if (!keep) shape.erase(shape.begin() + dimension);
+  return {b.Reshape(GatherAlong(b, values, best, dimension), shape),
+          b.Reshape(GatherAlong(b, indices, best, dimension), shape)};
+}
+
 // --- Searches
 // ----------------------------------------------------------------------------------------------
-
-// How many boundaries of each row are below (or, to the right, not above) a value: their
-// comparison, summed.
-Value CountBelow(Builder& b, Value boundaries, Value values, bool right, ElementType type) {
-  int64_t rank = values->shape().rank();
-  Dimensions pairs = values->dimensions();
-  int64_t size = boundaries->shape().dimension(boundaries->shape().rank() - 1);
-  pairs.push_back(size);
-  Dimensions of_boundaries;
-  if (boundaries->shape().rank() == 1) {
-    of_boundaries = {rank};
-  } else {
-    of_boundaries = OtherDimensions({rank - 1}, rank + 1);
-  }
-  Value full = b.BroadcastInDim(boundaries, pairs, of_boundaries);
-  Value value = b.BroadcastInDim(values, pairs, AllDimensions(rank));
-  Value below = right ? b.Not(Before(b, value, full)) : Before(b, full, value);
-  return Sum(b, b.Convert(below, type), {rank});
-}
 
 Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool right,
                    std::optional<std::string> side, std::optional<Value> sorter) {
@@ -202,10 +237,57 @@ Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool 
   Values pair = {boundaries, values};
   PromoteAll(b, pair);
   bool to_right = right || (side && *side == "right");
-  return CountBelow(b, pair[0], pair[1], to_right, int32 ? ElementType::kS32 : ElementType::kS64);
+  ElementType type = int32 ? ElementType::kS32 : ElementType::kS64;
+  return b.Convert(CountBelow(b, pair[0], pair[1], to_right), type);
+}
+Value SearchSortedNumber(Builder& b, Value boundaries, Scalar value, bool int32, bool right,
+                         std::optional<std::string> side, std::optional<Value> sorter) {
+  return SearchSorted(b, boundaries, value, int32, right, side, sorter);
 }
 Value Bucketize(Builder& b, Value values, Value boundaries, bool int32, bool right) {
   return SearchSorted(b, boundaries, values, int32, right, std::nullopt, std::nullopt);
+}
+Value BucketizeNumber(Builder& b, Scalar value, Value boundaries, bool int32, bool right) {
+  return Bucketize(b, value, boundaries, int32, right);
+}
+
+// What `index` names in each row; a single row serves all.
+Value FromRows(Builder& b, Value rows, Value index) {
+  if (rows->shape().rank() == 1) return TakeRows(b, rows, index);
+  return GatherAlong(b, rows, index, rows->shape().rank() - 1);
+}
+
+Value IsBelow(Builder& b, Value boundary, Value value, bool right) {
+  return right ? b.Not(Before(b, value, boundary)) : Before(b, boundary, value);
+}
+
+// Few boundaries: all comparisons, summed.
+Value CountByComparing(Builder& b, Value boundaries, Value values, bool right) {
+  int64_t rank = values->shape().rank();
+  Dimensions pairs = values->dimensions();
+  pairs.push_back(boundaries->dimensions().back());
+  bool is_shared = boundaries->shape().rank() == 1;
+  Dimensions of_boundaries = is_shared ? Dimensions{rank} : OtherDimensions({rank - 1}, rank + 1);
+  Value full = b.BroadcastInDim(boundaries, pairs, of_boundaries);
+  Value value = b.BroadcastInDim(values, pairs, AllDimensions(rank));
+  return Sum(b, b.Convert(IsBelow(b, full, value, right), ElementType::kS64), {rank});
+}
+
+// Many: the number's binary digits, the highest first.
+Value CountByHalving(Builder& b, Value boundaries, Value values, bool right) {
+  int64_t size = boundaries->dimensions().back(), step = 1;
+  while (step * 2 <= size) step *= 2;
+  Shape shape(ElementType::kS64, values->dimensions());
+  Value count = b.Zeros(shape);
+  for (; step > 0; step /= 2) {
+    Value next = b.Add(count, b.Full(shape, step));
+    Value last = b.Subtract(next, b.Full(shape, int64_t{1}));
+    Value inside = b.Le(next, b.Full(shape, size));
+    Value boundary = FromRows(b, boundaries, b.Minimum(last, b.Full(shape, size - 1)));
+    Value moves = b.And(inside, IsBelow(b, boundary, values, right));
+    count = b.Select(moves, next, count);
+  }
+  return count;
 }
 
 }  // namespace
@@ -216,6 +298,13 @@ std::pair<Value, Value> SortWithIndices(Builder& b, Value x, int64_t dimension, 
   Value sorted =
       b.Sort({x, index}, dimension, stable, Comparator(b, x->element_type(), descending));
   return {b.GetTupleElement(sorted, 0), b.GetTupleElement(sorted, 1)};
+}
+
+Value CountBelow(Builder& b, Value boundaries, Value values, bool right) {
+  constexpr int64_t kFew = 64;
+  bool is_few = boundaries->dimensions().back() <= kFew;
+  return is_few ? CountByComparing(b, boundaries, values, right)
+                : CountByHalving(b, boundaries, values, right);
 }
 
 Value CumulativeSum(Builder& b, Value x, int64_t dimension) {
@@ -229,6 +318,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&KthValue>(m, "kthvalue");
   Register<&Median>(m, "median");
   Register<&MedianDimension>(m, "median.dim");
+  Register<&NanMedian>(m, "nanmedian");
+  Register<&NanMedianDimension>(m, "nanmedian.dim");
+  Register<&Mode>(m, "mode");
   Register<&RunningReduction<Opcode::kAdd>>(m, "cumsum");
   Register<&RunningReduction<Opcode::kMultiply>>(m, "cumprod");
   Register<&RunningExtreme<true>>(m, "cummax");
@@ -236,7 +328,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&LogCumulativeSumExp>(m, "logcumsumexp");
   Register<&LogCumulativeSumExp>(m, "_logcumsumexp");
   Register<&SearchSorted>(m, "searchsorted.Tensor");
+  Register<&SearchSortedNumber>(m, "searchsorted.Scalar");
   Register<&Bucketize>(m, "bucketize.Tensor");
+  Register<&BucketizeNumber>(m, "bucketize.Scalar");
 }
 
 }  // namespace torch_xla

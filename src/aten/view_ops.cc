@@ -248,6 +248,18 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
                                                 self.scalar_type(), size, stride, start);
 }
 
+at::Tensor AsStridedScatter(const at::Tensor& self, const at::Tensor& source, IntArrayRef size,
+                            IntArrayRef stride, std::optional<int64_t> offset) {
+  at::Tensor result = self.clone();
+  at::Tensor part = result.as_strided(size, stride, offset);
+  TORCH_CHECK(part.sizes() == source.sizes(),
+              "expected src to have a size equal to the slice of "
+              "self. src size = ",
+              source.sizes(), ", slice size = ", part.sizes());
+  part.copy_(source);
+  return result;
+}
+
 at::Tensor Diagonal(const at::Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t rank = self.dim();
   dim1 = c10::maybe_wrap_dim(dim1, rank);
@@ -421,6 +433,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("slice.Tensor", TORCH_FN(Slice));
   m.impl("select.int", TORCH_FN(Select));
   m.impl("as_strided", TORCH_FN(AsStrided));
+  m.impl("as_strided_scatter", TORCH_FN(AsStridedScatter));
   m.impl("diagonal", TORCH_FN(Diagonal));
   m.impl("unfold", TORCH_FN(Unfold));
   m.impl("split.Tensor", TORCH_FN(Split));

@@ -333,11 +333,18 @@ class Fuser {
     auto push_users = [&](const Instruction* instruction) {
       for (const Instruction* user : instruction->users()) stack.push_back(user);
     };
-    for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(const_cast<Instruction*>(user))) stack.push_back(user);
-      // A duplicated user outside counts too.
-      auto found = homes_.find(user);
-      if (found != homes_.end() && found->second.size() > 1) push_users(user);
+    std::vector<const Instruction*> same = {p};  // p and what it is in memory too
+    while (!same.empty()) {
+      const Instruction* value = same.back();
+      same.pop_back();
+      for (const Instruction* user : value->users()) {
+        const bool inside = cluster.set.contains(const_cast<Instruction*>(user));
+        if (!inside) stack.push_back(user);
+        // A duplicated user outside counts too, and who reads an alias in memory.
+        auto found = homes_.find(user);
+        if (found != homes_.end() && found->second.size() > 1) push_users(user);
+        if (inside && IsAlias(*user)) same.push_back(user);
+      }
     }
     while (!stack.empty()) {
       const Instruction* instruction = stack.back();

@@ -305,6 +305,32 @@ TEST(Engine, WhileLoop) {
   CheckModule(module, {RandomLiteral(F32({33}), 1)}, 100);
 }
 
+// The loop that reads the sums could also compute the indices, were they not needed for the sums.
+TEST(Engine, AReshapeReadInALoopAndInMemory) {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  Shape indices(ElementType::kS64, {5});
+  Value index = b.Minimum(b.Parameter(indices), b.Full(indices, int64_t{4}));
+  Value column = b.Reshape(index, {5, 1});
+  hlo::ScatterAttributes scatter;
+  scatter.inserted_window_dims = scatter.scatter_dims_to_operand_dims = {0};
+  scatter.index_vector_dim = 1;
+  Value sums = b.Scatter(b.Zeros(F32({5})), column, b.Parameter(F32({5})),
+                         b.ScalarCombiner(Opcode::kAdd, ElementType::kF32), scatter);
+  hlo::GatherAttributes gather;
+  gather.collapsed_slice_dims = gather.start_index_map = {0};
+  gather.index_vector_dim = 1;
+  gather.slice_sizes = {1};
+  Value read = b.Gather(sums, column, gather);
+  entry->set_results({b.Add(read, b.Convert(index, ElementType::kF32))});
+  CheckModule(
+      module,
+      {hlo::Literal::FromVector(std::vector<int64_t>{3, 1, 9, 1, 0}), RandomLiteral(F32({5}), 1)},
+      100);
+}
+
 TEST(Engine, Donation) {
   hlo::Module module;
   auto* entry = module.AddComputation("main");

@@ -1,0 +1,192 @@
+// segment_reduce: consecutive elements along an axis, reduced segment by segment. Each element
+// finds its segment by the segments' ends, and is combined into it.
+#include "aten/constant.h"
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/indexing.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+#include "aten/sort.h"
+
+namespace torch_xla {
+namespace {
+
+using OptionalValue = std::optional<Value>;
+using OptionalConstant = std::optional<Constant>;
+
+struct Segments {
+  int64_t axis;
+  Dimensions data, reduced;  // shapes; the axis counts elements in one and segments in the other
+  Value index;               // [batch…, elements]: each element's segment, out of range for none
+  Value lengths;             // [batch…, segments]
+};
+
+Segments MakeSegments(Builder& b, Value data, const OptionalValue& lengths,
+                      const OptionalValue& offsets, int64_t axis) {
+  if (!lengths && !offsets) {
+    throw hlo::Error("segment_reduce(): Either lengths or offsets must be defined.");
+  }
+  Value given = b.Convert(lengths ? *lengths : *offsets, ElementType::kS64);
+  if (axis != given->shape().rank() - 1) {
+    throw hlo::Error(
+        "segment_reduce(): Expected axis to be the last dimension of lengths but got " +
+        std::to_string(axis) + " and " + given->shape().ToString());
+  }
+  Segments s{axis, data->dimensions(), data->dimensions(), nullptr, nullptr};
+  Value starts, ends;
+  if (lengths) {
+    s.lengths = given;
+    ends = CumulativeSum(b, given, axis);
+    starts = b.Subtract(ends, given);
+  } else {
+    int64_t count = given->shape().dimension(axis) - 1;
+    starts = b.SliceInDim(given, axis, 0, count);
+    ends = b.SliceInDim(given, axis, 1, count + 1);
+    s.lengths = b.Subtract(ends, starts);
+  }
+  s.reduced[axis] = s.lengths->shape().dimension(axis);
+  Dimensions elements(s.data.begin(), s.data.begin() + axis + 1);
+  if (s.reduced[axis] == 0 || s.data[axis] == 0) {
+    s.index = b.Zeros(Shape(ElementType::kS64, elements));
+    return s;
+  }
+  Value position = Iota(b, elements, axis);
+  Value before_first = b.Eq(CountBelow(b, starts, position, true), b.Zeros(position->shape()));
+  Value none = b.Full(position->shape(), s.reduced[axis]);
+  s.index = b.Select(before_first, none, CountBelow(b, ends, position, true));
+  return s;
+}
+
+Value WithVector(Builder& b, Value index) {
+  Dimensions shape = index->dimensions();
+  shape.push_back(1);
+  return b.Reshape(index, shape);
+}
+
+// `elements` combined into their segments, which start as `start` (of the reduced shape).
+Value Combine(Builder& b, const Segments& s, Value start, Value elements, Opcode combiner) {
+  if (elements->shape().num_elements() == 0 || start->shape().num_elements() == 0) return start;
+  int64_t rank = static_cast<int64_t>(s.data.size());
+  hlo::ScatterAttributes attributes;
+  for (int64_t d = 0; d < s.axis; ++d) attributes.input_batching_dims.push_back(d);
+  attributes.scatter_indices_batching_dims = attributes.input_batching_dims;
+  for (int64_t d = s.axis + 1; d < rank; ++d) attributes.update_window_dims.push_back(d);
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {s.axis};
+  attributes.index_vector_dim = s.axis + 1;
+  return b.Scatter(start, WithVector(b, s.index), elements,
+                   b.ScalarCombiner(combiner, start->element_type()), attributes);
+}
+
+// Each element's value of `reduced`; undefined where there is no segment.
+Value Spread(Builder& b, const Segments& s, Value reduced) {
+  Value index = b.BroadcastInDim(s.index, s.data, AllDimensions(s.axis + 1));
+  return GatherAlong(b, reduced, index, s.axis);
+}
+
+Value OfSegments(Builder& b, const Segments& s, Value x) {
+  return b.BroadcastInDim(x, s.reduced, AllDimensions(s.axis + 1));
+}
+
+Opcode Combiner(const std::string& reduce) {
+  if (reduce == "max") return Opcode::kMaximum;
+  if (reduce == "min") return Opcode::kMinimum;
+  if (reduce == "prod") return Opcode::kMultiply;
+  if (reduce == "sum" || reduce == "mean") return Opcode::kAdd;
+  throw hlo::Error("reduction operator must be max, mean, min, sum or prod, but got " + reduce);
+}
+
+Value StartValue(Builder& b, const Segments& s, ElementType type, Opcode combiner,
+                 const OptionalConstant& initial) {
+  if (initial) return b.Full(Shape(type, s.reduced), Number(*initial));
+  return Splat(b, b.Constant(hlo::IdentityLiteral(combiner, type)), s.reduced);
+}
+
+void RequireFloat(Value x) {
+  if (IsFloatValue(x)) return;
+  throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                   "\"_segment_reduce_cpu\" not implemented for " + x->shape().ToString());
+}
+
+Value SegmentReduce(Builder& b, Value x, std::string reduce, OptionalValue lengths,
+                    OptionalValue indices, OptionalValue offsets, Dimension axis, bool unsafe,
+                    OptionalConstant initial) {
+  RequireFloat(x);
+  if (indices) {
+    throw hlo::Error("segment_reduce(): indices based reduction is not supported yet.");
+  }
+  ElementType type = x->element_type();
+  Segments s = MakeSegments(b, x, lengths, offsets, axis);
+  Opcode combiner = Combiner(reduce);
+  x = ToAccumulation(b, x);
+  Value result = Combine(b, s, StartValue(b, s, x->element_type(), combiner, initial), x, combiner);
+  if (reduce == "mean") {
+    Value count = OfSegments(b, s, b.Convert(s.lengths, result->element_type()));
+    Value is_empty = b.Eq(count, Like(b, count, 0));
+    Value of_empty = initial ? result : Like(b, result, kNaN);
+    result = b.Select(is_empty, of_empty, b.Divide(result, count));
+  }
+  return b.Convert(result, type);
+}
+
+// The extreme's gradient is shared among the elements that have its value.
+Value ExtremeBackward(Builder& b, const Segments& s, Value gradient, Value output, Value x) {
+  Value is_extreme = b.Or(b.Eq(x, Spread(b, s, output)), IsNan(b, x));
+  Value one = b.Convert(is_extreme, x->element_type());
+  Value count = Combine(b, s, b.Zeros(output->shape()), one, Opcode::kAdd);
+  count = b.Maximum(count, Like(b, count, 1));
+  return ZeroUnless(b, is_extreme, Spread(b, s, b.Divide(gradient, count)));
+}
+
+// The product of the others: the product itself over the element, unless it is zero.
+Value ProductBackward(Builder& b, const Segments& s, Value gradient, Value output, Value x,
+                      const OptionalConstant& initial) {
+  Value zero = Like(b, x, 0), one = Like(b, x, 1);
+  Value is_zero = b.Eq(x, zero);
+  Value start = StartValue(b, s, x->element_type(), Opcode::kMultiply, initial);
+  Value others = Combine(b, s, start, b.Select(is_zero, one, x), Opcode::kMultiply);
+  Value zeros =
+      Combine(b, s, b.Zeros(output->shape()), b.Convert(is_zero, x->element_type()), Opcode::kAdd);
+  Value is_only = b.And(is_zero, b.Eq(Spread(b, s, zeros), one));
+  Value quotient = b.Divide(Spread(b, s, b.Multiply(gradient, output)), x);
+  Value of_zero = ZeroUnless(b, is_only, Spread(b, s, b.Multiply(gradient, others)));
+  return b.Select(is_zero, of_zero, quotient);
+}
+
+Value SegmentReduceBackward(Builder& b, Value gradient, Value output, Value x, std::string reduce,
+                            OptionalValue lengths, OptionalValue offsets, Dimension axis,
+                            OptionalConstant initial) {
+  ElementType type = x->element_type();
+  Segments s = MakeSegments(b, x, lengths, offsets, axis);
+  if (x->shape().num_elements() == 0 || output->shape().num_elements() == 0) {
+    return b.Zeros(x->shape());
+  }
+  gradient = ToAccumulation(b, gradient);
+  output = ToAccumulation(b, output);
+  x = ToAccumulation(b, x);
+  Value result;
+  Opcode combiner = Combiner(reduce);
+  if (combiner == Opcode::kMultiply) {
+    result = ProductBackward(b, s, gradient, output, x, initial);
+  } else if (combiner != Opcode::kAdd) {
+    result = ExtremeBackward(b, s, gradient, output, x);
+  } else {
+    if (reduce == "mean") {
+      Value count = b.Convert(s.lengths, gradient->element_type());
+      gradient = b.Divide(gradient, OfSegments(b, s, count));
+    }
+    result = Spread(b, s, gradient);
+  }
+  Value has_segment = b.Lt(s.index, b.Full(s.index->shape(), s.reduced[s.axis]));
+  Value everywhere = b.BroadcastInDim(has_segment, s.data, AllDimensions(s.axis + 1));
+  return b.Convert(ZeroUnless(b, everywhere, result), type);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&SegmentReduce>(m, "segment_reduce");
+  Register<&SegmentReduceBackward>(m, "_segment_reduce_backward");
+}
+
+}  // namespace torch_xla
