@@ -108,13 +108,6 @@ Value Asin(Builder& b, Value x) {
   return b.Binary(Opcode::kAtan2, x, adjacent);
 }
 
-Value Acos(Builder& b, Value x) {
-  Value one = Like(b, x, 1);
-  if (IsComplexValue(x)) return b.Subtract(Like(b, x, std::numbers::pi / 2), Asin(b, x));
-  Value opposite = b.Sqrt(b.Multiply(b.Subtract(one, x), b.Add(one, x)));
-  return b.Binary(Opcode::kAtan2, opposite, x);
-}
-
 Value Atanh(Builder& b, Value x) {
   Value sum =
       b.Subtract(b.Unary(Opcode::kLogPlusOne, x), b.Unary(Opcode::kLogPlusOne, b.Negate(x)));
@@ -485,6 +478,13 @@ at::Tensor PolygammaTensor(int64_t n, const at::Tensor& x) {
 
 }  // namespace
 
+Value Acos(Builder& b, Value x) {
+  Value one = Like(b, x, 1);
+  if (IsComplexValue(x)) return b.Subtract(Like(b, x, std::numbers::pi / 2), Asin(b, x));
+  Value opposite = b.Sqrt(b.Multiply(b.Subtract(one, x), b.Add(one, x)));
+  return b.Binary(Opcode::kAtan2, opposite, x);
+}
+
 Value SignBit(Builder& b, Value x) {
   ElementType bits;
   switch (x->element_type()) {
@@ -606,7 +606,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Logit, kToFloat>(m, "logit");
   RegisterElementwise<&Erf, kToFloat>(m, "erf");
   RegisterElementwise<&Erfc, kToFloat>(m, "erfc");
+  RegisterElementwise<&Erfcx, kToFloat>(m, "special_erfcx");
   RegisterElementwise<&ErfInv, kToFloat>(m, "erfinv");
+  RegisterElementwise<&Zeta, kToFloat>(m, "special_zeta");
   RegisterElementwise<&Lgamma, kToFloat>(m, "lgamma");
   RegisterElementwise<&Digamma, kToFloat>(m, "digamma");
   m.impl("polygamma", &PolygammaTensor);

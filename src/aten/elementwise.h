@@ -14,6 +14,7 @@ Value FloorRemainder(Builder& b, Value x, Value y);
 Value Truncate(Builder& b, Value x);
 // x where the predicate holds, else zero.
 Value ZeroUnless(Builder& b, Value predicate, Value x);
+Value Acos(Builder& b, Value x);
 // log(exp(x) + exp(y)).
 Value LogAddExp(Builder& b, Value x, Value y);
 

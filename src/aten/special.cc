@@ -4,6 +4,8 @@
 #include <numbers>
 #include <span>
 
+#include "aten/dimension.h"
+#include "aten/polynomial.h"
 #include "aten/promotion.h"
 
 namespace torch_xla {
@@ -95,49 +97,23 @@ constexpr double kErfInvTail[] = {-0.000200214257, 0.000100950558, 0.00134934322
                                   -0.00367342844,  0.00573950773,  -0.0076224613,
                                   0.00943887047,   1.00167406,     2.83297682};
 
-// Highest power first.
-Value Horner(Builder& b, Value x, std::span<const double> coefficients) {
-  Value sum = Like(b, x, coefficients[0]);
-  for (double c : coefficients.subspan(1)) sum = b.Add(b.Multiply(sum, x), Like(b, x, c));
-  return sum;
-}
-
-// Lowest power first.
-Value Polynomial(Builder& b, Value x, std::span<const double> coefficients) {
-  return Horner(b, x, std::vector<double>(coefficients.rbegin(), coefficients.rend()));
-}
-
-// Clenshaw's recurrence; terms that x's type cannot see are left out.
-Value Chebyshev(Builder& b, Value t, std::span<const double> coefficients) {
-  double smallest = t->element_type() == ElementType::kF64 ? 0 : 1e-9;
-  size_t n = coefficients.size();
-  while (n > 2 && std::abs(coefficients[n - 1]) < smallest) --n;
-  Value twice = b.Add(t, t);
-  Value next = Like(b, t, coefficients[n - 1]), after = Like(b, t, 0);
-  for (size_t k = n - 2; k > 0; --k) {
-    Value current = b.Add(b.Subtract(b.Multiply(twice, next), after), Like(b, t, coefficients[k]));
-    after = next;
-    next = current;
-  }
-  return b.Add(b.Subtract(b.Multiply(t, next), after), Like(b, t, coefficients[0]));
-}
-
-// Runs a function of f32 or f64 values on any floating type.
-template <typename F>
-Value InAccumulationType(Builder& b, Value x, F&& function) {
-  return b.Convert(function(ToAccumulation(b, x)), x->element_type());
-}
-
 Value CopySign(Builder& b, Value magnitude, Value sign_of) {
   return b.Select(b.Lt(sign_of, Like(b, sign_of, 0)), b.Negate(magnitude), magnitude);
 }
 
+// exp(x^2) erfc(x) of x >= 0.
+Value ScaledErfcOfPositive(Builder& b, Value x) {
+  Value t = b.Divide(b.Subtract(x, Like(b, x, 3)), b.Add(x, Like(b, x, 3)));
+  Value near = b.Divide(ChebyshevSeries(b, t, kErfcx), b.Add(b.Add(x, x), Like(b, x, 1)));
+  // Infinity makes t a NaN.
+  Value far = b.Divide(Like(b, x, std::numbers::inv_sqrtpi), x);
+  return b.Select(b.Gt(x, Like(b, x, 5e7)), far, near);
+}
+
 // erfc of x >= 0.
 Value ErfcOfPositive(Builder& b, Value x) {
-  Value t = b.Divide(b.Subtract(x, Like(b, x, 3)), b.Add(x, Like(b, x, 3)));
-  Value scaled = b.Divide(Chebyshev(b, t, kErfcx), b.Add(b.Add(x, x), Like(b, x, 1)));
+  Value scaled = ScaledErfcOfPositive(b, x);
   Value result = b.Multiply(b.Exp(b.Negate(b.Multiply(x, x))), scaled);
-  // Infinity makes t a NaN.
   return b.Select(b.Gt(x, Like(b, x, 30)), Like(b, x, 0), result);
 }
 
@@ -145,7 +121,8 @@ Value ErfDouble(Builder& b, Value x) {
   Value magnitude = b.Abs(x);
   Value one = Like(b, x, 1);
   Value square = b.Multiply(x, x);
-  Value small = b.Multiply(x, Chebyshev(b, b.Subtract(b.Add(square, square), one), kErfOverX));
+  Value small =
+      b.Multiply(x, ChebyshevSeries(b, b.Subtract(b.Add(square, square), one), kErfOverX));
   Value large = CopySign(b, b.Subtract(one, ErfcOfPositive(b, magnitude)), x);
   return b.Select(b.Le(magnitude, one), small, large);
 }
@@ -245,29 +222,64 @@ Value DigammaFloat(Builder& b, Value x) {
   return b.Select(b.Eq(x, zero), b.Divide(Like(b, x, -1), x), result);
 }
 
-// Hurwitz' zeta function of an integer s > 1 and q > 0: ten terms, then the Euler-Maclaurin series,
-// whose coefficients are B(2k) / (2k)!.
-Value HurwitzZeta(Builder& b, double s, Value q) {
-  constexpr double kEulerMaclaurin[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600,
-                                        1.0 / 47900160};
-  auto power = [&](Value base, double exponent) { return b.Power(base, Like(b, q, exponent)); };
-  Value sum = Like(b, q, 0);
-  for (int k = 0; k < 10; ++k) sum = b.Add(sum, power(b.Add(q, Like(b, q, k)), -s));
-  Value z = b.Add(q, Like(b, q, 10));
-  sum = b.Add(sum, b.Multiply(power(z, 1 - s), Like(b, q, 1 / (s - 1))));
-  sum = b.Add(sum, b.Multiply(power(z, -s), Like(b, q, 0.5)));
-  double rising = s;
-  for (int k = 0; k < 5; ++k) {
-    sum = b.Add(sum, b.Multiply(power(z, -s - 2 * k - 1), Like(b, q, kEulerMaclaurin[k] * rising)));
-    rising *= (s + 2 * k + 1) * (s + 2 * k + 2);
+// The Euler-Maclaurin series' coefficients B(2k) / (2k)!.
+constexpr double kEulerMaclaurin[] = {1.0 / 12,          -1.0 / 720,
+                                      1.0 / 30240,       -1.0 / 1209600,
+                                      1.0 / 47900160,    -691.0 / 1307674368000,
+                                      1.0 / 74724249600, -3617.0 / 10670622842880000};
+
+// The sum of (q + k)^-s over all k >= 0 with q + k <= 9 that are left after the first nine: only
+// where q is negative. Adds to `sum` and moves `last`, the last base.
+void SumFromNegative(Builder& b, Value s, Value& last, Value& sum) {
+  Shape shape = last->shape();
+  auto is_left = [](Builder& r, Value base) { return r.Le(base, Like(r, base, 9)); };
+  auto* condition =
+      b.Region("zeta_left", {shape, shape, shape}, [&](Builder& r, const Values& p) -> Values {
+        return {r.Reduce(Opcode::kOr, is_left(r, p[0]), AllDimensions(shape.rank()))};
+      });
+  auto* body =
+      b.Region("zeta_term", {shape, shape, shape}, [&](Builder& r, const Values& p) -> Values {
+        Value left = is_left(r, p[0]);
+        Value base = r.Add(p[0], Like(r, p[0], 1));
+        Value term = r.Power(base, r.Negate(p[2]));
+        return {r.Select(left, base, p[0]), r.Select(left, r.Add(p[1], term), p[1]), p[2]};
+      });
+  Value loop = b.While({last, sum, s}, condition, body);
+  last = b.GetTupleElement(loop, 0);
+  sum = b.GetTupleElement(loop, 1);
+}
+
+// Hurwitz' zeta function: some terms, then the Euler-Maclaurin series.
+Value HurwitzZeta(Builder& b, Value s, Value q, bool may_be_negative) {
+  Value one = Like(b, q, 1);
+  Value exponent = b.Negate(s);
+  Value sum = b.Power(q, exponent), last = q;
+  for (int k = 1; k <= 9; ++k) {
+    last = b.Add(q, Like(b, q, k));
+    sum = b.Add(sum, b.Power(last, exponent));
   }
+  if (may_be_negative) SumFromNegative(b, s, last, sum);
+  Value term = b.Power(last, exponent);
+  sum = b.Add(sum, b.Divide(b.Multiply(term, last), b.Subtract(s, one)));
+  sum = b.Subtract(sum, b.Multiply(term, Like(b, q, 0.5)));
+  Value rising = s;
+  Value power = b.Divide(term, last);
+  Value square = b.Multiply(last, last);
+  for (int k = 0; k < static_cast<int>(std::size(kEulerMaclaurin)); ++k) {
+    sum = b.Add(sum, b.Multiply(b.Multiply(power, rising), Like(b, q, kEulerMaclaurin[k])));
+    rising = b.Multiply(
+        rising, b.Multiply(b.Add(s, Like(b, s, 2 * k + 1)), b.Add(s, Like(b, s, 2 * k + 2))));
+    power = b.Divide(power, square);
+  }
+  // The first terms alone where the others are too small to be numbers.
   return sum;
 }
 
 // pi^2 / sin^2(pi x) - trigamma(1 - x) left of 1/2.
 Value Trigamma(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0.5));
-  Value positive = HurwitzZeta(b, 2, b.Select(reflect, b.Subtract(Like(b, x, 1), x), x));
+  Value bounded = b.Select(reflect, b.Subtract(Like(b, x, 1), x), x);
+  Value positive = HurwitzZeta(b, Like(b, x, 2), bounded, false);
   Value sine = AbsSinPi(b, x);
   Value pole = b.Divide(Like(b, x, std::numbers::pi * std::numbers::pi), b.Multiply(sine, sine));
   return b.Select(reflect, b.Subtract(pole, positive), positive);
@@ -278,10 +290,10 @@ Value ScaledBessel(Builder& b, Value magnitude, std::span<const double> small,
                    std::span<const double> large, bool times_x) {
   Value one = Like(b, magnitude, 1);
   Value near = b.Subtract(b.Multiply(magnitude, Like(b, magnitude, 0.25)), one);
-  Value central = Chebyshev(b, near, small);
+  Value central = ChebyshevSeries(b, near, small);
   if (times_x) central = b.Multiply(central, magnitude);
   Value far = b.Subtract(b.Divide(Like(b, magnitude, 16), magnitude), one);
-  Value tail = b.Divide(Chebyshev(b, far, large), b.Sqrt(magnitude));
+  Value tail = b.Divide(ChebyshevSeries(b, far, large), b.Sqrt(magnitude));
   return b.Select(b.Le(magnitude, Like(b, magnitude, 8)), central, tail);
 }
 
@@ -300,6 +312,16 @@ Value Erfc(Builder& b, Value x) {
   });
 }
 
+Value Erfcx(Builder& b, Value x) {
+  return InAccumulationType(b, x, [&](Value v) {
+    Value magnitude = b.Abs(v);
+    Value positive = ScaledErfcOfPositive(b, magnitude);
+    Value square = b.Exp(b.Multiply(v, v));
+    Value reflected = b.Subtract(b.Add(square, square), positive);
+    return b.Select(b.Lt(v, Like(b, v, 0)), reflected, positive);
+  });
+}
+
 Value ErfInv(Builder& b, Value x) {
   if (x->element_type() == ElementType::kF64) return ErfInvDouble(b, x);
   return InAccumulationType(b, x, [&](Value v) { return ErfInvSingle(b, v); });
@@ -313,12 +335,31 @@ Value Digamma(Builder& b, Value x) {
   return InAccumulationType(b, x, [&](Value v) { return DigammaFloat(b, v); });
 }
 
+Value Zeta(Builder& b, Value s, Value q) {
+  ElementType type = q->element_type();
+  s = b.Convert(s, ElementType::kF64), q = b.Convert(q, ElementType::kF64);
+  auto is_whole = [&](Value v) { return b.Eq(v, b.Unary(Opcode::kFloor, v)); };
+  Value one = Like(b, s, 1);
+  Value not_positive = b.Le(q, Like(b, q, 0));
+  Value is_pole = b.Or(b.Eq(s, one), b.And(not_positive, is_whole(q)));
+  Value is_undefined =
+      b.Or(b.Lt(s, one), b.And(not_positive, b.And(b.Not(is_whole(q)), b.Not(is_whole(s)))));
+  // Where there is nothing to sum, nothing is.
+  Value excluded = b.Or(is_pole, is_undefined);
+  Value sum = HurwitzZeta(b, s, b.Select(excluded, one, q), true);
+  sum = b.Select(is_pole, Like(b, sum, kInfinity), sum);
+  sum = b.Select(is_undefined, Like(b, sum, kNaN), sum);
+  sum = b.Select(b.And(b.Eq(s, one), b.Not(is_undefined)), Like(b, sum, kInfinity), sum);
+  return b.Convert(sum, type);
+}
+
 Value Polygamma(Builder& b, int64_t n, Value x) {
   if (n == 0) return Digamma(b, x);
   return InAccumulationType(b, x, [&](Value v) {
     if (n == 1) return Trigamma(b, v);
     double factor = std::tgamma(static_cast<double>(n) + 1) * (n % 2 == 0 ? -1 : 1);
-    return b.Multiply(HurwitzZeta(b, static_cast<double>(n) + 1, v), Like(b, v, factor));
+    Value zeta = Zeta(b, Like(b, v, static_cast<double>(n) + 1), v);
+    return b.Multiply(zeta, Like(b, v, factor));
   });
 }
 

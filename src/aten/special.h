@@ -8,9 +8,13 @@ namespace torch_xla {
 
 Value Erf(Builder& b, Value x);
 Value Erfc(Builder& b, Value x);
+// exp(x^2) erfc(x).
+Value Erfcx(Builder& b, Value x);
 Value ErfInv(Builder& b, Value x);
 Value Lgamma(Builder& b, Value x);
 Value Digamma(Builder& b, Value x);
+// Hurwitz' zeta function: the sum of (q + k)^-s over all k >= 0.
+Value Zeta(Builder& b, Value s, Value q);
 // The n-th derivative of digamma.
 Value Polygamma(Builder& b, int64_t n, Value x);
 Value BesselI0(Builder& b, Value x);   // modified, first kind, order 0

@@ -1,0 +1,121 @@
+// The regularized incomplete gamma functions: below and up to a by the series of the lower one,
+// above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until no
+// element changes any more.
+#include "aten/dimension.h"
+#include "aten/elementwise.h"
+#include "aten/op.h"
+#include "aten/special.h"
+
+namespace torch_xla {
+namespace {
+
+constexpr double kPrecision = 1.11e-16;
+constexpr double kMostSteps = 4000;
+
+// x^a exp(-x) / gamma(a).
+Value Factor(Builder& b, Value a, Value x) {
+  Value exponent = b.Subtract(b.Subtract(b.Multiply(a, b.Log(x)), x), Lgamma(b, a));
+  return b.Exp(exponent);
+}
+
+// Steps of state {k, changes, …} while some element changes; `step(b, k, state)` gives the next
+// states and, in front, which elements changed.
+template <typename Step>
+Values UntilSettled(Builder& b, const Values& start, const char* name, const Step& step) {
+  Shape scalar = Shape::Scalar(ElementType::kF64);
+  Values carried = {b.ConstantScalar(ElementType::kF64, 1.0),
+                    b.ConstantScalar(ElementType::kPred, int64_t{1})};
+  carried.insert(carried.end(), start.begin(), start.end());
+  std::vector<Shape> shapes;
+  for (Value v : carried) shapes.push_back(v->shape());
+  auto* condition = b.Region(name, shapes, [](Builder& r, const Values& p) -> Values {
+    return {r.And(p[1], r.Lt(p[0], ScalarLike(r, p[0], kMostSteps)))};
+  });
+  auto* body = b.Region(name, shapes, [&](Builder& r, const Values& p) -> Values {
+    Value k = Splat(r, p[0], p[2]->dimensions());
+    Values next = step(r, k, Values(p.begin() + 2, p.end()));
+    Value changed = r.Reduce(Opcode::kOr, next[0], AllDimensions(next[0]->shape().rank()));
+    Values result = {r.Add(p[0], ScalarLike(r, p[0], 1)), changed};
+    result.insert(result.end(), next.begin() + 1, next.end());
+    return result;
+  });
+  Value loop = b.While(carried, condition, body);
+  Values result;
+  for (size_t i = 2; i < carried.size(); ++i) {
+    result.push_back(b.GetTupleElement(loop, static_cast<int64_t>(i)));
+  }
+  return result;
+}
+
+// The sum of x^n / ((a + 1) … (a + n)), over a.
+Value LowerSeries(Builder& b, Value a, Value x) {
+  Value one = Like(b, x, 1);
+  Values sums = UntilSettled(
+      b, {one, one, a, x}, "lower_series", [](Builder& r, Value k, const Values& p) -> Values {
+        Value term = r.Divide(r.Multiply(p[0], p[3]), r.Add(p[2], k));
+        Value changes = r.Gt(term, r.Multiply(p[1], Like(r, term, kPrecision)));
+        return {changes, term, r.Add(p[1], term), p[2], p[3]};
+      });
+  return b.Divide(b.Multiply(sums[1], Factor(b, a, x)), a);
+}
+
+// Lentz' method for 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))).
+Value UpperFraction(Builder& b, Value a, Value x) {
+  constexpr double kTiny = 1e-300;
+  Value one = Like(b, x, 1);
+  Value first = b.Subtract(b.Add(x, one), a);
+  Value d = b.Divide(one, first);
+  Values state = UntilSettled(
+      b, {Like(b, x, 1 / kTiny), d, d, a, x}, "upper_fraction",
+      [=](Builder& r, Value k, const Values& p) -> Values {
+        Value unit = Like(r, k, 1), tiny = Like(r, k, kTiny);
+        Value numerator = r.Multiply(k, r.Subtract(p[3], k));
+        Value denominator = r.Add(r.Subtract(r.Add(p[4], unit), p[3]), r.Add(k, k));
+        auto nonzero = [&](Value v) { return r.Select(r.Lt(r.Abs(v), tiny), tiny, v); };
+        Value next_d = r.Divide(unit, nonzero(r.Add(r.Multiply(numerator, p[1]), denominator)));
+        Value next_c = nonzero(r.Add(denominator, r.Divide(numerator, p[0])));
+        Value delta = r.Multiply(next_c, next_d);
+        Value changes = r.Gt(r.Abs(r.Subtract(delta, unit)), Like(r, delta, 2 * kPrecision));
+        return {changes, next_c, next_d, r.Multiply(p[2], delta), p[3], p[4]};
+      });
+  return b.Multiply(state[2], Factor(b, a, x));
+}
+
+// The lower function, or the upper one. They add up to 1; the smaller one is computed.
+Value IncompleteGamma(Builder& b, Value a, Value x, bool upper) {
+  ElementType type = a->element_type();
+  a = b.Convert(a, ElementType::kF64), x = b.Convert(x, ElementType::kF64);
+  Value zero = Like(b, x, 0), one = Like(b, x, 1), infinity = Like(b, x, kInfinity);
+  Value is_inside =
+      b.And(b.And(b.Gt(a, zero), b.Lt(a, infinity)), b.And(b.Gt(x, zero), b.Lt(x, infinity)));
+  Value is_above = b.And(b.Gt(x, one), b.Gt(x, a));
+  // Elements that need the other method, or none, stand still at numbers that settle at once.
+  Value in_series = b.And(is_inside, b.Not(is_above)), in_fraction = b.And(is_inside, is_above);
+  Value low = LowerSeries(b, b.Select(in_series, a, one), b.Select(in_series, x, Like(b, x, 0.1)));
+  Value high =
+      UpperFraction(b, b.Select(in_fraction, a, one), b.Select(in_fraction, x, Like(b, x, 2)));
+  Value result = upper ? b.Select(is_above, high, b.Subtract(one, low))
+                       : b.Select(is_above, b.Subtract(one, high), low);
+  // At the edges one function is 0 and the other 1; where both arguments are, neither is defined.
+  Value is_all = b.Or(b.Eq(a, zero), b.Eq(x, infinity));
+  Value edge = b.Convert(upper ? b.Not(is_all) : is_all, ElementType::kF64);
+  Value is_undefined = b.Not(b.And(b.Ge(a, zero), b.Ge(x, zero)));
+  is_undefined = b.Or(is_undefined, b.And(b.Eq(a, zero), b.Eq(x, zero)));
+  is_undefined = b.Or(is_undefined, b.And(b.Eq(a, infinity), b.Eq(x, infinity)));
+  result = b.Select(is_inside, result, edge);
+  return b.Convert(b.Select(is_undefined, Like(b, x, kNaN), result), type);
+}
+
+template <bool upper>
+Value IncompleteGammaOf(Builder& b, Value a, Value x) {
+  return IncompleteGamma(b, a, x, upper);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RegisterElementwise<&IncompleteGammaOf<false>, Promotion::kToFloat>(m, "igamma");
+  RegisterElementwise<&IncompleteGammaOf<true>, Promotion::kToFloat>(m, "igammac");
+}
+
+}  // namespace torch_xla
