@@ -26,6 +26,7 @@ Dimensions Expanded(const Dimensions& list, int64_t rank) {
 Geometry MakeGeometry(int64_t rank, const Dimensions& stride, const Dimensions& padding,
                       const Dimensions& dilation, const Dimensions& output_padding,
                       int64_t groups) {
+  if (rank < 1) throw hlo::Error("weight should have at least three dimensions");
   return {Expanded(stride, rank), Expanded(padding, rank), Expanded(dilation, rank),
           Expanded(output_padding, rank), groups};
 }

@@ -400,6 +400,18 @@ TEST(Engine, ReduceWindow) {
   }
 }
 
+// One element is left for the last step of a loop over whole vectors.
+TEST(Engine, WindowsOfOneElementMoreThanVectors) {
+  hlo::Window window = hlo::Window::Trivial(4);
+  window.dimensions = window.strides = {1, 2, 2, 2};
+  for (ElementType type : {ElementType::kF32, ElementType::kF64}) {
+    CheckProgram({Shape(type, {3, 6, 6, 6})}, [&](Builder& b, const Values& p) {
+      return Values{b.ReduceWindow(p[0], b.ConstantScalar(type, 0.0), window,
+                                   b.ScalarCombiner(Opcode::kAdd, type))};
+    });
+  }
+}
+
 TEST(Engine, CumulativeSums) {
   for (int64_t d : {0, 1, 2}) {
     for (bool reverse : {false, true}) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -16,23 +17,44 @@
 
 namespace cpu {
 
+// An array between whose end and the block's lie bytes that nobody may write.
+class GuardedBlock {
+ public:
+  explicit GuardedBlock(size_t bytes) : bytes_(bytes), block_(bytes + kGuard) {
+    std::memset(block_.data(), 0xcd, bytes + kGuard);
+  }
+  void* data() const { return block_.data(); }
+  bool IsIntact() const {
+    const auto* guard = static_cast<const unsigned char*>(block_.data()) + bytes_;
+    return std::all_of(guard, guard + kGuard, [](unsigned char byte) { return byte == 0xcd; });
+  }
+
+ private:
+  static constexpr size_t kGuard = 256;  // two of the widest vectors
+  size_t bytes_;
+  Block block_;
+};
+
 inline std::vector<hlo::Literal> RunOnEngine(const Executable& executable,
                                              const std::vector<hlo::Literal>& arguments) {
-  std::vector<Block> blocks;
+  std::vector<GuardedBlock> blocks;
   std::vector<const void*> inputs;
   for (const hlo::Literal& argument : arguments) {
-    blocks.emplace_back(std::max<size_t>(argument.byte_size(), 1));
+    blocks.emplace_back(argument.byte_size());
     if (argument.byte_size())
       std::memcpy(blocks.back().data(), argument.bytes(), argument.byte_size());
     inputs.push_back(blocks.back().data());
   }
   std::vector<void*> outputs;
   for (const hlo::Shape& shape : executable.result_shapes()) {
-    blocks.emplace_back(std::max<size_t>(shape.byte_size(), 1));
-    std::memset(blocks.back().data(), 0xcd, shape.byte_size());
+    blocks.emplace_back(shape.byte_size());
     outputs.push_back(blocks.back().data());
   }
   executable.Run(inputs, outputs, {});
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_TRUE(blocks[i].IsIntact())
+        << "written beyond the end of " << (i < arguments.size() ? "an argument" : "a result");
+  }
   std::vector<hlo::Literal> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     results.emplace_back(executable.result_shapes()[i], outputs[i]);

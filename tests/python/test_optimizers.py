@@ -9,8 +9,8 @@ from torch.testing._internal.common_optimizers import optim_db
 import torch_xla
 import torch_xla.debug.metrics as metrics
 
-STEPS = 4
-# LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only.
+STEPS = 10
+# LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only: tests of their own.
 LEFT_OUT = {"LBFGS", "SparseAdam"}
 
 
@@ -38,8 +38,15 @@ def parameters(dtype: torch.dtype) -> list[torch.Tensor]:
     return [rounded(shape, generator, dtype) for shape in ((7, 5), (5, 2))]
 
 
+def compilations():
+    return metrics.counter_value("UncachedCompile") or 0
+
+
 def train(optimizer_class, kwargs, device, dtype=torch.float32, found_inf=(), scale=None):
-    """The parameters and the optimizer's state after some steps, on the CPU."""
+    """The parameters and the optimizer's state after some steps, on the CPU.
+
+    The first step creates the state, so that it and the second are compiled; then nothing is.
+    """
     moved = [x.to(device).requires_grad_() for x in parameters(dtype)]
     # A learning rate may be a tensor, which a step must not change for other tests.
     optimizer = optimizer_class(moved, **copy.deepcopy(kwargs))
@@ -53,6 +60,9 @@ def train(optimizer_class, kwargs, device, dtype=torch.float32, found_inf=(), sc
         optimizer.step()
         if device != "cpu":
             torch_xla.sync()
+        if step == 1:
+            compiled = compilations()
+    assert compilations() == compiled
     results = [x.detach().cpu() for x in moved]
     for parameter in moved:
         results += [torch.as_tensor(x).cpu() for x in optimizer.state[parameter].values()]
@@ -75,6 +85,32 @@ def test_agrees_with_cpu(optimizer_class, kwargs, device):
     # Muon computes with bfloat16.
     tolerance = 5e-3 if optimizer_class is torch.optim.Muon else 5e-6
     check(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("line_search", [None, "strong_wolfe"])
+def test_lbfgs_agrees_with_cpu(line_search, device):
+    def train_on(where):
+        weight = torch.tensor([-1.5, 2.0], device=where, requires_grad=True)
+        optimizer = torch.optim.LBFGS([weight], lr=0.5, line_search_fn=line_search)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (1 - weight[0]) ** 2 + 10 * (weight[1] - weight[0] ** 2) ** 2
+            loss.backward()
+            return loss
+
+        for _ in range(STEPS):
+            optimizer.step(closure)
+        return weight.detach().cpu()
+
+    torch.testing.assert_close(train_on(device), train_on("cpu"), rtol=1e-3, atol=1e-3)
+
+
+def test_sparse_gradients_are_refused(device):
+    """There are no sparse tensors on the device: the embedding that would make one says so."""
+    table = torch.nn.Embedding(10, 3, sparse=True).to(device)
+    with pytest.raises(RuntimeError, match="sparse"):
+        table(torch.tensor([1, 2], device=device)).sum().backward()
 
 
 FUSED = [

@@ -171,6 +171,8 @@ void BodyEmitter::Store(llvm::Value* pointer, const Position& linear, const Elem
     AtInnermost();
     llvm::Value* value = elementwise_.ToMemory(parts[i], type);
     if (at.uniform()) {
+      // The same in every lane: a window's sum, for instance, is one vector even at one position.
+      if (value->getType()->isVectorTy()) value = b_.CreateExtractElement(value, uint64_t{0});
       b_.CreateAlignedStore(value, b_.CreateGEP(part, pointer, at.base), align);
       continue;
     }
