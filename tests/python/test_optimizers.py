@@ -12,6 +12,8 @@ import torch_xla.debug.metrics as metrics
 STEPS = 10
 # LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only: tests of their own.
 LEFT_OUT = {"LBFGS", "SparseAdam"}
+# RAdam takes another formula, and so another program, from its sixth step on.
+LATER_PROGRAMS = {torch.optim.RAdam: 1}
 
 
 def cases():
@@ -62,7 +64,7 @@ def train(optimizer_class, kwargs, device, dtype=torch.float32, found_inf=(), sc
             torch_xla.sync()
         if step == 1:
             compiled = compilations()
-    assert compilations() == compiled
+    assert compilations() - compiled <= LATER_PROGRAMS.get(optimizer_class, 0)
     results = [x.detach().cpu() for x in moved]
     for parameter in moved:
         results += [torch.as_tensor(x).cpu() for x in optimizer.state[parameter].values()]
