@@ -549,7 +549,18 @@ Value ZeroUnless(Builder& b, Value predicate, Value x) {
   return b.Select(predicate, x, b.Zeros(x->shape()));
 }
 
+// The same with the operand of the larger real part in front.
+Value ComplexLogAddExp(Builder& b, Value x, Value y) {
+  Value swap = b.Lt(b.Real(x), b.Real(y));
+  Value large = b.Select(swap, y, x), small = b.Select(swap, x, y);
+  Value sum = b.Add(large, b.Unary(Opcode::kLogPlusOne, b.Exp(b.Subtract(small, large))));
+  Value real = b.Real(large);
+  Value is_infinite = b.Eq(b.Abs(real), Like(b, real, kInfinity));
+  return b.Select(b.And(is_infinite, b.Eq(real, b.Real(small))), large, sum);
+}
+
 Value LogAddExp(Builder& b, Value x, Value y) {
+  if (IsComplexValue(x)) return ComplexLogAddExp(b, x, y);
   Value large = b.Maximum(x, y);
   Value difference = b.Negate(b.Abs(b.Subtract(x, y)));
   Value sum = b.Add(large, b.Unary(Opcode::kLogPlusOne, b.Exp(difference)));

@@ -211,6 +211,11 @@ TORCH_LIBRARY_IMPL(_, XLA, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallback>());
 }
 
+// torch's own out= variants of these know no xla.
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&Fallback>());
+}
+
 // torch has no kernel for autocast on xla, not even one that does nothing.
 TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 

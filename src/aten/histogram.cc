@@ -50,8 +50,8 @@ Value Histc(Builder& b, Value x, int64_t bins, std::optional<Scalar> low,
   auto [start, end] = low ? std::pair<Value, Value>(b.Convert(*low, type), b.Convert(*high, type))
                           : Widened(b, Range(b, x, 0), 1);
   Value first = Splat(b, start, x->dimensions()), last = Splat(b, end, x->dimensions());
-  Value scaled = b.Multiply(b.Divide(b.Subtract(x, first), b.Subtract(last, first)),
-                            Like(b, x, static_cast<double>(bins)));
+  Value count = Like(b, x, static_cast<double>(bins));
+  Value scaled = b.Divide(b.Multiply(b.Subtract(x, first), count), b.Subtract(last, first));
   Value inside = b.And(b.Ge(x, first), b.Le(x, last));
   Value index = b.Convert(ZeroUnless(b, inside, scaled), ElementType::kS64);
   index = b.Minimum(index, b.Full(index->shape(), bins - 1));

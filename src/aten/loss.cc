@@ -132,8 +132,10 @@ Value SoftMarginLoss(Builder& b, Value input, Value classes, int64_t reduction) 
 Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value classes,
                              int64_t reduction) {
   auto [x, target] = Pair(b, input, classes);
-  Value z = b.Logistic(b.Negate(b.Multiply(x, target)));
-  return b.Multiply(b.Negate(b.Multiply(target, z)), SpreadGradient(b, gradient, x, reduction));
+  Value z = b.Exp(b.Negate(b.Multiply(x, target)));
+  // Not the logistic function: an overflow is NaN, as in eager.
+  Value slope = b.Divide(z, b.Add(z, Like(b, z, 1)));
+  return b.Multiply(b.Negate(b.Multiply(target, slope)), SpreadGradient(b, gradient, x, reduction));
 }
 
 // --- Margins: samples [N, C], or one sample [C]

@@ -161,11 +161,13 @@ Value SegmentReduceBackward(Builder& b, Value gradient, Value output, Value x, s
   if (x->shape().num_elements() == 0 || output->shape().num_elements() == 0) {
     return b.Zeros(x->shape());
   }
-  gradient = ToAccumulation(b, gradient);
-  output = ToAccumulation(b, output);
-  x = ToAccumulation(b, x);
-  Value result;
   Opcode combiner = Combiner(reduce);
+  if (combiner != Opcode::kMultiply) {
+    gradient = ToAccumulation(b, gradient);
+    output = ToAccumulation(b, output);
+    x = ToAccumulation(b, x);
+  }
+  Value result;
   if (combiner == Opcode::kMultiply) {
     result = ProductBackward(b, s, gradient, output, x, initial);
   } else if (combiner != Opcode::kAdd) {

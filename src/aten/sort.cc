@@ -188,7 +188,7 @@ std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension)
 Value LogCumulativeSumExp(Builder& b, Value x, Dimension dimension) {
   if (x->dimensions().empty() || x->shape().num_elements() == 0) return x;
   ElementType type = x->element_type();
-  x = b.Convert(x, ElementType::kF64);
+  x = b.Convert(x, IsComplexValue(x) ? ElementType::kC128 : ElementType::kF64);
   Shape scalar = Shape::Scalar(x->element_type());
   auto* join = b.Region("log_add_exp", {scalar, scalar}, [](Builder& r, const Values& p) -> Values {
     return {LogAddExp(r, p[0], p[1])};

@@ -248,9 +248,22 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
                                                 self.scalar_type(), size, stride, start);
 }
 
+// A copy of all that self's memory holds, and self's place in it.
+at::Tensor CloneWithStorage(const at::Tensor& self) {
+  XlaTensor impl = Impl(self);
+  for (const ViewStep& step : impl->view() ? impl->view()->chain() : ViewChain()) {
+    if (step.kind == Kind::kBitcast) return self.clone();
+  }
+  int64_t size = impl->xla_storage()->value().shape().num_elements();
+  if (size == self.numel()) return self.clone();
+  return AsStrided(self, {size}, {1}, 0)
+      .clone()
+      .as_strided(self.sizes(), self.strides(), self.storage_offset());
+}
+
 at::Tensor AsStridedScatter(const at::Tensor& self, const at::Tensor& source, IntArrayRef size,
                             IntArrayRef stride, std::optional<int64_t> offset) {
-  at::Tensor result = self.clone();
+  at::Tensor result = CloneWithStorage(self);
   at::Tensor part = result.as_strided(size, stride, offset);
   TORCH_CHECK(part.sizes() == source.sizes(),
               "expected src to have a size equal to the slice of "
