@@ -133,9 +133,11 @@ Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value clas
                              int64_t reduction) {
   auto [x, target] = Pair(b, input, classes);
   Value z = b.Exp(b.Negate(b.Multiply(x, target)));
-  // Not the logistic function: an overflow is NaN, as in eager.
-  Value slope = b.Divide(z, b.Add(z, Like(b, z, 1)));
-  return b.Multiply(b.Negate(b.Multiply(target, slope)), SpreadGradient(b, gradient, x, reduction));
+  // Not the logistic function, and in this order: where eager overflows, this does.
+  double share = reduction == kMean ? 1 / static_cast<double>(x->shape().num_elements()) : 1;
+  Value slope = b.Multiply(b.Multiply(target, z), Like(b, z, -share));
+  return b.Multiply(b.Divide(slope, b.Add(z, Like(b, z, 1))),
+                    b.BroadcastTo(gradient, x->dimensions()));
 }
 
 // --- Margins: samples [N, C], or one sample [C]
