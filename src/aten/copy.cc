@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "aten/op.h"
+#include "aten/view_flags.h"
 #include "lazy/data.h"
 #include "lazy/sync.h"
 
@@ -27,25 +28,6 @@ Value AllEqual(Builder& b, Value x, Value y) {
     for (int64_t i = 0; i < x->shape().rank(); ++i) all.push_back(i);
     return all;
   }());
-}
-
-Value ConjugateOf(Builder& b, Value x) { return b.Complex(b.Real(x), b.Negate(b.Imag(x))); }
-Value NegativeOf(Builder& b, Value x) { return b.Negate(x); }
-
-// The tensor's value with its conjugate and negative flags resolved.
-lazy::Value ResolvedValue(const at::Tensor& tensor) {
-  lazy::Value value = ReadValue(tensor);
-  lazy::OperandList operands;
-  if (tensor.is_conj()) {
-    operands.Add(value);
-    value = {lazy::Op<&ConjugateOf>::Record(operands, {}), 0};
-  }
-  if (tensor.is_neg()) {
-    lazy::OperandList negated;
-    negated.Add(value);
-    value = {lazy::Op<&NegativeOf>::Record(negated, {}), 0};
-  }
-  return value;
 }
 
 // `source`'s contents on `device`, from wherever they are.
@@ -83,13 +65,7 @@ void CopyInto(const at::Tensor& self, const at::Tensor& source) {
       value = {lazy::Op<&ResizeTo>::Record(operands, {trimmed}), 0};
     }
   }
-  if (self.is_conj() || self.is_neg()) {
-    at::Tensor resolved = MakeTensor(Impl(self)->xla_device(), value);
-    if (self.is_conj()) resolved = RecordOn<&ConjugateOf>(self.device(), ReadValue(resolved));
-    if (self.is_neg()) resolved = RecordOn<&NegativeOf>(self.device(), ReadValue(resolved));
-    value = ReadValue(resolved);
-  }
-  WriteInto(self, value);
+  WriteInto(self, ResolveFlags(self, value));
 }
 
 // One of the two is an xla tensor.

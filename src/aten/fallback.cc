@@ -194,7 +194,21 @@ struct Hooks {
   }
 };
 
-void Fallback(const OperatorHandle& op, Stack* stack) {
+TORCH_LIBRARY_IMPL(_, XLA, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+}
+
+// torch's own out= variants of these know no xla.
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+}
+
+// torch has no kernel for autocast on xla, not even one that does nothing.
+TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+}  // namespace
+
+void FallBack(const OperatorHandle& op, Stack* stack) {
   if (RunFunctional(op, stack)) return;
   Hooks& hooks = Hooks::Get();
   if (hooks.decomposer && !IsRunning(op)) {
@@ -206,20 +220,6 @@ void Fallback(const OperatorHandle& op, Stack* stack) {
   if (hooks.observer) hooks.observer(op.schema().name());
   at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));
 }
-
-TORCH_LIBRARY_IMPL(_, XLA, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&Fallback>());
-}
-
-// torch's own out= variants of these know no xla.
-TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&Fallback>());
-}
-
-// torch has no kernel for autocast on xla, not even one that does nothing.
-TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
-
-}  // namespace
 
 void SetDecomposer(Decomposer decomposer) { Hooks::Get().decomposer = std::move(decomposer); }
 void SetFallbackObserver(FallbackObserver observer) { Hooks::Get().observer = std::move(observer); }

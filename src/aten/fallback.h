@@ -18,4 +18,7 @@ void SetDecomposer(Decomposer decomposer);
 using FallbackObserver = std::function<void(const std::string&)>;
 void SetFallbackObserver(FallbackObserver observer);
 
+// What becomes of an operator that has no kernel here; for kernels that not every device can run.
+void FallBack(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 }  // namespace torch_xla

@@ -6,6 +6,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include "aten/broadcast.h"
+#include "aten/view_flags.h"
 #include "lazy/metrics.h"
 
 namespace torch_xla::recording {
@@ -64,7 +65,8 @@ ElementType NumberType(const at::Scalar& scalar, ElementType operand) {
 
 lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
   ++context.position;
-  if (IsXla(tensor)) return ReadValue(tensor);
+  // torch leaves some flags to the kernels.
+  if (IsXla(tensor)) return ResolvedValue(tensor);
   if (!IsHostScalar(tensor)) {
     ThrowNotXla(tensor, std::string(context.name()), context.position);
   }

@@ -210,18 +210,6 @@ Value Deviation(Builder& b, Value x, OptionalDimensions dimensions,
 // --- Norms
 // -----------------------------------------------------------------------------------------
 
-Value NormOver(Builder& b, Value x, double p, const Dimensions& reduced, bool keep) {
-  Value magnitude = b.Abs(x);
-  if (p == kInfinity) return Fold(b, Opcode::kMaximum, magnitude, reduced, keep);
-  if (p == -kInfinity) return Fold(b, Opcode::kMinimum, magnitude, reduced, keep);
-  if (p == 0)
-    return Sum(b, b.Convert(ToPred(b, magnitude), magnitude->element_type()), reduced, keep);
-  if (p == 1) return Sum(b, magnitude, reduced, keep);
-  if (p == 2) return b.Sqrt(Sum(b, b.Multiply(magnitude, magnitude), reduced, keep));
-  Value sum = Sum(b, b.Power(magnitude, Like(b, magnitude, p)), reduced, keep);
-  return b.Power(sum, Like(b, sum, 1 / p));
-}
-
 Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions, bool keep,
                  OptionalType dtype) {
   ElementType type = hlo::RealType(dtype.value_or(x->element_type()));
@@ -309,6 +297,18 @@ Value ArgMax(Builder& b, Value x, int64_t dimension) {
 Value ArgMin(Builder& b, Value x, int64_t dimension) {
   if (x->dimensions().empty()) return PositionOf(b, x, x, 0);
   return PositionOf(b, x, b.Reduce(Opcode::kMinimum, x, {dimension}), dimension);
+}
+
+Value NormOver(Builder& b, Value x, double p, const Dimensions& reduced, bool keep) {
+  Value magnitude = b.Abs(x);
+  if (p == kInfinity) return Fold(b, Opcode::kMaximum, magnitude, reduced, keep);
+  if (p == -kInfinity) return Fold(b, Opcode::kMinimum, magnitude, reduced, keep);
+  if (p == 0)
+    return Sum(b, b.Convert(ToPred(b, magnitude), magnitude->element_type()), reduced, keep);
+  if (p == 1) return Sum(b, magnitude, reduced, keep);
+  if (p == 2) return b.Sqrt(Sum(b, b.Multiply(magnitude, magnitude), reduced, keep));
+  Value sum = Sum(b, b.Power(magnitude, Like(b, magnitude, p)), reduced, keep);
+  return b.Power(sum, Like(b, sum, 1 / p));
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {

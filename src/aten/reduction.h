@@ -16,6 +16,8 @@ struct Moments {
 };
 Moments MeanAndVariance(Builder& b, Value x, const Dimensions& dimensions, double correction,
                         bool keep_dimensions = false);
+// The p-norm: a sum of powers' root; p may be 0 (what is not zero is counted) or infinite.
+Value NormOver(Builder& b, Value x, double p, const Dimensions& dimensions, bool keep_dimensions);
 // `reduced` (x's shape without, or with size 1 in, the dimensions) stretched over x's shape.
 Value BroadcastReduced(Builder& b, Value reduced, const Dimensions& dimensions,
                        const Dimensions& full);

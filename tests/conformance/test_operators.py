@@ -4,6 +4,7 @@ The classes are named as torch's own, so that the tolerances that an entry wants
 what is excused on other devices is not excused here.
 """
 
+import functools
 import os
 import pathlib
 
@@ -15,15 +16,16 @@ import pytest
 import torch
 from comparison import (
     Differences,
-    DrawWatch,
     attempt,
     compare,
+    draws,
     gradients,
     tensors,
     to_device,
     to_host,
+    widened,
 )
-from differences import IMPOSSIBLE, UNDEFINED_CONTENTS
+from differences import ILL_CONDITIONED, IMPOSSIBLE, UNDEFINED_CONTENTS
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     instantiate_device_type_tests,
@@ -61,6 +63,11 @@ def run(op, sample, variant=None, backward=False, **kwargs):
     if not backward:
         return outputs
     return outputs + gradients(outputs, tensors((sample.input, sample.args, sample.kwargs)))
+
+
+def exactly(function, sample):
+    """The function's results in twice the precision."""
+    return to_host(attempt(function, sample.transform(lambda x: widened(to_device(x, "cpu")))))
 
 
 def run_into(op, sample, make_out):
@@ -116,16 +123,21 @@ class TestCommon(TestCase):
         metrics.clear_counters()
         for sample in samples:
             for name, function in functions.items():
-                with DrawWatch() as watch:
-                    expected = attempt(function, sample.transform(lambda x: to_device(x, "cpu")))
-                random = watch.drew or op.name in UNDEFINED_CONTENTS
+                expected = attempt(function, sample.transform(lambda x: to_device(x, "cpu")))
+                random = op.name in UNDEFINED_CONTENTS or draws(
+                    function, sample.transform(lambda x: to_device(x, "cpu"))
+                )
                 actual = attempt(function, sample.transform(lambda x: to_device(x, "xla")))
-                compared.append((f"{name}{sample.summary()}", actual, expected, random))
+                exact = None
+                if op.name in ILL_CONDITIONED:
+                    exact = functools.partial(exactly, function, sample)
+                compared.append((f"{name}{sample.summary()}", actual, expected, random, exact))
         torch_xla.sync()
         differences = Differences()
-        for name, actual, expected, random in compared:
+        for name, actual, expected, random, exact in compared:
             with differences.of(name):
-                compare(self, to_host(actual), to_host(expected), random, **self.tolerance(dtype))
+                tolerance = self.tolerance(dtype)
+                compare(self, to_host(actual), to_host(expected), random, exact, **tolerance)
         differences.fail_if_any()
 
     @ops(op_db, allowed_dtypes=DTYPES)

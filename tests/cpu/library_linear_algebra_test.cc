@@ -358,6 +358,107 @@ TEST(LinearAlgebra, TridiagonalSolve) {
   }
 }
 
+// a as it is, or as its transpose or adjoint says.
+Literal Symmetrized(const Literal& random, int64_t n, bool hermitian) {
+  Literal result(random.shape());
+  int64_t batch = random.shape().dimension(0);
+  hlo::DispatchNative(random.shape().element_type(), [&]<typename T>() {
+    const T* in = random.data<T>().data();
+    T* out = result.mutable_data<T>().data();
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          T mirrored = in[(b * n + j) * n + i];
+          if constexpr (std::is_same_v<T, std::complex<float>> ||
+                        std::is_same_v<T, std::complex<double>>) {
+            if (hermitian) mirrored = std::conj(mirrored);
+          }
+          out[(b * n + i) * n + j] = static_cast<T>(in[(b * n + i) * n + j] + mirrored);
+        }
+      }
+    }
+  });
+  return result;
+}
+
+TEST(LinearAlgebra, SymmetricIndefiniteSystems) {
+  constexpr int64_t kN = 5, kColumns = 3;
+  for (ElementType type : kTypes) {
+    for (bool hermitian : {false, true}) {
+      bool letter_h = hermitian && hlo::IsComplex(type);
+      Literal a = Symmetrized(RandomLiteral(Shape(type, {2, kN, kN}), 3), kN, hermitian);
+      Literal b = RandomLiteral(Shape(type, {2, kN, kColumns}), 4);
+      AttributeDictionary lower = Letters({{"uplo", 'L'}});
+      auto ld = Call(Target(type, "sytrf", letter_h ? "hetrf" : "sytrf"), {a},
+                     {a.shape(), Shape(ElementType::kS32, {2, kN}), Shape(ElementType::kS32, {2})},
+                     lower);
+      auto x = Call(Target(type, "sytrs", letter_h ? "hetrs" : "sytrs"), {ld[0], ld[1], b},
+                    {b.shape()}, lower);
+      for (int64_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(ld[2].data<int32_t>()[i], 0);
+        Matrix product =
+            Multiply(Part(a, i, kN * kN), Part(x[0], i, kN * kColumns), kN, kN, kColumns);
+        ExpectNear(product, Part(b, i, kN * kColumns), type, "ldl");
+      }
+    }
+  }
+}
+
+std::vector<Literal> LeastSquares(ElementType type, const char* driver, const Literal& a,
+                                  const Literal& b) {
+  const Shape& shape = a.shape();
+  int64_t k = std::min(shape.dimension(1), shape.dimension(2));
+  AttributeDictionary rcond;
+  rcond["rcond"].value = 1e-5;
+  return Call(Target(type, driver, driver), {a, b},
+              {b.shape(), Shape(ElementType::kS32, {2}), Shape(hlo::RealType(type), {2, k}),
+               Shape(ElementType::kS32, {2})},
+              rcond);
+}
+
+TEST(LinearAlgebra, LeastSquaresLeaveAResidualThatTheMatrixDoesNotReach) {
+  constexpr int64_t kM = 6, kN = 4, kColumns = 2;
+  for (ElementType type : kTypes) {
+    Literal a = RandomLiteral(Shape(type, {2, kM, kN}), 3);
+    Literal b = RandomLiteral(Shape(type, {2, kM, kColumns}), 4);
+    for (const char* driver : {"gels", "gelsy", "gelsd", "gelss"}) {
+      auto x = LeastSquares(type, driver, a, b);
+      for (int64_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(x[1].data<int32_t>()[i], kN) << driver;
+        EXPECT_EQ(x[3].data<int32_t>()[i], 0) << driver;
+        Matrix solution = Part(x[0], i, kM * kColumns), ab = Part(a, i, kM * kN);
+        solution.resize(kN * kColumns);
+        Matrix residual = Multiply(ab, solution, kM, kN, kColumns);
+        Matrix right = Part(b, i, kM * kColumns);
+        for (size_t j = 0; j < right.size(); ++j) residual[j] -= right[j];
+        Matrix reached = Multiply(Adjoint(ab, kM, kN), residual, kN, kM, kColumns);
+        ExpectNear(reached, Matrix(reached.size()), type, driver);
+      }
+    }
+  }
+}
+
+TEST(LinearAlgebra, LeastSquaresSeeTheRank) {
+  constexpr int64_t kM = 3, kN = 5;
+  for (ElementType type : kTypes) {
+    Literal a(Shape(type, {2, kM, kN}));  // of ones: rank 1, a singular value of sqrt(15)
+    Literal b(Shape(type, {2, kN, 1}));
+    hlo::DispatchNative(type, [&]<typename T>() {
+      for (T& x : a.mutable_data<T>()) x = T(1);
+      for (T& x : b.mutable_data<T>()) x = T(1);
+    });
+    for (const char* driver : {"gelsy", "gelsd", "gelss"}) {
+      auto x = LeastSquares(type, driver, a, b);
+      for (int64_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(x[1].data<int32_t>()[i], 1) << driver;
+        ExpectNear(Part(x[0], i, kN), Matrix(kN, Number(1.0 / kN)), type, driver);
+        if (driver == std::string("gelsy")) continue;
+        EXPECT_NEAR(Part(x[2], i, kM)[0].real(), std::sqrt(15.0), Tolerance(type) * 20) << driver;
+      }
+    }
+  }
+}
+
 TEST(LinearAlgebra, UnknownTargetsDoNotBind) {
   hlo::Module module;
   module.set_entry(module.AddComputation("main"));

@@ -5,10 +5,15 @@
 #include <complex>
 #include <type_traits>
 
-#define CPU_LAPACK_ROUTINES(X) \
-  X(potrf) X(getrf) X(geqrf) X(geqp3) X(gesdd) X(gesvd) X(geev) X(gees) X(gehrd) X(gtsv)
+#define CPU_LAPACK_ROUTINES(X)                                                                   \
+  X(potrf)                                                                                       \
+  X(getrf)                                                                                       \
+  X(geqrf) X(geqp3) X(gesdd) X(gesvd) X(geev) X(gees) X(gehrd) X(gtsv) X(sytrf) X(sytrs) X(gels) \
+      X(gelsy) X(gelsd) X(gelss)
 // Real and complex variants with different names.
 #define CPU_LAPACK_PAIRS(X) X(orgqr, ungqr) X(ormqr, unmqr) X(syevd, heevd) X(sytrd, hetrd)
+// For Hermitian matrices, which are symmetric where they are real.
+#define CPU_LAPACK_HERMITIAN(X) X(sytrf, hetrf) X(sytrs, hetrs)
 
 extern "C" {
 #define CPU_DECLARE(name) void s##name##_(), d##name##_(), c##name##_(), z##name##_();
@@ -17,6 +22,7 @@ CPU_LAPACK_ROUTINES(CPU_DECLARE)
 #define CPU_DECLARE(real, complex) \
   void s##real##_(), d##real##_(), c##complex##_(), z##complex##_();
 CPU_LAPACK_PAIRS(CPU_DECLARE)
+CPU_LAPACK_HERMITIAN(CPU_DECLARE)
 #undef CPU_DECLARE
 }
 
@@ -44,6 +50,14 @@ CPU_LAPACK_ROUTINES(CPU_DEFINE)
     Choose<T>(s##real##_, d##real##_, c##complex##_, z##complex##_, arguments...); \
   }
 CPU_LAPACK_PAIRS(CPU_DEFINE)
+#undef CPU_DEFINE
+
+#define CPU_DEFINE(real, complex)                                                  \
+  template <typename T, typename... Arguments>                                     \
+  void complex(Arguments*... arguments) {                                          \
+    Choose<T>(s##real##_, d##real##_, c##complex##_, z##complex##_, arguments...); \
+  }
+CPU_LAPACK_HERMITIAN(CPU_DEFINE)
 #undef CPU_DEFINE
 
 }  // namespace cpu::lapack

@@ -1,5 +1,5 @@
-// cholesky, triangular_solve, and the custom calls lapack_<type><routine>_ffi with the operands,
-// results and attributes that JAX gives them. Buffers are row-major and LAPACK is column-major:
+// cholesky, triangular_solve, and the custom calls lapack_<type><routine>_ffi (hlo/lapack_call.h).
+// Buffers are row-major and LAPACK is column-major:
 // matrices are transposed on the way in and out, where a routine cannot be asked for the other
 // triangle instead. Parallel over the batch.
 #include <cblas.h>
@@ -88,6 +88,13 @@ class Item {
     if (auto* number = std::get_if<int64_t>(&found->second.value)) return *number;
     if (auto* flag = std::get_if<bool>(&found->second.value)) return *flag;
     return otherwise;
+  }
+  double Real(const char* name, double otherwise) const {
+    const auto& dictionary = call_.as<hlo::CustomCallAttributes>().dictionary;
+    auto found = dictionary.find(name);
+    if (found == dictionary.end()) return otherwise;
+    auto* number = std::get_if<double>(&found->second.value);
+    return number == nullptr ? otherwise : *number;
   }
 
  private:
@@ -376,6 +383,131 @@ void Gtsv(const Item& x) {
   x.Store(3, b.data(), ldb);
 }
 
+// Symmetric indefinite matrices; hetrf and hetrs where `hermitian`.
+template <typename T, bool hermitian>
+void Sytrf(const Item& x) {
+  char uplo = x.Letter("uplo", 'L');
+  int n = x.rows(0), lda = std::max(1, n);
+  auto a = x.Load<T>(0);
+  int *pivots = x.Out<int>(1), *info = x.Out<int>(2);
+  WithWorkspace<T>([&](T* work, int* lwork) {
+    if constexpr (hermitian) {
+      lapack::hetrf<T>(&uplo, &n, a.data(), &lda, pivots, work, lwork, info);
+    } else {
+      lapack::sytrf<T>(&uplo, &n, a.data(), &lda, pivots, work, lwork, info);
+    }
+  });
+  x.Store(0, a.data(), lda);
+}
+
+template <typename T, bool hermitian>
+void Sytrs(const Item& x) {
+  char uplo = x.Letter("uplo", 'L');
+  int n = x.rows(0), columns = x.columns(2), ld = std::max(1, n), info = 0;
+  auto a = x.Load<T>(0), b = x.Load<T>(2);
+  const int* pivots = x.In<int>(1);
+  if constexpr (hermitian) {
+    lapack::hetrs<T>(&uplo, &n, &columns, a.data(), &ld, pivots, b.data(), &ld, &info);
+  } else {
+    lapack::sytrs<T>(&uplo, &n, &columns, a.data(), &ld, pivots, b.data(), &ld, &info);
+  }
+  x.Store(0, b.data(), ld);
+}
+
+// What the routines for least squares take and give alike.
+template <typename T>
+struct LeastSquares {
+  using R = typename RealOf<T>::Type;
+  explicit LeastSquares(const Item& x)
+      : item(x),
+        m(x.rows(0)),
+        n(x.columns(0)),
+        columns(x.columns(1)),
+        lda(std::max(1, m)),
+        ldb(std::max(1, x.rows(1))),
+        rcond(static_cast<R>(x.Real("rcond", -1))),
+        a(x.Load<T>(0)),
+        b(x.Load<T>(1)),
+        rank(x.Out<int>(1)),
+        s(x.Out<R>(2)),
+        info(x.Out<int>(3)) {
+    *rank = std::min(m, n);
+    std::fill_n(s, x.ResultElements(2), R{});
+  }
+  ~LeastSquares() { item.Store(0, b.data(), ldb); }
+
+  const Item& item;
+  int m, n, columns, lda, ldb;
+  R rcond;
+  std::vector<T> a, b;
+  int* rank;
+  R* s;
+  int* info;
+};
+
+template <typename T>
+void Gels(const Item& item) {
+  LeastSquares<T> x(item);
+  char transpose = 'N';
+  WithWorkspace<T>([&](T* work, int* lwork) {
+    lapack::gels<T>(&transpose, &x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb,
+                    work, lwork, x.info);
+  });
+}
+
+template <typename T>
+void Gelsy(const Item& item) {
+  using R = typename RealOf<T>::Type;
+  LeastSquares<T> x(item);
+  std::vector<int> pivots(std::max(1, x.n));
+  std::vector<R> rwork(std::max(1, 2 * x.n));
+  WithWorkspace<T>([&](T* work, int* lwork) {
+    if constexpr (kComplex<T>) {
+      lapack::gelsy<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb,
+                       pivots.data(), &x.rcond, x.rank, work, lwork, rwork.data(), x.info);
+    } else {
+      lapack::gelsy<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb,
+                       pivots.data(), &x.rcond, x.rank, work, lwork, x.info);
+    }
+  });
+}
+
+template <typename T>
+void Gelsd(const Item& item) {
+  using R = typename RealOf<T>::Type;
+  LeastSquares<T> x(item);
+  // The query for the workspace tells the sizes of the others too.
+  std::vector<int> iwork(1);
+  std::vector<R> rwork(1);
+  WithWorkspace<T>([&](T* work, int* lwork) {
+    if constexpr (kComplex<T>) {
+      lapack::gelsd<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb, x.s,
+                       &x.rcond, x.rank, work, lwork, rwork.data(), iwork.data(), x.info);
+      rwork.resize(std::max<size_t>(rwork.size(), static_cast<size_t>(rwork[0])));
+    } else {
+      lapack::gelsd<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb, x.s,
+                       &x.rcond, x.rank, work, lwork, iwork.data(), x.info);
+    }
+    iwork.resize(std::max<size_t>(iwork.size(), static_cast<size_t>(std::max(1, iwork[0]))));
+  });
+}
+
+template <typename T>
+void Gelss(const Item& item) {
+  using R = typename RealOf<T>::Type;
+  LeastSquares<T> x(item);
+  std::vector<R> rwork(std::max(1, 5 * std::min(x.m, x.n)));
+  WithWorkspace<T>([&](T* work, int* lwork) {
+    if constexpr (kComplex<T>) {
+      lapack::gelss<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb, x.s,
+                       &x.rcond, x.rank, work, lwork, rwork.data(), x.info);
+    } else {
+      lapack::gelss<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb, x.s,
+                       &x.rcond, x.rank, work, lwork, x.info);
+    }
+  });
+}
+
 // --- triangular solve and Cholesky on row-major memory
 // --------------------------------------------------
 
@@ -509,6 +641,14 @@ const std::map<std::string, void (*)(const Item&)>& Routines() {
                                                        {"gehrd", Gehrd<T>},
                                                        {kComplex<T> ? "hetrd" : "sytrd", Sytrd<T>},
                                                        {"gtsv", Gtsv<T>},
+                                                       {"sytrf", Sytrf<T, false>},
+                                                       {"sytrs", Sytrs<T, false>},
+                                                       {"hetrf", Sytrf<T, true>},
+                                                       {"hetrs", Sytrs<T, true>},
+                                                       {"gels", Gels<T>},
+                                                       {"gelsy", Gelsy<T>},
+                                                       {"gelsd", Gelsd<T>},
+                                                       {"gelss", Gelss<T>},
                                                        {"trsm", TrsmCall<T>}};
   return *routines;
 }

@@ -42,6 +42,11 @@ inline PJRT_NamedValue Attribute(std::string_view name, std::string_view text) {
   value.string_value = text.data();
   return value;
 }
+inline PJRT_NamedValue Attribute(std::string_view name, int64_t number) {
+  PJRT_NamedValue value = NewNamedValue(name, PJRT_NamedValue_kInt64, 1);
+  value.int64_value = number;
+  return value;
+}
 inline PJRT_NamedValue Attribute(std::string_view name, std::span<const int64_t> numbers) {
   PJRT_NamedValue value = NewNamedValue(name, PJRT_NamedValue_kInt64List, numbers.size());
   value.int64_array_value = numbers.data();

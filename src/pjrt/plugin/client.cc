@@ -2,6 +2,7 @@
 
 #include "cpu/collective/world.h"
 #include "hlo/bytecode.h"
+#include "hlo/lapack_call.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/named_value.h"
@@ -60,6 +61,7 @@ void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
       Attribute("stablehlo_current_version", hlo::kStablehloVersion),
       Attribute("stablehlo_minimum_version", hlo::kStablehloMinimumVersion),
       Attribute("engine_version", PlatformVersion()),
+      Attribute(hlo::lapack::kPluginAttribute, int64_t{1}),
   };
   args.attributes = attributes;
   args.num_attributes = std::size(attributes);

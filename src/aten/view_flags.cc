@@ -1,0 +1,32 @@
+#include "aten/view_flags.h"
+
+#include "aten/op.h"
+#include "aten/tensor.h"
+
+namespace torch_xla {
+namespace {
+
+Value ConjugateOf(Builder& b, Value x) { return b.Complex(b.Real(x), b.Negate(b.Imag(x))); }
+Value NegativeOf(Builder& b, Value x) { return b.Negate(x); }
+
+}  // namespace
+
+lazy::Value ResolveFlags(const at::Tensor& tensor, lazy::Value value) {
+  if (tensor.is_conj()) {
+    lazy::OperandList operands;
+    operands.Add(value);
+    value = {lazy::Op<&ConjugateOf>::Record(operands, {}), 0};
+  }
+  if (tensor.is_neg()) {
+    lazy::OperandList operands;
+    operands.Add(value);
+    value = {lazy::Op<&NegativeOf>::Record(operands, {}), 0};
+  }
+  return value;
+}
+
+lazy::Value ResolvedValue(const at::Tensor& tensor) {
+  return ResolveFlags(tensor, ReadValue(tensor));
+}
+
+}  // namespace torch_xla
