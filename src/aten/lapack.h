@@ -7,6 +7,7 @@
 
 #include "aten/fallback.h"
 #include "aten/op.h"
+#include "aten/structured_check.h"
 #include "hlo/lapack_call.h"
 
 namespace torch_xla {
@@ -17,11 +18,6 @@ bool DeviceHasLapack();
 // Registers `kernel`, a function of tensors, as operator `name`.
 template <auto kernel>
 void RegisterLapack(torch::Library& m, const char* name);
-
-// Checks an operator's arguments as eager does, by torch's own function for the shapes:
-// CheckArguments<at::meta::structured_linalg_qr>(A, mode).
-template <typename Structured, typename... Arguments>
-void CheckArguments(const Arguments&... arguments);
 
 // Whether LAPACK succeeded is known when its result is: reads `info` and throws as eager does
 // (torch.linalg.LinAlgError), one matrix or a batch of them.
@@ -41,29 +37,11 @@ void RunBoxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   boxed->callBoxed(op, keys, stack);
 }
 
-// Takes a structured operator's description of its results, and makes none.
-template <typename Structured>
-class Describe : public Structured {
- public:
-  const at::Tensor& maybe_get_output(int64_t) override { return undefined_; }
-  void set_output_strided(int64_t, at::IntArrayRef, at::IntArrayRef, at::TensorOptions) override {}
-  void set_output_raw_strided(int64_t, at::IntArrayRef, at::IntArrayRef,
-                              at::TensorOptions) override {}
-
- private:
-  at::Tensor undefined_;
-};
-
 }  // namespace lapack
 
 template <auto kernel>
 void RegisterLapack(torch::Library& m, const char* name) {
   m.impl(name, torch::CppFunction::makeFromBoxedFunction<&lapack::RunBoxed<kernel>>());
-}
-
-template <typename Structured, typename... Arguments>
-void CheckArguments(const Arguments&... arguments) {
-  lapack::Describe<Structured>().meta(arguments...);
 }
 
 }  // namespace torch_xla

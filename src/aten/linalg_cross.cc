@@ -1,7 +1,10 @@
 // The cross product.
+#include <ATen/ops/linalg_cross_meta.h>
+
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
 #include "aten/op.h"
+#include "aten/structured_check.h"
 
 namespace torch_xla {
 namespace {
@@ -9,11 +12,6 @@ namespace {
 Value Cross(Builder& b, Value x, Value y, int64_t dimension) {
   auto [u, v] = Broadcast(b, x, y);
   int64_t d = WrapDimension(dimension, u->shape().rank());
-  if (u->shape().dimension(d) != 3) {
-    throw hlo::Error("linalg.cross: inputs dimension " + std::to_string(dimension) +
-                     " must have length 3. Got " + x->shape().ToString() + " and " +
-                     y->shape().ToString());
-  }
   auto part = [&](Value w, int64_t i) { return b.SliceInDim(w, d, i, i + 1); };
   Values components;
   for (int64_t i = 0; i < 3; ++i) {
@@ -24,8 +22,13 @@ Value Cross(Builder& b, Value x, Value y, int64_t dimension) {
   return b.Concatenate(components, d);
 }
 
+at::Tensor CheckedCross(const at::Tensor& x, const at::Tensor& y, int64_t dimension) {
+  CheckArguments<at::meta::structured_linalg_cross>(x, y, dimension);
+  return Record<&Cross>(x, y, dimension);
+}
+
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, XLA, m) { Register<&Cross>(m, "linalg_cross"); }
+TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_cross", TORCH_FN(CheckedCross)); }
 
 }  // namespace torch_xla

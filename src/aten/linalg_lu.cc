@@ -176,10 +176,11 @@ std::tuple<at::Tensor, at::Tensor> InverseEx(const at::Tensor& a, bool check_err
 
 // --- Determinants
 //
-// A real matrix in row-major order is its transpose to LAPACK, and has the same determinant: eager
-// factorizes the transpose of what is contiguous, as every tensor here is. Autograd counts on it.
-
-at::Tensor AsFactored(const at::Tensor& a) { return a.is_complex() ? a : a.mT(); }
+// A matrix in row-major order is its transpose to LAPACK, and has the same determinant: eager
+// factorizes the transpose of a real contiguous matrix, and autograd counts on it.
+at::Tensor AsFactored(const at::Tensor& a) {
+  return a.is_contiguous() && !a.is_complex() ? a.mT() : a;
+}
 
 // The permutation's: 1, or -1 for an odd number of swaps.
 Value Parity(Builder& b, Value pivots) {

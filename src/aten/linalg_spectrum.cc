@@ -72,7 +72,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Svd(const at::Tensor& a, bool ful
                                                    std::optional<c10::string_view> driver) {
   CheckArguments<at::meta::structured__linalg_svd>(a, full, vectors, driver);
   TORCH_CHECK(!driver,
-              "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
+              "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
               "with cuSOLVER backend.");
   auto [u, s, vh, info] = Record<&DecomposeBySingularValues>(a, full, vectors);
   CheckInfo(info, "linalg.svd", a);

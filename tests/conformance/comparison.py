@@ -113,11 +113,16 @@ def draws(function: Callable[..., Tree], *args: Any) -> bool:
     return watch.drew
 
 
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+WIDER = {
+    torch.bfloat16: torch.float32,
+    torch.float16: torch.float32,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
 
 
 def widened(tree: Tree) -> Tree:
-    """The tree with its numbers in twice the precision."""
+    """The tree with its numbers in the next wider type."""
 
     def widen(x: Any) -> Any:
         if isinstance(x, torch.Tensor) and x.dtype in WIDER:

@@ -5,11 +5,13 @@
 #include <complex>
 #include <type_traits>
 
-#define CPU_LAPACK_ROUTINES(X)                                                                   \
-  X(potrf)                                                                                       \
-  X(getrf)                                                                                       \
-  X(geqrf) X(geqp3) X(gesdd) X(gesvd) X(geev) X(gees) X(gehrd) X(gtsv) X(sytrf) X(sytrs) X(gels) \
-      X(gelsy) X(gelsd) X(gelss)
+#define CPU_LAPACK_ROUTINES(X) \
+  X(potrf)                     \
+  X(getrf)                     \
+  X(geqrf)                     \
+  X(geqp3)                     \
+  X(gesdd)                     \
+  X(gesvd) X(geev) X(gees) X(gehrd) X(gtsv) X(sytrf) X(sytrs) X(gels) X(gelsy) X(gelsd) X(gelss)
 // Real and complex variants with different names.
 #define CPU_LAPACK_PAIRS(X) X(orgqr, ungqr) X(ormqr, unmqr) X(syevd, heevd) X(sytrd, hetrd)
 // For Hermitian matrices, which are symmetric where they are real.

@@ -1,0 +1,139 @@
+"""What torch's database of operators does not try: errors that eager raises, conjugate views, other engines."""
+
+import pytest
+import torch
+
+import torch_xla
+import torch_xla.debug.metrics as metrics
+
+ZEROS = torch.zeros(3, 3)
+NANS = torch.full((3, 3), float("nan"))
+ONES = torch.ones(4, 3)
+BATCH = torch.stack([torch.eye(3), ZEROS])
+
+REFUSED = {
+    "inv": (torch.linalg.inv, ZEROS),
+    "inv of a batch": (torch.linalg.inv, BATCH),
+    "inv_ex": (lambda a: torch.linalg.inv_ex(a, check_errors=True), ZEROS),
+    "solve": (torch.linalg.solve, ZEROS, ZEROS),
+    "cholesky": (torch.linalg.cholesky, -torch.eye(3)),
+    "cholesky of a batch": (torch.linalg.cholesky, BATCH),
+    "cholesky_inverse": (torch.cholesky_inverse, torch.diag(torch.tensor([1.0, 0.0, 2.0]))),
+    "lu_factor": (torch.linalg.lu_factor, BATCH),
+    "lu_factor without pivots": (lambda a: torch.linalg.lu_factor(a, pivot=False), ONES),
+    "eig": (torch.linalg.eig, NANS),
+    "eigh": (torch.linalg.eigh, NANS),
+    "svd": (torch.linalg.svd, NANS),
+    "svd's driver": (lambda a: torch.linalg.svd(a, driver="gesvd"), ONES),
+    "lstsq": (
+        lambda a, b: torch.linalg.lstsq(a, b, driver="gels"),
+        torch.eye(4, 3) * torch.tensor([1.0, 0.0, 1.0]),
+        ONES,
+    ),
+    "lstsq's driver": (lambda a, b: torch.linalg.lstsq(a, b, driver="none"), ONES, ONES),
+    "not square": (torch.linalg.det, ONES),
+    "no matrix": (torch.linalg.qr, torch.ones(3)),
+    "integers": (torch.linalg.svd, torch.ones(3, 3, dtype=torch.int64)),
+}
+
+
+def refusal(function, *arguments):
+    with pytest.raises(Exception) as error:
+        function(*arguments)
+    # LAPACK's number for a failure to converge depends on how its loops are blocked.
+    return type(error.value), str(error.value).partition(" (error code")[0]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_is_refused_as_in_eager(name):
+    function, *arguments = REFUSED[name]
+    on_device = [x.to("xla") for x in arguments]
+    assert refusal(function, *on_device) == refusal(function, *arguments)
+
+
+CONJUGATES = {
+    "mm": lambda a, b: a.mH @ b,
+    "bmm": lambda a, b: a.mH[None] @ b[None],
+    "solve_triangular": lambda a, b: torch.linalg.solve_triangular(a.mH, b, upper=True),
+    "vdot": lambda a, b: torch.vdot(a[0].conj(), b[0]),
+    "negated": lambda a, b: a.conj().imag @ b.real,
+}
+
+
+@pytest.mark.parametrize("name", CONJUGATES)
+def test_conjugate_views_reach_lowerings_resolved(name):
+    torch.manual_seed(0)
+    a, b = torch.randn(2, 3, 3, dtype=torch.complex64)
+    a = a + 3 * torch.eye(3)
+    result = CONJUGATES[name](a.to("xla"), b.to("xla"))
+    torch.testing.assert_close(result.cpu(), CONJUGATES[name](a, b))
+
+
+def test_a_least_squares_batch_shares_its_matrix():
+    torch.manual_seed(0)
+    a, b = torch.randn(1, 5, 3), torch.randn(4, 5, 2)
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        expected = torch.linalg.lstsq(a, b, driver=driver)
+        actual = torch.linalg.lstsq(a.to("xla"), b.to("xla"), driver=driver)
+        for x, y in zip(actual, expected, strict=True):
+            torch.testing.assert_close(x.cpu(), y)
+
+
+ON_OTHER_ENGINES = """
+import torch
+import torch_xla
+import torch_xla.debug.metrics as metrics
+
+torch.manual_seed(0)
+a, b = torch.randn(2, 4, 4), torch.randn(2, 4, 3)
+positive = a @ a.mT + torch.eye(4)
+for function, arguments in (
+    (torch.linalg.solve, (a, b)),
+    (torch.linalg.inv, (a,)),
+    (torch.linalg.slogdet, (a,)),
+    (torch.linalg.qr, (a,)),
+    (torch.linalg.svdvals, (a,)),
+    (torch.linalg.eigvalsh, (positive,)),
+    (torch.linalg.pinv, (b,)),
+    (torch.linalg.lu, (a,)),
+    (torch.linalg.matrix_exp, (a,)),
+    (torch.linalg.cholesky, (positive,)),
+    (torch.cholesky_inverse, (positive.tril(),)),
+    (torch.cdist, (a, b.mT.new_ones(2, 5, 4))),
+    (torch.pdist, (a[0],)),
+):
+    expected, actual = function(*arguments), function(*(x.to("xla") for x in arguments))
+    if isinstance(expected, torch.Tensor):
+        expected, actual = (expected,), (actual,)
+    for x, y in zip(actual, expected, strict=True):
+        torch.testing.assert_close(x.cpu(), y, rtol=1e-3, atol=1e-3, msg=lambda m: f"{function}: {m}")
+try:
+    torch.linalg.cholesky(-positive.to("xla"))
+    raise AssertionError("not refused")
+except torch.linalg.LinAlgError:
+    pass
+print(*sorted(name for name in metrics.counter_names() if name.startswith("aten::")))
+"""
+
+
+def test_engines_without_lapack_use_the_cpus(program):
+    from conftest import engine_environment
+
+    assert program.run("-c", ON_OTHER_ENGINES).stdout.split() == []
+    fallbacks = program.run("-c", ON_OTHER_ENGINES, **engine_environment("xla_cpu")).stdout.split()
+    assert fallbacks == [
+        "aten::_linalg_eigh",
+        "aten::_linalg_svd",
+        "aten::geqrf",
+        "aten::linalg_householder_product",
+        "aten::linalg_lu_factor_ex",
+    ]
+
+
+def test_a_factorization_is_one_program():
+    """The factors, and what tells whether it succeeded, come from the same run."""
+    a = torch.randn(3, 3).to("xla")
+    torch_xla.sync()
+    metrics.clear_all()
+    torch.linalg.eigh(a + a.mT)
+    assert metrics.metric_data("ExecuteTime")[0] == 1
