@@ -373,15 +373,23 @@ Value AddQuotient(Builder& b, Value x, Value y, Value z, Scalar value) {
   return b.Add(x, Scaled(b, b.Divide(y, z), value));
 }
 
-Value ClampScalar(Builder& b, Value x, std::optional<Scalar> low, std::optional<Scalar> high) {
-  if (low) x = b.Maximum(x, b.BroadcastTo(*low, x->dimensions()));
-  if (high) x = b.Minimum(x, b.BroadcastTo(*high, x->dimensions()));
-  return x;
-}
-Value ClampTensor(Builder& b, Value x, std::optional<Value> low, std::optional<Value> high) {
+Value Clamp(Builder& b, Value x, std::optional<Value> low, std::optional<Value> high) {
+  if (hlo::IsComplex(x->element_type())) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "clamp is not supported for complex types");
+  }
   if (low) x = b.Maximum(x, *low);
   if (high) x = b.Minimum(x, *high);
   return x;
+}
+
+using Limit = std::optional<at::Scalar>;
+
+// The limits promote as numbers do: an integer clamped to 2.5 is a float.
+at::Tensor ClampByNumbers(const at::Tensor& self, const Limit& low, const Limit& high) {
+  return RecordElementwise<&Clamp, Promotion::kDefault>(self, low, high);
+}
+at::Tensor& ClampByNumbersInto(at::Tensor& self, const Limit& low, const Limit& high) {
+  return RecordElementwiseInto<&Clamp, Promotion::kDefault>(self, self, low, high);
 }
 
 // --- Gradients that have an operator of their own
@@ -685,8 +693,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&LerpTensor>(m, "lerp.Tensor");
   RegisterElementwise<&AddProduct>(m, "addcmul");
   RegisterElementwise<&AddQuotient>(m, "addcdiv");
-  RegisterElementwise<&ClampScalar>(m, "clamp");
-  RegisterElementwise<&ClampTensor>(m, "clamp.Tensor");
+  m.impl("clamp", TORCH_FN(ClampByNumbers));
+  m.impl("clamp_", TORCH_FN(ClampByNumbersInto));
+  RegisterElementwise<&Clamp>(m, "clamp.Tensor");
   RegisterElementwiseScalar<&Binary<Opcode::kMaximum>>(m, "clamp_min");
   RegisterElementwiseScalar<&Binary<Opcode::kMinimum>>(m, "clamp_max");
   RegisterElementwise<&Binary<Opcode::kMaximum>>(m, "clamp_min.Tensor");

@@ -177,7 +177,7 @@ at::Tensor SliceWithin(const at::Tensor& self, int64_t dim, int64_t start, int64
 
 at::Tensor Slice(const at::Tensor& self, int64_t dim, std::optional<int64_t> start,
                  std::optional<int64_t> end, int64_t step) {
-  TORCH_CHECK(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  TORCH_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   dim = c10::maybe_wrap_dim(dim, self.dim());
   TORCH_CHECK(step > 0, "slice step must be positive");
   int64_t size = self.size(dim);
@@ -357,7 +357,7 @@ std::vector<at::Tensor> Split(const at::Tensor& self, int64_t split_size, int64_
 
 std::vector<at::Tensor> Unbind(const at::Tensor& self, int64_t dim) {
   dim = c10::maybe_wrap_dim(dim, self.dim());
-  TORCH_CHECK(self.dim() > 0, "Dimension specified as 0 but tensor has no dimensions");
+  TORCH_CHECK_INDEX(self.dim() > 0, "Dimension specified as 0 but tensor has no dimensions");
   std::vector<at::Tensor> parts;
   for (int64_t i = 0; i < self.size(dim); ++i) parts.push_back(Select(self, dim, i));
   return parts;

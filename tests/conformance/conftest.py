@@ -2,6 +2,7 @@
 
 --counts FILE   writes each test's outcome, and the operators that it ran on the CPU, as JSON
 --share N       runs one test of N, evenly from each kind of test and type
+--programs N    runs N random programs of views and writes
 """
 
 import collections
@@ -13,6 +14,7 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--counts", type=pathlib.Path, help="write each test's outcome as JSON")
+    parser.addoption("--programs", type=int, default=10_000, metavar="N", help="random programs")
     parser.addoption("--share", type=int, default=1, metavar="N", help="run one test of N")
 
 
