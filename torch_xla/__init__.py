@@ -17,8 +17,8 @@ _XLAC = _binding.load()
 
 from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
+from . import _module_moves as _module_moves  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
-from . import _uninitialized_parameters as _uninitialized_parameters  # noqa: E402
 from . import amp as amp  # noqa: E402
 from . import backends as backends  # noqa: E402
 from . import core as core  # noqa: E402
@@ -45,7 +45,7 @@ from .version import __version__ as __version__  # noqa: E402
 
 _device_module.register()
 _decompositions.register()
-_uninitialized_parameters.register()
+_module_moves.register()
 _remote.select_by_old_name()
 _plugins.register_available_plugins()
 _atexit.register(_process_exit.prepare)

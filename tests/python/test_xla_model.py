@@ -141,6 +141,21 @@ def test_tied_parameters_have_one_identity(device):
     assert identity(tensor) == identity(tensor) != identity(other)
 
 
+def test_shared_parameters_stay_shared(device):
+    model = torch.nn.Sequential(torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False))
+    model[1].weight = model[0].weight
+    model.to(device)
+    assert model[1].weight is model[0].weight
+    assert model[0].weight.device.type == "xla"
+    assert len(list(model.parameters())) == 1
+
+
+def test_modules_that_wait_for_their_shapes_can_be_moved(device):
+    model = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.ReLU()).to(device)
+    assert model(torch.ones(2, 7, device=device)).shape == (2, 3)
+    assert model[0].weight.shape == (3, 7) and model[0].weight.device.type == "xla"
+
+
 def test_launch_and_spawn_of_one_process():
     seen = []
     torch_xla.launch(lambda index, x: seen.append((index, x)), args=("a",))
