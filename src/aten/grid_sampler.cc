@@ -173,7 +173,8 @@ std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<Tap>>& tap
   return corners;
 }
 
-// The image as [batch, channels, pixels], and where it is read.
+// The image as [batch, pixels, channels], so that a pixel is one piece of memory, and where it is
+// read.
 struct Problem {
   Value image;
   Dimensions sizes;   // spatial, of the image
@@ -194,6 +195,9 @@ void CheckShapes(Value image, Value grid, int64_t rank) {
       grid->shape().ToString());
 }
 
+// [batch, channels, n] to [batch, n, channels], and back.
+Value ChannelsLast(Builder& b, Value x) { return b.Transpose(x, {0, 2, 1}); }
+
 Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sampling& how) {
   CheckShapes(image, grid, rank);
   if (how.mode == kBicubic && rank != 2) {
@@ -204,7 +208,7 @@ Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sam
   p.sizes.assign(full.begin() + 2, full.end());
   p.places.assign(grid->dimensions().begin() + 1, grid->dimensions().end() - 1);
   int64_t pixels = NumElements(full, OtherDimensions({0, 1}, rank + 2));
-  p.image = b.Reshape(image, {full[0], full[1], pixels});
+  p.image = ChannelsLast(b, b.Reshape(image, {full[0], full[1], pixels}));
   int64_t count = NumElements(grid->dimensions(), OtherDimensions({0, rank + 1}, rank + 2));
   Value flat = b.Reshape(grid, {full[0], count, rank});
   std::vector<std::vector<Tap>> taps;
@@ -219,17 +223,17 @@ Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sam
 
 // [batch, places] for each channel.
 Value OverChannels(Builder& b, Value x, int64_t channels) {
-  return b.BroadcastInDim(x, {x->shape().dimension(0), channels, x->shape().dimension(1)}, {0, 2});
+  return b.BroadcastInDim(x, {x->shape().dimension(0), x->shape().dimension(1), channels}, {0, 1});
 }
 
-// image[n, :, index[n, p]].
+// image[n, index[n, p]].
 Value Pixels(Builder& b, Value image, Value index) {
   hlo::GatherAttributes attributes;
-  attributes.offset_dims = {1};
-  attributes.collapsed_slice_dims = attributes.start_index_map = {2};
+  attributes.offset_dims = {2};
+  attributes.collapsed_slice_dims = attributes.start_index_map = {1};
   attributes.operand_batching_dims = attributes.start_indices_batching_dims = {0};
   attributes.index_vector_dim = 2;
-  attributes.slice_sizes = {1, image->shape().dimension(1), 1};
+  attributes.slice_sizes = {1, 1, image->shape().dimension(2)};
   Dimensions with_vector = index->dimensions();
   with_vector.push_back(1);
   return b.Gather(image, b.Reshape(index, with_vector), attributes);
@@ -249,12 +253,12 @@ Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampl
   }
   Dimensions result = {image->shape().dimension(0), channels};
   result.insert(result.end(), p.places.begin(), p.places.end());
-  return b.Convert(b.Reshape(sum, result), type);
+  return b.Convert(b.Reshape(ChannelsLast(b, sum), result), type);
 }
 
 // Each corner's share of the gradient, added to the pixel it came from: one scatter for all.
 Value ImageGradient(Builder& b, Value gradient, const Problem& p) {
-  int64_t channels = gradient->shape().dimension(1);
+  int64_t channels = gradient->shape().dimension(2);
   Values indices, shares;
   for (const Corner& corner : p.corners) {
     indices.push_back(corner.index);
@@ -264,12 +268,12 @@ Value ImageGradient(Builder& b, Value gradient, const Problem& p) {
   Dimensions with_vector = index->dimensions();
   with_vector.push_back(1);
   hlo::ScatterAttributes attributes;
-  attributes.update_window_dims = {1};
-  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {2};
+  attributes.update_window_dims = {2};
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {1};
   attributes.input_batching_dims = attributes.scatter_indices_batching_dims = {0};
   attributes.index_vector_dim = 2;
   return b.Scatter(b.Zeros(p.image->shape()), b.Reshape(index, with_vector),
-                   b.Concatenate(shares, 2),
+                   b.Concatenate(shares, 1),
                    b.ScalarCombiner(Opcode::kAdd, p.image->element_type()), attributes);
 }
 
@@ -279,7 +283,7 @@ Value GridGradient(Builder& b, Value gradient, const Problem& p) {
   Values sums(rank, nullptr);
   for (const Corner& corner : p.corners) {
     Value products = b.Multiply(gradient, Pixels(b, p.image, corner.index));
-    Value along = Sum(b, products, {1});
+    Value along = Sum(b, products, {2});
     for (int64_t d = 0; d < rank; ++d) {
       Value term = b.Multiply(along, corner.derivatives[d]);
       sums[d] = sums[d] == nullptr ? term : b.Add(sums[d], term);
@@ -300,10 +304,10 @@ std::pair<Value, Value> GridSamplerBackward(Builder& b, Value gradient, Value im
   Problem p = MakeProblem(b, image, grid, rank, how);
   const Dimensions& full = image->dimensions();
   int64_t places = p.corners[0].weight->shape().dimension(1);
-  gradient = b.Reshape(gradient, {full[0], full[1], places});
+  gradient = ChannelsLast(b, b.Reshape(gradient, {full[0], full[1], places}));
   std::pair<Value, Value> result(nullptr, nullptr);
   if (wanted[0]) {
-    Value flat = ImageGradient(b, gradient, p);
+    Value flat = ChannelsLast(b, ImageGradient(b, gradient, p));
     result.first = b.Convert(b.Reshape(flat, full), image->element_type());
   }
   if (wanted[1]) {

@@ -25,7 +25,13 @@ from comparison import (
     to_host,
     widened,
 )
-from differences import ILL_CONDITIONED, IMPOSSIBLE, UNDEFINED_CONTENTS, WRONG_IN_EAGER
+from differences import (
+    ILL_CONDITIONED,
+    IMPOSSIBLE,
+    ONLY_VALUES,
+    UNDEFINED_CONTENTS,
+    WRONG_IN_EAGER,
+)
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     instantiate_device_type_tests,
@@ -139,7 +145,14 @@ class TestCommon(TestCase):
         for name, actual, expected, random, exact in compared:
             with differences.of(name):
                 tolerance = self.tolerance(dtype)
-                compare(self, to_host(actual), to_host(expected), random, exact, **tolerance)
+                actual, expected = to_host(actual), to_host(expected)
+                if (
+                    op.name in ONLY_VALUES
+                    and isinstance(actual, list)
+                    and isinstance(expected, list)
+                ):
+                    actual, expected = actual[:1], expected[:1]
+                compare(self, actual, expected, random, exact, **tolerance)
         differences.fail_if_any()
 
     @ops(op_db, allowed_dtypes=DTYPES)
