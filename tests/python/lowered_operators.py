@@ -78,8 +78,10 @@ argsort bucketize cummax cummin cumprod cumsum kthvalue logcumsumexp median msor
 """.split()
 
 FOURIER_AND_LINEAR_ALGEBRA = """
-cross fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft
-fft_rfft2 fft_rfftn linalg_cholesky linalg_cholesky_ex linalg_cross linalg_solve_triangular
+cdist cholesky_inverse cross fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifftn fft_ihfft fft_irfft fft_irfft2 fft_irfftn fft_rfft
+fft_rfft2 fft_rfftn geqrf linalg_cholesky linalg_cholesky_ex linalg_cross linalg_det linalg_eig linalg_eigh
+linalg_inv linalg_ldl_factor linalg_ldl_solve linalg_lstsq linalg_lu linalg_lu_solve linalg_pinv linalg_qr
+linalg_slogdet linalg_solve linalg_solve_triangular linalg_svdvals nn_functional_pdist ormqr
 """.split()
 
 # torch makes these of others.
