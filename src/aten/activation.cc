@@ -71,13 +71,20 @@ Value GeluCdf(Builder& b, Value x) {
   return b.Multiply(b.Add(erf, Like(b, x, 1)), Like(b, x, 0.5));
 }
 
+void CheckApproximation(const std::string& approximate) {
+  if (approximate == "none" || approximate == "tanh") return;
+  throw hlo::Error("approximate argument must be either none or tanh.");
+}
+
 Value Gelu(Builder& b, Value x, std::string approximate) {
+  CheckApproximation(approximate);
   if (approximate != "tanh") return b.Multiply(x, GeluCdf(b, x));
   Value half = b.Multiply(x, Like(b, x, 0.5));
   return b.Multiply(half, b.Add(GeluTanh(b, x), Like(b, x, 1)));
 }
 
 Value GeluBackward(Builder& b, Value gradient, Value x, std::string approximate) {
+  CheckApproximation(approximate);
   Value one = Like(b, x, 1), half = Like(b, x, 0.5), square = b.Multiply(x, x);
   Value slope;
   if (approximate != "tanh") {
@@ -163,6 +170,11 @@ Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
 }
 Value Softshrink(Builder& b, Value x, Constant lambda) {
   double limit = Number(lambda);
+  if (!(limit >= 0)) {
+    throw hlo::Error("lambda must be in range [0, inf) for input dtype " +
+                     std::string(hlo::ShortName(x->element_type())) + ", but found " +
+                     std::to_string(limit));
+  }
   Value low = b.Add(x, Like(b, x, limit)), high = b.Subtract(x, Like(b, x, limit));
   Value shifted =
       b.Select(b.Lt(x, Like(b, x, -limit)), low, b.Select(IsNan(b, x), x, Like(b, x, 0)));

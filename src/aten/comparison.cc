@@ -46,12 +46,25 @@ Value MaskedFill(Builder& b, Value x, Value mask, Value value) {
   if (!IsPred(mask))
     throw hlo::Error("masked_fill_ only supports boolean masks, but got mask with dtype " +
                      std::string(hlo::ShortName(mask->element_type())));
+  if (!value->dimensions().empty()) {
+    throw hlo::Error(
+        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
+        std::to_string(value->shape().rank()) + " dimension(s).");
+  }
+  if (IsComplexValue(value) && !IsComplexValue(x)) {
+    throw hlo::Error("value cannot be converted to type " +
+                     std::string(hlo::ShortName(x->element_type())) + " without overflow");
+  }
   auto [full, full_mask] = Broadcast(b, x, mask);
   Value fill = b.BroadcastTo(b.Convert(value, x->element_type()), full->dimensions());
   return b.Select(full_mask, fill, full);
 }
 Value MaskedFillScalar(Builder& b, Value x, Value mask, Scalar value) {
   return MaskedFill(b, x, mask, value);
+}
+
+at::Tensor MaskedFillNumber(const at::Tensor& x, const at::Tensor& mask, const at::Scalar& value) {
+  return Record<&MaskedFillScalar>(x, mask, Number{value, ToElementType(x.scalar_type())});
 }
 
 template <ComparisonDirection direction>
@@ -81,7 +94,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&SignBit, Promotion::kCompare>(m, "signbit");
   Register<&Where>(m, "where.self");
   Register<&MaskedFill>(m, "masked_fill.Tensor");
-  Register<&MaskedFillScalar>(m, "masked_fill.Scalar");
+  recording::NameKind(lazy::Op<&MaskedFillScalar>::kind(), "masked_fill");
+  m.impl("masked_fill.Scalar", &MaskedFillNumber);
 }
 
 }  // namespace torch_xla

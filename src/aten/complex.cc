@@ -6,6 +6,10 @@ namespace torch_xla {
 namespace {
 
 Value Complex(Builder& b, Value real, Value imaginary) {
+  if (hlo::BitWidth(real->element_type()) < 32) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "StableHLO has no complex numbers of half precision");
+  }
   auto [re, im] = Broadcast(b, real, imaginary);
   return b.Complex(re, im);
 }

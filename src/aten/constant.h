@@ -18,4 +18,9 @@ inline double Number(const Constant& value) {
       value);
 }
 
+inline bool IsNumber(const Constant& value, double number) {
+  if (const auto* complex = std::get_if<std::complex<double>>(&value)) return *complex == number;
+  return Number(value) == number;
+}
+
 }  // namespace torch_xla

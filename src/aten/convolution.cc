@@ -190,6 +190,9 @@ Value Convolution(Builder& b, Value x, Value weight, std::optional<Value> bias, 
                   Dimensions output_padding, int64_t groups) {
   int64_t rank = weight->shape().rank() - 2;
   Geometry g = MakeGeometry(rank, stride, padding, dilation, output_padding, groups);
+  if (std::any_of(g.padding.begin(), g.padding.end(), [](int64_t p) { return p < 0; })) {
+    throw hlo::Error("negative padding is not supported");
+  }
   CheckShapes(x, weight, bias, g, transposed);
   Value result = transposed ? Transposed(b, x, weight, g) : Forward(b, x, weight, g);
   if (!bias) return result;

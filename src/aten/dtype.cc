@@ -35,6 +35,9 @@ ElementType ToElementType(at::ScalarType type) {
   for (const auto& [torch_type, element_type] : kTypes) {
     if (torch_type == type) return element_type;
   }
+  TORCH_CHECK_TYPE(type != at::kComplexHalf,
+                   "dtype ComplexHalf is not supported on the xla device: StableHLO has no complex "
+                   "numbers of half precision. Use complex64.");
   TORCH_CHECK_TYPE(false, "dtype ", type, " is not supported on the xla device");
 }
 

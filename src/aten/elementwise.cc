@@ -185,6 +185,10 @@ Value Conjugate(Builder& b, Value x) {
   return IsComplexValue(x) ? b.Complex(b.Real(x), b.Negate(b.Imag(x))) : x;
 }
 
+at::Tensor& ConjugateInPlace(at::Tensor& self) {
+  return RecordElementwiseInto<&Conjugate, Promotion::kDefault>(self, self);
+}
+
 Value NanToNum(Builder& b, Value x, std::optional<double> nan, std::optional<double> positive,
                std::optional<double> negative) {
   if (!IsFloatValue(x)) return x;
@@ -597,6 +601,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&BitwiseNot>(m, "bitwise_not");
   RegisterElementwise<&NanToNum>(m, "nan_to_num");
   RegisterElementwise<&Conjugate>(m, "_conj_physical");
+  m.impl("conj_physical_", &ConjugateInPlace);
 
   RegisterElementwise<&Unary<Opcode::kExponential>, kToFloat>(m, "exp");
   RegisterElementwise<&Exp2, kToFloat>(m, "exp2");

@@ -11,7 +11,9 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "aten/out_rule.h"
 #include "aten/tensor.h"
+#include "aten/view_flags.h"
 #include "lazy/cut_reason.h"
 #include "lazy/metrics.h"
 
@@ -33,13 +35,8 @@ struct FunctionalPlan {
   std::optional<OperatorHandle> functional;
   std::vector<size_t> inputs;   // the functional operator's arguments among ours
   std::vector<size_t> targets;  // for each of its results, our argument that receives it
+  OutRule rule;
 };
-
-bool HasKernel(const OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(c10::DispatchKey::XLA) ||
-         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) ||
-         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-}
 
 bool SameType(const Argument& a, const Argument& b) { return *a.type() == *b.type(); }
 
@@ -74,9 +71,10 @@ FunctionalPlan FindFunctional(const FunctionSchema& schema) {
   for (const c10::OperatorName& candidate : dispatcher.getAllOpNames()) {
     if (candidate.name != name) continue;
     auto handle = dispatcher.findSchema(candidate);
-    if (!handle || !HasKernel(*handle)) continue;
+    if (!handle) continue;
     if (!Matches(schema, handle->schema(), is_in_place, &plan)) continue;
     plan.functional = handle;
+    plan.rule = OutRuleOf(schema.name(), schema.overload_name());
     return plan;
   }
   return FunctionalPlan();
@@ -93,27 +91,57 @@ const FunctionalPlan& PlanFor(const OperatorHandle& op) {
   return it->second;
 }
 
-void WriteResult(const FunctionSchema& schema, const at::Tensor& target, const at::Tensor& result,
-                 bool is_out) {
+// Gives the target of out= the result's shape.
+void ResizeTarget(const at::Tensor& target, at::IntArrayRef sizes) {
+  if (target.sizes() == sizes) return;
+  if (target.numel() != 0) {
+    TORCH_WARN("An output with one or more elements was resized since it had shape ",
+               target.sizes(), ", which does not match the required output shape ", sizes,
+               ". This behavior is deprecated, and in a future PyTorch release outputs will not be "
+               "resized unless they have zero elements.");
+  }
+  target.resize_(sizes);
+}
+
+// Throws if a target, once it has the result's size, shares memory with an input other than itself.
+void CheckTargetApart(const FunctionalPlan& plan, const std::vector<IValue>& arguments,
+                      size_t place, const at::Tensor& result) {
+  const at::Tensor& target = arguments[place].toTensor();
+  for (size_t input : plan.inputs) {
+    const IValue& argument = arguments[input];
+    if (input == place) continue;
+    if (argument.isTensor()) CheckApart(target, argument.toTensor(), result.numel());
+    if (!argument.isTensorList()) continue;
+    for (const at::Tensor& tensor : argument.toTensorVector()) {
+      CheckApart(target, tensor, result.numel());
+    }
+  }
+}
+
+void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Tensor& target,
+                 const at::Tensor& result, bool is_out, bool reads_nothing) {
   TORCH_CHECK(IsXla(target), schema.name(), ": expected out tensor on xla, but got one on ",
               target.device());
-  TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()), "result type ",
-              result.scalar_type(), " can't be cast to the desired output type ",
-              target.scalar_type());
-  if (is_out && target.sizes() != result.sizes()) {
-    if (target.numel() != 0) {
-      TORCH_WARN(
-          "An output with one or more elements was resized since it had shape ", target.sizes(),
-          ", which does not match the required output shape ", result.sizes(),
-          ". This behavior is deprecated, and in a future PyTorch release outputs will not be "
-          "resized unless they have zero elements.");
-    }
-    target.resize_(result.sizes());
-  }
+  CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
+  at::assert_no_internal_overlap(target);
+  if (is_out) ResizeTarget(target, result.sizes());
   TORCH_CHECK(target.sizes() == result.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", result.sizes());
-  at::assert_no_internal_overlap(target);
-  WriteInto(target, result);
+  WriteInto(target, ResolveFlags(target, ReadValue(result)));
+}
+
+// The functional operator's arguments. Where the target's type stands for a missing dtype, it is
+// put there.
+Stack FunctionalArguments(const FunctionalPlan& plan, const FunctionSchema& schema,
+                          const std::vector<IValue>& arguments) {
+  Stack inner;
+  for (size_t i : plan.inputs) {
+    inner.push_back(arguments[i]);
+    bool is_missing = plan.rule.type == OutType::kAsked && arguments[i].isNone() &&
+                      schema.arguments()[i].name() == "dtype";
+    if (is_missing) inner.back() = arguments[plan.targets[0]].toTensor().scalar_type();
+  }
+  return inner;
 }
 
 // The functional operators that are running for a variant of theirs: a composite functional
@@ -138,13 +166,13 @@ bool RunFunctional(const OperatorHandle& op, Stack* stack) {
   const FunctionSchema& schema = op.schema();
   size_t count = schema.arguments().size();
   std::vector<IValue> arguments(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
-  Stack inner;
-  for (size_t i : plan.inputs) inner.push_back(arguments[i]);
+  Stack inner = FunctionalArguments(plan, schema, arguments);
   {
     RunningScope scope(*plan.functional);
     plan.functional->callBoxed(&inner);
   }
   bool is_out = plan.inputs.size() != count;
+  bool reads_nothing = arguments[0].isTensor() && arguments[0].toTensor().numel() == 0;
   for (size_t i = 0; i < plan.targets.size(); ++i) {
     const IValue& target = arguments[plan.targets[i]];
     if (target.isTensorList()) {
@@ -153,10 +181,11 @@ bool RunFunctional(const OperatorHandle& op, Stack* stack) {
       TORCH_CHECK(targets.size() == results.size(), schema.name(), ": expected ", results.size(),
                   " out tensors, got ", targets.size());
       for (size_t j = 0; j < targets.size(); ++j) {
-        WriteResult(schema, targets[j], results[j], is_out);
+        WriteResult(schema, plan.rule, targets[j], results[j], is_out, reads_nothing);
       }
     } else {
-      WriteResult(schema, target.toTensor(), inner[i].toTensor(), is_out);
+      if (plan.rule.apart) CheckTargetApart(plan, arguments, plan.targets[i], inner[i].toTensor());
+      WriteResult(schema, plan.rule, target.toTensor(), inner[i].toTensor(), is_out, reads_nothing);
     }
   }
   torch::jit::drop(*stack, count);
@@ -198,9 +227,25 @@ TORCH_LIBRARY_IMPL(_, XLA, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&FallBack>());
 }
 
-// torch's own out= variants of these know no xla.
+// torch's own out= variants of these know no xla, or check less than eager's.
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("all.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+  m.impl("any.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+}
+
+[[noreturn]] void RefuseSparse(const OperatorHandle& op, Stack*) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false, op.schema().name(),
+      ": sparse tensors are not supported on xla, whose tensors are dense. Use dense ones "
+      "(tensor.to_dense()), or move the computation to the CPU (tensor.cpu()).");
+}
+
+TORCH_LIBRARY_IMPL(_, SparseXLA, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
+}
+TORCH_LIBRARY_IMPL(_, SparseCsrXLA, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
 }
 
 // torch has no kernel for autocast on xla, not even one that does nothing.

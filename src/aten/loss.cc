@@ -72,6 +72,9 @@ Value SmoothL1LossBackward(Builder& b, Value gradient, Value x, Value y, int64_t
 }
 
 Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
+  if (delta <= 0) {
+    throw hlo::Error("huber_loss does not support non-positive values for delta.");
+  }
   auto [a, c] = Pair(b, x, y);
   Value z = b.Abs(b.Subtract(a, c));
   Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5));

@@ -95,8 +95,13 @@ Value Bmm(Builder& b, Value x, Value y) {
 // The numbers beta and alpha, 1 unless given: constants of the graph, which need no multiplication
 // then.
 Value Times(Builder& b, Value x, const Constant& factor) {
-  double f = Number(factor);
-  return f == 1 ? x : b.Multiply(x, Like(b, x, f));
+  if (IsNumber(factor, 1)) return x;
+  if (!std::holds_alternative<std::complex<double>>(factor)) {
+    return b.Multiply(x, Like(b, x, Number(factor)));
+  }
+  auto z = std::get<std::complex<double>>(factor);
+  Shape real(hlo::RealType(x->element_type()), x->dimensions());
+  return b.Multiply(x, b.Complex(b.Full(real, z.real()), b.Full(real, z.imag())));
 }
 
 // beta * bias + alpha * product. A beta of 0 ignores the bias, NaN and all.
@@ -104,7 +109,7 @@ Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
                  const Constant& alpha) {
   product = Times(b, product, alpha);
   Value stretched = b.BroadcastTo(bias, product->dimensions());
-  if (Number(beta) == 0) return product;
+  if (IsNumber(beta, 0)) return product;
   return b.Add(product, Times(b, stretched, beta));
 }
 

@@ -15,6 +15,11 @@ using OptionalValue = std::optional<Value>;
 // Statistics are kept in at least f32.
 Value Wide(Builder& b, Value x) { return ToAccumulation(b, x); }
 
+// The type in which eager hands statistics on: the input's, unless its parameters are wider.
+ElementType StatisticsType(ElementType input, const OptionalValue& parameter) {
+  return parameter ? PromoteTypes(input, (*parameter)->element_type()) : input;
+}
+
 // --- Batch normalisation: channels are dimension 1
 // -----------------------------------------------------
 
@@ -39,7 +44,7 @@ Value InverseDeviation(Builder& b, Value variance, double eps) {
 // Result, mean and inverse deviation of the batch, and its unbiased variance for the running
 // statistics.
 std::array<Value, 4> BatchNormTraining(Builder& b, Value x, OptionalValue weight,
-                                       OptionalValue bias, double eps) {
+                                       OptionalValue bias, OptionalValue running, double eps) {
   ElementType type = x->element_type();
   x = Wide(b, x);
   Dimensions reduced = BatchDimensions(x);
@@ -53,7 +58,9 @@ std::array<Value, 4> BatchNormTraining(Builder& b, Value x, OptionalValue weight
   double bessel = static_cast<double>(count) / static_cast<double>(count - 1);
   Value unbiased = b.Multiply(moments.variance, Like(b, moments.variance, bessel));
   Value result = Normalized(b, x, moments.mean, inverse, weight, bias);
-  return {b.Convert(result, type), moments.mean, inverse, unbiased};
+  ElementType statistics = StatisticsType(StatisticsType(type, weight), running);
+  return {b.Convert(result, type), b.Convert(moments.mean, statistics),
+          b.Convert(inverse, statistics), unbiased};
 }
 
 Value BatchNormInference(Builder& b, Value x, OptionalValue weight, OptionalValue bias, Value mean,
@@ -66,6 +73,7 @@ Value BatchNormInference(Builder& b, Value x, OptionalValue weight, OptionalValu
 
 // running * (1 - momentum) + batch * momentum. The momentum may be 1 / (number of batches so far).
 Value MovingAverage(Builder& b, Value running, Value batch, Scalar momentum) {
+  batch = Wide(b, batch);
   Value factor = Splat(b, b.Convert(momentum, batch->element_type()), batch->dimensions());
   Value kept = b.Multiply(Wide(b, running), b.Subtract(Like(b, batch, 1), factor));
   return b.Convert(b.Add(kept, b.Multiply(batch, factor)), running->element_type());
@@ -81,6 +89,7 @@ std::array<Value, 3> BatchNormGradients(Builder& b, Value gradient, Value x,
   x = Wide(b, x);
   Dimensions reduced = BatchDimensions(x);
   double count = static_cast<double>(NumElements(x->dimensions(), reduced));
+  inverse = Wide(b, inverse);
   Value standardized = b.Multiply(b.Subtract(x, Channels(b, mean, x)), Channels(b, inverse, x));
   Value sum = Sum(b, gradient, reduced);
   Value product_sum = Sum(b, b.Multiply(gradient, standardized), reduced);
@@ -137,7 +146,8 @@ ThreeTensors NativeBatchNorm(const at::Tensor& x, const OptionalTensor& weight,
     at::Tensor none = at::empty({0}, x.options());
     return {result, none, none};
   }
-  auto [result, mean, inverse, unbiased] = Record<&BatchNormTraining>(x, weight, bias, eps);
+  auto [result, mean, inverse, unbiased] =
+      Record<&BatchNormTraining>(x, weight, bias, running_mean, eps);
   UpdateRunning(running_mean, mean, momentum);
   UpdateRunning(running_variance, unbiased, momentum);
   return {result, mean, inverse};
@@ -212,7 +222,9 @@ std::array<Value, 3> LayerNorm(Builder& b, Value x, Dimensions normalized, Optio
                             b.BroadcastTo(inverse, x->dimensions()));
   if (weight) result = b.Multiply(result, OverLast(b, *weight, x));
   if (bias) result = b.Add(result, OverLast(b, *bias, x));
-  return {b.Convert(result, type), moments.mean, inverse};
+  ElementType statistics = StatisticsType(type, weight);
+  return {b.Convert(result, type), b.Convert(moments.mean, statistics),
+          b.Convert(inverse, statistics)};
 }
 
 std::array<Value, 3> LayerNormBackward(Builder& b, Value gradient, Value x, Dimensions normalized,
@@ -280,7 +292,9 @@ std::array<Value, 3> GroupNorm(Builder& b, Value x, OptionalValue weight, Option
   result = b.Reshape(result, full);
   if (weight) result = b.Multiply(result, Channels(b, *weight, result));
   if (bias) result = b.Add(result, Channels(b, *bias, result));
-  return {b.Convert(result, type), b.Convert(moments.mean, type), b.Convert(inverse, type)};
+  ElementType statistics = StatisticsType(type, weight);
+  return {b.Convert(result, type), b.Convert(moments.mean, statistics),
+          b.Convert(inverse, statistics)};
 }
 
 std::array<Value, 3> GroupNormBackward(Builder& b, Value gradient, Value x, Value mean,

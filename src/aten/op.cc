@@ -1,6 +1,7 @@
 // Recording that does not depend on the lowering.
 #include "aten/op.h"
 
+#include <ATen/Dispatch_v2.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
@@ -75,6 +76,13 @@ lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
   return ScalarValue(scalar, ToElementType(tensor.scalar_type()));
 }
 
+void CheckFits(const Number& number) {
+  if (hlo::BitWidth(number.type) == 8 && hlo::IsFloat(number.type)) return;
+  AT_DISPATCH_V2(ToScalarType(number.type), "number", AT_WRAP([&] { number.value.to<scalar_t>(); }),
+                 at::kBool, at::kHalf, at::kBFloat16, AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+                 AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES));
+}
+
 void ThrowNoDevice(std::string_view op) {
   TORCH_CHECK(false, std::string(op), ": no argument is an XLA tensor, so the device is unknown");
 }
@@ -142,6 +150,9 @@ Value ElementwiseOperands::Finish(Value result) {
   }
   if (attributes_.target == ElementType::kInvalid || attributes_.target == type) return result;
   at::ScalarType from = ToScalarType(type), to = ToScalarType(attributes_.target);
+  if (promotion_ == Promotion::kToReal && at::isComplexType(to)) {
+    throw hlo::Error("a real result is not written into a complex tensor in place");
+  }
   if (!c10::canCast(from, to)) {
     throw hlo::Error(std::string("result type ") + c10::toString(from) +
                      " can't be cast to the desired output type " + c10::toString(to));

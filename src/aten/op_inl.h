@@ -64,7 +64,10 @@ inline lazy::Value ToOperand(Context& context, const lazy::Value& value) {
 inline lazy::Value ToOperand(Context& context, const at::Scalar& scalar) {
   return ScalarValue(scalar, NumberType(scalar, context.type));
 }
+// Throws, as eager does, if the number does not fit into the type.
+void CheckFits(const Number& number);
 inline lazy::Value ToOperand(Context&, const Number& number) {
+  CheckFits(number);
   return ScalarValue(number.value, number.type);
 }
 

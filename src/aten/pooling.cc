@@ -38,6 +38,19 @@ int64_t OutputSize(int64_t size, int64_t kernel, int64_t stride, int64_t padding
   return span < 0 && !ceil_mode ? 0 : count;
 }
 
+// Only the batch may be empty.
+void CheckNotEmpty(Value x, const Pooling& p) {
+  int64_t first = x->shape().rank() == p.rank() + 2 ? 1 : 0;
+  for (int64_t d = first; d < x->shape().rank(); ++d) {
+    if (x->shape().dimension(d) != 0) continue;
+    throw hlo::Error(
+        "Expected input's non-batch dimensions to have positive length, but input has "
+        "a shape of " +
+        hlo::ToString(x->dimensions()) + " and non-batch dimension " + std::to_string(d) +
+        " has length zero!");
+  }
+}
+
 Pooling MakePooling(Value x, int64_t rank, const Dimensions& kernel, const Dimensions& stride,
                     const Dimensions& padding, const Dimensions& dilation, bool ceil_mode) {
   Pooling p;
@@ -51,7 +64,9 @@ Pooling MakePooling(Value x, int64_t rank, const Dimensions& kernel, const Dimen
         " dimensions expects them with a channel and maybe a batch dimension before, but got " +
         x->shape().ToString());
   }
+  CheckNotEmpty(x, p);
   for (int64_t i = 0; i < rank; ++i) {
+    if (p.padding[i] < 0) throw hlo::Error("pad must be non-negative");
     if (p.padding[i] * 2 > (p.kernel[i] - 1) * p.dilation[i] + 1) {
       throw hlo::Error("pad should be at most half of effective kernel size, but got pad=" +
                        std::to_string(p.padding[i]) +
@@ -406,8 +421,12 @@ Value AdaptiveAveragePoolOfBackward(Builder& b, Value gradient, Value x) {
 
 // Windows that divide the input are a reshape; the general ones are folded one dimension and one
 // output element at a time.
+template <int64_t rank>
 std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) {
-  int64_t rank = static_cast<int64_t>(output.size());
+  if (static_cast<int64_t>(output.size()) != rank) {
+    throw hlo::Error("adaptive_max_pool" + std::to_string(rank) + "d(): output_size must have " +
+                     std::to_string(rank) + " entries, got " + hlo::ToString(output));
+  }
   Value positions = FlatPositions(b, x->dimensions(), rank);
   int64_t first = x->shape().rank() - rank;
   for (int64_t i = 0; i < rank; ++i) {
@@ -452,9 +471,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&AdaptiveAveragePoolOfBackward<2>>(m, "_adaptive_avg_pool2d_backward");
   Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool3d");
   Register<&AdaptiveAveragePoolOfBackward<3>>(m, "_adaptive_avg_pool3d_backward");
-  Register<&AdaptiveMaxPool>(m, "adaptive_max_pool2d");
+  Register<&AdaptiveMaxPool<2>>(m, "adaptive_max_pool2d");
   Register<&AdaptiveMaxPoolBackward<2>>(m, "adaptive_max_pool2d_backward");
-  Register<&AdaptiveMaxPool>(m, "adaptive_max_pool3d");
+  Register<&AdaptiveMaxPool<3>>(m, "adaptive_max_pool3d");
   Register<&AdaptiveMaxPoolBackward<3>>(m, "adaptive_max_pool3d_backward");
 }
 

@@ -184,6 +184,8 @@ at::Tensor Multinomial(const at::Tensor& p, int64_t count, bool replacement,
   TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
   TORCH_CHECK(replacement || count <= p.size(-1),
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  // As many as float32 counts.
+  TORCH_CHECK(p.size(-1) <= (int64_t{1} << 24), "number of categories cannot exceed 2^24");
   lazy::Value state =
       RandomState(generator, p.device(), std::max<int64_t>(p.numel(), count * p.size(0)));
   return replacement ? Record<&DrawWithReplacement>(state, p, count)
@@ -200,6 +202,7 @@ std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
 }
 
 Value DropoutBackward(Builder& b, Value gradient, Value mask, double scale) {
+  gradient = ToFloat(b, gradient);
   return ZeroUnless(b, mask, b.Multiply(gradient, Like(b, gradient, scale)));
 }
 

@@ -43,6 +43,10 @@ Value SumAll(Builder& b, Value x, OptionalType dtype) {
 }
 
 Value NanSum(Builder& b, Value x, OptionalDimensions dimensions, bool keep, OptionalType dtype) {
+  if (!IsIntegral(x) && dtype && !hlo::IsFloat(*dtype)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "nansum into " + std::string(hlo::ShortName(*dtype)));
+  }
   if (IsFloatValue(x)) x = b.Select(IsNan(b, x), Like(b, x, 0), x);
   return SumDimensions(b, x, dimensions, keep, dtype);
 }
@@ -77,13 +81,7 @@ Value ProductAll(Builder& b, Value x, OptionalType dtype) {
 }
 
 template <Opcode combiner>
-Value Extreme(Builder& b, Value x, Dimensions dimensions, bool keep) {
-  Dimensions reduced = Reduced(x, dimensions);
-  RequireElements(x, reduced, combiner == Opcode::kMaximum ? "amax" : "amin");
-  return Fold(b, combiner, x, reduced, keep);
-}
-template <Opcode combiner>
-Value ExtremeAll(Builder& b, Value x) {
+Value ExtremeOfAll(Builder& b, Value x, bool keep) {
   Dimensions all = AllDimensions(x->shape().rank());
   if (NumElements(x->dimensions(), all) == 0) {
     throw hlo::Error(
@@ -91,7 +89,18 @@ Value ExtremeAll(Builder& b, Value x) {
         "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
         "reduction dim with the 'dim' argument.");
   }
-  return Fold(b, combiner, x, all, false);
+  return Fold(b, combiner, x, all, keep);
+}
+template <Opcode combiner>
+Value ExtremeAll(Builder& b, Value x) {
+  return ExtremeOfAll<combiner>(b, x, false);
+}
+template <Opcode combiner>
+Value Extreme(Builder& b, Value x, Dimensions dimensions, bool keep) {
+  if (dimensions.empty()) return ExtremeOfAll<combiner>(b, x, keep);
+  Dimensions reduced = Reduced(x, dimensions);
+  RequireElements(x, reduced, combiner == Opcode::kMaximum ? "amax" : "amin");
+  return Fold(b, combiner, x, reduced, keep);
 }
 
 // The first position along `dimension` at which x equals its extreme, or is NaN if the extreme is.
@@ -135,6 +144,10 @@ Value ArgExtreme(Builder& b, Value x, std::optional<int64_t> dimension, bool kee
 
 std::pair<Value, Value> BothExtremes(Builder& b, Value x, std::optional<int64_t> dimension,
                                      bool keep) {
+  if (!dimension && x->shape().num_elements() == 0) {
+    throw hlo::Error(
+        "cannot compute aminmax over an empty dimension as the operation has no identity.");
+  }
   OptionalDimensions listed;
   if (dimension) listed = Dimensions{*dimension};
   Dimensions reduced = Reduced(x, listed);
@@ -231,10 +244,10 @@ Value LogSumExp(Builder& b, Value x, Dimensions dimensions, bool keep) {
   ElementType type = FloatType(x->element_type());
   x = ToAccumulation(b, b.Convert(x, type));
   Dimensions reduced = Reduced(x, dimensions), full = x->dimensions();
-  Value largest = Max(b, x, reduced);
+  Value largest = Max(b, IsComplexValue(x) ? b.Real(x) : x, reduced);
   // Of infinities nothing is subtracted: their difference is NaN.
   Value is_finite = b.Unary(Opcode::kIsFinite, largest);
-  Value shift = b.Select(is_finite, largest, Like(b, largest, 0));
+  Value shift = b.Convert(b.Select(is_finite, largest, Like(b, largest, 0)), x->element_type());
   Value shifted = b.Subtract(x, BroadcastReduced(b, shift, reduced, full));
   Value result = b.Add(b.Log(Sum(b, b.Exp(shifted), reduced)), shift);
   if (keep) result = b.Reshape(result, KeepDimensions(full, reduced));

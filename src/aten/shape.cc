@@ -86,6 +86,11 @@ Value Roll(Builder& b, Value x, Dimensions shifts, Dimensions dimensions) {
     throw hlo::Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
                      ", dims:" + std::to_string(dimensions.size()));
   }
+  if (x->dimensions().empty()) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange, "Dimension specified as " +
+                                                      std::to_string(dimensions[0]) +
+                                                      " but tensor has no dimensions");
+  }
   for (size_t i = 0; i < shifts.size(); ++i) {
     x = RollDimension(b, x, shifts[i], WrapDimension(dimensions[i], x->shape().rank()));
   }

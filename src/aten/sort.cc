@@ -184,7 +184,7 @@ std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension)
   return {b.GetTupleElement(pairs, 0), b.GetTupleElement(pairs, 1)};
 }
 
-// In f64, as in eager: the gradient takes exponentials of differences of such sums.
+// In twice the width, as in eager: the gradient takes exponentials of differences of such sums.
 Value LogCumulativeSumExp(Builder& b, Value x, Dimension dimension) {
   if (x->dimensions().empty() || x->shape().num_elements() == 0) return x;
   ElementType type = x->element_type();

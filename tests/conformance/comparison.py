@@ -71,13 +71,24 @@ def attempt(function: Callable[..., Tree], *args: Any) -> list[torch.Tensor] | R
         return Refusal(error)
 
 
-def gradients(outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The gradients of a weighted sum of the outputs; the weights differ, so that a permuted gradient is seen."""
+def gradients(
+    outputs: list[torch.Tensor], inputs: list[torch.Tensor], by_value: bool = False
+) -> list[torch.Tensor]:
+    """The gradients of a weighted sum of the outputs; the weights differ, so that a permuted gradient is seen.
+
+    Args:
+      outputs: of the operator.
+      inputs: of it; those that want no gradient are left out.
+      by_value: each element's weight is its value, so that equal ones may stand for each other.
+    """
     wanted = [x for x in outputs if x.requires_grad]
     inputs = [x for x in inputs if x.requires_grad]
     if not wanted or not inputs:
         return []
-    weights = [(torch.arange(x.numel()).reshape(x.shape) % 7 + 1).to(x) for x in wanted]
+    weights = [
+        x.detach() if by_value else (torch.arange(x.numel()).reshape(x.shape) % 7 + 1).to(x)
+        for x in wanted
+    ]
     found = torch.autograd.grad(wanted, inputs, weights, allow_unused=True)
     return [x for x in found if x is not None]
 
@@ -86,6 +97,15 @@ def to_host(result: list[torch.Tensor] | Refusal) -> list[torch.Tensor] | Refusa
     if isinstance(result, Refusal):
         return result
     return [x.detach().cpu() for x in result]
+
+
+def cast_like(
+    results: list[torch.Tensor] | Refusal, templates: list[torch.Tensor]
+) -> list[torch.Tensor] | Refusal:
+    """The results in the templates' types."""
+    if isinstance(results, Refusal) or len(results) != len(templates):
+        return results
+    return [x.to(y.dtype) for x, y in zip(results, templates, strict=True)]
 
 
 def fallbacks() -> list[str]:
@@ -146,13 +166,19 @@ def compare(
     actual: list[torch.Tensor] | Refusal,
     expected: list[torch.Tensor] | Refusal,
     random: bool,
+    tolerance: Callable[[torch.dtype], dict[str, float]],
     exact: Callable[[], list[torch.Tensor] | Refusal] | None = None,
-    **tolerance: float,
 ) -> None:
     """Fails the test case unless the device did what eager does; of random results, only shape and type count.
 
-    `exact` computes the results in twice the precision, where they are so ill-conditioned that two implementations
-    differ by more than the tolerance: then the device must be as exact as eager.
+    Args:
+      case: of torch's class.
+      actual: what the device did.
+      expected: what eager did.
+      random: whether it drew random numbers.
+      tolerance: the tolerances for results of a type.
+      exact: computes the results in twice the precision, where they are so ill-conditioned that two implementations
+        differ by more than the tolerance: then the device must be as exact as eager.
     """
     if isinstance(expected, Refusal):
         case.assertIsInstance(actual, Refusal, f"eager raises {expected.error!r}")
@@ -167,7 +193,7 @@ def compare(
             case.assertEqual((x.shape, x.dtype), (y.shape, y.dtype))
             continue
         try:
-            case.assertEqual(x, y, exact_dtype=True, equal_nan=True, **tolerance)
+            case.assertEqual(x, y, exact_dtype=True, equal_nan=True, **tolerance(y.dtype))
         except AssertionError:
             reference = exact() if exact is not None else None
             if not isinstance(reference, list) or not is_as_exact(x, y, reference[i]):

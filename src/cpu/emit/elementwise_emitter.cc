@@ -335,9 +335,10 @@ Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, co
       Value* e = math.Exp(x.imaginary);
       Value* inverse = math.Exp(b_.CreateFNeg(x.imaginary));
       Value* cosh = b_.CreateFMul(half, b_.CreateFAdd(e, inverse));
-      Value* m = math.Expm1(x.imaginary);
-      // sinh b = (m + m / (m + 1)) / 2, exact for small b.
+      Value* m = math.Expm1(Abs(x.imaginary));
+      // sinh |b| = (m + m / (m + 1)) / 2, exact for small b.
       Value* sinh = b_.CreateFMul(half, b_.CreateFAdd(m, b_.CreateFDiv(m, b_.CreateFAdd(m, one))));
+      sinh = b_.CreateCopySign(sinh, x.imaginary);
       Value* large = b_.CreateFCmpOGT(Abs(x.imaginary), Float(x.real, 10.0));
       sinh = b_.CreateSelect(large, b_.CreateFMul(half, b_.CreateFSub(e, inverse)), sinh);
       Value* sine = math.Sin(x.real);

@@ -1,0 +1,209 @@
+#include "aten/out_rule.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "aten/tensor.h"
+
+namespace torch_xla {
+namespace {
+
+using Error = OutRule::Error;
+
+// Structured operators, and iterators without promotion, take targets of the result's type only.
+constexpr OutRule kSame{OutType::kSame};
+constexpr OutRule kSameApart{OutType::kSame, true};
+constexpr OutRule kTruth{OutType::kTruth};
+constexpr OutRule kDeviation{OutType::kCastableToReal, false, Error::kNotImplemented};
+constexpr OutRule kAsked{OutType::kAsked};
+constexpr OutRule kApart{OutType::kCastable, true};
+
+const std::unordered_map<std::string_view, OutRule>& Rules() {
+  static const auto* rules = new std::unordered_map<std::string_view, OutRule>{
+      // One operand, no promotion.
+      {"abs", kSame},
+      {"bitwise_not", kSame},
+      {"ceil", kSame},
+      {"conj_physical", kSame},
+      {"floor", kSame},
+      {"frac", kSame},
+      {"gelu", kSame},
+      {"hardshrink", kSame},
+      {"log_sigmoid_forward", kSame},
+      {"nan_to_num", kSame},
+      {"neg", kSame},
+      {"round", kSame},
+      {"sgn", kSame},
+      {"sign", kSame},
+      {"softplus", kSame},
+      {"softshrink", kSame},
+      {"trunc", kSame},
+      // Predicates.
+      {"all", kTruth},
+      {"any", kTruth},
+      {"isin", kSame},
+      {"isneginf", kSame},
+      {"isposinf", kSame},
+      {"signbit", kSame},
+      // Several operands of one type.
+      {"complex", kSame},
+      {"frexp", kSame},
+      {"heaviside", kSame},
+      {"lerp.Tensor_out", kSame},
+      {"polar", kSame},
+      {"where", kSame},
+      // Matrices.
+      {"addbmm", kSame},
+      {"addmm", kSame},
+      {"addmv", kSame},
+      {"baddbmm", kSame},
+      {"bmm", kSame},
+      {"linalg_cross", kSame},
+      {"linalg_cholesky_ex", kSame},
+      {"linalg_inv_ex", kSame},
+      {"linalg_ldl_factor_ex", kSame},
+      {"linalg_ldl_solve", kSame},
+      {"linalg_lu", kSame},
+      {"linalg_lu_factor_ex", kSame},
+      {"linalg_lu_solve", kSame},
+      {"linalg_qr", kSame},
+      {"linalg_solve_triangular", kSame},
+      {"linalg_vector_norm", kSame},
+      {"_linalg_det", kSame},
+      {"_linalg_eigh", kSame},
+      {"_linalg_slogdet", kSame},
+      {"_linalg_solve_ex", kSame},
+      {"_linalg_svd", kSame},
+      {"lu_unpack", kSame},
+      {"mm", kSame},
+      {"mv", kSame},
+      {"ormqr", kSame},
+      {"triangular_solve", kSame},
+      {"tril", kSame},
+      {"triu", kSame},
+      // Reductions, sorts and searches.
+      {"_log_softmax", kSame},
+      {"_softmax", kSame},
+      {"amax", kSame},
+      {"amin", kSame},
+      {"aminmax", kSame},
+      {"argmax", kSame},
+      {"argmin", kSame},
+      {"avg_pool2d", kSame},
+      {"avg_pool3d", kSame},
+      {"bucketize", kSame},
+      {"cumprod", kAsked},
+      {"cumsum", kAsked},
+      {"hash_tensor", kSame},
+      {"histc", kSame},
+      {"histogram", kSame},
+      {"kthvalue", kSameApart},
+      {"max.dim_max", kSame},
+      {"min.dim_min", kSame},
+      {"nansum", kAsked},
+      {"native_batch_norm", kSame},
+      {"_native_batch_norm_legit", kSame},
+      {"norm", kSame},
+      {"renorm", kSame},
+      {"searchsorted", kSame},
+      {"sort", kSame},
+      {"std", kDeviation},
+      {"topk", kSame},
+      {"var", kDeviation},
+      // Places.
+      {"cat", {OutType::kCastable, true, Error::kType}},
+      {"gather", kSameApart},
+      {"index_add", kSame},
+      {"index_copy", kSame},
+      {"index_reduce", kSame},
+      {"index_select", kSameApart},
+      {"masked_select", kSameApart},
+      {"narrow_copy", kSame},
+      {"nonzero", kSame},
+      {"scatter", kSame},
+      {"scatter_add", kSame},
+      {"scatter_reduce", kSame},
+      {"take", kSameApart},
+      // Random numbers.
+      {"bernoulli", {OutType::kReal, false, Error::kNotImplemented}},
+      {"multinomial", kSame},
+      {"normal", {OutType::kCastable, false, Error::kNotImplemented}},
+      // In place, what is read must not be written meanwhile.
+      {"index_add_", kApart},
+      {"index_copy_", kApart},
+      {"index_fill_", kApart},
+      {"index_put_", kApart},
+      {"index_reduce_", kApart},
+      {"put_", kApart},
+      {"scatter_", kApart},
+      {"scatter_add_", kApart},
+      {"scatter_reduce_", kApart},
+  };
+  return *rules;
+}
+
+bool IsAllowed(OutType rule, at::ScalarType result, const at::Tensor& target, bool reads_nothing) {
+  at::ScalarType type = target.scalar_type();
+  bool is_complex = at::isComplexType(type);
+  switch (rule) {
+    case OutType::kCastable:
+      return c10::canCast(result, type);
+    case OutType::kCastableToReal:
+      return !is_complex || target.numel() == 1 || reads_nothing;
+    case OutType::kTruth:
+      return type == at::kBool || type == at::kByte;
+    case OutType::kReal:
+      return !is_complex || reads_nothing;
+    default:
+      return result == type;
+  }
+}
+
+}  // namespace
+
+OutRule OutRuleOf(const std::string& name, const std::string& overload) {
+  constexpr std::string_view kNamespace = "aten::";
+  std::string_view base = name;
+  if (base.substr(0, kNamespace.size()) == kNamespace) base.remove_prefix(kNamespace.size());
+  std::string full = std::string(base) + "." + overload;
+  auto it = Rules().find(full);
+  if (it == Rules().end()) it = Rules().find(base);
+  return it == Rules().end() ? OutRule() : it->second;
+}
+
+void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& target,
+                  bool reads_nothing) {
+  at::ScalarType type = target.scalar_type();
+  if (rule.type == OutType::kCastableToReal) CheckOutType(OutRule(), result, target, false);
+  if (IsAllowed(rule.type, result, target, reads_nothing)) return;
+  std::string message =
+      rule.type == OutType::kCastable
+          ? c10::str("result type ", result, " can't be cast to the desired output type ", type)
+          : c10::str("Expected out tensor to have dtype ", result, ", but got ", type, " instead");
+  TORCH_CHECK_TYPE(rule.error != Error::kType, message);
+  TORCH_CHECK_NOT_IMPLEMENTED(rule.error != Error::kNotImplemented, message);
+  TORCH_CHECK(false, message);
+}
+
+void CheckApart(const at::Tensor& target, const at::Tensor& input, int64_t elements) {
+  if (!IsXla(target) || !IsXla(input)) return;
+  if (Impl(target)->xla_storage() != Impl(input)->xla_storage()) return;
+  bool is_same = target.is_same(input);
+  if (!is_same && (target.numel() == 0 || input.numel() == 0)) return;
+  // Of tensors with holes eager cannot tell either.
+  if (!target.is_non_overlapping_and_dense() || !input.is_non_overlapping_and_dense()) return;
+  auto bytes = [](const at::Tensor& x, int64_t count) {
+    return count * static_cast<int64_t>(x.element_size());
+  };
+  int64_t begin = bytes(target, target.storage_offset());
+  int64_t end = begin + bytes(target, std::max(target.numel(), elements));
+  int64_t input_begin = bytes(input, input.storage_offset());
+  int64_t input_end = input_begin + bytes(input, input.numel());
+  TORCH_CHECK(!is_same && (end <= input_begin || input_end <= begin),
+              "unsupported operation: some elements of the input tensor and the written-to tensor "
+              "refer to a single memory location. Please clone() the tensor before performing the "
+              "operation.");
+}
+
+}  // namespace torch_xla

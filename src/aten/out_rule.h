@@ -1,0 +1,39 @@
+// What eager asks of the tensors that an operator writes into (`out=`, in place), beyond what the
+// functional operator checks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace torch_xla {
+
+// Which types the target of `out=` may have.
+enum class OutType {
+  kCastable,        // any that the result's type can be cast to
+  kCastableToReal,  // the same, but not complex, unless it has one element
+  kSame,            // the result's own
+  kAsked,           // stands for a missing dtype argument, and is the result's own then
+  kTruth,           // bool or uint8
+  kReal,            // any that is not complex
+};
+
+struct OutRule {
+  OutType type = OutType::kCastable;
+  bool apart = false;  // the target must not share memory with an input
+  // The exception for a wrong type.
+  enum class Error { kRuntime, kType, kNotImplemented } error = Error::kRuntime;
+};
+
+// Of the operator of this name ("aten::abs") and overload.
+OutRule OutRuleOf(const std::string& name, const std::string& overload);
+
+// Throws unless `target` may hold a result of type `result`. Eager's kernels are not asked for
+// their types where they read nothing.
+void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& target,
+                  bool reads_nothing);
+
+// Throws if the two share memory, as far as eager can tell, once the target has `elements`.
+void CheckApart(const at::Tensor& target, const at::Tensor& input, int64_t elements);
+
+}  // namespace torch_xla
