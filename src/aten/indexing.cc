@@ -542,6 +542,10 @@ Value WithIndexVector(Builder& b, Value index) {
 }  // namespace
 
 Value WrapIndex(Builder& b, Value index, int64_t size) {
+  if (size == 0 && index->shape().num_elements() > 0) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
+                     "index is out of bounds for dimension with size 0");
+  }
   if (!hlo::IsSignedInteger(index->element_type())) return index;
   Value is_negative = b.Lt(index, b.Zeros(index->shape()));
   return b.Select(is_negative, b.Add(index, b.Full(index->shape(), size)), index);

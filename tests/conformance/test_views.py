@@ -44,6 +44,17 @@ def check(pairs: list[Pair]) -> None:
         assert torch.equal(expected, actual.cpu()), (expected, actual)
 
 
+def shows_an_element_twice(x: torch.Tensor) -> bool:
+    """What a write does there depends on the order of the elements, which eager leaves open."""
+    last = x.storage_offset() + sum(
+        (size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True)
+    )
+    if x.numel() == 0:
+        return False
+    places = torch.arange(last + 1).as_strided(x.shape, x.stride(), x.storage_offset())
+    return places.unique().numel() < places.numel()
+
+
 class Draw:
     """Draws what fits a tensor."""
 
@@ -202,14 +213,14 @@ def run(data: st.DataObject) -> None:
                 pairs.append(made)
         elif action == "write":
             write = draw.write(pair.eager)
-            if write is not None:
+            if write is not None and not shows_an_element_twice(pair.eager):
                 both(write, pair)
-        elif action == "copy":
+        elif action == "copy" and not shows_an_element_twice(pair.eager):
             # Of a copy: eager leaves open what a copy between overlapping parts of one memory does.
             both(lambda v, w: v.copy_(w.clone()), pair, draw.choice(pairs))
         elif action == "rebind":
             rebind(draw, pair)
-        else:
+        elif action == "sync":
             torch_xla.sync()
         check(pairs)
 
