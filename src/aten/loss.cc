@@ -196,30 +196,74 @@ Value MultiMarginLossBackward(Builder& b, Value gradient, Value x, Value target,
   return b.Reshape(result, x->dimensions());
 }
 
-// A sample's targets end with the first negative number. Each pushes away the classes that are no
-// targets.
-Value MultilabelMarginLossBackward(Builder& b, Value gradient, Value x, Value target,
-                                   int64_t reduction, Value is_target) {
-  Samples s = AsSamples(b, x);
-  Dimensions full = s.scores->dimensions(), pairs = {s.count, s.classes, s.classes};
+// The classes that a sample lists as its targets: those before its first negative number.
+struct Listed {
+  Value index;      // [N, C], 0 where nothing is listed
+  Value is_listed;  // [N, C]
+};
+Listed ListedTargets(Builder& b, Value target, const Samples& s) {
+  const Dimensions full = s.scores->dimensions();
   target = b.Reshape(target, full);
   Value position = Iota(b, full, 1);
   Value is_end = b.Lt(target, b.Zeros(target->shape()));
   Value end = Min(b, b.Select(is_end, position, b.Full(position->shape(), s.classes)), {1});
   Value is_listed = b.Lt(position, BroadcastReduced(b, end, {1}, full));
-  Value index = ZeroUnless(b, is_listed, target);
-  Value own = GatherAlong(b, s.scores, index, 1);
-  // [sample, target, class].
-  Value z = b.Add(
-      b.Subtract(b.BroadcastInDim(s.scores, pairs, {0, 2}), b.BroadcastInDim(own, pairs, {0, 1})),
-      b.Full(Shape(s.scores->element_type(), pairs), 1.0));
-  Value is_other = b.Not(ToPred(b, b.Reshape(is_target, full)));
-  Value pushes = b.And(
-      b.And(b.BroadcastInDim(is_listed, pairs, {0, 1}), b.BroadcastInDim(is_other, pairs, {0, 2})),
-      b.Gt(z, Like(b, z, 0)));
-  Value share = ZeroUnless(b, pushes, Like(b, z, 1 / static_cast<double>(s.classes)));
+  return {ZeroUnless(b, is_listed, target), is_listed};
+}
+
+// By how much each class comes too close to each target, [sample, target, class]; 0 where it does
+// not, and among targets.
+Value TooClose(Builder& b, const Samples& s, const Listed& targets, Value is_target) {
+  const Dimensions pairs = {s.count, s.classes, s.classes};
+  Value own = GatherAlong(b, s.scores, targets.index, 1);
+  Value z =
+      b.Subtract(b.BroadcastInDim(s.scores, pairs, {0, 2}), b.BroadcastInDim(own, pairs, {0, 1}));
+  z = b.Add(z, Like(b, z, 1));
+  Value counts = b.And(b.BroadcastInDim(targets.is_listed, pairs, {0, 1}),
+                       b.BroadcastInDim(b.Not(is_target), pairs, {0, 2}));
+  return ZeroUnless(b, b.And(counts, b.Gt(z, Like(b, z, 0))), z);
+}
+
+// The loss, and which classes are targets, in x's type.
+std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, int64_t reduction) {
+  const Dimensions& sizes = x->dimensions();
+  if (sizes.size() > 2 || (!sizes.empty() && sizes.back() == 0)) {
+    throw hlo::Error(
+        "Expected non-empty vector or matrix with optional 0-dim batch size, but got: " +
+        x->shape().ToString());
+  }
+  if (target->dimensions() != sizes) {
+    throw hlo::Error("inconsistent target size: " + target->shape().ToString() +
+                     " for input of size: " + x->shape().ToString());
+  }
+  Samples s = AsSamples(b, x);
+  const Dimensions pairs = {s.count, s.classes, s.classes};
+  Listed targets = ListedTargets(b, target, s);
+  Value names =
+      b.And(b.BroadcastInDim(targets.is_listed, pairs, {0, 1}),
+            b.Eq(b.BroadcastInDim(targets.index, pairs, {0, 1}),
+                 b.Convert(b.BroadcastInDim(Iota(b, s.scores->dimensions(), 1), pairs, {0, 2}),
+                           targets.index->element_type())));
+  Value is_target = b.Reduce(Opcode::kOr, names, {1});
+  Value loss = Sum(b, TooClose(b, s, targets, is_target), {1, 2});
+  loss = b.Divide(loss, Like(b, loss, static_cast<double>(s.classes)));
+  if (reduction == kNone && x->shape().rank() < 2) loss = b.Reshape(loss, {});
+  return {Reduce(b, loss, reduction),
+          b.Reshape(b.Convert(is_target, x->element_type()), x->dimensions())};
+}
+
+// Each target is pushed up as often as it pushes another class down.
+Value MultilabelMarginLossBackward(Builder& b, Value gradient, Value x, Value target,
+                                   int64_t reduction, Value is_target) {
+  Samples s = AsSamples(b, x);
+  Listed targets = ListedTargets(b, target, s);
+  Value is_own = ToPred(b, b.Reshape(is_target, s.scores->dimensions()));
+  Value z = TooClose(b, s, targets, is_own);
+  Value share =
+      ZeroUnless(b, b.Gt(z, Like(b, z, 0)), Like(b, z, 1 / static_cast<double>(s.classes)));
   auto* add = b.ScalarCombiner(Opcode::kAdd, share->element_type());
-  Value slope = ScatterAlong(b, Sum(b, share, {1}), index, b.Negate(Sum(b, share, {2})), 1, add);
+  Value slope =
+      ScatterAlong(b, Sum(b, share, {1}), targets.index, b.Negate(Sum(b, share, {2})), 1, add);
   Value result = b.Multiply(slope, SampleGradient(b, gradient, s, reduction));
   return b.Reshape(result, x->dimensions());
 }
@@ -297,6 +341,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&SoftMarginLoss>(m, "soft_margin_loss");
   Register<&SoftMarginLossBackward>(m, "soft_margin_loss_backward");
   Register<&MultiMarginLossBackward>(m, "multi_margin_loss_backward");
+  Register<&MultilabelMarginLoss>(m, "multilabel_margin_loss_forward");
   Register<&MultilabelMarginLossBackward>(m, "multilabel_margin_loss_backward");
   Register<&NllLoss>(m, "nll_loss_forward");
   Register<&NllLossBackward>(m, "nll_loss_backward");
