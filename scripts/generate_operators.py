@@ -36,8 +36,7 @@ CONFORMANCE = """
 ## Conformance
 
 `make conformance` runs torch's own databases of operators (`op_db`), modules (`module_db`) and their samples on the
-device: every result, gradient, `out=` and in-place form, and every error, is compared with eager's. `make test` runs a
-quarter of it. An entry counts as "on the device" if no operator of its samples, forward and backward, ran on the CPU.
+device: every result, gradient, `out=` and in-place form, and every error, is compared with eager's. An entry counts as "on the device" if no operator of its samples, forward and backward, ran on the CPU.
 
 | type | entries | as in eager | on the device |
 |---|---:|---:|---:|
@@ -96,8 +95,8 @@ def conformance(tests: dict[str, dict]) -> str:
         text += f"| {dtype} | {counts['all']} | {counts['passed']} | {counts['alone']} |\n"
     text += FORMS
     for kind, title in KINDS.items():
-        counts = by_kind.get(kind, {})
-        text += f"| {title} | {counts.get('all', 0)} | {counts.get('passed', 0)} |\n"
+        if counts := by_kind.get(kind):
+            text += f"| {title} | {counts['all']} | {counts['passed']} |\n"
     text += "\nEntries of which a part runs on the CPU: "
     parts = [
         f"`{entry}` ({', '.join(sorted(names))})"

@@ -48,6 +48,7 @@ _NO_SPARSE = "a sparse tensor is made of an index's and its values' memory; the 
 IMPOSSIBLE: dict[str, str] = {
     "chalf": _NO_COMPLEX_HALF,
     "complex float16": _NO_COMPLEX_HALF,
+    "view_as_complex float16": _NO_COMPLEX_HALF,
     "sparse.sampled_addmm": _NO_SPARSE,
     "to_sparse": _NO_SPARSE,
     "test_given_out normal": "torch's normal of a tensor and a number does not resize an empty out, and fails",
