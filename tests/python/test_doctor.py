@@ -53,8 +53,8 @@ SLOW = {
     ),
     "unlowered_operator": (
         "fallback",
-        "torch.histc",
-        "aten::histc is not lowered and runs on the CPU",
+        "torch.bincount",
+        "aten::bincount is not lowered and runs on the CPU",
     ),
 }
 

@@ -99,11 +99,11 @@ def test_no_more_is_saved_than_the_device_works():
 
 def test_a_fallback_costs_all_but_what_the_device_computes_meanwhile():
     run = run_of(device_seconds=0.03)
-    add(run, "fallback", 0.01, 0.08, at(21), name="aten::histc")
+    add(run, "fallback", 0.01, 0.08, at(21), name="aten::bincount")
     cause = causes.find(run)[0]
     assert (cause.kind, cause.title) == (
         "fallback",
-        "aten::histc is not lowered and runs on the CPU",
+        "aten::bincount is not lowered and runs on the CPU",
     )
     # The device works until 0.029; 0.019 of the 0.08 are its. Then 0.009 until the next program.
     assert cause.seconds_per_step == pytest.approx(0.061 + 0.009, abs=2e-3)
