@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 
 DEFAULT_PORT = 51011
-LIBRARY = "libpjrt_remote.so"
+REMOTE_PLUGIN = "libpjrt_remote.so"
 
 _POLL_SECONDS = 0.2
 
@@ -129,7 +129,7 @@ class Server:
         token_file: str = "",
         most_sessions: int = 64,
     ) -> None:
-        self._library = ctypes.CDLL(str(library_directory() / LIBRARY))
+        self._library = ctypes.CDLL(str(library_directory() / REMOTE_PLUGIN))
         self._library.RuntimeServer_Start.restype = ctypes.c_void_p
         self._library.RuntimeServer_Sessions.restype = ctypes.c_int64
         self._library.RuntimeServer_SessionsSoFar.restype = ctypes.c_int64

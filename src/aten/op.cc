@@ -66,7 +66,6 @@ ElementType NumberType(const at::Scalar& scalar, ElementType operand) {
 
 lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
   ++context.position;
-  // torch leaves some flags to the kernels.
   if (IsXla(tensor)) return ResolvedValue(tensor);
   if (!IsHostScalar(tensor)) {
     ThrowNotXla(tensor, std::string(context.name()), context.position);

@@ -1,7 +1,6 @@
 #include "aten/view_flags.h"
 
 #include "aten/op.h"
-#include "aten/tensor.h"
 
 namespace torch_xla {
 namespace {
@@ -23,10 +22,6 @@ lazy::Value ResolveFlags(const at::Tensor& tensor, lazy::Value value) {
     value = {lazy::Op<&NegativeOf>::Record(operands, {}), 0};
   }
   return value;
-}
-
-lazy::Value ResolvedValue(const at::Tensor& tensor) {
-  return ResolveFlags(tensor, ReadValue(tensor));
 }
 
 }  // namespace torch_xla

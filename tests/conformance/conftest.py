@@ -7,9 +7,14 @@
 
 import collections
 import json
+import os
 import pathlib
 
 import pytest
+
+# torch reads both when its tests are imported, which is after this. The failing sample is named by the tests themselves.
+os.environ.setdefault("PYTORCH_PRINT_REPRO_ON_FAILURE", "0")
+os.environ.setdefault("TORCH_TEST_DEVICES", str(pathlib.Path(__file__).with_name("xla_device.py")))
 
 
 def pytest_addoption(parser):

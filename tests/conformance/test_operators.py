@@ -5,12 +5,6 @@ what is excused on other devices is not excused here.
 """
 
 import functools
-import os
-import pathlib
-
-# torch reads both when it is imported. The failing sample is named by the tests themselves.
-os.environ.setdefault("PYTORCH_PRINT_REPRO_ON_FAILURE", "0")
-os.environ.setdefault("TORCH_TEST_DEVICES", str(pathlib.Path(__file__).with_name("xla_device.py")))
 
 import pytest
 import torch

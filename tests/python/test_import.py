@@ -156,7 +156,7 @@ def test_entry_points_register_plugins(program):
     (package / "entry_points.txt").write_text(
         "[torch_xla.plugins]\nwarp = vendor:WarpPlugin\nbroken = vendor:Missing\n"
     )
-    library = library_directory() / plugins.CPU_LIBRARY
+    library = library_directory() / plugins.CPU_PLUGIN
     (program.folder / "vendor.py").write_text(
         f"""
 from torch_xla.experimental.plugins import DevicePlugin

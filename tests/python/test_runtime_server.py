@@ -16,8 +16,9 @@ from conftest import ROOT, Program, engine_environment
 from torch_xla import runtime_server
 from torch_xla._binding import library_directory
 from torch_xla.experimental import plugins
+from torch_xla.runtime_server import REMOTE_PLUGIN
 
-LIBRARY = library_directory() / runtime_server.LIBRARY
+LIBRARY = library_directory() / REMOTE_PLUGIN
 pytestmark = pytest.mark.skipif(
     not LIBRARY.exists(), reason="built without the runtime server (TORCH_XLA_REMOTE=OFF)"
 )

@@ -19,15 +19,19 @@ import warnings
 from typing import Any
 
 import torch_xla
-from torch_xla import runtime_server
 from torch_xla._binding import library_directory
 from torch_xla._internal import remote, tpu, world
+from torch_xla.runtime_server import REMOTE_PLUGIN
 
 ENTRY_POINT_GROUP = "torch_xla.plugins"
 
-# The libraries of the built-in engine, and of the client of a runtime server.
-CPU_LIBRARY = "libpjrt_cpu.so"
-REMOTE_LIBRARY = runtime_server.LIBRARY
+# The library of the built-in engine.
+CPU_PLUGIN = "libpjrt_cpu.so"
+
+
+def _own(plugin: str) -> str:
+    """The path of a plugin that comes with this package."""
+    return str(library_directory() / plugin)
 
 
 class DevicePlugin(torch_xla._XLAC.PjRtPlugin):
@@ -65,7 +69,7 @@ class CpuPlugin(DevicePlugin):
     """The CPU engine inside this package."""
 
     def library_path(self) -> str:
-        return str(library_directory() / CPU_LIBRARY)
+        return _own(CPU_PLUGIN)
 
     def client_create_options(self) -> dict[str, Any]:
         return {"cpu_device_count": self.physical_chip_count()}
@@ -105,7 +109,7 @@ class TpuPlugin(DevicePlugin):
 
     def library_path(self) -> str:
         if tpu.simulated_device_count():
-            return CpuPlugin().library_path()
+            return _own(CPU_PLUGIN)
         path = tpu.library_path()
         if path is None:
             raise RuntimeError(
@@ -134,7 +138,7 @@ class RemotePlugin(DevicePlugin):
     """The devices of a runtime server (`python -m torch_xla.runtime_server`), this machine's or another's."""
 
     def library_path(self) -> str:
-        path = library_directory() / REMOTE_LIBRARY
+        path = library_directory() / REMOTE_PLUGIN
         if not path.exists():
             raise RuntimeError(
                 f"PJRT_DEVICE=REMOTE needs {path}, which this build lacks (TORCH_XLA_REMOTE=OFF)."
