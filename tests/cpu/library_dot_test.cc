@@ -118,6 +118,34 @@ TEST(Dot, SeveralThreadsRunOneCall) {
   }
 }
 
+// Many short calls at once: each takes a work area from the table of the library and gives it back.
+// Complex, because small real products need none.
+TEST(Dot, SeveralThreadsTakeWorkAreas) {
+  hlo::Module module;
+  module.set_entry(module.AddComputation("main"));
+  Builder builder(module.entry());
+  Shape shape(ElementType::kC64, {16, 16});
+  Value dot = builder.MatMul(builder.Parameter(shape), builder.Parameter(shape));
+  auto call = BindLibraryCall(*dot);
+  std::atomic<int> wrong{0};
+  auto multiply = [&](int seed) {
+    Literal a = RandomLiteral(shape, seed), b = RandomLiteral(shape, seed + 1);
+    auto expected = RunLibraryCall(*dot, {a, b})[0];
+    const void* operands[] = {a.bytes(), b.bytes()};
+    Literal result(shape);
+    void* results[] = {result.mutable_bytes()};
+    RunOptions options;
+    for (int i = 0; i < 100000; ++i) {
+      call->Run({ThreadPool::Default(), options, nullptr}, operands, results);
+      wrong += !(result == expected);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back(multiply, 10 * t);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(Dot, WorksInAForkedChild) {
   hlo::Module module;
   module.set_entry(module.AddComputation("main"));

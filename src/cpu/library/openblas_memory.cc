@@ -1,0 +1,42 @@
+// Makes the serial OpenBLAS safe to call from several threads. Its routines take their work areas
+// from one table, which the serial build searches without a lock: two threads could be given the
+// same area, and both products came out wrong. The linker sends every call of the two functions
+// here (--wrap in CMakeLists.txt), where a lock stands around the original. Source: OpenBLAS's
+// driver/others/memory.c and its option USE_LOCKING, which Debian's build does not set.
+#include <pthread.h>
+
+#include <mutex>
+
+extern "C" {
+void* __real_blas_memory_alloc(int position);
+void __real_blas_memory_free(void* area);
+}
+
+namespace {
+
+// Never destroyed: threads may still compute while static objects go.
+std::mutex& TableMutex() {
+  static std::mutex* mutex = [] {
+    // A child forked while another thread was in here could never enter.
+    pthread_atfork([] { TableMutex().lock(); }, [] { TableMutex().unlock(); },
+                   [] { TableMutex().unlock(); });
+    return new std::mutex;
+  }();
+  return *mutex;
+}
+
+}  // namespace
+
+extern "C" {
+
+void* __wrap_blas_memory_alloc(int position) {
+  std::lock_guard lock(TableMutex());
+  return __real_blas_memory_alloc(position);
+}
+
+void __wrap_blas_memory_free(void* area) {
+  std::lock_guard lock(TableMutex());
+  __real_blas_memory_free(area);
+}
+
+}  // extern "C"
