@@ -1,7 +1,9 @@
 """`torch.xla`: what `torch.get_device_module("xla")` returns, with the functions that torch expects of a device's module."""
 
 import contextlib
+import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -45,6 +47,13 @@ def is_available() -> bool:
 def is_initialized() -> bool:
     """Whether the runtime runs."""
     return _XLAC._xla_runtime_is_initialized()
+
+
+def __getattr__(name: str) -> Any:
+    # Whether there are random numbers to bring back, asked by torch.utils.checkpoint.
+    if name == "_initialized":
+        return is_initialized()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def device_count() -> int:
@@ -100,16 +109,49 @@ def _unsigned(seed: int) -> int:
     return int(seed) & 0xFFFF_FFFF_FFFF_FFFF
 
 
+def seed() -> None:
+    """Seeds the current device with a random number."""
+    manual_seed(_random_seed())
+
+
+def seed_all() -> None:
+    """Seeds every device with one random number."""
+    manual_seed_all(_random_seed())
+
+
+def _random_seed() -> int:
+    return int.from_bytes(os.urandom(7), "little")
+
+
+def initial_seed() -> int:
+    """The number that the current device was seeded with."""
+    return _XLAC._xla_default_generator(current_device()).initial_seed()
+
+
 def get_rng_state(device: Any = "xla") -> torch.Tensor:
     """The state of a device's random numbers, as a tensor of bytes."""
-    state = _XLAC._xla_get_rng_seed(_name(device))
-    return torch.frombuffer(bytearray(_unsigned(state).to_bytes(8, "little")), dtype=torch.uint8)
+    return _generator(device).get_state()
 
 
 def set_rng_state(new_state: torch.Tensor, device: Any = "xla") -> None:
     """Sets what `get_rng_state` has returned."""
-    state = int.from_bytes(bytes(new_state.tolist()), "little")
-    _XLAC._xla_set_rng_seed(state, _name(device))
+    _generator(device).set_state(new_state)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of all devices."""
+    return [get_rng_state(index) for index in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
+    """Sets what `get_rng_state_all` has returned."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
+
+
+def _generator(device: Any) -> torch.Generator:
+    index = device if isinstance(device, int) else torch.device(device).index
+    return _XLAC._xla_default_generator(current_device() if index is None else index)
 
 
 def _name(device: Any) -> str:

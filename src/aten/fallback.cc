@@ -11,6 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "aten/generator.h"
 #include "aten/out_rule.h"
 #include "aten/tensor.h"
 #include "aten/view_flags.h"
@@ -213,6 +214,30 @@ bool HasXlaArgument(const OperatorHandle& op, const Stack& stack) {
   return false;
 }
 
+// The index of the xla device that the arguments name.
+int DeviceIndex(const Stack& arguments) {
+  for (const IValue& argument : arguments) {
+    if (argument.isTensor() && IsXla(argument.toTensor())) {
+      return argument.toTensor().device().index();
+    }
+  }
+  return 0;
+}
+
+// The CPU's kernel draws from a CPU generator, which the device's generator seeds.
+void ReplaceGenerator(const OperatorHandle& op, Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].name() != "generator") continue;
+    IValue& given = *(stack->end() - static_cast<std::ptrdiff_t>(arguments.size() - i));
+    std::optional<at::Generator> generator;
+    if (!given.isNone()) generator = given.toGenerator();
+    TORCH_CHECK(HasXlaArgument(op, *stack), "Expected a 'cpu' device type for generator but found ",
+                "'xla'");
+    given = CpuGenerator(generator, DeviceIndex(*stack));
+  }
+}
+
 struct Hooks {
   std::mutex mutex;
   Decomposer decomposer;
@@ -263,6 +288,7 @@ void FallBack(const OperatorHandle& op, Stack* stack) {
   const lazy::CutScope scope(lazy::CutReason::Kind::kFallback, op.schema().name());
   lazy::Count(lazy::Counter(op.schema().name()));
   if (hooks.observer) hooks.observer(op.schema().name());
+  ReplaceGenerator(op, stack);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));
 }
 

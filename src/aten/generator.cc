@@ -15,14 +15,34 @@ XlaGeneratorImpl::XlaGeneratorImpl(c10::Device device)
     : GeneratorImpl(device, c10::DispatchKeySet(c10::DispatchKey::XLA)),
       seed_(c10::detail::getNonDeterministicRandom()) {}
 
-void XlaGeneratorImpl::set_current_seed(uint64_t seed) {
+namespace {
+
+// The states that a stream passes, one for each draw, are this far from each other: the golden
+// ratio, whose multiples modulo 2^63 are all different.
+constexpr uint64_t kStride = 0x1e3779b97f4a7c15u;
+constexpr uint64_t kStateMask = ~uint64_t{0} >> 1;
+
+uint64_t StateAfter(uint64_t seed, uint64_t draws) { return (seed + draws * kStride) & kStateMask; }
+
+// A bijection whose results are unrelated for related states (MurmurHash3's last step).
+uint64_t KeyOf(uint64_t state) {
+  state = (state ^ (state >> 33)) * 0xff51afd7ed558ccdu;
+  state = (state ^ (state >> 33)) * 0xc4ceb9fe1a85ec53u;
+  return state ^ (state >> 33);
+}
+
+}  // namespace
+
+void XlaGeneratorImpl::set_current_seed(uint64_t seed) { Seed(seed, 0); }
+
+void XlaGeneratorImpl::Seed(uint64_t seed, uint64_t draws) {
   seed_ = seed;
-  offset_ = 0;
+  draws_ = draws;
   if (is_default_) followed_seed_ = at::detail::getDefaultCPUGenerator().current_seed();
 }
 
-void XlaGeneratorImpl::set_offset(uint64_t offset) { offset_ = offset; }
-uint64_t XlaGeneratorImpl::get_offset() const { return offset_; }
+void XlaGeneratorImpl::set_offset(uint64_t offset) { draws_ = offset; }
+uint64_t XlaGeneratorImpl::get_offset() const { return draws_; }
 
 uint64_t XlaGeneratorImpl::current_seed() const {
   const_cast<XlaGeneratorImpl*>(this)->FollowCpuSeed();
@@ -37,45 +57,31 @@ uint64_t XlaGeneratorImpl::seed() {
 void XlaGeneratorImpl::set_state(const c10::TensorImpl& new_state) {
   TORCH_CHECK(new_state.numel() == 16 && new_state.device_type() == c10::DeviceType::CPU &&
                   c10::typeMetaToScalarType(new_state.dtype()) == at::kByte,
-              "the state of an xla generator is a CPU tensor of 16 bytes (seed, offset)");
+              "the state of an xla generator is a CPU tensor of 16 bytes (seed, draws)");
   uint64_t words[2];
   std::memcpy(words, new_state.data(), sizeof(words));
-  set_current_seed(words[0]);
-  offset_ = words[1];
+  Seed(words[0], words[1]);
 }
 
 c10::intrusive_ptr<c10::TensorImpl> XlaGeneratorImpl::get_state() const {
-  uint64_t words[2] = {current_seed(), offset_};
+  uint64_t words[2] = {current_seed(), draws_};
   at::Tensor state = at::empty({16}, at::kByte);
   std::memcpy(state.mutable_data_ptr(), words, sizeof(words));
   return state.getIntrusivePtr();
 }
 
-// A stream that has been drawn from continues as the stream whose seed is this number; continuing
-// means not repeating, so the generator itself moves to that stream too.
-uint64_t XlaGeneratorImpl::Checkpoint() {
-  std::lock_guard lock(mutex_);
-  FollowCpuSeed();
-  if (offset_ != 0) {
-    uint64_t mixed = (seed_ ^ (offset_ * 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
-    seed_ = (mixed ^ (mixed >> 33)) & 0x7fffffffffffffffu;
-    offset_ = 0;
-  }
-  return seed_;
-}
+uint64_t XlaGeneratorImpl::state() const { return StateAfter(current_seed(), draws_); }
 
-std::pair<uint64_t, uint64_t> XlaGeneratorImpl::Take(uint64_t count) {
+uint64_t XlaGeneratorImpl::TakeKey() {
   std::lock_guard lock(mutex_);
   FollowCpuSeed();
-  std::pair<uint64_t, uint64_t> state(seed_, offset_);
-  offset_ += count;
-  return state;
+  return KeyOf(StateAfter(seed_, draws_++));
 }
 
 XlaGeneratorImpl* XlaGeneratorImpl::clone_impl() const {
   auto* copy = new XlaGeneratorImpl(device());
   copy->seed_ = seed_;
-  copy->offset_ = offset_;
+  copy->draws_ = draws_;
   return copy;
 }
 
@@ -83,9 +89,7 @@ void XlaGeneratorImpl::FollowCpuSeed() {
   if (!is_default_) return;
   uint64_t seed = at::detail::getDefaultCPUGenerator().current_seed();
   if (seed == followed_seed_) return;
-  followed_seed_ = seed;
-  seed_ = seed;
-  offset_ = 0;
+  Seed(seed, 0);
 }
 
 namespace {
@@ -125,21 +129,35 @@ at::Generator& DefaultGenerator(int ordinal) {
   return it->second;
 }
 
-lazy::Value RandomState(const std::optional<at::Generator>& generator, lazy::Device* device,
-                        int64_t count) {
-  static const lazy::ShapeRef shape = lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2}));
+namespace {
+
+uint64_t TakeKey(const std::optional<at::Generator>& generator, int ordinal) {
   bool is_given = generator.has_value() && generator->defined();
-  const at::Generator& used = is_given ? *generator : DefaultGenerator(device->ordinal());
+  const at::Generator& used = is_given ? *generator : DefaultGenerator(ordinal);
   TORCH_CHECK(used.device().type() == c10::DeviceType::XLA,
               "Expected a 'xla' device type for generator but found '", used.device().type(), "'");
-  auto [seed, offset] = used.get<XlaGeneratorImpl>()->Take(static_cast<uint64_t>(count));
-  uint64_t words[2] = {seed, offset};
+  return used.get<XlaGeneratorImpl>()->TakeKey();
+}
+
+// A generator on xla leads here whatever the tensor.
+void CheckOnXla(c10::Device device) {
+  TORCH_CHECK(device.is_xla(), "Expected a '", device.type(),
+              "' device type for generator but found 'xla'");
+}
+
+}  // namespace
+
+lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device) {
+  static const lazy::ShapeRef shape = lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2}));
+  CheckOnXla(device);
+  uint64_t words[2] = {TakeKey(generator, ToLazyDevice(device)->ordinal()), 0};
   return {lazy::Node::MakeScalar(shape, words), 0};
 }
 
-lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device,
-                        int64_t count) {
-  return RandomState(generator, ToLazyDevice(device), count);
+at::Generator CpuGenerator(const std::optional<at::Generator>& generator, int ordinal) {
+  at::Generator on_cpu = at::make_generator<at::CPUGeneratorImpl>();
+  on_cpu.set_current_seed(TakeKey(generator, ordinal));
+  return on_cpu;
 }
 
 }  // namespace torch_xla

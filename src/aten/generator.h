@@ -1,5 +1,7 @@
-// Random numbers: counter-based streams whose seed and offset are data in the graph, so that
-// neither a new seed nor the next step compiles anything.
+// Random numbers. A generator's stream is a sequence of states, one for each draw (each call of a
+// random operator); a state makes the key of a counter-based generator, whose counters are the
+// elements. The key is data of the graph, so that neither a new seed nor the next step compiles
+// anything.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,10 +10,6 @@
 #include <optional>
 
 #include "lazy/node.h"
-
-namespace lazy {
-class Device;
-}
 
 namespace torch_xla {
 
@@ -24,25 +22,26 @@ class XlaGeneratorImpl final : public c10::GeneratorImpl {
   uint64_t get_offset() const override;
   uint64_t current_seed() const override;
   uint64_t seed() override;
-  // 16 bytes: seed and offset.
+  // 16 bytes: the seed and the number of draws, which is also the offset.
   void set_state(const c10::TensorImpl& new_state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
   static c10::DeviceType device_type() { return c10::DeviceType::XLA; }
 
-  // One number that, given to set_current_seed, brings back the numbers that follow now.
-  uint64_t Checkpoint();
-  // The state to use now, moving the stream on by `count` of its 64-bit counters.
-  std::pair<uint64_t, uint64_t> Take(uint64_t count);
+  // The seed whose stream begins where this one is now: one number for both words of the state.
+  uint64_t state() const;
+  // The key of the next draw, which moves the stream on.
+  uint64_t TakeKey();
 
  private:
   XlaGeneratorImpl* clone_impl() const override;
   // A default generator follows torch.manual_seed: when the CPU generator's seed has changed since
   // this one was last seeded, it takes that seed.
   void FollowCpuSeed();
+  void Seed(uint64_t seed, uint64_t draws);
   friend at::Generator& DefaultGenerator(int ordinal);
 
   bool is_default_ = false;
-  uint64_t seed_ = 0, offset_ = 0;
+  uint64_t seed_ = 0, draws_ = 0;
   uint64_t followed_seed_ = 0;
 };
 
@@ -52,12 +51,16 @@ at::Generator& DefaultGenerator(int ordinal);
 // Seeds them all, those not made yet included.
 void SeedDefaultGenerators(uint64_t seed);
 
-// The state for an operator that draws `count` 64-bit numbers: u64[2] (seed, offset), the state
-// that RngBitGenerator with ThreeFry or Philox takes, as data of the graph.
-lazy::Value RandomState(const std::optional<at::Generator>& generator, lazy::Device* device,
-                        int64_t count);
-// The same, for the device of a tensor or a torch device.
-lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device,
-                        int64_t count);
+// The state for an operator that draws numbers on `device`: u64[2] (key, counter), which
+// RngBitGenerator takes, as data of the graph. Throws if the generator or the device is not xla.
+lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device);
+inline lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device,
+                               int64_t) {
+  return RandomState(generator, device);
+}
+
+// For an operator that runs on the CPU in place of device `ordinal`: a CPU generator seeded by the
+// next draw.
+at::Generator CpuGenerator(const std::optional<at::Generator>& generator, int ordinal);
 
 }  // namespace torch_xla

@@ -186,8 +186,7 @@ at::Tensor Multinomial(const at::Tensor& p, int64_t count, bool replacement,
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   // As many as float32 counts.
   TORCH_CHECK(p.size(-1) <= (int64_t{1} << 24), "number of categories cannot exceed 2^24");
-  lazy::Value state =
-      RandomState(generator, p.device(), std::max<int64_t>(p.numel(), count * p.size(0)));
+  lazy::Value state = RandomState(generator, p.device());
   return replacement ? Record<&DrawWithReplacement>(state, p, count)
                      : Record<&DrawWithoutReplacement>(state, p, count);
 }
@@ -211,7 +210,7 @@ std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
   if (!train.value_or(true) || x.numel() == 0) {
     return {x.clone(), at::ones(x.sizes(), x.options().dtype(at::kBool))};
   }
-  return Record<&Dropout>(RandomState(std::nullopt, x.device(), x.numel()), x, p);
+  return Record<&Dropout>(RandomState(std::nullopt, x.device()), x, p);
 }
 
 // --- In place
@@ -221,7 +220,7 @@ std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
 template <auto f, typename... Arguments>
 at::Tensor& Fill(at::Tensor& self, const OptionalGenerator& generator,
                  const Arguments&... arguments) {
-  lazy::Value state = RandomState(generator, self.device(), self.numel());
+  lazy::Value state = RandomState(generator, self.device());
   WriteInto(self,
             RecordOn<f>(self.device(), state, self.sizes(), self.scalar_type(), arguments...));
   return self;
@@ -235,11 +234,22 @@ Number Real(double value, const at::Tensor& like) {
 at::Tensor& FillUniform(at::Tensor& self, double from, double to, OptionalGenerator generator) {
   TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
               " > to=", to);
+  if (self.is_complex()) {
+    at::Tensor parts = at::view_as_real(self);
+    FillUniform(parts, from, to, std::move(generator));
+    return self;
+  }
   return Fill<&Uniform>(self, generator, Real(from, self), Real(to, self));
 }
 at::Tensor& FillNormal(at::Tensor& self, double mean, double deviation,
                        OptionalGenerator generator) {
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
+  if (self.is_complex()) {
+    // The variance of a complex number is the sum of its parts'.
+    at::Tensor parts = at::view_as_real(self);
+    FillNormal(parts, mean, deviation / std::numbers::sqrt2, std::move(generator));
+    return self;
+  }
   return Fill<&Normal>(self, generator, Real(mean, self), Real(deviation, self));
 }
 at::Tensor& FillLogNormal(at::Tensor& self, double mean, double deviation,
@@ -266,7 +276,7 @@ at::Tensor& FillBernoulli(at::Tensor& self, double p, OptionalGenerator generato
 
 at::Tensor BernoulliLike(const at::Tensor& p, at::IntArrayRef sizes, at::ScalarType type,
                          const OptionalGenerator& generator) {
-  lazy::Value state = RandomState(generator, p.device(), c10::multiply_integers(sizes));
+  lazy::Value state = RandomState(generator, p.device());
   return Record<&BernoulliOf>(state, p, sizes, type);
 }
 at::Tensor BernoulliTensor(const at::Tensor& p, OptionalGenerator generator) {
@@ -336,7 +346,7 @@ at::Tensor Randperm(int64_t n, OptionalGenerator generator, std::optional<at::Sc
                     std::optional<bool> pin_memory) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got ", n);
   at::Device on = device.value_or(at::Device(at::kXLA));
-  return RecordOn<&Permutation>(on, RandomState(generator, on, n), n, type.value_or(at::kLong));
+  return RecordOn<&Permutation>(on, RandomState(generator, on), n, type.value_or(at::kLong));
 }
 at::Tensor RandpermDefault(int64_t n, std::optional<at::ScalarType> type,
                            std::optional<at::Layout> layout, std::optional<at::Device> device,
@@ -346,8 +356,12 @@ at::Tensor RandpermDefault(int64_t n, std::optional<at::ScalarType> type,
 
 at::Tensor NormalTensors(const at::Tensor& mean, const at::Tensor& deviation,
                          OptionalGenerator generator) {
-  int64_t count = c10::multiply_integers(at::infer_size(mean.sizes(), deviation.sizes()));
-  return Record<&NormalOf>(RandomState(generator, mean.device(), count), mean, deviation);
+  TORCH_CHECK(!deviation.is_complex(), "normal expects standard deviation to be non-complex");
+  if (mean.is_complex()) {
+    auto sizes = at::infer_size(mean.sizes(), deviation.sizes());
+    return at::randn(sizes, generator, mean.options()).mul_(deviation).add_(mean);
+  }
+  return Record<&NormalOf>(RandomState(generator, mean.device()), mean, deviation);
 }
 at::Tensor NormalTensorNumber(const at::Tensor& mean, double deviation,
                               OptionalGenerator generator) {

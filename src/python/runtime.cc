@@ -132,7 +132,7 @@ void SetSeed(uint64_t seed, const std::string& device) {
 uint64_t GetSeed(const std::string& device) {
   int ordinal = CurrentDevice();
   if (!device.empty() && c10::Device(device).has_index()) ordinal = c10::Device(device).index();
-  return DefaultGenerator(ordinal).get<XlaGeneratorImpl>()->Checkpoint();
+  return DefaultGenerator(ordinal).get<XlaGeneratorImpl>()->state();
 }
 
 using OptionValue = std::variant<bool, int64_t, double, std::string>;
@@ -264,6 +264,7 @@ void BindRuntime(py::module_& m) {
   BindSteps(m);
   m.def("_xla_set_rng_seed", &SetSeed, py::arg("seed"), py::arg("device") = "");
   m.def("_xla_get_rng_seed", &GetSeed, py::arg("device") = "");
+  m.def("_xla_default_generator", [](int ordinal) { return DefaultGenerator(ordinal); });
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   m.def("_xla_set_mat_mul_precision", &lazy::SetMatMulPrecision, Unlocked());
   m.def("_xla_get_mat_mul_precision", &lazy::MatMulPrecision, Unlocked());
