@@ -8,6 +8,7 @@
 #include "cpu/code_generation.h"
 #include "cpu/dump.h"
 #include "cpu/executable.h"
+#include "cpu/fuse_epilogues.h"
 #include "cpu/fusion.h"
 #include "cpu/host.h"
 #include "cpu/jit.h"
@@ -148,7 +149,10 @@ void FuseAll(hlo::Module& module) {
       }
     }
   }
-  for (hlo::Computation* computation : programs) FuseLoops(*computation);
+  for (hlo::Computation* computation : programs) {
+    FuseEpilogues(*computation);
+    FuseLoops(*computation);
+  }
   module.RemoveUnreachableComputations();
   module.SortComputations();
 }

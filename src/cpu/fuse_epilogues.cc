@@ -1,0 +1,124 @@
+#include "cpu/fuse_epilogues.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/fusion.h"
+#include "cpu/library/convolution_problem.h"
+#include "cpu/library/epilogue.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Computation;
+using hlo::Instruction;
+using hlo::Opcode;
+using Values = std::vector<Instruction*>;
+
+// Contractions that the library does as fast with an epilogue as without: it adds up the parts of
+// a gradient of weights at the end, and writes narrow results itself.
+bool TakesEpilogue(const Instruction& instruction) {
+  if (instruction.opcode() == Opcode::kConvolution) {
+    auto problem = RecognizeConvolution(instruction);
+    if (!problem || problem->kind == ConvolutionProblem::Kind::kWeightGradient) return false;
+  } else if (instruction.opcode() != Opcode::kDotGeneral) {
+    return false;
+  }
+  return instruction.element_type() == hlo::ElementType::kF32 &&
+         std::all_of(
+             instruction.operands().begin(), instruction.operands().end(),
+             [](const Instruction* x) { return x->element_type() == hlo::ElementType::kF32; });
+}
+
+bool IsResult(const Instruction& value) {
+  const auto& results = value.parent()->results();
+  return std::find(results.begin(), results.end(), &value) != results.end();
+}
+
+// True if no loop would compute the value on the way to another one.
+bool IsKept(const Instruction& value) {
+  return IsResult(value) || value.users().size() != 1 || !IsFusible(*value.users()[0]);
+}
+
+// What the step needs of its other operand: a broadcast, a constant.
+void AddOperands(const Instruction& step, const Instruction* previous, Values& group) {
+  for (Instruction* operand : step.operands()) {
+    if (operand == previous) continue;
+    if (operand->opcode() == Opcode::kBroadcastInDim) {
+      if (operand->operand(0)->IsConstant()) group.push_back(operand->operand(0));
+      group.push_back(operand);
+    } else if (operand->IsConstant()) {
+      group.push_back(operand);
+    }
+  }
+}
+
+// The longest epilogue, operands before users, whose last value is kept.
+Values FindEpilogue(const Instruction& contraction) {
+  Values group, best;
+  const Instruction* value = &contraction;
+  while (!IsResult(*value) && value->users().size() == 1) {
+    Instruction* user = value->users()[0];
+    AddOperands(*user, value, group);
+    group.push_back(user);
+    if (!CanFuseEpilogue(contraction, std::vector<const Instruction*>(group.begin(), group.end())))
+      break;
+    if (IsKept(*user)) best = group;
+    value = user;
+  }
+  return best;
+}
+
+void Fuse(Instruction* contraction, const Values& epilogue) {
+  Computation& computation = *contraction->parent();
+  const bool is_dot = contraction->opcode() == Opcode::kDotGeneral;
+  Computation* body = computation.module()->AddComputation(is_dot ? "dot" : "convolution");
+  std::unordered_map<const Instruction*, Instruction*> copies;
+  Values operands, members = {contraction};
+  members.insert(members.end(), epilogue.begin(), epilogue.end());
+  auto inner = [&](Instruction* value) {
+    auto [it, added] = copies.emplace(value, nullptr);
+    if (added) {
+      it->second = body->Add(Opcode::kParameter, value->shape(), {},
+                             hlo::ParameterAttributes{static_cast<int64_t>(operands.size())});
+      operands.push_back(value);
+    }
+    return it->second;
+  };
+  for (Instruction* member : members) {
+    if (copies.contains(member)) continue;  // a constant of two steps
+    Values inputs;
+    for (Instruction* operand : member->operands()) inputs.push_back(inner(operand));
+    copies[member] = body->Add(member->opcode(), member->shape(), inputs, member->attributes(),
+                               member->called_computations());
+  }
+  Instruction* last = epilogue.back();
+  body->set_results({copies.at(last)});
+  Instruction* composite = computation.Add(
+      Opcode::kComposite, last->shape(), operands,
+      hlo::CompositeAttributes{is_dot ? "cpu.dot" : "cpu.convolution", {}, 0}, {body});
+  composite->set_metadata(last->metadata());
+  last->ReplaceAllUsesWith(composite);
+}
+
+}  // namespace
+
+void FuseEpilogues(Computation& computation) {
+  Values contractions;
+  for (const auto& instruction : computation.instructions()) {
+    if (TakesEpilogue(*instruction)) contractions.push_back(instruction.get());
+  }
+  bool changed = false;
+  for (Instruction* contraction : contractions) {
+    Values epilogue = FindEpilogue(*contraction);
+    if (epilogue.empty()) continue;
+    Fuse(contraction, epilogue);
+    changed = true;
+  }
+  if (!changed) return;
+  computation.SortTopologically();
+  computation.RemoveDeadInstructions();
+}
+
+}  // namespace cpu
