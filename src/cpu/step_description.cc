@@ -89,6 +89,7 @@ std::string NameOf(const Instruction& instruction) {
   }
   const std::string& kind = instruction.as<hlo::CompositeAttributes>().name;
   if (kind == "cpu.loop") return "fusion" + number;
+  if (kind == "cpu.dot") return "dot-general" + number;
   return (kind.starts_with("cpu.") ? kind.substr(4) : kind) + number;
 }
 
