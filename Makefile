@@ -4,6 +4,7 @@
 #   make test     every test: C++ (ctest) and Python (pytest)
 #   make conformance   torch's whole databases of operators, modules and optimizers on the device
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
+#   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
 #   make lint     check the format and lint; `make format` mends the format
@@ -17,7 +18,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients bench build install install-test install-clients build-test ctest pytest lint format stubs wheel clean
+.PHONY: demo test conformance test-clients sanitize bench build install install-test install-clients build-test ctest pytest lint format stubs wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -54,6 +55,9 @@ conformance: build-test
 test-clients: install-clients build
 	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)
 
+sanitize: install-test
+	@JOBS=$(JOBS) scripts/sanitize
+
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
 
@@ -70,5 +74,5 @@ wheel: install
 	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .
 
 clean:
-	rm -rf $(BUILD) dist demo-output torch_xla/lib torch_xla/include torch_xla/share
+	rm -rf $(BUILD) build-sanitize dist demo-output torch_xla/lib torch_xla/include torch_xla/share
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

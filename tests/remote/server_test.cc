@@ -282,7 +282,9 @@ TEST(Server, ThousandClientsLeaveNothing) {
   const Resources after = Now();
   EXPECT_LE(after.files, before.files + 3);
   EXPECT_LE(after.threads, before.threads + 3);
+#ifndef __SANITIZE_ADDRESS__  // which keeps freed memory, to see who uses it
   EXPECT_LE(after.kilobytes, before.kilobytes + 8 * 1024);
+#endif
 }
 
 }  // namespace
