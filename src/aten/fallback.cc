@@ -31,7 +31,13 @@ bool IsMutable(const Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-// How to run an operator that writes into arguments by one that does not.
+// Whether the operator's result goes there. An operator with out= may write into other arguments
+// too, such as running statistics; its functional form does then as well.
+bool IsTarget(const Argument& argument, bool is_in_place) {
+  return is_in_place ? IsMutable(argument) : argument.is_out();
+}
+
+// How to run an operator that writes its results into arguments by one that does not.
 struct FunctionalPlan {
   std::optional<OperatorHandle> functional;
   std::vector<size_t> inputs;   // the functional operator's arguments among ours
@@ -48,12 +54,14 @@ bool Matches(const FunctionSchema& schema, const FunctionSchema& candidate, bool
   plan->targets.clear();
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const Argument& argument = schema.arguments()[i];
-    if (IsMutable(argument)) plan->targets.push_back(i);
-    if (IsMutable(argument) && !is_in_place) continue;
+    bool is_target = IsTarget(argument, is_in_place);
+    if (is_target) plan->targets.push_back(i);
+    if (is_target && !is_in_place) continue;
     size_t at = plan->inputs.size();
     if (at >= candidate.arguments().size()) return false;
     const Argument& other = candidate.arguments()[at];
-    if (IsMutable(other) || !SameType(argument, other)) return false;
+    bool is_written = IsMutable(argument) && !is_target;
+    if (IsMutable(other) != is_written || !SameType(argument, other)) return false;
     plan->inputs.push_back(i);
   }
   return plan->inputs.size() == candidate.arguments().size() &&
@@ -256,6 +264,8 @@ TORCH_LIBRARY_IMPL(_, XLA, m) {
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("all.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("any.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+  m.impl("cummax.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+  m.impl("cummin.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
 }
 
@@ -281,7 +291,7 @@ TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallt
 void FallBack(const OperatorHandle& op, Stack* stack) {
   if (RunFunctional(op, stack)) return;
   Hooks& hooks = Hooks::Get();
-  if (hooks.decomposer && !IsRunning(op)) {
+  if (hooks.decomposer) {
     RunningScope scope(op);
     if (hooks.decomposer(op, stack)) return;
   }

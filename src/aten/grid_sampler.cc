@@ -1,6 +1,6 @@
 // grid_sample: an image read between its pixels, at places that a tensor names. An output element
 // is a weighted sum over the taps around its place, which are the product of a few taps in each
-// dimension.
+// dimension. Places and sums are computed in f32 for f16 and bf16: places have few digits there.
 #include <array>
 
 #include "aten/dimension.h"
@@ -204,6 +204,7 @@ Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sam
     throw hlo::Error("grid_sampler(): bicubic interpolation only supports 4D input");
   }
   Problem p;
+  grid = ToAccumulation(b, grid);
   const Dimensions& full = image->dimensions();
   p.sizes.assign(full.begin() + 2, full.end());
   p.places.assign(grid->dimensions().begin() + 1, grid->dimensions().end() - 1);
@@ -226,7 +227,7 @@ Value OverChannels(Builder& b, Value x, int64_t channels) {
   return b.BroadcastInDim(x, {x->shape().dimension(0), x->shape().dimension(1), channels}, {0, 1});
 }
 
-// image[n, index[n, p]].
+// image[n, index[n, p]], in the type of sums.
 Value Pixels(Builder& b, Value image, Value index) {
   hlo::GatherAttributes attributes;
   attributes.offset_dims = {2};
@@ -236,7 +237,7 @@ Value Pixels(Builder& b, Value image, Value index) {
   attributes.slice_sizes = {1, 1, image->shape().dimension(2)};
   Dimensions with_vector = index->dimensions();
   with_vector.push_back(1);
-  return b.Gather(image, b.Reshape(index, with_vector), attributes);
+  return ToAccumulation(b, b.Gather(image, b.Reshape(index, with_vector), attributes));
 }
 
 Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampling& how) {
@@ -272,9 +273,9 @@ Value ImageGradient(Builder& b, Value gradient, const Problem& p) {
   attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {1};
   attributes.input_batching_dims = attributes.scatter_indices_batching_dims = {0};
   attributes.index_vector_dim = 2;
-  return b.Scatter(b.Zeros(p.image->shape()), b.Reshape(index, with_vector),
-                   b.Concatenate(shares, 1),
-                   b.ScalarCombiner(Opcode::kAdd, p.image->element_type()), attributes);
+  ElementType type = gradient->element_type();
+  return b.Scatter(b.Zeros(Shape(type, p.image->dimensions())), b.Reshape(index, with_vector),
+                   b.Concatenate(shares, 1), b.ScalarCombiner(Opcode::kAdd, type), attributes);
 }
 
 // [batch, places, rank].
@@ -304,6 +305,7 @@ std::pair<Value, Value> GridSamplerBackward(Builder& b, Value gradient, Value im
   Problem p = MakeProblem(b, image, grid, rank, how);
   const Dimensions& full = image->dimensions();
   int64_t places = p.corners[0].weight->shape().dimension(1);
+  gradient = ToAccumulation(b, gradient);
   gradient = ChannelsLast(b, b.Reshape(gradient, {full[0], full[1], places}));
   std::pair<Value, Value> result(nullptr, nullptr);
   if (wanted[0]) {

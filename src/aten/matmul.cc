@@ -140,7 +140,8 @@ Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alp
   return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
 }
 
-// The sum over some dimensions of the product of three tensors, each with new dimensions of size 1.
+// The sum over some dimensions of the product of three tensors, each with new dimensions of size 1;
+// f16 and bf16 are rounded once, at the end.
 Value Trilinear(Builder& b, Value x, Value y, Value z, Dimensions expand_x, Dimensions expand_y,
                 Dimensions expand_z, Dimensions summed, int64_t unroll) {
   auto expand = [&](Value v, const Dimensions& at) {
@@ -148,11 +149,13 @@ Value Trilinear(Builder& b, Value x, Value y, Value z, Dimensions expand_x, Dime
     for (int64_t d : at) dimensions.insert(dimensions.begin() + d, 1);
     return b.Reshape(v, dimensions);
   };
+  ElementType type = x->element_type();
   Values all = {expand(x, expand_x), expand(y, expand_y), expand(z, expand_z)};
+  for (Value& v : all) v = ToAccumulation(b, v);
   BroadcastAll(b, all);
   Dimensions reduced = summed;
   std::sort(reduced.begin(), reduced.end());
-  return Sum(b, b.Multiply(b.Multiply(all[0], all[1]), all[2]), reduced);
+  return b.Convert(Sum(b, b.Multiply(b.Multiply(all[0], all[1]), all[2]), reduced), type);
 }
 
 }  // namespace

@@ -170,6 +170,25 @@ ThreeTensors BatchNormNoTraining(const at::Tensor& x, const OptionalTensor& weig
   return NativeBatchNorm(x, weight, bias, running_mean, running_variance, false, momentum, eps);
 }
 
+// What cuDNN would keep for the gradient is empty here, as on the CPU.
+using FourTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+FourTensors WithReserve(const ThreeTensors& results) {
+  const auto& [result, mean, inverse] = results;
+  return {result, mean, inverse, at::empty({0}, result.options().dtype(at::kByte))};
+}
+FourTensors BatchNormWithUpdate(const at::Tensor& x, const OptionalTensor& weight,
+                                const OptionalTensor& bias, at::Tensor& running_mean,
+                                at::Tensor& running_variance, double momentum, double eps) {
+  return WithReserve(
+      NativeBatchNorm(x, weight, bias, running_mean, running_variance, true, momentum, eps));
+}
+FourTensors BatchNormNoUpdate(const at::Tensor& x, const OptionalTensor& weight,
+                              const OptionalTensor& bias, const OptionalTensor& running_mean,
+                              const OptionalTensor& running_variance, double momentum, double eps) {
+  return WithReserve(
+      NativeBatchNorm(x, weight, bias, running_mean, running_variance, false, momentum, eps));
+}
+
 ThreeTensors NativeBatchNormBackward(const at::Tensor& gradient, const at::Tensor& x,
                                      const OptionalTensor& weight,
                                      const OptionalTensor& running_mean,
@@ -253,21 +272,6 @@ std::array<Value, 3> LayerNormBackward(Builder& b, Value gradient, Value x, Dime
     results[1] = b.Convert(Sum(b, b.Multiply(gradient, standardized), rows), weight_type);
   if (wanted[2]) results[2] = b.Convert(Sum(b, gradient, rows), weight_type);
   return results;
-}
-
-// x / sqrt(mean(x^2) + eps) * weight.
-Value RmsNorm(Builder& b, Value x, Dimensions normalized, OptionalValue weight,
-              std::optional<double> eps) {
-  CheckNormalizedShape(x, normalized);
-  ElementType type = x->element_type();
-  x = Wide(b, x);
-  double epsilon = eps.value_or(type == ElementType::kF64 ? std::numeric_limits<double>::epsilon()
-                                                          : std::numeric_limits<float>::epsilon());
-  Value square = Mean(b, b.Multiply(x, x), LastDimensions(x, normalized.size()), true);
-  Value result =
-      b.Multiply(x, b.BroadcastTo(InverseDeviation(b, square, epsilon), x->dimensions()));
-  if (weight) result = b.Multiply(result, OverLast(b, *weight, x));
-  return b.Convert(result, type);
 }
 
 // --- Group normalisation: channels in groups, each normalised with its pixels
@@ -356,6 +360,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("_native_batch_norm_legit", &BatchNormLegit);
   m.impl("_native_batch_norm_legit.no_stats", &BatchNormLegitNoStatistics);
   m.impl("_native_batch_norm_legit_no_training", &BatchNormNoTraining);
+  m.impl("_batch_norm_with_update", &BatchNormWithUpdate);
+  m.impl("_batch_norm_no_update", &BatchNormNoUpdate);
   Register<&LayerNorm>(m, "native_layer_norm");
   Register<&LayerNormBackward>(m, "native_layer_norm_backward");
   Register<&GroupNorm>(m, "native_group_norm");

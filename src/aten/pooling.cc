@@ -1,5 +1,7 @@
 // Pooling over one, two or three spatial dimensions, which are the last ones; what comes before
 // them is batch.
+#include "aten/pooling.h"
+
 #include <array>
 #include <functional>
 
@@ -106,10 +108,6 @@ Value SumWindows(Builder& b, Value x, const Pooling& p) {
                         b.ScalarCombiner(Opcode::kAdd, x->element_type()));
 }
 
-Value Lowest(Builder& b, ElementType type) {
-  return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
-}
-
 // --- Maximum
 // -----------------------------------------------------------------------------------------
 
@@ -124,28 +122,6 @@ Value FlatPositions(Builder& b, const Dimensions& dimensions, int64_t spatial_ra
     stride *= dimensions[d];
   }
   return flat;
-}
-
-// Of two (value, position) pairs the larger one, or NaN against a number, and among equals the one
-// that stands first: in this form the order of combination does not matter.
-hlo::Computation* LargerPair(Builder& b, ElementType type) {
-  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
-  return b.Region("larger_pair", {value, index, value, index},
-                  [](Builder& r, const Values& p) -> Values {
-                    Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);
-                    if (IsFloatValue(p[0])) {
-                      Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
-                      larger = r.Or(larger, r.And(new_nan, r.Not(old_nan)));
-                      equal = r.Or(equal, r.And(new_nan, old_nan));
-                    }
-                    Value earlier = r.Lt(p[3], p[1]);
-                    // The initial position is negative: anything replaces it.
-                    Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
-                    Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
-                    Value wins = r.Or(larger, r.And(equal, earlier));
-                    Value take = r.And(some, r.Or(none, wins));
-                    return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
-                  });
 }
 
 Value MaxPositions(Builder& b, Value x, const Pooling& p) {
@@ -180,29 +156,6 @@ Dimensions Merged(const Dimensions& dimensions, int64_t spatial_rank) {
   int64_t batch = 1, spatial = 1, rank = static_cast<int64_t>(dimensions.size());
   for (int64_t d = 0; d < rank; ++d) (d < rank - spatial_rank ? batch : spatial) *= dimensions[d];
   return {batch, spatial};
-}
-
-// Adds each gradient at its position among `dimensions`' spatial elements.
-Value ScatterToPositions(Builder& b, Value gradient, Value positions, const Dimensions& dimensions,
-                         int64_t spatial_rank, Opcode combiner) {
-  Dimensions from = Merged(gradient->dimensions(), spatial_rank);
-  Dimensions to = Merged(dimensions, spatial_rank);
-  hlo::ScatterAttributes attributes;
-  attributes.inserted_window_dims = {1};
-  attributes.input_batching_dims = {0};
-  attributes.scatter_indices_batching_dims = {0};
-  attributes.scatter_dims_to_operand_dims = {1};
-  attributes.index_vector_dim = 2;
-  ElementType type = gradient->element_type();
-  Value scattered =
-      b.Scatter(b.Zeros(Shape(type, to)), b.Reshape(positions, {from[0], from[1], 1}),
-                b.Reshape(gradient, from),
-                combiner == Opcode::kAdd
-                    ? b.ScalarCombiner(Opcode::kAdd, type)
-                    : b.Region("second", {Shape::Scalar(type), Shape::Scalar(type)},
-                               [](Builder&, const Values& p) -> Values { return {p[1]}; }),
-                attributes);
-  return b.Reshape(scattered, dimensions);
 }
 
 // Without dilation every window finds its winner again, and the positions are not needed.
@@ -455,6 +408,52 @@ Value AdaptiveMaxPoolBackward(Builder& b, Value gradient, Value x, Value positio
 }
 
 }  // namespace
+
+Value Lowest(Builder& b, ElementType type) {
+  return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
+}
+
+hlo::Computation* LargerPair(Builder& b, ElementType type) {
+  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
+  return b.Region("larger_pair", {value, index, value, index},
+                  [](Builder& r, const Values& p) -> Values {
+                    Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);
+                    if (IsFloatValue(p[0])) {
+                      Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
+                      larger = r.Or(larger, r.And(new_nan, r.Not(old_nan)));
+                      equal = r.Or(equal, r.And(new_nan, old_nan));
+                    }
+                    Value earlier = r.Lt(p[3], p[1]);
+                    // The initial position is negative: anything replaces it.
+                    Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
+                    Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
+                    Value wins = r.Or(larger, r.And(equal, earlier));
+                    Value take = r.And(some, r.Or(none, wins));
+                    return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
+                  });
+}
+
+Value ScatterToPositions(Builder& b, Value gradient, Value positions, const Dimensions& dimensions,
+                         int64_t spatial_rank, Opcode combiner) {
+  Dimensions from = Merged(gradient->dimensions(), spatial_rank);
+  Dimensions to = Merged(dimensions, spatial_rank);
+  hlo::ScatterAttributes attributes;
+  attributes.inserted_window_dims = {1};
+  attributes.input_batching_dims = {0};
+  attributes.scatter_indices_batching_dims = {0};
+  attributes.scatter_dims_to_operand_dims = {1};
+  attributes.index_vector_dim = 2;
+  ElementType type = gradient->element_type();
+  Value scattered =
+      b.Scatter(b.Zeros(Shape(type, to)), b.Reshape(positions, {from[0], from[1], 1}),
+                b.Reshape(gradient, from),
+                combiner == Opcode::kAdd
+                    ? b.ScalarCombiner(Opcode::kAdd, type)
+                    : b.Region("second", {Shape::Scalar(type), Shape::Scalar(type)},
+                               [](Builder&, const Values& p) -> Values { return {p[1]}; }),
+                attributes);
+  return b.Reshape(scattered, dimensions);
+}
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&MaxPool2d>(m, "max_pool2d_with_indices");

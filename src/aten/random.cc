@@ -213,6 +213,45 @@ std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
   return Record<&Dropout>(RandomState(std::nullopt, x.device()), x, p);
 }
 
+// --- Leaky rectifier of random slopes
+// -------------------------------------------------------------------------------------------------
+
+// x times a slope drawn between the limits where it is not positive, and by what it was multiplied.
+std::pair<Value, Value> RandomLeakyRelu(Builder& b, Value state, Value x, double lower,
+                                        double upper) {
+  Value u = UnitUniform(b, state, x->dimensions(), x->element_type());
+  Value drawn = b.Add(b.Multiply(u, Like(b, u, upper - lower)), Like(b, u, lower));
+  Value leaks = b.Le(x, Like(b, x, 0));
+  Value slope = b.Select(leaks, b.Convert(drawn, x->element_type()), Like(b, x, 1));
+  return {b.Select(leaks, b.Multiply(x, slope), x), slope};
+}
+
+std::tuple<at::Tensor, at::Tensor> RreluWithNoiseFunctional(const at::Tensor& x,
+                                                            const at::Tensor& noise,
+                                                            const at::Scalar& lower,
+                                                            const at::Scalar& upper, bool training,
+                                                            OptionalGenerator generator) {
+  TORCH_CHECK(x.sizes() == noise.sizes(),
+              "noise tensor shape must match self tensor shape. Got self.shape = ", x.sizes(),
+              " noise.shape = ", noise.sizes());
+  if (!training) return {at::leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2), noise};
+  return Record<&RandomLeakyRelu>(RandomState(generator, x.device(), x.numel()), x,
+                                  lower.toDouble(), upper.toDouble());
+}
+at::Tensor RreluWithNoise(const at::Tensor& x, at::Tensor& noise, const at::Scalar& lower,
+                          const at::Scalar& upper, bool training, OptionalGenerator generator) {
+  auto [result, slopes] =
+      RreluWithNoiseFunctional(x, noise, lower, upper, training, std::move(generator));
+  if (training) WriteInto(noise, slopes);
+  return result;
+}
+at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at::Scalar& lower,
+                                  const at::Scalar& upper, bool training,
+                                  OptionalGenerator generator) {
+  WriteInto(self, RreluWithNoise(self, noise, lower, upper, training, std::move(generator)));
+  return self;
+}
+
 // --- In place
 // ------------------------------------------------------------------------------------------------
 
@@ -401,6 +440,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("normal.Tensor_float", &NormalTensorNumber);
   m.impl("normal.float_Tensor", &NormalNumberTensor);
   m.impl("multinomial", &Multinomial);
+  m.impl("rrelu_with_noise", &RreluWithNoise);
+  m.impl("rrelu_with_noise_", &RreluWithNoiseInPlace);
+  m.impl("rrelu_with_noise_functional", &RreluWithNoiseFunctional);
   m.impl("native_dropout", &NativeDropout);
   Register<&DropoutBackward>(m, "native_dropout_backward");
 }
