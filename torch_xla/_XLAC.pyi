@@ -10,6 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+class CapturedGraph:
+    """What a function of tensors records, as one operation (src/aten/captured_graph.h)."""
+
+    def __init__(self, arguments: Sequence[Tensor]) -> None: ...
+    @property
+    def placeholders(self) -> list[Tensor]: ...
+    def finish(self, outputs: Sequence[Tensor]) -> None: ...
+    def call(self, arguments: Sequence[Tensor]) -> list[Tensor] | None: ...
+
 class PjRtPlugin:
     """A PJRT plugin: subclasses override the functions that differ from these defaults."""
 

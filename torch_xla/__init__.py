@@ -17,6 +17,7 @@ _XLAC = _binding.load()
 
 from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
+from . import _loading as _loading  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
 from . import amp as amp  # noqa: E402
@@ -45,6 +46,7 @@ from .version import __version__ as __version__  # noqa: E402
 
 _device_module.register()
 _decompositions.register()
+_loading.register()
 _module_moves.register()
 _remote.select_by_old_name()
 _plugins.register_available_plugins()

@@ -26,7 +26,10 @@ def register() -> None:
 
 
 def _allow_fused_optimizers() -> None:
-    """Adds xla to the devices that `torch.optim` takes `fused=True` for; torch has no other way to say so."""
+    """Adds xla to the devices that torch takes `fused=True` and `foreach=True` for; torch has no other way to say so.
+
+    Optimizers take `foreach=True` for all; what they do by default stays as it is.
+    """
     from torch.optim import optimizer
     from torch.utils import _foreach_utils
 
@@ -35,6 +38,12 @@ def _allow_fused_optimizers() -> None:
     def devices() -> list[str]:
         return [*devices_of_torch(), "xla"]
 
+    foreach_of_torch = _foreach_utils._get_foreach_kernels_supported_devices
+
+    def foreach_devices() -> list[str]:
+        return [*foreach_of_torch(), "xla"]
+
+    _foreach_utils._get_foreach_kernels_supported_devices = foreach_devices
     _foreach_utils._get_fused_kernels_supported_devices = devices
     optimizer._get_fused_kernels_supported_devices = devices
 

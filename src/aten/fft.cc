@@ -88,9 +88,24 @@ Value ComplexToReal(Builder& b, Value x, Dimensions dimensions, int64_t normaliz
   return Normalized(b, result, normalization, count);
 }
 
+// torch's own writes the negative half through an empty part of the result.
+at::Tensor Frequencies(int64_t n, double d, std::optional<at::ScalarType> type,
+                       std::optional<at::Layout> layout, std::optional<at::Device> device,
+                       std::optional<bool> pin_memory) {
+  auto options = at::TensorOptions()
+                     .dtype(type.value_or(c10::get_default_dtype_as_scalartype()))
+                     .layout(layout)
+                     .device(device)
+                     .pinned_memory(pin_memory);
+  int64_t positive = (n + 1) / 2;
+  at::Tensor halves[] = {at::arange(positive, options), at::arange(-(n / 2), 0, options)};
+  return at::cat(halves).mul_(1.0 / (static_cast<double>(n) * d));
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("fft_fftfreq", &Frequencies);
   Register<&ComplexToComplex>(m, "_fft_c2c");
   Register<&RealToComplex>(m, "_fft_r2c");
   Register<&ComplexToReal>(m, "_fft_c2r");

@@ -4,6 +4,7 @@
 #include <ATen/TensorUtils.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/ops/detach_native.h>
 #include <torch/library.h>
 
 #include <numeric>
@@ -50,6 +51,16 @@ ViewStep Reshaped(IntArrayRef sizes) {
 
 at::Tensor Alias(const at::Tensor& self) {
   return Extend(self, std::nullopt, self.sizes(), self.strides(), self.storage_offset());
+}
+
+// torch traces with tensors that say they are on xla and are none of ours; they are detached below
+// the tracing.
+at::Tensor Detach(const at::Tensor& self) {
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  bool is_ours =
+      impl->get_backend_meta() != nullptr || dynamic_cast<XlaTensorImpl*>(impl) != nullptr;
+  if (!is_ours) return at::native::detach(self);
+  return Alias(self);
 }
 
 at::Tensor ViewAs(const at::Tensor& self, IntArrayRef size) {
@@ -431,7 +442,7 @@ at::Tensor ViewDtype(const at::Tensor& self, at::ScalarType type) {
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("alias", TORCH_FN(Alias));
-  m.impl("detach", TORCH_FN(Alias));
+  m.impl("detach", TORCH_FN(Detach));
   m.impl("view", TORCH_FN(ViewAs));
   m.impl("_unsafe_view", TORCH_FN(UnsafeView));
   m.impl("_reshape_alias", TORCH_FN(ReshapeAlias));

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "hlo/builder.h"
 #include "lazy/data.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
+#include "lazy/sync.h"
 
 namespace lazy {
 namespace {
@@ -42,6 +44,45 @@ std::string LocationText(const SourceLocation& location) {
          std::to_string(location.line);
 }
 
+// What SetMatMulPrecision has said.
+hlo::Precision ContractionPrecision() {
+  const std::string precision = MatMulPrecision();
+  if (precision == "high") return hlo::Precision::kHigh;
+  return precision == "highest" ? hlo::Precision::kHighest : hlo::Precision::kDefault;
+}
+
+// The instruction's attributes with another precision, if it is a contraction.
+std::optional<hlo::Attributes> WithPrecision(const hlo::Instruction& instruction,
+                                             hlo::Precision precision) {
+  hlo::Attributes attributes = instruction.attributes();
+  if (auto* dot = std::get_if<hlo::DotAttributes>(&attributes)) {
+    dot->precision = {precision, precision};
+  } else if (auto* convolution = std::get_if<hlo::ConvolutionAttributes>(&attributes)) {
+    convolution->precision = {precision, precision};
+  } else {
+    return std::nullopt;
+  }
+  return attributes;
+}
+
+// Asks for the precision in all contractions.
+void SetPrecision(hlo::Computation* computation, hlo::Precision precision) {
+  if (precision == hlo::Precision::kDefault) return;
+  std::vector<hlo::Value> instructions;
+  for (const auto& instruction : computation->instructions()) {
+    instructions.push_back(instruction.get());
+  }
+  for (hlo::Value instruction : instructions) {
+    auto attributes = WithPrecision(*instruction, precision);
+    if (!attributes) continue;
+    hlo::Value precise = computation->Add(instruction->opcode(), instruction->shape(),
+                                          instruction->operands(), std::move(*attributes));
+    precise->set_metadata(instruction->metadata());
+    instruction->ReplaceAllUsesWith(precise);
+  }
+  computation->SortTopologically();
+}
+
 uint64_t Encode(const Value& value) {
   return (static_cast<uint64_t>(value.node->position) << 24) | value.index;
 }
@@ -58,7 +99,8 @@ Graph::Graph(std::span<const Value> roots, std::span<const Collective> collectiv
     Visit(node);
   }
   for (const Value& root : roots) Visit(root.node.get());
-  signature_.push_back(~downcast_.signature());  // ends the nodes
+  uint64_t precision = static_cast<uint64_t>(ContractionPrecision());
+  signature_.push_back(~(downcast_.signature() | (precision << 8)));  // ends the nodes
   std::unordered_map<uint64_t, uint32_t> seen;
   for (const Value& root : roots) {
     auto [it, is_new] = seen.emplace(Encode(root), static_cast<uint32_t>(results_.size()));
@@ -227,6 +269,7 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     results.push_back(values[result.node->position][result.index]);
   }
   entry->set_results(results);
+  SetPrecision(entry, ContractionPrecision());
   for (const Donation& donation : donations_) {
     module->input_output_aliases.push_back({donation.result, donation.parameter, false});
   }

@@ -85,6 +85,7 @@ struct State {
   uint64_t overrides_hash = 0;
   std::unordered_map<Device*, std::deque<pjrt::Event>> in_flight;
   std::unordered_map<Device*, int64_t> recording_since;  // by SpanClock
+  std::unordered_map<const Device*, int64_t> cuts;
   std::function<void(const GraphEvent&)> observer;
   std::string graph_name;
   std::string mat_mul_precision = "default";
@@ -377,6 +378,7 @@ void SyncPending(Device* device, bool wait) {
   for (size_t r = 0; r < roots.size(); ++r) {
     storages[r]->Materialize(roots[r], leaves[graph.result_of_root()[r]]);
   }
+  ++State::Get().cuts[device];
   if (SpansRecordedSince() != 0) State::Get().recording_since[device] = SpanClock();
 }
 
@@ -442,6 +444,11 @@ void Sync(Device* device, bool wait) {
     SyncPending(device, wait);
     if (wait) WaitFor(device);
   });
+}
+
+int64_t CutCount(const Device* device) {
+  std::lock_guard lock(SyncMutex());
+  return State::Get().cuts[device];
 }
 
 Reference<Data> Materialized(const Reference<Storage>& storage) {

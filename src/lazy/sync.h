@@ -22,6 +22,8 @@ namespace lazy {
 // Computes everything that is pending on the device. With `wait`, returns when it is computed.
 // Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's.
 void Sync(Device* device, bool wait = false);
+// How many times what was pending on the device has been started.
+int64_t CutCount(const Device* device);
 // Notes that a recorded operation is one that other processes take part in: it runs at the next
 // sync, after those noted before, whether or not its result is wanted. The line that this thread
 // carries out (SourceScope) goes with it.

@@ -12,14 +12,15 @@
 
 namespace torch_xla {
 
-void BindRuntime(pybind11::module_& m);      // plugins, devices, steps, random numbers
-void BindTensors(pybind11::module_& m);      // what a tensor is made of
-void BindMetrics(pybind11::module_& m);      // counters and reports
-void BindFallback(pybind11::module_& m);     // decompositions, operators run on the CPU
-void BindDebugging(pybind11::module_& m);    // what debug reports are made of
-void BindAheadOfTime(pybind11::module_& m);  // compiling for devices that are not here
-void BindProfiler(pybind11::module_& m);     // profiles, and the user's own spans
-void BindWorld(pybind11::module_& m);        // the other processes, and operations between them
+void BindRuntime(pybind11::module_& m);         // plugins, devices, steps, random numbers
+void BindTensors(pybind11::module_& m);         // what a tensor is made of
+void BindMetrics(pybind11::module_& m);         // counters and reports
+void BindFallback(pybind11::module_& m);        // decompositions, operators run on the CPU
+void BindDebugging(pybind11::module_& m);       // what debug reports are made of
+void BindAheadOfTime(pybind11::module_& m);     // compiling for devices that are not here
+void BindCapturedGraphs(pybind11::module_& m);  // graphs that dynamo hands over
+void BindProfiler(pybind11::module_& m);        // profiles, and the user's own spans
+void BindWorld(pybind11::module_& m);           // the other processes, and operations between them
 
 // The device that "xla:1" names; the current one for an empty string. Starts the runtime.
 lazy::Device* DeviceFromString(const std::string& name);

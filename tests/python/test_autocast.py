@@ -9,6 +9,7 @@ from torch.testing._internal import autocast_test_lists
 
 import torch_xla
 import torch_xla.amp
+import torch_xla.core.xla_model as xm
 import torch_xla.debug.metrics as metrics
 from torch_xla.amp import syncfree
 
@@ -155,3 +156,69 @@ def test_scaler_skips_steps_that_overflow(optimizer_class, device):
     scaler = torch_xla.amp.GradScaler(init_scale=2.0**40)
     both = train(device, torch.float16, scaler, steps=2, optimizer_class=optimizer_class)
     assert both[1] == losses[0]
+
+
+def test_transformer_converges_in_bfloat16_as_in_float32(device):
+    """Tokens repeat those of four places before, which attention has to find out."""
+
+    def converge(autocast):
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(32, 2, 64, dropout=0.0, batch_first=True)
+        model = nn.ModuleDict(
+            {
+                "tokens": nn.Embedding(11, 32),
+                "places": nn.Embedding(12, 32),
+                "layers": nn.TransformerEncoder(layer, 2),
+                "output": nn.Linear(32, 11),
+            }
+        ).to(device)
+        mask = nn.Transformer.generate_square_subsequent_mask(11).to(device)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+        generator = torch.Generator().manual_seed(1)
+        losses = []
+        for _ in range(60):
+            tokens = torch.randint(11, (32, 4), generator=generator).repeat(1, 3).to(device)
+            optimizer.zero_grad()
+            with torch.autocast("xla", dtype=torch.bfloat16, enabled=autocast):
+                x = model["tokens"](tokens[:, :-1]) + model["places"].weight[:-1]
+                y = model["output"](model["layers"](x, mask=mask))
+                loss = nn.functional.cross_entropy(y[:, 4:].flatten(0, 1), tokens[:, 5:].flatten())
+            loss.backward()
+            optimizer.step()
+            torch_xla.sync()
+            losses.append(loss.detach())
+        return torch.stack(losses).cpu()
+
+    single, lower = converge(autocast=False), converge(autocast=True)
+    assert single[-10:].mean() < 0.2 * single[0]
+    assert not torch.equal(single, lower)
+    difference = lower[-10:].mean() - single[-10:].mean()
+    assert difference.abs() < 0.02 * single[0]
+
+
+@pytest.mark.parametrize("name", ["XLA_USE_BF16", "XLA_DOWNCAST_BF16"])
+def test_variables_are_read_when_programs_are_made(name, device, monkeypatch):
+    """Clients set them after the import, and after the first tensors."""
+    x = torch.ones(2).to(device)
+    assert (x + 0.001).tolist() == pytest.approx([1.001] * 2)
+    monkeypatch.setenv(name, "1")
+    rounded = x + 0.001
+    assert rounded.dtype == torch.float32 and rounded.tolist() == [1.0, 1.0]
+    monkeypatch.delenv(name)
+    assert (x + 0.001).tolist() == pytest.approx([1.001] * 2)
+
+
+def test_precision_of_matrix_products(device):
+    x = torch.ones(2, 2).to(device)
+    texts = {}
+    try:
+        for precision in ("default", "high", "highest"):
+            torch_xla.backends.set_mat_mul_precision(precision)
+            assert torch_xla.backends.get_mat_mul_precision() == precision
+            texts[precision] = xm.get_stablehlo([x @ x]).lower()
+    finally:
+        torch_xla.backends.set_mat_mul_precision("default")
+    assert "highest" in texts["highest"] and "highest" not in texts["high"]
+    assert len(set(texts.values())) == 3
+    with pytest.raises(ValueError, match="lowest"):
+        torch_xla.backends.set_mat_mul_precision("lowest")

@@ -89,6 +89,18 @@ def test_agrees_with_cpu(optimizer_class, kwargs, device):
     check(actual, expected, rtol=tolerance, atol=tolerance)
 
 
+FOREACH = {info.optim_cls for info in optim_db if "foreach" in info.supported_impls}
+
+
+@pytest.mark.parametrize("optimizer_class", sorted(FOREACH, key=lambda c: c.__name__))
+def test_foreach_agrees_with_cpu(optimizer_class, device):
+    expected = train(optimizer_class, {"foreach": True, "lr": 0.01}, "cpu")
+    metrics.clear_all()
+    actual = train(optimizer_class, {"foreach": True, "lr": 0.01}, device)
+    assert [name for name in metrics.counter_names() if name.startswith("aten::")] == []
+    check(actual, expected, rtol=1e-5, atol=5e-6)
+
+
 @pytest.mark.parametrize("line_search", [None, "strong_wolfe"])
 def test_lbfgs_agrees_with_cpu(line_search, device):
     def train_on(where):

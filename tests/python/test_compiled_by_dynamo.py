@@ -1,0 +1,168 @@
+"""`torch.compile(backend="openxla")`: results, aliasing and random numbers as without it, and no graph recorded twice."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._dynamo.utils import counters
+
+import torch_xla
+import torch_xla.core.xla_model as xm
+import torch_xla.debug.metrics as metrics
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    torch._dynamo.reset()
+    counters.clear()
+    metrics.clear_all()
+
+
+def compiled(function):
+    return torch.compile(function, backend="openxla")
+
+
+def network():
+    torch.manual_seed(0)
+    layers = (nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(8 * 36, 5))
+
+
+def train(model, where, wrap, sync, steps=6):
+    """The losses, and the state with batch norm's running statistics."""
+    model = copy.deepcopy(model).to(where)
+    forward = wrap(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(4, 3, 8, 8, generator=generator).to(where)
+    labels = torch.arange(4).to(where)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(forward(x), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+        if sync:
+            torch_xla.sync()
+    return [*losses, *model.state_dict().values()]
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_training(sync):
+    """Forward, backward and the optimizer's step are one program, which also runs step by step where nobody syncs."""
+    model = network()
+    expected = train(model, "cpu", lambda m: m, False)
+    actual = train(model, "xla", compiled, sync)
+    if not sync:
+        torch_xla.sync()
+    assert metrics.counter_value("ExecuteComputation") == 6
+    assert metrics.counter_value("UncachedCompile") <= 3
+    assert counters["stats"]["unique_graphs"] == 1
+    for mine, theirs in zip(actual, expected, strict=True):
+        torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_inference_records_one_operation_a_call():
+    model = network().eval()
+    on_device = copy.deepcopy(model).to("xla")
+    forward = compiled(on_device)
+    with torch.no_grad():
+        for seed in range(3):
+            x = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(seed))
+            x_on_device = x.to("xla")
+            convolutions = metrics.counter_value("xla::convolution_overrideable") or 0
+            result = forward(x_on_device)
+            if seed > 0:
+                assert metrics.counter_value("xla::call_graph") == seed + 1
+                assert metrics.counter_value("xla::convolution_overrideable") == convolutions
+            torch.testing.assert_close(result.cpu(), model(x), rtol=1e-4, atol=1e-5)
+    assert metrics.counter_value("UncachedCompile") == 1
+
+
+def test_many_calls_without_a_sync_do_not_pile_up():
+    step = compiled(lambda x: x.sin() + 1)
+    x = torch.ones(3).to("xla")
+    results = [step(x) for _ in range(8)]
+    assert metrics.counter_value("ExecuteComputation") == 7
+    for result in results:
+        torch.testing.assert_close(result.cpu(), torch.ones(3).sin() + 1)
+
+
+def test_written_arguments_and_views():
+    @compiled
+    def step(x, total):
+        total.add_(x)
+        return x.t(), x[1:], (2 * x).t().reshape(-1), total
+
+    x = torch.arange(6.0, device="xla").reshape(2, 3)
+    total = torch.zeros(2, 3, device="xla")
+    for count in (1, 2):
+        transposed, row, doubled, same = step(x, total)
+        assert same is total
+        torch.testing.assert_close(total.cpu(), count * x.cpu())
+    x.add_(10)
+    torch.testing.assert_close(transposed.cpu(), x.cpu().t())
+    torch.testing.assert_close(row.cpu(), x.cpu()[1:])
+    torch.testing.assert_close(doubled.cpu(), 2 * (x.cpu() - 10).t().reshape(-1))
+
+
+def test_random_numbers_are_drawn_anew():
+    drop = compiled(lambda x: F.dropout(x, 0.5) * 2)
+    x = torch.ones(40, device="xla")
+    xm.set_rng_state(3)
+    first, second = drop(x).tolist(), drop(x).tolist()
+    assert first != second
+    xm.set_rng_state(3)
+    assert drop(x).tolist() == first
+
+
+@pytest.mark.parametrize("rows", [[2, 3, 4, 5], [4, 2, 4, 2]])
+def test_shapes_that_change(rows):
+    total = compiled(lambda x: x.sin().sum(0))
+    for count in rows:
+        x = torch.arange(2.0 * count).reshape(count, 2)
+        torch.testing.assert_close(total(x.to("xla")).cpu(), x.sin().sum(0))
+
+
+def test_numbers_that_change():
+    scale = compiled(lambda x, factor, count: x * factor + count)
+    x = torch.ones(2, device="xla")
+    for i in range(4):
+        assert scale(x, 0.5 * i, i).tolist() == [1.5 * i] * 2
+
+
+def test_reads_in_between():
+    @compiled
+    def step(x):
+        doubled = x * 2
+        return doubled + 1 if doubled.sum().item() > 0 else doubled - 1
+
+    assert step(torch.ones(2, device="xla")).tolist() == [3.0, 3.0]
+    assert step(-torch.ones(2, device="xla")).tolist() == [-3.0, -3.0]
+
+
+def test_shapes_that_depend_on_data():
+    """Recorded anew in each call, as the number of results is not known before."""
+    find = compiled(lambda x: torch.nonzero(x * 1))
+    assert find(torch.tensor([0.0, 1, 2], device="xla")).tolist() == [[1], [2]]
+    assert find(torch.tensor([1.0, 1, 2], device="xla")).tolist() == [[0], [1], [2]]
+
+
+def test_autocast_inside():
+    @compiled
+    def product(x, y):
+        with torch.autocast("xla", dtype=torch.bfloat16):
+            return x @ y
+
+    assert product(torch.ones(2, 2, device="xla"), torch.ones(2, 2, device="xla")).dtype == (
+        torch.bfloat16
+    )
+
+
+def test_errors_are_eagers():
+    with pytest.raises(Exception, match=r"mat1|size|shape"):
+        compiled(lambda x, y: x @ y)(torch.ones(2, 3, device="xla"), torch.ones(2, 3, device="xla"))
+    assert compiled(lambda x: x + 1)(torch.ones(1, device="xla")).item() == 2

@@ -1,0 +1,178 @@
+"""What Python and its libraries ask of tensors: files, copies, texts, memory, layouts. As of other devices' tensors."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import torch_xla.utils.dlpack as xla_dlpack
+
+
+def saved(value):
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("place", ["xla", "xla:0", torch.device("xla"), {"cpu": "xla:0"}])
+def test_load_to_the_device(place, device):
+    values = {
+        "matrix": torch.arange(6.0).reshape(2, 3),
+        "transposed": torch.arange(6.0).reshape(2, 3).t(),
+        "half": torch.ones(3, dtype=torch.bfloat16),
+        "count": torch.tensor(3),
+        "empty": torch.empty(0, 2),
+        "complex": torch.ones(2, dtype=torch.complex64).conj(),
+        "unsigned": torch.arange(3).to(torch.uint16),
+        "parameter": nn.Parameter(torch.ones(2)),
+    }
+    loaded = torch.load(saved(values), map_location=place)
+    for name, expected in values.items():
+        assert loaded[name].device == device, name
+        assert loaded[name].dtype == expected.dtype
+        assert torch.equal(loaded[name].cpu(), expected), name
+    assert isinstance(loaded["parameter"], nn.Parameter)
+
+
+def test_load_from_memory_that_is_mapped(tmp_path, device):
+    torch.save({"a": torch.arange(5.0)}, tmp_path / "x.pt")
+    loaded = torch.load(tmp_path / "x.pt", map_location="xla", mmap=True)
+    assert loaded["a"].device == device and loaded["a"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_load_keeps_what_shares_memory(device):
+    whole = torch.arange(6.0)
+    a, b, part = torch.load(saved([whole, whole, whole[2:4]]), map_location="xla")
+    assert a is b
+    part.add_(10)
+    assert a.tolist() == [0.0, 1.0, 12.0, 13.0, 4.0, 5.0]
+    part, a = torch.load(saved([whole[2:4], whole]), map_location="xla")
+    part.add_(10)
+    assert a.tolist() == [0.0, 1.0, 12.0, 13.0, 4.0, 5.0]
+
+
+def test_load_a_module(device):
+    model = torch.load(saved(nn.Linear(2, 2)), map_location="xla", weights_only=False)
+    assert model.weight.device == device
+    assert model(torch.ones(1, 2, device=device)).shape == (1, 2)
+
+
+def test_saved_on_the_device(device):
+    file = saved({"a": torch.ones(2, device=device)})
+    assert torch.load(file)["a"].device == device
+    file.seek(0)
+    assert torch.load(file, map_location="cpu")["a"].device.type == "cpu"
+
+
+def test_copies(device):
+    x = torch.ones(2, device=device, requires_grad=True)
+    (3 * x).sum().backward()
+    for twin in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert twin.device == device and twin.requires_grad
+        twin.data.add_(1)
+    assert copy.deepcopy(x).grad.tolist() == [3.0, 3.0] and x.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="graph leaves"):
+        copy.deepcopy(x * 2)
+
+
+def test_queues_carry_copies(device):
+    """What a queue between processes pickles does not name memory that is nobody's."""
+    from multiprocessing.reduction import ForkingPickler
+
+    x = nn.Parameter(torch.arange(3.0, device=device))
+    received = pickle.loads(ForkingPickler.dumps([x, x.detach()[1:]]))
+    assert isinstance(received[0], nn.Parameter) and received[0].tolist() == [0.0, 1.0, 2.0]
+    assert received[1].device == device and received[1].tolist() == [1.0, 2.0]
+
+
+def test_texts(device):
+    x = torch.arange(3.0, device=device)
+    assert repr(x) == "tensor([0., 1., 2.], device='xla:0')"
+    assert f"{x.sum():.1f}" == "3.0"
+    assert "grad_fn=<MulBackward0>" in repr(nn.Parameter(x) * 2)
+    assert "..." in repr(torch.zeros(5000, device=device))
+    assert x.type() == "torch.xla.FloatTensor"
+
+
+@pytest.mark.parametrize("convert", [lambda x: x.numpy(), np.asarray, np.array])
+def test_numpy_says_what_to_do(convert, device):
+    with pytest.raises(TypeError, match=r"xla:0 device type tensor to numpy.*Tensor\.cpu\(\)"):
+        convert(torch.ones(2, device=device))
+
+
+@pytest.mark.parametrize(
+    ("export", "error"),
+    [
+        (lambda x: x.__dlpack__(), RuntimeError),
+        (lambda x: x.__dlpack_device__(), ValueError),
+        (torch.from_dlpack, ValueError),
+        (np.from_dlpack, (RuntimeError, ValueError)),
+        (torch.utils.dlpack.to_dlpack, RuntimeError),
+        (xla_dlpack.to_dlpack, RuntimeError),
+        (lambda x: x.data_ptr(), RuntimeError),
+        (lambda x: x.pin_memory(), RuntimeError),
+    ],
+)
+def test_there_is_no_memory_to_share(export, error, device):
+    with pytest.raises(error):
+        export(torch.ones(2, device=device))
+    assert torch.ones(2, device=device).tolist() == [1.0, 1.0]
+
+
+def test_dlpack_brings_copies(device):
+    source = np.arange(3.0)
+    copied = xla_dlpack.from_dlpack(source)
+    source[0] = 7
+    assert copied.device == device and copied.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_channels_last_is_accepted(device):
+    """The engine chooses the layout: a tensor's strides stay those of the rows, whatever is asked for."""
+    x = torch.randn(2, 3, 4, 4)
+    ways = [
+        x.to(device, memory_format=torch.channels_last),
+        x.to(memory_format=torch.channels_last).to(device),
+        x.to(device).contiguous(memory_format=torch.channels_last),
+        x.to(device).clone(memory_format=torch.channels_last),
+    ]
+    for moved in ways:
+        assert isinstance(moved.is_contiguous(memory_format=torch.channels_last), bool)
+        assert moved.is_contiguous()
+        assert torch.equal(moved.cpu(), x)
+    made = torch.empty(2, 3, 4, 4, device=device, memory_format=torch.channels_last)
+    assert made.shape == x.shape
+
+
+@pytest.mark.parametrize("foreach", [None, False])
+def test_clipped_gradients(foreach, device):
+    def clip(where):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)).to(where)
+        model(torch.ones(2, 3, device=where)).square().sum().backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.5, foreach=foreach)
+        nn.utils.clip_grad_value_(model.parameters(), 0.05, foreach=foreach)
+        return [norm.cpu(), *[p.grad.cpu() for p in model.parameters()]]
+
+    torch.testing.assert_close(clip(device), clip("cpu"))
+
+
+def test_frequencies(device):
+    for count in (7, 8):
+        expected = torch.fft.fftfreq(count, 0.5)
+        torch.testing.assert_close(torch.fft.fftfreq(count, 0.5, device=device).cpu(), expected)
+        expected = torch.fft.rfftfreq(count, 0.5)
+        torch.testing.assert_close(torch.fft.rfftfreq(count, 0.5, device=device).cpu(), expected)
+
+
+def test_quantized_tensors_are_refused(device):
+    x = torch.ones(2, device=device)
+    with pytest.raises(NotImplementedError, match="quantized"):
+        torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+    # Quantization that is simulated is not.
+    faked = torch.fake_quantize_per_tensor_affine(x + 0.04, 0.1, 0, 0, 255)
+    torch.testing.assert_close(faked.cpu(), torch.ones(2))

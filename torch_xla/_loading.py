@@ -1,0 +1,94 @@
+"""How tensors come to the device from files and from other processes.
+
+`torch.load` gives storages, which have memory, and xla tensors have none. A storage that is to be loaded to an xla device stays
+on the CPU with a note of the device, and the tensors that are made of it are made on the device; those that share it share
+their memory there too. Queues between processes carry a copy on the CPU.
+"""
+
+import functools
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+
+
+def _restore(storage: Any, location: str) -> Any:
+    if location.split(":")[0] != "xla":
+        return None
+    storage._xla_device = torch.device(location)
+    return storage
+
+
+def _rebuild(storage: Any, offset: int, size: Any, stride: Any) -> torch.Tensor:
+    on_cpu = torch.empty(0, dtype=storage.dtype).set_(
+        storage._untyped_storage, offset, size, stride
+    )
+    untyped = storage._untyped_storage
+    whole = getattr(untyped, "_xla_whole", None)
+    if whole is None:
+        # Mostly one tensor is all of a storage; else its memory comes as one dimension.
+        if not on_cpu.is_contiguous() or on_cpu.nbytes != untyped.nbytes():
+            on_cpu = torch.empty(0, dtype=storage.dtype).set_(untyped)
+        whole = untyped._xla_whole = on_cpu.to(untyped._xla_device)
+        if whole.shape == torch.Size(size) and on_cpu.is_contiguous():
+            return whole
+    if whole.dtype != storage.dtype:
+        whole = whole.view(-1).view(storage.dtype)
+    return whole.as_strided(size, stride, offset)
+
+
+def _rebuild_tensors_on_the_device() -> None:
+    rebuild, rebuild_with_type = torch._utils._rebuild_tensor, torch._utils._rebuild_tensor_v3
+
+    @functools.wraps(rebuild)
+    def rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:
+        if hasattr(storage._untyped_storage, "_xla_device"):
+            return _rebuild(storage, storage_offset, size, stride)
+        return rebuild(storage, storage_offset, size, stride)
+
+    @functools.wraps(rebuild_with_type)
+    def rebuild_tensor_with_type(storage: Any, *arguments: Any, **keywords: Any) -> torch.Tensor:
+        tensor = rebuild_with_type(storage, *arguments, **keywords)
+        device = getattr(storage._untyped_storage, "_xla_device", None)
+        return tensor if device is None else tensor.to(device)
+
+    rebuild_from_cpu = torch._utils._rebuild_device_tensor_from_cpu_tensor
+
+    @functools.wraps(rebuild_from_cpu)
+    def rebuild_detached(data: torch.Tensor, *arguments: Any) -> torch.Tensor:
+        # What requires a gradient would not become a leaf.
+        return rebuild_from_cpu(data.detach(), *arguments)
+
+    torch._utils._rebuild_device_tensor_from_cpu_tensor = rebuild_detached
+    torch._utils._rebuild_tensor = rebuild_tensor
+    torch._utils._rebuild_tensor_v3 = rebuild_tensor_with_type
+
+
+def _received(
+    cls: type[torch.Tensor], on_cpu: torch.Tensor, device: str, requires_grad: bool
+) -> torch.Tensor:
+    tensor = on_cpu.to(device)
+    if issubclass(cls, torch.nn.Parameter):
+        return torch.nn.Parameter(tensor, requires_grad)
+    return tensor.requires_grad_(requires_grad)
+
+
+def _send_copies_between_processes() -> None:
+    from torch.multiprocessing.reductions import reduce_tensor
+
+    def reduce(tensor: torch.Tensor) -> Any:
+        # torch's own also refuses what autograd cannot follow.
+        if tensor.device.type != "xla" or (tensor.requires_grad and not tensor.is_leaf):
+            return reduce_tensor(tensor)
+        on_cpu = tensor.detach().cpu()
+        return _received, (type(tensor), on_cpu, str(tensor.device), tensor.requires_grad)
+
+    for cls in (torch.Tensor, torch.nn.Parameter):
+        ForkingPickler.register(cls, reduce)
+
+
+def register() -> None:
+    """Teaches torch's loading and its queues about the device."""
+    torch.serialization.register_package(30, lambda storage: None, _restore)
+    _rebuild_tensors_on_the_device()
+    _send_copies_between_processes()

@@ -1,0 +1,118 @@
+"""What `torch.compile(backend="openxla")` calls for the graphs that dynamo and AOTAutograd make.
+
+A graph is run once on placeholders; what it records is kept, and a call of it is then one recorded operation. Like all
+recorded work it runs at the next `torch_xla.sync()` or read, together with what is around it; a program that never syncs runs
+step by step, as each step begins with the first graph of the one before.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from torch_xla import _XLAC
+from torch_xla.core import xla_model as xm
+
+
+class _CapturingInterpreter(fx.Interpreter):
+    """Runs a graph on placeholders, those of its own tensors included."""
+
+    def __init__(self, module: fx.GraphModule, own: dict[str, torch.Tensor]) -> None:
+        super().__init__(module)
+        self._own = own
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self._own.get(target, super().get_attr(target, args, kwargs))
+
+
+class _Capture:
+    """A captured graph, and what its results are made of."""
+
+    def __init__(self, module: fx.GraphModule, names: list[str], arguments: Sequence[Any]) -> None:
+        self._own = [_attribute(module, name) for name in names]
+        self._places = [i for i, x in enumerate(arguments) if isinstance(x, torch.Tensor)]
+        graph = _XLAC.CapturedGraph(self._tensors(arguments))
+        placeholders = iter(graph.placeholders)
+        given = list(arguments)
+        for place in self._places:
+            given[place] = next(placeholders)
+        own = dict(zip(names, placeholders, strict=True))
+        # The numbers that are drawn here belong to no call.
+        with torch.no_grad(), xm.fork_rng():
+            result = _CapturingInterpreter(module, own).run(*given)
+        leaves, self._structure = pytree.tree_flatten(result)
+        self._leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
+        self._results = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+        graph.finish([leaves[i] for i in self._results])
+        self._graph = graph
+
+    def _tensors(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        return [arguments[i] for i in self._places] + self._own
+
+    def call(self, arguments: Sequence[Any]) -> tuple[bool, Any]:
+        """Whether it took the arguments, and the results."""
+        results = self._graph.call(self._tensors(arguments))
+        if results is None:
+            return False, None
+        leaves = list(self._leaves)
+        for place, result in zip(self._results, results, strict=True):
+            leaves[place] = result
+        return True, pytree.tree_unflatten(leaves, self._structure)
+
+
+def _attribute(module: fx.GraphModule, name: str) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+class _CompiledGraph:
+    """Calls the capture for the given numbers and shapes, or records the graph anew where none can be made."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        self._module = module
+        self._names = sorted(
+            {
+                str(node.target)
+                for node in module.graph.nodes
+                if node.op == "get_attr" and _is_on_device(_attribute(module, str(node.target)))
+            }
+        )
+        self._captures: dict[tuple[Any, ...], list[_Capture]] = {}
+        self._can_be_captured = not any(node.op == "call_module" for node in module.graph.nodes)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._can_be_captured:
+            numbers = tuple(x for x in arguments if not isinstance(x, torch.Tensor))
+            captures = self._captures.setdefault(numbers, [])
+            for capture in captures:
+                taken, results = capture.call(arguments)
+                if taken:
+                    return results
+            try:
+                captures.append(_Capture(self._module, self._names, arguments))
+            except RuntimeError:
+                # It reads a value while it is recorded, or gives what a capture cannot.
+                self._can_be_captured = False
+            else:
+                return captures[-1].call(arguments)[1]
+        return self._module(*arguments)
+
+
+def _is_on_device(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == "xla"
+
+
+def extract_compiled_graph(
+    xla_model: fx.GraphModule, xla_args: Sequence[Any]
+) -> Callable[..., Any]:
+    """Returns a function that computes what `xla_model` does, with arguments like `xla_args`.
+
+    Args:
+      xla_model: a graph of operators.
+      xla_args: tensors on one xla device, and numbers.
+    """
+    return _CompiledGraph(xla_model)
