@@ -36,10 +36,7 @@ CONFORMANCE = """
 ## Conformance
 
 `make conformance` runs torch's own databases of operators (`op_db`), modules (`module_db`) and their samples on the
-device: every result, gradient, `out=` and in-place form, and every error, is compared with eager's. A result that is out of tolerance
-of eager's still counts as equal if it is within it of what eager computes from the same arguments in the next wider type: the third
-column says of how many entries some sample was. An entry counts as "on the device" if no operator of its samples, forward and backward,
-ran on the CPU. `tests/conformance/differences.py` lists what is excused, with the reasons.
+device: every result, gradient, `out=` and in-place form, and every error, is compared with eager's. A result that is out of tolerance of eager's still counts as equal if it is within it of what eager computes from the same arguments in the next wider type: "nearer than eager" are the entries with such a sample. An entry counts as "on the device" if no operator of its samples, forward and backward, ran on the CPU. `tests/conformance/differences.py` lists what is excused, with the reasons.
 
 Counted at commit {commit}.
 
