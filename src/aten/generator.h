@@ -54,10 +54,6 @@ void SeedDefaultGenerators(uint64_t seed);
 // The state for an operator that draws numbers on `device`: u64[2] (key, counter), which
 // RngBitGenerator takes, as data of the graph. Throws if the generator or the device is not xla.
 lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device);
-inline lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device,
-                               int64_t) {
-  return RandomState(generator, device);
-}
 
 // For an operator that runs on the CPU in place of device `ordinal`: a CPU generator seeded by the
 // next draw.

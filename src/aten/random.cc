@@ -235,8 +235,8 @@ std::tuple<at::Tensor, at::Tensor> RreluWithNoiseFunctional(const at::Tensor& x,
               "noise tensor shape must match self tensor shape. Got self.shape = ", x.sizes(),
               " noise.shape = ", noise.sizes());
   if (!training) return {at::leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2), noise};
-  return Record<&RandomLeakyRelu>(RandomState(generator, x.device(), x.numel()), x,
-                                  lower.toDouble(), upper.toDouble());
+  return Record<&RandomLeakyRelu>(RandomState(generator, x.device()), x, lower.toDouble(),
+                                  upper.toDouble());
 }
 at::Tensor RreluWithNoise(const at::Tensor& x, at::Tensor& noise, const at::Scalar& lower,
                           const at::Scalar& upper, bool training, OptionalGenerator generator) {
