@@ -166,3 +166,13 @@ def test_errors_are_eagers():
     with pytest.raises(Exception, match=r"mat1|size|shape"):
         compiled(lambda x, y: x @ y)(torch.ones(2, 3, device="xla"), torch.ones(2, 3, device="xla"))
     assert compiled(lambda x: x + 1)(torch.ones(1, device="xla")).item() == 2
+
+
+def test_arguments_that_are_views():
+    double = compiled(lambda x: x * 2)
+    add = compiled(lambda x: x.add_(1))
+    base = torch.arange(12.0).reshape(3, 4).to("xla")
+    for view in (base.t(), base[1:], base[:, 1]):
+        torch.testing.assert_close(double(view).cpu(), view.cpu() * 2)
+    add(base[1:])
+    assert base[0].tolist() == [0.0, 1.0, 2.0, 3.0] and base[1].tolist() == [5.0, 6.0, 7.0, 8.0]
