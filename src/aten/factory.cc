@@ -285,10 +285,32 @@ at::Tensor NewEmptyStrided(const at::Tensor& self, c10::SymIntArrayRef size,
   return at::empty_strided_symint(size, stride, self.options().merge_in(options));
 }
 
+// Zeros of the sizes and strides of `other`, for forward derivatives. torch's own asks how many
+// bytes the storage of `other` has; here that is none. Before them stand `batch` dimensions of
+// `self`.
+at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, int64_t batch) {
+  int64_t span = other.numel() == 0 ? 0 : other.storage_offset() + 1;
+  for (int64_t i = 0; span > 0 && i < other.dim(); ++i) {
+    span += (other.size(i) - 1) * other.stride(i);
+  }
+  Dimensions flat(self.sizes().begin(), self.sizes().begin() + batch);
+  Dimensions sizes = flat, strides(batch);
+  flat.push_back(span);
+  int64_t stride = span;
+  for (int64_t i = batch - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= flat[i];
+  }
+  sizes.insert(sizes.end(), other.sizes().begin(), other.sizes().end());
+  strides.insert(strides.end(), other.strides().begin(), other.strides().end());
+  return self.new_zeros(flat).as_strided(sizes, strides, other.storage_offset());
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("empty.memory_format", TORCH_FN(Empty));
   m.impl("empty_strided", TORCH_FN(EmptyStrided));
   m.impl("new_empty_strided", TORCH_FN(NewEmptyStrided));
+  m.impl("_new_zeros_with_same_feature_meta", TORCH_FN(NewZerosLaidOutAs));
   m.impl("empty_like", TORCH_FN(EmptyLike));
   m.impl("zeros", TORCH_FN(Zeros));
   m.impl("ones", TORCH_FN(Ones));

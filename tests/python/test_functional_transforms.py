@@ -12,6 +12,7 @@ from torch.func import (
     jacfwd,
     jacrev,
     jvp,
+    linearize,
     stack_module_state,
     vjp,
     vmap,
@@ -82,6 +83,22 @@ def of_pullback(x):
 
 
 SQUARE = random(3, 4, 4) @ random(3, 4, 4).mT + 4 * torch.eye(4)
+
+
+def jvp_of_write(x, v):
+    def write(y):
+        z = torch.zeros_like(y)
+        z[1:].copy_(y[1:] * 2)
+        return z.t() * y.t()
+
+    return jvp(write, (x,), (v,))
+
+
+def linearized(x, v):
+    result, derivative = linearize(lambda y: y.tanh().t() @ y, x)
+    return result, derivative(v)
+
+
 CASES = {
     "vmap": (vmap(torch.dot), random(3, 4), random(3, 4, seed=1)),
     "vmap along dimensions": (
@@ -109,6 +126,14 @@ CASES = {
         random(4, 4, seed=1),
     ),
     "jvp": (lambda x, v: jvp(torch.tanh, (x,), (v,)), random(4), random(4, seed=1)),
+    "jvp of a view": (
+        lambda x, v: jvp(lambda y: y.sin() * 2, (x.t(),), (v,)),
+        random(3, 4),
+        random(4, 3, seed=1),
+    ),
+    "jvp of a write": (jvp_of_write, random(3, 4), random(3, 4, seed=1)),
+    "linearize": (linearized, random(3, 4), random(3, 4, seed=1)),
+    "vmap of jvp of a write": (vmap(jvp_of_write), random(2, 3, 4), random(2, 3, 4, seed=1)),
     "vjp": (of_pullback, random(4)),
     "per-sample gradients": (per_sample_gradients, random(6, 1, 8, 8), torch.arange(6) % 5),
     "ensemble": (ensemble, random(5, 4)),

@@ -138,14 +138,15 @@ def test_a_reader_meets_whole_checkpoints_while_they_are_replaced(program, tmp_p
         assert process.stdout is not None
         assert process.stdout.readline() == "1\n"
         versions = []
-        for _ in range(20):
+        while len(versions) < 20 or len(set(versions)) < 3:
+            assert process.poll() is None
             loaded = xser.load(path)
             versions.append(loaded["version"])
             assert {float(t[-1]) for t in loaded["tensors"]} == {float(loaded["version"])}
     finally:
         process.kill()
         process.wait()
-    assert versions == sorted(versions) and versions[0] < versions[-1]
+    assert versions == sorted(versions)
 
 
 def resumable(folder: pathlib.Path, *arguments: str, processes: int = 1) -> str:
