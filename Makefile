@@ -44,7 +44,7 @@ ctest: build-test
 pytest: build-test
 	$(PYTHON) -m pytest tests/hlo tests/pjrt $(PYTEST_ARGS)
 	$(PYTHON) -m pytest tests/python $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_modules.py tests/conformance/test_views.py --programs 2000 $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 4 --programs 2000 $(PYTEST_ARGS)
 
 install-clients:
 	@scripts/install --clients
