@@ -110,7 +110,7 @@ def test_runs_in_a_conda_environment(launch, tmp_path):
     conda.chmod(stat.S_IRWXU)
     a, b = (host.address for host in launch.network.hosts)
     command = ("--conda-env=torch-xla-nightly", "--", "sh", "-c", "echo in; exit 3")
-    status, lines, _ = launch.run(f"--env=CONDA_EXE={conda}", *command)
+    status, lines, _ = launch.run(f"--env=CONDA_EXE={conda}", *command, hosts=a)
     assert status == 3
     assert f"[{a}] conda run --no-capture-output -n torch-xla-nightly" in lines
     status, _, errors = launch.run(*command, hosts=b)
