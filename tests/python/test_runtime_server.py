@@ -129,6 +129,32 @@ def test_training_is_bit_for_bit_the_engines(program: Program, shared_server: Se
     assert remote == program.run_code(TRAINING, PJRT_DEVICE="CPU").stdout
 
 
+PROFILED = """
+import torch, torch_xla
+import torch_xla.debug.profiler as xp
+from torch_xla.debug import trace_events
+x = torch.ones(64, 64).to("xla")
+trace_events.start()
+for _ in range(3):
+    with xp.Trace("step"):
+        y = (x @ x).relu()
+        torch_xla.sync(wait=True)
+space = trace_events.parse(trace_events.stop())
+assert not space.warnings and not space.errors, space
+(device,) = (plane for plane in space.planes if plane.is_device)
+(runs,) = (line.events for line in device.lines if line.name == "XLA Modules")
+steps = list(space.events("step"))
+assert len(runs) == len(steps) == 3
+for run, step in zip(runs, steps):
+    assert step.start_ps <= run.start_ps and run.end_ps <= step.end_ps, (run, step)
+"""
+
+
+def test_profile_holds_what_the_server_ran(program: Program, shared_server: Server) -> None:
+    """On the client's time: each program runs within the step that waits for it."""
+    program.run_code(PROFILED, **shared_server.environment())
+
+
 def test_server_is_started_by_the_old_name(program: Program) -> None:
     """As users of PyTorch/XLA 1.x chose it: nothing listens there, and the library starts the server."""
     port = free_port()

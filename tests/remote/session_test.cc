@@ -238,9 +238,37 @@ TEST(Session, RegionsAreWithinTheirSegment) {
 }
 
 // Valid messages with some bytes changed: whatever they ask for, the process lives on.
+wire::Request ProfileRequest(uint64_t profiler, wire::Profile::What what) {
+  wire::Request request;
+  request.set_reply(100);
+  request.mutable_profile()->set_profiler(profiler);
+  request.mutable_profile()->set_what(what);
+  return request;
+}
+
+TEST(Session, ProfilersAreFewAndItsOwn) {
+  Peer peer, other;
+  auto error_of = [](Peer& who, uint64_t profiler, wire::Profile::What what) {
+    return who.ErrorOf([&](wire::Request& r) { r = ProfileRequest(profiler, what); });
+  };
+  for (uint64_t number = 1; number <= kMostProfilers; ++number) {
+    EXPECT_EQ(error_of(peer, number, wire::Profile::START), "");
+  }
+  EXPECT_EQ(error_of(peer, kMostProfilers + 1, wire::Profile::START),
+            "a session has at most 8 profilers at a time");
+  EXPECT_EQ(error_of(other, 1, wire::Profile::STOP), "this session has no profiler 1");
+  EXPECT_NE(error_of(peer, 1, wire::Profile::COLLECT), "");  // it has not been stopped
+  EXPECT_EQ(error_of(peer, 1, wire::Profile::STOP), "");
+  EXPECT_EQ(error_of(peer, 1, wire::Profile::COLLECT), "");
+}
+
 TEST(Session, Fuzz) {
   std::mt19937 random(1);
-  const std::string valid = SumRequests().SerializeAsString();
+  wire::Requests requests = SumRequests();
+  for (auto what : {wire::Profile::START, wire::Profile::STOP, wire::Profile::COLLECT}) {
+    *requests.add_requests() = ProfileRequest(9, what);
+  }
+  const std::string valid = requests.SerializeAsString();
   int parsed = 0;
   for (int round = 0; round < 3000; ++round) {
     std::string bytes = valid;

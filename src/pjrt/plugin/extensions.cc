@@ -3,15 +3,14 @@
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/plugin/buffer.h"
 #include "pjrt/plugin/executable.h"
-#include "pjrt/plugin/profiler.h"
 
 namespace pjrt::plugin {
 
 PJRT_Extension_Base* Extensions() {
-  static PJRT_Profiler_Extension profiler = {
-      {sizeof profiler, PJRT_Extension_Type_Profiler, nullptr}, ProfilerApi(), 0};
+  static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
   static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(&profiler.base);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
   return &layouts.base;

@@ -1,4 +1,4 @@
-// The Profiler extension: programs and their steps, as XLA's profilers tell of them.
+// The plugin's profiler: programs and their steps, as XLA's profilers tell of them.
 #include "pjrt/plugin/profiler.h"
 
 #include <algorithm>
@@ -8,15 +8,9 @@
 #include <mutex>
 
 #include "cpu/peaks.h"
-#include "pjrt/boundary/boundary.h"
-#include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/wire/proto.h"
 #include "pjrt/wire/xspace.h"
-
-struct PLUGIN_Profiler_Error {
-  int code;
-  std::string message;
-};
 
 namespace pjrt::plugin {
 
@@ -27,26 +21,11 @@ namespace {
 // Of one profiler, in runs and steps: about 200 MB.
 constexpr size_t kMostSteps = 4'000'000;
 
-}  // namespace
-}  // namespace pjrt::plugin
-
-// Under the lock of the list of profilers, but for `bytes`.
-struct PLUGIN_Profiler {
-  bool is_running = false;
-  int64_t start_ns = 0;  // since the epoch
-  int64_t epoch_ns = 0;  // the epoch's clock less the steady one
-  std::vector<std::shared_ptr<const pjrt::plugin::ProgramRun>> runs;
-  size_t num_steps = 0;
-  int64_t lost = 0;
-  std::string bytes;  // what CollectData showed
-};
-
-namespace pjrt::plugin {
-namespace {
+class RunProfiler;
 
 struct Profilers {
   std::mutex mutex;
-  std::vector<PLUGIN_Profiler*> running;
+  std::vector<RunProfiler*> running;
   static Profilers& Get() {
     static auto* profilers = new Profilers;
     return *profilers;
@@ -57,6 +36,15 @@ template <typename Clock>
 int64_t Now() {
   return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
 }
+
+// What one profiler has seen since it was started.
+struct Collection {
+  int64_t start_ns = 0;  // since the epoch
+  int64_t epoch_ns = 0;  // the epoch's clock less the steady one
+  std::vector<std::shared_ptr<const ProgramRun>> runs;
+  size_t num_steps = 0;
+  int64_t lost = 0;
+};
 
 // A MemoryAccessBreakdown of op_metrics.proto: all in the device's main memory.
 std::string MemoryAccess(const cpu::StepDescription& step) {
@@ -78,15 +66,15 @@ std::string MemoryAccess(const cpu::StepDescription& step) {
 // own type is a stat.
 class DevicePlane {
  public:
-  DevicePlane(int device_id, const PLUGIN_Profiler& profiler)
-      : profiler_(profiler), builder_("/device:TPU:" + std::to_string(device_id)) {
+  DevicePlane(int device_id, const Collection& collection)
+      : collection_(collection), builder_("/device:TPU:" + std::to_string(device_id)) {
     builder_.plane().id = device_id;
     builder_.plane().stats = {builder_.Stat("device_type_string", std::string("CPU"))};
     AddPeaks();
     // Viewers draw the lines in this order.
     for (const char* name : {"Steps", "XLA Modules", "XLA Ops"}) {
       auto& lines = builder_.plane().lines;
-      lines.push_back({static_cast<int64_t>(lines.size()) + 1, name, profiler.start_ns, {}});
+      lines.push_back({static_cast<int64_t>(lines.size()) + 1, name, collection.start_ns, {}});
     }
   }
 
@@ -129,7 +117,7 @@ class DevicePlane {
   XLine& line(size_t i) { return builder_.plane().lines[i]; }
 
   XEvent Timed(XEvent event, int64_t start_ns, int64_t end_ns) const {
-    event.offset_ps = (start_ns + profiler_.epoch_ns - profiler_.start_ns) * 1000;
+    event.offset_ps = (start_ns + collection_.epoch_ns - collection_.start_ns) * 1000;
     event.duration_ps = (end_ns - start_ns) * 1000;
     return event;
   }
@@ -188,103 +176,67 @@ class DevicePlane {
     return number;
   }
 
-  const PLUGIN_Profiler& profiler_;
+  const Collection& collection_;
   XPlaneBuilder builder_;
   std::map<const cpu::StepDescription*, int64_t> operations_;
   int64_t num_runs_ = 0;
 };
 
-std::string SerializedSpace(PLUGIN_Profiler& profiler) {
+std::string SerializedSpace(Collection& collection) {
   std::map<int, DevicePlane> planes;
-  std::sort(profiler.runs.begin(), profiler.runs.end(),
+  std::sort(collection.runs.begin(), collection.runs.end(),
             [](const auto& a, const auto& b) { return a->start_ns < b->start_ns; });
-  for (const auto& run : profiler.runs) {
-    planes.try_emplace(run->device_id, run->device_id, profiler).first->second.Add(*run);
+  for (const auto& run : collection.runs) {
+    planes.try_emplace(run->device_id, run->device_id, collection).first->second.Add(*run);
   }
   XSpace space;
   for (auto& [id, plane] : planes) space.planes.push_back(plane.Take());
-  if (profiler.lost > 0) {
-    space.warnings.push_back(std::to_string(profiler.lost) +
+  if (collection.lost > 0) {
+    space.warnings.push_back(std::to_string(collection.lost) +
                              " runs of programs were lost; collect for a shorter time");
   }
   return Serialize(space);
 }
 
-void Create(PLUGIN_Profiler_Create_Args& args) { args.profiler = new PLUGIN_Profiler; }
+class RunProfiler final : public DeviceProfiler {
+ public:
+  ~RunProfiler() override { StopRecording(); }
 
-void UpdateRecorded(const Profilers& profilers) { runs_are_recorded = !profilers.running.empty(); }
-
-void StopRecording(PLUGIN_Profiler& profiler) {
-  Profilers& profilers = Profilers::Get();
-  std::lock_guard lock(profilers.mutex);
-  profiler.is_running = false;
-  std::erase(profilers.running, &profiler);
-  UpdateRecorded(profilers);
-}
-
-void Destroy(PLUGIN_Profiler_Destroy_Args& args) {
-  if (args.profiler == nullptr) return;
-  StopRecording(*args.profiler);
-  delete args.profiler;
-}
-
-void StartProfiler(PLUGIN_Profiler_Start_Args& args) {
-  PLUGIN_Profiler& profiler = Require(args.profiler, "profiler");
-  Profilers& profilers = Profilers::Get();
-  std::lock_guard lock(profilers.mutex);
-  if (profiler.is_running) throw hlo::Error("the profiler has been started already");
-  profiler.runs.clear();
-  profiler.bytes.clear();
-  profiler.num_steps = 0;
-  profiler.lost = 0;
-  profiler.start_ns = Now<std::chrono::system_clock>();
-  profiler.epoch_ns = profiler.start_ns - Now<std::chrono::steady_clock>();
-  profiler.is_running = true;
-  profilers.running.push_back(&profiler);
-  UpdateRecorded(profilers);
-}
-
-void StopProfiler(PLUGIN_Profiler_Stop_Args& args) {
-  StopRecording(Require(args.profiler, "profiler"));
-}
-
-// The size, and memory of ours; a second call also fills the caller's.
-void CollectData(PLUGIN_Profiler_CollectData_Args& args) {
-  PLUGIN_Profiler& profiler = Require(args.profiler, "profiler");
-  if (profiler.is_running) {
-    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition, "the profiler has not been stopped");
+  void Start() override {
+    Profilers& profilers = Profilers::Get();
+    std::lock_guard lock(profilers.mutex);
+    collection_ = {};
+    collection_.start_ns = Now<std::chrono::system_clock>();
+    collection_.epoch_ns = collection_.start_ns - Now<std::chrono::steady_clock>();
+    profilers.running.push_back(this);
+    runs_are_recorded = true;
   }
-  if (profiler.bytes.empty()) profiler.bytes = SerializedSpace(profiler);
-  args.buffer_size_in_bytes = profiler.bytes.size();
-  if (args.buffer == nullptr) {
-    args.buffer = reinterpret_cast<uint8_t*>(profiler.bytes.data());
-  } else {
-    std::memcpy(args.buffer, profiler.bytes.data(), profiler.bytes.size());
+
+  void Stop() override { StopRecording(); }
+
+  std::string Collect() override { return SerializedSpace(collection_); }
+
+  // Under the lock of the list.
+  void Add(const std::shared_ptr<const ProgramRun>& run) {
+    if (run->start_ns + collection_.epoch_ns < collection_.start_ns) return;
+    collection_.num_steps += 2 + run->steps.size();
+    if (collection_.num_steps <= kMostSteps) {
+      collection_.runs.push_back(run);
+    } else {
+      ++collection_.lost;
+    }
   }
-}
 
-template <typename Args, void (*function)(Args&)>
-PLUGIN_Profiler_Error* ProfilerEntry(Args* args) noexcept {
-  try {
-    function(Require(args, "the argument struct"));
-    return nullptr;
-  } catch (...) {
-    const FailurePtr failure = CurrentFailure();
-    return new PLUGIN_Profiler_Error{static_cast<int>(failure->code()), failure->what()};
+ private:
+  void StopRecording() {
+    Profilers& profilers = Profilers::Get();
+    std::lock_guard lock(profilers.mutex);
+    std::erase(profilers.running, this);
+    runs_are_recorded = !profilers.running.empty();
   }
-}
 
-void ErrorDestroy(PLUGIN_Profiler_Error_Destroy_Args* args) { delete args->error; }
-
-void ErrorMessage(PLUGIN_Profiler_Error_Message_Args* args) {
-  args->message = args->error->message.data();
-  args->message_size = args->error->message.size();
-}
-
-PLUGIN_Profiler_Error* ErrorCode(PLUGIN_Profiler_Error_GetCode_Args* args) {
-  args->code = args->error->code;
-  return nullptr;
-}
+  Collection collection_;  // while it is running, under the lock of the list
+};
 
 }  // namespace
 
@@ -292,31 +244,9 @@ void RecordRun(ProgramRun run) {
   auto shared = std::make_shared<const ProgramRun>(std::move(run));
   Profilers& profilers = Profilers::Get();
   std::lock_guard lock(profilers.mutex);
-  for (PLUGIN_Profiler* profiler : profilers.running) {
-    if (shared->start_ns + profiler->epoch_ns < profiler->start_ns) continue;
-    profiler->num_steps += 2 + shared->steps.size();
-    if (profiler->num_steps <= kMostSteps) {
-      profiler->runs.push_back(shared);
-    } else {
-      ++profiler->lost;
-    }
-  }
+  for (RunProfiler* profiler : profilers.running) profiler->Add(shared);
 }
 
-PLUGIN_Profiler_Api* ProfilerApi() {
-  static PLUGIN_Profiler_Api api = {
-      sizeof(PLUGIN_Profiler_Api),
-      nullptr,
-      &ErrorDestroy,
-      &ErrorMessage,
-      &ErrorCode,
-      &ProfilerEntry<PLUGIN_Profiler_Create_Args, Create>,
-      &ProfilerEntry<PLUGIN_Profiler_Destroy_Args, Destroy>,
-      &ProfilerEntry<PLUGIN_Profiler_Start_Args, StartProfiler>,
-      &ProfilerEntry<PLUGIN_Profiler_Stop_Args, StopProfiler>,
-      &ProfilerEntry<PLUGIN_Profiler_CollectData_Args, CollectData>,
-  };
-  return &api;
-}
+std::unique_ptr<DeviceProfiler> NewDeviceProfiler() { return std::make_unique<RunProfiler>(); }
 
 }  // namespace pjrt::plugin

@@ -26,7 +26,4 @@ inline bool RunsAreRecorded() { return runs_are_recorded.load(std::memory_order_
 // To all profilers that have started and not stopped.
 void RecordRun(ProgramRun run);
 
-// The functions of the Profiler extension.
-PLUGIN_Profiler_Api* ProfilerApi();
-
 }  // namespace pjrt::plugin

@@ -1,4 +1,5 @@
 #include "pjrt/boundary/extensions.h"
+#include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/boundary/table.h"
 #include "remote/client/buffer.h"
@@ -7,7 +8,8 @@
 namespace pjrt::plugin {
 
 PJRT_Extension_Base* Extensions() {
-  static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(nullptr);
+  static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
+  static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(&profiler.base);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
   return &layouts.base;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
@@ -106,6 +107,26 @@ remote::wire::Place PJRT_Client::PlaceOf(PJRT_Memory* memory, PJRT_Device* devic
   return place;
 }
 
+namespace {
+
+// The framework's references, until Client_Destroy.
+struct Clients {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<PJRT_Client>> list;
+  static Clients& Get() {
+    static auto* clients = new Clients;
+    return *clients;
+  }
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<PJRT_Client>> remote::LiveClients() {
+  Clients& clients = Clients::Get();
+  std::lock_guard lock(clients.mutex);
+  return clients.list;
+}
+
 namespace pjrt::plugin {
 
 const TopologyDescription& DescriptionOf(const PJRT_TopologyDescription& topology) {
@@ -141,13 +162,21 @@ void Client_Create(PJRT_Client_Create_Args& args) {
                      "is started; programs of several processes do not run on one");
   }
   auto client = std::make_shared<PJRT_Client>(remote::Endpoint::FromEnvironment());
-  client->self = client;
   args.client = client.get();
+  Clients& clients = Clients::Get();
+  std::lock_guard lock(clients.mutex);
+  clients.list.push_back(std::move(client));
 }
 
 void Client_Destroy(PJRT_Client_Destroy_Args& args) {
-  if (args.client == nullptr) return;
-  auto last = std::move(args.client->self);
+  std::shared_ptr<PJRT_Client> last;  // destroyed after the lock is given back
+  Clients& clients = Clients::Get();
+  std::lock_guard lock(clients.mutex);
+  const auto found =
+      std::ranges::find(clients.list, args.client, &std::shared_ptr<PJRT_Client>::get);
+  if (found == clients.list.end()) return;
+  last = std::move(*found);
+  clients.list.erase(found);
 }
 
 void Client_LookupDevice(PJRT_Client_LookupDevice_Args& args) {

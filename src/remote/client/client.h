@@ -46,7 +46,6 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices;
   std::vector<std::unique_ptr<pjrt::plugin::Memory>> memories;
-  std::shared_ptr<PJRT_Client> self;  // the framework's reference, until Client_Destroy
 
  private:
   void AddMemories();
@@ -54,6 +53,13 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
   std::deque<PJRT_MemoryDescription> memory_descriptions_;
   std::deque<pjrt::NamedValues> attributes_;  // what the descriptions point at
 };
+
+namespace remote {
+
+// Those of this process that have not been destroyed.
+std::vector<std::shared_ptr<PJRT_Client>> LiveClients();
+
+}  // namespace remote
 
 namespace pjrt::plugin {
 

@@ -96,30 +96,8 @@ wire::Request DescribeRequest(const Program& program, wire::Describe::What what)
   return request;
 }
 
-struct Text {
-  std::string text, format;
-};
-
-// What comes in several replies.
-Text AskText(const Program& program, wire::Describe::What what) {
-  struct Asking {
-    Completion done;
-    Text text;
-  };
-  auto asking = std::make_shared<Asking>();
-  program.client->connection->Call(
-      DescribeRequest(program, what), {[asking](wire::Reply& reply) {
-        if (reply.has_error()) {
-          const hlo::Error error = remote::FromMessage(reply.error());
-          return asking->done.Set(std::make_shared<Failure>(error.code(), error.what()));
-        }
-        asking->text.text += reply.contents().data();
-        asking->text.format = reply.contents().format();
-        if (!reply.more()) asking->done.Set();
-      }});
-  asking->done.Wait();
-  if (asking->done.failure() != nullptr) throw *asking->done.failure();
-  return std::move(asking->text);
+remote::Text AskText(const Program& program, wire::Describe::What what) {
+  return remote::AskText(*program.client->connection, DescribeRequest(program, what));
 }
 
 }  // namespace
@@ -197,7 +175,8 @@ void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Ar
 
 void Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
   PJRT_Program& out = Require(args.program, "program");
-  const Text program = AskText(ProgramOf(args.executable), wire::Describe::OPTIMIZED_PROGRAM);
+  const remote::Text program =
+      AskText(ProgramOf(args.executable), wire::Describe::OPTIMIZED_PROGRAM);
   const char* format = program.format == "mlir"              ? "mlir"
                        : program.format == "hlo_with_config" ? "hlo_with_config"
                                                              : "hlo";

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <new>
 #include <set>
@@ -141,6 +142,8 @@ void Session::Do(wire::Request& request) {
       return MemoryStats(reply, request.memory_stats());
     case wire::Request::kDeviceAssignment:
       return DeviceAssignment(reply, request.device_assignment());
+    case wire::Request::kProfile:
+      return Profile(reply, request.profile());
     case wire::Request::CALL_NOT_SET:
       throw Dishonest("a request asks for nothing that this server knows");
   }
@@ -483,6 +486,41 @@ void Session::DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& cal
                                                              static_cast<int>(call.partitions()))) {
     answer.mutable_numbers()->add_numbers(id);
   }
+  outbox_->Push(std::move(answer));
+}
+
+// Made by the first START.
+pjrt::Profiler& Session::ProfilerOf(const wire::Profile& call) {
+  auto found = profilers_.find(call.profiler());
+  if (found != profilers_.end()) return *found->second;
+  if (call.what() != wire::Profile::START) {
+    throw hlo::Error(hlo::ErrorCode::kNotFound,
+                     "this session has no profiler " + std::to_string(call.profiler()));
+  }
+  if (profilers_.size() >= kMostProfilers) {
+    throw hlo::Error(
+        hlo::ErrorCode::kResourceExhausted,
+        "a session has at most " + std::to_string(kMostProfilers) + " profilers at a time");
+  }
+  auto profiler = std::make_unique<pjrt::Profiler>(runtime_.client->plugin());
+  return *profilers_.emplace(call.profiler(), std::move(profiler)).first->second;
+}
+
+void Session::Profile(uint64_t reply, const wire::Profile& call) {
+  if (call.what() == wire::Profile::FREE) {
+    profilers_.erase(call.profiler());
+    return;
+  }
+  pjrt::Profiler& profiler = ProfilerOf(call);
+  if (call.what() == wire::Profile::COLLECT) return ReplyText(reply, profiler.Collect());
+  if (call.what() == wire::Profile::STOP) {
+    profiler.Stop();
+  } else {
+    profiler.Start();
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  wire::Reply answer = NewReply(reply);
+  answer.mutable_numbers()->add_numbers(std::chrono::nanoseconds(now).count());
   outbox_->Push(std::move(answer));
 }
 

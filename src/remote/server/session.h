@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "pjrt/client/profiler.h"
 #include "remote/messages.h"
 #include "remote/segment.h"
 #include "remote/server/outbox.h"
@@ -19,6 +20,7 @@ namespace remote {
 inline constexpr size_t kMostNumbers = size_t{1} << 20;        // buffers, and executables
 inline constexpr size_t kMostBlobBytes = size_t{4} << 30;      // in pieces that nothing used yet
 inline constexpr size_t kMostSegmentBytes = size_t{16} << 30;  // of shared memory, used or not
+inline constexpr size_t kMostProfilers = 8;
 
 // All is freed with it; what still runs keeps what it needs. Used by one thread.
 class Session {
@@ -58,6 +60,7 @@ class Session {
   void Execute(uint64_t reply, const wire::Execute& call);
   void MemoryStats(uint64_t reply, const wire::MemoryStats& call);
   void DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& call);
+  void Profile(uint64_t reply, const wire::Profile& call);
 
   std::unique_ptr<pjrt::Buffer> NewBuffer(const void* data, const hlo::Shape& shape,
                                           const wire::Place& place,
@@ -65,6 +68,7 @@ class Session {
   // Throws the error that is in the buffer's place.
   const std::shared_ptr<pjrt::Buffer>& BufferOf(uint64_t number) const;
   const Program& ProgramOf(uint64_t number) const;
+  pjrt::Profiler& ProfilerOf(const wire::Profile& call);
   std::string TakeBlob(uint64_t number);
   // Memory of `bytes` at the region; it lives as long as the result.
   std::shared_ptr<char> MemoryOf(const wire::Region& region, size_t bytes) const;
@@ -78,6 +82,7 @@ class Session {
   std::unordered_map<uint64_t, Program> programs_;
   std::unordered_map<uint64_t, std::string> blobs_;
   std::unordered_map<uint64_t, std::shared_ptr<Segment>> segments_;
+  std::unordered_map<uint64_t, std::unique_ptr<pjrt::Profiler>> profilers_;
   size_t blob_bytes_ = 0, segment_bytes_ = 0;
 };
 
