@@ -6,6 +6,7 @@
 #include "aten/generator.h"
 #include "aten/op.h"
 #include "aten/tensor.h"
+#include "lazy/cut_reason.h"
 #include "lazy/data.h"
 #include "lazy/graph.h"
 #include "lazy/sync.h"
@@ -198,6 +199,16 @@ bool CapturedGraph::BeginsStep(at::TensorList arguments) const {
   return all_computed;
 }
 
+void CapturedGraph::EndStep() const {
+  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller,
+                             "dynamo is executing a compiled program");
+  try {
+    lazy::Sync(device_);
+  } catch (const hlo::Error& error) {
+    RethrowAsTorchError(error, "");
+  }
+}
+
 at::Tensor CapturedGraph::MakeOutput(const Output& output, const at::Tensor& whole) const {
   const auto& storage = Impl(whole)->xla_storage();
   lazy::Reference<lazy::View> view;
@@ -213,13 +224,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   for (const at::Tensor& argument : arguments) {
     if (!IsXla(argument) || Impl(argument)->xla_device() != device_) return std::nullopt;
   }
-  if (BeginsStep(arguments)) {
-    try {
-      lazy::Sync(device_);
-    } catch (const hlo::Error& error) {
-      RethrowAsTorchError(error, "");
-    }
-  }
+  if (BeginsStep(arguments)) EndStep();
   std::vector<lazy::Value> operands;
   for (size_t i = 0; i < arguments.size(); ++i) {
     operands.push_back(ReadValue(arguments[i]));

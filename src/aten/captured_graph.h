@@ -57,6 +57,7 @@ class CapturedGraph {
   Output DescribeOutput(const at::Tensor& output);
   void Keep(const std::vector<lazy::Value>& roots);
   bool BeginsStep(at::TensorList arguments) const;
+  void EndStep() const;
   at::Tensor MakeOutput(const Output& output, const at::Tensor& whole) const;
 
   lazy::Device* device_ = nullptr;
@@ -68,8 +69,8 @@ class CapturedGraph {
   std::vector<Output> outputs_;
   size_t storage_count_ = 0;
   std::shared_ptr<const CapturedSteps> steps_;
-  std::vector<lazy::Value>
-      constants_;  // operands after the arguments; null: a key of random numbers
+  // Operands after the arguments; null: a key of random numbers.
+  std::vector<lazy::Value> constants_;
   std::vector<lazy::ShapeRef> argument_shapes_;
   std::vector<std::vector<int64_t>> argument_strides_;
   int64_t called_at_cut_ = -1, calls_since_cut_ = 0;

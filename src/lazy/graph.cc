@@ -65,7 +65,7 @@ std::optional<hlo::Attributes> WithPrecision(const hlo::Instruction& instruction
   return attributes;
 }
 
-// Asks for the precision in all contractions.
+// Asks for the precision in a computation's contractions.
 void SetPrecision(hlo::Computation* computation, hlo::Precision precision) {
   if (precision == hlo::Precision::kDefault) return;
   std::vector<hlo::Value> instructions;
@@ -269,7 +269,9 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     results.push_back(values[result.node->position][result.index]);
   }
   entry->set_results(results);
-  SetPrecision(entry, ContractionPrecision());
+  for (const auto& computation : module->computations()) {
+    SetPrecision(computation.get(), ContractionPrecision());
+  }
   for (const Donation& donation : donations_) {
     module->input_output_aliases.push_back({donation.result, donation.parameter, false});
   }

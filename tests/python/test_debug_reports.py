@@ -456,3 +456,17 @@ def test_print_is_named(program):
         "aten::_to_cpu (print, str() or repr() of a tensor) at train.py:3: print(t)",
         "aten::_to_cpu (.cpu(), .tolist() or .numpy() of a tensor) at train.py:4: t.add(1).cpu()",
     }
+
+
+def test_steps_of_dynamo_are_named(program):
+    code = """
+import torch, torch_xla
+step = torch.compile(lambda x: x.sin() + 1, backend="openxla")
+x = torch.ones(3).to("xla")
+for _ in range(3):
+    result = step(x)
+"""
+    (program.folder / "train.py").write_text(code)
+    text = program.run("train.py", PT_XLA_DEBUG_LEVEL="2").stderr
+    causes = [block[2].strip() for block in of(blocks_of(text), "Execution Analysis")]
+    assert causes == ["dynamo is executing a compiled program"] * 2
