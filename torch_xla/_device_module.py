@@ -22,10 +22,10 @@ def register() -> None:
         manual_seed_all(seed)
 
     torch.random._seed_custom_device = seed_devices
-    _allow_fused_optimizers()
+    _allow_fused_and_foreach()
 
 
-def _allow_fused_optimizers() -> None:
+def _allow_fused_and_foreach() -> None:
     """Adds xla to the devices that torch takes `fused=True` and `foreach=True` for; torch has no other way to say so.
 
     Optimizers take `foreach=True` for all; what they do by default stays as it is.

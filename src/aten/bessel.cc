@@ -142,7 +142,6 @@ Value Ratio(Builder& b, Value x, Coefficients numerator, Coefficients divisor) {
 Value Scaled(Builder& b, Value x, double factor) { return b.Multiply(x, Like(b, x, factor)); }
 
 // --- Orders 0 and 1 of both kinds
-// --------------------------------------------------------------------------
 
 struct Order {
   double phase;
@@ -231,7 +230,6 @@ Value Y1(Builder& b, Value x) {
 }
 
 // --- Modified, second kind
-// ------------------------------------------------------------------------------------
 
 // exp(x) K(x): up to 2 with the logarithm of the first kind, beyond 2 a series of the reciprocal.
 template <int order>
@@ -257,7 +255,6 @@ Value K(Builder& b, Value x) {
 }
 
 // --- Others
-// ---------------------------------------------------------------------------------------------------
 
 Value SphericalJ0(Builder& b, Value x) {
   constexpr double kSeries[] = {1.0 / 6227020800, -1.0 / 39916800, 1.0 / 362880, -1.0 / 5040,

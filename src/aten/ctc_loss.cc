@@ -225,7 +225,6 @@ Value CtcLossBackward(Builder& b, Value gradient, Value log_probabilities, Value
 }
 
 // --- The lengths are known here: their maximum is the program's shape, and they are checked
-// -----------------
 
 int64_t CheckLengths(const at::Tensor& log_probabilities, const at::Tensor& targets,
                      at::IntArrayRef input_lengths, at::IntArrayRef target_lengths, int64_t blank) {

@@ -15,7 +15,6 @@ namespace {
 using std::numbers::ln2;
 
 // --- One operand
-// -----------------------------------------------------------------------------------
 
 template <Opcode opcode>
 Value Unary(Builder& b, Value x) {
@@ -203,7 +202,6 @@ Value NanToNum(Builder& b, Value x, std::optional<double> nan, std::optional<dou
 Value BitwiseNot(Builder& b, Value x) { return b.Not(x); }
 
 // --- Two operands
-// ----------------------------------------------------------------------------------
 
 template <Opcode opcode>
 Value Binary(Builder& b, Value x, Value y) {
@@ -356,7 +354,6 @@ Value Lcm(Builder& b, Value x, Value y) {
 }
 
 // --- Three operands
-// --------------------------------------------------------------------------------
 
 // Whichever end is nearer is the starting point, so that weight 0 and 1 give the ends exactly.
 Value LerpFrom(Builder& b, Value x, Value y, Value weight) {
@@ -397,7 +394,6 @@ at::Tensor& ClampByNumbersInto(at::Tensor& self, const Limit& low, const Limit& 
 }
 
 // --- Gradients that have an operator of their own
-// ---------------------------------------------------
 
 Value SigmoidBackward(Builder& b, Value gradient, Value y) {
   return b.Multiply(gradient, Conjugate(b, b.Multiply(y, b.Subtract(Like(b, y, 1), y))));
@@ -407,7 +403,6 @@ Value TanhBackward(Builder& b, Value gradient, Value y) {
 }
 
 // --- Kernels that choose a lowering by an argument's value
-// -------------------------------------------
 
 constexpr Promotion kDefault = Promotion::kDefault;
 constexpr Promotion kToFloat = Promotion::kToFloat;

@@ -289,8 +289,7 @@ TORCH_LIBRARY_IMPL(_, SparseCsrXLA, m) {
       false, op.schema().name(),
       ": quantized tensors are not supported on xla. Keep the integers, their scale and zero point "
       "as plain tensors, simulate quantization (torch.fake_quantize_per_tensor_affine), or move "
-      "the "
-      "computation to the CPU (tensor.cpu()).");
+      "the computation to the CPU (tensor.cpu()).");
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {

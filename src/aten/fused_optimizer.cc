@@ -132,7 +132,6 @@ std::vector<Value> AdagradStep(Builder& b, Value parameter, Value gradient, Valu
 }
 
 // --- Recording
-// ---------------------------------------------------------------------------------------------
 
 lazy::Value Data(double number) { return ScalarValue(number, ElementType::kF64); }
 lazy::Value Data(const at::Tensor& number) {

@@ -18,7 +18,6 @@ namespace {
 using OptionalValues = std::vector<std::optional<Value>>;
 
 // --- x[i, :, j]
-// ----------------------------------------------------------------------------------------
 
 // How the index tensors of x[…] lie: which dimensions they index, their common shape, and where in
 // the result that shape stands.
@@ -192,7 +191,6 @@ at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
 }
 
 // --- Positions of what is not zero
-// -----------------------------------------------------------------------
 
 Value CountTrue(Builder& b, Value x) {
   return Sum(b, b.Convert(ToPred(b, x), ElementType::kS64), AllDimensions(x->shape().rank()));
@@ -263,7 +261,6 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
 }
 
 // --- repeat_interleave
-// ---------------------------------------------------------------------------------
 
 // Which element each of `size` results repeats: as many elements end at or before it.
 Value RepeatedPositions(Builder& b, Value repeats, int64_t size) {
@@ -289,7 +286,6 @@ at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> ou
 }
 
 // --- gather, scatter
-// ---------------------------------------------------------------------------------------
 
 Value AtLeast1d(Builder& b, Value x) { return x->dimensions().empty() ? b.Reshape(x, {1}) : x; }
 
@@ -414,7 +410,6 @@ Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Va
 }
 
 // --- index_select and its counterparts
-// ---------------------------------------------------------------------
 
 Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
   if (index->shape().rank() > 1) {
@@ -494,7 +489,6 @@ Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
 }
 
 // --- Embeddings
-// --------------------------------------------------------------------------------------------
 
 Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
                 bool scale_by_frequency, bool sparse) {

@@ -38,7 +38,6 @@ std::pair<Value, Value> Pair(Builder& b, Value x, Value y) {
 }
 
 // --- Regression
-// --------------------------------------------------------------------------------------
 
 Value MseLoss(Builder& b, Value x, Value y, int64_t reduction) {
   auto [a, c] = Pair(b, x, y);
@@ -90,7 +89,6 @@ Value HuberLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t re
 }
 
 // --- Binary cross entropy
-// ------------------------------------------------------------------------------
 
 // Logarithms are bounded at -100, so that a wrong certainty costs much but not infinity.
 Value BoundedLog(Builder& b, Value x) { return b.Maximum(b.Log(x), Like(b, x, -100)); }
@@ -144,7 +142,6 @@ Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value clas
 }
 
 // --- Margins: samples [N, C], or one sample [C]
-// --------------------------------------------------------
 
 struct Samples {
   Value scores;  // [N, C]
@@ -269,7 +266,6 @@ Value MultilabelMarginLossBackward(Builder& b, Value gradient, Value x, Value ta
 }
 
 // --- Negative log likelihood: classes are dimension 1, or 0 of a single sample
-// ---------------------------
 
 int64_t ClassDimension(Value x) { return x->shape().rank() == 1 ? 0 : 1; }
 

@@ -21,7 +21,6 @@ ElementType StatisticsType(ElementType input, const OptionalValue& parameter) {
 }
 
 // --- Batch normalisation: channels are dimension 1
-// -----------------------------------------------------
 
 // A value per channel stretched over the input's shape.
 Value Channels(Builder& b, Value per_channel, Value x) {
@@ -205,7 +204,6 @@ ThreeTensors NativeBatchNormBackward(const at::Tensor& gradient, const at::Tenso
 }
 
 // --- Layer normalisation: over the last dimensions
-// -------------------------------------------------------
 
 Dimensions LastDimensions(Value x, size_t count) {
   Dimensions last;
@@ -275,7 +273,6 @@ std::array<Value, 3> LayerNormBackward(Builder& b, Value gradient, Value x, Dime
 }
 
 // --- Group normalisation: channels in groups, each normalised with its pixels
-// ----------------------------
 
 // [n, groups, elements of a group].
 Value Grouped(Builder& b, Value x, int64_t n, int64_t groups) {
@@ -333,7 +330,6 @@ std::array<Value, 3> GroupNormBackward(Builder& b, Value gradient, Value x, Valu
 }
 
 // --- Weight normalisation: v * (g / |v|), the norm over all but one dimension
-// ----------------------------
 
 std::pair<Value, Value> WeightNorm(Builder& b, Value v, Value g, int64_t dimension) {
   Dimensions others = OtherDimensions({dimension}, v->shape().rank());

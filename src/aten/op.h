@@ -53,7 +53,6 @@ struct Dimension {
 };
 
 // --- Recording
-// ---------------------------------------------------------------------------------------------
 
 // Records one node of lowering `f`. `arguments` correspond to f's parameters after the builder:
 //   Value                                const at::Tensor& (on xla, or a 0-dimensional CPU tensor,
@@ -86,7 +85,6 @@ template <size_t n>
 auto AsTuple(std::vector<at::Tensor> tensors);
 
 // --- Registration
-// -----------------------------------------------------------------------------------------
 
 // Registers `f` as aten operator `name` ("gelu", "add.Tensor"). f's parameters must be the schema's
 // in order, in the types that Record's table pairs with the ATen C++ signature:

@@ -199,7 +199,6 @@ struct AttributeFrom<std::optional<P>> {
 };
 
 // --- Results
-// -------------------------------------------------------------------------------------------------
 
 inline at::Tensor WrapResult(lazy::Device* device, const lazy::Reference<lazy::Node>& node,
                              uint32_t index) {
@@ -241,7 +240,6 @@ template <>
 struct Wrap<std::pair<Value, Value>> : Wrap<std::array<Value, 2>> {};
 
 // --- Recording
-// ---------------------------------------------------------------------------------------------
 
 template <auto f>
 std::string_view Name() {
@@ -280,7 +278,6 @@ lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::TypeList<P...>,
 }
 
 // --- Element-wise
-// ------------------------------------------------------------------------------------------
 
 // What element-wise recording adds to a lowering's parameters.
 struct ElementwiseAttributes {
@@ -393,7 +390,6 @@ lazy::Value RecordElementwiseValue(Context& context, ElementType target,
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result);
 
 // --- Registration
-// ---------------------------------------------------------------------------------------------
 
 template <typename P>
 struct AtenType {

@@ -49,7 +49,6 @@ Value Twice(Builder& b, Value x) { return b.Add(x, x); }
 Value IsEven(Builder& b, Value n) { return b.Eq(b.Remainder(n, Like(b, n, 2)), Like(b, n, 0)); }
 
 // --- Chebyshev
-// ------------------------------------------------------------------------------------------------
 
 enum class Kind { kT, kU, kV, kW };
 
@@ -127,7 +126,6 @@ Value ShiftedChebyshev(Builder& b, Value x, Value n) {
 }
 
 // --- Others
-// ---------------------------------------------------------------------------------------------------
 
 // Beyond this degree Hermite's polynomials are NaN, as in eager.
 Value WithinHermiteLimit(Builder& b, Value n, Value result) {

@@ -109,7 +109,6 @@ Value SumWindows(Builder& b, Value x, const Pooling& p) {
 }
 
 // --- Maximum
-// -----------------------------------------------------------------------------------------
 
 // Each element's position among the spatial ones, row-major: what torch calls its index.
 Value FlatPositions(Builder& b, const Dimensions& dimensions, int64_t spatial_rank) {
@@ -204,7 +203,6 @@ Value MaxUnpool3d(Builder& b, Value x, Value positions, Dimensions output, Dimen
 }
 
 // --- Average
-// -----------------------------------------------------------------------------------------
 
 // How many elements each window's mean divides by, of shape [1, …, output sizes]; padding counts as
 // far as the declared padding reaches when include_padding.
@@ -290,7 +288,6 @@ Value AveragePoolOfBackward(Builder& b, Value gradient, Value x, Dimensions kern
                              include_padding, divisor);
 }
 // --- Adaptive
-// ----------------------------------------------------------------------------------------
 
 // Window i of n over `size` elements: [floor(i * size / n), ceil((i + 1) * size / n)).
 int64_t WindowStart(int64_t i, int64_t size, int64_t n) { return i * size / n; }

@@ -64,7 +64,6 @@ Value Coin(Builder& b, Value state, const Dimensions& dimensions, double p) {
 }
 
 // --- Distributions, in the type of a tensor
-// ----------------------------------------------------------------
 
 Value FromNumber(Builder& b, Value like, Value number) {
   return Splat(b, b.Convert(number, like->element_type()), like->dimensions());
@@ -150,7 +149,6 @@ Value Permutation(Builder& b, Value state, int64_t n, ElementType type) {
 }
 
 // --- Drawing classes
-// ---------------------------------------------------------------------------------------
 
 // A race of exponential clocks with the probabilities as rates: the order of arrival is a draw
 // without replacement.
@@ -192,7 +190,6 @@ at::Tensor Multinomial(const at::Tensor& p, int64_t count, bool replacement,
 }
 
 // --- Dropout
-// -------------------------------------------------------------------------------------------------
 
 std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
   Value mask = Coin(b, state, x->dimensions(), 1 - p);
@@ -214,7 +211,6 @@ std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
 }
 
 // --- Leaky rectifier of random slopes
-// -------------------------------------------------------------------------------------------------
 
 // x times a slope drawn between the limits where it is not positive, and by what it was multiplied.
 std::pair<Value, Value> RandomLeakyRelu(Builder& b, Value state, Value x, double lower,
@@ -253,7 +249,6 @@ at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at:
 }
 
 // --- In place
-// ------------------------------------------------------------------------------------------------
 
 // Fills `self` with what a distribution gives for its shape and type.
 template <auto f, typename... Arguments>

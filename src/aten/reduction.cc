@@ -192,7 +192,6 @@ Value CountNonzero(Builder& b, Value x, Dimensions dimensions) {
 }
 
 // --- Moments
-// ---------------------------------------------------------------------------------------
 
 double CorrectionOf(const std::optional<Constant>& correction) {
   return correction ? Number(*correction) : 1;
@@ -221,7 +220,6 @@ Value Deviation(Builder& b, Value x, OptionalDimensions dimensions,
 }
 
 // --- Norms
-// -----------------------------------------------------------------------------------------
 
 Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions, bool keep,
                  OptionalType dtype) {

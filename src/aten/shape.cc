@@ -15,7 +15,6 @@ namespace torch_xla {
 namespace {
 
 // --- Joining
-// -----------------------------------------------------------------------------------------
 
 // Empty one-dimensional tensors are left out, as torch has always done.
 Value Concatenate(Builder& b, std::vector<Value> tensors, int64_t dimension) {
@@ -57,7 +56,6 @@ Value Stack(Builder& b, std::vector<Value> tensors, int64_t dimension) {
 }
 
 // --- Reordering and repeating
-// ------------------------------------------------------------------------
 
 Value Flip(Builder& b, Value x, Dimensions dimensions) {
   Dimensions wrapped = WrapDimensions(dimensions, x->shape().rank());
@@ -119,7 +117,6 @@ Value Repeat(Builder& b, Value x, Dimensions repeats) {
 }
 
 // --- Masks by position
-// ---------------------------------------------------------------------------------
 
 // Elements of the last two dimensions whose column minus row is at most (lower) or at least the
 // diagonal.
@@ -144,7 +141,6 @@ Value Trace(Builder& b, Value x) {
 }
 
 // --- Padding
-// ---------------------------------------------------------------------------------------------
 
 Value Zero(Builder& b, ElementType type) { return b.Zeros(Shape::Scalar(type)); }
 
@@ -222,7 +218,6 @@ Value BorderPadBackward(Builder& b, Value gradient, Value x, Dimensions padding)
 }
 
 // --- Gradients of views, and writing into a part
-// ---------------------------------------------------------
 
 // Where a slice lies, with torch's clamping.
 struct SliceRange {
@@ -298,7 +293,6 @@ Value SelectScatter(Builder& b, Value x, Value source, Dimension dimension, int6
 }
 
 // --- Diagonals
-// -------------------------------------------------------------------------------------------
 
 // True on the diagonal of two dimensions of a shape.
 Value OnDiagonal(Builder& b, const Dimensions& shape, int64_t offset, int64_t row, int64_t column) {
@@ -359,7 +353,6 @@ Value DiagonalEmbed(Builder& b, Value x, int64_t offset, int64_t dim1, int64_t d
 }
 
 // --- Windows
-// -----------------------------------------------------------------------------------------------
 
 // The gradient of unfold: windows of `size` every `step` elements, summed where they overlap.
 Value UnfoldBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimension, int64_t size,

@@ -124,7 +124,6 @@ Value NanMedian(Builder& b, Value x) {
 }
 
 // --- Running reductions: windows that reach back to the start
-// --------------------------------------------
 
 hlo::Window RunningWindow(Value x, int64_t dimension) {
   hlo::Window window = hlo::Window::Trivial(x->shape().rank());
@@ -229,7 +228,6 @@ std::pair<Value, Value> Mode(Builder& b, Value x, Dimension dimension, bool keep
 }
 
 // --- Searches
-// ----------------------------------------------------------------------------------------------
 
 Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool right,
                    std::optional<std::string> side, std::optional<Value> sorter) {

@@ -55,12 +55,13 @@ at::Tensor Alias(const at::Tensor& self) {
 
 // torch traces with tensors that say they are on xla and are none of ours; they are detached below
 // the tracing.
+bool IsTracedOnly(const at::Tensor& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return impl->get_backend_meta() == nullptr && dynamic_cast<XlaTensorImpl*>(impl) == nullptr;
+}
+
 at::Tensor Detach(const at::Tensor& self) {
-  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
-  bool is_ours =
-      impl->get_backend_meta() != nullptr || dynamic_cast<XlaTensorImpl*>(impl) != nullptr;
-  if (!is_ours) return at::native::detach(self);
-  return Alias(self);
+  return IsTracedOnly(self) ? at::native::detach(self) : Alias(self);
 }
 
 at::Tensor ViewAs(const at::Tensor& self, IntArrayRef size) {

@@ -1,9 +1,9 @@
 #include "cpu/fuse_epilogues.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <vector>
 
+#include "cpu/composite_body.h"
 #include "cpu/fusion.h"
 #include "cpu/library/convolution_problem.h"
 #include "cpu/library/epilogue.h"
@@ -73,31 +73,14 @@ Values FindEpilogue(const Instruction& contraction) {
 void Fuse(Instruction* contraction, const Values& epilogue) {
   Computation& computation = *contraction->parent();
   const bool is_dot = contraction->opcode() == Opcode::kDotGeneral;
-  Computation* body = computation.module()->AddComputation(is_dot ? "dot" : "convolution");
-  std::unordered_map<const Instruction*, Instruction*> copies;
-  Values operands, members = {contraction};
+  Values members = {contraction};
   members.insert(members.end(), epilogue.begin(), epilogue.end());
-  auto inner = [&](Instruction* value) {
-    auto [it, added] = copies.emplace(value, nullptr);
-    if (added) {
-      it->second = body->Add(Opcode::kParameter, value->shape(), {},
-                             hlo::ParameterAttributes{static_cast<int64_t>(operands.size())});
-      operands.push_back(value);
-    }
-    return it->second;
-  };
-  for (Instruction* member : members) {
-    if (copies.contains(member)) continue;  // a constant of two steps
-    Values inputs;
-    for (Instruction* operand : member->operands()) inputs.push_back(inner(operand));
-    copies[member] = body->Add(member->opcode(), member->shape(), inputs, member->attributes(),
-                               member->called_computations());
-  }
+  CompositeBody body = CopyIntoBody(members, is_dot ? "dot" : "convolution");
   Instruction* last = epilogue.back();
-  body->set_results({copies.at(last)});
+  body.computation->set_results({body.copies.at(last)});
   Instruction* composite = computation.Add(
-      Opcode::kComposite, last->shape(), operands,
-      hlo::CompositeAttributes{is_dot ? "cpu.dot" : "cpu.convolution", {}, 0}, {body});
+      Opcode::kComposite, last->shape(), body.operands,
+      hlo::CompositeAttributes{is_dot ? "cpu.dot" : "cpu.convolution", {}, 0}, {body.computation});
   composite->set_metadata(contraction->metadata());  // where the time goes
   last->ReplaceAllUsesWith(composite);
 }

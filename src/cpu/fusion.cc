@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "cpu/composite_body.h"
+
 namespace cpu {
 namespace {
 
@@ -518,53 +520,30 @@ class Fuser {
   void BuildComposite(Cluster& cluster) {
     std::sort(cluster.members.begin(), cluster.members.end(),
               [&](Instruction* a, Instruction* b) { return position_[a] < position_[b]; });
-    Computation* body =
-        computation_.module()->AddComputation(cluster.kind == Cluster::kReduce ? "reduce" : "loop");
-    std::unordered_map<Instruction*, Instruction*> copies;
-    std::vector<Instruction*> operands;
-    auto parameter = [&](Instruction* value) {
-      auto [it, added] = copies.emplace(value, nullptr);
-      if (added) {
-        it->second = body->Add(Opcode::kParameter, value->shape(), {},
-                               hlo::ParameterAttributes{static_cast<int64_t>(operands.size())});
-        operands.push_back(value);
-      }
-      return it->second;
-    };
-    for (Instruction* member : cluster.members) {
-      for (Instruction* operand : member->operands()) {
-        if (!cluster.set.contains(operand)) parameter(operand);
-      }
-    }
-    for (Instruction* member : cluster.members) {
-      std::vector<Instruction*> inner;
-      for (Instruction* operand : member->operands()) {
-        inner.push_back(cluster.set.contains(operand) ? copies.at(operand) : parameter(operand));
-      }
-      copies[member] = body->Add(member->opcode(), member->shape(), inner, member->attributes(),
-                                 member->called_computations());
-    }
+    CompositeBody body =
+        CopyIntoBody(cluster.members, cluster.kind == Cluster::kReduce ? "reduce" : "loop");
     std::vector<Instruction*> results;
     std::vector<hlo::Shape> shapes;
     for (Instruction* output : cluster.outputs) {
       if (output->shape().is_tuple()) {
         for (size_t i = 0; i < output->shape().tuple_shapes().size(); ++i) {
           const hlo::Shape& shape = output->shape().tuple_shapes()[i];
-          results.push_back(body->Add(Opcode::kGetTupleElement, shape, {copies[output]},
-                                      hlo::TupleIndexAttributes{static_cast<int64_t>(i)}));
+          results.push_back(
+              body.computation->Add(Opcode::kGetTupleElement, shape, {body.copies.at(output)},
+                                    hlo::TupleIndexAttributes{static_cast<int64_t>(i)}));
           shapes.push_back(shape);
         }
       } else {
-        results.push_back(copies[output]);
+        results.push_back(body.copies.at(output));
         shapes.push_back(output->shape());
       }
     }
-    body->set_results(results);
+    body.computation->set_results(results);
     hlo::CompositeAttributes attributes;
     attributes.name = cluster.kind == Cluster::kReduce ? "cpu.reduce" : cluster.name;
     Instruction* composite = computation_.Add(
-        Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes), operands,
-        attributes, {body});
+        Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes),
+        body.operands, attributes, {body.computation});
     composite->set_metadata(cluster.outputs[0]->metadata());
     size_t next = 0;
     for (Instruction* output : cluster.outputs) {

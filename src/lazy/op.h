@@ -38,7 +38,6 @@ struct Scalar {
 };
 
 // --- Attribute hashing
-// ---------------------------------------------------------------------------------
 
 inline uint64_t Mix(uint64_t a, uint64_t b) {
   uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15u;
@@ -112,7 +111,6 @@ uint64_t HashAttribute(const std::pair<A, B>& value) {
 }
 
 // --- Attribute text
-// ------------------------------------------------------------------------------------
 
 template <typename T>
 void AppendAttribute(std::string& out, const T& value) {
@@ -150,7 +148,6 @@ void AppendAttribute(std::string& out, const T& value) {
 }
 
 // --- Reading a lowering's signature
-// -----------------------------------------------------------------------
 
 template <typename P>
 struct ParameterTraits {

@@ -78,7 +78,6 @@ class Rewriter {
 
  private:
   // --- values in both forms
-  // -------------------------------------------------------------------------
 
   bool IsNative(const Instruction* value) const { return native_.contains(value); }
 
@@ -135,7 +134,6 @@ class Rewriter {
   }
 
   // --- convolutions
-  // -----------------------------------------------------------------------------------
 
   static bool SpatialFollow(const Dimensions& spatial) {
     for (size_t i = 0; i < spatial.size(); ++i) {
@@ -197,7 +195,6 @@ class Rewriter {
   }
 
   // --- everything else
-  // --------------------------------------------------------------------------------
 
   // True if the instruction now exists in channels-last form (or, for reduce, reads it).
   bool Rewrite(const Instruction& instruction) {

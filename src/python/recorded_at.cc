@@ -35,7 +35,7 @@ const SourceLocation* LocationIn(py::handle frame) {
   return location;
 }
 
-// --- The lines that called it ------------------------------------------------------------------
+// --- The lines that called it
 
 const CallPath* Path(const SourceLocation* location, const CallPath* caller) {
   using Key = std::pair<const SourceLocation*, const CallPath*>;
@@ -57,7 +57,7 @@ const CallPath* PathTo(py::handle users_frame) {
   return path;
 }
 
-// --- The lines of gradients: those of what they are the gradients of ---------------------------
+// --- The lines of gradients: those of what they are the gradients of
 
 // By the number that autograd gives the operation that is being recorded.
 std::unordered_map<uint64_t, const CallPath*>& ForwardLines() {
@@ -86,7 +86,7 @@ const CallPath* BackwardOf(const CallPath* forward) {
   return Path(location, forward->caller);
 }
 
-// --- Names of tensors --------------------------------------------------------------------------
+// --- Names of tensors
 
 bool Holds(py::handle value, const lazy::Node* leaf) {
   if (!THPVariable_Check(value.ptr())) return false;

@@ -148,7 +148,7 @@ def test_channels_last_is_accepted(device):
     assert made.shape == x.shape
 
 
-@pytest.mark.parametrize("foreach", [None, False])
+@pytest.mark.parametrize("foreach", [None, False, True])
 def test_clipped_gradients(foreach, device):
     def clip(where):
         torch.manual_seed(0)

@@ -226,7 +226,6 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   // --- slices
-  // -------------------------------------------------------------------------------------
 
   void PlanSlices() {
     int64_t threads = ThreadPool::Default().num_threads();
@@ -325,7 +324,6 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   // --- primitives
-  // ---------------------------------------------------------------------------------
 
   void MakePrimitives() {
     std::map<int64_t, memory::desc> formats;  // of w, by the number of channels
@@ -460,7 +458,6 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   // --- running
-  // ------------------------------------------------------------------------------------
 
   Buffers Stage(const CallContext& context, const void* const* operands, void* result) const {
     Buffers b;

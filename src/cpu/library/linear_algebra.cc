@@ -21,7 +21,6 @@ namespace cpu {
 namespace {
 
 // --- routines: one function each, named as LAPACK's
-// ---------------------------------------------------
 
 template <typename T>
 void Geqrf(const Item& x) {
@@ -311,7 +310,6 @@ void Sytrs(const Item& x) {
 }
 
 // --- triangular solve and Cholesky on row-major memory
-// --------------------------------------------------
 
 template <typename T>
 void Trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE transpose, CBLAS_DIAG diagonal, int m,
@@ -376,7 +374,6 @@ void FactorCholesky(const Item& x, bool lower) {
 }
 
 // --- binding
-// --------------------------------------------------------------------------------------------
 
 class LinearAlgebraCall : public LibraryCall {
  public:
