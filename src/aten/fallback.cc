@@ -269,38 +269,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
 }
 
-[[noreturn]] void RefuseSparse(const OperatorHandle& op, Stack*) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false, op.schema().name(),
-      ": sparse tensors are not supported on xla, whose tensors are dense. Use dense ones "
-      "(tensor.to_dense()), or move the computation to the CPU (tensor.cpu()).");
-}
-
-TORCH_LIBRARY_IMPL(_, SparseXLA, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
-}
-TORCH_LIBRARY_IMPL(_, SparseCsrXLA, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&RefuseSparse>());
-}
-
-// On the CPU these would give a tensor on the CPU.
-[[noreturn]] void RefuseQuantized(const OperatorHandle& op, Stack*) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      false, op.schema().name(),
-      ": quantized tensors are not supported on xla. Keep the integers, their scale and zero point "
-      "as plain tensors, simulate quantization (torch.fake_quantize_per_tensor_affine), or move "
-      "the computation to the CPU (tensor.cpu()).");
-}
-
-TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  for (const char* name :
-       {"quantize_per_tensor", "quantize_per_tensor.tensor_qparams", "quantize_per_tensor.tensors",
-        "quantize_per_tensor_dynamic", "quantize_per_channel", "_make_per_tensor_quantized_tensor",
-        "_make_per_channel_quantized_tensor"}) {
-    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&RefuseQuantized>());
-  }
-}
-
 // torch has no kernel for autocast on xla, not even one that does nothing.
 TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 

@@ -173,6 +173,16 @@ def test_quantized_tensors_are_refused(device):
     x = torch.ones(2, device=device)
     with pytest.raises(NotImplementedError, match="quantized"):
         torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+    with pytest.raises(NotImplementedError, match="quantized"):
+        torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8).to(device)
     # Quantization that is simulated is not.
     faked = torch.fake_quantize_per_tensor_affine(x + 0.04, 0.1, 0, 0, 255)
     torch.testing.assert_close(faked.cpu(), torch.ones(2))
+
+
+def test_nested_tensors_are_of_the_jagged_layout(device):
+    parts = [torch.ones(2), torch.ones(3)]
+    jagged = torch.nested.nested_tensor(parts, layout=torch.jagged).to(device)
+    assert jagged.device == device and (2 * jagged).sum().item() == 10
+    with pytest.raises(NotImplementedError, match=r"nested.*torch\.jagged"):
+        torch.nested.nested_tensor(parts).to(device)
