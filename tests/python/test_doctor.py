@@ -91,7 +91,7 @@ def test_the_list_names_cause_line_cost_and_remedy(doctor):
         r"growing_lengths\.py:18: embedded = self\.embedding\(tokens\) .* -> Pad to one shape",
         text,
     )
-    assert "Report: doctor.html" in text
+    assert f"Report: {doctor.folder}/doctor.html" in text
     assert (doctor.folder / "doctor.html").exists()
 
 
@@ -208,6 +208,48 @@ def test_the_program_is_ended_after_some_steps(doctor):
     found = json.loads((doctor.folder / "found.json").read_text())
     assert found["ended"] == {"status": 0, "how": "was ended after 5 steps"}
     assert found["steps"]["count"] == 5
+
+
+LAUNCHED = """
+import torch, torch_xla
+import torch_xla.core.xla_model as xm
+
+def train(index, name):
+    t = torch.ones(4, device="xla")
+    for step in range(12):
+        t = xm.all_reduce(xm.REDUCE_SUM, t) / 2
+        torch_xla.sync()
+        if name == "fails" and step == 8:
+            raise ValueError("no more")
+        t.sum().item()
+    print("process", index)
+
+if __name__ == "__main__":
+    torch_xla.launch(train, args=({name!r},))
+"""
+
+
+def test_launched_processes_are_watched(doctor):
+    """Both, as both end after some steps; that of rank 0 tells."""
+    write(doctor, LAUNCHED.format(name="two"))
+    options = ["--json", "found.json", "--fail-on", "read"]
+    result = doctor.run(*options, "train.py", status=3, CPU_NUM_DEVICES="2")
+    assert result.stderr.count("train.py finished.") == 1
+    assert result.stdout.count("process") == 2
+    found = json.loads((doctor.folder / "found.json").read_text())
+    assert found["steps"]["count"] >= 10
+    (read,) = (cause for cause in found["causes"] if cause["kind"] == "read")
+    assert read["code"] == "t.sum().item()"
+    assert (doctor.folder / "doctor.html").exists()
+    result = doctor.run("--no-report", "--steps", "4", "train.py", CPU_NUM_DEVICES="2")
+    assert result.stderr.count("was ended after 4 steps") == 1
+
+
+def test_a_launched_process_that_fails_tells_what_was_found(doctor):
+    write(doctor, LAUNCHED.format(name="fails"))
+    result = doctor.run("--no-report", "train.py", status=1, CPU_NUM_DEVICES="2")
+    assert "train.py raised ValueError: no more" in result.stderr
+    assert "ProcessRaisedException" in result.stderr
 
 
 # --- For continuous integration ---

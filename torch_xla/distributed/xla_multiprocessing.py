@@ -23,6 +23,8 @@ from torch_xla.core import xla_env_vars as xenv
 T = TypeVar("T")
 
 _THREADS_VARIABLE = "TORCH_XLA_NUM_THREADS"
+# Set where the doctor watches the program: torch_xla/doctor/launched.py.
+_DOCTOR_VARIABLE = "TORCH_XLA_DOCTOR"
 
 
 def _device_count() -> int:
@@ -120,7 +122,7 @@ def _run(
             # The threads of torch's own pool did not come along: waiting for them would never end.
             torch.set_num_threads(1)
             _XLAC._leave_runtime()
-        fn(index, *args)
+        _call(fn, index, args)
         world.leave()
     except KeyboardInterrupt:
         pass  # The parent ends this process, and says why.
@@ -129,6 +131,15 @@ def _run(
             pickle.dump(traceback.format_exc(), file)
         sys.stderr.flush()
         sys.exit(1)
+
+
+def _call(fn: Callable[..., Any], index: int, args: tuple[Any, ...]) -> None:
+    if _DOCTOR_VARIABLE not in os.environ:
+        fn(index, *args)
+        return
+    from torch_xla.doctor import launched
+
+    launched.run(lambda: fn(index, *args))
 
 
 def name_hosts(count: str, index: str) -> None:

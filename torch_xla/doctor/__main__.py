@@ -1,15 +1,11 @@
 """`python -m torch_xla.doctor`: see the package."""
 
 import argparse
-import json
 import pathlib
 import sys
 
-from torch_xla import _XLAC
-from torch_xla import runtime as xr
-from torch_xla.doctor import causes, page, peaks, script, summary, text
-from torch_xla.doctor.observation import Observation
-from torch_xla.doctor.program_run import ProgramRun
+from torch_xla.doctor import causes, launched, script
+from torch_xla.doctor.examination import Examination, Orders, speaks
 
 FOUND = 3
 """The exit status when a cause of `--fail-on` was found."""
@@ -19,44 +15,33 @@ _ANY = "any"
 def main(arguments: list[str] | None = None) -> int:
     """Runs what the command line says; the exit status."""
     options = _parse(arguments)
-    # The program may go to another folder.
-    report, found_file = (path and path.absolute() for path in (options.report, options.json))
-    observation = Observation(options.steps)
-    observation.start()
-    try:
-        ended = script.run(options.target, options.arguments, options.module is not None)
-    finally:
-        observation.stop()
-    if _XLAC._xla_runtime_is_initialized() and xr.global_ordinal() != 0:
-        return ended.status  # one process of a world speaks
-    observation.run.peaks = _peaks(observation.run)
-    found = causes.find(observation.run)
-    content = summary.of(observation.run, found, options.target, options.arguments, ended)
-    sys.stdout.flush()
-    print(text.of(content), file=sys.stderr)
-    if found_file:
-        found_file.write_text(json.dumps(content, indent=1))
-    if not options.no_report:
-        report.write_text(page.of(observation.run, content))
-        print(f"Report: {options.report}", file=sys.stderr)
-    if ended.status:
+    orders = Orders(
+        options.target,
+        options.arguments,
+        options.steps,
+        None if options.no_report else _absolute(options.report),
+        _absolute(options.json),
+    )
+    examination = Examination(orders)
+    with launched.watched(orders) as launched_found:
+        ended = examination.watch(
+            lambda: script.run(options.target, options.arguments, options.module is not None)
+        )
+        found = launched_found.kinds()
+    if found is None and speaks():
+        found = examination.tell(ended)
+    if ended.status or found is None:
         return ended.status
     return FOUND if _fails(options.fail_on, found) else 0
 
 
-def _peaks(run: ProgramRun) -> peaks.Peaks | None:
-    """Measured after the program, which they do not disturb there."""
-    if run.device is None or not run.device.kernels:
-        return None
-    try:
-        return peaks.measure()
-    except RuntimeError as error:
-        print(f"The device's peaks could not be measured: {error}", file=sys.stderr)
-        return None
+def _absolute(path: pathlib.Path | None) -> str | None:
+    """The program may go to another folder."""
+    return None if path is None else str(path.absolute())
 
 
-def _fails(kinds: list[str], found: list[causes.Cause]) -> bool:
-    return any(_ANY in kinds or cause.kind in kinds for cause in found)
+def _fails(kinds: list[str], found: list[str]) -> bool:
+    return any(_ANY in kinds or kind in kinds for kind in found)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -33,8 +33,7 @@ def _head(summary: dict[str, Any]) -> list[str]:
     if summary["device"] is None:
         return [
             *head,
-            "It did not use an xla device. (Processes that it started are not watched; `torchrun -m torch_xla.doctor` watches",
-            "the first of its processes.)",
+            "It did not use an xla device. (Of the processes that it started, only those of torch_xla.launch are watched.)",
         ]
     if steps["seconds"] is None:
         return [

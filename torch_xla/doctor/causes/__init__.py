@@ -53,6 +53,8 @@ _ALWAYS = {"fallback", "no-step-end", "large-graph", "float64"}
 
 def find(run: ProgramRun) -> list[Cause]:
     """All causes that matter, the most expensive first."""
+    if not run.executions:
+        return []
     found = [cause for finder in _FINDERS for cause in finder(run)]
     rest = recording.find(run, found)
     if rest is not None:

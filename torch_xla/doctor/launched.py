@@ -1,0 +1,64 @@
+"""The processes that the program launches (`torch_xla.launch`, `xmp.spawn`): each is watched, and that of rank 0 tells."""
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator
+
+from torch_xla.doctor.examination import Examination, Orders, speaks
+from torch_xla.doctor.script import Ended, StopProgram
+
+VARIABLE = "TORCH_XLA_DOCTOR"
+"""The orders, and the file for the kinds of causes that were found, as JSON."""
+
+
+class Found:
+    """What a launched process has found, if there was one."""
+
+    def __init__(self, file: pathlib.Path) -> None:
+        self._file = file
+
+    def kinds(self) -> list[str] | None:
+        """The kinds of causes; None if no launched process has told."""
+        return json.loads(self._file.read_text()) if self._file.exists() else None
+
+
+@contextlib.contextmanager
+def watched(orders: Orders) -> Iterator[Found]:
+    """Meanwhile processes that the program launches are watched."""
+    with tempfile.TemporaryDirectory(prefix="torch_xla-doctor-") as folder:
+        file = pathlib.Path(folder, "found.json")
+        os.environ[VARIABLE] = json.dumps([orders.dumps(), str(file)])
+        try:
+            yield Found(file)
+        finally:
+            os.environ.pop(VARIABLE, None)
+
+
+def run(function: Callable[[], object]) -> None:
+    """Runs what a launched process is for, and tells what was found, also when it raises."""
+    # Processes that this one launches are the program's affair.
+    orders, file = json.loads(os.environ.pop(VARIABLE))
+    examination = Examination(Orders.loads(orders))
+    ended = Ended(1, "did not finish")
+
+    def program() -> Ended:
+        nonlocal ended
+        try:
+            function()
+            ended = Ended(0, "finished")
+        except StopProgram as stop:
+            ended = Ended(0, str(stop))
+        except BaseException as error:
+            ended = Ended(1, f"raised {type(error).__name__}: {error}")
+            raise
+        return ended
+
+    try:
+        examination.watch(program)
+    finally:
+        if speaks():
+            kinds = examination.tell(ended)
+            pathlib.Path(file).write_text(json.dumps(kinds))
