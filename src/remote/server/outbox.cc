@@ -30,7 +30,7 @@ void Outbox::Push(wire::Reply reply) {
     const std::lock_guard lock(sending_, std::adopt_lock);
     SendLocked();
   } else {
-    changed_.notify_all();
+    filled_.notify_one();
   }
 }
 
@@ -60,7 +60,7 @@ void Outbox::SendLocked() {
   wire::Replies batch;
   while (Take(&batch)) {
     if (!send_(batch)) return Drop();
-    changed_.notify_all();  // who waits for room
+    emptied_.notify_one();
   }
 }
 
@@ -68,7 +68,7 @@ void Outbox::RunWriter() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return closed_ || !replies_.empty(); });
+      filled_.wait(lock, [&] { return closed_ || !replies_.empty(); });
       if (closed_) return;
     }
     Send();
@@ -78,7 +78,7 @@ void Outbox::RunWriter() {
 bool Outbox::WaitForRoom() {
   std::unique_lock lock(mutex_);
   sent_since_heard_ = 0;
-  changed_.wait(lock, [&] { return closed_ || bytes_ < kMostWaitingBytes; });
+  emptied_.wait(lock, [&] { return closed_ || bytes_ < kMostWaitingBytes; });
   return !closed_;
 }
 
@@ -93,7 +93,8 @@ void Outbox::Drop() {
     closed_ = true;
     replies_.clear();
   }
-  changed_.notify_all();
+  filled_.notify_all();
+  emptied_.notify_all();
 }
 
 }  // namespace remote

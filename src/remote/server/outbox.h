@@ -43,7 +43,7 @@ class Outbox {
   std::atomic<std::thread::id> owner_;
   std::mutex sending_;  // keeps batches in their order; taken before the other
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable filled_, emptied_;  // for the writer; for who waits for room
   std::deque<wire::Reply> replies_;
   size_t bytes_ = 0;
   size_t sent_since_heard_ = 0;  // bytes since the client last asked for something
