@@ -3,10 +3,12 @@
     python -m benchmarks.profiler
 
 Each step of training has the annotations that a program would have, a `StepTrace` and two `Trace`. Blocks of steps with the
-profiler off and on take turns; turns are short and the fastest counts, so that other work on the machine counts little.
+profiler off and on take turns; turns are short, and what counts is the median of the ratios of neighbours, so that other work on
+the machine counts little.
 """
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable
 
@@ -69,8 +71,8 @@ def microseconds_an_add(device: torch.device, count: int = 1000) -> float:
     return elapsed / count * 1e6
 
 
-def off_and_on(measure: Callable[[], float], blocks: int) -> tuple[float, float, int]:
-    """The least with the profiler off and on, and the bytes of the last profile."""
+def off_and_on(measure: Callable[[], float], blocks: int) -> tuple[float, float, float, int]:
+    """The medians with the profiler off and on, that of the ratios of neighbours, and the bytes of the last profile."""
     off, on, size = [], [], 0
     measure()
     for _ in range(blocks):
@@ -78,7 +80,8 @@ def off_and_on(measure: Callable[[], float], blocks: int) -> tuple[float, float,
         trace_events.start()
         on.append(measure())
         size = len(trace_events.stop())
-    return min(off), min(on), size
+    ratio = statistics.median(b / a for a, b in zip(off, on, strict=True))
+    return statistics.median(off), statistics.median(on), ratio, size
 
 
 def main() -> None:
@@ -90,15 +93,15 @@ def main() -> None:
     arguments = parser.parse_args()
     device = torch_xla.device()
     print("| | off | on | |\n|---|---:|---:|---:|")
-    off, on, _ = off_and_on(lambda: microseconds_an_add(device), arguments.blocks)
-    print(f"| recording an `add`, us | {off:.2f} | {on:.2f} | {on / off - 1:+.1%} |")
+    off, on, ratio, _ = off_and_on(lambda: microseconds_an_add(device), arguments.blocks)
+    print(f"| recording an `add`, us | {off:.2f} | {on:.2f} | {ratio - 1:+.1%} |")
     for name, (make, shape) in MODELS.items():
         step = training_step(make, shape, device)
         seconds_a_step(step, 3)
         count = max(1, round(arguments.seconds / seconds_a_step(step, 3)))
-        off, on, size = off_and_on(lambda: seconds_a_step(step, count), arguments.blocks)  # noqa: B023
+        off, on, ratio, size = off_and_on(lambda: seconds_a_step(step, count), arguments.blocks)  # noqa: B023
         print(
-            f"| {name}, ms a step | {off * 1e3:.3f} | {on * 1e3:.3f} | {on / off - 1:+.1%}, "
+            f"| {name}, ms a step | {off * 1e3:.3f} | {on * 1e3:.3f} | {ratio - 1:+.1%}, "
             f"{size / count / 1e3:.1f} kB a step |"
         )
 

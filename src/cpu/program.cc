@@ -93,6 +93,7 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
 }
 
 void Program::RunTimed(const RunState& state) const {
+  state.options.step_times->reserve(steps.size());
   int64_t start = Now();
   for (const auto& step : steps) {
     step->Run(state);
