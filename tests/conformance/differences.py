@@ -30,24 +30,24 @@ RUNS_ON_CPU = {
     "unique_consecutive": {"aten::unique_consecutive"},
 }
 
-# Compared by the size of their error, which must be about eager's: both are held against what eager computes in the next
-# wider type. (Everywhere else a result that is out of tolerance of eager's must be within it of that one.)
+# Compared by the size of their error, which must be at most so many times eager's: both are held against what eager computes
+# in the next wider type. (Everywhere else a result that is out of tolerance of eager's must be within it of that one.)
 COMPARED_BY_ERROR = {
     # Gradients that divide by differences of singular values or eigenvalues, by small pivots, or that multiply many
     # reflectors: they magnify the last digits, in which two builds of LAPACK differ, beyond any tolerance.
-    "linalg.householder_product",
-    "linalg.lstsq",
-    "linalg.svd",
-    "svd",
+    "linalg.householder_product": 4,
+    "linalg.lstsq": 2,
+    "linalg.svd": 2,
+    "svd": 2,
     # Sums that cancel, with each step rounded to the type: their order decides of bfloat16 and float16.
-    "nn.functional.embedding_bag",
+    "nn.functional.embedding_bag": 2,
     # Gradients that are zero but for roundings: of the weights of two observations, and of a vector of one element
-    # divided by its norm.
-    "cov",
-    "nn.functional.normalize",
+    # divided by its norm. One rounding more is many times an error of one.
+    "cov": 16,
+    "nn.functional.normalize": 16,
     # By the device's name torch decides how the chunks of bfloat16 and float16 are summed: in float32 on the CPU, in the
     # type itself on devices that it does not know.
-    "nn.functional.linear_cross_entropy",
+    "nn.functional.linear_cross_entropy": 6,
 }
 
 # Types in which eager's own result on the CPU is wrong (of order 1e30 where it should be 1): the device is compared
