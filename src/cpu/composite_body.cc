@@ -32,11 +32,12 @@ void AddCopy(CompositeBody& body, const Instruction* member) {
 
 CompositeBody CopyIntoBody(std::span<Instruction* const> members, std::string name) {
   CompositeBody body{members[0]->parent()->module()->AddComputation(std::move(name)), {}, {}};
-  const std::unordered_set<const Instruction*> inside(members.begin(), members.end());
+  std::unordered_set<const Instruction*> before;
   for (const Instruction* member : members) {
     for (Instruction* operand : member->operands()) {
-      if (!inside.contains(operand)) AddParameter(body, operand);
+      if (!before.contains(operand)) AddParameter(body, operand);
     }
+    before.insert(member);
   }
   for (const Instruction* member : members) AddCopy(body, member);
   return body;

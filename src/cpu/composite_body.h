@@ -16,9 +16,9 @@ struct CompositeBody {
   std::unordered_map<const hlo::Instruction*, hlo::Instruction*> copies;  // of members and operands
 };
 
-// Copies `members` (operands before users; one that comes twice is copied once) into a new
-// computation `name` of their module. What they read and is no member becomes a parameter, in the
-// order in which they read it.
+// Copies `members` into a new computation `name` of their module; one that comes twice is copied
+// once. What they read and is no member before them becomes a parameter, in the order in which they
+// read it.
 CompositeBody CopyIntoBody(std::span<hlo::Instruction* const> members, std::string name);
 
 }  // namespace cpu

@@ -66,6 +66,15 @@ TEST(FuseEpilogues, ConstantsOfSeveralStepsAreCopiedOnce) {
   CheckModule(p.module, {RandomLiteral(F32({20, 40}), 1), RandomLiteral(F32({40, 30}), 2)}, 100);
 }
 
+TEST(FuseEpilogues, AFactorMayBeAddedToTheProduct) {
+  Program p;
+  Shape square = F32({20, 20});
+  Value two = p.b.Full(square, 2.0);
+  p.entry->set_results({p.b.Add(p.b.MatMul(p.b.Parameter(square), two), two)});
+  EXPECT_EQ(p.Fused(), Names{"cpu.dot"});
+  CheckModule(p.module, {RandomLiteral(square, 1)}, 100);
+}
+
 TEST(FuseEpilogues, WhatALoopComputesOnItsWayStaysInTheLoop) {
   Program p;
   Shape result = F32({20, 30});
