@@ -7,6 +7,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "remote/address.h"
+#include "remote/ring.h"
 
 using pjrt::plugin::Memory;
 
@@ -38,6 +39,10 @@ PJRT_Client::PJRT_Client(const remote::Endpoint& endpoint)
   topology.platform_name = description.platform_name();
   topology.platform_version = description.platform_version();
   topology.serialized = description.topology();
+  // Never given back.
+  if (const auto block = arena.Take(2 * remote::Ring::kBytes)) {
+    connection->UseRings(block->region, std::shared_ptr<char>(block->segment, block->data));
+  }
 }
 
 void PJRT_Client::AddMemories() {

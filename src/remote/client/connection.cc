@@ -12,6 +12,7 @@
 
 #include "pjrt/boundary/event.h"
 #include "remote/remote.grpc.pb.h"
+#include "remote/ring.h"
 
 namespace remote {
 namespace {
@@ -104,21 +105,28 @@ struct Connection::State {
   void Queue(wire::Request request, std::unique_lock<std::mutex>& lock);
   void Flush(std::unique_lock<std::mutex>& lock);
   void QueueFrees();
+  bool Send(const wire::Requests& batch);
   void Read();
+  void ReadRing();
+  void EndRings();
   void Dispatch(wire::Reply& reply);
   void Lose(const hlo::Error& error);
-  bool OnReader() const { return reader == std::this_thread::get_id(); }
+  bool OnReader() const {
+    return reader == std::this_thread::get_id() || ring_reader == std::this_thread::get_id();
+  }
 
   const Endpoint endpoint;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<wire::RuntimeServer::Stub> stub;
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<wire::Requests, wire::Replies>> stream;
-  std::atomic<std::thread::id> reader;
+  std::atomic<std::thread::id> reader, ring_reader;
+  std::unique_ptr<Ring> requests, replies;  // null before UseRings
+  bool reads_ring = false;
 
   std::atomic<uint64_t> next_number{1};
   std::mutex mutex;
-  std::condition_variable written;
+  std::condition_variable written, ring_read;
   std::deque<wire::Request> queue;
   size_t queued_bytes = 0;
   bool writing = false;
@@ -165,7 +173,7 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
     }
     queued_bytes -= std::min(queued_bytes, bytes);
     lock.unlock();
-    const bool sent = stream->Write(batch);
+    const bool sent = Send(batch);
     lock.lock();
     written.notify_all();
     if (!sent) break;  // the reader learns why
@@ -173,13 +181,55 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
   writing = false;
 }
 
+bool Connection::State::Send(const wire::Requests& batch) {
+  if (requests == nullptr) return stream->Write(batch);
+  if (requests->Write(batch.SerializeAsString())) return true;
+  context.TryCancel();
+  return false;
+}
+
+// Until the stream ends.
 void Connection::State::Read() {
   reader = std::this_thread::get_id();
-  wire::Replies replies;
-  while (stream->Read(&replies)) {
-    for (wire::Reply& reply : *replies.mutable_replies()) Dispatch(reply);
+  wire::Replies batch;
+  grpc::Status said;
+  while (stream->Read(&batch)) {
+    for (wire::Reply& reply : *batch.mutable_replies()) {
+      if (reply.reply() == 0) {
+        said = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, reply.error().message());
+      }
+      Dispatch(reply);
+    }
   }
-  Lose(Lost(endpoint, stream->Finish()));
+  const grpc::Status status = stream->Finish();
+  EndRings();
+  Lose(Lost(endpoint, said.ok() ? status : said));
+}
+
+void Connection::State::ReadRing() {
+  ring_reader = std::this_thread::get_id();
+  std::string message;
+  wire::Replies batch;
+  try {
+    while (replies->Read(&message, Ring::kCapacity)) {
+      if (!batch.ParseFromString(message)) throw hlo::Error("a reply is none of this service");
+      for (wire::Reply& reply : *batch.mutable_replies()) Dispatch(reply);
+    }
+  } catch (const hlo::Error&) {
+    context.TryCancel();  // the reader tells
+  }
+  std::lock_guard lock(mutex);
+  reads_ring = false;
+  ring_read.notify_all();
+}
+
+// So that no handler is called on two threads.
+void Connection::State::EndRings() {
+  std::unique_lock lock(mutex);
+  if (replies == nullptr) return;
+  requests->Close();
+  replies->Close();
+  ring_read.wait(lock, [&] { return !reads_ring; });
 }
 
 void Connection::State::Dispatch(wire::Reply& reply) {
@@ -240,11 +290,27 @@ Connection::Connection(const Endpoint& endpoint) : state_(std::make_shared<State
 
 Connection::~Connection() {
   state_->context.TryCancel();
-  if (reader_.get_id() == std::this_thread::get_id()) {
-    reader_.detach();  // the last buffer went away in a handler
-  } else {
-    reader_.join();
+  // The last buffer may have gone away in a handler.
+  const bool on_reader = state_->OnReader();
+  for (std::thread* thread : {&reader_, &ring_reader_}) {
+    if (!thread->joinable()) continue;
+    on_reader ? thread->detach() : thread->join();
   }
+}
+
+void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char>& memory) {
+  wire::Request request;
+  *request.mutable_use_rings()->mutable_region() = region;
+  Ask(std::move(request));
+  {
+    std::lock_guard lock(state_->mutex);
+    if (state_->lost) throw *state_->lost;
+    state_->requests = std::make_unique<Ring>(memory);
+    state_->replies =
+        std::make_unique<Ring>(std::shared_ptr<char>(memory, memory.get() + Ring::kBytes));
+    state_->reads_ring = true;
+  }
+  ring_reader_ = std::thread([state = state_] { state->ReadRing(); });
 }
 
 uint64_t Connection::NewNumbers(uint64_t count) { return state_->next_number.fetch_add(count); }

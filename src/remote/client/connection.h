@@ -27,6 +27,10 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
 
+  // From now on messages go through rings in memory that the server shares, of 2 * Ring::kBytes.
+  // Before there are requests under way.
+  void UseRings(const wire::Region& region, const std::shared_ptr<char>& memory);
+
   // Numbers that this session has not used, `count` in a row.
   uint64_t NewNumbers(uint64_t count = 1);
 
@@ -47,7 +51,7 @@ class Connection {
  private:
   struct State;
   std::shared_ptr<State> state_;
-  std::thread reader_;
+  std::thread reader_, ring_reader_;
 };
 
 }  // namespace remote

@@ -8,6 +8,7 @@
 
 #include "remote/address.h"
 #include "remote/remote.grpc.pb.h"
+#include "remote/ring.h"
 #include "remote/server/session.h"
 
 namespace remote {
@@ -69,7 +70,7 @@ class Server::Service final : public wire::RuntimeServer::Service {
                           "the server has " + std::to_string(most_sessions_) +
                               " sessions already, as many as it allows (--most-sessions)");
     }
-    return Serve(*stream);
+    return Serve(*context, *stream);
   }
 
  private:
@@ -94,20 +95,41 @@ class Server::Service final : public wire::RuntimeServer::Service {
                         "the token that the runtime server asks for is missing or wrong");
   }
 
-  grpc::Status Serve(Stream& stream) {
+  // The ways to a client: the stream, and the rings once there are some.
+  struct Ways {
+    Stream& stream;
+    std::unique_ptr<Ring> requests, replies;
+    std::atomic<bool> in_memory{false};
+
+    bool Send(const wire::Replies& batch) {
+      return in_memory ? replies->Write(batch.SerializeAsString()) : stream.Write(batch);
+    }
+    void UseRings(const remote::Session& session) {
+      requests = std::make_unique<Ring>(session.request_ring());
+      replies = std::make_unique<Ring>(session.reply_ring());
+      in_memory = true;
+    }
+  };
+
+  grpc::Status Serve(grpc::ServerContext& context, Stream& stream) {
     // So that the client knows that it has been let in.
     stream.SendInitialMetadata();
-    auto outbox = std::make_shared<Outbox>(
-        [&stream](const wire::Replies& batch) { return stream.Write(batch); });
+    Ways ways{stream, nullptr, nullptr};
+    auto outbox =
+        std::make_shared<Outbox>([&ways](const wire::Replies& batch) { return ways.Send(batch); });
     std::thread writer([outbox] { outbox->RunWriter(); });
     outbox->SetOwner();
     grpc::Status status;
     try {
       remote::Session session(runtime_, outbox);
       wire::Requests requests;
-      while (outbox->WaitForRoom() && stream.Read(&requests)) {
+      while (session.request_ring() == nullptr && outbox->WaitForRoom() && stream.Read(&requests)) {
         session.Handle(std::move(requests));
         outbox->Send();
+      }
+      if (session.request_ring() != nullptr) {
+        ways.UseRings(session);
+        ServeInMemory(context, ways, session, *outbox);
       }
     } catch (const std::exception& error) {
       status = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, error.what());
@@ -115,6 +137,35 @@ class Server::Service final : public wire::RuntimeServer::Service {
     outbox->Close();
     writer.join();
     return status;
+  }
+
+  // Until the stream ends, or the client says what it must not.
+  static void ServeInMemory(grpc::ServerContext& context, Ways& ways, remote::Session& session,
+                            Outbox& outbox) {
+    std::thread watcher([&ways] {
+      wire::Requests nothing;
+      ways.stream.Read(&nothing);
+      ways.requests->Close();
+      ways.replies->Close();
+    });
+    try {
+      std::string message;
+      while (outbox.WaitForRoom() && ways.requests->Read(&message, kMostMessageBytes)) {
+        wire::Requests requests;
+        if (!requests.ParseFromString(message))
+          throw hlo::Error("a message is none of this service");
+        session.Handle(std::move(requests));
+        outbox.Send();
+      }
+    } catch (const std::exception& error) {
+      wire::Replies last;
+      ToMessage(hlo::Error(error.what()), last.add_replies()->mutable_error());
+      ways.stream.Write(last);
+    }
+    ways.requests->Close();
+    ways.replies->Close();
+    context.TryCancel();
+    watcher.join();
   }
 
   const Runtime runtime_;

@@ -13,6 +13,7 @@
 #include "hlo/bytecode.h"
 #include "hlo/module.h"
 #include "pjrt/client/call.h"
+#include "remote/ring.h"
 #include "remote/server/read.h"
 
 namespace remote {
@@ -144,6 +145,8 @@ void Session::Do(wire::Request& request) {
       return DeviceAssignment(reply, request.device_assignment());
     case wire::Request::kProfile:
       return Profile(reply, request.profile());
+    case wire::Request::kUseRings:
+      return UseRings(reply, request.use_rings());
     case wire::Request::CALL_NOT_SET:
       throw Dishonest("a request asks for nothing that this server knows");
   }
@@ -522,6 +525,17 @@ void Session::Profile(uint64_t reply, const wire::Profile& call) {
   wire::Reply answer = NewReply(reply);
   answer.mutable_numbers()->add_numbers(std::chrono::nanoseconds(now).count());
   outbox_->Push(std::move(answer));
+}
+
+void Session::UseRings(uint64_t reply, const wire::UseRings& call) {
+  if (request_ring_ != nullptr) throw Dishonest("a session has two rings");
+  const std::shared_ptr<char> memory = MemoryOf(call.region(), 2 * Ring::kBytes);
+  if (call.region().offset() % Ring::kAlignment != 0) throw Dishonest("a ring begins at a page");
+  Ring::Clear(memory.get());
+  Ring::Clear(memory.get() + Ring::kBytes);
+  request_ring_ = memory;
+  reply_ring_ = std::shared_ptr<char>(memory, memory.get() + Ring::kBytes);
+  outbox_->Push(NewReply(reply));
 }
 
 }  // namespace remote

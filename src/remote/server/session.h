@@ -33,6 +33,10 @@ class Session {
   // message that no honest client sends, after which the session must end.
   void Handle(wire::Requests requests);
 
+  // Of Ring::kBytes each, once the client has asked for them: for requests, and for replies.
+  const std::shared_ptr<char>& request_ring() const { return request_ring_; }
+  const std::shared_ptr<char>& reply_ring() const { return reply_ring_; }
+
  private:
   // A buffer, or why there is none.
   struct Array {
@@ -61,6 +65,7 @@ class Session {
   void MemoryStats(uint64_t reply, const wire::MemoryStats& call);
   void DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& call);
   void Profile(uint64_t reply, const wire::Profile& call);
+  void UseRings(uint64_t reply, const wire::UseRings& call);
 
   std::unique_ptr<pjrt::Buffer> NewBuffer(const void* data, const hlo::Shape& shape,
                                           const wire::Place& place,
@@ -83,6 +88,7 @@ class Session {
   std::unordered_map<uint64_t, std::string> blobs_;
   std::unordered_map<uint64_t, std::shared_ptr<Segment>> segments_;
   std::unordered_map<uint64_t, std::unique_ptr<pjrt::Profiler>> profilers_;
+  std::shared_ptr<char> request_ring_, reply_ring_;
   size_t blob_bytes_ = 0, segment_bytes_ = 0;
 };
 
