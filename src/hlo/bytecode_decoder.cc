@@ -11,7 +11,7 @@ namespace {
 
 // Limits that no sensible program meets; they keep hostile ones from exhausting memory or stack.
 constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxRank = 64;
+constexpr int64_t kMaxRank = 256;  // torch makes tensors of more than 64
 constexpr int64_t kMaxElements = int64_t{1} << 56;
 // Of one dimension or index, and of what may multiply one: their product is far from overflowing.
 constexpr int64_t kMaxSize = int64_t{1} << 40;

@@ -186,3 +186,11 @@ def test_nested_tensors_are_of_the_jagged_layout(device):
     assert jagged.device == device and (2 * jagged).sum().item() == 10
     with pytest.raises(NotImplementedError, match=r"nested.*torch\.jagged"):
         torch.nested.nested_tensor(parts).to(device)
+
+
+def test_tensors_of_many_dimensions(device):
+    """torch makes more than the 64 that some of its operators take."""
+    x = torch.arange(4.0).reshape([1] * 66 + [4])
+    doubled = x.to(device).sin() * 2
+    assert doubled.shape == x.shape
+    torch.testing.assert_close(doubled.cpu(), x.sin() * 2)
