@@ -193,4 +193,5 @@ def test_tensors_of_many_dimensions(device):
     x = torch.arange(4.0).reshape([1] * 66 + [4])
     doubled = x.to(device).sin() * 2
     assert doubled.shape == x.shape
-    torch.testing.assert_close(doubled.cpu(), x.sin() * 2)
+    expected = torch.arange(4.0).sin() * 2
+    torch.testing.assert_close(doubled.cpu().reshape(4), expected)
