@@ -31,6 +31,8 @@ Dimensions WrapDimensions(const Dimensions& dimensions, int64_t rank) {
 Dimensions ReductionDimensions(const std::optional<Dimensions>& dimensions, int64_t rank) {
   if (!dimensions || dimensions->empty()) return AllDimensions(rank);
   Dimensions wrapped = WrapDimensions(*dimensions, rank);
+  // What fits in torch's set of dimensions.
+  if (rank > 64) throw hlo::Error("only tensors with up to 64 dims are supported");
   if (rank == 0) return {};
   std::sort(wrapped.begin(), wrapped.end());
   return wrapped;
