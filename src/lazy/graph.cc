@@ -269,8 +269,9 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     results.push_back(values[result.node->position][result.index]);
   }
   entry->set_results(results);
+  const hlo::Precision precision = ContractionPrecision();
   for (const auto& computation : module->computations()) {
-    SetPrecision(computation.get(), ContractionPrecision());
+    SetPrecision(computation.get(), precision);
   }
   for (const Donation& donation : donations_) {
     module->input_output_aliases.push_back({donation.result, donation.parameter, false});

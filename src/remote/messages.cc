@@ -1,5 +1,7 @@
 #include "remote/messages.h"
 
+#include <chrono>
+
 #include "pjrt/boundary/layout.h"
 #include "pjrt/element_type.h"
 
@@ -69,6 +71,11 @@ hlo::Error FromMessage(const wire::Error& message) {
 void ToMessage(const hlo::Error& error, wire::Error* message) {
   message->set_code(static_cast<int>(error.code()));
   message->set_message(error.what());
+}
+
+int64_t NanosecondsSinceEpoch() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::nanoseconds(now).count();
 }
 
 }  // namespace remote

@@ -32,6 +32,9 @@ pjrt::NamedValues FromMessage(const google::protobuf::RepeatedPtrField<wire::Nam
 void ToMessage(const pjrt::NamedValues& values,
                google::protobuf::RepeatedPtrField<wire::NamedValue>* messages);
 
+// The clock of profiles.
+int64_t NanosecondsSinceEpoch();
+
 hlo::Error FromMessage(const wire::Error& message);
 void ToMessage(const hlo::Error& error, wire::Error* message);
 

@@ -107,4 +107,17 @@ void Ring::Close() {
   Futex(header_.read, FUTEX_WAKE, 1, nullptr);
 }
 
+void Rings::Clear(char* memory) {
+  Ring::Clear(memory);
+  Ring::Clear(memory + Ring::kBytes);
+}
+
+Rings::Rings(const std::shared_ptr<char>& memory)
+    : requests(memory), replies(std::shared_ptr<char>(memory, memory.get() + Ring::kBytes)) {}
+
+void Rings::Close() {
+  requests.Close();
+  replies.Close();
+}
+
 }  // namespace remote

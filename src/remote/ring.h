@@ -19,8 +19,7 @@ class Ring {
   static constexpr size_t kAlignment = 4096;
   static constexpr size_t kBytes = kCapacity + kAlignment;  // of memory, with the header
 
-  // For memory that has been used before; once, before either end is made.
-  static void Clear(char* memory);
+  static void Clear(char* memory);  // see Rings
 
   explicit Ring(std::shared_ptr<char> memory);
   Ring(const Ring&) = delete;
@@ -53,6 +52,19 @@ class Ring {
   char* const data_;
   uint32_t position_ = 0;  // of this end
   std::atomic<bool> closed_{false};
+};
+
+// The two rings of a session, one after the other in one piece of memory; either side's ends.
+struct Rings {
+  static constexpr size_t kBytes = 2 * Ring::kBytes;
+
+  // For memory that has been used before; once, before either side uses it.
+  static void Clear(char* memory);
+
+  explicit Rings(const std::shared_ptr<char>& memory);
+  void Close();
+
+  Ring requests, replies;
 };
 
 }  // namespace remote

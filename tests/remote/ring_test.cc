@@ -121,17 +121,16 @@ class RingSession {
     wire::Request request;
     request.set_reply(1);
     request.mutable_create_segment()->set_segment(1);
-    request.mutable_create_segment()->set_bytes(2 * Ring::kBytes);
+    request.mutable_create_segment()->set_bytes(Rings::kBytes);
     const wire::Segment answer = Ask(request).segment();
     segment_ = Segment::Open(answer.process(), answer.descriptor(), answer.nonce());
     wire::Region& region = *request.mutable_use_rings()->mutable_region();
     region.set_segment(1);
     region.set_offset(Segment::kHeader);
-    region.set_bytes(2 * Ring::kBytes);
+    region.set_bytes(Rings::kBytes);
     EXPECT_FALSE(Ask(request).has_error());
-    memory_ = std::shared_ptr<char>(segment_, segment_->data() + Segment::kHeader);
-    requests = std::make_unique<Ring>(memory_);
-    replies = std::make_unique<Ring>(std::shared_ptr<char>(segment_, memory_.get() + Ring::kBytes));
+    rings = std::make_unique<Rings>(
+        std::shared_ptr<char>(segment_, segment_->data() + Segment::kHeader));
   }
 
   // How the server ends the session.
@@ -144,7 +143,7 @@ class RingSession {
   }
   void WriteOnStream() { stream_->Write(SumRequests()); }
 
-  std::unique_ptr<Ring> requests, replies;
+  std::unique_ptr<Rings> rings;
 
  private:
   wire::Reply Ask(const wire::Request& request) {
@@ -161,15 +160,14 @@ class RingSession {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<wire::Requests, wire::Replies>> stream_;
   std::shared_ptr<Segment> segment_;
-  std::shared_ptr<char> memory_;
 };
 
 TEST(RingSession, Serves) {
   RingSession session;
-  session.requests->Write(SumRequests().SerializeAsString());
+  session.rings->requests.Write(SumRequests().SerializeAsString());
   int count = 0;
   std::string message;
-  while (count < 4 && session.replies->Read(&message, Ring::kCapacity)) {
+  while (count < 4 && session.rings->replies.Read(&message, Ring::kCapacity)) {
     wire::Replies replies;
     ASSERT_TRUE(replies.ParseFromString(message));
     count += replies.replies_size();
@@ -181,14 +179,14 @@ TEST(RingSession, GarbageEndsItAndNoOther) {
   RingSession other;
   {
     RingSession session;
-    session.requests->Write("this is no message");
+    session.rings->requests.Write("this is no message");
     EXPECT_EQ(session.End(), "a message is none of this service");
   }
   {
     RingSession session;
     wire::Requests again;
     again.add_requests()->mutable_create_segment()->set_segment(1);
-    session.requests->Write(again.SerializeAsString());
+    session.rings->requests.Write(again.SerializeAsString());
     EXPECT_EQ(session.End(), "a segment's number was used twice");
   }
   {
@@ -196,9 +194,9 @@ TEST(RingSession, GarbageEndsItAndNoOther) {
     session.WriteOnStream();  // where nothing more is to be said
     EXPECT_EQ(session.End(), "");
   }
-  other.requests->Write(SumRequests().SerializeAsString());
+  other.rings->requests.Write(SumRequests().SerializeAsString());
   std::string message;
-  EXPECT_TRUE(other.replies->Read(&message, Ring::kCapacity));
+  EXPECT_TRUE(other.rings->replies.Read(&message, Ring::kCapacity));
 }
 
 }  // namespace

@@ -21,6 +21,9 @@ MASTER_PORT = "MASTER_PORT"
 HOST_WORLD_SIZE = "XRT_HOST_WORLD_SIZE"
 HOST_ORDINAL = "XRT_HOST_ORDINAL"
 
+# From `python -m torch_xla.doctor` to the processes that its program launches.
+TORCH_XLA_DOCTOR = "TORCH_XLA_DOCTOR"
+
 # The topology of a TPU slice, as its runtime reads it.
 ACCELERATOR_TYPE = "ACCELERATOR_TYPE"
 CLOUD_TPU_TASK_ID = "CLOUD_TPU_TASK_ID"

@@ -23,8 +23,6 @@ from torch_xla.core import xla_env_vars as xenv
 T = TypeVar("T")
 
 _THREADS_VARIABLE = "TORCH_XLA_NUM_THREADS"
-# Set where the doctor watches the program: torch_xla/doctor/launched.py.
-_DOCTOR_VARIABLE = "TORCH_XLA_DOCTOR"
 
 
 def _device_count() -> int:
@@ -134,7 +132,7 @@ def _run(
 
 
 def _call(fn: Callable[..., Any], index: int, args: tuple[Any, ...]) -> None:
-    if _DOCTOR_VARIABLE not in os.environ:
+    if xenv.TORCH_XLA_DOCTOR not in os.environ:
         fn(index, *args)
         return
     from torch_xla.doctor import launched

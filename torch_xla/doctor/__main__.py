@@ -24,9 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     examination = Examination(orders)
     with launched.watched(orders) as launched_found:
-        ended = examination.watch(
-            lambda: script.run(options.target, options.arguments, options.module is not None)
-        )
+        with examination.watching():
+            ended = script.run(options.target, options.arguments, options.module is not None)
         found = launched_found.kinds()
     if found is None and speaks():
         found = examination.tell(ended)

@@ -1,10 +1,11 @@
 """Watching one process, and saying what was found."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
@@ -42,17 +43,18 @@ class Orders:
 
 
 class Examination:
-    """Of this process, while `watch` runs."""
+    """Of this process."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
         self._observation = Observation(orders.steps)
 
-    def watch(self, program: Callable[[], Ended]) -> Ended:
-        """Runs the program and watches it."""
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Meanwhile the process is watched."""
         self._observation.start()
         try:
-            return program()
+            yield
         finally:
             self._observation.stop()
 

@@ -7,11 +7,9 @@ import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
 
+from torch_xla.core import xla_env_vars as xenv
 from torch_xla.doctor.examination import Examination, Orders, speaks
-from torch_xla.doctor.script import Ended, StopProgram
-
-VARIABLE = "TORCH_XLA_DOCTOR"
-"""The orders, and the file for the kinds of causes that were found, as JSON."""
+from torch_xla.doctor.script import FINISHED, StopProgram, ended_by
 
 
 class Found:
@@ -30,34 +28,27 @@ def watched(orders: Orders) -> Iterator[Found]:
     """Meanwhile processes that the program launches are watched."""
     with tempfile.TemporaryDirectory(prefix="torch_xla-doctor-") as folder:
         file = pathlib.Path(folder, "found.json")
-        os.environ[VARIABLE] = json.dumps([orders.dumps(), str(file)])
+        os.environ[xenv.TORCH_XLA_DOCTOR] = json.dumps([orders.dumps(), str(file)])
         try:
             yield Found(file)
         finally:
-            os.environ.pop(VARIABLE, None)
+            os.environ.pop(xenv.TORCH_XLA_DOCTOR, None)
 
 
 def run(function: Callable[[], object]) -> None:
     """Runs what a launched process is for, and tells what was found, also when it raises."""
     # Processes that this one launches are the program's affair.
-    orders, file = json.loads(os.environ.pop(VARIABLE))
+    orders, file = json.loads(os.environ.pop(xenv.TORCH_XLA_DOCTOR))
     examination = Examination(Orders.loads(orders))
-    ended = Ended(1, "did not finish")
-
-    def program() -> Ended:
-        nonlocal ended
-        try:
-            function()
-            ended = Ended(0, "finished")
-        except StopProgram as stop:
-            ended = Ended(0, str(stop))
-        except BaseException as error:
-            ended = Ended(1, f"raised {type(error).__name__}: {error}")
-            raise
-        return ended
-
     try:
-        examination.watch(program)
+        with examination.watching():
+            function()
+        ended = FINISHED
+    except StopProgram as stop:
+        ended = ended_by(stop)
+    except BaseException as error:
+        ended = ended_by(error)
+        raise
     finally:
         if speaks():
             kinds = examination.tell(ended)

@@ -20,6 +20,9 @@ class Ended(NamedTuple):
     how: str
 
 
+FINISHED = Ended(0, "finished")
+
+
 def run(target: str, arguments: Sequence[str], is_module: bool = False) -> Ended:
     """Runs a script, or a module, as `__main__`. An exception is printed as the interpreter prints it."""
     before_argv, before_path = sys.argv, list(sys.path)
@@ -32,34 +35,41 @@ def run(target: str, arguments: Sequence[str], is_module: bool = False) -> Ended
         else:
             # Whole, as the interpreter has it, so that its lines are found after a change of the folder.
             runpy.run_path(os.path.abspath(target), run_name="__main__")
-        return Ended(0, "finished")
-    except StopProgram as stop:
-        return Ended(0, str(stop))
-    except SystemExit as error:
-        return _exit(error)
-    except KeyboardInterrupt as error:
-        _show(error)
-        return Ended(130, "was interrupted")
+        return FINISHED
     except BaseException as error:
         _show(error)
-        return Ended(1, f"raised {type(error).__name__}: {error}")
+        return ended_by(error)
     finally:
         sys.argv, sys.path[:] = before_argv, before_path
 
 
-def _exit(error: SystemExit) -> Ended:
-    code = error.code
-    if code is None or isinstance(code, int):
-        status = int(code or 0)
-        return Ended(status, "finished" if status == 0 else f"ended with status {status}")
-    print(code, file=sys.stderr)
-    return Ended(1, f"ended: {code}")
+def ended_by(error: BaseException) -> Ended:
+    """How a program ends that raises this."""
+    match error:
+        case StopProgram():
+            return Ended(0, str(error))
+        case SystemExit(code=None | 0):
+            return FINISHED
+        case SystemExit(code=int(status)):
+            return Ended(status, f"ended with status {status}")
+        case SystemExit():
+            return Ended(1, f"ended: {error.code}")
+        case KeyboardInterrupt():
+            return Ended(130, "was interrupted")
+        case _:
+            return Ended(1, f"raised {type(error).__name__}: {error}")
 
 
 def _show(error: BaseException) -> None:
-    frames = error.__traceback__
+    """As the interpreter does."""
     sys.stdout.flush()
-    traceback.print_exception(type(error), error, _of_program(frames))
+    match error:
+        case StopProgram() | SystemExit(code=None | int()):
+            pass
+        case SystemExit():
+            print(error.code, file=sys.stderr)
+        case _:
+            traceback.print_exception(type(error), error, _of_program(error.__traceback__))
 
 
 def _of_program(frames: TracebackType | None) -> TracebackType | None:

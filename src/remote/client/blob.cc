@@ -21,22 +21,17 @@ uint64_t SendBlob(Connection& connection, std::string_view bytes) {
 }
 
 Text AskText(Connection& connection, wire::Request request) {
-  using pjrt::plugin::Failure;
   struct Asking {
     pjrt::plugin::Completion done;
     Text text;
   };
   auto asking = std::make_shared<Asking>();
-  connection.Call(
-      std::move(request), {[asking](wire::Reply& reply) {
-        if (reply.has_error()) {
-          const hlo::Error error = FromMessage(reply.error());
-          return asking->done.Set(std::make_shared<Failure>(error.code(), error.what()));
-        }
-        asking->text.text += reply.contents().data();
-        asking->text.format = reply.contents().format();
-        if (!reply.more()) asking->done.Set();
-      }});
+  connection.Call(std::move(request), {[asking](wire::Reply& reply) {
+                    if (reply.has_error()) return asking->done.Set(FailureOf(reply));
+                    asking->text.text += reply.contents().data();
+                    asking->text.format = reply.contents().format();
+                    if (!reply.more()) asking->done.Set();
+                  }});
   asking->done.Wait();
   if (asking->done.failure() != nullptr) throw *asking->done.failure();
   return std::move(asking->text);

@@ -40,7 +40,7 @@ PJRT_Client::PJRT_Client(const remote::Endpoint& endpoint)
   topology.platform_version = description.platform_version();
   topology.serialized = description.topology();
   // Never given back.
-  if (const auto block = arena.Take(2 * remote::Ring::kBytes)) {
+  if (const auto block = arena.Take(remote::Rings::kBytes)) {
     connection->UseRings(block->region, std::shared_ptr<char>(block->segment, block->data));
   }
 }
@@ -141,11 +141,7 @@ const ClientDescription& DescriptionOf(const PJRT_Client& client) { return clien
 PJRT_TopologyDescription& TopologyOf(PJRT_Client& client) { return client.topology; }
 
 remote::Connection::Handler CompletionHandler(CompletionPtr completion) {
-  return [completion](remote::wire::Reply& reply) {
-    if (!reply.has_error()) return completion->Set();
-    const hlo::Error error = remote::FromMessage(reply.error());
-    completion->Set(std::make_shared<Failure>(error.code(), error.what()));
-  };
+  return [completion](remote::wire::Reply& reply) { completion->Set(remote::FailureOf(reply)); };
 }
 
 void Plugin_Initialize(PJRT_Plugin_Initialize_Args& args) {}

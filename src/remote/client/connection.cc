@@ -121,7 +121,7 @@ struct Connection::State {
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReaderWriter<wire::Requests, wire::Replies>> stream;
   std::atomic<std::thread::id> reader, ring_reader;
-  std::unique_ptr<Ring> requests, replies;  // null before UseRings
+  std::unique_ptr<Rings> rings;  // null before UseRings
   bool reads_ring = false;
 
   std::atomic<uint64_t> next_number{1};
@@ -182,8 +182,8 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
 }
 
 bool Connection::State::Send(const wire::Requests& batch) {
-  if (requests == nullptr) return stream->Write(batch);
-  if (requests->Write(batch.SerializeAsString())) return true;
+  if (rings == nullptr) return stream->Write(batch);
+  if (rings->requests.Write(batch.SerializeAsString())) return true;
   context.TryCancel();
   return false;
 }
@@ -211,7 +211,7 @@ void Connection::State::ReadRing() {
   std::string message;
   wire::Replies batch;
   try {
-    while (replies->Read(&message, Ring::kCapacity)) {
+    while (rings->replies.Read(&message, Ring::kCapacity)) {
       if (!batch.ParseFromString(message)) throw hlo::Error("a reply is none of this service");
       for (wire::Reply& reply : *batch.mutable_replies()) Dispatch(reply);
     }
@@ -226,9 +226,8 @@ void Connection::State::ReadRing() {
 // So that no handler is called on two threads.
 void Connection::State::EndRings() {
   std::unique_lock lock(mutex);
-  if (replies == nullptr) return;
-  requests->Close();
-  replies->Close();
+  if (rings == nullptr) return;
+  rings->Close();
   ring_read.wait(lock, [&] { return !reads_ring; });
 }
 
@@ -288,6 +287,12 @@ Connection::Connection(const Endpoint& endpoint) : state_(std::make_shared<State
   reader_ = std::thread([state = state_] { state->Read(); });
 }
 
+pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) {
+  if (!reply.has_error()) return nullptr;
+  const hlo::Error error = FromMessage(reply.error());
+  return std::make_shared<pjrt::plugin::Failure>(error.code(), error.what());
+}
+
 Connection::~Connection() {
   state_->context.TryCancel();
   // The last buffer may have gone away in a handler.
@@ -305,9 +310,7 @@ void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char
   {
     std::lock_guard lock(state_->mutex);
     if (state_->lost) throw *state_->lost;
-    state_->requests = std::make_unique<Ring>(memory);
-    state_->replies =
-        std::make_unique<Ring>(std::shared_ptr<char>(memory, memory.get() + Ring::kBytes));
+    state_->rings = std::make_unique<Rings>(memory);
     state_->reads_ring = true;
   }
   ring_reader_ = std::thread([state = state_] { state->ReadRing(); });

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "pjrt/boundary/error.h"
 #include "remote/client/endpoint.h"
 #include "remote/messages.h"
 
@@ -27,7 +28,7 @@ class Connection {
   ~Connection();
   Connection(const Connection&) = delete;
 
-  // From now on messages go through rings in memory that the server shares, of 2 * Ring::kBytes.
+  // From now on messages go through rings in memory that the server shares, of Rings::kBytes.
   // Before there are requests under way.
   void UseRings(const wire::Region& region, const std::shared_ptr<char>& memory);
 
@@ -53,5 +54,8 @@ class Connection {
   std::shared_ptr<State> state_;
   std::thread reader_, ring_reader_;
 };
+
+// Null unless the reply brings an error.
+pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply);
 
 }  // namespace remote

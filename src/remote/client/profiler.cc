@@ -1,5 +1,4 @@
 // The Profiler extension: what the servers' plugins tell of their devices.
-#include <chrono>
 #include <cstdlib>
 #include <vector>
 
@@ -13,18 +12,14 @@ namespace {
 
 using pjrt::plugin::DeviceProfiler;
 
-int64_t Now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::nanoseconds(now).count();
-}
-
 // The spaces' events as many nanoseconds later. Lines that count from the profile's start have no
 // clock.
 std::string Moved(std::string_view bytes, int64_t by_ns) {
+  const int64_t now = NanosecondsSinceEpoch();
   pjrt::XSpace space = pjrt::ParseXSpace(bytes);
   for (pjrt::XPlane& plane : space.planes) {
     for (pjrt::XLine& line : plane.lines) {
-      if (line.timestamp_ns > Now() / 2) line.timestamp_ns += by_ns;
+      if (line.timestamp_ns > now / 2) line.timestamp_ns += by_ns;
     }
   }
   return pjrt::Serialize(space);
@@ -47,9 +42,9 @@ class SessionProfiler {
 
   // Another host's clock may differ: by how much is known to half the time of the answer.
   void Start() {
-    const int64_t before = Now();
+    const int64_t before = NanosecondsSinceEpoch();
     const wire::Reply reply = client_->connection->Ask(Request(wire::Profile::START));
-    const int64_t after = Now();
+    const int64_t after = NanosecondsSinceEpoch();
     if (reply.numbers().numbers_size() != 1) return;
     const int64_t ahead = reply.numbers().numbers(0) - (before + after) / 2;
     ahead_ns_ = std::abs(ahead) > (after - before) / 2 ? ahead : 0;

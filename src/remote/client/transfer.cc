@@ -94,11 +94,8 @@ struct Reading {
   CompletionPtr done = std::make_shared<Completion>();
 
   void Take(wire::Reply& reply) {
-    FailurePtr failure;
-    if (reply.has_error()) {
-      const hlo::Error error = remote::FromMessage(reply.error());
-      failure = std::make_shared<Failure>(error.code(), error.what());
-    } else {
+    FailurePtr failure = remote::FailureOf(reply);
+    if (failure == nullptr) {
       const wire::Contents& contents = reply.contents();
       const char* source = block ? block->data + contents.offset() : contents.data().data();
       const size_t bytes = block ? contents.bytes() : contents.data().size();

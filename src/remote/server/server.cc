@@ -98,23 +98,18 @@ class Server::Service final : public wire::RuntimeServer::Service {
   // The ways to a client: the stream, and the rings once there are some.
   struct Ways {
     Stream& stream;
-    std::unique_ptr<Ring> requests, replies;
+    std::unique_ptr<Rings> rings;
     std::atomic<bool> in_memory{false};
 
     bool Send(const wire::Replies& batch) {
-      return in_memory ? replies->Write(batch.SerializeAsString()) : stream.Write(batch);
-    }
-    void UseRings(const remote::Session& session) {
-      requests = std::make_unique<Ring>(session.request_ring());
-      replies = std::make_unique<Ring>(session.reply_ring());
-      in_memory = true;
+      return in_memory ? rings->replies.Write(batch.SerializeAsString()) : stream.Write(batch);
     }
   };
 
   grpc::Status Serve(grpc::ServerContext& context, Stream& stream) {
     // So that the client knows that it has been let in.
     stream.SendInitialMetadata();
-    Ways ways{stream, nullptr, nullptr};
+    Ways ways{stream, nullptr};
     auto outbox =
         std::make_shared<Outbox>([&ways](const wire::Replies& batch) { return ways.Send(batch); });
     std::thread writer([outbox] { outbox->RunWriter(); });
@@ -123,12 +118,14 @@ class Server::Service final : public wire::RuntimeServer::Service {
     try {
       remote::Session session(runtime_, outbox);
       wire::Requests requests;
-      while (session.request_ring() == nullptr && outbox->WaitForRoom() && stream.Read(&requests)) {
+      while (session.memory_of_rings() == nullptr && outbox->WaitForRoom() &&
+             stream.Read(&requests)) {
         session.Handle(std::move(requests));
         outbox->Send();
       }
-      if (session.request_ring() != nullptr) {
-        ways.UseRings(session);
+      if (session.memory_of_rings() != nullptr) {
+        ways.rings = std::make_unique<Rings>(session.memory_of_rings());
+        ways.in_memory = true;
         ServeInMemory(context, ways, session, *outbox);
       }
     } catch (const std::exception& error) {
@@ -145,12 +142,11 @@ class Server::Service final : public wire::RuntimeServer::Service {
     std::thread watcher([&ways] {
       wire::Requests nothing;
       ways.stream.Read(&nothing);
-      ways.requests->Close();
-      ways.replies->Close();
+      ways.rings->Close();
     });
     try {
       std::string message;
-      while (outbox.WaitForRoom() && ways.requests->Read(&message, kMostMessageBytes)) {
+      while (outbox.WaitForRoom() && ways.rings->requests.Read(&message, kMostMessageBytes)) {
         wire::Requests requests;
         if (!requests.ParseFromString(message))
           throw hlo::Error("a message is none of this service");
@@ -162,8 +158,7 @@ class Server::Service final : public wire::RuntimeServer::Service {
       ToMessage(hlo::Error(error.what()), last.add_replies()->mutable_error());
       ways.stream.Write(last);
     }
-    ways.requests->Close();
-    ways.replies->Close();
+    ways.rings->Close();
     context.TryCancel();
     watcher.join();
   }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <new>
 #include <set>
@@ -521,20 +520,17 @@ void Session::Profile(uint64_t reply, const wire::Profile& call) {
   } else {
     profiler.Start();
   }
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
   wire::Reply answer = NewReply(reply);
-  answer.mutable_numbers()->add_numbers(std::chrono::nanoseconds(now).count());
+  answer.mutable_numbers()->add_numbers(NanosecondsSinceEpoch());
   outbox_->Push(std::move(answer));
 }
 
 void Session::UseRings(uint64_t reply, const wire::UseRings& call) {
-  if (request_ring_ != nullptr) throw Dishonest("a session has two rings");
-  const std::shared_ptr<char> memory = MemoryOf(call.region(), 2 * Ring::kBytes);
+  if (memory_of_rings_ != nullptr) throw Dishonest("a session has one pair of rings");
+  std::shared_ptr<char> memory = MemoryOf(call.region(), Rings::kBytes);
   if (call.region().offset() % Ring::kAlignment != 0) throw Dishonest("a ring begins at a page");
-  Ring::Clear(memory.get());
-  Ring::Clear(memory.get() + Ring::kBytes);
-  request_ring_ = memory;
-  reply_ring_ = std::shared_ptr<char>(memory, memory.get() + Ring::kBytes);
+  Rings::Clear(memory.get());
+  memory_of_rings_ = std::move(memory);
   outbox_->Push(NewReply(reply));
 }
 

@@ -33,9 +33,8 @@ class Session {
   // message that no honest client sends, after which the session must end.
   void Handle(wire::Requests requests);
 
-  // Of Ring::kBytes each, once the client has asked for them: for requests, and for replies.
-  const std::shared_ptr<char>& request_ring() const { return request_ring_; }
-  const std::shared_ptr<char>& reply_ring() const { return reply_ring_; }
+  // Null until the client asks for them.
+  const std::shared_ptr<char>& memory_of_rings() const { return memory_of_rings_; }
 
  private:
   // A buffer, or why there is none.
@@ -88,7 +87,7 @@ class Session {
   std::unordered_map<uint64_t, std::string> blobs_;
   std::unordered_map<uint64_t, std::shared_ptr<Segment>> segments_;
   std::unordered_map<uint64_t, std::unique_ptr<pjrt::Profiler>> profilers_;
-  std::shared_ptr<char> request_ring_, reply_ring_;
+  std::shared_ptr<char> memory_of_rings_;
   size_t blob_bytes_ = 0, segment_bytes_ = 0;
 };
 
