@@ -10,7 +10,7 @@ import datetime
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch.distributed as dist
 
@@ -134,13 +134,9 @@ def _connect(address: str, port: int, is_master: bool) -> dist.Store:
 
 
 def member() -> tuple[int, int, dist.Store] | None:
-    """What the runtime asks when it starts: None for a process that is alone, or (rank, size, store)."""
-    from torch_xla.experimental import plugins
-
+    """None for a process that is alone, or (rank, size, store)."""
     if size() == 1:
-        plugins.default().configure_single_process()
         return None
-    plugins.default().configure_multiprocess(local_rank(), local_size())
     # A connection of its own: one that waits lets no other thread through.
     return rank(), size(), dist.PrefixStore("client", store().clone())
 
@@ -237,8 +233,12 @@ def _at_exit() -> None:
         leave()
 
 
-def register() -> None:
-    """Lets the runtime ask this module when it starts."""
-    if hasattr(_XLAC, "_set_world_provider"):
-        _XLAC._set_world_provider(member)
-        atexit.register(_at_exit)
+def register(prepare: Callable[[], None]) -> None:
+    """When the runtime starts, it calls `prepare` and asks for this process's place."""
+
+    def provide() -> tuple[int, int, dist.Store] | None:
+        prepare()
+        return member()
+
+    _XLAC._set_world_provider(provide)
+    atexit.register(_at_exit)

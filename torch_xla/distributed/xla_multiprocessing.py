@@ -19,6 +19,7 @@ from torch_xla import runtime as xr
 from torch_xla._internal import world
 from torch_xla._internal.machines import Machines, machines
 from torch_xla.core import xla_env_vars as xenv
+from torch_xla.experimental import plugins
 
 T = TypeVar("T")
 
@@ -27,8 +28,6 @@ _THREADS_VARIABLE = "TORCH_XLA_NUM_THREADS"
 
 def _device_count() -> int:
     """How many devices this machine has, without starting the runtime, which must not happen before a fork."""
-    from torch_xla.experimental import plugins
-
     return max(plugins.default().physical_chip_count(), 1)
 
 

@@ -19,6 +19,7 @@ import warnings
 from typing import Any
 
 import torch_xla
+from torch_xla import runtime
 from torch_xla._binding import library_directory
 from torch_xla._internal import remote, tpu, world
 from torch_xla.runtime_server import REMOTE_PLUGIN
@@ -179,8 +180,6 @@ def plugins() -> dict[str, DevicePlugin]:
 
 def default() -> DevicePlugin:
     """The plugin of the current device type."""
-    from torch_xla import runtime
-
     name = os.environ.get("PJRT_DEVICE", runtime.DEFAULT_DEVICE_TYPE).upper()
     plugin = _plugins.get(name) or _plugins.get(runtime.device_type().upper())
     if plugin is None:
@@ -188,6 +187,14 @@ def default() -> DevicePlugin:
             f"PJRT_DEVICE={name} names no plugin; there are {', '.join(sorted(_plugins))}."
         )
     return plugin
+
+
+def prepare_process() -> None:
+    """Lets the current plugin prepare this process's environment, before the runtime starts."""
+    if world.size() == 1:
+        default().configure_single_process()
+    else:
+        default().configure_multiprocess(world.local_rank(), world.local_size())
 
 
 def use_dynamic_plugins() -> None:
