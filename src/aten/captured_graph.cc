@@ -210,13 +210,11 @@ void CapturedGraph::EndStep() const {
 }
 
 at::Tensor CapturedGraph::MakeOutput(const Output& output, const at::Tensor& whole) const {
-  const auto& storage = Impl(whole)->xla_storage();
   lazy::Reference<lazy::View> view;
   if (output.is_view) {
-    view = lazy::Reference<lazy::View>(new lazy::View(storage, output.chain));
+    view = lazy::Reference<lazy::View>(new lazy::View(Impl(whole)->xla_storage(), output.chain));
   }
-  return at::detail::make_tensor<XlaTensorImpl>(storage, std::move(view), output.type, output.sizes,
-                                                output.strides, output.offset);
+  return MakeView(whole, std::move(view), output.type, output.sizes, output.strides, output.offset);
 }
 
 std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList arguments) {

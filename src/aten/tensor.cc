@@ -64,6 +64,18 @@ XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage,
   set_sizes_and_strides(sizes, strides, offset);
 }
 
+void XlaTensorImpl::FollowIntoInference(c10::TensorImpl& base) {
+  if (base.is_inference() == is_inference()) return;
+  const auto autograd = c10::getAutogradRelatedKeySetFromBackend(c10::BackendComponent::XLABit);
+  if (base.is_inference()) {
+    set_version_counter(c10::VariableVersion());
+    key_set_ = key_set_ - autograd;
+  } else {
+    key_set_ = key_set_ | autograd;
+    set_version_counter(c10::VariableVersion(0));
+  }
+}
+
 void XlaTensorImpl::Adopt(c10::TensorImpl* target, const at::TensorBase& source) {
   c10::TensorImpl* from = source.unsafeGetTensorImpl();
   TensorContents contents = XlaTensor(from).contents();
@@ -178,6 +190,14 @@ void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t positi
 
 at::Tensor MakeTensor(lazy::Device* device, lazy::Value value) {
   return at::detail::make_tensor<XlaTensorImpl>(lazy::Storage::Make(device, std::move(value)));
+}
+
+at::Tensor MakeView(const at::Tensor& base, lazy::Reference<lazy::View> view, at::ScalarType type,
+                    c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
+  auto impl = c10::make_intrusive<XlaTensorImpl>(Impl(base)->xla_storage(), std::move(view), type,
+                                                 sizes, strides, offset);
+  impl->FollowIntoInference(*base.unsafeGetTensorImpl());
+  return at::Tensor(std::move(impl));
 }
 
 lazy::Device* ToLazyDevice(c10::Device device) {

@@ -29,6 +29,9 @@ class XlaTensorImpl final : public c10::TensorImpl {
 
   TensorContents& contents() { return contents_; }
 
+  // A view takes part in autograd if its base does, whether or not it is made in inference mode.
+  void FollowIntoInference(c10::TensorImpl& base);
+
   // Makes `target`, an implementation of torch's own class, an xla tensor with `source`'s contents:
   // what `variable.set_data` does to a CPU tensor when LibTorch moves a module. Such a tensor keeps
   // its contents in its backend metadata.
@@ -104,12 +107,21 @@ inline XlaTensor Impl(const at::TensorBase& tensor) {
   return XlaTensor(tensor.unsafeGetTensorImpl());
 }
 
+// torch traces with tensors that say they are on xla and are none of ours.
+inline bool IsTracedOnly(const at::TensorBase& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return impl->get_backend_meta() == nullptr && dynamic_cast<XlaTensorImpl*>(impl) == nullptr;
+}
+
 // Throws what a CPU tensor among xla tensors gets: "Input tensor is not an XLA tensor:
 // torch.FloatTensor", with the operator and the argument (its name, or its place counted from 1).
 [[noreturn]] void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t position);
 
 // A new tensor, alone in a new storage.
 at::Tensor MakeTensor(lazy::Device* device, lazy::Value value);
+// A new tensor that sees `base`'s storage through `view`; null: all of it.
+at::Tensor MakeView(const at::Tensor& base, lazy::Reference<lazy::View> view, at::ScalarType type,
+                    c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset);
 // "xla" and "xla:0" are the current and the first device. Starts the runtime.
 lazy::Device* ToLazyDevice(c10::Device device);
 c10::Device ToTorchDevice(const lazy::Device* device);

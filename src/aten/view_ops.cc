@@ -35,9 +35,8 @@ at::Tensor Extend(const at::Tensor& self, std::optional<ViewStep> step, IntArray
     lazy::AppendStep(chain, std::move(*step));
     view = lazy::Reference<lazy::View>(new lazy::View(impl->xla_storage(), std::move(chain)));
   }
-  at::Tensor result = at::detail::make_tensor<XlaTensorImpl>(impl->xla_storage(), std::move(view),
-                                                             type.value_or(self.scalar_type()),
-                                                             sizes, strides, offset);
+  at::Tensor result =
+      MakeView(self, std::move(view), type.value_or(self.scalar_type()), sizes, strides, offset);
   result._set_conj(self.is_conj());
   result._set_neg(self.is_neg());
   return result;
@@ -53,13 +52,7 @@ at::Tensor Alias(const at::Tensor& self) {
   return Extend(self, std::nullopt, self.sizes(), self.strides(), self.storage_offset());
 }
 
-// torch traces with tensors that say they are on xla and are none of ours; they are detached below
-// the tracing.
-bool IsTracedOnly(const at::Tensor& tensor) {
-  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return impl->get_backend_meta() == nullptr && dynamic_cast<XlaTensorImpl*>(impl) == nullptr;
-}
-
+// What torch traces with is detached below the tracing.
 at::Tensor Detach(const at::Tensor& self) {
   return IsTracedOnly(self) ? at::native::detach(self) : Alias(self);
 }
@@ -256,8 +249,7 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   step.offsets = {start};
   chain.push_back(std::move(step));
   lazy::Reference<lazy::View> view(new lazy::View(impl->xla_storage(), std::move(chain)));
-  return at::detail::make_tensor<XlaTensorImpl>(impl->xla_storage(), std::move(view),
-                                                self.scalar_type(), size, stride, start);
+  return MakeView(self, std::move(view), self.scalar_type(), size, stride, start);
 }
 
 // A copy of all that self's memory holds, and self's place in it.
