@@ -1,5 +1,5 @@
-// dot_general. Products of f32 go to oneDNN's sgemm, which has the least overhead of all; bf16 and
-// f32 with both operands transposed to its matmul primitive; f64, c64 and c128 to OpenBLAS;
+// dot_general. Products of f32 go to oneDNN's sgemm, which has the least overhead of all, or where
+// that is slow to its matmul primitive, as those of bf16; f64, c64 and c128 go to OpenBLAS;
 // integers to loops here. Other types are converted on the way in and out. The work is cut into
 // slices of the batch and of the result's rows or columns, one thread each.
 #include <cblas.h>
@@ -47,7 +47,7 @@ class Kernel {
   // Called while binding for each product that will be run.
   virtual void Prepare(const Product& product) {}
   virtual void Run(const Product& product, const void* a, const void* b, void* c) const = 0;
-  virtual std::string Name() const = 0;
+  virtual std::string Name(const Product& product) const = 0;
 };
 
 // oneDNN's matmul primitive, one per distinct product.
@@ -82,7 +82,7 @@ class MatmulKernel : public Kernel {
                          {DNNL_ARG_DST, dnnl::memory(p.c, engine, c)},
                          {DNNL_ARG_SCRATCHPAD, scratch}});
   }
-  std::string Name() const override { return "oneDNN matmul"; }
+  std::string Name(const Product& product) const override { return "oneDNN matmul"; }
 
  private:
   struct Primitive {
@@ -100,9 +100,15 @@ class MatmulKernel : public Kernel {
   std::map<Product, Primitive> primitives_;
 };
 
-class SgemmKernel : public Kernel {
+// oneDNN's sgemm, or its matmul primitive for the products that sgemm is slow with.
+class FloatKernel : public Kernel {
  public:
+  void Prepare(const Product& product) override {
+    if (IsSlowInSgemm(product)) matmul_.Prepare(product);
+  }
+
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    if (IsSlowInSgemm(p)) return matmul_.Run(p, a, b, c);
     OneThread one_thread;
     dnnl_status_t status =
         dnnl_sgemm(p.a_transposed() ? 'T' : 'N', p.b_transposed() ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
@@ -113,7 +119,21 @@ class SgemmKernel : public Kernel {
                        "oneDNN's sgemm failed with status " + std::to_string(status));
     }
   }
-  std::string Name() const override { return "oneDNN sgemm"; }
+  std::string Name(const Product& product) const override {
+    return IsSlowInSgemm(product) ? matmul_.Name(product) : "oneDNN sgemm";
+  }
+
+ private:
+  // Up to thirty times where both are transposed. Where only B is, sgemm takes up to six times as
+  // long for few rows or columns and many multiplications each; as long for many of both, and half
+  // as long for a handful.
+  static bool IsSlowInSgemm(const Product& p) {
+    if (!p.b_transposed()) return false;
+    const int64_t shorter = std::min(p.m, p.n);
+    return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
+  }
+
+  MatmulKernel matmul_{dnnl::memory::data_type::f32, dnnl::memory::data_type::f32};
 };
 
 template <typename T>
@@ -134,7 +154,7 @@ class BlasKernel : public Kernel {
                   p.ldc);
     }
   }
-  std::string Name() const override { return "OpenBLAS gemm"; }
+  std::string Name(const Product& product) const override { return "OpenBLAS gemm"; }
 };
 
 // c[j] += a * b[j]: wraps around for integers.
@@ -197,7 +217,7 @@ class LoopKernel : public Kernel {
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
     RunProduct(p, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
   }
-  std::string Name() const override { return "loop"; }
+  std::string Name(const Product& product) const override { return "loop"; }
 };
 
 bool NativeBFloat16() {
@@ -269,7 +289,7 @@ class DotCall : public LibraryCall {
   }
 
   std::string Description() const override {
-    std::string text = kernel_->Name();
+    std::string text = kernel_->Name(MakeProduct(row_block_, column_block_));
     text.append(" ").append(hlo::ShortName(compute_type_));
     if (batch_ > 1) text.append(" ").append(std::to_string(batch_)).append(" x");
     text.append(" ").append(hlo::ToString(std::vector{shape_.m, shape_.k}));
@@ -308,19 +328,13 @@ class DotCall : public LibraryCall {
             narrow ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32);
         break;
       }
-      case ElementType::kF32: {
-        Product whole = MakeProduct(shape_.m, shape_.n);
+      case ElementType::kF32:
         if (volume <= 512) {
           kernel_ = std::make_unique<LoopKernel<float>>();
-        } else if (whole.a_transposed() && whole.b_transposed()) {
-          // sgemm is slow on this form, up to thirty times for few rows.
-          kernel_ = std::make_unique<MatmulKernel>(dnnl::memory::data_type::f32,
-                                                   dnnl::memory::data_type::f32);
         } else {
-          kernel_ = std::make_unique<SgemmKernel>();
+          kernel_ = std::make_unique<FloatKernel>();
         }
         break;
-      }
       case ElementType::kF64:
         kernel_ = std::make_unique<BlasKernel<double>>();
         break;
