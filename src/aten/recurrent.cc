@@ -1,0 +1,310 @@
+// LSTM and GRU. A cell's step is two products and one node, and its backward one node more, where
+// torch's composite records some seventeen operators each way; the products of the input with its
+// weights are one for all steps of a sequence.
+#include <ATen/ops/gru_cell_native.h>
+#include <ATen/ops/gru_native.h>
+#include <ATen/ops/lstm_cell_native.h>
+#include <ATen/ops/lstm_native.h>
+
+#include <algorithm>
+#include <array>
+
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+using OptionalValue = std::optional<Value>;
+using OptionalTensor = std::optional<at::Tensor>;
+
+// --- One step of a cell: gates of shape [batch, 3 or 4 times the width], computed in f32 where
+// they have less, rounded once.
+
+Values Split(Builder& b, Value gates, int64_t count) {
+  const int64_t width = gates->shape().dimension(1) / count;
+  Values parts;
+  for (int64_t i = 0; i < count; ++i) {
+    parts.push_back(b.SliceInDim(gates, 1, i * width, (i + 1) * width));
+  }
+  return parts;
+}
+
+Value WithBias(Builder& b, Value gates, const OptionalValue& bias) {
+  gates = ToAccumulation(b, gates);
+  if (!bias) return gates;
+  Value wide = b.Convert(*bias, gates->element_type());
+  return b.Add(gates, b.BroadcastInDim(wide, gates->dimensions(), {1}));
+}
+
+Value OneMinus(Builder& b, Value x) { return b.Subtract(Like(b, x, 1), x); }
+// The derivatives of the logistic function and of tanh, from their results.
+Value LogisticSlope(Builder& b, Value y) { return b.Multiply(y, OneMinus(b, y)); }
+Value TanhSlope(Builder& b, Value y) { return OneMinus(b, b.Multiply(y, y)); }
+
+// Results: the output, the cell's state, the four gates' values for the backward.
+std::array<Value, 3> LstmStep(Builder& b, Value input_gates, Value hidden_gates, Value state,
+                              OptionalValue input_bias, OptionalValue hidden_bias) {
+  ElementType type = ResultType({input_gates, state});
+  Value gates = b.Add(WithBias(b, input_gates, input_bias), WithBias(b, hidden_gates, hidden_bias));
+  Values parts = Split(b, gates, 4);
+  Value in = b.Logistic(parts[0]), forget = b.Logistic(parts[1]);
+  Value candidate = b.Tanh(parts[2]), out = b.Logistic(parts[3]);
+  Value wide = b.Convert(state, gates->element_type());
+  Value next = b.Add(b.Multiply(forget, wide), b.Multiply(in, candidate));
+  Value output = b.Multiply(out, b.Tanh(next));
+  Value kept = b.Concatenate({in, forget, candidate, out}, 1);
+  return {b.Convert(output, type), b.Convert(next, type),
+          b.Convert(kept, input_gates->element_type())};
+}
+
+// Results: the gradients of the gates, of the state before, and of a bias.
+std::array<Value, 3> LstmStepBackward(Builder& b, OptionalValue output_gradient,
+                                      OptionalValue next_gradient, Value state, Value next,
+                                      Value kept, bool has_bias) {
+  ElementType type = kept->element_type();
+  Values gates = Split(b, ToAccumulation(b, kept), 4);
+  ElementType wide = gates[0]->element_type();
+  Value in = gates[0], forget = gates[1], candidate = gates[2], out = gates[3];
+  auto given = [&](const OptionalValue& gradient) {
+    return gradient ? b.Convert(*gradient, wide) : b.Zeros(in->shape());
+  };
+  Value squashed = b.Tanh(b.Convert(next, wide));
+  Value g_output = given(output_gradient);
+  Value through = b.Multiply(b.Multiply(g_output, out), TanhSlope(b, squashed));
+  Value g_next = b.Add(given(next_gradient), through);
+  Value before = b.Convert(state, wide);
+  Value gradient =
+      b.Concatenate({b.Multiply(b.Multiply(g_next, candidate), LogisticSlope(b, in)),
+                     b.Multiply(b.Multiply(g_next, before), LogisticSlope(b, forget)),
+                     b.Multiply(b.Multiply(g_next, in), TanhSlope(b, candidate)),
+                     b.Multiply(b.Multiply(g_output, squashed), LogisticSlope(b, out))},
+                    1);
+  Value bias = has_bias ? b.Convert(Sum(b, gradient, {0}), type) : nullptr;
+  return {b.Convert(gradient, type), b.Convert(b.Multiply(g_next, forget), state->element_type()),
+          bias};
+}
+
+// Results: the output; for the backward the three gates, the state before, and what the reset gate
+// multiplies.
+std::array<Value, 2> GruStep(Builder& b, Value input_gates, Value hidden_gates, Value state,
+                             OptionalValue input_bias, OptionalValue hidden_bias) {
+  ElementType type = ResultType({input_gates, state});
+  Values input = Split(b, WithBias(b, input_gates, input_bias), 3);
+  Values hidden = Split(b, WithBias(b, hidden_gates, hidden_bias), 3);
+  Value reset = b.Logistic(b.Add(input[0], hidden[0]));
+  Value update = b.Logistic(b.Add(input[1], hidden[1]));
+  Value candidate = b.Tanh(b.Add(input[2], b.Multiply(reset, hidden[2])));
+  Value wide = b.Convert(state, candidate->element_type());
+  Value output = b.Add(candidate, b.Multiply(update, b.Subtract(wide, candidate)));
+  Value kept = b.Concatenate({reset, update, candidate, wide, hidden[2]}, 1);
+  return {b.Convert(output, type), b.Convert(kept, input_gates->element_type())};
+}
+
+// Results: the gradients of the input's gates, of the state's, of the state, and of their biases.
+std::array<Value, 5> GruStepBackward(Builder& b, Value output_gradient, Value kept, bool has_bias) {
+  ElementType type = kept->element_type();
+  Values values = Split(b, ToAccumulation(b, kept), 5);
+  Value reset = values[0], update = values[1], candidate = values[2];
+  Value state = values[3], hidden = values[4];
+  Value g = b.Convert(output_gradient, reset->element_type());
+  Value g_update =
+      b.Multiply(b.Multiply(g, b.Subtract(state, candidate)), LogisticSlope(b, update));
+  Value g_candidate = b.Multiply(b.Multiply(g, OneMinus(b, update)), TanhSlope(b, candidate));
+  Value g_reset = b.Multiply(b.Multiply(g_candidate, hidden), LogisticSlope(b, reset));
+  Value g_input = b.Concatenate({g_reset, g_update, g_candidate}, 1);
+  Value g_hidden = b.Concatenate({g_reset, g_update, b.Multiply(g_candidate, reset)}, 1);
+  auto bias = [&](Value gates) -> Value {
+    return has_bias ? b.Convert(Sum(b, gates, {0}), type) : nullptr;
+  };
+  return {b.Convert(g_input, type), b.Convert(g_hidden, type),
+          b.Convert(b.Multiply(g, update), output_gradient->element_type()), bias(g_input),
+          bias(g_hidden)};
+}
+
+// --- Cells and sequences as torch's users call them. What differs from the plain case
+// (forward-mode derivatives, function transforms, tracing, projections, arguments that do not fit)
+// is torch's composite's affair.
+
+bool IsPlain(const at::Tensor& tensor) {
+  return !tensor.defined() || (!IsTracedOnly(tensor) && !tensor._fw_grad(0).defined());
+}
+
+bool ArePlain(at::TensorList tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), IsPlain);
+}
+
+at::Tensor OrUndefined(const OptionalTensor& tensor) { return tensor.value_or(at::Tensor()); }
+
+bool IsCell(const at::Tensor& x, const at::Tensor& state, const at::Tensor& w_ih,
+            const at::Tensor& w_hh) {
+  return x.dim() == 2 && state.dim() == 2 && w_ih.dim() == 2 && w_hh.dim() == 2 &&
+         x.size(0) == state.size(0) && x.size(1) == w_ih.size(1) && state.size(1) == w_hh.size(1) &&
+         w_ih.size(0) == w_hh.size(0);
+}
+
+std::tuple<at::Tensor, at::Tensor> LstmCell(const at::Tensor& x, at::TensorList states,
+                                            const at::Tensor& w_ih, const at::Tensor& w_hh,
+                                            const OptionalTensor& b_ih,
+                                            const OptionalTensor& b_hh) {
+  const bool fits =
+      states.size() == 2 && IsCell(x, states[0], w_ih, w_hh) &&
+      states[1].sizes() == states[0].sizes() &&
+      ArePlain({x, states[0], states[1], w_ih, w_hh, OrUndefined(b_ih), OrUndefined(b_hh)});
+  if (!fits) return at::native::lstm_cell(x, states, w_ih, w_hh, b_ih, b_hh);
+  auto [output, state, kept] = at::_thnn_fused_lstm_cell(
+      at::linear(x, w_ih), at::linear(states[0], w_hh), states[1], b_ih, b_hh);
+  return {output, state};
+}
+
+at::Tensor GruCell(const at::Tensor& x, const at::Tensor& state, const at::Tensor& w_ih,
+                   const at::Tensor& w_hh, const OptionalTensor& b_ih, const OptionalTensor& b_hh) {
+  const bool fits = IsCell(x, state, w_ih, w_hh) &&
+                    ArePlain({x, state, w_ih, w_hh, OrUndefined(b_ih), OrUndefined(b_hh)});
+  if (!fits) return at::native::gru_cell(x, state, w_ih, w_hh, b_ih, b_hh);
+  return std::get<0>(
+      at::_thnn_fused_gru_cell(at::linear(x, w_ih), at::linear(state, w_hh), state, b_ih, b_hh));
+}
+
+// The parameters of a layer in one direction; without biases those are undefined.
+struct Weights {
+  at::Tensor w_ih, w_hh, b_ih, b_hh;
+};
+
+// What a sequence's operator is called with.
+struct Sequence {
+  at::Tensor x;                  // [steps, batch, width]
+  std::vector<Weights> weights;  // of layer 0 forwards, backwards, of layer 1, …
+  int64_t layers = 1;
+  double dropout = 0;
+  bool bidirectional = false;
+
+  int64_t directions() const { return bidirectional ? 2 : 1; }
+};
+
+// Nothing for what is torch's composite's affair.
+std::optional<Sequence> Plain(const at::Tensor& x, at::TensorList states, at::TensorList parameters,
+                              bool has_biases, int64_t layers, double dropout, bool train,
+                              bool bidirectional, bool batch_first) {
+  const int64_t each = has_biases ? 4 : 2, directions = bidirectional ? 2 : 1;
+  if (x.dim() != 3 || layers * directions * each != static_cast<int64_t>(parameters.size()) ||
+      !IsPlain(x) || !ArePlain(states) || !ArePlain(parameters)) {
+    return std::nullopt;
+  }
+  Sequence sequence{
+      batch_first ? x.transpose(0, 1) : x, {}, layers, train ? dropout : 0, bidirectional};
+  for (int64_t i = 0; i < layers * directions; ++i) {
+    const auto of = parameters.slice(i * each, each);
+    sequence.weights.push_back({of[0], of[1], {}, {}});
+    if (has_biases) sequence.weights.back() = {of[0], of[1], of[2], of[3]};
+  }
+  const Weights& first = sequence.weights[0];
+  const bool fits = x.numel() > 0 && first.w_ih.dim() == 2 && first.w_ih.size(1) == x.size(2);
+  for (const at::Tensor& state : states) {
+    const bool matches = state.dim() == 3 && state.size(0) == layers * directions &&
+                         state.size(1) == sequence.x.size(1) && state.size(2) == first.w_hh.size(1);
+    if (!matches) return std::nullopt;
+  }
+  return fits ? std::make_optional(std::move(sequence)) : std::nullopt;
+}
+
+// Calls step(gates of the input, states) for each step of a layer in one direction; the states stay
+// those after the last. Returns the outputs, [steps, batch, width].
+template <typename Step>
+at::Tensor RunLayer(const at::Tensor& input_gates, bool backwards, const Step& step) {
+  std::vector<at::Tensor> gates = input_gates.unbind(0), outputs(gates.size());
+  for (size_t i = 0; i < gates.size(); ++i) {
+    const size_t place = backwards ? gates.size() - 1 - i : i;
+    outputs[place] = step(gates[place]);
+  }
+  return at::stack(outputs);
+}
+
+// Calls run(index, weights, input, backwards) for each layer and direction; the last layer's
+// output.
+template <typename Run>
+at::Tensor RunLayers(const Sequence& sequence, bool batch_first, const Run& run) {
+  at::Tensor x = sequence.x;
+  for (int64_t layer = 0; layer < sequence.layers; ++layer) {
+    std::vector<at::Tensor> outputs;
+    for (int64_t direction = 0; direction < sequence.directions(); ++direction) {
+      const int64_t index = layer * sequence.directions() + direction;
+      outputs.push_back(run(index, sequence.weights[index], x, direction == 1));
+    }
+    x = outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2);
+    const bool is_last = layer + 1 == sequence.layers;
+    if (sequence.dropout > 0 && !is_last) x = at::dropout(x, sequence.dropout, true);
+  }
+  return batch_first ? x.transpose(0, 1) : x;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> Lstm(const at::Tensor& x, at::TensorList states,
+                                                    at::TensorList parameters, bool has_biases,
+                                                    int64_t layers, double dropout, bool train,
+                                                    bool bidirectional, bool batch_first) {
+  auto sequence =
+      Plain(x, states, parameters, has_biases, layers, dropout, train, bidirectional, batch_first);
+  if (!sequence || states.size() != 2) {
+    return at::native::lstm(x, states, parameters, has_biases, layers, dropout, train,
+                            bidirectional, batch_first);
+  }
+  std::vector<at::Tensor> outputs = states[0].unbind(0), cells = states[1].unbind(0);
+  auto run = [&](int64_t index, const Weights& weights, const at::Tensor& input, bool backwards) {
+    OptionalTensor bias;
+    if (has_biases) bias = weights.b_ih + weights.b_hh;
+    return RunLayer(at::linear(input, weights.w_ih, bias), backwards, [&](const at::Tensor& gates) {
+      std::tie(outputs[index], cells[index], std::ignore) =
+          at::_thnn_fused_lstm_cell(gates, at::linear(outputs[index], weights.w_hh), cells[index]);
+      return outputs[index];
+    });
+  };
+  at::Tensor result = RunLayers(*sequence, batch_first, run);
+  return {result, at::stack(outputs), at::stack(cells)};
+}
+
+std::tuple<at::Tensor, at::Tensor> Gru(const at::Tensor& x, const at::Tensor& state,
+                                       at::TensorList parameters, bool has_biases, int64_t layers,
+                                       double dropout, bool train, bool bidirectional,
+                                       bool batch_first) {
+  auto sequence =
+      Plain(x, {state}, parameters, has_biases, layers, dropout, train, bidirectional, batch_first);
+  if (!sequence) {
+    return at::native::gru(x, state, parameters, has_biases, layers, dropout, train, bidirectional,
+                           batch_first);
+  }
+  std::vector<at::Tensor> states = state.unbind(0);
+  auto run = [&](int64_t index, const Weights& weights, const at::Tensor& input, bool backwards) {
+    // The state's bias of the candidate is multiplied by the reset gate, and stays apart.
+    return RunLayer(at::linear(input, weights.w_ih), backwards, [&](const at::Tensor& gates) {
+      states[index] =
+          std::get<0>(at::_thnn_fused_gru_cell(gates, at::linear(states[index], weights.w_hh),
+                                               states[index], weights.b_ih, weights.b_hh));
+      return states[index];
+    });
+  };
+  at::Tensor result = RunLayers(*sequence, batch_first, run);
+  return {result, at::stack(states)};
+}
+
+// Above autograd, which has no derivative for them, and where it is off.
+void RegisterComposites(torch::Library& m) {
+  m.impl("lstm_cell", &LstmCell);
+  m.impl("gru_cell", &GruCell);
+  m.impl("lstm.input", &Lstm);
+  m.impl("gru.input", &Gru);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&LstmStep>(m, "_thnn_fused_lstm_cell");
+  Register<&LstmStepBackward>(m, "_thnn_fused_lstm_cell_backward_impl");
+  Register<&GruStep>(m, "_thnn_fused_gru_cell");
+  Register<&GruStepBackward>(m, "_thnn_fused_gru_cell_backward");
+  RegisterComposites(m);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterComposites(m); }
+
+}  // namespace torch_xla

@@ -1,0 +1,204 @@
+"""LSTM and GRU on the device: cells, sequences of any kind, their derivatives, as on the CPU and without it."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, grad, jvp
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import torch_xla
+import torch_xla.debug.metrics as metrics
+
+STEPS, BATCH, INPUT, WIDTH = 5, 3, 4, 6
+KINDS = {"lstm": nn.LSTM, "gru": nn.GRU}
+CELLS = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [tensor for part in value for tensor in tensors(part)]
+
+
+def random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def on_both(make):
+    """The same module on the CPU and on the device."""
+    torch.manual_seed(0)
+    module = make()
+    return module, copy.deepcopy(module).to("xla")
+
+
+def check(cpu, device, *arguments):
+    """Results and gradients, weighted so that each element's counts; nothing runs on the CPU."""
+    results = []
+    metrics.clear_all()
+    for module, where in ((cpu, "cpu"), (device, "xla")):
+        moved = [argument.detach().to(where).requires_grad_() for argument in arguments]
+        outputs = tensors(module(*regroup(moved)))
+        loss = sum(
+            (output * random(*output.shape, seed=i).to(where)).sum()
+            for i, output in enumerate(outputs)
+        )
+        loss.backward()
+        gradients = [tensor.grad for tensor in (*moved, *module.parameters())]
+        results.append([tensor.cpu() for tensor in (*outputs, *gradients)])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+    assert not [name for name in metrics.counter_names() if name.startswith("aten::")]
+
+
+def regroup(arguments):
+    """An LSTM takes its two states as a pair."""
+    return arguments if len(arguments) < 3 else [arguments[0], tuple(arguments[1:])]
+
+
+def states(kind, *shape):
+    return [random(*shape, seed=i) for i in range(2 if kind == "lstm" else 1)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", CELLS)
+def test_cell(kind, bias):
+    cpu, device = on_both(lambda: CELLS[kind](INPUT, WIDTH, bias=bias))
+    check(cpu, device, random(BATCH, INPUT, seed=7), *states(kind, BATCH, WIDTH))
+    check(cpu, device, random(INPUT, seed=8))
+
+
+SEQUENCES = {
+    "plain": {},
+    "deep": {"num_layers": 3},
+    "both ways": {"bidirectional": True, "num_layers": 2},
+    "batch first": {"batch_first": True},
+    "without bias": {"bias": False, "bidirectional": True},
+}
+
+
+@pytest.mark.parametrize("options", SEQUENCES.values(), ids=SEQUENCES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_sequence(kind, options):
+    cpu, device = on_both(lambda: KINDS[kind](INPUT, WIDTH, **options))
+    layers = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+    x = random(STEPS, BATCH, INPUT, seed=7)
+    if options.get("batch_first"):
+        x = x.transpose(0, 1).contiguous()
+    check(cpu, device, x)
+    check(cpu, device, x, *states(kind, layers, BATCH, WIDTH))
+    check(cpu, device, random(STEPS, INPUT, seed=8))
+
+
+def test_projections_and_packed_sequences():
+    cpu, device = on_both(lambda: nn.LSTM(INPUT, WIDTH, proj_size=2))
+    check(cpu, device, random(STEPS, BATCH, INPUT))
+    cpu, device = on_both(lambda: nn.GRU(INPUT, WIDTH))
+
+    def packed(module, x):
+        lengths = torch.tensor([5, 3, 2])
+        output, state = module(pack_padded_sequence(x, lengths))
+        return pad_packed_sequence(output)[0], state
+
+    x = random(STEPS, BATCH, INPUT)
+    expected = packed(cpu, x)
+    torch.testing.assert_close([t.cpu() for t in packed(device, x.to("xla"))], list(expected))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dropout_between_layers_is_drawn(kind):
+    _, device = on_both(lambda: KINDS[kind](INPUT, WIDTH, num_layers=2, dropout=0.5))
+    x = random(STEPS, BATCH, INPUT).to("xla")
+    assert not torch.equal(device(x)[0], device(x)[0])
+    device.eval()
+    assert torch.equal(device(x)[0], device(x)[0])
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_second_derivatives(kind):
+    """A penalty on the gradient's length."""
+    results = []
+    for module, where in zip(
+        on_both(lambda: CELLS[kind](INPUT, WIDTH)), ("cpu", "xla"), strict=True
+    ):
+        x = random(BATCH, INPUT).to(where).requires_grad_()
+        output = tensors(module(x))[0]
+        (gradient,) = torch.autograd.grad(output.square().sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+        results.append([tensor.grad.cpu() for tensor in (x, *module.parameters())])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_transforms(kind):
+    """Derivatives forwards and backwards."""
+    results = []
+    modules = on_both(lambda: CELLS[kind](INPUT, WIDTH))
+    for module, where in zip(modules, ("cpu", "xla"), strict=True):
+        x, direction = (random(BATCH, INPUT, seed=i).to(where) for i in range(2))
+
+        def call(x, module=module):
+            return tensors(functional_call(module, dict(module.named_parameters()), (x,)))[0]
+
+        value, derivative = jvp(call, (x,), (direction,))
+        gradient = grad(lambda x: call(x).square().sum())(x)
+        results.append([tensor.detach().cpu() for tensor in (value, derivative, gradient)])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_gradients(kind):
+    cpu, device = on_both(lambda: KINDS[kind](INPUT, WIDTH))
+    x = random(STEPS, BATCH, INPUT)
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            torch.testing.assert_close(device(x.to("xla"))[0].cpu(), cpu(x)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_by_dynamo(kind):
+    cpu, device = on_both(lambda: KINDS[kind](INPUT, WIDTH))
+    x = random(STEPS, BATCH, INPUT)
+    compiled = torch.compile(device, backend="openxla")
+    torch.testing.assert_close(compiled(x.to("xla"))[0].cpu(), cpu(x)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mixed_precision(kind):
+    cpu, device = on_both(lambda: KINDS[kind](INPUT, WIDTH))
+    x = random(STEPS, BATCH, INPUT)
+    with torch.autocast("xla", dtype=torch.bfloat16):
+        output = device(x.to("xla"))[0]
+    assert output.dtype == torch.bfloat16
+    torch.testing.assert_close(output.float().cpu(), cpu(x)[0], rtol=0.05, atol=0.02)
+    device.bfloat16()
+    output = device(x.to("xla", torch.bfloat16))[0]
+    torch.testing.assert_close(output.float().cpu(), cpu(x)[0], rtol=0.05, atol=0.02)
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell])
+def test_wrong_sizes_raise_as_on_the_cpu(cell):
+    cpu, device = on_both(lambda: cell(INPUT, WIDTH))
+    for x in (torch.zeros(BATCH, INPUT + 1), torch.zeros(BATCH, 2, INPUT)):
+        with pytest.raises((RuntimeError, ValueError)) as expected:
+            cpu(x)
+        with pytest.raises(expected.type):
+            device(x.to("xla"))
+
+
+def test_a_step_records_few_operators():
+    """Two products, the cell's step, and as many backwards; not the composite's thirty."""
+    _, device = on_both(lambda: nn.LSTM(INPUT, WIDTH))
+    counts = {}
+    for steps in (10, 20):
+        x = random(steps, BATCH, INPUT).to("xla")
+        torch_xla.sync(wait=True)
+        metrics.clear_all()
+        device(x)[0].sum().backward()
+        torch_xla.sync(wait=True)
+        counts[steps] = sum(
+            metrics.counter_value(name)
+            for name in metrics.counter_names()
+            if name.startswith("xla::")
+        )
+    assert (counts[20] - counts[10]) / 10 < 25, counts
