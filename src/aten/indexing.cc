@@ -120,7 +120,7 @@ std::vector<std::optional<at::Tensor>> WithoutMasks(
                           " does not match the shape of the indexed tensor ", self.sizes(),
                           " at index ", result.size() + d);
       }
-      at::Tensor positions = at::nonzero(*index);
+      at::Tensor positions = at::nonzero(*index).to(self.device());
       for (int64_t d = 0; d < index->dim(); ++d) result.emplace_back(positions.select(1, d));
     } else if (present) {
       result.emplace_back(index->device() == self.device() ? *index : index->to(self.device()));

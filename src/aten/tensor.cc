@@ -35,6 +35,11 @@ std::string SchemaArgumentName(const std::string& op, int64_t position) {
     if (!handle) continue;
     int64_t seen = 0;
     for (const auto& argument : handle->schema().arguments()) {
+      // How many tensors a list has, and so who comes after it, is not known here.
+      if (argument.type()->isSubtypeOf(*c10::ListType::ofTensors()) ||
+          argument.type()->isSubtypeOf(*c10::ListType::ofOptionalTensors())) {
+        return "";
+      }
       bool is_tensor = argument.type()->isSubtypeOf(*c10::TensorType::get()) ||
                        argument.type()->isSubtypeOf(*c10::OptionalType::ofTensor());
       if (is_tensor && ++seen == position) return argument.name();

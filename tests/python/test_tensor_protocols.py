@@ -195,3 +195,14 @@ def test_tensors_of_many_dimensions(device):
     assert doubled.shape == x.shape
     expected = torch.arange(4.0).sin() * 2
     torch.testing.assert_close(doubled.cpu().reshape(4), expected)
+
+
+def test_indices_on_the_cpu():
+    """An index or a mask may be on the CPU, as with other devices."""
+    expected, x = torch.arange(20.0).reshape(4, 5), torch.arange(20.0).reshape(4, 5).to("xla")
+    rows, mask = torch.tensor([2, 0]), torch.tensor([True, False, True, False])
+    for index in (rows, mask, (rows, rows), (mask, slice(1, 3)), (slice(None), rows)):
+        torch.testing.assert_close(x[index].cpu(), expected[index])
+        x[index] = -1
+        expected[index] = -1
+        torch.testing.assert_close(x.cpu(), expected)
