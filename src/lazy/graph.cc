@@ -137,6 +137,7 @@ void Graph::KeepCollectives(std::span<const Value> roots) {
 void Graph::Visit(Node* root) {
   if (root->visit == cut_) return;
   root->visit = cut_;
+  root->TakeComputedOperands();
   stack_.push_back({root, 0});
   while (!stack_.empty()) {
     auto& [node, next] = stack_.back();
@@ -152,6 +153,7 @@ void Graph::Visit(Node* root) {
     if (operand->operands().empty()) {
       Append(operand);
     } else {
+      operand->TakeComputedOperands();
       stack_.push_back({operand, 0});
     }
   }

@@ -85,6 +85,24 @@ Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {
   return Reference<Node>(node);
 }
 
+void Node::SetComputed(uint32_t index, Value data) {
+  if (computed_ == nullptr) computed_ = std::make_unique<std::vector<Value>>();
+  if (computed_->size() <= index) computed_->resize(index + 1);
+  (*computed_)[index] = std::move(data);
+}
+
+const Value* Node::computed(uint32_t index) const {
+  if (computed_ == nullptr || index >= computed_->size() || !(*computed_)[index]) return nullptr;
+  return &(*computed_)[index];
+}
+
+void Node::TakeComputedOperands() {
+  for (Value& operand : mutable_operands()) {
+    // A copy: the node that holds it may go away.
+    if (const Value* data = operand.node->computed(operand.index)) operand = Value(*data);
+  }
+}
+
 // Chains of nodes are as long as a program's step: they are taken apart in a loop, not by
 // recursion.
 void Node::Destroy() {

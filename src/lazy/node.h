@@ -4,8 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lazy/operation.h"
 #include "lazy/reference.h"
@@ -47,6 +49,13 @@ class Node : public Counted<Node> {
   const Reference<Data>& data() const { return data_; }
   const std::array<std::byte, 16>& scalar() const { return scalar_; }
 
+  // Results that a sync has computed while another thread recorded work on the node, whose own
+  // operands may be gone. All under the lock of syncs.
+  void SetComputed(uint32_t index, Value data);
+  const Value* computed(uint32_t index) const;  // null: recorded work still
+  // Operands that have been computed become data.
+  void TakeComputedOperands();
+
   // Scratch of the graph cut (graph.cc), valid under its lock while `visit` is the cut's number:
   // the node's place in the order, and how many references to it lie inside the graph.
   uint64_t visit = 0;
@@ -64,6 +73,7 @@ class Node : public Counted<Node> {
 
   const Operation* operation_;
   Reference<Data> data_;
+  std::unique_ptr<std::vector<Value>> computed_;  // by index, without values for the others
   std::array<std::byte, 16> scalar_{};
   uint32_t operand_count_;
   Role role_;

@@ -45,18 +45,31 @@ void* Storage::Attachment(std::shared_ptr<void> (*make)(const Storage&)) {
 }
 
 void Storage::set_value(Value value) {
-  bool was_pending;
   std::vector<Value> dropped;
   {
     std::lock_guard lock(lock_);
-    was_pending = IsPending(value_);
-    if (!was_pending && value_ && value_.node->role() == Node::Role::kData) {
-      replaced_data_ = value_.node->data()->id();
-    }
-    std::swap(value_, value);
-    if (!views_with_value_.empty()) TakeViewValues(&dropped);
+    Exchange(&value, &dropped);
   }
-  if (!was_pending) LinkIfPending();
+  if (!IsPending(value)) LinkIfPending();
+}
+
+bool Storage::Replace(const Value& expected, Value value) {
+  std::vector<Value> dropped;
+  {
+    std::lock_guard lock(lock_);
+    if (!(value_ == expected)) return false;
+    Exchange(&value, &dropped);
+  }
+  if (!IsPending(value)) LinkIfPending();
+  return true;
+}
+
+void Storage::Exchange(Value* value, std::vector<Value>* dropped) {
+  if (value_ && value_.node->role() == Node::Role::kData) {
+    replaced_data_ = value_.node->data()->id();
+  }
+  std::swap(value_, *value);
+  if (!views_with_value_.empty()) TakeViewValues(dropped);
 }
 
 void Storage::Materialize(const Value& expected, const Value& data) {
@@ -146,10 +159,14 @@ Value View::Read() {
 void View::Write(const Value& part) { WriteThrough(chain_, part); }
 
 void View::WriteThrough(const ViewChain& chain, const Value& part) {
-  OperandList operands;
-  operands.Add(storage_->value());
-  operands.Add(part);
-  storage_->set_value({Op<&WriteView>::Record(operands, {chain}), 0});
+  // Other threads may write other parts meanwhile.
+  while (true) {
+    const Value base = storage_->value();
+    OperandList operands;
+    operands.Add(base);
+    operands.Add(part);
+    if (storage_->Replace(base, {Op<&WriteView>::Record(operands, {chain}), 0})) break;
+  }
   std::lock_guard lock(storage_->lock_);
   if (memo_ || &chain != &chain_) return;
   memo_ = part;  // what was just written is what a reader would read

@@ -41,6 +41,8 @@ class Storage : public Counted<Storage> {
   Value value() const;
   // In-place update: everything that shares the storage sees it.
   void set_value(Value value);
+  // The same if the value is still `expected`; otherwise false.
+  bool Replace(const Value& expected, Value value);
   // Replaces recorded work by its result, unless the value has changed since.
   void Materialize(const Value& expected, const Value& data);
   // The Data that the value was before it became recorded work; 0 if none.
@@ -57,6 +59,8 @@ class Storage : public Counted<Storage> {
   friend std::vector<Reference<Storage>> PendingStorages(Device* device);
   Storage(Device* device, Value value);
   ~Storage() = default;
+  // Under lock_; what the caller destroys after unlocking goes to `value` and `dropped`.
+  void Exchange(Value* value, std::vector<Value>* dropped);
   void LinkIfPending();
   void Unlink();
   // Under lock_: moves the memoised values of views to `dropped`, to be destroyed after unlocking.

@@ -342,6 +342,19 @@ void RecordRecording(Device* device, const Graph& graph, int64_t end_ns) {
   RecordSpan("recording xla:" + std::to_string(device->ordinal()), std::move(record));
 }
 
+// While the graph ran, other threads may have recorded work on roots, which no storage holds any
+// more: they find the results there.
+void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<const Value> leaves) {
+  for (const Value& root : roots) {
+    if (root.node->internal_references > 0) --root.node->internal_references;
+  }
+  for (size_t r = 0; r < roots.size(); ++r) {
+    Node* node = roots[r].node.get();
+    if (node->use_count() == node->internal_references) continue;
+    node->SetComputed(roots[r].index, leaves[graph.result_of_root()[r]]);
+  }
+}
+
 void SyncPending(Device* device, bool wait) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
@@ -349,6 +362,8 @@ void SyncPending(Device* device, bool wait) {
   std::vector<Value> roots;
   std::vector<int64_t> replaced;
   std::erase_if(storages, [](const Reference<Storage>& s) {
+    const Value value = s->value();
+    if (const Value* data = value.node->computed(value.index)) s->Materialize(value, *data);
     return s->value().node->role() != Node::Role::kOperation;
   });
   for (const auto& storage : storages) {
@@ -378,6 +393,7 @@ void SyncPending(Device* device, bool wait) {
   for (size_t r = 0; r < roots.size(); ++r) {
     storages[r]->Materialize(roots[r], leaves[graph.result_of_root()[r]]);
   }
+  LeaveResults(graph, roots, leaves);
   ++State::Get().cuts[device];
   if (SpansRecordedSince() != 0) State::Get().recording_since[device] = SpanClock();
 }
@@ -467,6 +483,7 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
   CheckAllowed();
   std::lock_guard lock(SyncMutex());
   Runtime::Get().CheckNotForked();
+  if (const Value* data = value.node->computed(value.index)) return data->node->data();
   if (value.node->role() == Node::Role::kScalar) {
     return Data::FromHost(device, value.shape(), value.node->scalar().data());
   }
