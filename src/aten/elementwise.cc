@@ -393,15 +393,6 @@ at::Tensor& ClampByNumbersInto(at::Tensor& self, const Limit& low, const Limit& 
   return RecordElementwiseInto<&Clamp, Promotion::kDefault>(self, self, low, high);
 }
 
-// --- Gradients that have an operator of their own
-
-Value SigmoidBackward(Builder& b, Value gradient, Value y) {
-  return b.Multiply(gradient, Conjugate(b, b.Multiply(y, b.Subtract(Like(b, y, 1), y))));
-}
-Value TanhBackward(Builder& b, Value gradient, Value y) {
-  return b.Multiply(gradient, Conjugate(b, b.Subtract(Like(b, y, 1), b.Multiply(y, y))));
-}
-
 // --- Kernels that choose a lowering by an argument's value
 
 constexpr Promotion kDefault = Promotion::kDefault;
@@ -554,6 +545,16 @@ Value FloorDivide(Builder& b, Value x, Value y) {
 
 Value ZeroUnless(Builder& b, Value predicate, Value x) {
   return b.Select(predicate, x, b.Zeros(x->shape()));
+}
+
+Value OneMinus(Builder& b, Value x) { return b.Subtract(Like(b, x, 1), x); }
+
+Value SigmoidBackward(Builder& b, Value gradient, Value y) {
+  return b.Multiply(gradient, Conjugate(b, b.Multiply(y, OneMinus(b, y))));
+}
+
+Value TanhBackward(Builder& b, Value gradient, Value y) {
+  return b.Multiply(gradient, Conjugate(b, OneMinus(b, b.Multiply(y, y))));
 }
 
 // The same with the operand of the larger real part in front.

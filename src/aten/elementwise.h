@@ -15,6 +15,10 @@ Value Truncate(Builder& b, Value x);
 // x where the predicate holds, else zero.
 Value ZeroUnless(Builder& b, Value predicate, Value x);
 Value Acos(Builder& b, Value x);
+Value OneMinus(Builder& b, Value x);
+// The gradients of the logistic function and of tanh, from their results.
+Value SigmoidBackward(Builder& b, Value gradient, Value y);
+Value TanhBackward(Builder& b, Value gradient, Value y);
 // log(exp(x) + exp(y)).
 Value LogAddExp(Builder& b, Value x, Value y);
 

@@ -3,6 +3,7 @@
 //
 // As torch's own kernels: computed in float32 for lower precisions; `grad_scale` divides the
 // gradients, which keep the quotient; where `found_inf` is not zero nothing changes.
+#include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 
@@ -24,7 +25,6 @@ Value Spread(Builder& b, Value number, Value x) {
 
 // A scalar of type f64: bias corrections lose half their digits in f32.
 Value Double(Builder& b, Value x) { return b.Convert(RankZero(b, x), ElementType::kF64); }
-Value OneMinus(Builder& b, Value x) { return b.Subtract(Like(b, x, 1), x); }
 
 // The gradient as the step sees it: unscaled (the second result keeps its sign), and turned round
 // where the objective grows.

@@ -1,6 +1,5 @@
-// LSTM and GRU. A cell's step is two products and one node, and its backward one node more, where
-// torch's composite records some seventeen operators each way; the products of the input with its
-// weights are one for all steps of a sequence.
+// LSTM and GRU. A cell's step is two products and one node, and its backward one node more; the
+// products of the input with its weights are one for all steps of a sequence.
 #include <ATen/ops/gru_cell_native.h>
 #include <ATen/ops/gru_native.h>
 #include <ATen/ops/lstm_cell_native.h>
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
@@ -37,11 +37,6 @@ Value WithBias(Builder& b, Value gates, const OptionalValue& bias) {
   Value wide = b.Convert(*bias, gates->element_type());
   return b.Add(gates, b.BroadcastInDim(wide, gates->dimensions(), {1}));
 }
-
-Value OneMinus(Builder& b, Value x) { return b.Subtract(Like(b, x, 1), x); }
-// The derivatives of the logistic function and of tanh, from their results.
-Value LogisticSlope(Builder& b, Value y) { return b.Multiply(y, OneMinus(b, y)); }
-Value TanhSlope(Builder& b, Value y) { return OneMinus(b, b.Multiply(y, y)); }
 
 // Results: the output, the cell's state, the four gates' values for the backward.
 std::array<Value, 3> LstmStep(Builder& b, Value input_gates, Value hidden_gates, Value state,
@@ -72,15 +67,14 @@ std::array<Value, 3> LstmStepBackward(Builder& b, OptionalValue output_gradient,
   };
   Value squashed = b.Tanh(b.Convert(next, wide));
   Value g_output = given(output_gradient);
-  Value through = b.Multiply(b.Multiply(g_output, out), TanhSlope(b, squashed));
+  Value through = TanhBackward(b, b.Multiply(g_output, out), squashed);
   Value g_next = b.Add(given(next_gradient), through);
   Value before = b.Convert(state, wide);
-  Value gradient =
-      b.Concatenate({b.Multiply(b.Multiply(g_next, candidate), LogisticSlope(b, in)),
-                     b.Multiply(b.Multiply(g_next, before), LogisticSlope(b, forget)),
-                     b.Multiply(b.Multiply(g_next, in), TanhSlope(b, candidate)),
-                     b.Multiply(b.Multiply(g_output, squashed), LogisticSlope(b, out))},
-                    1);
+  Value gradient = b.Concatenate({SigmoidBackward(b, b.Multiply(g_next, candidate), in),
+                                  SigmoidBackward(b, b.Multiply(g_next, before), forget),
+                                  TanhBackward(b, b.Multiply(g_next, in), candidate),
+                                  SigmoidBackward(b, b.Multiply(g_output, squashed), out)},
+                                 1);
   Value bias = has_bias ? b.Convert(Sum(b, gradient, {0}), type) : nullptr;
   return {b.Convert(gradient, type), b.Convert(b.Multiply(g_next, forget), state->element_type()),
           bias};
@@ -109,10 +103,9 @@ std::array<Value, 5> GruStepBackward(Builder& b, Value output_gradient, Value ke
   Value reset = values[0], update = values[1], candidate = values[2];
   Value state = values[3], hidden = values[4];
   Value g = b.Convert(output_gradient, reset->element_type());
-  Value g_update =
-      b.Multiply(b.Multiply(g, b.Subtract(state, candidate)), LogisticSlope(b, update));
-  Value g_candidate = b.Multiply(b.Multiply(g, OneMinus(b, update)), TanhSlope(b, candidate));
-  Value g_reset = b.Multiply(b.Multiply(g_candidate, hidden), LogisticSlope(b, reset));
+  Value g_update = SigmoidBackward(b, b.Multiply(g, b.Subtract(state, candidate)), update);
+  Value g_candidate = TanhBackward(b, b.Multiply(g, OneMinus(b, update)), candidate);
+  Value g_reset = SigmoidBackward(b, b.Multiply(g_candidate, hidden), reset);
   Value g_input = b.Concatenate({g_reset, g_update, g_candidate}, 1);
   Value g_hidden = b.Concatenate({g_reset, g_update, b.Multiply(g_candidate, reset)}, 1);
   auto bias = [&](Value gates) -> Value {
@@ -131,28 +124,28 @@ bool IsPlain(const at::Tensor& tensor) {
   return !tensor.defined() || (!IsTracedOnly(tensor) && !tensor._fw_grad(0).defined());
 }
 
-bool ArePlain(at::TensorList tensors) {
-  return std::all_of(tensors.begin(), tensors.end(), IsPlain);
+bool IsPlain(const OptionalTensor& tensor) { return !tensor || IsPlain(*tensor); }
+
+bool IsPlain(at::TensorList tensors) {
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const at::Tensor& tensor) { return IsPlain(tensor); });
 }
 
-at::Tensor OrUndefined(const OptionalTensor& tensor) { return tensor.value_or(at::Tensor()); }
-
-bool IsCell(const at::Tensor& x, const at::Tensor& state, const at::Tensor& w_ih,
-            const at::Tensor& w_hh) {
+bool IsPlainCell(const at::Tensor& x, const at::Tensor& state, const at::Tensor& w_ih,
+                 const at::Tensor& w_hh, const OptionalTensor& b_ih, const OptionalTensor& b_hh) {
   return x.dim() == 2 && state.dim() == 2 && w_ih.dim() == 2 && w_hh.dim() == 2 &&
          x.size(0) == state.size(0) && x.size(1) == w_ih.size(1) && state.size(1) == w_hh.size(1) &&
-         w_ih.size(0) == w_hh.size(0);
+         w_ih.size(0) == w_hh.size(0) && IsPlain(x) && IsPlain(state) && IsPlain(w_ih) &&
+         IsPlain(w_hh) && IsPlain(b_ih) && IsPlain(b_hh);
 }
 
 std::tuple<at::Tensor, at::Tensor> LstmCell(const at::Tensor& x, at::TensorList states,
                                             const at::Tensor& w_ih, const at::Tensor& w_hh,
                                             const OptionalTensor& b_ih,
                                             const OptionalTensor& b_hh) {
-  const bool fits =
-      states.size() == 2 && IsCell(x, states[0], w_ih, w_hh) &&
-      states[1].sizes() == states[0].sizes() &&
-      ArePlain({x, states[0], states[1], w_ih, w_hh, OrUndefined(b_ih), OrUndefined(b_hh)});
-  if (!fits) return at::native::lstm_cell(x, states, w_ih, w_hh, b_ih, b_hh);
+  const bool is_plain = states.size() == 2 && states[1].sizes() == states[0].sizes() &&
+                        IsPlain(states[1]) && IsPlainCell(x, states[0], w_ih, w_hh, b_ih, b_hh);
+  if (!is_plain) return at::native::lstm_cell(x, states, w_ih, w_hh, b_ih, b_hh);
   auto [output, state, kept] = at::_thnn_fused_lstm_cell(
       at::linear(x, w_ih), at::linear(states[0], w_hh), states[1], b_ih, b_hh);
   return {output, state};
@@ -160,57 +153,53 @@ std::tuple<at::Tensor, at::Tensor> LstmCell(const at::Tensor& x, at::TensorList 
 
 at::Tensor GruCell(const at::Tensor& x, const at::Tensor& state, const at::Tensor& w_ih,
                    const at::Tensor& w_hh, const OptionalTensor& b_ih, const OptionalTensor& b_hh) {
-  const bool fits = IsCell(x, state, w_ih, w_hh) &&
-                    ArePlain({x, state, w_ih, w_hh, OrUndefined(b_ih), OrUndefined(b_hh)});
-  if (!fits) return at::native::gru_cell(x, state, w_ih, w_hh, b_ih, b_hh);
+  if (!IsPlainCell(x, state, w_ih, w_hh, b_ih, b_hh)) {
+    return at::native::gru_cell(x, state, w_ih, w_hh, b_ih, b_hh);
+  }
   return std::get<0>(
       at::_thnn_fused_gru_cell(at::linear(x, w_ih), at::linear(state, w_hh), state, b_ih, b_hh));
 }
+
+// What a sequence's operator is called with beside tensors.
+struct Options {
+  bool has_biases;
+  int64_t layers;
+  double dropout;
+  bool train, bidirectional, batch_first;
+
+  int64_t directions() const { return bidirectional ? 2 : 1; }
+  int64_t parameters_each() const { return has_biases ? 4 : 2; }
+};
 
 // The parameters of a layer in one direction; without biases those are undefined.
 struct Weights {
   at::Tensor w_ih, w_hh, b_ih, b_hh;
 };
 
-// What a sequence's operator is called with.
-struct Sequence {
-  at::Tensor x;                  // [steps, batch, width]
-  std::vector<Weights> weights;  // of layer 0 forwards, backwards, of layer 1, …
-  int64_t layers = 1;
-  double dropout = 0;
-  bool bidirectional = false;
-
-  int64_t directions() const { return bidirectional ? 2 : 1; }
-};
-
-// Nothing for what is torch's composite's affair.
-std::optional<Sequence> Plain(const at::Tensor& x, at::TensorList states, at::TensorList parameters,
-                              bool has_biases, int64_t layers, double dropout, bool train,
-                              bool bidirectional, bool batch_first) {
-  const int64_t each = has_biases ? 4 : 2, directions = bidirectional ? 2 : 1;
-  if (x.dim() != 3 || layers * directions * each != static_cast<int64_t>(parameters.size()) ||
-      !IsPlain(x) || !ArePlain(states) || !ArePlain(parameters)) {
-    return std::nullopt;
-  }
-  Sequence sequence{
-      batch_first ? x.transpose(0, 1) : x, {}, layers, train ? dropout : 0, bidirectional};
-  for (int64_t i = 0; i < layers * directions; ++i) {
-    const auto of = parameters.slice(i * each, each);
-    sequence.weights.push_back({of[0], of[1], {}, {}});
-    if (has_biases) sequence.weights.back() = {of[0], of[1], of[2], of[3]};
-  }
-  const Weights& first = sequence.weights[0];
-  const bool fits = x.numel() > 0 && first.w_ih.dim() == 2 && first.w_ih.size(1) == x.size(2);
-  for (const at::Tensor& state : states) {
-    const bool matches = state.dim() == 3 && state.size(0) == layers * directions &&
-                         state.size(1) == sequence.x.size(1) && state.size(2) == first.w_hh.size(1);
-    if (!matches) return std::nullopt;
-  }
-  return fits ? std::make_optional(std::move(sequence)) : std::nullopt;
+// `index` counts the directions of layer 0, then those of layer 1, …
+Weights WeightsOf(at::TensorList parameters, int64_t index, const Options& options) {
+  const auto of = parameters.slice(index * options.parameters_each(), options.parameters_each());
+  return options.has_biases ? Weights{of[0], of[1], of[2], of[3]} : Weights{of[0], of[1], {}, {}};
 }
 
-// Calls step(gates of the input, states) for each step of a layer in one direction; the states stay
-// those after the last. Returns the outputs, [steps, batch, width].
+bool IsPlainSequence(const at::Tensor& x, at::TensorList states, at::TensorList parameters,
+                     const Options& options) {
+  const int64_t count = options.layers * options.directions();
+  if (x.dim() != 3 || x.numel() == 0 || !IsPlain(x) || !IsPlain(states) || !IsPlain(parameters) ||
+      count * options.parameters_each() != static_cast<int64_t>(parameters.size())) {
+    return false;
+  }
+  const Weights first = WeightsOf(parameters, 0, options);
+  const int64_t batch = x.size(options.batch_first ? 0 : 1);
+  return first.w_ih.dim() == 2 && first.w_ih.size(1) == x.size(2) &&
+         std::all_of(states.begin(), states.end(), [&](const at::Tensor& state) {
+           return state.dim() == 3 && state.size(0) == count && state.size(1) == batch &&
+                  state.size(2) == first.w_hh.size(1);
+         });
+}
+
+// Calls step(gates of the input) for each step of a layer in one direction. Returns the outputs,
+// [steps, batch, width].
 template <typename Step>
 at::Tensor RunLayer(const at::Tensor& input_gates, bool backwards, const Step& step) {
   std::vector<at::Tensor> gates = input_gates.unbind(0), outputs(gates.size());
@@ -221,31 +210,31 @@ at::Tensor RunLayer(const at::Tensor& input_gates, bool backwards, const Step& s
   return at::stack(outputs);
 }
 
-// Calls run(index, weights, input, backwards) for each layer and direction; the last layer's
-// output.
+// Calls run(index, weights, input, backwards), with the steps in front, for each layer and
+// direction; the last layer's output.
 template <typename Run>
-at::Tensor RunLayers(const Sequence& sequence, bool batch_first, const Run& run) {
-  at::Tensor x = sequence.x;
-  for (int64_t layer = 0; layer < sequence.layers; ++layer) {
+at::Tensor RunLayers(at::Tensor x, at::TensorList parameters, const Options& options,
+                     const Run& run) {
+  if (options.batch_first) x = x.transpose(0, 1);
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
     std::vector<at::Tensor> outputs;
-    for (int64_t direction = 0; direction < sequence.directions(); ++direction) {
-      const int64_t index = layer * sequence.directions() + direction;
-      outputs.push_back(run(index, sequence.weights[index], x, direction == 1));
+    for (int64_t direction = 0; direction < options.directions(); ++direction) {
+      const int64_t index = layer * options.directions() + direction;
+      outputs.push_back(run(index, WeightsOf(parameters, index, options), x, direction == 1));
     }
     x = outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2);
-    const bool is_last = layer + 1 == sequence.layers;
-    if (sequence.dropout > 0 && !is_last) x = at::dropout(x, sequence.dropout, true);
+    const bool is_last = layer + 1 == options.layers;
+    if (options.train && options.dropout > 0 && !is_last) x = at::dropout(x, options.dropout, true);
   }
-  return batch_first ? x.transpose(0, 1) : x;
+  return options.batch_first ? x.transpose(0, 1) : x;
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> Lstm(const at::Tensor& x, at::TensorList states,
                                                     at::TensorList parameters, bool has_biases,
                                                     int64_t layers, double dropout, bool train,
                                                     bool bidirectional, bool batch_first) {
-  auto sequence =
-      Plain(x, states, parameters, has_biases, layers, dropout, train, bidirectional, batch_first);
-  if (!sequence || states.size() != 2) {
+  const Options options{has_biases, layers, dropout, train, bidirectional, batch_first};
+  if (states.size() != 2 || !IsPlainSequence(x, states, parameters, options)) {
     return at::native::lstm(x, states, parameters, has_biases, layers, dropout, train,
                             bidirectional, batch_first);
   }
@@ -259,7 +248,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Lstm(const at::Tensor& x, at::Ten
       return outputs[index];
     });
   };
-  at::Tensor result = RunLayers(*sequence, batch_first, run);
+  at::Tensor result = RunLayers(x, parameters, options, run);
   return {result, at::stack(outputs), at::stack(cells)};
 }
 
@@ -267,9 +256,8 @@ std::tuple<at::Tensor, at::Tensor> Gru(const at::Tensor& x, const at::Tensor& st
                                        at::TensorList parameters, bool has_biases, int64_t layers,
                                        double dropout, bool train, bool bidirectional,
                                        bool batch_first) {
-  auto sequence =
-      Plain(x, {state}, parameters, has_biases, layers, dropout, train, bidirectional, batch_first);
-  if (!sequence) {
+  const Options options{has_biases, layers, dropout, train, bidirectional, batch_first};
+  if (!IsPlainSequence(x, state, parameters, options)) {
     return at::native::gru(x, state, parameters, has_biases, layers, dropout, train, bidirectional,
                            batch_first);
   }
@@ -283,7 +271,7 @@ std::tuple<at::Tensor, at::Tensor> Gru(const at::Tensor& x, const at::Tensor& st
       return states[index];
     });
   };
-  at::Tensor result = RunLayers(*sequence, batch_first, run);
+  at::Tensor result = RunLayers(x, parameters, options, run);
   return {result, at::stack(states)};
 }
 

@@ -44,32 +44,19 @@ void* Storage::Attachment(std::shared_ptr<void> (*make)(const Storage&)) {
   return attachment_.get();
 }
 
-void Storage::set_value(Value value) {
+bool Storage::Replace(const Value* expected, Value value) {
   std::vector<Value> dropped;
   {
     std::lock_guard lock(lock_);
-    Exchange(&value, &dropped);
-  }
-  if (!IsPending(value)) LinkIfPending();
-}
-
-bool Storage::Replace(const Value& expected, Value value) {
-  std::vector<Value> dropped;
-  {
-    std::lock_guard lock(lock_);
-    if (!(value_ == expected)) return false;
-    Exchange(&value, &dropped);
+    if (expected != nullptr && !(value_ == *expected)) return false;
+    if (value_ && value_.node->role() == Node::Role::kData) {
+      replaced_data_ = value_.node->data()->id();
+    }
+    std::swap(value_, value);  // the old value is destroyed after unlocking
+    if (!views_with_value_.empty()) TakeViewValues(&dropped);
   }
   if (!IsPending(value)) LinkIfPending();
   return true;
-}
-
-void Storage::Exchange(Value* value, std::vector<Value>* dropped) {
-  if (value_ && value_.node->role() == Node::Role::kData) {
-    replaced_data_ = value_.node->data()->id();
-  }
-  std::swap(value_, *value);
-  if (!views_with_value_.empty()) TakeViewValues(dropped);
 }
 
 void Storage::Materialize(const Value& expected, const Value& data) {
@@ -165,7 +152,7 @@ void View::WriteThrough(const ViewChain& chain, const Value& part) {
     OperandList operands;
     operands.Add(base);
     operands.Add(part);
-    if (storage_->Replace(base, {Op<&WriteView>::Record(operands, {chain}), 0})) break;
+    if (storage_->Replace(&base, {Op<&WriteView>::Record(operands, {chain}), 0})) break;
   }
   std::lock_guard lock(storage_->lock_);
   if (memo_ || &chain != &chain_) return;

@@ -40,9 +40,9 @@ class Storage : public Counted<Storage> {
   int64_t id() const { return id_; }
   Value value() const;
   // In-place update: everything that shares the storage sees it.
-  void set_value(Value value);
-  // The same if the value is still `expected`; otherwise false.
-  bool Replace(const Value& expected, Value value);
+  void set_value(Value value) { Replace(nullptr, std::move(value)); }
+  // The same if the value is still `*expected`, or that is null; otherwise false.
+  bool Replace(const Value* expected, Value value);
   // Replaces recorded work by its result, unless the value has changed since.
   void Materialize(const Value& expected, const Value& data);
   // The Data that the value was before it became recorded work; 0 if none.
@@ -59,8 +59,6 @@ class Storage : public Counted<Storage> {
   friend std::vector<Reference<Storage>> PendingStorages(Device* device);
   Storage(Device* device, Value value);
   ~Storage() = default;
-  // Under lock_; what the caller destroys after unlocking goes to `value` and `dropped`.
-  void Exchange(Value* value, std::vector<Value>* dropped);
   void LinkIfPending();
   void Unlink();
   // Under lock_: moves the memoised values of views to `dropped`, to be destroyed after unlocking.

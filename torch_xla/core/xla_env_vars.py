@@ -21,7 +21,8 @@ MASTER_PORT = "MASTER_PORT"
 HOST_WORLD_SIZE = "XRT_HOST_WORLD_SIZE"
 HOST_ORDINAL = "XRT_HOST_ORDINAL"
 
-# From `python -m torch_xla.doctor` to the processes that its program launches.
+# From `python -m torch_xla.doctor` to the processes that its program launches: a JSON list of the
+# orders and of the file that the kinds of causes go to.
 TORCH_XLA_DOCTOR = "TORCH_XLA_DOCTOR"
 
 # The topology of a TPU slice, as its runtime reads it.

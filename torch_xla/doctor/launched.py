@@ -44,11 +44,10 @@ def run(function: Callable[[], object]) -> None:
         with examination.watching():
             function()
         ended = FINISHED
-    except StopProgram as stop:
-        ended = ended_by(stop)
     except BaseException as error:
         ended = ended_by(error)
-        raise
+        if not isinstance(error, StopProgram):
+            raise
     finally:
         if speaks():
             kinds = examination.tell(ended)

@@ -287,12 +287,6 @@ Connection::Connection(const Endpoint& endpoint) : state_(std::make_shared<State
   reader_ = std::thread([state = state_] { state->Read(); });
 }
 
-pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) {
-  if (!reply.has_error()) return nullptr;
-  const hlo::Error error = FromMessage(reply.error());
-  return std::make_shared<pjrt::plugin::Failure>(error.code(), error.what());
-}
-
 Connection::~Connection() {
   state_->context.TryCancel();
   // The last buffer may have gone away in a handler.
@@ -369,6 +363,12 @@ void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
 void Connection::FreeExecutable(uint64_t number) noexcept {
   std::unique_lock lock(state_->mutex);
   if (!state_->lost) state_->free_executables.push_back(number);
+}
+
+pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) {
+  if (!reply.has_error()) return nullptr;
+  const hlo::Error error = FromMessage(reply.error());
+  return std::make_shared<pjrt::plugin::Failure>(error.code(), error.what());
 }
 
 }  // namespace remote
