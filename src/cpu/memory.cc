@@ -99,10 +99,7 @@ class Pool {
     } else {
       data = Fresh(bytes, capacity);
     }
-    in_use_ += capacity;
-    peak_ = std::max(peak_, in_use_);
-    ++allocations_;
-    largest_ = std::max(largest_, bytes);
+    Count(bytes, capacity);
     return data;
   }
 
@@ -111,6 +108,17 @@ class Pool {
     in_use_ -= capacity;
     pooled_ += capacity;
     free_[ClassIndex(capacity)].push_back(data);
+  }
+
+  void Reserve(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    CheckLimit(bytes, bytes);
+    Count(bytes, bytes);
+  }
+
+  void Unreserve(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    in_use_ -= bytes;
   }
 
   void Trim() {
@@ -156,6 +164,13 @@ class Pool {
     if (physical_ > 0 && in_use_ + capacity > physical_) {
       ThrowExhausted(bytes, "the machine has " + std::to_string(physical_) + " bytes");
     }
+  }
+
+  void Count(size_t bytes, size_t capacity) {
+    in_use_ += capacity;
+    peak_ = std::max(peak_, in_use_);
+    ++allocations_;
+    largest_ = std::max(largest_, bytes);
   }
 
   void* Fresh(size_t bytes, size_t capacity) {
@@ -221,6 +236,10 @@ Block& Block::operator=(Block&& other) noexcept {
   std::swap(capacity_, other.capacity_);
   return *this;
 }
+
+Reservation::Reservation(size_t bytes) : bytes_(bytes) { Pool::Get().Reserve(bytes); }
+
+Reservation::~Reservation() { Pool::Get().Unreserve(bytes_); }
 
 MemoryStatistics GetMemoryStatistics() { return Pool::Get().Statistics(); }
 

@@ -29,6 +29,18 @@ class Block {
   size_t capacity_ = 0;
 };
 
+// Somebody else's memory, counted as in use as long as this lives.
+class Reservation {
+ public:
+  // Throws as Block does.
+  explicit Reservation(size_t bytes);
+  ~Reservation();
+  Reservation(const Reservation&) = delete;
+
+ private:
+  size_t bytes_;
+};
+
 struct MemoryStatistics {
   int64_t bytes_in_use = 0, peak_bytes_in_use = 0, bytes_pooled = 0, bytes_limit = 0;
   int64_t allocations = 0, largest_allocation = 0;

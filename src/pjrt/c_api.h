@@ -55,6 +55,7 @@ enum PJRT_Extension_Type {
   PJRT_Extension_Type_MultiSlice = 22,
   PJRT_Extension_Type_HostMemoryAllocator = 23,
   PJRT_Extension_Type_XlaTransform = 24,
+  PJRT_Extension_Type_ResultMemory = 0x746f7263,  // this project's
 };
 
 struct PJRT_Extension_Base {
@@ -1640,6 +1641,24 @@ struct PJRT_Api {
 
 // The plugin's table; it lives as long as the process.
 typedef const PJRT_Api* (*PJRT_GetPjrtApi)();
+
+// ---- ResultMemory extension, this project's: an execution's results lie where its caller wants.
+//
+// A plugin whose buffers are in the host's memory, dense and row-major, says by this extension, with
+// null functions, that executions heed one in PJRT_ExecuteOptions.extension_start, and that a buffer
+// and its copy on the same device share memory. The functions are called by any thread.
+struct PJRT_ResultMemory_Extension {
+  PJRT_Extension_Base base;
+  void* memory;
+  // `bytes`, aligned to 64, writable; null: the plugin shall use its own. Until the execution is
+  // done; a result that is written into an argument needs none.
+  void* (*allocate)(void* memory, size_t bytes);
+  // Once for what was allocated, when nothing uses it any more.
+  void (*release)(void* memory, void* data, size_t bytes);
+  void* execution;
+  // Where a result of the device at that place will be; for all of them, before they are there.
+  void (*placed)(void* execution, size_t device, size_t result, const void* data);
+};
 
 }  // extern "C"
 

@@ -13,7 +13,7 @@ namespace remote {
 namespace wire = ::torch_xla::remote;
 
 // Client and server of different numbers do not talk to each other.
-inline constexpr uint32_t kProtocol = 2;
+inline constexpr uint32_t kProtocol = 3;
 
 // Bytes. What is larger than an inline array travels through shared memory or in pieces.
 inline constexpr size_t kMostMessageBytes = size_t{4} << 20;

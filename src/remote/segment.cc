@@ -24,8 +24,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                        " bytes of memory to share: " + std::strerror(errno));
 }
 
-char* Map(int descriptor, size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+char* Map(int descriptor, size_t bytes, bool writable) {
+  const int access = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* data = mmap(nullptr, bytes, access, MAP_SHARED, descriptor, 0);
   return data == MAP_FAILED ? nullptr : static_cast<char*>(data);
 }
 
@@ -39,7 +40,7 @@ std::shared_ptr<Segment> Segment::Create(size_t bytes) {
   char* data = nullptr;
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
       fcntl(descriptor, F_ADD_SEALS, kSeals) == 0) {
-    data = Map(descriptor, bytes);
+    data = Map(descriptor, bytes, /*writable=*/true);
   }
   if (data == nullptr) {
     close(descriptor);
@@ -50,7 +51,7 @@ std::shared_ptr<Segment> Segment::Create(size_t bytes) {
 }
 
 std::shared_ptr<Segment> Segment::Open(uint64_t process, uint64_t descriptor,
-                                       const std::string& nonce) {
+                                       const std::string& nonce, bool writable) {
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
   // Looked at before it is opened: opening another host's number could block on a pipe.
   char target[64] = {};
@@ -58,13 +59,13 @@ std::shared_ptr<Segment> Segment::Open(uint64_t process, uint64_t descriptor,
       std::string_view(target).find(kName) == std::string_view::npos) {
     return nullptr;
   }
-  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  const int own = open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
   if (own < 0) return nullptr;
   struct stat status = {};
   char* data = nullptr;
   if (fstat(own, &status) == 0 && status.st_size >= static_cast<off_t>(kHeader) &&
       fcntl(own, F_GET_SEALS) == kSeals) {
-    data = Map(own, status.st_size);
+    data = Map(own, status.st_size, writable);
   }
   close(own);
   if (data == nullptr) return nullptr;

@@ -22,12 +22,16 @@ class Segment {
   // The client's; null if there is no such segment here: the server is on another host, in another
   // container, or belongs to another user.
   static std::shared_ptr<Segment> Open(uint64_t process, uint64_t descriptor,
-                                       const std::string& nonce);
+                                       const std::string& nonce, bool writable = true);
   ~Segment();
   Segment(const Segment&) = delete;
 
   char* data() const { return data_; }
   size_t bytes() const { return bytes_; }  // with the header
+  // Behind the header.
+  bool Holds(size_t offset, size_t bytes) const {
+    return offset >= kHeader && offset <= bytes_ && bytes <= bytes_ - offset;
+  }
   int descriptor() const { return descriptor_; }
   const std::string& nonce() const { return nonce_; }
 

@@ -546,6 +546,68 @@ TEST_F(PluginTest, ZeroCopy) {
   EXPECT_EQ(second.outputs[0]->UnsafePointer(), address);
 }
 
+// A caller that lends memory for results.
+struct Lender {
+  alignas(64) float memory[2][16] = {};
+  int lent = 0, released = 0;
+  bool refuses = false;
+  std::map<size_t, const void*> places;
+  PJRT_ResultMemory_Extension extension{};
+
+  Lender() {
+    extension.base = {sizeof extension, PJRT_Extension_Type_ResultMemory, nullptr};
+    extension.memory = extension.execution = this;
+    extension.allocate = [](void* self, size_t bytes) -> void* {
+      auto& lender = *static_cast<Lender*>(self);
+      EXPECT_EQ(bytes, 16U);
+      return lender.refuses ? nullptr : lender.memory[lender.lent++];
+    };
+    extension.release = [](void* self, void* data, size_t bytes) {
+      EXPECT_EQ(bytes, 16U);
+      ++static_cast<Lender*>(self)->released;
+    };
+    extension.placed = [](void* self, size_t device, size_t result, const void* data) {
+      EXPECT_EQ(device, 0U);
+      static_cast<Lender*>(self)->places[result] = data;
+    };
+  }
+};
+
+TEST_F(PluginTest, ResultsLieInLentMemory) {
+  const Device& device = *client_->devices()[0];
+  auto executable = client_->Compile(*SumAndProduct(/*donate=*/true));
+  for (bool refuses : {false, true}) {
+    Lender lender;
+    lender.refuses = refuses;
+    ExecuteOptions options;
+    options.result_memory = &lender.extension;
+    const int64_t keep[] = {0};
+    options.non_donatable_inputs = keep;
+    auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), device);
+    const int64_t before = device.memory_stats().bytes_in_use;
+    const Buffer* arguments[] = {x.get(), x.get()};
+    ExecuteResult first = executable->Execute(arguments, options);
+    first.done.Await();
+    EXPECT_EQ(lender.lent, refuses ? 0 : 2);
+    EXPECT_GE(device.memory_stats().bytes_in_use, before + 32);
+    for (size_t i = 0; i < 2; ++i) {
+      const auto* data = reinterpret_cast<float*>(first.outputs[i]->UnsafePointer());
+      EXPECT_EQ(lender.places[i], data);
+      EXPECT_EQ(data == lender.memory[i], !refuses);
+    }
+    EXPECT_EQ(first.outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+    // It may be written in place, and is given back when nothing uses it.
+    const Buffer* sum[] = {first.outputs[0].get(), x.get()};
+    ExecuteResult second = executable->Execute(sum);
+    EXPECT_EQ(second.outputs[0]->ToLiteral(), Vector(3, 6, 9, 12));
+    EXPECT_EQ(second.outputs[0]->UnsafePointer(), reinterpret_cast<uintptr_t>(lender.places[0]));
+    EXPECT_EQ(lender.released, 0);
+    first.outputs.clear();
+    second.outputs.clear();
+    EXPECT_EQ(lender.released, lender.lent);
+  }
+}
+
 TEST_F(PluginTest, DonationLeavesExternalReferencesAlone) {
   auto executable = client_->Compile(*SumAndProduct(/*donate=*/true));
   auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);

@@ -1,13 +1,21 @@
 // What the tests of the runtime server share.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "engines.h"
 #include "hlo/bytecode.h"
 #include "pjrt/client/compile_options.h"
 #include "remote/messages.h"
 #include "remote/server/server.h"
+#include "remote/server/session.h"
 
 namespace remote {
 
@@ -47,5 +55,76 @@ inline wire::Requests SumRequests() {
   request->mutable_read()->set_buffer(3);
   return requests;
 }
+
+inline const Runtime& TestRuntime() {
+  static const auto* runtime = new Runtime(PLUGIN_CPU, {{"cpu_device_count", int64_t{2}}});
+  return *runtime;
+}
+
+// A session without a network.
+class Peer {
+ public:
+  Peer()
+      : outbox_(std::make_shared<Outbox>([this](const wire::Replies& batch) {
+          std::lock_guard lock(mutex_);
+          for (const wire::Reply& reply : batch.replies()) replies_[reply.reply()] = reply;
+          return true;
+        })) {}
+  ~Peer() { outbox_->Close(); }
+
+  void Send(wire::Requests requests) {
+    session.Handle(std::move(requests));
+    outbox_->Send();
+  }
+
+  // The last reply of the number. Programs may run on the device's own thread.
+  wire::Reply WaitFor(uint64_t number) {
+    for (int i = 0; i < 5000; ++i) {
+      if (std::optional<wire::Reply> reply = Find(number)) return *reply;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      Send({});
+    }
+    ADD_FAILURE() << "no reply " << number;
+    return {};
+  }
+
+  // The reply to a request, which gets the number 100.
+  wire::Reply Ask(const std::function<void(wire::Request&)>& fill) {
+    SendOne(fill);
+    return WaitFor(100);
+  }
+
+  // The error of a request that fails alone, at once.
+  std::string ErrorOf(const std::function<void(wire::Request&)>& fill) {
+    SendOne(fill);
+    return Find(100).value_or(wire::Reply()).error().message();
+  }
+
+ private:
+  std::optional<wire::Reply> Find(uint64_t number) {
+    std::lock_guard lock(mutex_);
+    const auto found = replies_.find(number);
+    return found == replies_.end() ? std::nullopt : std::make_optional(found->second);
+  }
+
+  void SendOne(const std::function<void(wire::Request&)>& fill) {
+    wire::Requests requests;
+    wire::Request& request = *requests.add_requests();
+    request.set_reply(100);
+    fill(request);
+    {
+      std::lock_guard lock(mutex_);
+      replies_.erase(100);
+    }
+    Send(std::move(requests));
+  }
+
+  std::mutex mutex_;
+  std::map<uint64_t, wire::Reply> replies_;
+  std::shared_ptr<Outbox> outbox_;
+
+ public:
+  Session session{TestRuntime(), outbox_};
+};
 
 }  // namespace remote

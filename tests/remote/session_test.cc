@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 #include <random>
 
 #include "remote_testing.h"
@@ -12,61 +11,11 @@
 namespace remote {
 namespace {
 
-const Runtime& TestRuntime() {
-  static const auto* runtime = new Runtime(PLUGIN_CPU, {{"cpu_device_count", int64_t{2}}});
-  return *runtime;
-}
-
-// A session without a network.
-class Peer {
- public:
-  Peer()
-      : outbox_(std::make_shared<Outbox>([this](const wire::Replies& batch) {
-          for (const wire::Reply& reply : batch.replies()) replies[reply.reply()] = reply;
-          return true;
-        })) {}
-  ~Peer() { outbox_->Close(); }
-
-  void Send(wire::Requests requests) {
-    session.Handle(std::move(requests));
-    outbox_->Send();
-  }
-
-  // The error of a request that fails alone.
-  std::string ErrorOf(const std::function<void(wire::Request&)>& fill) {
-    wire::Requests requests;
-    wire::Request& request = *requests.add_requests();
-    request.set_reply(100);
-    fill(request);
-    replies.erase(100);
-    Send(std::move(requests));
-    return replies[100].error().message();
-  }
-
-  std::map<uint64_t, wire::Reply> replies;
-
- private:
-  std::shared_ptr<Outbox> outbox_;
-
- public:
-  Session session{TestRuntime(), outbox_};
-};
-
-// Programs may run on the device's own thread.
-void WaitForReply(Peer& peer, uint64_t number) {
-  for (int i = 0; i < 5000 && !peer.replies.contains(number); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    peer.Send({});
-  }
-  ASSERT_TRUE(peer.replies.contains(number));
-}
-
 TEST(Session, Sum) {
   Peer peer;
   peer.Send(SumRequests());
-  WaitForReply(peer, 4);
-  EXPECT_FALSE(peer.replies[3].has_error()) << peer.replies[3].error().message();
-  const std::string& data = peer.replies[4].contents().data();
+  const std::string data = peer.WaitFor(4).contents().data();
+  EXPECT_FALSE(peer.WaitFor(3).has_error()) << peer.WaitFor(3).error().message();
   ASSERT_EQ(data.size(), 4 * sizeof(float));
   EXPECT_EQ(reinterpret_cast<const float*>(data.data())[3], 8);
 }
@@ -209,11 +158,11 @@ TEST(Session, DishonestMessagesEndIt) {
 
 TEST(Session, RegionsAreWithinTheirSegment) {
   Peer peer;
-  peer.ErrorOf([](auto& r) {
+  const wire::Reply reply = peer.Ask([](auto& r) {
     r.mutable_create_segment()->set_segment(5);
     r.mutable_create_segment()->set_bytes(1 << 16);
   });
-  const wire::Segment& segment = peer.replies[100].segment();
+  const wire::Segment& segment = reply.segment();
   const auto shared = Segment::Open(segment.process(), segment.descriptor(), segment.nonce());
   ASSERT_NE(shared, nullptr);
   EXPECT_EQ(Segment::Open(segment.process(), segment.descriptor(), std::string(32, 'x')), nullptr);
@@ -287,7 +236,7 @@ TEST(Session, Fuzz) {
   EXPECT_GT(parsed, 500);
   Peer peer;
   peer.Send(SumRequests());
-  WaitForReply(peer, 4);
+  peer.WaitFor(4);
 }
 
 }  // namespace

@@ -201,6 +201,7 @@ std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
   }
 
   Arguments<PJRT_ExecuteOptions> c_options;
+  if (options.result_memory != nullptr) c_options->extension_start = &options.result_memory->base;
   c_options->launch_id = options.launch_id;
   c_options->non_donatable_input_indices = options.non_donatable_inputs.data();
   c_options->num_non_donatable_input_indices = options.non_donatable_inputs.size();

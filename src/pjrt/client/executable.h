@@ -68,6 +68,8 @@ struct ExecuteOptions {
   std::span<const int64_t> non_donatable_inputs;
   // Equal numbers mark the launches of one program on several devices.
   int launch_id = 0;
+  // Where the results go, for plugins that have the extension; valid during the call.
+  PJRT_ResultMemory_Extension* result_memory = nullptr;
 };
 
 struct ExecuteResult {

@@ -1,4 +1,4 @@
-// The extensions offered: Layouts, MemoryDescriptions and Profiler.
+// The extensions offered: ResultMemory, Layouts, MemoryDescriptions and Profiler.
 #include "pjrt/boundary/extensions.h"
 
 #include "pjrt/boundary/boundary.h"
@@ -13,7 +13,9 @@ PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
   static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(&profiler.base);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
-  return &layouts.base;
+  static PJRT_ResultMemory_Extension results = {
+      .base = {sizeof results, PJRT_Extension_Type_ResultMemory, &layouts.base}};
+  return &results.base;
 }
 
 }  // namespace pjrt::plugin

@@ -9,6 +9,7 @@
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/executable.h"
 #include "pjrt/plugin/profiler.h"
+#include "pjrt/plugin/result_memory.h"
 
 struct PJRT_ExecuteContext {};
 
@@ -146,12 +147,13 @@ int64_t Now() {
 // One execution on one device, from its launch to its end.
 class Launch {
  public:
-  // `launch_id`: the caller's number of it, for profiles.
+  // `place`: the device's among those of the execution.
   Launch(std::shared_ptr<const Program> program, PJRT_Device& device, PJRT_LogicalDeviceIds ids,
-         int launch_id)
+         const PJRT_ExecuteOptions& options, size_t place)
       : program_(std::move(program)),
         device_(device),
-        launch_id_(launch_id),
+        launch_id_(options.launch_id),
+        result_memory_(options, place),
         done_(std::make_shared<Completion>()) {
     options_.replica_id = ids.replica;
     options_.partition_id = ids.partition;
@@ -183,7 +185,8 @@ class Launch {
 
   std::shared_ptr<const Program> program_;
   PJRT_Device& device_;
-  int launch_id_;
+  int launch_id_;  // the caller's number of it, for profiles
+  ResultMemory result_memory_;
   cpu::RunOptions options_;
   std::vector<ContentsPtr> arguments_;
   std::vector<bool> donated_;
@@ -265,7 +268,9 @@ std::shared_ptr<Storage> Launch::ResultStorage(size_t result) {
       return argument->storage;
     }
   }
-  return std::make_shared<Storage>(program_->results()[result].byte_size());
+  const auto bytes = static_cast<size_t>(program_->results()[result].byte_size());
+  std::shared_ptr<Storage> lent = result_memory_.Take(bytes);
+  return lent != nullptr ? lent : std::make_shared<Storage>(bytes);
 }
 
 void Launch::RunProgram() {
@@ -283,6 +288,7 @@ void Launch::RunProgram() {
   for (size_t i = 0; i < results_.size(); ++i) {
     storages.push_back(ResultStorage(i));
     outputs.push_back(storages.back()->data());
+    result_memory_.Tell(i, *storages.back());
   }
   cpu::RunOptions options = options_;
   if (program_->communicates) options.collectives = device_.client->collectives();
@@ -388,7 +394,7 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   std::vector<std::unique_ptr<PJRT_Event>> events;
   for (size_t d = 0; d < devices.size(); ++d) {
     const auto [device, ids] = devices[d];
-    launches.push_back(std::make_shared<Launch>(program, *device, ids, options.launch_id));
+    launches.push_back(std::make_shared<Launch>(program, *device, ids, options, d));
     launches[d]->Check(args.argument_lists[d], args.num_args, keep);
     results.push_back(launches[d]->MakeResults());
     events.emplace_back(NewEvent(launches[d]->done()));

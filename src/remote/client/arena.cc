@@ -11,6 +11,13 @@ constexpr size_t kKeptBytes = size_t{1} << 30;  // of parts that nobody uses
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+const char* Located(const Segment* segment, size_t offset, size_t bytes) {
+  if (segment == nullptr || !segment->Holds(offset, bytes)) {
+    throw hlo::Error(hlo::ErrorCode::kInternal, "the server names memory that it does not share");
+  }
+  return segment->data() + offset;
+}
+
 }  // namespace
 
 Arena::Arena(std::shared_ptr<Connection> connection, bool local)
@@ -36,49 +43,75 @@ std::optional<Arena::Block> Arena::TakeFromParts(size_t rounded, size_t bytes) {
 }
 
 std::optional<Arena::Block> Arena::TakeFrom(uint64_t number, Part& part, size_t bytes) {
-  for (auto free = part.free.begin(); free != part.free.end(); ++free) {
-    const auto [offset, available] = *free;
-    if (available < bytes) continue;
-    part.free.erase(free);
-    if (available > bytes) part.free[offset + bytes] = available - bytes;
-    Block block;
-    block.region.set_segment(number);
-    block.region.set_offset(offset);
-    block.data = part.segment->data() + offset;
-    block.segment = part.segment;
-    return block;
-  }
-  return {};
+  const std::optional<size_t> offset = part.free.Take(bytes);
+  if (!offset) return {};
+  Block block;
+  block.region.set_segment(number);
+  block.region.set_offset(*offset);
+  block.data = part.segment->data() + *offset;
+  block.segment = part.segment;
+  return block;
 }
 
 bool Arena::AddPart(size_t bytes) {
-  const size_t size = std::max(RoundUp(bytes, kPage), kLeastPart);
-  const uint64_t number = connection_->NewNumbers();
-  wire::Request request;
-  request.mutable_create_segment()->set_segment(number);
-  request.mutable_create_segment()->set_bytes(size);
-  wire::Reply reply;
+  wire::CreateSegment call;
+  call.set_segment(connection_->NewNumbers());
+  call.set_bytes(std::max(RoundUp(bytes, kPage), kLeastPart));
+  Part part;
   try {
-    reply = connection_->Ask(std::move(request));
+    part.segment = Create(call);
   } catch (const hlo::Error& error) {
     if (error.code() == hlo::ErrorCode::kUnavailable) throw;
     return false;  // as much as the server gives is in use
   }
-  Part part;
-  const wire::Segment& answer = reply.segment();
-  part.segment = Segment::Open(answer.process(), answer.descriptor(), answer.nonce());
-  if (part.segment == nullptr) {
-    usable_ = false;
-    wire::Request release;
-    release.mutable_release_segment()->set_segment(number);
-    connection_->Post(std::move(release));
-    return false;
-  }
-  part.free[Segment::kHeader] = part.segment->bytes() - Segment::kHeader;
+  if (part.segment == nullptr) return false;
+  part.free.Give(Segment::kHeader, part.segment->bytes() - Segment::kHeader);
   std::lock_guard lock(mutex_);
   bytes_ += part.segment->bytes();
-  parts_[number] = std::move(part);
+  parts_[call.segment()] = std::move(part);
   return true;
+}
+
+std::shared_ptr<Segment> Arena::Create(const wire::CreateSegment& call) {
+  wire::Request request;
+  *request.mutable_create_segment() = call;
+  const wire::Reply reply = connection_->Ask(std::move(request));
+  const wire::Segment& answer = reply.segment();
+  std::shared_ptr<Segment> segment =
+      Segment::Open(answer.process(), answer.descriptor(), answer.nonce(), !call.for_results());
+  if (segment != nullptr) return segment;
+  usable_ = false;
+  wire::Request release;
+  release.mutable_release_segment()->set_segment(call.segment());
+  connection_->Post(std::move(release));
+  return nullptr;
+}
+
+void Arena::ShareResults() {
+  wire::CreateSegment call;
+  call.set_segment(connection_->NewNumbers());
+  call.set_for_results(true);
+  try {
+    results_ = Create(call);
+    results_number_ = call.segment();
+  } catch (const hlo::Error& error) {  // then they are copied
+    if (error.code() == hlo::ErrorCode::kUnavailable) throw;
+  }
+}
+
+std::shared_ptr<const char> Arena::At(const wire::Region& region) {
+  std::shared_ptr<Segment> segment = results_;
+  if (region.segment() != results_number_) {
+    std::lock_guard lock(mutex_);
+    auto found = parts_.find(region.segment());
+    segment = found != parts_.end() ? found->second.segment : nullptr;
+  }
+  return std::shared_ptr<const char>(segment,
+                                     Located(segment.get(), region.offset(), region.bytes()));
+}
+
+const char* Arena::ResultAt(size_t offset, size_t bytes) const {
+  return Located(results_.get(), offset, bytes);
 }
 
 void Arena::Give(const Block& block) noexcept {
@@ -86,24 +119,10 @@ void Arena::Give(const Block& block) noexcept {
   auto found = parts_.find(block.region.segment());
   if (found == parts_.end()) return;
   Part& part = found->second;
-  size_t offset = block.region.offset();
-  size_t bytes = RoundUp(block.region.bytes(), kPage);
-  auto next = part.free.lower_bound(offset);
-  if (next != part.free.end() && offset + bytes == next->first) {
-    bytes += next->second;
-    next = part.free.erase(next);
-  }
-  if (next != part.free.begin()) {
-    auto previous = std::prev(next);
-    if (previous->first + previous->second == offset) {
-      offset = previous->first;
-      bytes += previous->second;
-      part.free.erase(previous);
-    }
-  }
-  part.free[offset] = bytes;
-  if (bytes + Segment::kHeader < part.segment->bytes() || bytes_ <= kKeptBytes) return;
-  bytes_ -= part.segment->bytes();
+  part.free.Give(block.region.offset(), RoundUp(block.region.bytes(), kPage));
+  const size_t bytes = part.segment->bytes();
+  if (part.free.bytes() + Segment::kHeader < bytes || bytes_ <= kKeptBytes) return;
+  bytes_ -= bytes;
   wire::Request release;
   release.mutable_release_segment()->set_segment(found->first);
   parts_.erase(found);

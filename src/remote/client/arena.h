@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "remote/client/connection.h"
+#include "remote/free_list.h"
 #include "remote/segment.h"
 
 namespace remote {
@@ -29,11 +30,21 @@ class Arena {
   std::optional<Block> Take(size_t bytes);
   void Give(const Block& block) noexcept;
 
+  // From now on executions put their results where this process can read them, if the server can.
+  void ShareResults();
+  bool shares_results() const { return results_ != nullptr; }
+  // What the server has located. Throws for what is not there.
+  std::shared_ptr<const char> At(const wire::Region& region);
+  // In the memory for results. Throws the same.
+  const char* ResultAt(size_t offset, size_t bytes) const;
+
  private:
   struct Part {
     std::shared_ptr<Segment> segment;
-    std::map<size_t, size_t> free;  // offset and bytes, none adjacent
+    FreeList free;
   };
+  // Null if there is no such segment here. Throws the server's error.
+  std::shared_ptr<Segment> Create(const wire::CreateSegment& call);
   std::optional<Block> TakeFromParts(size_t rounded, size_t bytes);
   std::optional<Block> TakeFrom(uint64_t number, Part& part, size_t bytes);
   bool AddPart(size_t bytes);
@@ -43,6 +54,8 @@ class Arena {
   std::mutex mutex_;
   size_t bytes_ = 0;
   std::map<uint64_t, Part> parts_;
+  uint64_t results_number_ = 0;
+  std::shared_ptr<Segment> results_;  // as it is from ShareResults on
 };
 
 }  // namespace remote

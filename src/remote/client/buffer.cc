@@ -38,9 +38,21 @@ void PJRT_Buffer::Delete() {
   client->connection->FreeBuffer(number_, may_be_donated_ ? 0 : shape.byte_size());
 }
 
-void PJRT_Buffer::Donate(bool certain) {
+bool PJRT_Buffer::CopyShared(void* target, size_t offset, size_t bytes) const {
+  if (news == nullptr || !ready->is_set() || ready->failure() != nullptr) return false;
+  const auto found = news->offsets.find(place);
+  const auto all = static_cast<size_t>(shape.byte_size());
+  if (found == news->offsets.end() || offset > all || bytes > all - offset) return false;
+  // Who frees or donates it meanwhile waits.
+  std::lock_guard lock(mutex_);
+  if (deleted_ || may_be_donated_) return false;
+  std::memcpy(target, client->arena.ResultAt(found->second + offset, bytes), bytes);
+  return true;
+}
+
+void PJRT_Buffer::MayBeDonated() {
+  std::lock_guard lock(mutex_);
   may_be_donated_ = true;
-  if (certain) Delete();
 }
 
 bool PJRT_Buffer::IsDeleted() {

@@ -18,8 +18,11 @@ namespace remote {
 
 struct Program;
 
-// Contents of an execution's small results, by their places; there once it is done.
-using SmallResults = std::map<uint32_t, std::string>;
+// What the news of an execution's end brings of its results on one device, by their places.
+struct News {
+  std::map<uint32_t, std::string> contents;  // of small ones that were wanted
+  std::map<uint32_t, size_t> offsets;        // of those in the memory for results
+};
 
 }  // namespace remote
 
@@ -33,8 +36,10 @@ struct PJRT_Buffer : pjrt::plugin::BufferDescription {
   // The number, for a request. Throws if deleted.
   uint64_t Get() const;
   void Delete();
-  // An execution has consumed it, or may have: then the server knows.
-  void Donate(bool certain);
+  // Copies bytes that are there in shared memory, at once; false if they are not.
+  bool CopyShared(void* target, size_t offset, size_t bytes) const;
+  // An execution will consume it, or may: then the server knows.
+  void MayBeDonated();
   // Asks the server if an execution may have consumed it.
   bool IsDeleted();
   // Its contents cannot have changed hands.
@@ -45,11 +50,12 @@ struct PJRT_Buffer : pjrt::plugin::BufferDescription {
   PJRT_Memory* const memory;
   const pjrt::plugin::CompletionPtr ready;
 
-  // Of an execution's result: which one it is, of what, and, if it was wanted, where its contents
-  // come with the news of the execution's end.
+  // Of an execution's result: which one it is, of what, whether its contents shall come with the
+  // news, and these, there once it is ready.
   std::weak_ptr<const remote::Program> program;
   uint32_t place = 0;
-  std::shared_ptr<const remote::SmallResults> small_results;
+  bool is_wanted = false;
+  std::shared_ptr<const remote::News> news;
 
  private:
   const uint64_t number_;

@@ -42,6 +42,7 @@ PJRT_Client::PJRT_Client(const remote::Endpoint& endpoint)
   // Never given back.
   if (const auto block = arena.Take(remote::Rings::kBytes)) {
     connection->UseRings(block->region, std::shared_ptr<char>(block->segment, block->data));
+    if (description.host_memory()) arena.ShareResults();
   }
 }
 

@@ -87,6 +87,15 @@ void CheckArguments(const PJRT_LoadedExecutable_Execute_Args& args, const wire::
   }
 }
 
+void TakeNews(wire::Results& came, remote::News& news) {
+  for (int i = 0; i < came.places_size() && i < came.contents_size(); ++i) {
+    news.contents[came.places(i)] = std::move(*came.mutable_contents(i));
+  }
+  for (int i = 0; i < came.located_size() && i < came.offsets_size(); ++i) {
+    news.offsets[came.located(i)] = came.offsets(i);
+  }
+}
+
 }  // namespace
 
 void ExecuteContext_Create(PJRT_ExecuteContext_Create_Args& args) {
@@ -130,20 +139,20 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   CheckArguments(args, program.message, donated);
   std::vector<CompletionPtr> done;
   std::vector<remote::Connection::Handler> handlers;
-  std::vector<std::shared_ptr<remote::SmallResults>> small;
+  std::vector<std::shared_ptr<remote::News>> news;
   for (size_t d = 0; d < devices.size(); ++d) {
     done.push_back(std::make_shared<Completion>());
-    small.push_back(std::make_shared<remote::SmallResults>());
-    handlers.push_back([results = small[d], news = CompletionHandler(done[d])](wire::Reply& reply) {
-      wire::SmallResults& came = *reply.mutable_small_results();
-      for (int i = 0; i < came.places_size() && i < came.contents_size(); ++i) {
-        (*results)[came.places(i)] = std::move(*came.mutable_contents(i));
-      }
-      news(reply);
+    news.push_back(std::make_shared<remote::News>());
+    handlers.push_back([news = news[d], tell = CompletionHandler(done[d])](wire::Reply& reply) {
+      TakeNews(*reply.mutable_results(), *news);
+      tell(reply);
     });
   }
+  for (PJRT_Buffer* buffer : donated) buffer->MayBeDonated();
   client.connection->Call(std::move(request), std::move(handlers));
-  for (PJRT_Buffer* buffer : donated) buffer->Donate(program.message.has_donations());
+  if (program.message.has_donations()) {
+    for (PJRT_Buffer* buffer : donated) buffer->Delete();
+  }
   for (size_t d = 0; d < devices.size(); ++d) {
     for (size_t i = 0; i < num_results; ++i) {
       PJRT_Memory* memory = nullptr;
@@ -156,9 +165,8 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
       args.output_lists[d][i] = result;
       result->program = executable.program;
       result->place = static_cast<uint32_t>(i);
-      if (std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
-        result->small_results = small[d];
-      }
+      result->is_wanted = std::find(wanted.begin(), wanted.end(), i) != wanted.end();
+      result->news = news[d];
     }
     if (args.device_complete_events != nullptr) {
       args.device_complete_events[d] = NewEvent(done[d]);

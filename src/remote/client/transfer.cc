@@ -43,10 +43,12 @@ void SendArray(PJRT_Client& client, wire::Request request, size_t bytes, const F
     if (std::optional<Arena::Block> block = client.arena.Take(bytes)) {
       fill(block->data);
       *call.mutable_region() = block->region;
-      auto owner = client.shared_from_this();
-      client.connection->Call(std::move(request), {[owner, block = *block](wire::Reply&) {
-                                owner->arena.Give(block);
-                              }});
+      // An engine that reads the memory in place answers when the buffer is gone: that must not
+      // keep the client.
+      auto give = [owner = client.weak_from_this(), block = *block](wire::Reply&) {
+        if (const auto client = owner.lock()) client->arena.Give(block);
+      };
+      client.connection->Call(std::move(request), {std::move(give)});
       return;
     }
   }
@@ -89,28 +91,49 @@ namespace {
 struct Reading {
   std::shared_ptr<PJRT_Client> client;
   char* target;  // dense, or `dense` until all is there
+  size_t bytes;
   std::optional<Arena::Block> block;
+  bool locate = false;
   std::function<void()> finish;  // may be empty
   CompletionPtr done = std::make_shared<Completion>();
 
   void Take(wire::Reply& reply) {
     FailurePtr failure = remote::FailureOf(reply);
-    if (failure == nullptr) {
-      const wire::Contents& contents = reply.contents();
-      const char* source = block ? block->data + contents.offset() : contents.data().data();
-      const size_t bytes = block ? contents.bytes() : contents.data().size();
-      if (contents.offset() <= this->bytes && bytes <= this->bytes - contents.offset() &&
-          bytes > 0) {
-        std::memcpy(target + contents.offset(), source, bytes);
-      }
+    try {
+      if (failure == nullptr) Copy(reply.contents());
+    } catch (...) {
+      failure = CurrentFailure();
     }
     if (reply.more() && failure == nullptr) return;
     if (block) client->arena.Give(*block);
     block.reset();
+    if (locate) Free(reply.reply());
     if (failure == nullptr && finish) finish();
     done->Set(std::move(failure));
   }
-  size_t bytes;
+
+ private:
+  void Copy(const wire::Contents& contents) {
+    if (contents.has_located()) {
+      if (contents.located().bytes() != bytes) throw hlo::Error("the server located other bytes");
+      std::memcpy(target, client->arena.At(contents.located()).get(), bytes);
+      return;
+    }
+    const char* source = block ? block->data + contents.offset() : contents.data().data();
+    const size_t came = block ? contents.bytes() : contents.data().size();
+    if (contents.offset() <= bytes && came <= bytes - contents.offset() && came > 0) {
+      std::memcpy(target + contents.offset(), source, came);
+    }
+  }
+
+  void Free(uint64_t read) {
+    wire::Request request;
+    request.mutable_free()->add_reads(read);
+    try {
+      client->connection->Post(std::move(request));
+    } catch (const hlo::Error&) {  // the server is gone
+    }
+  }
 };
 
 CompletionPtr AskForContents(const std::shared_ptr<PJRT_Client>& client, uint64_t number,
@@ -126,6 +149,8 @@ CompletionPtr AskForContents(const std::shared_ptr<PJRT_Client>& client, uint64_
   call.set_bytes(bytes);
   if (bytes > remote::kMostInlineBytes) reading->block = client->arena.Take(bytes);
   if (reading->block) *call.mutable_region() = reading->block->region;
+  reading->locate = reading->block && !call.raw() && client->arena.shares_results();
+  call.set_locate(reading->locate);
   client->connection->Call(std::move(request),
                            {[reading](wire::Reply& reply) { reading->Take(reply); }});
   return reading->done;
@@ -136,12 +161,12 @@ CompletionPtr WaitForSmallResult(const PJRT_Buffer& buffer, char* target,
                                  std::function<void()> finish) {
   auto done = std::make_shared<Completion>();
   buffer.ready->OnSet(
-      [done, target, finish, results = buffer.small_results, place = buffer.place,
-       client = buffer.client, number = buffer.Get(),
+      [done, target, finish, news = buffer.news, place = buffer.place, client = buffer.client,
+       number = buffer.Get(),
        bytes = static_cast<size_t>(buffer.shape.byte_size())](const FailurePtr& failure) {
         if (failure != nullptr) return done->Set(failure);
-        auto found = results->find(place);
-        if (found != results->end() && found->second.size() == bytes) {
+        auto found = news->contents.find(place);
+        if (found != news->contents.end() && found->second.size() == bytes) {
           std::memcpy(target, found->second.data(), bytes);
           if (finish) finish();
           return done->Set();
@@ -158,7 +183,11 @@ CompletionPtr WaitForSmallResult(const PJRT_Buffer& buffer, char* target,
 
 CompletionPtr StartReading(const PJRT_Buffer& buffer, wire::Request request, size_t bytes,
                            char* target, std::function<void()> finish) {
-  if (buffer.small_results != nullptr && buffer.is_certain() && !request.has_read()) {
+  if (buffer.CopyShared(target, request.read().offset(), bytes)) {
+    if (finish) finish();
+    return Completion::Done();
+  }
+  if (buffer.is_wanted && buffer.is_certain() && !request.has_read()) {
     return WaitForSmallResult(buffer, target, std::move(finish));
   }
   if (const auto program = buffer.program.lock(); program != nullptr &&

@@ -96,4 +96,24 @@ void StartRead(ReadRequest request) {
   } while (offset < request.bytes);
 }
 
+void StartLocatedRead(ReadRequest request, std::shared_ptr<const SharedMemory> memory) {
+  request.buffer->ReadyEvent().OnReady([request, memory](const hlo::Error* failure) {
+    try {
+      std::optional<wire::Region> region;
+      if (failure == nullptr) {
+        const pjrt::Buffer::ExternalReference reference(*request.buffer);
+        region = memory->Find(reference.data(), request.bytes);
+      }
+      if (!region) return StartRead(request);
+      wire::Reply reply;
+      reply.set_reply(request.reply);
+      reply.mutable_contents()->set_bytes(request.bytes);
+      *reply.mutable_contents()->mutable_located() = *region;
+      request.outbox->Push(std::move(reply));
+    } catch (const hlo::Error& error) {
+      Send(request, nullptr, {0, 0, true}, &error);
+    }
+  });
+}
+
 }  // namespace remote

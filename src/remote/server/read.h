@@ -5,6 +5,7 @@
 
 #include "pjrt/client/buffer.h"
 #include "remote/server/outbox.h"
+#include "remote/server/shared_memory.h"
 
 namespace remote {
 
@@ -20,5 +21,9 @@ struct ReadRequest {
 // Returns at once. The contents follow when they are there; of large ones one piece after another,
 // so that the client takes one up while the next is copied. Throws what the plugin says at once.
 void StartRead(ReadRequest request);
+
+// The same, but only says where the contents lie if that is in `memory`. Nobody must consume the
+// buffer meanwhile.
+void StartLocatedRead(ReadRequest request, std::shared_ptr<const SharedMemory> memory);
 
 }  // namespace remote

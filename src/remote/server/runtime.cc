@@ -88,6 +88,8 @@ Runtime::Runtime(const std::string& plugin_path, const pjrt::NamedValues& option
   const float zero = 0;
   const auto buffer = client->BufferFromHost(&zero, scalar, *client->addressable_devices().at(0));
   description.set_host_memory(buffer->IsOnCpu());
+  takes_result_memory = client->plugin().extension<PJRT_ResultMemory_Extension>(
+                            PJRT_Extension_Type_ResultMemory) != nullptr;
   IfOffered([&] { description.set_topology(client->topology()->Serialize()); });
 }
 

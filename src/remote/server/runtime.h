@@ -23,6 +23,7 @@ struct Runtime {
   std::shared_ptr<pjrt::Client> client;
   std::vector<pjrt::Memory*> memories;
   wire::Description description;
+  bool takes_result_memory = false;  // the plugin
 };
 
 // What a client wants to know of a program that was compiled for it.

@@ -49,7 +49,7 @@ class SmallResults {
     result.there = buffer.ToHostAsync(result.contents.data(), bytes);
   }
 
-  void MoveTo(wire::SmallResults* message) {
+  void MoveTo(wire::Results* message) {
     for (Result& result : results_) {
       if (!result.there.IsReady() || result.there.error()) continue;
       message->add_places(result.place);
@@ -112,13 +112,8 @@ void Session::Do(wire::Request& request) {
       return AddPiece(*request.mutable_piece());
     case wire::Request::kCreateSegment:
       return CreateSegment(reply, request.create_segment());
-    case wire::Request::kReleaseSegment: {
-      auto found = segments_.find(request.release_segment().segment());
-      if (found == segments_.end()) return;
-      segment_bytes_ -= found->second->bytes();
-      segments_.erase(found);
-      return;
-    }
+    case wire::Request::kReleaseSegment:
+      return shared_->Release(request.release_segment().segment());
     case wire::Request::kBufferFromHost:
       return BufferFromHost(reply, *request.mutable_buffer_from_host());
     case wire::Request::kCopy:
@@ -187,34 +182,19 @@ std::string Session::TakeBlob(uint64_t number) {
 }
 
 void Session::CreateSegment(uint64_t reply, const wire::CreateSegment& call) {
-  if (call.bytes() > kMostSegmentBytes || segment_bytes_ + call.bytes() > kMostSegmentBytes) {
-    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
-                     "a session shares at most " + std::to_string(kMostSegmentBytes) + " bytes");
+  if (shared_->Has(call.segment())) throw Dishonest("a segment's number was used twice");
+  if (call.for_results() && !runtime_.takes_result_memory) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "the server's plugin puts results where it likes");
   }
-  if (segments_.contains(call.segment())) throw Dishonest("a segment's number was used twice");
-  auto segment = Segment::Create(Segment::kHeader + call.bytes());
-  segment_bytes_ += segment->bytes();
+  const std::shared_ptr<Segment> segment = call.for_results()
+                                               ? shared_->AddResults(call.segment())
+                                               : shared_->Add(call.segment(), call.bytes());
   wire::Reply answer = NewReply(reply);
   answer.mutable_segment()->set_process(getpid());
   answer.mutable_segment()->set_descriptor(segment->descriptor());
   answer.mutable_segment()->set_nonce(segment->nonce());
-  segments_[call.segment()] = std::move(segment);
   outbox_->Push(std::move(answer));
-}
-
-std::shared_ptr<char> Session::MemoryOf(const wire::Region& region, size_t bytes) const {
-  auto found = segments_.find(region.segment());
-  if (found == segments_.end()) {
-    throw hlo::Error("there is no segment " + std::to_string(region.segment()));
-  }
-  const std::shared_ptr<Segment>& segment = found->second;
-  if (region.bytes() != bytes || region.offset() < Segment::kHeader ||
-      region.offset() > segment->bytes() || bytes > segment->bytes() - region.offset()) {
-    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
-                     std::to_string(bytes) + " bytes at " + std::to_string(region.offset()) +
-                         " are not within a segment of " + std::to_string(segment->bytes()));
-  }
-  return std::shared_ptr<char>(segment, segment->data() + region.offset());
 }
 
 std::unique_ptr<pjrt::Buffer> Session::NewBuffer(const void* data, const hlo::Shape& shape,
@@ -234,7 +214,7 @@ void Session::BufferFromHost(uint64_t reply, wire::BufferFromHost& call) {
     pjrt::HostBufferOptions options;
     // Whether the plugin copies at once or reads the shared memory in place is its own affair.
     options.semantics = pjrt::HostBufferSemantics::kImmutableZeroCopy;
-    std::shared_ptr<char> memory = MemoryOf(call.region(), bytes);
+    std::shared_ptr<char> memory = shared_->At(call.region(), bytes);
     options.done = [memory, outbox = outbox_, reply] { outbox->Push(NewReply(reply)); };
     array.buffer = NewBuffer(memory.get(), shape, call.place(), options);
   } else {
@@ -295,6 +275,7 @@ void Session::Copy(uint64_t reply, const wire::Copy& call) {
 void Session::Free(const wire::Free& call) {
   for (uint64_t number : call.buffers()) buffers_.erase(number);
   for (uint64_t number : call.executables()) programs_.erase(number);
+  for (uint64_t number : call.reads()) located_.erase(number);
 }
 
 void Session::Read(uint64_t reply, const wire::Read& call) {
@@ -313,8 +294,16 @@ void Session::Read(uint64_t reply, const wire::Read& call) {
                      std::to_string(request.bytes) + " bytes at " + std::to_string(request.offset) +
                          " are not within the buffer's " + std::to_string(most));
   }
-  if (call.has_region()) request.shared = MemoryOf(call.region(), request.bytes);
-  StartRead(std::move(request));
+  if (call.has_region()) request.shared = shared_->At(call.region(), request.bytes);
+  if (!call.locate() || call.raw() || shared_->results() == nullptr) {
+    return StartRead(std::move(request));
+  }
+  // A copy shares the memory, and later executions do not consume it.
+  request.buffer = buffer->CopyToDevice(buffer->device());
+  if (located_.size() >= kMostNumbers || !located_.emplace(reply, request.buffer).second) {
+    throw Dishonest("a read's number was used twice, or none was ever freed");
+  }
+  StartLocatedRead(std::move(request), shared_);
 }
 
 void Session::Compile(uint64_t reply, wire::Compile& call) {
@@ -393,6 +382,7 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
   std::vector<pjrt::ExecuteResult> results;
   size_t num_results = 0;
   std::shared_ptr<const hlo::Error> failure;
+  std::shared_ptr<PlacedResults> placed;
   try {
     const pjrt::LoadedExecutable& executable = *ProgramOf(call.executable()).executable;
     num_results = executable.output_shapes().size();
@@ -418,6 +408,12 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
     options.launch_id = call.launch();
     options.non_donatable_inputs = keep;
     if (call.has_device()) options.device = &runtime_.device(call.device());
+    PJRT_ResultMemory_Extension extension;
+    if (shared_->results() != nullptr) {
+      placed = std::make_shared<PlacedResults>(shared_->results(), num_devices);
+      extension = placed->Extension();
+      options.result_memory = &extension;
+    }
     results = executable.ExecuteSharded(arguments, options);
   } catch (const hlo::Error& error) {
     failure = std::make_shared<const hlo::Error>(error);
@@ -443,11 +439,15 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
       AddBuffer(call.first_result() + d * num_results + i,
                 {std::move(results[d].outputs[i]), nullptr});
     }
-    results[d].done.OnReady([outbox = outbox_, number = reply + d, small](const hlo::Error* error) {
-      wire::Reply answer = NewReply(number, error);
-      if (error == nullptr) small->MoveTo(answer.mutable_small_results());
-      outbox->Push(std::move(answer));
-    });
+    results[d].done.OnReady(
+        [outbox = outbox_, d, number = reply + d, small, placed](const hlo::Error* error) {
+          wire::Reply answer = NewReply(number, error);
+          if (error == nullptr) {
+            if (placed != nullptr) placed->MoveTo(d, answer.mutable_results());
+            small->MoveTo(answer.mutable_results());
+          }
+          outbox->Push(std::move(answer));
+        });
   }
 }
 
@@ -527,7 +527,7 @@ void Session::Profile(uint64_t reply, const wire::Profile& call) {
 
 void Session::UseRings(uint64_t reply, const wire::UseRings& call) {
   if (memory_of_rings_ != nullptr) throw Dishonest("a session has one pair of rings");
-  std::shared_ptr<char> memory = MemoryOf(call.region(), Rings::kBytes);
+  std::shared_ptr<char> memory = shared_->At(call.region(), Rings::kBytes);
   if (call.region().offset() % Ring::kAlignment != 0) throw Dishonest("a ring begins at a page");
   Rings::Clear(memory.get());
   memory_of_rings_ = std::move(memory);

@@ -10,16 +10,15 @@
 
 #include "pjrt/client/profiler.h"
 #include "remote/messages.h"
-#include "remote/segment.h"
 #include "remote/server/outbox.h"
 #include "remote/server/runtime.h"
+#include "remote/server/shared_memory.h"
 
 namespace remote {
 
 // What a session may hold; docs/runtime_server.md names these.
-inline constexpr size_t kMostNumbers = size_t{1} << 20;        // buffers, and executables
-inline constexpr size_t kMostBlobBytes = size_t{4} << 30;      // in pieces that nothing used yet
-inline constexpr size_t kMostSegmentBytes = size_t{16} << 30;  // of shared memory, used or not
+inline constexpr size_t kMostNumbers = size_t{1} << 20;    // buffers, and executables
+inline constexpr size_t kMostBlobBytes = size_t{4} << 30;  // in pieces that nothing used yet
 inline constexpr size_t kMostProfilers = 8;
 
 // All is freed with it; what still runs keeps what it needs. Used by one thread.
@@ -74,8 +73,6 @@ class Session {
   const Program& ProgramOf(uint64_t number) const;
   pjrt::Profiler& ProfilerOf(const wire::Profile& call);
   std::string TakeBlob(uint64_t number);
-  // Memory of `bytes` at the region; it lives as long as the result.
-  std::shared_ptr<char> MemoryOf(const wire::Region& region, size_t bytes) const;
   void AddBuffer(uint64_t number, Array array);
   // Text in as many replies as it needs.
   void ReplyText(uint64_t reply, const std::string& text, const std::string& format = "");
@@ -85,10 +82,11 @@ class Session {
   std::unordered_map<uint64_t, Array> buffers_;
   std::unordered_map<uint64_t, Program> programs_;
   std::unordered_map<uint64_t, std::string> blobs_;
-  std::unordered_map<uint64_t, std::shared_ptr<Segment>> segments_;
+  std::unordered_map<uint64_t, std::shared_ptr<pjrt::Buffer>> located_;  // by their reads
+  const std::shared_ptr<SharedMemory> shared_ = std::make_shared<SharedMemory>();
   std::unordered_map<uint64_t, std::unique_ptr<pjrt::Profiler>> profilers_;
   std::shared_ptr<char> memory_of_rings_;
-  size_t blob_bytes_ = 0, segment_bytes_ = 0;
+  size_t blob_bytes_ = 0;
 };
 
 }  // namespace remote
