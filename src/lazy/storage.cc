@@ -147,15 +147,17 @@ void View::Write(const Value& part) { WriteThrough(chain_, part); }
 
 void View::WriteThrough(const ViewChain& chain, const Value& part) {
   // Other threads may write other parts meanwhile.
+  Value written;
   while (true) {
     const Value base = storage_->value();
     OperandList operands;
     operands.Add(base);
     operands.Add(part);
-    if (storage_->Replace(&base, {Op<&WriteView>::Record(operands, {chain}), 0})) break;
+    written = {Op<&WriteView>::Record(operands, {chain}), 0};
+    if (storage_->Replace(&base, written)) break;
   }
   std::lock_guard lock(storage_->lock_);
-  if (memo_ || &chain != &chain_) return;
+  if (memo_ || &chain != &chain_ || !(storage_->value_ == written)) return;
   memo_ = part;  // what was just written is what a reader would read
   storage_->views_with_value_.push_back(this);
 }
