@@ -1644,9 +1644,9 @@ typedef const PJRT_Api* (*PJRT_GetPjrtApi)();
 
 // ---- ResultMemory extension, this project's: an execution's results lie where its caller wants.
 //
-// A plugin whose buffers are in the host's memory, dense and row-major, says by this extension, with
-// null functions, that executions heed one in PJRT_ExecuteOptions.extension_start, and that a buffer
-// and its copy on the same device share memory. The functions are called by any thread.
+// A plugin whose buffers are in the host's memory, dense and row-major, says by this extension,
+// with null functions, that executions heed one in PJRT_ExecuteOptions.extension_start, and that a
+// buffer and its copy on the same device share memory. The functions are called by any thread.
 struct PJRT_ResultMemory_Extension {
   PJRT_Extension_Base base;
   void* memory;
