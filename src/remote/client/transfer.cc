@@ -147,10 +147,11 @@ CompletionPtr AskForContents(const std::shared_ptr<PJRT_Client>& client, uint64_
   wire::Read& call = *request.mutable_read();
   call.set_buffer(number);
   call.set_bytes(bytes);
-  if (bytes > remote::kMostInlineBytes) reading->block = client->arena.Take(bytes);
-  if (reading->block) *call.mutable_region() = reading->block->region;
-  reading->locate = reading->block && !call.raw() && client->arena.shares_results();
+  const bool large = bytes > remote::kMostInlineBytes;
+  reading->locate = large && !call.raw() && client->arena.shares_results();
   call.set_locate(reading->locate);
+  if (large && !reading->locate) reading->block = client->arena.Take(bytes);
+  if (reading->block) *call.mutable_region() = reading->block->region;
   client->connection->Call(std::move(request),
                            {[reading](wire::Reply& reply) { reading->Take(reply); }});
   return reading->done;
