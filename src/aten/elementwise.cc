@@ -236,7 +236,6 @@ Value ReverseSubtract(Builder& b, Value x, Value y, Scalar alpha) {
 Value TruncatedDivide(Builder& b, Value x, Value y) { return Truncate(b, b.Divide(x, y)); }
 
 Value Fmod(Builder& b, Value x, Value y) { return b.Remainder(x, y); }
-Value ReverseRemainder(Builder& b, Value x, Value y) { return FloorRemainder(b, x, y); }
 
 Value ComplexPower(Builder& b, Value x, const Constant& exponent) {
   std::complex<double> z = std::get<std::complex<double>>(exponent);

@@ -31,6 +31,7 @@ int64_t Now() {
 std::string CutReason::ToString() const {
   switch (kind) {
     case Kind::kUnknown:
+    case Kind::kUpload:  // runs nothing
       break;
     case Kind::kCaller:
       return std::string(text);

@@ -23,7 +23,7 @@ struct ViewStep {
   };
   Kind kind = Kind::kReshape;
   hlo::ElementType type = hlo::ElementType::kInvalid;
-  hlo::Dimensions sizes, offsets, strides;
+  hlo::Dimensions sizes = {}, offsets = {}, strides = {};
 
   bool operator==(const ViewStep&) const = default;
   uint64_t Hash() const;

@@ -66,6 +66,8 @@ TEST(ResultMemory, LendsWhatIsLarge) {
   EXPECT_GT(std::abs(static_cast<char*>(second) - static_cast<char*>(first)), kBytes);
   memory->Give(first, kBytes + 1);
   EXPECT_EQ(memory->Take(kBytes), first);
+  memory->Give(first, kBytes);
+  memory->Give(second, kBytes);
 }
 
 TEST(ResultMemory, LivesWithWhatIsTaken) {
@@ -89,6 +91,7 @@ TEST(ResultMemory, GivesBackWhatIsTooMuchToKeep) {
   memory->Give(data, kMuch);
   EXPECT_EQ(memory->Take(kMuch), data);
   EXPECT_EQ(data[5000], 0);
+  memory->Give(data, kMuch);
 }
 
 // A session that shares its results: buffer 1 holds ones, executables 2 and 3 double it and what

@@ -100,7 +100,7 @@ struct WeightBlock {
   int64_t channel_begin = 0, channel_end = 0;
   memory::desc format;
   int64_t offset = 0;
-  std::vector<WeightReorder> reorders;  // between the program's order and the format
+  std::vector<WeightReorder> reorders = {};  // between the program's order and the format
 };
 
 // Where an activation tensor lies while the call runs.

@@ -13,8 +13,8 @@ PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
   static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(&profiler.base);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
-  static PJRT_ResultMemory_Extension results = {
-      .base = {sizeof results, PJRT_Extension_Type_ResultMemory, &layouts.base}};
+  static PJRT_ResultMemory_Extension results{};
+  results.base = {sizeof results, PJRT_Extension_Type_ResultMemory, &layouts.base};
   return &results.base;
 }
 
