@@ -138,9 +138,10 @@ Value SimplifySlice(Builder& builder, Instruction& slice) {
     int64_t size = slice.shape().dimension(static_cast<int64_t>(i));
     int64_t stride = inner.strides[i] * composed.strides[i];
     int64_t start = inner.start_indices[i] + inner.strides[i] * composed.start_indices[i];
-    composed.start_indices[i] = start;
     composed.strides[i] = stride;
-    composed.limit_indices[i] = size == 0 ? start : start + (size - 1) * stride + 1;
+    // An empty slice may start beyond the elements that the inner one has.
+    composed.start_indices[i] = size == 0 ? 0 : start;
+    composed.limit_indices[i] = size == 0 ? 0 : start + (size - 1) * stride + 1;
   }
   return builder.Slice(x->operand(0), composed.start_indices, composed.limit_indices,
                        composed.strides);

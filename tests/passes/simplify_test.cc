@@ -345,5 +345,15 @@ TEST_P(SimplifyTest, KeepsResultsAndShrinks) {
 INSTANTIATE_TEST_SUITE_P(Rules, SimplifyTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// A slice of nothing may begin where a slice with strides has long ended.
+TEST(Simplify, EmptySliceOfAStridedSlice) {
+  auto module = MakeModule({S32({17, 5})}, [](Builder& b, const std::vector<Value>& p) {
+    Value inner = b.Slice(p[0], {3, 0}, {17, 5}, {5, 1});
+    return std::vector<Value>{b.Slice(inner, {3, 1}, {3, 4}, {1, 1})};
+  });
+  EXPECT_TRUE(ApplyAndCompare(*module, Simplify));
+  EXPECT_EQ(CountOpcode(*module, Opcode::kSlice), 1);
+}
+
 }  // namespace
 }  // namespace passes
