@@ -31,10 +31,9 @@ bool SameKernel(const hlo::Instruction& a, const hlo::Instruction& b) {
 
 std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& module) {
   std::vector<const hlo::Instruction*> result;
-  std::vector<const hlo::Computation*> seen;
+  // A region that several instructions share is visited for each: a program that was serialized has
+  // as many of it.
   auto visit = [&](auto& self, const hlo::Computation* computation) -> void {
-    if (std::find(seen.begin(), seen.end(), computation) != seen.end()) return;
-    seen.push_back(computation);
     for (const auto& instruction : computation->instructions()) {
       if (NeedsKernel(*instruction)) {
         result.push_back(instruction.get());
