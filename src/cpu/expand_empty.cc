@@ -11,6 +11,16 @@ using hlo::Instruction;
 using hlo::Opcode;
 using Values = std::vector<Instruction*>;
 
+// The slice that a gather takes which is told no positions, once for each row of nothing.
+Instruction* SlicesAtTheOrigin(hlo::Builder& builder, const Instruction& gather) {
+  const auto& a = gather.as<hlo::GatherAttributes>();
+  Instruction* slice = builder.Slice(gather.operand(0), hlo::Dimensions(a.slice_sizes.size(), 0),
+                                     a.slice_sizes, hlo::Dimensions(a.slice_sizes.size(), 1));
+  hlo::Dimensions kept;
+  for (int64_t dimension : a.offset_dims) kept.push_back(gather.dimensions()[dimension]);
+  return builder.BroadcastInDim(builder.Reshape(slice, kept), gather.dimensions(), a.offset_dims);
+}
+
 // What stands for the results of an instruction; empty if it stays.
 Values Replacements(hlo::Builder& builder, const Instruction& instruction) {
   auto fill = [&](Instruction* scalar, const hlo::Shape& shape) {
@@ -28,6 +38,24 @@ Values Replacements(hlo::Builder& builder, const Instruction& instruction) {
       }
       return values;
     }
+    case Opcode::kFft: {
+      if (instruction.operand(0)->shape().num_elements() != 0) return {};
+      return {
+          fill(builder.Constant(hlo::Literal(hlo::Shape::Scalar(shape.element_type()))), shape)};
+    }
+    case Opcode::kSelectAndScatter:
+      if (instruction.operand(1)->shape().num_elements() != 0) return {};
+      return {fill(instruction.operand(2), shape)};
+    case Opcode::kReduceWindow: {
+      if (shape.is_tuple() || instruction.operand(0)->shape().num_elements() != 0) return {};
+      return {fill(instruction.operand(1), shape)};
+    }
+    case Opcode::kGather:
+      if (!instruction.as<hlo::GatherAttributes>().start_index_map.empty() ||
+          !instruction.as<hlo::GatherAttributes>().operand_batching_dims.empty()) {
+        return {};
+      }
+      return {SlicesAtTheOrigin(builder, instruction)};
     case Opcode::kPad:
       if (instruction.operand(0)->shape().num_elements() != 0) return {};
       return {fill(instruction.operand(1), shape)};
