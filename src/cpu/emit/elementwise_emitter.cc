@@ -423,6 +423,13 @@ Element ElementwiseEmitter::ComplexTanh(const Element& x) {
 Element ElementwiseEmitter::Binary(Opcode opcode, ElementType type, const Element& x,
                                    const Element& y) {
   if (hlo::IsComplex(type)) return ComplexBinary(opcode, x, y);
+  const bool compares = opcode == Opcode::kMaximum || opcode == Opcode::kMinimum;
+  if (type == ElementType::kF16 && compares) {
+    // Behind fences: LLVM would compare in f16, which it does one element after the other, and
+    // wrongly for zero and NaN.
+    auto fenced = [&](Value* part) { return b_.CreateArithmeticFence(part, part->getType()); };
+    return {FloatBinary(opcode, fenced(x.real), fenced(y.real))};
+  }
   if (hlo::IsFloat(type)) return {Round(FloatBinary(opcode, x.real, y.real), type)};
   return {IntegerBinary(opcode, type, x.real, y.real)};
 }
