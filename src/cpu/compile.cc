@@ -8,12 +8,10 @@
 #include "cpu/code_generation.h"
 #include "cpu/dump.h"
 #include "cpu/executable.h"
-#include "cpu/fuse_epilogues.h"
-#include "cpu/fusion.h"
 #include "cpu/host.h"
 #include "cpu/jit.h"
 #include "cpu/memory.h"
-#include "cpu/prepare.h"
+#include "cpu/pipeline.h"
 #include "cpu/program_builder.h"
 #include "hlo/bytecode.h"
 #include "hlo/verifier.h"
@@ -127,42 +125,11 @@ class CompiledExecutable : public Executable {
   mutable std::vector<Block> arenas_;
 };
 
-// The computations whose instructions become steps: the entry and the regions of control flow.
-void FuseAll(hlo::Module& module) {
-  std::vector<hlo::Computation*> pending = {module.entry()};
-  std::vector<hlo::Computation*> programs;
-  while (!pending.empty()) {
-    hlo::Computation* computation = pending.back();
-    pending.pop_back();
-    if (std::find(programs.begin(), programs.end(), computation) != programs.end()) continue;
-    programs.push_back(computation);
-    for (const auto& instruction : computation->instructions()) {
-      switch (instruction->opcode()) {
-        case hlo::Opcode::kWhile:
-        case hlo::Opcode::kIf:
-        case hlo::Opcode::kCase:
-          for (hlo::Computation* called : instruction->called_computations())
-            pending.push_back(called);
-          break;
-        default:
-          break;
-      }
-    }
-  }
-  for (hlo::Computation* computation : programs) {
-    FuseEpilogues(*computation);
-    FuseLoops(*computation);
-  }
-  module.RemoveUnreachableComputations();
-  module.SortComputations();
-}
-
 }  // namespace
 
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
   std::unique_ptr<hlo::Module> work = module.Clone();
-  Prepare(*work, options.num_replicas * options.num_partitions == 1);
-  FuseAll(*work);
+  RunPipeline(*work, options.num_replicas * options.num_partitions == 1);
   const Dump dump;
   GeneratedCode code = GenerateCode(*work, dump);
   auto executable = std::make_unique<CompiledExecutable>(std::move(work), std::move(code));
