@@ -379,7 +379,8 @@ class Builder {
       }
     }
     for (const Copy& copy : pending_copies_) {
-      if (buffer_.contains(copy.value)) {
+      // Computed ones are copied when their instruction is emitted.
+      if (!defined_.contains(copy.value) && buffer_.contains(copy.value)) {
         final_copies_.push_back(
             std::make_unique<CopyStep>(buffer_[copy.value], copy.target, copy.bytes));
       }

@@ -1,0 +1,115 @@
+// Where a program's values live, by what the compiled program says of itself.
+#include "engine_testing.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Builder;
+using hlo::ElementType;
+using hlo::Opcode;
+using hlo::Shape;
+using hlo::Value;
+using Values = std::vector<Value>;
+
+constexpr int64_t kBytes = 64 * 64 * 4;
+const Shape kSquare(ElementType::kF32, {64, 64});
+
+struct Compiled {
+  hlo::Module module;
+  std::unique_ptr<Executable> executable;
+
+  template <typename Body>
+  Compiled(int parameters, Body body, std::vector<hlo::InputOutputAlias> aliases = {}) {
+    auto* entry = module.AddComputation("main");
+    module.set_entry(entry);
+    Builder b(entry);
+    Values values;
+    for (int i = 0; i < parameters; ++i) values.push_back(b.Parameter(kSquare));
+    entry->set_results(body(b, values));
+    module.input_output_aliases = std::move(aliases);
+    executable = Compile(module);
+  }
+
+  int64_t Count(const std::string& what) const {
+    const std::string text = executable->ToString();
+    const std::string steps = text.substr(0, text.find("\nmodule "));
+    int64_t count = 0;
+    for (size_t at = steps.find(what); at != steps.npos; at = steps.find(what, at + 1)) ++count;
+    return count;
+  }
+
+  void Check() const {
+    std::vector<hlo::Literal> arguments;
+    for (size_t i = 0; i < executable->parameter_shapes().size(); ++i) {
+      arguments.push_back(RandomLiteral(kSquare, static_cast<unsigned>(i + 1)));
+    }
+    const auto expected = hlo::Evaluate(module, arguments);
+    const auto actual = RunOnEngine(*executable, arguments);
+    for (size_t i = 0; i < expected.size(); ++i) ExpectClose(expected[i], actual[i], 10);
+  }
+};
+
+// A step that is no part of a loop.
+Value Turned(Builder& b, Value x) { return b.Transpose(x, {1, 0}); }
+
+// However long a chain, two of its values live at a time.
+TEST(ProgramBuilder, AChainNeedsTwoBuffers) {
+  const Compiled chain(1, [](Builder& b, const Values& p) {
+    Value x = p[0];
+    for (int i = 0; i < 12; ++i) x = Turned(b, b.Tanh(x));
+    return Values{x};
+  });
+  EXPECT_LE(chain.executable->arena_bytes(), 2 * kBytes);
+  EXPECT_GT(chain.executable->arena_bytes(), 0);
+  chain.Check();
+}
+
+// What is needed at the end is not overwritten before.
+TEST(ProgramBuilder, ValuesThatLiveTogetherLieApart) {
+  constexpr int kValues = 6;
+  const Compiled fan(1, [](Builder& b, const Values& p) {
+    Values values;
+    Value x = p[0];
+    for (int i = 0; i < kValues; ++i) values.push_back(x = Turned(b, b.Tanh(x)));
+    Value sum = Turned(b, values[0]);
+    for (int i = 1; i < kValues; ++i) sum = Turned(b, b.Add(sum, values[i]));
+    return Values{sum};
+  });
+  EXPECT_GE(fan.executable->arena_bytes(), (kValues - 1) * kBytes);
+  fan.Check();
+}
+
+// Results are computed where the caller wants them.
+TEST(ProgramBuilder, ResultsNeedNoCopy) {
+  const Compiled step(
+      2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1]), Turned(b, p[0])}; });
+  EXPECT_EQ(step.Count("copy("), 0);
+  EXPECT_EQ(step.executable->arena_bytes(), 0);
+  step.Check();
+}
+
+TEST(ProgramBuilder, TheSameResultTwiceIsCopiedOnce) {
+  const Compiled twice(1, [](Builder& b, const Values& p) {
+    Value x = b.Exp(p[0]);
+    return Values{x, x, p[0]};
+  });
+  EXPECT_EQ(twice.Count("copy("), 2);  // the second one, and the parameter
+  twice.Check();
+}
+
+// A result takes over a donated argument at once if nothing reads that later, else after a copy.
+TEST(ProgramBuilder, DonatedArguments) {
+  const Compiled in_place(2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; },
+                          {{0, 0, false}});
+  EXPECT_EQ(in_place.executable->aliased_parameters(), std::vector<int64_t>{0});
+  EXPECT_EQ(in_place.Count("copy("), 0);
+  const Compiled crossed(2, [](Builder& b, const Values& p) { return Values{p[1], p[0]}; },
+                         {{0, 0, false}, {1, 1, false}});
+  EXPECT_GE(crossed.Count("copy("), 3);  // at least one argument is put aside
+  EXPECT_GE(crossed.executable->arena_bytes(), kBytes);
+  in_place.Check();
+  crossed.Check();
+}
+
+}  // namespace
+}  // namespace cpu
