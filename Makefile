@@ -9,6 +9,7 @@
 #   make build    the libraries, into torch_xla/lib/
 #   make lint     check the format and lint; `make format` mends the format
 #   make stubs    check the type stubs against the built extension
+#   make lock     newer packages: write requirements/*.txt, with the hashes of what scripts/install takes
 #   make wheel    dist/torch_xla-*.whl
 #   make clean    remove what was built; the virtual environment stays
 
@@ -18,7 +19,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients sanitize bench build install install-test install-clients build-test ctest pytest lint format stubs wheel clean
+.PHONY: demo test conformance test-clients sanitize bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -69,6 +70,9 @@ format: install-test
 
 stubs: build-test
 	$(PYTHON) scripts/check_stubs.py
+
+lock: install
+	$(PYTHON) scripts/lock.py
 
 wheel: install
 	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Writes requirements/*.txt, the exact files that scripts/install takes, from requirements/*.in, the packages wanted.
+
+    scripts/lock.py          all of them, at the newest versions that fit together
+
+pip resolves against its default index alone, and says which files it would take for this platform; their hashes are
+what is written. A package whose line ends with "# alone" is taken without its dependencies. torch's own dependencies on
+CUDA stand in cuda.txt. Indexes and folders that pip is set up for besides may offer another build of torch, as those
+with a build for CPUs do: its hash is added, and those added before are kept.
+
+Needs pip 26 or newer, so as not to load the files, which it gets into an environment for the time being.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "requirements"
+# From the first to the last, each sees what those before it have taken.
+SETS = ("base", "test", "plugins", "clients")
+CUDA = re.compile(r"(nvidia|cuda)-.*|triton")
+HEAD = """\
+# Made by scripts/lock.py (make lock) from {}: change that, and make this again.
+# The hashes are those of the files for Python 3.11 on x86_64.
+"""
+
+Locked = dict[str, tuple[str, set[str]]]
+
+
+def normal(name: str) -> str:
+    """The name as indexes have it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def wanted(file: pathlib.Path) -> tuple[list[str], list[str]]:
+    """The requirements whose dependencies are wanted too, and those that are wanted alone."""
+    lines = [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+    alone = [line.removesuffix("# alone").strip() for line in lines if line.endswith("# alone")]
+    return [line for line in lines if not line.endswith("# alone")], alone
+
+
+def resolve(
+    python: str, requirements: list[str], *options: str, default_index: bool = True
+) -> Locked:
+    """What pip would install: versions and hashes by name."""
+    environment = dict(os.environ)
+    if default_index:
+        environment["PIP_CONFIG_FILE"] = os.devnull
+        for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+            environment.pop(name, None)
+    command = [python, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed"]
+    command += ["--only-binary=:all:", "--report=-", *options, *requirements]
+    report = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout
+    return {
+        normal(item["metadata"]["name"]): (
+            item["metadata"]["version"],
+            {item["download_info"]["archive_info"]["hashes"]["sha256"]},
+        )
+        for item in json.loads(report)["install"]
+    }
+
+
+def read(file: pathlib.Path) -> Locked:
+    """What an earlier run has written."""
+    if not file.exists():
+        return {}
+    found = re.findall(r"^(\S+)==(\S+)((?: \\\n +--hash=sha256:\w+)+)$", file.read_text(), re.M)
+    return {
+        name: (version, set(re.findall(r"sha256:(\w+)", hashes))) for name, version, hashes in found
+    }
+
+
+def write(name: str, source: str, locked: Locked) -> None:
+    """Writes one file."""
+    entries = [
+        f"{package}=={version}"
+        + "".join(f" \\\n    --hash=sha256:{code}" for code in sorted(codes))
+        for package, (version, codes) in sorted(locked.items())
+    ]
+    (FOLDER / f"{name}.txt").write_text(HEAD.format(source) + "\n".join(entries) + "\n")
+
+
+def other_builds(python: str, version: str) -> set[str]:
+    """The hashes of torch's builds besides that of the default index."""
+    before, codes = read(FOLDER / "base.txt").get("torch", ("", set()))
+    here = resolve(python, [f"torch=={version}"], "--no-deps", default_index=False)
+    return here["torch"][1] | (codes if before == version else set())
+
+
+def lock(python: str, constraints: pathlib.Path) -> None:
+    """Writes all files."""
+    taken: Locked = {}
+    for name in SETS:
+        together, alone = wanted(FOLDER / f"{name}.in")
+        named = {normal(re.split(r"[^\w.-]", line)[0]) for line in together}
+        constraints.write_text(
+            "".join(f"{p}=={v}\n" for p, (v, _) in taken.items() if p not in named)
+        )
+        locked = resolve(python, together, f"--constraint={constraints}") if together else {}
+        locked |= resolve(python, alone, "--no-deps")
+        locked = {p: entry for p, entry in locked.items() if taken.get(p) != entry}
+        if name == "base":
+            version, codes = locked["torch"]
+            locked["torch"] = version, codes | other_builds(python, version)
+            write("cuda", "base.in", {p: e for p, e in locked.items() if CUDA.fullmatch(p)})
+            locked = {p: e for p, e in locked.items() if not CUDA.fullmatch(p)}
+        write(name, f"{name}.in", locked)
+        taken |= locked
+
+
+def main() -> None:
+    """The program."""
+    if sys.version_info[:2] != (3, 11):
+        sys.exit("scripts/lock.py: the files are those of Python 3.11, which must run this.")
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = os.path.join(folder, "bin", "python")
+        subprocess.run([python, "-m", "pip", "install", "-q", "pip>=26"], check=True)
+        lock(python, pathlib.Path(folder, "constraints.txt"))
+
+
+if __name__ == "__main__":
+    main()
