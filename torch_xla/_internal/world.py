@@ -2,10 +2,14 @@
 
 The environment says it, as `torchrun` and `xla_multiprocessing.spawn` set it: RANK, WORLD_SIZE, LOCAL_RANK,
 LOCAL_WORLD_SIZE, GROUP_RANK. Nothing here starts the runtime.
+
+The store of one machine's launch is a folder of the user's own, and nothing listens; otherwise it is a server on the
+network. Where the job has a secret (`_internal.job_secret`) all values in the store are authenticated with it.
 """
 
 import atexit
 import contextlib
+import dataclasses
 import datetime
 import os
 import sys
@@ -15,9 +19,12 @@ from collections.abc import Callable, Sequence
 import torch.distributed as dist
 
 from torch_xla import _XLAC
+from torch_xla._internal import job_secret, orphans
+from torch_xla._internal.authenticated_store import AuthenticatedStore, ForeignValueError
+from torch_xla._internal.folder_store import FolderStore
 from torch_xla.core import xla_env_vars as xenv
 
-# "host:port" of the store that `spawn` keeps for its processes.
+# The folder that holds the store of a launch on one machine.
 STORE_VARIABLE = "TORCH_XLA_STORE"
 TIMEOUT_VARIABLE = "TORCH_XLA_COLLECTIVE_TIMEOUT"
 DEFAULT_TIMEOUT_SECONDS = 1800.0
@@ -72,42 +79,62 @@ class _Connection:
 
     def __init__(self) -> None:
         self.process = 0
-        self.address = ""
+        self.place: _Folder | _Server | None = None
         self.store: dist.Store | None = None
-        # Whether one of the world's processes, that of rank 0, keeps the store.
-        self.is_kept = False
+        # torch's C++ code does not keep the Python objects that it calls.
+        self.kept: list[dist.Store] = []
         self.meetings: dict[str, int] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Folder:
+    """A store in a folder of this machine."""
+
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Server:
+    """A store at an address; the process of rank 0 keeps it, or torchrun's agent."""
+
+    address: str
+    port: int
+    by_rank_0: bool
 
 
 _connection = _Connection()
 # A store of the parent's process cannot be closed in a forked child: its threads are not there.
-_inherited: list[dist.Store | None] = []
+_inherited: list[dist.Store] = []
 
 
 def store() -> dist.Store:
     """The store that all processes of the world share.
 
-    `spawn` keeps one for its processes; otherwise it stands at MASTER_ADDR:MASTER_PORT, where torchrun's agent keeps
-    it, or the process of rank 0.
+    `spawn` has made a folder for it, on one machine; otherwise it stands at MASTER_ADDR:MASTER_PORT, where torchrun's
+    agent keeps it, or the process of rank 0. With a secret of the job it refuses what strangers have put into it
+    (`_internal.authenticated_store`).
     """
-    address, port, is_kept = _where()
-    where = f"{address}:{port}"
-    if _connection.process != os.getpid() or _connection.address != where:
-        _inherited.append(_connection.store)
-        _connection.store = _connect(address, port, is_kept and rank() == 0)
-        _connection.is_kept = is_kept
-        _connection.process, _connection.address = os.getpid(), where
+    place = _where()
+    if _connection.process != os.getpid() or _connection.place != place:
+        _inherited.extend(_connection.kept)
+        _connection.kept.clear()
+        _connection.store = _connect(place)
+        _connection.process, _connection.place = os.getpid(), place
         _connection.meetings.clear()
     assert _connection.store is not None
     return _connection.store
 
 
-def _where() -> tuple[str, int, bool]:
-    """The store's address and port, and whether the process of rank 0 keeps it."""
-    kept = os.environ.get(STORE_VARIABLE)
-    if kept:
-        address, _, port = kept.rpartition(":")
-        return address, int(port), False
+def is_authenticated() -> bool:
+    """Whether the values in the store are known to come from processes of this job."""
+    store()
+    return isinstance(_connection.kept[-1], AuthenticatedStore)
+
+
+def _where() -> _Folder | _Server:
+    folder = os.environ.get(STORE_VARIABLE)
+    if folder:
+        return _Folder(folder)
     for name in (xenv.MASTER_ADDR, xenv.MASTER_PORT):
         if not os.environ.get(name):
             raise RuntimeError(
@@ -116,21 +143,30 @@ def _where() -> tuple[str, int, bool]:
             )
     by_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True)
     port = int(os.environ[xenv.MASTER_PORT])
-    return os.environ[xenv.MASTER_ADDR], port, not by_agent
+    return _Server(os.environ[xenv.MASTER_ADDR], port, not by_agent)
 
 
-def _connect(address: str, port: int, is_master: bool) -> dist.Store:
+def _connect(place: _Folder | _Server) -> dist.Store:
+    kept = FolderStore(place.path) if isinstance(place, _Folder) else _connect_to_server(place)
+    _connection.kept.append(kept)
+    secret = job_secret.job_secret()
+    if secret is not None:
+        kept = AuthenticatedStore(kept, secret, rank())
+        _connection.kept.append(kept)
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"torch_xla/{attempt}", kept)
+
+
+def _connect_to_server(server: _Server) -> dist.Store:
     # Several users of one port in a process share the server: init_process_group("env://") is another.
-    connected = dist.TCPStore(
-        address,
-        port,
-        is_master=is_master,
+    return dist.TCPStore(
+        server.address,
+        server.port,
+        is_master=server.by_rank_0 and rank() == 0,
         timeout=_CONNECT_TIMEOUT,
         wait_for_workers=False,
         multi_tenant=True,
     )
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return dist.PrefixStore(f"torch_xla/{attempt}", connected)
 
 
 def member() -> tuple[int, int, dist.Store] | None:
@@ -155,16 +191,27 @@ def exchange(tag: str, payload: bytes, ranks: Sequence[int]) -> list[bytes]:
     shared.set(f"{place}/{rank()}", len(tag.encode()).to_bytes(4, "big") + tag.encode() + payload)
     payloads = []
     for other, raw in zip(ranks, _await(shared, place, tag, ranks), strict=True):
-        length = int.from_bytes(raw[:4], "big")
-        their_tag = raw[4 : 4 + length].decode()
+        their_tag, payload = _opened(raw, tag, other)
         if their_tag != tag:
             raise RuntimeError(
                 f"rendezvous {tag!r} of rank {rank()} met {their_tag!r} of rank {other}: the processes have taken "
                 "different ways through the program."
             )
-        payloads.append(raw[4 + length :])
+        payloads.append(payload)
     _forget(shared, f"exchange/{group}/{count - 2}/{rank()}")
     return payloads
+
+
+def _opened(raw: bytes, tag: str, other: int) -> tuple[str, bytes]:
+    """The tag and the payload of what rank `other` has sent."""
+    length = int.from_bytes(raw[:4], "big")
+    with contextlib.suppress(UnicodeDecodeError):
+        if 4 + length <= len(raw):
+            return raw[4 : 4 + length].decode(), raw[4 + length :]
+    raise RuntimeError(
+        f"rendezvous {tag!r}: rank {rank()} cannot read what is there from rank {other}. A stranger may have put it "
+        f"there, or only some of the processes have the job's secret ({job_secret.SECRET_VARIABLE})."
+    )
 
 
 def _forget(shared: dist.Store, key: str) -> None:
@@ -180,7 +227,7 @@ def _await(shared: dist.Store, place: str, tag: str, ranks: Sequence[int]) -> li
         left = end - time.monotonic()
         try:
             shared.wait(keys, datetime.timedelta(seconds=max(min(left, _POLL_SECONDS), 0.01)))
-            return [shared.get(key) for key in keys]
+            return [_value(shared, key, tag, other) for other, key in zip(ranks, keys, strict=True)]
         except dist.DistStoreError:
             if left > _POLL_SECONDS:
                 continue
@@ -192,11 +239,23 @@ def _await(shared: dist.Store, place: str, tag: str, ranks: Sequence[int]) -> li
         )
 
 
+def _value(shared: dist.Store, key: str, tag: str, other: int) -> bytes:
+    try:
+        return shared.get(key)
+    except ForeignValueError as error:
+        raise RuntimeError(
+            f"rendezvous {tag!r}: rank {rank()} refuses what is there from rank {other}. {error}"
+        ) from error
+
+
 def _whereabouts(shared: dist.Store, other: int) -> str:
     key = f"at/{other}"
     if not shared.check([key]):
         return "which has come to no rendezvous yet"
-    return f"last at {shared.get(key).decode()!r}"
+    try:
+        return f"last at {shared.get(key).decode(errors='replace')!r}"
+    except ForeignValueError:
+        return "of which a stranger tells"
 
 
 def finish() -> None:
@@ -215,7 +274,9 @@ def leave() -> None:
 
 def _stay_for_the_others() -> None:
     """The process that keeps the store waits until the others need it no more."""
-    if _connection.process != os.getpid() or _connection.store is None or not _connection.is_kept:
+    if _connection.process != os.getpid() or _connection.store is None:
+        return
+    if not isinstance(_connection.place, _Server) or not _connection.place.by_rank_0:
         return
     shared = _connection.store
     end = time.monotonic() + _FAREWELL_SECONDS
@@ -238,6 +299,8 @@ def register(prepare: Callable[[], None]) -> None:
 
     def provide() -> tuple[int, int, dist.Store] | None:
         prepare()
+        if dist.is_available() and dist.is_torchelastic_launched():
+            orphans.end_with(os.getppid())
         return member()
 
     _XLAC._set_world_provider(provide)

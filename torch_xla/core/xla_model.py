@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import pickle
 import sys
 import time
 import warnings
@@ -15,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 import torch_xla
 from torch_xla import _XLAC, _atomic_file
 from torch_xla import runtime as xr
-from torch_xla._internal import world
+from torch_xla._internal import job_secret, world
 from torch_xla.core._collectives import *  # noqa: F403
 from torch_xla.core._collectives import _fetch_gradients as _fetch_gradients
 from torch_xla.core._collectives import reduce_gradients
@@ -255,19 +256,35 @@ def xla_rendezvous(
 
 
 def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list[Any]], Any]) -> Any:
-    """Gathers copies of `data` on the CPU, in the order of the ranks, and returns `reduce_fn` of their list."""
+    """Gathers copies of `data` on the CPU, in the order of the ranks, and returns `reduce_fn` of their list.
+
+    Where the processes have a secret (`torch_xla.launch` and `xla_dist` give them one; elsewhere TORCH_XLA_JOB_SECRET
+    does), `data` is anything that can be pickled. Otherwise strangers may have a hand in what arrives, and only tensors,
+    numbers, strings and lists, tuples and dictionaries of them travel; others raise RuntimeError.
+    """
     cpu_data = _maybe_convert_to_cpu(data)
     if xr.world_size() == 1:
         return reduce_fn([cpu_data])
     stream = io.BytesIO()
     torch.save(cpu_data, stream)
-    # The processes of one program trust each other: anything that can be pickled may travel.
-    return reduce_fn(
-        [
-            torch.load(io.BytesIO(payload), weights_only=False)
-            for payload in rendezvous(tag, stream.getvalue())
-        ]
-    )
+    payloads = rendezvous(tag, stream.getvalue())
+    return reduce_fn([_received(tag, rank, payload) for rank, payload in enumerate(payloads)])
+
+
+def _received(tag: str, rank: int, payload: bytes) -> Any:
+    # Unpickling runs whatever the sender wants, so its sender must be known.
+    trusted = world.is_authenticated()
+    try:
+        return torch.load(io.BytesIO(payload), weights_only=not trusted)
+    except pickle.UnpicklingError as error:
+        if trusted:
+            raise
+        raise RuntimeError(
+            f"mesh_reduce {tag!r}: the data of rank {rank} is more than tensors, numbers, strings and lists, tuples and "
+            "dictionaries of them, and loading it could run anybody's code: the processes have no secret by which they "
+            f"know each other. Set {job_secret.SECRET_VARIABLE} to the same secret in all of them, or start them with "
+            "torch_xla.launch or xla_dist."
+        ) from error
 
 
 def do_on_ordinals(

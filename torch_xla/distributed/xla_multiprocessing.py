@@ -1,23 +1,26 @@
 """Launching one process per device."""
 
 import contextlib
+import dataclasses
 import os
 import pickle
+import signal
 import socket
 import sys
-import tempfile
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
-import torch.distributed as dist
 import torch.multiprocessing
 
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
-from torch_xla._internal import world
+from torch_xla._internal import job_secret, orphans, world
 from torch_xla._internal.machines import Machines, machines
+from torch_xla._internal.private_folder import PrivateFolder
 from torch_xla.core import xla_env_vars as xenv
 from torch_xla.experimental import plugins
 
@@ -47,6 +50,7 @@ class _Launch:
 
     def __init__(self, nprocs: int, machines: Machines | None) -> None:
         self.nprocs = nprocs
+        self.folder = PrivateFolder()
         if machines is None:
             self.machines = Machines(
                 1,
@@ -54,9 +58,13 @@ class _Launch:
                 os.environ.get(xenv.MASTER_ADDR) or "127.0.0.1",
                 int(os.environ.get(xenv.MASTER_PORT) or _free_port()),
             )
-            # This process keeps the store of its processes.
-            self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-            self.where = {world.STORE_VARIABLE: f"127.0.0.1:{self.store.port}"}
+            self.where = {
+                world.STORE_VARIABLE: self.folder.path,
+                # What gloo listens on, too, is for this machine alone.
+                "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME") or "lo",
+            }
+            if not job_secret.is_set(os.environ):
+                self.where[job_secret.SECRET_VARIABLE] = job_secret.new()
         else:
             # The process of rank 0 keeps it, where those of the other machines look for it.
             self.machines = machines
@@ -104,18 +112,28 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _run(
-    fn: Callable[..., Any],
-    index: int,
-    args: tuple[Any, ...],
-    environment: dict[str, str],
-    is_forked: bool,
-    error_file: str,
-) -> None:
-    """What a new process does. An exception is left in `error_file`, as `ProcessContext` expects it."""
+@dataclasses.dataclass(frozen=True)
+class _Orders:
+    """What a new process is told."""
+
+    environment: dict[str, str]
+    is_forked: bool
+    # Where its exception is left, as `ProcessContext` expects it. It unpickles what is there, so only this user may
+    # write it.
+    error_file: str
+    launcher: int
+    # Whether the thread that starts the process lives as long as the launcher.
+    by_lasting_thread: bool
+
+
+def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], orders: _Orders) -> None:
+    """What a new process does."""
+    orphans.end_with(orders.launcher)
+    if orders.by_lasting_thread:
+        orphans.end_with_parent(orders.launcher)
     try:
-        os.environ.update(environment)
-        if is_forked:
+        os.environ.update(orders.environment)
+        if orders.is_forked:
             # The threads of torch's own pool did not come along: waiting for them would never end.
             torch.set_num_threads(1)
             _XLAC._leave_runtime()
@@ -124,7 +142,7 @@ def _run(
     except KeyboardInterrupt:
         pass  # The parent ends this process, and says why.
     except Exception:
-        with open(error_file, "wb") as file:
+        with open(orders.error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)
         sys.stderr.flush()
         sys.exit(1)
@@ -150,59 +168,116 @@ def finish() -> None:
     world.finish()
 
 
+class _Context(torch.multiprocessing.ProcessContext):
+    """The processes of one `spawn`; nothing of them is left when they have been waited for."""
+
+    def __init__(self, processes: list[Any], error_files: list[str], launch: _Launch) -> None:
+        super().__init__(processes, error_files)
+        self._launch = launch
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """See `ProcessContext.join`."""
+        try:
+            return super().join(timeout, grace_period)
+        finally:
+            if not any(process.is_alive() for process in self.processes):
+                self._launch.folder.close()
+
+    def end(self) -> None:
+        """Ends what still runs."""
+        _end(self.processes, self._launch)
+
+
 def _start(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     launch: _Launch,
     daemon: bool,
     start_method: str,
-) -> torch.multiprocessing.ProcessContext:
+    will_join: bool,
+) -> _Context:
     context = torch.multiprocessing.get_context(start_method)
     is_forked = start_method == "fork"
+    is_main = threading.current_thread() is threading.main_thread()
     processes, error_files = [], []
     try:
         for index in range(launch.nprocs):
-            environment = launch.environment(index)
-            # Only the name: the file comes into being when there is an error.
-            descriptor, error_file = tempfile.mkstemp(prefix="torch_xla-error-", suffix=".pickle")
-            os.close(descriptor)
-            os.unlink(error_file)
-            arguments = (fn, index, args, environment, is_forked, error_file)
-            process = context.Process(target=_run, args=arguments, daemon=daemon)
+            orders = _Orders(
+                launch.environment(index),
+                is_forked,
+                os.path.join(launch.folder.path, f"error-{index}.pickle"),
+                os.getpid(),
+                start_method != "forkserver" and (will_join or is_main),
+            )
+            process = context.Process(target=_run, args=(fn, index, args, orders), daemon=daemon)
             # A new interpreter imports the program's module before it calls anything: it must know its place by then.
-            with contextlib.nullcontext() if is_forked else _environment(environment):
+            with contextlib.nullcontext() if is_forked else _environment(orders.environment):
                 process.start()
             processes.append(process)
-            error_files.append(error_file)
+            error_files.append(orders.error_file)
     except BaseException:
         # An argument that cannot be pickled, Ctrl-C.
-        _end(processes, error_files)
+        _end(processes, launch)
         raise
-    started = torch.multiprocessing.ProcessContext(processes, error_files)
-    started.launch = launch
-    return started
+    return _Context(processes, error_files, launch)
 
 
-def _end(processes: list[Any], error_files: list[str]) -> None:
+def _end(processes: list[Any], launch: _Launch) -> None:
     """Ends what still runs, and leaves nothing behind."""
     for process in processes:
         if process.is_alive():
             process.kill()
         process.join()
-    for file in error_files:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file)
+    launch.folder.close()
 
 
-def _join(context: torch.multiprocessing.ProcessContext) -> None:
+class _TerminationError(BaseException):
+    """SIGTERM asks this process to end."""
+
+
+@contextlib.contextmanager
+def _termination_as_exception() -> Iterator[None]:
+    """SIGTERM raises _TerminationError, where the program does nothing else with it."""
+
+    def stop(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _TerminationError
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
     try:
-        while not context.join(grace_period=_GRACE_SECONDS):
-            pass
+        yield
     finally:
-        _end(context.processes, context.error_files)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-# How long processes may go on after one of them has failed, to say what they have to.
+def _join(context: _Context) -> None:
+    try:
+        with _termination_as_exception():
+            while not context.join(grace_period=_GRACE_SECONDS):
+                pass
+    except _TerminationError:
+        _ask_to_end(context)
+        context.end()
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        context.end()
+
+
+def _ask_to_end(context: _Context) -> None:
+    """Lets the processes do what they do on SIGTERM."""
+    for process in context.processes:
+        if process.is_alive():
+            process.terminate()
+    end = time.monotonic() + _GRACE_SECONDS
+    for process in context.processes:
+        process.join(max(0.0, end - time.monotonic()))
+
+
+# How long processes may go on after one of them has failed, or SIGTERM asks for the end, to say what they have to.
 _GRACE_SECONDS = 3.0
 
 
@@ -217,7 +292,8 @@ def spawn(
     """Runs `fn(index, *args)` in one process per device.
 
     With one process `fn` is called in place, and None is returned. Where the environment names several machines
-    (`_internal.machines`), the same call on each of them makes one world.
+    (`_internal.machines`), the same call on each of them makes one world. The processes end when this one does, however
+    it ends.
 
     Args:
       fn: what each process runs.
@@ -240,7 +316,7 @@ def spawn(
         name_hosts("1", "0")
         fn(0, *args)
         return None
-    context = _start(fn, args, _Launch(count, together), daemon, start_method)
+    context = _start(fn, args, _Launch(count, together), daemon, start_method, join)
     if not join:
         return context
     _join(context)

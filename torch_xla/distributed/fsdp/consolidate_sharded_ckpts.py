@@ -18,8 +18,18 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument(
         "--save_path", default="", help="by default the prefix and _consolidated.pth"
     )
+    parser.add_argument(
+        "--load_objects",
+        action="store_true",
+        help="also load objects of any class from the files; whoever has written them can run code then",
+    )
     given = parser.parse_args(args)
-    consolidate_sharded_model_checkpoints(given.ckpt_prefix, given.ckpt_suffix, given.save_path)
+    consolidate_sharded_model_checkpoints(
+        given.ckpt_prefix,
+        given.ckpt_suffix,
+        given.save_path,
+        weights_only=not given.load_objects,
+    )
 
 
 if __name__ == "__main__":

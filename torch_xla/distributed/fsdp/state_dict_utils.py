@@ -37,7 +37,11 @@ def consolidate_sharded_state_dicts(state_dicts_with_metadata: list[dict[str, An
 
 
 def consolidate_sharded_model_checkpoints(
-    ckpt_prefix: str, ckpt_suffix: str = "*.pth", save_path: str = "", save_model: bool = True
+    ckpt_prefix: str,
+    ckpt_suffix: str = "*.pth",
+    save_path: str = "",
+    save_model: bool = True,
+    weights_only: bool = True,
 ) -> tuple[OrderedDict, list[dict[str, Any]]]:
     """The state dictionary of the model, from the processes' files.
 
@@ -45,9 +49,13 @@ def consolidate_sharded_model_checkpoints(
       ckpt_prefix, ckpt_suffix: the files, a pattern of `glob` together.
       save_path: where the result is saved, as `{"model": …}`; `ckpt_prefix` + "_consolidated.pth" by default.
       save_model: whether it is.
+      weights_only: as in `torch.load`; False also loads objects of any class, which can run code.
 
     Returns:
       the state dictionary, and what the files hold.
+
+    Raises:
+      pickle.UnpicklingError: with `weights_only`, a file holds an object of another class.
     """
     paths = sorted(
         path
@@ -56,7 +64,9 @@ def consolidate_sharded_model_checkpoints(
     )
     if not paths:
         raise FileNotFoundError(f"There is no file {ckpt_prefix + ckpt_suffix}.")
-    checkpoints = [torch.load(path, map_location="cpu", weights_only=False) for path in paths]
+    checkpoints = [
+        torch.load(path, map_location="cpu", weights_only=weights_only) for path in paths
+    ]
     whole = consolidate_sharded_state_dicts(checkpoints)
     if save_model:
         xm.save(

@@ -1,0 +1,80 @@
+"""The processes of a launch end when their launcher does, however that ends."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+from torch_xla._internal.private_folder import PREFIX
+
+SCRIPT = str(pathlib.Path(__file__).parent / "worlds" / "endless.py")
+TORCHRUN = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone")
+MOST_SECONDS = 10
+
+
+def begun(folder: pathlib.Path, launcher: subprocess.Popen) -> list[int]:
+    """The processes, as soon as both have begun."""
+    end = time.monotonic() + 150
+    while len(files := list(folder.glob("*.begun"))) < 2:
+        assert time.monotonic() < end and launcher.poll() is None
+        time.sleep(0.1)
+    return [int(file.stem) for file in files]
+
+
+def is_alive(process: int) -> bool:
+    """Whether it runs; one that has ended may wait for its parent to look."""
+    with contextlib.suppress(OSError):
+        status = pathlib.Path(f"/proc/{process}/stat").read_text()
+        return status.rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.fixture
+def temporary():
+    """A folder with a short path, as sockets of `multiprocessing` need it."""
+    with tempfile.TemporaryDirectory(prefix="ends-", dir="/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [
+        ("spawn", signal.SIGKILL),
+        ("fork", signal.SIGTERM),
+        ("forkserver", signal.SIGKILL),
+        ("join=False, fork", signal.SIGKILL),
+        ("torchrun", signal.SIGKILL),
+    ],
+)
+def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, number):
+    words = (*(TORCHRUN if how == "torchrun" else ()), SCRIPT, how, str(tmp_path))
+    launcher = subprocess.Popen(
+        [sys.executable, *words],
+        env=program.environment(CPU_NUM_DEVICES="2", TMPDIR=str(temporary)),
+        start_new_session=True,
+    )
+    processes = []
+    try:
+        processes = begun(tmp_path, launcher)
+        launcher.send_signal(number)
+        start = time.monotonic()
+        launcher.wait(timeout=MOST_SECONDS)
+        while any(map(is_alive, processes)):
+            assert time.monotonic() - start < MOST_SECONDS, "a process lives on"
+            time.sleep(0.05)
+        assert launcher.returncode == -number
+    finally:
+        for process in (launcher.pid, *processes):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        launcher.wait()
+    # Who is killed cannot clean up; the next launch does (test_strangers.py).
+    left = [path.name for path in temporary.iterdir() if path.name.startswith("torch_xla")]
+    assert all(name.startswith(PREFIX) for name in left)
+    assert number == signal.SIGKILL or not left
