@@ -1,5 +1,6 @@
 """`python -m torch_xla.distributed.xla_dist`, over real ssh servers, and over a stand-in for gcloud."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -11,6 +12,7 @@ import time
 import pytest
 from conftest import ROOT
 
+from torch_xla._internal import job_secret
 from torch_xla.distributed import xla_dist
 
 MODULE = [sys.executable, "-m", "torch_xla.distributed.xla_dist"]
@@ -97,6 +99,59 @@ def test_forwards_variables_and_words_as_they_are(launch):
         assert f"[{host.address}] to stderr" in errors
 
 
+def holders(text: str) -> list[str]:
+    """What is in the command lines that hold the text."""
+    found = []
+    for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text.encode() in (line := file.read_bytes()):
+                found.append(line.replace(b"\0", b" ").decode())
+    return found
+
+
+def test_variables_are_in_no_command_line(launch, monkeypatch):
+    # This program's own command line holds what its user has put there: NAME alone does not.
+    monkeypatch.setenv("PASSWORD", secret := f"hidden-{job_secret.new()}")
+    script = 'echo "$PASSWORD $TORCH_XLA_JOB_SECRET"; sleep 30'
+    process = launch.start("--env=PASSWORD", "--", "sh", "-c", script)
+    try:
+        lines = [process.stdout.readline().split() for _ in launch.network.hosts]
+        # All are given one secret of the job.
+        assert [line[1] for line in lines] == [secret, secret]
+        assert len(lines[0][2]) == 64 and lines[0][2] == lines[1][2]
+        assert len(holders(script)) >= 3
+        assert holders(secret) == [] and holders(lines[0][2]) == []
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("here", "given", "told"),
+    [
+        ({}, {job_secret.FILE_VARIABLE: "/there"}, {job_secret.FILE_VARIABLE: "/there"}),
+        ({}, {job_secret.SECRET_VARIABLE: "a"}, {job_secret.SECRET_VARIABLE: "a"}),
+        (
+            {job_secret.SECRET_VARIABLE: "b"},
+            {"A": "c"},
+            {"A": "c", job_secret.SECRET_VARIABLE: "b"},
+        ),
+    ],
+)
+def test_secrets_of_the_users_own(monkeypatch, here, given, told):
+    monkeypatch.delenv(job_secret.SECRET_VARIABLE, raising=False)
+    for name, value in here.items():
+        monkeypatch.setenv(name, value)
+    assert xla_dist._with_secret(given) == told
+
+
+def test_long_programs_arrive(launch):
+    value = "0123456789abcdef" * 6000
+    status, lines, _ = launch.run(f"--env=VALUE={value}", "--", "sh", "-c", 'echo "${#VALUE}"')
+    assert status == 0
+    assert [line.split()[1] for line in lines] == ["96000"] * 2
+
+
 def test_tells_torchrun_its_place(launch):
     script = "echo $PET_NNODES $PET_NODE_RANK $PET_MASTER_ADDR $PET_MASTER_PORT"
     a, b = (host.address for host in launch.network.hosts)
@@ -172,6 +227,20 @@ def test_end_of_the_launcher_ends_the_command(launch, number):
     assert_ends(mark)
 
 
+def test_lost_launcher_ends_a_command_that_ignores_the_request(launch):
+    """At once: nobody waits for what it still has to say."""
+    mark = f"sleep 68{os.getpid()}"
+    script = f'trap "" TERM; echo started; while true; do {mark}; done'
+    process = launch.start("--", "sh", "-c", script)
+    for _ in launch.network.hosts:
+        assert process.stdout.readline().endswith("] started\n")
+    process.kill()
+    start = time.monotonic()
+    assert_ends(mark)
+    assert time.monotonic() - start < 10
+    process.communicate(timeout=30)
+
+
 def test_what_the_command_leaves_behind_ends_with_it(launch):
     mark = f"sleep 64{os.getpid()}"
     status, lines, _ = launch.run("--", "sh", "-c", f"{mark} >/dev/null 2>&1 & echo done")
@@ -218,13 +287,22 @@ def test_refuses_wrong_arguments(arguments, message, capsys):
 
 # --- Pods ---
 
-# Runs the command for three workers at once, as gcloud does: one output, one status, and every worker is waited for.
+# Copies a file to three workers, or runs the command for them at once, as gcloud does: one output, one status, and every
+# worker is waited for.
 GCLOUD = """#!{python}
-import os, pathlib, subprocess, sys
+import os, pathlib, shutil, subprocess, sys
 root = pathlib.Path({root!r})
+assert sys.argv[1:4] == ["compute", "tpus", "tpu-vm"], sys.argv
+what = sys.argv[4]
 with open(root / "calls", "a") as calls:
-    print(sys.argv[1:-1], file=calls)
-assert sys.argv[1:5] == ["compute", "tpus", "tpu-vm", "ssh"], sys.argv
+    print([word for word in sys.argv[1:] if "xla_dist-" not in word], file=calls)
+if what == "scp":
+    pod, _, name = sys.argv[6].partition(":")
+    for i in range(3):
+        home = root / f"worker{{i}}"
+        home.mkdir(exist_ok=True)
+        shutil.copy(sys.argv[5], home / name)
+    sys.exit(0)
 command = sys.argv[-1].removeprefix("--command=")
 workers = []
 for i in range(3):
@@ -276,9 +354,54 @@ def test_pod_runs_on_all_workers(pod):
     assert sorted(result.stdout.splitlines()) == sorted(
         line for i in range(3) for line in (f"[t1v-n-w-{i}] {i} it's", f"[t1v-n-w-{i}] e")
     )
-    expected = [*"compute tpus tpu-vm ssh mine --worker=all --zone=z --project=p".split()]
-    assert (pod / "calls").read_text() == f"{expected}\n"
+    options = ["--worker=all", "--zone=z", "--project=p"]
+    copying, running = (pod / "calls").read_text().splitlines()
+    assert copying.startswith("['compute', 'tpus', 'tpu-vm', 'scp', '/")
+    assert running == str(["compute", "tpus", "tpu-vm", "ssh", "mine", *options])
     assert not files_left(pod)
+
+
+def start_on_pod(*arguments: str, **variables: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [*FILE, "--tpu=mine", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_pod_variables_are_in_no_command_line(pod):
+    secret = f"hidden-{job_secret.new()}"
+    script = 'echo "$PASSWORD $TORCH_XLA_JOB_SECRET"; sleep 30'
+    process = start_on_pod("--env=PASSWORD", "--", "sh", "-c", script, PASSWORD=secret)
+    try:
+        lines = [process.stdout.readline().split() for _ in range(3)]
+        assert [line[1] for line in lines] == [secret] * 3
+        assert len({line[2] for line in lines}) == 1 and len(lines[0][2]) == 64
+        assert holders(script) and holders(secret) == [] and holders(lines[0][2]) == []
+        # Each has removed what it has read.
+        assert not [file for file in files_left(pod) if file.name.endswith(".variables")]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_pod_command_ends_when_the_launcher_is_killed(pod):
+    mark = f"sleep 69{os.getpid()}"
+    process = start_on_pod("--", "sh", "-c", f"echo started; {mark}")
+    for _ in range(3):
+        assert process.stdout.readline().endswith("] started\n")
+    process.kill()
+    assert_ends(mark)
+    process.communicate(timeout=30)
+
+
+def test_pod_that_cannot_be_copied_to(pod):
+    (pod / "bin" / "gcloud").write_text("#!/bin/sh\necho no such pod >&2\nexit 3\n")
+    result = run_on_pod("--", "true")
+    assert result.returncode == 3
+    assert "could not copy the command's variables: no such pod" in result.stderr
 
 
 def test_pod_failure_of_one_worker_ends_all(pod):

@@ -7,7 +7,12 @@ Each line that a machine prints gets the machine's name in front. When the comma
 all, and the exit status is that of the first failure. Ctrl-C, and the end of this program, end it everywhere.
 
 With `--hosts` the command finds in its environment what `torchrun` needs to know: PET_NNODES, PET_NODE_RANK,
-PET_MASTER_ADDR and PET_MASTER_PORT. With `--tpu` the machines know each other already.
+PET_MASTER_ADDR and PET_MASTER_PORT. With `--tpu` the machines know each other already. With both it finds the secret of
+the job in TORCH_XLA_JOB_SECRET.
+
+Variables may be secrets, and every user of a machine can read its processes' command lines. So they reach the hosts
+through ssh's standard input, and the machines of a pod in a file that only its owner can read, and then go from
+environment to environment.
 """
 
 import argparse
@@ -15,10 +20,12 @@ import contextlib
 import os
 import queue
 import re
+import secrets
 import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -28,28 +35,36 @@ from typing import IO
 DEFAULT_MASTER_PORT = 29500
 # What a command gets between SIGTERM and SIGKILL; torchrun gives its own processes 30 s.
 STOP_SECONDS = 40
+# The same where this program has ended without a word.
+LOST_SECONDS = 5
+# As in `_internal.job_secret`; importing it would take as long as importing torch does.
+SECRET_VARIABLE = "TORCH_XLA_JOB_SECRET"
+SECRET_FILE_VARIABLE = "TORCH_XLA_JOB_SECRET_FILE"
 
 # Ends the process group of $child: asks for it once, waits, and forces it. The group may be about to be made.
 _STOP = f"""
+grace={STOP_SECONDS}
 stop() {{
   asked=0
   waits=0
   while kill -0 -$child || kill -0 $child; do
     [ $asked = 1 ] || ! kill -TERM -$child || asked=1
-    [ $waits -lt $(({STOP_SECONDS} * 5)) ] || kill -KILL -$child
-    [ $waits -lt $(({STOP_SECONDS} * 5 + 25)) ] || break
+    [ $waits -lt $((grace * 5)) ] || kill -KILL -$child
+    [ $waits -lt $((grace * 5 + 25)) ] || break
     sleep 0.2
     waits=$((waits + 1))
   done
 }} 2>/dev/null
 """
 
-# What runs on a machine: the command, in a process group of its own. Status 255 means to ssh and gcloud that the
-# connection failed, so it is replaced.
+# What runs on a machine: the command, in a process group of its own. Its text, which sets its variables, is a variable
+# too. Status 255 means to ssh and gcloud that the connection failed, so it is replaced.
 _RUN = """
 exec 3<&0 </dev/null
-setsid sh -c "$COMMAND" 3<&- &
+export XLA_DIST_COMMAND
+setsid sh -c 'eval "$XLA_DIST_COMMAND"' 3<&- &
 child=$!
+unset XLA_DIST_COMMAND
 %(watch)s
 exec 3<&-
 # The shell would say that the command was ended.
@@ -71,10 +86,26 @@ done
 [ -x "$conda" ] || { echo "conda is not found: set CONDA_EXE to its path" >&2; exit 127; }
 """
 
-# Over ssh the standard input is the connection: at its end the command ends.
-_WATCH_CONNECTION = """
-{ while read -r _; do :; done; stop; } <&3 3<&- >/dev/null 2>&1 &
+# Over ssh the standard input is the connection: at its end the command ends, at once if nobody has asked for it.
+_WATCH_CONNECTION = f"""
+{{
+  asked=0
+  while read -r word; do [ "$word" != stop ] || asked=1; done
+  [ $asked = 1 ] || grace={LOST_SECONDS}
+  stop
+}} <&3 3<&- >/dev/null 2>&1 &
 watcher=$!
+"""
+
+# Runs the program that comes first on the standard input, up to a line that is the mark.
+_READ_PROGRAM = """
+program=
+while IFS= read -r line && [ "$line" != %(mark)s ]; do
+  program="$program$line
+"
+done
+[ "$line" = %(mark)s ] || exit 255
+eval "$program"
 """
 
 
@@ -185,12 +216,24 @@ def _environment(args: argparse.Namespace) -> dict[str, str]:
     return environment
 
 
-def _remote_program(
-    args: argparse.Namespace, environment: dict[str, str], watch: str, finish: str
-) -> str:
-    """The text for a machine's shell."""
-    steps = [f"cd {shlex.quote(args.workdir)} || exit 1"] if args.workdir else []
-    steps += [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+def _with_secret(environment: dict[str, str]) -> dict[str, str]:
+    """The variables, with this program's secret of the job, or a new one, unless they hold one."""
+    if SECRET_VARIABLE in environment or SECRET_FILE_VARIABLE in environment:
+        return environment
+    secret = os.environ.get(SECRET_VARIABLE) or secrets.token_hex(32)
+    return {**environment, SECRET_VARIABLE: secret}
+
+
+def _exports(environment: dict[str, str]) -> str:
+    """The text for a shell that sets the variables."""
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items())
+
+
+def _remote_program(args: argparse.Namespace, set_variables: str, watch: str, finish: str) -> str:
+    """The text for a machine's shell; that of `set_variables` sets the command's variables."""
+    steps = ["unset XLA_DIST_COMMAND"]
+    steps += [f"cd {shlex.quote(args.workdir)} || exit 1"] if args.workdir else []
+    steps.append(set_variables)
     conda = getattr(args, "conda_env", None)
     steps.append(
         (
@@ -200,9 +243,8 @@ def _remote_program(
         )
         + shlex.join(_command_words(args))
     )
-    command = "\n".join(steps)
-    program = f"COMMAND={shlex.quote(command)}" + _STOP + _RUN % {"watch": watch, "finish": finish}
-    return _in_sh(program)
+    command = shlex.quote("\n".join(steps))
+    return f"XLA_DIST_COMMAND={command}" + _STOP + _RUN % {"watch": watch, "finish": finish}
 
 
 def _in_sh(program: str) -> str:
@@ -250,10 +292,18 @@ def _copy(source: IO[bytes], target: IO[str], prefix: str) -> None:
 
 
 class _Host:
-    """The command on one host."""
+    """The command on one host.
 
-    def __init__(self, name: str, command: list[str]) -> None:
+    Args:
+      name: the host's.
+      command: what reaches it.
+      program: what its shell reads first.
+    """
+
+    def __init__(self, name: str, command: list[str], program: str) -> None:
         self.name = name
+        # Who writes to the standard input; a long program waits for the connection.
+        self._writing = threading.Lock()
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -271,6 +321,14 @@ class _Host:
         ]
         for thread in self._copiers:
             thread.start()
+        threading.Thread(target=self._send, args=(program,), daemon=True).start()
+
+    def _send(self, text: str) -> None:
+        assert self._process.stdin is not None
+        # The connection may have failed, or have been closed.
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(text.encode(errors="surrogateescape"))
+            self._process.stdin.flush()
 
     def wait(self) -> int:
         """The command's exit status; 255 if the connection failed."""
@@ -281,6 +339,7 @@ class _Host:
 
     def stop(self) -> None:
         """Tells the host to end the command."""
+        self._send("stop\n")
         with contextlib.suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -302,12 +361,14 @@ class _Hosts:
         self._args = args
         self._names = [name.strip() for name in args.hosts.split(",") if name.strip()]
         self._hosts: list[_Host] = []
+        self._mark = _new_mark()
+        self._environment = _with_secret(_environment(args))
 
     def run(self) -> int:
         """Starts it everywhere, and waits until it has succeeded everywhere or failed somewhere."""
         ended: queue.Queue[tuple[_Host, int]] = queue.Queue()
         for rank, name in enumerate(self._names):
-            host = _Host(name, self._ssh(rank, name))
+            host = _Host(name, self._ssh(name), f"{self._program(rank)}\n{self._mark}\n")
             self._hosts.append(host)
             threading.Thread(
                 target=lambda host=host: ended.put((host, host.wait())), daemon=True
@@ -328,22 +389,29 @@ class _Hosts:
         for host in self._hosts:
             host.end(deadline)
 
-    def _ssh(self, rank: int, name: str) -> list[str]:
+    def _program(self, rank: int) -> str:
         master = self._args.master_addr or self._names[0].rpartition("@")[2]
         environment = {
             "PET_NNODES": str(len(self._names)),
             "PET_NODE_RANK": str(rank),
             "PET_MASTER_ADDR": master,
             "PET_MASTER_PORT": str(self._args.master_port),
-            **_environment(self._args),
+            **self._environment,
         }
+        return _remote_program(
+            self._args, _exports(environment), _WATCH_CONNECTION, "kill $watcher 2>/dev/null"
+        )
+
+    def _ssh(self, name: str) -> list[str]:
         # A password cannot be typed on many connections at once. A dead machine is noticed.
         options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"]
         options += ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]
-        program = _remote_program(
-            self._args, environment, _WATCH_CONNECTION, "kill $watcher 2>/dev/null"
-        )
-        return [*shlex.split(self._args.ssh), *options, name, program]
+        reader = _in_sh(_READ_PROGRAM % {"mark": self._mark})
+        return [*shlex.split(self._args.ssh), *options, name, reader]
+
+
+def _new_mark() -> str:
+    return f"xla_dist-{uuid.uuid4().hex[:12]}"
 
 
 class _Pod:
@@ -351,19 +419,26 @@ class _Pod:
 
     gcloud shares one standard input among its connections and waits for all of them. So a machine puts its name before
     its own lines, says when its command has ended, and keeps the number of its process group in a file, by which a
-    second gcloud ends it.
+    second gcloud ends it. A first gcloud copies the file with the command's variables.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
-        self._mark = f"xla_dist-{uuid.uuid4().hex[:12]}"
+        self._mark = _new_mark()
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._failed: queue.Queue[int | None] = queue.Queue()
 
     def run(self) -> int:
         """Runs gcloud until it ends, or until a machine says that its command has failed."""
+        self._start_guard()
+        copied = self._copy_variables()
+        if copied.returncode != 0:
+            reason = copied.stderr.decode(errors="replace")
+            print(f"gcloud could not copy the command's variables: {reason}", file=sys.stderr)
+            return copied.returncode
         self._process = subprocess.Popen(
-            self._gcloud(self._program()),
+            self._gcloud_ssh(self._program()),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -374,40 +449,75 @@ class _Pod:
 
     def stop(self) -> None:
         """Ends the command on all machines, if it still runs."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        # A machine that begins only now finds the second file.
-        program = f">{self._file('stop')}; child=$(cat {self._file('group')}) || exit 0\n{_STOP}\nstop\nexit 0"
-        subprocess.run(
-            self._gcloud(_in_sh(program)),
-            stdin=subprocess.DEVNULL,
+        if self._process is not None and self._process.poll() is None:
+            self._silently(self._gcloud_ssh(self._stop_program()))
+            try:
+                self._process.wait(timeout=STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._guard is not None:
+            self._guard.communicate(b"\n")
+
+    def _start_guard(self) -> None:
+        """Starts what ends the command when this program has ended without doing so: nothing else would tell gcloud."""
+        stop = self._gcloud_ssh(self._stop_program(f"grace={LOST_SECONDS}"))
+        self._guard = subprocess.Popen(
+            ["sh", "-c", 'read -r _ || exec "$@"', "sh", *stop],
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
-        try:
-            self._process.wait(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
-    def _gcloud(self, command: str) -> list[str]:
-        words = ["gcloud", "compute", "tpus", "tpu-vm", "ssh", self._args.tpu_name, "--worker=all"]
+    def _stop_program(self, grace: str = "") -> str:
+        # A machine that begins only now finds the second file.
+        steps = [
+            f">{self._file('stop')}",
+            f"rm -f {self._variables()}",
+            f"child=$(cat {self._file('group')}) || exit 0",
+            *(_STOP, grace, "stop", "exit 0"),
+        ]
+        return _in_sh("\n".join(steps))
+
+    def _copy_variables(self) -> subprocess.CompletedProcess[bytes]:
+        """Gives all machines the command's variables."""
+        with tempfile.NamedTemporaryFile("w", errors="surrogateescape") as file:
+            file.write(_exports(_with_secret(_environment(self._args))) + "\n")
+            file.flush()
+            target = f"{self._args.tpu_name}:.{self._mark}.variables"
+            return self._silently(self._gcloud("scp", file.name, target))
+
+    def _silently(self, command: list[str]) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+
+    def _gcloud_ssh(self, command: str) -> list[str]:
+        return [*self._gcloud("ssh", self._args.tpu_name), f"--command={command}"]
+
+    def _gcloud(self, *what: str) -> list[str]:
+        words = ["gcloud", "compute", "tpus", "tpu-vm", *what, "--worker=all"]
         if self._args.tpu_zone:
             words.append(f"--zone={self._args.tpu_zone}")
         if self._args.tpu_project:
             words.append(f"--project={self._args.tpu_project}")
-        return [*words, f"--command={command}"]
+        return words
 
     def _file(self, what: str) -> str:
         return f'"${{XDG_RUNTIME_DIR:-$HOME}}/.{self._mark}.{what}"'
 
+    def _variables(self) -> str:
+        """The file that `_copy_variables` makes; it has the mode of the one here, 0600."""
+        return f'"$HOME/.{self._mark}.variables"'
+
     def _program(self) -> str:
-        group, stop = self._file("group"), self._file("stop")
-        program = _remote_program(
-            self._args,
-            _environment(self._args),
-            watch=f"echo $child >{group}; [ ! -e {stop} ] || stop",
-            finish=f"rm -f {group} {stop}; echo {self._mark} $status",
+        group, stop, variables = self._file("group"), self._file("stop"), self._variables()
+        program = _in_sh(
+            _remote_program(
+                self._args,
+                f". {variables} || exit 1\nrm -f {variables}",
+                watch=f"echo $child >{group}; [ ! -e {stop} ] || stop",
+                finish=f"rm -f {group} {stop} {variables}; echo {self._mark} $status",
+            )
         )
         # A pipe's status is its last command's; that of the first goes through another descriptor.
         name = 'sed -u "s/^/[$(hostname)] /"'
