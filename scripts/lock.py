@@ -4,9 +4,9 @@
     scripts/lock.py          all of them, at the newest versions that fit together
 
 pip resolves against its default index alone, and says which files it would take for this platform; their hashes are
-what is written. A package whose line ends with "# alone" is taken without its dependencies. torch's own dependencies on
-CUDA stand in cuda.txt. Indexes and folders that pip is set up for besides may offer another build of torch, as those
-with a build for CPUs do: its hash is added, and those added before are kept.
+what is written. A package whose line ends with "# alone" is taken without its dependencies. torch stands in files of its
+own: torch-cuda.txt has the public build, with the libraries that it needs, and torch-cpu.txt the one for CPUs, which
+other indexes or folders may offer. Where pip is not set up for these now, that one stays as it was.
 
 Needs pip 26 or newer, so as not to load the files, which it gets into an environment for the time being.
 """
@@ -23,7 +23,7 @@ import venv
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "requirements"
 # From the first to the last, each sees what those before it have taken.
 SETS = ("base", "test", "plugins", "clients")
-CUDA = re.compile(r"(nvidia|cuda)-.*|triton")
+TORCH = re.compile(r"torch|triton|(nvidia|cuda)-.*")
 HEAD = """\
 # Made by scripts/lock.py (make lock) from {}: change that, and make this again.
 # The hashes are those of the files for Python 3.11 on x86_64.
@@ -85,11 +85,12 @@ def write(name: str, source: str, locked: Locked) -> None:
     (FOLDER / f"{name}.txt").write_text(HEAD.format(source) + "\n".join(entries) + "\n")
 
 
-def other_builds(python: str, version: str) -> set[str]:
-    """The hashes of torch's builds besides that of the default index."""
-    before, codes = read(FOLDER / "base.txt").get("torch", ("", set()))
-    here = resolve(python, [f"torch=={version}"], "--no-deps", default_index=False)
-    return here["torch"][1] | (codes if before == version else set())
+def build_for_cpus(python: str, version: str) -> Locked:
+    """torch's build for CPUs, of this version."""
+    before = read(FOLDER / "torch-cpu.txt")
+    if before.get("torch", ("",))[0] == f"{version}+cpu":
+        return before
+    return resolve(python, [f"torch=={version}+cpu"], "--no-deps", default_index=False)
 
 
 def lock(python: str, constraints: pathlib.Path) -> None:
@@ -105,10 +106,11 @@ def lock(python: str, constraints: pathlib.Path) -> None:
         locked |= resolve(python, alone, "--no-deps")
         locked = {p: entry for p, entry in locked.items() if taken.get(p) != entry}
         if name == "base":
-            version, codes = locked["torch"]
-            locked["torch"] = version, codes | other_builds(python, version)
-            write("cuda", "base.in", {p: e for p, e in locked.items() if CUDA.fullmatch(p)})
-            locked = {p: e for p, e in locked.items() if not CUDA.fullmatch(p)}
+            public = {p: entry for p, entry in locked.items() if TORCH.fullmatch(p)}
+            write("torch-cuda", "base.in", public)
+            write("torch-cpu", "base.in", build_for_cpus(python, public["torch"][0]))
+            locked = {p: entry for p, entry in locked.items() if p not in public}
+            taken |= public
         write(name, f"{name}.in", locked)
         taken |= locked
 
