@@ -9,44 +9,8 @@
 namespace cpu {
 namespace {
 
-using hlo::ElementType;
 using hlo::ErrorCode;
-using hlo::Shape;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
-
-Collective AllReduceOf(int64_t elements, const std::string& source) {
-  Collective collective;
-  collective.kind = CollectiveKind::kAllReduce;
-  collective.operands = {Shape(ElementType::kF32, {elements})};
-  collective.source = source;
-  return collective;
-}
-
-void CarryOut(Collectives& world, const Collective& collective) {
-  std::vector<float> data(collective.operands[0].num_elements(), 1);
-  void* array = data.data();
-  world.Run(collective, &array, &array);
-}
-
-// The error of `call`, which must come soon.
-hlo::Error ErrorOf(const std::function<void()>& call) {
-  const auto begin = Clock::now();
-  try {
-    call();
-  } catch (const hlo::Error& error) {
-    Require(Clock::now() - begin < std::chrono::seconds(10), "the error came late");
-    return error;
-  }
-  throw hlo::Error("no error");
-}
-
-void RequireWords(const hlo::Error& error, const std::vector<std::string>& words) {
-  const std::string text = error.what();
-  for (const std::string& word : words) {
-    Require(text.find(word) != std::string::npos, "no '" + word + "' in: " + text);
-  }
-}
 
 class CollectiveFailureTest : public testing::TestWithParam<Layout> {
  protected:

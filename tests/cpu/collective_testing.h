@@ -60,12 +60,20 @@ class FolderStore {
 // The host of each rank, one letter each: "aabb" are two hosts of two processes.
 using Layout = std::string;
 
-// Runs body(world) in a child for each rank, which fails by throwing; how each has ended, as
-// waitpid says.
-inline std::vector<int> StatusesOf(const Layout& layout,
-                                   const std::function<void(Collectives&)>& body,
-                                   std::chrono::milliseconds timeout) {
-  FolderStore store;
+// How the children have ended, as waitpid says.
+inline std::vector<int> Await(const std::vector<pid_t>& children) {
+  std::vector<int> statuses;
+  for (pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    statuses.push_back(status);
+  }
+  return statuses;
+}
+
+// Runs body(options, store) in a child for each rank, which fails by throwing.
+inline std::vector<pid_t> StartRanks(const Layout& layout, const KeyValueStore& store,
+                                     const std::function<void(WorldOptions, KeyValueStore)>& body) {
   std::vector<pid_t> children;
   for (size_t rank = 0; rank < layout.size(); ++rank) {
     const pid_t child = fork();
@@ -76,9 +84,9 @@ inline std::vector<int> StatusesOf(const Layout& layout,
         WorldOptions options;
         options.rank = static_cast<int64_t>(rank);
         options.size = static_cast<int64_t>(layout.size());
-        options.timeout = timeout;
+        options.timeout = std::chrono::seconds(60);
         options.host = layout.substr(rank, 1);
-        body(*ConnectWorld(options, store.Store()));
+        body(options, store);
       } catch (const std::exception& error) {
         std::fprintf(stderr, "rank %zu of %s: %s\n", rank, layout.c_str(), error.what());
         status = 1;
@@ -88,13 +96,19 @@ inline std::vector<int> StatusesOf(const Layout& layout,
     }
     children.push_back(child);
   }
-  std::vector<int> statuses;
-  for (pid_t child : children) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    statuses.push_back(status);
-  }
-  return statuses;
+  return children;
+}
+
+// Runs body(world) in a child for each rank, which fails by throwing; how each has ended.
+inline std::vector<int> StatusesOf(const Layout& layout,
+                                   const std::function<void(Collectives&)>& body,
+                                   std::chrono::milliseconds timeout) {
+  FolderStore store;
+  return Await(
+      StartRanks(layout, store.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
+        options.timeout = timeout;
+        body(*ConnectWorld(options, shared));
+      }));
 }
 
 // All of them must succeed.
@@ -107,6 +121,41 @@ inline void InWorld(const Layout& layout, const std::function<void(Collectives&)
 
 inline void Require(bool condition, const std::string& what) {
   if (!condition) throw hlo::Error(what);
+}
+
+// The error of `call`, which must come soon.
+inline hlo::Error ErrorOf(const std::function<void()>& call) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    call();
+  } catch (const hlo::Error& error) {
+    Require(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10),
+            std::string("the error came late: ") + error.what());
+    return error;
+  }
+  throw hlo::Error("no error");
+}
+
+inline void RequireWords(const hlo::Error& error, const std::vector<std::string>& words) {
+  const std::string text = error.what();
+  for (const std::string& word : words) {
+    Require(text.find(word) != std::string::npos, "no '" + word + "' in: " + text);
+  }
+}
+
+inline Collective AllReduceOf(int64_t elements, const std::string& source) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllReduce;
+  collective.operands = {hlo::Shape(hlo::ElementType::kF32, {elements})};
+  collective.source = source;
+  return collective;
+}
+
+// In place, of ones.
+inline void CarryOut(Collectives& world, const Collective& collective) {
+  std::vector<float> data(collective.operands[0].num_elements(), 1);
+  void* array = data.data();
+  world.Run(collective, &array, &array);
 }
 
 }  // namespace cpu

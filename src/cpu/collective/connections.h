@@ -1,64 +1,42 @@
 // The connections of a rank with all others over the network: one for data, and one for news, over
-// which a rank says that it gives up or leaves, and whose end says that it has died.
+// which a rank says that it gives up or leaves, and gives signs of life meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cpu/collective/link.h"
 #include "cpu/collective/meeting.h"
-#include "cpu/collective/socket.h"
+#include "cpu/collective/peer_watch.h"
 
 namespace cpu {
 
 class Connections {
  public:
-  enum class State : uint32_t { kHere, kLeft, kFailed, kDied };
-
-  // Connects with every other rank. Throws hlo::Error naming the one that cannot be reached or does
-  // not come.
+  // Connects with every other rank. Throws hlo::Error naming the one that cannot be reached, does
+  // not come, or does not know the job's secret.
   explicit Connections(const Meeting& meeting);
   // Tells the others that this rank leaves, unless it has told them that it failed.
   ~Connections();
   Connections(const Connections&) = delete;
 
   int64_t rank() const { return rank_; }
-  int64_t size() const { return static_cast<int64_t>(peers_.size()); }
+  int64_t size() const { return static_cast<int64_t>(data_.size()); }
 
-  const Socket& data(int64_t rank) const { return peers_[rank].data; }
-  // What is known of a rank, and why it failed.
-  State state(int64_t rank) const { return peers_[rank].state; }
-  const std::string& reason(int64_t rank) const { return peers_[rank].reason; }
-
-  // Takes in what news has come. `news` lists the sockets of ranks of which some may still come.
-  void ReadNews();
-  std::vector<int> news() const;
-  // After its data connection has broken: why; a rank of which no news comes has died.
-  void AwaitEnd(int64_t rank);
-  // Tells all others.
-  void Announce(State state, const std::string& reason) noexcept;
+  Link& data(int64_t rank) { return data_[rank]; }
+  PeerWatch& peers() { return *peers_; }
+  const PeerWatch& peers() const { return *peers_; }
+  // Tells all others why this rank gives up.
+  void Fail(const std::string& reason) noexcept;
 
  private:
-  struct News {
-    State state;
-    char reason[1532];
-  };
-  struct Peer {
-    Socket data, news;
-    State state = State::kHere;
-    std::string reason;
-    std::vector<char> partial;  // of the next news
-  };
-  struct Greeting;
-
-  void ConnectTo(const Meeting& meeting, int64_t rank);
-  void AcceptOthers(const Meeting& meeting, const Socket& listener, const std::string& password);
-  void ReadNews(Peer& peer);
-
   int64_t rank_;
-  pid_t process_;
   bool has_failed_ = false;
-  std::vector<Peer> peers_;  // by rank
+  std::vector<Link> data_;  // by rank
+  std::unique_ptr<PeerWatch> peers_;
+  int64_t process_;
 };
 
 }  // namespace cpu

@@ -22,7 +22,7 @@ milliseconds Left(Clock::time_point deadline) {
 }  // namespace
 
 Meeting::Meeting(const WorldOptions& options, const KeyValueStore& store)
-    : options_(options), store_(store), deadline_(Clock::now() + options.timeout) {}
+    : options_(options), store_(store), start_(Clock::now()), deadline_(start_ + options.timeout) {}
 
 void Meeting::Put(const std::string& what, const std::string& value) const {
   store_.put(Key(what, options_.rank), value);
@@ -46,14 +46,17 @@ std::vector<std::string> Meeting::GetFromAll(const std::string& what) const {
   return values;
 }
 
-void Meeting::ThrowMissing(const std::vector<int64_t>& ranks) const {
+void Meeting::ThrowMissing(const std::vector<int64_t>& ranks, const std::string& more) const {
   std::string names;
   for (int64_t rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  const std::chrono::duration<double> waited = Clock::now() - start_;
   throw hlo::Error(hlo::ErrorCode::kDeadlineExceeded,
                    "rank " + std::to_string(options_.rank) + " waited " +
-                       std::to_string(options_.timeout.count() / 1000.) + " s for the world of " +
-                       std::to_string(options_.size) + " processes; these ranks did not come: " +
-                       names + " (TORCH_XLA_COLLECTIVE_TIMEOUT sets the time)");
+                       std::to_string(waited.count()) + " s for the world of " +
+                       std::to_string(options_.size) +
+                       " processes; these ranks did not come: " + names + more +
+                       " (TORCH_XLA_COLLECTIVE_TIMEOUT and TORCH_XLA_HEARTBEAT_TIMEOUT set how "
+                       "long)");
 }
 
 }  // namespace cpu

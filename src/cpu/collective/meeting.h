@@ -26,12 +26,14 @@ class Meeting {
   std::string Get(const std::string& what, int64_t rank) const;
   std::vector<std::string> GetFromAll(const std::string& what) const;
 
-  [[noreturn]] void ThrowMissing(const std::vector<int64_t>& ranks) const;
+  // `more` is what else is known of them.
+  [[noreturn]] void ThrowMissing(const std::vector<int64_t>& ranks,
+                                 const std::string& more = "") const;
 
  private:
   const WorldOptions& options_;
   const KeyValueStore& store_;
-  Deadline deadline_;
+  Deadline start_, deadline_;
 };
 
 }  // namespace cpu

@@ -1,9 +1,6 @@
 #include "cpu/collective/message.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace cpu {
@@ -12,8 +9,6 @@ namespace {
 // Runs from this size on go as they are.
 constexpr int64_t kLongRun = 16 << 10;
 constexpr int64_t kGathered = 256 << 10;
-
-bool MustWait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 }  // namespace
 
@@ -59,32 +54,29 @@ int Message::Pieces(iovec* pieces, bool fill) {
   return count;
 }
 
-Message::Progress Message::Send(const Socket& socket) {
+Message::Progress Message::Send(Link& link) {
   Progress progress = Progress::kNothing;
   while (moved_ < total()) {
     iovec pieces[2];
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = Pieces(pieces, true);
-    const ssize_t sent = sendmsg(socket.file(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) return MustWait() ? progress : Progress::kBroken;
+    const int count = Pieces(pieces, true);
+    const int64_t sent = link.Send(pieces, count);
+    if (sent == 0) return progress;
+    if (sent < 0) return Progress::kBroken;
     moved_ += sent;
     progress = Progress::kSome;
   }
   return Progress::kDone;
 }
 
-Message::Progress Message::ReceiveSome(const Socket& socket) {
+Message::Progress Message::ReceiveSome(Link& link) {
   Progress progress = Progress::kNothing;
   while (moved_ < total()) {
     iovec pieces[2];
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = Pieces(pieces, false);
+    const int count = Pieces(pieces, false);
     const bool had_header = HasHeader();
-    const ssize_t received = recvmsg(socket.file(), &message, MSG_DONTWAIT);
-    if (received < 0) return MustWait() ? progress : Progress::kBroken;
-    if (received == 0) return Progress::kBroken;
+    const int64_t received = link.Receive(pieces, count);
+    if (received == 0) return progress;
+    if (received < 0) return Progress::kBroken;
     moved_ += received;
     progress = Progress::kSome;
     CloseWindow();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu/collective/flat_array.h"
-#include "cpu/collective/socket.h"
+#include "cpu/collective/link.h"
 
 namespace cpu {
 
@@ -36,13 +36,13 @@ class Message {
   bool HasHeader() const { return moved_ >= kHeaderBytes; }
 
   // Sends what can be sent without waiting.
-  Progress Send(const Socket& socket);
+  Progress Send(Link& link);
   // Receives likewise. `accept(header, bytes)` is called once the header is here, with the number
   // of bytes that are expected, and may throw.
   template <typename Accept>
-  Progress Receive(const Socket& socket, const Accept& accept) {
+  Progress Receive(Link& link, const Accept& accept) {
     const bool had_header = HasHeader();
-    const Progress progress = ReceiveSome(socket);
+    const Progress progress = ReceiveSome(link);
     if (!had_header && HasHeader()) accept(header_, end_ - begin_);
     return progress;
   }
@@ -51,7 +51,7 @@ class Message {
   static constexpr int64_t kHeaderBytes = sizeof(MessageHeader);
 
   int64_t total() const { return kHeaderBytes + end_ - begin_; }
-  Progress ReceiveSome(const Socket& socket);
+  Progress ReceiveSome(Link& link);
   // The rest of the header and the next contiguous data.
   int Pieces(iovec* pieces, bool fill);
   void FindWindow(bool fill);

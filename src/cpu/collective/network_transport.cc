@@ -13,7 +13,7 @@
 namespace cpu {
 namespace {
 
-using State = Connections::State;
+using State = PeerWatch::State;
 
 // An all_reduce up to this many bytes, times members, is done at once.
 constexpr int64_t kAtOnce = 128 << 10;
@@ -60,10 +60,10 @@ void NetworkTransport::Receive(int64_t rank, const FlatArray& data, int64_t begi
 
 bool NetworkTransport::Move(const Exchange& exchange, int64_t rank) {
   Lane& lane = lanes_[rank];
-  const Socket& socket = connections_->data(rank);
+  Link& link = connections_->data(rank);
   bool moved = false;
   while (!lane.outgoing.empty()) {
-    const Message::Progress progress = lane.outgoing.front().Send(socket);
+    const Message::Progress progress = lane.outgoing.front().Send(link);
     moved |= progress == Message::Progress::kSome || progress == Message::Progress::kDone;
     lane.broken |= progress == Message::Progress::kBroken;
     if (progress != Message::Progress::kDone) break;
@@ -72,7 +72,7 @@ bool NetworkTransport::Move(const Exchange& exchange, int64_t rank) {
   while (!lane.incoming.empty()) {
     Message& message = lane.incoming.front();
     const Message::Progress progress =
-        message.Receive(socket, [&](const MessageHeader& header, int64_t bytes) {
+        message.Receive(link, [&](const MessageHeader& header, int64_t bytes) {
           lane.latest = header;
           CheckHeader(exchange, rank, header, bytes);
         });
@@ -123,33 +123,35 @@ void NetworkTransport::AwaitEvents(std::chrono::milliseconds timeout) {
                                             (lane.incoming.empty() ? 0 : POLLIN));
     entries.push_back({connections_->data(rank).file(), wanted, 0});
   }
-  for (int file : connections_->news()) entries.push_back({file, POLLIN, 0});
+  entries.push_back({connections_->peers().changed_file(), POLLIN, 0});
   poll(entries.data(), entries.size(), static_cast<int>(timeout.count()));
-  connections_->ReadNews();
+  if (entries.back().revents != 0) connections_->peers().ClearChanged();
 }
 
 // True if one that is awaited, or that others may be waiting for, will not come.
 bool NetworkTransport::HasBadNews() {
+  PeerWatch& peers = connections_->peers();
   for (int64_t rank : busy_) {
-    if (lanes_[rank].broken) connections_->AwaitEnd(rank);
-    if (connections_->state(rank) != State::kHere) return true;
+    if (lanes_[rank].broken) peers.AwaitEnd(rank);
+    if (peers.state(rank) != State::kHere) return true;
   }
   for (int64_t rank = 0; rank < connections_->size(); ++rank) {
-    if (connections_->state(rank) == State::kFailed) return true;
+    if (peers.state(rank) == State::kFailed) return true;
   }
   return false;
 }
 
 void NetworkTransport::ThrowNews(const Exchange& exchange) {
+  const PeerWatch& peers = connections_->peers();
   for (int64_t rank : busy_) {
-    const State state = connections_->state(rank);
-    if (state == State::kLeft || state == State::kDied) ThrowGone(exchange, rank);
+    const State state = peers.state(rank);
+    if (state != State::kHere && state != State::kFailed) ThrowGone(exchange, rank);
   }
   for (int64_t rank = 0; rank < connections_->size(); ++rank) {
-    if (connections_->state(rank) != State::kFailed) continue;
+    if (peers.state(rank) != State::kFailed) continue;
     throw hlo::Error(hlo::ErrorCode::kAborted, exchange.description + " failed: rank " +
                                                    std::to_string(rank) +
-                                                   " gave up: " + connections_->reason(rank));
+                                                   " gave up: " + peers.reason(rank));
   }
 }
 
@@ -163,11 +165,16 @@ void NetworkTransport::CheckHeader(const Exchange& exchange, int64_t rank,
 }
 
 void NetworkTransport::ThrowGone(const Exchange& exchange, int64_t rank) {
-  const bool left = connections_->state(rank) == State::kLeft;
-  throw hlo::Error(hlo::ErrorCode::kUnavailable,
-                   exchange.description + " failed: rank " + std::to_string(rank) +
-                       (left ? " has closed its client; " : " has died, or its host has gone; ") +
-                       LastOf(rank));
+  const PeerWatch& peers = connections_->peers();
+  const State state = peers.state(rank);
+  std::string how = " has died, or its host has gone; ";
+  if (state == State::kLeft) how = " has closed its client; ";
+  if (state == State::kSilent) {
+    how = " has given no sign of life for " + std::to_string(peers.timeout().count() / 1000.) +
+          " s (TORCH_XLA_HEARTBEAT_TIMEOUT): it is stopped, or its host or the network has gone; ";
+  }
+  throw hlo::Error(hlo::ErrorCode::kUnavailable, exchange.description + " failed: rank " +
+                                                     std::to_string(rank) + how + LastOf(rank));
 }
 
 void NetworkTransport::ThrowTimeout(const Exchange& exchange) {
@@ -197,9 +204,7 @@ std::string NetworkTransport::LastOf(int64_t rank) const {
          latest.DescriptionText();
 }
 
-void NetworkTransport::Fail(const std::string& reason) noexcept {
-  connections_->Announce(State::kFailed, reason);
-}
+void NetworkTransport::Fail(const std::string& reason) noexcept { connections_->Fail(reason); }
 
 std::byte* NetworkTransport::Room(size_t member, int64_t bytes) {
   if (rooms_.size() <= member) rooms_.resize(member + 1);

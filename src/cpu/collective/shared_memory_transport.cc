@@ -42,8 +42,10 @@ std::string TextOf(const char (&text)[capacity]) {
 
 SharedMemoryTransport::SharedMemoryTransport(std::unique_ptr<SharedSegment> segment,
                                              std::vector<int64_t> ranks,
-                                             std::chrono::milliseconds timeout)
+                                             std::chrono::milliseconds timeout,
+                                             std::chrono::milliseconds heartbeat_timeout)
     : segment_(std::move(segment)),
+      pulse_(std::make_unique<SharedPulse>(*segment_, ranks, heartbeat_timeout)),
       ranks_(std::move(ranks)),
       timeout_(timeout),
       spins_(segment_->count() <= static_cast<int64_t>(std::thread::hardware_concurrency()) ? 1000
@@ -92,11 +94,19 @@ void SharedMemoryTransport::CheckAlive(const Exchange& exchange, int64_t rank) {
                                                    std::to_string(ranks_[other]) +
                                                    " gave up: " + TextOf(control.reason));
   }
-  const bool left = segment_->control(Place(rank)).state == State::kLeft;
-  if (!left && !segment_->HasDied(Place(rank))) return;
-  throw hlo::Error(hlo::ErrorCode::kUnavailable,
-                   exchange.description + " failed: rank " + std::to_string(rank) +
-                       (left ? " has closed its client; " : " has died; ") + LastOf(rank));
+  std::string how;
+  if (segment_->control(Place(rank)).state == State::kLeft) {
+    how = " has closed its client; ";
+  } else if (segment_->HasDied(Place(rank))) {
+    how = " has died; ";
+  } else if (pulse_->IsSilent(Place(rank))) {
+    how = " has given no sign of life for " + std::to_string(pulse_->timeout().count() / 1000.) +
+          " s (TORCH_XLA_HEARTBEAT_TIMEOUT): it is stopped; ";
+  } else {
+    return;
+  }
+  throw hlo::Error(hlo::ErrorCode::kUnavailable, exchange.description + " failed: rank " +
+                                                     std::to_string(rank) + how + LastOf(rank));
 }
 
 void SharedMemoryTransport::ThrowTimeout(const Exchange& exchange, int64_t awaited) {

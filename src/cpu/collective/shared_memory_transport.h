@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/collective/shared_pulse.h"
 #include "cpu/collective/shared_segment.h"
 #include "cpu/collective/transport.h"
 
@@ -25,7 +26,8 @@ class SharedMemoryTransport : public Transport {
  public:
   // `ranks` are the world's ranks of the segment's processes; only these may be members.
   SharedMemoryTransport(std::unique_ptr<SharedSegment> segment, std::vector<int64_t> ranks,
-                        std::chrono::milliseconds timeout);
+                        std::chrono::milliseconds timeout,
+                        std::chrono::milliseconds heartbeat_timeout);
 
   void AllReduce(const Exchange& exchange, hlo::ElementType type, const FlatArray& in,
                  const FlatArray& out) override;
@@ -73,6 +75,7 @@ class SharedMemoryTransport : public Transport {
   std::string LastOf(int64_t rank) const;
 
   std::unique_ptr<SharedSegment> segment_;
+  std::unique_ptr<SharedPulse> pulse_;
   std::vector<int64_t> ranks_;
   std::unordered_map<int64_t, int64_t> place_;
   std::chrono::milliseconds timeout_;

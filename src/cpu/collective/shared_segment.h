@@ -29,6 +29,7 @@ class SharedSegment {
     std::atomic<uint32_t> asleep;
     std::atomic<uint32_t> collectives;  // begun so far
     std::atomic<uint32_t> finished;
+    std::atomic<uint32_t> beats;  // signs of life
     // Of its last collectives, by number.
     char descriptions[kDescriptions][512];
     char reason[1536];  // once failed

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,8 +21,6 @@
 
 namespace cpu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The open sockets, for a forked child to close.
 struct Registry {
@@ -118,34 +115,34 @@ Socket Socket::Listen(const std::string& address) {
   return socket;
 }
 
-Socket Socket::Connect(const std::string& address, int port, Deadline deadline) {
+Socket Socket::Connect(const std::string& address, int port) {
   auto target = Resolve(address, port);
-  const std::string name = "connecting to " + address + " port " + std::to_string(port);
   Socket socket = Open(*target);
-  if (connect(socket.file_, target->ai_addr, target->ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) ThrowSystemError(name, errno);
-    if (!socket.Await(POLLOUT, deadline)) ThrowSystemError(name, ETIMEDOUT);
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(socket.file_, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) ThrowSystemError(name, error);
+  if (connect(socket.file_, target->ai_addr, target->ai_addrlen) != 0 && errno != EINPROGRESS) {
+    ThrowSystemError("connecting to " + address + " port " + std::to_string(port), errno);
   }
   SendAtOnce(socket.file_);
   return socket;
 }
 
-Socket Socket::Accept(Deadline deadline) const {
-  while (Await(POLLIN, deadline)) {
+void Socket::CheckConnected() const {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(file_, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) ThrowSystemError("connecting", error);
+}
+
+Socket Socket::Accept() const {
+  while (true) {
     const int file = accept4(file_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (file >= 0) {
       SendAtOnce(file);
       return Socket(file);
     }
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-      ThrowSystemError("accept", errno);
-    }
+    if (errno == EAGAIN) return {};
+    // Whoever gave up while waiting is no failure of ours.
+    if (errno != EINTR && errno != ECONNABORTED) ThrowSystemError("accept", errno);
   }
-  return {};
 }
 
 int Socket::port() const {
@@ -156,60 +153,28 @@ int Socket::port() const {
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
-void Socket::BreakAfter(std::chrono::seconds silence) const {
-  constexpr int kProbes = 4;
-  const int on = 1, probes = kProbes;
-  const int interval = std::max(1, static_cast<int>(silence.count()) / (kProbes + 1));
-  const auto milliseconds = static_cast<unsigned>(silence.count() * 1000);
+std::string Socket::PeerAddress() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char text[NI_MAXHOST];
+  if (getpeername(file_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "?";
+  }
+  return text;
+}
+
+void Socket::Persist(std::chrono::seconds retry) const {
+  const int on = 1, probe = 60, probes = 100;
   setsockopt(file_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(file_, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);
-  setsockopt(file_, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  setsockopt(file_, IPPROTO_TCP, TCP_KEEPIDLE, &probe, sizeof probe);
+  setsockopt(file_, IPPROTO_TCP, TCP_KEEPINTVL, &probe, sizeof probe);
   setsockopt(file_, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  setsockopt(file_, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+  // The longest pause before something is sent again; Linux knows it from 6.15 on, headers later.
+  constexpr int kLongestPause = 44;
+  const int pause = static_cast<int>(std::clamp<int64_t>(retry.count(), 1, 120)) * 1000;
+  setsockopt(file_, IPPROTO_TCP, kLongestPause, &pause, sizeof pause);
 }
-
-bool Socket::Await(short events, Deadline deadline) const {
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd entry{file_, events, 0};
-    const int ready =
-        poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1'000'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
-    if (Clock::now() >= deadline) return false;
-  }
-}
-
-bool Socket::SendAll(const void* data, size_t bytes, Deadline deadline) const {
-  const auto* next = static_cast<const std::byte*>(data);
-  while (bytes > 0) {
-    const ssize_t sent = send(file_, next, bytes, MSG_NOSIGNAL);
-    if (sent > 0) {
-      next += sent;
-      bytes -= sent;
-    } else if ((errno != EAGAIN && errno != EINTR) || !Await(POLLOUT, deadline)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool Socket::ReceiveAll(void* data, size_t bytes, Deadline deadline) const {
-  auto* next = static_cast<std::byte*>(data);
-  while (bytes > 0) {
-    const ssize_t received = recv(file_, next, bytes, 0);
-    if (received == 0) return false;
-    if (received > 0) {
-      next += received;
-      bytes -= received;
-    } else if ((errno != EAGAIN && errno != EINTR) || !Await(POLLIN, deadline)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void Socket::EndSending() const { shutdown(file_, SHUT_WR); }
 
 }  // namespace cpu

@@ -437,7 +437,8 @@ std::unique_ptr<Transport> ShareMemory(const Meeting& meeting, const std::vector
       }
     }
     if (missing.empty()) {
-      return std::make_unique<SharedMemoryTransport>(std::move(segment), ranks, options.timeout);
+      return std::make_unique<SharedMemoryTransport>(std::move(segment), ranks, options.timeout,
+                                                     options.heartbeat_timeout);
     }
     if (Clock::now() >= meeting.deadline()) meeting.ThrowMissing(missing);
     std::this_thread::sleep_for(milliseconds(1));
@@ -461,18 +462,27 @@ std::unique_ptr<Transport> MakeTransport(const Meeting& meeting) {
                                           std::move(network));
 }
 
-}  // namespace
-
-milliseconds CollectiveTimeout() {
-  const char* text = std::getenv("TORCH_XLA_COLLECTIVE_TIMEOUT");
-  if (text == nullptr || *text == '\0') return std::chrono::minutes(30);
+// A positive number of seconds in the environment.
+milliseconds SecondsFrom(const char* name, milliseconds otherwise) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (*end != '\0' || !(seconds > 0 && seconds < 1e9)) {
-    throw hlo::Error("TORCH_XLA_COLLECTIVE_TIMEOUT is '" + std::string(text) +
+    throw hlo::Error(std::string(name) + " is '" + text +
                      "'; it must be a positive number of seconds");
   }
   return milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
+}
+
+}  // namespace
+
+milliseconds CollectiveTimeout() {
+  return SecondsFrom("TORCH_XLA_COLLECTIVE_TIMEOUT", std::chrono::minutes(30));
+}
+
+milliseconds HeartbeatTimeout() {
+  return SecondsFrom("TORCH_XLA_HEARTBEAT_TIMEOUT", std::chrono::seconds(100));
 }
 
 std::unique_ptr<Collectives> ConnectWorld(const WorldOptions& options, const KeyValueStore& store) {

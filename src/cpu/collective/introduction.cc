@@ -1,0 +1,413 @@
+#include "cpu/collective/introduction.h"
+
+#include <poll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <sstream>
+
+#include "cpu/collective/host_identity.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr size_t kTicketBytes = 32;
+// Whoever connects must have said who it is by then.
+constexpr seconds kPatience(10);
+// So many that have not are kept; the oldest goes first.
+constexpr size_t kMostStrangers = 256;
+// A rank whose connection was closed before it stood tries again.
+constexpr milliseconds kPause(20);
+
+// The first bytes on a connection, each way.
+struct Greeting {
+  char magic[16];
+  char ticket[kTicketBytes];  // of the one that accepts
+  int64_t from, to;
+  int64_t is_news;
+};
+constexpr char kMagic[16] = "torch_xla 1";
+
+Greeting GreetingOf(const std::string& ticket, int64_t from, int64_t to, bool is_news) {
+  Greeting greeting{};
+  std::memcpy(greeting.magic, kMagic, sizeof kMagic);
+  std::memcpy(greeting.ticket, ticket.data(), std::min(ticket.size(), kTicketBytes));
+  greeting.from = from;
+  greeting.to = to;
+  greeting.is_news = is_news ? 1 : 0;
+  return greeting;
+}
+
+// In constant time: strangers may guess.
+bool AreEqual(const Greeting& a, const Greeting& b) {
+  const auto* left = reinterpret_cast<const unsigned char*>(&a);
+  const auto* right = reinterpret_cast<const unsigned char*>(&b);
+  unsigned difference = 0;
+  for (size_t i = 0; i < sizeof a; ++i) difference |= left[i] ^ right[i];
+  return difference == 0;
+}
+
+std::string MakeTicket() {
+  unsigned char random[kTicketBytes / 2];
+  if (getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
+    throw hlo::Error(hlo::ErrorCode::kUnavailable, "the system gives no random numbers");
+  }
+  static const char* const kDigits = "0123456789abcdef";
+  std::string ticket;
+  for (unsigned char byte : random) {
+    ticket += kDigits[byte >> 4];
+    ticket += kDigits[byte & 15];
+  }
+  return ticket;
+}
+
+std::string RankName(int64_t rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+// A connection that does not stand yet.
+class Introduction::Candidate {
+ public:
+  enum class Outcome { kWaits, kStands, kEnded, kRefused };
+
+  // Connects to `rank`, not before `start`.
+  Candidate(const Introduction& owner, int64_t rank, bool is_news, Clock::time_point start)
+      : owner_(owner),
+        connects_(true),
+        rank_(rank),
+        is_news_(is_news),
+        start_(start),
+        mine_(GreetingOf(owner.addresses_[rank].ticket, owner.rank_, rank, is_news)) {}
+  // Has come, and must say who it is within kPatience.
+  Candidate(const Introduction& owner, Socket socket)
+      : owner_(owner), link_(std::move(socket)), start_(Clock::now()) {
+    if (owner.security_.tls() != nullptr) {
+      link_.Secure(*owner.security_.tls(), TlsStream::Side::kAccepts);
+      stage_ = Stage::kHandshake;
+    } else {
+      stage_ = Stage::kRead;
+    }
+  }
+
+  bool connects() const { return connects_; }
+  int64_t rank() const { return rank_; }
+  bool is_news() const { return is_news_; }
+  Clock::time_point start() const { return start_; }
+  Link& link() { return link_; }
+  const Link& link() const { return link_; }
+  bool has_started() const { return stage_ != Stage::kWaits; }
+  // What to poll for.
+  short events() const { return events_; }
+
+  Outcome Advance() {
+    try {
+      return Step();
+    } catch (const hlo::Error& error) {
+      if (!connects_) return Outcome::kEnded;
+      throw hlo::Error(error.code(), RankName(owner_.rank_) + " cannot reach " + RankName(rank_) +
+                                         ": " + error.what() +
+                                         " (GLOO_SOCKET_IFNAME names the network to use)");
+    }
+  }
+
+ private:
+  enum class Stage { kWaits, kConnects, kHandshake, kWrite, kRead };
+
+  // As far as it goes.
+  Outcome Step() {
+    while (true) {
+      switch (stage_) {
+        case Stage::kWaits: {
+          if (Clock::now() < start_) return Outcome::kWaits;
+          const Address& address = owner_.addresses_[rank_];
+          link_ = Link(Socket::Connect(address.host, address.port));
+          stage_ = Stage::kConnects;
+          events_ = POLLOUT;
+          return Outcome::kWaits;
+        }
+        case Stage::kConnects: {
+          pollfd entry{link_.file(), POLLOUT, 0};
+          if (poll(&entry, 1, 0) <= 0) return Outcome::kWaits;
+          link_.socket().CheckConnected();
+          stage_ = Stage::kWrite;
+          if (owner_.security_.tls() == nullptr) break;
+          link_.Secure(*owner_.security_.tls(), TlsStream::Side::kConnects);
+          stage_ = Stage::kHandshake;
+          break;
+        }
+        case Stage::kHandshake: {
+          const TlsStream::Progress progress = link_.tls()->Handshake();
+          if (progress == TlsStream::Progress::kEnded) return Outcome::kEnded;
+          if (progress == TlsStream::Progress::kRefused) return Outcome::kRefused;
+          if (progress != TlsStream::Progress::kDone) {
+            events_ = progress == TlsStream::Progress::kMustRead ? POLLIN : POLLOUT;
+            return Outcome::kWaits;
+          }
+          stage_ = connects_ ? Stage::kWrite : Stage::kRead;
+          break;
+        }
+        case Stage::kWrite: {
+          events_ = POLLOUT;
+          const Outcome outcome = Move(&mine_, true);
+          if (outcome != Outcome::kStands) return outcome;
+          if (!connects_) return Stands();
+          stage_ = Stage::kRead;
+          break;
+        }
+        case Stage::kRead: {
+          events_ = POLLIN;
+          const Outcome outcome = Move(&theirs_, false);
+          if (outcome != Outcome::kStands) return outcome;
+          if (connects_) {
+            const std::string& ticket = owner_.addresses_[rank_].ticket;
+            const Greeting expected = GreetingOf(ticket, rank_, owner_.rank_, is_news_);
+            return AreEqual(theirs_, expected) ? Stands() : Outcome::kEnded;
+          }
+          if (!Accept()) return Outcome::kEnded;
+          stage_ = Stage::kWrite;
+          break;
+        }
+      }
+    }
+  }
+
+  // kStands: all of the greeting.
+  Outcome Move(Greeting* greeting, bool sends) {
+    auto* bytes = reinterpret_cast<char*>(greeting);
+    while (moved_ < sizeof *greeting) {
+      const size_t left = sizeof *greeting - moved_;
+      const int64_t count =
+          sends ? link_.Send(bytes + moved_, left) : link_.Receive(bytes + moved_, left);
+      if (count < 0) return Outcome::kEnded;
+      if (count == 0) return Outcome::kWaits;
+      moved_ += static_cast<size_t>(count);
+    }
+    moved_ = 0;
+    return Outcome::kStands;
+  }
+
+  // True if one of this world, for whom this rank waits, wants this rank.
+  bool Accept() {
+    rank_ = theirs_.from;
+    is_news_ = theirs_.is_news != 0;
+    if (rank_ <= owner_.rank_ || rank_ >= owner_.size_) return false;
+    if (!AreEqual(theirs_, GreetingOf(owner_.ticket_, rank_, owner_.rank_, is_news_))) return false;
+    mine_ = GreetingOf(owner_.ticket_, owner_.rank_, rank_, is_news_);
+    return true;
+  }
+
+  Outcome Stands() {
+    if (owner_.security_.mode() == Security::Mode::kAuthenticated) link_.EndTls();
+    if (link_.tls() != nullptr) link_.tls()->ReadAhead();
+    return Outcome::kStands;
+  }
+
+  const Introduction& owner_;
+  Link link_;
+  bool connects_ = false;
+  int64_t rank_ = -1;
+  bool is_news_ = false;
+  Clock::time_point start_;
+  Stage stage_ = Stage::kWaits;
+  short events_ = POLLIN;
+  Greeting mine_{}, theirs_{};
+  size_t moved_ = 0;
+};
+
+Introduction::Introduction(const Meeting& meeting)
+    : meeting_(meeting),
+      rank_(meeting.options().rank),
+      size_(meeting.options().size),
+      security_(meeting.options()),
+      ticket_(MakeTicket()),
+      links_(size_) {
+  const std::string address = HostAddress();
+  listener_ = Socket::Listen(address);
+  meeting.Put("network", address + " " + std::to_string(listener_.port()) + " " + ticket_ + " " +
+                             ToString(security_.mode()));
+  ReadAddresses();
+}
+
+Introduction::~Introduction() = default;
+
+void Introduction::ReadAddresses() {
+  addresses_.resize(size_);
+  const std::vector<std::string> texts = meeting_.GetFromAll("network");
+  for (int64_t rank = 0; rank < size_; ++rank) {
+    Address& address = addresses_[rank];
+    std::istringstream text(texts[rank]);
+    std::string mode;
+    text >> address.host >> address.port >> address.ticket >> mode;
+    const std::optional<Security::Mode> known = ModeFromString(mode);
+    if (!text || !known || address.port < 1 || address.port > 65535 ||
+        address.ticket.size() != kTicketBytes) {
+      throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                       RankName(rank) +
+                           " gives no address that this version of torch_xla reads: '" +
+                           texts[rank] + "'; all ranks must run the same version");
+    }
+    address.mode = *known;
+  }
+  for (int64_t rank = 0; rank < size_; ++rank) CheckMode(rank);
+  WarnOfOpenNetwork();
+}
+
+// What another says never makes this rank less careful: all must be alike.
+void Introduction::CheckMode(int64_t rank) const {
+  const Security::Mode mine = security_.mode(), theirs = addresses_[rank].mode;
+  if (mine == theirs) return;
+  const bool is_secret = (mine == Security::Mode::kOpen) != (theirs == Security::Mode::kOpen);
+  const bool mine_has =
+      is_secret ? mine != Security::Mode::kOpen : mine == Security::Mode::kEncrypted;
+  const int64_t with = mine_has ? rank_ : rank, without = mine_has ? rank : rank_;
+  throw hlo::Error(
+      hlo::ErrorCode::kFailedPrecondition,
+      is_secret ? RankName(with) + " has a job secret, but " + RankName(without) +
+                      " has none: set TORCH_XLA_JOB_SECRET or TORCH_XLA_JOB_SECRET_FILE for all "
+                      "ranks of the job, or for none"
+                : RankName(with) + " encrypts what it sends, but " + RankName(without) +
+                      " does not: set TORCH_XLA_TLS to the same for all ranks");
+}
+
+// Once for the job.
+void Introduction::WarnOfOpenNetwork() const {
+  if (security_.mode() != Security::Mode::kOpen || rank_ != 0) return;
+  if (std::ranges::all_of(addresses_, [&](const Address& address) {
+        return address.host == addresses_[rank_].host;
+      })) {
+    return;
+  }
+  std::fprintf(stderr,
+               "torch_xla: warning: the job has no secret, so tensors travel between hosts in the "
+               "clear, and whoever reaches the store can join it. Give all ranks the same "
+               "TORCH_XLA_JOB_SECRET or TORCH_XLA_JOB_SECRET_FILE.\n");
+}
+
+std::vector<LinkPair> Introduction::Run() {
+  // All ranks are here, so this takes no longer than a rank may be silent.
+  const auto deadline =
+      std::min(meeting_.deadline(), Clock::now() + meeting_.options().heartbeat_timeout);
+  for (int64_t rank = 0; rank < rank_; ++rank) {
+    for (bool is_news : {false, true}) ConnectTo(rank, is_news, Clock::now());
+  }
+  while (true) {
+    AcceptAll();
+    Advance();
+    if (IsComplete()) return std::move(links_);
+    if (Clock::now() >= deadline) ThrowMissing();
+    AwaitEvents(deadline);
+  }
+}
+
+void Introduction::ConnectTo(int64_t rank, bool is_news, Clock::time_point start) {
+  candidates_.push_back(std::make_unique<Candidate>(*this, rank, is_news, start));
+}
+
+void Introduction::AcceptAll() {
+  while (Socket socket = listener_.Accept()) {
+    const auto is_stranger = [](const auto& candidate) { return !candidate->connects(); };
+    if (std::ranges::count_if(candidates_, is_stranger) >=
+        static_cast<std::ptrdiff_t>(kMostStrangers + 2 * size_)) {
+      candidates_.erase(std::ranges::find_if(candidates_, is_stranger));
+    }
+    candidates_.push_back(std::make_unique<Candidate>(*this, std::move(socket)));
+  }
+}
+
+void Introduction::AwaitEvents(Clock::time_point deadline) {
+  std::vector<pollfd> entries{{listener_.file(), POLLIN, 0}};
+  for (const auto& candidate : candidates_) {
+    const auto next =
+        candidate->has_started() ? candidate->start() + kPatience : candidate->start();
+    if (!candidate->connects() || !candidate->has_started()) deadline = std::min(deadline, next);
+    if (candidate->has_started()) {
+      entries.push_back({candidate->link().file(), candidate->events(), 0});
+    }
+  }
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  poll(entries.data(), entries.size(),
+       static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000)));
+}
+
+void Introduction::Advance() {
+  // (Those that are retired may add new ones.)
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    Candidate& candidate = *candidates_[i];
+    switch (candidate.Advance()) {
+      case Candidate::Outcome::kWaits:
+        if (candidate.connects() || Clock::now() < candidate.start() + kPatience) continue;
+        break;
+      case Candidate::Outcome::kStands:
+        Take(candidate);
+        break;
+      case Candidate::Outcome::kEnded:
+        Retire(candidate);
+        break;
+      case Candidate::Outcome::kRefused:
+        NoteRefused(candidate);
+        break;
+    }
+    candidates_[i].reset();
+  }
+  std::erase(candidates_, nullptr);
+}
+
+void Introduction::Take(Candidate& candidate) {
+  LinkPair& pair = links_[candidate.rank()];
+  (candidate.is_news() ? pair.news : pair.data) = std::move(candidate.link());
+}
+
+// Closed by the other side, which may have had to choose among too many.
+void Introduction::Retire(Candidate& candidate) {
+  if (candidate.connects()) {
+    ConnectTo(candidate.rank(), candidate.is_news(), Clock::now() + kPause);
+  }
+}
+
+void Introduction::NoteRefused(const Candidate& candidate) {
+  if (candidate.connects()) {
+    throw hlo::Error(hlo::ErrorCode::kPermissionDenied,
+                     RankName(rank_) + " and " + RankName(candidate.rank()) +
+                         " have different job secrets: TORCH_XLA_JOB_SECRET, or what "
+                         "TORCH_XLA_JOB_SECRET_FILE holds, must be the same for all ranks");
+  }
+  // It may be anybody, so the one that it claims to be is still awaited.
+  const int64_t claimed = Security::RankOf(candidate.link().tls()->claimed_name());
+  if (claimed <= rank_ || claimed >= size_) return;
+  const std::string from = candidate.link().socket().PeerAddress();
+  if (!refused_.emplace(claimed, from).second) return;
+  std::fprintf(stderr,
+               "torch_xla: warning: rank %lld refused a connection from %s, which calls itself "
+               "rank %lld, but has another job secret.\n",
+               static_cast<long long>(rank_), from.c_str(), static_cast<long long>(claimed));
+}
+
+bool Introduction::IsComplete() const {
+  for (int64_t rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && (!links_[rank].data || !links_[rank].news)) return false;
+  }
+  return true;
+}
+
+void Introduction::ThrowMissing() const {
+  std::vector<int64_t> missing;
+  std::string more;
+  for (int64_t rank = 0; rank < size_; ++rank) {
+    if (rank == rank_ || (links_[rank].data && links_[rank].news)) continue;
+    missing.push_back(rank);
+    if (auto it = refused_.find(rank); it != refused_.end()) {
+      more += "; a connection from " + it->second + " that called itself " + RankName(rank) +
+              " was refused: it has another job secret";
+    }
+  }
+  meeting_.ThrowMissing(missing, more);
+}
+
+}  // namespace cpu

@@ -1,0 +1,286 @@
+// Ranks among strangers: who may join a world, and what others see of it. This program forks: each
+// child is a rank.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "collective_relay.h"
+#include "collective_testing.h"
+#include "cpu/collective/tls.h"
+
+namespace cpu {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Side = TlsStream::Side;
+using Progress = TlsStream::Progress;
+
+const std::string kSecret = "the secret of this job, which only its ranks know";
+const std::string kOther = "the secret of another job, which others may know";
+const std::string kMark = "these bytes are what the tensor holds";
+
+// All ranks get all of the others' bytes.
+void GatherMarks(Collectives& world) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllGather;
+  collective.operands = {hlo::Shape(hlo::ElementType::kU8, {1 << 20})};
+  std::string mine(1 << 20, static_cast<char>('a' + world.rank()));
+  mine.replace(500'000, kMark.size(), kMark);
+  std::string all(mine.size() * world.size(), '\0');
+  const void* operand = mine.data();
+  void* result = all.data();
+  world.Run(collective, &operand, &result);
+  for (int64_t rank = 0; rank < world.size(); ++rank) {
+    std::string theirs(mine.size(), static_cast<char>('a' + rank));
+    theirs.replace(500'000, kMark.size(), kMark);
+    Require(all.compare(rank * mine.size(), mine.size(), theirs) == 0, "other bytes came");
+  }
+}
+
+struct Seen {
+  std::vector<int> statuses;
+  bool data, greeting;
+};
+
+// Two ranks, of which the second reaches the first through a relay.
+Seen SeenOnTheWay(const std::string& secret, const char* tls) {
+  FolderStore store;
+  Relay relay(store.Store());
+  auto children =
+      StartRanks("ab", relay.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
+        setenv("TORCH_XLA_TLS", tls, 1);
+        options.secret = secret;
+        auto world = ConnectWorld(options, shared);
+        for (int i = 0; i < 3; ++i) GatherMarks(*world);
+        CarryOut(*world, AllReduceOf(300'000, ""));
+      });
+  Seen seen;
+  seen.statuses = Await(children);
+  seen.data = relay.HasSeen(kMark);
+  seen.greeting = relay.HasSeen("torch_xla 1");
+  return seen;
+}
+
+TEST(CollectiveSecurityTest, WithASecretNothingIsInTheClear) {
+  const Seen seen = SeenOnTheWay(kSecret, "1");
+  EXPECT_EQ(seen.statuses, std::vector<int>({0, 0}));
+  EXPECT_FALSE(seen.data);
+  EXPECT_FALSE(seen.greeting);
+}
+
+TEST(CollectiveSecurityTest, EncryptionCanBeLeftOutByName) {
+  const Seen seen = SeenOnTheWay(kSecret, "0");
+  EXPECT_EQ(seen.statuses, std::vector<int>({0, 0}));
+  EXPECT_TRUE(seen.data);
+  EXPECT_FALSE(seen.greeting);  // the ranks have proven themselves all the same
+}
+
+TEST(CollectiveSecurityTest, WithoutASecretAllIsInTheClear) {
+  const Seen seen = SeenOnTheWay("", "1");
+  EXPECT_EQ(seen.statuses, std::vector<int>({0, 0}));
+  EXPECT_TRUE(seen.data);
+  EXPECT_TRUE(seen.greeting);
+}
+
+TEST(CollectiveSecurityTest, WhatWasChangedOnTheWayIsNoData) {
+  FolderStore store;
+  Relay relay(store.Store(), 600'000);
+  const auto statuses =
+      Await(StartRanks("ab", relay.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
+        options.secret = kSecret;
+        auto world = ConnectWorld(options, shared);
+        RequireWords(ErrorOf([&] {
+                       for (int i = 0; i < 2; ++i) GatherMarks(*world);
+                     }),
+                     {"rank " + std::to_string(1 - options.rank)});
+      }));
+  EXPECT_EQ(statuses, std::vector<int>({0, 0}));
+}
+
+// Each rank with a secret of its own, and what it is told.
+void ExpectRefused(const std::vector<std::string>& secrets, const std::vector<const char*>& tls,
+                   const std::vector<std::vector<std::string>>& words) {
+  FolderStore store;
+  const auto statuses =
+      Await(StartRanks("ab", store.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
+        setenv("TORCH_XLA_TLS", tls[options.rank], 1);
+        options.secret = secrets[options.rank];
+        options.heartbeat_timeout = milliseconds(1000);
+        RequireWords(ErrorOf([&] { ConnectWorld(options, shared); }), words[options.rank]);
+      }));
+  EXPECT_EQ(statuses, std::vector<int>({0, 0}));
+}
+
+TEST(CollectiveSecurityTest, AnotherSecretIsRefused) {
+  for (const char* tls : {"1", "0"}) {
+    ExpectRefused({kSecret, kOther}, {tls, tls},
+                  {{"did not come: 1", "called itself rank 1", "has another job secret"},
+                   {"rank 1 and rank 0 have different job secrets", "TORCH_XLA_JOB_SECRET"}});
+  }
+}
+
+TEST(CollectiveSecurityTest, AMissingSecretIsRefused) {
+  const std::vector<std::string> words{"rank 0 has a job secret, but rank 1 has none"};
+  ExpectRefused({kSecret, ""}, {"1", "1"}, {words, words});
+}
+
+TEST(CollectiveSecurityTest, EncryptionIsForAllOrNone) {
+  const std::vector<std::string> words{"rank 1 encrypts what it sends, but rank 0 does not",
+                                       "TORCH_XLA_TLS"};
+  ExpectRefused({kSecret, kSecret}, {"0", "1"}, {words, words});
+}
+
+TEST(CollectiveSecurityTest, TheStoreHoldsNoSecret) {
+  FolderStore store;
+  const auto statuses =
+      Await(StartRanks("ab", store.Store(), [&](WorldOptions options, KeyValueStore shared) {
+        shared.put = [put = shared.put](const std::string& key, const std::string& value) {
+          Require(value.find(kSecret) == std::string::npos, "the secret is in the store");
+          put(key, value);
+        };
+        // Whoever knows all that is in the store, but no secret, is refused by whoever has one.
+        options.secret = kSecret;
+        ConnectWorld(options, shared);
+      }));
+  EXPECT_EQ(statuses, std::vector<int>({0, 0}));
+}
+
+// So many connections to what a rank listens at, as soon as it does.
+class Strangers {
+ public:
+  Strangers(const std::string& entry, int count, const std::string& words) {
+    std::istringstream text(entry);
+    std::string host;
+    int port = 0;
+    text >> host >> port;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+    for (int i = 0; i < count; ++i) {
+      const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      Require(connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0,
+              "a stranger cannot connect");
+      if (!words.empty()) send(file, words.data(), words.size(), MSG_NOSIGNAL);
+      files_.push_back(file);
+    }
+  }
+  Strangers(const Strangers&) = delete;
+  ~Strangers() {
+    for (int file : files_) close(file);
+  }
+
+ private:
+  std::vector<int> files_;
+};
+
+// How long the world of two takes to come to stand.
+milliseconds TimeToMeet(const std::string& secret, int strangers, const std::string& words) {
+  FolderStore store;
+  const auto begin = Clock::now();
+  const auto statuses =
+      Await(StartRanks("ab", store.Store(), [&](WorldOptions options, KeyValueStore shared) {
+        std::unique_ptr<Strangers> here;
+        options.secret = secret;
+        shared.put = [&, put = shared.put](const std::string& key, const std::string& value) {
+          // They come before the others know where.
+          if (key.find("network") != std::string::npos) {
+            here = std::make_unique<Strangers>(value, strangers, words);
+          }
+          put(key, value);
+        };
+        CarryOut(*ConnectWorld(options, shared), AllReduceOf(1000, ""));
+      }));
+  EXPECT_EQ(statuses, std::vector<int>({0, 0}));
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+}
+
+TEST(CollectiveSecurityTest, StrangersDelayNobody) {
+  for (const std::string& secret : {std::string(), kSecret}) {
+    const milliseconds alone = TimeToMeet(secret, 0, "");
+    // Silent ones, those that say something, and more than are kept.
+    for (const auto& [count, words] : std::vector<std::pair<int, std::string>>{
+             {100, ""}, {100, std::string(300, 'x')}, {400, ""}}) {
+      EXPECT_LT(TimeToMeet(secret, count, words) - alone, milliseconds(1000))
+          << count << " strangers, " << words.size() << " bytes";
+    }
+  }
+}
+
+// Two ends of a connection.
+struct Ends {
+  int files[2];
+  Tls tls[2];
+  TlsStream connects, accepts;
+
+  Ends(const std::string& secret, const std::string& other, int64_t bytes_per_key)
+      : files{-1, -1},
+        tls{Tls(secret, "one"), Tls(other, "two")},
+        connects(tls[0], Side::kConnects, File(0), bytes_per_key),
+        accepts(tls[1], Side::kAccepts, File(1), bytes_per_key) {}
+  ~Ends() {
+    for (int file : files) close(file);
+  }
+
+  int File(int i) {
+    if (i == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, files) != 0) {
+      ADD_FAILURE() << "no sockets";
+    }
+    return files[i];
+  }
+
+  std::pair<Progress, Progress> Handshake() {
+    Progress one = Progress::kMustWrite, two = Progress::kMustRead;
+    for (int i = 0; i < 10; ++i) {
+      if (one == Progress::kMustRead || one == Progress::kMustWrite) one = connects.Handshake();
+      if (two == Progress::kMustRead || two == Progress::kMustWrite) two = accepts.Handshake();
+    }
+    return {one, two};
+  }
+};
+
+TEST(TlsTest, OnlyTheSameSecretOpensAConnection) {
+  Ends same(kSecret, kSecret, 1 << 30);
+  EXPECT_EQ(same.Handshake(), std::pair(Progress::kDone, Progress::kDone));
+  EXPECT_EQ(same.accepts.claimed_name(), "one");
+  Ends different(kSecret, kOther, 1 << 30);
+  EXPECT_EQ(different.Handshake(), std::pair(Progress::kRefused, Progress::kRefused));
+}
+
+TEST(TlsTest, KeysChangeWhileDataFlowsBothWays) {
+  Ends ends(kSecret, kSecret, 100'000);
+  ASSERT_EQ(ends.Handshake(), std::pair(Progress::kDone, Progress::kDone));
+  ends.accepts.ReadAhead();
+  std::string data(5'000'000, '\0');
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i * 7919 >> 5);
+  struct Way {
+    TlsStream &from, &to;
+    size_t sent = 0;
+    std::string received;
+  };
+  Way ways[] = {{ends.connects, ends.accepts, 0, ""}, {ends.accepts, ends.connects, 0, ""}};
+  const auto deadline = Clock::now() + std::chrono::seconds(30);
+  while (Clock::now() < deadline &&
+         (ways[0].received.size() < data.size() || ways[1].received.size() < data.size())) {
+    for (Way& way : ways) {
+      if (way.sent < data.size()) {
+        const int64_t sent = way.from.Write(data.data() + way.sent, data.size() - way.sent);
+        ASSERT_GE(sent, 0);
+        way.sent += static_cast<size_t>(sent);
+      }
+      char bytes[30'000];
+      const int64_t count = way.to.Read(bytes, sizeof bytes);
+      ASSERT_GE(count, 0);
+      way.received.append(bytes, static_cast<size_t>(count));
+    }
+  }
+  EXPECT_TRUE(ways[0].received == data);
+  EXPECT_TRUE(ways[1].received == data);
+}
+
+}  // namespace
+}  // namespace cpu
