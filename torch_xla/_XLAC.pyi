@@ -100,9 +100,9 @@ def _get_graph_hash(tensors: Sequence[Tensor]) -> bytes: ...
 
 # The other processes. A list of groups holds the ranks that work among themselves.
 def _set_world_provider(
-    provider: Callable[[], tuple[int, int, torch.distributed.Store] | None],
+    provider: Callable[[], tuple[int, int, torch.distributed.Store, bytes | None] | None],
 ) -> None:
-    """Called when the runtime starts: None for a process that is alone, or (rank, size, store)."""
+    """Called when the runtime starts: None for a process that is alone, or (rank, size, store, the job's secret)."""
 
 def _leave_runtime() -> None:
     """In a forked child: the next use of a device starts the runtime anew. Tensors keep their values."""

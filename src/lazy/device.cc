@@ -10,8 +10,10 @@
 
 #include "hlo/error.h"
 #include "lazy/fork.h"
+#include "lazy/job_secret.h"
 #include "lazy/profile.h"
 #include "lazy/sync.h"
+#include "pjrt/wire/job_secret.h"
 
 namespace lazy {
 namespace {
@@ -54,6 +56,17 @@ void JoinWorld(RuntimeOptions& options, const World& world) {
   options.create_options["node_id"] = world.rank;
   options.create_options["num_nodes"] = world.size;
   options.store = world.store;
+}
+
+// The secret goes to a plugin that takes it, and is kept nowhere else.
+pjrt::NamedValues CreateOptions(const pjrt::Plugin& plugin, const RuntimeOptions& options,
+                                const World& world) {
+  pjrt::NamedValues given = options.create_options;
+  std::string secret = world.size > 1 ? JobSecret() : "";
+  if (!secret.empty() && plugin.attributes().contains(pjrt::kJobSecret)) {
+    given[pjrt::kJobSecret] = std::move(secret);
+  }
+  return given;
 }
 
 std::string Environment(const char* name) {
@@ -194,7 +207,7 @@ std::string Runtime::EmbeddedPluginPath() {
 Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
     : options_(std::move(options)) {
   pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.plugin_path);
-  client_ = pjrt::Client::Create(plugin, options_.create_options, options_.store);
+  client_ = pjrt::Client::Create(plugin, CreateOptions(plugin, options_, world), options_.store);
   int ordinal = 0;
   for (pjrt::Device* device : client_->addressable_devices()) {
     if (previous != nullptr && ordinal < static_cast<int>(previous->devices_.size())) {

@@ -13,6 +13,7 @@
 #include "hlo/error.h"
 #include "lazy/collective.h"
 #include "lazy/device.h"
+#include "lazy/job_secret.h"
 #include "python/bindings.h"
 #include "python/user_line.h"
 
@@ -50,7 +51,8 @@ pjrt::KeyValueStore Wrap(const Store& store) {
   return wrapped;
 }
 
-// `provider` returns None for a process that is alone, or (rank, size, store).
+// `provider` returns None for a process that is alone, or (rank, size, store, the job's secret or
+// None).
 void SetWorldProvider(py::object provider) {
   // Kept for ever: the runtime may start while the interpreter shuts down.
   auto* kept = new py::object(std::move(provider));
@@ -59,10 +61,12 @@ void SetWorldProvider(py::object provider) {
     lazy::World world;
     py::object given = (*kept)();
     if (given.is_none()) return world;
-    auto [rank, size, store] = py::cast<std::tuple<int64_t, int64_t, Store>>(given);
+    auto [rank, size, store, secret] =
+        py::cast<std::tuple<int64_t, int64_t, Store, std::optional<py::bytes>>>(given);
     world.rank = rank;
     world.size = size;
     world.store = Wrap(store);
+    lazy::SetJobSecret(secret ? std::string(*secret) : "");
     return world;
   });
 }

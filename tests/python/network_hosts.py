@@ -35,13 +35,24 @@ def _ip(*words: str) -> None:
 class Host:
     """One namespace: commands can be run in it, and it can be reached by ssh."""
 
-    def __init__(self, namespace: str, address: str) -> None:
+    def __init__(self, namespace: str, address: str, cable: str, bridge: str) -> None:
         self.namespace = namespace
         self.address = address
+        self.cable = cable  # its end in the bridge
+        self._bridge = bridge
 
     def command(self, *words: str) -> list[str]:
         """The command as it runs in the namespace."""
         return ["ip", "netns", "exec", self.namespace, *words]
+
+    @contextlib.contextmanager
+    def unplugged(self) -> Iterator[None]:
+        """Nothing reaches the host meanwhile, and it notices nothing."""
+        _ip("link", "set", self.cable, "nomaster")
+        try:
+            yield
+        finally:
+            _ip("link", "set", self.cable, "master", self._bridge)
 
 
 class Network:
@@ -73,19 +84,20 @@ def network(folder: pathlib.Path, count: int = 2) -> Iterator[Network]:
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True
         )
-    hosts = [Host(f"host{tag}{i}", f"{subnet}.{i + 1}") for i in range(count)]
+    hosts = [
+        Host(f"host{tag}{i}", f"{subnet}.{i + 1}", f"ve{tag}{i}", bridge) for i in range(count)
+    ]
     with contextlib.ExitStack() as stack:
         _ip("link", "add", bridge, "type", "bridge")
         stack.callback(_ip, "link", "delete", bridge)
         _ip("address", "add", f"{subnet}.254/24", "dev", bridge)
         _ip("link", "set", bridge, "up")
-        for i, host in enumerate(hosts):
+        for host in hosts:
             _ip("netns", "add", host.namespace)
             stack.callback(_ip, "netns", "delete", host.namespace)
-            outside = f"ve{tag}{i}"
             peer = ["type", "veth", "peer", "name", "eth0", "netns", host.namespace]
-            _ip("link", "add", outside, *peer)
-            _ip("link", "set", outside, "master", bridge, "up")
+            _ip("link", "add", host.cable, *peer)
+            _ip("link", "set", host.cable, "master", bridge, "up")
             inside = ["-netns", host.namespace]
             _ip(*inside, "address", "add", f"{host.address}/24", "dev", "eth0")
             _ip(*inside, "link", "set", "eth0", "up")

@@ -169,12 +169,12 @@ def _connect_to_server(server: _Server) -> dist.Store:
     )
 
 
-def member() -> tuple[int, int, dist.Store] | None:
-    """None for a process that is alone, or (rank, size, store)."""
+def member() -> tuple[int, int, dist.Store, bytes | None] | None:
+    """None for a process that is alone, or (rank, size, store, the job's secret)."""
     if size() == 1:
         return None
     # A connection of its own: one that waits lets no other thread through.
-    return rank(), size(), dist.PrefixStore("client", store().clone())
+    return rank(), size(), dist.PrefixStore("client", store().clone()), job_secret.job_secret()
 
 
 def exchange(tag: str, payload: bytes, ranks: Sequence[int]) -> list[bytes]:
@@ -297,7 +297,7 @@ def _at_exit() -> None:
 def register(prepare: Callable[[], None]) -> None:
     """When the runtime starts, it calls `prepare` and asks for this process's place."""
 
-    def provide() -> tuple[int, int, dist.Store] | None:
+    def provide() -> tuple[int, int, dist.Store, bytes | None] | None:
         prepare()
         if dist.is_available() and dist.is_torchelastic_launched():
             orphans.end_with(os.getppid())

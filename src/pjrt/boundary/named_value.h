@@ -21,6 +21,10 @@ inline int64_t Int64Of(const PJRT_NamedValue& value) {
   if (value.type == PJRT_NamedValue_kInt64) return value.int64_value;
   throw hlo::Error("option '" + std::string(NameOf(value)) + "' must be an int64");
 }
+inline std::string_view TextOf(const PJRT_NamedValue& value) {
+  if (value.type == PJRT_NamedValue_kString) return {value.string_value, value.value_size};
+  throw hlo::Error("option '" + std::string(NameOf(value)) + "' must be a string");
+}
 inline bool BoolOf(const PJRT_NamedValue& value) {
   if (value.type == PJRT_NamedValue_kBool) return value.bool_value;
   throw hlo::Error("option '" + std::string(NameOf(value)) + "' must be a bool");

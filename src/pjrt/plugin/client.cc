@@ -7,11 +7,13 @@
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/named_value.h"
 #include "pjrt/plugin/key_value_store.h"
+#include "pjrt/wire/job_secret.h"
 
 PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store)
     : asynchronous(options.asynchronous),
       topology(options.num_devices, options.num_processes),
-      store_(std::move(store)) {
+      store_(std::move(store)),
+      job_secret_(options.job_secret) {
   process_index = options.process_index;
   if (options.num_processes > 1 && (!store_.put || !store_.get)) {
     throw hlo::Error("option 'num_nodes' is " + std::to_string(options.num_processes) +
@@ -35,6 +37,8 @@ cpu::Collectives* PJRT_Client::collectives() {
     options.rank = process_index;
     options.size = topology.num_processes;
     options.timeout = cpu::CollectiveTimeout();
+    options.heartbeat_timeout = cpu::HeartbeatTimeout();
+    options.secret = job_secret_;
     world_ = cpu::ConnectWorld(options, store_);
   }
   return world_.get();
@@ -62,6 +66,7 @@ void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
       Attribute("stablehlo_minimum_version", hlo::kStablehloMinimumVersion),
       Attribute("engine_version", PlatformVersion()),
       Attribute(hlo::lapack::kPluginAttribute, int64_t{1}),
+      Attribute(pjrt::kJobSecret, int64_t{1}),
   };
   args.attributes = attributes;
   args.num_attributes = std::size(attributes);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "cpu/collective/collectives.h"
@@ -27,6 +28,7 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
 
  private:
   cpu::KeyValueStore store_;
+  std::string job_secret_;
   std::mutex world_mutex_;
   std::unique_ptr<cpu::Collectives> world_;
 

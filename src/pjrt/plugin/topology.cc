@@ -10,6 +10,7 @@
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/device.h"
 #include "pjrt/plugin/executable.h"
+#include "pjrt/wire/job_secret.h"
 
 PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_processes)
     : num_processes(num_processes) {
@@ -76,11 +77,14 @@ ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count) {
                          "; it must be from 1 to " + std::to_string(kMostDevices));
       }
       parsed.num_processes = static_cast<int>(processes);
+    } else if (name == kJobSecret) {
+      parsed.job_secret = TextOf(option);
     } else if (name == "node_id" || name == "process_id") {
       process_index = Int64Of(option);
     } else {
-      throw hlo::Error("unknown option '" + std::string(name) +
-                       "'; known are cpu_device_count, asynchronous, num_nodes and node_id");
+      throw hlo::Error(
+          "unknown option '" + std::string(name) +
+          "'; known are cpu_device_count, asynchronous, num_nodes, node_id and job_secret");
     }
   }
   if (process_index < 0 || process_index >= parsed.num_processes) {
