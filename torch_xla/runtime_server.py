@@ -1,25 +1,32 @@
 """Serves the devices of a PJRT plugin to other processes, over gRPC.
 
-    python -m torch_xla.runtime_server --port 51011                    the CPU engine of this package
-    python -m torch_xla.runtime_server --port 51011 --plugin CUDA      an installed plugin, by its PJRT_DEVICE
-    python -m torch_xla.runtime_server --port 51011 --plugin p.so --option cpu_device_count=2
+    python -m torch_xla.runtime_server                                 the CPU engine of this package
+    python -m torch_xla.runtime_server --plugin CUDA                   an installed plugin, by its PJRT_DEVICE
+    python -m torch_xla.runtime_server --plugin p.so --option cpu_device_count=2
+    python -m torch_xla.runtime_server --port 51011                    at a port instead of a socket of the user's own
 
-A process that runs with `PJRT_DEVICE=REMOTE` and `PJRT_REMOTE_ADDRESS=localhost:51011` uses them. See
-docs/runtime_server.md.
+A process of the same user that runs with `PJRT_DEVICE=REMOTE` uses them; if the server is at a port, with
+`PJRT_REMOTE_ADDRESS=localhost:51011`. See docs/runtime_server.md.
 
 Runs as a script too (`python torch_xla/runtime_server.py`), without importing torch, unless `--plugin` is a name.
 """
 
 import argparse
+import contextlib
 import ctypes
+import ipaddress
 import os
 import pathlib
+import resource
+import secrets
 import signal
+import stat
 import sys
 import time
 from collections.abc import Sequence
 
 DEFAULT_PORT = 51011
+LOST_AFTER_SECONDS = 330.0
 REMOTE_PLUGIN = "libpjrt_remote.so"
 
 _POLL_SECONDS = 0.2
@@ -60,7 +67,54 @@ class _Options(ctypes.Structure):
         ("key_file", ctypes.c_char_p),
         ("token_file", ctypes.c_char_p),
         ("most_sessions", ctypes.c_int64),
+        ("lost_after_seconds", ctypes.c_double),
     ]
+
+
+def own_folder() -> pathlib.Path:
+    """The folder of this user's sockets and token (`OwnFolder` of src/remote/address.h). It may not exist yet."""
+    chosen = os.environ.get("TORCH_XLA_RUNTIME_DIR")
+    return pathlib.Path(chosen) if chosen else pathlib.Path(f"/tmp/torch_xla-{os.geteuid()}")
+
+
+def make_own_folder() -> pathlib.Path:
+    """The same, made where it is missing. Raises RuntimeError for a folder that others may enter."""
+    folder = own_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise RuntimeError(
+            f"{folder}, for this user's sockets and token, cannot be made: {error}; TORCH_XLA_RUNTIME_DIR "
+            "names another folder"
+        ) from error
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise RuntimeError(
+            f"{folder} must be a folder of this user's own that no other may enter (chmod 700); "
+            "TORCH_XLA_RUNTIME_DIR names another one"
+        )
+    return folder
+
+
+def own_token_file() -> pathlib.Path:
+    """The file of the token that this user's local servers ask for, made where it is missing."""
+    path = make_own_folder() / "token"
+    if not path.exists():
+        # It appears whole or not at all, and of several processes that make one the first is right.
+        made = path.with_name(f"token.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_hex(32) + "\n")
+            with contextlib.suppress(FileExistsError):
+                os.link(made, path)
+        finally:
+            made.unlink(missing_ok=True)
+    return path
+
+
+def own_address() -> str:
+    """Where this user's server listens if nobody says otherwise."""
+    return f"unix:{own_folder()}/server.sock"
 
 
 def library_directory() -> pathlib.Path:
@@ -128,6 +182,7 @@ class Server:
         key: str = "",
         token_file: str = "",
         most_sessions: int = 64,
+        lost_after: float = LOST_AFTER_SECONDS,
     ) -> None:
         self._library = ctypes.CDLL(str(library_directory() / REMOTE_PLUGIN))
         self._library.RuntimeServer_Start.restype = ctypes.c_void_p
@@ -143,6 +198,7 @@ class Server:
             key_file=key.encode(),
             token_file=token_file.encode(),
             most_sessions=most_sessions,
+            lost_after_seconds=lost_after,
         )
         error = ctypes.create_string_buffer(4096)
         handle = self._library.RuntimeServer_Start(
@@ -153,7 +209,7 @@ class Server:
         self._handle = ctypes.c_void_p(handle)
 
     def port(self) -> int:
-        """Where it listens."""
+        """Where it listens; 0 at a socket."""
         return self._library.RuntimeServer_Port(self._handle)
 
     def sessions(self) -> int:
@@ -184,12 +240,17 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m torch_xla.runtime_server",
         description="Serves the devices of a PJRT plugin to processes that run with PJRT_DEVICE=REMOTE.",
     )
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0: any (default: 51011)")
+    parser.add_argument(
+        "--socket",
+        metavar="PATH",
+        help="the Unix socket to listen at, in a folder that only this user may enter (default, without --port and "
+        f"--host: {own_address().removeprefix('unix:')})",
+    )
+    parser.add_argument("--port", type=int, help="0: any (default, with --host: 51011)")
     parser.add_argument(
         "--host",
-        default="localhost",
-        help="the address to listen on (default: localhost); one that other hosts reach needs --certificate, "
-        "--key and --token-file",
+        help="the address to listen on (default, with --port: localhost); one that other hosts reach needs "
+        "--certificate, --key and --token-file",
     )
     parser.add_argument(
         "--plugin",
@@ -207,10 +268,20 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--certificate", default="", help="file of the TLS certificate (PEM)")
     parser.add_argument("--key", default="", help="file of the certificate's key (PEM)")
     parser.add_argument(
-        "--token-file", default="", help="file with the token that clients must know"
+        "--token-file",
+        default="",
+        help="file with the token that clients at a port must know (default: the user's own, which the user's "
+        "processes find by themselves)",
     )
     parser.add_argument(
         "--most-sessions", type=int, default=64, help="how many clients at a time (default: 64)"
+    )
+    parser.add_argument(
+        "--lost-after",
+        type=float,
+        default=LOST_AFTER_SECONDS,
+        metavar="SECONDS",
+        help=f"with TLS: how long a client may be silent, or stopped (default: {LOST_AFTER_SECONDS:.0f})",
     )
     parser.add_argument(
         "--exit-when-idle",
@@ -221,26 +292,68 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def is_loopback(host: str | None) -> bool:
+    """Whether the host, localhost if there is none, is this one alone."""
+    if host in (None, "", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _address(options: argparse.Namespace) -> str:
+    if options.port is None and options.host is None:
+        if options.socket:
+            return f"unix:{pathlib.Path(options.socket).absolute()}"
+        make_own_folder()
+        return own_address()
+    if options.socket:
+        raise RuntimeError("it listens at a socket or at a port, not at both")
+    port = DEFAULT_PORT if options.port is None else options.port
+    return f"{options.host or 'localhost'}:{port}"
+
+
+def _raise_descriptor_limit() -> None:
+    """Clients and the memory shared with them take descriptors, of which the usual limit allows few."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     # Taken by `wait`, in every thread that the server starts.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    _raise_descriptor_limit()
     plugin_path, plugin_options = find_plugin(options.plugin)
     plugin_options.update(options.option)
     try:
+        address = _address(options)
+        at_socket = address.startswith("unix:")
+        token_file = options.token_file
+        # Between hosts a token is for one server: the user's own must not reach others.
+        if (
+            not token_file
+            and not at_socket
+            and not options.certificate
+            and is_loopback(options.host)
+        ):
+            token_file = str(own_token_file())
         server = Server(
-            f"{options.host}:{options.port}",
+            address,
             plugin_path,
             plugin_options,
             options.certificate,
             options.key,
-            options.token_file,
+            token_file,
             options.most_sessions,
+            options.lost_after,
         )
     except RuntimeError as error:
         print(f"The runtime server cannot start: {error}", file=sys.stderr)
         return 1
-    print(f"Serving {options.plugin} at {options.host}:{server.port()}", flush=True)
+    where = address if at_socket else f"{options.host or 'localhost'}:{server.port()}"
+    print(f"Serving {options.plugin} at {where}", flush=True)
     wait(server, options.exit_when_idle)
     server.stop()
     return 0

@@ -13,7 +13,7 @@
 EXPORTED const PJRT_Api* GetPjrtApi() { return &pjrt::plugin::Api(); }
 
 struct RuntimeServerOptions {
-  const char* address;
+  const char* address;  // "unix:PATH" or "HOST:PORT"
   const char* plugin_path;
   const PJRT_NamedValue* plugin_options;
   size_t num_plugin_options;
@@ -21,6 +21,7 @@ struct RuntimeServerOptions {
   const char* key_file;
   const char* token_file;
   int64_t most_sessions;
+  double lost_after_seconds;
 };
 
 // Null after a failure, whose text is then in `error`, terminated.
@@ -35,6 +36,7 @@ EXPORTED remote::Server* RuntimeServer_Start(const RuntimeServerOptions* given, 
     options.key = given->key_file;
     if (*given->token_file != '\0') options.token = remote::ReadToken(given->token_file);
     options.most_sessions = given->most_sessions;
+    options.lost_after_seconds = given->lost_after_seconds;
     return new remote::Server(options);
   } catch (const std::exception& failure) {
     const size_t bytes = std::min(std::strlen(failure.what()), error_size - 1);

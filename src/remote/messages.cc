@@ -1,11 +1,46 @@
 #include "remote/messages.h"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <chrono>
+#include <optional>
 
 #include "pjrt/boundary/layout.h"
 #include "pjrt/element_type.h"
 
 namespace remote {
+namespace {
+
+// Nothing unless the bytes are requests, one after another, and nothing else.
+std::optional<size_t> CountRequests(const std::string& bytes) {
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  constexpr uint32_t kRequest = wire::Requests::kRequestsFieldNumber << 3 | 2;
+  size_t count = 0;
+  uint32_t size = 0;
+  while (static_cast<size_t>(stream.CurrentPosition()) < bytes.size()) {
+    if (stream.ReadTag() != kRequest || !stream.ReadVarint32(&size) || size > kMostMessageBytes ||
+        !stream.Skip(static_cast<int>(size))) {
+      return {};
+    }
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+wire::Requests ParseRequests(const std::string& bytes) {
+  const std::optional<size_t> count = CountRequests(bytes);
+  if (count && *count > kMostRequests) {
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     "a message has at most " + std::to_string(kMostRequests) + " requests");
+  }
+  wire::Requests requests;
+  if (!count || !requests.ParseFromString(bytes))
+    throw hlo::Error("a message is none of this service");
+  return requests;
+}
 
 hlo::Shape FromMessage(const wire::Shape& message) {
   const int type = message.element_type();

@@ -13,16 +13,23 @@ namespace remote {
 namespace wire = ::torch_xla::remote;
 
 // Client and server of different numbers do not talk to each other.
-inline constexpr uint32_t kProtocol = 3;
+inline constexpr uint32_t kProtocol = 4;
 
 // Bytes. What is larger than an inline array travels through shared memory or in pieces.
 inline constexpr size_t kMostMessageBytes = size_t{4} << 20;
 inline constexpr size_t kMostPieceBytes = size_t{1} << 20;
+inline constexpr size_t kMostRequests = 4096;  // in a message
 inline constexpr size_t kMostInlineBytes = size_t{64} << 10;
+// How long, over TLS, the other side may be silent before it counts as lost.
+inline constexpr double kLostAfterSeconds = 330;
+
 // Results no larger, and no more of an execution, come with the news that they are there: a loss
 // that is read each step costs no second round trip.
 inline constexpr int64_t kMostSmallResultBytes = 4096;
 inline constexpr size_t kMostSmallResults = 8;
+
+// Throws hlo::Error for what is no message of requests, or one of too many.
+wire::Requests ParseRequests(const std::string& bytes);
 
 // Throws hlo::Error for what is no element type, and for sizes that cannot be.
 hlo::Shape FromMessage(const wire::Shape& message);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "hlo/error.h"
+#include "remote/local_socket.h"
 
 namespace remote {
 namespace {
@@ -30,24 +32,34 @@ char* Map(int descriptor, size_t bytes, bool writable) {
   return data == MAP_FAILED ? nullptr : static_cast<char*>(data);
 }
 
+// The kernel gives the lowest number that is free: a high one says how many are not. The last ones
+// are for those who have yet to connect.
+bool IsScarce(int descriptor) {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+         static_cast<rlim_t>(descriptor) >= limit.rlim_cur / 4 * 3;
+}
+
 }  // namespace
 
 std::shared_ptr<Segment> Segment::Create(size_t bytes) {
   std::string nonce(kNonceBytes, '\0');
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) Refuse(bytes);
-  const int descriptor = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (descriptor < 0) Refuse(bytes);
-  char* data = nullptr;
-  if (ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
-      fcntl(descriptor, F_ADD_SEALS, kSeals) == 0) {
-    data = Map(descriptor, bytes, /*writable=*/true);
-  }
-  if (data == nullptr) {
-    close(descriptor);
+  Descriptor own(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!own) Refuse(bytes);
+  if (IsScarce(own.get())) {
+    errno = EMFILE;
     Refuse(bytes);
   }
-  std::memcpy(data, nonce.data(), nonce.size());
-  return std::shared_ptr<Segment>(new Segment(descriptor, data, bytes, std::move(nonce)));
+  std::shared_ptr<Segment> segment(new Segment(-1, nullptr, bytes, std::move(nonce)));
+  if (ftruncate(own.get(), static_cast<off_t>(bytes)) == 0 &&
+      fcntl(own.get(), F_ADD_SEALS, kSeals) == 0) {
+    segment->data_ = Map(own.get(), bytes, /*writable=*/true);
+  }
+  if (segment->data_ == nullptr) Refuse(bytes);
+  segment->descriptor_ = own.release();
+  std::memcpy(segment->data_, segment->nonce_.data(), segment->nonce_.size());
+  return segment;
 }
 
 std::shared_ptr<Segment> Segment::Open(uint64_t process, uint64_t descriptor,
@@ -59,22 +71,21 @@ std::shared_ptr<Segment> Segment::Open(uint64_t process, uint64_t descriptor,
       std::string_view(target).find(kName) == std::string_view::npos) {
     return nullptr;
   }
-  const int own = open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-  if (own < 0) return nullptr;
+  const Descriptor own(open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK));
   struct stat status = {};
-  char* data = nullptr;
-  if (fstat(own, &status) == 0 && status.st_size >= static_cast<off_t>(kHeader) &&
-      fcntl(own, F_GET_SEALS) == kSeals) {
-    data = Map(own, status.st_size, writable);
+  if (!own || fstat(own.get(), &status) != 0 || status.st_size < static_cast<off_t>(kHeader) ||
+      fcntl(own.get(), F_GET_SEALS) != kSeals) {
+    return nullptr;
   }
-  close(own);
-  if (data == nullptr) return nullptr;
-  std::shared_ptr<Segment> segment(new Segment(-1, data, status.st_size, nonce));
-  return std::memcmp(data, nonce.data(), nonce.size()) == 0 ? segment : nullptr;
+  std::shared_ptr<Segment> segment(new Segment(-1, nullptr, status.st_size, nonce));
+  segment->data_ = Map(own.get(), status.st_size, writable);
+  const bool same =
+      segment->data_ != nullptr && std::memcmp(segment->data_, nonce.data(), nonce.size()) == 0;
+  return same ? segment : nullptr;
 }
 
 Segment::~Segment() {
-  munmap(data_, bytes_);
+  if (data_ != nullptr) munmap(data_, bytes_);
   if (descriptor_ >= 0) close(descriptor_);
 }
 

@@ -1,13 +1,16 @@
 """The runtime server and its client: `PJRT_DEVICE=REMOTE`, another framework, and what happens when either side dies."""
 
+import contextlib
 import os
 import pathlib
 import re
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -27,12 +30,21 @@ HERE = pathlib.Path(__file__).parent
 KEYS = HERE.parent / "remote"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_folder():
+    """As a user's own, so that what the user has is not touched."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setenv("TORCH_XLA_RUNTIME_DIR", folder)
+        yield pathlib.Path(folder)
+
+
 class Server:
     """A server in a process of its own, on a port that it finds."""
 
-    def __init__(self, *arguments: str, port: int = 0) -> None:
+    def __init__(self, *arguments: str, port: int = 0, **variables: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, runtime_server.__file__, "--port", str(port), *arguments],
+            env={**os.environ, **variables},
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -163,18 +175,170 @@ def test_server_is_started_by_the_old_name(program: Program) -> None:
         result = program.run_code(SUM, **config)
         assert result.stdout.strip() == "[1.0, 2.0, 3.0] ['REMOTE:0']"
     (server,) = started_servers(port)
-    os.kill(server, signal.SIGTERM)
+    # Nobody asked for the token, and nobody else has it.
+    token = runtime_server.own_token_file()
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
+    assert stat.S_IMODE(token.parent.stat().st_mode) == 0o700
+    refused = program.run_code(
+        SUM, check=False, **config, TORCH_XLA_RUNTIME_DIR=str(program.folder)
+    )
+    assert "is no runtime server of this user's" in refused.stderr
+    with contextlib.suppress(ProcessLookupError):  # it ends by itself, too
+        os.kill(server, signal.SIGTERM)
 
 
-def started_servers(port: int) -> list[int]:
-    """The processes that serve at the port."""
+def tcp_listeners(process: int) -> int:
+    """How many TCP ports a process listens on."""
+    listening = set()
+    for table in "tcp", "tcp6":
+        lines = pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        listening |= {line.split()[9] for line in lines if line.split()[3] == "0A"}
+    count = 0
+    for link in pathlib.Path(f"/proc/{process}/fd").iterdir():
+        match = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link))
+        count += match is not None and match[1] in listening
+    return count
+
+
+def test_server_that_starts_by_itself_is_the_users_own(program: Program, own_folder) -> None:
+    """At a socket that nobody else reaches, with nothing to choose; one that was killed is replaced."""
+    variables = {"PJRT_DEVICE": "REMOTE", "PJRT_REMOTE_ADDRESS": ""}
+    path = str(own_folder / "server.sock")
+    for _ in range(2):
+        clients = [
+            subprocess.Popen(
+                [sys.executable, "-c", SUM],
+                env=program.environment(**variables),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        for client in clients:  # the quicker one starts it, or both use the one before's
+            assert client.communicate(timeout=120)[0].strip() == "[1.0, 2.0, 3.0] ['REMOTE:0']"
+        (server,) = started_servers(path)
+        assert tcp_listeners(server) == 0
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
+        while started_servers(path):
+            time.sleep(0.01)
+
+
+def test_server_at_a_socket_in_anybodys_folder_is_refused(program: Program) -> None:
+    program.folder.chmod(0o755)
+    path = program.folder / "server.sock"
+    result = program.run(runtime_server.__file__, "--socket", str(path), check=False)
+    assert result.returncode == 1 and "chmod 700" in result.stderr
+    assert not path.exists()
+
+
+def test_another_users_server_is_refused(program: Program) -> None:
+    """It knows another token; the client says so, and sends nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(TORCH_XLA_RUNTIME_DIR=folder)
+        refused = program.run_code(SUM, check=False, **server.environment())
+        assert "RuntimeError" in refused.stderr, refused.stderr
+        assert "is no runtime server of this user's" in refused.stderr
+        # Who is given the token may use it.
+        token = {"PJRT_REMOTE_TOKEN_FILE": str(pathlib.Path(folder) / "token")}
+        assert "REMOTE:0" in program.run_code(SUM, **token, **server.environment()).stdout
+        os.chmod(token["PJRT_REMOTE_TOKEN_FILE"], 0o644)
+        refused = program.run_code(SUM, check=False, **token, **server.environment())
+        assert "chmod 600" in refused.stderr
+        assert server.stop() == 0
+
+
+FORKED = """
+import os, torch, torch_xla
+x = torch.ones(3, device="xla")
+print((x + 1).tolist(), flush=True)
+child = os.fork()
+if child == 0:
+    try:
+        (x + 2).tolist()
+    except RuntimeError as error:
+        os._exit(7 if "fork" in str(error) else 8)
+    os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (x + 3).tolist())
+"""
+
+
+def test_forked_client(program: Program, shared_server: Server) -> None:
+    """The child is told that it has no device; the parent's session goes on."""
+    result = program.run_code(FORKED, **shared_server.environment())
+    assert result.stdout.splitlines() == ["[2.0, 2.0, 2.0]", "7 [4.0, 4.0, 4.0]"]
+
+
+STOPPED = """
+import os, sys, torch, torch_xla
+x = torch.ones(3, device="xla")
+print((x + 1).tolist(), flush=True)
+sys.stdin.readline()
+print((x + 2).tolist())
+"""
+
+
+def run_stopped(program: Program, seconds: float, **variables: str) -> tuple[str, str]:
+    """What a client says that is stopped between two steps."""
+    client = subprocess.Popen(
+        [sys.executable, "-c", STOPPED],
+        env=program.environment(**variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert client.stdout is not None and client.stdout.readline() == "[2.0, 2.0, 2.0]\n"
+    client.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    client.send_signal(signal.SIGCONT)
+    return client.communicate("\n", timeout=60)
+
+
+@pytest.mark.parametrize("shared_memory", ["1", "0"])
+def test_stopped_client_keeps_its_session(program: Program, shared_memory: str) -> None:
+    """On this machine for ever: the kernel tells when a client has ended, and nothing else does."""
+    server = Server("--lost-after", "0.5")
+    out, errors = run_stopped(
+        program, 3, TORCH_XLA_SHARED_MEMORY=shared_memory, **server.environment()
+    )
+    assert out == "[3.0, 3.0, 3.0]\n", errors
+    assert server.stop() == 0
+
+
+def test_stopped_client_over_tls(program: Program) -> None:
+    """For as long as was chosen; then the error says by what."""
+    certificate = str(KEYS / "localhost.pem")
+    token = runtime_server.own_token_file()
+    server = Server(
+        "--certificate", certificate, "--key", str(KEYS / "localhost.key"),
+        "--token-file", str(token), "--lost-after", "2",
+    )  # fmt: skip
+    variables = {
+        **server.environment(),
+        "PJRT_REMOTE_CERTIFICATE": certificate,
+        "PJRT_REMOTE_TOKEN_FILE": str(token),
+        "PJRT_REMOTE_LOST_AFTER": "20",
+    }
+    out, errors = run_stopped(program, 0.5, **variables)
+    assert out == "[3.0, 3.0, 3.0]\n", errors
+    out, errors = run_stopped(program, 6, **variables)
+    assert out == "" and "--lost-after" in errors, errors
+    assert "--lost-after" in program.run(runtime_server.__file__, "--help").stdout
+    assert runtime_server.LOST_AFTER_SECONDS > 300
+    assert server.stop() == 0
+
+
+def started_servers(place: int | str) -> list[int]:
+    """The processes that serve at the port or the socket."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             arguments = (process / "cmdline").read_text().split("\0")
         except OSError:  # it has ended
             continue
-        if str(port) in arguments and any("runtime_server" in part for part in arguments):
+        if str(place) in arguments and any("runtime_server" in part for part in arguments):
             found.append(int(process.name))
     return found
 
@@ -215,7 +379,8 @@ def test_large_arrays(program: Program, shared_server: Server) -> None:
 def test_tls_a_token_and_no_shared_memory(program: Program) -> None:
     """As from another host: large arrays go in pieces."""
     token = program.folder / "token"
-    token.write_text("secret\n")
+    token.write_text("secret of 24 bytes, more\n")
+    token.chmod(0o600)
     certificate = str(KEYS / "localhost.pem")
     files = ["--certificate", certificate, "--key", str(KEYS / "localhost.key")]
     server = Server(*files, "--token-file", str(token))
@@ -226,7 +391,7 @@ def test_tls_a_token_and_no_shared_memory(program: Program) -> None:
         "TORCH_XLA_SHARED_MEMORY": "0",
     }
     assert program.run_code(LARGE, **variables).stdout == "same\n"
-    token.write_text("wrong")
+    token.write_text("another of as many bytes")
     refused = program.run_code(SUM, check=False, **variables)
     assert "RuntimeError" in refused.stderr and "PJRT_REMOTE_TOKEN_FILE" in refused.stderr
     del variables["PJRT_REMOTE_CERTIFICATE"]

@@ -1,6 +1,8 @@
 // What the tests of the runtime server share.
 #pragma once
 
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +15,9 @@
 #include "engines.h"
 #include "hlo/bytecode.h"
 #include "pjrt/client/compile_options.h"
+#include "remote/dial.h"
 #include "remote/messages.h"
+#include "remote/remote.grpc.pb.h"
 #include "remote/server/server.h"
 #include "remote/server/session.h"
 
@@ -22,6 +26,32 @@ namespace remote {
 // Of this process, for all tests.
 Server& TestServer();
 std::string TestAddress();
+
+// In the file that clients of this process use.
+inline constexpr char kToken[] = "the token of these tests";
+
+// Of a server on any port of this machine.
+inline ServerOptions TestOptions() {
+  ServerOptions options;
+  options.address = "localhost:0";
+  options.plugin_path = PLUGIN_CPU;
+  options.plugin_options = {{"cpu_device_count", int64_t{2}}};
+  options.token = kToken;
+  return options;
+}
+
+// To a server at a local address.
+inline std::shared_ptr<grpc::Channel> TestChannel(const std::string& address) {
+  return grpc::CreateCustomInsecureChannelFromFd(address, Dial(address, kToken).release(), {});
+}
+
+inline wire::Packet PacketOf(const wire::Requests& requests) {
+  wire::Packet packet;
+  packet.set_requests(requests.SerializeAsString());
+  return packet;
+}
+
+using ClientStream = grpc::ClientReaderWriter<wire::Packet, wire::Replies>;
 
 // Requests for: buffer 1 = (1, 2, 3, 4), executable 2 = sum and product, buffers 3 and 4 = its
 // results for buffer 1 twice, whose completion is reply 3; reply 4: what buffer 3 holds.
@@ -65,11 +95,13 @@ inline const Runtime& TestRuntime() {
 class Peer {
  public:
   Peer()
-      : outbox_(std::make_shared<Outbox>([this](const wire::Replies& batch) {
-          std::lock_guard lock(mutex_);
-          for (const wire::Reply& reply : batch.replies()) replies_[reply.reply()] = reply;
-          return true;
-        })) {}
+      : outbox_(std::make_shared<Outbox>(
+            [this](const wire::Replies& batch) {
+              std::lock_guard lock(mutex_);
+              for (const wire::Reply& reply : batch.replies()) replies_[reply.reply()] = reply;
+              return true;
+            },
+            [] {})) {}
   ~Peer() { outbox_->Close(); }
 
   void Send(wire::Requests requests) {

@@ -1,7 +1,6 @@
 // Messages through shared memory: between honest ends, and from one that is not.
 #include "remote/ring.h"
 
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "hlo/error.h"
-#include "remote/remote.grpc.pb.h"
 #include "remote/segment.h"
 #include "remote_testing.h"
 
@@ -141,7 +139,7 @@ class RingSession {
     stream_->Finish();
     return said;
   }
-  void WriteOnStream() { stream_->Write(SumRequests()); }
+  void WriteOnStream() { stream_->Write(PacketOf(SumRequests())); }
 
   std::unique_ptr<Rings> rings;
 
@@ -149,16 +147,16 @@ class RingSession {
   wire::Reply Ask(const wire::Request& request) {
     wire::Requests requests;
     *requests.add_requests() = request;
-    stream_->Write(requests);
+    stream_->Write(PacketOf(requests));
     wire::Replies replies;
     EXPECT_TRUE(stream_->Read(&replies));
     return replies.replies(0);
   }
 
-  std::unique_ptr<wire::RuntimeServer::Stub> stub_ = wire::RuntimeServer::NewStub(
-      grpc::CreateChannel(TestAddress(), grpc::InsecureChannelCredentials()));
+  std::unique_ptr<wire::RuntimeServer::Stub> stub_ =
+      wire::RuntimeServer::NewStub(TestChannel(TestAddress()));
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<wire::Requests, wire::Replies>> stream_;
+  std::unique_ptr<ClientStream> stream_;
   std::shared_ptr<Segment> segment_;
 };
 

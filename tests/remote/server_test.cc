@@ -24,53 +24,56 @@ namespace {
 constexpr char kCertificate[] = SOURCE_DIRECTORY "/tests/remote/localhost.pem";
 constexpr char kKey[] = SOURCE_DIRECTORY "/tests/remote/localhost.key";
 
-ServerOptions Options() {
-  ServerOptions options;
-  options.address = "localhost:0";
-  options.plugin_path = PLUGIN_CPU;
-  options.plugin_options = {{"cpu_device_count", int64_t{2}}};
-  return options;
+std::shared_ptr<grpc::Channel> TlsChannel(int port) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = ReadFile(kCertificate, "");
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("localhost:" + std::to_string(port),
+                                   grpc::SslCredentials(options), arguments);
 }
 
 std::shared_ptr<grpc::Channel> Channel(int port, bool tls = false) {
-  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-  if (tls) {
-    grpc::SslCredentialsOptions options;
-    options.pem_root_certs = ReadFile(kCertificate, "");
-    credentials = grpc::SslCredentials(options);
-  }
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel("localhost:" + std::to_string(port), credentials, arguments);
+  return tls ? TlsChannel(port) : TestChannel("localhost:" + std::to_string(port));
+}
+
+// gRPC without a word before it.
+std::shared_ptr<grpc::Channel> PlainChannel(int port) {
+  return grpc::CreateChannel("localhost:" + std::to_string(port),
+                             grpc::InsecureChannelCredentials());
 }
 
 void SetDeadline(grpc::ClientContext& context) {
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
 }
 
-grpc::Status Describe(int port, const std::string& token = "", bool tls = false) {
+grpc::Status Describe(const std::shared_ptr<grpc::Channel>& channel,
+                      const std::string& token = "") {
   grpc::ClientContext context;
   SetDeadline(context);
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   wire::Description description;
-  return wire::RuntimeServer::NewStub(Channel(port, tls))->Describe(&context, {}, &description);
+  return wire::RuntimeServer::NewStub(channel)->Describe(&context, {}, &description);
 }
 
 // What becomes of a session whose first message is SumRequests: the number of replies, and how it
 // ended.
-std::pair<int, grpc::Status> RunSum(int port, const std::string& token = "") {
+std::pair<int, grpc::Status> RunSum(const std::shared_ptr<grpc::Channel>& channel,
+                                    const std::string& token = "") {
   grpc::ClientContext context;
   SetDeadline(context);
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
-  const auto stub = wire::RuntimeServer::NewStub(Channel(port));
+  const auto stub = wire::RuntimeServer::NewStub(channel);
   const auto stream = stub->Session(&context);
-  stream->Write(SumRequests());
+  stream->Write(PacketOf(SumRequests()));
   int count = 0;
   wire::Replies replies;
   while (count < 4 && stream->Read(&replies)) count += replies.replies_size();
   stream->WritesDone();
   return {count, stream->Finish()};
 }
+
+std::pair<int, grpc::Status> RunSum(int port) { return RunSum(Channel(port)); }
 
 TEST(Server, Serves) {
   const auto [replies, status] = RunSum(TestServer().port());
@@ -79,51 +82,55 @@ TEST(Server, Serves) {
 }
 
 TEST(Server, TokenIsDemandedBeforeAnythingElse) {
-  ServerOptions options = Options();
+  ServerOptions options = TestOptions();
   options.token = "correct horse";
+  options.certificate = kCertificate;
+  options.key = kKey;
   const Server server(options);
+  const auto channel = TlsChannel(server.port());
   for (const std::string token : {"", "wrong", "correct horse ", "correct hors", "Correct horse"}) {
-    EXPECT_EQ(Describe(server.port(), token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    const auto [replies, status] = RunSum(server.port(), token);
+    EXPECT_EQ(Describe(channel, token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    const auto [replies, status] = RunSum(channel, token);
     EXPECT_EQ(replies, 0);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   }
   EXPECT_EQ(server.num_sessions_so_far(), 0);
-  EXPECT_TRUE(Describe(server.port(), "correct horse").ok());
-  EXPECT_EQ(RunSum(server.port(), "correct horse").first, 4);
+  EXPECT_TRUE(Describe(channel, "correct horse").ok());
+  EXPECT_EQ(RunSum(channel, "correct horse").first, 4);
 }
 
 TEST(Server, OtherAddressesNeedTlsAndToken) {
-  EXPECT_TRUE(IsLoopback("localhost:1"));
-  EXPECT_TRUE(IsLoopback("127.0.0.2:1"));
-  EXPECT_TRUE(IsLoopback("[::1]:1"));
-  EXPECT_FALSE(IsLoopback("0.0.0.0:1"));
-  EXPECT_FALSE(IsLoopback("[::]:1"));
-  EXPECT_THROW(IsLoopback("localhost"), hlo::Error);
-  EXPECT_THROW(IsLoopback("localhost:99999"), hlo::Error);
+  EXPECT_TRUE(IsLocal("localhost:1"));
+  EXPECT_TRUE(IsLocal("127.0.0.2:1"));
+  EXPECT_TRUE(IsLocal("[::1]:1"));
+  EXPECT_FALSE(IsLocal("0.0.0.0:1"));
+  EXPECT_FALSE(IsLocal("[::]:1"));
+  EXPECT_THROW(IsLocal("localhost"), hlo::Error);
+  EXPECT_THROW(IsLocal("localhost:99999"), hlo::Error);
   for (int missing = 0; missing < 3; ++missing) {
-    ServerOptions options = Options();
+    ServerOptions options = TestOptions();
     options.address = "0.0.0.0:0";
-    if (missing != 0) options.token = "token";
+    options.token = missing != 0 ? "token" : "";
     if (missing != 1) options.certificate = kCertificate;
     if (missing != 1) options.key = kKey;
     if (missing == 2) options.key = "";
     EXPECT_THROW(Server{options}, hlo::Error);
   }
-  ServerOptions options = Options();
+  ServerOptions options = TestOptions();
   options.address = "0.0.0.0:0";
   options.token = "token";
   options.certificate = kCertificate;
   options.key = kKey;
   const Server server(options);
-  EXPECT_TRUE(Describe(server.port(), "token", /*tls=*/true).ok());
-  EXPECT_EQ(Describe(server.port(), "token").error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(Describe(server.port(), "wrong", /*tls=*/true).error_code(),
+  EXPECT_TRUE(Describe(TlsChannel(server.port()), "token").ok());
+  EXPECT_EQ(Describe(PlainChannel(server.port()), "token").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Describe(TlsChannel(server.port()), "wrong").error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
 }
 
 TEST(Server, AddressInUseIsSaid) {
-  ServerOptions options = Options();
+  ServerOptions options = TestOptions();
   options.address = TestAddress();
   try {
     Server second(options);
@@ -134,7 +141,7 @@ TEST(Server, AddressInUseIsSaid) {
 }
 
 TEST(Server, AllowsSoManySessions) {
-  ServerOptions options = Options();
+  ServerOptions options = TestOptions();
   options.most_sessions = 1;
   const Server server(options);
   grpc::ClientContext context;
@@ -182,7 +189,7 @@ grpc::Status SendBytes(int port, const std::string& bytes) {
 TEST(Server, OversizedMessagesAreRefused) {
   wire::Requests requests;
   requests.add_requests()->mutable_piece()->set_data(std::string(kMostMessageBytes + 1, 'x'));
-  EXPECT_FALSE(SendBytes(TestServer().port(), requests.SerializeAsString()).ok());
+  EXPECT_FALSE(SendBytes(TestServer().port(), PacketOf(requests).SerializeAsString()).ok());
   EXPECT_EQ(RunSum(TestServer().port()).first, 4);
 }
 
@@ -196,13 +203,15 @@ TEST(Server, OutlivesAnyMessage) {
     for (size_t i = 0; i < changes; ++i) {
       bytes[round % 2 == 0 ? i : random() % bytes.size()] = static_cast<char>(random());
     }
-    (void)SendBytes(TestServer().port(), bytes);
+    wire::Packet packet;
+    packet.set_requests(bytes);
+    (void)SendBytes(TestServer().port(), round % 4 < 2 ? packet.SerializeAsString() : bytes);
   }
   EXPECT_EQ(RunSum(TestServer().port()).first, 4);
 }
 
 int Connect(int port) {
-  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -214,7 +223,9 @@ int Connect(int port) {
 TEST(Server, OutlivesWhatIsNoGrpc) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
-    const int connection = Connect(TestServer().port());
+    // From strangers, and from those who were let in.
+    const int connection =
+        round % 4 < 2 ? Connect(TestServer().port()) : Dial(TestAddress(), kToken).release();
     std::string bytes(random() % 4096, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     if (round % 2 == 0) bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes;
@@ -254,7 +265,7 @@ void ConnectAndDisconnect(int port, int times) {
     SetDeadline(context);
     const auto stream = stub->Session(&context);
     if (i % 2 == 0) {
-      stream->Write(requests);
+      stream->Write(PacketOf(requests));
       wire::Replies replies;
       stream->Read(&replies);
     }

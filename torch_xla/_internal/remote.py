@@ -1,6 +1,5 @@
 """Which runtime server a process with `PJRT_DEVICE=REMOTE` uses, and starting one on this machine."""
 
-import ipaddress
 import os
 import pathlib
 import select
@@ -8,11 +7,11 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from torch_xla import runtime_server
 from torch_xla.core import xla_env_vars as xenv
 
-DEFAULT_ADDRESS = f"localhost:{runtime_server.DEFAULT_PORT}"
 # How long a server that was started here outlives its last client, and may take to start.
 IDLE_SECONDS = 30
 START_SECONDS = 60
@@ -25,12 +24,12 @@ def select_by_old_name() -> None:
 
 
 def address() -> str:
-    """PJRT_REMOTE_ADDRESS, or what XRT_TPU_CONFIG names, or localhost:51011."""
+    """PJRT_REMOTE_ADDRESS, or what XRT_TPU_CONFIG names, or this user's own socket."""
     if chosen := os.environ.get(xenv.PJRT_REMOTE_ADDRESS):
         return chosen
     if config := os.environ.get(xenv.XRT_TPU_CONFIG):
         return _parse_config(config)
-    return DEFAULT_ADDRESS
+    return runtime_server.own_address()
 
 
 def _parse_config(config: str) -> str:
@@ -50,28 +49,29 @@ def _parse_config(config: str) -> str:
 
 def ensure_server(server: str) -> None:
     """Starts a server with the CPU engine if the address is on this machine and nothing listens there."""
+    path = server.removeprefix("unix:")
+    if path != server:
+        if not _listens_at_socket(path):
+            _start(server, ["--socket", path], lambda: _listens_at_socket(path))
+        return
     host, separator, port = server.rpartition(":")
     if not separator or not port.isdigit():
         raise RuntimeError(
-            f"{xenv.PJRT_REMOTE_ADDRESS}={server!r} must be HOST:PORT, such as {DEFAULT_ADDRESS}."
+            f"{xenv.PJRT_REMOTE_ADDRESS}={server!r} must be HOST:PORT, such as "
+            f"localhost:{runtime_server.DEFAULT_PORT}, or unix:PATH."
         )
     # A server with TLS has a key, which only who runs it knows.
-    if not _is_loopback(host) or os.environ.get(xenv.PJRT_REMOTE_CERTIFICATE):
+    if not runtime_server.is_loopback(host) or os.environ.get(xenv.PJRT_REMOTE_CERTIFICATE):
         return
-    if not _listens(host, int(port)):
-        _start(host, int(port))
+    if not _listens_at_port(host, int(port)):
+        arguments = ["--host", host, "--port", port]
+        if token := os.environ.get(xenv.PJRT_REMOTE_TOKEN_FILE):
+            arguments += ["--token-file", token]
+        _start(server, arguments, lambda: _listens_at_port(host, int(port)))
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _listens(host: str, port: int) -> bool:
+def _listens_at_port(host: str, port: int) -> bool:
+    """Whether anybody does. The client itself sees who it is, before it says anything."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=5).close()
     except OSError:
@@ -79,13 +79,22 @@ def _listens(host: str, port: int) -> bool:
     return True
 
 
-def _start(host: str, port: int) -> None:
+def _listens_at_socket(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(5)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
+
+
+def _start(server: str, arguments: list[str], listens: Callable[[], bool]) -> None:
+    if server == runtime_server.own_address():
+        runtime_server.make_own_folder()
     # As a script: the server needs no torch, whose import takes longer than all the rest.
     script = pathlib.Path(runtime_server.__file__)
-    command = [sys.executable, str(script), "--host", host, "--port", str(port)]
-    command += ["--exit-when-idle", str(IDLE_SECONDS)]
-    if token := os.environ.get(xenv.PJRT_REMOTE_TOKEN_FILE):
-        command += ["--token-file", token]
+    command = [sys.executable, str(script), *arguments, "--exit-when-idle", str(IDLE_SECONDS)]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -99,16 +108,16 @@ def _start(host: str, port: int) -> None:
     with process.stdout as output:
         readable, _, _ = select.select([output], [], [], START_SECONDS)
         said = output.readline() if readable else b""
-    while not _listens(host, port):
+    while not listens():
         # Another process may have been quicker with its own.
         if process.poll() is not None and time.monotonic() > deadline - START_SECONDS + 5:
             raise RuntimeError(
-                f"The runtime server at {host}:{port} could not be started: {said.decode(errors='replace').strip()} "
+                f"The runtime server at {server} could not be started: {said.decode(errors='replace').strip()} "
                 f"({' '.join(command)})"
             )
         if time.monotonic() > deadline:
             raise RuntimeError(
-                f"The runtime server at {host}:{port} was started and does not listen after {START_SECONDS} s "
+                f"The runtime server at {server} was started and does not listen after {START_SECONDS} s "
                 f"({' '.join(command)})"
             )
         time.sleep(0.05)

@@ -8,6 +8,7 @@
 #include "hlo/bytecode.h"
 #include "hlo/text_writer.h"
 #include "pjrt/client/call.h"
+#include "pjrt/client/wait.h"
 #include "pjrt/element_type.h"
 
 namespace pjrt {
@@ -313,7 +314,14 @@ std::unique_ptr<Buffer> Client::BufferFromHost(const void* data, const hlo::Shap
   PJRT_INVOKE(plugin_, Client_BufferFromHostBuffer, args);
   Event done(plugin_, args->done_with_host_buffer);
   auto buffer = std::make_unique<Buffer>(shared_from_this(), args->buffer, shape);
-  if (options.done) done.OnReady([f = options.done](const hlo::Error*) { f(); });
+  if (!options.done) return buffer;
+  try {
+    done.OnReady([f = options.done](const hlo::Error*) { f(); });
+  } catch (...) {
+    buffer.reset();  // it may read the data for as long as it lives
+    Wait(done);
+    throw;
+  }
   return buffer;
 }
 

@@ -1,6 +1,7 @@
 #include "pjrt/client/event.h"
 
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "pjrt/client/call.h"
@@ -52,9 +53,21 @@ struct Callback {
   std::function<void(const hlo::Error*)> function;
 };
 
+// Made before memory is short.
+const hlo::Error& NoMemory() {
+  static const auto* error = new hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                                            "there is no memory left, not even to say what failed");
+  return *error;
+}
+
 void RunCallback(PJRT_Error* error, void* user_arg) {
   std::unique_ptr<Callback> callback(static_cast<Callback*>(user_arg));
-  std::optional<hlo::Error> converted = callback->plugin.ToError(error);
+  std::optional<hlo::Error> converted;
+  try {
+    converted = callback->plugin.ToError(error);
+  } catch (const std::bad_alloc&) {
+    return callback->function(&NoMemory());
+  }
   callback->function(converted ? &*converted : nullptr);
 }
 
@@ -62,6 +75,7 @@ void RunCallback(PJRT_Error* error, void* user_arg) {
 
 void Event::OnReady(std::function<void(const hlo::Error*)> callback) const {
   if (event_ == nullptr) return callback(nullptr);
+  (void)NoMemory();
   std::unique_ptr<Callback> owned(new Callback{*plugin_, std::move(callback)});
   Arguments<PJRT_Event_OnReady_Args> args;
   args->event = event_;

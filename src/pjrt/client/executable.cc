@@ -4,6 +4,7 @@
 
 #include "pjrt/client/call.h"
 #include "pjrt/client/client.h"
+#include "pjrt/client/wait.h"
 #include "pjrt/element_type.h"
 
 namespace pjrt {
@@ -215,16 +216,23 @@ std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
   args->output_lists = output_lists.data();
   args->device_complete_events = events.data();
   args->execute_device = options.device != nullptr ? options.device->handle() : nullptr;
+  std::vector<ExecuteResult> results(num_devices);
+  for (ExecuteResult& result : results) result.outputs.reserve(output_shapes_.size());
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_Execute, args);
 
-  std::vector<ExecuteResult> results(num_devices);
   for (size_t d = 0; d < num_devices; ++d) {
-    results[d].outputs.reserve(output_shapes_.size());
-    for (size_t i = 0; i < output_shapes_.size(); ++i) {
-      results[d].outputs.push_back(
-          std::make_unique<Buffer>(client_, outputs[d][i], output_shapes_[i]));
-    }
     results[d].done = Event(client_->plugin(), events[d]);
+  }
+  try {
+    for (size_t d = 0; d < num_devices; ++d) {
+      for (size_t i = 0; i < output_shapes_.size(); ++i) {
+        results[d].outputs.push_back(
+            std::make_unique<Buffer>(client_, outputs[d][i], output_shapes_[i]));
+      }
+    }
+  } catch (...) {  // what the caller lent the execution must stay until it is done
+    for (const ExecuteResult& result : results) Wait(result.done);
+    throw;
   }
   return results;
 }

@@ -17,7 +17,7 @@ namespace {
 bool MayShareMemory(const remote::Endpoint& endpoint) {
   const char* allowed = std::getenv("TORCH_XLA_SHARED_MEMORY");
   if (allowed != nullptr && std::string_view(allowed) == "0") return false;
-  return remote::IsLoopback(endpoint.address);
+  return remote::IsLocal(endpoint.address);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "remote/client/connection.h"
 
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -11,6 +12,8 @@
 #include <unordered_map>
 
 #include "pjrt/boundary/event.h"
+#include "remote/address.h"
+#include "remote/dial.h"
 #include "remote/remote.grpc.pb.h"
 #include "remote/ring.h"
 
@@ -26,6 +29,17 @@ constexpr size_t kMostUnfreed = 256;
 // What may wait for a slow network before the caller has to.
 constexpr size_t kMostQueuedBytes = size_t{64} << 20;
 
+hlo::Error NoAnswer(const Endpoint& endpoint, const std::string& why) {
+  return hlo::Error(hlo::ErrorCode::kUnavailable,
+                    "the runtime server at '" + endpoint.address + "' does not answer (" + why +
+                        "); start it (" + CommandFor(endpoint.address) +
+                        "), or name another one in PJRT_REMOTE_ADDRESS; one that uses TLS wants "
+                        "its certificate in PJRT_REMOTE_CERTIFICATE");
+}
+
+int Milliseconds(double seconds) { return static_cast<int>(seconds * 1000); }
+
+// Throws hlo::Error.
 std::shared_ptr<grpc::Channel> NewChannel(const Endpoint& endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(2 * kMostMessageBytes);
@@ -36,38 +50,40 @@ std::shared_ptr<grpc::Channel> NewChannel(const Endpoint& endpoint) {
   // Windows that need no measuring: its probes double the number of packets and wake both sides.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMostMessageBytes);
-  // A server whose host has gone silent is noticed.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-  if (endpoint.tls) {
-    grpc::SslCredentialsOptions options;
-    options.pem_root_certs = endpoint.certificate;
-    credentials = grpc::SslCredentials(options);
+  if (!endpoint.tls) {
+    try {
+      return grpc::CreateCustomInsecureChannelFromFd(
+          endpoint.address, Dial(endpoint.address, endpoint.token).release(), arguments);
+    } catch (const hlo::Error& error) {
+      if (error.code() != hlo::ErrorCode::kUnavailable) throw;
+      throw NoAnswer(endpoint, error.what());
+    }
   }
-  return grpc::CreateCustomChannel(endpoint.address, credentials, arguments);
+  // A server whose host has gone silent is noticed. A stopped one answers no ping either.
+  const int lost_after = Milliseconds(endpoint.lost_after_seconds);
+  const int idle = std::min(20'000, lost_after / 2);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, idle);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, lost_after - idle);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = endpoint.certificate;
+  return grpc::CreateCustomChannel(endpoint.address, grpc::SslCredentials(options), arguments);
 }
 
+// The certificate has proven the server.
 void AddToken(const Endpoint& endpoint, grpc::ClientContext* context) {
-  if (!endpoint.token.empty()) context->AddMetadata("authorization", "Bearer " + endpoint.token);
+  if (!endpoint.tls || endpoint.token.empty()) return;
+  context->AddMetadata("authorization", "Bearer " + endpoint.token);
 }
-
-std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
 
 hlo::Error NoServer(const Endpoint& endpoint, const grpc::Status& status) {
-  const std::string where = "the runtime server at '" + endpoint.address + "'";
-  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
-    return hlo::Error(hlo::ErrorCode::kUnauthenticated,
-                      where + " does not let this process in: " + status.error_message() +
-                          "; PJRT_REMOTE_TOKEN_FILE names the file that holds the token");
+  if (status.error_code() != grpc::StatusCode::UNAUTHENTICATED) {
+    return NoAnswer(endpoint, status.error_message());
   }
-  return hlo::Error(hlo::ErrorCode::kUnavailable,
-                    where + " does not answer (" + status.error_message() +
-                        "); start it (python -m torch_xla.runtime_server --port " +
-                        PortOf(endpoint.address) +
-                        "), or name another one in PJRT_REMOTE_ADDRESS; one that uses TLS wants "
-                        "its certificate in PJRT_REMOTE_CERTIFICATE");
+  return hlo::Error(hlo::ErrorCode::kUnauthenticated,
+                    "the runtime server at '" + endpoint.address +
+                        "' does not let this process in: " + status.error_message() +
+                        "; PJRT_REMOTE_TOKEN_FILE names the file that holds the token");
 }
 
 hlo::Error Lost(const Endpoint& endpoint, const grpc::Status& status) {
@@ -80,13 +96,16 @@ hlo::Error Lost(const Endpoint& endpoint, const grpc::Status& status) {
       return hlo::Error(hlo::ErrorCode::kUnavailable,
                         where + " ended the session: " + status.error_message());
     default:
-      return hlo::Error(hlo::ErrorCode::kUnavailable,
-                        where + " is gone (" +
-                            (status.ok() ? "it ended the session" : status.error_message()) +
-                            "), and with it all that was on its devices; start it again (python -m "
-                            "torch_xla.runtime_server --port " +
-                            PortOf(endpoint.address) +
-                            "), then this program, which can go on from its last checkpoint");
+      return hlo::Error(
+          hlo::ErrorCode::kUnavailable,
+          where + " is gone (" + (status.ok() ? "it ended the session" : status.error_message()) +
+              "), and with it all that was on its devices" +
+              (endpoint.tls ? "; it, and this process, count as lost when they are silent for " +
+                                  std::to_string(Milliseconds(endpoint.lost_after_seconds) / 1000) +
+                                  " s (--lost-after, PJRT_REMOTE_LOST_AFTER)"
+                            : "") +
+              "; start it again (" + CommandFor(endpoint.address) +
+              "), then this program, which can go on from its last checkpoint");
   }
 }
 
@@ -119,7 +138,7 @@ struct Connection::State {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<wire::RuntimeServer::Stub> stub;
   grpc::ClientContext context;
-  std::unique_ptr<grpc::ClientReaderWriter<wire::Requests, wire::Replies>> stream;
+  std::unique_ptr<grpc::ClientReaderWriter<wire::Packet, wire::Replies>> stream;
   std::atomic<std::thread::id> reader, ring_reader;
   std::unique_ptr<Rings> rings;  // null before UseRings
   bool reads_ring = false;
@@ -167,6 +186,7 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
     while (!queue.empty()) {
       const size_t more = queue.front().ByteSizeLong();
       if (bytes > 0 && bytes + more > kMostPieceBytes) break;
+      if (static_cast<size_t>(batch.requests_size()) == kMostRequests) break;
       bytes += more;
       *batch.add_requests() = std::move(queue.front());
       queue.pop_front();
@@ -182,7 +202,11 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
 }
 
 bool Connection::State::Send(const wire::Requests& batch) {
-  if (rings == nullptr) return stream->Write(batch);
+  if (rings == nullptr) {
+    wire::Packet packet;
+    packet.set_requests(batch.SerializeAsString());
+    return stream->Write(packet);
+  }
   if (rings->requests.Write(batch.SerializeAsString())) return true;
   context.TryCancel();
   return false;

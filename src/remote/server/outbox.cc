@@ -1,9 +1,11 @@
 #include "remote/server/outbox.h"
 
+#include <new>
+
 namespace remote {
 namespace {
 
-constexpr size_t kMostWaitingBytes = size_t{256} << 20;
+constexpr size_t kMostWaitingBytes = size_t{32} << 20;
 // The network takes as much from a server whose client has stopped reading: a quarter of what
 // HTTP/2 gives every stream.
 constexpr size_t kLittle = size_t{16} << 10;
@@ -11,18 +13,28 @@ constexpr size_t kLittle = size_t{16} << 10;
 // Of a message, about; one larger than all is sent alone.
 size_t BytesOf(const wire::Reply& reply) { return reply.ByteSizeLong() + 16; }
 
+// What it takes here, about: the smallest reply has a hundred bytes and more.
+size_t MemoryOf(const wire::Reply& reply) { return reply.ByteSizeLong() + 256; }
+
 }  // namespace
 
-void Outbox::Push(wire::Reply reply) {
+void Outbox::Push(wire::Reply reply) noexcept {
   // Of several the first goes out while the session's thread makes the next.
   const bool leave = !reply.more() && owner_.load() == std::this_thread::get_id();
   const bool more = reply.more();
   bool little = false;
   {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (closed_) return;
-    bytes_ += BytesOf(reply);
-    replies_.push_back(std::move(reply));
+    const size_t bytes = BytesOf(reply), memory = MemoryOf(reply);
+    try {
+      replies_.push_back(std::move(reply));
+    } catch (const std::bad_alloc&) {
+      lock.unlock();
+      return Fail();
+    }
+    bytes_ += bytes;
+    memory_ += memory;
     little = bytes_ + sent_since_heard_ <= kLittle;
   }
   if (leave) return;
@@ -43,6 +55,7 @@ bool Outbox::Take(wire::Replies* batch) {
     const size_t bytes = BytesOf(replies_.front());
     if (taken > 0 && taken + bytes > kMostPieceBytes) break;
     taken += bytes;
+    memory_ -= MemoryOf(replies_.front());
     *batch->add_replies() = std::move(replies_.front());
     replies_.pop_front();
   }
@@ -51,34 +64,47 @@ bool Outbox::Take(wire::Replies* batch) {
   return taken > 0;
 }
 
-void Outbox::Send() {
+void Outbox::Send() noexcept {
   const std::lock_guard lock(sending_);
   SendLocked();
 }
 
-void Outbox::SendLocked() {
-  wire::Replies batch;
-  while (Take(&batch)) {
-    if (!send_(batch)) return Drop();
-    emptied_.notify_one();
+void Outbox::SendIfFull() noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (memory_ < kMostWaitingBytes) return;
+  }
+  Send();
+}
+
+void Outbox::SendLocked() noexcept {
+  try {
+    wire::Replies batch;
+    while (Take(&batch)) {
+      if (!send_(batch)) return Drop();
+      emptied_.notify_one();
+    }
+  } catch (const std::exception&) {
+    Fail();
   }
 }
 
-void Outbox::RunWriter() {
+void Outbox::RunWriter() noexcept {
   while (true) {
     {
       std::unique_lock lock(mutex_);
       filled_.wait(lock, [&] { return closed_ || !replies_.empty(); });
-      if (closed_) return;
+      if (closed_) break;
     }
     Send();
   }
+  if (failed_) give_up_();
 }
 
 bool Outbox::WaitForRoom() {
   std::unique_lock lock(mutex_);
   sent_since_heard_ = 0;
-  emptied_.wait(lock, [&] { return closed_ || bytes_ < kMostWaitingBytes; });
+  emptied_.wait(lock, [&] { return closed_ || memory_ < kMostWaitingBytes; });
   return !closed_;
 }
 
@@ -87,11 +113,17 @@ void Outbox::Close() {
   const std::lock_guard lock(sending_);  // waits for who is sending
 }
 
+void Outbox::Fail() noexcept {
+  failed_ = true;
+  Drop();
+}
+
 void Outbox::Drop() {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
     replies_.clear();
+    bytes_ = memory_ = 0;
   }
   filled_.notify_all();
   emptied_.notify_all();

@@ -1,10 +1,12 @@
 #include "remote/server/read.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include "pjrt/client/call.h"
 #include "pjrt/client/client.h"
+#include "pjrt/client/wait.h"
 
 namespace remote {
 namespace {
@@ -39,24 +41,19 @@ struct Piece {
 };
 
 void Send(const ReadRequest& request, const char* memory, const Piece& piece,
-          const hlo::Error* error) {
-  wire::Reply reply;
-  reply.set_reply(request.reply);
-  if (error != nullptr) {
-    ToMessage(*error, reply.mutable_error());
+          const hlo::Error* error) noexcept {
+  request.outbox->Answer(request.reply, [&](wire::Reply& reply) {
     reply.set_more(!piece.last);
-  } else {
+    if (error != nullptr) return ToMessage(*error, reply.mutable_error());
     wire::Contents& contents = *reply.mutable_contents();
     contents.set_offset(piece.offset);
     contents.set_bytes(piece.bytes);
     if (request.shared == nullptr) contents.set_data(memory + piece.offset, piece.bytes);
-    reply.set_more(!piece.last);
-  }
-  request.outbox->Push(std::move(reply));
+  });
 }
 
 // The whole was copied: with the replies it still goes in pieces that fit into messages.
-void SendAll(const ReadRequest& request, const char* memory, const hlo::Error* error) {
+void SendAll(const ReadRequest& request, const char* memory, const hlo::Error* error) noexcept {
   const uint64_t most = request.shared != nullptr ? request.bytes : kMostPieceBytes;
   uint64_t offset = 0;
   do {
@@ -68,18 +65,26 @@ void SendAll(const ReadRequest& request, const char* memory, const hlo::Error* e
   } while (true);
 }
 
+std::shared_ptr<char> NewMemory(uint64_t bytes) {
+  try {
+    return std::shared_ptr<char>(new char[std::max<uint64_t>(bytes, 1)],
+                                 std::default_delete<char[]>());
+  } catch (const std::bad_alloc&) {
+    throw hlo::Error(
+        hlo::ErrorCode::kResourceExhausted,
+        "the runtime server has no " + std::to_string(bytes) + " bytes of memory to read a buffer");
+  }
+}
+
 }  // namespace
 
 void StartRead(ReadRequest request) {
-  std::shared_ptr<char> memory = request.shared;
-  if (memory == nullptr) {
-    memory = std::shared_ptr<char>(new char[std::max<uint64_t>(request.bytes, 1)],
-                                   std::default_delete<char[]>());
-  }
+  const std::shared_ptr<char> memory =
+      request.shared != nullptr ? request.shared : NewMemory(request.bytes);
   if (!ComesInPieces(request)) {
-    request.buffer->ToHostAsync(memory.get(), request.bytes)
-        .OnReady(
-            [request, memory](const hlo::Error* error) { SendAll(request, memory.get(), error); });
+    pjrt::OnReadyOrWait(
+        request.buffer->ToHostAsync(memory.get(), request.bytes),
+        [request, memory](const hlo::Error* error) { SendAll(request, memory.get(), error); });
     return;
   }
   const uint64_t most = request.shared == nullptr ? kMostPieceBytes : kMostSharedPieceBytes;
@@ -88,8 +93,9 @@ void StartRead(ReadRequest request) {
   do {
     const uint64_t bytes = std::min(step, request.bytes - offset);
     const Piece piece{offset, bytes, offset + bytes == request.bytes};
-    request.buffer->CopyRawToHost(memory.get() + offset, request.offset + offset, bytes)
-        .OnReady([request, memory, piece](const hlo::Error* error) {
+    pjrt::OnReadyOrWait(
+        request.buffer->CopyRawToHost(memory.get() + offset, request.offset + offset, bytes),
+        [request, memory, piece](const hlo::Error* error) {
           Send(request, memory.get(), piece, error);
         });
     offset += bytes;
@@ -105,13 +111,14 @@ void StartLocatedRead(ReadRequest request, std::shared_ptr<const SharedMemory> m
         region = memory->Find(reference.data(), request.bytes);
       }
       if (!region) return StartRead(request);
-      wire::Reply reply;
-      reply.set_reply(request.reply);
-      reply.mutable_contents()->set_bytes(request.bytes);
-      *reply.mutable_contents()->mutable_located() = *region;
-      request.outbox->Push(std::move(reply));
+      request.outbox->Answer(request.reply, [&](wire::Reply& reply) {
+        reply.mutable_contents()->set_bytes(request.bytes);
+        *reply.mutable_contents()->mutable_located() = *region;
+      });
     } catch (const hlo::Error& error) {
       Send(request, nullptr, {0, 0, true}, &error);
+    } catch (const std::exception&) {
+      request.outbox->Fail();
     }
   });
 }

@@ -15,7 +15,8 @@ struct ReadRequest {
   uint64_t reply = 0;
   bool raw = false;  // bytes as they lie on the device, from `offset`; else all, row-major
   uint64_t offset = 0, bytes = 0;
-  std::shared_ptr<char> shared;  // where the client wants them; null: in the replies
+  std::shared_ptr<char> shared;    // where the client wants them; null: in the replies
+  std::shared_ptr<void> underway;  // kept until all is said
 };
 
 // Returns at once. The contents follow when they are there; of large ones one piece after another,

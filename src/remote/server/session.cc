@@ -7,11 +7,13 @@
 #include <new>
 #include <set>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "hlo/bytecode.h"
 #include "hlo/module.h"
 #include "pjrt/client/call.h"
+#include "pjrt/client/wait.h"
 #include "remote/ring.h"
 #include "remote/server/read.h"
 
@@ -36,10 +38,22 @@ wire::Reply NewReply(uint64_t number, const hlo::Error* error) {
   return reply;
 }
 
+Dishonest TooMany(size_t most, const char* what) {
+  return Dishonest(hlo::ErrorCode::kResourceExhausted,
+                   "a session holds at most " + std::to_string(most) + " " + what);
+}
+
 // The results that a client wants with the news of an execution's end. They are asked for at its
 // start, as later requests may consume them.
 class SmallResults {
  public:
+  SmallResults() = default;
+  SmallResults(const SmallResults&) = delete;
+  // The plugin writes into the contents until they are there.
+  ~SmallResults() {
+    for (const Result& result : results_) pjrt::Wait(result.there);
+  }
+
   void Add(size_t place, const pjrt::Buffer& buffer) {
     const int64_t bytes = buffer.shape().byte_size();
     if (bytes > kMostSmallResultBytes || results_.size() == kMostSmallResults) return;
@@ -97,11 +111,13 @@ void Session::Handle(wire::Requests requests) {
     } catch (const hlo::Error& error) {
       Fail(request, error);
     } catch (const std::bad_alloc&) {
-      Fail(request,
-           hlo::Error(hlo::ErrorCode::kResourceExhausted, "the runtime server is out of memory"));
+      throw;  // how far it came is not known
+    } catch (const std::system_error&) {
+      throw;
     } catch (const std::exception& error) {
       Fail(request, hlo::Error(hlo::ErrorCode::kInternal, error.what()));
     }
+    outbox_->SendIfFull();
   }
 }
 
@@ -163,8 +179,11 @@ void Session::AddPiece(wire::Piece& call) {
                     "more than " + std::to_string(kMostBlobBytes) +
                         " bytes came in pieces that no request has used");
   }
-  blob_bytes_ += call.data().size();
+  if (blobs_.size() >= kMostBlobs && !blobs_.contains(call.blob())) {
+    throw TooMany(kMostBlobs, "blobs that no request has used");
+  }
   std::string& blob = blobs_[call.blob()];
+  blob_bytes_ += call.data().size();
   if (blob.empty()) {
     blob = std::move(*call.mutable_data());
   } else {
@@ -215,7 +234,7 @@ void Session::BufferFromHost(uint64_t reply, wire::BufferFromHost& call) {
     // Whether the plugin copies at once or reads the shared memory in place is its own affair.
     options.semantics = pjrt::HostBufferSemantics::kImmutableZeroCopy;
     std::shared_ptr<char> memory = shared_->At(call.region(), bytes);
-    options.done = [memory, outbox = outbox_, reply] { outbox->Push(NewReply(reply)); };
+    options.done = [memory, outbox = outbox_, reply] { outbox->Answer(reply, [](auto&) {}); };
     array.buffer = NewBuffer(memory.get(), shape, call.place(), options);
   } else {
     const std::string blob = call.has_blob() ? TakeBlob(call.blob()) : std::string();
@@ -230,10 +249,7 @@ void Session::BufferFromHost(uint64_t reply, wire::BufferFromHost& call) {
 }
 
 void Session::AddBuffer(uint64_t number, Array array) {
-  if (buffers_.size() >= kMostNumbers) {
-    throw Dishonest(hlo::ErrorCode::kResourceExhausted,
-                    "a session holds at most " + std::to_string(kMostNumbers) + " buffers");
-  }
+  if (buffers_.size() >= kMostBuffers) throw TooMany(kMostBuffers, "buffers");
   if (!buffers_.emplace(number, std::move(array)).second) {
     throw Dishonest("a buffer's number was used twice");
   }
@@ -268,8 +284,17 @@ void Session::Copy(uint64_t reply, const wire::Copy& call) {
     array.buffer = source.CopyToDevice(runtime_.device(call.place().device()));
   }
   array.buffer->ReadyEvent().OnReady(
-      [outbox = outbox_, reply](const hlo::Error* error) { outbox->Push(NewReply(reply, error)); });
+      [outbox = outbox_, reply, underway = Begin()](const hlo::Error* error) {
+        outbox->Answer(reply, [error](wire::Reply& answer) {
+          if (error != nullptr) ToMessage(*error, answer.mutable_error());
+        });
+      });
   AddBuffer(call.target(), std::move(array));
+}
+
+std::shared_ptr<void> Session::Begin(size_t bytes) {
+  // The client may wait for what is said already.
+  return underway_->Begin(bytes, [this] { outbox_->Send(); });
 }
 
 void Session::Free(const wire::Free& call) {
@@ -295,22 +320,21 @@ void Session::Read(uint64_t reply, const wire::Read& call) {
                          " are not within the buffer's " + std::to_string(most));
   }
   if (call.has_region()) request.shared = shared_->At(call.region(), request.bytes);
+  request.underway = Begin(call.has_region() ? 0 : request.bytes);
   if (!call.locate() || call.raw() || shared_->results() == nullptr) {
     return StartRead(std::move(request));
   }
   // A copy shares the memory, and later executions do not consume it.
   request.buffer = buffer->CopyToDevice(buffer->device());
-  if (located_.size() >= kMostNumbers || !located_.emplace(reply, request.buffer).second) {
-    throw Dishonest("a read's number was used twice, or none was ever freed");
+  if (located_.size() >= kMostReads) throw TooMany(kMostReads, "located reads");
+  if (!located_.emplace(reply, request.buffer).second) {
+    throw Dishonest("a read's number was used twice");
   }
   StartLocatedRead(std::move(request), shared_);
 }
 
 void Session::Compile(uint64_t reply, wire::Compile& call) {
-  if (programs_.size() >= kMostNumbers) {
-    throw Dishonest(hlo::ErrorCode::kResourceExhausted,
-                    "a session holds at most " + std::to_string(kMostNumbers) + " executables");
-  }
+  if (programs_.size() >= kMostExecutables) throw TooMany(kMostExecutables, "executables");
   if (programs_.contains(call.executable())) {
     throw Dishonest("an executable's number was used twice");
   }
@@ -383,6 +407,7 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
   size_t num_results = 0;
   std::shared_ptr<const hlo::Error> failure;
   std::shared_ptr<PlacedResults> placed;
+  const std::shared_ptr<void> underway = Begin();
   try {
     const pjrt::LoadedExecutable& executable = *ProgramOf(call.executable()).executable;
     num_results = executable.output_shapes().size();
@@ -428,26 +453,30 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
     }
     return;
   }
-  for (size_t d = 0; d < num_devices; ++d) {
-    auto small = std::make_shared<SmallResults>();
-    for (size_t i = 0; i < num_results; ++i) {
-      const auto& wanted = call.wanted();
-      if (runtime_.description.host_memory() &&
-          std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
-        small->Add(i, *results[d].outputs[i]);
+  try {
+    for (size_t d = 0; d < num_devices; ++d) {
+      auto small = std::make_shared<SmallResults>();
+      for (size_t i = 0; i < num_results; ++i) {
+        const auto& wanted = call.wanted();
+        if (runtime_.description.host_memory() &&
+            std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
+          small->Add(i, *results[d].outputs[i]);
+        }
+        AddBuffer(call.first_result() + d * num_results + i,
+                  {std::move(results[d].outputs[i]), nullptr});
       }
-      AddBuffer(call.first_result() + d * num_results + i,
-                {std::move(results[d].outputs[i]), nullptr});
-    }
-    results[d].done.OnReady(
-        [outbox = outbox_, d, number = reply + d, small, placed](const hlo::Error* error) {
-          wire::Reply answer = NewReply(number, error);
-          if (error == nullptr) {
-            if (placed != nullptr) placed->MoveTo(d, answer.mutable_results());
-            small->MoveTo(answer.mutable_results());
-          }
-          outbox->Push(std::move(answer));
+      results[d].done.OnReady([outbox = outbox_, d, number = reply + d, small, placed,
+                               underway](const hlo::Error* error) {
+        outbox->Answer(number, [&](wire::Reply& answer) {
+          if (error != nullptr) return ToMessage(*error, answer.mutable_error());
+          if (placed != nullptr) placed->MoveTo(d, answer.mutable_results());
+          small->MoveTo(answer.mutable_results());
         });
+      });
+    }
+  } catch (...) {  // the execution uses what is here
+    for (const pjrt::ExecuteResult& result : results) pjrt::Wait(result.done);
+    throw;
   }
 }
 

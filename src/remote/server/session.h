@@ -13,12 +13,16 @@
 #include "remote/server/outbox.h"
 #include "remote/server/runtime.h"
 #include "remote/server/shared_memory.h"
+#include "remote/server/underway.h"
 
 namespace remote {
 
 // What a session may hold; docs/runtime_server.md names these.
-inline constexpr size_t kMostNumbers = size_t{1} << 20;    // buffers, and executables
-inline constexpr size_t kMostBlobBytes = size_t{4} << 30;  // in pieces that nothing used yet
+inline constexpr size_t kMostBuffers = size_t{1} << 16;
+inline constexpr size_t kMostExecutables = size_t{1} << 14;
+inline constexpr size_t kMostReads = size_t{1} << 16;      // located, and not freed
+inline constexpr size_t kMostBlobs = 4096;                 // in pieces that nothing used yet
+inline constexpr size_t kMostBlobBytes = size_t{4} << 30;  // of all of them
 inline constexpr size_t kMostProfilers = 8;
 
 // All is freed with it; what still runs keeps what it needs. Used by one thread.
@@ -28,8 +32,9 @@ class Session {
       : runtime_(runtime), outbox_(std::move(outbox)) {}
   Session(const Session&) = delete;
 
-  // Does what a message asks for and puts the replies into the outbox. Throws hlo::Error only for a
-  // message that no honest client sends, after which the session must end.
+  // Does what a message asks for and puts the replies into the outbox. Waits while the client does
+  // not read them, and while too much is under way. After an exception the session must end:
+  // hlo::Error for a message that no honest client sends, std::bad_alloc and std::system_error.
   void Handle(wire::Requests requests);
 
   // Null until the client asks for them.
@@ -72,6 +77,8 @@ class Session {
   const std::shared_ptr<pjrt::Buffer>& BufferOf(uint64_t number) const;
   const Program& ProgramOf(uint64_t number) const;
   pjrt::Profiler& ProfilerOf(const wire::Profile& call);
+  // Until it ends; waits while there is too much.
+  std::shared_ptr<void> Begin(size_t bytes = 0);
   std::string TakeBlob(uint64_t number);
   void AddBuffer(uint64_t number, Array array);
   // Text in as many replies as it needs.
@@ -85,6 +92,7 @@ class Session {
   std::unordered_map<uint64_t, std::shared_ptr<pjrt::Buffer>> located_;  // by their reads
   const std::shared_ptr<SharedMemory> shared_ = std::make_shared<SharedMemory>();
   std::unordered_map<uint64_t, std::unique_ptr<pjrt::Profiler>> profilers_;
+  const std::shared_ptr<Underway> underway_ = std::make_shared<Underway>();
   std::shared_ptr<char> memory_of_rings_;
   size_t blob_bytes_ = 0;
 };

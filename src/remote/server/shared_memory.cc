@@ -13,9 +13,13 @@ std::shared_ptr<Segment> SharedMemory::Add(uint64_t number, size_t bytes) {
     throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
                      "a session shares at most " + std::to_string(kMostSegmentBytes) + " bytes");
   }
+  if (segments_.size() >= kMostSegments) {
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     "a session shares at most " + std::to_string(kMostSegments) + " segments");
+  }
   auto segment = Segment::Create(Segment::kHeader + bytes);
-  bytes_ += segment->bytes();
   segments_[number] = segment;
+  bytes_ += segment->bytes();
   return segment;
 }
 

@@ -13,7 +13,9 @@
 
 namespace remote {
 
-inline constexpr size_t kMostSegmentBytes = size_t{16} << 30;  // of a session, used or not
+// Of a session, used or not. A segment takes a descriptor, and all processes' mappings are few.
+inline constexpr size_t kMostSegmentBytes = size_t{16} << 30;
+inline constexpr size_t kMostSegments = 512;
 
 // Thread-safe.
 class SharedMemory {
