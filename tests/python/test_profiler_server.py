@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+from concurrent import futures
 
 import grpc
 import pytest
@@ -14,11 +15,34 @@ import torch
 import torch_xla
 import torch_xla.debug.profiler as xp
 from torch_xla._internal import profiler_messages as messages
+from torch_xla._internal import profiler_token
 from torch_xla.debug import trace_events
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_folder(tmp_path_factory):
+    """As a user's own, so that what the user has is not touched."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_XLA_RUNTIME_DIR", str(tmp_path_factory.mktemp("own")))
+        yield
+
+
 @pytest.fixture(scope="module")
-def server():
+def logdir(tmp_path_factory):
+    return tmp_path_factory.mktemp("logs")
+
+
+@pytest.fixture(scope="module")
+def server(logdir):
+    """One that answers everybody, as viewers want it."""
+    server = xp.start_server(0, logdir=str(logdir), without_token=True)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """One as a program starts it that says nothing more."""
     server = xp.start_server(0)
     yield server
     server.stop()
@@ -107,7 +131,9 @@ def test_files_of_start_trace(weight, tmp_path):
     assert xp.stop_trace() != str(path)
 
 
-def test_trace_asks_the_server(server, weight, tmp_path):
+@pytest.mark.parametrize("name", ["server", "guarded"])
+def test_trace_asks_the_server(name, request, weight, tmp_path):
+    server = request.getfixturevalue(name)
     thread = xp.trace_detached(f"localhost:{server.port}", str(tmp_path), duration_ms=200)
     # The server's threads hold no lock that the program needs.
     assert train_while(thread, weight) > 10
@@ -118,9 +144,9 @@ def test_trace_asks_the_server(server, weight, tmp_path):
     assert path.with_name("localhost.trace.json.gz").exists()
 
 
-def test_the_server_writes_for_clients_that_want_no_answer(server, weight, tmp_path):
+def test_the_server_writes_for_clients_that_want_no_answer(server, weight, logdir):
     request = messages.ProfileRequest(
-        repository_root=str(tmp_path), session_id="run", host_name="here:1"
+        repository_root=str(logdir), session_id="run", host_name="here:1"
     )
     request.opts.duration_ms = 100
     answers = []
@@ -128,7 +154,7 @@ def test_the_server_writes_for_clients_that_want_no_answer(server, weight, tmp_p
     thread.start()
     train_while(thread, weight)
     assert not messages.ProfileResponse.FromString(answers[0]).empty_trace
-    assert (tmp_path / "run" / "here_1.xplane.pb").exists()
+    assert (logdir / "run" / "here_1.xplane.pb").exists()
 
 
 def test_terminate_ends_a_profile(server, weight):
@@ -170,6 +196,126 @@ def test_what_a_server_refuses(server, tmp_path):
         channel.unary_unary("/tensorflow.ProfilerService/Profile")(b"\x0a\xff", timeout=20)
     assert not trace_events.is_running()
     call(server, "Monitor", messages.MonitorRequest(duration_ms=1))
+
+
+def refusal(server, request, method="Profile", metadata=None):
+    with (
+        grpc.insecure_channel(f"localhost:{server.port}") as channel,
+        pytest.raises(grpc.RpcError) as error,
+    ):
+        channel.unary_unary(f"/tensorflow.ProfilerService/{method}")(
+            request.SerializeToString(), timeout=20, metadata=metadata
+        )
+    return error.value.code()
+
+
+def test_files_are_written_below_the_named_folder_only(server, logdir, tmp_path):
+    (logdir / "way_out").symlink_to(tmp_path)
+    denied, invalid = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.INVALID_ARGUMENT
+    for root, session, code in [
+        (tmp_path, "run", denied),
+        (logdir / "way_out", "run", denied),
+        (logdir / ".." / "elsewhere", "run", denied),
+        (logdir, "way_out", denied),
+        (logdir, "a/b", invalid),
+        (logdir, "x\0y", invalid),
+        (f"{logdir}\0", "run", invalid),
+        (logdir, "x" * 1000, invalid),
+    ]:
+        request = messages.ProfileRequest(
+            duration_ms=1, repository_root=str(root), session_id=session
+        )
+        assert refusal(server, request) == code, (root, session)
+    assert list(tmp_path.iterdir()) == []
+    assert not trace_events.is_running()
+
+
+def test_a_server_without_a_folder_writes_nothing(weight, tmp_path):
+    server = xp.start_server(0, without_token=True)
+    request = messages.ProfileRequest(
+        duration_ms=1, repository_root=str(tmp_path), session_id="run"
+    )
+    assert refusal(server, request) == grpc.StatusCode.FAILED_PRECONDITION
+    assert list(tmp_path.iterdir()) == []
+    server.stop()
+
+
+def test_requests_are_bounded(server):
+    long = messages.ProfileRequest(duration_ms=5 * 60 * 1000 + 1, emit_xspace=True)
+    assert refusal(server, long) == grpc.StatusCode.INVALID_ARGUMENT
+    monitor = messages.MonitorRequest(duration_ms=10**7)
+    assert refusal(server, monitor, "Monitor") == grpc.StatusCode.INVALID_ARGUMENT
+    large = messages.ProfileRequest(emit_xspace=True, host_name="x" * 100_000)
+    assert refusal(server, large) == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_who_proves_nothing_is_refused(guarded):
+    unknown = grpc.StatusCode.UNAUTHENTICATED
+    nonce, proof = profiler_token.NONCE_HEADER, profiler_token.PROOF_HEADER
+    request = messages.ProfileRequest(duration_ms=1, emit_xspace=True)
+    for metadata in [
+        None,
+        ((nonce, b"x" * 32), (proof, b"x" * 32)),
+        ((nonce, challenge_of(guarded, b"x" * 32)[:32]), (proof, b"x" * 32)),
+        ((proof, b"x" * 32),),
+    ]:
+        assert refusal(guarded, request, metadata=metadata) == unknown
+    assert refusal(guarded, messages.TerminateRequest(), "Terminate") == unknown
+    assert refusal(guarded, messages.MonitorRequest(), "Monitor") == unknown
+    assert not trace_events.is_running()
+
+
+def challenge_of(server, nonce):
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        return channel.unary_unary(profiler_token.CHALLENGE)(nonce, timeout=20)
+
+
+def test_a_proof_is_good_for_one_request_once(guarded):
+    side = profiler_token.ClientSide(guarded.port)
+    request = messages.MonitorRequest(duration_ms=1)
+    proof = side.metadata(challenge_of(guarded, side.nonce), "Monitor", request.SerializeToString())
+    other = messages.MonitorRequest(duration_ms=2)
+    assert refusal(guarded, other, "Monitor", proof) == grpc.StatusCode.UNAUTHENTICATED
+    assert refusal(guarded, request, "Monitor", proof) == grpc.StatusCode.UNAUTHENTICATED
+    # Neither another port's server nor an echo is believed.
+    answer = challenge_of(guarded, side.nonce)
+    elsewhere = profiler_token.ClientSide(guarded.port % 65535 + 1)
+    assert elsewhere.metadata(challenge_of(guarded, elsewhere.nonce), "Monitor", b"") is None
+    assert side.metadata(answer[:-1] + bytes([answer[-1] ^ 1]), "Monitor", b"") is None
+    assert side.metadata(side.nonce * 2, "Monitor", b"") is None
+    assert side.metadata(b"", "Monitor", b"") is None
+
+
+def test_trace_proves_the_server_first(tmp_path):
+    """A stranger at the port gets a random number, unless any server will do."""
+    asked = []
+
+    class Stranger(grpc.GenericRpcHandler):
+        def service(self, details):
+            def answer(request, context):
+                asked.append((details.method, request))
+                if details.method == profiler_token.CHALLENGE:
+                    return b"x" * 64
+                return messages.ProfileResponse(empty_trace=True).SerializeToString()
+
+            return grpc.unary_unary_rpc_method_handler(answer)
+
+    stranger = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
+    port = stranger.add_insecure_port("localhost:0")
+    stranger.add_generic_rpc_handlers((Stranger(),))
+    stranger.start()
+    try:
+        with pytest.raises(RuntimeError, match="does not prove that it is this user's"):
+            xp.trace(f"localhost:{port}", str(tmp_path), 10, num_tracing_attempts=1)
+        ((method, request),) = asked
+        assert method == profiler_token.CHALLENGE and len(request) == 32
+        with pytest.raises(RuntimeError, match="nothing happened"):
+            xp.trace(
+                f"localhost:{port}", str(tmp_path), 10, num_tracing_attempts=1, without_token=True
+            )
+        assert profiler_token.token() not in b"".join(request for _, request in asked)
+    finally:
+        stranger.stop(None)
 
 
 def test_ports(server):

@@ -6,7 +6,8 @@ from typing import Any
 
 import grpc
 
-from torch_xla._internal import profile_files
+from torch_xla import runtime_server
+from torch_xla._internal import profile_files, profiler_token
 from torch_xla._internal import profiler_messages as messages
 
 # Beyond the duration itself: a large profile takes a while to be made and sent.
@@ -35,20 +36,69 @@ def _request(
     )
 
 
-def _ask(addresses: list[str], requests: list[Any], duration_ms: int) -> list[Any]:
+class _Stranger(grpc.RpcError):
+    """Says like gRPC's own errors that a server did not prove to be this user's."""
+
+    def __init__(self, details: str) -> None:
+        super().__init__(details)
+        self._details = details
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAUTHENTICATED
+
+    def details(self) -> str:
+        return self._details
+
+
+def _prove(channel: grpc.Channel, address: str, request: bytes) -> Any:
+    """What the request takes along to a server of this user's, which proves itself first."""
+    side = profiler_token.ClientSide(int(address.rsplit(":", 1)[1]))
+    try:
+        answer = channel.unary_unary(profiler_token.CHALLENGE)(side.nonce, timeout=10)
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.UNIMPLEMENTED:
+            raise
+        answer = b""
+    metadata = side.metadata(answer, "Profile", request)
+    if metadata is None:
+        raise _Stranger(
+            "it does not prove that it is this user's (with the token in "
+            f"{runtime_server.own_token_file()}), and was sent nothing; trace(..., without_token=True) asks any server"
+        )
+    return metadata
+
+
+def _start(channel: grpc.Channel, address: str, request: Any, token: bool, timeout: float) -> Any:
+    """The call, or the error in its place."""
+    serialized = request.SerializeToString()
+    # Those of other hosts, and what they collect, are not ours.
+    local = runtime_server.is_loopback(address.rsplit(":", 1)[0])
+    try:
+        metadata = _prove(channel, address, serialized) if token and local else None
+    except grpc.RpcError as error:
+        return error
+    return channel.unary_unary(
+        f"/{messages.SERVICE}/Profile",
+        response_deserializer=messages.ProfileResponse.FromString,
+    ).future(serialized, timeout=timeout, metadata=metadata)
+
+
+def _ask(addresses: list[str], requests: list[Any], duration_ms: int, token: bool) -> list[Any]:
     """All servers at once; their answers, or the errors in their place."""
     options = [("grpc.max_receive_message_length", -1)]
     channels = [grpc.insecure_channel(address, options=options) for address in addresses]
+    timeout = duration_ms / 1000 + _PATIENCE_SECONDS
     try:
         calls = [
-            channel.unary_unary(
-                f"/{messages.SERVICE}/Profile",
-                request_serializer=messages.ProfileRequest.SerializeToString,
-                response_deserializer=messages.ProfileResponse.FromString,
-            ).future(request, timeout=duration_ms / 1000 + _PATIENCE_SECONDS)
-            for channel, request in zip(channels, requests, strict=True)
+            _start(channel, address, request, token, timeout)
+            for channel, address, request in zip(channels, addresses, requests, strict=True)
         ]
-        return [call.exception() or call.result() for call in calls]
+        return [
+            call
+            if isinstance(call, grpc.RpcError) and not isinstance(call, grpc.Future)
+            else call.exception() or call.result()
+            for call in calls
+        ]
     finally:
         for channel in channels:
             channel.close()
@@ -62,6 +112,7 @@ def capture(
     timeout_s: float,
     interval_s: float,
     levels: dict[str, int],
+    token: bool = True,
 ) -> list[pathlib.Path]:
     """The files of the profiles, one for each server; see `torch_xla.debug.profiler.trace`."""
     folder = profile_files.runs_folder(logdir).absolute()
@@ -74,7 +125,7 @@ def capture(
             time.sleep(interval_s)
         run = profile_files.new_run()
         requests = [_request(run, folder, a, duration_ms, levels) for a in addresses]
-        answers = _ask(addresses, requests, duration_ms)
+        answers = _ask(addresses, requests, duration_ms, token)
         for address, answer in zip(addresses, answers, strict=True):
             if isinstance(answer, grpc.RpcError):
                 problem = f"{address} answers {answer.code().name}: {answer.details()}"

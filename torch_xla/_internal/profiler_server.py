@@ -2,45 +2,57 @@
 
 It is the gRPC service of TensorFlow's profilers. While a profile is being collected no thread of it holds the interpreter's
 lock.
+
+It listens on this machine's own address, which every user of the machine reaches. So it answers processes of its own user
+only, who prove it (profiler_token.py), unless it is told to answer all; and files it writes below one folder or not at all.
 """
 
 import contextlib
 import os
 import pathlib
+import re
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from torch_xla._internal import profile_files
+from torch_xla._internal import profile_files, profiler_token
 from torch_xla._internal import profiler_messages as messages
 from torch_xla.debug import trace_events
 
-_MAX_DURATION_MS = 60 * 60 * 1000
+_MAX_DURATION_MS = 5 * 60 * 1000
+_MAX_REQUEST_BYTES = 64 * 1024
 _MAX_MESSAGE_BYTES = 2**31 - 1
+# At a time; one of them collects a profile, the others are refused or end it.
+_MAX_REQUESTS = 16
+# Files in all, so that nobody fills the disk.
+_MAX_PROFILES_WRITTEN = 1000
 # How soon a request that its client has given up ends.
 _POLL_SECONDS = 0.05
 
 
 class _Service:
-    def __init__(self) -> None:
+    def __init__(self, logdir: str | None) -> None:
+        self._logdir = None if logdir is None else pathlib.Path(logdir).resolve()
+        self._written = 0
         self._stopped: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
 
     def profile(self, request: Any, context: grpc.ServicerContext) -> Any:
         """What happens from now on for `duration_ms`, in the answer or in a file of this machine."""
         duration_ms = request.opts.duration_ms or request.duration_ms or 1000
-        if not request.emit_xspace:
-            _check_place(request, context)
+        folder = None if request.emit_xspace else self._folder_of(request, context)
         xspace = self._collect(request.session_id, duration_ms, context)
         response = messages.ProfileResponse(empty_trace=_is_empty(trace_events.parse(xspace)))
-        if request.emit_xspace:
+        if folder is None:
             response.xspace = xspace
         elif not response.empty_trace:
-            self._save(xspace, request, context)
+            self._save(xspace, folder, request.host_name, context)
         return response
 
     def terminate(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -64,7 +76,7 @@ class _Service:
         if duration_ms > _MAX_DURATION_MS:
             context.abort(
                 grpc.StatusCode.INVALID_ARGUMENT,
-                f"{duration_ms} ms are more than an hour; start_trace and stop_trace have no limit",
+                f"{duration_ms} ms are more than five minutes; start_trace and stop_trace have no limit",
             )
         try:
             trace_events.start()
@@ -91,22 +103,52 @@ class _Service:
             with self._lock:
                 del self._stopped[name]
 
-    def _save(self, xspace: bytes, request: Any, context: grpc.ServicerContext) -> None:
-        host = (request.host_name or profile_files.host_name()).replace(":", "_").replace("/", "_")
-        folder = pathlib.Path(request.repository_root) / request.session_id
+    def _folder_of(self, request: Any, context: grpc.ServicerContext) -> pathlib.Path:
+        """Where the client wants the profile; it is below the folder that the program has named."""
+        session = request.session_id
+        if not request.repository_root or not _NAME.fullmatch(session) or session in (".", ".."):
+            context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                "the request must name a folder (repository_root) and a session to keep the profile under",
+            )
+        if self._logdir is None:
+            context.abort(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "this server writes no files: ask for the profile itself (emit_xspace), or start it with "
+                "start_server(port, logdir=...)",
+            )
         try:
-            profile_files.write(xspace, folder, host)
+            folder = (pathlib.Path(request.repository_root) / session).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, f"repository_root is no folder: {error}"
+            )
+        if not folder.is_relative_to(self._logdir):
+            context.abort(
+                grpc.StatusCode.PERMISSION_DENIED,
+                f"this server writes below {self._logdir} only (start_server(port, logdir=...))",
+            )
+        return folder
+
+    def _save(
+        self, xspace: bytes, folder: pathlib.Path, host: str, context: grpc.ServicerContext
+    ) -> None:
+        with self._lock:
+            self._written += 1
+            too_many = self._written > _MAX_PROFILES_WRITTEN
+        if too_many:
+            context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"this server has written {_MAX_PROFILES_WRITTEN} profiles, as many as it may",
+            )
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", host)[:100] or profile_files.host_name()
+        try:
+            profile_files.write(xspace, folder, name)
         except OSError as error:
             context.abort(grpc.StatusCode.INTERNAL, f"the profile cannot be kept: {error}")
 
 
-def _check_place(request: Any, context: grpc.ServicerContext) -> None:
-    session = request.session_id
-    if not request.repository_root or session in ("", ".", "..") or "/" in session:
-        context.abort(
-            grpc.StatusCode.INVALID_ARGUMENT,
-            "the request must name a folder (repository_root) and a session to keep the profile under",
-        )
+_NAME = re.compile(r"[^/\0]{1,100}")
 
 
 def _is_empty(space: trace_events.Space) -> bool:
@@ -126,35 +168,78 @@ def _summary(space: trace_events.Space, duration_ms: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+class _Guard:
+    """Lets requests of this user's processes through to the service, or all of them."""
+
+    def __init__(self, without_token: bool) -> None:
+        self._without_token = without_token
+        self.token = profiler_token.ServerSide()
+
+    def challenge(self, client_nonce: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            return self.token.challenge(client_nonce)
+        except ValueError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+
+    def handler(self, name: str, function: Callable[..., Any]) -> grpc.RpcMethodHandler:
+        """Nothing of a request is looked at before its proof."""
+        parse = getattr(messages, f"{name}Request").FromString
+
+        def handle(request: bytes, context: grpc.ServicerContext) -> Any:
+            metadata = dict(context.invocation_metadata())
+            if not self._without_token and not self.token.accepts(metadata, name, request):
+                context.abort(
+                    grpc.StatusCode.UNAUTHENTICATED,
+                    "this profiler server answers its own user's torch_xla.debug.profiler.trace only; for other tools, "
+                    "and all users of the machine: start_server(port, without_token=True)",
+                )
+            try:
+                parsed = parse(request)
+            except DecodeError as error:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            return function(parsed, context)
+
+        return grpc.unary_unary_rpc_method_handler(
+            handle,
+            response_serializer=getattr(messages, f"{name}Response").SerializeToString,
+        )
+
+
 class ProfilerServer:
     """Answers while the object lives. It listens on this machine's own address only."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, logdir: str | None = None, without_token: bool = False) -> None:
         if not 0 <= port < 65536:
             raise RuntimeError(f"start_server: port {port} is not between 0 and 65535.")
-        service = _Service()
+        service = _Service(logdir)
+        guard = _Guard(without_token)
         self._server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=4, thread_name_prefix="profiler_server"),
             options=[
                 # Else a second server would take half of the requests.
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+                ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
+                ("grpc.max_concurrent_streams", _MAX_REQUESTS),
             ],
+            maximum_concurrent_rpcs=_MAX_REQUESTS,
         )
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(
-                function,
-                request_deserializer=getattr(messages, f"{name}Request").FromString,
-                response_serializer=getattr(messages, f"{name}Response").SerializeToString,
-            )
+            name: guard.handler(name, function)
             for name, function in [
                 ("Profile", service.profile),
                 ("Terminate", service.terminate),
                 ("Monitor", service.monitor),
             ]
         }
+        challenge = grpc.unary_unary_rpc_method_handler(guard.challenge)
+        package, method = profiler_token.CHALLENGE.strip("/").split("/")
         self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(messages.SERVICE, handlers),)
+            (
+                grpc.method_handlers_generic_handler(messages.SERVICE, handlers),
+                grpc.method_handlers_generic_handler(package, {method: challenge}),
+            )
         )
         try:
             self.port: int = self._server.add_insecure_port(f"localhost:{port}")
@@ -162,6 +247,7 @@ class ProfilerServer:
             raise RuntimeError(f"start_server: cannot listen on port {port}: {error}.") from error
         if self.port == 0:
             raise RuntimeError(f"start_server: cannot listen on port {port}.")
+        guard.token.port = self.port
         self._server.start()
         # Also before the interpreter ends, when nothing can be awaited any more.
         self._finalizer = weakref.finalize(self, _end, self._server, os.getpid())

@@ -8,8 +8,8 @@
             with xp.Trace("forward"):
                 loss = model(batch)
 
-Another process, or TensorBoard's "capture profile", then collects a second of it: `xp.trace("localhost:9012", "logs",
-duration_ms=1000)`. Within one process `start_trace(folder)` and `stop_trace()` do the same. `torch_xla.debug.trace_events`
+Another process of the same user then collects a second of it: `xp.trace("localhost:9012", "logs", duration_ms=1000)`;
+TensorBoard's "capture profile" does too, from a server that was started with `without_token=True`. Within one process `start_trace(folder)` and `stop_trace()` do the same. `torch_xla.debug.trace_events`
 has profiles as plain objects.
 """
 
@@ -67,7 +67,13 @@ def trace_me(scope: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-def start_server(port: int, only_on_master: bool = True) -> "ProfilerServer | None":
+def start_server(
+    port: int,
+    only_on_master: bool = True,
+    *,
+    logdir: str | None = None,
+    without_token: bool = False,
+) -> "ProfilerServer | None":
     """Starts the server that `trace` and TensorBoard's "capture profile" ask. Keep the object: the server ends with it.
 
     It listens on this machine's own address. Raises RuntimeError when the port is busy or no port.
@@ -76,13 +82,18 @@ def start_server(port: int, only_on_master: bool = True) -> "ProfilerServer | No
       port: 0 lets the system choose; the object's `port` says which it is.
       only_on_master: start it in the process of rank 0 only, and return None in the others. Else the process of local rank
         r listens on port + r.
+      logdir: the folder below which clients may have it write profiles; None: it writes none, and profiles go to those who
+        ask for them.
+      without_token: answer every process of the machine, also other users'. TensorBoard's "capture profile" needs it, which
+        knows no token. Else only processes of the same user are answered, which `trace` proves to be one.
     """
     if only_on_master and xr.global_ordinal() != 0:
         return None
     # With its library only for who wants one.
     from torch_xla._internal.profiler_server import ProfilerServer
 
-    return ProfilerServer(port + xr.local_ordinal() if port > 0 else port)
+    port = port + xr.local_ordinal() if port > 0 else port
+    return ProfilerServer(port, logdir, without_token)
 
 
 def trace(
@@ -95,6 +106,8 @@ def trace(
     delay_ms: int = 0,
     timeout_s: int = 120,
     interval_s: int = 5,
+    *,
+    without_token: bool = False,
 ) -> list[str]:
     """Asks servers for what happens in the next `duration_ms` milliseconds; returns the profiles' files.
 
@@ -111,6 +124,7 @@ def trace(
       delay_ms: wait before the first attempt.
       timeout_s: no attempt begins later than that.
       interval_s: between attempts.
+      without_token: ask also servers on this machine that do not prove to be this user's, such as other frameworks'.
     """
     from torch_xla._internal import profiler_client
 
@@ -120,7 +134,14 @@ def trace(
     time.sleep(delay_ms / 1000)
     levels = {"host_tracer_level": host_tracer_level, "device_tracer_level": device_tracer_level}
     paths = profiler_client.capture(
-        addresses, logdir, duration_ms, num_tracing_attempts, timeout_s, interval_s, levels
+        addresses,
+        logdir,
+        duration_ms,
+        num_tracing_attempts,
+        timeout_s,
+        interval_s,
+        levels,
+        not without_token,
     )
     return [str(path) for path in paths]
 
