@@ -44,7 +44,7 @@ ctest: build-test
 # JAX, the oracle and foreign client, and torch in processes of their own.
 pytest: build-test
 	$(PYTHON) -m pytest tests/hlo tests/pjrt $(PYTEST_ARGS)
-	$(PYTHON) -m pytest tests/python $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 4 --programs 2000 $(PYTEST_ARGS)
 
 install-clients:
