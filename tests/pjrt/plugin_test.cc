@@ -206,6 +206,8 @@ TEST_F(PluginTest, BadOptions) {
   EXPECT_EQ(code({{"cpu_device_count", "four"}}), hlo::ErrorCode::kInvalidArgument);
   EXPECT_EQ(code({{"num_nodes", int64_t{2}}}), hlo::ErrorCode::kInvalidArgument);  // no store
   EXPECT_EQ(code({{"node_id", int64_t{1}}}), hlo::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({{"job_secret", int64_t{1}}}), hlo::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code({{"job_secret", std::string("\0\xff", 2)}}), hlo::ErrorCode{});
   EXPECT_EQ(code({{"num_nodes", int64_t{1}}, {"asynchronous", false}}), hlo::ErrorCode{});
 }
 

@@ -121,7 +121,7 @@ class WorldTest : public testing::Test {
     ASSERT_FALSE(OurEngine().path.empty()) << "the plugin is not built";
     Plugin::Load(OurEngine().path);
   }
-  FolderStore store_;
+  FolderStore store_, other_store_;
 };
 
 TEST_F(WorldTest, DevicesOfAllProcesses) {
@@ -178,6 +178,35 @@ TEST_F(WorldTest, AllReduceAndReplicaId) {
       REQUIRE(Results(*loaded, {x.get()})[0] == Vector(n * (n + 1) / 2, n, 2 * n, 3 * n));
     });
   }
+}
+
+// Processes that share no memory, as those of different hosts.
+TEST_F(WorldTest, TheJobsSecretReachesTheNetwork) {
+  InChildren(2, [&](int64_t rank) {
+    setenv("TORCH_XLA_SHARED_MEMORY", "0", 1);
+    setenv("TORCH_XLA_HEARTBEAT_TIMEOUT", "1", 1);
+    auto module = MakeModule("sum", [](hlo::Builder& b) {
+      return std::vector<hlo::Value>{AllReduce(b, b.Parameter(kVector))};
+    });
+    const std::string secret = "a secret that the ranks of a job have alike";
+    auto run = [&](const std::string& mine, const FolderStore& store) {
+      auto client = Client::Create(
+          Plugin::Load(OurEngine().path),
+          {{"node_id", rank}, {"num_nodes", int64_t{2}}, {"job_secret", mine}}, store.Store());
+      auto executable = client->Compile(*module, ForWorld(2));
+      auto x = client->BufferFromLiteral(Vector(1, 2, 3, 4), *client->addressable_devices()[0]);
+      return Results(*executable, {x.get()})[0];
+    };
+    REQUIRE(run(secret, store_) == Vector(2, 4, 6, 8));
+    std::string message;
+    try {
+      run(secret + std::to_string(rank), other_store_);
+    } catch (const hlo::Error& error) {
+      message = error.what();
+    }
+    REQUIRE(message.find(rank == 1 ? "rank 1 and rank 0 have different job secrets"
+                                   : "has another job secret") != std::string::npos);
+  });
 }
 
 // Collectives under way while the program computes, some of them in the memory of their operands.

@@ -48,8 +48,12 @@ def ranks(network, program, folder: pathlib.Path, **variables: str) -> Iterator[
             process.wait()
 
 
-def test_a_link_that_comes_back_does_no_harm(network, program, tmp_path):
-    with ranks(network, program, tmp_path, TORCH_XLA_HEARTBEAT_TIMEOUT="15") as processes:
+@pytest.mark.parametrize("has_secret", [True, False])
+def test_a_link_that_comes_back_does_no_harm(network, program, tmp_path, has_secret):
+    variables = {"TORCH_XLA_HEARTBEAT_TIMEOUT": "15"}
+    if not has_secret:
+        variables["TORCH_XLA_JOB_SECRET"] = ""
+    with ranks(network, program, tmp_path, **variables) as processes:
         with network.hosts[1].unplugged():
             time.sleep(4)
         time.sleep(1)
@@ -57,6 +61,9 @@ def test_a_link_that_comes_back_does_no_harm(network, program, tmp_path):
         errors = [process.communicate(timeout=60)[1] for process in processes]
         assert [process.returncode for process in processes] == [0, 0], errors
         assert not list(tmp_path.glob("*.json")), errors
+        # Said once, by one of them.
+        warnings = "".join(errors).count("the job has no secret")
+        assert warnings == (0 if has_secret else 1), errors
 
 
 @pytest.mark.parametrize("encrypts", ["1", "0"])
