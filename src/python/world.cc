@@ -25,6 +25,16 @@ using Store = c10::intrusive_ptr<c10d::Store>;
 
 std::string ToText(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
+// What is there under a key; a store that knows the job's secret refuses what strangers have set.
+std::string Value(const Store& store, const std::string& name) {
+  try {
+    return ToText(store->get(name));
+  } catch (const std::exception& error) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the value of '" + name + "' cannot be taken: " + error.what());
+  }
+}
+
 // torch's store as plugins see it. It is called from the plugin's threads, and by the thread that
 // starts the runtime, none of which holds the interpreter's lock.
 pjrt::KeyValueStore Wrap(const Store& store) {
@@ -33,17 +43,17 @@ pjrt::KeyValueStore Wrap(const Store& store) {
     const std::string name(key);
     try {
       store->wait({name}, timeout);
-      return ToText(store->get(name));
     } catch (const std::exception& error) {
       throw hlo::Error(hlo::ErrorCode::kDeadlineExceeded,
                        "no other process has given '" + name + "' within " +
                            std::to_string(timeout.count()) + " ms: " + error.what());
     }
+    return Value(store, name);
   };
   wrapped.try_get = [store](std::string_view key) -> std::optional<std::string> {
     const std::string name(key);
     if (!store->check({name})) return std::nullopt;
-    return ToText(store->get(name));
+    return Value(store, name);
   };
   wrapped.put = [store](std::string_view key, std::string_view value) {
     store->set(std::string(key), std::vector<uint8_t>(value.begin(), value.end()));

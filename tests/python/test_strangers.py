@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -144,6 +146,38 @@ def test_data_travels_without_a_secret(rank_0):
     assert torch.equal(first["tensor"], torch.ones(3))
     assert torch.equal(second["tensor"], data["tensor"])
     assert second["list"] == data["list"] and second["tuple"] == data["tuple"]
+
+
+MEETS = """
+import torch, torch_xla
+from torch_xla.core import xla_model as xm
+xm.all_reduce(xm.REDUCE_SUM, torch.ones(2, device="xla")).tolist()
+"""
+
+
+def test_the_runtime_refuses_what_strangers_have_set(program, folder):
+    """It finds the other ranks over the same store."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEETS],
+            env=program.environment(
+                RANK=str(rank),
+                WORLD_SIZE="2",
+                TORCH_XLA_COLLECTIVE_TIMEOUT="20",
+                **{world.STORE_VARIABLE: folder.path, job_secret.SECRET_VARIABLE: secret},
+            ),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, secret in enumerate((SECRET, SECRET.upper()))
+    ]
+    try:
+        errors = [process.communicate(timeout=100)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    refused = [error for error in errors if "does not know the job's secret" in error]
+    assert refused and all("cannot be taken" in error for error in refused), errors
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xff" * 40, b"\0\0\0\4\xff\xff\xff\xff"])
