@@ -36,10 +36,11 @@ wire::Requests ParseRequests(const std::string& bytes) {
     throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
                      "a message has at most " + std::to_string(kMostRequests) + " requests");
   }
-  wire::Requests requests;
-  if (!count || !requests.ParseFromString(bytes))
-    throw hlo::Error("a message is none of this service");
-  return requests;
+  bool is_one = count.has_value();
+  const auto requests = Make<wire::Requests>(
+      [&](wire::Requests& message) { is_one = is_one && message.ParseFromString(bytes); });
+  if (!is_one) throw hlo::Error("a message is none of this service");
+  return std::move(*requests);
 }
 
 hlo::Shape FromMessage(const wire::Shape& message) {

@@ -1,6 +1,8 @@
 // The messages of remote.proto from and to what they stand for.
 #pragma once
 
+#include <memory>
+#include <new>
 #include <string>
 
 #include "hlo/error.h"
@@ -27,6 +29,20 @@ inline constexpr double kLostAfterSeconds = 330;
 // that is read each step costs no second round trip.
 inline constexpr int64_t kMostSmallResultBytes = 4096;
 inline constexpr size_t kMostSmallResults = 8;
+
+// A message that `fill` makes. Protobuf cannot destroy one in which an allocation has failed: it is
+// left where it is.
+template <typename Message, typename Fill>
+std::unique_ptr<Message> Make(const Fill& fill) {
+  auto message = std::make_unique<Message>();
+  try {
+    fill(*message);
+  } catch (const std::bad_alloc&) {
+    (void)message.release();
+    throw;
+  }
+  return message;
+}
 
 // Throws hlo::Error for what is no message of requests, or one of too many.
 wire::Requests ParseRequests(const std::string& bytes);

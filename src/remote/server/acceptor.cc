@@ -37,7 +37,20 @@ class Acceptor::Pending {
         handshake_(token, EndsOf(connection_.get(), /*of_server=*/true)) {}
 
   enum class Progress { kWaits, kProven, kRefused };
-  Progress Receive() {
+  Progress Receive() noexcept {
+    try {
+      return ReceiveSome();
+    } catch (const std::exception&) {  // no memory for it
+      return Progress::kRefused;
+    }
+  }
+
+  int number() const { return connection_.get(); }
+  Clock::time_point deadline() const { return deadline_; }
+  Descriptor TakeConnection() { return std::move(connection_); }
+
+ private:
+  Progress ReceiveSome() {
     const size_t wanted = challenged_ ? kProofBytes : kHelloBytes;
     char bytes[kHelloBytes];
     const ssize_t count = recv(connection_.get(), bytes, wanted - received_.size(), MSG_DONTWAIT);
@@ -51,11 +64,6 @@ class Acceptor::Pending {
     return Challenge() ? Progress::kWaits : Progress::kRefused;
   }
 
-  int number() const { return connection_.get(); }
-  Clock::time_point deadline() const { return deadline_; }
-  Descriptor TakeConnection() { return std::move(connection_); }
-
- private:
   bool Challenge() {
     const std::optional<std::string> challenge = handshake_.Answer(received_);
     challenged_ = true;

@@ -46,22 +46,23 @@ void Outbox::Push(wire::Reply reply) noexcept {
   }
 }
 
-// Some replies, not more than a message should hold. False if there are none.
-bool Outbox::Take(wire::Replies* batch) {
-  batch->Clear();
+// Some replies, not more than a message should hold. Null if there are none.
+std::unique_ptr<wire::Replies> Outbox::Take() {
   std::lock_guard lock(mutex_);
-  size_t taken = 0;
-  while (!replies_.empty()) {
-    const size_t bytes = BytesOf(replies_.front());
-    if (taken > 0 && taken + bytes > kMostPieceBytes) break;
-    taken += bytes;
-    memory_ -= MemoryOf(replies_.front());
-    *batch->add_replies() = std::move(replies_.front());
-    replies_.pop_front();
-  }
-  bytes_ -= taken;
-  sent_since_heard_ += taken;
-  return taken > 0;
+  if (replies_.empty()) return nullptr;
+  return Make<wire::Replies>([this](wire::Replies& batch) {
+    size_t taken = 0;
+    while (!replies_.empty()) {
+      const size_t bytes = BytesOf(replies_.front());
+      if (taken > 0 && taken + bytes > kMostPieceBytes) break;
+      taken += bytes;
+      memory_ -= MemoryOf(replies_.front());
+      *batch.add_replies() = std::move(replies_.front());
+      replies_.pop_front();
+    }
+    bytes_ -= taken;
+    sent_since_heard_ += taken;
+  });
 }
 
 void Outbox::Send() noexcept {
@@ -79,9 +80,8 @@ void Outbox::SendIfFull() noexcept {
 
 void Outbox::SendLocked() noexcept {
   try {
-    wire::Replies batch;
-    while (Take(&batch)) {
-      if (!send_(batch)) return Drop();
+    while (const std::unique_ptr<wire::Replies> batch = Take()) {
+      if (!send_(*batch)) return Drop();
       emptied_.notify_one();
     }
   } catch (const std::exception&) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -33,10 +34,10 @@ class Outbox {
   template <typename Fill>
   void Answer(uint64_t number, const Fill& fill) noexcept {
     try {
-      wire::Reply reply;
-      reply.set_reply(number);
-      fill(reply);
-      Push(std::move(reply));
+      Push(std::move(*Make<wire::Reply>([&](wire::Reply& reply) {
+        reply.set_reply(number);
+        fill(reply);
+      })));
     } catch (const std::exception&) {
       Fail();
     }
@@ -59,7 +60,7 @@ class Outbox {
 
  private:
   void Drop();
-  bool Take(wire::Replies* batch);
+  std::unique_ptr<wire::Replies> Take();
   void SendLocked() noexcept;
 
   const std::function<bool(const wire::Replies&)> send_;

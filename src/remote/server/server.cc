@@ -97,7 +97,8 @@ class Server::Service final : public wire::RuntimeServer::Service {
                         wire::Description* description) override {
     return OutlivingAll([&] {
       if (!IsKnown(*context)) return Unknown();
-      *description = runtime_.description;
+      description->Swap(
+          Make<wire::Description>([this](auto& copy) { copy = runtime_.description; }).get());
       return grpc::Status::OK;
     });
   }
@@ -228,9 +229,9 @@ class Server::Service final : public wire::RuntimeServer::Service {
   static void ServeInMemory(Ways& ways, remote::Session& session, Outbox& outbox) {
     const Watcher watcher(ways);
     auto say_why = [&ways](const hlo::Error& error) {
-      wire::Replies last;
-      ToMessage(error, last.add_replies()->mutable_error());
-      ways.stream.Write(last);
+      ways.stream.Write(*Make<wire::Replies>([&error](wire::Replies& last) {
+        ToMessage(error, last.add_replies()->mutable_error());
+      }));
     };
     try {
       std::string message;

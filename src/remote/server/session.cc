@@ -26,18 +26,6 @@ class Dishonest : public hlo::Error {
   using hlo::Error::Error;
 };
 
-wire::Reply NewReply(uint64_t number) {
-  wire::Reply reply;
-  reply.set_reply(number);
-  return reply;
-}
-
-wire::Reply NewReply(uint64_t number, const hlo::Error* error) {
-  wire::Reply reply = NewReply(number);
-  if (error != nullptr) ToMessage(*error, reply.mutable_error());
-  return reply;
-}
-
 Dishonest TooMany(size_t most, const char* what) {
   return Dishonest(hlo::ErrorCode::kResourceExhausted,
                    "a session holds at most " + std::to_string(most) + " " + what);
@@ -138,11 +126,10 @@ void Session::Do(wire::Request& request) {
       return Free(request.free());
     case wire::Request::kRead:
       return Read(reply, request.read());
-    case wire::Request::kIsDeleted: {
-      wire::Reply answer = NewReply(reply);
-      answer.mutable_numbers()->add_numbers(BufferOf(request.is_deleted().buffer())->IsDeleted());
-      return outbox_->Push(std::move(answer));
-    }
+    case wire::Request::kIsDeleted:
+      return Answer(reply, [&](wire::Reply& answer) {
+        answer.mutable_numbers()->add_numbers(BufferOf(request.is_deleted().buffer())->IsDeleted());
+      });
     case wire::Request::kCompile:
       return Compile(reply, *request.mutable_compile());
     case wire::Request::kDescribe:
@@ -170,7 +157,7 @@ void Session::Fail(const wire::Request& request, const hlo::Error& error) {
   } else if (request.has_copy()) {
     AddBuffer(request.copy().target(), {nullptr, shared});
   }
-  if (request.reply() != 0) outbox_->Push(NewReply(request.reply(), &error));
+  if (request.reply() != 0) Report(request.reply(), &error);
 }
 
 void Session::AddPiece(wire::Piece& call) {
@@ -209,11 +196,11 @@ void Session::CreateSegment(uint64_t reply, const wire::CreateSegment& call) {
   const std::shared_ptr<Segment> segment = call.for_results()
                                                ? shared_->AddResults(call.segment())
                                                : shared_->Add(call.segment(), call.bytes());
-  wire::Reply answer = NewReply(reply);
-  answer.mutable_segment()->set_process(getpid());
-  answer.mutable_segment()->set_descriptor(segment->descriptor());
-  answer.mutable_segment()->set_nonce(segment->nonce());
-  outbox_->Push(std::move(answer));
+  Answer(reply, [&](wire::Reply& answer) {
+    answer.mutable_segment()->set_process(getpid());
+    answer.mutable_segment()->set_descriptor(segment->descriptor());
+    answer.mutable_segment()->set_nonce(segment->nonce());
+  });
 }
 
 std::unique_ptr<pjrt::Buffer> Session::NewBuffer(const void* data, const hlo::Shape& shape,
@@ -243,7 +230,7 @@ void Session::BufferFromHost(uint64_t reply, wire::BufferFromHost& call) {
       throw hlo::Error(std::to_string(data.size()) + " bytes came for " + shape.ToString());
     }
     array.buffer = NewBuffer(data.data(), shape, call.place(), {});
-    if (reply != 0) outbox_->Push(NewReply(reply));
+    if (reply != 0) Report(reply);
   }
   AddBuffer(call.buffer(), std::move(array));
 }
@@ -343,10 +330,10 @@ void Session::Compile(uint64_t reply, wire::Compile& call) {
   Program& program = programs_[call.executable()];
   try {
     CompileInto(program, code, call);
-    wire::Reply answer = NewReply(reply);
-    DescribeExecutable(runtime_, *program.executable, answer.mutable_executable());
-    if (program.donations) *answer.mutable_executable()->mutable_donations() = *program.donations;
-    outbox_->Push(std::move(answer));
+    Answer(reply, [&](wire::Reply& answer) {
+      DescribeExecutable(runtime_, *program.executable, answer.mutable_executable());
+      if (program.donations) *answer.mutable_executable()->mutable_donations() = *program.donations;
+    });
   } catch (const hlo::Error& error) {
     program.executable = nullptr;
     program.error = std::make_shared<const hlo::Error>(error);
@@ -360,26 +347,27 @@ void Session::CompileInto(Program& program, const std::string& code, const wire:
     program.donations = DonationsOf(code);
     return;
   }
-  wire::SerializedExecutable serialized;
-  if (!serialized.ParseFromString(code)) {
-    throw hlo::Error("the bytes are no serialized executable of a runtime server");
-  }
-  program.executable = runtime_.client->DeserializeAndLoad(serialized.executable(), call.options());
-  if (serialized.has_donations()) program.donations = serialized.donations();
+  bool is_one = false;
+  const auto serialized = Make<wire::SerializedExecutable>(
+      [&](auto& message) { is_one = message.ParseFromString(code); });
+  if (!is_one) throw hlo::Error("the bytes are no serialized executable of a runtime server");
+  program.executable =
+      runtime_.client->DeserializeAndLoad(serialized->executable(), call.options());
+  if (serialized->has_donations()) program.donations = serialized->donations();
 }
 
 void Session::ReplyText(uint64_t reply, const std::string& text, const std::string& format) {
   size_t offset = 0;
   do {
     const size_t bytes = std::min(kMostPieceBytes, text.size() - offset);
-    wire::Reply answer = NewReply(reply);
-    answer.mutable_contents()->set_offset(offset);
-    answer.mutable_contents()->set_bytes(bytes);
-    answer.mutable_contents()->set_data(text.data() + offset, bytes);
-    answer.mutable_contents()->set_format(format);
+    Answer(reply, [&](wire::Reply& answer) {
+      answer.mutable_contents()->set_offset(offset);
+      answer.mutable_contents()->set_bytes(bytes);
+      answer.mutable_contents()->set_data(text.data() + offset, bytes);
+      answer.mutable_contents()->set_format(format);
+      answer.set_more(offset + bytes < text.size());
+    });
     offset += bytes;
-    answer.set_more(offset < text.size());
-    outbox_->Push(std::move(answer));
   } while (offset < text.size());
 }
 
@@ -387,17 +375,18 @@ void Session::Describe(uint64_t reply, const wire::Describe& call) {
   const Program& program = ProgramOf(call.executable());
   const pjrt::Executable& executable = program.executable->executable();
   if (call.what() == wire::Describe::SERIALIZED) {
-    wire::SerializedExecutable serialized;
-    serialized.set_executable(executable.Serialize());
-    if (program.donations) *serialized.mutable_donations() = *program.donations;
-    ReplyText(reply, serialized.SerializeAsString());
+    const auto serialized = Make<wire::SerializedExecutable>([&](auto& message) {
+      message.set_executable(executable.Serialize());
+      if (program.donations) *message.mutable_donations() = *program.donations;
+    });
+    ReplyText(reply, serialized->SerializeAsString());
   } else if (call.what() == wire::Describe::OPTIMIZED_PROGRAM) {
     const pjrt::OptimizedProgram optimized = executable.optimized_program();
     ReplyText(reply, optimized.code, optimized.format);
   } else {
-    wire::Reply answer = NewReply(reply);
-    ToMessage(executable.cost_analysis(), answer.mutable_values()->mutable_values());
-    outbox_->Push(std::move(answer));
+    Answer(reply, [&](wire::Reply& answer) {
+      ToMessage(executable.cost_analysis(), answer.mutable_values()->mutable_values());
+    });
   }
 }
 
@@ -446,7 +435,7 @@ void Session::Execute(uint64_t reply, const wire::Execute& call) {
   if (failure != nullptr) {
     if (num_devices > runtime_.client->devices().size()) throw Dishonest(failure->what());
     for (size_t d = 0; d < num_devices; ++d) {
-      outbox_->Push(NewReply(reply + d, failure.get()));
+      Report(reply + d, failure.get());
       for (size_t i = 0; i < num_results; ++i) {
         AddBuffer(call.first_result() + d * num_results + i, {nullptr, failure});
       }
@@ -484,11 +473,10 @@ void Session::MemoryStats(uint64_t reply, const wire::MemoryStats& call) {
   pjrt::Arguments<PJRT_Device_MemoryStats_Args> args;
   args->device = runtime_.device(call.device()).handle();
   PJRT_INVOKE(runtime_.client->plugin(), Device_MemoryStats, args);
-  wire::Reply answer = NewReply(reply);
-  wire::Numbers& numbers = *answer.mutable_numbers();
+  std::vector<int64_t> numbers;
   auto add = [&](int64_t value, bool is_set) {
-    numbers.add_numbers(value);
-    numbers.add_numbers(is_set);
+    numbers.push_back(value);
+    numbers.push_back(is_set);
   };
   add(args->bytes_in_use, true);
   add(args->peak_bytes_in_use, args->peak_bytes_in_use_is_set);
@@ -501,7 +489,9 @@ void Session::MemoryStats(uint64_t reply, const wire::MemoryStats& call) {
   add(args->largest_free_block_bytes, args->largest_free_block_bytes_is_set);
   add(args->pool_bytes, args->pool_bytes_is_set);
   add(args->peak_pool_bytes, args->peak_pool_bytes_is_set);
-  outbox_->Push(std::move(answer));
+  Answer(reply, [&](wire::Reply& answer) {
+    answer.mutable_numbers()->mutable_numbers()->Assign(numbers.begin(), numbers.end());
+  });
 }
 
 void Session::DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& call) {
@@ -512,12 +502,11 @@ void Session::DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& cal
                      std::to_string(call.partitions()) + " partitions cannot run on " +
                      std::to_string(most) + " devices");
   }
-  wire::Reply answer = NewReply(reply);
-  for (int64_t id : runtime_.client->DefaultDeviceAssignment(static_cast<int>(call.replicas()),
-                                                             static_cast<int>(call.partitions()))) {
-    answer.mutable_numbers()->add_numbers(id);
-  }
-  outbox_->Push(std::move(answer));
+  const std::vector<int64_t> ids = runtime_.client->DefaultDeviceAssignment(
+      static_cast<int>(call.replicas()), static_cast<int>(call.partitions()));
+  Answer(reply, [&](wire::Reply& answer) {
+    answer.mutable_numbers()->mutable_numbers()->Assign(ids.begin(), ids.end());
+  });
 }
 
 // Made by the first START.
@@ -549,9 +538,9 @@ void Session::Profile(uint64_t reply, const wire::Profile& call) {
   } else {
     profiler.Start();
   }
-  wire::Reply answer = NewReply(reply);
-  answer.mutable_numbers()->add_numbers(NanosecondsSinceEpoch());
-  outbox_->Push(std::move(answer));
+  Answer(reply, [](wire::Reply& answer) {
+    answer.mutable_numbers()->add_numbers(NanosecondsSinceEpoch());
+  });
 }
 
 void Session::UseRings(uint64_t reply, const wire::UseRings& call) {
@@ -560,7 +549,7 @@ void Session::UseRings(uint64_t reply, const wire::UseRings& call) {
   if (call.region().offset() % Ring::kAlignment != 0) throw Dishonest("a ring begins at a page");
   Rings::Clear(memory.get());
   memory_of_rings_ = std::move(memory);
-  outbox_->Push(NewReply(reply));
+  Report(reply);
 }
 
 }  // namespace remote

@@ -53,6 +53,20 @@ class Session {
   };
 
   void Do(wire::Request& request);
+  // Puts what `fill` makes of an empty reply of the number into the outbox. Throws what it throws.
+  template <typename Fill>
+  void Answer(uint64_t reply, const Fill& fill) {
+    outbox_->Push(std::move(*Make<wire::Reply>([&](wire::Reply& answer) {
+      answer.set_reply(reply);
+      fill(answer);
+    })));
+  }
+  // That it is done, or why it is not.
+  void Report(uint64_t reply, const hlo::Error* error = nullptr) {
+    Answer(reply, [error](wire::Reply& answer) {
+      if (error != nullptr) ToMessage(*error, answer.mutable_error());
+    });
+  }
   void Fail(const wire::Request& request, const hlo::Error& error);
 
   void AddPiece(wire::Piece& call);
