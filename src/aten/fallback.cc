@@ -17,6 +17,7 @@
 #include "aten/view_flags.h"
 #include "lazy/cut_reason.h"
 #include "lazy/metrics.h"
+#include "process/fork.h"
 
 namespace torch_xla {
 namespace {
@@ -90,7 +91,7 @@ FunctionalPlan FindFunctional(const FunctionSchema& schema) {
 }
 
 const FunctionalPlan& PlanFor(const OperatorHandle& op) {
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new process::Mutex;
   static auto* plans = new std::unordered_map<c10::OperatorName, FunctionalPlan>;
   std::lock_guard lock(*mutex);
   auto it = plans->find(op.operator_name());
@@ -247,7 +248,6 @@ void ReplaceGenerator(const OperatorHandle& op, Stack* stack) {
 }
 
 struct Hooks {
-  std::mutex mutex;
   Decomposer decomposer;
   FallbackObserver observer;
   static Hooks& Get() {

@@ -8,6 +8,7 @@
 
 #include "aten/tensor.h"
 #include "lazy/device.h"
+#include "process/fork.h"
 
 namespace torch_xla {
 
@@ -73,6 +74,7 @@ c10::intrusive_ptr<c10::TensorImpl> XlaGeneratorImpl::get_state() const {
 uint64_t XlaGeneratorImpl::state() const { return StateAfter(current_seed(), draws_); }
 
 uint64_t XlaGeneratorImpl::TakeKey() {
+  const process::NoFork no_fork;
   std::lock_guard lock(mutex_);
   FollowCpuSeed();
   return KeyOf(StateAfter(seed_, draws_++));
@@ -95,7 +97,7 @@ void XlaGeneratorImpl::FollowCpuSeed() {
 namespace {
 
 struct DefaultGenerators {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::map<int, at::Generator> made;
   std::optional<uint64_t> seed;  // for those not made yet
   static DefaultGenerators& Get() {

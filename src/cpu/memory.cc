@@ -1,8 +1,6 @@
 #include "cpu/memory.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +13,8 @@
 #include <vector>
 
 #include "hlo/error.h"
+#include "process/fork.h"
+#include "process/limits.h"
 
 namespace cpu {
 namespace {
@@ -107,7 +107,12 @@ class Pool {
     std::lock_guard lock(mutex_);
     in_use_ -= capacity;
     pooled_ += capacity;
-    free_[ClassIndex(capacity)].push_back(data);
+    try {
+      free_[ClassIndex(capacity)].push_back(data);
+    } catch (const std::bad_alloc&) {
+      pooled_ -= capacity;
+      ToSystem(data, capacity);
+    }
   }
 
   void Reserve(size_t bytes) {
@@ -141,12 +146,7 @@ class Pool {
  private:
   Pool() {
     limit_ = LimitFromEnvironment();
-    if (limit_ == 0) {
-      physical_ = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    }
-    // A child must not inherit the lock in the locked state.
-    pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); },
-                   [] { Get().mutex_.unlock(); });
+    if (limit_ == 0) physical_ = static_cast<size_t>(process::MemoryLimit());
   }
 
   [[noreturn]] void ThrowExhausted(size_t bytes, const std::string& why) const {
@@ -162,7 +162,26 @@ class Pool {
     }
     // The kernel would promise the memory and kill the process when it is touched.
     if (physical_ > 0 && in_use_ + capacity > physical_) {
-      ThrowExhausted(bytes, "the machine has " + std::to_string(physical_) + " bytes");
+      ThrowExhausted(bytes, "this process may use " + std::to_string(physical_) +
+                                " bytes of the machine's memory");
+    }
+  }
+
+  // The rest of the process, and others in its cgroup, use memory too. What they use is at least
+  // what the kernel counts beyond our own, of which it counts only what has been written to.
+  void CheckRoom(size_t bytes, size_t capacity) {
+    constexpr size_t kWorthAsking = size_t{32} << 20;  // bytes
+    if (capacity < kWorthAsking) return;
+    for (const process::Cgroups::Memory& memory : cgroups_.memory()) {
+      const auto others = [&] {
+        const auto own = static_cast<int64_t>(in_use_ + pooled_);
+        return static_cast<size_t>(std::max<int64_t>(memory.used - own, 0));
+      };
+      const auto limit = static_cast<size_t>(memory.limit);
+      if (in_use_ + pooled_ + capacity + others() > limit) ReleasePooled(pooled_);
+      if (in_use_ + capacity + others() <= limit) continue;
+      ThrowExhausted(bytes, "the cgroup may use " + std::to_string(limit) + " bytes, of which " +
+                                std::to_string(others()) + " are other memory's");
     }
   }
 
@@ -174,6 +193,7 @@ class Pool {
   }
 
   void* Fresh(size_t bytes, size_t capacity) {
+    CheckRoom(bytes, capacity);
     // Pooled blocks of other sizes give way before the footprint grows past what was in use at
     // once.
     size_t footprint = in_use_ + pooled_ + capacity;
@@ -204,10 +224,11 @@ class Pool {
     }
   }
 
-  std::mutex mutex_;
+  process::Mutex mutex_;
   std::array<std::vector<void*>, kNumClasses> free_;
   size_t in_use_ = 0, peak_ = 0, pooled_ = 0, largest_ = 0, limit_ = 0, physical_ = 0;
   int64_t allocations_ = 0;
+  const process::Cgroups cgroups_;
 };
 
 }  // namespace

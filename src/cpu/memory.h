@@ -13,8 +13,9 @@ namespace cpu {
 class Block {
  public:
   Block() = default;
-  // Contents undefined. Throws hlo::Error(kResourceExhausted) with the sizes when the system, or
-  // the limit set by TORCH_XLA_MEMORY_LIMIT (bytes), refuses.
+  // Contents undefined. Throws hlo::Error(kResourceExhausted) with the sizes when the system, the
+  // limit set by TORCH_XLA_MEMORY_LIMIT (bytes), or else what the machine and the process's cgroups
+  // have refuses.
   explicit Block(size_t bytes);
   ~Block();
   Block(Block&& other) noexcept;

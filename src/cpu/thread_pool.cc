@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -20,6 +18,8 @@
 #include <vector>
 
 #include "hlo/error.h"
+#include "process/fork.h"
+#include "process/limits.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -63,32 +63,13 @@ bool Spin(Ready ready) {
   return ready();
 }
 
-// The cgroup's CPU quota rounded up, or a large number.
-int QuotaCpus() {
-  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
-  if (file == nullptr) return INT_MAX;
-  long long quota = 0, period = 0;
-  bool limited = std::fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0;
-  std::fclose(file);
-  return limited ? static_cast<int>((quota + period - 1) / period) : INT_MAX;
-}
-
-int AvailableCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int cpus = sched_getaffinity(0, sizeof(set), &set) == 0
-                 ? CPU_COUNT(&set)
-                 : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, std::min(cpus, QuotaCpus()));
-}
-
 int DefaultThreads() {
   for (const char* name : {"TORCH_XLA_NUM_THREADS", "OMP_NUM_THREADS"}) {
     const char* text = std::getenv(name);
     int threads = text == nullptr ? 0 : std::atoi(text);
     if (threads > 0) return std::min(threads, 1024);
   }
-  return AvailableCpus();
+  return process::UsableCpus();
 }
 
 }  // namespace
@@ -131,25 +112,24 @@ struct ThreadPool::State {
 
 namespace {
 
-// Pools alive in this process, for the fork handlers: a child has none of its parent's threads, and
-// another thread of the parent may have been inside a parallel region when it forked.
+// Pools alive in this process: a forked child has none of its parent's threads, and was perhaps
+// forked inside a parallel loop, by its body.
 class Registry {
  public:
   static Registry& Get() {
     static Registry* registry = new Registry;
     return *registry;
   }
-  std::mutex mutex;
+  process::Mutex mutex;
   std::set<void*> states;
   void (*reset)(void*) = nullptr;
 
  private:
   Registry() {
-    pthread_atfork([] { Get().mutex.lock(); }, [] { Get().mutex.unlock(); },
-                   [] {
-                     for (void* state : Get().states) Get().reset(state);
-                     Get().mutex.unlock();
-                   });
+    static constexpr process::ForkHooks kHooks{.child = [] {
+      for (void* state : Get().states) Get().reset(state);
+    }};
+    process::AtFork(kHooks);
   }
 };
 
@@ -190,7 +170,10 @@ void ThreadPool::State::WorkerLoop() {
     if ((value & kOpen) == 0 || value / kEpoch == seen) continue;
     if (!gate.compare_exchange_strong(value, value + 1, std::memory_order_acq_rel)) continue;
     seen = value / kEpoch;
-    TakeChunks();
+    {
+      const process::NoForkOfCaller no_fork;
+      TakeChunks();
+    }
     uint32_t before = gate.fetch_sub(1, std::memory_order_acq_rel);
     if ((before & kOpen) == 0 && (before & kActiveMask) == 1) {
       done.fetch_add(1);
@@ -200,6 +183,7 @@ void ThreadPool::State::WorkerLoop() {
 }
 
 void ThreadPool::State::StartThreads() {
+  threads.reserve(num_threads);  // nothing throws once a thread runs
   // Signals belong to the threads of the program, not to ours.
   sigset_t all, old;
   sigfillset(&all);
@@ -296,6 +280,7 @@ void ThreadPool::Run(int64_t num_chunks, Body body, void* context) {
     for (int64_t chunk = 0; chunk < num_chunks; ++chunk) body(context, chunk);
     return;
   }
+  const process::NoFork no_fork;
   struct Release {
     std::atomic<bool>& busy;
     ~Release() { busy.store(false, std::memory_order_release); }

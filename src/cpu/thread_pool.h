@@ -17,7 +17,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   // Shared by the process; its size is TORCH_XLA_NUM_THREADS, else OMP_NUM_THREADS, else the CPUs
-  // that the process may use. Starts no thread before the first ParallelFor.
+  // that the process may use by its affinity and its cgroups' quotas. Starts no thread before the
+  // first ParallelFor.
   static ThreadPool& Default();
 
   int num_threads() const;

@@ -19,6 +19,10 @@
 namespace lazy {
 namespace {
 
+using process::Sha256Digest;
+using process::Sha256Of;
+using process::ToHex;
+
 // An entry: this, the key, the checksum of the bytes, their number, the bytes.
 constexpr std::string_view kMagic = "torch_xla compiled program 1\n";
 constexpr size_t kHeaderSize = kMagic.size() + 2 * sizeof(Sha256Digest) + sizeof(uint64_t);

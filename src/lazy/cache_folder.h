@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "lazy/sha256.h"
+#include "process/sha256.h"
 
 namespace lazy {
 
@@ -23,12 +23,12 @@ class CacheFolder {
 
   // The bytes that were stored under the key; nothing if there are none. An entry that is damaged,
   // cut off, another key's, or that another user owns or may change is left alone and warned of.
-  std::optional<std::string> Read(const Sha256Digest& key) const;
+  std::optional<std::string> Read(const process::Sha256Digest& key) const;
   // Replaces the entry whole, so that readers see the old one or the new one. Does nothing if
   // readonly. What goes wrong is warned of, once in the life of this object.
-  void Write(const Sha256Digest& key, const std::string& bytes);
+  void Write(const process::Sha256Digest& key, const std::string& bytes);
   // For messages.
-  std::string EntryPath(const Sha256Digest& key) const;
+  std::string EntryPath(const process::Sha256Digest& key) const;
 
  private:
   void WarnOfWriting(const std::string& reason);

@@ -1,4 +1,5 @@
 #include "lazy/cut_reason.h"
+#include "process/fork.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +12,7 @@ namespace {
 thread_local const CutReason* current = nullptr;
 
 struct Observer {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::shared_ptr<const WaitObserver> function;
   std::atomic<bool> is_set{false};
   static Observer& Get() {

@@ -14,12 +14,13 @@
 #include "lazy/profile.h"
 #include "lazy/sync.h"
 #include "pjrt/wire/job_secret.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
 
 struct Plugins {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::map<std::string, Runtime::OptionsProvider> providers;
   static Plugins& Get() {
     static Plugins* plugins = new Plugins;
@@ -30,11 +31,6 @@ struct Plugins {
 // Never destroyed: tensors outlive static destructors.
 std::atomic<Runtime*> runtime{nullptr};
 Runtime* left_runtime = nullptr;  // under RuntimeMutex
-std::mutex& RuntimeMutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
-
 Runtime::WorldProvider& ProviderOfWorld() {
   static auto* provider = new Runtime::WorldProvider;
   return *provider;
@@ -156,7 +152,6 @@ Runtime& Runtime::Get() {
   if (Runtime* started = runtime.load()) return *started;
   auto* started = new Runtime(std::move(options), world, left_runtime);
   runtime.store(started, std::memory_order_release);
-  RegisterForkHandlers();
   return *started;
 }
 
@@ -207,6 +202,7 @@ std::string Runtime::EmbeddedPluginPath() {
 Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
     : options_(std::move(options)) {
   pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.plugin_path);
+  process::RegisterForkHandlers();  // after the plugin's own: this library closes first
   client_ = pjrt::Client::Create(plugin, CreateOptions(plugin, options_, world), options_.store);
   int ordinal = 0;
   for (pjrt::Device* device : client_->addressable_devices()) {

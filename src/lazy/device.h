@@ -13,6 +13,7 @@
 #include "lazy/collective.h"
 #include "lazy/node.h"
 #include "pjrt/client/client.h"
+#include "process/fork.h"
 
 namespace lazy {
 
@@ -32,7 +33,7 @@ class Device {
 
   // Storages whose value is recorded and not computed, in the order in which they became so. See
   // storage.h; guarded by `pending_mutex`.
-  std::mutex pending_mutex;
+  process::Mutex pending_mutex;
   Storage* pending_head = nullptr;
   Storage* pending_tail = nullptr;
   // Recorded operations that other processes take part in, in the order of recording: they run

@@ -1,56 +1,62 @@
 #include "lazy/fork.h"
 
-#include <pthread.h>
-
+#include <atomic>
 #include <new>
 
 #include "hlo/error.h"
 #include "lazy/device.h"
 #include "lazy/profile.h"
 #include "lazy/sync.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
 
-// A mutex that the forking thread holds cannot be unlocked by the child's thread, which is another
-// one: it is made anew.
-template <typename Mutex>
-void Renew(Mutex& mutex) {
-  new (&mutex) Mutex;
+std::atomic<void (*)(void (*)())> fork_waiter{[](void (*wait)()) { wait(); }};
+
+// Every error that is met ends one execution: it belongs to whoever reads the result.
+void FinishWork() {
+  while (true) {
+    try {
+      return WaitDeviceOps();
+    } catch (const std::exception&) {
+    }
+  }
 }
 
-void Prepare() {
+void TakeLocks() {
   SyncMutex().lock();
-  try {
-    WaitDeviceOps();
-  } catch (const hlo::Error&) {
-    // It belongs to whoever reads the result.
-  }
-  if (!Runtime::IsStarted()) return;
-  for (const auto& device : Runtime::Get().devices()) device->pending_mutex.lock();
+  FinishWork();
+  RuntimeMutex().lock();
 }
 
-void ReleaseInParent() {
-  if (Runtime::IsStarted()) {
-    for (const auto& device : Runtime::Get().devices()) device->pending_mutex.unlock();
-  }
+void GiveLocksBack() {
+  RuntimeMutex().unlock();
   SyncMutex().unlock();
 }
 
 void RenewInChild() {
-  if (Runtime::IsStarted()) {
-    for (const auto& device : Runtime::Get().devices()) Renew(device->pending_mutex);
-  }
-  Renew(SyncMutex());
+  RuntimeMutex().unlock();
+  // It knows its owner by the thread's number, which has changed.
+  new (&SyncMutex()) std::recursive_mutex;
   Runtime::MarkForked();
   ForgetProfile();
 }
 
+constexpr process::ForkHooks kHooks{
+    .prepare = [] { fork_waiter.load()(&TakeLocks); },
+    .parent = &GiveLocksBack,
+    .child = &RenewInChild,
+};
+const bool added = (process::AtFork(kHooks), true);
+
 }  // namespace
 
-void RegisterForkHandlers() {
-  static const int registered = pthread_atfork(&Prepare, &ReleaseInParent, &RenewInChild);
-  (void)registered;
+std::mutex& RuntimeMutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
 }
+
+void SetForkWaiter(void (*waiter)(void (*wait)())) { fork_waiter = waiter; }
 
 }  // namespace lazy

@@ -1,10 +1,17 @@
-// Forked children: programs fork worker processes after the parent has computed.
+// Forked children: programs fork worker processes after the parent has computed. The order of a
+// fork is in process/fork.h; this is the layer's part of it. A fork waits for the work in flight
+// and takes the locks under which others are waited for: SyncMutex, then RuntimeMutex, without the
+// interpreter's lock, which their holders may want.
 #pragma once
+
+#include <mutex>
 
 namespace lazy {
 
-// From now on a fork waits for the work in flight and takes the layer's locks, so that a child
-// finds them free and no work half done. Called when the runtime starts.
-void RegisterForkHandlers();
+// Held while the runtime is started or left.
+std::mutex& RuntimeMutex();
+
+// How a forking thread waits: `waiter` calls its argument without the interpreter's lock.
+void SetForkWaiter(void (*waiter)(void (*wait)()));
 
 }  // namespace lazy

@@ -9,6 +9,7 @@
 
 #include "lazy/data.h"
 #include "lazy/device.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
@@ -19,7 +20,7 @@ struct Maker {
 };
 
 struct Registry {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::unordered_map<const Data*, Maker> live;
   static Registry& Get() {
     static Registry* registry = new Registry;

@@ -1,4 +1,5 @@
 #include "lazy/location.h"
+#include "process/fork.h"
 
 #include <cstdlib>
 #include <mutex>
@@ -16,7 +17,7 @@ struct Note {
 };
 
 struct Notes {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::unordered_map<const Node*, Note> of_node;
   static Notes& Get() {
     static Notes* notes = new Notes;

@@ -1,4 +1,5 @@
 #include "lazy/metrics.h"
+#include "process/fork.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +15,7 @@ namespace {
 
 // Never destroyed: counters are used until the process is gone.
 struct Registry {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::map<std::string, std::unique_ptr<std::atomic<int64_t>>, std::less<>> counters;
   std::map<std::string, std::unique_ptr<Metric>, std::less<>> metrics;
   static Registry& Get() {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "process/fork.h"
+
 namespace lazy {
 
 // The counter of that name, made on first use; the address is good for the life of the process.
@@ -40,7 +42,7 @@ class Metric {
   void Clear();
 
  private:
-  mutable std::mutex mutex_;
+  mutable process::Mutex mutex_;
   MetricUnit unit_;
   int64_t total_samples_ = 0;
   double accumulator_ = 0;

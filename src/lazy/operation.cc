@@ -6,12 +6,13 @@
 
 #include "lazy/metrics.h"
 #include "lazy/op.h"
+#include "process/fork.h"
 
 namespace lazy {
 
 ShapeRef InternShape(const hlo::Shape& shape) {
   // Node-based: addresses stay. Never destroyed: operations in static tables point into it.
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new process::Mutex;
   static auto* shapes = new std::unordered_set<hlo::Shape>;
   std::lock_guard lock(*mutex);
   return &*shapes->insert(shape).first;

@@ -14,6 +14,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/shape.h"
+#include "process/fork.h"
 
 namespace lazy {
 
@@ -96,7 +97,7 @@ class OperationTable {
   }
   const Operation* Insert(std::unique_ptr<Operation> operation);
 
-  std::mutex mutex_;
+  process::Mutex mutex_;
   std::vector<const Operation*> slots_;  // a power of two, open addressing
   std::vector<std::unique_ptr<Operation>> operations_;
 };

@@ -9,18 +9,19 @@
 
 #include "lazy/cache_folder.h"
 #include "lazy/device.h"
-#include "lazy/library_identity.h"
 #include "lazy/metrics.h"
-#include "lazy/sha256.h"
 #include "lazy/span.h"
 #include "lazy/sync.h"
 #include "lazy/warning.h"
+#include "process/fork.h"
+#include "process/library_identity.h"
+#include "process/sha256.h"
 
 namespace lazy {
 namespace {
 
 struct Settings {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::shared_ptr<CacheFolder> folder;  // null: programs are not kept
   pid_t used_by = 0;                    // the process that has compiled with these settings
   bool from_environment = false;        // whether the environment has been asked
@@ -80,7 +81,7 @@ std::string CreateOptions() {
 }
 
 std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const CacheFolder& folder,
-                                                const Sha256Digest& key) {
+                                                const process::Sha256Digest& key) {
   static auto* hits = Counter("PersistentCacheHit");
   static auto* misses = Counter("PersistentCacheMiss");
   static auto* failures = Counter("PersistentCacheDeserializeFailure");
@@ -121,7 +122,7 @@ std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& o
   const pjrt::Plugin& plugin = client.plugin();
   std::string key;
   Append(key, TORCH_XLA_VERSION);
-  Append(key, LibraryIdentity(&plugin.api(), plugin.path()));
+  Append(key, process::LibraryIdentity(&plugin.api(), plugin.path()));
   Append(key, client.platform_name());
   Append(key, client.platform_version());
   for (const pjrt::Device* device : client.devices()) {
@@ -146,7 +147,7 @@ std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
   if (!folder) return Compile(client, program, options);
   std::string key_text = CacheKeyOf(client, options);
   Append(key_text, program);
-  const Sha256Digest key = Sha256Of(key_text);
+  const process::Sha256Digest key = process::Sha256Of(key_text);
   if (auto loaded = TryLoad(client, *folder, key)) return loaded;
   auto executable = Compile(client, program, options);
   if (folder->readonly()) return executable;

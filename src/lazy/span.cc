@@ -1,4 +1,5 @@
 #include "lazy/span.h"
+#include "process/fork.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -22,7 +23,7 @@ constexpr int64_t kFirstLineThatIsNoThread = int64_t{1} << 22;
 
 // A thread's own; the lock is contended only when recording ends.
 struct Buffer {
-  std::mutex mutex;
+  process::Mutex mutex;
   SpanLine line;
   int64_t lost = 0;
 
@@ -38,7 +39,7 @@ struct Buffer {
 
 // Never destroyed: threads end after static destructors.
 struct Recorder {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::vector<std::shared_ptr<Buffer>> threads;
   std::map<std::string, std::shared_ptr<Buffer>, std::less<>> lines;
   std::atomic<int64_t> start_ns{0};  // 0: nothing is recorded

@@ -9,6 +9,7 @@
 
 #include "lazy/node.h"
 #include "lazy/view.h"
+#include "process/fork.h"
 
 namespace lazy {
 
@@ -19,11 +20,13 @@ class View;
 class SpinLock {
  public:
   void lock() {
+    process::BeginNoFork();
     while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true);
   }
   void unlock() {
     flag_.clear(std::memory_order_release);
     flag_.notify_one();
+    process::EndNoFork();
   }
 
  private:

@@ -1,7 +1,5 @@
 #include "lazy/sync.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -19,6 +17,7 @@
 #include "lazy/op.h"
 #include "lazy/persistent_cache.h"
 #include "lazy/span.h"
+#include "process/limits.h"
 
 namespace lazy {
 namespace {
@@ -132,7 +131,8 @@ int64_t MemoryLimit(Device* device) {
     // Not every plugin says.
   }
   if (device->client().platform_name() != "cpu") return 0;
-  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  static const int64_t limit = process::MemoryLimit();
+  return limit;
 }
 
 // Before anything is compiled for results that no execution could hold.

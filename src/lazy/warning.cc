@@ -1,4 +1,5 @@
 #include "lazy/warning.h"
+#include "process/fork.h"
 
 #include <cstdio>
 #include <mutex>
@@ -8,7 +9,7 @@ namespace lazy {
 namespace {
 
 struct Handler {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::function<void(const std::string&)> function = [](const std::string& text) {
     std::fprintf(stderr, "torch_xla: warning: %s\n", text.c_str());
   };

@@ -13,6 +13,7 @@
 #include "lazy/sync.h"
 #include "lazy/warning.h"
 #include "python/bindings.h"
+#include "python/fork.h"
 
 namespace torch_xla {
 namespace {
@@ -243,6 +244,7 @@ std::string DeviceToString(const lazy::Device* device) {
 }
 
 void BindRuntime(py::module_& m) {
+  OrderForks();
   py::register_exception_translator([](std::exception_ptr pending) {
     try {
       if (pending) std::rethrow_exception(pending);

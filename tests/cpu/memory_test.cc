@@ -1,10 +1,14 @@
 #include "cpu/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -125,6 +129,84 @@ TEST(MemoryDeathTest, TheLimitIsKept) {
         _exit(2);
       },
       testing::ExitedWithCode(0), "");
+}
+
+// A cgroup below this process's own, of version 1 or 2, which is removed at the end.
+class Cgroup {
+ public:
+  explicit Cgroup(int64_t memory_limit) {
+    std::ifstream mine("/proc/self/cgroup");
+    for (std::string line; folder_.empty() && std::getline(mine, line);) {
+      const std::string path = line.substr(std::min(line.size(), line.rfind(':') + 1));
+      if (line.find(":memory:") != line.npos) {
+        Make("/sys/fs/cgroup/memory" + path, "memory.limit_in_bytes", memory_limit);
+      } else if (line.starts_with("0::")) {
+        Make("/sys/fs/cgroup" + path, "memory.max", memory_limit);
+      }
+    }
+  }
+  ~Cgroup() {
+    if (!folder_.empty()) rmdir(folder_.c_str());
+  }
+  bool is_there() const { return !folder_.empty(); }
+  bool Enter() const {
+    return (std::ofstream(folder_ + "/cgroup.procs") << getpid() << std::flush).good();
+  }
+
+ private:
+  void Make(const std::string& parent, const std::string& file, int64_t limit) {
+    const std::string folder = parent + "/memory_test_" + std::to_string(getpid());
+    if (mkdir(folder.c_str(), 0755) != 0) return;
+    const bool is_limited = access((folder + "/" + file).c_str(), W_OK) == 0 &&
+                            (std::ofstream(folder + "/" + file) << limit << std::flush).good();
+    if (is_limited) {
+      folder_ = folder;
+    } else {
+      rmdir(folder.c_str());
+    }
+  }
+  std::string folder_;
+};
+
+bool IsRefused(size_t bytes) {
+  try {
+    Block block(bytes);
+    return false;
+  } catch (const hlo::Error& error) {
+    return error.code() == hlo::ErrorCode::kResourceExhausted;
+  }
+}
+
+// Runs in the process that the next test starts.
+TEST(Memory, InsideACgroup) {
+  if (std::getenv("MEMORY_TEST_CGROUP") == nullptr) GTEST_SKIP() << "part of the next test";
+  EXPECT_EQ(GetMemoryStatistics().bytes_limit, int64_t{256} << 20);
+  EXPECT_TRUE(IsRefused(size_t{3} << 30));
+  Block block(size_t{64} << 20);
+  std::memset(block.data(), 1, block.bytes());
+  EXPECT_FALSE(IsRefused(size_t{150} << 20));
+  TrimMemory();
+  {
+    const std::vector<char> others(size_t{100} << 20, 1);
+    EXPECT_TRUE(IsRefused(size_t{150} << 20));  // the kernel would end the process
+  }
+  EXPECT_FALSE(IsRefused(size_t{150} << 20));
+}
+
+TEST(Memory, ACgroupsLimitIsAnErrorAndNotTheEndOfTheProcess) {
+  const Cgroup cgroup(int64_t{256} << 20);
+  if (!cgroup.is_there()) GTEST_SKIP() << "this user may not make cgroups with a limit here";
+  const pid_t child = fork();
+  if (child == 0) {
+    unsetenv("TORCH_XLA_MEMORY_LIMIT");
+    setenv("MEMORY_TEST_CGROUP", "1", 1);
+    if (!cgroup.Enter()) _exit(3);
+    execl("/proc/self/exe", "memory_test", "--gtest_filter=Memory.InsideACgroup", nullptr);
+    _exit(4);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

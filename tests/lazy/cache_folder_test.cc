@@ -17,6 +17,9 @@
 namespace lazy {
 namespace {
 
+using process::Sha256Digest;
+using process::Sha256Of;
+
 namespace fs = std::filesystem;
 
 class CacheFolderTest : public testing::Test {

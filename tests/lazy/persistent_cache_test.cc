@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "lazy/device.h"
-#include "lazy/library_identity.h"
+#include "process/library_identity.h"
 
 namespace lazy {
 namespace {
@@ -34,7 +34,7 @@ TEST_F(PersistentCacheTest, KeyNamesVersionPluginAndProcessor) {
   const pjrt::Client& client = Runtime::Get().client();
   const pjrt::Plugin& plugin = client.plugin();
   EXPECT_NE(key.find(TORCH_XLA_VERSION), key.npos) << key;
-  EXPECT_NE(key.find(LibraryIdentity(&plugin.api(), plugin.path())), key.npos) << key;
+  EXPECT_NE(key.find(process::LibraryIdentity(&plugin.api(), plugin.path())), key.npos) << key;
   EXPECT_NE(key.find(client.platform_version()), key.npos) << key;
   EXPECT_NE(key.find(client.devices()[0]->kind()), key.npos) << key;
   if (client.platform_name() != "cpu") return;
@@ -79,31 +79,6 @@ TEST_F(PersistentCacheTest, KeyDiffersWithThePluginsVariables) {
     }
   }
   EXPECT_EQ(Key(), key);
-}
-
-// The build that a library's file says it is (what `file` and `readelf -n` print).
-TEST(LibraryIdentityTest, IsTheBuildOfTheLibraryThatHoldsTheAddress) {
-  Dl_info here, c_library;
-  ASSERT_NE(dladdr(reinterpret_cast<void*>(&LibraryIdentity), &here), 0);
-  ASSERT_NE(dladdr(reinterpret_cast<void*>(&std::getenv), &c_library), 0);
-  const std::string own =
-      LibraryIdentity(reinterpret_cast<void*>(&LibraryIdentity), here.dli_fname);
-  const std::string other =
-      LibraryIdentity(reinterpret_cast<void*>(&std::getenv), c_library.dli_fname);
-  EXPECT_NE(own, other);
-  EXPECT_FALSE(own.empty());
-  EXPECT_EQ(own, LibraryIdentity(reinterpret_cast<void*>(&CacheKeyOf), here.dli_fname));
-}
-
-TEST(LibraryIdentityTest, WithoutABuildIdTheFileCounts) {
-  const int local = 0;  // on the stack: in no library
-  char path[] = "/tmp/library_identity_test.XXXXXX";
-  close(mkstemp(path));
-  const std::string empty = LibraryIdentity(&local, path);
-  std::ofstream(path) << "longer";
-  EXPECT_NE(LibraryIdentity(&local, path), empty);
-  EXPECT_NE(empty.find(path), empty.npos);
-  std::remove(path);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -206,6 +208,66 @@ TEST_F(WorldTest, TheJobsSecretReachesTheNetwork) {
     }
     REQUIRE(message.find(rank == 1 ? "rank 1 and rank 0 have different job secrets"
                                    : "has another job secret") != std::string::npos);
+  });
+}
+
+// Each rank forks while a thread of it runs collectives and compiles. The children compute alone.
+TEST_F(WorldTest, ForksBesideCollectives) {
+  const char* text = std::getenv("TORCH_XLA_TEST_FORKS");
+  const int forks = text != nullptr ? std::atoi(text) : 200;
+  InChildren(2, [&](int64_t rank) {
+    alarm(60 + forks);
+    auto client = Join(store_, rank, 2);
+    Device* device = client->addressable_devices()[0];
+    auto sum = client->Compile(
+        *MakeModule("sum",
+                    [](hlo::Builder& b) {
+                      return std::vector<hlo::Value>{AllReduce(b, b.Parameter(kVector))};
+                    }),
+        ForWorld(2));
+    auto alone = client->Compile(*SumAndProduct());
+    auto x = client->BufferFromLiteral(Vector(1, 2, 3, 4), *device);
+    // Both ranks run as many: the one that has forked enough first says how many.
+    std::atomic<bool> forked{false}, failed{false};
+    std::thread collectives([&] {
+      for (bool all = false; !all;) {
+        auto mine = client->BufferFromLiteral(Vector(forked ? 0 : 1, 2, 3, 4), *device);
+        const hlo::Literal voted = Results(*sum, {mine.get()})[0];
+        all = voted.data<float>()[0] == 0;
+        if (voted.data<float>()[3] != 8) failed = true;
+      }
+    });
+    std::thread compiler([&] {
+      while (!forked) client->Compile(*SumAndProduct());
+    });
+    for (int i = 0; i < forks && !failed; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(60);
+        bool good = false;
+        try {
+          good = Results(*alone, {x.get(), x.get()})[0] == Vector(2, 4, 6, 8) &&
+                 Results(*client->Compile(*SumAndProduct()), {x.get(), x.get()})[0] ==
+                     Vector(2, 4, 6, 8);
+          try {
+            Results(*sum, {x.get()});
+            good = false;  // a child takes no part
+          } catch (const hlo::Error& error) {
+            good = good && error.code() == hlo::ErrorCode::kFailedPrecondition;
+          }
+        } catch (const std::exception& error) {
+          std::fprintf(stderr, "child %d: %s\n", i, error.what());
+        }
+        _exit(good ? 0 : 1);
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      if (status != 0) failed = true;
+    }
+    forked = true;
+    collectives.join();
+    compiler.join();
+    REQUIRE(!failed);
   });
 }
 

@@ -22,6 +22,36 @@ if child:
     assert sorted(output.stdout.splitlines()) == ["child 14.0", "parent 14.0", "status 0"]
 
 
+def test_forks_beside_threads_that_sync(program):
+    output = program.run_code(
+        """
+import os, signal, threading, torch, torch_xla
+x = torch.ones(1000, device="xla")
+stop, failures = False, []
+def work():
+    i = 0
+    while not stop:
+        i += 1
+        if (x * i).sum().item() != 1000 * i:
+            failures.append(i)
+threads = [threading.Thread(target=work) for _ in range(3)]
+[t.start() for t in threads]
+statuses = set()
+for i in range(50):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a hang is a failure
+        os._exit(0 if (x + i).sum().item() == 1000 * (1 + i) else 1)
+    statuses.add(os.waitpid(child, 0)[1])
+stop = True
+[t.join() for t in threads]
+print(statuses, failures)
+""",
+        timeout=120,
+    )
+    assert output.stdout.strip() == "{0} []"
+
+
 def test_loader_workers_fork_after_computing(program):
     output = program.run_code(
         """

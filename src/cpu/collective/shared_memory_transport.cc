@@ -7,6 +7,7 @@
 #include "cpu/collective/member_parts.h"
 #include "cpu/collective/reduction.h"
 #include "hlo/error.h"
+#include "process/limits.h"
 
 namespace cpu {
 namespace {
@@ -48,8 +49,7 @@ SharedMemoryTransport::SharedMemoryTransport(std::unique_ptr<SharedSegment> segm
       pulse_(std::make_unique<SharedPulse>(*segment_, ranks, heartbeat_timeout)),
       ranks_(std::move(ranks)),
       timeout_(timeout),
-      spins_(segment_->count() <= static_cast<int64_t>(std::thread::hardware_concurrency()) ? 1000
-                                                                                            : 50),
+      spins_(segment_->count() <= process::UsableCpus() ? 1000 : 50),
       me_(segment_->index()),
       consumed_(segment_->count(), 0) {
   for (size_t i = 0; i < ranks_.size(); ++i) place_[ranks_[i]] = static_cast<int64_t>(i);

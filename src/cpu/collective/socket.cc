@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,18 +12,18 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <set>
 #include <utility>
 
 #include "hlo/error.h"
+#include "process/fork.h"
 
 namespace cpu {
 namespace {
 
 // The open sockets, for a forked child to close.
 struct Registry {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::set<int> files;
   static Registry& Get() {
     static auto* registry = new Registry;
@@ -34,15 +33,14 @@ struct Registry {
 
 void CloseInChild() {
   Registry& registry = Registry::Get();
-  new (&registry.mutex) std::mutex;  // the thread that locked it is the parent's
   for (int file : registry.files) close(file);
   registry.files.clear();
 }
 
 void Register(int file) {
-  static const int registered = pthread_atfork(
-      [] { Registry::Get().mutex.lock(); }, [] { Registry::Get().mutex.unlock(); }, &CloseInChild);
-  (void)registered;
+  static constexpr process::ForkHooks kHooks{.child = &CloseInChild};
+  static const bool added = (process::AtFork(kHooks), true);
+  (void)added;
   Registry& registry = Registry::Get();
   std::lock_guard lock(registry.mutex);
   registry.files.insert(file);

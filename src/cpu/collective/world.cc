@@ -20,6 +20,7 @@
 #include "cpu/collective/reduction.h"
 #include "cpu/collective/shared_memory_transport.h"
 #include "hlo/error.h"
+#include "process/fork.h"
 
 namespace cpu {
 namespace {
@@ -291,6 +292,7 @@ class World : public Collectives {
 
   void Wait(uint64_t ticket) override {
     CheckProcess();
+    const process::MayFork waiting;
     std::unique_lock lock(state_->mutex);
     state_->changed.wait(lock, [&] { return state_->finished >= ticket; });
     if (state_->failure && ticket >= state_->first_failed) throw *state_->failure;
@@ -305,7 +307,10 @@ class World : public Collectives {
       if (state_->started == state_->finished) ticket = ++state_->started;
     }
     if (ticket == 0) return Wait(Start(collective, operands, results));
-    Finish(ticket, collective, operands, results);
+    {
+      const process::MayFork waiting;  // for the other processes
+      Finish(ticket, collective, operands, results);
+    }
     Wait(ticket);
   }
 

@@ -3,9 +3,9 @@
 // same area, and both products came out wrong. The linker sends every call of the two functions
 // here (--wrap in CMakeLists.txt), where a lock stands around the original. Source: OpenBLAS's
 // driver/others/memory.c and its option USE_LOCKING, which Debian's build does not set.
-#include <pthread.h>
-
 #include <mutex>
+
+#include "process/fork.h"
 
 extern "C" {
 void* __real_blas_memory_alloc(int position);
@@ -15,13 +15,8 @@ void __real_blas_memory_free(void* area);
 namespace {
 
 // Never destroyed: threads may still compute while static objects go.
-std::mutex& TableMutex() {
-  static std::mutex* mutex = [] {
-    // A child forked while another thread was in here could never enter.
-    pthread_atfork([] { TableMutex().lock(); }, [] { TableMutex().unlock(); },
-                   [] { TableMutex().unlock(); });
-    return new std::mutex;
-  }();
+process::Mutex& TableMutex() {
+  static auto* mutex = new process::Mutex;
   return *mutex;
 }
 

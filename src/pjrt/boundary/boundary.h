@@ -8,6 +8,7 @@
 #include "hlo/error.h"
 #include "pjrt/boundary/error.h"
 #include "pjrt/c_api.h"
+#include "process/fork.h"
 
 namespace pjrt::plugin {
 
@@ -41,6 +42,7 @@ void CheckHeader(const Args* args) {
 // One entry of the table. Writes nothing behind the end of the caller's struct.
 template <typename Args, void (*function)(Args&)>
 PJRT_Error* Entry(Args* args) noexcept {
+  const process::NoFork no_fork;
   try {
     CheckHeader(args);
     if (args->struct_size >= sizeof(Args)) {

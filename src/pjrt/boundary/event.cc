@@ -1,5 +1,6 @@
 #include "pjrt/boundary/event.h"
 
+#include <mutex>
 #include <utility>
 
 #include "pjrt/boundary/boundary.h"
@@ -14,6 +15,12 @@ const CompletionPtr& Completion::Done() {
     return new CompletionPtr(std::move(completion));
   }();
   return *done;
+}
+
+CompletionPtr Completion::OfHandle() {
+  auto completion = std::make_shared<Completion>();
+  completion->generation_ = kAny;
+  return completion;
 }
 
 CompletionPtr Completion::Failed(FailurePtr failure) {
@@ -35,7 +42,20 @@ void Completion::Set(FailurePtr failure) {
   for (auto& callback : callbacks) callback(failure_);
 }
 
-void Completion::Wait() const { set_.wait(false, std::memory_order_acquire); }
+void Completion::Wait() {
+  if (IsSetOrLost()) return;
+  const process::MayFork waiting;
+  set_.wait(false, std::memory_order_acquire);
+}
+
+bool Completion::IsSetOrLost() {
+  if (!is_set() && generation_ != kAny && generation_ != process::ForkGeneration()) {
+    Set(std::make_shared<Failure>(
+        hlo::ErrorCode::kAborted,
+        "the value was still being computed when this process was forked; only the parent has it"));
+  }
+  return is_set();
+}
 
 void Completion::OnSet(std::function<void(const FailurePtr&)> callback) {
   if (!is_set()) {
@@ -53,12 +73,12 @@ PJRT_Event* NewEvent(CompletionPtr completion) { return new PJRT_Event{std::move
 void Event_Destroy(PJRT_Event_Destroy_Args& args) { delete args.event; }
 
 void Event_IsReady(PJRT_Event_IsReady_Args& args) {
-  args.is_ready = Require(args.event, "event").completion->is_set();
+  args.is_ready = Require(args.event, "event").completion->IsSetOrLost();
 }
 
 void Event_Error(PJRT_Event_Error_Args& args) {
-  const Completion& completion = *Require(args.event, "event").completion;
-  if (!completion.is_set()) {
+  Completion& completion = *Require(args.event, "event").completion;
+  if (!completion.IsSetOrLost()) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      "the event is not ready; its error is not known yet");
   }
@@ -76,13 +96,12 @@ void Event_OnReady(PJRT_Event_OnReady_Args& args) {
   if (args.callback == nullptr) throw hlo::Error("callback is null");
   completion->OnSet(
       [callback = args.callback, user_arg = args.user_arg](const FailurePtr& failure) {
+        const process::MayFork elsewhere;
         callback(NewError(failure.get()), user_arg);
       });
 }
 
-void Event_Create(PJRT_Event_Create_Args& args) {
-  args.event = NewEvent(std::make_shared<Completion>());
-}
+void Event_Create(PJRT_Event_Create_Args& args) { args.event = NewEvent(Completion::OfHandle()); }
 
 void Event_Set(PJRT_Event_Set_Args& args) {
   const CompletionPtr completion = Require(args.event, "event").completion;

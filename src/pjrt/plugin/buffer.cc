@@ -6,6 +6,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/element_type.h"
+#include "process/fork.h"
 
 namespace pjrt::plugin {
 
@@ -138,7 +139,7 @@ void Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) {
   std::shared_ptr<Storage> storage;
   CompletionPtr done = Completion::Done();
   if (zero_copy) {
-    done = std::make_shared<Completion>();
+    done = Completion::OfHandle();
     storage = Borrow(args, shape, done);
   } else {
     storage = std::make_shared<Storage>(shape.byte_size());
@@ -155,6 +156,7 @@ void Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args& 
   CheckRowMajor(args.layout, shape);
   auto release = [callback = args.on_delete_callback, data = args.device_buffer_ptr,
                   arg = args.on_delete_callback_arg] {
+    const process::MayFork elsewhere;
     if (callback != nullptr) callback(data, arg);
   };
   std::shared_ptr<Storage> storage;

@@ -29,8 +29,19 @@ PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyVal
   }
 }
 
+PJRT_Client::~PJRT_Client() {
+  devices.clear();  // their queues end before the world
+  const process::MayFork waiting;
+  world_.reset();
+}
+
 cpu::Collectives* PJRT_Client::collectives() {
   if (topology.num_processes == 1) return nullptr;
+  if (process::ForkGeneration() != generation_) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "this process is a forked child of process " + std::to_string(process_index) +
+                         " and cannot run its collectives");
+  }
   std::lock_guard lock(world_mutex_);
   if (world_ == nullptr) {
     cpu::WorldOptions options;

@@ -11,11 +11,13 @@
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/device.h"
 #include "pjrt/plugin/topology.h"
+#include "process/fork.h"
 
 // Buffers and executables hold references, so that one which outlives Client_Destroy does no harm.
 struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
   // Throws if there are several processes and no store.
   PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store);
+  ~PJRT_Client();
 
   // Throws kNotFound.
   PJRT_Device& device(int64_t id) const;
@@ -27,12 +29,13 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
   PJRT_TopologyDescription topology;
 
  private:
+  const int64_t generation_ = process::ForkGeneration();
   cpu::KeyValueStore store_;
   std::string job_secret_;
   std::mutex world_mutex_;
   std::unique_ptr<cpu::Collectives> world_;
 
  public:
-  std::vector<std::unique_ptr<PJRT_Device>> devices;  // their queues end before the world
+  std::vector<std::unique_ptr<PJRT_Device>> devices;
   std::shared_ptr<PJRT_Client> self;  // the framework's reference, until Client_Destroy
 };

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "pjrt/boundary/error.h"
+#include "process/fork.h"
 
 namespace pjrt::plugin {
 namespace {
@@ -47,6 +48,7 @@ cpu::KeyValueStore StoreFrom(const PJRT_Client_Create_Args& args) {
     call.value_size = value.size();
     call.callback_error = &make_error;
     call.user_arg = user_arg;
+    const process::MayFork elsewhere;
     if (auto error = Taken(put(&call), "putting '" + key + "'")) throw *error;
   };
   store.get = [get = args.kv_get_callback, user_arg = args.kv_get_user_arg](
@@ -60,6 +62,7 @@ cpu::KeyValueStore StoreFrom(const PJRT_Client_Create_Args& args) {
         static_cast<int>(std::clamp<int64_t>(timeout.count(), 1, std::numeric_limits<int>::max()));
     call.callback_error = &make_error;
     call.user_arg = user_arg;
+    const process::MayFork elsewhere;
     if (auto error = Taken(get(&call), "getting '" + key + "'")) {
       if (error->code() == hlo::ErrorCode::kDeadlineExceeded ||
           error->code() == hlo::ErrorCode::kNotFound) {

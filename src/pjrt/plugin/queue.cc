@@ -1,7 +1,5 @@
 #include "pjrt/plugin/queue.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -9,20 +7,12 @@
 #include <mutex>
 #include <thread>
 
+#include "process/fork.h"
+
 namespace pjrt::plugin {
-namespace {
-
-std::atomic<int> forks{0};  // how often this process is a child
-
-void CountForks() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-  (void)registered;
-}
-
-}  // namespace
 
 struct Queue::State {
-  const int forks_at_birth = forks.load();
+  const int64_t generation = process::ForkGeneration();
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> tasks;
@@ -38,21 +28,24 @@ struct Queue::State {
       auto task = std::move(tasks.front());
       tasks.pop_front();
       lock.unlock();
-      task();
-      task = nullptr;  // what it holds is released outside the lock too
+      {
+        const process::NoFork no_fork;
+        task();
+        task = nullptr;  // what it holds is released outside the lock too
+      }
       lock.lock();
       --unfinished;
     }
   }
 };
 
-Queue::Queue() : state_((CountForks(), new State)) {}
+Queue::Queue() : state_(new State) {}
 
 // In a forked child the thread is gone, and the mutex may be held by nobody: that state is left
 // behind.
 Queue::State& Queue::Current() const {
   State* state = state_.load(std::memory_order_acquire);
-  if (state->forks_at_birth == forks.load()) return *state;
+  if (state->generation == process::ForkGeneration()) return *state;
   auto fresh = std::make_unique<State>();
   if (state_.compare_exchange_strong(state, fresh.get())) return *fresh.release();
   return *state;  // another thread was faster
@@ -60,7 +53,7 @@ Queue::State& Queue::Current() const {
 
 Queue::~Queue() {
   State* state = state_.load();
-  if (state->forks_at_birth != forks.load()) return;
+  if (state->generation != process::ForkGeneration()) return;
   {
     std::lock_guard lock(state->mutex);
     state->stopping = true;
@@ -73,6 +66,7 @@ Queue::~Queue() {
       state->thread.detach();
       return;
     }
+    const process::MayFork waiting;
     state->thread.join();
   }
   delete state;

@@ -1,10 +1,10 @@
-#include "lazy/sha256.h"
+#include "process/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-namespace lazy {
+namespace process {
 namespace {
 
 constexpr std::array<uint32_t, 64> kRoundConstants = {
@@ -95,4 +95,4 @@ std::string ToHex(const Sha256Digest& digest) {
   return text;
 }
 
-}  // namespace lazy
+}  // namespace process

@@ -1,5 +1,6 @@
-#include "lazy/library_identity.h"
+#include "process/library_identity.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -8,7 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace lazy {
+namespace process {
 namespace {
 
 struct Search {
@@ -46,6 +47,16 @@ std::string BuildIdIn(const char* notes, size_t size) {
   return "";
 }
 
+std::string ToHex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text += kDigits[static_cast<uint8_t>(c) >> 4];
+    text += kDigits[c & 15];
+  }
+  return text;
+}
+
 int Visit(dl_phdr_info* library, size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   if (!Holds(*library, search.address)) return 0;
@@ -60,14 +71,20 @@ int Visit(dl_phdr_info* library, size_t, void* data) {
 
 }  // namespace
 
+std::string LibraryIdentity(const void* address) {
+  Dl_info info{};
+  const bool found = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
+  return LibraryIdentity(address, found ? info.dli_fname : "/proc/self/exe");
+}
+
 std::string LibraryIdentity(const void* address, const std::string& path) {
   Search search{reinterpret_cast<uintptr_t>(address), ""};
   dl_iterate_phdr(&Visit, &search);
-  if (!search.build_id.empty()) return "build id " + search.build_id;
+  if (!search.build_id.empty()) return "build id " + ToHex(search.build_id);
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return path;
   return path + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) +
          "." + std::to_string(status.st_mtim.tv_nsec);
 }
 
-}  // namespace lazy
+}  // namespace process

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace lazy {
+namespace process {
 
 using Sha256Digest = std::array<uint8_t, 32>;
 
@@ -31,4 +31,4 @@ Sha256Digest Sha256Of(std::string_view bytes);
 // 64 lower-case digits.
 std::string ToHex(const Sha256Digest& digest);
 
-}  // namespace lazy
+}  // namespace process

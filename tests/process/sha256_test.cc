@@ -1,8 +1,8 @@
-#include "lazy/sha256.h"
+#include "process/sha256.h"
 
 #include <gtest/gtest.h>
 
-namespace lazy {
+namespace process {
 namespace {
 
 // The examples of FIPS 180-4's publisher, and lengths around the block's.
@@ -31,4 +31,4 @@ TEST(Sha256Test, PartsGiveTheWholesDigest) {
 }
 
 }  // namespace
-}  // namespace lazy
+}  // namespace process
