@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -13,19 +12,31 @@
 #include "cpu/memory.h"
 #include "cpu/pipeline.h"
 #include "cpu/program_builder.h"
+#include "cpu/sealed_parts.h"
 #include "hlo/bytecode.h"
 #include "hlo/verifier.h"
+#include "process/library_identity.h"
 
 namespace cpu {
 namespace {
 
-constexpr char kMagic[] = "torch_xla cpu executable 1\n";
+constexpr std::string_view kKind = "executable of the CPU engine, format 2";
+
+// All that the code depends on beside the program and the engine.
+std::string ToText(const CompileOptions& options) {
+  return "replicas=" + std::to_string(options.num_replicas) +
+         " partitions=" + std::to_string(options.num_partitions);
+}
 
 class CompiledExecutable : public Executable {
  public:
   // `module` is fused; `code` holds its kernels.
-  CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code)
-      : module_(std::move(module)), code_(std::move(code)), loaded_(code_.objects) {
+  CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code,
+                     const CompileOptions& options)
+      : options_(options),
+        module_(std::move(module)),
+        code_(std::move(code)),
+        loaded_(code_.objects) {
     const hlo::Computation& entry = *module_->entry();
     for (const hlo::Instruction* parameter : entry.parameters()) {
       parameter_shapes_.push_back(parameter->shape());
@@ -69,17 +80,11 @@ class CompiledExecutable : public Executable {
   std::string ToString() const override { return program_->ToString() + module_->ToString(); }
 
   std::string Serialize() const override {
-    std::string bytes = kMagic;
-    auto append = [&](const std::string& part) {
-      const uint64_t size = part.size();
-      bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
-      bytes += part;
-    };
-    append(EngineFingerprint());
-    append(hlo::WriteBytecode(*module_));
-    append(code_.SerializeTable());
-    for (const std::string& object : code_.objects) append(object);
-    return bytes;
+    const std::string engine = EngineFingerprint(), options = ToText(options_),
+                      program = hlo::WriteBytecode(*module_), table = code_.SerializeTable();
+    std::vector<std::string_view> parts = {engine, options, program, table};
+    parts.insert(parts.end(), code_.objects.begin(), code_.objects.end());
+    return SealParts(kKind, parts);
   }
 
  private:
@@ -115,6 +120,7 @@ class CompiledExecutable : public Executable {
     if (arenas_.size() < 4) arenas_.push_back(std::move(block));
   }
 
+  const CompileOptions options_;
   std::unique_ptr<hlo::Module> module_;
   GeneratedCode code_;
   LoadedCode loaded_;
@@ -132,39 +138,33 @@ std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOpti
   RunPipeline(*work, options.num_replicas * options.num_partitions == 1);
   const Dump dump;
   GeneratedCode code = GenerateCode(*work, dump);
-  auto executable = std::make_unique<CompiledExecutable>(std::move(work), std::move(code));
+  auto executable = std::make_unique<CompiledExecutable>(std::move(work), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
   return executable;
 }
 
-std::unique_ptr<Executable> LoadExecutable(std::string_view bytes) {
-  const size_t magic = sizeof(kMagic) - 1;
-  if (!bytes.starts_with(std::string_view(kMagic, magic))) {
-    throw hlo::Error("these bytes are not an executable of the CPU engine");
-  }
-  bytes.remove_prefix(magic);
-  std::vector<std::string> parts;
-  while (!bytes.empty()) {
-    uint64_t size = 0;
-    if (bytes.size() < sizeof(size)) throw hlo::Error("the executable is cut off");
-    std::memcpy(&size, bytes.data(), sizeof(size));
-    bytes.remove_prefix(sizeof(size));
-    if (size > bytes.size()) throw hlo::Error("the executable is cut off");
-    parts.emplace_back(bytes.substr(0, size));
-    bytes.remove_prefix(size);
-  }
-  if (parts.size() < 3) throw hlo::Error("the executable is cut off");
-  if (parts[0] != EngineFingerprint()) {
-    throw hlo::Error("the executable is for another engine version or CPU (" + parts[0] +
-                     "); this is " + EngineFingerprint());
-  }
-  auto* program = reinterpret_cast<const std::byte*>(parts[1].data());
-  std::unique_ptr<hlo::Module> module = hlo::ReadBytecode({program, parts[1].size()});
-  GeneratedCode code = GeneratedCode::ParseTable(parts[2]);
-  code.objects.assign(parts.begin() + 3, parts.end());
-  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code));
+std::unique_ptr<Executable> LoadExecutable(std::string_view bytes, const CompileOptions& options) {
+  const std::vector<std::string_view> parts = OpenSealed(kKind, bytes, 4);
+  const auto require = [](std::string_view theirs, const std::string& ours) {
+    if (theirs == ours) return;
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the executable was compiled for '" + std::string(theirs) +
+                         "', and this is '" + ours + "'; compile the program again");
+  };
+  require(parts[0], EngineFingerprint());
+  require(parts[1], ToText(options));
+  auto* program = reinterpret_cast<const std::byte*>(parts[2].data());
+  std::unique_ptr<hlo::Module> module = hlo::ReadBytecode({program, parts[2].size()});
+  GeneratedCode code = GeneratedCode::ParseTable(std::string(parts[3]));
+  code.objects.assign(parts.begin() + 4, parts.end());
+  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code), options);
 }
 
-std::string EngineFingerprint() { return "torch_xla-cpu 1 " + Host().name + " " + Host().features; }
+std::string EngineFingerprint() {
+  static const auto* fingerprint = new std::string(
+      "torch_xla-cpu 2 " + process::LibraryIdentity(reinterpret_cast<void*>(&EngineFingerprint)) +
+      " " + Host().name + " " + Host().features);
+  return *fingerprint;
+}
 
 }  // namespace cpu

@@ -72,18 +72,22 @@ class Executable {
   virtual int64_t code_bytes() const = 0;
   // The optimized program for people: kernels, library calls, buffers.
   virtual std::string ToString() const = 0;
-  // Bytes that LoadExecutable accepts in a process with the same engine version and CPU features;
-  // loading compiles nothing.
+  // Bytes that LoadExecutable accepts in a process with the same build of the engine on the same
+  // kind of CPU; loading compiles nothing. They hold machine code.
   virtual std::string Serialize() const = 0;
 };
 
 // Throws hlo::Error: kInvalidArgument for a malformed module, kUnimplemented naming the operation.
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options = {});
 
-// Throws hlo::Error(kInvalidArgument) for bytes of another engine version or CPU, or corrupt ones.
-std::unique_ptr<Executable> LoadExecutable(std::string_view bytes);
+// Throws hlo::Error: kFailedPrecondition for bytes of another build of the engine, another kind of
+// CPU or other options, kInvalidArgument for what is damaged or something else. Whoever wrote bytes
+// that pass runs code in this process: take them from nobody who may not.
+std::unique_ptr<Executable> LoadExecutable(std::string_view bytes,
+                                           const CompileOptions& options = {});
 
-// Changes whenever generated code may: version, CPU features, compile flags.
+// Names the build of the engine (the library's build id) and the CPU: all that decides about
+// generated code beside the program and the options.
 std::string EngineFingerprint();
 
 }  // namespace cpu

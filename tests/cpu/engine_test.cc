@@ -1,3 +1,4 @@
+#include "cpu/sealed_parts.h"
 #include "engine_testing.h"
 
 namespace cpu {
@@ -472,9 +473,69 @@ TEST(Engine, SerializedExecutableRuns) {
   auto loaded = LoadExecutable(executable->Serialize());
   auto argument = RandomLiteral(F32({9, 21}), 1);
   ExpectClose(RunOnEngine(*executable, {argument})[0], RunOnEngine(*loaded, {argument})[0]);
-  std::string bytes = executable->Serialize();
-  EXPECT_THROW(LoadExecutable(bytes.substr(0, bytes.size() / 2)), hlo::Error);
-  EXPECT_THROW(LoadExecutable("nonsense"), hlo::Error);
+}
+
+hlo::ErrorCode CodeOfLoading(std::string_view bytes, const CompileOptions& options = {}) {
+  try {
+    LoadExecutable(bytes, options);
+  } catch (const hlo::Error& error) {
+    return error.code();
+  }
+  return hlo::ErrorCode{};
+}
+
+std::string SerializedSum() {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  Value x = b.Parameter(F32({100}));
+  entry->set_results({b.Add(x, x)});
+  return Compile(module)->Serialize();
+}
+
+TEST(Engine, DamagedExecutablesAreRefused) {
+  const std::string bytes = SerializedSum();
+  EXPECT_EQ(CodeOfLoading(bytes), hlo::ErrorCode{});
+  EXPECT_EQ(CodeOfLoading("nonsense"), hlo::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfLoading(""), hlo::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfLoading(bytes + "x"), hlo::ErrorCode::kInvalidArgument);
+  for (size_t end = 0; end < bytes.size(); end += 1 + end / 50) {
+    ASSERT_EQ(CodeOfLoading(bytes.substr(0, end)), hlo::ErrorCode::kInvalidArgument) << end;
+  }
+  for (size_t at = 0; at < bytes.size(); at += 1 + at / 50) {
+    std::string flipped = bytes;
+    flipped[at] ^= static_cast<char>(1 << at % 8);
+    ASSERT_EQ(CodeOfLoading(flipped), hlo::ErrorCode::kInvalidArgument) << at;
+  }
+}
+
+TEST(Engine, ExecutablesOfAnotherEngineAreRefused) {
+  const std::string bytes = SerializedSum();
+  const std::string kind = bytes.substr(0, bytes.find('\n'));
+  const std::vector<std::string_view> parts = OpenSealed(kind, bytes, 4);
+  EXPECT_EQ(parts[0], EngineFingerprint());
+  const auto with = [&](size_t place, const std::string& text) {
+    std::vector<std::string_view> changed = parts;
+    changed[place] = text;
+    return SealParts(kind, changed);
+  };
+  EXPECT_EQ(CodeOfLoading(with(0, EngineFingerprint())), hlo::ErrorCode{});
+  // One digit of the build id, or of the CPU's features.
+  for (const char* mark : {"build id ", "+sse2"}) {
+    std::string other = EngineFingerprint();
+    const size_t at = other.find(mark) + std::strlen(mark) - (*mark == '+' ? 5 : 0);
+    ASSERT_LT(at, other.size()) << other;
+    other[at] = other[at] == '0' ? '1' : '0';
+    EXPECT_EQ(CodeOfLoading(with(0, other)), hlo::ErrorCode::kFailedPrecondition) << other;
+  }
+  CompileOptions options;
+  options.num_replicas = 2;
+  EXPECT_EQ(CodeOfLoading(bytes, options), hlo::ErrorCode::kFailedPrecondition);
+  // What contradicts itself although nobody has damaged it.
+  EXPECT_EQ(CodeOfLoading(with(2, "no program")), hlo::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfLoading(with(3, "1 1\nkernel_0 1 1\n7 ")), hlo::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOfLoading(with(3, "0 0\n")), hlo::ErrorCode::kInvalidArgument);
 }
 
 // Two branches that do the same share a region, which the serialized program has twice.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cpu/sealed_parts.h"
 #include "hlo/bytecode.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
@@ -60,24 +61,20 @@ std::vector<Donation> DonationsOf(const hlo::Module& module, size_t num_paramete
   return donations;
 }
 
-// Serialized programs: a magic text, then strings with their lengths.
-constexpr std::string_view kMagic = "torch_xla cpu executable 1\n";
+constexpr std::string_view kKind = "serialized executable of this plugin, format 2";
 
-void AppendString(std::string_view text, std::string& bytes) {
-  const uint64_t size = text.size();
-  bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
-  bytes.append(text);
+cpu::CompileOptions EngineOptions(const CompileOptions& options) {
+  cpu::CompileOptions engine_options;
+  engine_options.num_replicas = options.num_replicas;
+  engine_options.num_partitions = options.num_partitions;
+  return engine_options;
 }
 
-std::string_view TakeString(std::string_view& bytes) {
-  uint64_t size = 0;
-  if (bytes.size() < sizeof size) throw hlo::Error("the serialized executable is cut off");
-  std::memcpy(&size, bytes.data(), sizeof size);
-  bytes.remove_prefix(sizeof size);
-  if (bytes.size() < size) throw hlo::Error("the serialized executable is cut off");
-  std::string_view text = bytes.substr(0, size);
-  bytes.remove_prefix(size);
-  return text;
+Donation ParseDonation(char byte) {
+  if (byte < 0 || byte > static_cast<char>(Donation::kMust)) {
+    throw hlo::Error("the serialized executable contradicts itself");
+  }
+  return static_cast<Donation>(byte);
 }
 
 }  // namespace
@@ -93,10 +90,7 @@ std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
   }
   std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
   CheckDevices(program->options, num_devices);
-  cpu::CompileOptions engine_options;
-  engine_options.num_replicas = program->options.num_replicas;
-  engine_options.num_partitions = program->options.num_partitions;
-  program->executable = cpu::Compile(*module, engine_options);
+  program->executable = cpu::Compile(*module, EngineOptions(program->options));
   program->donations = DonationsOf(*module, program->parameters().size());
   program->name = module->name();
   program->code = code;
@@ -106,39 +100,22 @@ std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
 }
 
 std::string Program::Serialize() const {
-  std::string bytes(kMagic);
-  AppendString(PlatformVersion(), bytes);
-  AppendString(name, bytes);
-  AppendString(code, bytes);
-  AppendString(compile_options, bytes);
-  AppendString({reinterpret_cast<const char*>(donations.data()), donations.size()}, bytes);
-  AppendString(executable->Serialize(), bytes);
-  return bytes;
+  const std::string engine = executable->Serialize();
+  const std::string_view donation_bytes(reinterpret_cast<const char*>(donations.data()),
+                                        donations.size());
+  return cpu::SealParts(kKind, {name, code, compile_options, donation_bytes, engine});
 }
 
 std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
                                                     std::string_view options) {
-  if (!bytes.starts_with(kMagic)) {
-    throw hlo::Error("the bytes are no serialized executable of this plugin");
-  }
-  bytes.remove_prefix(kMagic.size());
-  const std::string_view version = TakeString(bytes);
-  if (version != PlatformVersion()) {
-    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                     "the executable was serialized by '" + std::string(version) +
-                         "' and cannot be loaded by '" + PlatformVersion() + "'");
-  }
+  const std::vector<std::string_view> parts = cpu::OpenSealed(kKind, bytes, 5);
   auto program = std::make_shared<Program>();
-  program->name = TakeString(bytes);
-  program->code = TakeString(bytes);
-  program->compile_options = TakeString(bytes);
-  if (!options.empty()) program->compile_options = options;
+  program->name = parts[0];
+  program->code = parts[1];
+  program->compile_options = options.empty() ? parts[2] : options;
   program->options = ParseCompileOptions(program->compile_options);
-  const std::string_view donations = TakeString(bytes);
-  for (char donation : donations) {
-    program->donations.push_back(static_cast<Donation>(donation));
-  }
-  program->executable = cpu::LoadExecutable(TakeString(bytes));
+  for (const char donation : parts[3]) program->donations.push_back(ParseDonation(donation));
+  program->executable = cpu::LoadExecutable(parts[4], EngineOptions(program->options));
   if (program->donations.size() != program->parameters().size()) {
     throw hlo::Error("the serialized executable contradicts itself");
   }

@@ -29,8 +29,8 @@ class Program : public ProgramDescription {
   // need more than `num_devices`, and what cpu::Compile throws.
   static std::shared_ptr<const Program> Compile(const PJRT_Program& program,
                                                 std::string_view options, int64_t num_devices);
-  // Throws for bytes of another engine version. `options`, unless empty, replace those compiled
-  // with.
+  // Throws what cpu::LoadExecutable throws. `options`, unless empty, replace those compiled with;
+  // what the code depends on must agree.
   static std::shared_ptr<const Program> Deserialize(std::string_view bytes,
                                                     std::string_view options);
   std::string Serialize() const;
