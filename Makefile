@@ -4,6 +4,7 @@
 #   make test     every test: C++ (ctest) and Python (pytest)
 #   make conformance   torch's whole databases of operators, modules and optimizers on the device
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
+#   make test-failures  10,000 forks beside working threads, and a failure of each allocation: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
@@ -19,7 +20,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients sanitize bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
+.PHONY: demo test conformance test-clients test-failures sanitize bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -55,6 +56,11 @@ conformance: build-test
 
 test-clients: install-clients build
 	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)
+
+test-failures: build-test
+	TORCH_XLA_TEST_FORKS=10000 $(BUILD)/tests/lazy/lazy_test --gtest_filter='Fork.*'
+	TORCH_XLA_TEST_FORKS=5000 $(BUILD)/tests/pjrt/pjrt_test --gtest_filter='*.ForksBesideCollectives'
+	TORCH_XLA_TEST_EVERY_FAILURE=1 $(BUILD)/tests/pjrt/pjrt_failures_test
 
 sanitize: install-test
 	@JOBS=$(JOBS) scripts/sanitize

@@ -12,6 +12,9 @@
 #include "cpu/dump.h"
 #include "cpu/emit/kernel_emitter.h"
 #include "cpu/jit.h"
+#include "cpu/llvm_object.h"
+#include "process/fork.h"
+#include "process/limits.h"
 
 namespace cpu {
 namespace {
@@ -76,14 +79,16 @@ GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump) {
   code.kernels.resize(unique.size());
   if (unique.empty()) return code;
   // Each thread emits its share in a context of its own.
-  const size_t threads = std::clamp<size_t>(
-      std::min<size_t>(unique.size() / 2, std::thread::hardware_concurrency()), 1, 8);
+  const size_t threads =
+      std::clamp<size_t>(std::min<size_t>(unique.size() / 2, process::UsableCpus()), 1, 8);
   code.objects.resize(threads);
   std::vector<std::exception_ptr> errors(threads);
-  auto emit = [&](size_t thread) {
+  auto emit = [&](size_t thread) noexcept {
+    const process::NoForkOfCaller no_fork;
     try {
-      llvm::LLVMContext context;
-      llvm::Module target("kernels", context);
+      const LlvmObject<llvm::LLVMContext> context;
+      const LlvmObject<llvm::Module> ir("kernels", *context);
+      llvm::Module& target = *ir;
       PrepareModule(target);
       for (size_t i = thread; i < unique.size(); i += threads) {
         CompiledKernel& kernel = code.kernels[i];
@@ -98,10 +103,18 @@ GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump) {
       errors[thread] = std::current_exception();
     }
   };
-  std::vector<std::thread> workers;
-  for (size_t thread = 1; thread < threads; ++thread) workers.emplace_back(emit, thread);
-  emit(0);
-  for (std::thread& worker : workers) worker.join();
+  {
+    std::vector<std::jthread> workers;
+    workers.reserve(threads);
+    size_t next = 1;
+    try {
+      for (; next < threads; ++next) workers.emplace_back(emit, next);
+    } catch (const std::exception&) {
+      // A share whose thread cannot be started is this thread's too.
+    }
+    for (; next < threads; ++next) emit(next);
+    emit(0);
+  }
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }

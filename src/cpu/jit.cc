@@ -10,6 +10,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
@@ -18,21 +19,31 @@
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 
-#include <mutex>
+#include <new>
 
 #include "cpu/emit/vector_math.h"
 #include "cpu/host.h"
+#include "cpu/llvm_object.h"
 #include "hlo/error.h"
 
 namespace cpu {
 namespace {
 
+// By default LLVM ends the process.
+[[noreturn]] void ThrowBadAlloc(void*, const char*, bool) { throw std::bad_alloc(); }
+[[noreturn]] void ThrowFatalError(void*, const char* reason, bool) {
+  throw hlo::Error(hlo::ErrorCode::kInternal, std::string("LLVM: ") + reason);
+}
+
 void InitializeLlvm() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  static const bool initialized = [] {
+    llvm::install_bad_alloc_error_handler(&ThrowBadAlloc);
+    llvm::install_fatal_error_handler(&ThrowFatalError);
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-  });
+    return true;
+  }();
+  (void)initialized;
 }
 
 std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
@@ -48,9 +59,12 @@ std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
       llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
+// After an exception the machine is abandoned, and the next module has another.
+thread_local std::unique_ptr<llvm::TargetMachine> thread_machine;
+
 llvm::TargetMachine& ThreadTargetMachine() {
-  thread_local std::unique_ptr<llvm::TargetMachine> machine = MakeTargetMachine();
-  return *machine;
+  if (thread_machine == nullptr) thread_machine = MakeTargetMachine();
+  return *thread_machine;
 }
 
 class Memory : public llvm::SectionMemoryManager {
@@ -94,32 +108,45 @@ void PrepareModule(llvm::Module& module) {
   module.setDataLayout(machine.createDataLayout());
 }
 
-std::string EmitObject(llvm::Module& module) {
-  llvm::TargetMachine& machine = ThreadTargetMachine();
+namespace {
+
+std::string Emit(llvm::TargetMachine& machine, llvm::Module& module) {
   std::string message;
   llvm::raw_string_ostream message_stream(message);
   if (llvm::verifyModule(module, &message_stream)) {
     throw hlo::Error(hlo::ErrorCode::kInternal, "generated code is malformed: " + message);
   }
-  llvm::legacy::FunctionPassManager functions(&module);
-  functions.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
-  functions.add(llvm::createEarlyCSEPass());
-  functions.add(llvm::createInstructionCombiningPass());
-  functions.add(llvm::createEarlyCSEPass());
-  functions.doInitialization();
+  const LlvmObject<llvm::legacy::FunctionPassManager> functions(&module);
+  functions->add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  functions->add(llvm::createEarlyCSEPass());
+  functions->add(llvm::createInstructionCombiningPass());
+  functions->add(llvm::createEarlyCSEPass());
+  functions->doInitialization();
   for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) functions.run(function);
+    if (!function.isDeclaration()) functions->run(function);
   }
-  functions.doFinalization();
+  functions->doFinalization();
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+  const LlvmObject<llvm::legacy::PassManager> passes;
+  if (machine.addPassesToEmitFile(*passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
                                   /*DisableVerify=*/true)) {
     throw hlo::Error(hlo::ErrorCode::kInternal, "LLVM cannot write object files for this CPU");
   }
-  passes.run(module);
+  passes->run(module);
   return std::string(buffer.data(), buffer.size());
+}
+
+}  // namespace
+
+std::string EmitObject(llvm::Module& module) {
+  llvm::TargetMachine& machine = ThreadTargetMachine();
+  try {
+    return Emit(machine, module);
+  } catch (...) {
+    (void)thread_machine.release();
+    throw;
+  }
 }
 
 struct LoadedCode::State {
@@ -129,6 +156,18 @@ struct LoadedCode::State {
 
 LoadedCode::LoadedCode(const std::vector<std::string>& objects)
     : state_(std::make_unique<State>()) {
+  try {
+    Load(objects);
+  } catch (const hlo::Error& error) {
+    if (error.code() == hlo::ErrorCode::kInternal) (void)state_.release();  // LLVM's: abandoned
+    throw;
+  } catch (...) {
+    (void)state_.release();
+    throw;
+  }
+}
+
+void LoadedCode::Load(const std::vector<std::string>& objects) {
   state_->linker = std::make_unique<llvm::RuntimeDyld>(state_->memory, state_->memory);
   for (const std::string& bytes : objects) {
     auto object = llvm::object::ObjectFile::createObjectFile(

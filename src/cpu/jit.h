@@ -32,6 +32,8 @@ class LoadedCode {
   int64_t bytes() const;
 
  private:
+  void Load(const std::vector<std::string>& objects);
+
   struct State;
   std::unique_ptr<State> state_;
 };

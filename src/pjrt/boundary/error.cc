@@ -15,11 +15,16 @@ struct ErrorHandle : PJRT_Error {
 
 const ErrorHandle& Get(const PJRT_Error* error) { return *static_cast<const ErrorHandle*>(error); }
 
-// For when there is no memory to say so; never freed.
+// For when there is no memory to say so; made when the library is loaded, and never freed.
+const FailurePtr& OutOfMemoryFailure() {
+  static const auto* failure = new FailurePtr(std::make_shared<Failure>(
+      hlo::ErrorCode::kResourceExhausted, "out of memory while reporting an error"));
+  return *failure;
+}
+
 PJRT_Error* OutOfMemory() {
-  static ErrorHandle error(
-      Failure(hlo::ErrorCode::kResourceExhausted, "out of memory while reporting an error"));
-  return &error;
+  static auto* error = new ErrorHandle(*OutOfMemoryFailure());
+  return error;
 }
 
 void Destroy(PJRT_Error* error) {
@@ -51,6 +56,8 @@ constexpr PJRT_Error_FunctionTable kFunctions = {
 
 ErrorHandle::ErrorHandle(Failure failure) : PJRT_Error{&kFunctions}, failure(std::move(failure)) {}
 
+[[maybe_unused]] const PJRT_Error* const made_early = OutOfMemory();
+
 }  // namespace
 
 FailurePtr CurrentFailure() noexcept {
@@ -69,9 +76,7 @@ FailurePtr CurrentFailure() noexcept {
       return std::make_shared<Failure>(hlo::ErrorCode::kInternal, "unknown exception");
     }
   } catch (...) {
-    static const FailurePtr out_of_memory = std::make_shared<Failure>(
-        hlo::ErrorCode::kResourceExhausted, "out of memory while reporting an error");
-    return out_of_memory;
+    return OutOfMemoryFailure();
   }
 }
 

@@ -168,6 +168,8 @@ class Launch {
   std::vector<std::unique_ptr<PJRT_Buffer>> MakeResults();
   // Waits for the arguments, runs, completes the results.
   void Run() noexcept;
+  // Instead of Run.
+  void Fail(FailurePtr failure) noexcept { Finish(std::move(failure)); }
 
   const CompletionPtr& done() const { return done_; }
   // True if it needs no waiting and has been seen to take little time.
@@ -181,6 +183,7 @@ class Launch {
 
  private:
   void RunProgram();
+  void Finish(FailurePtr failure) noexcept;
   std::shared_ptr<Storage> ResultStorage(size_t result);
 
   std::shared_ptr<const Program> program_;
@@ -238,8 +241,6 @@ void Launch::Check(PJRT_Buffer* const* arguments, size_t num_arguments,
 
 void Launch::TakeArguments(PJRT_Buffer* const* arguments, const std::vector<bool>& keep) {
   const size_t count = program_->parameters().size();
-  arguments_.reserve(count);
-  donated_.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     donated_.push_back(program_->donations[i] != Donation::kNone && !keep[i]);
     ContentsPtr contents = donated_[i] ? arguments[i]->Release() : arguments[i]->Get();
@@ -250,6 +251,8 @@ void Launch::TakeArguments(PJRT_Buffer* const* arguments, const std::vector<bool
 
 std::vector<std::unique_ptr<PJRT_Buffer>> Launch::MakeResults() {
   std::vector<std::unique_ptr<PJRT_Buffer>> buffers;
+  arguments_.reserve(program_->parameters().size());  // TakeArguments needs no memory
+  donated_.reserve(program_->parameters().size());
   for (const hlo::Shape& shape : program_->results()) {
     results_.push_back(std::make_shared<Contents>(Contents{done_, nullptr}));
     buffers.push_back(std::make_unique<PJRT_Buffer>(device_, shape, results_.back()));
@@ -319,6 +322,10 @@ void Launch::Run() noexcept {
   } catch (...) {
     failure = CurrentFailure();
   }
+  Finish(std::move(failure));
+}
+
+void Launch::Finish(FailurePtr failure) noexcept {
   arguments_.clear();  // who waits for the results may count on their memory
   done_->Set(std::move(failure));
 }
@@ -366,11 +373,16 @@ std::vector<std::pair<PJRT_Device*, PJRT_LogicalDeviceIds>> DevicesOf(
   return devices;
 }
 
-void Start(std::shared_ptr<Launch> launch, PJRT_Device& device) {
-  if (!device.client->asynchronous || (launch->IsQuick() && device.queue.idle())) {
-    launch->Run();
-  } else {
-    device.queue.Push([launch = std::move(launch)] { launch->Run(); });
+// The results are the caller's already: whatever goes wrong from here on is their failure.
+void Start(const std::shared_ptr<Launch>& launch, PJRT_Device& device) noexcept {
+  try {
+    if (!device.client->asynchronous || (launch->IsQuick() && device.queue.idle())) {
+      launch->Run();
+    } else {
+      device.queue.Push([launch] { launch->Run(); });
+    }
+  } catch (...) {
+    launch->Fail(CurrentFailure());
   }
 }
 
@@ -409,7 +421,8 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
     if (args.device_complete_events != nullptr) {
       args.device_complete_events[d] = events[d].release();
     }
-    Start(std::move(launches[d]), *devices[d].first);
+    Start(launches[d], *devices[d].first);
+    launches[d] = nullptr;
   }
 }
 

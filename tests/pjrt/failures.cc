@@ -1,0 +1,186 @@
+// What has no memory or no thread is an error of that compile or that step: this program fails the
+// n-th allocation, or thread, for n = 1, 2, 3, … until none is left to fail; afterwards all works.
+// TORCH_XLA_TEST_EVERY_FAILURE=1 leaves no n out where there are tens of thousands.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include "engines.h"
+
+namespace {
+
+// Which call fails; none if negative. Then all calls fail until there have been `failures_left`.
+struct Injection {
+  std::atomic<long> calls_left{-1};
+  std::atomic<long> failures_left{0};
+
+  void Arm(long n, long failures) {
+    failures_left = failures;
+    calls_left = n;
+  }
+  // True if something has failed.
+  bool Disarm() { return calls_left.exchange(-1) == 0; }
+  bool Fails() {
+    long left = calls_left.load();
+    while (left > 0 && !calls_left.compare_exchange_weak(left, left - 1)) {
+    }
+    return (left == 0 || left == 1) && failures_left.fetch_sub(1) > 0;
+  }
+};
+Injection allocations, threads;
+
+void* Allocate(size_t bytes, size_t alignment) {
+  if (allocations.Fails()) return nullptr;
+  bytes = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  return std::aligned_alloc(alignment, bytes);
+}
+
+void* AllocateOrThrow(size_t bytes, size_t alignment) {
+  void* memory = Allocate(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+constexpr size_t kDefault = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
+}  // namespace
+
+void* operator new(size_t bytes) { return AllocateOrThrow(bytes, kDefault); }
+void* operator new[](size_t bytes) { return AllocateOrThrow(bytes, kDefault); }
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return AllocateOrThrow(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return AllocateOrThrow(bytes, static_cast<size_t>(alignment));
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes, kDefault);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes, kDefault);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+extern "C" __attribute__((visibility("default"))) int pthread_create(
+    pthread_t* thread, const pthread_attr_t* attributes, void* (*main)(void*), void* argument) {
+  using Function = decltype(&pthread_create);
+  static const auto system = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_create"));
+  if (threads.Fails()) return EAGAIN;
+  return system(thread, attributes, main, argument);
+}
+
+namespace pjrt {
+namespace {
+
+constexpr int64_t kSize = 50'000;  // work for several threads
+
+// Enough different kernels to be compiled on several threads, and an intermediate value.
+std::unique_ptr<hlo::Module> ManyKernels() {
+  return MakeModule("kernels", [](hlo::Builder& b) {
+    const hlo::Shape shape(hlo::ElementType::kF32, {kSize});
+    hlo::Value x = b.Parameter(shape);
+    std::vector<hlo::Value> results;
+    for (hlo::Value y : {x, b.Add(x, x), b.Multiply(x, x), b.Abs(x), b.Negate(x), b.Exp(x)}) {
+      results.push_back(b.Reduce(hlo::Opcode::kAdd, y, {0}));
+    }
+    return results;
+  });
+}
+
+class Failures : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (OurEngine().path.empty()) GTEST_SKIP() << "the plugin is not built";
+    setenv("TORCH_XLA_NUM_THREADS", "3", 1);
+    client_ = Client::Create(Plugin::Load(OurEngine().path));
+    hlo::Literal ones(hlo::Shape(hlo::ElementType::kF32, {kSize}));
+    for (float& element : ones.mutable_data<float>()) element = 1;
+    argument_ = client_->BufferFromLiteral(ones, *client_->devices()[0]);
+    // What LLVM makes once and for all cannot fail without harm: its code knows no exceptions.
+    executable_ = client_->Compile(*ManyKernels());
+    expected_ = Run(*executable_);
+  }
+
+  std::vector<hlo::Literal> Run(const LoadedExecutable& executable) {
+    std::vector<hlo::Literal> results;
+    const Buffer* arguments[] = {argument_.get()};
+    for (const auto& output : executable.Execute(arguments).outputs) {
+      results.push_back(output->ToLiteral());
+    }
+    return results;
+  }
+
+  // Calls `work` with ever later failures until there is none. The number of failures.
+  template <typename Work>
+  long FailEach(Injection& injection, Work work, bool sparsely) {
+    if (std::getenv("TORCH_XLA_TEST_EVERY_FAILURE") != nullptr) sparsely = false;
+    long count = 0;
+    for (const long failures : {1, 40}) {
+      for (long n = 1;; n += sparsely ? 1 + n / 10 : 1) {
+        injection.Arm(n, failures);
+        try {
+          work();
+        } catch (const std::exception&) {
+          // An error, as it should be.
+        }
+        if (!injection.Disarm()) break;
+        ++count;
+        if (sparsely && count % 8 != 0) continue;
+        EXPECT_EQ(Run(*executable_), expected_) << "after failure " << n;
+      }
+      EXPECT_EQ(Run(*client_->Compile(*ManyKernels())), expected_);
+    }
+    return count;
+  }
+
+  std::shared_ptr<Client> client_;
+  std::unique_ptr<Buffer> argument_;
+  std::unique_ptr<LoadedExecutable> executable_;
+  std::vector<hlo::Literal> expected_;
+};
+
+TEST_F(Failures, OfAllocationsOfACompile) {
+  const auto module = ManyKernels();
+  EXPECT_GT(FailEach(allocations, [&] { client_->Compile(*module); }, /*sparsely=*/true), 50);
+}
+
+TEST_F(Failures, OfThreadsOfACompile) {
+  const auto module = ManyKernels();
+  std::unique_ptr<LoadedExecutable> executable;
+  FailEach(threads, [&] { executable = client_->Compile(*module); }, /*sparsely=*/false);
+  EXPECT_EQ(Run(*executable), expected_);
+}
+
+TEST_F(Failures, OfAllocationsOfALaunch) {
+  EXPECT_GT(FailEach(
+                allocations, [&] { EXPECT_EQ(Run(*executable_), expected_); }, /*sparsely=*/false),
+            10);
+}
+
+// Each client's first launch starts its queue's thread.
+TEST_F(Failures, OfThreadsOfALaunch) {
+  const auto first_launch = [&] {
+    auto client = Client::Create(Plugin::Load(OurEngine().path));
+    auto argument = client->BufferFromLiteral(argument_->ToLiteral(), *client->devices()[0]);
+    auto executable = client->DeserializeAndLoad(executable_->executable().Serialize());
+    const Buffer* arguments[] = {argument.get()};
+    auto results = executable->Execute(arguments);
+    EXPECT_EQ(results.outputs[0]->ToLiteral(), expected_[0]);
+  };
+  EXPECT_GT(FailEach(threads, first_launch, /*sparsely=*/false), 0);
+}
+
+}  // namespace
+}  // namespace pjrt
