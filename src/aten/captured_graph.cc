@@ -19,7 +19,7 @@ struct CapturedValue {
 };
 
 struct CapturedStep {
-  const lazy::Operation* operation;
+  lazy::OperationReference operation;
   std::vector<CapturedValue> operands;
 };
 
@@ -59,11 +59,11 @@ at::Tensor Placeholder(const at::Tensor& like) {
   TORCH_CHECK(IsXla(like) && !like.is_conj() && !like.is_neg(),
               "a captured graph takes plain tensors on xla, not one on ", like.device());
   XlaTensor impl = Impl(like);
-  lazy::ShapeRef shape =
+  const lazy::SharedShape shape =
       lazy::InternShape(hlo::Shape(ToElementType(like.scalar_type()), like.sizes().vec()));
-  lazy::Reference<lazy::Data> data(new lazy::Data(impl->xla_device(), shape, nullptr));
+  lazy::Reference<lazy::Data> data(new lazy::Data(impl->xla_device(), shape.get(), nullptr));
   data->Drop();
-  lazy::Value value{lazy::Node::MakeData(std::move(data), shape), 0};
+  lazy::Value value{lazy::Node::MakeData(std::move(data), shape.get()), 0};
   auto storage = lazy::Storage::Make(impl->xla_device(), std::move(value));
   return at::detail::make_tensor<XlaTensorImpl>(std::move(storage), lazy::Reference<lazy::View>(),
                                                 like.scalar_type(), like.sizes(), like.strides(),
@@ -102,7 +102,7 @@ CapturedGraph::CapturedGraph(at::TensorList arguments) {
                 device_->ordinal(), " and xla:", device->ordinal());
     device_ = device;
     originals_.push_back(ReadValue(placeholders_.back()));
-    argument_shapes_.push_back(originals_.back().shape_ref());
+    argument_shapes_.emplace_back(originals_.back().shape_ref());
     argument_strides_.push_back(argument.strides().vec());
   }
   collectives_before_ = CollectiveCount(device_);
@@ -175,7 +175,7 @@ void CapturedGraph::Keep(const std::vector<lazy::Value>& roots) {
   };
   for (const lazy::Node* node : graph.nodes()) {
     if (node->role() != lazy::Node::Role::kOperation) continue;
-    CapturedStep step{node->operation(), {}};
+    CapturedStep step{lazy::OperationReference(node->operation()), {}};
     for (const lazy::Value& operand : node->operands()) step.operands.push_back(place(operand));
     position[node] = count++;
     steps->steps.push_back(std::move(step));
@@ -226,7 +226,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   std::vector<lazy::Value> operands;
   for (size_t i = 0; i < arguments.size(); ++i) {
     operands.push_back(ReadValue(arguments[i]));
-    if (operands.back().shape_ref() != argument_shapes_[i] ||
+    if (operands.back().shape_ref() != argument_shapes_[i].get() ||
         arguments[i].strides() != argument_strides_[i]) {
       return std::nullopt;
     }
@@ -240,8 +240,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     results = RecordOn<&CallGraph>(ToTorchDevice(device_), operands, StepsReference{steps_});
   }
   int64_t cut = lazy::CutCount(device_);
-  calls_since_cut_ = cut == called_at_cut_ ? calls_since_cut_ + 1 : 1;
-  called_at_cut_ = cut;
+  calls_since_cut_ = called_at_cut_.exchange(cut) == cut ? calls_since_cut_ + 1 : 1;
   for (size_t i = 0; i < written_arguments_.size(); ++i) {
     const at::Tensor& argument = arguments[written_arguments_[i]];
     WriteInto(argument, results[storage_count_ + i]);

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -71,9 +72,10 @@ class CapturedGraph {
   std::shared_ptr<const CapturedSteps> steps_;
   // Operands after the arguments; null: a key of random numbers.
   std::vector<lazy::Value> constants_;
-  std::vector<lazy::ShapeRef> argument_shapes_;
+  std::vector<lazy::SharedShape> argument_shapes_;
   std::vector<std::vector<int64_t>> argument_strides_;
-  int64_t called_at_cut_ = -1, calls_since_cut_ = 0;
+  // Several threads may call one graph.
+  std::atomic<int64_t> called_at_cut_ = -1, calls_since_cut_ = 0;
 };
 
 }  // namespace torch_xla

@@ -14,7 +14,7 @@ namespace torch_xla {
 
 XlaGeneratorImpl::XlaGeneratorImpl(c10::Device device)
     : GeneratorImpl(device, c10::DispatchKeySet(c10::DispatchKey::XLA)),
-      seed_(c10::detail::getNonDeterministicRandom()) {}
+      place_{c10::detail::getNonDeterministicRandom(), 0} {}
 
 namespace {
 
@@ -32,27 +32,49 @@ uint64_t KeyOf(uint64_t state) {
   return state ^ (state >> 33);
 }
 
+// Without that generator's lock, which torch's kernels hold as long as they draw: recording does
+// not wait for them, and a word is read whole.
+uint64_t CpuSeed() { return at::detail::getDefaultCPUGenerator().current_seed(); }
+
 }  // namespace
+
+XlaGeneratorImpl::Place XlaGeneratorImpl::Now(uint64_t move) const {
+  const uint64_t cpu_seed = is_default_ ? CpuSeed() : 0;
+  std::lock_guard lock(lock_);
+  if (is_default_ && cpu_seed != followed_seed_) {
+    followed_seed_ = cpu_seed;
+    place_ = {cpu_seed, 0};
+  }
+  Place now = place_;
+  place_.draws += move;
+  return now;
+}
+
+void XlaGeneratorImpl::Seed(uint64_t seed, uint64_t draws) {
+  const uint64_t cpu_seed = is_default_ ? CpuSeed() : 0;
+  std::lock_guard lock(lock_);
+  place_ = {seed, draws};
+  followed_seed_ = cpu_seed;
+}
 
 void XlaGeneratorImpl::set_current_seed(uint64_t seed) { Seed(seed, 0); }
 
-void XlaGeneratorImpl::Seed(uint64_t seed, uint64_t draws) {
-  seed_ = seed;
-  draws_ = draws;
-  if (is_default_) followed_seed_ = at::detail::getDefaultCPUGenerator().current_seed();
+void XlaGeneratorImpl::set_offset(uint64_t offset) {
+  std::lock_guard lock(lock_);
+  place_.draws = offset;
 }
 
-void XlaGeneratorImpl::set_offset(uint64_t offset) { draws_ = offset; }
-uint64_t XlaGeneratorImpl::get_offset() const { return draws_; }
-
-uint64_t XlaGeneratorImpl::current_seed() const {
-  const_cast<XlaGeneratorImpl*>(this)->FollowCpuSeed();
-  return seed_;
+uint64_t XlaGeneratorImpl::get_offset() const {
+  std::lock_guard lock(lock_);
+  return place_.draws;
 }
+
+uint64_t XlaGeneratorImpl::current_seed() const { return Now().seed; }
 
 uint64_t XlaGeneratorImpl::seed() {
-  set_current_seed(c10::detail::getNonDeterministicRandom());
-  return seed_;
+  const uint64_t seed = c10::detail::getNonDeterministicRandom();
+  set_current_seed(seed);
+  return seed;
 }
 
 void XlaGeneratorImpl::set_state(const c10::TensorImpl& new_state) {
@@ -65,33 +87,29 @@ void XlaGeneratorImpl::set_state(const c10::TensorImpl& new_state) {
 }
 
 c10::intrusive_ptr<c10::TensorImpl> XlaGeneratorImpl::get_state() const {
-  uint64_t words[2] = {current_seed(), draws_};
+  const Place now = Now();
+  uint64_t words[2] = {now.seed, now.draws};
   at::Tensor state = at::empty({16}, at::kByte);
   std::memcpy(state.mutable_data_ptr(), words, sizeof(words));
   return state.getIntrusivePtr();
 }
 
-uint64_t XlaGeneratorImpl::state() const { return StateAfter(current_seed(), draws_); }
+uint64_t XlaGeneratorImpl::state() const {
+  const Place now = Now();
+  return StateAfter(now.seed, now.draws);
+}
 
 uint64_t XlaGeneratorImpl::TakeKey() {
   const process::NoFork no_fork;
   std::lock_guard lock(mutex_);
-  FollowCpuSeed();
-  return KeyOf(StateAfter(seed_, draws_++));
+  const Place now = Now(1);
+  return KeyOf(StateAfter(now.seed, now.draws));
 }
 
 XlaGeneratorImpl* XlaGeneratorImpl::clone_impl() const {
   auto* copy = new XlaGeneratorImpl(device());
-  copy->seed_ = seed_;
-  copy->draws_ = draws_;
+  copy->place_ = Now();
   return copy;
-}
-
-void XlaGeneratorImpl::FollowCpuSeed() {
-  if (!is_default_) return;
-  uint64_t seed = at::detail::getDefaultCPUGenerator().current_seed();
-  if (seed == followed_seed_) return;
-  Seed(seed, 0);
 }
 
 namespace {
@@ -124,8 +142,7 @@ at::Generator& DefaultGenerator(int ordinal) {
         c10::Device(c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(ordinal)));
     auto* impl = generator.get<XlaGeneratorImpl>();
     impl->is_default_ = true;
-    impl->FollowCpuSeed();
-    if (generators.seed) impl->set_current_seed(*generators.seed);
+    impl->set_current_seed(generators.seed.value_or(CpuSeed()));
     it = generators.made.emplace(ordinal, generator).first;
   }
   return it->second;
@@ -150,10 +167,11 @@ void CheckOnXla(c10::Device device) {
 }  // namespace
 
 lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Device device) {
-  static const lazy::ShapeRef shape = lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2}));
+  static const auto* shape =
+      new lazy::SharedShape(lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2})));
   CheckOnXla(device);
   uint64_t words[2] = {TakeKey(generator, ToLazyDevice(device)->ordinal()), 0};
-  return {lazy::Node::MakeScalar(shape, words), 0};
+  return {lazy::Node::MakeScalar(shape->get(), words), 0};
 }
 
 at::Generator CpuGenerator(const std::optional<at::Generator>& generator, int ordinal) {

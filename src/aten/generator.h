@@ -10,9 +10,12 @@
 #include <optional>
 
 #include "lazy/node.h"
+#include "lazy/storage.h"
 
 namespace torch_xla {
 
+// Each call by itself is safe among threads; who makes several belong together holds `mutex_`, as
+// with torch's own generators, whose callers lock it.
 class XlaGeneratorImpl final : public c10::GeneratorImpl {
  public:
   explicit XlaGeneratorImpl(c10::Device device);
@@ -34,15 +37,20 @@ class XlaGeneratorImpl final : public c10::GeneratorImpl {
 
  private:
   XlaGeneratorImpl* clone_impl() const override;
+  // The place in the stream.
+  struct Place {
+    uint64_t seed = 0, draws = 0;
+  };
   // A default generator follows torch.manual_seed: when the CPU generator's seed has changed since
-  // this one was last seeded, it takes that seed.
-  void FollowCpuSeed();
+  // this one was last seeded, it takes that seed. `move` is the number of draws that are made.
+  Place Now(uint64_t move = 0) const;
   void Seed(uint64_t seed, uint64_t draws);
   friend at::Generator& DefaultGenerator(int ordinal);
 
-  bool is_default_ = false;
-  uint64_t seed_ = 0, draws_ = 0;
-  uint64_t followed_seed_ = 0;
+  bool is_default_ = false;  // from before others see it
+  mutable lazy::SpinLock lock_;
+  mutable Place place_;                 // under lock_
+  mutable uint64_t followed_seed_ = 0;  // under lock_
 };
 
 // The generator that device `ordinal` uses when a call names none. Starts no runtime.

@@ -291,7 +291,7 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
     hlo::Shape shape(type, dense.sizes().vec());
     auto data = lazy::Data::FromHost(device, shape, dense.const_data_ptr());
     if (lazy::HasLocationProvider()) lazy::NoteMaker(data.get(), nullptr, lazy::Here());
-    return {lazy::Node::MakeData(std::move(data), lazy::InternShape(shape)), 0};
+    return {lazy::Node::MakeData(std::move(data), lazy::InternShape(shape).get()), 0};
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "copy to the xla device");
   }

@@ -60,7 +60,7 @@ Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const vo
   span.Add("bytes", int64_t{shape.byte_size()});
   auto buffer = ExplainingMemory(
       [&] { return device->client().BufferFromHost(bytes, shape, device->pjrt_device()); });
-  return Reference<Data>(new Data(device, InternShape(shape), std::move(buffer)));
+  return Reference<Data>(new Data(device, InternShape(shape).get(), std::move(buffer)));
 }
 
 void Data::ToHost(void* destination, size_t bytes) const {

@@ -20,7 +20,7 @@ class Data : public Counted<Data> {
   ~Data();
 
   Device* device() const { return device_; }
-  ShapeRef shape() const { return shape_; }
+  ShapeRef shape() const { return shape_.get(); }
   // Throws hlo::Error(kFailedPrecondition) after the buffer was given up.
   const pjrt::Buffer& buffer() const;
   // Gives up the device memory: its contents were donated or are no longer wanted.
@@ -39,7 +39,7 @@ class Data : public Counted<Data> {
 
  private:
   Device* device_;
-  ShapeRef shape_;
+  SharedShape shape_;
   std::unique_ptr<pjrt::Buffer> buffer_;
   int64_t id_;
 };

@@ -55,19 +55,20 @@ void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation
 }
 
 std::vector<LiveTensors> ListLiveTensors() {
-  std::map<std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*>,
-           int64_t>
-      counts;
+  using Key = std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*>;
+  std::map<Key, std::pair<int64_t, SharedShape>> counts;
   {
     Registry& registry = Registry::Get();
     std::lock_guard lock(registry.mutex);
     for (const auto& [data, maker] : registry.live) {
-      ++counts[{data->device(), data->shape(), maker.kind, maker.location}];
+      auto& [count, shape] = counts[{data->device(), data->shape(), maker.kind, maker.location}];
+      if (count++ == 0) shape = SharedShape(data->shape());  // the data may go any time
     }
   }
   std::vector<LiveTensors> tensors;
-  for (const auto& [key, count] : counts) {
-    const auto& [device, shape, kind, location] = key;
+  for (const auto& [key, counted] : counts) {
+    const auto& [device, unheld, kind, location] = key;
+    const auto& [count, shape] = counted;
     tensors.push_back({device, shape, kind != nullptr ? kind->name : "", location, count,
                        count * shape->byte_size()});
   }

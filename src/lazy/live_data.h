@@ -16,7 +16,7 @@ class Device;
 
 struct LiveTensors {
   const Device* device;
-  ShapeRef shape;
+  SharedShape shape;
   std::string made_by;             // "aten::mm", or "" for what came from the host
   const SourceLocation* location;  // null if that was not kept
   int64_t count = 0;               // of equal ones

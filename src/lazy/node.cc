@@ -16,14 +16,14 @@ class LeafOperation final : public Operation {
  public:
   LeafOperation(const OperationKind* kind, uint64_t hash, ShapeRef shape)
       : Operation(kind, hash, {}) {
-    set_result_shapes({shape});
+    AddResultShape(SharedShape(shape));
   }
   std::vector<hlo::Value> Lower(hlo::Builder&, std::span<const hlo::Value>) const override {
     throw hlo::Error(hlo::ErrorCode::kInternal, "a leaf of the graph has no lowering");
   }
 };
 
-const Operation* InternLeaf(const OperationKind* kind, OperationTable& table, ShapeRef shape) {
+OperationReference InternLeaf(const OperationKind* kind, OperationTable& table, ShapeRef shape) {
   struct Key {
     const OperationKind* kind;
     uint64_t hash;
@@ -37,13 +37,13 @@ const Operation* InternLeaf(const OperationKind* kind, OperationTable& table, Sh
       });
 }
 
-const Operation* DataOperation(ShapeRef shape) {
+OperationReference DataOperation(ShapeRef shape) {
   static OperationKind kind{"xla::device_data", OperationCounter("xla::device_data")};
   static auto* table = new OperationTable;
   return InternLeaf(&kind, *table, shape);
 }
 
-const Operation* ScalarOperation(ShapeRef shape) {
+OperationReference ScalarOperation(ShapeRef shape) {
   static OperationKind kind{"xla::scalar", OperationCounter("xla::scalar")};
   static auto* table = new OperationTable;
   return InternLeaf(&kind, *table, shape);
@@ -51,14 +51,14 @@ const Operation* ScalarOperation(ShapeRef shape) {
 
 }  // namespace
 
-Node::Node(Role role, const Operation* operation, uint32_t operand_count)
-    : operation_(operation), operand_count_(operand_count), role_(role) {}
+Node::Node(Role role, OperationReference operation, uint32_t operand_count)
+    : operation_(std::move(operation)), operand_count_(operand_count), role_(role) {}
 Node::~Node() = default;
 
-Reference<Node> Node::Make(const Operation* operation, std::span<const Value> operands) {
+Reference<Node> Node::Make(OperationReference operation, std::span<const Value> operands) {
   void* memory = ::operator new(sizeof(Node) + operands.size() * sizeof(Value));
-  Node* node =
-      new (memory) Node(Role::kOperation, operation, static_cast<uint32_t>(operands.size()));
+  Node* node = new (memory)
+      Node(Role::kOperation, std::move(operation), static_cast<uint32_t>(operands.size()));
   Value* out = node->mutable_operands().data();
   for (const Value& operand : operands) new (out++) Value(operand);
   return Reference<Node>(node);
@@ -71,16 +71,16 @@ Reference<Node> Node::MakeData(Reference<Data> data, ShapeRef shape) {
 }
 
 Reference<Node> Node::MakeScalar(hlo::ElementType type, const void* bytes) {
-  return MakeScalar(InternShape(hlo::Shape::Scalar(type)), bytes);
+  return MakeScalar(InternShape(hlo::Shape::Scalar(type)).get(), bytes);
 }
 
 Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {
   size_t size = shape->byte_size();
-  Node* node = new (::operator new(sizeof(Node))) Node(Role::kScalar, ScalarOperation(shape), 0);
-  if (size > node->scalar_.size()) {
+  if (size > sizeof(scalar_)) {
     throw hlo::Error(hlo::ErrorCode::kInternal,
                      "a scalar of shape " + shape->ToString() + " is too large to be inlined");
   }
+  Node* node = new (::operator new(sizeof(Node))) Node(Role::kScalar, ScalarOperation(shape), 0);
   std::memcpy(node->scalar_.data(), bytes, size);
   return Reference<Node>(node);
 }
@@ -124,9 +124,9 @@ void Node::Destroy() {
   pending = nullptr;
 }
 
-Reference<Node> MakeNode(const Operation* operation, std::span<const Value> operands) {
+Reference<Node> MakeNode(OperationReference operation, std::span<const Value> operands) {
   operation->kind().counter->fetch_add(1, std::memory_order_relaxed);
-  Reference<Node> node = Node::Make(operation, operands);
+  Reference<Node> node = Node::Make(std::move(operation), operands);
   if (locations_are_kept.load(std::memory_order_relaxed)) NoteLocation(node.get(), operands);
   return node;
 }

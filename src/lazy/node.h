@@ -32,7 +32,7 @@ class Node : public Counted<Node> {
  public:
   enum class Role : uint8_t { kOperation, kData, kScalar };
 
-  static Reference<Node> Make(const Operation* operation, std::span<const Value> operands);
+  static Reference<Node> Make(OperationReference operation, std::span<const Value> operands);
   // A leaf whose value is a buffer; `data` is kept alive.
   static Reference<Node> MakeData(Reference<Data> data, ShapeRef shape);
   // A number that is passed to the program at run time, so that changing it compiles nothing.
@@ -41,7 +41,7 @@ class Node : public Counted<Node> {
   static Reference<Node> MakeScalar(ShapeRef shape, const void* bytes);  // up to rank 1
 
   Role role() const { return role_; }
-  const Operation* operation() const { return operation_; }
+  const Operation* operation() const { return operation_.get(); }
   ShapeRef shape(uint32_t index) const { return operation_->result_shape(index); }
   std::span<const Value> operands() const {
     return {reinterpret_cast<const Value*>(this + 1), operand_count_};
@@ -65,13 +65,13 @@ class Node : public Counted<Node> {
   void Destroy();
 
  private:
-  Node(Role role, const Operation* operation, uint32_t operand_count);
+  Node(Role role, OperationReference operation, uint32_t operand_count);
   ~Node();
   std::span<Value> mutable_operands() {
     return {reinterpret_cast<Value*>(this + 1), operand_count_};
   }
 
-  const Operation* operation_;
+  OperationReference operation_;
   Reference<Data> data_;
   std::unique_ptr<std::vector<Value>> computed_;  // by index, without values for the others
   std::array<std::byte, 16> scalar_{};

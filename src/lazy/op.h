@@ -8,7 +8,8 @@
 //   operands:    hlo::Value, std::optional<hlo::Value>, std::vector<hlo::Value>,
 //                std::vector<std::optional<hlo::Value>>, lazy::Scalar (a number passed at run
 //                time), std::optional<lazy::Scalar>
-//   attributes:  everything else: copyable, comparable with ==, hashable by HashAttribute below
+//   attributes:  everything else: copyable, comparable by SameAttribute and hashable by
+//                HashAttribute below
 // and whose result R is one hlo::Value, a std::array, std::tuple or std::pair of them, or a
 // std::vector of them (then their number may depend on shapes and attributes). A null result does
 // not exist.
@@ -17,7 +18,9 @@
 // scratch module for each (operand shapes, attributes) ever seen.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <complex>
 #include <optional>
 #include <string>
@@ -108,6 +111,69 @@ uint64_t HashAttribute(const std::tuple<T...>& values) {
 template <typename A, typename B>
 uint64_t HashAttribute(const std::pair<A, B>& value) {
   return Mix(HashAttribute(value.first), HashAttribute(value.second));
+}
+
+// --- Attribute identity
+
+// Whether two attributes are the same bits: NaN is itself, and 0 is not -0. A struct's == says that
+// of the struct, which then has no floating-point numbers, or compares them by SameAttribute.
+template <typename T>
+bool SameAttribute(const T& a, const T& b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b);
+  } else {
+    return a == b;
+  }
+}
+template <typename T>
+bool SameAttribute(const std::complex<T>& a, const std::complex<T>& b);
+template <typename T>
+bool SameAttribute(const std::optional<T>& a, const std::optional<T>& b);
+template <typename T>
+bool SameAttribute(const std::vector<T>& a, const std::vector<T>& b);
+template <typename T, size_t n>
+bool SameAttribute(const std::array<T, n>& a, const std::array<T, n>& b);
+template <typename... T>
+bool SameAttribute(const std::variant<T...>& a, const std::variant<T...>& b);
+template <typename... T>
+bool SameAttribute(const std::tuple<T...>& a, const std::tuple<T...>& b);
+template <typename A, typename B>
+bool SameAttribute(const std::pair<A, B>& a, const std::pair<A, B>& b);
+
+template <typename T>
+bool SameAttribute(const std::complex<T>& a, const std::complex<T>& b) {
+  return SameAttribute(a.real(), b.real()) && SameAttribute(a.imag(), b.imag());
+}
+template <typename T>
+bool SameAttribute(const std::optional<T>& a, const std::optional<T>& b) {
+  return a.has_value() == b.has_value() && (!a || SameAttribute(*a, *b));
+}
+template <typename T>
+bool SameAttribute(const std::vector<T>& a, const std::vector<T>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const T& x, const T& y) { return SameAttribute(x, y); });
+}
+template <typename T, size_t n>
+bool SameAttribute(const std::array<T, n>& a, const std::array<T, n>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(),
+                    [](const T& x, const T& y) { return SameAttribute(x, y); });
+}
+template <typename... T>
+bool SameAttribute(const std::variant<T...>& a, const std::variant<T...>& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&](const auto& x) { return SameAttribute(x, std::get<std::decay_t<decltype(x)>>(b)); }, a);
+}
+template <typename... T>
+bool SameAttribute(const std::tuple<T...>& a, const std::tuple<T...>& b) {
+  return [&]<size_t... i>(std::index_sequence<i...>) {
+    return (SameAttribute(std::get<i>(a), std::get<i>(b)) && ...);
+  }(std::index_sequence_for<T...>());
+}
+template <typename A, typename B>
+bool SameAttribute(const std::pair<A, B>& a, const std::pair<A, B>& b) {
+  return SameAttribute(a.first, b.first) && SameAttribute(a.second, b.second);
 }
 
 // --- Attribute text
@@ -250,7 +316,7 @@ std::atomic<int64_t>* OperationCounter(const std::string& name);
 std::string LoweringName(const char* pretty_function);
 
 // Makes a node of `operation`.
-Reference<Node> MakeNode(const Operation* operation, std::span<const Value> operands);
+Reference<Node> MakeNode(OperationReference operation, std::span<const Value> operands);
 
 template <auto f>
 class Op {
@@ -263,15 +329,15 @@ class Op {
     return MakeNode(Intern(operands, attributes), operands.values());
   }
 
-  static const Operation* Intern(const OperandList& operands, const Attributes& attributes) {
-    static OperationTable table;
+  static OperationReference Intern(const OperandList& operands, const Attributes& attributes) {
+    static auto* table = new OperationTable;
     uint64_t hash = HashAttribute(attributes);
     for (const Value& value : operands.values()) {
       hash = Mix(hash, reinterpret_cast<uintptr_t>(value.shape_ref()) >> 4);
     }
     for (uint32_t count : operands.counts()) hash = Mix(hash, count);
     Key key{hash, &operands, &attributes};
-    return table.Find<Key>(hash, key, &Equal, &Make);
+    return table->Find<Key>(hash, key, &Equal, &Make);
   }
 
   // The name is the function's unless a registration gave another.
@@ -371,7 +437,8 @@ class Op {
     for (size_t i = 0; i < shapes.size(); ++i) {
       if (shapes[i] != values[i].shape_ref()) return false;
     }
-    return typed.counts() == key.operands->counts() && typed.attributes() == *key.attributes;
+    return typed.counts() == key.operands->counts() &&
+           SameAttribute(typed.attributes(), *key.attributes);
   }
   static std::unique_ptr<Operation> Make(const Key& key) {
     std::vector<ShapeRef> shapes;

@@ -1,6 +1,8 @@
 #include "lazy/operation.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <string_view>
 #include <unordered_set>
 
@@ -10,12 +12,84 @@
 
 namespace lazy {
 
-ShapeRef InternShape(const hlo::Shape& shape) {
-  // Node-based: addresses stay. Never destroyed: operations in static tables point into it.
-  static auto* mutex = new process::Mutex;
-  static auto* shapes = new std::unordered_set<hlo::Shape>;
-  std::lock_guard lock(*mutex);
-  return &*shapes->insert(shape).first;
+namespace {
+
+struct InternedShape : hlo::Shape {
+  explicit InternedShape(const hlo::Shape& shape) : hlo::Shape(shape) {}
+  mutable std::atomic<int64_t> holders{0};
+};
+
+// Finds by a shape that is not interned.
+struct ShapeHash {
+  using is_transparent = void;
+  size_t operator()(const hlo::Shape& shape) const { return shape.Hash(); }
+};
+struct ShapesEqual {
+  using is_transparent = void;
+  bool operator()(const hlo::Shape& a, const hlo::Shape& b) const { return a == b; }
+};
+
+// Never destroyed: nodes outlive static objects.
+struct Shapes {
+  process::Mutex mutex;
+  std::unordered_set<InternedShape, ShapeHash, ShapesEqual> set;  // node-based: addresses stay
+  static Shapes& Get() {
+    static auto* shapes = new Shapes;
+    return *shapes;
+  }
+};
+
+const InternedShape& Interned(ShapeRef shape) { return *static_cast<const InternedShape*>(shape); }
+
+void Hold(ShapeRef shape) {
+  if (shape != nullptr) Interned(shape).holders.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The last one lets go under the lock, so that nobody finds the shape meanwhile.
+void LetGo(ShapeRef shape) {
+  if (shape == nullptr) return;
+  std::atomic<int64_t>& holders = Interned(shape).holders;
+  int64_t count = holders.load(std::memory_order_relaxed);
+  while (count > 1) {
+    if (holders.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) return;
+  }
+  Shapes& shapes = Shapes::Get();
+  std::lock_guard lock(shapes.mutex);
+  if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) shapes.set.erase(Interned(shape));
+}
+
+}  // namespace
+
+SharedShape InternShape(const hlo::Shape& shape) {
+  Shapes& shapes = Shapes::Get();
+  std::lock_guard lock(shapes.mutex);
+  auto found = shapes.set.find(shape);
+  if (found == shapes.set.end()) found = shapes.set.emplace(shape).first;
+  return SharedShape(&*found);
+}
+
+SharedShape::SharedShape(ShapeRef shape) : shape_(shape) { Hold(shape); }
+SharedShape::~SharedShape() { LetGo(shape_); }
+
+size_t InternedShapeCount() {
+  Shapes& shapes = Shapes::Get();
+  std::lock_guard lock(shapes.mutex);
+  return shapes.set.size();
+}
+
+Operation::Operation(const OperationKind* kind, uint64_t hash, std::vector<ShapeRef> operand_shapes)
+    : kind_(kind), hash_(hash), operand_shapes_(std::move(operand_shapes)) {
+  for (ShapeRef shape : operand_shapes_) Hold(shape);
+}
+
+Operation::~Operation() {
+  for (ShapeRef shape : operand_shapes_) LetGo(shape);
+  for (ShapeRef shape : result_shapes_) LetGo(shape);
+}
+
+void Operation::AddResultShape(const SharedShape& shape) {
+  result_shapes_.push_back(shape.get());
+  Hold(shape.get());
 }
 
 void Operation::InferResultShapes() {
@@ -26,28 +100,97 @@ void Operation::InferResultShapes() {
   std::vector<hlo::Value> parameters;
   for (ShapeRef shape : operand_shapes_) parameters.push_back(builder.Parameter(*shape));
   for (hlo::Value result : Lower(builder, parameters)) {
-    result_shapes_.push_back(result == nullptr ? nullptr : InternShape(result->shape()));
+    AddResultShape(result == nullptr ? SharedShape() : InternShape(result->shape()));
   }
 }
 
-const Operation* OperationTable::Insert(std::unique_ptr<Operation> operation) {
-  static std::atomic<uint32_t> next_number{1};
-  operation->number_ = next_number.fetch_add(1);
-  if (2 * (operations_.size() + 1) > slots_.size()) {
-    std::vector<const Operation*> grown(slots_.empty() ? 8 : 2 * slots_.size());
-    auto place = [&](const Operation* o) {
-      size_t i = o->hash() & (grown.size() - 1);
-      while (grown[i] != nullptr) i = (i + 1) & (grown.size() - 1);
-      grown[i] = o;
-    };
-    for (const auto& o : operations_) place(o.get());
-    slots_ = std::move(grown);
+// All tables of the process.
+struct OperationTable::All {
+  std::mutex mutex;
+  std::vector<OperationTable*> tables;
+  std::atomic<size_t> count{0};
+  std::atomic<size_t> next_give_up{Kept()};
+
+  static All& Get() {
+    static auto* all = new All;
+    return *all;
   }
+  static size_t Kept() {
+    static const size_t kept = [] {
+      const char* text = std::getenv("TORCH_XLA_OPERATIONS_KEPT");
+      const long value = text != nullptr ? std::atol(text) : 0;
+      return static_cast<size_t>(value > 0 ? value : 65536);
+    }();
+    return kept;
+  }
+};
+
+OperationTable::OperationTable() {
+  All& all = All::Get();
+  std::lock_guard lock(all.mutex);
+  all.tables.push_back(this);
+}
+
+const Operation* OperationTable::Insert(std::unique_ptr<Operation> operation) {
+  static std::atomic<uint64_t> next_number{1};
+  operation->number_ = next_number.fetch_add(1);
+  operations_.push_back(std::move(operation));
+  All::Get().count.fetch_add(1, std::memory_order_relaxed);
+  if (2 * operations_.size() > slots_.size()) {
+    slots_.assign(slots_.empty() ? 8 : 2 * slots_.size(), nullptr);
+    for (const auto& o : operations_) Place(o.get());
+  } else {
+    Place(operations_.back().get());
+  }
+  return operations_.back().get();
+}
+
+void OperationTable::Place(const Operation* operation) {
   size_t i = operation->hash() & (slots_.size() - 1);
   while (slots_[i] != nullptr) i = (i + 1) & (slots_.size() - 1);
-  slots_[i] = operation.get();
-  operations_.push_back(std::move(operation));
-  return operations_.back().get();
+  slots_[i] = operation;
+}
+
+std::vector<std::unique_ptr<Operation>> OperationTable::TakeUnused() {
+  std::lock_guard lock(mutex_);
+  auto is_used = [](const std::unique_ptr<Operation>& o) {
+    const bool was_recorded = o->taken_ != std::exchange(o->taken_before_, o->taken_);
+    return was_recorded || o->taken_ != o->returned_.load(std::memory_order_acquire);
+  };
+  auto unused = std::partition(operations_.begin(), operations_.end(), is_used);
+  std::vector<std::unique_ptr<Operation>> taken(std::make_move_iterator(unused),
+                                                std::make_move_iterator(operations_.end()));
+  operations_.erase(unused, operations_.end());
+  if (taken.empty()) return taken;
+  size_t size = 8;
+  while (size < 2 * operations_.size()) size *= 2;
+  slots_ = std::vector<const Operation*>(size, nullptr);
+  for (const auto& o : operations_) Place(o.get());
+  All::Get().count.fetch_sub(taken.size(), std::memory_order_relaxed);
+  return taken;
+}
+
+size_t OperationTable::TotalCount() { return All::Get().count.load(std::memory_order_relaxed); }
+
+void OperationTable::GiveUpUnused() {
+  All& all = All::Get();
+  std::vector<OperationTable*> tables;
+  {
+    std::lock_guard lock(all.mutex);
+    tables = all.tables;
+  }
+  // Outside the lock: a captured graph that goes with its operation lets others go.
+  for (OperationTable* table : tables) table->TakeUnused();
+}
+
+void OperationTable::GiveUpUnusedIfMany() {
+  All& all = All::Get();
+  size_t next = all.next_give_up.load(std::memory_order_relaxed);
+  if (TotalCount() <= next) return;
+  // By one thread; where most are in use, seldom enough to cost little.
+  if (!all.next_give_up.compare_exchange_strong(next, SIZE_MAX)) return;
+  GiveUpUnused();
+  all.next_give_up = std::max(All::Kept(), 2 * TotalCount());
 }
 
 std::atomic<int64_t>* OperationCounter(const std::string& name) { return Counter(name); }

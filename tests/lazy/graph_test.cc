@@ -31,7 +31,8 @@ hlo::Value Concat(hlo::Builder& b, std::vector<hlo::Value> xs, std::optional<hlo
 }
 
 Value Leaf(hlo::Dimensions dimensions) {
-  ShapeRef shape = InternShape(Shape(ElementType::kF32, std::move(dimensions)));
+  SharedShape held = InternShape(Shape(ElementType::kF32, std::move(dimensions)));
+  ShapeRef shape = held.get();
   return {Node::MakeData(Reference<Data>(new Data(nullptr, shape, nullptr)), shape), 0};
 }
 

@@ -18,8 +18,8 @@ const CallPath kPath{&kHere, &kCallersPath};
 hlo::Value Negated(hlo::Builder& b, hlo::Value x) { return b.Negate(x); }
 
 Reference<Data> MakeData(int64_t elements) {
-  ShapeRef shape = InternShape(hlo::Shape(hlo::ElementType::kF32, {elements}));
-  return Reference<Data>(new Data(nullptr, shape, nullptr));
+  SharedShape shape = InternShape(hlo::Shape(hlo::ElementType::kF32, {elements}));
+  return Reference<Data>(new Data(nullptr, shape.get(), nullptr));
 }
 Value Leaf() {
   Reference<Data> data = MakeData(3);
