@@ -24,7 +24,7 @@ Storage::Storage(Device* device, Value value)
 
 Reference<Storage> Storage::Make(Device* device, Value value) {
   Reference<Storage> storage(new Storage(device, std::move(value)));
-  storage->LinkIfPending();
+  storage->UpdateLink();
   return storage;
 }
 
@@ -44,8 +44,14 @@ void* Storage::Attachment(std::shared_ptr<void> (*make)(const Storage&)) {
   return attachment_.get();
 }
 
+int64_t Storage::replaced_data() const {
+  std::lock_guard lock(lock_);
+  return replaced_data_;
+}
+
 bool Storage::Replace(const Value* expected, Value value) {
   std::vector<Value> dropped;
+  bool is_misplaced = false;
   {
     std::lock_guard lock(lock_);
     if (expected != nullptr && !(value_ == *expected)) return false;
@@ -54,14 +60,16 @@ bool Storage::Replace(const Value* expected, Value value) {
     }
     std::swap(value_, value);  // the old value is destroyed after unlocking
     if (!views_with_value_.empty()) TakeViewValues(&dropped);
+    is_misplaced = IsMisplaced();
   }
-  if (!IsPending(value)) LinkIfPending();
+  if (is_misplaced) UpdateLink();
   return true;
 }
 
 void Storage::Materialize(const Value& expected, const Value& data) {
   Value old;
   std::vector<Value> dropped;
+  bool is_misplaced = false;
   {
     std::lock_guard lock(lock_);
     if (!(value_ == expected)) return;
@@ -69,14 +77,17 @@ void Storage::Materialize(const Value& expected, const Value& data) {
     value_ = data;
     replaced_data_ = 0;
     TakeViewValues(&dropped);
+    is_misplaced = IsMisplaced();
   }
-  Unlink();
+  if (is_misplaced) UpdateLink();
 }
 
-void Storage::DropViewValues() {
+Storage::Pending Storage::TakePending() {
   std::vector<Value> dropped;
   std::lock_guard lock(lock_);
+  if (!IsPending(value_)) return {};
   TakeViewValues(&dropped);
+  return {value_, replaced_data_};
 }
 
 void Storage::TakeViewValues(std::vector<Value>* dropped) {
@@ -85,10 +96,20 @@ void Storage::TakeViewValues(std::vector<Value>* dropped) {
   views_with_value_.clear();
 }
 
-void Storage::LinkIfPending() {
-  if (!IsPending(value_)) return;
-  std::lock_guard lock(device_->pending_mutex);
-  if (linked_) return;
+bool Storage::IsMisplaced() const { return IsPending(value_) != linked_; }
+
+void Storage::UpdateLink() {
+  std::lock_guard list_lock(device_->pending_mutex);
+  std::lock_guard lock(lock_);
+  if (!IsMisplaced()) return;
+  if (linked_) {
+    Unlink();
+  } else {
+    Link();
+  }
+}
+
+void Storage::Link() {
   linked_ = true;
   previous_ = device_->pending_tail;
   next_ = nullptr;
@@ -97,15 +118,16 @@ void Storage::LinkIfPending() {
 }
 
 void Storage::Unlink() {
-  std::lock_guard lock(device_->pending_mutex);
-  if (!linked_) return;
   linked_ = false;
   (previous_ != nullptr ? previous_->next_ : device_->pending_head) = next_;
   (next_ != nullptr ? next_->previous_ : device_->pending_tail) = previous_;
 }
 
 void Storage::Destroy() {
-  Unlink();
+  {
+    std::lock_guard lock(device_->pending_mutex);
+    if (linked_) Unlink();
+  }
   delete this;
 }
 

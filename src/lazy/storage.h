@@ -49,9 +49,14 @@ class Storage : public Counted<Storage> {
   // Replaces recorded work by its result, unless the value has changed since.
   void Materialize(const Value& expected, const Value& data);
   // The Data that the value was before it became recorded work; 0 if none.
-  int64_t replaced_data() const { return replaced_data_; }
-  // Forgets what views have read, so that nothing but the storage refers to the value's graph.
-  void DropViewValues();
+  int64_t replaced_data() const;
+  // Recorded work that is to be computed, and whose place its result takes.
+  struct Pending {
+    Value value;  // none: the value is not recorded work
+    int64_t replaced_data = 0;
+  };
+  // Forgets also what views have read, so that nothing but the storage refers to the value's graph.
+  Pending TakePending();
   // What the layer above keeps with the storage: made when it is asked for first.
   void* Attachment(std::shared_ptr<void> (*make)(const Storage&));
 
@@ -62,7 +67,13 @@ class Storage : public Counted<Storage> {
   friend std::vector<Reference<Storage>> PendingStorages(Device* device);
   Storage(Device* device, Value value);
   ~Storage() = default;
-  void LinkIfPending();
+  // Under lock_: whether the value is recorded work and the storage not in the device's list, or
+  // the other way round. Whoever finds or makes it so calls UpdateLink.
+  bool IsMisplaced() const;
+  // Decides by the value that is there by then, because other threads may have replaced it since.
+  void UpdateLink();
+  // Under the device's pending_mutex.
+  void Link();
   void Unlink();
   // Under lock_: moves the memoised values of views to `dropped`, to be destroyed after unlocking.
   void TakeViewValues(std::vector<Value>* dropped);
@@ -75,8 +86,9 @@ class Storage : public Counted<Storage> {
   std::vector<View*> views_with_value_;
   std::shared_ptr<void> attachment_;  // under lock_
 
-  // The device's list of pending storages, under its pending_mutex.
+  // Written under the device's pending_mutex and then lock_, so that either is enough to read it.
   bool linked_ = false;
+  // The device's list of pending storages, under its pending_mutex.
   Storage* previous_ = nullptr;
   Storage* next_ = nullptr;
 };

@@ -358,18 +358,19 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
 void SyncPending(Device* device, bool wait) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
-  std::vector<Reference<Storage>> storages = PendingStorages(device);
+  std::vector<Reference<Storage>> storages;
   std::vector<Value> roots;
   std::vector<int64_t> replaced;
-  std::erase_if(storages, [](const Reference<Storage>& s) {
-    const Value value = s->value();
-    if (const Value* data = value.node->computed(value.index)) s->Materialize(value, *data);
-    return s->value().node->role() != Node::Role::kOperation;
-  });
-  for (const auto& storage : storages) {
-    storage->DropViewValues();
-    roots.push_back(storage->value());
-    replaced.push_back(storage->replaced_data());
+  for (Reference<Storage>& storage : PendingStorages(device)) {
+    auto [value, replaced_data] = storage->TakePending();
+    if (!value) continue;  // another thread has given it data meanwhile
+    if (const Value* data = value.node->computed(value.index)) {
+      storage->Materialize(value, *data);
+      continue;
+    }
+    storages.push_back(std::move(storage));
+    roots.push_back(std::move(value));
+    replaced.push_back(replaced_data);
   }
   std::vector<Collective> collectives = TakeCollectives(device);
   if (roots.empty() && collectives.empty()) return;

@@ -128,9 +128,9 @@ class DonationTest : public testing::Test {
     std::vector<Value> roots;
     std::vector<int64_t> replaced;
     for (const auto& storage : storages) {
-      storage->DropViewValues();
-      roots.push_back(storage->value());
-      replaced.push_back(storage->replaced_data());
+      auto [value, replaced_data] = storage->TakePending();
+      roots.push_back(std::move(value));
+      replaced.push_back(replaced_data);
     }
     Graph graph(roots);
     graph.PlanDonation(replaced, 2);
