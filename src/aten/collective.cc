@@ -106,6 +106,10 @@ void CheckOperand(const at::Tensor& tensor, const char* operation) {
   TORCH_CHECK(IsXla(tensor), operation, " works on xla tensors, not on one on ", tensor.device());
 }
 
+// Held from recording a collective to storing its results. A sync of another thread that came in
+// between would run the collective without knowing of its results, and the next one run it again.
+using Recording = std::lock_guard<std::recursive_mutex>;
+
 void Note(const at::Tensor& result) {
   lazy::NoteCollective(Impl(result)->xla_device(), ReadValue(result).node);
 }
@@ -124,6 +128,7 @@ int64_t Wrapped(int64_t dimension, const at::Tensor& tensor) {
 std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
                                   const std::string& reduction, double scale,
                                   const RankGroups& groups) {
+  const Recording recording(lazy::SyncMutex());
   std::vector<at::Tensor> results(tensors.size());
   // One operation for each type, in an order that all processes share.
   std::map<at::ScalarType, std::vector<size_t>> of_type;
@@ -144,11 +149,13 @@ std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
 
 void AllReduceInPlace(const std::vector<at::Tensor>& tensors, const std::string& reduction,
                       double scale, const RankGroups& groups) {
+  const Recording recording(lazy::SyncMutex());
   std::vector<at::Tensor> reduced = AllReduce(tensors, reduction, scale, groups);
   for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], reduced[i]);
 }
 
 at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGroups& groups) {
+  const Recording recording(lazy::SyncMutex());
   CheckOperand(tensor, "all_gather");
   if (tensor.dim() == 0) return AllGather(tensor.reshape({1}), 0, groups);
   return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups));
@@ -156,6 +163,7 @@ at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGrou
 
 at::Tensor ReduceScatter(const at::Tensor& tensor, const std::string& reduction, double scale,
                          int64_t dimension, const RankGroups& groups) {
+  const Recording recording(lazy::SyncMutex());
   CheckOperand(tensor, "reduce_scatter");
   return Noted(Record<&ReduceScatterLike>(tensor, Factor(scale, tensor), reduction,
                                           Wrapped(dimension, tensor), groups));
@@ -163,17 +171,20 @@ at::Tensor ReduceScatter(const at::Tensor& tensor, const std::string& reduction,
 
 at::Tensor AllToAll(const at::Tensor& tensor, int64_t split_dimension, int64_t concat_dimension,
                     int64_t split_count, const RankGroups& groups) {
+  const Recording recording(lazy::SyncMutex());
   CheckOperand(tensor, "all_to_all");
   return Noted(Record<&AllToAllLike>(tensor, Wrapped(split_dimension, tensor),
                                      Wrapped(concat_dimension, tensor), split_count, groups));
 }
 
 at::Tensor CollectivePermute(const at::Tensor& tensor, const RankGroups& pairs) {
+  const Recording recording(lazy::SyncMutex());
   CheckOperand(tensor, "collective_permute");
   return Noted(Record<&PermuteLike>(tensor, pairs));
 }
 
 at::Tensor CollectiveBroadcast(const at::Tensor& tensor, const RankGroups& groups) {
+  const Recording recording(lazy::SyncMutex());
   CheckOperand(tensor, "collective_broadcast");
   return Noted(Record<&BroadcastLike>(tensor, groups));
 }

@@ -8,8 +8,10 @@
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
+#include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "aten/generator.h"
 #include "aten/out_rule.h"
@@ -247,14 +249,30 @@ void ReplaceGenerator(const OperatorHandle& op, Stack* stack) {
   }
 }
 
+// Functions that may be replaced while another thread calls them.
 struct Hooks {
-  Decomposer decomposer;
-  FallbackObserver observer;
+  process::Mutex mutex;
+  std::shared_ptr<const Decomposer> decomposer;
+  std::shared_ptr<const FallbackObserver> observer;
   static Hooks& Get() {
     static Hooks* hooks = new Hooks;
     return *hooks;
   }
 };
+
+template <typename Function>
+void SetHook(std::shared_ptr<const Function> Hooks::* hook, Function function) {
+  std::shared_ptr<const Function> kept;
+  if (function) kept = std::make_shared<const Function>(std::move(function));
+  std::lock_guard lock(Hooks::Get().mutex);
+  std::swap(Hooks::Get().*hook, kept);  // the old one is destroyed after unlocking
+}
+
+template <typename Function>
+std::shared_ptr<const Function> GetHook(std::shared_ptr<const Function> Hooks::* hook) {
+  std::lock_guard lock(Hooks::Get().mutex);
+  return Hooks::Get().*hook;
+}
 
 TORCH_LIBRARY_IMPL(_, XLA, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&FallBack>());
@@ -276,19 +294,20 @@ TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallt
 
 void FallBack(const OperatorHandle& op, Stack* stack) {
   if (RunFunctional(op, stack)) return;
-  Hooks& hooks = Hooks::Get();
-  if (hooks.decomposer) {
+  if (auto decomposer = GetHook(&Hooks::decomposer)) {
     RunningScope scope(op);
-    if (hooks.decomposer(op, stack)) return;
+    if ((*decomposer)(op, stack)) return;
   }
   const lazy::CutScope scope(lazy::CutReason::Kind::kFallback, op.schema().name());
   lazy::Count(lazy::Counter(op.schema().name()));
-  if (hooks.observer) hooks.observer(op.schema().name());
+  if (auto observer = GetHook(&Hooks::observer)) (*observer)(op.schema().name());
   ReplaceGenerator(op, stack);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));
 }
 
-void SetDecomposer(Decomposer decomposer) { Hooks::Get().decomposer = std::move(decomposer); }
-void SetFallbackObserver(FallbackObserver observer) { Hooks::Get().observer = std::move(observer); }
+void SetDecomposer(Decomposer decomposer) { SetHook(&Hooks::decomposer, std::move(decomposer)); }
+void SetFallbackObserver(FallbackObserver observer) {
+  SetHook(&Hooks::observer, std::move(observer));
+}
 
 }  // namespace torch_xla

@@ -90,6 +90,7 @@ Buffer& BufferOfThread(Recorder& recorder) {
   return *this_thread.buffer;
 }
 
+// Under the recorder's lock, so that the last to come has the last word.
 void UpdateWanted() {
   spans_are_wanted = Recorder::Get().start_ns != 0 || span_scope.load() != nullptr;
 }
@@ -144,8 +145,8 @@ bool StartRecordingSpans() {
     recorder.lines.clear();
     SetClock();
     recorder.start_ns = SpanClock();
+    UpdateWanted();
   }
-  UpdateWanted();
   return true;
 }
 
@@ -158,8 +159,8 @@ RecordedSpans StopRecordingSpans() {
     recorded.stop_ns = SpanClock();
     for (const auto& buffer : recorder.threads) Take(*buffer, recorded);
     for (const auto& [name, buffer] : recorder.lines) Take(*buffer, recorded);
+    UpdateWanted();
   }
-  UpdateWanted();
   return recorded;
 }
 
@@ -187,6 +188,7 @@ void RecordSpan(std::string_view line, SpanRecord record) {
 
 void SetSpanScope(SpanScope scope) {
   span_scope = new SpanScope(scope);
+  std::lock_guard lock(Recorder::Get().mutex);
   UpdateWanted();
 }
 
