@@ -1,5 +1,8 @@
 #include "lazy/sync.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -27,43 +30,52 @@ using Overrides = std::map<std::string, std::variant<std::string, bool, int64_t,
 struct Program {
   std::vector<uint64_t> signature;
   std::unique_ptr<pjrt::LoadedExecutable> executable;
+  // Kept, because the signature has their numbers, which they would not get again.
+  std::vector<OperationReference> operations;
+  int64_t bytes = 0;  // of memory, as far as that is known
 };
 
-// Least recently used programs go first.
+// A positive number from the environment.
+int64_t Limit(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  const int64_t value = text != nullptr ? std::atoll(text) : 0;
+  return value > 0 ? value : otherwise;
+}
+
+// Least recently used programs go first: those beyond XLA_COMPILATION_CACHE_SIZE in number or
+// TORCH_XLA_COMPILATION_CACHE_BYTES in memory. The one used last stays.
 class ProgramCache {
  public:
-  Program* Find(uint64_t hash, const std::vector<uint64_t>& signature) {
+  // Shared: an observer of a program's run may clear the cache.
+  std::shared_ptr<const Program> Find(uint64_t hash, const std::vector<uint64_t>& signature) {
     auto [begin, end] = index_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
-      if (it->second->second.signature != signature) continue;
+      if (it->second->second->signature != signature) continue;
       programs_.splice(programs_.begin(), programs_, it->second);
-      return &it->second->second;
+      return it->second->second;
     }
     return nullptr;
   }
-  Program* Insert(uint64_t hash, Program program) {
+  void Insert(uint64_t hash, std::shared_ptr<const Program> program) {
+    bytes_ += program->bytes;
     programs_.emplace_front(hash, std::move(program));
     index_.emplace(hash, programs_.begin());
-    if (programs_.size() > Limit()) Evict(std::prev(programs_.end()));
-    return &programs_.front().second;
+    while (programs_.size() > 1 && (size() > max_size_ || bytes_ > max_bytes_)) {
+      Evict(std::prev(programs_.end()));
+    }
   }
   void Clear() {
     index_.clear();
     programs_.clear();
+    bytes_ = 0;
   }
-  size_t size() const { return programs_.size(); }
+  int64_t size() const { return static_cast<int64_t>(programs_.size()); }
+  int64_t bytes() const { return bytes_; }
 
  private:
-  using List = std::list<std::pair<uint64_t, Program>>;
-  static size_t Limit() {
-    static const size_t limit = [] {
-      const char* text = std::getenv("XLA_COMPILATION_CACHE_SIZE");
-      long value = text != nullptr ? std::atol(text) : 2048;
-      return static_cast<size_t>(value > 0 ? value : 2048);
-    }();
-    return limit;
-  }
+  using List = std::list<std::pair<uint64_t, std::shared_ptr<const Program>>>;
   void Evict(List::iterator victim) {
+    bytes_ -= victim->second->bytes;
     auto [begin, end] = index_.equal_range(victim->first);
     for (auto it = begin; it != end; ++it) {
       if (it->second != victim) continue;
@@ -72,6 +84,9 @@ class ProgramCache {
     }
     programs_.erase(victim);
   }
+  const int64_t max_size_ = Limit("XLA_COMPILATION_CACHE_SIZE", 2048);
+  const int64_t max_bytes_ = Limit("TORCH_XLA_COMPILATION_CACHE_BYTES", int64_t{1} << 30);
+  int64_t bytes_ = 0;
   List programs_;
   std::unordered_multimap<uint64_t, List::iterator> index_;
 };
@@ -176,8 +191,38 @@ std::string NameOf(const Graph& graph) {
   return (given.empty() ? "SyncTensorsGraph" : given) + "." + std::to_string(graph.nodes().size());
 }
 
-Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
-                        std::vector<uint64_t> signature) {
+// Each once.
+std::vector<OperationReference> OperationsOf(const Graph& graph) {
+  std::vector<const Operation*> operations;
+  for (const Node* node : graph.nodes()) operations.push_back(node->operation());
+  std::sort(operations.begin(), operations.end());
+  operations.erase(std::unique(operations.begin(), operations.end()), operations.end());
+  return {operations.begin(), operations.end()};
+}
+
+// What a program takes of the host's memory: its code, and what describes it.
+int64_t BytesOf(const Program& program, const hlo::Module& module) {
+  // As measured of the engine's programs, small ones and large ones, beside their code.
+  constexpr int64_t kBytesOfProgram = 16 << 10, kBytesOfInstruction = 2 << 10;
+  int64_t bytes = kBytesOfProgram;
+  for (const auto& computation : module.computations()) {
+    bytes += static_cast<int64_t>(computation->instructions().size()) * kBytesOfInstruction;
+    for (const auto& instruction : computation->instructions()) {
+      if (instruction->opcode() == hlo::Opcode::kConstant)
+        bytes += instruction->shape().byte_size();
+    }
+  }
+  bytes += static_cast<int64_t>(program.signature.size() * sizeof(uint64_t));
+  try {
+    bytes += std::max<int64_t>(0, program.executable->executable().generated_code_bytes());
+  } catch (const hlo::Error&) {
+    // Not every plugin says.
+  }
+  return bytes;
+}
+
+std::shared_ptr<const Program> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
+                                              std::vector<uint64_t> signature) {
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   State& state = State::Get();
   CheckResultsFit(device, graph);
@@ -193,9 +238,13 @@ Program* CompileProgram(Device* device, const Graph& graph, uint64_t hash,
       std::fclose(file);
     }
   }
-  Program program{std::move(signature),
-                  CompileOrLoad(device->client(), *module, OptionsFor(device, *module))};
-  return state.cache.Insert(hash, std::move(program));
+  auto program = std::make_shared<Program>();
+  program->signature = std::move(signature);
+  program->executable = CompileOrLoad(device->client(), *module, OptionsFor(device, *module));
+  program->operations = OperationsOf(graph);
+  program->bytes = BytesOf(*program, *module);
+  state.cache.Insert(hash, program);
+  return program;
 }
 
 // The buffers of the arguments; those of scalars are made here and owned by `owned`.
@@ -297,7 +346,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   signature.push_back(state.overrides_hash);
   uint64_t hash = graph.hash();
   Span lookup("xla::cache_lookup");
-  Program* program = state.cache.Find(hash, signature);
+  std::shared_ptr<const Program> program = state.cache.Find(hash, signature);
   lookup.Add("hit", int64_t{program != nullptr});
   lookup.End();
   size->AddSample(static_cast<double>(graph.nodes().size()));
@@ -508,7 +557,7 @@ void SetGraphObserver(std::function<void(const GraphEvent&)> observer) {
 
 CacheStatistics ComputationCacheStatistics() {
   std::lock_guard lock(SyncMutex());
-  return {static_cast<int64_t>(State::Get().cache.size())};
+  return {State::Get().cache.size(), State::Get().cache.bytes()};
 }
 
 void ClearComputationCache() {

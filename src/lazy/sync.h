@@ -73,6 +73,7 @@ void SetGraphObserver(std::function<void(const GraphEvent&)> observer);
 // The compiled programs.
 struct CacheStatistics {
   int64_t entries = 0;
+  int64_t bytes = 0;  // of the host's memory, as far as that is known
 };
 CacheStatistics ComputationCacheStatistics();
 void ClearComputationCache();

@@ -22,12 +22,13 @@ void BindCapturedGraphs(pybind11::module_& m);  // graphs that dynamo hands over
 void BindProfiler(pybind11::module_& m);        // profiles, and the user's own spans
 void BindWorld(pybind11::module_& m);           // the other processes, and operations between them
 
-// The device that "xla:1" names; the current one for an empty string. Starts the runtime.
+// The device that "xla:1" names; the current one for an empty string. Starts the runtime, so that
+// it is called without the interpreter's lock.
 lazy::Device* DeviceFromString(const std::string& name);
 std::string DeviceToString(const lazy::Device* device);
 
-// Calls `f` without the interpreter's lock; hlo::Error becomes torch's exceptions.
-void RethrowInPython(const hlo::Error& error);
+// Calls `f` without the interpreter's lock: whatever may wait, for the runtime to start, for the
+// device, for a file, or for a lock whose holder may want the interpreter's.
 template <typename F>
 auto WithoutGil(F&& f) {
   pybind11::gil_scoped_release release;

@@ -197,7 +197,7 @@ void SetWaitObserver(const py::object& observer) {
 
 py::list LiveTensors() {
   py::list out;
-  for (const lazy::LiveTensors& entry : lazy::ListLiveTensors()) {
+  for (const lazy::LiveTensors& entry : WithoutGil([] { return lazy::ListLiveTensors(); })) {
     out.append(py::make_tuple(DeviceToString(entry.device), entry.shape->ToString(), entry.made_by,
                               LocationTuple(entry.location), entry.count, entry.bytes));
   }

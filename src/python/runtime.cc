@@ -82,7 +82,7 @@ std::vector<lazy::Device*> Devices(const std::vector<std::string>& names) {
 }
 
 py::dict Attributes(const std::string& name) {
-  lazy::Device* device = DeviceFromString(name);
+  lazy::Device* device = WithoutGil([&] { return DeviceFromString(name); });
   py::dict out;
   for (const auto& [key, value] : device->pjrt_device().attributes()) {
     std::visit([&, &k = key](const auto& v) { out[py::str(k)] = py::cast(v); }, value);
@@ -92,13 +92,14 @@ py::dict Attributes(const std::string& name) {
 }
 
 py::dict MemoryInfo(const std::string& name) {
-  lazy::Device* device = DeviceFromString(name);
-  pjrt::MemoryStats stats;
-  try {
-    stats = device->pjrt_device().memory_stats();
-  } catch (const hlo::Error& error) {
-    if (error.code() != hlo::ErrorCode::kUnimplemented) throw;
-  }
+  const pjrt::MemoryStats stats = WithoutGil([&] {
+    try {
+      return DeviceFromString(name)->pjrt_device().memory_stats();
+    } catch (const hlo::Error& error) {
+      if (error.code() != hlo::ErrorCode::kUnimplemented) throw;
+      return pjrt::MemoryStats();
+    }
+  });
   py::dict out;
   out["bytes_used"] = stats.bytes_in_use;
   out["bytes_limit"] = stats.bytes_limit.value_or(0);
@@ -225,12 +226,17 @@ void BindSteps(py::module_& m) {
   m.def("_set_current_graph_name", &lazy::SetGraphName, Unlocked());
   m.def("_get_current_graph_name", &lazy::GraphName, Unlocked());
   m.def("_xla_set_custom_compile_options", &SetCompileOptions, Unlocked());
-  m.def("_xla_computation_cache_is_initialized", &lazy::HasPersistentCache);
+  m.def("_xla_computation_cache_is_initialized", &lazy::HasPersistentCache, Unlocked());
   m.def(
       "_xla_get_num_cached_compilation_graph",
       [] { return lazy::ComputationCacheStatistics().entries; }, Unlocked());
   m.def("_xla_clear_computation_cache", &lazy::ClearComputationCache, Unlocked());
-  m.def("_xla_initialize_cache", &lazy::InitializePersistentCache);
+  m.def(
+      "_xla_computation_cache_bytes", [] { return lazy::ComputationCacheStatistics().bytes; },
+      Unlocked());
+  m.def("_xla_interned_counts",
+        [] { return std::pair(lazy::OperationTable::TotalCount(), lazy::InternedShapeCount()); });
+  m.def("_xla_initialize_cache", &lazy::InitializePersistentCache, Unlocked());
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
 }
 
 std::string DebugInfo(const at::Tensor& tensor) {
+  py::gil_scoped_release unlocked;
   XlaTensor impl = CheckedImpl(tensor);
   lazy::Value value = impl->Read();
   std::string out = "XLATensor {\nTensorID: " + std::to_string(impl->xla_storage()->id()) +
@@ -86,6 +87,7 @@ std::vector<Value> Barrier(Builder& b, std::vector<Value> xs) {
 
 void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {
   if (tensors.empty()) return;
+  py::gil_scoped_release unlocked;
   std::vector<at::Tensor> results = Record<&Barrier>(tensors);
   for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], results[i]);
 }
@@ -113,8 +115,8 @@ void BindTensors(py::module_& m) {
         });
   m.def("_xla_optimization_barrier_", &OptimizationBarrier);
   m.def("_replace_xla_tensor", [](const at::Tensor& tensor, const at::Tensor& source) {
-    CheckedImpl(tensor);
-    Impl(tensor)->ShareStorage(*CheckedImpl(source));
+    py::gil_scoped_release unlocked;  // the device may have something to say about what goes
+    CheckedImpl(tensor)->ShareStorage(*CheckedImpl(source));
   });
   m.def("_get_xla_tensors_text", [](const std::vector<at::Tensor>& tensors) {
     return WithGraph(tensors, [](const lazy::Graph& graph) { return graph.ToText(); });

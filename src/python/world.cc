@@ -66,7 +66,7 @@ pjrt::KeyValueStore Wrap(const Store& store) {
 void SetWorldProvider(py::object provider) {
   // Kept for ever: the runtime may start while the interpreter shuts down.
   auto* kept = new py::object(std::move(provider));
-  lazy::Runtime::SetWorldProvider([kept] {
+  auto ask = [kept] {
     py::gil_scoped_acquire gil;
     lazy::World world;
     py::object given = (*kept)();
@@ -78,7 +78,8 @@ void SetWorldProvider(py::object provider) {
     world.store = Wrap(store);
     lazy::SetJobSecret(secret ? std::string(*secret) : "");
     return world;
-  });
+  };
+  WithoutGil([&] { lazy::Runtime::SetWorldProvider(ask); });
 }
 
 // What the plugin says of each device, those of other processes included, by rank.
@@ -136,14 +137,17 @@ void BindWorld(py::module_& m) {
   m.def("_set_world_provider", &SetWorldProvider);
   m.def("_leave_runtime", [] { WithoutGil([] { lazy::Runtime::Leave(); }); });
   m.def("_xla_global_device_attributes", &GlobalDeviceAttributes);
-  m.def("_xla_has_pending_collectives", [] {
-    if (!lazy::Runtime::IsStarted()) return false;
-    for (const auto& device : lazy::Runtime::Get().devices()) {
-      std::lock_guard lock(device->pending_mutex);
-      if (!device->pending_collectives.empty()) return true;
-    }
-    return false;
-  });
+  m.def(
+      "_xla_has_pending_collectives",
+      [] {
+        if (!lazy::Runtime::IsStarted()) return false;
+        for (const auto& device : lazy::Runtime::Get().devices()) {
+          std::lock_guard lock(device->pending_mutex);
+          if (!device->pending_collectives.empty()) return true;
+        }
+        return false;
+      },
+      py::call_guard<py::gil_scoped_release>());
   BindCollectives(m);
 }
 

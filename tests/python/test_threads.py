@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import torch_xla
+from torch_xla import _XLAC
 
 THREADS = 6
 
@@ -111,3 +112,62 @@ def test_parts_of_one_tensor():
 
     run_in_threads(work)
     assert table.tolist() == [[float(sum(range(60)))] * 8] * THREADS
+
+
+def test_what_a_thread_has_written_is_part_of_its_next_sync():
+    """Also when another thread's sync, of the value before, ends at that moment."""
+    tensors = [torch.zeros(2, device="xla") for _ in range(THREADS)]
+
+    def work(index):
+        for _ in range(100):
+            tensors[index].add_(1)
+            torch_xla.sync()
+            text = _XLAC._get_xla_tensor_debug_info(tensors[index])
+            assert "IR: None" in text, text
+
+    run_in_threads(work)
+    assert [tensor.tolist() for tensor in tensors] == [[100.0, 100.0]] * THREADS
+
+
+def test_draws_of_one_generator():
+    """No two threads get the same numbers, and each draw moves the stream on once."""
+    generator = torch.Generator("xla").manual_seed(3)
+    drawn = [[] for _ in range(THREADS)]
+
+    def work(index):
+        for step in range(60):
+            drawn[index].append(torch.rand(4, device="xla", generator=generator))
+            if step % 10 == index:
+                torch_xla.sync()
+                generator.initial_seed(), generator.get_state()
+
+    run_in_threads(work)
+    rows = torch.stack([row for rows in drawn for row in rows]).cpu()
+    assert len({tuple(row) for row in rows.tolist()}) == 60 * THREADS
+    generator_alone = torch.Generator("xla").manual_seed(3)
+    for _ in range(60 * THREADS):
+        torch.rand(4, device="xla", generator=generator_alone)
+    assert torch.equal(generator.get_state(), generator_alone.get_state())
+
+
+def test_a_compiled_function_that_several_threads_call():
+    function = torch.compile(lambda x: (x * 2 + 1).sum(), backend="openxla")
+    function(torch.ones(4, device="xla"))
+
+    def work(index):
+        for step in range(40):
+            x = torch.full((4,), float(100 * index + step))
+            assert function(x.to("xla")).item() == (x * 2 + 1).sum().item()
+
+    run_in_threads(work)
+
+
+def test_graphs_are_forgotten_while_others_are_made():
+    """Operations that nobody uses any more are given up while other threads record them."""
+
+    def work(index):
+        for step in range(150):
+            x = torch.ones(1 + (7 * step + index) % 50, 2, device="xla")
+            assert (x * 3 + index).sum().item() == x.numel() * (3 + index)
+
+    run_in_threads(work)
