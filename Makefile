@@ -6,6 +6,7 @@
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make test-failures  10,000 forks beside working threads, and a failure of each allocation: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
 #   make lint     check the format and lint; `make format` mends the format
@@ -20,7 +21,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients test-failures sanitize bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
+.PHONY: demo test conformance test-clients test-failures sanitize soak bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -64,6 +65,12 @@ test-failures: build-test
 
 sanitize: install-test
 	@JOBS=$(JOBS) scripts/sanitize
+
+soak: build
+	$(PYTHON) tests/python/soak.py steps --times 1000000
+	$(PYTHON) tests/python/soak.py shapes --times 20000
+	$(PYTHON) tests/python/soak.py reconnects --times 1000
+	$(PYTHON) tests/python/soak.py epochs --times 1000
 
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)

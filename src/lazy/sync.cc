@@ -1,7 +1,5 @@
 #include "lazy/sync.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>

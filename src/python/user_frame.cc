@@ -1,5 +1,6 @@
 #include "python/user_frame.h"
 
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -49,14 +50,24 @@ Function Describe(py::handle code) {
 py::object CodeOf(py::handle frame) { return Owned(PyFrame_GetCode(Frame(frame))); }
 
 const Function& FunctionOf(py::handle frame) {
-  static auto* functions = new std::unordered_map<PyObject*, Function>;
+  // A program may make code for ever; what it calls the functions repeats.
+  constexpr size_t kMostCodes = 1 << 16;
+  using Codes = std::unordered_map<PyObject*, std::pair<py::object, const Function*>>;
+  static auto* codes = new Codes;
+  static auto* functions = new std::map<std::pair<std::string, std::string>, Function>;
   py::object code = CodeOf(frame);
-  auto found = functions->find(code.ptr());
-  if (found == functions->end()) {
-    found = functions->emplace(code.ptr(), Describe(code)).first;
-    code.release();
+  auto found = codes->find(code.ptr());
+  if (found != codes->end()) return *found->second.second;
+  Function described = Describe(code);
+  std::pair name(described.file, described.name);
+  const Function& function =
+      functions->emplace(std::move(name), std::move(described)).first->second;
+  if (codes->size() >= kMostCodes) {
+    const Codes forgotten = std::exchange(*codes, {});
   }
-  return found->second;
+  PyObject* address = code.ptr();
+  codes->emplace(address, std::pair(std::move(code), &function));
+  return function;
 }
 
 int LineOf(py::handle frame) { return PyFrame_GetLineNumber(Frame(frame)); }

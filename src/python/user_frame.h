@@ -17,8 +17,9 @@ struct Function {
 
 pybind11::object CodeOf(pybind11::handle frame);
 
-// What is known of the frame's function; it stays where it is. The first question about a code
-// object keeps it for good, so that no other gets its address.
+// What is known of the frame's function; it stays where it is, and is the same for functions of one
+// name in one file. Code objects that were asked about are kept, so that no other gets their
+// address, until there are very many.
 const Function& FunctionOf(pybind11::handle frame);
 
 int LineOf(pybind11::handle frame);
