@@ -1,67 +1,27 @@
 // Random numbers: bits of Philox whose key and counter are data of the graph, and the distributions
-// made from them element by element, so that they fuse into what uses them. Probabilities and
-// limits that a program keeps from step to step are constants of the graph.
+// made from them (draws.h) element by element, so that they fuse into what uses them. Probabilities
+// and limits that a program keeps from step to step are constants of the graph. Arguments are
+// checked by torch's own templates, with eager's messages.
+#include <ATen/native/DistributionTemplates.h>
+#include <ATen/native/TensorFactories.h>
+
 #include <cmath>
 #include <numbers>
 
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
+#include "aten/draws.h"
 #include "aten/elementwise.h"
 #include "aten/generator.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/sort.h"
-#include "aten/special.h"
 
 namespace torch_xla {
 namespace {
 
 using OptionalGenerator = std::optional<at::Generator>;
-
-Value Bits(Builder& b, Value state, const Dimensions& dimensions, bool wide) {
-  Shape shape(wide ? ElementType::kU64 : ElementType::kU32, dimensions);
-  return b.GetTupleElement(b.RngBitGenerator(state, hlo::RngAlgorithm::kPhilox, shape), 1);
-}
-
-// Uniform over [0, 1) in steps of 2^-24 (2^-53 for f64). `middle` shifts by half a step, into (0,
-// 1).
-Value UnitUniform(Builder& b, Value state, const Dimensions& dimensions, ElementType type,
-                  bool middle = false) {
-  bool wide = type == ElementType::kF64;
-  Value bits = Bits(b, state, dimensions, wide);
-  int64_t digits = wide ? 53 : 24;
-  Value shift = b.Full(bits->shape(), (wide ? 64 : 32) - digits);
-  Value number = b.Binary(Opcode::kShiftRightLogical, bits, shift);
-  // Signed: the top bits are zero, and signed numbers convert faster.
-  Value whole = b.Convert(number, wide ? ElementType::kS64 : ElementType::kS32);
-  Value real = b.Convert(whole, wide ? ElementType::kF64 : ElementType::kF32);
-  if (middle) real = b.Add(real, Like(b, real, 0.5));
-  return b.Multiply(real, Like(b, real, std::ldexp(1.0, -static_cast<int>(digits))));
-}
-
-Value StandardNormal(Builder& b, Value state, const Dimensions& dimensions, ElementType type) {
-  Value u = UnitUniform(b, state, dimensions, type, true);
-  Value centered = b.Subtract(b.Add(u, u), Like(b, u, 1));
-  return b.Multiply(ErfInv(b, centered), Like(b, u, std::numbers::sqrt2));
-}
-
-// Exponentially distributed with mean 1.
-Value StandardExponential(Builder& b, Value state, const Dimensions& dimensions, ElementType type) {
-  Value u = UnitUniform(b, state, dimensions, type, true);
-  return b.Negate(b.Log(u));
-}
-
-// True with probability p, by comparing 32 random bits.
-Value Coin(Builder& b, Value state, const Dimensions& dimensions, double p) {
-  if (!(p >= 0 && p <= 1)) {
-    throw hlo::Error("expected probability to be between 0 and 1, but got " + std::to_string(p));
-  }
-  Shape pred(ElementType::kPred, dimensions);
-  if (p == 0 || p == 1) return b.Full(pred, static_cast<int64_t>(p));
-  Value bits = Bits(b, state, dimensions, false);
-  return b.Lt(bits, b.Full(bits->shape(), static_cast<int64_t>(std::ldexp(p, 32))));
-}
 
 // --- Distributions, in the type of a tensor
 
@@ -69,65 +29,70 @@ Value FromNumber(Builder& b, Value like, Value number) {
   return Splat(b, b.Convert(number, like->element_type()), like->dimensions());
 }
 
-// The upper end must stay out where rounding would reach it.
-Value Uniform(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar low,
-              Scalar high) {
-  Value u = UnitUniform(b, state, dimensions, type);
-  Value from = FromNumber(b, u, low), to = FromNumber(b, u, high);
-  return b.Convert(b.Add(b.Multiply(u, b.Subtract(to, from)), from), type);
+Value Uniform(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar from,
+              Scalar width, Scalar last) {
+  Value u = UnitUniform(b, BitsFor(b, state, dimensions, type), type);
+  Value drawn =
+      InInterval(b, u, FromNumber(b, u, from), FromNumber(b, u, width), FromNumber(b, u, last));
+  return b.Convert(drawn, type);
+}
+
+// Normally distributed, in the type that `type` is computed in.
+Value DrawNormal(Builder& b, Value state, const Dimensions& dimensions, ElementType type,
+                 Scalar mean, Scalar deviation) {
+  Value z = StandardNormal(b, BitsFor(b, state, dimensions, type));
+  return b.Add(b.Multiply(z, FromNumber(b, z, deviation)), FromNumber(b, z, mean));
 }
 
 Value Normal(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar mean,
              Scalar deviation) {
-  Value z = StandardNormal(b, state, dimensions, type);
-  Value result = b.Add(b.Multiply(z, FromNumber(b, z, deviation)), FromNumber(b, z, mean));
-  return b.Convert(result, type);
+  return b.Convert(DrawNormal(b, state, dimensions, type, mean, deviation), type);
 }
 
 Value NormalOf(Builder& b, Value state, Value mean, Value deviation) {
   ElementType type = mean->element_type();
   auto [m, d] = Broadcast(b, ToAccumulation(b, mean),
                           b.Convert(ToAccumulation(b, deviation), AccumulationType(type)));
-  Value z = StandardNormal(b, state, m->dimensions(), m->element_type());
+  Value z = StandardNormal(b, BitsFor(b, state, m->dimensions(), type));
   return b.Convert(b.Add(b.Multiply(z, d), m), type);
 }
 
 Value LogNormal(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar mean,
                 Scalar deviation) {
-  Value z = StandardNormal(b, state, dimensions, type);
-  Value exponent = b.Add(b.Multiply(z, FromNumber(b, z, deviation)), FromNumber(b, z, mean));
-  return b.Convert(b.Exp(exponent), type);
+  return ToPositiveFinite(b, b.Exp(DrawNormal(b, state, dimensions, type, mean, deviation)), type);
 }
 
 Value Exponential(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar rate) {
-  Value e = StandardExponential(b, state, dimensions, type);
-  return b.Convert(b.Divide(e, FromNumber(b, e, rate)), type);
+  Value e = StandardExponential(b, BitsFor(b, state, dimensions, type));
+  return ToPositiveFinite(b, b.Divide(e, FromNumber(b, e, rate)), type);
 }
 
 Value Cauchy(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar median,
              Scalar sigma) {
-  Value u = UnitUniform(b, state, dimensions, type, true);
-  Value angle = b.Multiply(b.Subtract(u, Like(b, u, 0.5)), Like(b, u, std::numbers::pi));
-  Value result = b.Add(b.Multiply(b.Unary(Opcode::kTan, angle), FromNumber(b, u, sigma)),
-                       FromNumber(b, u, median));
-  return b.Convert(result, type);
+  Value c = StandardCauchy(b, BitsFor(b, state, dimensions, type));
+  Value result = b.Add(b.Multiply(c, FromNumber(b, c, sigma)), FromNumber(b, c, median));
+  return ToFinite(b, result, type);
 }
 
-// The number of trials until the first success.
+// The number of trials until the first success, at least 1. In f64 for types that hold numbers
+// which f32 rounds.
 Value Geometric(Builder& b, Value state, Dimensions dimensions, ElementType type, double p) {
-  Value e = StandardExponential(b, state, dimensions, ElementType::kF32);
+  bool is_wide = type != ElementType::kF32 && hlo::BitWidth(type) >= 32;
+  ElementType computed = is_wide ? ElementType::kF64 : ElementType::kF32;
+  Value e = StandardExponential(b, BitsFor(b, state, dimensions, computed));
   Value trials = b.Unary(Opcode::kCeil, b.Multiply(e, Like(b, e, -1 / std::log1p(-p))));
-  return b.Convert(b.Maximum(trials, Like(b, trials, 1)), type);
+  return ToPositiveFinite(b, b.Maximum(trials, Like(b, trials, 1)), type);
 }
 
 Value Bernoulli(Builder& b, Value state, Dimensions dimensions, ElementType type, double p) {
-  return b.Convert(Coin(b, state, dimensions, p), type);
+  return b.Convert(Coin(b, RandomBits(b, state, dimensions, ElementType::kU32), p), type);
 }
 
 // The probabilities are a tensor; `type` is the result's.
 Value BernoulliOf(Builder& b, Value state, Value p, Dimensions dimensions, ElementType type) {
   p = b.BroadcastTo(ToAccumulation(b, ToFloat(b, p)), dimensions);
-  Value u = UnitUniform(b, state, dimensions, p->element_type());
+  ElementType computed = p->element_type();
+  Value u = UnitUniform(b, BitsFor(b, state, dimensions, computed), computed);
   return b.Convert(b.Lt(u, p), type);
 }
 
@@ -135,7 +100,7 @@ Value BernoulliOf(Builder& b, Value state, Value p, Dimensions dimensions, Eleme
 // by less than range / 2^64.
 Value Integers(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar low,
                Scalar range) {
-  Value bits = Bits(b, state, dimensions, true);
+  Value bits = RandomBits(b, state, dimensions, ElementType::kU64);
   Value size = Splat(b, b.Convert(range, ElementType::kU64), dimensions);
   Value zero = b.Zeros(size->shape());
   Value number = b.Select(b.Eq(size, zero), bits, b.Remainder(bits, size));
@@ -144,7 +109,7 @@ Value Integers(Builder& b, Value state, Dimensions dimensions, ElementType type,
 }
 
 Value Permutation(Builder& b, Value state, int64_t n, ElementType type) {
-  Value keys = Bits(b, state, {n}, true);
+  Value keys = RandomBits(b, state, {n}, ElementType::kU64);
   return b.Convert(SortWithIndices(b, keys, 0, false, true).second, type);
 }
 
@@ -155,19 +120,24 @@ Value Permutation(Builder& b, Value state, int64_t n, ElementType type) {
 Value DrawWithoutReplacement(Builder& b, Value state, Value p, int64_t count) {
   int64_t last = p->shape().rank() - 1;
   p = ToAccumulation(b, p);
-  Value e = StandardExponential(b, state, p->dimensions(), p->element_type());
+  Value e = StandardExponential(b, BitsFor(b, state, p->dimensions(), p->element_type()));
   Value order = SortWithIndices(b, b.Divide(p, e), last, true, false).second;
   return b.SliceInDim(order, last, 0, count);
 }
 
-// How many of the cumulated probabilities a uniform number passes.
+// How many of the cumulated probabilities a uniform number passes. A class of probability zero ends
+// where the one before it ends, however sums round, so that it is never drawn.
 Value DrawWithReplacement(Builder& b, Value state, Value p, int64_t count) {
   int64_t last = p->shape().rank() - 1, classes = p->shape().dimension(last);
-  Value cumulated = CumulativeSum(b, ToAccumulation(b, p), last);
+  p = ToAccumulation(b, p);
+  Value is_possible = b.Gt(p, Like(b, p, 0));
+  Value cumulated =
+      CumulativeMaximum(b, ZeroUnless(b, is_possible, CumulativeSum(b, p, last)), last);
   Dimensions draws = p->dimensions(), pairs = draws;
   draws[last] = count;
   pairs.insert(pairs.begin() + last, count);
-  Value u = UnitUniform(b, state, draws, cumulated->element_type());
+  ElementType computed = p->element_type();
+  Value u = UnitUniform(b, BitsFor(b, state, draws, computed), computed);
   Value total = b.SliceInDim(cumulated, last, classes - 1, classes);
   u = b.Multiply(u, b.BroadcastTo(total, draws));
   Value limits = BroadcastReduced(b, cumulated, {last}, pairs);
@@ -179,6 +149,8 @@ Value DrawWithReplacement(Builder& b, Value state, Value p, int64_t count) {
 at::Tensor Multinomial(const at::Tensor& p, int64_t count, bool replacement,
                        std::optional<at::Generator> generator) {
   TORCH_CHECK(p.dim() == 1 || p.dim() == 2, "prob_dist must be 1 or 2 dim");
+  TORCH_CHECK(at::isFloatingType(p.scalar_type()),
+              "multinomial only supports floating-point dtypes for input, got: ", p.scalar_type());
   TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
   TORCH_CHECK(replacement || count <= p.size(-1),
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
@@ -191,15 +163,20 @@ at::Tensor Multinomial(const at::Tensor& p, int64_t count, bool replacement,
 
 // --- Dropout
 
+// x times the scale where the mask is true, in the type that x's products are rounded from: f16
+// does not hold every scale.
+Value ScaleUnderMask(Builder& b, Value mask, Value x, double scale) {
+  Value wide = ToAccumulation(b, x);
+  return ZeroUnless(b, mask, b.Convert(b.Multiply(wide, Like(b, wide, scale)), x->element_type()));
+}
+
 std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
-  Value mask = Coin(b, state, x->dimensions(), 1 - p);
-  double scale = p == 1 ? 0 : 1 / (1 - p);
-  return {ZeroUnless(b, mask, b.Multiply(x, Like(b, x, scale))), mask};
+  Value mask = Coin(b, RandomBits(b, state, x->dimensions(), ElementType::kU32), 1 - p);
+  return {ScaleUnderMask(b, mask, x, p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
 Value DropoutBackward(Builder& b, Value gradient, Value mask, double scale) {
-  gradient = ToFloat(b, gradient);
-  return ZeroUnless(b, mask, b.Multiply(gradient, Like(b, gradient, scale)));
+  return ScaleUnderMask(b, mask, ToFloat(b, gradient), scale);
 }
 
 std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
@@ -212,13 +189,17 @@ std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
 
 // --- Leaky rectifier of random slopes
 
-// x times a slope drawn between the limits where it is not positive, and by what it was multiplied.
+// x times a slope drawn from [lower, upper) where it is not positive, and by what it was
+// multiplied.
 std::pair<Value, Value> RandomLeakyRelu(Builder& b, Value state, Value x, double lower,
                                         double upper) {
-  Value u = UnitUniform(b, state, x->dimensions(), x->element_type());
-  Value drawn = b.Add(b.Multiply(u, Like(b, u, upper - lower)), Like(b, u, lower));
+  ElementType type = x->element_type();
+  Value u = UnitUniform(b, BitsFor(b, state, x->dimensions(), type), type);
+  Interval slopes = IntervalOf(type, lower, upper);
+  Value drawn =
+      InInterval(b, u, Like(b, u, slopes.from), Like(b, u, slopes.width), Like(b, u, slopes.last));
   Value leaks = b.Le(x, Like(b, x, 0));
-  Value slope = b.Select(leaks, b.Convert(drawn, x->element_type()), Like(b, x, 1));
+  Value slope = b.Select(leaks, b.Convert(drawn, type), Like(b, x, 1));
   return {b.Select(leaks, b.Multiply(x, slope), x), slope};
 }
 
@@ -252,12 +233,11 @@ at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at:
 
 // Fills `self` with what a distribution gives for its shape and type.
 template <auto f, typename... Arguments>
-at::Tensor& Fill(at::Tensor& self, const OptionalGenerator& generator,
-                 const Arguments&... arguments) {
+void Fill(const at::Tensor& self, const OptionalGenerator& generator,
+          const Arguments&... arguments) {
   lazy::Value state = RandomState(generator, self.device());
   WriteInto(self,
             RecordOn<f>(self.device(), state, self.sizes(), self.scalar_type(), arguments...));
-  return self;
 }
 
 // A number passed at run time.
@@ -265,47 +245,152 @@ Number Real(double value, const at::Tensor& like) {
   return {value, like.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32};
 }
 
-at::Tensor& FillUniform(at::Tensor& self, double from, double to, OptionalGenerator generator) {
-  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
-              " > to=", to);
-  if (self.is_complex()) {
-    at::Tensor parts = at::view_as_real(self);
-    FillUniform(parts, from, to, std::move(generator));
-    return self;
+// torch's templates check the arguments and call these, each with the tensor itself or an iterator
+// over nothing but it. The parameter, a generator's class, says nothing here.
+namespace templates = at::native::templates;
+const at::Tensor& Target(const at::Tensor& self) { return self; }
+const at::Tensor& Target(const at::TensorIteratorBase& iterator) { return iterator.tensor(0); }
+
+template <typename>
+struct UniformFill {
+  void operator()(const at::TensorIteratorBase& iterator, double from, double to,
+                  const OptionalGenerator& generator) const {
+    const at::Tensor& self = Target(iterator);
+    Interval interval = IntervalOf(ToElementType(self.scalar_type()), from, to);
+    Fill<&Uniform>(self, generator, Real(interval.from, self), Real(interval.width, self),
+                   Real(interval.last, self));
   }
-  return Fill<&Uniform>(self, generator, Real(from, self), Real(to, self));
+};
+
+// Of two real parameters.
+template <auto f>
+struct RealFill {
+  template <typename>
+  struct Of {
+    template <typename T>
+    void operator()(const T& target, double a, double b, const OptionalGenerator& generator) const {
+      const at::Tensor& self = Target(target);
+      Fill<f>(self, generator, Real(a, self), Real(b, self));
+    }
+  };
+};
+
+template <typename>
+struct ExponentialFill {
+  void operator()(const at::TensorIteratorBase& iterator, double rate,
+                  const OptionalGenerator& generator) const {
+    at::Tensor self = Target(iterator);
+    // All at once: the only rate at which zero is drawn.
+    if (std::isinf(rate)) {
+      self.zero_();
+    } else {
+      Fill<&Exponential>(self, generator, Real(rate, self));
+    }
+  }
+};
+
+// Of a probability that is a constant of the graph.
+template <auto f>
+struct ProbabilityFill {
+  template <typename>
+  struct Of {
+    template <typename T>
+    void operator()(const T& target, double p, const OptionalGenerator& generator) const {
+      Fill<f>(Target(target), generator, p);
+    }
+  };
+};
+
+void FillIntegers(const at::Tensor& self, int64_t low, uint64_t range,
+                  const OptionalGenerator& generator) {
+  Number from{low, ElementType::kS64};
+  Number size{static_cast<int64_t>(range), ElementType::kS64};
+  Fill<&Integers>(self, generator, from, size);
+}
+
+template <typename>
+struct IntegersFill {
+  void operator()(const at::TensorIteratorBase& iterator, uint64_t range, int64_t from,
+                  const OptionalGenerator& generator) const {
+    FillIntegers(Target(iterator), from, range, generator);
+  }
+  // All numbers of 64 bits.
+  void operator()(const at::TensorIteratorBase& iterator,
+                  const OptionalGenerator& generator) const {
+    const at::Tensor& self = Target(iterator);
+    at::ScalarType type = self.scalar_type();
+    TORCH_CHECK(
+        type == at::kLong || type == at::kBFloat16 || type == at::kFloat || type == at::kDouble,
+        "random_ from all 64 bits handles only int64, double, float and bfloat16, not ", type);
+    FillIntegers(self, std::numeric_limits<int64_t>::min(), 0, generator);
+  }
+};
+
+// From zero to the largest number up to which the type holds all integers.
+uint64_t LargestInteger(at::ScalarType type) {
+  return AT_DISPATCH_V2(type, "random_", AT_WRAP([&] {
+                          if constexpr (std::is_same_v<scalar_t, bool>) {
+                            return uint64_t{1};
+                          } else if constexpr (std::is_integral_v<scalar_t>) {
+                            return static_cast<uint64_t>(std::numeric_limits<scalar_t>::max());
+                          } else {
+                            return uint64_t{1} << std::numeric_limits<scalar_t>::digits;
+                          }
+                        }),
+                        AT_EXPAND(AT_ALL_TYPES), at::kBool, at::kHalf, at::kBFloat16);
+}
+
+template <typename>
+struct AllIntegersFill {
+  void operator()(const at::TensorIteratorBase& iterator,
+                  const OptionalGenerator& generator) const {
+    const at::Tensor& self = Target(iterator);
+    FillIntegers(self, 0, LargestInteger(self.scalar_type()) + 1, generator);
+  }
+};
+
+at::Tensor& FillUniform(at::Tensor& self, double from, double to, OptionalGenerator generator) {
+  return templates::uniform_impl_<UniformFill, XlaGeneratorImpl>(self, from, to, generator);
 }
 at::Tensor& FillNormal(at::Tensor& self, double mean, double deviation,
                        OptionalGenerator generator) {
-  TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
-  if (self.is_complex()) {
-    // The variance of a complex number is the sum of its parts'.
-    at::Tensor parts = at::view_as_real(self);
-    FillNormal(parts, mean, deviation / std::numbers::sqrt2, std::move(generator));
-    return self;
-  }
-  return Fill<&Normal>(self, generator, Real(mean, self), Real(deviation, self));
+  return templates::normal_impl_<RealFill<&Normal>::Of, XlaGeneratorImpl>(self, mean, deviation,
+                                                                          generator);
 }
 at::Tensor& FillLogNormal(at::Tensor& self, double mean, double deviation,
                           OptionalGenerator generator) {
-  TORCH_CHECK(deviation > 0, "log_normal_ expects std > 0.0, but found std=", deviation);
-  return Fill<&LogNormal>(self, generator, Real(mean, self), Real(deviation, self));
+  return templates::log_normal_impl_<RealFill<&LogNormal>::Of, XlaGeneratorImpl>(
+      self, mean, deviation, generator);
 }
 at::Tensor& FillExponential(at::Tensor& self, double rate, OptionalGenerator generator) {
-  TORCH_CHECK(rate > 0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
-  return Fill<&Exponential>(self, generator, Real(rate, self));
+  return templates::exponential_impl_<ExponentialFill, XlaGeneratorImpl>(self, rate, generator);
 }
 at::Tensor& FillCauchy(at::Tensor& self, double median, double sigma, OptionalGenerator generator) {
-  TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
-  return Fill<&Cauchy>(self, generator, Real(median, self), Real(sigma, self));
+  return templates::cauchy_impl_<RealFill<&Cauchy>::Of, XlaGeneratorImpl>(self, median, sigma,
+                                                                          generator);
 }
 at::Tensor& FillGeometric(at::Tensor& self, double p, OptionalGenerator generator) {
-  TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
-  return Fill<&Geometric>(self, generator, p);
+  return templates::geometric_impl_<ProbabilityFill<&Geometric>::Of, XlaGeneratorImpl>(self, p,
+                                                                                       generator);
 }
 at::Tensor& FillBernoulli(at::Tensor& self, double p, OptionalGenerator generator) {
-  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-  return Fill<&Bernoulli>(self, generator, p);
+  return templates::bernoulli_impl_<ProbabilityFill<&Bernoulli>::Of, XlaGeneratorImpl>(self, p,
+                                                                                       generator);
+}
+at::Tensor& FillRandomFrom(at::Tensor& self, int64_t from, std::optional<int64_t> to,
+                           OptionalGenerator generator) {
+  // The template wraps around for such numbers, and never ends for the last of them.
+  TORCH_CHECK(to || !self.is_floating_point() || from < int64_t{1} << 62,
+              "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted "
+              "to dtype, but got from=",
+              from);
+  return templates::random_from_to_impl<IntegersFill, XlaGeneratorImpl>(self, from, to, generator);
+}
+at::Tensor& FillRandomTo(at::Tensor& self, int64_t to, OptionalGenerator generator) {
+  return FillRandomFrom(self, 0, to, generator);
+}
+at::Tensor& FillRandom(at::Tensor& self, OptionalGenerator generator) {
+  return templates::random_impl<AllIntegersFill, XlaGeneratorImpl>(self, generator);
 }
 
 at::Tensor BernoulliLike(const at::Tensor& p, at::IntArrayRef sizes, at::ScalarType type,
@@ -327,60 +412,14 @@ at::Tensor& FillBernoulliTensor(at::Tensor& self, const at::Tensor& p,
   return self;
 }
 
-at::Tensor& FillIntegers(at::Tensor& self, int64_t low, uint64_t range,
-                         const OptionalGenerator& generator) {
-  Number from{low, ElementType::kS64};
-  Number size{static_cast<int64_t>(range), ElementType::kS64};
-  return Fill<&Integers>(self, generator, from, size);
-}
-at::Tensor& FillRandomFrom(at::Tensor& self, int64_t from, std::optional<int64_t> to,
-                           OptionalGenerator generator) {
-  if (!to) return FillIntegers(self, from, 0 - static_cast<uint64_t>(from), generator);
-  TORCH_CHECK(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from,
-              " >= to=", *to);
-  return FillIntegers(self, from, static_cast<uint64_t>(*to) - static_cast<uint64_t>(from),
-                      generator);
-}
-at::Tensor& FillRandomTo(at::Tensor& self, int64_t to, OptionalGenerator generator) {
-  return FillRandomFrom(self, 0, to, generator);
-}
-
-// All numbers that the type can hold without loss.
-int64_t LargestInteger(at::ScalarType type) {
-  switch (type) {
-    case at::kBool:
-      return 1;
-    case at::kByte:
-      return 255;
-    case at::kChar:
-      return 127;
-    case at::kShort:
-      return 32767;
-    case at::kInt:
-      return std::numeric_limits<int32_t>::max();
-    case at::kLong:
-      return std::numeric_limits<int64_t>::max();
-    case at::kHalf:
-      return 1 << 11;
-    case at::kBFloat16:
-      return 1 << 8;
-    case at::kFloat:
-      return 1 << 24;
-    default:
-      return int64_t{1} << 53;
-  }
-}
-at::Tensor& FillRandom(at::Tensor& self, OptionalGenerator generator) {
-  uint64_t range = static_cast<uint64_t>(LargestInteger(self.scalar_type())) + 1;
-  return FillIntegers(self, 0, range, generator);
-}
-
 at::Tensor Randperm(int64_t n, OptionalGenerator generator, std::optional<at::ScalarType> type,
                     std::optional<at::Layout> layout, std::optional<at::Device> device,
                     std::optional<bool> pin_memory) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got ", n);
   at::Device on = device.value_or(at::Device(at::kXLA));
-  return RecordOn<&Permutation>(on, RandomState(generator, on), n, type.value_or(at::kLong));
+  at::ScalarType kind = type.value_or(at::kLong);
+  at::native::check_supported_max_int_with_precision(n, at::empty({0}, kind));
+  return RecordOn<&Permutation>(on, RandomState(generator, on), n, kind);
 }
 at::Tensor RandpermDefault(int64_t n, std::optional<at::ScalarType> type,
                            std::optional<at::Layout> layout, std::optional<at::Device> device,

@@ -309,6 +309,10 @@ Value CumulativeSum(Builder& b, Value x, int64_t dimension) {
   return Running(b, Opcode::kAdd, x, dimension);
 }
 
+Value CumulativeMaximum(Builder& b, Value x, int64_t dimension) {
+  return Running(b, Opcode::kMaximum, x, dimension);
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Sort>(m, "sort");
   Register<&SortStable>(m, "sort.stable");

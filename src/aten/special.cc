@@ -89,13 +89,21 @@ constexpr double kLanczos[] = {0.99999999999980993,  676.5203681218851,     -125
 // The asymptotic series of digamma: B(2k) / 2k.
 constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                1.0 / 132, -691.0 / 32760, 1.0 / 12};
-// Giles' approximation of the inverse error function in w = -log(1 - x^2): below and above w = 5.
+// erfinv(x) / x, in w = -log(1 - x^2). Below w = 5 by Giles' approximation.
 constexpr double kErfInvCentral[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
                                      -4.39150654e-06, 0.00021858087,  -0.00125372503,
                                      -0.00417768164,  0.246640727,    1.50140941};
-constexpr double kErfInvTail[] = {-0.000200214257, 0.000100950558, 0.00134934322,
-                                  -0.00367342844,  0.00573950773,  -0.0076224613,
-                                  0.00943887047,   1.00167406,     2.83297682};
+// Above it, in sqrt(w) - 3.5: to 1e-7, up to w = 21.6, which is 1 - |x| = 2^-32.
+constexpr double kErfInvTail[] = {
+    4.416378556e-05, 2.201908368e-05, -0.0003208069324, 0.0004987061244, -0.0006016756181,
+    0.001061246153,  -0.002088654554, 0.003282102571,   1.007371117,     3.335485585};
+// In sqrt(w) - 4.5: to 3e-6, up to w = 43.8, which is 1 - |x| = 2^-64.
+constexpr double kErfInvFarTail[] = {1.230399701e-05, -2.561228313e-05, -4.446987966e-05,
+                                     4.129405717e-05, 0.0002644678233,  -0.0005323961606,
+                                     0.0002406825978, 1.010264938,      4.344764412};
+// erfinv(x) / x in x^2, |x| < 2^-7: its Taylor series.
+constexpr double kErfInvSmall[] = {0.8862269254527579, 0.23201366653465444, 0.12755617530559793,
+                                   0.08655212924154751, 0.0649596177453854};
 
 Value CopySign(Builder& b, Value magnitude, Value sign_of) {
   return b.Select(b.Lt(sign_of, Like(b, sign_of, 0)), b.Negate(magnitude), magnitude);
@@ -134,30 +142,33 @@ Value ErfSingle(Builder& b, Value x) {
                   Polynomial(b, square, kErf32Q));
 }
 
-Value ErfInvSingle(Builder& b, Value x) {
-  Value one = Like(b, x, 1);
-  Value w = b.Negate(b.Unary(Opcode::kLogPlusOne, b.Negate(b.Multiply(x, x))));
+// To single precision, which f64 refines.
+Value EstimateErfInv(Builder& b, Value x, Value complement) {
+  Value rest = b.Subtract(Like(b, x, 2), complement);
+  Value w = b.Negate(b.Log(b.Multiply(complement, rest)));
   Value central = Horner(b, b.Subtract(w, Like(b, x, 2.5)), kErfInvCentral);
-  Value tail = Horner(b, b.Subtract(b.Sqrt(w), Like(b, x, 3)), kErfInvTail);
-  Value result = b.Multiply(x, b.Select(b.Lt(w, Like(b, x, 5)), central, tail));
-  return b.Select(b.Eq(b.Abs(x), one), b.Multiply(x, Like(b, x, kInfinity)), result);
+  Value root = b.Sqrt(w);
+  Value tail = x->element_type() == ElementType::kF64
+                   ? Horner(b, b.Subtract(root, Like(b, x, 4.5)), kErfInvFarTail)
+                   : Horner(b, b.Subtract(root, Like(b, x, 3.5)), kErfInvTail);
+  return b.Multiply(x, b.Select(b.Lt(w, Like(b, x, 5)), central, tail));
 }
 
-// One step of Halley's iteration for erfc(r) = 1 - |x|, which keeps its accuracy in the tails.
-Value RefineErfInv(Builder& b, Value magnitude, Value root) {
-  Value target = b.Subtract(Like(b, root, 1), magnitude);
+// One step of Halley's iteration for erfc(r) = complement, which keeps its accuracy in the tails.
+Value RefineErfInv(Builder& b, Value complement, Value root) {
   Value slope = b.Multiply(Like(b, root, -2 * std::numbers::inv_sqrtpi),
                            b.Exp(b.Negate(b.Multiply(root, root))));
-  Value step = b.Divide(b.Subtract(ErfcOfPositive(b, root), target), slope);
+  Value step = b.Divide(b.Subtract(ErfcOfPositive(b, root), complement), slope);
   return b.Subtract(root, b.Divide(step, b.Add(Like(b, root, 1), b.Multiply(root, step))));
 }
 
-Value ErfInvDouble(Builder& b, Value x) {
+Value ErfInvDouble(Builder& b, Value x, Value complement) {
   Value magnitude = b.Abs(x);
-  Value estimate = ErfInvSingle(b, magnitude);
-  Value root = RefineErfInv(b, magnitude, RefineErfInv(b, magnitude, estimate));
-  Value is_edge = b.Ge(magnitude, Like(b, x, 1));
-  return CopySign(b, b.Select(is_edge, estimate, root), x);
+  Value root = EstimateErfInv(b, magnitude, complement);
+  for (int step = 0; step < 2; ++step) root = RefineErfInv(b, complement, root);
+  // Where 1 - |x| rounds, x itself says more.
+  Value small = b.Multiply(magnitude, Polynomial(b, b.Multiply(x, x), kErfInvSmall));
+  return CopySign(b, b.Select(b.Lt(magnitude, Like(b, x, 0x1p-7)), small, root), x);
 }
 
 // log(gamma(x)) for x >= 1/2.
@@ -322,9 +333,17 @@ Value Erfcx(Builder& b, Value x) {
   });
 }
 
+Value ErfInvInside(Builder& b, Value x, Value complement) {
+  return x->element_type() == ElementType::kF64 ? ErfInvDouble(b, x, complement)
+                                                : EstimateErfInv(b, x, complement);
+}
+
 Value ErfInv(Builder& b, Value x) {
-  if (x->element_type() == ElementType::kF64) return ErfInvDouble(b, x);
-  return InAccumulationType(b, x, [&](Value v) { return ErfInvSingle(b, v); });
+  return InAccumulationType(b, x, [&](Value v) {
+    Value complement = b.Subtract(Like(b, v, 1), b.Abs(v));
+    Value is_end = b.Eq(complement, Like(b, v, 0));
+    return b.Select(is_end, b.Multiply(v, Like(b, v, kInfinity)), ErfInvInside(b, v, complement));
+  });
 }
 
 Value Lgamma(Builder& b, Value x) {

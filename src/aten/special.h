@@ -11,6 +11,9 @@ Value Erfc(Builder& b, Value x);
 // exp(x^2) erfc(x).
 Value Erfcx(Builder& b, Value x);
 Value ErfInv(Builder& b, Value x);
+// The same of f32 or f64 values in (-1, 1), given 1 - |x| too (above 2^-32, or 2^-64 in f64), which
+// near the ends says more than x.
+Value ErfInvInside(Builder& b, Value x, Value complement);
 Value Lgamma(Builder& b, Value x);
 Value Digamma(Builder& b, Value x);
 // Hurwitz' zeta function: the sum of (q + k)^-s over all k >= 0.

@@ -12,6 +12,10 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--draws", type=int, default=10**7, metavar="N", help="random numbers of each")
+
+
 def engine_environment(engine: str) -> dict[str, str]:
     """The variables that choose an engine: ours, or XLA:CPU through its plugin."""
     if engine == "ours":
