@@ -3,12 +3,14 @@
 #include <mutex>
 #include <utility>
 
+#include "process/fork.h"
+
 namespace lazy {
 namespace {
 
 // Never destroyed: the runtime may start late.
 struct Kept {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::string secret;
   static Kept& Get() {
     static auto* kept = new Kept;

@@ -106,7 +106,7 @@ void Operation::InferResultShapes() {
 
 // All tables of the process.
 struct OperationTable::All {
-  std::mutex mutex;
+  process::Mutex mutex;
   std::vector<OperationTable*> tables;
   std::atomic<size_t> count{0};
   std::atomic<size_t> next_give_up{Kept()};
