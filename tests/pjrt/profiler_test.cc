@@ -6,10 +6,25 @@
 #include <algorithm>
 
 #include "engines.h"
+#include "pjrt/wire/proto.h"
 #include "pjrt/wire/xspace.h"
 
 namespace pjrt {
 namespace {
+
+// Each field says what it holds; a number where a text should be is none of the field before.
+TEST(XSpaceBytes, FieldsOfAnotherKindAreRefused) {
+  ProtoWriter number, plane, text;
+  number.Bytes(2, "name");
+  number.Varint(2, 7);
+  plane.Bytes(1, number.bytes());
+  EXPECT_THROW(ParseXSpace(plane.bytes()), hlo::Error);
+  text.Varint(1, 7);
+  text.Bytes(1, "a text for the plane's number");
+  ProtoWriter other;
+  other.Bytes(1, text.bytes());
+  EXPECT_THROW(ParseXSpace(other.bytes()), hlo::Error);
+}
 
 XSpace ExampleSpace() {
   XPlaneBuilder builder("/device:TPU:0");

@@ -44,7 +44,8 @@ class ProtoReader {
  public:
   ProtoReader(std::string_view bytes, const char* what) : rest_(bytes), what_(what) {}
 
-  // Moves to the next field; false at the end. `value()` or `bytes()` then hold it, by wire type.
+  // Moves to the next field; false at the end. `value()`, `bytes()` or `real()` is what it holds, by
+  // its wire type; asking for another throws.
   bool Next() {
     if (rest_.empty()) return false;
     const uint64_t key = Varint();
@@ -69,8 +70,14 @@ class ProtoReader {
   }
   int field() const { return field_; }
   bool is_varint() const { return wire_type_ == 0; }
-  int64_t value() const { return static_cast<int64_t>(value_); }
-  std::string_view bytes() const { return bytes_; }
+  int64_t value() const {
+    if (wire_type_ != 0) Malformed();
+    return static_cast<int64_t>(value_);
+  }
+  std::string_view bytes() const {
+    if (wire_type_ != 2) Malformed();
+    return bytes_;
+  }
   double real() const {
     if (wire_type_ != 1) Malformed();
     uint64_t bits = 0;
@@ -79,8 +86,7 @@ class ProtoReader {
   }
   // The field as a message.
   ProtoReader message() const {
-    if (wire_type_ != 2) Malformed();
-    return {bytes_, what_};
+    return {bytes(), what_};
   }
   bool at_end() const { return rest_.empty(); }
 
