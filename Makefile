@@ -7,6 +7,8 @@
 #   make test-failures  10,000 forks beside working threads, and a failure of each allocation: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
+#   make fuzz     what comes from outside, and random programs, under libFuzzer and both sanitizers, FUZZ_SECONDS each
+#   make fuzz-long    the same, an hour each
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
 #   make lint     check the format and lint; `make format` mends the format
@@ -21,7 +23,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients test-failures sanitize soak bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
+.PHONY: demo test conformance test-clients test-failures sanitize soak fuzz fuzz-long bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -72,6 +74,12 @@ soak: build
 	$(PYTHON) tests/python/soak.py reconnects --times 1000
 	$(PYTHON) tests/python/soak.py epochs --times 1000
 
+fuzz: install-test
+	@JOBS=$(JOBS) FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) scripts/fuzz $(FUZZ_TARGETS)
+
+fuzz-long:
+	$(MAKE) fuzz FUZZ_SECONDS=3600
+
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
 
@@ -91,5 +99,5 @@ wheel: install
 	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .
 
 clean:
-	rm -rf $(BUILD) build-sanitize dist demo-output torch_xla/lib torch_xla/include torch_xla/share
+	rm -rf $(BUILD) build-sanitize build-fuzz dist demo-output torch_xla/lib torch_xla/include torch_xla/share
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

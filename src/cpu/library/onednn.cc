@@ -1,6 +1,12 @@
 #include "cpu/library/onednn.h"
 
+#ifdef __clang__
+// GCC's header of its OpenMP is not for clang.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int);
+#else
 #include <omp.h>
+#endif
 
 #include "cpu/memory.h"
 
