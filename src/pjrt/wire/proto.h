@@ -44,8 +44,8 @@ class ProtoReader {
  public:
   ProtoReader(std::string_view bytes, const char* what) : rest_(bytes), what_(what) {}
 
-  // Moves to the next field; false at the end. `value()`, `bytes()` or `real()` is what it holds, by
-  // its wire type; asking for another throws.
+  // Moves to the next field; false at the end. `value()`, `bytes()` or `real()` is what it holds,
+  // by its wire type; asking for another throws.
   bool Next() {
     if (rest_.empty()) return false;
     const uint64_t key = Varint();
@@ -85,9 +85,7 @@ class ProtoReader {
     return std::bit_cast<double>(bits);
   }
   // The field as a message.
-  ProtoReader message() const {
-    return {bytes(), what_};
-  }
+  ProtoReader message() const { return {bytes(), what_}; }
   bool at_end() const { return rest_.empty(); }
 
   uint64_t Varint() {
