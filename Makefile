@@ -3,6 +3,8 @@
 #   make demo     train on the 5,000 MNIST images that come with a package, on the xla device
 #   make test     every test: C++ (ctest) and Python (pytest)
 #   make conformance   torch's whole databases of operators, modules and optimizers on the device
+#   make test-draws    random numbers by the hundred million, where rare events happen
+#   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make test-failures  10,000 forks beside working threads, and a failure of each allocation: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -23,7 +25,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients test-failures sanitize soak fuzz fuzz-long bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
+.PHONY: demo test conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -56,6 +58,13 @@ install-clients:
 
 conformance: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --counts $(BUILD)/conformance.json $(PYTEST_ARGS)
+
+# Ten times what an ordinary run draws, and more of what happens once in 2^24 draws.
+test-draws: build-test
+	$(PYTHON) -m pytest tests/python/test_draws.py --draws 100000000 $(PYTEST_ARGS)
+
+test-programs: build-test
+	$(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_random_programs.py --operator-programs 100000 $(PYTEST_ARGS)
 
 test-clients: install-clients build
 	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)

@@ -70,6 +70,7 @@ Value SmoothL1LossBackward(Builder& b, Value gradient, Value x, Value y, int64_t
   return b.Multiply(slope, SpreadGradient(b, gradient, z, reduction));
 }
 
+// Of x's type, whatever y's, as in eager.
 Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
   if (delta <= 0) {
     throw hlo::Error("huber_loss does not support non-positive values for delta.");
@@ -78,14 +79,15 @@ Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
   Value z = b.Abs(b.Subtract(a, c));
   Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5));
   Value linear = b.Multiply(b.Subtract(z, Like(b, z, 0.5 * delta)), Like(b, z, delta));
-  return Reduce(b, b.Select(b.Le(z, Like(b, z, delta)), square, linear), reduction);
+  Value loss = b.Select(b.Le(z, Like(b, z, delta)), square, linear);
+  return Reduce(b, b.Convert(loss, x->element_type()), reduction);
 }
 Value HuberLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction,
                         double delta) {
   auto [a, c] = Pair(b, x, y);
   Value z = b.Subtract(a, c);
   Value slope = b.Clamp(Like(b, z, -delta), z, Like(b, z, delta));
-  return b.Multiply(slope, SpreadGradient(b, gradient, z, reduction));
+  return b.Convert(b.Multiply(slope, SpreadGradient(b, gradient, z, reduction)), x->element_type());
 }
 
 // --- Binary cross entropy

@@ -3,6 +3,8 @@
 --counts FILE   writes each test's outcome, and the operators that it ran on the CPU, as JSON
 --share N       runs one of N tests of operators, evenly from each kind of test and type
 --programs N    runs N random programs of views and writes
+--operator-programs N    runs N random programs of all operators
+--first-program N        the seed of the first of these
 """
 
 import collections
@@ -24,6 +26,8 @@ def pytest_addoption(parser):
     parser.addoption(
         "--share", type=int, default=1, metavar="N", help="run one of N tests of operators"
     )
+    parser.addoption("--operator-programs", type=int, default=400, metavar="N")
+    parser.addoption("--first-program", type=int, default=0, metavar="N")
 
 
 def pytest_collection_modifyitems(config, items):

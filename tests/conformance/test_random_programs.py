@@ -1,0 +1,57 @@
+"""Random programs of torch's operators give on the device what they give in eager; see random_programs.py."""
+
+import pytest
+import random_programs
+
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_programs(part, request):
+    first = request.config.getoption("--first-program")
+    count = request.config.getoption("--operator-programs")
+    found = []
+    ran = 0
+    for seed in range(first + part, first + count, PARTS):
+        lines = random_programs.generate(seed).lines
+        ran += len(lines)
+        if random_programs.failure(lines):
+            shrunk = random_programs.shrink(lines)
+            reason = random_programs.failure(shrunk)
+            found.append(f"program {seed}: {reason}\n{random_programs.as_python(shrunk)}")
+    assert not found, f"{len(found)} programs differ\n" + "\n".join(found[:20])
+    # Programs of nothing would all be the same.
+    assert ran >= 3 * len(range(first + part, first + count, PARTS))
+
+
+# What such programs found, shrunk.
+FOUND = {
+    "huber_loss of two types": [
+        "v1 = made(5, 22, 1, torch.float16, 1, 2)",
+        "v2 = made(8, 21, 1, torch.float64, 1, 2)",
+        "v3 = F.huber_loss(v1, v2)",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_before(name):
+    assert random_programs.run_all(FOUND[name]), "eager runs it"
+    assert random_programs.failure(FOUND[name]) is None
+
+
+def test_a_failing_program_is_shrunk(monkeypatch):
+    """To what its failure needs, and runnable."""
+    lines = [f"v{i} = made({i}, 1, 1, torch.float32, 3)" for i in range(1, 12)]
+    lines += ["v20 = v3 + v7", "v21 = v20 * 2", "sync()"]
+    monkeypatch.setattr(
+        random_programs,
+        "failure",
+        lambda tried: (
+            "wrong" if "v20 = v3 + v7" in tried and random_programs.run_all(tried) else None
+        ),
+    )
+    shrunk = random_programs.shrink(lines)
+    assert shrunk == [lines[2], lines[6], "v20 = v3 + v7"]
+    printed = random_programs.as_python(shrunk).replace('"xla", torch_xla.sync', '"cpu", None')
+    exec(printed, {})
