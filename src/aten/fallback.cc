@@ -8,6 +8,7 @@
 #include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -274,6 +275,33 @@ std::shared_ptr<const Function> GetHook(std::shared_ptr<const Function> Hooks::*
   return Hooks::Get().*hook;
 }
 
+// The storages that an operator's arguments lie in.
+std::vector<const lazy::Storage*> StoragesOf(const OperatorHandle& op, const Stack& stack) {
+  std::vector<const lazy::Storage*> storages;
+  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
+    if (!stack[i].isTensor()) continue;
+    const at::Tensor& tensor = stack[i].toTensor();
+    if (IsXla(tensor) && !IsTracedOnly(tensor))
+      storages.push_back(Impl(tensor)->xla_storage().get());
+  }
+  return storages;
+}
+
+// A decomposition may hand on what it was given where it finds nothing to do, such as the shuffle
+// of one channel. Who called the operator was promised a tensor that nothing else changes.
+void CopyHandedOn(const FunctionSchema& schema, const std::vector<const lazy::Storage*>& given,
+                  Stack* stack) {
+  const auto& returns = schema.returns();
+  for (size_t i = 0; i < returns.size(); ++i) {
+    IValue& result = *(stack->end() - static_cast<std::ptrdiff_t>(returns.size() - i));
+    if (returns[i].alias_info() != nullptr || !result.isTensor()) continue;
+    const at::Tensor& tensor = result.toTensor();
+    if (!IsXla(tensor) || IsTracedOnly(tensor)) continue;
+    const lazy::Storage* storage = Impl(tensor)->xla_storage().get();
+    if (std::find(given.begin(), given.end(), storage) != given.end()) result = tensor.clone();
+  }
+}
+
 TORCH_LIBRARY_IMPL(_, XLA, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&FallBack>());
 }
@@ -296,7 +324,8 @@ void FallBack(const OperatorHandle& op, Stack* stack) {
   if (RunFunctional(op, stack)) return;
   if (auto decomposer = GetHook(&Hooks::decomposer)) {
     RunningScope scope(op);
-    if ((*decomposer)(op, stack)) return;
+    const auto given = StoragesOf(op, *stack);
+    if ((*decomposer)(op, stack)) return CopyHandedOn(op.schema(), given, stack);
   }
   const lazy::CutScope scope(lazy::CutReason::Kind::kFallback, op.schema().name());
   lazy::Count(lazy::Counter(op.schema().name()));
