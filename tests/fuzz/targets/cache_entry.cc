@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lazy/cache_folder.h"
+#include "process/sha256.h"
 
 namespace {
 
@@ -40,7 +41,7 @@ class Folder {
 
  private:
   const std::string kProgram = "a compiled program";
-  const lazy::Sha256Digest key_ = lazy::Sha256Of("key");
+  const process::Sha256Digest key_ = process::Sha256Of("key");
   std::string path_, entry_;
   std::unique_ptr<lazy::CacheFolder> cache_;
 };
