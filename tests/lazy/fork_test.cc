@@ -32,7 +32,9 @@ hlo::Value Scale(hlo::Builder& b, hlo::Value x, hlo::Value factor) {
 Value Upload(float element) {
   static const SharedShape shape = InternShape(hlo::Shape(ElementType::kF32, {kSize}));
   const std::vector<float> host(kSize, element);
-  return {Node::MakeData(Data::FromHost(Runtime::Get().device(0), *shape, host.data()), shape.get()), 0};
+  return {
+      Node::MakeData(Data::FromHost(Runtime::Get().device(0), *shape, host.data()), shape.get()),
+      0};
 }
 
 template <auto f>

@@ -35,7 +35,8 @@ struct ClientOptions {
 };
 // Options of Client_Create and TopologyDescription_Create: cpu_device_count (int64), asynchronous
 // (bool), num_nodes (int64: the number of processes), node_id or process_id (int64: which of them
-// this is), job_secret (string: what all of them know, and nobody else). Throws for names that it does not know.
+// this is), job_secret (string: what all of them know, and nobody else). Throws for names that it
+// does not know.
 ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count);
 
 }  // namespace pjrt::plugin
