@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "aten/promotion.h"
+#include "process/fork.h"
 
 namespace torch_xla {
 namespace recording {
@@ -13,6 +14,8 @@ namespace recording {
 // What the operands say together: the device, and the type and rank that numbers and dimensions
 // follow.
 struct Context {
+  // An operation passes the gate for forks once, and not at each of the locks that it takes.
+  const process::NoFork no_fork{};
   std::string_view (*name)() = nullptr;
   lazy::Device* device = nullptr;
   ElementType type = ElementType::kInvalid;
@@ -471,8 +474,9 @@ auto Record(const Arguments&... arguments) {
 template <auto f, typename... Arguments>
 auto RecordOn(c10::Device device, const Arguments&... arguments) {
   using Traits = lazy::LoweringTraits<decltype(f)>;
+  lazy::Device* const lazy_device = ToLazyDevice(device);  // may start the runtime, and wait
   recording::Context context;
-  context.device = ToLazyDevice(device);
+  context.device = lazy_device;
   auto node = recording::RecordNode<f>(context, typename Traits::Parameters(), arguments...);
   return recording::Wrap<typename Traits::Result>::From(context.device, node);
 }

@@ -15,6 +15,7 @@
 
 #include "aten/tensor.h"
 #include "lazy/location.h"
+#include "process/fork.h"
 #include "python/user_frame.h"
 
 namespace torch_xla {
@@ -160,6 +161,7 @@ class LocationTimer {
 const CallPath* RecordedAt(std::span<const lazy::Value> operands) {
   const LocationTimer timer;
   if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
+  const process::MayFork asking;  // who forks may have the interpreter's lock
   py::gil_scoped_acquire gil;
   try {
     if (auto gradient = torch::autograd::get_current_node()) {
@@ -180,6 +182,7 @@ const CallPath* RecordedAt(std::span<const lazy::Value> operands) {
 const SourceLocation* UploadedAt() {
   const LocationTimer timer;
   if (!Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return nullptr;
+  const process::MayFork asking;  // who forks may have the interpreter's lock
   py::gil_scoped_acquire gil;
   try {
     std::vector<py::object> frames = FramesToUsers(InnermostFrame());
