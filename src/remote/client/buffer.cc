@@ -39,6 +39,8 @@ void PJRT_Buffer::Delete() {
 }
 
 bool PJRT_Buffer::CopyShared(void* target, size_t offset, size_t bytes) const {
+  // A forked child cannot keep the parent from giving the memory back.
+  if (client->connection->InForkedChild()) return false;
   if (news == nullptr || !ready->is_set() || ready->failure() != nullptr) return false;
   const auto found = news->offsets.find(place);
   const auto all = static_cast<size_t>(shape.byte_size());

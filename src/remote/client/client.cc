@@ -6,6 +6,7 @@
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
+#include "process/fork.h"
 #include "remote/address.h"
 #include "remote/ring.h"
 
@@ -149,6 +150,7 @@ void Plugin_Initialize(PJRT_Plugin_Initialize_Args& args) {}
 
 // The server's plugin's, of the server that the environment names.
 void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
+  const process::MayFork waiting;  // for the server, or another thread's answer from it
   static const auto* attributes = new NamedValues(remote::FromMessage(
       remote::Connection::Describe(remote::Endpoint::FromEnvironment()).attributes()));
   static const auto* handed_out = new std::vector<PJRT_NamedValue>(ToC(*attributes));

@@ -8,10 +8,13 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <system_error>
 #include <unordered_map>
 
 #include "pjrt/boundary/event.h"
+#include "process/fork.h"
 #include "remote/address.h"
 #include "remote/dial.h"
 #include "remote/remote.grpc.pb.h"
@@ -121,6 +124,8 @@ struct Connection::State {
     stream = stub->Session(&context);
   }
 
+  void CheckProcess() const;
+  bool IsFull() const { return !lost && queued_bytes >= kMostQueuedBytes; }
   void Queue(wire::Request request, std::unique_lock<std::mutex>& lock);
   void Flush(std::unique_lock<std::mutex>& lock);
   void QueueFrees();
@@ -135,6 +140,7 @@ struct Connection::State {
   }
 
   const Endpoint endpoint;
+  const int64_t generation = process::ForkGeneration();
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<wire::RuntimeServer::Stub> stub;
   grpc::ClientContext context;
@@ -155,6 +161,17 @@ struct Connection::State {
   std::optional<hlo::Error> lost;
 };
 
+// A forked child has no readers, the mutex may be locked, and what it wrote would go into the
+// parent's stream.
+void Connection::State::CheckProcess() const {
+  if (generation == process::ForkGeneration()) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "this process was forked from one that is connected to the runtime server at '" +
+                       endpoint.address +
+                       "' and cannot use its connection; start the runtime after the fork, or use "
+                       "start_method='spawn'");
+}
+
 void Connection::State::QueueFrees() {
   if (free_buffers.empty() && free_executables.empty()) return;
   wire::Free& free = *queue.emplace_back().mutable_free();
@@ -166,8 +183,15 @@ void Connection::State::QueueFrees() {
 }
 
 void Connection::State::Queue(wire::Request request, std::unique_lock<std::mutex>& lock) {
-  if (!OnReader()) {
-    written.wait(lock, [&] { return lost || queued_bytes < kMostQueuedBytes; });
+  // Who comes back into a NoFork may have to wait for a fork, and holds no lock then.
+  while (!OnReader() && IsFull()) {
+    lock.unlock();
+    {
+      const process::MayFork waiting;
+      std::unique_lock waiters(mutex);
+      written.wait(waiters, [&] { return !IsFull(); });
+    }
+    lock.lock();
   }
   if (lost) throw *lost;
   QueueFrees();
@@ -193,7 +217,10 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
     }
     queued_bytes -= std::min(queued_bytes, bytes);
     lock.unlock();
-    const bool sent = Send(batch);
+    const bool sent = [&] {
+      const process::MayFork waiting;  // for the server, which may wait for the reader
+      return Send(batch);
+    }();
     lock.lock();
     written.notify_all();
     if (!sent) break;  // the reader learns why
@@ -255,7 +282,9 @@ void Connection::State::EndRings() {
   ring_read.wait(lock, [&] { return !reads_ring; });
 }
 
+// What handlers lock and change is whole in a forked child.
 void Connection::State::Dispatch(wire::Reply& reply) {
+  const process::NoFork no_fork;
   Handler handler;
   {
     std::lock_guard lock(mutex);
@@ -272,6 +301,7 @@ void Connection::State::Dispatch(wire::Reply& reply) {
 }
 
 void Connection::State::Lose(const hlo::Error& error) {
+  const process::NoFork no_fork;
   std::unordered_map<uint64_t, Handler> waiting;
   {
     std::lock_guard lock(mutex);
@@ -290,6 +320,7 @@ void Connection::State::Lose(const hlo::Error& error) {
 }
 
 wire::Description Connection::Describe(const Endpoint& endpoint) {
+  const process::MayFork waiting;
   const auto stub = wire::RuntimeServer::NewStub(NewChannel(endpoint));
   grpc::ClientContext context;
   AddToken(endpoint, &context);
@@ -307,11 +338,19 @@ wire::Description Connection::Describe(const Endpoint& endpoint) {
   return description;
 }
 
-Connection::Connection(const Endpoint& endpoint) : state_(std::make_shared<State>(endpoint)) {
+Connection::Connection(const Endpoint& endpoint) {
+  const process::MayFork waiting;
+  state_ = std::make_shared<State>(endpoint);
   reader_ = std::thread([state = state_] { state->Read(); });
 }
 
 Connection::~Connection() {
+  if (InForkedChild()) {
+    new std::shared_ptr<State>(std::move(state_));  // NOLINT: left as the parent had it
+    for (std::thread* thread : {&reader_, &ring_reader_}) new (thread) std::thread;
+    return;
+  }
+  const process::MayFork waiting;
   state_->context.TryCancel();
   // The last buffer may have gone away in a handler.
   const bool on_reader = state_->OnReader();
@@ -331,12 +370,22 @@ void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char
     state_->rings = std::make_unique<Rings>(memory);
     state_->reads_ring = true;
   }
-  ring_reader_ = std::thread([state = state_] { state->ReadRing(); });
+  try {
+    ring_reader_ = std::thread([state = state_] { state->ReadRing(); });
+  } catch (const std::system_error& error) {
+    std::lock_guard lock(state_->mutex);
+    state_->reads_ring = false;  // nobody waits for it
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     std::string("no thread to read from the runtime server: ") + error.what());
+  }
 }
+
+bool Connection::InForkedChild() const { return state_->generation != process::ForkGeneration(); }
 
 uint64_t Connection::NewNumbers(uint64_t count) { return state_->next_number.fetch_add(count); }
 
 void Connection::Post(wire::Request request) {
+  state_->CheckProcess();
   std::unique_lock lock(state_->mutex);
   state_->Queue(std::move(request), lock);
   const bool full = state_->queued_bytes > kMostCorkedBytes || state_->queue.size() > kMostUnfreed;
@@ -347,6 +396,7 @@ void Connection::Post(wire::Request request) {
 void Connection::Call(wire::Request request, std::vector<Handler> handlers) {
   const uint64_t first = NewNumbers(handlers.size());
   request.set_reply(first);
+  state_->CheckProcess();
   std::unique_lock lock(state_->mutex);
   state_->Queue(std::move(request), lock);
   for (size_t i = 0; i < handlers.size(); ++i) {
@@ -372,6 +422,7 @@ wire::Reply Connection::Ask(wire::Request request) {
 }
 
 void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
+  if (InForkedChild()) return;  // the parent's
   std::unique_lock lock(state_->mutex);
   if (state_->lost) return;
   state_->free_buffers.push_back(number);
@@ -385,6 +436,7 @@ void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
 }
 
 void Connection::FreeExecutable(uint64_t number) noexcept {
+  if (InForkedChild()) return;
   std::unique_lock lock(state_->mutex);
   if (!state_->lost) state_->free_executables.push_back(number);
 }

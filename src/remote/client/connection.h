@@ -13,7 +13,8 @@
 
 namespace remote {
 
-// Requests go out in the order in which they are made. Thread-safe.
+// Requests go out in the order in which they are made. Thread-safe. In a forked child it is the
+// parent's: requests throw hlo::Error(kFailedPrecondition), and nothing is given back.
 class Connection {
  public:
   // Called on the connection's own thread, once for each reply of a number; with an error as the
@@ -27,6 +28,8 @@ class Connection {
   explicit Connection(const Endpoint& endpoint);
   ~Connection();
   Connection(const Connection&) = delete;
+
+  bool InForkedChild() const;
 
   // From now on messages go through rings in memory that the server shares, of Rings::kBytes.
   // Before there are requests under way.
