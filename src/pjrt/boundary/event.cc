@@ -58,7 +58,7 @@ bool Completion::IsSetOrLost() {
 }
 
 void Completion::OnSet(std::function<void(const FailurePtr&)> callback) {
-  if (!is_set()) {
+  if (!IsSetOrLost()) {
     std::lock_guard lock(mutex_);
     if (!is_set()) {
       callbacks_.push_back(std::move(callback));
