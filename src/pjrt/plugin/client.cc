@@ -42,6 +42,7 @@ cpu::Collectives* PJRT_Client::collectives() {
                      "this process is a forked child of process " + std::to_string(process_index) +
                          " and cannot run its collectives");
   }
+  const process::MayFork waiting;  // for the other processes, and for a thread that waits for them
   std::lock_guard lock(world_mutex_);
   if (world_ == nullptr) {
     cpu::WorldOptions options;
