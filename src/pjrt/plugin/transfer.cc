@@ -46,14 +46,15 @@ namespace {
 
 using Manager = PJRT_AsyncHostToDeviceTransferManager;
 
-void Finish(Manager::Piecewise& buffer, FailurePtr failure = nullptr) {
-  if (failure == nullptr) buffer.contents->storage = buffer.storage;
+// Under the lock. What it returns is to be set without, because that calls others back.
+[[nodiscard]] CompletionPtr Finish(Manager::Piecewise& buffer, bool succeeded) {
+  if (succeeded) buffer.contents->storage = buffer.storage;
   buffer.storage = nullptr;
-  buffer.contents->ready->Set(std::move(failure));
+  return buffer.contents->ready;
 }
 
 void CheckUnfinished(const Manager::Piecewise& buffer) {
-  if (buffer.contents->ready->is_set()) {
+  if (buffer.storage == nullptr) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      "the transfer of " + buffer.shape.ToString() + " is complete");
   }
@@ -89,7 +90,7 @@ void AsyncHostToDeviceTransferManager_Destroy(
 void AsyncHostToDeviceTransferManager_TransferData(
     PJRT_AsyncHostToDeviceTransferManager_TransferData_Args& args) {
   Manager& manager = Require(args.transfer_manager, "transfer manager");
-  std::lock_guard lock(manager.mutex);
+  std::unique_lock lock(manager.mutex);
   Manager::Piecewise& buffer = manager.Get(args.buffer_index);
   CheckUnfinished(buffer);
   const int64_t total = buffer.shape.byte_size();
@@ -105,13 +106,16 @@ void AsyncHostToDeviceTransferManager_TransferData(
                 args.transfer_size);
   }
   args.done_with_h2d_transfer = NewEvent(Completion::Done());
-  if (args.is_last_transfer) Finish(buffer);
+  if (!args.is_last_transfer) return;
+  const CompletionPtr finished = Finish(buffer, /*succeeded=*/true);
+  lock.unlock();
+  finished->Set();
 }
 
 void AsyncHostToDeviceTransferManager_TransferLiteral(
     PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args& args) {
   Manager& manager = Require(args.transfer_manager, "transfer manager");
-  std::lock_guard lock(manager.mutex);
+  std::unique_lock lock(manager.mutex);
   Manager::Piecewise& buffer = manager.Get(args.buffer_index);
   CheckUnfinished(buffer);
   const hlo::Shape shape = ShapeFrom(args.shape_element_type, args.shape_dims, args.shape_num_dims);
@@ -122,7 +126,9 @@ void AsyncHostToDeviceTransferManager_TransferLiteral(
   CopyStrided(buffer.storage->data(), ByteStrides(nullptr, shape), args.data,
               ByteStrides(args.shape_layout, shape), shape);
   args.done_with_h2d_transfer = NewEvent(Completion::Done());
-  Finish(buffer);
+  const CompletionPtr finished = Finish(buffer, /*succeeded=*/true);
+  lock.unlock();
+  finished->Set();
 }
 
 void AsyncHostToDeviceTransferManager_RetrieveBuffer(
@@ -156,10 +162,13 @@ void AsyncHostToDeviceTransferManager_BufferSize(
 void AsyncHostToDeviceTransferManager_SetBufferError(
     PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args& args) {
   Manager& manager = Require(args.transfer_manager, "transfer manager");
-  std::lock_guard lock(manager.mutex);
+  FailurePtr failure = FailureFrom(args.error_code, args.error_message, args.error_message_size);
+  std::unique_lock lock(manager.mutex);
   Manager::Piecewise& buffer = manager.Get(args.buffer_index);
   CheckUnfinished(buffer);
-  Finish(buffer, FailureFrom(args.error_code, args.error_message, args.error_message_size));
+  const CompletionPtr finished = Finish(buffer, /*succeeded=*/false);
+  lock.unlock();
+  finished->Set(std::move(failure));
 }
 
 // For profiles elsewhere; nothing is recorded here.
