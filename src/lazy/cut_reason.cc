@@ -70,9 +70,11 @@ CutReason CurrentCutReason() { return current != nullptr ? *current : CutReason(
 
 void SetWaitObserver(WaitObserver observer) {
   Observer& state = Observer::Get();
+  std::shared_ptr<const WaitObserver> function;
+  if (observer) function = std::make_shared<const WaitObserver>(std::move(observer));
   std::lock_guard lock(state.mutex);
-  state.is_set = static_cast<bool>(observer);
-  state.function = observer ? std::make_shared<const WaitObserver>(std::move(observer)) : nullptr;
+  state.is_set = function != nullptr;
+  std::swap(state.function, function);  // the old one is destroyed after unlocking
 }
 
 }  // namespace lazy

@@ -32,25 +32,33 @@ struct Settings {
 };
 
 // As initialize_cache leaves them to the processes that this one starts.
-void ReadEnvironment(Settings& settings) {
+// Returns what to warn of, or nothing.
+std::string ReadEnvironment(Settings& settings) {
   const char* path = std::getenv("XLA_PERSISTENT_CACHE_PATH");
-  if (settings.from_environment || settings.folder || path == nullptr || *path == '\0') return;
+  if (settings.from_environment || settings.folder || path == nullptr || *path == '\0') return "";
   settings.from_environment = true;
   const char* readonly = std::getenv("XLA_PERSISTENT_CACHE_READ_ONLY");
   const std::string flag = readonly != nullptr ? readonly : "";
   try {
     settings.folder = std::make_shared<CacheFolder>(path, flag == "1" || flag == "true");
   } catch (const hlo::Error& error) {
-    Warn(std::string(error.what()) + " (XLA_PERSISTENT_CACHE_PATH)");
+    return std::string(error.what()) + " (XLA_PERSISTENT_CACHE_PATH)";
   }
+  return "";
 }
 
 std::shared_ptr<CacheFolder> FolderInUse() {
   Settings& settings = Settings::Get();
-  std::lock_guard lock(settings.mutex);
-  ReadEnvironment(settings);
-  settings.used_by = getpid();
-  return settings.folder;
+  std::shared_ptr<CacheFolder> folder;
+  std::string warning;
+  {
+    std::lock_guard lock(settings.mutex);
+    warning = ReadEnvironment(settings);
+    settings.used_by = getpid();
+    folder = settings.folder;
+  }
+  if (!warning.empty()) Warn(warning);  // a warning may run the program's code
+  return folder;
 }
 
 // With its length, so that no two lists of fields give the same text.

@@ -34,7 +34,7 @@ void Warn(const std::string& text) {
 void SetWarningHandler(std::function<void(const std::string&)> handler) {
   Handler& current = Handler::Get();
   std::lock_guard lock(current.mutex);
-  current.function = std::move(handler);
+  std::swap(current.function, handler);  // the old one is destroyed after unlocking
 }
 
 }  // namespace lazy
