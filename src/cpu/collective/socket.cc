@@ -65,6 +65,7 @@ std::unique_ptr<addrinfo, void (*)(addrinfo*)> Resolve(const std::string& addres
 }
 
 Socket Open(const addrinfo& address) {
+  const process::NoFork no_fork;  // the child closes what is registered
   const int file = socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) ThrowSystemError("socket", errno);
   return Socket(file);
@@ -131,6 +132,7 @@ void Socket::CheckConnected() const {
 }
 
 Socket Socket::Accept() const {
+  const process::NoFork no_fork;
   while (true) {
     const int file = accept4(file_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (file >= 0) {

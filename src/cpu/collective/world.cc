@@ -259,8 +259,9 @@ class World : public Collectives {
   // What is queued is finished first.
   ~World() override {
     if (InForkedChild()) {
-      state_->transport.reset();
-      state_.release();  // NOLINT: its thread does not exist here, and its lock may be held
+      // Its thread does not exist here, its lock may be held, and what carries a collective was
+      // perhaps forked in the middle of it.
+      state_.release();  // NOLINT
       return;
     }
     {
