@@ -3,6 +3,7 @@
 import gzip
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
@@ -323,6 +324,19 @@ def test_ports(server):
         xp.start_server(server.port)
     with pytest.raises(RuntimeError, match="not between"):
         xp.start_server(70000)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_server_has_all_addresses_of_localhost_or_none(host):
+    """Else a stranger at one of them would hear the clients, and pass on what the server proves."""
+    try:
+        stranger = socket.create_server(
+            (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    with stranger, pytest.raises(RuntimeError, match="cannot listen on port"):
+        xp.start_server(stranger.getsockname()[1])
 
 
 def test_no_server_and_nothing_to_see(server, tmp_path):

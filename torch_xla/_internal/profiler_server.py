@@ -11,6 +11,7 @@ import contextlib
 import os
 import pathlib
 import re
+import socket
 import threading
 import time
 import weakref
@@ -241,12 +242,10 @@ class ProfilerServer:
                 grpc.method_handlers_generic_handler(package, {method: challenge}),
             )
         )
-        try:
-            self.port: int = self._server.add_insecure_port(f"localhost:{port}")
-        except RuntimeError as error:
-            raise RuntimeError(f"start_server: cannot listen on port {port}: {error}.") from error
-        if self.port == 0:
-            raise RuntimeError(f"start_server: cannot listen on port {port}.")
+        self.port: int = _listen(self._server, "127.0.0.1", port)
+        # A stranger at the other address of localhost would pass on what the clients say.
+        if _has_ipv6():
+            _listen(self._server, "[::1]", self.port)
         guard.token.port = self.port
         self._server.start()
         # Also before the interpreter ends, when nothing can be awaited any more.
@@ -255,6 +254,27 @@ class ProfilerServer:
     def stop(self) -> None:
         """Ends the server; requests that are being answered are given up."""
         self._finalizer()
+
+
+def _listen(server: grpc.Server, host: str, port: int) -> int:
+    """The port."""
+    try:
+        bound = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        raise RuntimeError(f"start_server: cannot listen on port {port}: {error}.") from error
+    if bound == 0:
+        raise RuntimeError(f"start_server: cannot listen on port {port} of {host}.")
+    return bound
+
+
+def _has_ipv6() -> bool:
+    """Whether this machine has the address ::1."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def _end(server: grpc.Server, process: int) -> None:
