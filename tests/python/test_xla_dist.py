@@ -285,6 +285,12 @@ def test_refuses_wrong_arguments(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_messages_hold_no_values(capsys):
+    with pytest.raises(SystemExit):
+        xla_dist.parse_args(["--hosts=a", "--env=1x=hidden", "true"])
+    assert "hidden" not in capsys.readouterr().err
+
+
 # --- Pods ---
 
 # Copies a file to three workers, or runs the command for them at once, as gcloud does: one output, one status, and every
@@ -402,6 +408,13 @@ def test_pod_that_cannot_be_copied_to(pod):
     result = run_on_pod("--", "true")
     assert result.returncode == 3
     assert "could not copy the command's variables: no such pod" in result.stderr
+
+
+def test_pod_that_can_be_copied_to_in_part_keeps_no_variables(pod):
+    gcloud = pod / "bin" / "gcloud"
+    gcloud.write_text(gcloud.read_text().replace("sys.exit(0)", "sys.exit(4)"))
+    assert run_on_pod("--env=PASSWORD=hidden", "--", "true").returncode == 4
+    assert not files_left(pod)
 
 
 def test_pod_failure_of_one_worker_ends_all(pod):

@@ -207,7 +207,8 @@ def _environment(args: argparse.Namespace) -> dict[str, str]:
     for item in args.env or []:
         name, equals, value = item.partition("=")
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(f"--env={item}: NAME=VALUE is expected.")
+            # The value may be a secret.
+            raise ValueError(f"--env={name}: NAME=VALUE is expected.")
         if not equals:
             if name not in os.environ:
                 raise ValueError(f"--env={item}: there is no such variable here.")
@@ -456,6 +457,9 @@ class _Pod:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        elif self._process is None:
+            # Some machines may have got their variables, and nothing will come to read them.
+            self._silently(self._gcloud_ssh(_in_sh(f"rm -f {self._variables()}")))
         if self._guard is not None:
             self._guard.communicate(b"\n")
 
