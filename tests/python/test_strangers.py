@@ -9,6 +9,8 @@ import pathlib
 import pickle
 import subprocess
 import sys
+import time
+from concurrent import futures
 
 import pytest
 import torch
@@ -68,6 +70,20 @@ def rank_0(folder, monkeypatch):
     monkeypatch.setattr(world, "_connection", world._Connection())
     monkeypatch.setenv(world.TIMEOUT_VARIABLE, "20")
     return folder
+
+
+def test_threads_connect_once(rank_0, monkeypatch):
+    connect, connected = world._connect, []
+
+    def slowly(place):
+        connected.append(place)
+        time.sleep(0.1)
+        return connect(place)
+
+    monkeypatch.setattr(world, "_connect", slowly)
+    with futures.ThreadPoolExecutor(4) as threads:
+        stores = [thread.result() for thread in [threads.submit(world.store) for _ in range(4)]]
+    assert len(connected) == 1 and all(store is stores[0] for store in stores)
 
 
 class Touch:

@@ -13,6 +13,7 @@ import dataclasses
 import datetime
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -103,6 +104,8 @@ class _Server:
 
 
 _connection = _Connection()
+# Of `store`, which any thread may be the first to ask for, the one that starts the runtime among them.
+_connecting = threading.Lock()
 # A store of the parent's process cannot be closed in a forked child: its threads are not there.
 _inherited: list[dist.Store] = []
 
@@ -115,14 +118,24 @@ def store() -> dist.Store:
     (`_internal.authenticated_store`).
     """
     place = _where()
-    if _connection.process != os.getpid() or _connection.place != place:
-        _inherited.extend(_connection.kept)
-        _connection.kept.clear()
-        _connection.store = _connect(place)
-        _connection.process, _connection.place = os.getpid(), place
-        _connection.meetings.clear()
-    assert _connection.store is not None
-    return _connection.store
+    with _connecting:
+        if _connection.process != os.getpid() or _connection.place != place:
+            _inherited.extend(_connection.kept)
+            _connection.kept.clear()
+            _connection.store = _connect(place)
+            _connection.process, _connection.place = os.getpid(), place
+            _connection.meetings.clear()
+        assert _connection.store is not None
+        return _connection.store
+
+
+def _forget_who_connects() -> None:
+    global _connecting
+    _connecting = threading.Lock()
+
+
+# The thread that held it did not come along.
+os.register_at_fork(after_in_child=_forget_who_connects)
 
 
 def is_authenticated() -> bool:
