@@ -81,3 +81,8 @@ def test_what_is_no_file_is_refused(file, monkeypatch):
     monkeypatch.setenv(job_secret.FILE_VARIABLE, "/dev/zero")
     with pytest.raises(ValueError, match="is no file"):
         job_secret.job_secret()
+
+
+def test_other_processes_are_not_told():
+    environment = {job_secret.SECRET_VARIABLE: "a", job_secret.FILE_VARIABLE: "b", "HOME": "c"}
+    assert job_secret.without(environment) == {"HOME": "c"}

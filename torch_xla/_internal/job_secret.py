@@ -35,6 +35,15 @@ def is_set(environment: Mapping[str, str]) -> bool:
     return bool(environment.get(SECRET_VARIABLE) or environment.get(FILE_VARIABLE))
 
 
+def without(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process that does not belong to the job."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in (SECRET_VARIABLE, FILE_VARIABLE)
+    }
+
+
 def new() -> str:
     """A secret that nobody knows yet."""
     return secrets.token_hex(32)

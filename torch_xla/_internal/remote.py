@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from torch_xla import runtime_server
+from torch_xla._internal import job_secret
 from torch_xla.core import xla_env_vars as xenv
 
 # How long a server that was started here outlives its last client, and may take to start.
@@ -100,6 +101,8 @@ def _start(server: str, arguments: list[str], listens: Callable[[], bool]) -> No
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        # It serves other jobs of the user's too, and outlives this one.
+        env=job_secret.without(os.environ),
         # Interrupting this program must not end the server that others may have come to use.
         start_new_session=True,
     )
