@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "hlo/error.h"
+#include "remote/local_socket.h"
 
 namespace remote {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 constexpr std::string_view kSocketPrefix = "unix:";
 // Whoever connects gets something against which guesses can be tried.
 constexpr size_t kLeastTokenBytes = 16;
+constexpr size_t kMostTokenBytes = 4096;
 
 bool IsLoopback(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
@@ -110,25 +112,38 @@ void CheckOwnFolder(const std::string& folder) {
   }
 }
 
+namespace {
+
+hlo::Error CannotRead(const std::string& path, const std::string& what) {
+  return hlo::Error(hlo::ErrorCode::kNotFound, what + " cannot be read from '" + path + "'");
+}
+
+}  // namespace
+
 std::string ReadFile(const std::string& path, const std::string& what) {
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file || text.empty()) {
-    throw hlo::Error(hlo::ErrorCode::kNotFound, what + " cannot be read from '" + path + "'");
-  }
+  if (!file || text.empty()) throw CannotRead(path, what);
   return text;
 }
 
 std::string ReadToken(const std::string& path) {
   constexpr char kSpace[] = " \t\r\n";
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status = {};
-  if (stat(path.c_str(), &status) == 0 &&
-      ((status.st_uid != geteuid() && status.st_uid != 0) || (status.st_mode & 077) != 0)) {
+  // Of the file that is open, which nobody can replace any more.
+  if (!file || fstat(file.get(), &status) != 0)
+    throw CannotRead(path, "the runtime server's token");
+  if (!S_ISREG(status.st_mode) || (status.st_uid != geteuid() && status.st_uid != 0) ||
+      (status.st_mode & 077) != 0) {
     throw Denied("the token in '" + path +
                  "' must be in a file of this user's own that no other may read or write "
                  "(chmod 600)");
   }
-  std::string text = ReadFile(path, "the runtime server's token");
+  std::string text(kMostTokenBytes, '\0');
+  const ssize_t size = read(file.get(), text.data(), text.size());
+  if (size < 0) throw CannotRead(path, "the runtime server's token");
+  text.resize(size);
   const size_t begin = text.find_first_not_of(kSpace);
   const size_t end = text.find_last_not_of(kSpace);
   if (begin == std::string::npos) throw hlo::Error("the token in '" + path + "' is empty");

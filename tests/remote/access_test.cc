@@ -79,6 +79,10 @@ TEST(Token, IsOneThatNobodyReadsOrGuesses) {
   EXPECT_NE(error("0123456789abcdef", 0602).find("chmod 600"), std::string::npos);
   EXPECT_NE(error("short", 0600).find("could be guessed"), std::string::npos);
   std::filesystem::remove(path);
+  // What is no file is not waited for.
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW((void)ReadToken(path), hlo::Error);
+  std::filesystem::remove(path);
 }
 
 hlo::ErrorCode CodeOfDial(const std::string& address, const std::string& token = kToken) {
@@ -235,6 +239,18 @@ TEST(Access, SilentStrangersDelayNobody) {
     EXPECT_EQ(CodeOfDial(TestAddress()), static_cast<hlo::ErrorCode>(0));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
   }
+}
+
+// Each that has left before the server looks.
+TEST(Access, StrangersWhoAreGoneDelayNobody) {
+  const linger at_once = {1, 0};
+  for (int i = 0; i < 200; ++i) {
+    const Descriptor stranger = Connect(TestAddress());
+    setsockopt(stranger.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
+  const auto begin = Clock::now();
+  EXPECT_EQ(CodeOfDial(TestAddress()), static_cast<hlo::ErrorCode>(0));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
 }
 
 // A server at a socket in a folder of its own.

@@ -151,7 +151,10 @@ void Acceptor::Accept(const Descriptor& socket) {
   const int yes = 1;
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   if (pending_.size() >= kMostPending) pending_.pop_front();
-  pending_.emplace_back(std::move(connection), token_);
+  try {
+    pending_.emplace_back(std::move(connection), token_);
+  } catch (const hlo::Error&) {  // it is gone already, and must not cost the others a pause
+  }
 }
 
 }  // namespace remote
