@@ -309,6 +309,8 @@ TEST_P(Conformance, SerializedExecutable) {
   CodeOf([&] { client_->DeserializeAndLoad("garbage"); });
   CodeOf([&] { client_->DeserializeAndLoad(""); });
   if (GetParam().name == "foreign") return;  // it believes what it reads
+  const std::string tupled_arguments("\x10\x01");
+  CodeOf([&] { client_->DeserializeAndLoad(bytes, tupled_arguments); });
   for (size_t part = 1; part < 20; ++part) {
     CodeOf([&] { client_->DeserializeAndLoad(bytes.substr(0, bytes.size() * part / 20)); });
     std::string flipped = bytes;

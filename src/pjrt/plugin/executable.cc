@@ -33,8 +33,11 @@ std::unique_ptr<hlo::Module> ParseProgram(std::string_view format, std::string_v
   return hlo::ReadBytecode(bytes);
 }
 
-// What needs other devices than the one that a module's copy runs on.
-void CheckDevices(const CompileOptions& options, int64_t num_devices) {
+// What this plugin cannot run on `num_devices`.
+void CheckOptions(const CompileOptions& options, int64_t num_devices) {
+  if (options.tupled_arguments) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "tupled arguments are not supported");
+  }
   if (options.num_devices() > num_devices) {
     throw hlo::Error("the program is for " + std::to_string(options.num_devices()) +
                      " devices, but there are " + std::to_string(num_devices));
@@ -85,11 +88,8 @@ std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
   const std::string_view format(source.format, source.format_size);
   auto program = std::make_shared<Program>();
   program->options = ParseCompileOptions(options);
-  if (program->options.tupled_arguments) {
-    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "tupled arguments are not supported");
-  }
   std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
-  CheckDevices(program->options, num_devices);
+  CheckOptions(program->options, num_devices);
   program->executable = cpu::Compile(*module, EngineOptions(program->options));
   program->donations = DonationsOf(*module, program->parameters().size());
   program->name = module->name();
@@ -107,13 +107,14 @@ std::string Program::Serialize() const {
 }
 
 std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
-                                                    std::string_view options) {
+                                                    std::string_view options, int64_t num_devices) {
   const std::vector<std::string_view> parts = cpu::OpenSealed(kKind, bytes, 5);
   auto program = std::make_shared<Program>();
   program->name = parts[0];
   program->code = parts[1];
   program->compile_options = options.empty() ? parts[2] : options;
   program->options = ParseCompileOptions(program->compile_options);
+  CheckOptions(program->options, num_devices);
   for (const char donation : parts[3]) program->donations.push_back(ParseDonation(donation));
   program->executable = cpu::LoadExecutable(parts[4], EngineOptions(program->options));
   if (program->donations.size() != program->parameters().size()) {

@@ -30,9 +30,9 @@ class Program : public ProgramDescription {
   static std::shared_ptr<const Program> Compile(const PJRT_Program& program,
                                                 std::string_view options, int64_t num_devices);
   // Throws what cpu::LoadExecutable throws. `options`, unless empty, replace those compiled with;
-  // what the code depends on must agree.
+  // what the code depends on must agree, and `num_devices` must do.
   static std::shared_ptr<const Program> Deserialize(std::string_view bytes,
-                                                    std::string_view options);
+                                                    std::string_view options, int64_t num_devices);
   std::string Serialize() const;
 
   std::string code;  // the program as it came

@@ -94,7 +94,8 @@ void Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args& args
     options = {args.overridden_serialized_compile_options,
                args.overridden_serialized_compile_options_size};
   }
-  args.loaded_executable = new PJRT_LoadedExecutable(client, Program::Deserialize(bytes, options));
+  args.loaded_executable = new PJRT_LoadedExecutable(
+      client, Program::Deserialize(bytes, options, static_cast<int64_t>(client.devices.size())));
 }
 
 void LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args& args) { delete args.executable; }
