@@ -1,5 +1,7 @@
 #include "hlo/attributes.h"
 
+#include <algorithm>
+#include <bit>
 #include <sstream>
 #include <string_view>
 #include <type_traits>
@@ -176,8 +178,7 @@ class Hasher {
   void Add(T value) {
     Mix(static_cast<size_t>(value));
   }
-  // Zeros of both signs are equal, so they hash alike.
-  void Add(double value) { Mix(std::bit_cast<uint64_t>(value == 0 ? 0.0 : value)); }
+  void Add(double value) { Mix(std::bit_cast<uint64_t>(value)); }
   template <typename T>
   void Add(const std::vector<T>& list) {
     Mix(list.size());
@@ -317,6 +318,25 @@ ConvolutionDimensions ConvolutionDimensions::ChannelsFirst(int64_t spatial_rank)
     dimensions.output_spatial_dimensions.push_back(i + 2);
   }
   return dimensions;
+}
+
+bool AttributeValue::operator==(const AttributeValue& other) const {
+  if (element_type != other.element_type || value.index() != other.value.index()) return false;
+  const auto same_bits = [](double a, double b) {
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  };
+  return std::visit(
+      [&]<typename T>(const T& mine) {
+        const T& theirs = std::get<T>(other.value);
+        if constexpr (std::is_same_v<T, double>) {
+          return same_bits(mine, theirs);
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          return std::ranges::equal(mine, theirs, same_bits);
+        } else {
+          return mine == theirs;
+        }
+      },
+      value);
 }
 
 size_t HashAttributes(const Attributes& attributes) {

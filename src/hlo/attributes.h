@@ -2,6 +2,7 @@
 // (https://openxla.org/stablehlo/spec). An instruction holds exactly one of them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -176,11 +177,14 @@ struct TriangularSolveAttributes {
   bool operator==(const TriangularSolveAttributes&) const = default;
 };
 
-// batch_norm_*.
+// batch_norm_*. Equal if they are the same bits: NaN is itself, and 0 is not -0.
 struct BatchNormAttributes {
   float epsilon = 0;
   int64_t feature_index = 0;
-  bool operator==(const BatchNormAttributes&) const = default;
+  bool operator==(const BatchNormAttributes& other) const {
+    return std::bit_cast<uint32_t>(epsilon) == std::bit_cast<uint32_t>(other.epsilon) &&
+           feature_index == other.feature_index;
+  }
 };
 
 struct ReducePrecisionAttributes {
@@ -227,7 +231,8 @@ struct AttributeValue {
       value;
   // For scalars and arrays of numbers: the element type written in the program.
   ElementType element_type = ElementType::kInvalid;
-  bool operator==(const AttributeValue&) const = default;
+  // Numbers are equal if they are the same bits.
+  bool operator==(const AttributeValue& other) const;
 };
 
 struct OutputOperandAlias {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 
 #include "hlo/builder.h"
 #include "hlo/verifier.h"
@@ -117,6 +118,25 @@ TEST(Computation, SortsAndFindsCycles) {
   EXPECT_NO_THROW(VerifyModule(module));
   late->ReplaceOperand(0, early);
   EXPECT_THROW(main->SortTopologically(), Error);
+}
+
+// As a program's constants are: a NaN is itself, and a zero is not the one of the other sign.
+TEST(Attributes, NumbersAreTheirBits) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto composite = [](std::vector<double> numbers) -> Attributes {
+    const AttributeValue list{std::move(numbers), ElementType::kF64};
+    return CompositeAttributes{.name = "a",
+                               .attributes = {{"b", {1.0, ElementType::kF64}}, {"c", list}}};
+  };
+  const auto normalization = [](float epsilon) -> Attributes {
+    return BatchNormAttributes{epsilon, 1};
+  };
+  EXPECT_EQ(composite({kNan, 0.0}), composite({kNan, 0.0}));
+  EXPECT_EQ(HashAttributes(composite({kNan, 0.0})), HashAttributes(composite({kNan, 0.0})));
+  EXPECT_NE(composite({0.0}), composite({-0.0}));
+  EXPECT_NE(composite({0.0}), composite({0.0, 0.0}));
+  EXPECT_EQ(normalization(static_cast<float>(kNan)), normalization(static_cast<float>(kNan)));
+  EXPECT_NE(normalization(0), normalization(-0.0f));
 }
 
 TEST(Module, CloneIsEqualAndIndependent) {
