@@ -79,8 +79,9 @@ uint64_t XlaGeneratorImpl::seed() {
 
 void XlaGeneratorImpl::set_state(const c10::TensorImpl& new_state) {
   TORCH_CHECK(new_state.numel() == 16 && new_state.device_type() == c10::DeviceType::CPU &&
-                  c10::typeMetaToScalarType(new_state.dtype()) == at::kByte,
-              "the state of an xla generator is a CPU tensor of 16 bytes (seed, draws)");
+                  c10::typeMetaToScalarType(new_state.dtype()) == at::kByte &&
+                  new_state.layout() == c10::kStrided && new_state.is_contiguous(),
+              "the state of an xla generator is a contiguous CPU tensor of 16 bytes (seed, draws)");
   uint64_t words[2];
   std::memcpy(words, new_state.data(), sizeof(words));
   Seed(words[0], words[1]);

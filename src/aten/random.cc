@@ -438,6 +438,7 @@ at::Tensor NormalTensors(const at::Tensor& mean, const at::Tensor& deviation,
 }
 at::Tensor NormalTensorNumber(const at::Tensor& mean, double deviation,
                               OptionalGenerator generator) {
+  TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
   return NormalTensors(mean, at::full({}, deviation, mean.options()), generator);
 }
 at::Tensor NormalNumberTensor(double mean, const at::Tensor& deviation,

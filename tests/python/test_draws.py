@@ -402,6 +402,7 @@ ERRORS = {
     "uniform_ of a wide range": lambda x: x.uniform_(-1e308, 1e308),
     "uniform_ beyond the type": lambda x: x.uniform_(0, 1e300),
     "normal_": lambda x: x.normal_(0, -1),
+    "normal of a number": lambda x: torch.normal(x, -1.0),
     "log_normal_": lambda x: x.log_normal_(0, 0),
     "exponential_": lambda x: x.exponential_(0),
     "exponential_ of less": lambda x: x.exponential_(-0.5),

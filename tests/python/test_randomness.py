@@ -341,6 +341,14 @@ def test_state(name):
     assert [numbers(), numbers()] == expected[1:]
 
 
+def test_a_state_is_read_as_it_lies():
+    """A state of fewer bytes than its shape says is no state."""
+    generator = torch.Generator("xla")
+    for state in (torch.zeros(1, dtype=torch.uint8).expand(16), generator.get_state()[:8]):
+        with pytest.raises(RuntimeError, match="contiguous CPU tensor of 16 bytes"):
+            generator.set_state(state)
+
+
 FORKS = {
     "torch": lambda: torch.random.fork_rng(device_type="xla"),
     "of a device": lambda: torch.random.fork_rng(devices=[0], device_type="xla"),
