@@ -31,6 +31,9 @@ def _register_pjrt_plugin(name: str, plugin: PjRtPlugin) -> None: ...
 def _init_computation_client() -> None:
     """Starts the runtime: loads the plugin that PJRT_DEVICE names and opens its devices."""
 
+def _usable_cpus() -> int:
+    """How many processors the affinity mask and the cgroup's quota leave this process, at least 1."""
+
 def _xla_runtime_is_initialized() -> bool: ...
 def _prepare_to_exit() -> None:
     """Waits for the work in flight, then closes the runtime if it was started."""

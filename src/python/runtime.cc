@@ -12,6 +12,7 @@
 #include "lazy/metrics.h"
 #include "lazy/sync.h"
 #include "lazy/warning.h"
+#include "process/limits.h"
 #include "python/bindings.h"
 #include "python/fork.h"
 
@@ -149,6 +150,7 @@ void SetCompileOptions(const std::map<std::string, OptionValue>& options) {
 
 void BindDevices(py::module_& m) {
   m.def("_init_computation_client", [] { WithoutGil([] { lazy::Runtime::Get(); }); });
+  m.def("_usable_cpus", &process::UsableCpus);
   m.def("_xla_runtime_is_initialized", [] { return lazy::Runtime::IsStarted(); });
   m.def("_prepare_to_exit", [] {
     WithoutGil([] {

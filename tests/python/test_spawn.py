@@ -1,5 +1,6 @@
 """Starting the processes of a world, their ranks, and their meetings on the host."""
 
+import os
 import pathlib
 import re
 import socket
@@ -8,6 +9,8 @@ import sys
 
 import pytest
 
+from torch_xla.distributed import xla_multiprocessing
+
 WORLDS = pathlib.Path(__file__).parent / "worlds"
 CASES = re.findall(r"^def (\w+)\(\):", (WORLDS / "spawning.py").read_text(), re.MULTILINE)
 
@@ -15,6 +18,18 @@ CASES = re.findall(r"^def (\w+)\(\):", (WORLDS / "spawning.py").read_text(), re.
 def test_spawn(program):
     result = program.run(str(WORLDS / "spawning.py"), *CASES, timeout=280)
     assert result.stdout.splitlines()[-1] == "[]", result.stderr
+
+
+def test_processes_share_the_processors_that_the_launcher_may_use(monkeypatch):
+    monkeypatch.delenv("TORCH_XLA_NUM_THREADS", raising=False)
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    launch = xla_multiprocessing._Launch(1, None)
+    try:
+        assert launch.environment(0)["TORCH_XLA_NUM_THREADS"] == "1"
+    finally:
+        os.sched_setaffinity(0, allowed)
+        launch.folder.close()
 
 
 @pytest.mark.parametrize("count", [1, 2])

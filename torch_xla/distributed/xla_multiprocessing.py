@@ -73,7 +73,7 @@ class _Launch:
     def environment(self, index: int) -> dict[str, str]:
         """What tells process `index` of this machine its place."""
         machines = self.machines
-        threads = max((os.cpu_count() or 1) // self.nprocs, 1)
+        threads = max(_XLAC._usable_cpus() // self.nprocs, 1)
         return {
             xenv.RANK: str(machines.index * self.nprocs + index),
             xenv.WORLD_SIZE: str(machines.count * self.nprocs),
@@ -84,7 +84,7 @@ class _Launch:
             xenv.HOST_ORDINAL: str(machines.index),
             xenv.MASTER_ADDR: machines.master_address,
             xenv.MASTER_PORT: str(machines.master_port),
-            # The processes share the machine's processors.
+            # The processes share the processors that this one may use.
             _THREADS_VARIABLE: os.environ.get(_THREADS_VARIABLE) or str(threads),
             **self.where,
         }
