@@ -2,6 +2,7 @@
 // child is a rank.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@
 
 #include "collective_relay.h"
 #include "collective_testing.h"
+#include "cpu/collective/shared_segment.h"
 #include "cpu/collective/tls.h"
 
 namespace cpu {
@@ -242,6 +244,24 @@ struct Ends {
     return {one, two};
   }
 };
+
+// Without a secret a stranger may have named any file of the user's as the ranks' shared memory.
+TEST(SharedSegmentTest, OpensNoOtherFile) {
+  const SharedSegment made(0, 2);
+  EXPECT_NO_THROW(SharedSegment(1, 2, made.address()));
+  EXPECT_THROW(SharedSegment(1, 3, made.address()), hlo::Error);  // of another size
+  std::string path = testing::TempDir() + "/diary-XXXXXX";
+  const int file = mkstemp(path.data());
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(write(file, "dear diary", 10), 10);
+  EXPECT_THROW(SharedSegment(1, 2, path), hlo::Error);
+  EXPECT_THROW(SharedSegment(1, 2, "/proc/self/fd/" + std::to_string(file)), hlo::Error);
+  char text[64];
+  EXPECT_EQ(pread(file, text, sizeof text, 0), 10);
+  EXPECT_EQ(std::memcmp(text, "dear diary", 10), 0);
+  close(file);
+  unlink(path.c_str());
+}
 
 TEST(TlsTest, OnlyTheSameSecretOpensAConnection) {
   Ends same(kSecret, kSecret, 1 << 30);

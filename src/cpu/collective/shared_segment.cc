@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include "hlo/error.h"
 
@@ -18,6 +20,7 @@ namespace cpu {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr char kName[] = "torch_xla collectives";
 
 size_t RoundToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -25,6 +28,25 @@ size_t RoundToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
   throw hlo::Error(hlo::ErrorCode::kUnavailable,
                    "shared memory for collectives: " + what + ": " + std::strerror(errno) +
                        " (TORCH_XLA_SHARED_MEMORY=0 does without it)");
+}
+
+[[noreturn]] void CloseAndThrow(int file, const std::string& what) {
+  const int error = errno;
+  close(file);
+  errno = error;
+  ThrowSystemError(what);
+}
+
+// Whether the open file is a segment of this size, rather than another file of this user's: its
+// name came from the store, which strangers may have written to.
+bool IsSegment(int file, size_t bytes) {
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const std::string expected = std::string("/memfd:") + kName + " (deleted)";
+  char target[PATH_MAX];
+  const ssize_t size = readlink(link.c_str(), target, sizeof target);
+  struct stat status = {};
+  return size >= 0 && std::string_view(target, size) == expected && fstat(file, &status) == 0 &&
+         status.st_uid == geteuid() && status.st_size == static_cast<off_t>(bytes);
 }
 
 struct flock LockOf(int64_t process) {
@@ -39,17 +61,23 @@ struct flock LockOf(int64_t process) {
 }  // namespace
 
 SharedSegment::SharedSegment(int64_t index, int64_t count)
-    : index_(index), count_(count), process_id_(getpid()) {
-  file_ = memfd_create("torch_xla collectives", MFD_CLOEXEC);
+    : index_(index), count_(count), process_id_(getpid()), bytes_(NeededBytes()) {
+  file_ = memfd_create(kName, MFD_CLOEXEC);
   if (file_ < 0) ThrowSystemError("memfd_create");
+  // Only what is touched takes memory.
+  if (ftruncate(file_, static_cast<off_t>(bytes_)) != 0) CloseAndThrow(file_, "ftruncate");
   Map();
   Join();
 }
 
 SharedSegment::SharedSegment(int64_t index, int64_t count, const std::string& address)
-    : index_(index), count_(count), process_id_(getpid()) {
-  file_ = open(address.c_str(), O_RDWR | O_CLOEXEC);
+    : index_(index), count_(count), process_id_(getpid()), bytes_(NeededBytes()) {
+  file_ = open(address.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file_ < 0) ThrowSystemError("opening " + address);
+  if (!IsSegment(file_, bytes_)) {
+    errno = EINVAL;
+    CloseAndThrow(file_, "'" + address + "' is not what a process of this job has made");
+  }
   Map();
   Join();
 }
@@ -76,21 +104,14 @@ size_t SharedSegment::SlotsOffset() const {
   return RoundToPage(count_ * sizeof(Control) + count_ * count_ * sizeof(Channel));
 }
 
+size_t SharedSegment::NeededBytes() const {
+  return RoundToPage(SlotsOffset() + 2 * count_ * sizeof(Slot));
+}
+
 void SharedSegment::Map() {
-  bytes_ = RoundToPage(SlotsOffset() + 2 * count_ * sizeof(Slot));
-  // Only what is touched takes memory.
-  if (ftruncate(file_, static_cast<off_t>(bytes_)) != 0) {
-    const int error = errno;
-    close(file_);
-    errno = error;
-    ThrowSystemError("ftruncate");
-  }
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (memory == MAP_FAILED) {
-    const int error = errno;
-    close(file_);
-    errno = error;
-    ThrowSystemError("mmap of " + std::to_string(bytes_) + " bytes");
+    CloseAndThrow(file_, "mmap of " + std::to_string(bytes_) + " bytes");
   }
   memory_ = static_cast<std::byte*>(memory);
 }
@@ -100,9 +121,8 @@ void SharedSegment::Join() {
   if (fcntl(file_, F_SETLK, &lock) != 0) {
     const int error = errno;
     munmap(memory_, bytes_);
-    close(file_);
     errno = error;
-    ThrowSystemError("rank " + std::to_string(index_) + " of this host is there already");
+    CloseAndThrow(file_, "rank " + std::to_string(index_) + " of this host is there already");
   }
   control(index_).state = State::kJoined;
 }

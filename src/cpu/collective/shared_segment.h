@@ -48,7 +48,8 @@ class SharedSegment {
   };
 
   // Makes the segment, for `count` processes of which this is number `index`; or opens the one that
-  // another made and described with `address`. Throws hlo::Error(kUnavailable).
+  // another made and described with `address`. Throws hlo::Error(kUnavailable), also if what is
+  // there is something else, which stays as it is.
   SharedSegment(int64_t index, int64_t count);
   SharedSegment(int64_t index, int64_t count, const std::string& address);
   ~SharedSegment();
@@ -83,6 +84,7 @@ class SharedSegment {
   void Join();
   static void WaitOn(std::atomic<uint32_t>& word, std::chrono::milliseconds timeout);
   size_t SlotsOffset() const;
+  size_t NeededBytes() const;
 
   int64_t index_, count_;
   int64_t process_id_;
