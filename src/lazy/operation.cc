@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <new>
 #include <string_view>
 #include <unordered_set>
 
@@ -189,7 +190,10 @@ void OperationTable::GiveUpUnusedIfMany() {
   if (TotalCount() <= next) return;
   // By one thread; where most are in use, seldom enough to cost little.
   if (!all.next_give_up.compare_exchange_strong(next, SIZE_MAX)) return;
-  GiveUpUnused();
+  try {
+    GiveUpUnused();
+  } catch (const std::bad_alloc&) {  // the next time, then
+  }
   all.next_give_up = std::max(All::Kept(), 2 * TotalCount());
 }
 
