@@ -252,22 +252,33 @@ def test_another_users_server_is_refused(program: Program) -> None:
 FORKED = """
 import os, torch, torch_xla
 x = torch.ones(3, device="xla")
+held = [x + i for i in range(300)]
 print((x + 1).tolist(), flush=True)
 child = os.fork()
 if child == 0:
+    held.clear()
     try:
         (x + 2).tolist()
     except RuntimeError as error:
         os._exit(7 if "fork" in str(error) else 8)
     os._exit(9)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (x + 3).tolist())
+print(sum(held).tolist())
 """
 
 
-def test_forked_client(program: Program, shared_server: Server) -> None:
-    """The child is told that it has no device; the parent's session goes on."""
-    result = program.run_code(FORKED, **shared_server.environment())
-    assert result.stdout.splitlines() == ["[2.0, 2.0, 2.0]", "7 [4.0, 4.0, 4.0]"]
+@pytest.mark.parametrize("shared_memory", ["1", "0"])
+def test_forked_client(program: Program, shared_server: Server, shared_memory: str) -> None:
+    """The child is told that it has no device, and gives nothing back of what its parent holds,
+    whose session goes on."""
+    result = program.run_code(
+        FORKED, TORCH_XLA_SHARED_MEMORY=shared_memory, **shared_server.environment()
+    )
+    assert result.stdout.splitlines() == [
+        "[2.0, 2.0, 2.0]",
+        "7 [4.0, 4.0, 4.0]",
+        "[45150.0, 45150.0, 45150.0]",
+    ]
 
 
 STOPPED = """
