@@ -445,6 +445,44 @@ TEST_F(PluginTest, PiecewiseTransfer) {
   EXPECT_THROW(buffers[1]->Await(), hlo::Error);
 }
 
+TEST_F(PluginTest, WhatIsCalledBackMayUseTheTransferItself) {
+  const int64_t dims[] = {4};
+  auto spec = New<PJRT_ShapeSpec>();
+  spec.dims = dims;
+  spec.num_dims = 1;
+  spec.element_type = PJRT_Buffer_Type_F32;
+  auto create = New<PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>();
+  create.client = client_->handle();
+  create.shape_specs = &spec;
+  create.num_shape_specs = 1;
+  create.memory = memory_;
+  OK(Client_CreateBuffersForAsyncHostToDevice, create);
+  auto retrieve = New<PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>();
+  retrieve.transfer_manager = create.transfer_manager;
+  OK(AsyncHostToDeviceTransferManager_RetrieveBuffer, retrieve);
+  const auto buffer = Wrap(retrieve.buffer_out);
+  const float data[] = {1, 2, 3, 4};
+  auto transfer = New<PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>();
+  transfer.transfer_manager = create.transfer_manager;
+  transfer.data = data;
+  transfer.transfer_size = sizeof data;
+  transfer.is_last_transfer = true;
+  int answer = 0;
+  buffer->ReadyEvent().OnReady([&](const hlo::Error*) {
+    auto again = transfer;
+    answer = CALL(AsyncHostToDeviceTransferManager_TransferData, again);
+  });
+  alarm(60);
+  OK(AsyncHostToDeviceTransferManager_TransferData, transfer);
+  alarm(0);
+  Event(client_->plugin(), transfer.done_with_h2d_transfer).Await();
+  EXPECT_EQ(answer, PJRT_Error_Code_FAILED_PRECONDITION);
+  EXPECT_EQ(buffer->ToLiteral(), Vector(1, 2, 3, 4));
+  auto destroy = New<PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>();
+  destroy.transfer_manager = create.transfer_manager;
+  OK(AsyncHostToDeviceTransferManager_Destroy, destroy);
+}
+
 TEST_F(PluginTest, DonationWithDependency) {
   auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
   auto args = New<PJRT_Buffer_DonateWithControlDependency_Args>();
@@ -784,6 +822,26 @@ TEST_F(PluginTest, Fork) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+// What completes it comes in the parent only.
+TEST_F(PluginTest, AValueThatIsIncompleteAtAForkFailsInTheChild) {
+  PJRT_FulfillAliasBufferCallback* fulfill = nullptr;
+  const auto buffer = Promise(&fulfill);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    try {
+      buffer->ToLiteral();
+      _exit(1);
+    } catch (const hlo::Error& error) {
+      _exit(error.code() == hlo::ErrorCode::kAborted ? 0 : 2);
+    }
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  Fulfill(fulfill, nullptr, PJRT_Error_Code_CANCELLED, "given up");
 }
 
 TEST(Loading, WhatIsNoPlugin) {
