@@ -75,4 +75,6 @@ def test_made_on_the_device(name, device):
     else:
         torch.testing.assert_close(weight @ weight.mT, torch.eye(4), rtol=0, atol=1e-4)
     parametrize.remove_parametrizations(model, "weight")
-    torch.testing.assert_close(model.weight.detach().cpu(), weight)
+    # Each time that it is read, spectral_norm's weight goes a step of the power method further.
+    close = {"rtol": 0, "atol": 1e-2} if name == "spectral_norm" else {}
+    torch.testing.assert_close(model.weight.detach().cpu(), weight, **close)

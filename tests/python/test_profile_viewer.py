@@ -15,14 +15,15 @@ import urllib.request
 import pytest
 
 PROGRAM = """
-import time
+import sys, time
 import torch, torch_xla
 import torch_xla.debug.profiler as xp
 
 device = torch_xla.device()
 model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 8)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
-server = xp.start_server(0, without_token=True)  # the capture client knows none
+# The capture client knows no token, and has the server write the file.
+server = xp.start_server(0, logdir=sys.argv[1], without_token=True)
 
 def train(number):
     with xp.StepTrace("train", step_num=number):
@@ -94,7 +95,10 @@ def profile(tmp_path_factory):
     logdir = tmp_path_factory.mktemp("logs")
     environment = {**os.environ, "XLA_HLO_DEBUG": "1"}
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", PROGRAM, str(logdir)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     ) as program:
         try:
             port = int(program.stdout.readline())

@@ -83,7 +83,7 @@ def start_server(
       only_on_master: start it in the process of rank 0 only, and return None in the others. Else the process of local rank
         r listens on port + r.
       logdir: the folder below which clients may have it write profiles; None: it writes none, and profiles go to those who
-        ask for them.
+        ask for them. TensorBoard's "capture profile" needs its own log folder here.
       without_token: answer every process of the machine, also other users'. TensorBoard's "capture profile" needs it, which
         knows no token. Else only processes of the same user are answered, which `trace` proves to be one.
     """
