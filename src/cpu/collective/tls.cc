@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "hlo/error.h"
+#include "process/fork.h"
 
 namespace cpu {
 namespace {
@@ -33,6 +34,7 @@ constexpr unsigned char kPurpose[] = "collectives";
 // called at the process's end.
 void StartLibrary() {
   static std::once_flag once;
+  const process::NoFork starting;  // a child would wait for ever for a start that it lacks
   std::call_once(once, [] {
     if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr) != 1 ||
         OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) {
