@@ -99,6 +99,15 @@ CompletionPtr WhenReady(const ContentsPtr& contents, Body body) {
   return done;
 }
 
+// The event of the same. It is made first: after a failure nothing may write into the caller's
+// memory.
+template <typename Body>
+PJRT_Event* EventOf(const ContentsPtr& contents, Body body) {
+  std::unique_ptr<PJRT_Event> event(NewEvent(nullptr));
+  event->completion = WhenReady(contents, std::move(body));
+  return event.release();
+}
+
 PJRT_Buffer* CopyTo(PJRT_Buffer& buffer, PJRT_Device& target) {
   if (target.client != buffer.client.get()) {
     throw hlo::Error("the target device belongs to another client; copy through the host");
@@ -281,7 +290,7 @@ void Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
                strides = ByteStrides(args.host_layout, buffer.shape)] {
     CopyStrided(target, strides, contents->storage->data(), RowMajorByteStrides(shape), shape);
   };
-  args.event = NewEvent(WhenReady(contents, std::move(copy)));
+  args.event = EventOf(contents, std::move(copy));
 }
 
 namespace {
@@ -306,7 +315,7 @@ void Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
     if (bytes == 0) return;
     std::memcpy(target, static_cast<const char*>(contents->storage->data()) + offset, bytes);
   };
-  args.event = NewEvent(WhenReady(contents, std::move(copy)));
+  args.event = EventOf(contents, std::move(copy));
 }
 
 namespace {
