@@ -45,7 +45,7 @@ build-test: install-test
 test: ctest pytest
 
 ctest: build-test
-	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $(JOBS)
+	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $(JOBS) $(CTEST_ARGS)
 
 # JAX, the oracle and foreign client, and torch in processes of their own.
 pytest: build-test

@@ -55,18 +55,20 @@ TEST(Memory, MoveTransfersOwnership) {
   EXPECT_EQ(c.bytes(), 100u);
 }
 
+// What earlier tests left to the engine's threads may be freed meanwhile, so each comparison is one that a
+// free elsewhere cannot make false.
 TEST(Memory, StatisticsCount) {
   MemoryStatistics before = GetMemoryStatistics();
+  MemoryStatistics inside;
   {
     Block block(10 << 20);
-    MemoryStatistics inside = GetMemoryStatistics();
-    EXPECT_GE(inside.bytes_in_use, before.bytes_in_use + (10 << 20));
+    inside = GetMemoryStatistics();
     EXPECT_LE(inside.bytes_in_use, before.bytes_in_use + (12 << 20));
     EXPECT_EQ(inside.allocations, before.allocations + 1);
     EXPECT_GE(inside.largest_allocation, 10 << 20);
   }
   MemoryStatistics after = GetMemoryStatistics();
-  EXPECT_EQ(after.bytes_in_use, before.bytes_in_use);
+  EXPECT_LE(after.bytes_in_use, inside.bytes_in_use - (10 << 20));
   EXPECT_GE(after.peak_bytes_in_use, 10 << 20);
   EXPECT_GT(after.bytes_pooled, 0);
   TrimMemory();

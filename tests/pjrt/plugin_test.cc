@@ -363,7 +363,8 @@ TEST_F(PluginTest, ErrorBufferWithPayload) {
 TEST_F(PluginTest, MemoryUserData) {
   const PJRT_Memory_FunctionTable* functions = memory_->vtable;
   ASSERT_NE(functions, nullptr);
-  static int destroyed = 0;
+  static int destroyed;
+  destroyed = 0;
   int key, value;
   EXPECT_EQ(functions->get_user_data(memory_, &key), nullptr);
   functions->set_user_data(memory_, &key, &value, [](void*) { ++destroyed; });
@@ -535,7 +536,8 @@ TEST_F(PluginTest, Bitcast) {
 
 TEST_F(PluginTest, ViewOfDeviceBuffer) {
   alignas(64) static float data[] = {1, 2, 3, 4};
-  static int released = 0;
+  static int released;
+  released = 0;
   const int64_t dims[] = {4};
   for (int offset = 0; offset < 2; ++offset) {
     auto args = New<PJRT_Client_CreateViewOfDeviceBuffer_Args>();
@@ -624,12 +626,11 @@ TEST_F(PluginTest, ResultsLieInLentMemory) {
     const int64_t keep[] = {0};
     options.non_donatable_inputs = keep;
     auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), device);
-    const int64_t before = device.memory_stats().bytes_in_use;
     const Buffer* arguments[] = {x.get(), x.get()};
     ExecuteResult first = executable->Execute(arguments, options);
     first.done.Await();
     EXPECT_EQ(lender.lent, refuses ? 0 : 2);
-    EXPECT_GE(device.memory_stats().bytes_in_use, before + 32);
+    const int64_t with = device.memory_stats().bytes_in_use;  // lent memory counts, too
     for (size_t i = 0; i < 2; ++i) {
       const auto* data = reinterpret_cast<float*>(first.outputs[i]->UnsafePointer());
       EXPECT_EQ(lender.places[i], data);
@@ -645,6 +646,7 @@ TEST_F(PluginTest, ResultsLieInLentMemory) {
     first.outputs.clear();
     second.outputs.clear();
     EXPECT_EQ(lender.released, lender.lent);
+    EXPECT_LE(device.memory_stats().bytes_in_use, with - 32);
   }
 }
 
@@ -669,7 +671,7 @@ TEST_F(PluginTest, MustAliasCannotBeKept) {
   const int64_t keep[] = {0};
   ExecuteOptions options;
   options.non_donatable_inputs = keep;
-  auto run = [&] { executable->Execute(arguments, options); };
+  auto run = [&] { executable->Execute(arguments, options).done.Await(); };
   // MLIR's tf.aliasing_output does not tell may from must; where it does, this is an error.
   try {
     run();
@@ -679,16 +681,17 @@ TEST_F(PluginTest, MustAliasCannotBeKept) {
   EXPECT_FALSE(x->IsDeleted());
 }
 
+// The statistics are the device's: threads of the engine may still make and free small buffers of earlier
+// tests. So a large one is looked for, give or take half of it.
 TEST_F(PluginTest, MemoryStatistics) {
   const Device& device = *client_->devices()[0];
-  const int64_t before = device.memory_stats().bytes_in_use;
   auto buffer =
       client_->CreateUninitializedBuffer(hlo::Shape(hlo::ElementType::kF32, {1 << 20}), device);
-  const MemoryStats stats = device.memory_stats();
-  EXPECT_GE(stats.bytes_in_use, before + (4 << 20));
-  EXPECT_GE(stats.peak_bytes_in_use.value(), stats.bytes_in_use);
+  const MemoryStats with = device.memory_stats();
+  EXPECT_GE(with.bytes_in_use, 4 << 20);
+  EXPECT_GE(with.peak_bytes_in_use.value(), with.bytes_in_use);
   buffer = nullptr;
-  EXPECT_LT(device.memory_stats().bytes_in_use, before + (4 << 20));
+  EXPECT_LE(device.memory_stats().bytes_in_use, with.bytes_in_use - (2 << 20));
 }
 
 TEST_F(PluginTest, ImpossibleSizes) {
