@@ -1,7 +1,9 @@
 # Everything a developer does, by name. Each target installs and builds what it needs first.
 #
 #   make demo     train on the 5,000 MNIST images that come with a package, on the xla device
-#   make test     every test: C++ (ctest) and Python (pytest)
+#   make check    the quick tests, C++ and Python: two minutes
+#   make test     all that a change needs: C++ (ctest) and Python (pytest), a share of torch's databases
+#   make test-all every test there is, the second engine, sanitizers, fuzzers and soak among them: hours
 #   make conformance   torch's whole databases of operators, modules and optimizers on the device
 #   make test-draws    random numbers by the hundred million, where rare events happen
 #   make test-programs a hundred thousand random programs of operators against eager
@@ -25,7 +27,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo test conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
+.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -44,14 +46,23 @@ build-test: install-test
 
 test: ctest pytest
 
+test-all: PYTEST_TIER :=
+test-all: ctest pytest conformance test-clients test-draws test-programs test-failures sanitize fuzz soak
+
+# Many of them wait for one another more than they compute, hence more at a time than there are processors.
 ctest: build-test
-	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $(JOBS) $(CTEST_ARGS)
+	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) $(CTEST_ARGS)
 
 # JAX, the oracle and foreign client, and torch in processes of their own.
+PYTEST_TIER := -m "not exhaustive"
 pytest: build-test
-	$(PYTHON) -m pytest tests/hlo tests/pjrt $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 4 --programs 2000 $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/pjrt $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python $(PYTEST_TIER) $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 8 --programs 1000 $(PYTEST_ARGS)
+
+check: build-test
+	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/python -m "not slow and not exhaustive" $(PYTEST_ARGS)
 
 install-clients:
 	@scripts/install --clients

@@ -86,6 +86,18 @@ constexpr double kErf32Q[] = {1.0,
 constexpr double kLanczos[] = {0.99999999999980993,  676.5203681218851,     -1259.1392167224028,
                                771.32342877765313,   -176.61502916214059,   12.507343278686905,
                                -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7};
+// log(gamma(x)) / ((x - 1) (x - 2)), 0.75 <= x <= 2.5, in t = (x - 1.625) / 0.875.
+constexpr double kLgammaNearZeros[] = {
+    0.48915941315815784,     -0.12977554826486654,    0.0245354612663626,
+    -0.0053539884831720559,  0.0012591174147457092,   -0.00030963225697398395,
+    7.8392123306451535e-5,   -2.0254130269358165e-5,  5.3116574381184833e-6,
+    -1.408992458253985e-6,   3.771574253839643e-7,    -1.017058277228891e-7,
+    2.7595971567540685e-8,   -7.5269540574313326e-9,  2.0623067439794527e-9,
+    -5.6728113307484815e-10, 1.565857021462794e-10,   -4.3355828925842587e-11,
+    1.2037731393275986e-11,  -3.3506191164439387e-12, 9.347323828257433e-13,
+    -2.6130258986614766e-13, 7.3184327408056293e-14,  -2.0532583042329678e-14,
+    5.7698074601408302e-15,  -1.6237496932194589e-15, 4.5758352320861805e-16,
+    -1.2911408288161564e-16};
 // The asymptotic series of digamma: B(2k) / 2k.
 constexpr double kDigamma[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                1.0 / 132, -691.0 / 32760, 1.0 / 12};
@@ -171,8 +183,8 @@ Value ErfInvDouble(Builder& b, Value x, Value complement) {
   return CopySign(b, b.Select(b.Lt(magnitude, Like(b, x, 0x1p-7)), small, root), x);
 }
 
-// log(gamma(x)) for x >= 1/2.
-Value LgammaOfPositive(Builder& b, Value x) {
+// log(gamma(x)) by Lanczos' approximation for x >= 1/2.
+Value LgammaByLanczos(Builder& b, Value x) {
   Value z = b.Subtract(x, Like(b, x, 1));
   Value sum = Like(b, x, kLanczos[0]);
   for (int k = 1; k < 9; ++k) {
@@ -184,6 +196,17 @@ Value LgammaOfPositive(Builder& b, Value x) {
       b.Add(Like(b, x, std::log(7.5)), b.Unary(Opcode::kLogPlusOne, b.Divide(z, Like(b, x, 7.5))));
   Value power = b.Multiply(b.Subtract(b.Add(z, Like(b, x, 0.5)), b.Divide(t, log_t)), log_t);
   return b.Add(b.Add(Like(b, x, 0.5 * std::log(2 * std::numbers::pi)), power), b.Log(sum));
+}
+
+// log(gamma(x)) for x >= 1/2: exact where it is zero, and near there as near as the type allows.
+Value LgammaOfPositive(Builder& b, Value x) {
+  Value t = b.Divide(b.Subtract(x, Like(b, x, 1.625)), Like(b, x, 0.875));
+  std::span<const double> series = kLgammaNearZeros;
+  if (x->element_type() != ElementType::kF64) series = series.first(14);
+  Value zeros = b.Multiply(b.Subtract(x, Like(b, x, 1)), b.Subtract(x, Like(b, x, 2)));
+  Value near_zeros = b.Multiply(zeros, ChebyshevSeries(b, t, series));
+  Value is_near = b.Le(b.Abs(t), Like(b, x, 1));
+  return b.Select(is_near, near_zeros, LgammaByLanczos(b, x));
 }
 
 // sin(pi x) with the integer part taken off first.

@@ -209,9 +209,9 @@ class Program:
 
     @staticmethod
     def is_tame(x: Value) -> bool:
-        x = host(x)
-        if x.numel() > 5000 or x.layout != torch.strided:
+        if x.numel() > 5000 or x.layout != torch.strided or x.dtype == torch.complex32:
             return False
+        x = host(x)
         if x.dtype == torch.bool or x.numel() == 0:
             return True
         finite = x[x.isfinite()]
@@ -295,7 +295,7 @@ F.rms_norm({x}, {x}.shape[-1:]); torch.cov({x}); F.local_response_norm({x}, 2)
 """
 LEAPING_REDUCTIONS = """
 {x}.argmax({d}); {x}.argmin({d}); {x}.argmax(); {x}.all({d}); {x}.any({d}); {x}.any(); {x}.count_nonzero({d}); {x}.sort({d}, stable=True).indices; {x}.unique();
-{x}.argsort({d}, stable=True); {x}.nonzero(); {x}.cummax({d}).indices; {x}.max({d}).indices; {x}.bincount(); {x}.histc(5); torch.bucketize({x}, {x}.flatten().sort().values)
+{x}.argsort({d}, stable=True); {x}.nonzero().contiguous(); {x}.cummax({d}).indices; {x}.max({d}).indices; {x}.bincount(); {x}.histc(5); torch.bucketize({x}, {x}.flatten().sort().values)
 """
 VIEWS = """
 {x}.unsqueeze({d}); {x}.squeeze(); {x}.transpose({d}, {e}); {x}.flatten(); {x}.reshape(-1); {x}.select({d}, 0); {x}.narrow({d}, 0, 1); {x}.t(); {x}.mT;

@@ -448,5 +448,6 @@ assert (x >= 5).all()
 """
 
 
+@pytest.mark.parametrize("engine", ["ours", "xla_cpu"])
 def test_on_any_engine(engine, program):
-    program.run_code(ON_ANY_ENGINE, **engine)
+    program.run_code(ON_ANY_ENGINE, **engine_environment(engine))

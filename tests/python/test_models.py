@@ -7,6 +7,7 @@ import pathlib
 import model_training
 import pytest
 import torch
+from conftest import engine_environment
 
 MODELS = ["mlp", "cnn", "resnet18", "encoder", "lstm", "gpt", "vae"]
 TRAINING = str(pathlib.Path(__file__).with_name("model_training.py"))
@@ -25,8 +26,7 @@ def eager(model: str) -> list[float]:
     return model_training.train(model, "cpu", 20, 0.0, torch.float32)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_agrees_with_eager(model, program, engine):
+def check_training(model: str, program, engine: dict[str, str]) -> None:
     result = train(program, model, **engine)
     assert result["losses"] == pytest.approx(eager(model), rel=1e-4)
     assert result["losses"][-1] < result["losses"][0]
@@ -35,6 +35,20 @@ def test_agrees_with_eager(model, program, engine):
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_agrees_with_eager(model, program, engine):
+    check_training(model, program, engine)
+
+
+def test_a_foreign_engine_agrees_with_eager(program):
+    check_training("cnn", program, engine_environment("xla_cpu"))
+
+
+DROPOUT = [
+    m if m in ("cnn", "gpt") else pytest.param(m, marks=pytest.mark.exhaustive) for m in MODELS
+]
+
+
+@pytest.mark.parametrize("model", DROPOUT)
 def test_trains_with_dropout(model, program):
     result = train(program, model, "--dropout", "0.1")
     losses = result["losses"]
