@@ -16,6 +16,13 @@ def pytest_addoption(parser):
     parser.addoption("--draws", type=int, default=10**7, metavar="N", help="random numbers of each")
 
 
+def pytest_collection_modifyitems(items):
+    """What starts processes of its own takes seconds: `make check` leaves it out."""
+    for item in items:
+        if {"program", "network"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
 def engine_environment(engine: str) -> dict[str, str]:
     """The variables that choose an engine: ours, or XLA:CPU through its plugin."""
     if engine == "ours":

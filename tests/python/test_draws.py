@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import engine_environment
 from scipy import stats
+
+pytestmark = pytest.mark.slow
 
 P_VALUE = 1e-5
 AT_ONCE = 10**7
