@@ -10,6 +10,7 @@
 #include "lazy/data.h"
 #include "lazy/graph.h"
 #include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
 
 namespace torch_xla {
 

@@ -5,6 +5,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
 
 namespace torch_xla {
 namespace {

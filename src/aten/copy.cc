@@ -5,8 +5,8 @@
 
 #include "aten/op.h"
 #include "aten/view_flags.h"
+#include "lazy/cut_reason.h"
 #include "lazy/data.h"
-#include "lazy/sync.h"
 
 namespace torch_xla {
 namespace {

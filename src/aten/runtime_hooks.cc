@@ -5,7 +5,7 @@
 
 #include "aten/generator.h"
 #include "lazy/device.h"
-#include "lazy/sync.h"
+#include "lazy/run_queue.h"
 
 namespace torch_xla {
 namespace {

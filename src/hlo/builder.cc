@@ -54,6 +54,18 @@ T IdentityOf(Opcode combiner, ElementType type) {
               std::string(ShortName(type)));
 }
 
+// Gives a contraction whose attributes name no precision this one.
+void DefaultPrecision(Precision precision, Attributes* attributes) {
+  if (precision == Precision::kDefault) return;
+  auto fill = [&](std::vector<Precision>& named) {
+    if (named.empty()) named = {precision, precision};
+  };
+  if (auto* dot = std::get_if<DotAttributes>(attributes)) fill(dot->precision);
+  if (auto* convolution = std::get_if<ConvolutionAttributes>(attributes)) {
+    fill(convolution->precision);
+  }
+}
+
 }  // namespace
 
 Literal IdentityLiteral(Opcode combiner, ElementType type) {
@@ -74,6 +86,7 @@ Value Builder::Create(Opcode opcode, std::vector<Value> operands, Attributes att
     }
     shapes.push_back(&operand->shape());
   }
+  DefaultPrecision(precision_, &attributes);
   Shape inferred = InferShape(opcode, shapes, attributes, called, shape);
   Value value = computation_->Add(opcode, std::move(inferred), std::move(operands),
                                   std::move(attributes), std::move(called));
@@ -352,6 +365,7 @@ Computation* Builder::Region(
   Computation* region = module()->AddComputation(name, computation_);
   Builder builder(region);
   builder.set_metadata(metadata_);
+  builder.set_precision(precision_);
   std::vector<Value> values;
   for (const Shape& shape : parameters) values.push_back(builder.Parameter(shape));
   region->set_results(body(builder, values));

@@ -23,6 +23,8 @@ class Builder {
   // Metadata of all instructions made from here on.
   void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
   const Metadata& metadata() const { return metadata_; }
+  // What contractions made from here on ask for, unless their attributes name a precision.
+  void set_precision(Precision precision) { precision_ = precision; }
 
   // The general form: infers the shape (`shape` is needed where the operands do not determine it,
   // and checked), checks, appends.
@@ -154,6 +156,7 @@ class Builder {
  private:
   Computation* computation_;
   Metadata metadata_;
+  Precision precision_ = Precision::kDefault;
 };
 
 // The identity of add, multiply, maximum, minimum, and, or for a type: 0, 1, lowest, highest, all

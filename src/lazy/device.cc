@@ -12,7 +12,7 @@
 #include "lazy/fork.h"
 #include "lazy/job_secret.h"
 #include "lazy/profile.h"
-#include "lazy/sync.h"
+#include "lazy/program_cache.h"
 #include "pjrt/wire/job_secret.h"
 #include "process/fork.h"
 

@@ -6,7 +6,8 @@
 #include "hlo/error.h"
 #include "lazy/device.h"
 #include "lazy/profile.h"
-#include "lazy/sync.h"
+#include "lazy/run_queue.h"
+#include "lazy/sync_mutex.h"
 #include "process/fork.h"
 
 namespace lazy {

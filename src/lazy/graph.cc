@@ -9,7 +9,7 @@
 #include "lazy/data.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
-#include "lazy/sync.h"
+#include "lazy/settings.h"
 
 namespace lazy {
 namespace {
@@ -44,45 +44,6 @@ std::string LocationText(const SourceLocation& location) {
          std::to_string(location.line);
 }
 
-// What SetMatMulPrecision has said.
-hlo::Precision ContractionPrecision() {
-  const std::string precision = MatMulPrecision();
-  if (precision == "high") return hlo::Precision::kHigh;
-  return precision == "highest" ? hlo::Precision::kHighest : hlo::Precision::kDefault;
-}
-
-// The instruction's attributes with another precision, if it is a contraction.
-std::optional<hlo::Attributes> WithPrecision(const hlo::Instruction& instruction,
-                                             hlo::Precision precision) {
-  hlo::Attributes attributes = instruction.attributes();
-  if (auto* dot = std::get_if<hlo::DotAttributes>(&attributes)) {
-    dot->precision = {precision, precision};
-  } else if (auto* convolution = std::get_if<hlo::ConvolutionAttributes>(&attributes)) {
-    convolution->precision = {precision, precision};
-  } else {
-    return std::nullopt;
-  }
-  return attributes;
-}
-
-// Asks for the precision in a computation's contractions.
-void SetPrecision(hlo::Computation* computation, hlo::Precision precision) {
-  if (precision == hlo::Precision::kDefault) return;
-  std::vector<hlo::Value> instructions;
-  for (const auto& instruction : computation->instructions()) {
-    instructions.push_back(instruction.get());
-  }
-  for (hlo::Value instruction : instructions) {
-    auto attributes = WithPrecision(*instruction, precision);
-    if (!attributes) continue;
-    hlo::Value precise = computation->Add(instruction->opcode(), instruction->shape(),
-                                          instruction->operands(), std::move(*attributes));
-    precise->set_metadata(instruction->metadata());
-    instruction->ReplaceAllUsesWith(precise);
-  }
-  computation->SortTopologically();
-}
-
 uint64_t Encode(const Value& value) {
   return (static_cast<uint64_t>(value.node->position) << 24) | value.index;
 }
@@ -90,7 +51,7 @@ uint64_t Encode(const Value& value) {
 }  // namespace
 
 Graph::Graph(std::span<const Value> roots, std::span<const Collective> collectives)
-    : cut_(++last_cut) {
+    : cut_(++last_cut), precision_(ContractionPrecision()) {
   // First, so that their order in the program is that of recording, on every process the same.
   for (const Collective& collective : collectives) {
     Node* node = collective.node.get();
@@ -99,7 +60,7 @@ Graph::Graph(std::span<const Value> roots, std::span<const Collective> collectiv
     Visit(node);
   }
   for (const Value& root : roots) Visit(root.node.get());
-  uint64_t precision = static_cast<uint64_t>(ContractionPrecision());
+  uint64_t precision = static_cast<uint64_t>(precision_);
   signature_.push_back(~(downcast_.signature() | (precision << 8)));  // ends the nodes
   std::unordered_map<uint64_t, uint32_t> seen;
   for (const Value& root : roots) {
@@ -235,6 +196,7 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
   hlo::Computation* entry = module->AddComputation("main");
   module->set_entry(entry);
   hlo::Builder builder(entry);
+  builder.set_precision(precision_);
   std::vector<std::vector<hlo::Value>> values(nodes_.size());
   for (const Node* leaf : data_leaves_) {
     values[leaf->position] = {downcast_.Round(builder, builder.Parameter(*leaf->shape(0)))};
@@ -271,10 +233,6 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     results.push_back(values[result.node->position][result.index]);
   }
   entry->set_results(results);
-  const hlo::Precision precision = ContractionPrecision();
-  for (const auto& computation : module->computations()) {
-    SetPrecision(computation.get(), precision);
-  }
   for (const Donation& donation : donations_) {
     module->input_output_aliases.push_back({donation.result, donation.parameter, false});
   }

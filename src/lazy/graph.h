@@ -34,7 +34,7 @@ struct Donation {
 };
 
 // A cut holds pointers into the nodes of `roots`, which the caller keeps alive, and uses their
-// scratch fields: only one cut exists at a time (SyncMutex in sync.h).
+// scratch fields: only one cut exists at a time (sync_mutex.h).
 class Graph {
  public:
   // `collectives` are operations that run whether or not a root needs them, before everything that
@@ -64,7 +64,8 @@ class Graph {
   const std::vector<uint64_t>& signature() const { return signature_; }
   uint64_t hash() const;
 
-  // The program. Parameters: data leaves, then scalar packs.
+  // The program. Parameters: data leaves, then scalar packs. Contractions ask for the precision
+  // that was set when the graph was cut, where their lowering names none.
   std::unique_ptr<hlo::Module> Lower(const std::string& name) const;
   // "IR {\n  %0 = f32[2] xla::device_data() …": for people.
   std::string ToText() const;
@@ -78,6 +79,7 @@ class Graph {
   void PackScalar(const Node* node);
 
   uint64_t cut_;
+  const hlo::Precision precision_;
   Downcast downcast_ = Downcast::FromEnvironment();
   std::vector<Node*> nodes_, data_leaves_, scalar_leaves_;
   std::vector<Node*> collectives_;

@@ -11,7 +11,6 @@
 #include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/span.h"
-#include "lazy/sync.h"
 #include "lazy/warning.h"
 #include "process/fork.h"
 #include "process/library_identity.h"

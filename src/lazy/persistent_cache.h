@@ -1,4 +1,4 @@
-// Compiled programs kept in a folder from process to process (InitializePersistentCache in sync.h).
+// Compiled programs kept in a folder from process to process.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,11 @@
 #include "pjrt/client/client.h"
 
 namespace lazy {
+
+// Keeps compiled programs in a folder, for later processes. Programs of another engine, or damaged
+// files, are compiled anew.
+void InitializePersistentCache(const std::string& path, bool readonly);
+bool HasPersistentCache();
 
 // Compiles, or loads what an earlier process compiled under the same key. Only what is really
 // compiled counts in UncachedCompile and CompileTime; PersistentCacheHit, -Miss and

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "hlo/text_writer.h"
+#include "lazy/graph_observer.h"
 #include "lazy/live_data.h"
 #include "lazy/location.h"
-#include "lazy/sync.h"
 #include "python/bindings.h"
 #include "python/recorded_at.h"
 

@@ -7,7 +7,7 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/location.h"
-#include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
 #include "python/bindings.h"
 
 namespace torch_xla {

@@ -1,0 +1,76 @@
+#include "lazy/program_cache.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "lazy/sync_mutex.h"
+
+namespace lazy {
+namespace {
+
+// A positive number from the environment.
+int64_t Limit(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  const int64_t value = text != nullptr ? std::atoll(text) : 0;
+  return value > 0 ? value : otherwise;
+}
+
+}  // namespace
+
+ProgramCache& ProgramCache::Get() {
+  static auto* cache = new ProgramCache;
+  return *cache;
+}
+
+ProgramCache::ProgramCache()
+    : max_size_(Limit("XLA_COMPILATION_CACHE_SIZE", 2048)),
+      max_bytes_(Limit("TORCH_XLA_COMPILATION_CACHE_BYTES", int64_t{1} << 30)) {}
+
+std::shared_ptr<const Program> ProgramCache::Find(uint64_t hash,
+                                                  const std::vector<uint64_t>& signature) {
+  auto [begin, end] = index_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second->second->signature != signature) continue;
+    programs_.splice(programs_.begin(), programs_, it->second);
+    return it->second->second;
+  }
+  return nullptr;
+}
+
+void ProgramCache::Insert(uint64_t hash, std::shared_ptr<const Program> program) {
+  bytes_ += program->bytes;
+  programs_.emplace_front(hash, std::move(program));
+  index_.emplace(hash, programs_.begin());
+  while (programs_.size() > 1 && (size() > max_size_ || bytes_ > max_bytes_)) {
+    Evict(std::prev(programs_.end()));
+  }
+}
+
+void ProgramCache::Clear() {
+  index_.clear();
+  programs_.clear();
+  bytes_ = 0;
+}
+
+void ProgramCache::Evict(List::iterator victim) {
+  bytes_ -= victim->second->bytes;
+  auto [begin, end] = index_.equal_range(victim->first);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second != victim) continue;
+    index_.erase(it);
+    break;
+  }
+  programs_.erase(victim);
+}
+
+CacheStatistics ComputationCacheStatistics() {
+  std::lock_guard lock(SyncMutex());
+  return {ProgramCache::Get().size(), ProgramCache::Get().bytes()};
+}
+
+void ClearComputationCache() {
+  std::lock_guard lock(SyncMutex());
+  ProgramCache::Get().Clear();
+}
+
+}  // namespace lazy

@@ -1,0 +1,132 @@
+#include "lazy/program_compile.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "hlo/text_writer.h"
+#include "lazy/metrics.h"
+#include "lazy/persistent_cache.h"
+#include "lazy/settings.h"
+#include "lazy/span.h"
+#include "process/limits.h"
+
+namespace lazy {
+namespace {
+
+// What the device holds, in bytes; 0 if nobody knows.
+int64_t MemoryLimit(Device* device) {
+  try {
+    if (auto limit = device->pjrt_device().memory_stats().bytes_limit) return *limit;
+  } catch (const hlo::Error&) {
+    // Not every plugin says.
+  }
+  if (device->client().platform_name() != "cpu") return 0;
+  static const int64_t limit = process::MemoryLimit();
+  return limit;
+}
+
+// Before anything is compiled for results that no execution could hold.
+void CheckResultsFit(Device* device, const Graph& graph) {
+  int64_t limit = MemoryLimit(device);
+  if (limit <= 0) return;
+  int64_t total = 0;
+  for (const Value& result : graph.results()) {
+    const hlo::Shape& shape = result.shape();
+    int64_t bytes = shape.byte_size();
+    total += bytes;
+    if (bytes <= limit && total <= limit) continue;
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     "out of memory: the results of the recorded operations, among them " +
+                         shape.ToString() + " of " + result.node->operation()->kind().name +
+                         ", need " + std::to_string(total) + " bytes and the device has " +
+                         std::to_string(limit));
+  }
+}
+
+// Whether its results depend on the other processes, or on which one this is.
+bool IsOfWorld(hlo::Opcode opcode) {
+  return hlo::IsCollective(opcode) || opcode == hlo::Opcode::kReplicaId;
+}
+
+// A program in which no other process takes part is this device's own.
+pjrt::CompileOptions OptionsFor(Device* device, const hlo::Module& module) {
+  pjrt::CompileOptions options;
+  options.overrides = CustomCompileOptions();
+  options.device_assignment = {device->pjrt_device().id()};
+  const Runtime& runtime = Runtime::Get();
+  if (runtime.world_size() > 1 && module.Contains(&IsOfWorld)) {
+    options.num_replicas = runtime.world_size();
+    options.device_assignment = runtime.world_devices();
+  }
+  return options;
+}
+
+// Each once.
+std::vector<OperationReference> OperationsOf(const Graph& graph) {
+  std::vector<const Operation*> operations;
+  for (const Node* node : graph.nodes()) operations.push_back(node->operation());
+  std::sort(operations.begin(), operations.end());
+  operations.erase(std::unique(operations.begin(), operations.end()), operations.end());
+  return {operations.begin(), operations.end()};
+}
+
+// What a program takes of the host's memory: its code, and what describes it.
+int64_t BytesOf(const Program& program, const hlo::Module& module) {
+  // As measured of the engine's programs, small ones and large ones, beside their code.
+  constexpr int64_t kBytesOfProgram = 16 << 10, kBytesOfInstruction = 2 << 10;
+  int64_t bytes = kBytesOfProgram;
+  for (const auto& computation : module.computations()) {
+    bytes += static_cast<int64_t>(computation->instructions().size()) * kBytesOfInstruction;
+    for (const auto& instruction : computation->instructions()) {
+      if (instruction->opcode() == hlo::Opcode::kConstant)
+        bytes += instruction->shape().byte_size();
+    }
+  }
+  bytes += static_cast<int64_t>(program.signature.size() * sizeof(uint64_t));
+  try {
+    bytes += std::max<int64_t>(0, program.executable->executable().generated_code_bytes());
+  } catch (const hlo::Error&) {
+    // Not every plugin says.
+  }
+  return bytes;
+}
+
+// As the environment asks.
+void AppendToHloFile(const hlo::Module& module) {
+  const char* path = std::getenv("XLA_SAVE_HLO_FILE");
+  FILE* file = path != nullptr ? std::fopen(path, "a") : nullptr;
+  if (file == nullptr) return;
+  const std::string text = hlo::WriteStablehloText(module);
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fclose(file);
+}
+
+}  // namespace
+
+std::string ProgramName(const Graph& graph) {
+  const std::string given = GraphName();
+  return (given.empty() ? "SyncTensorsGraph" : given) + "." + std::to_string(graph.nodes().size());
+}
+
+std::shared_ptr<const Program> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
+                                              std::vector<uint64_t> signature) {
+  static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
+  CheckResultsFit(device, graph);
+  aliases->AddSample(static_cast<double>(graph.donations().size()));
+  auto module = [&] {
+    Span span("xla::lower");
+    return graph.Lower(ProgramName(graph));
+  }();
+  AppendToHloFile(*module);
+  auto program = std::make_shared<Program>();
+  program->signature = std::move(signature);
+  program->executable = CompileOrLoad(device->client(), *module, OptionsFor(device, *module));
+  program->operations = OperationsOf(graph);
+  program->bytes = BytesOf(*program, *module);
+  ProgramCache::Get().Insert(hash, program);
+  return program;
+}
+
+}  // namespace lazy

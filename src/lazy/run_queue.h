@@ -1,0 +1,18 @@
+// The executions that were started on each device and are not known to be over. Everything under
+// SyncMutex.
+#pragma once
+
+#include "lazy/device.h"
+#include "pjrt/client/event.h"
+
+namespace lazy {
+
+// Adds an execution, and waits until few enough are in flight; with `wait`, for all of them. Throws
+// the error of one that it waited for.
+void LimitInFlight(Device* device, pjrt::Event done, bool wait);
+// Waits for all of one device; throws the first error, with the rest left in the queue.
+void WaitFor(Device* device);
+// Waits for everything started on all devices, and takes the lock for it; throws the first error.
+void WaitDeviceOps();
+
+}  // namespace lazy

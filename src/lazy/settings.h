@@ -1,0 +1,38 @@
+// What the user has set for the programs that are made from now on. All of it is guarded by
+// SyncMutex, which each of these functions takes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "hlo/attributes.h"
+
+namespace lazy {
+
+// Options of the plugin's own, by name.
+using CompileOverrides = std::map<std::string, std::variant<std::string, bool, int64_t, double>>;
+
+// While execution is not allowed, only Sync runs anything: reading a value that is recorded work
+// throws hlo::Error(kFailedPrecondition).
+void SetAllowExecution(bool allow);
+bool AllowExecution();
+
+// What the programs are called, for people.
+void SetGraphName(const std::string& name);
+std::string GraphName();
+
+// "default", "high" or "highest": the precision that contractions ask of the engine. Throws
+// hlo::Error for any other word.
+void SetMatMulPrecision(const std::string& precision);
+std::string MatMulPrecision();
+// The same, as programs say it.
+hlo::Precision ContractionPrecision();
+
+// Part of the key of a program, which is compiled anew with others.
+void SetCustomCompileOptions(CompileOverrides options);
+CompileOverrides CustomCompileOptions();
+uint64_t CustomCompileOptionsHash();
+
+}  // namespace lazy
