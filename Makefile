@@ -15,6 +15,7 @@
 #   make fuzz-long    the same, an hour each
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
+#   make explain-pipeline   the table of the CPU engine's passes
 #   make lint     check the format and lint; `make format` mends the format
 #   make stubs    check the type stubs against the built extension
 #   make lock     newer packages: write requirements/*.txt, with the hashes of what scripts/install takes
@@ -27,7 +28,7 @@ BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean
+.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean explain-pipeline
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -115,6 +116,10 @@ stubs: build-test
 
 lock: install
 	$(PYTHON) scripts/lock.py
+
+explain-pipeline: build
+	@cmake --build $(BUILD) --target hlo_opt > /dev/null
+	@$(BUILD)/tools/hlo_opt --list
 
 wheel: install
 	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .

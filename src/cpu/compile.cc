@@ -22,10 +22,16 @@ namespace {
 
 constexpr std::string_view kKind = "executable of the CPU engine, format 2";
 
+std::string Without(const PassNames& disabled) {
+  std::string text;
+  for (const std::string& name : disabled) text += (text.empty() ? " without " : ",") + name;
+  return text;
+}
+
 // All that the code depends on beside the program and the engine.
 std::string ToText(const CompileOptions& options) {
   return "replicas=" + std::to_string(options.num_replicas) +
-         " partitions=" + std::to_string(options.num_partitions);
+         " partitions=" + std::to_string(options.num_partitions) + Without(options.disabled_passes);
 }
 
 class CompiledExecutable : public Executable {
@@ -134,9 +140,17 @@ class CompiledExecutable : public Executable {
 }  // namespace
 
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
+  PipelineOptions pipeline;
+  pipeline.single_device = options.num_replicas * options.num_partitions == 1;
+  pipeline.disabled = PassesDisabledByEnvironment();
+  for (const std::string& list : options.disabled_passes) {
+    pipeline.disabled.merge(ParsePassNames(list));
+  }
   std::unique_ptr<hlo::Module> work = module.Clone();
-  RunPipeline(*work, options.num_replicas * options.num_partitions == 1);
-  const Dump dump;
+  Dump dump;
+  dump.Input(*work);
+  RunPipeline(*work, pipeline,
+              [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });
   GeneratedCode code = GenerateCode(*work, dump);
   auto executable = std::make_unique<CompiledExecutable>(std::move(work), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
@@ -163,7 +177,7 @@ std::unique_ptr<Executable> LoadExecutable(std::string_view bytes, const Compile
 std::string EngineFingerprint() {
   static const auto* fingerprint = new std::string(
       "torch_xla-cpu 2 " + process::LibraryIdentity(reinterpret_cast<void*>(&EngineFingerprint)) +
-      " " + Host().name + " " + Host().features);
+      " " + Host().name + " " + Host().features + Without(PassesDisabledByEnvironment()));
   return *fingerprint;
 }
 

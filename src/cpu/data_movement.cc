@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/fusion.h"
+#include "cpu/fusible.h"
 
 namespace cpu {
 namespace {

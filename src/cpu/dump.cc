@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hlo/error.h"
+#include "hlo/text_writer.h"
+
 namespace cpu {
 namespace {
 
@@ -32,6 +35,38 @@ Dump::Dump() {
   char number[16];
   std::snprintf(number, sizeof(number), "/%04d", compilations++);
   prefix_ = std::string(folder) + number;
+}
+
+bool Dump::WriteModule(int number, std::string_view name, const hlo::Module& module) {
+  std::string text;
+  try {
+    text = hlo::WriteStablehloText(module);
+  } catch (const hlo::Error& error) {
+    text = std::string("// ") + error.what() + "\n";
+  }
+  if (text == text_) return false;
+  char digits[16];
+  std::snprintf(digits, sizeof(digits), ".%02d-", number);
+  Write(prefix_ + digits + std::string(name) + ".mlir", text);
+  text_ = std::move(text);
+  return true;
+}
+
+void Dump::Input(const hlo::Module& module) {
+  if (*this) WriteModule(0, "input", module);
+}
+
+void Dump::AfterPass(const PassRun& run, const hlo::Module& module) {
+  if (!*this) return;
+  PassOutcome outcome = run.outcome;
+  if (outcome == PassOutcome::kChanged && !WriteModule(run.number, run.pass.name, module)) {
+    outcome = PassOutcome::kUnchanged;
+  }
+  char line[128];
+  std::snprintf(line, sizeof(line), "%02d %-30s %9.3f ms  %s\n", run.number, run.pass.name.data(),
+                run.milliseconds, ToString(outcome).data());
+  passes_ += line;
+  Write(prefix_ + ".passes", passes_);
 }
 
 void Dump::Program(const std::string& text) const {

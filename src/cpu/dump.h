@@ -1,10 +1,16 @@
 // What the compiler made of a program, for people: set TORCH_XLA_DUMP to a folder and each
 // compilation writes there, numbered in order,
-//   NNNN.program   the steps with their buffers, and the module after all passes
-//   NNNN.K.ll      the LLVM IR of the kernels that thread K emitted
+//   NNNN.00-input.mlir      the program as it came in, StableHLO text
+//   NNNN.KK-<pass>.mlir     the program after the K-th pass, if that has changed it
+//   NNNN.passes             all passes: what each did ("unchanged") and how long it took
+//   NNNN.program            the steps with their buffers, and the module after all passes
+//   NNNN.K.ll               the LLVM IR of the kernels that thread K emitted
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "cpu/pipeline.h"
 
 namespace llvm {
 class Module;
@@ -18,12 +24,19 @@ class Dump {
  public:
   Dump();
   explicit operator bool() const { return !prefix_.empty(); }
+  void Input(const hlo::Module& module);
+  void AfterPass(const PassRun& run, const hlo::Module& module);
   void Program(const std::string& text) const;
   // Safe to call from several threads with different numbers.
   void Kernels(int thread, const llvm::Module& module) const;
 
  private:
+  // The text, unless it is the same as last time.
+  bool WriteModule(int number, std::string_view name, const hlo::Module& module);
+
   std::string prefix_;  // path up to the number; empty: off
+  std::string text_;    // of the module as it was written last
+  std::string passes_;  // the file so far
 };
 
 }  // namespace cpu

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct CompileOptions {
   // What the module runs on, for replica_id, partition_id and the collectives.
   int64_t num_replicas = 1;
   int64_t num_partitions = 1;
+  // Passes to leave out (pipeline.h), beside those of TORCH_XLA_DISABLE_PASSES.
+  std::set<std::string, std::less<>> disabled_passes;
 };
 
 // One step of a program, for profiles. Empty texts and zeros where nothing is known.
@@ -77,7 +80,8 @@ class Executable {
   virtual std::string Serialize() const = 0;
 };
 
-// Throws hlo::Error: kInvalidArgument for a malformed module, kUnimplemented naming the operation.
+// Throws hlo::Error: kInvalidArgument for a malformed module or a pass that cannot be left out,
+// kUnimplemented naming the operation.
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options = {});
 
 // Throws hlo::Error: kFailedPrecondition for bytes of another build of the engine, another kind of
@@ -86,8 +90,9 @@ std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOpti
 std::unique_ptr<Executable> LoadExecutable(std::string_view bytes,
                                            const CompileOptions& options = {});
 
-// Names the build of the engine (the library's build id) and the CPU: all that decides about
-// generated code beside the program and the options.
+// Names the build of the engine (the library's build id), the CPU and the passes that
+// TORCH_XLA_DISABLE_PASSES leaves out: all that decides about generated code beside the program and
+// the options. Throws hlo::Error if the variable names a pass that cannot be left out.
 std::string EngineFingerprint();
 
 }  // namespace cpu

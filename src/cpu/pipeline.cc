@@ -1,15 +1,21 @@
 #include "cpu/pipeline.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 
-#include "cpu/dimension_sizes.h"
-#include "cpu/expand_empty.h"
-#include "cpu/expand_random.h"
-#include "cpu/expand_select_and_scatter.h"
-#include "cpu/fuse_epilogues.h"
-#include "cpu/fusion.h"
-#include "cpu/single_device.h"
-#include "cpu/split_reductions.h"
+#include "cpu/fusible.h"
+#include "cpu/passes/dimension_sizes.h"
+#include "cpu/passes/expand_empty.h"
+#include "cpu/passes/expand_random.h"
+#include "cpu/passes/expand_select_and_scatter.h"
+#include "cpu/passes/fuse_epilogues.h"
+#include "cpu/passes/fusion.h"
+#include "cpu/passes/single_device.h"
+#include "cpu/passes/single_kernels.h"
+#include "cpu/passes/split_reductions.h"
+#include "cpu/profile.h"
+#include "hlo/verifier.h"
 #include "passes/common_subexpressions.h"
 #include "passes/convolution_layout.h"
 #include "passes/dead_code.h"
@@ -24,93 +30,205 @@
 namespace cpu {
 namespace {
 
-using hlo::Computation;
-using hlo::Instruction;
-using hlo::Module;
+using enum When;
+using enum Need;
 
-template <void (*pass)(Computation&)>
-void Each(Module& module) {
-  std::vector<Computation*> computations;
-  for (const auto& computation : module.computations()) computations.push_back(computation.get());
-  for (Computation* computation : computations) pass(*computation);
+// Those that kernels compute (chlo.erf) stay.
+bool ExpandComposites(hlo::Module& module) {
+  return passes::ExpandComposites(module, [](const hlo::Instruction& c) { return IsFusible(c); });
 }
 
-const Pass kCleanUp[] = {
-    {"simplify", [](Module& m) { passes::Simplify(m); }},
-    {"fold_constants", [](Module& m) { passes::FoldConstants(m); }},
-    {"common_subexpressions", [](Module& m) { passes::EliminateCommonSubexpressions(m); }},
-    {"dead_code", [](Module& m) { passes::EliminateDeadCode(m); }},
+bool FoldConstants(hlo::Module& module) { return passes::FoldConstants(module); }
+
+// The clean-up, which runs after what leaves something to clean.
+constexpr Pass Simplify(When when) {
+  return {"simplify", passes::Simplify, when, kOptional,
+          "algebra that makes a program smaller and keeps every bit"};
+}
+constexpr Pass FoldConstants(When when) {
+  return {"fold_constants", FoldConstants, when, kOptional, "arithmetic on constants"};
+}
+constexpr Pass CommonSubexpressions(When when) {
+  return {"common_subexpressions", passes::EliminateCommonSubexpressions, when, kOptional,
+          "equal work is done once"};
+}
+constexpr Pass DeadCode(When when) {
+  return {"dead_code", passes::EliminateDeadCode, when, kOptional, "unseen work is dropped"};
+}
+
+constexpr std::string_view kConvolutionLayout = "convolution_layout";
+
+constexpr Pass kPipeline[] = {
+    // Prepare: one body of operations that the engine has.
+    {"expand_composites", ExpandComposites, kAlways, kNeeded,
+     "composites become their decomposition, except those that kernels compute"},
+    {"inline_calls", passes::InlineCalls, kAlways, kNeeded, "calls become their callee's body"},
+    {"expand_batch_norm", passes::ExpandBatchNorm, kAlways, kNeeded,
+     "batch normalisation becomes arithmetic and sums"},
+    {"single_device", ResolveSingleDevice, kOnOneDevice, kNeeded,
+     "collectives of one device become their operands"},
+    {"dimension_sizes", ResolveDimensionSizes, kAlways, kNeeded, "static sizes become constants"},
+    {"expand_empty", ExpandEmpty, kAlways, kNeeded,
+     "operations over nothing become what they give"},
+    Simplify(kAlways),
+    FoldConstants(kAlways),
+    CommonSubexpressions(kAlways),
+    DeadCode(kAlways),
+    {"fold_reverse_into_convolution", passes::FoldReverseIntoConvolution, kAlways, kOptional,
+     "a convolution flips its kernel itself"},
+    {"join_sums_of_dots", passes::JoinSumsOfDots, kAlways, kOptional,
+     "a sum of products becomes one product"},
+    {kConvolutionLayout, passes::UseChannelsLast, kAlways, kOptional,
+     "convolutions and what follows them run channels-last"},
+    Simplify(kAfterLayoutChanged),
+    FoldConstants(kAfterLayoutChanged),
+    CommonSubexpressions(kAfterLayoutChanged),
+    DeadCode(kAfterLayoutChanged),
+    {"expand_select_and_scatter", ExpandSelectAndScatter, kAlways, kNeeded,
+     "the gradient of pooling becomes operations that fuse"},
+    {"expand_random", ExpandRandom, kAlways, kNeeded,
+     "random bits become integer arithmetic, which fuses"},
+    Simplify(kAlways),
+    FoldConstants(kAlways),
+    CommonSubexpressions(kAlways),
+    DeadCode(kAlways),
+    // Fuse: operations become kernels and library calls.
+    {"split_reductions", SplitReductions, kAlways, kOptional,
+     "large sums to few results get parts for several threads"},
+    {"fuse_epilogues", FuseEpilogues, kAlways, kOptional,
+     "products and convolutions take the bias, activation or residual behind them"},
+    {"fusion", FuseLoops, kAlways, kOptional,
+     "element-wise operations, reductions and their neighbours become one kernel"},
+    {"single_kernels", WrapSingleKernels, kAlways, kNeeded,
+     "each operation that is in no kernel yet becomes one"},
 };
 
-void UseChannelsLast(Module& module) {
-  if (!passes::UseChannelsLast(module)) return;
-  for (const Pass& pass : kCleanUp) pass.run(module);
+bool Applies(When when, const PipelineOptions& options, bool layout_changed) {
+  switch (when) {
+    case kOnOneDevice:
+      return options.single_device;
+    case kAfterLayoutChanged:
+      return layout_changed;
+    case kAlways:
+      break;
+  }
+  return true;
 }
 
-// Fuses the computations whose instructions become steps: the entry and the regions of control
-// flow.
-template <void (*pass)(Computation&)>
-void EachOfSteps(Module& module) {
-  std::vector<Computation*> steps, pending = {module.entry()};
-  while (!pending.empty()) {
-    Computation* computation = pending.back();
-    pending.pop_back();
-    if (std::find(steps.begin(), steps.end(), computation) != steps.end()) continue;
-    steps.push_back(computation);
-    for (const auto& instruction : computation->instructions()) {
-      switch (instruction->opcode()) {
-        case hlo::Opcode::kWhile:
-        case hlo::Opcode::kIf:
-        case hlo::Opcode::kCase:
-          for (Computation* called : instruction->called_computations()) pending.push_back(called);
-          break;
-        default:
-          break;
-      }
-    }
+void Verify(const hlo::Module& module, const Pass& pass) {
+  try {
+    hlo::VerifyModule(module);
+  } catch (const hlo::Error& error) {
+    throw hlo::Error(hlo::ErrorCode::kInternal,
+                     "the pass " + std::string(pass.name) +
+                         " left a module that is not well formed: " + error.what());
   }
-  for (Computation* computation : steps) pass(*computation);
-  module.RemoveUnreachableComputations();
-  module.SortComputations();
+}
+
+// What ParsePassNames has to say of a name that it does not take.
+[[noreturn]] void RefuseName(std::string_view name) {
+  const bool known = std::ranges::any_of(kPipeline, [&](const Pass& p) { return p.name == name; });
+  std::set<std::string_view> optional;
+  for (const Pass& pass : kPipeline) {
+    if (pass.need == kOptional) optional.insert(pass.name);
+  }
+  std::string names;
+  for (std::string_view other : optional) (names += names.empty() ? "" : ", ") += other;
+  throw hlo::Error(
+      "the pass '" + std::string(name) +
+      (known ? "' cannot be left out: no program compiles without it" : "' is not there") +
+      "; those that can be left out are " + names);
 }
 
 }  // namespace
 
-std::vector<Pass> Pipeline(bool single_device) {
-  std::vector<Pass> passes;
-  const auto add = [&](Pass pass) { passes.push_back(pass); };
-  const auto clean_up = [&] {
-    passes.insert(passes.end(), std::begin(kCleanUp), std::end(kCleanUp));
-  };
-  add({"expand_composites", [](Module& m) {
-         passes::ExpandComposites(m, [](const Instruction& c) { return IsFusible(c); });
-       }});
-  add({"inline_calls", [](Module& m) { passes::InlineCalls(m); }});
-  add({"expand_batch_norm", [](Module& m) {
-         passes::ExpandBatchNorm(m);
-         m.RemoveUnreachableComputations();
-       }});
-  if (single_device) add({"single_device", Each<ResolveSingleDevice>});
-  add({"dimension_sizes", Each<ResolveDimensionSizes>});
-  add({"expand_empty", Each<ExpandEmpty>});
-  clean_up();
-  add({"fold_reverse_into_convolution", [](Module& m) { passes::FoldReverseIntoConvolution(m); }});
-  add({"join_sums_of_dots", [](Module& m) { passes::JoinSumsOfDots(m); }});
-  add({"convolution_layout", UseChannelsLast});
-  add({"expand_select_and_scatter", Each<ExpandSelectAndScatter>});
-  add({"expand_random", Each<ExpandRandom>});
-  clean_up();
-  add({"split_reductions", [](Module& m) {
-         Each<SplitReductions>(m);
-         m.SortComputations();
-       }});
-  add({"fuse_epilogues", EachOfSteps<FuseEpilogues>});
-  add({"fuse_loops", EachOfSteps<FuseLoops>});
-  return passes;
+std::span<const Pass> Pipeline() { return kPipeline; }
+
+std::string_view ToString(When when) {
+  switch (when) {
+    case kOnOneDevice:
+      return "on one device";
+    case kAfterLayoutChanged:
+      return "after a change of layout";
+    case kAlways:
+      break;
+  }
+  return "always";
 }
 
-void RunPipeline(Module& module, bool single_device) {
-  for (const Pass& pass : Pipeline(single_device)) pass.run(module);
+std::string_view ToString(Need need) { return need == kNeeded ? "needed" : "optional"; }
+
+std::string_view ToString(PassOutcome outcome) {
+  switch (outcome) {
+    case PassOutcome::kChanged:
+      return "changed";
+    case PassOutcome::kUnchanged:
+      return "unchanged";
+    case PassOutcome::kDisabled:
+      return "disabled";
+    case PassOutcome::kNotNeeded:
+      break;
+  }
+  return "not needed";
+}
+
+PassNames ParsePassNames(std::string_view list) {
+  PassNames names;
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    const std::string_view name = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    const bool optional = std::ranges::any_of(
+        kPipeline, [&](const Pass& p) { return p.name == name && p.need == kOptional; });
+    if (!optional) RefuseName(name);
+    names.emplace(name);
+  }
+  return names;
+}
+
+const PassNames& PassesDisabledByEnvironment() {
+  static const auto* names = [] {
+    const char* list = std::getenv("TORCH_XLA_DISABLE_PASSES");
+    try {
+      return new PassNames(ParsePassNames(list ? list : ""));
+    } catch (const hlo::Error& error) {
+      throw hlo::Error(std::string("TORCH_XLA_DISABLE_PASSES: ") + error.what());
+    }
+  }();
+  return *names;
+}
+
+bool VerifiesByDefault() {
+#ifdef TORCH_XLA_DEBUG
+  return true;
+#else
+  static const bool verifies = [] {
+    const char* value = std::getenv("TORCH_XLA_VERIFY");
+    return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
+  }();
+  return verifies;
+#endif
+}
+
+void RunPipeline(hlo::Module& module, const PipelineOptions& options, const PassObserver& observe) {
+  using Clock = std::chrono::steady_clock;
+  bool layout_changed = false;
+  for (size_t i = 0; i < std::size(kPipeline); ++i) {
+    const Pass& pass = kPipeline[i];
+    PassRun run{static_cast<int>(i) + 1, pass, PassOutcome::kNotNeeded, 0};
+    if (options.disabled.contains(pass.name)) {
+      run.outcome = PassOutcome::kDisabled;
+    } else if (Applies(pass.when, options, layout_changed)) {
+      const Clock::time_point start = Clock::now();
+      const bool changed = pass.run(module);
+      run.milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      run.outcome = changed ? PassOutcome::kChanged : PassOutcome::kUnchanged;
+      if (pass.name == kConvolutionLayout) layout_changed = changed;
+      if (ProfilesSteps()) AddPassTime(pass.name, run.milliseconds);
+    }
+    if (observe) observe(run, module);
+    if (options.verify && run.outcome == PassOutcome::kChanged) Verify(module, pass);
+  }
 }
 
 }  // namespace cpu

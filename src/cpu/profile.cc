@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -25,6 +26,7 @@ struct Entry {
 struct Profile {
   std::mutex mutex;
   std::unordered_map<const Step*, Entry> entries;
+  std::map<std::string, Entry, std::less<>> passes;  // by their names
 };
 
 // CPU time of all threads of the process.
@@ -50,9 +52,29 @@ Profile& TheProfile() {
   return *profile;
 }
 
+void PrintPasses(const Profile& profile) {
+  if (profile.passes.empty()) return;
+  std::vector<const Entry*> passes;
+  double total = 0;
+  for (const auto& [name, pass] : profile.passes) {
+    passes.push_back(&pass);
+    total += pass.milliseconds;
+  }
+  std::ranges::sort(passes, std::greater(), &Entry::milliseconds);
+  std::fprintf(stderr,
+               "passes of the CPU engine: %.1f ms\n"
+               "        ms   runs  pass\n",
+               total);
+  for (const Entry* pass : passes) {
+    std::fprintf(stderr, "%10.2f %6.0f  %s\n", pass->milliseconds, static_cast<double>(pass->runs),
+                 pass->text.c_str());
+  }
+}
+
 void Print() {
   Profile& profile = TheProfile();
   std::lock_guard<std::mutex> lock(profile.mutex);
+  PrintPasses(profile);
   std::vector<const Entry*> entries;
   double total = 0;
   for (const auto& [step, entry] : profile.entries) {
@@ -82,6 +104,17 @@ bool ProfilesSteps() {
     return value != nullptr && std::string(value) != "" && std::string(value) != "0";
   }();
   return profiles;
+}
+
+void AddPassTime(std::string_view name, double milliseconds) {
+  Profile& profile = TheProfile();
+  std::lock_guard<std::mutex> lock(profile.mutex);
+  auto pass = profile.passes.find(name);
+  if (pass == profile.passes.end()) {
+    pass = profile.passes.emplace(name, Entry{std::string(name)}).first;
+  }
+  ++pass->second.runs;
+  pass->second.milliseconds += milliseconds;
 }
 
 StepTimer::StepTimer(const Step& step)

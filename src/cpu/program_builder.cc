@@ -10,7 +10,6 @@
 #include "cpu/collective/bind_collective.h"
 #include "cpu/collective/collective_step.h"
 #include "cpu/data_movement.h"
-#include "cpu/fusion.h"
 #include "cpu/sort.h"
 #include "cpu/step_description.h"
 

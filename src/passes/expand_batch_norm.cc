@@ -135,7 +135,10 @@ bool ExpandBatchNorm(hlo::Module& module) {
     computation.SortTopologically();
     changed = true;
   }
-  if (changed) module.SortComputations();
+  if (changed) {
+    module.RemoveUnreachableComputations();
+    module.SortComputations();
+  }
   return changed;
 }
 

@@ -1,4 +1,4 @@
-#include "cpu/fuse_epilogues.h"
+#include "cpu/passes/fuse_epilogues.h"
 
 #include "engine_testing.h"
 
@@ -29,7 +29,7 @@ struct Program {
   // The names of the composites after the pass.
   std::vector<std::string> Fused() {
     auto work = module.Clone();
-    FuseEpilogues(*work->entry());
+    FuseEpilogues(*work);
     std::vector<std::string> names;
     for (const auto& instruction : work->entry()->instructions()) {
       if (instruction->opcode() == Opcode::kComposite) {

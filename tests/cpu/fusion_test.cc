@@ -1,9 +1,6 @@
 // Which operations share a kernel.
-#include "cpu/fusion.h"
-
 #include "cpu/pipeline.h"
 #include "engine_testing.h"
-#include "hlo/verifier.h"
 
 namespace cpu {
 namespace {
@@ -122,8 +119,7 @@ TEST_P(FusionTest, StepsAreThese) {
   }
   entry->set_results(row.body(b, parameters));
   const auto expected = hlo::Evaluate(module, arguments);
-  RunPipeline(module, true);
-  hlo::VerifyModule(module);
+  RunPipeline(module, {.disabled = {}, .verify = true});
   std::vector<std::string> steps;
   for (const auto& instruction : module.entry()->instructions()) {
     switch (instruction->opcode()) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "cpu/executable.h"
 #include "cpu/memory.h"
-#include "cpu/pipeline.h"
 #include "expected_results.h"
 #include "hlo/evaluator.h"
 #include "hlo/verifier.h"
@@ -92,27 +92,30 @@ Outcome Checked(const RandomProgram& program, Check check) {
 Outcome CheckPasses(const RandomProgram& program) {
   return Checked(program, [&](ExpectedResults& expected, std::string& where) {
     std::unique_ptr<hlo::Module> module = program.module->Clone();
-    for (const cpu::Pass& pass : cpu::Pipeline(true)) {
-      where = "after " + std::string(pass.name);
-      const std::string before = module->ToString();
-      const size_t hash = module->Hash();
-      pass.run(*module);
-      hlo::VerifyModule(*module);
-      if (module->Hash() == hash) continue;
-      std::string difference = expected.Difference(hlo::Evaluate(*module, program.arguments));
-      if (!difference.empty()) {
-        return difference + "\nbefore the pass:\n" + before + "\nafter it:\n" + module->ToString() +
-               "\nthe program:";
-      }
-    }
+    std::string before = module->ToString();
+    size_t hash = module->Hash();
+    cpu::RunPipeline(*module, {}, [&](const cpu::PassRun& run, const hlo::Module& after) {
+      where = "after " + std::string(run.pass.name);
+      hlo::VerifyModule(after);
+      const size_t old = std::exchange(hash, after.Hash());
+      if (old == hash) return;
+      std::string difference = expected.Difference(hlo::Evaluate(after, program.arguments));
+      if (run.outcome != cpu::PassOutcome::kChanged) difference += "a silent change";
+      const std::string previous = std::exchange(before, after.ToString());
+      if (difference.empty()) return;
+      throw hlo::Error(difference + "\nbefore the pass:\n" + previous + "\nafter it:\n" + before +
+                       "\nthe program:");
+    });
     return std::string();
   });
 }
 
-Outcome CheckEngine(const RandomProgram& program) {
+Outcome CheckEngine(const RandomProgram& program, const cpu::PassNames& disabled) {
   return Checked(program, [&](ExpectedResults& expected, std::string& where) {
     where = "compiled";
-    const std::unique_ptr<cpu::Executable> executable = cpu::Compile(*program.module);
+    cpu::CompileOptions options;
+    options.disabled_passes = disabled;
+    const std::unique_ptr<cpu::Executable> executable = cpu::Compile(*program.module, options);
     std::vector<hlo::Literal> results;
     auto run = [&](const char* how, const cpu::Executable& code, bool donate) {
       where = how;
@@ -125,7 +128,8 @@ Outcome CheckEngine(const RandomProgram& program) {
     if (failure.empty()) failure = run("run with donated arguments", *executable, true);
     if (!failure.empty()) return failure;
     where = "loaded";
-    const std::unique_ptr<cpu::Executable> loaded = cpu::LoadExecutable(executable->Serialize());
+    const std::unique_ptr<cpu::Executable> loaded =
+        cpu::LoadExecutable(executable->Serialize(), options);
     return run("run after it was loaded", *loaded, false);
   });
 }

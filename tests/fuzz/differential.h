@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cpu/pipeline.h"
 #include "random_program.h"
 
 namespace fuzz {
@@ -17,8 +18,9 @@ struct Outcome {
 Outcome CheckPasses(const RandomProgram& program);
 
 // Compiles and runs it twice, the second time with the arguments given up whose buffers results may
-// take, and once more after it was serialized and loaded.
-Outcome CheckEngine(const RandomProgram& program);
+// take, and once more after it was serialized and loaded. The compiler leaves out the passes
+// `disabled`.
+Outcome CheckEngine(const RandomProgram& program, const cpu::PassNames& disabled = {});
 
 // Whether the evaluator runs the module in a fraction of a second and in little memory.
 bool IsSmall(const hlo::Module& module);

@@ -1,16 +1,18 @@
 // Random programs through every pass and through the whole engine, the same ones in every run.
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "cpu/pipeline.h"
 #include "differential.h"
 
 namespace fuzz {
 namespace {
 
-constexpr unsigned kPrograms = 150;
-
-void CheckAll(Outcome (*check)(const RandomProgram&)) {
+template <typename Check>
+void CheckAll(unsigned programs, Check check) {
   int64_t known = 0, unknown = 0;
-  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+  for (unsigned seed = 0; seed < programs; ++seed) {
     const RandomProgram program = MakeRandomProgram(BytesOfSeed(seed, 100 + seed % 300));
     const Outcome outcome = check(program);
     known += outcome.known;
@@ -21,8 +23,24 @@ void CheckAll(Outcome (*check)(const RandomProgram&)) {
   EXPECT_GT(known, 4 * unknown);
 }
 
-TEST(RandomPrograms, EveryPassKeepsTheResults) { CheckAll(CheckPasses); }
-TEST(RandomPrograms, TheEngineAgreesWithTheEvaluator) { CheckAll(CheckEngine); }
+TEST(RandomPrograms, EveryPassKeepsTheResults) { CheckAll(150, CheckPasses); }
+TEST(RandomPrograms, TheEngineAgreesWithTheEvaluator) {
+  CheckAll(150, [](const RandomProgram& program) { return CheckEngine(program); });
+}
+
+// Each optional pass is left out of some of the programs, all of them of one more.
+TEST(RandomPrograms, TheEngineNeedsNoOptionalPass) {
+  cpu::PassNames optional;
+  for (const cpu::Pass& pass : cpu::Pipeline()) {
+    if (pass.need == cpu::Need::kOptional) optional.emplace(pass.name);
+  }
+  std::vector<cpu::PassNames> sets = {optional};
+  for (const std::string& name : optional) sets.push_back({name});
+  size_t next = 0;
+  CheckAll(50, [&](const RandomProgram& program) {
+    return CheckEngine(program, sets[next++ % sets.size()]);
+  });
+}
 
 }  // namespace
 }  // namespace fuzz

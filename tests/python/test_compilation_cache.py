@@ -102,6 +102,16 @@ def test_second_start_compiles_nothing(program, engine):
         assert list(dumps[0].rglob("*")) and not list(dumps[1].rglob("*"))
 
 
+def test_programs_of_other_passes_are_others(runs):
+    first = runs.one()
+    other = runs.one(TORCH_XLA_DISABLE_PASSES="fusion,simplify")
+    assert other["PersistentCacheHit"] == 0 and other["PersistentCacheMiss"] > 0
+    assert len(runs.entries()) == first["UncachedCompile"] + other["UncachedCompile"]
+    assert other["loss"] == pytest.approx(first["loss"], rel=1e-5)
+    again = runs.one(TORCH_XLA_DISABLE_PASSES="simplify,fusion")
+    assert_compiled_nothing(again, other)
+
+
 def test_readonly_uses_and_adds_nothing(runs):
     old = os.umask(0)
     try:

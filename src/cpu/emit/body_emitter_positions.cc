@@ -290,6 +290,7 @@ Index BodyEmitter::SliceIndex(const Instruction* slice, Index index) {
   const Dimensions& from = slice->dimensions();
   const Dimensions& to = slice->operand(0)->dimensions();
   const int64_t rank = static_cast<int64_t>(to.size());
+  if (rank == 0) return index;
   // Runs of whole dimensions behind a sliced one stay joined to it.
   for (int64_t d = 0; d < rank; ++d) {
     const bool whole = from[d] == to[d];

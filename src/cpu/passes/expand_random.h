@@ -7,6 +7,7 @@ namespace cpu {
 
 // rng_bit_generator (ThreeFry2x32-20 and Philox4x32-10, with XLA's numbering of elements, so that
 // the bits are the same ones) becomes element-wise operations, which fuse with what uses the bits.
-void ExpandRandom(hlo::Computation& computation);
+// Returns true if the module changed.
+bool ExpandRandom(hlo::Module& module);
 
 }  // namespace cpu

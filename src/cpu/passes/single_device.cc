@@ -1,6 +1,7 @@
-#include "cpu/single_device.h"
+#include "cpu/passes/single_device.h"
 
 #include "hlo/builder.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -37,9 +38,7 @@ std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
   }
 }
 
-}  // namespace
-
-void ResolveSingleDevice(hlo::Computation& computation) {
+bool Resolve(hlo::Computation& computation) {
   std::vector<Instruction*> instructions;
   for (const auto& instruction : computation.instructions())
     instructions.push_back(instruction.get());
@@ -61,6 +60,13 @@ void ResolveSingleDevice(hlo::Computation& computation) {
     computation.Remove(instruction);
   }
   if (changed) computation.SortTopologically();
+  return changed;
+}
+
+}  // namespace
+
+bool ResolveSingleDevice(hlo::Module& module) {
+  return passes::ForEachComputation(module, Resolve);
 }
 
 }  // namespace cpu

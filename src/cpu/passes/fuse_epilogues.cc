@@ -1,12 +1,13 @@
-#include "cpu/fuse_epilogues.h"
+#include "cpu/passes/fuse_epilogues.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "cpu/composite_body.h"
-#include "cpu/fusion.h"
+#include "cpu/control_flow.h"
+#include "cpu/fusible.h"
 #include "cpu/library/convolution_problem.h"
 #include "cpu/library/epilogue.h"
+#include "cpu/passes/composite_body.h"
 
 namespace cpu {
 namespace {
@@ -85,9 +86,7 @@ void Fuse(Instruction* contraction, const Values& epilogue) {
   last->ReplaceAllUsesWith(composite);
 }
 
-}  // namespace
-
-void FuseEpilogues(Computation& computation) {
+bool FuseAll(Computation& computation) {
   Values contractions;
   for (const auto& instruction : computation.instructions()) {
     if (TakesEpilogue(*instruction)) contractions.push_back(instruction.get());
@@ -99,9 +98,14 @@ void FuseEpilogues(Computation& computation) {
     Fuse(contraction, epilogue);
     changed = true;
   }
-  if (!changed) return;
+  if (!changed) return false;
   computation.SortTopologically();
   computation.RemoveDeadInstructions();
+  return true;
 }
+
+}  // namespace
+
+bool FuseEpilogues(hlo::Module& module) { return RewriteSteps(module, FuseAll); }
 
 }  // namespace cpu

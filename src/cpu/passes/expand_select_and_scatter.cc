@@ -1,6 +1,7 @@
-#include "cpu/expand_select_and_scatter.h"
+#include "cpu/passes/expand_select_and_scatter.h"
 
 #include "hlo/builder.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -85,9 +86,7 @@ void Expand(hlo::Computation& computation, Instruction* instruction) {
   instruction->ReplaceAllUsesWith(result);
 }
 
-}  // namespace
-
-void ExpandSelectAndScatter(hlo::Computation& computation) {
+bool ExpandAll(hlo::Computation& computation) {
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() != Opcode::kSelectAndScatter) continue;
@@ -98,9 +97,16 @@ void ExpandSelectAndScatter(hlo::Computation& computation) {
     found.push_back(instruction.get());
   }
   for (Instruction* instruction : found) Expand(computation, instruction);
-  if (found.empty()) return;
+  if (found.empty()) return false;
   computation.SortTopologically();
   computation.RemoveDeadInstructions();
+  return true;
+}
+
+}  // namespace
+
+bool ExpandSelectAndScatter(hlo::Module& module) {
+  return passes::ForEachComputation(module, ExpandAll);
 }
 
 }  // namespace cpu

@@ -1,12 +1,14 @@
-#include "cpu/dimension_sizes.h"
+#include "cpu/passes/dimension_sizes.h"
 
 #include <vector>
 
 #include "hlo/builder.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
+namespace {
 
-void ResolveDimensionSizes(hlo::Computation& computation) {
+bool Resolve(hlo::Computation& computation) {
   std::vector<hlo::Instruction*> sizes;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() == hlo::Opcode::kGetDimensionSize) sizes.push_back(instruction.get());
@@ -19,6 +21,13 @@ void ResolveDimensionSizes(hlo::Computation& computation) {
     computation.Remove(size);
   }
   if (!sizes.empty()) computation.SortTopologically();
+  return !sizes.empty();
+}
+
+}  // namespace
+
+bool ResolveDimensionSizes(hlo::Module& module) {
+  return passes::ForEachComputation(module, Resolve);
 }
 
 }  // namespace cpu

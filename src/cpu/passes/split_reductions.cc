@@ -1,8 +1,9 @@
-#include "cpu/split_reductions.h"
+#include "cpu/passes/split_reductions.h"
 
 #include <algorithm>
 
 #include "hlo/builder.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -22,21 +23,22 @@ int64_t Divisor(int64_t size, int64_t wanted) {
   return 1;
 }
 
-void Split(hlo::Computation& computation, Instruction* reduce) {
+// False if it stays.
+bool Split(hlo::Computation& computation, Instruction* reduce) {
   const Dimensions& from = reduce->operand(0)->dimensions();
   const Dimensions& reduced = reduce->as<hlo::DimensionsAttributes>().dimensions;
   const int64_t results = reduce->shape().num_elements();
   const int64_t total = reduce->operand(0)->shape().num_elements();
-  if (total < 131072 || results * 16 > total) return;
+  if (total < 131072 || results * 16 > total) return false;
   // How many independent units the kernel has without: rows, or blocks of columns.
   const int64_t last = static_cast<int64_t>(from.size()) - 1;
   const bool rows = std::find(reduced.begin(), reduced.end(), last) != reduced.end();
   const int64_t units = rows ? results : results / 64;
-  if (units >= 16) return;
+  if (units >= 16) return false;
   // The outermost reduced dimension is cut.
   const int64_t dimension = *std::min_element(reduced.begin(), reduced.end());
   const int64_t parts = Divisor(from[dimension], 16);
-  if (parts == 1 || parts == from[dimension]) return;
+  if (parts == 1 || parts == from[dimension]) return false;
   hlo::Builder b(&computation);
   Dimensions cut = from;
   cut[dimension] = from[dimension] / parts;
@@ -49,6 +51,7 @@ void Split(hlo::Computation& computation, Instruction* reduce) {
   Instruction* partial = b.Reduce(shaped, init, inner, reduce->called_computations()[0]);
   Instruction* whole = b.Reduce(partial, init, {dimension}, reduce->called_computations()[0]);
   reduce->ReplaceAllUsesWith(whole);
+  return true;
 }
 
 // A combiner whose initial value may be folded in more than once.
@@ -71,9 +74,7 @@ bool StartsFromIdentity(const Instruction& reduce) {
          reduce.operand(1)->literal() == hlo::IdentityLiteral(opcode, reduce.element_type());
 }
 
-}  // namespace
-
-void SplitReductions(hlo::Computation& computation) {
+bool SplitAll(hlo::Computation& computation) {
   std::vector<Instruction*> reduces;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() == Opcode::kReduce && instruction->shape().is_array() &&
@@ -81,9 +82,20 @@ void SplitReductions(hlo::Computation& computation) {
       reduces.push_back(instruction.get());
     }
   }
-  for (Instruction* reduce : reduces) Split(computation, reduce);
+  bool changed = false;
+  for (Instruction* reduce : reduces) changed |= Split(computation, reduce);
+  if (!changed) return false;
   computation.SortTopologically();
   computation.RemoveDeadInstructions();
+  return true;
+}
+
+}  // namespace
+
+bool SplitReductions(hlo::Module& module) {
+  const bool changed = passes::ForEachComputation(module, SplitAll);
+  if (changed) module.SortComputations();
+  return changed;
 }
 
 }  // namespace cpu

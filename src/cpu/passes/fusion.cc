@@ -1,4 +1,4 @@
-#include "cpu/fusion.h"
+#include "cpu/passes/fusion.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "cpu/composite_body.h"
+#include "cpu/control_flow.h"
+#include "cpu/fusible.h"
+#include "cpu/passes/composite_body.h"
 
 namespace cpu {
 namespace {
@@ -19,29 +21,6 @@ using hlo::Opcode;
 
 constexpr size_t kMaxMembers = 160;
 constexpr size_t kMaxReduces = 6;
-
-bool IsNative(ElementType type) {
-  switch (type) {
-    case ElementType::kPred:
-    case ElementType::kS8:
-    case ElementType::kS16:
-    case ElementType::kS32:
-    case ElementType::kS64:
-    case ElementType::kU8:
-    case ElementType::kU16:
-    case ElementType::kU32:
-    case ElementType::kU64:
-    case ElementType::kF16:
-    case ElementType::kBF16:
-    case ElementType::kF32:
-    case ElementType::kF64:
-    case ElementType::kC64:
-    case ElementType::kC128:
-      return true;
-    default:
-      return false;
-  }
-}
 
 Dimensions Stripped(Dimensions dimensions) {
   while (!dimensions.empty() && dimensions.back() == 1) dimensions.pop_back();
@@ -67,8 +46,7 @@ bool IsFree(const Instruction* instruction) {
 }
 
 struct Cluster {
-  enum Kind { kLoop, kReduce, kSingle } kind = kLoop;
-  const char* name = "cpu.loop";
+  enum Kind { kLoop, kReduce } kind = kLoop;
   Dimensions space;
   int64_t row_rank = -1;
   std::vector<Instruction*> members;  // consumers first
@@ -85,7 +63,8 @@ class Fuser {
  public:
   explicit Fuser(Computation& computation) : computation_(computation) {}
 
-  void Run() {
+  // True if it built a kernel.
+  bool Run() {
     int64_t position = 0;
     for (const auto& instruction : computation_.instructions()) {
       order_.push_back(instruction.get());
@@ -93,7 +72,9 @@ class Fuser {
     }
     for (Instruction* result : computation_.results()) needed_.insert(result);
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(*it);
+    if (clusters_.empty()) return false;
     Build();
+    return true;
   }
 
  private:
@@ -124,7 +105,7 @@ class Fuser {
       needed_.insert(p);
       return;
     }
-    if (IsReduce(p)) return PlaceReduce(p, homes, materialize);
+    if (IsReduction(*p)) return PlaceReduce(p, homes, materialize);
     if (p->opcode() == Opcode::kReduceWindow && p->shape().is_tuple() && IsFusible(*p)) {
       needed_.insert(p);
       Cluster* cluster = NewLoop(p);
@@ -194,14 +175,6 @@ class Fuser {
   bool IsLive(const Instruction* instruction) const {
     return live_.contains(instruction) || instruction->HasSideEffect() ||
            !instruction->shape().is_array();
-  }
-
-  static bool IsReduce(const Instruction* p) {
-    if (p->opcode() != Opcode::kReduce) return false;
-    for (const Instruction* operand : p->operands()) {
-      if (!IsNative(operand->element_type())) return false;
-    }
-    return p->operand(0)->shape().num_elements() > 0;
   }
 
   Cluster* NewLoop(Instruction* root) {
@@ -500,16 +473,6 @@ class Fuser {
   // --- Rewriting.
 
   void Build() {
-    for (Instruction* instruction : order_) {
-      if (const char* kind = SingleKernel(*instruction); kind && live_.contains(instruction)) {
-        clusters_.push_back(std::make_unique<Cluster>());
-        Cluster& cluster = *clusters_.back();
-        cluster.kind = Cluster::kSingle;
-        cluster.name = kind;
-        cluster.members = cluster.outputs = {instruction};
-        cluster.set = {instruction};
-      }
-    }
     std::reverse(clusters_.begin(), clusters_.end());
     for (const auto& cluster : clusters_) BuildComposite(*cluster);
     for (auto [value, replacement] : replacements_) value->ReplaceAllUsesWith(replacement);
@@ -520,50 +483,10 @@ class Fuser {
   void BuildComposite(Cluster& cluster) {
     std::sort(cluster.members.begin(), cluster.members.end(),
               [&](Instruction* a, Instruction* b) { return position_[a] < position_[b]; });
-    CompositeBody body =
-        CopyIntoBody(cluster.members, cluster.kind == Cluster::kReduce ? "reduce" : "loop");
-    std::vector<Instruction*> results;
-    std::vector<hlo::Shape> shapes;
-    for (Instruction* output : cluster.outputs) {
-      if (output->shape().is_tuple()) {
-        for (size_t i = 0; i < output->shape().tuple_shapes().size(); ++i) {
-          const hlo::Shape& shape = output->shape().tuple_shapes()[i];
-          results.push_back(
-              body.computation->Add(Opcode::kGetTupleElement, shape, {body.copies.at(output)},
-                                    hlo::TupleIndexAttributes{static_cast<int64_t>(i)}));
-          shapes.push_back(shape);
-        }
-      } else {
-        results.push_back(body.copies.at(output));
-        shapes.push_back(output->shape());
-      }
-    }
-    body.computation->set_results(results);
-    hlo::CompositeAttributes attributes;
-    attributes.name = cluster.kind == Cluster::kReduce ? "cpu.reduce" : cluster.name;
-    Instruction* composite = computation_.Add(
-        Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes),
-        body.operands, attributes, {body.computation});
-    composite->set_metadata(cluster.outputs[0]->metadata());
-    size_t next = 0;
-    for (Instruction* output : cluster.outputs) {
-      if (output->shape().is_tuple()) {
-        std::vector<Instruction*> users = output->users();
-        for (Instruction* user : users) {
-          replacements_.emplace_back(
-              user, Pick(composite, next + user->tuple_index(), shapes.size(), user->shape()));
-        }
-        next += output->shape().tuple_shapes().size();
-        continue;
-      }
-      replacements_.emplace_back(output, Pick(composite, next++, shapes.size(), output->shape()));
-    }
-  }
-
-  Instruction* Pick(Instruction* composite, size_t index, size_t count, const hlo::Shape& shape) {
-    if (count == 1) return composite;
-    return computation_.Add(Opcode::kGetTupleElement, shape, {composite},
-                            hlo::TupleIndexAttributes{static_cast<int64_t>(index)});
+    const std::vector<Replacement> replaced =
+        AddComposite(cluster.members, cluster.outputs,
+                     cluster.kind == Cluster::kReduce ? "cpu.reduce" : "cpu.loop");
+    replacements_.insert(replacements_.end(), replaced.begin(), replaced.end());
   }
 
   Computation& computation_;
@@ -573,122 +496,13 @@ class Fuser {
   std::set<const Instruction*> live_;
   std::unordered_map<const Instruction*, Homes> homes_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
-  std::vector<std::pair<Instruction*, Instruction*>> replacements_;
+  std::vector<Replacement> replacements_;
 };
+
+bool FuseIn(Computation& computation) { return Fuser(computation).Run(); }
 
 }  // namespace
 
-const char* SingleKernel(const Instruction& instruction) {
-  for (const Instruction* operand : instruction.operands()) {
-    if (!operand->shape().is_array() || !IsNative(operand->element_type())) return nullptr;
-  }
-  switch (instruction.opcode()) {
-    case Opcode::kReduceWindow:
-      return IsScan(instruction) ? "cpu.scan" : nullptr;
-    case Opcode::kScatter:
-      return "cpu.scatter";
-    case Opcode::kSort:
-      return "cpu.sort";
-    default:
-      return nullptr;
-  }
-}
-
-bool IsScan(const Instruction& instruction) {
-  if (instruction.opcode() != Opcode::kReduceWindow || instruction.operand_count() != 2)
-    return false;
-  const auto& window = instruction.as<hlo::Window>();
-  const Dimensions& dimensions = instruction.operand(0)->dimensions();
-  if (dimensions != instruction.dimensions()) return false;
-  int64_t scanned = 0;
-  for (size_t d = 0; d < dimensions.size(); ++d) {
-    auto one = [&](const Dimensions& list) { return list.empty() || list[d] == 1; };
-    if (!one(window.strides) || !one(window.base_dilations) || !one(window.window_dilations))
-      return false;
-    const int64_t size = window.dimensions[d];
-    const int64_t low = window.padding_low.empty() ? 0 : window.padding_low[d];
-    const int64_t high = window.padding_high.empty() ? 0 : window.padding_high[d];
-    if (size == 1 && low == 0 && high == 0) continue;
-    const bool whole =
-        size == dimensions[d] && ((low == size - 1 && high == 0) || (low == 0 && high == size - 1));
-    if (!whole || size < 8) return false;
-    ++scanned;
-  }
-  return scanned == 1;
-}
-
-bool IsAlias(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-    case Opcode::kReshape:
-    case Opcode::kOptimizationBarrier:
-      return true;
-    case Opcode::kBitcastConvert:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool IsBlockTranspose(const Instruction& instruction) {
-  if (instruction.opcode() != Opcode::kTranspose) return false;
-  const auto& permutation = instruction.as<hlo::DimensionsAttributes>().dimensions;
-  const Dimensions& dimensions = instruction.dimensions();
-  // The innermost dimension that is not of size 1, here and in the operand.
-  int64_t here = -1, there = -1;
-  for (size_t i = 0; i < permutation.size(); ++i) {
-    if (dimensions[i] == 1) continue;
-    here = permutation[i];
-    there = std::max(there, permutation[i]);
-  }
-  return here != there && instruction.shape().num_elements() > 64;
-}
-
-bool IsFusible(const Instruction& instruction) {
-  if (instruction.opcode() == Opcode::kReduceWindow) {
-    if (IsScan(instruction)) return false;
-    const hlo::Shape& shape = instruction.shape();
-    const int64_t count =
-        shape.is_tuple() ? shape.tuple_shapes()[0].num_elements() : shape.num_elements();
-    for (const Instruction* operand : instruction.operands()) {
-      if (!IsNative(operand->element_type()) || operand->shape().num_elements() == 0) return false;
-    }
-    return count > 0;
-  }
-  if (!instruction.shape().is_array() || !IsNative(instruction.element_type())) return false;
-  if (instruction.shape().is_dynamic() || instruction.shape().num_elements() == 0) return false;
-  for (const Instruction* operand : instruction.operands()) {
-    if (!operand->shape().is_array() || !IsNative(operand->element_type()) ||
-        operand->shape().num_elements() == 0) {
-      return false;
-    }
-  }
-  switch (instruction.opcode()) {
-    case Opcode::kBitcastConvert:
-      return hlo::ByteWidth(instruction.element_type()) ==
-                 hlo::ByteWidth(instruction.operand(0)->element_type()) &&
-             !hlo::IsComplex(instruction.element_type()) &&
-             !hlo::IsComplex(instruction.operand(0)->element_type());
-    case Opcode::kBroadcastInDim:
-    case Opcode::kConstant:
-    case Opcode::kDynamicSlice:
-    case Opcode::kGather:
-    case Opcode::kIota:
-    case Opcode::kMap:
-    case Opcode::kPad:
-    case Opcode::kReshape:
-    case Opcode::kReverse:
-    case Opcode::kSlice:
-      return true;
-    case Opcode::kTranspose:
-      return !IsBlockTranspose(instruction);
-    case Opcode::kComposite:
-      return instruction.as<hlo::CompositeAttributes>().name == "chlo.erf" &&
-             hlo::IsFloat(instruction.element_type());
-    default:
-      return hlo::IsElementwise(instruction.opcode());
-  }
-}
-
-void FuseLoops(Computation& computation) { Fuser(computation).Run(); }
+bool FuseLoops(hlo::Module& module) { return RewriteSteps(module, FuseIn); }
 
 }  // namespace cpu

@@ -1,8 +1,9 @@
-#include "cpu/expand_random.h"
+#include "cpu/passes/expand_random.h"
 
 #include <algorithm>
 
 #include "hlo/builder.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -183,17 +184,20 @@ class Expander {
   Builder b_;
 };
 
-}  // namespace
-
-void ExpandRandom(hlo::Computation& computation) {
+bool ExpandAll(hlo::Computation& computation) {
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() == Opcode::kRngBitGenerator) found.push_back(instruction.get());
   }
   for (Instruction* instruction : found) Expander(computation).Expand(instruction);
-  if (found.empty()) return;
+  if (found.empty()) return false;
   computation.SortTopologically();
   computation.RemoveDeadInstructions();
+  return true;
 }
+
+}  // namespace
+
+bool ExpandRandom(hlo::Module& module) { return passes::ForEachComputation(module, ExpandAll); }
 
 }  // namespace cpu

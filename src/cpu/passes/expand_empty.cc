@@ -1,8 +1,9 @@
-#include "cpu/expand_empty.h"
+#include "cpu/passes/expand_empty.h"
 
 #include <vector>
 
 #include "hlo/builder.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -69,9 +70,7 @@ Values Replacements(hlo::Builder& builder, const Instruction& instruction) {
   }
 }
 
-}  // namespace
-
-void ExpandEmpty(hlo::Computation& computation) {
+bool Expand(hlo::Computation& computation) {
   hlo::Builder builder(&computation);
   Values all;
   for (const auto& instruction : computation.instructions()) all.push_back(instruction.get());
@@ -88,6 +87,11 @@ void ExpandEmpty(hlo::Computation& computation) {
     for (Instruction* user : users) user->ReplaceAllUsesWith(values[user->tuple_index()]);
   }
   if (changed) computation.SortTopologically();
+  return changed;
 }
+
+}  // namespace
+
+bool ExpandEmpty(hlo::Module& module) { return passes::ForEachComputation(module, Expand); }
 
 }  // namespace cpu

@@ -1,0 +1,145 @@
+#include "cpu/fusible.h"
+
+#include <algorithm>
+
+#include "hlo/opcode.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+bool IsNative(ElementType type) {
+  switch (type) {
+    case ElementType::kPred:
+    case ElementType::kS8:
+    case ElementType::kS16:
+    case ElementType::kS32:
+    case ElementType::kS64:
+    case ElementType::kU8:
+    case ElementType::kU16:
+    case ElementType::kU32:
+    case ElementType::kU64:
+    case ElementType::kF16:
+    case ElementType::kBF16:
+    case ElementType::kF32:
+    case ElementType::kF64:
+    case ElementType::kC64:
+    case ElementType::kC128:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool HasNativeOperands(const Instruction& instruction) {
+  return std::ranges::all_of(instruction.operands(), [](const Instruction* operand) {
+    return operand->shape().is_array() && IsNative(operand->element_type());
+  });
+}
+
+bool IsReduction(const Instruction& instruction) {
+  return instruction.opcode() == Opcode::kReduce && HasNativeOperands(instruction) &&
+         instruction.operand(0)->shape().num_elements() > 0;
+}
+
+bool IsScan(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kReduceWindow || instruction.operand_count() != 2)
+    return false;
+  const auto& window = instruction.as<hlo::Window>();
+  const Dimensions& dimensions = instruction.operand(0)->dimensions();
+  if (dimensions != instruction.dimensions()) return false;
+  int64_t scanned = 0;
+  for (size_t d = 0; d < dimensions.size(); ++d) {
+    auto one = [&](const Dimensions& list) { return list.empty() || list[d] == 1; };
+    if (!one(window.strides) || !one(window.base_dilations) || !one(window.window_dilations))
+      return false;
+    const int64_t size = window.dimensions[d];
+    const int64_t low = window.padding_low.empty() ? 0 : window.padding_low[d];
+    const int64_t high = window.padding_high.empty() ? 0 : window.padding_high[d];
+    if (size == 1 && low == 0 && high == 0) continue;
+    const bool whole =
+        size == dimensions[d] && ((low == size - 1 && high == 0) || (low == 0 && high == size - 1));
+    if (!whole || size < 8) return false;
+    ++scanned;
+  }
+  return scanned == 1;
+}
+
+bool IsAlias(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+    case Opcode::kReshape:
+    case Opcode::kOptimizationBarrier:
+    case Opcode::kBitcastConvert:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsBlockTranspose(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kTranspose) return false;
+  const auto& permutation = instruction.as<hlo::DimensionsAttributes>().dimensions;
+  const Dimensions& dimensions = instruction.dimensions();
+  // The innermost dimension that is not of size 1, here and in the operand.
+  int64_t here = -1, there = -1;
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    if (dimensions[i] == 1) continue;
+    here = permutation[i];
+    there = std::max(there, permutation[i]);
+  }
+  return here != there && instruction.shape().num_elements() > 64;
+}
+
+bool IsFusible(const Instruction& instruction) {
+  if (instruction.opcode() == Opcode::kReduceWindow) {
+    if (IsScan(instruction)) return false;
+    const hlo::Shape& shape = instruction.shape();
+    const int64_t count =
+        shape.is_tuple() ? shape.tuple_shapes()[0].num_elements() : shape.num_elements();
+    for (const Instruction* operand : instruction.operands()) {
+      if (!IsNative(operand->element_type()) || operand->shape().num_elements() == 0) return false;
+    }
+    return count > 0;
+  }
+  if (!instruction.shape().is_array() || !IsNative(instruction.element_type())) return false;
+  if (instruction.shape().is_dynamic() || instruction.shape().num_elements() == 0) return false;
+  for (const Instruction* operand : instruction.operands()) {
+    if (!operand->shape().is_array() || !IsNative(operand->element_type()) ||
+        operand->shape().num_elements() == 0) {
+      return false;
+    }
+  }
+  switch (instruction.opcode()) {
+    case Opcode::kBitcastConvert:
+      return hlo::ByteWidth(instruction.element_type()) ==
+                 hlo::ByteWidth(instruction.operand(0)->element_type()) &&
+             !hlo::IsComplex(instruction.element_type()) &&
+             !hlo::IsComplex(instruction.operand(0)->element_type());
+    case Opcode::kBroadcastInDim:
+    case Opcode::kConstant:
+    case Opcode::kDynamicSlice:
+    case Opcode::kGather:
+    case Opcode::kIota:
+    case Opcode::kMap:
+    case Opcode::kPad:
+    case Opcode::kReshape:
+    case Opcode::kReverse:
+    case Opcode::kSlice:
+      return true;
+    case Opcode::kTranspose:
+      return !IsBlockTranspose(instruction);
+    case Opcode::kComposite:
+      return instruction.as<hlo::CompositeAttributes>().name == "chlo.erf" &&
+             hlo::IsFloat(instruction.element_type());
+    default:
+      return hlo::IsElementwise(instruction.opcode());
+  }
+}
+
+}  // namespace cpu

@@ -1,0 +1,54 @@
+#include "cpu/passes/single_kernels.h"
+
+#include <vector>
+
+#include "cpu/control_flow.h"
+#include "cpu/fusible.h"
+#include "cpu/passes/composite_body.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+
+// The kind of its kernel; null if it needs none.
+const char* KindFor(const Instruction& instruction) {
+  if (instruction.IsConstant() || IsAlias(instruction)) return nullptr;
+  if (IsReduction(instruction)) return "cpu.reduce";
+  if (IsFusible(instruction)) return "cpu.loop";
+  if (!HasNativeOperands(instruction)) return nullptr;
+  switch (instruction.opcode()) {
+    case Opcode::kReduceWindow:
+      return IsScan(instruction) ? "cpu.scan" : nullptr;
+    case Opcode::kScatter:
+      return "cpu.scatter";
+    case Opcode::kSort:
+      return "cpu.sort";
+    default:
+      return nullptr;
+  }
+}
+
+bool WrapIn(hlo::Computation& computation) {
+  std::vector<Instruction*> found;
+  for (const auto& instruction : computation.instructions()) {
+    if (KindFor(*instruction)) found.push_back(instruction.get());
+  }
+  if (found.empty()) return false;
+  for (Instruction* instruction : found) {
+    for (const Replacement& replacement :
+         AddComposite({{instruction}}, {{instruction}}, KindFor(*instruction))) {
+      replacement.value->ReplaceAllUsesWith(replacement.by);
+    }
+  }
+  computation.SortTopologically();
+  computation.RemoveDeadInstructions();
+  return true;
+}
+
+}  // namespace
+
+bool WrapSingleKernels(hlo::Module& module) { return RewriteSteps(module, WrapIn); }
+
+}  // namespace cpu
