@@ -46,6 +46,8 @@ class ElementwiseEmitter {
   llvm::Value* Round(llvm::Value* x, hlo::ElementType type);
 
  private:
+  // The families are in files of their own: elementwise_float.cc, …
+  [[noreturn]] static void Unsupported(const hlo::Instruction& instruction);
   Element Unary(const hlo::Instruction& instruction, const Element& x);
   Element ComplexUnary(const hlo::Instruction& instruction, const Element& x);
   llvm::Value* FloatUnary(const hlo::Instruction& instruction, llvm::Value* x);

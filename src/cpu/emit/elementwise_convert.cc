@@ -1,0 +1,84 @@
+// Between types: see elementwise_emitter.h.
+#include "cpu/emit/elementwise_emitter.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+namespace cpu {
+
+using hlo::ElementType;
+using llvm::Value;
+
+Element ElementwiseEmitter::Convert(const Element& x, ElementType from, ElementType to) {
+  if (from == to) return x;
+  if (hlo::IsComplex(to)) {
+    ElementType part = hlo::RealType(to);
+    Element real = Convert({x.real}, hlo::RealType(from), part);
+    Value* imaginary = x.imaginary ? Convert({x.imaginary}, hlo::RealType(from), part).real
+                                   : llvm::Constant::getNullValue(real.real->getType());
+    return {real.real, imaginary};
+  }
+  if (hlo::IsComplex(from)) {
+    if (to == ElementType::kPred) {
+      return {b_.CreateOr(b_.CreateFCmpUNE(x.real, Float(x.real, 0.0)),
+                          b_.CreateFCmpUNE(x.imaginary, Float(x.real, 0.0)))};
+    }
+    return Convert({x.real}, hlo::RealType(from), to);
+  }
+  llvm::Type* target = TypeLike(RegisterType(b_.getContext(), to), x.real);
+  if (hlo::IsFloat(from)) {
+    if (hlo::IsFloat(to)) {
+      const bool from_double = from == ElementType::kF64;
+      if (to == ElementType::kF64) return {from_double ? x.real : b_.CreateFPExt(x.real, target)};
+      if (!from_double) return {Round(x.real, to)};
+      if (to == ElementType::kF32) return {b_.CreateFPTrunc(x.real, target)};
+      // f64 to 16 bits by way of f32, rounded to odd so that the second rounding sees what was
+      // lost.
+      Value* narrow = b_.CreateFPTrunc(x.real, target);
+      Value* back = b_.CreateFPExt(narrow, x.real->getType());
+      Value* bits = b_.CreateBitCast(narrow, TypeLike(b_.getInt32Ty(), x.real));
+      Value* exact = b_.CreateFCmpUEQ(back, x.real);
+      // Step to the neighbour towards zero where rounding went away from zero, then set the last
+      // bit.
+      Value* away = b_.CreateFCmpOGT(Abs(back), Abs(x.real));
+      Value* truncated = b_.CreateSub(bits, b_.CreateZExt(away, bits->getType()));
+      Value* odd = b_.CreateOr(truncated, Int(bits, 1));
+      Value* joined = b_.CreateBitCast(b_.CreateSelect(exact, bits, odd), target);
+      return {Round(joined, to)};
+    }
+    if (to == ElementType::kPred) return {b_.CreateFCmpUNE(x.real, Float(x.real, 0.0))};
+    // Towards zero, saturating, NaN to 0.
+    return {b_.CreateIntrinsic(
+        hlo::IsSignedInteger(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+        {target, x.real->getType()}, {x.real})};
+  }
+  // From an integer or pred.
+  if (hlo::IsFloat(to)) {
+    // Wide integers go to 16-bit floats by way of f64, which holds all but the widest exactly.
+    const bool sixteen = to == ElementType::kF16 || to == ElementType::kBF16;
+    if (sixteen && hlo::ByteWidth(from) >= 4) {
+      llvm::Type* wide = TypeLike(b_.getDoubleTy(), x.real);
+      Value* number = hlo::IsSignedInteger(from) ? b_.CreateSIToFP(x.real, wide)
+                                                 : b_.CreateUIToFP(x.real, wide);
+      return Convert({number}, ElementType::kF64, to);
+    }
+    Value* number = hlo::IsSignedInteger(from) ? b_.CreateSIToFP(x.real, target)
+                                               : b_.CreateUIToFP(x.real, target);
+    return {Round(number, to)};
+  }
+  if (to == ElementType::kPred) return {b_.CreateICmpNE(x.real, Int(x.real, 0))};
+  return {hlo::IsSignedInteger(from) ? b_.CreateSExtOrTrunc(x.real, target)
+                                     : b_.CreateZExtOrTrunc(x.real, target)};
+}
+
+Element ElementwiseEmitter::BitcastConvert(const Element& x, ElementType from, ElementType to) {
+  if (from == to) return x;
+  if (hlo::IsComplex(from) || hlo::IsComplex(to)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "the CPU engine does not compute bitcast_convert of complex numbers");
+  }
+  Value* memory = ToMemory(x.real, from);
+  llvm::Type* target = TypeLike(MemoryType(b_.getContext(), to), x.real);
+  return {FromMemory(b_.CreateBitCast(memory, target), to)};
+}
+
+}  // namespace cpu
