@@ -9,9 +9,10 @@
 #include <thread>
 #include <unordered_map>
 
+#include "cpu/control_flow.h"
 #include "cpu/dump.h"
-#include "cpu/emit/kernel_emitter.h"
 #include "cpu/jit.h"
+#include "cpu/kernel_kind.h"
 #include "cpu/llvm_object.h"
 #include "process/fork.h"
 #include "process/limits.h"
@@ -42,15 +43,9 @@ std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& modul
         result.push_back(instruction.get());
         continue;
       }
-      switch (instruction->opcode()) {
-        case hlo::Opcode::kWhile:
-        case hlo::Opcode::kIf:
-        case hlo::Opcode::kCase:
-          for (const hlo::Computation* called : instruction->called_computations())
-            self(self, called);
-          break;
-        default:
-          break;
+      if (!CallsSteps(instruction->opcode())) continue;
+      for (const hlo::Computation* called : instruction->called_computations()) {
+        self(self, called);
       }
     }
   };
@@ -93,7 +88,7 @@ GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump) {
       for (size_t i = thread; i < unique.size(); i += threads) {
         CompiledKernel& kernel = code.kernels[i];
         kernel.name = "kernel_" + std::to_string(i);
-        const KernelInfo info = EmitKernel(target, kernel.name, *unique[i]);
+        const KernelInfo info = KindOf(*unique[i])->emit(target, kernel.name, *unique[i]);
         kernel.units = info.units;
         kernel.unit_cost = info.unit_cost;
       }

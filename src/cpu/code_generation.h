@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/program_builder.h"
+#include "cpu/step_emission.h"
 #include "hlo/module.h"
 
 namespace cpu {

@@ -4,6 +4,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "cpu/buffer_assignment.h"
 #include "cpu/code_generation.h"
 #include "cpu/dump.h"
 #include "cpu/executable.h"
@@ -11,8 +12,9 @@
 #include "cpu/jit.h"
 #include "cpu/memory.h"
 #include "cpu/pipeline.h"
-#include "cpu/program_builder.h"
+#include "cpu/schedule.h"
 #include "cpu/sealed_parts.h"
+#include "cpu/step_emission.h"
 #include "hlo/bytecode.h"
 #include "hlo/verifier.h"
 #include "process/library_identity.h"
@@ -34,41 +36,89 @@ std::string ToText(const CompileOptions& options) {
          " partitions=" + std::to_string(options.num_partitions) + Without(options.disabled_passes);
 }
 
+// What a program takes and gives.
+struct Interface {
+  std::vector<hlo::Shape> parameters, results;
+  std::vector<int64_t> aliases;  // for each result: the parameter whose buffer it takes, or -1
+};
+
+Interface InterfaceOf(const hlo::Module& module) {
+  Interface interface;
+  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
+    interface.parameters.push_back(parameter->shape());
+  }
+  for (const hlo::Instruction* result : module.entry()->results()) {
+    interface.results.push_back(result->shape());
+  }
+  interface.aliases.assign(interface.results.size(), -1);
+  for (const hlo::InputOutputAlias& alias : module.input_output_aliases) {
+    if (interface.parameters[alias.parameter].byte_size() ==
+        interface.results[alias.output].byte_size()) {
+      interface.aliases[alias.output] = alias.parameter;
+    }
+  }
+  return interface;
+}
+
+// Where the loaded code's functions are.
+void FindFunctions(const LoadedCode& loaded, std::vector<CompiledKernel>& kernels) {
+  for (CompiledKernel& kernel : kernels) {
+    kernel.function = reinterpret_cast<KernelFunction>(loaded.Find(kernel.name));
+    if (!kernel.function) throw hlo::Error("the executable lacks the code of " + kernel.name);
+  }
+}
+
+// The kernels by the module's instructions; refers to `code`.
+KernelTable KernelsOf(const hlo::Module& module, const GeneratedCode& code) {
+  const std::vector<const hlo::Instruction*> users = KernelInstructions(module);
+  if (users.size() != code.kernel_of_instruction.size()) {
+    throw hlo::Error("the executable's code does not belong to its program");
+  }
+  std::unordered_map<const hlo::Instruction*, int32_t> numbers;
+  for (size_t i = 0; i < users.size(); ++i) numbers[users[i]] = code.kernel_of_instruction[i];
+  return [numbers = std::move(numbers),
+          &code](const hlo::Instruction& instruction) -> const CompiledKernel& {
+    return code.kernels.at(numbers.at(&instruction));
+  };
+}
+
+std::unique_ptr<Program> BuildProgram(const hlo::Computation& computation,
+                                      const std::vector<int64_t>& aliases,
+                                      const KernelTable& kernels) {
+  const Schedule schedule = MakeSchedule(computation, aliases);
+  std::vector<BoundStep> steps =
+      BindSteps(schedule, [&](const hlo::Computation& called, const std::vector<int64_t>& own) {
+        return BuildProgram(called, own, kernels);
+      });
+  BufferAssignment buffers = AssignBuffers(computation, schedule, aliases, ScratchBytes(steps));
+  return EmitSteps(computation, schedule, std::move(buffers), std::move(steps), kernels);
+}
+
 class CompiledExecutable : public Executable {
  public:
-  // `module` is fused; `code` holds its kernels.
+  // `module` is fused; `code` holds its kernels, which `program` calls where `loaded` has them.
   CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code,
-                     const CompileOptions& options)
+                     std::unique_ptr<LoadedCode> loaded, Interface interface,
+                     std::unique_ptr<Program> program, const CompileOptions& options)
       : options_(options),
         module_(std::move(module)),
         code_(std::move(code)),
-        loaded_(code_.objects) {
-    const hlo::Computation& entry = *module_->entry();
-    for (const hlo::Instruction* parameter : entry.parameters()) {
-      parameter_shapes_.push_back(parameter->shape());
-    }
-    for (const hlo::Instruction* result : entry.results())
-      result_shapes_.push_back(result->shape());
-    aliases_.assign(result_shapes_.size(), -1);
-    for (const hlo::InputOutputAlias& alias : module_->input_output_aliases) {
-      if (parameter_shapes_[alias.parameter].byte_size() ==
-          result_shapes_[alias.output].byte_size()) {
-        aliases_[alias.output] = alias.parameter;
-      }
-    }
-    Bind();
-  }
+        loaded_(std::move(loaded)),
+        interface_(std::move(interface)),
+        program_(std::move(program)) {}
 
-  const std::vector<hlo::Shape>& parameter_shapes() const override { return parameter_shapes_; }
-  const std::vector<hlo::Shape>& result_shapes() const override { return result_shapes_; }
-  const std::vector<int64_t>& aliased_parameters() const override { return aliases_; }
+  const std::vector<hlo::Shape>& parameter_shapes() const override { return interface_.parameters; }
+  const std::vector<hlo::Shape>& result_shapes() const override { return interface_.results; }
+  const std::vector<int64_t>& aliased_parameters() const override { return interface_.aliases; }
 
   void Run(std::span<const void* const> arguments, std::span<void* const> results,
            const RunOptions& options) const override {
-    if (arguments.size() != parameter_shapes_.size() || results.size() != result_shapes_.size()) {
-      throw hlo::Error("the program takes " + std::to_string(parameter_shapes_.size()) +
-                       " buffers and gives " + std::to_string(result_shapes_.size()) + ", not " +
-                       std::to_string(arguments.size()) + " and " + std::to_string(results.size()));
+    if (arguments.size() != interface_.parameters.size() ||
+        results.size() != interface_.results.size()) {
+      throw hlo::Error("the program takes " + std::to_string(interface_.parameters.size()) +
+                       " buffers and gives " + std::to_string(interface_.results.size()) +
+                       ", not " + std::to_string(arguments.size()) + " and " +
+                       std::to_string(results.size()));
     }
     ThreadPool& threads = options.threads ? *options.threads : ThreadPool::Default();
     Block arena = TakeArena();
@@ -82,7 +132,7 @@ class CompiledExecutable : public Executable {
   bool communicates() const override { return module_->Contains(&hlo::IsCollective); }
 
   int64_t arena_bytes() const override { return program_->arena_bytes; }
-  int64_t code_bytes() const override { return loaded_.bytes(); }
+  int64_t code_bytes() const override { return loaded_->bytes(); }
   std::string ToString() const override { return program_->ToString() + module_->ToString(); }
 
   std::string Serialize() const override {
@@ -94,23 +144,6 @@ class CompiledExecutable : public Executable {
   }
 
  private:
-  void Bind() {
-    for (CompiledKernel& kernel : code_.kernels) {
-      kernel.function = reinterpret_cast<KernelFunction>(loaded_.Find(kernel.name));
-      if (!kernel.function) throw hlo::Error("the executable lacks the code of " + kernel.name);
-    }
-    std::unordered_map<const hlo::Instruction*, int32_t> numbers;
-    std::vector<const hlo::Instruction*> users = KernelInstructions(*module_);
-    if (users.size() != code_.kernel_of_instruction.size()) {
-      throw hlo::Error("the executable's code does not belong to its program");
-    }
-    for (size_t i = 0; i < users.size(); ++i) numbers[users[i]] = code_.kernel_of_instruction[i];
-    program_ = BuildProgram(*module_->entry(), aliases_,
-                            [&](const hlo::Instruction& instruction) -> const CompiledKernel& {
-                              return code_.kernels.at(numbers.at(&instruction));
-                            });
-  }
-
   Block TakeArena() const {
     std::lock_guard<std::mutex> lock(mutex_);
     if (arenas_.empty()) return Block(static_cast<size_t>(program_->arena_bytes));
@@ -128,31 +161,46 @@ class CompiledExecutable : public Executable {
 
   const CompileOptions options_;
   std::unique_ptr<hlo::Module> module_;
-  GeneratedCode code_;
-  LoadedCode loaded_;
-  std::vector<hlo::Shape> parameter_shapes_, result_shapes_;
-  std::vector<int64_t> aliases_;
-  std::unique_ptr<Program> program_;
+  const GeneratedCode code_;
+  const std::unique_ptr<LoadedCode> loaded_;
+  const Interface interface_;
+  const std::unique_ptr<Program> program_;
   mutable std::mutex mutex_;
   mutable std::vector<Block> arenas_;
 };
 
-}  // namespace
-
-std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
+PipelineOptions PipelineOptionsOf(const CompileOptions& options) {
   PipelineOptions pipeline;
   pipeline.single_device = options.num_replicas * options.num_partitions == 1;
   pipeline.disabled = PassesDisabledByEnvironment();
-  for (const std::string& list : options.disabled_passes) {
-    pipeline.disabled.merge(ParsePassNames(list));
+  for (const std::string& name : options.disabled_passes) {
+    pipeline.disabled.merge(ParsePassNames(name));
   }
+  return pipeline;
+}
+
+// The stages that follow the generation of code, whether that was now or in another process.
+std::unique_ptr<Executable> Finish(std::unique_ptr<hlo::Module> module, GeneratedCode code,
+                                   const CompileOptions& options) {
+  auto loaded = std::make_unique<LoadedCode>(code.objects);
+  FindFunctions(*loaded, code.kernels);
+  Interface interface = InterfaceOf(*module);
+  std::unique_ptr<Program> program =
+      BuildProgram(*module->entry(), interface.aliases, KernelsOf(*module, code));
+  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code), std::move(loaded),
+                                              std::move(interface), std::move(program), options);
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
   std::unique_ptr<hlo::Module> work = module.Clone();
   Dump dump;
   dump.Input(*work);
-  RunPipeline(*work, pipeline,
+  RunPipeline(*work, PipelineOptionsOf(options),
               [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });
   GeneratedCode code = GenerateCode(*work, dump);
-  auto executable = std::make_unique<CompiledExecutable>(std::move(work), std::move(code), options);
+  std::unique_ptr<Executable> executable = Finish(std::move(work), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
   return executable;
 }
@@ -171,7 +219,7 @@ std::unique_ptr<Executable> LoadExecutable(std::string_view bytes, const Compile
   std::unique_ptr<hlo::Module> module = hlo::ReadBytecode({program, parts[2].size()});
   GeneratedCode code = GeneratedCode::ParseTable(std::string(parts[3]));
   code.objects.assign(parts.begin() + 4, parts.end());
-  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code), options);
+  return Finish(std::move(module), std::move(code), options);
 }
 
 std::string EngineFingerprint() {

@@ -16,8 +16,6 @@ std::unique_ptr<LibraryCall> BindContraction(const hlo::Instruction& contraction
 }
 
 std::unique_ptr<LibraryCall> BindComposite(const hlo::Instruction& composite) {
-  const std::string& name = composite.as<hlo::CompositeAttributes>().name;
-  if (name != "cpu.dot" && name != "cpu.convolution") return nullptr;
   auto epilogue = Epilogue::FromBody(*composite.called_computations().at(0));
   if (!epilogue) return nullptr;
   return BindContraction(epilogue->contraction(), &*epilogue, composite.shape());

@@ -31,8 +31,8 @@ class LibraryCall {
   virtual std::string Description() const = 0;
 };
 
-// Null if no routine does this instruction. Composites named "cpu.dot" and "cpu.convolution" wrap a
-// contraction with its epilogue (bias, activation, residual) in their called computation.
+// Null if no routine does this instruction. A composite may wrap a contraction with its epilogue
+// (bias, activation, residual) in its called computation.
 std::unique_ptr<LibraryCall> BindLibraryCall(const hlo::Instruction& instruction);
 
 }  // namespace cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/kernel_kind.h"
 #include "hlo/module.h"
 #include "hlo/opcode.h"
 
@@ -75,11 +76,8 @@ std::string CategoryOf(const Instruction& instruction) {
     if (instruction.opcode() == Opcode::kDotGeneral) return "dot";
     return WithDashes(hlo::Name(instruction.opcode()));
   }
-  const std::string& kind = instruction.as<hlo::CompositeAttributes>().name;
-  if (kind == "cpu.dot") return "dot";
-  if (kind == "cpu.convolution") return "convolution fusion";
-  if (kind == "cpu.loop") return "loop fusion";
-  return kind.starts_with("cpu.") ? kind.substr(4) : "custom-call";
+  const KernelKind* kind = KindOf(instruction);
+  return std::string(kind ? kind->category : "custom-call");
 }
 
 std::string NameOf(const Instruction& instruction) {
@@ -87,10 +85,8 @@ std::string NameOf(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kComposite) {
     return WithDashes(hlo::Name(instruction.opcode())) + number;
   }
-  const std::string& kind = instruction.as<hlo::CompositeAttributes>().name;
-  if (kind == "cpu.loop") return "fusion" + number;
-  if (kind == "cpu.dot") return "dot-general" + number;
-  return (kind.starts_with("cpu.") ? kind.substr(4) : kind) + number;
+  if (const KernelKind* kind = KindOf(instruction)) return std::string(kind->step_name) + number;
+  return instruction.as<hlo::CompositeAttributes>().name + number;
 }
 
 // Where a fused instruction has no line of its own, the last of its parts that has one speaks for

@@ -15,6 +15,8 @@ import subprocess
 
 import pytest
 
+# The engine checks its programs after each pass.
+os.environ.setdefault("TORCH_XLA_VERIFY", "1")
 # torch reads both when its tests are imported, which is after this. The failing sample is named by the tests themselves.
 os.environ.setdefault("PYTORCH_PRINT_REPRO_ON_FAILURE", "0")
 os.environ.setdefault("TORCH_TEST_DEVICES", str(pathlib.Path(__file__).with_name("xla_device.py")))

@@ -11,6 +11,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
+# The engine checks its programs after each pass. It reads this when it is loaded, which is after this.
+os.environ.setdefault("TORCH_XLA_VERIFY", "1")
+
 
 def pytest_addoption(parser):
     parser.addoption("--draws", type=int, default=10**7, metavar="N", help="random numbers of each")

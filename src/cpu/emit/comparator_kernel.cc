@@ -1,6 +1,6 @@
 // A sort's comparator. Its buffers are two elements of each operand, then a byte for the answer.
 #include "cpu/emit/kernel.h"
-#include "cpu/emit/kernel_kinds.h"
+#include "cpu/kernel_kind.h"
 
 namespace cpu {
 namespace {
@@ -17,8 +17,8 @@ class ComparatorKernel : public Kernel {
 
  private:
   void EmitBody() override {
-    const Instruction* sort = body_.result();
-    if (sort->opcode() == Opcode::kGetTupleElement) sort = sort->operand(0);
+    const Instruction* sort = WrappedBy(composite_);
+    info_.unit_cost = element_cost_;
     std::vector<Element> arguments;
     const Computation& comparator = *sort->called_computations()[0];
     for (const Instruction* parameter : comparator.parameters()) {

@@ -6,6 +6,7 @@
 
 #include "cpu/emit/iteration_space.h"
 #include "cpu/host.h"
+#include "cpu/kernel_kind.h"
 
 namespace cpu {
 namespace {
@@ -27,43 +28,6 @@ Index With(Index outer, const Run& run, const Position& position) {
 const Instruction* ReduceOf(const Instruction* instruction) {
   if (instruction->opcode() == Opcode::kGetTupleElement) instruction = instruction->operand(0);
   return instruction->opcode() == Opcode::kReduce ? instruction : nullptr;
-}
-
-bool IsExpensive(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-    case Opcode::kExponential:
-    case Opcode::kExponentialMinusOne:
-    case Opcode::kLog:
-    case Opcode::kLogPlusOne:
-    case Opcode::kLogistic:
-    case Opcode::kTanh:
-    case Opcode::kPower:
-    case Opcode::kSine:
-    case Opcode::kCosine:
-    case Opcode::kTan:
-    case Opcode::kAtan2:
-    case Opcode::kCbrt:
-    case Opcode::kComposite:
-      return true;
-    default:
-      return false;
-  }
-}
-
-double ElementCost(const Computation& body) {
-  double cost = 0;
-  for (const auto& instruction : body.instructions()) {
-    if (!instruction->shape().is_array()) continue;
-    const double width = static_cast<double>(hlo::ByteWidth(instruction->element_type()));
-    if (instruction->opcode() == Opcode::kParameter) {
-      cost += 0.02 * width;
-    } else if (IsExpensive(*instruction)) {
-      cost += 0.15 * width;
-    } else {
-      cost += 0.01 * width;
-    }
-  }
-  return cost + 0.1;
 }
 
 std::vector<const Instruction*> WithoutTuples(const std::vector<const Instruction*>& roots) {
@@ -98,7 +62,8 @@ Kernel::Kernel(llvm::Module& module, const std::string& name, const Instruction&
       body_(*composite.called_computations()[0]),
       lanes_(ChooseLanes()),
       emitter_(MakeFunction(module, name), body_, lanes_, ChooseWideIndex()),
-      b_(emitter_.builder()) {}
+      b_(emitter_.builder()),
+      element_cost_(KindOf(composite)->element_cost(body_)) {}
 
 KernelInfo Kernel::Emit() {
   EmitBody();

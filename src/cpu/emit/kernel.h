@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/element_cost.h"
 #include "cpu/emit/body_emitter.h"
 #include "cpu/emit/kernel_emitter.h"
 
@@ -19,9 +20,6 @@ struct Run {
 using Accumulators = BodyEmitter::Accumulators;
 using NestBody = std::function<Accumulators(const Index&, const Accumulators&)>;
 
-bool IsExpensive(const hlo::Instruction& instruction);
-// Nanoseconds for an element, roughly, vectorized and in cache.
-double ElementCost(const hlo::Computation& body);
 // The reduce behind a result: itself, or what a get_tuple_element picks from; null if it is none.
 const hlo::Instruction* ReduceOf(const hlo::Instruction* instruction);
 // A tuple-shaped reduce stands for its inputs.
@@ -74,6 +72,7 @@ class Kernel {
   int lanes_;
   BodyEmitter emitter_;
   llvm::IRBuilder<>& b_;
+  const double element_cost_;  // its kind's
   KernelInfo info_;
 };
 

@@ -19,7 +19,11 @@ struct KernelInfo {
   double unit_cost = 1;  // estimated nanoseconds for each
 };
 
-KernelInfo EmitKernel(llvm::Module& module, const std::string& name,
-                      const hlo::Instruction& composite);
+using KernelEmitter = KernelInfo(llvm::Module& module, const std::string& name,
+                                 const hlo::Instruction& composite);
+// One file each; kernel_kind.h says which belongs to a composite. They throw
+// hlo::Error(kUnimplemented) for what they cannot compute.
+KernelEmitter EmitLoopKernel, EmitReduceKernel, EmitScanKernel, EmitScatterKernel,
+    EmitComparatorKernel;
 
 }  // namespace cpu

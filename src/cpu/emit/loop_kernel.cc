@@ -1,6 +1,5 @@
 // Element-wise loops, and loops over rows with reductions inside (softmax, norms).
 #include "cpu/emit/iteration_space.h"
-#include "cpu/emit/kernel_kinds.h"
 #include "cpu/emit/reducing_kernel.h"
 
 namespace cpu {
@@ -39,14 +38,13 @@ class LoopKernel : public ReducingKernel {
     if (row_rank >= 0) boundaries.insert(row_rank);
     std::vector<Run> runs = MakeRuns(space, boundaries);
     if (runs.empty()) runs.push_back({0, 0, 1});
-    const double cost = ElementCost(body_);
     if (row_rank < 0) {
       // Short innermost runs are vectorized across.
       const int64_t total = Product(space, 0, space.size());
       if (runs.size() > 1 && runs.back().size < std::min<int64_t>(lanes_ / 2, 8)) {
         runs = {{0, static_cast<int64_t>(space.size()), total}};
       }
-      if (runs.size() == 1) return EmitFlat(runs[0], cost);
+      if (runs.size() == 1) return EmitFlat(runs[0]);
     }
     std::vector<Run> rows, columns;
     for (const Run& run : runs) {
@@ -59,7 +57,7 @@ class LoopKernel : public ReducingKernel {
     for (const Run& run : rows) row_count *= run.size;
     for (const Run& run : columns) column_count *= run.size;
     info_.units = row_count;
-    info_.unit_cost = cost * static_cast<double>(column_count) + 2;
+    info_.unit_cost = element_cost_ * static_cast<double>(column_count) + 2;
     cache_.Plan(body_, reduces, column_count);
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
       Index row_index = Unflatten(row, emitter_.level(), rows);
@@ -68,10 +66,10 @@ class LoopKernel : public ReducingKernel {
     });
   }
 
-  void EmitFlat(const Run& run, double cost) {
+  void EmitFlat(const Run& run) {
     const int64_t full = run.size / lanes_;
     info_.units = (run.size + lanes_ - 1) / lanes_;
-    info_.unit_cost = cost * lanes_;
+    info_.unit_cost = element_cost_ * lanes_;
     auto store = [&](const Position& position) { StoreFull({{run.begin, run.end, position}}); };
     emitter_.AtInnermost();
     if (full > 0) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "cpu/emit/iteration_space.h"
-#include "cpu/emit/kernel_kinds.h"
 #include "cpu/emit/reducing_kernel.h"
 
 namespace cpu {
@@ -48,7 +47,6 @@ class ReduceKernel : public ReducingKernel {
       run_reduced.push_back(any);
       (any ? inner : kept).push_back(run);
     }
-    const double cost = ElementCost(body_);
     int64_t reduced_count = 1;
     for (const Run& run : inner) reduced_count *= run.size;
     const bool lanes_reduced =
@@ -58,7 +56,7 @@ class ReduceKernel : public ReducingKernel {
       int64_t rows = 1;
       for (const Run& run : kept) rows *= run.size;
       info_.units = rows;
-      info_.unit_cost = cost * static_cast<double>(reduced_count) + 2;
+      info_.unit_cost = element_cost_ * static_cast<double>(reduced_count) + 2;
       emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
         Index row_index = Unflatten(row, emitter_.level(), kept);
         reorder_ = true;
@@ -69,7 +67,7 @@ class ReduceKernel : public ReducingKernel {
       });
       return;
     }
-    EmitColumns(reduces, kept, inner, reduced_count, cost);
+    EmitColumns(reduces, kept, inner, reduced_count);
   }
 
   // Results of reduces, bound, at a position of the kept elements.
@@ -84,7 +82,7 @@ class ReduceKernel : public ReducingKernel {
 
   // Lanes along kept columns: `group` vectors of them go down the reduced dimensions together.
   void EmitColumns(const std::vector<const Instruction*>& reduces, const std::vector<Run>& kept,
-                   const std::vector<Run>& inner, int64_t reduced_count, double cost) {
+                   const std::vector<Run>& inner, int64_t reduced_count) {
     const Run columns = kept.back();
     const std::vector<Run> rows(kept.begin(), kept.end() - 1);
     int64_t row_count = 1;
@@ -93,7 +91,7 @@ class ReduceKernel : public ReducingKernel {
     const int group = static_cast<int>(std::min<int64_t>(vectors, 4));
     const int64_t blocks = (columns.size + group * lanes_ - 1) / (group * lanes_);
     info_.units = row_count * blocks;
-    info_.unit_cost = cost * static_cast<double>(reduced_count * group * lanes_) + 2;
+    info_.unit_cost = element_cost_ * static_cast<double>(reduced_count * group * lanes_) + 2;
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());
       Position block =

@@ -1,6 +1,5 @@
 // Scans: a running reduction along one dimension.
 #include "cpu/emit/iteration_space.h"
-#include "cpu/emit/kernel_kinds.h"
 #include "cpu/emit/reducing_kernel.h"
 
 namespace cpu {
@@ -30,7 +29,7 @@ class ScanKernel : public ReducingKernel {
     const int lanes = inner == 1 ? 1 : lanes_;
     const int64_t vectors = (inner + lanes - 1) / lanes;
     info_.units = outer * vectors;
-    info_.unit_cost = 2.0 * static_cast<double>(length);
+    info_.unit_cost = element_cost_ * static_cast<double>(length);
     const bool ragged = lanes > 1 && inner % lanes != 0;
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cpu/emit/kernel.h"
-#include "cpu/emit/kernel_kinds.h"
 
 namespace cpu {
 namespace {
@@ -87,7 +86,7 @@ class ScatterKernel : public Kernel {
     int64_t others = 1;
     for (const Run& run : window) others *= run.size;
     info_.units = plan.lanes ? (row + lanes_ - 1) / lanes_ : 1;
-    info_.unit_cost = static_cast<double>(updates * others) * 3;
+    info_.unit_cost = element_cost_ * static_cast<double>(updates * others);
     emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
       Index at = Unflatten(update, emitter_.level(), scattered);
       ScatterUpdate(scatter, plan, at, window);

@@ -7,7 +7,7 @@
 #include "cpu/fusible.h"
 #include "cpu/library/convolution_problem.h"
 #include "cpu/library/epilogue.h"
-#include "cpu/passes/composite_body.h"
+#include "cpu/passes/composite.h"
 
 namespace cpu {
 namespace {
@@ -72,18 +72,15 @@ Values FindEpilogue(const Instruction& contraction) {
 }
 
 void Fuse(Instruction* contraction, const Values& epilogue) {
-  Computation& computation = *contraction->parent();
   const bool is_dot = contraction->opcode() == Opcode::kDotGeneral;
   Values members = {contraction};
   members.insert(members.end(), epilogue.begin(), epilogue.end());
-  CompositeBody body = CopyIntoBody(members, is_dot ? "dot" : "convolution");
   Instruction* last = epilogue.back();
-  body.computation->set_results({body.copies.at(last)});
-  Instruction* composite = computation.Add(
-      Opcode::kComposite, last->shape(), body.operands,
-      hlo::CompositeAttributes{is_dot ? "cpu.dot" : "cpu.convolution", {}, 0}, {body.computation});
-  composite->set_metadata(contraction->metadata());  // where the time goes
-  last->ReplaceAllUsesWith(composite);
+  const auto replaced = AddComposite(members, {{last}}, is_dot ? kDotCall : kConvolutionCall);
+  for (const Replacement& replacement : replaced) {
+    replacement.by->set_metadata(contraction->metadata());  // where the time goes
+    replacement.value->ReplaceAllUsesWith(replacement.by);
+  }
 }
 
 bool FuseAll(Computation& computation) {

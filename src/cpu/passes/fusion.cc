@@ -8,7 +8,7 @@
 
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
-#include "cpu/passes/composite_body.h"
+#include "cpu/passes/composite.h"
 
 namespace cpu {
 namespace {
@@ -80,94 +80,103 @@ class Fuser {
  private:
   using Homes = std::vector<Cluster*>;
 
-  // Who evaluates `instruction`; and whether someone needs it in memory.
+  // Who wants a value: clusters that would evaluate it, and whether someone reads it from memory.
+  struct Demand {
+    Homes clusters;
+    bool in_memory = false;
+  };
+
+  // Decides who evaluates `p`. Users come first, so that all who want it are known.
   void Place(Instruction* p) {
     if (p->opcode() == Opcode::kParameter) return;
-    bool materialize = needed_.contains(p) || p->HasSideEffect();
-    Homes homes;
-    for (Instruction* user : p->users()) {
+    const Demand demand = DemandFor(p);
+    if (!demand.in_memory && demand.clusters.empty()) return;  // dead
+    live_.insert(p);
+    if (demand.in_memory) needed_.insert(p);
+    if (IsReduction(*p)) return PlaceReduce(p, demand);
+    if (IsFusible(*p) && p->shape().is_tuple()) return PlaceWindows(p);
+    if (IsAlias(*p)) return PlaceAlias(p, demand);
+    if (!IsFusible(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
+    if (IsFree(p)) return PlaceFree(p, demand);
+    if (demand.clusters.size() == 1 && !demand.in_memory && MayInline(p, *demand.clusters[0])) {
+      return Inline(p, *demand.clusters[0]);
+    }
+    PlaceInMemory(p, demand);
+  }
+
+  Demand DemandFor(const Instruction* p) const {
+    Demand demand;
+    demand.in_memory = needed_.contains(p) || p->HasSideEffect();
+    for (const Instruction* user : p->users()) {
       auto found = homes_.find(user);
       const bool standalone = found == homes_.end() || found->second.empty();
       if (standalone && !IsAlias(*user)) {
-        if (IsLive(user)) materialize = true;
+        if (IsLive(user)) demand.in_memory = true;
         continue;
       }
-      if (IsAlias(*user) && needed_.contains(user)) materialize = true;
+      if (IsAlias(*user) && needed_.contains(user)) demand.in_memory = true;
       if (found == homes_.end()) continue;
       for (Cluster* cluster : found->second) {
-        if (std::find(homes.begin(), homes.end(), cluster) == homes.end()) homes.push_back(cluster);
-      }
-    }
-    if (!materialize && homes.empty()) return;  // dead
-    live_.insert(p);
-    if (materialize) needed_.insert(p);
-    if (p->opcode() == Opcode::kGetTupleElement) {
-      needed_.insert(p);
-      return;
-    }
-    if (IsReduction(*p)) return PlaceReduce(p, homes, materialize);
-    if (p->opcode() == Opcode::kReduceWindow && p->shape().is_tuple() && IsFusible(*p)) {
-      needed_.insert(p);
-      Cluster* cluster = NewLoop(p);
-      cluster->space = p->shape().tuple_shapes()[0].dimensions();
-      homes_[p] = {cluster};
-      return;
-    }
-    if (IsAlias(*p)) {
-      // Inside a kernel it is evaluated; in memory it is its operand.
-      Homes inside;
-      if (IsFusible(*p)) {
-        for (Cluster* cluster : homes) {
-          if (MayInline(p, *cluster)) {
-            Join(*cluster, p);
-            inside.push_back(cluster);
-          } else {
-            needed_.insert(p);
-          }
-        }
-      } else if (!homes.empty()) {
-        needed_.insert(p);
-      }
-      homes_[p] = inside;
-      return;
-    }
-    if (!IsFusible(*p) || (p->IsConstant() && !IsSplatConstant(p))) {
-      needed_.insert(p);
-      return;
-    }
-    if (IsFree(p)) {
-      Homes inside;
-      for (Cluster* cluster : homes) {
-        if (MayInline(p, *cluster)) {
-          Join(*cluster, p);
-          inside.push_back(cluster);
-        } else {
-          materialize = true;
+        if (std::ranges::find(demand.clusters, cluster) == demand.clusters.end()) {
+          demand.clusters.push_back(cluster);
         }
       }
-      if (p->IsConstant()) {
-        if (materialize) needed_.insert(p);
-      } else if (materialize) {
-        needed_.insert(p);
-        inside.push_back(NewLoop(p));
+    }
+    return demand;
+  }
+
+  // Not of any kernel: it is read from memory.
+  void KeepOutside(Instruction* p) { needed_.insert(p); }
+
+  void Inline(Instruction* p, Cluster& cluster) {
+    Join(cluster, p);
+    homes_[p].push_back(&cluster);
+  }
+
+  // Evaluates it in each cluster that wants it and may. True if all may.
+  bool InlineWhereAllowed(Instruction* p, const Demand& demand) {
+    bool all = true;
+    for (Cluster* cluster : demand.clusters) {
+      if (MayInline(p, *cluster)) {
+        Inline(p, *cluster);
+      } else {
+        all = false;
       }
-      homes_[p] = inside;
-      return;
     }
-    if (homes.size() == 1 && !materialize && MayInline(p, *homes[0])) {
-      Join(*homes[0], p);
-      homes_[p] = homes;
-      return;
-    }
-    // In memory; computed where it is used first, or by itself.
+    return all;
+  }
+
+  // A reduce_window of several arrays is a loop of its own.
+  void PlaceWindows(Instruction* p) {
     needed_.insert(p);
-    for (Cluster* cluster : homes) {
-      if (MayOutput(p, *cluster)) {
-        Join(*cluster, p);
-        cluster->outputs.push_back(p);
-        homes_[p] = {cluster};
-        return;
-      }
+    Cluster* cluster = NewLoop(p);
+    cluster->space = p->shape().tuple_shapes()[0].dimensions();
+    homes_[p] = {cluster};
+  }
+
+  // Inside a kernel it is evaluated; in memory it is its operand.
+  void PlaceAlias(Instruction* p, const Demand& demand) {
+    const bool inside = IsFusible(*p) ? InlineWhereAllowed(p, demand) : demand.clusters.empty();
+    if (!inside) needed_.insert(p);
+  }
+
+  // It costs nothing to compute it again for everyone, and a loop writes it for who reads it from
+  // memory.
+  void PlaceFree(Instruction* p, const Demand& demand) {
+    const bool inside = InlineWhereAllowed(p, demand);
+    if (inside && !demand.in_memory) return;
+    needed_.insert(p);
+    if (!p->IsConstant()) homes_[p].push_back(NewLoop(p));
+  }
+
+  // Several want it: it is computed once, where it is used first if possible, or by itself.
+  void PlaceInMemory(Instruction* p, const Demand& demand) {
+    needed_.insert(p);
+    for (Cluster* cluster : demand.clusters) {
+      if (!MayOutput(p, *cluster)) continue;
+      Inline(p, *cluster);
+      cluster->outputs.push_back(p);
+      return;
     }
     homes_[p] = {NewLoop(p)};
   }
@@ -356,11 +365,11 @@ class Fuser {
            static_cast<int64_t>(reduce->as<hlo::DimensionsAttributes>().dimensions.size());
   }
 
-  void PlaceReduce(Instruction* p, const Homes& homes, bool materialize) {
+  void PlaceReduce(Instruction* p, const Demand& demand) {
     const bool trailing = IsTrailing(p) && p->shape().is_array();
     if (trailing) {
-      for (Cluster* cluster : homes) {
-        const bool output = materialize || homes.size() > 1;
+      for (Cluster* cluster : demand.clusters) {
+        const bool output = demand.in_memory || demand.clusters.size() > 1;
         if (!MayRowReduce(p, *cluster) || (output && OthersReach(p, *cluster))) continue;
         BecomeRows(p, *cluster);
         Join(*cluster, p);
@@ -485,7 +494,7 @@ class Fuser {
               [&](Instruction* a, Instruction* b) { return position_[a] < position_[b]; });
     const std::vector<Replacement> replaced =
         AddComposite(cluster.members, cluster.outputs,
-                     cluster.kind == Cluster::kReduce ? "cpu.reduce" : "cpu.loop");
+                     cluster.kind == Cluster::kReduce ? kReduceKernel : kLoopKernel);
     replacements_.insert(replacements_.end(), replaced.begin(), replaced.end());
   }
 

@@ -4,7 +4,7 @@
 
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
-#include "cpu/passes/composite_body.h"
+#include "cpu/passes/composite.h"
 
 namespace cpu {
 namespace {
@@ -13,18 +13,18 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 // The kind of its kernel; null if it needs none.
-const char* KindFor(const Instruction& instruction) {
+const KernelKind* KindFor(const Instruction& instruction) {
   if (instruction.IsConstant() || IsAlias(instruction)) return nullptr;
-  if (IsReduction(instruction)) return "cpu.reduce";
-  if (IsFusible(instruction)) return "cpu.loop";
+  if (IsReduction(instruction)) return &kReduceKernel;
+  if (IsFusible(instruction)) return &kLoopKernel;
   if (!HasNativeOperands(instruction)) return nullptr;
   switch (instruction.opcode()) {
     case Opcode::kReduceWindow:
-      return IsScan(instruction) ? "cpu.scan" : nullptr;
+      return IsScan(instruction) ? &kScanKernel : nullptr;
     case Opcode::kScatter:
-      return "cpu.scatter";
+      return &kScatterKernel;
     case Opcode::kSort:
-      return "cpu.sort";
+      return &kSortKernel;
     default:
       return nullptr;
   }
@@ -38,7 +38,7 @@ bool WrapIn(hlo::Computation& computation) {
   if (found.empty()) return false;
   for (Instruction* instruction : found) {
     for (const Replacement& replacement :
-         AddComposite({{instruction}}, {{instruction}}, KindFor(*instruction))) {
+         AddComposite({{instruction}}, {{instruction}}, *KindFor(*instruction))) {
       replacement.value->ReplaceAllUsesWith(replacement.by);
     }
   }

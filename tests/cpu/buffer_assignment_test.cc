@@ -53,7 +53,7 @@ struct Compiled {
 Value Turned(Builder& b, Value x) { return b.Transpose(x, {1, 0}); }
 
 // However long a chain, two of its values live at a time.
-TEST(ProgramBuilder, AChainNeedsTwoBuffers) {
+TEST(BufferAssignment, AChainNeedsTwoBuffers) {
   const Compiled chain(1, [](Builder& b, const Values& p) {
     Value x = p[0];
     for (int i = 0; i < 12; ++i) x = Turned(b, b.Tanh(x));
@@ -65,7 +65,7 @@ TEST(ProgramBuilder, AChainNeedsTwoBuffers) {
 }
 
 // What is needed at the end is not overwritten before.
-TEST(ProgramBuilder, ValuesThatLiveTogetherLieApart) {
+TEST(BufferAssignment, ValuesThatLiveTogetherLieApart) {
   constexpr int kValues = 6;
   const Compiled fan(1, [](Builder& b, const Values& p) {
     Values values;
@@ -80,7 +80,7 @@ TEST(ProgramBuilder, ValuesThatLiveTogetherLieApart) {
 }
 
 // Results are computed where the caller wants them.
-TEST(ProgramBuilder, ResultsNeedNoCopy) {
+TEST(BufferAssignment, ResultsNeedNoCopy) {
   const Compiled step(
       2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1]), Turned(b, p[0])}; });
   EXPECT_EQ(step.Count("copy("), 0);
@@ -88,7 +88,7 @@ TEST(ProgramBuilder, ResultsNeedNoCopy) {
   step.Check();
 }
 
-TEST(ProgramBuilder, TheSameResultTwiceIsCopiedOnce) {
+TEST(BufferAssignment, TheSameResultTwiceIsCopiedOnce) {
   const Compiled twice(1, [](Builder& b, const Values& p) {
     Value x = b.Exp(p[0]);
     return Values{x, x, p[0]};
@@ -98,7 +98,7 @@ TEST(ProgramBuilder, TheSameResultTwiceIsCopiedOnce) {
 }
 
 // A result takes over a donated argument at once if nothing reads that later, else after a copy.
-TEST(ProgramBuilder, DonatedArguments) {
+TEST(BufferAssignment, DonatedArguments) {
   const Compiled in_place(2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; },
                           {{0, 0, false}});
   EXPECT_EQ(in_place.executable->aliased_parameters(), std::vector<int64_t>{0});

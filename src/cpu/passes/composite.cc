@@ -1,5 +1,7 @@
-#include "cpu/passes/composite_body.h"
+#include "cpu/passes/composite.h"
 
+#include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -8,6 +10,12 @@ namespace {
 
 using hlo::Instruction;
 using hlo::Opcode;
+
+struct CompositeBody {
+  hlo::Computation* computation;       // its results are still to be set
+  std::vector<Instruction*> operands;  // what the members read from outside, one a parameter
+  std::unordered_map<const Instruction*, Instruction*> copies;  // of members and operands
+};
 
 void AddParameter(CompositeBody& body, Instruction* value) {
   auto [it, added] = body.copies.emplace(value, nullptr);
@@ -28,8 +36,9 @@ void AddCopy(CompositeBody& body, const Instruction* member) {
                                               member->attributes(), member->called_computations());
 }
 
-}  // namespace
-
+// Copies `members` into a new computation `name` of their module; one that comes twice is copied
+// once. What they read and is no member before them becomes a parameter, in the order in which they
+// read it.
 CompositeBody CopyIntoBody(std::span<Instruction* const> members, std::string name) {
   CompositeBody body{members[0]->parent()->module()->AddComputation(std::move(name)), {}, {}};
   std::unordered_set<const Instruction*> before;
@@ -43,10 +52,13 @@ CompositeBody CopyIntoBody(std::span<Instruction* const> members, std::string na
   return body;
 }
 
+}  // namespace
+
 std::vector<Replacement> AddComposite(std::span<Instruction* const> members,
                                       std::span<Instruction* const> outputs,
-                                      const std::string& kind) {
-  CompositeBody body = CopyIntoBody(members, kind.substr(kind.find('.') + 1));
+                                      const KernelKind& kind) {
+  CompositeBody body =
+      CopyIntoBody(members, std::string(kind.name.substr(kind.name.find('.') + 1)));
   std::vector<Instruction*> results;
   std::vector<hlo::Shape> shapes;
   for (Instruction* output : outputs) {
@@ -67,7 +79,7 @@ std::vector<Replacement> AddComposite(std::span<Instruction* const> members,
   hlo::Computation& computation = *members[0]->parent();
   Instruction* composite = computation.Add(
       Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes), body.operands,
-      hlo::CompositeAttributes{kind, {}, 0}, {body.computation});
+      hlo::CompositeAttributes{std::string(kind.name), {}, 0}, {body.computation});
   composite->set_metadata(outputs[0]->metadata());
   const auto pick = [&](int64_t index, const hlo::Shape& shape) {
     if (shapes.size() == 1) return composite;
