@@ -50,10 +50,11 @@ def temporary():
         ("forkserver", signal.SIGKILL),
         ("join=False, fork", signal.SIGKILL),
         ("torchrun", signal.SIGKILL),
+        ("torchrun, importing", signal.SIGKILL),
     ],
 )
 def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, number):
-    words = (*(TORCHRUN if how == "torchrun" else ()), SCRIPT, how, str(tmp_path))
+    words = (*(TORCHRUN if how.startswith("torchrun") else ()), SCRIPT, how, str(tmp_path))
     launcher = subprocess.Popen(
         [sys.executable, *words],
         env=program.environment(CPU_NUM_DEVICES="2", TMPDIR=str(temporary)),
@@ -66,7 +67,9 @@ def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, nu
         start = time.monotonic()
         launcher.wait(timeout=MOST_SECONDS)
         while any(map(is_alive, processes)):
-            assert time.monotonic() - start < MOST_SECONDS, "a process lives on"
+            # What one that still imports needs for that comes on top.
+            most = MOST_SECONDS + (20 if "importing" in how else 0)
+            assert time.monotonic() - start < most, "a process lives on"
             time.sleep(0.05)
         assert launcher.returncode == -number
     finally:

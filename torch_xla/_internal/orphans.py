@@ -1,8 +1,10 @@
 """A process that was started to work for another ends when that one has ended, however it did."""
 
 import os
+import pathlib
 import select
 import signal
+import sys
 import threading
 
 from torch.multiprocessing import _prctl_pr_set_pdeathsig
@@ -19,6 +21,53 @@ def end_with(launcher: int) -> None:
     threading.Thread(
         target=_end_after, args=(descriptor,), name="torch_xla-launcher", daemon=True
     ).start()
+
+
+def end_with_agent() -> None:
+    """The same for the agent of torchrun that has started this process, perhaps through others, such as a shell.
+
+    The agent may have ended before, while this process was still importing. Then this one has been handed to another
+    process, which neither has torch in memory, as an agent has, nor the variables of a worker, as those between have.
+    """
+    process = os.getppid()
+    while process > 0 and not _has_torch(process):
+        if not _is_worker(process):
+            print(
+                "torch_xla: torchrun's agent, which has started this process, has ended; so does this process.",
+                file=sys.stderr,
+                flush=True,
+            )
+            _end()
+        process = _parent_of(process)
+    # (0: it is not among the processes that this one sees.)
+    end_with(process or os.getppid())
+
+
+def _has_torch(process: int) -> bool:
+    return _holds(process, "maps", b"/libtorch")
+
+
+def _is_worker(process: int) -> bool:
+    return _holds(process, "environ", b"TORCHELASTIC_RUN_ID=")
+
+
+def _holds(process: int, name: str, text: bytes) -> bool:
+    """Whether the text is in that file of the process. If that is another user's, who knows; but orphans go to the first."""
+    try:
+        return text in pathlib.Path(f"/proc/{process}/{name}").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except OSError:
+        return process != 1
+
+
+def _parent_of(process: int) -> int:
+    try:
+        status = pathlib.Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return os.getppid()
+    # The name of the program, in parentheses, may hold anything.
+    return int(status.rpartition(")")[2].split()[1])
 
 
 def end_with_parent(parent: int) -> None:

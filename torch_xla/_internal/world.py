@@ -313,7 +313,7 @@ def register(prepare: Callable[[], None]) -> None:
     def provide() -> tuple[int, int, dist.Store, bytes | None] | None:
         prepare()
         if dist.is_available() and dist.is_torchelastic_launched():
-            orphans.end_with(os.getppid())
+            orphans.end_with_agent()
         return member()
 
     _XLAC._set_world_provider(provide)

@@ -4,8 +4,16 @@ import os
 import pathlib
 import sys
 import threading
+import time
 
 import torch
+
+if sys.argv[1] == "torchrun, importing":
+    # Until the agent has ended.
+    pathlib.Path(sys.argv[2], f"{os.getpid()}.begun").touch()
+    agent = os.getppid()
+    while os.getppid() == agent:
+        time.sleep(0.05)
 
 import torch_xla
 from torch_xla.core import xla_model as xm
@@ -42,7 +50,7 @@ def start(method):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "torchrun":
+    if sys.argv[1].startswith("torchrun"):
         torch_xla.launch(work_in_place)
     elif sys.argv[1].startswith("join=False"):
         start(sys.argv[1].removeprefix("join=False, "))
