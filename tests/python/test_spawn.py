@@ -82,7 +82,14 @@ dist.init_process_group("xla", init_method="env://")
 value = torch.ones(3, device="xla")
 dist.all_reduce(value)
 assert value.tolist() == [2, 2, 2]
+# More than the store takes at once; it is given back.
+rank, size = xm.get_ordinal(), 20 << 20
+assert xm.rendezvous("large", bytes([rank]) * size) == [bytes([each]) * size for each in range(2)]
+piece = f"exchange/0,1/1/{rank}/4"
+assert world.store().check([piece])
+xm.rendezvous("then")
 xm.rendezvous("end")
+assert not world.store().check([piece])
 if xm.get_ordinal() == 1:
     # The process of rank 0, which keeps the store, has no more to do.
     time.sleep(1.5)

@@ -103,7 +103,8 @@ def message(tag: str, value: object) -> bytes:
     """What rank 1 would say in `mesh_reduce`, without a secret."""
     stream = io.BytesIO()
     torch.save(value, stream)
-    return len(tag).to_bytes(4, "big") + tag.encode() + stream.getvalue()
+    one_piece = (1).to_bytes(4, "big")
+    return one_piece + len(tag).to_bytes(4, "big") + tag.encode() + stream.getvalue()
 
 
 def test_a_strangers_value_is_refused(rank_0, monkeypatch, tmp_path):
@@ -196,7 +197,9 @@ def test_the_runtime_refuses_what_strangers_have_set(program, folder):
     assert refused and all("cannot be taken" in error for error in refused), errors
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\xff" * 40, b"\0\0\0\4\xff\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "garbage", [b"", b"\xff" * 40, b"\0\0\0\1\0\0\0\4\xff\xff\xff\xff", b"\0\0\0\2\0\0\0\3end"]
+)
 def test_garbage_is_an_error_that_names_the_rank(rank_0, garbage):
     FolderStore(rank_0.path).set(KEY, garbage)
     with pytest.raises(RuntimeError, match="cannot read what is there from rank 1"):

@@ -30,6 +30,8 @@ STORE_VARIABLE = "TORCH_XLA_STORE"
 TIMEOUT_VARIABLE = "TORCH_XLA_COLLECTIVE_TIMEOUT"
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 _CONNECT_TIMEOUT = datetime.timedelta(seconds=300)
+# torch's server takes no value above 8 MiB.
+_PIECE_BYTES = 4 << 20
 # How often a process that waits looks whether the others have failed.
 _POLL_SECONDS = 10.0
 # How long the process that keeps the store stays for the others at its end.
@@ -85,6 +87,8 @@ class _Connection:
         # torch's C++ code does not keep the Python objects that it calls.
         self.kept: list[dist.Store] = []
         self.meetings: dict[str, int] = {}
+        # Of the values of this process that have more than one.
+        self.pieces: dict[str, int] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +129,7 @@ def store() -> dist.Store:
             _connection.store = _connect(place)
             _connection.process, _connection.place = os.getpid(), place
             _connection.meetings.clear()
+            _connection.pieces.clear()
         assert _connection.store is not None
         return _connection.store
 
@@ -201,7 +206,7 @@ def exchange(tag: str, payload: bytes, ranks: Sequence[int]) -> list[bytes]:
     place = f"exchange/{group}/{count}"
     shared.set(f"at/{rank()}", tag)
     # The tag travels with the payload, so that processes at different calls are told so.
-    shared.set(f"{place}/{rank()}", len(tag.encode()).to_bytes(4, "big") + tag.encode() + payload)
+    _put(shared, f"{place}/{rank()}", len(tag.encode()).to_bytes(4, "big") + tag.encode() + payload)
     payloads = []
     for other, raw in zip(ranks, _await(shared, place, tag, ranks), strict=True):
         their_tag, payload = _opened(raw, tag, other)
@@ -227,9 +232,33 @@ def _opened(raw: bytes, tag: str, other: int) -> tuple[str, bytes]:
     )
 
 
+def _put(shared: dist.Store, key: str, value: bytes) -> None:
+    """Sets the value in pieces: the first one, which tells of the others, when those are there."""
+    pieces = [value[i : i + _PIECE_BYTES] for i in range(0, max(len(value), 1), _PIECE_BYTES)]
+    for number, piece in enumerate(pieces[1:], 1):
+        shared.set(f"{key}/{number}", piece)
+    if len(pieces) > 1:
+        _connection.pieces[key] = len(pieces)
+    shared.set(key, len(pieces).to_bytes(4, "big") + pieces[0])
+
+
+def _taken(shared: dist.Store, key: str) -> bytes:
+    """The value that was put, or nothing if not all of it is there."""
+    first = shared.get(key)
+    pieces = [first[4:]]
+    # (A stranger may have said that there are any number.)
+    for number in range(1, int.from_bytes(first[:4], "big")):
+        if not shared.check([f"{key}/{number}"]):
+            return b""
+        pieces.append(shared.get(f"{key}/{number}"))
+    return b"".join(pieces)
+
+
 def _forget(shared: dist.Store, key: str) -> None:
     # Whoever has come to a meeting has read the one before it, so nobody needs the one before that.
     shared.delete_key(key)
+    for number in range(1, _connection.pieces.pop(key, 1)):
+        shared.delete_key(f"{key}/{number}")
 
 
 def _await(shared: dist.Store, place: str, tag: str, ranks: Sequence[int]) -> list[bytes]:
@@ -254,7 +283,7 @@ def _await(shared: dist.Store, place: str, tag: str, ranks: Sequence[int]) -> li
 
 def _value(shared: dist.Store, key: str, tag: str, other: int) -> bytes:
     try:
-        return shared.get(key)
+        return _taken(shared, key)
     except ForeignValueError as error:
         raise RuntimeError(
             f"rendezvous {tag!r}: rank {rank()} refuses what is there from rank {other}. {error}"
