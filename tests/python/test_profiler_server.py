@@ -1,5 +1,6 @@
 """The profiler's server and client, and the files that profiles become."""
 
+import contextlib
 import gzip
 import json
 import pathlib
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from concurrent import futures
 
 import grpc
@@ -266,18 +268,33 @@ def test_who_proves_nothing_is_refused(guarded):
     assert not trace_events.is_running()
 
 
-def challenge_of(server, nonce):
+def challenge_of(server, nonce, times=1):
     with grpc.insecure_channel(f"localhost:{server.port}") as channel:
-        return channel.unary_unary(profiler_token.CHALLENGE)(nonce, timeout=20)
+        ask = channel.unary_unary(profiler_token.CHALLENGE)
+        return [ask(nonce, timeout=20) for _ in range(times)][-1]
+
+
+def accepted(server, proof, request, method="Monitor"):
+    """Whether the server takes the request, which must be a short one."""
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        function = channel.unary_unary(f"/{messages.SERVICE}/{method}")
+        try:
+            function(request.SerializeToString(), timeout=20, metadata=proof)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNAUTHENTICATED
+            return False
+        return True
 
 
 def test_a_proof_is_good_for_one_request_once(guarded):
     side = profiler_token.ClientSide(guarded.port)
     request = messages.MonitorRequest(duration_ms=1)
-    proof = side.metadata(challenge_of(guarded, side.nonce), "Monitor", request.SerializeToString())
-    other = messages.MonitorRequest(duration_ms=2)
-    assert refusal(guarded, other, "Monitor", proof) == grpc.StatusCode.UNAUTHENTICATED
-    assert refusal(guarded, request, "Monitor", proof) == grpc.StatusCode.UNAUTHENTICATED
+    serialized = request.SerializeToString()
+    proof = side.metadata(challenge_of(guarded, side.nonce), "Monitor", serialized)
+    assert not accepted(guarded, proof, messages.MonitorRequest(duration_ms=2))
+    assert not accepted(guarded, proof, request, "Terminate")
+    assert accepted(guarded, proof, request)
+    assert not accepted(guarded, proof, request)
     # Neither another port's server nor an echo is believed.
     answer = challenge_of(guarded, side.nonce)
     elsewhere = profiler_token.ClientSide(guarded.port % 65535 + 1)
@@ -287,8 +304,29 @@ def test_a_proof_is_good_for_one_request_once(guarded):
     assert side.metadata(b"", "Monitor", b"") is None
 
 
-def test_trace_proves_the_server_first(tmp_path):
-    """A stranger at the port gets a random number, unless any server will do."""
+def test_strangers_challenges_spoil_nobodys(guarded):
+    side = profiler_token.ClientSide(guarded.port)
+    request = messages.MonitorRequest(duration_ms=1)
+    answer = challenge_of(guarded, side.nonce)
+    challenge_of(guarded, b"x" * 32, times=300)
+    proof = side.metadata(answer, "Monitor", request.SerializeToString())
+    assert accepted(guarded, proof, request)
+
+
+def test_a_challenge_ends(monkeypatch):
+    server = profiler_token.ServerSide()
+    side = profiler_token.ClientSide(0)
+    proof = dict(side.metadata(server.challenge(side.nonce), "Monitor", b""))
+    now = time.monotonic_ns()
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now + 31 * 10**9)
+    assert not server.accepts(proof, "Monitor", b"")
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now + 29 * 10**9)
+    assert server.accepts(proof, "Monitor", b"")
+
+
+@contextlib.contextmanager
+def stranger(proof):
+    """The port of a server that proves nothing, and what it was asked."""
     asked = []
 
     class Stranger(grpc.GenericRpcHandler):
@@ -296,16 +334,24 @@ def test_trace_proves_the_server_first(tmp_path):
             def answer(request, context):
                 asked.append((details.method, request))
                 if details.method == profiler_token.CHALLENGE:
-                    return b"x" * 64
+                    return proof
                 return messages.ProfileResponse(empty_trace=True).SerializeToString()
 
             return grpc.unary_unary_rpc_method_handler(answer)
 
-    stranger = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
-    port = stranger.add_insecure_port("localhost:0")
-    stranger.add_generic_rpc_handlers((Stranger(),))
-    stranger.start()
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
+    port = server.add_insecure_port("localhost:0")
+    server.add_generic_rpc_handlers((Stranger(),))
+    server.start()
     try:
+        yield port, asked
+    finally:
+        server.stop(None)
+
+
+def test_trace_proves_the_server_first(tmp_path):
+    """A stranger at the port gets a random number, unless any server will do."""
+    with stranger(b"x" * 64) as (port, asked):
         with pytest.raises(RuntimeError, match="does not prove that it is this user's"):
             xp.trace(f"localhost:{port}", str(tmp_path), 10, num_tracing_attempts=1)
         ((method, request),) = asked
@@ -315,8 +361,15 @@ def test_trace_proves_the_server_first(tmp_path):
                 f"localhost:{port}", str(tmp_path), 10, num_tracing_attempts=1, without_token=True
             )
         assert profiler_token.token() not in b"".join(request for _, request in asked)
-    finally:
-        stranger.stop(None)
+
+
+def test_a_stranger_gets_no_memory(tmp_path):
+    with (
+        stranger(b"x" * 1000) as (port, asked),
+        pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"),
+    ):
+        xp.trace(f"localhost:{port}", str(tmp_path), 10, num_tracing_attempts=1)
+    assert len(asked) == 1
 
 
 def test_ports(server):

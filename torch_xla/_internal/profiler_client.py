@@ -50,11 +50,16 @@ class _Stranger(grpc.RpcError):
         return self._details
 
 
-def _prove(channel: grpc.Channel, address: str, request: bytes) -> Any:
-    """What the request takes along to a server of this user's, which proves itself first."""
+def _prove(address: str, request: bytes) -> Any:
+    """What the request takes along to a server of this user's, which proves itself first.
+
+    Until it has, it gets no more of this process's memory than a proof takes.
+    """
     side = profiler_token.ClientSide(int(address.rsplit(":", 1)[1]))
+    options = [("grpc.max_receive_message_length", profiler_token.CHALLENGE_ANSWER_BYTES)]
     try:
-        answer = channel.unary_unary(profiler_token.CHALLENGE)(side.nonce, timeout=10)
+        with grpc.insecure_channel(address, options=options) as channel:
+            answer = channel.unary_unary(profiler_token.CHALLENGE)(side.nonce, timeout=10)
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.UNIMPLEMENTED:
             raise
@@ -74,7 +79,7 @@ def _start(channel: grpc.Channel, address: str, request: Any, token: bool, timeo
     # Those of other hosts, and what they collect, are not ours.
     local = runtime_server.is_loopback(address.rsplit(":", 1)[0])
     try:
-        metadata = _prove(channel, address, serialized) if token and local else None
+        metadata = _prove(address, serialized) if token and local else None
     except grpc.RpcError as error:
         return error
     return channel.unary_unary(

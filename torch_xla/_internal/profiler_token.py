@@ -5,7 +5,6 @@ user reads, and neither sends it. The client asks for a challenge, and sends its
 right; the request then carries the client's proof, which is good for it alone.
 """
 
-import collections
 import hashlib
 import hmac
 import os
@@ -18,11 +17,14 @@ from torch_xla import runtime_server
 # Challenge: 32 random bytes of the client; the answer has 32 of the server's, and its proof.
 CHALLENGE = "/torch_xla.Profiler/Challenge"
 NONCE_BYTES = 32
+CHALLENGE_ANSWER_BYTES = NONCE_BYTES + hashlib.sha256().digest_size
 NONCE_HEADER = "torch-xla-nonce-bin"
 PROOF_HEADER = "torch-xla-proof-bin"
 
-_MOST_CHALLENGES = 64
 _CHALLENGE_SECONDS = 30
+# A server's nonce: until when it is good, what makes it one of a kind, and the server's own code over both.
+_DEADLINE_BYTES = 8
+_UNIQUE_BYTES = 8
 
 
 def token() -> bytes:
@@ -47,23 +49,26 @@ def _request_proof(key: bytes, port: int, nonce: bytes, method: str, request: by
 
 
 class ServerSide:
-    """Of one server. Thread-safe."""
+    """Of one server. Thread-safe.
+
+    It remembers no challenge, but knows its own again, so that nobody's asking for many spoils another's. What it
+    remembers are the nonces of requests that were right, for as long as they would be good.
+    """
 
     def __init__(self) -> None:
         self.port = 0
         self._token = token()
+        self._own_key = secrets.token_bytes(32)
         self._lock = threading.Lock()
-        self._challenges: collections.OrderedDict[bytes, float] = collections.OrderedDict()
+        self._used: dict[bytes, int] = {}
 
     def challenge(self, client_nonce: bytes) -> bytes:
         """The answer. Raises ValueError for what is no challenge."""
         if len(client_nonce) != NONCE_BYTES:
             raise ValueError(f"a challenge has {NONCE_BYTES} bytes")
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        with self._lock:
-            while len(self._challenges) >= _MOST_CHALLENGES:
-                self._challenges.popitem(last=False)
-            self._challenges[nonce] = time.monotonic() + _CHALLENGE_SECONDS
+        deadline = time.monotonic_ns() + _CHALLENGE_SECONDS * 10**9
+        named = deadline.to_bytes(_DEADLINE_BYTES, "big") + secrets.token_bytes(_UNIQUE_BYTES)
+        nonce = named + self._code(named)
         return nonce + _proof(self._token, b"server", self.port, client_nonce, nonce)
 
     def accepts(self, metadata: dict[str, str | bytes], method: str, request: bytes) -> bool:
@@ -71,10 +76,30 @@ class ServerSide:
         nonce, proof = metadata.get(NONCE_HEADER), metadata.get(PROOF_HEADER)
         if not isinstance(nonce, bytes) or not isinstance(proof, bytes):
             return False
-        with self._lock:
-            deadline = self._challenges.pop(nonce, 0.0)
+        named, code = (
+            nonce[: _DEADLINE_BYTES + _UNIQUE_BYTES],
+            nonce[_DEADLINE_BYTES + _UNIQUE_BYTES :],
+        )
         expected = _request_proof(self._token, self.port, nonce, method, request)
-        return time.monotonic() < deadline and hmac.compare_digest(expected, proof)
+        if not hmac.compare_digest(code, self._code(named)) or not hmac.compare_digest(
+            expected, proof
+        ):
+            return False
+        deadline = int.from_bytes(named[:_DEADLINE_BYTES], "big")
+        return deadline > time.monotonic_ns() and self._use(nonce, deadline)
+
+    def _code(self, named: bytes) -> bytes:
+        return hmac.digest(self._own_key, named, "sha256")[: NONCE_BYTES - len(named)]
+
+    def _use(self, nonce: bytes, deadline: int) -> bool:
+        """Whether it is the first time."""
+        now = time.monotonic_ns()
+        with self._lock:
+            self._used = {known: until for known, until in self._used.items() if until > now}
+            if nonce in self._used:
+                return False
+            self._used[nonce] = deadline
+        return True
 
 
 class ClientSide:
