@@ -219,9 +219,10 @@ struct Ends {
   Tls tls[2];
   TlsStream connects, accepts;
 
-  Ends(const std::string& secret, const std::string& other, int64_t bytes_per_key)
+  Ends(const std::string& secret, const std::string& other, int64_t bytes_per_key,
+       const std::string& ciphers = Tls::FastestFirst())
       : files{-1, -1},
-        tls{Tls(secret, "one"), Tls(other, "two")},
+        tls{Tls(secret, "one", ciphers), Tls(other, "two")},
         connects(tls[0], Side::kConnects, File(0), bytes_per_key),
         accepts(tls[1], Side::kAccepts, File(1), bytes_per_key) {}
   ~Ends() {
@@ -269,6 +270,39 @@ TEST(TlsTest, OnlyTheSameSecretOpensAConnection) {
   EXPECT_EQ(same.accepts.claimed_name(), "one");
   Ends different(kSecret, kOther, 1 << 30);
   EXPECT_EQ(different.Handshake(), std::pair(Progress::kRefused, Progress::kRefused));
+}
+
+TEST(TlsTest, TheOneThatConnectsChoosesTheCipher) {
+  const std::string aes = "TLS_AES_128_GCM_SHA256", chacha = "TLS_CHACHA20_POLY1305_SHA256";
+  EXPECT_TRUE(Tls::FastestFirst() == aes + ":" + chacha ||
+              Tls::FastestFirst() == chacha + ":" + aes);
+  for (const std::string& first : {aes, chacha}) {
+    Ends ends(kSecret, kSecret, 1 << 30, first + ":" + (first == aes ? chacha : aes));
+    ASSERT_EQ(ends.Handshake(), std::pair(Progress::kDone, Progress::kDone));
+    EXPECT_EQ(ends.connects.cipher(), first);
+    EXPECT_EQ(ends.accepts.cipher(), first);
+    char byte = 'x';
+    EXPECT_EQ(ends.connects.Write(&byte, 1), 1);
+    EXPECT_EQ(ends.accepts.Read(&byte, 1), 1);
+  }
+}
+
+// A call of the system for each record costs as much as encrypting it.
+TEST(TlsTest, ManyRecordsAreSentAtOnce) {
+  Ends ends(kSecret, kSecret, 1 << 30);
+  ASSERT_EQ(ends.Handshake(), std::pair(Progress::kDone, Progress::kDone));
+  const std::string data(100'000, 'x');
+  EXPECT_EQ(ends.connects.Write(data.data(), data.size()), 100'000);
+  // What waits for the other side counts once it has gone, all of it.
+  int64_t sent = 100'000, received = 0;
+  while (ends.connects.Write(data.data(), data.size()) > 0) sent += 100'000;
+  std::string bytes(1 << 20, '\0');
+  while (const int64_t count = ends.accepts.Read(bytes.data(), bytes.size())) {
+    ASSERT_GT(count, 0);
+    received += count;
+  }
+  EXPECT_GE(received, sent);  // and perhaps a part of what waits
+  EXPECT_EQ(ends.connects.Write(data.data(), data.size()), 100'000);
 }
 
 TEST(TlsTest, KeysChangeWhileDataFlowsBothWays) {

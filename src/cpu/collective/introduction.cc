@@ -205,7 +205,7 @@ class Introduction::Candidate {
 
   Outcome Stands() {
     if (owner_.security_.mode() == Security::Mode::kAuthenticated) link_.EndTls();
-    if (link_.tls() != nullptr) link_.tls()->ReadAhead();
+    if (link_.tls() != nullptr && !is_news_) link_.tls()->ReadAhead();
     return Outcome::kStands;
   }
 
