@@ -455,6 +455,54 @@ def test_client_that_is_killed_frees_its_memory(program: Program, server: Server
     assert used_bytes(program, server) < 1_000_000
 
 
+SURVIVED = """
+import os, sys, time, torch, torch_xla
+x = torch.rand(1000, device="xla")
+torch_xla.sync(wait=True)
+if os.fork() == 0:
+    for stream in (0, 1, 2):
+        os.close(stream)
+    time.sleep(600)
+print("holds", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("way", ["tls", "tcp"])
+def test_client_that_is_killed_before_its_children(program: Program, way: str) -> None:
+    """The server sees its end although a child, as a data loader's worker is one, lives on."""
+    certificate = str(KEYS / "localhost.pem")
+    files = ("--certificate", certificate, "--key", str(KEYS / "localhost.key"))
+    token = str(runtime_server.own_token_file())
+    server = Server(*((*files, "--token-file", token) if way == "tls" else ()))
+    variables = server.environment()
+    if way == "tls":
+        variables |= {"PJRT_REMOTE_CERTIFICATE": certificate, "PJRT_REMOTE_TOKEN_FILE": token}
+    program.run_code(SUM, **variables)
+    descriptors = server.descriptors()
+    client = subprocess.Popen(
+        [sys.executable, "-c", SURVIVED],
+        env=program.environment(**variables),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert client.stdout is not None and client.stdout.readline() == "holds\n"
+        assert server.descriptors() > descriptors
+        client.kill()
+        client.wait()
+        deadline = time.monotonic() + 10
+        while server.descriptors() > descriptors and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(client.pid, 0)  # the child is there
+        assert server.descriptors() <= descriptors
+    finally:
+        os.killpg(client.pid, signal.SIGKILL)
+        client.stdout.close()
+    assert server.stop() == 0
+
+
 def used_bytes(program: Program, server: Server) -> int:
     """Bytes of the server's device that are in use."""
     code = "import torch_xla.core.xla_model as xm; print(xm.get_memory_info('xla:0')['bytes_used'])"

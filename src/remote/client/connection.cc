@@ -16,6 +16,7 @@
 #include "pjrt/boundary/event.h"
 #include "process/fork.h"
 #include "remote/address.h"
+#include "remote/client/fork_sockets.h"
 #include "remote/dial.h"
 #include "remote/remote.grpc.pb.h"
 #include "remote/ring.h"
@@ -40,6 +41,11 @@ hlo::Error NoAnswer(const Endpoint& endpoint, const std::string& why) {
                         "its certificate in PJRT_REMOTE_CERTIFICATE");
 }
 
+hlo::Error NoThread(const std::string& why, const std::system_error& error) {
+  return hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                    "no thread " + why + " the runtime server: " + error.what());
+}
+
 int Milliseconds(double seconds) { return static_cast<int>(seconds * 1000); }
 
 // Throws hlo::Error.
@@ -55,8 +61,13 @@ std::shared_ptr<grpc::Channel> NewChannel(const Endpoint& endpoint) {
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMostMessageBytes);
   if (!endpoint.tls) {
     try {
-      return grpc::CreateCustomInsecureChannelFromFd(
-          endpoint.address, Dial(endpoint.address, endpoint.token).release(), arguments);
+      const process::NoFork no_fork;  // until children know of the socket
+      Descriptor socket = [&] {
+        const process::MayFork waiting;
+        return Dial(endpoint.address, endpoint.token);
+      }();
+      GiveUpInChildren(socket.get());
+      return grpc::CreateCustomInsecureChannelFromFd(endpoint.address, socket.release(), arguments);
     } catch (const hlo::Error& error) {
       if (error.code() != hlo::ErrorCode::kUnavailable) throw;
       throw NoAnswer(endpoint, error.what());
@@ -128,8 +139,11 @@ struct Connection::State {
   bool IsFull() const { return !lost && queued_bytes >= kMostQueuedBytes; }
   void Queue(wire::Request request, std::unique_lock<std::mutex>& lock);
   void Flush(std::unique_lock<std::mutex>& lock);
+  void FlushUnlessReader(std::unique_lock<std::mutex>& lock);
   void QueueFrees();
   bool Send(const wire::Requests& batch);
+  void Write();
+  void KeepFromChildren();
   void Read();
   void ReadRing();
   void EndRings();
@@ -151,10 +165,10 @@ struct Connection::State {
 
   std::atomic<uint64_t> next_number{1};
   std::mutex mutex;
-  std::condition_variable written, ring_read;
+  std::condition_variable written, ring_read, left_to_writer;
   std::deque<wire::Request> queue;
   size_t queued_bytes = 0;
-  bool writing = false;
+  bool writing = false, has_left = false;
   std::vector<uint64_t> free_buffers, free_executables;
   size_t unfreed_bytes = 0;
   std::unordered_map<uint64_t, Handler> handlers;
@@ -228,6 +242,27 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
   writing = false;
 }
 
+// A reader must never wait for the server to read, which may itself be waiting for that reader: it
+// leaves that to the writer.
+void Connection::State::FlushUnlessReader(std::unique_lock<std::mutex>& lock) {
+  if (!OnReader()) return Flush(lock);
+  has_left = true;
+  left_to_writer.notify_one();
+}
+
+// What readers have left, until the server is lost.
+void Connection::State::Write() try {
+  std::unique_lock lock(mutex);
+  while (true) {
+    left_to_writer.wait(lock, [&] { return has_left || lost; });
+    if (lost) return;
+    has_left = false;
+    Flush(lock);
+  }
+} catch (const std::exception&) {  // no memory
+  context.TryCancel();             // the reader tells
+}
+
 bool Connection::State::Send(const wire::Requests& batch) {
   if (rings == nullptr) {
     wire::Packet packet;
@@ -239,11 +274,19 @@ bool Connection::State::Send(const wire::Requests& batch) {
   return false;
 }
 
+// Here gRPC makes the socket itself, and has it when the server has let this client in.
+void Connection::State::KeepFromChildren() {
+  stream->WaitForInitialMetadata();
+  const process::NoFork no_fork;
+  GiveUpInChildren(context.peer());
+}
+
 // Until the stream ends.
 void Connection::State::Read() {
   reader = std::this_thread::get_id();
   wire::Replies batch;
   grpc::Status said;
+  if (endpoint.tls) KeepFromChildren();
   while (stream->Read(&batch)) {
     for (wire::Reply& reply : *batch.mutable_replies()) {
       if (reply.reply() == 0) {
@@ -311,6 +354,7 @@ void Connection::State::Lose(const hlo::Error& error) {
     queued_bytes = 0;
   }
   written.notify_all();
+  left_to_writer.notify_all();
   for (auto& [number, handler] : waiting) {
     wire::Reply reply;
     reply.set_reply(number);
@@ -342,19 +386,26 @@ Connection::Connection(const Endpoint& endpoint) {
   const process::MayFork waiting;
   state_ = std::make_shared<State>(endpoint);
   reader_ = std::thread([state = state_] { state->Read(); });
+  try {
+    writer_ = std::thread([state = state_] { state->Write(); });
+  } catch (const std::system_error& error) {
+    state_->context.TryCancel();
+    reader_.join();
+    throw NoThread("to write to", error);
+  }
 }
 
 Connection::~Connection() {
   if (InForkedChild()) {
     new std::shared_ptr<State>(std::move(state_));  // NOLINT: left as the parent had it
-    for (std::thread* thread : {&reader_, &ring_reader_}) new (thread) std::thread;
+    for (std::thread* thread : {&reader_, &ring_reader_, &writer_}) new (thread) std::thread;
     return;
   }
   const process::MayFork waiting;
   state_->context.TryCancel();
   // The last buffer may have gone away in a handler.
   const bool on_reader = state_->OnReader();
-  for (std::thread* thread : {&reader_, &ring_reader_}) {
+  for (std::thread* thread : {&reader_, &ring_reader_, &writer_}) {
     if (!thread->joinable()) continue;
     on_reader ? thread->detach() : thread->join();
   }
@@ -375,8 +426,7 @@ void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char
   } catch (const std::system_error& error) {
     std::lock_guard lock(state_->mutex);
     state_->reads_ring = false;  // nobody waits for it
-    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
-                     std::string("no thread to read from the runtime server: ") + error.what());
+    throw NoThread("to read from", error);
   }
 }
 
@@ -389,8 +439,7 @@ void Connection::Post(wire::Request request) {
   std::unique_lock lock(state_->mutex);
   state_->Queue(std::move(request), lock);
   const bool full = state_->queued_bytes > kMostCorkedBytes || state_->queue.size() > kMostUnfreed;
-  // The reader must never wait for the server to read.
-  if (full && !state_->OnReader()) state_->Flush(lock);
+  if (full) state_->FlushUnlessReader(lock);
 }
 
 void Connection::Call(wire::Request request, std::vector<Handler> handlers) {
@@ -402,7 +451,7 @@ void Connection::Call(wire::Request request, std::vector<Handler> handlers) {
   for (size_t i = 0; i < handlers.size(); ++i) {
     state_->handlers[first + i] = std::move(handlers[i]);
   }
-  state_->Flush(lock);
+  state_->FlushUnlessReader(lock);
 }
 
 wire::Reply Connection::Ask(wire::Request request) {
@@ -427,12 +476,11 @@ void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
   if (state_->lost) return;
   state_->free_buffers.push_back(number);
   state_->unfreed_bytes += bytes;
-  if (state_->OnReader() ||
-      (state_->unfreed_bytes < kMostUnfreedBytes && state_->free_buffers.size() < kMostUnfreed)) {
+  if (state_->unfreed_bytes < kMostUnfreedBytes && state_->free_buffers.size() < kMostUnfreed) {
     return;
   }
   state_->QueueFrees();
-  state_->Flush(lock);
+  state_->FlushUnlessReader(lock);
 }
 
 void Connection::FreeExecutable(uint64_t number) noexcept {

@@ -55,7 +55,7 @@ class Connection {
  private:
   struct State;
   std::shared_ptr<State> state_;
-  std::thread reader_, ring_reader_;
+  std::thread reader_, ring_reader_, writer_;
 };
 
 // Null unless the reply brings an error.
