@@ -8,7 +8,7 @@
 #   make test-draws    random numbers by the hundred million, where rare events happen
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
-#   make test-failures  10,000 forks beside working threads, and a failure of each allocation: minutes
+#   make test-failures  10,000 forks beside working threads, and a failure of each allocation, a network that is away: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
 #   make fuzz     what comes from outside, and random programs, under libFuzzer and both sanitizers, FUZZ_SECONDS each
@@ -86,6 +86,7 @@ test-failures: build-test
 	TORCH_XLA_TEST_FORKS=10000 $(BUILD)/tests/lazy/lazy_test --gtest_filter='Fork.*'
 	TORCH_XLA_TEST_FORKS=5000 $(BUILD)/tests/pjrt/pjrt_test --gtest_filter='*.ForksBesideCollectives'
 	TORCH_XLA_TEST_EVERY_FAILURE=1 $(BUILD)/tests/pjrt/pjrt_failures_test
+	TORCH_XLA_TEST_LINK_SECONDS=10 $(PYTHON) -m pytest tests/python/test_network_link.py
 
 sanitize: install-test
 	@JOBS=$(JOBS) scripts/sanitize

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import secrets
 import subprocess
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
+# How long the network is away where that must do no harm.
+SECONDS = float(os.environ.get("TORCH_XLA_TEST_LINK_SECONDS", "4"))
 SCRIPT = pathlib.Path(__file__).parent / "worlds" / "link.py"
 
 
@@ -50,12 +53,12 @@ def ranks(network, program, folder: pathlib.Path, **variables: str) -> Iterator[
 
 @pytest.mark.parametrize("has_secret", [True, False])
 def test_a_link_that_comes_back_does_no_harm(network, program, tmp_path, has_secret):
-    variables = {"TORCH_XLA_HEARTBEAT_TIMEOUT": "15"}
+    variables = {"TORCH_XLA_HEARTBEAT_TIMEOUT": str(SECONDS + 11)}
     if not has_secret:
         variables["TORCH_XLA_JOB_SECRET"] = ""
     with ranks(network, program, tmp_path, **variables) as processes:
         with network.hosts[1].unplugged():
-            time.sleep(4)
+            time.sleep(SECONDS)
         time.sleep(1)
         (tmp_path / "end").touch()
         errors = [process.communicate(timeout=60)[1] for process in processes]
