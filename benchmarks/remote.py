@@ -131,11 +131,12 @@ def time_transfers(library: str, seconds: float) -> dict[int, dict[str, float]]:
 
 
 def report_transfers(rounds: int, seconds: float) -> None:
-    remote.ensure_server(remote.address())
     libraries = {"in process": "libpjrt_cpu.so", "remote": "libpjrt_remote.so"}
     best: dict[tuple[str, int, str], float] = {}
     for _ in range(rounds):
         for side, library in libraries.items():
+            # One that has nothing to do ends.
+            remote.ensure_server(remote.address())
             for bytes_, rates in time_transfers(library, seconds).items():
                 for way in ("up", "down", "memcpy"):
                     key = (side, bytes_, way)
