@@ -24,7 +24,9 @@ Storage::Storage(Device* device, Value value)
 
 Reference<Storage> Storage::Make(Device* device, Value value) {
   Reference<Storage> storage(new Storage(device, std::move(value)));
-  storage->UpdateLink();
+  if (!IsPending(storage->value_)) return storage;
+  std::lock_guard lock(device->pending_mutex);
+  storage->Link();  // no other thread knows it, so its own lock is not needed
   return storage;
 }
 
