@@ -1,5 +1,6 @@
 #include "hlo/bytecode_decoder.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -112,9 +113,8 @@ Decoder::Decoder(const Program& program, size_t input_size)
 
 void Decoder::Spend(size_t bytes, size_t offset) {
   if (bytes > budget_) {
-    throw Error(ErrorCode::kResourceExhausted,
-                "bytecode, byte " + std::to_string(offset) +
-                    ": the program would take far more memory than the size of its file suggests");
+    FailAt(offset, "the program would take far more memory than the size of its file suggests",
+           ErrorCode::kResourceExhausted);
   }
   budget_ -= bytes;
 }
@@ -134,9 +134,10 @@ ElementType Decoder::Element(TypeId id, size_t offset) {
     FailAt(offset, "a complex type of neither f32 nor f64");
   }
   if (type.kind == TypeKind::kUnsupported) {
-    throw Error(ErrorCode::kUnimplemented,
-                "bytecode, byte " + std::to_string(offset) + ": the element type is of the kind '" +
-                    std::string(type.name) + "', which is not supported");
+    FailAt(
+        offset,
+        "the element type is of the kind '" + std::string(type.name) + "', which is not supported",
+        ErrorCode::kUnimplemented);
   }
   FailAt(offset, "a tensor's element type is not a number");
 }
@@ -166,9 +167,9 @@ Shape Decoder::MakeShape(TypeId id, size_t offset, int depth) {
       return Shape::Tuple(std::move(elements));
     }
     case TypeKind::kUnsupported:
-      throw Error(ErrorCode::kUnimplemented,
-                  "bytecode, byte " + std::to_string(offset) + ": a value is of the kind '" +
-                      std::string(type.name) + "', which is not supported");
+      FailAt(offset,
+             "a value is of the kind '" + std::string(type.name) + "', which is not supported",
+             ErrorCode::kUnimplemented);
     default:
       FailAt(offset, "a value's type is neither a tensor nor a token nor a tuple");
   }
@@ -504,6 +505,8 @@ void FieldDecoder::Precisions(const char* name, std::vector<Precision>& field) {
     field.push_back(static_cast<Precision>(
         EnumerationValue(name, decoder_.attribute(part), AttributeKind::kPrecision, 2, 0)));
   }
+  // All default is what no precision means: equal programs are equal.
+  if (std::ranges::count(field, Precision::kDefault) == std::ssize(field)) field.clear();
 }
 
 void FieldDecoder::Rows(const char* name, std::vector<std::vector<int64_t>>& field,

@@ -23,6 +23,7 @@ class Encoder {
   TypeId FunctionType(const std::vector<Shape>& inputs, const std::vector<Shape>& results);
   TypeId AbsentType();
   TypeId IndexTensorType(int64_t size);  // tensor<size x index>: a layout
+  TypeId Intern(Type type);              // as it is
 
   AttributeId String(std::string_view text);
   AttributeId Bool(bool value);
@@ -45,7 +46,6 @@ class Encoder {
   uint32_t OperationNumber(std::string_view name);
 
  private:
-  TypeId Intern(Type type);
   AttributeId Value(const AttributeValue& value);
 
   Program& program_;

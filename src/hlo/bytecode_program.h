@@ -1,6 +1,6 @@
-// What an MLIR bytecode file holds, before anyone asks what its operations mean: types, attributes
-// and operations that refer to each other by number. The reader makes it from bytes and then a
-// Module from it; the writer goes the other way.
+// What an MLIR file holds, before anyone asks what its operations mean: types, attributes and
+// operations that refer to each other by number, spelled as VHLO spells them. The readers make it
+// from bytecode or text and then a Module from it; the writer of bytecode goes the other way.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Makes a Module of a bytecode Program. The main difference between the two is that StableHLO's
-// regions see the values around them, while our computations receive everything as parameters.
+// Makes a Module of a Program, which bytecode or text stated. The main difference between the two
+// is that StableHLO's regions see the values around them, while our computations receive everything
+// as parameters.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include "hlo/bytecode_container.h"
 #include "hlo/bytecode_decoder.h"
 #include "hlo/bytecode_fields.h"
+#include "hlo/bytecode_module.h"
 #include "hlo/bytecode_operations.h"
 #include "hlo/bytecode_stream.h"
 #include "hlo/error.h"
@@ -41,7 +43,7 @@ class ModuleReader {
     SetEntry();
     module_->RemoveUnreachableComputations();
     module_->SortComputations();
-    VerifyModule(*module_);
+    Verify();
     return std::move(module_);
   }
 
@@ -61,8 +63,8 @@ class ModuleReader {
     FailAt(operation.offset, std::string(NameOf(operation)) + ": " + what);
   }
   [[noreturn]] void FailUnimplemented(const Operation& operation, const std::string& what) const {
-    throw Error(ErrorCode::kUnimplemented, "bytecode, byte " + std::to_string(operation.offset) +
-                                               ": " + std::string(NameOf(operation)) + ": " + what);
+    FailAt(operation.offset, std::string(NameOf(operation)) + ": " + what,
+           ErrorCode::kUnimplemented);
   }
 
   const Operation& OnlyModule() const {
@@ -161,6 +163,16 @@ class ModuleReader {
         stack.back().called.pop_back();
         enter(next);
       }
+    }
+  }
+
+  void Verify() const {
+    try {
+      VerifyModule(*module_);
+    } catch (const VerificationError& error) {
+      auto found = offsets_.find(error.instruction());
+      if (found == offsets_.end()) throw;
+      FailAt(found->second, error.what(), error.code());
     }
   }
 
@@ -273,6 +285,7 @@ class ModuleReader {
     }
     Instruction* made = Make(operation, spec->mnemonic, computation, std::move(operands),
                              std::move(shapes), values);
+    offsets_.emplace(made, operation.offset);
     if (operation.location != kNone) made->set_metadata(decoder_.Location(operation.location));
     DefineResults(operation, *made, computation, values, used);
   }
@@ -309,6 +322,7 @@ class ModuleReader {
             computation.Add(Opcode::kGetTupleElement, made.shape().tuple_shapes()[i], {&made},
                             TupleIndexAttributes{static_cast<int64_t>(i)});
         element->set_metadata(made.metadata());
+        offsets_.emplace(element, operation.offset);
         values[value] = element;
       }
     }
@@ -574,14 +588,20 @@ class ModuleReader {
   std::vector<Function> functions_;
   std::unordered_map<std::string_view, Computation*> by_name_;
   std::unordered_map<const Attribute*, Literal> literals_;
+  std::unordered_map<const Instruction*, size_t> offsets_;  // where their operations stand
 };
 
 }  // namespace
+
+std::unique_ptr<Module> MakeModule(const Program& program, size_t input_size) {
+  return ModuleReader(program, input_size).Read();
+}
+
 }  // namespace bytecode
 
 std::unique_ptr<Module> ReadBytecode(std::span<const std::byte> bytes) {
   bytecode::Program program = bytecode::ParseContainer(bytes);
-  return bytecode::ModuleReader(program, bytes.size()).Read();
+  return bytecode::MakeModule(program, bytes.size());
 }
 
 bool IsBytecode(std::span<const std::byte> bytes) {

@@ -2,13 +2,10 @@
 
 #include <bit>
 
-#include "hlo/error.h"
-
 namespace hlo::bytecode {
 
-void FailAt(size_t offset, const std::string& message) {
-  throw Error(ErrorCode::kInvalidArgument,
-              "bytecode, byte " + std::to_string(offset) + ": " + message);
+void FailAt(size_t offset, const std::string& message, ErrorCode code) {
+  throw PositionError(code, offset, message);
 }
 
 void ByteReader::Fail(const std::string& message) const { FailAt(offset(), message); }

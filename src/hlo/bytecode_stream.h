@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hlo/error.h"
+
 namespace hlo::bytecode {
 
 // Reads a part of a file. Whatever would go past its end throws Error with the offset in the file.
@@ -43,8 +45,22 @@ class ByteReader {
   size_t position_ = 0;
 };
 
-// Error(kInvalidArgument): "bytecode, byte 12: …".
-[[noreturn]] void FailAt(size_t offset, const std::string& message);
+// What is wrong at a byte of the file: "bytecode, byte 12: …". The reader of text says the line.
+class PositionError : public Error {
+ public:
+  PositionError(ErrorCode code, size_t offset, const std::string& message)
+      : Error(code, "bytecode, byte " + std::to_string(offset) + ": " + message),
+        offset_(offset),
+        message_(message) {}
+  size_t offset() const { return offset_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  size_t offset_;
+  std::string message_;
+};
+[[noreturn]] void FailAt(size_t offset, const std::string& message,
+                         ErrorCode code = ErrorCode::kInvalidArgument);
 
 class ByteWriter {
  public:

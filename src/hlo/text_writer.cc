@@ -30,6 +30,11 @@ bool IsList(const Instruction& instruction) {
          instruction.opcode() != Opcode::kGetTupleElement;
 }
 
+// Default is what no precision means.
+bool HasPrecision(const std::vector<Precision>& precision) {
+  return std::ranges::count(precision, Precision::kDefault) != std::ssize(precision);
+}
+
 std::string LocationText(const Metadata& metadata) {
   std::string file = metadata.source_file.empty()
                          ? "unknown"
@@ -146,7 +151,10 @@ class ModuleText {
   // The name of a value; several results that are used as one tuple are packed first.
   std::string Value(const Instruction* instruction, int indent) {
     if (!IsList(*instruction)) return values_.at(instruction)[0];
+    auto packed = packed_.find(instruction);
+    if (packed != packed_.end()) return packed->second;
     std::string name = "%" + std::to_string(next_value_++);
+    packed_.emplace(instruction, name);
     Line(indent, name + " = stablehlo.tuple " + Join(values_.at(instruction)) + " : " +
                      TypeText(instruction->shape()));
     return name;
@@ -155,12 +163,13 @@ class ModuleText {
   std::string DefineResults(const Instruction& instruction) {
     std::string name = "%" + std::to_string(next_value_++);
     std::vector<std::string>& names = values_[&instruction];
+    packed_.erase(&instruction);  // a computation may be the region of several operations
     if (!IsList(instruction)) {
       names = {name};
       return name + " = ";
     }
     size_t count = instruction.shape().tuple_shapes().size();
-    names.clear();  // a computation may be the region of several operations
+    names.clear();
     if (count == 0) return "";
     if (count == 1) {
       names = {name};
@@ -344,7 +353,7 @@ class ModuleText {
     }
     text += ", contracting_dims = " + ListText(a.lhs_contracting_dimensions) + " x " +
             ListText(a.rhs_contracting_dimensions);
-    if (!a.precision.empty()) {
+    if (HasPrecision(a.precision)) {
       std::vector<std::string> names;
       for (Precision precision : a.precision) names.emplace_back(PrecisionText(precision));
       text += ", precision = [" + Join(names) + "]";
@@ -361,7 +370,7 @@ class ModuleText {
       padding.push_back(ListText(pair));
       reversal.emplace_back(a.window.reversal[i] ? "1" : "0");
     }
-    for (Precision p : a.precision) {
+    for (Precision p : HasPrecision(a.precision) ? a.precision : std::vector<Precision>()) {
       precision.push_back("#stablehlo<precision " + std::string(PrecisionText(p)) + ">");
     }
     return "stablehlo.convolution(" + Join(operands) +
@@ -467,6 +476,7 @@ class ModuleText {
   std::unordered_map<const Computation*, std::string> function_names_;
   std::unordered_set<std::string> names_;
   std::unordered_map<const Instruction*, std::vector<std::string>> values_;
+  std::unordered_map<const Instruction*, std::string> packed_;  // lists as tuples
   int64_t next_argument_ = 0, next_value_ = 0;
 };
 

@@ -33,7 +33,7 @@ class Verifier {
     if (!metadata.source_file.empty()) {
       where += " at " + metadata.source_file + ":" + std::to_string(metadata.source_line);
     }
-    throw Error(where + ": " + what);
+    throw VerificationError(ErrorCode::kInvalidArgument, where + ": " + what, instruction);
   }
 
   void VerifyComputation(const Computation& computation) {
@@ -124,8 +124,10 @@ class Verifier {
       InferShape(instruction.opcode(), shapes, instruction.attributes(),
                  instruction.called_computations(), instruction.shape());
     } catch (const Error& error) {
-      throw Error(error.code(), "in @" + instruction.parent()->name() + ", %" +
-                                    std::to_string(instruction.id()) + ": " + error.what());
+      throw VerificationError(error.code(),
+                              "in @" + instruction.parent()->name() + ", %" +
+                                  std::to_string(instruction.id()) + ": " + error.what(),
+                              instruction);
     }
   }
 

@@ -7,6 +7,17 @@
 
 namespace hlo {
 
+// Of one instruction of the module.
+class VerificationError : public Error {
+ public:
+  VerificationError(ErrorCode code, const std::string& message, const Instruction& instruction)
+      : Error(code, message), instruction_(&instruction) {}
+  const Instruction* instruction() const { return instruction_; }
+
+ private:
+  const Instruction* instruction_;
+};
+
 // Throws Error that names the computation and the instruction.
 void VerifyModule(const Module& module);
 

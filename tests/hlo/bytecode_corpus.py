@@ -335,17 +335,23 @@ def text_program(name):
     }}"""
 
 
-def artifact(name, version=oracle.STABLEHLO_VERSION):
-    """The program as JAX would send it, locations included."""
+def _expanded(name):
+    """The program as JAX would send it, as a module of the context that is entered."""
     function, arguments = JAX_PROGRAMS[name]
     lowered = jax.jit(function).lower(*arguments).as_text(debug_info=True)
     # Artifacts are kept: their locations are relative to the repository.
     lowered = lowered.replace(str(pathlib.Path(__file__).parents[2]) + "/", "")
     # Serialization works in place; what JAX keeps must stay as it is.
+    module = ir.Module.parse(lowered)
+    expand = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+    oracle.passmanager.PassManager.parse(expand).run(module.operation)
+    return module
+
+
+def artifact(name, version=oracle.STABLEHLO_VERSION):
+    """The program as JAX would send it, locations included."""
     with mlir.make_ir_context():
-        module = ir.Module.parse(lowered)
-        expand = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
-        oracle.passmanager.PassManager.parse(expand).run(module.operation)
+        module = _expanded(name)
         # With operations of other dialects allowed, as JAX sends programs to a plugin.
         text = module.operation.get_asm(enable_debug_info=True)
         return _jax.mlir.serialize_portable_artifact(text.encode(), version, True)
@@ -355,6 +361,26 @@ def text_artifact(name, version=oracle.STABLEHLO_VERSION):
     with mlir.make_ir_context(), ir.Location.unknown():
         module = ir.Module.parse(text_program(name))
         return stablehlo.serialize_portable_artifact(module, version)
+
+
+def forms(artifact):
+    """The ways in which MLIR prints a program."""
+    with mlir.make_ir_context() as context:
+        assembly = stablehlo.deserialize_portable_artifact(context, artifact).operation.get_asm
+        return {
+            "short": assembly(),
+            "short with locations": assembly(enable_debug_info=True),
+            "generic": assembly(print_generic_op_form=True),
+            "generic with locations": assembly(print_generic_op_form=True, enable_debug_info=True),
+            "without aliases": assembly(use_local_scope=True, enable_debug_info=True),
+        }
+
+
+def jax_forms(name):
+    """What JAX prints, with what it would replace before a plugin sees it replaced."""
+    with mlir.make_ir_context():
+        assembly = _expanded(name).operation.get_asm
+        return [assembly(), assembly(enable_debug_info=True)]
 
 
 def main():

@@ -1,6 +1,6 @@
 // Drives the readers and writers of programs from a script:
-//   hlo_tool rewrite IN OUT   reads bytecode and writes it again
-//   hlo_tool text IN OUT      reads bytecode and writes StableHLO text
+//   hlo_tool rewrite IN OUT   reads a program, bytecode or text, and writes bytecode
+//   hlo_tool text IN OUT      reads one and writes StableHLO text
 //   hlo_tool same IN IN       fails unless both files hold the same module
 //   hlo_tool dump IN          prints the module in its short form
 // Reading what was written must give the same module. Exit status 1 with the message on stderr for
@@ -14,12 +14,13 @@
 
 #include "hlo/bytecode.h"
 #include "hlo/error.h"
+#include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
 
 namespace {
 
 std::unique_ptr<hlo::Module> Read(const std::string& bytes) {
-  return hlo::ReadBytecode(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  return hlo::ReadStablehlo(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
 std::string ReadFile(const char* path) {
@@ -55,7 +56,12 @@ int Run(int argc, char** argv) {
       throw hlo::Error("the modules differ:\n" + module->ToString() + "\n" + other->ToString());
     }
   } else if (command == "text" && argc == 4) {
-    WriteFile(argv[3], hlo::WriteStablehloText(*module));
+    std::string text = hlo::WriteStablehloText(*module);
+    CheckRoundTrip(*module, text);
+    if (hlo::WriteStablehloText(*Read(text)) != text) {
+      throw hlo::Error("read and printed again, the text differs:\n" + text);
+    }
+    WriteFile(argv[3], text);
   } else {
     std::cerr << "usage: hlo_tool rewrite|text IN OUT, hlo_tool same IN IN, hlo_tool dump IN\n";
     return 2;

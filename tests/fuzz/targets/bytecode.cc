@@ -1,5 +1,6 @@
-// Bytes as a program that a client sends: read or refused; and what is read, written in every form,
-// taken through every pass and, if the evaluator and the engine run it, run by both.
+// Bytes, bytecode or text, as a program that a client sends: read or refused; and what is read,
+// written in every form, taken through every pass and, if the evaluator and the engine run it, run
+// by both.
 #include <cstdio>
 #include <cstdlib>
 
@@ -27,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   if (!hlo::Exercise(bytes)) return 0;
   fuzz::RandomProgram program;
-  program.module = hlo::ReadBytecode(bytes);
+  program.module = hlo::ReadStablehlo(bytes);
   if (!fuzz::IsSmall(*program.module)) return 0;
   try {
     cpu::Compile(*program.module);

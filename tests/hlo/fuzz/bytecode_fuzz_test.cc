@@ -40,6 +40,11 @@ void operator delete(void* memory, size_t) noexcept { operator delete(memory); }
 namespace hlo {
 namespace {
 
+Bytes TextOf(const Bytes& bytecode) {
+  const std::string text = WriteStablehloText(*ReadBytecode(bytecode), {.locations = true});
+  return {BytesOf(text).begin(), BytesOf(text).end()};
+}
+
 class BytecodeFuzzTest : public testing::TestWithParam<size_t> {};
 
 TEST_P(BytecodeFuzzTest, SeedIsRead) { EXPECT_TRUE(Exercise(Artifacts()[GetParam()].second)); }
@@ -70,6 +75,31 @@ TEST_P(BytecodeFuzzTest, MutationsAreReadOrRefused) {
   }
   // Some changes do no harm (names, numbers): the test reaches beyond the container.
   EXPECT_GT(read, 0);
+}
+
+// The same programs as text. Every prefix would take long: some.
+TEST_P(BytecodeFuzzTest, PrefixesOfTextAreRefused) {
+  const Bytes text = TextOf(Artifacts()[GetParam()].second);
+  const size_t step = std::max<size_t>(1, text.size() / 50);
+  for (size_t size = 0; size + 2 < text.size(); size += step) {
+    Bytes prefix(text.begin(), text.begin() + static_cast<int64_t>(size));
+    EXPECT_FALSE(Exercise(prefix)) << size;
+  }
+}
+
+TEST_P(BytecodeFuzzTest, MutationsOfTextAreReadOrRefused) {
+  constexpr int kMutations = 200;
+  const Bytes seed = TextOf(Artifacts()[GetParam()].second);
+  EXPECT_TRUE(Exercise(seed));
+  Mutator mutator(static_cast<unsigned>(GetParam()) + 1);
+  for (int i = 0; i < kMutations; ++i) {
+    const Bytes input = mutator.Mutate(seed);
+    try {
+      Exercise(input);
+    } catch (const std::exception& error) {
+      FAIL() << "mutation " << i << ": " << error.what();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Artifacts, BytecodeFuzzTest, testing::Range(size_t{0}, Artifacts().size()),

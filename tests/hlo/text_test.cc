@@ -1,0 +1,243 @@
+// StableHLO text: what is read, and what errors say.
+#include "hlo/text_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "hlo/bytecode.h"
+#include "hlo/minifloat.h"
+#include "hlo/text_writer.h"
+
+namespace hlo {
+namespace {
+
+std::string ErrorOf(const std::string& text, ErrorCode code = ErrorCode::kInvalidArgument) {
+  try {
+    ReadStablehloText(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "read: " << text;
+  return "";
+}
+
+// A function of one tensor around some lines.
+std::string Function(const std::string& lines) {
+  return "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n" + lines + "\n}\n";
+}
+
+Literal ConstantOf(const std::string& dense) {
+  const std::string type = dense.substr(dense.rfind(" : ") + 3);
+  auto module = ReadStablehloText("func.func @main() -> " + type + " {\n%0 = stablehlo.constant " +
+                                  dense + "\nreturn %0 : " + type + "\n}");
+  return module->entry()->result()->literal();
+}
+
+TEST(TextReader, FunctionWithoutModule) {
+  auto module = ReadStablehloText(Function("return %a : tensor<4xf32>"));
+  EXPECT_EQ(module->entry()->parameters().size(), 1u);
+  EXPECT_EQ(module->entry()->result(), module->entry()->parameter(0));
+}
+
+TEST(TextReader, DonorsAndAliasesOfArguments) {
+  auto module = ReadStablehloText(R"(
+    module @m attributes {mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 1 : i32} {
+      sdy.mesh @mesh = <["x"=2]>
+      func.func public @main(
+          %a: tensor<2xf32> {tf.aliasing_output = 1 : i32, mhlo.sharding = "{replicated}"},
+          %b: tensor<2xf32> {jax.buffer_donor = true} loc("b"))
+          -> (tensor<2xf32> {jax.result_info = "x"}, tensor<2xf32>) {
+        %0 = sdy.sharding_constraint %b <@mesh, [{"x"}]> : tensor<2xf32>
+        return %0, %a : tensor<2xf32>, tensor<2xf32>
+      }
+    })");
+  EXPECT_EQ(module->name(), "m");
+  EXPECT_EQ(module->num_replicas, 2);
+  ASSERT_EQ(module->input_output_aliases.size(), 1u);
+  EXPECT_EQ(module->input_output_aliases[0].output, 1);
+  EXPECT_EQ(module->buffer_donors, std::vector<int64_t>{1});
+  EXPECT_EQ(module->entry()->parameter(1)->metadata().op_name, "b");
+}
+
+TEST(TextReader, Locations) {
+  auto module = ReadStablehloText(R"(#loc = loc(unknown)
+    #loc1 = loc("file.py":7:3 to :9)
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.abs %a : tensor<4xf32> loc("one"(#loc1))
+      %1 = stablehlo.negate %0 : tensor<4xf32> loc(#loc2)
+      %2 = stablehlo.sqrt %1 : tensor<4xf32> loc(callsite("f"("g.py":1:2) at fused[#loc1, #loc]))
+      return %2 : tensor<4xf32> loc(#loc)
+    } loc(#loc)
+    #loc2 = loc("two"("file.py":8:0))
+  )");
+  const Instruction* sqrt = module->entry()->result();
+  EXPECT_EQ(sqrt->metadata().op_name, "f");
+  EXPECT_EQ(sqrt->metadata().source_file, "g.py");
+  EXPECT_EQ(sqrt->operand(0)->metadata().op_name, "two");
+  EXPECT_EQ(sqrt->operand(0)->metadata().source_line, 8);
+  EXPECT_EQ(sqrt->operand(0)->operand(0)->metadata().source_line, 7);
+}
+
+TEST(TextReader, AliasesOfAttributesAndTypes) {
+  auto module = ReadStablehloText(R"(
+    !t = tensor<4xf32>
+    #perm = array<i64: 0>
+    func.func @main(%a: !t) -> !t {
+      %0 = "stablehlo.transpose"(%a) <{permutation = #perm}> : (!t) -> !t
+      return %0 : !t
+    })");
+  EXPECT_EQ(module->entry()->result()->as<DimensionsAttributes>().dimensions, Dimensions{0});
+}
+
+TEST(TextReader, Resources) {
+  const char* text = R"(
+    func.func @main() -> tensor<2xi32> {
+      %0 = stablehlo.constant dense_resource<data> : tensor<2xi32>
+      return %0 : tensor<2xi32>
+    }
+    {-# dialect_resources: { builtin: { data: "0x0400000001000000FFFFFFFF" } } #-})";
+  EXPECT_EQ(ReadStablehloText(text)->entry()->result()->literal(),
+            Literal::FromVector<int32_t>({1, -1}));
+}
+
+TEST(TextReader, Constants) {
+  EXPECT_EQ(ConstantOf("dense<[1, -2]> : tensor<2xi8>"), Literal::FromVector<int8_t>({1, -2}));
+  EXPECT_EQ(ConstantOf("dense<[0x7FC00000, 1.5]> : tensor<2xf32>"),
+            Literal::FromVector<float>({std::numeric_limits<float>::quiet_NaN(), 1.5f}));
+  EXPECT_EQ(ConstantOf("dense<\"0x0100000002000000\"> : tensor<2xi32>"),
+            Literal::FromVector<int32_t>({1, 2}));
+  EXPECT_EQ(ConstantOf("dense<(1.0, -2.0)> : tensor<complex<f32>>"),
+            Literal::Scalar(std::complex<float>(1, -2)));
+  EXPECT_EQ(ConstantOf("dense<true> : tensor<9xi1>"),
+            Literal::Splat(Shape(ElementType::kPred, {9}), Literal::Scalar(true)));
+  EXPECT_EQ(ConstantOf("dense<18446744073709551615> : tensor<ui64>"),
+            Literal::Scalar(std::numeric_limits<uint64_t>::max()));
+  EXPECT_EQ(ConstantOf("dense<> : tensor<0x4xf32>").shape().num_elements(), 0);
+  const Literal narrow = ConstantOf("dense<[7, -8]> : tensor<2xi4>");
+  EXPECT_EQ(static_cast<int8_t>(narrow.bytes()[1]), -8);
+  const Literal f8 = ConstantOf("dense<[1.5, -4.480000e+02]> : tensor<2xf8E4M3FN>");
+  EXPECT_EQ(f8.bytes()[0], std::byte{0x3c});
+  EXPECT_EQ(f8.bytes()[1], std::byte{0xfe});
+}
+
+TEST(TextReader, SmallFloatsAreRoundedToEven) {
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF8E5M2, 1.125), 0x3c);  // between 1 and 1.25
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF8E5M2, 1.375), 0x3e);
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF4E2M1FN, 6), 7);
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF4E2M1FN, 7.5), std::nullopt);
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF8E4M3FNUZ, -0.0), 0);
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF8E4M3, -0.0), 0x80);
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF8E8M0FNU, 2.0), 128);
+  EXPECT_EQ(MinifloatFromDouble(ElementType::kF8E8M0FNU, -2.0), std::nullopt);
+}
+
+TEST(TextReader, ErrorsShowTheirPlace) {
+  EXPECT_EQ(ErrorOf(Function("  %0 = stablehlo.add %a, %b : tensor<4xf32>")),
+            "line 2, column 26: %b is not defined before its use\n"
+            "    %0 = stablehlo.add %a, %b : tensor<4xf32>\n"
+            "                           ^");
+  // What the verifier finds has a place, too.
+  const std::string message =
+      ErrorOf(Function("  %0 = stablehlo.reshape %a : (tensor<4xf32>) -> tensor<3xf32>\n"
+                       "  %1 = stablehlo.reshape %0 : (tensor<3xf32>) -> tensor<4xf32>\n"
+                       "  return %1 : tensor<4xf32>"));
+  EXPECT_TRUE(message.starts_with("line 2, column 8: in @main")) << message;
+}
+
+TEST(TextReader, ErrorsOfSyntax) {
+  struct Case {
+    const char* lines;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"%0 = stablehlo.add %a : tensor<4xf32>\nreturn %0 : tensor<4xf32>", "takes"},
+      {"%0 = stablehlo.abs %a : tensor<5xf32>", "operand 0 does not have the type"},
+      {"%0:2 = stablehlo.abs %a : tensor<4xf32>", "has 1 results, not 2"},
+      {"%a = stablehlo.abs %a : tensor<4xf32>", "%a is defined twice"},
+      {"%0 = stablehlo.compare XX, %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>",
+       "'XX' is not an enumerator"},
+      {"%0 = \"stablehlo.abs\"(%a) <{speed = 1 : i64}> : (tensor<4xf32>) -> tensor<4xf32>",
+       "no attribute speed"},
+      {"%0 = stablehlo.constant dense<[1, 2, 3]> : tensor<2xi32>", "a list of 3"},
+      {"%0 = stablehlo.constant dense<300> : tensor<i8>", "does not fit in 8 bits"},
+      {"%0 = stablehlo.constant dense<1e3> : tensor<f32>", "expected '>'"},
+      {"%0 = stablehlo.constant dense_resource<__elided__> : tensor<9xf32>", "left out"},
+      {"%0 = stablehlo.constant dense_resource<x> : tensor<9xf32>\nreturn %a : tensor<4xf32>",
+       "does not carry the data"},
+      {"return %a : tensor<4xf32> loc(#loc7)", "#loc7 is not defined"},
+      {"return", "does not return what its type says"},
+      {"%0 = stablehlo.abs %a : tensor<4xf32>", "expected a return"},
+      {"%0 = stablehlo.custom_call @f(%a) {x = \"\\q\"} : (tensor<4xf32>) -> tensor<4xf32>",
+       "escape"},
+      {"%0 = stablehlo.custom_call @f(%a) {x = \"a\n\"} : (tensor<4xf32>) -> tensor<4xf32>",
+       "string does not end"},
+      {"%0 = stablehlo.custom_call @f(%a) {x = 1, x = 2} : (tensor<4xf32>) -> tensor<4xf32>",
+       "'x' is given twice"},
+      {"%0 = call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>",
+       "no function named g"},
+      {"%0 = call @main(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>",
+       "calls itself"},
+  };
+  for (const Case& example : cases) {
+    const std::string message = ErrorOf(Function(example.lines));
+    EXPECT_NE(message.find(example.message), std::string::npos) << message;
+    EXPECT_TRUE(message.starts_with("line ")) << message;
+  }
+}
+
+TEST(TextReader, WhatIsUnknownIsUnimplemented) {
+  constexpr ErrorCode kCode = ErrorCode::kUnimplemented;
+  EXPECT_NE(ErrorOf(Function("%0 = chlo.erf %a : tensor<4xf32> -> tensor<4xf32>"), kCode)
+                .find("chlo.erf"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Function("%0 = \"chlo.erf\"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n"
+                             "return %0 : tensor<4xf32>"),
+                    kCode)
+                .find("chlo.erf"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf("func.func @main(%a: tensor<*xf32>) {\nreturn\n}", kCode).find("unranked"),
+            std::string::npos);
+}
+
+// What a stranger may send to exhaust the stack or the memory.
+TEST(TextReader, HostileTextIsRefused) {
+  const auto repeated = [](const std::string& part, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += part;
+    return text;
+  };
+  constexpr int kMany = 100000;
+  ErrorOf(Function("%0 = stablehlo.custom_call @f(%a) {x = " + repeated("[", kMany)));
+  ErrorOf(Function("%0 = stablehlo.abs %a : " + repeated("tuple<", kMany)));
+  ErrorOf(Function("%0 = stablehlo.abs %a : " + repeated("(", kMany)));
+  ErrorOf(Function("return %a : tensor<4xf32> loc(" + repeated("\"a\"(", kMany)));
+  ErrorOf(Function("%0 = stablehlo.constant dense<" + repeated("[", kMany) + repeated("]", kMany) +
+                   "> : tensor<1xf32>"));
+  ErrorOf("func.func @main(%a: tensor<" + repeated("1x", kMany) + "f32>) {\nreturn\n}");
+  std::string nested;
+  for (int i = 0; i < kMany; ++i) nested += "\"stablehlo.if\"(%p) ({\n";
+  ErrorOf("func.func @main(%p: tensor<i1>) {\n" + nested);
+  // Aliases of aliases that grow twofold.
+  std::string doubling = "!t0 = tuple<tensor<f32>, tensor<f32>>\n";
+  for (int i = 1; i < 60; ++i) {
+    const std::string last = "!t" + std::to_string(i - 1);
+    doubling += "!t" + std::to_string(i) + " = tuple<" + last + ", " + last + ">\n";
+  }
+  ErrorOf(doubling + "func.func @main(%a: !t59) {\nreturn\n}", ErrorCode::kResourceExhausted);
+  ErrorOf("%%%%");
+  ErrorOf("");
+  ErrorOf(std::string("\0\xff\xfe", 3));
+}
+
+TEST(ReadStablehlo, TellsBytecodeFromText) {
+  const std::string text = Function("return %a : tensor<4xf32>");
+  auto module = ReadStablehlo(std::as_bytes(std::span(text.data(), text.size())));
+  const std::string bytecode = WriteBytecode(*module);
+  auto again = ReadStablehlo(std::as_bytes(std::span(bytecode.data(), bytecode.size())));
+  EXPECT_EQ(module->Hash(), again->Hash());
+}
+
+}  // namespace
+}  // namespace hlo
