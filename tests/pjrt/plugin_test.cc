@@ -11,6 +11,7 @@
 
 #include "engines.h"
 #include "hlo/bytecode.h"
+#include "hlo/text_writer.h"
 #include "pjrt/c_api.h"
 
 namespace pjrt {
@@ -219,6 +220,21 @@ TEST_F(PluginTest, SynchronousClient) {
   ExecuteResult result = executable->Execute(arguments);
   EXPECT_TRUE(result.done.IsReady());
   EXPECT_EQ(result.outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+}
+
+TEST_F(PluginTest, ReadsStablehloText) {
+  auto executable = client_->Compile(hlo::WriteStablehloText(*SumAndProduct()), "mlir");
+  auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
+  const Buffer* arguments[] = {x.get(), x.get()};
+  EXPECT_EQ(executable->Execute(arguments).outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+  try {
+    client_->Compile("func.func @main() {\n  return %0 : tensor<f32>\n}", "mlir");
+    ADD_FAILURE() << "compiled";
+  } catch (const hlo::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("line 2, column 10: %0 is not defined"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(PluginTest, BuffersOutliveTheirClientHandle) {

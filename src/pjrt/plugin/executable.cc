@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpu/sealed_parts.h"
-#include "hlo/bytecode.h"
+#include "hlo/text_reader.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
@@ -23,14 +23,9 @@ std::unique_ptr<hlo::Module> ParseProgram(std::string_view format, std::string_v
   if (format != "mlir") {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                      "programs in the format '" + std::string(format) +
-                         "' are not read; send 'mlir' (StableHLO bytecode)");
+                         "' are not read; send 'mlir' (StableHLO, as bytecode or text)");
   }
-  const auto bytes = std::as_bytes(std::span(code));
-  if (!hlo::IsBytecode(bytes)) {
-    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
-                     "MLIR in textual form is not read; send StableHLO bytecode");
-  }
-  return hlo::ReadBytecode(bytes);
+  return hlo::ReadStablehlo(std::as_bytes(std::span(code)));
 }
 
 // What this plugin cannot run on `num_devices`.

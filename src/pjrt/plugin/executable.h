@@ -25,7 +25,7 @@ enum class Donation : uint8_t { kNone, kMay, kMust };
 // A compiled program, immutable. Shared by the handles of both kinds and by what runs.
 class Program : public ProgramDescription {
  public:
-  // `options`: a CompileOptionsProto. Throws for formats other than bytecode, for programs that
+  // `options`: a CompileOptionsProto. Throws for formats other than StableHLO, for programs that
   // need more than `num_devices`, and what cpu::Compile throws.
   static std::shared_ptr<const Program> Compile(const PJRT_Program& program,
                                                 std::string_view options, int64_t num_devices);

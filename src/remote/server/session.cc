@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "hlo/bytecode.h"
 #include "hlo/module.h"
+#include "hlo/text_reader.h"
 #include "pjrt/client/call.h"
 #include "pjrt/client/wait.h"
 #include "remote/ring.h"
@@ -69,12 +69,10 @@ class SmallResults {
 };
 
 // So that a client knows at once which of its buffers are gone. Nothing for programs that are not
-// StableHLO bytecode as this project reads it.
+// StableHLO as this project reads it.
 std::optional<wire::Donations> DonationsOf(const std::string& code) {
-  const auto bytes = std::as_bytes(std::span(code));
-  if (!hlo::IsBytecode(bytes)) return {};
   try {
-    const std::unique_ptr<hlo::Module> module = hlo::ReadBytecode(bytes);
+    const std::unique_ptr<hlo::Module> module = hlo::ReadStablehlo(std::as_bytes(std::span(code)));
     wire::Donations donations;
     donations.set_parameters(module->entry()->parameters().size());
     std::set<int64_t> consumed(module->buffer_donors.begin(), module->buffer_donors.end());
