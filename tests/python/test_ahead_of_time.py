@@ -47,3 +47,29 @@ def test_training_step_compiles(program, target):
     assert (name, is_code, went_on) == (target, "True", "True")
     assert int(devices) >= 1
     assert "f32[20,10,5,5]" in outputs, outputs  # a convolution's new weights
+
+
+FILE = """
+import torch_xla
+from torch_xla.experimental import ahead_of_time
+
+compiled = ahead_of_time.compile_for({library!r}, program={path!r})
+print(compiled.outputs)
+try:
+    ahead_of_time.compile_for({library!r}, program={broken!r})
+except RuntimeError as error:
+    print("line 2, column 10: %0 is not defined" in str(error))
+"""
+
+
+def test_file_of_text_compiles(program, tmp_path):
+    path, broken = tmp_path / "program.mlir", tmp_path / "broken.mlir"
+    path.write_text(
+        "func.func @main(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {\n"
+        "  %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>\n"
+        "  return %0 : tensor<3x2xf32>\n}\n"
+    )
+    broken.write_text("func.func @main() -> tensor<f32> {\n  return %0 : tensor<f32>\n}\n")
+    library = str(ROOT / "torch_xla" / "lib" / "libpjrt_cpu.so")
+    code = FILE.format(library=library, path=str(path), broken=str(broken))
+    assert program.run_code(code).stdout.splitlines() == ["['f32[3,2]']", "True"]

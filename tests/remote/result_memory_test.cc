@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "hlo/text_writer.h"
 #include "remote/free_list.h"
 #include "remote_testing.h"
 
@@ -160,6 +161,24 @@ class SharingPeer : public Peer {
   static constexpr uint64_t kResults = 90;
   std::shared_ptr<Segment> results;
 };
+
+TEST(Donations, OfTextAreThoseOfBytecode) {
+  const auto module = Doubling(/*donate=*/true);
+  for (const std::string& code : {hlo::WriteBytecode(*module), hlo::WriteStablehloText(*module)}) {
+    Peer peer;
+    const wire::Reply reply = peer.Ask([&](wire::Request& r) {
+      wire::Compile& compile = *r.mutable_compile();
+      compile.set_executable(2);
+      compile.set_format("mlir");
+      compile.set_code(code);
+      compile.set_options(pjrt::CompileOptions().Serialize());
+    });
+    ASSERT_FALSE(reply.has_error());
+    ASSERT_TRUE(reply.executable().has_donations());
+    ASSERT_EQ(reply.executable().donations().consumed_size(), 1);
+    EXPECT_EQ(reply.executable().donations().consumed(0), 0U);
+  }
+}
 
 TEST(SharedResults, AreWhereTheNewsSays) {
   SharingPeer peer;

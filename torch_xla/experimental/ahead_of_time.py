@@ -1,6 +1,7 @@
 """Compiling the recorded step for a device that is not here: to see that it compiles, and how large the code is."""
 
 import os
+import pathlib
 from dataclasses import dataclass
 
 import torch
@@ -31,8 +32,9 @@ def compile_for(
     topology: str = "",
     options: dict[str, str | int | bool | float | list[int]] | None = None,
     tensors: list[torch.Tensor] | None = None,
+    program: str | os.PathLike[str] | None = None,
 ) -> CompiledStep:
-    """Compiles what is recorded with another plugin, without its hardware. What is recorded stays so.
+    """Compiles what is recorded, or a file, with another plugin, without its hardware. What is recorded stays so.
 
     Args:
       library_path: the plugin, such as `libtpu.so`.
@@ -40,12 +42,19 @@ def compile_for(
       options: of the topology; XLA's CUDA plugin takes "target_config", the text of a GPU's description, and "topology",
         "1x1x1".
       tensors: those whose computation is compiled; all that is recorded by default.
+      program: a file of StableHLO that is compiled instead, text (`.mlir`) or bytecode: what `get_stablehlo` gave, a
+        dump, or what JAX printed.
 
     Raises:
+      OSError: the file of the program cannot be read.
       RuntimeError: the plugin cannot be loaded, does not know the topology, or refuses the program; the message says
         which, in the plugin's words.
     """
-    bytecode = xm.get_stablehlo_bytecode(tensors)
+    code = (
+        xm.get_stablehlo_bytecode(tensors)
+        if program is None
+        else pathlib.Path(program).read_bytes()
+    )
     return CompiledStep(
-        **_XLAC._xla_compile_for(os.fspath(library_path), topology, options or {}, bytecode)
+        **_XLAC._xla_compile_for(os.fspath(library_path), topology, options or {}, code)
     )
