@@ -95,11 +95,7 @@ inline void ExpectSame(const Literal& expected, const Literal& actual, double to
 // Applies `pass`, and checks that the module stays well formed and computes the same. Returns
 // whether the pass says that it changed something.
 inline bool ApplyAndCompare(hlo::Module& module, const std::function<bool(hlo::Module&)>& pass,
-                            double tolerance = 0) {
-  std::vector<Literal> arguments;
-  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
-    arguments.push_back(TestLiteral(parameter->shape(), static_cast<unsigned>(arguments.size())));
-  }
+                            const std::vector<Literal>& arguments, double tolerance = 0) {
   std::vector<Literal> expected = hlo::Evaluate(module, arguments);
   size_t hash = module.Hash();
   bool changed = pass(module);
@@ -114,6 +110,15 @@ inline bool ApplyAndCompare(hlo::Module& module, const std::function<bool(hlo::M
     }
   }
   return changed;
+}
+
+// The same with TestLiterals.
+inline bool ApplyAndCompare(hlo::Module& module, const std::function<bool(hlo::Module&)>& pass) {
+  std::vector<Literal> arguments;
+  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
+    arguments.push_back(TestLiteral(parameter->shape(), static_cast<unsigned>(arguments.size())));
+  }
+  return ApplyAndCompare(module, pass, arguments);
 }
 
 inline int64_t CountOpcode(const hlo::Module& module, Opcode opcode) {

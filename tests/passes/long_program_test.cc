@@ -1,0 +1,56 @@
+// The passes' time on a long program.
+#include <chrono>
+
+#include "pass_test.h"
+#include "passes/common_subexpressions.h"
+#include "passes/dead_code.h"
+#include "passes/expand_batch_norm.h"
+#include "passes/expand_composites.h"
+#include "passes/fold_constants.h"
+#include "passes/inline_calls.h"
+#include "passes/simplify.h"
+
+namespace passes {
+namespace {
+
+using Values = std::vector<Value>;
+
+bool Fold(hlo::Module& module) { return FoldConstants(module); }
+
+TEST(PassesTest, AreFastOnLongPrograms) {
+  constexpr int kSteps = 2500;
+  auto module = MakeModule({F32({8, 8})}, [](Builder& b, const Values& x) {
+    Value value = x[0];
+    for (int i = 0; i < kSteps; ++i) {
+      Value factor = b.Full(F32({8, 8}), 1.0 + i);
+      value = b.Transpose(b.Add(b.Multiply(value, factor), x[0]), {1, 0});
+    }
+    return Values{value};
+  });
+  ASSERT_GE(CountInstructions(*module), 10000);
+  struct {
+    const char* name;
+    std::function<bool(hlo::Module&)> pass;
+  } passes[] = {
+      {"InlineCalls", InlineCalls},
+      {"ExpandComposites", [](hlo::Module& m) { return ExpandComposites(m); }},
+      {"ExpandBatchNorm", ExpandBatchNorm},
+      {"Simplify", Simplify},
+      {"FoldConstants", Fold},
+      {"EliminateCommonSubexpressions", EliminateCommonSubexpressions},
+      {"EliminateDeadCode", EliminateDeadCode},
+  };
+  for (const auto& [name, pass] : passes) {
+    auto start = std::chrono::steady_clock::now();
+    pass(*module);
+    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    RecordProperty(name, std::to_string(seconds.count()));
+    std::printf("%-32s %6.1f ms\n", name, seconds.count() * 1e3);
+    // The aim is 0.2 s; sanitizers and busy machines get room, quadratic algorithms do not.
+    EXPECT_LT(seconds.count(), 4) << name;
+  }
+  hlo::VerifyModule(*module);
+}
+
+}  // namespace
+}  // namespace passes

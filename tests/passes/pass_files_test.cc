@@ -1,0 +1,194 @@
+// Tests of passes that are written as programs: *.mlir in this folder. A file holds cases with
+// "// -----" between them, each a StableHLO program and what is expected of it:
+//
+//   // CASE: name
+//   // RUN-PASS: simplify,…      passes of cpu/pipeline.h, by name, in this order
+//   // UNCHANGED                 they say that they change nothing; without it, that they do
+//   // ONCE                      a second run changes nothing
+//   // INSTRUCTIONS: 2           what the entry has left, without its parameters
+//   // COMPUTATIONS: 1           what the module has left, with the entry
+//   // COUNT: stablehlo.add 1    operations of a kind in the whole module
+//   // CHECK: text               a line of the resulting text has this, in the order of the checks
+//   // CHECK-NOT: text           no line has this
+//   // INPUTS: kind              which numbers it is run on: `any` with infinities and NaN (the
+//                                default), `integers` between -3 and 3, `positive`
+//   // TOLERANCE: 1e-5           how far results may differ, relative to those over 1 (0: the bits)
+//
+// Always the module must be well formed, and compute what it did before.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+#include "cpu/pipeline.h"
+#include "hlo/text_reader.h"
+#include "hlo/text_writer.h"
+#include "pass_test.h"
+
+namespace passes {
+namespace {
+
+struct Directive {
+  std::string name, value;
+};
+
+struct FileCase {
+  std::string file, name, text;
+  std::vector<Directive> directives;
+
+  std::vector<std::string> All(std::string_view directive) const {
+    std::vector<std::string> values;
+    for (const Directive& d : directives) {
+      if (d.name == directive) values.push_back(d.value);
+    }
+    return values;
+  }
+  bool Has(std::string_view directive) const { return !All(directive).empty(); }
+  std::string One(std::string_view directive, const std::string& otherwise = "") const {
+    const std::vector<std::string> values = All(directive);
+    return values.empty() ? otherwise : values[0];
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const FileCase& c) { return out << c.file; }
+
+constexpr std::string_view kKnown[] = {"CASE",         "RUN-PASS",     "UNCHANGED", "ONCE",
+                                       "INSTRUCTIONS", "COMPUTATIONS", "COUNT",     "CHECK",
+                                       "CHECK-NOT",    "INPUTS",       "TOLERANCE"};
+
+// "// NAME: value" or "// NAME"; comments that do not look like it are for people.
+void AddDirective(const std::string& line, FileCase& out) {
+  constexpr std::string_view kComment = "// ";
+  if (!line.starts_with(kComment)) return;
+  const std::string_view rest = std::string_view(line).substr(kComment.size());
+  const size_t end = std::min(rest.find(':'), rest.size());
+  const std::string_view name = rest.substr(0, end);
+  const bool known = std::ranges::find(kKnown, name) != std::end(kKnown);
+  const bool shouted = std::ranges::all_of(name, [](char c) { return c == '-' || isupper(c); });
+  if (!known && !(shouted && name.size() > 1 && name != "-----")) return;
+  const size_t value = std::min(end + 2, rest.size());
+  out.directives.push_back(
+      {std::string(known ? name : "UNKNOWN"), std::string(rest.substr(value))});
+}
+
+std::vector<FileCase> ReadCases() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(PASS_FILES)) {
+    if (entry.path().extension() == ".mlir") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  std::vector<FileCase> cases;
+  for (const auto& path : paths) {
+    std::ifstream in(path);
+    FileCase current;
+    const auto finish = [&] {
+      current.file = path.filename().string();
+      current.name = path.stem().string() + "_" + current.One("CASE", "unnamed");
+      cases.push_back(std::exchange(current, {}));
+    };
+    for (std::string line; std::getline(in, line);) {
+      if (line == "// -----") {
+        finish();
+        continue;
+      }
+      AddDirective(line, current);
+      current.text += line + "\n";
+    }
+    finish();
+  }
+  return cases;
+}
+
+const cpu::Pass& FindPass(std::string_view name) {
+  for (const cpu::Pass& pass : cpu::Pipeline()) {
+    if (pass.name == name) return pass;
+  }
+  throw hlo::Error("there is no pass " + std::string(name));
+}
+
+bool RunPasses(hlo::Module& module, const std::string& names) {
+  bool changed = false;
+  std::istringstream words(names);
+  for (std::string name; std::getline(words, name, ',');) changed |= FindPass(name).run(module);
+  return changed;
+}
+
+Literal Input(const std::string& kind, const Shape& shape, unsigned seed) {
+  if (kind == "any") return TestLiteral(shape, seed);
+  Literal literal(shape);
+  std::mt19937 random(seed);
+  hlo::DispatchNative(shape.element_type(), [&]<typename T>() {
+    for (T& element : literal.mutable_data<T>()) {
+      const auto number = static_cast<float>(random() % 7);
+      element = static_cast<T>(kind == "positive" ? 0.5F + number / 4 : number - 3);
+    }
+  });
+  return literal;
+}
+
+class PassFileTest : public testing::TestWithParam<FileCase> {
+ protected:
+  void CheckText(const hlo::Module& module) const {
+    const std::string text = hlo::WriteStablehloText(module);
+    size_t position = 0;
+    for (const std::string& wanted : GetParam().All("CHECK")) {
+      const size_t found = text.find(wanted, position);
+      ASSERT_NE(found, std::string::npos) << "no '" << wanted << "' in the rest of\n" << text;
+      position = text.find('\n', found);
+    }
+    for (const std::string& unwanted : GetParam().All("CHECK-NOT")) {
+      EXPECT_EQ(text.find(unwanted), std::string::npos) << text;
+    }
+  }
+
+  void CheckCounts(const hlo::Module& module) const {
+    const FileCase& row = GetParam();
+    const hlo::Computation& entry = *module.entry();
+    const size_t left = entry.instructions().size() - entry.parameters().size();
+    if (row.Has("INSTRUCTIONS")) {
+      EXPECT_EQ(std::to_string(left), row.One("INSTRUCTIONS")) << module.ToString();
+    }
+    if (row.Has("COMPUTATIONS")) {
+      EXPECT_EQ(std::to_string(module.computations().size()), row.One("COMPUTATIONS"));
+    }
+    for (const std::string& count : row.All("COUNT")) {
+      const size_t blank = count.find(' '), dot = count.find('.');
+      ASSERT_NE(blank, std::string::npos) << count;
+      const auto opcode = hlo::OpcodeFromName(count.substr(dot + 1, blank - dot - 1));
+      ASSERT_TRUE(opcode.has_value()) << count;
+      EXPECT_EQ(std::to_string(CountOpcode(module, *opcode)), count.substr(blank + 1))
+          << count << "\n"
+          << module.ToString();
+    }
+  }
+};
+
+TEST_P(PassFileTest, DoesWhatItSays) {
+  const FileCase& row = GetParam();
+  ASSERT_TRUE(row.Has("CASE") && row.Has("RUN-PASS"));
+  ASSERT_FALSE(row.Has("UNKNOWN")) << "a directive that is not known: " << row.One("UNKNOWN");
+  const auto module = hlo::ReadStablehloText(row.text);
+  std::vector<Literal> arguments;
+  for (const hlo::Instruction* parameter : module->entry()->parameters()) {
+    arguments.push_back(Input(row.One("INPUTS", "any"), parameter->shape(),
+                              static_cast<unsigned>(arguments.size())));
+  }
+  const auto pass = [&](hlo::Module& m) { return RunPasses(m, row.One("RUN-PASS")); };
+  const bool changed =
+      ApplyAndCompare(*module, pass, arguments, std::stod(row.One("TOLERANCE", "0")));
+  EXPECT_EQ(changed, !row.Has("UNCHANGED")) << module->ToString();
+  CheckCounts(*module);
+  CheckText(*module);
+  if (row.Has("ONCE")) {
+    EXPECT_FALSE(pass(*module)) << "a second run finds something";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, PassFileTest, testing::ValuesIn(ReadCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace passes
