@@ -54,7 +54,7 @@ TEST(ThreadPool, OneChunkRunsOnTheCaller) {
 TEST(ThreadPool, UsesSeveralThreads) {
   ThreadPool pool(2);
   std::atomic<int> inside{0};
-  bool met = false;
+  std::atomic<bool> met{false};
   // Two chunks that wait for each other finish only if two threads run them.
   pool.ParallelFor(2, [&](int64_t) {
     ++inside;
