@@ -9,7 +9,8 @@
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make test-failures  10,000 forks beside working threads, and a failure of each allocation, a network that is away: minutes
-#   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer, then, where threads
+#                 meet, under ThreadSanitizer; SANITIZERS=thread (or address) for one
 #   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
 #   make fuzz     what comes from outside, and random programs, under libFuzzer and both sanitizers, FUZZ_SECONDS each
 #   make fuzz-long    the same, an hour each
@@ -89,7 +90,7 @@ test-failures: build-test
 	TORCH_XLA_TEST_LINK_SECONDS=10 $(PYTHON) -m pytest tests/python/test_network_link.py
 
 sanitize: install-test
-	@JOBS=$(JOBS) scripts/sanitize
+	@JOBS=$(JOBS) scripts/sanitize $(SANITIZERS)
 
 soak: build
 	$(PYTHON) tests/python/soak.py steps --times 1000000
@@ -126,5 +127,5 @@ wheel: install
 	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-fuzz dist demo-output torch_xla/lib torch_xla/include torch_xla/share
+	rm -rf $(BUILD) build-sanitize build-tsan build-fuzz dist demo-output torch_xla/lib torch_xla/include torch_xla/share
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
