@@ -1,7 +1,9 @@
 #include "lazy/storage.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "lazy/data.h"
 #include "lazy/device.h"
@@ -16,6 +18,14 @@ std::atomic<int64_t> next_id{1};
 bool IsPending(const Value& value) { return value && value.node->role() == Node::Role::kOperation; }
 
 }  // namespace
+
+void SpinLock::Pause(int tries) {
+  if (tries < 100) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // whoever has it was interrupted
+  }
+}
 
 Storage::Storage(Device* device, Value value)
     : device_(device),
