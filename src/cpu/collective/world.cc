@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -341,6 +342,31 @@ class World : public Collectives {
                                                          " and cannot run its collectives");
   }
 
+  // Of a collective; without memory for its text, what was made before.
+  hlo::Error CurrentError(const Collective& collective) const noexcept {
+    try {
+      throw;
+    } catch (const hlo::Error& error) {
+      return error;  // shares the text
+    } catch (const std::exception& error) {
+      try {
+        const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+        return {no_memory ? ErrorCode::kResourceExhausted : ErrorCode::kInternal,
+                collective.ToString() + ": " + error.what()};
+      } catch (const std::bad_alloc&) {
+        return out_of_memory_;
+      }
+    }
+  }
+
+  void TellOthers(const hlo::Error& failure) noexcept {
+    try {
+      state_->transport->Fail(failure.what());
+    } catch (const std::bad_alloc&) {
+      state_->transport->Fail("no memory");  // too short to need any
+    }
+  }
+
   // The one whose turn it is: all before it are finished, and none after it starts.
   void Finish(uint64_t ticket, const Collective& collective, const void* const* operands,
               void* const* results) {
@@ -353,13 +379,11 @@ class World : public Collectives {
     if (!broken) {
       try {
         Runner(*state_->transport, rank_, size_, collective, operands, results).Run();
-      } catch (const hlo::Error& error) {
-        failure = error;
-      } catch (const std::exception& error) {
-        failure = hlo::Error(ErrorCode::kInternal, collective.ToString() + ": " + error.what());
+      } catch (...) {
+        failure = CurrentError(collective);
       }
     }
-    if (failure) state_->transport->Fail(failure->what());
+    if (failure) TellOthers(*failure);
     {
       std::lock_guard lock(state_->mutex);
       if (failure) {
@@ -390,6 +414,7 @@ class World : public Collectives {
 
   const int64_t rank_, size_;
   const pid_t process_ = getpid();
+  const hlo::Error out_of_memory_{ErrorCode::kResourceExhausted, "a collective had no memory"};
   std::unique_ptr<State> state_;
 };
 
