@@ -14,7 +14,7 @@ size_t HashOf(const Type& type) {
   size_t hash = CombineHash(static_cast<size_t>(type.kind), static_cast<size_t>(type.element));
   for (int64_t size : type.dimensions) hash = CombineHash(hash, static_cast<size_t>(size));
   for (TypeId part : type.parts) hash = CombineHash(hash, part);
-  return hash;
+  return CombineHash(hash, std::hash<std::string_view>()(type.name));
 }
 
 size_t HashOf(const Attribute& attribute) {
@@ -23,6 +23,7 @@ size_t HashOf(const Attribute& attribute) {
   hash = CombineHash(hash, std::hash<std::string_view>()(attribute.text));
   for (AttributeId part : attribute.parts) hash = CombineHash(hash, part);
   for (int64_t index : attribute.indices) hash = CombineHash(hash, static_cast<size_t>(index));
+  for (int64_t index : attribute.more_indices) hash = CombineHash(hash, static_cast<size_t>(index));
   return hash;
 }
 

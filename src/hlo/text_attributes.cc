@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "hlo/text_syntax.h"
+
 namespace hlo::text {
 namespace {
 
@@ -291,16 +293,6 @@ void AddDynamicConvolution(Entries& out, const ConvolutionAttributes& a) {
       .Array("rhs_dilation", a.window.window_dilations);
 }
 
-std::string_view FftTypeText(FftType type) {
-  constexpr std::string_view kNames[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
-  return kNames[static_cast<size_t>(type)];
-}
-
-std::string_view TransposeText(Transpose transpose) {
-  constexpr std::string_view kNames[] = {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"};
-  return kNames[static_cast<size_t>(transpose)];
-}
-
 std::string LayoutsText(const std::vector<Dimensions>& layouts) {
   std::vector<std::string> parts;
   for (const Dimensions& layout : layouts) {
@@ -440,11 +432,6 @@ std::string ConvolutionDimensionsText(const ConvolutionDimensions& d) {
               d.output_spatial_dimensions);
 }
 
-std::string_view PrecisionText(Precision precision) {
-  constexpr std::string_view kNames[] = {"DEFAULT", "HIGH", "HIGHEST"};
-  return kNames[static_cast<size_t>(precision)];
-}
-
 std::string GenericAttributes(const Instruction& instruction) {
   Entries out;
   Opcode opcode = instruction.opcode();
@@ -492,7 +479,8 @@ std::string GenericAttributes(const Instruction& instruction) {
     }
     case Opcode::kFft: {
       const auto& a = instruction.as<FftAttributes>();
-      out.Add("fft_type", "#stablehlo<fft_type " + std::string(FftTypeText(a.type)) + ">")
+      out.Add("fft_type",
+              "#stablehlo<fft_type " + std::string(EnumeratorText("fft_type", a.type)) + ">")
           .Array("fft_length", a.length);
       break;
     }
@@ -501,8 +489,8 @@ std::string GenericAttributes(const Instruction& instruction) {
       out.Bool("left_side", a.left_side)
           .Bool("lower", a.lower)
           .Bool("unit_diagonal", a.unit_diagonal)
-          .Add("transpose_a",
-               "#stablehlo<transpose " + std::string(TransposeText(a.transpose_a)) + ">");
+          .Add("transpose_a", "#stablehlo<transpose " +
+                                  std::string(EnumeratorText("transpose", a.transpose_a)) + ">");
       break;
     }
     case Opcode::kBatchNormGrad:

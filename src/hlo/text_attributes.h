@@ -26,7 +26,6 @@ std::string MatrixText(const std::vector<std::vector<int64_t>>& rows, int64_t co
 
 // "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]".
 std::string ConvolutionDimensionsText(const ConvolutionDimensions& dimensions);
-std::string_view PrecisionText(Precision precision);
 
 // The attributes of an instruction as its generic form lists them, without braces: "dimension = 0 :
 // i64, is_stable = true". Called computations are the caller's.

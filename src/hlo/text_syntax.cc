@@ -138,12 +138,6 @@ const Enumeration* FindEnumeration(std::string_view name) {
   return found == std::end(kEnumerations) ? nullptr : found;
 }
 
-const Enumeration& EnumerationOf(AttributeKind kind) {
-  const auto* found = std::ranges::find(kEnumerations, kind, &Enumeration::kind);
-  if (found == std::end(kEnumerations)) throw Error(ErrorCode::kInternal, "not an enumeration");
-  return *found;
-}
-
 const Enumeration& EnumerationOfAttribute(std::string_view attribute) {
   if (attribute == "compare_type") attribute = "comparison_type";
   if (attribute == "precision_config") attribute = "precision";

@@ -52,10 +52,13 @@ struct Enumeration {
   int64_t first;                                  // the first enumerator's number
   std::span<const std::string_view> enumerators;  // "EQ", …
 };
-// By the name or by the kind; null for others.
-const Enumeration* FindEnumeration(std::string_view name);
-const Enumeration& EnumerationOf(bytecode::AttributeKind kind);
-// The enumeration of an operation's attribute: of "rng_distribution", "compare_type".
+const Enumeration* FindEnumeration(std::string_view name);  // null if there is none
+// That of an operation's attribute, such as "rng_distribution" or "compare_type".
 const Enumeration& EnumerationOfAttribute(std::string_view attribute);
+// An enumerator of instructions' attributes, which count from 0, as it is written.
+template <typename T>
+std::string_view EnumeratorText(std::string_view enumeration, T value) {
+  return FindEnumeration(enumeration)->enumerators[static_cast<size_t>(value)];
+}
 
 }  // namespace hlo::text

@@ -6,6 +6,7 @@
 
 #include "hlo/error.h"
 #include "hlo/text_attributes.h"
+#include "hlo/text_syntax.h"
 
 namespace hlo {
 namespace text {
@@ -285,13 +286,15 @@ class ModuleText {
                ", lower = " + (instruction.as<CholeskyAttributes>().lower ? "true" : "false") +
                result_type;
       case Opcode::kRng: {
-        bool uniform = instruction.as<RngAttributes>().distribution == RngDistribution::kUniform;
-        return head + ", distribution = " + (uniform ? "UNIFORM" : "NORMAL") + type;
+        auto distribution = instruction.as<RngAttributes>().distribution;
+        return head +
+               ", distribution = " + std::string(EnumeratorText("rng_distribution", distribution)) +
+               type;
       }
       case Opcode::kRngBitGenerator: {
-        constexpr std::string_view kNames[] = {"DEFAULT", "THREE_FRY", "PHILOX"};
         auto algorithm = instruction.as<RngBitGeneratorAttributes>().algorithm;
-        return head + ", algorithm = " + std::string(kNames[static_cast<size_t>(algorithm)]) + type;
+        return head + ", algorithm = " + std::string(EnumeratorText("rng_algorithm", algorithm)) +
+               type;
       }
       case Opcode::kCall:
         return "func.call " + Callee(instruction) + "(" + Join(operands) + ")" + type;
@@ -321,14 +324,12 @@ class ModuleText {
 
   static std::string Compare(const Instruction& instruction,
                              const std::vector<std::string>& operands) {
-    constexpr std::string_view kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-    constexpr std::string_view kTypes[] = {"", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"};
     const auto& a = instruction.as<CompareAttributes>();
     std::string text = "stablehlo.compare " +
-                       std::string(kDirections[static_cast<size_t>(a.direction)]) + ", " +
+                       std::string(EnumeratorText("comparison_direction", a.direction)) + ", " +
                        Join(operands);
     if (a.type != ComparisonType::kNotype) {
-      text += ", " + std::string(kTypes[static_cast<size_t>(a.type)]);
+      text += ", " + std::string(EnumeratorText("comparison_type", a.type));
     }
     return text;
   }
@@ -355,7 +356,8 @@ class ModuleText {
             ListText(a.rhs_contracting_dimensions);
     if (HasPrecision(a.precision)) {
       std::vector<std::string> names;
-      for (Precision precision : a.precision) names.emplace_back(PrecisionText(precision));
+      for (Precision precision : a.precision)
+        names.emplace_back(EnumeratorText("precision", precision));
       text += ", precision = [" + Join(names) + "]";
     }
     return text;
@@ -371,7 +373,8 @@ class ModuleText {
       reversal.emplace_back(a.window.reversal[i] ? "1" : "0");
     }
     for (Precision p : HasPrecision(a.precision) ? a.precision : std::vector<Precision>()) {
-      precision.push_back("#stablehlo<precision " + std::string(PrecisionText(p)) + ">");
+      precision.push_back("#stablehlo<precision " + std::string(EnumeratorText("precision", p)) +
+                          ">");
     }
     return "stablehlo.convolution(" + Join(operands) +
            ") dim_numbers = " + ConvolutionDimensionsText(a.dimensions) +

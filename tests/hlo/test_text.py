@@ -6,7 +6,7 @@ import bytecode_corpus as corpus
 import numpy as np
 import oracle
 import pytest
-from test_bytecode import NOT_RUN, deserialize
+from test_bytecode import deserialize
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,14 @@ def test_jax_program(tool, tmp_path, name):
     check_same(tool, tmp_path, corpus.artifact(name))
 
 
-@pytest.mark.parametrize("name", corpus.JAX_PROGRAMS)
+# XLA compiles each twice: some of every kind.
+RUN = [
+    "arithmetic", "constants", "gather", "scatter_add", "convolution", "reduce", "argsort", "fft", "cholesky",
+    "random", "scan", "switch",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_text_of_jax_computes_what_jax_does(tool, tmp_path, name):
     short, with_locations = corpus.jax_forms(name)
     given, debug, rewritten = (tmp_path / n for n in ("given", "debug", "rewritten"))
@@ -44,8 +51,6 @@ def test_text_of_jax_computes_what_jax_does(tool, tmp_path, name):
     debug.write_text(with_locations)
     tool("same", given, debug)
     tool("rewrite", given, rewritten)
-    if name in NOT_RUN:
-        return
     arguments = [np.asarray(a) for a in corpus.JAX_PROGRAMS[name][1]]
     expected = oracle.run_on_xla(corpus.jax_text(name), arguments)
     actual = oracle.run_on_xla(deserialize(rewritten.read_bytes()), arguments)
