@@ -1,4 +1,5 @@
 // The passes of the CPU engine from the command line.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <string>

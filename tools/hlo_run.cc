@@ -1,8 +1,10 @@
 // Runs a program on the reference evaluator, on a PJRT plugin, or on both and compares.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>

@@ -1,7 +1,7 @@
 #include "hlo/text_lexer.h"
 
+#include <algorithm>
 #include <charconv>
-#include <vector>
 
 #include "hlo/shape.h"
 

@@ -573,7 +573,10 @@ class ProgramParser {
     if (name == "stablehlo.reduce") return ParseReduce(draft);
     std::string_view form = ShortForm(name);
     if (form.empty()) {
-      FailAt(draft.operation.offset, "the short form of " + std::string(name) + " is not known",
+      const char* hint =
+          name.starts_with("chlo.") ? ": chlo-legalize-to-stablehlo replaces it" : "";
+      FailAt(draft.operation.offset,
+             "the short form of " + std::string(name) + " is not known" + hint,
              ErrorCode::kUnimplemented);
     }
     ParseForm(draft, form);

@@ -13,7 +13,7 @@ namespace hlo {
 // Reads the short forms of operations and the generic one ("stablehlo.add"(%0, %1) : …), with
 // locations, aliases (#loc1, !t) and the resources at the end of a file. What the program then
 // means, and the limits on what it may take, are those of bytecode (ReadBytecode). Operations of
-// CHLO are kUnimplemented: JAX replaces them on the way to a plugin.
+// CHLO are kUnimplemented: JAX prints them, and replaces them on the way to a plugin.
 //
 // Throws Error with the line and column, and the line itself: "line 3, column 8: …".
 std::unique_ptr<Module> ReadStablehloText(std::string_view text);

@@ -2,12 +2,15 @@
 // "// -----" between them, each a StableHLO program and what is expected of it:
 //
 //   // CASE: name
-//   // RUN-PASS: simplify,…      passes of cpu/pipeline.h, by name, in this order
+//   // RUN-PASS: simplify,…      passes of cpu/pipeline.h, by name, in this order; `pipeline`: all,
+//                                as the engine runs them for one device
 //   // UNCHANGED                 they say that they change nothing; without it, that they do
 //   // ONCE                      a second run changes nothing
 //   // INSTRUCTIONS: 2           what the entry has left, without its parameters
 //   // COMPUTATIONS: 1           what the module has left, with the entry
 //   // COUNT: stablehlo.add 1    operations of a kind in the whole module
+//   // STEPS: cpu.loop abs       what the entry does, in order: kernels by name, other operations
+//                                by opcode; constants, reshapes and picked results are none
 //   // CHECK: text               a line of the resulting text has this, in the order of the checks
 //   // CHECK-NOT: text           no line has this
 //   // INPUTS: kind              which numbers it is run on: `any` with infinities and NaN (the
@@ -57,7 +60,7 @@ std::ostream& operator<<(std::ostream& out, const FileCase& c) { return out << c
 
 constexpr std::string_view kKnown[] = {"CASE",         "RUN-PASS",     "UNCHANGED", "ONCE",
                                        "INSTRUCTIONS", "COMPUTATIONS", "COUNT",     "CHECK",
-                                       "CHECK-NOT",    "INPUTS",       "TOLERANCE"};
+                                       "CHECK-NOT",    "INPUTS",       "TOLERANCE", "STEPS"};
 
 // "// NAME: value" or "// NAME"; comments that do not look like it are for people.
 void AddDirective(const std::string& line, FileCase& out) {
@@ -110,6 +113,10 @@ const cpu::Pass& FindPass(std::string_view name) {
 }
 
 bool RunPasses(hlo::Module& module, const std::string& names) {
+  if (names == "pipeline") {
+    cpu::RunPipeline(module, {.disabled = {}, .verify = true});
+    return true;
+  }
   bool changed = false;
   std::istringstream words(names);
   for (std::string name; std::getline(words, name, ',');) changed |= FindPass(name).run(module);
@@ -127,6 +134,25 @@ Literal Input(const std::string& kind, const Shape& shape, unsigned seed) {
     }
   });
   return literal;
+}
+
+std::string StepsOf(const hlo::Module& module) {
+  std::string steps;
+  for (const auto& instruction : module.entry()->instructions()) {
+    switch (instruction->opcode()) {
+      case Opcode::kParameter:
+      case Opcode::kConstant:
+      case Opcode::kGetTupleElement:
+      case Opcode::kReshape:
+        break;
+      case Opcode::kComposite:
+        steps += (steps.empty() ? "" : " ") + instruction->as<hlo::CompositeAttributes>().name;
+        break;
+      default:
+        steps += (steps.empty() ? "" : " ") + std::string(hlo::Name(instruction->opcode()));
+    }
+  }
+  return steps;
 }
 
 class PassFileTest : public testing::TestWithParam<FileCase> {
@@ -153,6 +179,9 @@ class PassFileTest : public testing::TestWithParam<FileCase> {
     }
     if (row.Has("COMPUTATIONS")) {
       EXPECT_EQ(std::to_string(module.computations().size()), row.One("COMPUTATIONS"));
+    }
+    if (row.Has("STEPS")) {
+      EXPECT_EQ(StepsOf(module), row.One("STEPS")) << module.ToString();
     }
     for (const std::string& count : row.All("COUNT")) {
       const size_t blank = count.find(' '), dot = count.find('.');

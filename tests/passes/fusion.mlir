@@ -1,0 +1,144 @@
+// CASE: chain
+// RUN-PASS: pipeline
+// STEPS: cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<100xf32>, %arg1: tensor<100xf32>) -> (tensor<100xf32>) {
+  %0 = stablehlo.tanh %arg0 : tensor<100xf32>
+  %1 = stablehlo.add %arg0, %arg1 : tensor<100xf32>
+  %2 = stablehlo.multiply %1, %0 : tensor<100xf32>
+  %3 = stablehlo.exponential %2 : tensor<100xf32>
+  func.return %3 : tensor<100xf32>
+}
+// -----
+// CASE: two_results_of_one_loop
+// RUN-PASS: pipeline
+// STEPS: cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<100xf32>) -> (tensor<100xf32>, tensor<100xf32>) {
+  %0 = stablehlo.exponential %arg0 : tensor<100xf32>
+  %1 = stablehlo.add %0, %arg0 : tensor<100xf32>
+  func.return %0, %1 : tensor<100xf32>, tensor<100xf32>
+}
+// -----
+// CASE: softmax
+// RUN-PASS: pipeline
+// STEPS: cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<12x40xf32>) -> (tensor<12x40xf32>) {
+  %0 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.maximum across dimensions = [1] : (tensor<12x40xf32>, tensor<f32>) -> tensor<12xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<12xf32>) -> tensor<12x40xf32>
+  %3 = stablehlo.subtract %arg0, %2 : tensor<12x40xf32>
+  %4 = stablehlo.exponential %3 : tensor<12x40xf32>
+  %5 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %6 = stablehlo.reduce(%4 init: %5) applies stablehlo.add across dimensions = [1] : (tensor<12x40xf32>, tensor<f32>) -> tensor<12xf32>
+  %7 = stablehlo.broadcast_in_dim %6, dims = [0] : (tensor<12xf32>) -> tensor<12x40xf32>
+  %8 = stablehlo.divide %4, %7 : tensor<12x40xf32>
+  func.return %8 : tensor<12x40xf32>
+}
+// -----
+// CASE: sums_of_columns_share_what_they_read
+// RUN-PASS: pipeline
+// STEPS: cpu.reduce
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<50x30xf32>) -> (tensor<30xf32>, tensor<30xf32>) {
+  %0 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0] : (tensor<50x30xf32>, tensor<f32>) -> tensor<30xf32>
+  %2 = stablehlo.multiply %arg0, %arg0 : tensor<50x30xf32>
+  %3 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %4 = stablehlo.reduce(%2 init: %3) applies stablehlo.add across dimensions = [0] : (tensor<50x30xf32>, tensor<f32>) -> tensor<30xf32>
+  func.return %1, %4 : tensor<30xf32>, tensor<30xf32>
+}
+// -----
+// CASE: sums_of_different_arrays_do_not
+// RUN-PASS: pipeline
+// STEPS: cpu.reduce cpu.reduce
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<50x30xf32>, %arg1: tensor<50x30xf32>) -> (tensor<30xf32>, tensor<30xf32>) {
+  %0 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0] : (tensor<50x30xf32>, tensor<f32>) -> tensor<30xf32>
+  %2 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %3 = stablehlo.reduce(%arg1 init: %2) applies stablehlo.add across dimensions = [0] : (tensor<50x30xf32>, tensor<f32>) -> tensor<30xf32>
+  func.return %1, %3 : tensor<30xf32>, tensor<30xf32>
+}
+// -----
+// CASE: gathered_values_are_computed_once
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<10x20xf32>, %arg1: tensor<4x1xi32>) -> (tensor<4x20xf32>) {
+  %0 = stablehlo.exponential %arg0 : tensor<10x20xf32>
+  %1 = "stablehlo.gather"(%0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 20>, indices_are_sorted = false}> : (tensor<10x20xf32>, tensor<4x1xi32>) -> tensor<4x20xf32>
+  %2 = stablehlo.negate %1 : tensor<4x20xf32>
+  func.return %2 : tensor<4x20xf32>
+}
+// -----
+// CASE: large_transposes_stand_alone
+// RUN-PASS: pipeline
+// STEPS: cpu.loop transpose cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<40x30xf32>) -> (tensor<30x40xf32>) {
+  %0 = stablehlo.tanh %arg0 : tensor<40x30xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<40x30xf32>) -> tensor<30x40xf32>
+  %2 = stablehlo.exponential %1 : tensor<30x40xf32>
+  func.return %2 : tensor<30x40xf32>
+}
+// -----
+// CASE: small_ones_do_not
+// RUN-PASS: pipeline
+// STEPS: cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<4x3xf32>) -> (tensor<3x4xf32>) {
+  %0 = stablehlo.tanh %arg0 : tensor<4x3xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<4x3xf32>) -> tensor<3x4xf32>
+  %2 = stablehlo.exponential %1 : tensor<3x4xf32>
+  func.return %2 : tensor<3x4xf32>
+}
+// -----
+// CASE: sort
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.sort
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<40xf32>) -> (tensor<40xf32>) {
+  %0 = stablehlo.exponential %arg0 : tensor<40xf32>
+  %1 = "stablehlo.sort"(%0) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
+    %2 = stablehlo.compare LT, %arg1, %arg2 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }) : (tensor<40xf32>) -> tensor<40xf32>
+  func.return %1 : tensor<40xf32>
+}
+// -----
+// CASE: cumulative_sum
+// RUN-PASS: pipeline
+// STEPS: cpu.scan
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<40xf32>) -> (tensor<40xf32>) {
+  %0 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %1 = "stablehlo.reduce_window"(%arg0, %0) <{window_dimensions = array<i64: 40>, window_strides = array<i64: 1>, base_dilations = array<i64: 1>, window_dilations = array<i64: 1>, padding = dense<[[39, 0]]> : tensor<1x2xi64>}> ({
+  ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
+    %2 = stablehlo.add %arg1, %arg2 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
+  func.return %1 : tensor<40xf32>
+}
+// -----
+// CASE: views_are_no_step
+// RUN-PASS: pipeline
+// STEPS:
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<40xf32>) -> (tensor<4x10xf32>) {
+  %0 = stablehlo.reshape %arg0 : (tensor<40xf32>) -> tensor<4x10xf32>
+  func.return %0 : tensor<4x10xf32>
+}
