@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <map>
+// From a module to an executable: the stages in order are in Compile, Finish and BuildProgram.
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
 #include "cpu/buffer_assignment.h"
@@ -16,7 +14,6 @@
 #include "cpu/sealed_parts.h"
 #include "cpu/step_emission.h"
 #include "hlo/bytecode.h"
-#include "hlo/verifier.h"
 #include "process/library_identity.h"
 
 namespace cpu {

@@ -7,7 +7,7 @@ namespace cpu {
 
 // True for operations that the kernels of fusion evaluate at any index.
 bool IsFusible(const hlo::Instruction& instruction);
-// A reduce of something that "cpu.reduce" computes.
+// A reduce that a kernel computes.
 bool IsReduction(const hlo::Instruction& instruction);
 // A reduce_window over a whole dimension up to (or from) each element: a cumulative sum, maximum,
 // ….

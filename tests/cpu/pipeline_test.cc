@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "../hlo/fuzz/mutator.h"
+#include "engine_testing.h"
 #include "hlo/builder.h"
 #include "hlo/bytecode.h"
 #include "hlo/error.h"
@@ -116,6 +117,23 @@ TEST(Pipeline, TellsWhatEachPassDid) {
   EXPECT_EQ(outcomes.at("inline_calls"), PassOutcome::kUnchanged);
   EXPECT_EQ(outcomes.at("dead_code"), PassOutcome::kDisabled);
   EXPECT_EQ(outcomes.at("single_device"), PassOutcome::kNotNeeded);
+}
+
+// What a pass would have dropped is right in a kernel too.
+TEST(Pipeline, ASliceOfAScalarNeedsNoSimplification) {
+  hlo::Module module;
+  auto* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  hlo::Builder b(entry);
+  const hlo::Shape scalar(hlo::ElementType::kF32, {});
+  entry->set_results({b.Negate(b.Slice(b.Parameter(scalar), {}, {}, {}))});
+  const std::vector<hlo::Literal> arguments = {RandomLiteral(scalar, 1)};
+  CompileOptions options;
+  for (const char* disabled : {"simplify", "fusion"}) {
+    options.disabled_passes.insert(disabled);
+    ExpectClose(hlo::Evaluate(module, arguments)[0],
+                RunOnEngine(*Compile(module, options), arguments)[0]);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Artifacts, PipelineTest,

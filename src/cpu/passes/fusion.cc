@@ -1,7 +1,6 @@
 #include "cpu/passes/fusion.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -15,7 +14,6 @@ namespace {
 
 using hlo::Computation;
 using hlo::Dimensions;
-using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 
