@@ -8,7 +8,8 @@
 #   make test-draws    random numbers by the hundred million, where rare events happen
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
-#   make test-failures  10,000 forks beside working threads, and a failure of each allocation, a network that is away: minutes
+#   make test-failures  10,000 forks beside working threads, a failure of each allocation (FAILURE_SECONDS of those
+#                 of a compile), a network that is away: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer, then, where threads
 #                 meet, under ThreadSanitizer; SANITIZERS=thread (or address) for one
 #   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
@@ -26,6 +27,7 @@
 PYTHON := .venv/bin/python
 BUILD ?= build
 BUILD_TYPE ?= Release
+FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
@@ -86,7 +88,9 @@ test-clients: install-clients build
 test-failures: build-test
 	TORCH_XLA_TEST_FORKS=10000 $(BUILD)/tests/lazy/lazy_test --gtest_filter='Fork.*'
 	TORCH_XLA_TEST_FORKS=5000 $(BUILD)/tests/pjrt/pjrt_test --gtest_filter='*.ForksBesideCollectives'
-	TORCH_XLA_TEST_EVERY_FAILURE=1 $(BUILD)/tests/pjrt/pjrt_failures_test
+	$(BUILD)/tests/pjrt/pjrt_failures_test --gtest_filter=-*.OfAllocationsOfACompile
+	seq $(JOBS) | TORCH_XLA_TEST_SECONDS=$(FAILURE_SECONDS) xargs -P $(JOBS) -I{} \
+	  env TORCH_XLA_TEST_EVERY_FAILURE={}/$(JOBS) $(BUILD)/tests/pjrt/pjrt_failures_test --gtest_filter=*.OfAllocationsOfACompile
 	TORCH_XLA_TEST_LINK_SECONDS=10 $(PYTHON) -m pytest tests/python/test_network_link.py
 
 sanitize: install-test

@@ -1,12 +1,16 @@
 // What has no memory or no thread is an error of that compile or that step: this program fails the
 // n-th allocation, or thread, for n = 1, 2, 3, … until none is left to fail; afterwards all works.
-// TORCH_XLA_TEST_EVERY_FAILURE=1 leaves no n out where there are tens of thousands.
+// Of a compile, which has tens of thousands, the ordinary run leaves out most.
+// TORCH_XLA_TEST_EVERY_FAILURE=K/N runs the K-th of N shares of them all, and starts nothing more
+// after TORCH_XLA_TEST_SECONDS; it prints how much that was.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 
@@ -99,6 +103,34 @@ std::unique_ptr<hlo::Module> ManyKernels() {
   });
 }
 
+// Which of very many failures to try: some, or a share of them all. A share goes in sweeps, each
+// over the whole length, so that what there is time for lies everywhere.
+struct Share {
+  using Clock = std::chrono::steady_clock;
+  long first = 1, stride = 0;  // 0: ever longer ones
+  long sweeps = 1;
+  Clock::time_point end = Clock::time_point::max();
+
+  static Share FromEnvironment() {
+    Share share;
+    const char* text = std::getenv("TORCH_XLA_TEST_EVERY_FAILURE");
+    if (text == nullptr) return share;
+    share.sweeps = 64;
+    if (std::sscanf(text, "%ld/%ld", &share.first, &share.stride) != 2 || share.first < 1 ||
+        share.stride < share.first) {
+      ADD_FAILURE() << "TORCH_XLA_TEST_EVERY_FAILURE is '" << text << "', and not like 1/4";
+      share.sweeps = 0;
+    }
+    if (const char* seconds = std::getenv("TORCH_XLA_TEST_SECONDS")) {
+      share.end = Clock::now() + std::chrono::seconds(std::atol(seconds));
+    }
+    return share;
+  }
+  long First(long sweep) const { return first + sweep * 37 % sweeps * stride; }  // far apart
+  long Next(long n) const { return n + (stride > 0 ? sweeps * stride : 1 + n / 10); }
+  bool HasTime() const { return Clock::now() < end; }
+};
+
 class Failures : public testing::Test {
  protected:
   void SetUp() override {
@@ -125,25 +157,48 @@ class Failures : public testing::Test {
   // Calls `work` with ever later failures until there is none. The number of failures.
   template <typename Work>
   long FailEach(Injection& injection, Work work, bool sparsely) {
-    if (std::getenv("TORCH_XLA_TEST_EVERY_FAILURE") != nullptr) sparsely = false;
     long count = 0;
     for (const long failures : {1, 40}) {
-      for (long n = 1;; n += sparsely ? 1 + n / 10 : 1) {
-        injection.Arm(n, failures);
-        try {
-          work();
-        } catch (const std::exception&) {
-          // An error, as it should be.
-        }
-        if (!injection.Disarm()) break;
-        ++count;
-        if (sparsely && count % 8 != 0) continue;
-        EXPECT_EQ(Run(*executable_), expected_) << "after failure " << n;
-      }
+      count += sparsely ? FailShare(injection, work, failures) : FailAll(injection, work, failures);
       EXPECT_EQ(Run(*client_->Compile(*ManyKernels())), expected_);
     }
     return count;
   }
+
+  template <typename Work>
+  long FailAll(Injection& injection, Work work, long failures) {
+    long n = 1;
+    for (; FailsAt(n, injection, work, failures); ++n) ExpectAlive(n);
+    return n - 1;
+  }
+
+  template <typename Work>
+  long FailShare(Injection& injection, Work work, long failures) {
+    const Share share = Share::FromEnvironment();
+    long count = 0, sweep = 0;
+    for (; sweep < share.sweeps && share.HasTime(); ++sweep) {
+      for (long n = share.First(sweep); FailsAt(n, injection, work, failures); n = share.Next(n)) {
+        if (++count % 8 == 0) ExpectAlive(n);
+      }
+    }
+    std::printf("%ld failures of %ld at a time: %ld of %ld sweeps\n", count, failures, sweep,
+                share.sweeps);
+    return count;
+  }
+
+  // False if there is no n-th to fail.
+  template <typename Work>
+  bool FailsAt(long n, Injection& injection, Work work, long failures) {
+    injection.Arm(n, failures);
+    try {
+      work();
+    } catch (const std::exception&) {
+      // An error, as it should be.
+    }
+    return injection.Disarm();
+  }
+
+  void ExpectAlive(long n) { EXPECT_EQ(Run(*executable_), expected_) << "after failure " << n; }
 
   std::shared_ptr<Client> client_;
   std::unique_ptr<Buffer> argument_;
