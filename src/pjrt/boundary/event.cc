@@ -7,6 +7,17 @@
 #include "pjrt/boundary/functions.h"
 
 namespace pjrt::plugin {
+namespace {
+
+const FailurePtr& LostByFork() {
+  static const auto* failure = new FailurePtr(std::make_shared<Failure>(
+      hlo::ErrorCode::kAborted,
+      "the value was still being computed when this process was forked; only the parent has it"));
+  return *failure;
+}
+[[maybe_unused]] const FailurePtr& made_early = LostByFork();  // who waits may have no memory
+
+}  // namespace
 
 const CompletionPtr& Completion::Done() {
   static const auto* done = [] {
@@ -50,9 +61,7 @@ void Completion::Wait() {
 
 bool Completion::IsSetOrLost() {
   if (!is_set() && generation_ != kAny && generation_ != process::ForkGeneration()) {
-    Set(std::make_shared<Failure>(
-        hlo::ErrorCode::kAborted,
-        "the value was still being computed when this process was forked; only the parent has it"));
+    Set(LostByFork());
   }
   return is_set();
 }

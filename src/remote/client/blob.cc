@@ -28,8 +28,12 @@ Text AskText(Connection& connection, wire::Request request) {
   auto asking = std::make_shared<Asking>();
   connection.Call(std::move(request), {[asking](wire::Reply& reply) {
                     if (reply.has_error()) return asking->done.Set(FailureOf(reply));
-                    asking->text.text += reply.contents().data();
-                    asking->text.format = reply.contents().format();
+                    try {
+                      asking->text.text += reply.contents().data();
+                      asking->text.format = reply.contents().format();
+                    } catch (...) {
+                      return asking->done.Set(pjrt::plugin::CurrentFailure());
+                    }
                     if (!reply.more()) asking->done.Set();
                   }});
   asking->done.Wait();

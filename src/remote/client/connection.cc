@@ -489,10 +489,13 @@ void Connection::FreeExecutable(uint64_t number) noexcept {
   if (!state_->lost) state_->free_executables.push_back(number);
 }
 
-pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) {
+pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) noexcept {
   if (!reply.has_error()) return nullptr;
-  const hlo::Error error = FromMessage(reply.error());
-  return std::make_shared<pjrt::plugin::Failure>(error.code(), error.what());
+  try {
+    throw FromMessage(reply.error());
+  } catch (...) {
+    return pjrt::plugin::CurrentFailure();  // also when there is no memory for it
+  }
 }
 
 }  // namespace remote

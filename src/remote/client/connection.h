@@ -59,6 +59,6 @@ class Connection {
 };
 
 // Null unless the reply brings an error.
-pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply);
+pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) noexcept;
 
 }  // namespace remote

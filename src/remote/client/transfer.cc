@@ -101,6 +101,7 @@ struct Reading {
     FailurePtr failure = remote::FailureOf(reply);
     try {
       if (failure == nullptr) Copy(reply.contents());
+      if (failure == nullptr && !reply.more() && finish) finish();
     } catch (...) {
       failure = CurrentFailure();
     }
@@ -108,7 +109,6 @@ struct Reading {
     if (block) client->arena.Give(*block);
     block.reset();
     if (locate) Free(reply.reply());
-    if (failure == nullptr && finish) finish();
     done->Set(std::move(failure));
   }
 
@@ -167,12 +167,12 @@ CompletionPtr WaitForSmallResult(const PJRT_Buffer& buffer, char* target,
        bytes = static_cast<size_t>(buffer.shape.byte_size())](const FailurePtr& failure) {
         if (failure != nullptr) return done->Set(failure);
         auto found = news->contents.find(place);
-        if (found != news->contents.end() && found->second.size() == bytes) {
-          std::memcpy(target, found->second.data(), bytes);
-          if (finish) finish();
-          return done->Set();
-        }
         try {
+          if (found != news->contents.end() && found->second.size() == bytes) {
+            std::memcpy(target, found->second.data(), bytes);
+            if (finish) finish();
+            return done->Set();
+          }
           AskForContents(client, number, {}, bytes, target, finish)
               ->OnSet([done](const FailurePtr& failure) { done->Set(failure); });
         } catch (...) {
