@@ -40,7 +40,6 @@ constexpr Row kRows[] = {
     {"stablehlo.dot", "$ (? , precision = enums:precision_config ?) {} :"},
     {"stablehlo.dot_general", "$ (? , batching_dims = list:lhs_batching_dimensions x list:rhs_batching_dimensions ?) (? , contracting_dims = list:lhs_contracting_dimensions x list:rhs_contracting_dimensions ?) (? , precision = enums:precision_config ?) (? , algorithm = <skip> ?) {} :"},
     {"stablehlo.dynamic_broadcast_in_dim", "$ , dims = list:broadcast_dimensions {} :"},
-    {"stablehlo.dynamic_conv", "( $ ) dim_numbers = <convolution> , window = { <window> } {} :"},
     {"stablehlo.dynamic_iota", "$ , dim = int:iota_dimension {} :"},
     {"stablehlo.dynamic_pad", "$ {} :"},
     {"stablehlo.dynamic_reshape", "$ {} :"},

@@ -252,6 +252,20 @@ TEXT_PROGRAMS = {
         %2 = stablehlo.get_tuple_element %1[0] : (tuple<tuple<tensor<4xf32>, tensor<4x4xf32>>, tensor<i32>>)
             -> tuple<tensor<4xf32>, tensor<4x4xf32>>
         %3 = stablehlo.get_tuple_element %2[1] : (tuple<tensor<4xf32>, tensor<4x4xf32>>) -> tensor<4x4xf32>""",
+    "factors": """%0 = stablehlo.cholesky %m, lower = true : tensor<4x4xf32>
+        %1 = stablehlo.cholesky %m : tensor<4x4xf32>
+        %2 = "stablehlo.triangular_solve"(%0, %m) <{left_side = true, lower = true,
+            transpose_a = #stablehlo<transpose ADJOINT>, unit_diagonal = false}>
+            : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>""",
+    "defaults": """%k = stablehlo.constant dense<1> : tensor<2x2xi64>
+        %0 = stablehlo.reshape %m : (tensor<4x4xf32>) -> tensor<1x4x4x1xf32>
+        %1 = stablehlo.convolution(%0, %0) dim_numbers = [b, 0, 1, f]x[i, 0, 1, o]->[b, 0, 1, f],
+            window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+            : (tensor<1x4x4x1xf32>, tensor<1x4x4x1xf32>) -> tensor<1x1x1x1xf32>
+        %2 = "stablehlo.dynamic_conv"(%0, %0, %k) <{batch_group_count = 1 : i64,
+            dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[i, 0, 1, o]->[b, 0, 1, f]>,
+            feature_group_count = 1 : i64}>
+            : (tensor<1x4x4x1xf32>, tensor<1x4x4x1xf32>, tensor<2x2xi64>) -> tensor<?x?x?x?xf32>""",
     "random": """%0 = stablehlo.rng %c, %c, %s, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<2xi64>)
             -> tensor<?x?xf32>
         %1 = stablehlo.rng %c, %c, %s, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<2xi64>)

@@ -197,6 +197,12 @@ TEST(TextReader, WhatIsUnknownIsUnimplemented) {
                     kCode)
                 .find("chlo.erf"),
             std::string::npos);
+  EXPECT_NE(ErrorOf("func.func @main(%a: tensor<4x!quant.uniform<i8:f32, 0.5>>) {\n"
+                    "%0 = stablehlo.uniform_dequantize %a : "
+                    "(tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4xf32>\nreturn\n}",
+                    kCode)
+                .find("'quantized'"),
+            std::string::npos);
   EXPECT_NE(ErrorOf("func.func @main(%a: tensor<*xf32>) {\nreturn\n}", kCode).find("unranked"),
             std::string::npos);
 }
