@@ -204,7 +204,8 @@ Value LgammaOfPositive(Builder& b, Value x) {
   std::span<const double> series = kLgammaNearZeros;
   if (x->element_type() != ElementType::kF64) series = series.first(14);
   Value zeros = b.Multiply(b.Subtract(x, Like(b, x, 1)), b.Subtract(x, Like(b, x, 2)));
-  Value near_zeros = b.Multiply(zeros, ChebyshevSeries(b, t, series));
+  // -0 becomes 0, as torch has it.
+  Value near_zeros = b.Add(b.Multiply(zeros, ChebyshevSeries(b, t, series)), Like(b, x, 0));
   Value is_near = b.Le(b.Abs(t), Like(b, x, 1));
   return b.Select(is_near, near_zeros, LgammaByLanczos(b, x));
 }

@@ -7,6 +7,7 @@
 
 #include "hlo/builder.h"
 #include "lazy/data.h"
+#include "lazy/graph_observer.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
 #include "lazy/settings.h"
@@ -52,6 +53,7 @@ uint64_t Encode(const Value& value) {
 
 Graph::Graph(std::span<const Value> roots, std::span<const Collective> collectives)
     : cut_(++last_cut), precision_(ContractionPrecision()) {
+  CheckNotObserved();
   // First, so that their order in the program is that of recording, on every process the same.
   for (const Collective& collective : collectives) {
     Node* node = collective.node.get();

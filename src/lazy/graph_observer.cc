@@ -19,6 +19,7 @@ bool observing = false;
 
 // Tells the observer, if there is one.
 void Tell(const std::function<void(const GraphEvent&)>& observer, const GraphEvent& event) {
+  if (observing) return;  // what it does itself is not reported to it
   observing = true;
   try {
     observer(event);

@@ -80,6 +80,7 @@ constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
 constexpr bool kThreadSanitizer = false;
 #endif
 std::atomic<bool> kernel_orders{false};
+std::atomic<bool> kernel_refused{false};  // to do so, after it had been willing
 
 long Membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
@@ -93,6 +94,9 @@ __attribute__((constructor(101))) void Initialize() {
 
 // After it, who enters sees that the library is closed, and who is inside is seen.
 void OrderThreads() {
+  // A thread may have been stopped between reading what it may rely on and its store.
+  constexpr auto kStoreArrives = std::chrono::milliseconds(10);
+  if (kernel_refused) return std::this_thread::sleep_for(kStoreArrives);
   if (!kernel_orders || Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
   // The process has to register, which it does at its first fork.
   if (Membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 &&
@@ -101,8 +105,9 @@ void OrderThreads() {
   }
   // Forbidden since the library was loaded. From now on the threads do it; a store that is under
   // way arrives in far less time than this.
+  kernel_refused = true;
   kernel_orders = false;
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(kStoreArrives);
 }
 
 inline void Say(bool is_inside) {

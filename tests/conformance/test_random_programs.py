@@ -31,6 +31,8 @@ FOUND = {
         "v2 = made(10, 1, 1, torch.float64, 2)",
         "v3 = torch.lgamma(v1).nonzero()",
         "v4 = torch.lgamma(v2).nonzero()",
+        "v5 = 1 / torch.lgamma(v1)",
+        "v6 = 1 / torch.lgamma(v2)",
     ],
     "huber_loss of two types": [
         "v1 = made(5, 22, 1, torch.float16, 1, 2)",

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/op.h"
 #include "lazy/program_cache.h"
+#include "lazy/settings.h"
 #include "lazy/storage.h"
 #include "lazy/sync.h"
 
@@ -63,12 +65,35 @@ TEST_F(GraphObserverTest, CannotReadWhatIsNotComputed) {
       ++refused;
     }
     EXPECT_THROW(Sync(device_), hlo::Error);
+    EXPECT_THROW(Graph(std::span<const Value>(&shared, 1)), hlo::Error);
   });
   Sync(device_);
   EXPECT_GE(refused, 2);
   SetGraphObserver(nullptr);
   EXPECT_EQ(Materialized(storage)->buffer().ToLiteral().data<float>()[0], 27.0f);
   EXPECT_EQ(Evaluate(device_, shared)->buffer().ToLiteral().data<float>()[0], 3.0f);
+}
+
+// A refusal is reported, too: not to the observer that has caused it.
+TEST_F(GraphObserverTest, IsNotToldOfItsOwnReads) {
+  auto storage = Storage::Make(device_, Sum(Upload(5), Upload(6)));
+  int calls = 0, refused = 0;
+  SetGraphObserver([&](const GraphEvent&) {
+    ++calls;
+    for (int i = 0; i < 2; ++i) {
+      try {
+        Materialized(storage);
+      } catch (const hlo::Error&) {
+        ++refused;
+      }
+    }
+  });
+  SetAllowExecution(false);
+  Sync(device_);
+  SetAllowExecution(true);
+  EXPECT_EQ(refused, 2 * calls);
+  SetGraphObserver(nullptr);
+  EXPECT_EQ(Materialized(storage)->buffer().ToLiteral().data<float>()[0], 11.0f);
 }
 
 TEST_F(GraphObserverTest, AnExceptionEndsTheSyncAndNothingElse) {
