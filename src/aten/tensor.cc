@@ -5,6 +5,7 @@
 
 #include "aten/lowering.h"
 #include "aten/op.h"
+#include "lazy/cut_reason.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/live_data.h"

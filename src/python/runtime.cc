@@ -8,6 +8,7 @@
 #include "aten/generator.h"
 #include "aten/runtime_hooks.h"
 #include "aten/tensor.h"
+#include "lazy/cut_reason.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/persistent_cache.h"

@@ -6,6 +6,7 @@
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
+#include "lazy/graph.h"
 #include "lazy/location.h"
 #include "lazy/sync_mutex.h"
 #include "python/bindings.h"

@@ -14,6 +14,7 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/op.h"
+#include "lazy/program_cache.h"
 #include "lazy/storage.h"
 #include "lazy/sync.h"
 

@@ -13,6 +13,7 @@
 #include "lazy/live_data.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
+#include "lazy/program_cache.h"
 #include "lazy/span.h"
 #include "lazy/storage.h"
 #include "lazy/sync.h"
