@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "../hlo/fuzz/exercise.h"
 #include "cpu/pipeline.h"
 #include "differential.h"
 
@@ -22,15 +21,6 @@ void CheckAll(unsigned programs, Check check) {
   }
   // Programs that only magnify their rounding errors would show nothing.
   EXPECT_GT(known, 4 * unknown);
-}
-
-TEST(RandomPrograms, AreReadAsTheyArePrinted) {
-  for (unsigned seed = 0; seed < 150; ++seed) {
-    const RandomProgram program = MakeRandomProgram(BytesOfSeed(seed, 100 + seed % 300));
-    // Operands of branches and constants find their places in the first reading after a writing.
-    const auto module = hlo::ReadBytecode(hlo::BytesOf(hlo::WriteBytecode(*program.module)));
-    ASSERT_NO_THROW(hlo::ExerciseText(*module)) << "seed " << seed;
-  }
 }
 
 TEST(RandomPrograms, EveryPassKeepsTheResults) { CheckAll(150, CheckPasses); }
