@@ -55,8 +55,8 @@ TEST(Memory, MoveTransfersOwnership) {
   EXPECT_EQ(c.bytes(), 100u);
 }
 
-// What earlier tests left to the engine's threads may be freed meanwhile, so each comparison is one that a
-// free elsewhere cannot make false.
+// What earlier tests left to the engine's threads may be freed meanwhile, so each comparison is one
+// that a free elsewhere cannot make false.
 TEST(Memory, StatisticsCount) {
   MemoryStatistics before = GetMemoryStatistics();
   MemoryStatistics inside;

@@ -697,8 +697,8 @@ TEST_F(PluginTest, MustAliasCannotBeKept) {
   EXPECT_FALSE(x->IsDeleted());
 }
 
-// The statistics are the device's: threads of the engine may still make and free small buffers of earlier
-// tests. So a large one is looked for, give or take half of it.
+// The statistics are the device's: threads of the engine may still make and free small buffers of
+// earlier tests. So a large one is looked for, give or take half of it.
 TEST_F(PluginTest, MemoryStatistics) {
   const Device& device = *client_->devices()[0];
   auto buffer =
