@@ -32,6 +32,32 @@ std::string_view Entry(std::string_view header, std::string_view key, char open,
   return end == std::string_view::npos ? std::string_view() : header.substr(begin, end + 1 - begin);
 }
 
+bool NumpyHas(hlo::ElementType type) {
+  return hlo::BitWidth(type) >= 8 && type != hlo::ElementType::kBF16 &&
+         (!hlo::IsFloat(type) || hlo::BitWidth(type) > 8);
+}
+
+// How numpy writes an element type; of those that it lacks only the size: "'<f4'", "'|V2'".
+std::string DtypeText(hlo::ElementType type) {
+  const size_t width = hlo::ByteWidth(type);
+  const char kind = type == hlo::ElementType::kPred ? 'b'
+                    : !NumpyHas(type)               ? 'V'
+                    : hlo::IsFloat(type)            ? 'f'
+                    : hlo::IsComplex(type)          ? 'c'
+                    : hlo::IsSignedInteger(type)    ? 'i'
+                                                    : 'u';
+  const char order = width == 1 || kind == 'V' ? '|' : '<';
+  return std::string("'") + order + kind + std::to_string(width) + "'";
+}
+
+// ml_dtypes writes "<V2" for its bfloat16.
+bool IsDtype(std::string_view descr, hlo::ElementType type) {
+  std::string wanted = DtypeText(type);
+  if (descr == wanted) return true;
+  wanted[1] = '<';
+  return wanted[2] == 'V' && descr == wanted;
+}
+
 std::string ShapeText(const hlo::Shape& shape) {
   std::string text = "(";
   for (int64_t size : shape.dimensions()) text += std::to_string(size) + ", ";
@@ -70,9 +96,14 @@ hlo::Literal ReadNumpyFile(const std::string& path, const hlo::Shape& shape) {
   if (sizes != ShapeText(shape)) {
     fail("the array's shape is " + std::string(sizes) + ", the parameter's " + ShapeText(shape));
   }
+  const std::string_view descr = Entry(header, "'descr':", '\'', '\'');
+  if (!IsDtype(descr, shape.element_type())) {
+    fail("the array's elements are " + std::string(descr) + ", the parameter's " +
+         std::string(hlo::Name(shape.element_type())) + " are " + DtypeText(shape.element_type()));
+  }
   if (bytes.size() - start - length != static_cast<size_t>(shape.byte_size())) {
-    fail("the array's elements are " + std::string(Entry(header, "'descr':", '\'', '\'')) +
-         ", the parameter's " + std::string(hlo::Name(shape.element_type())));
+    fail("the array's data are " + std::to_string(bytes.size() - start - length) + " bytes, not " +
+         std::to_string(shape.byte_size()));
   }
   return hlo::Literal(shape, bytes.data() + start + length);
 }

@@ -12,8 +12,9 @@ namespace tools {
 // StableHLO, text or bytecode; "-" is stdin. Throws hlo::Error that begins with the file's name.
 std::unique_ptr<hlo::Module> ReadProgram(const std::string& path);
 
-// An array that numpy.save wrote, in C order and of the shape and the element's size that `shape`
-// has: numpy has no name for bfloat16, so its bytes are taken as they are. Throws hlo::Error.
+// An array that numpy.save wrote, little-endian, in C order and of `shape`, its element type
+// included. Types that numpy lacks, such as bfloat16, are arrays of void of their size, "V2", whose
+// bytes are taken as they are. Throws hlo::Error that begins with the file's name.
 hlo::Literal ReadNumpyFile(const std::string& path, const hlo::Shape& shape);
 
 }  // namespace tools

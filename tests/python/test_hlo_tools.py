@@ -102,7 +102,35 @@ def test_hlo_run_takes_arrays_of_numpy(tool, tmp_path):
     tanh = PROGRAM_OF_MANY_ELEMENTS
     output = tool("hlo_run", "--evaluator", PLUGIN, "--tolerance=0", "-", text=tanh, status=1)
     assert "of 1000 elements differ" in output
+    for index, dtype in enumerate((np.int32, ">f4", "V4")):
+        np.save(wrong_type := tmp_path / f"type{index}.npy", np.zeros((2, 3), dtype=dtype))
+        output = tool("hlo_run", f"--input={wrong_type}", path, status=2)
+        assert "the parameter's f32 are '<f4'" in output
+    np.save(fortran := tmp_path / "fortran.npy", np.zeros((2, 3), dtype=np.float32, order="F"))
+    assert "not in C order" in tool("hlo_run", f"--input={fortran}", path, status=2)
     assert "the parameter's (2, 3)" in tool("hlo_run", f"--input={wrong}", path, status=2)
     assert "cannot be read" in tool("hlo_run", "--input=/nowhere.npy", path, status=2)
     assert "line 1, column" in tool("hlo_run", "-", text="func.func @main( {", status=2)
     assert "usage:" in tool("hlo_run", "--help")
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"), [("bf16", "V2", "f2"), ("f8E5M2", "V1", "i1"), ("i1", "?", "u1")]
+)
+def test_hlo_run_takes_types_that_numpy_lacks(tool, tmp_path, name, right, wrong):
+    path = tmp_path / "program.mlir"
+    path.write_text(
+        f"func.func @main(%a: tensor<2x{name}>) -> tensor<2x{name}> {{\nreturn %a : tensor<2x{name}>\n}}\n"
+    )
+    for dtype in (right, wrong):
+        np.save(tmp_path / f"{dtype}.npy", np.zeros(2, dtype=dtype))
+    assert tool("hlo_run", "--evaluator", f"--input={tmp_path / right}.npy", path).startswith(
+        "result 0:"
+    )
+    output = tool("hlo_run", f"--input={tmp_path / wrong}.npy", path, status=2)
+    assert f"the array's elements are '{np.dtype(wrong).str}', the parameter's {name} are" in output
+    # As ml_dtypes states them.
+    if right.startswith("V"):
+        bytes_ = (tmp_path / f"{right}.npy").read_bytes().replace(b"'|V", b"'<V")
+        (tmp_path / "little.npy").write_bytes(bytes_)
+        tool("hlo_run", "--evaluator", f"--input={tmp_path / 'little.npy'}", path)
