@@ -17,6 +17,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 56;
 // Of one dimension or index, and of what may multiply one: their product is far from overflowing.
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 constexpr int64_t kMaxFactor = int64_t{1} << 20;
+constexpr int kMaxLocationDepth = 32;
 constexpr size_t kMaxList = 1024;
 constexpr size_t kMaxGroups = size_t{1} << 20;
 // Splat constants up to this size are written out, as long as all of them together stay small.
@@ -228,6 +229,7 @@ int64_t Decoder::Integer(const Attribute& attribute, size_t offset) const {
 }
 
 bool Decoder::Bool(const Attribute& attribute, size_t offset) const {
+  if (attribute.kind == AttributeKind::kBuiltinUnit) return true;  // it is there
   Expect(attribute, AttributeKind::kBool, offset);
   return attribute.number != 0;
 }
@@ -390,7 +392,7 @@ void Decoder::CollectLocation(AttributeId id, Metadata& metadata, int depth) {
     budget_ -= value.size();
     out = value;
   };
-  if (depth > 16 || location.parts.empty()) return;
+  if (depth > kMaxLocationDepth || location.parts.empty()) return;
   switch (location.kind) {
     case AttributeKind::kNameLocation:
       if (metadata.op_name.empty()) copy(location.parts[0], metadata.op_name);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "hlo/error.h"
@@ -28,6 +29,7 @@ using bytecode::TypeKind;
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxRank = 256;
 constexpr size_t kMaxEntries = 1024;  // of a dictionary
+constexpr size_t kMaxFields = 16;     // of dimension numbers
 constexpr std::string_view kElided = "__elided__";
 
 // A number as it is written: what it is worth depends on its type.
@@ -88,6 +90,16 @@ double Real(const Number& number) {
   return number.negative ? -value : value;
 }
 
+// Of the two floats around a double the one with an odd last bit: rounding that to far fewer bits
+// is rounding the double, where rounding the nearest float could turn almost a tie into one.
+float RoundToOdd(double value) {
+  auto nearest = static_cast<float>(value);
+  bool is_odd = (std::bit_cast<uint32_t>(nearest) & 1) != 0;
+  if (nearest == value || is_odd || std::isinf(nearest)) return nearest;
+  float infinity = std::numeric_limits<float>::infinity();
+  return std::nextafter(nearest, value > nearest ? infinity : -infinity);
+}
+
 // The bits of a real number. Hexadecimal digits are the bits themselves.
 uint64_t RealBits(const Number& number, ElementType type) {
   if (IsHexadecimal(number)) {
@@ -98,19 +110,24 @@ uint64_t RealBits(const Number& number, ElementType type) {
   auto check = [&](double rounded) {
     if (!std::isfinite(rounded)) FailAt(number.token.offset, "the number is too large");
   };
-  auto narrow = static_cast<float>(value);
   switch (type) {
     case ElementType::kF64:
       return std::bit_cast<uint64_t>(value);
-    case ElementType::kF32:
-      check(narrow);
-      return std::bit_cast<uint32_t>(narrow);
-    case ElementType::kF16:
-      check(static_cast<float>(Float16(narrow)));
-      return Float16(narrow).bits;
-    case ElementType::kBF16:
-      check(static_cast<float>(BFloat16(narrow)));
-      return BFloat16(narrow).bits;
+    case ElementType::kF32: {
+      auto rounded = static_cast<float>(value);
+      check(rounded);
+      return std::bit_cast<uint32_t>(rounded);
+    }
+    case ElementType::kF16: {
+      Float16 rounded(RoundToOdd(value));
+      check(static_cast<float>(rounded));
+      return rounded.bits;
+    }
+    case ElementType::kBF16: {
+      BFloat16 rounded(RoundToOdd(value));
+      check(static_cast<float>(rounded));
+      return rounded.bits;
+    }
     default: {
       std::optional<uint8_t> bits = MinifloatFromDouble(type, value);
       if (!bits) FailAt(number.token.offset, "the number is out of its type's range");
@@ -153,6 +170,10 @@ std::string BytesOf(const Token& token) {
     bytes += static_cast<char>(high << 4 | low);
   }
   return bytes;
+}
+
+bool HasField(const ParsedAttribute& parsed, std::string_view name) {
+  return std::ranges::find(parsed.fields, name, &NamedAttribute::name) != parsed.fields.end();
 }
 
 }  // namespace
@@ -390,17 +411,20 @@ std::vector<NamedAttribute> AttributeParser::ParseEntries() {
       lexer_.FailExpected("an attribute's name");
     }
     lexer_.Advance();
-    if (entries.size() >= kMaxEntries) FailAt(name.offset, "the dictionary is too long");
-    bool repeated = std::ranges::find(entries, key, &NamedAttribute::name) != entries.end();
-    if (repeated) FailAt(name.offset, "'" + std::string(key) + "' is given twice");
     ParsedAttribute value;
     if (lexer_.Accept("=")) {
       value = Parse();
     } else {
       value.id = encoder_.Add({.kind = AttributeKind::kBuiltinUnit});
     }
-    if (value.id != kNone) entries.push_back({key, value.id});
-    entries.insert(entries.end(), value.fields.begin(), value.fields.end());
+    if (value.id != kNone) value.fields = {{key, value.id}};
+    for (const NamedAttribute& entry : value.fields) {
+      bool repeated =
+          std::ranges::find(entries, entry.name, &NamedAttribute::name) != entries.end();
+      if (repeated) FailAt(name.offset, "'" + std::string(entry.name) + "' is given twice");
+      if (entries.size() >= kMaxEntries) FailAt(name.offset, "the dictionary is too long");
+      entries.push_back(entry);
+    }
     if (!lexer_.Accept(",")) break;
   }
   lexer_.Expect("}");
@@ -564,7 +588,9 @@ void AttributeParser::ParseResources() {
         lexer_.Expect(":");
         Token data = lexer_.Take(TokenKind::kString, "a resource's data");
         std::string name = key.kind == TokenKind::kString ? Unquote(key) : std::string(key.text);
-        resources_[std::move(name)] = BytesOf(data);
+        if (!resources_.emplace(name, Own(BytesOf(data))).second) {
+          FailAt(key.offset, "the resource " + name + " is given twice");
+        }
         if (!lexer_.Accept(",")) break;
       }
       lexer_.Expect("}");
@@ -587,7 +613,7 @@ void AttributeParser::Finish() {
     if (found == resources_.end() || found->second.size() < kAlignment) {
       FailAt(wanted.offset, "the text does not carry the data of this resource");
     }
-    program_.attributes[wanted.id].text = Own(found->second.substr(kAlignment));
+    program_.attributes[wanted.id].text = found->second.substr(kAlignment);
   }
 }
 
@@ -780,6 +806,18 @@ AttributeId AttributeParser::ParseFieldValue() {
   return encoder_.Integer(lexer_.TakeInteger(), ElementType::kS64);
 }
 
+// Dimension numbers may say nothing at all. What then holds is stated, as VHLO does, so that it
+// differs from no dimension numbers.
+void AttributeParser::AddFieldDefault(std::string_view name, ParsedAttribute& parsed) {
+  constexpr std::string_view kVectorDimension = "index_vector_dim";
+  constexpr std::string_view kContracting = "lhs_contracting_dimensions";
+  if (name == "dot" && !HasField(parsed, kContracting)) {
+    parsed.fields.push_back({kContracting, encoder_.Integers({}, {0})});
+  } else if ((name == "gather" || name == "scatter") && !HasField(parsed, kVectorDimension)) {
+    parsed.fields.push_back({kVectorDimension, encoder_.Integer(0, ElementType::kS64)});
+  }
+}
+
 // "<offset_dims = [0], index_vector_dim = 1>"; "raw" stands for the "<" of a convolution's.
 ParsedAttribute AttributeParser::ParseFields(std::string_view name) {
   lexer_.Expect(name == "raw" ? "raw" : "<");
@@ -790,13 +828,13 @@ ParsedAttribute AttributeParser::ParseFields(std::string_view name) {
     std::string_view attribute = field.text;
     if (name == "channel_handle")
       attribute = field.text == "handle" ? "channel_id" : "channel_type";
-    bool repeated =
-        std::ranges::find(parsed.fields, attribute, &NamedAttribute::name) != parsed.fields.end();
-    if (repeated) FailAt(field.offset, "the field is given twice");
+    if (HasField(parsed, attribute)) FailAt(field.offset, "the field is given twice");
+    if (parsed.fields.size() >= kMaxFields) FailAt(field.offset, "there are too many fields");
     parsed.fields.push_back({attribute, ParseFieldValue()});
     if (!lexer_.Accept(",")) break;
   }
   lexer_.Expect(">");
+  AddFieldDefault(name, parsed);
   return parsed;
 }
 
@@ -913,7 +951,8 @@ void AttributeParser::ParseAlias() {
   if (pending.defined) FailAt(name.offset, std::string(name.text) + " is defined twice");
   pending.defined = true;
   AttributeId location = ParseLocation();
-  program_.attributes[place] = Attribute(program_.attributes[location]);
+  // It may be long, or an alias that is yet to be defined: it is referred to.
+  program_.attributes[place] = {.kind = AttributeKind::kFusedLocation, .parts = {location}};
 }
 
 }  // namespace hlo::text

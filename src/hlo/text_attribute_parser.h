@@ -87,6 +87,7 @@ class AttributeParser {
   ParsedAttribute ParseHash();
   ParsedAttribute ParseStablehlo(std::string_view name);
   ParsedAttribute ParseFields(std::string_view name);
+  void AddFieldDefault(std::string_view name, ParsedAttribute& parsed);
   bytecode::AttributeId ParseFieldValue();
   bytecode::AttributeId ParseOutputAlias();
   bytecode::AttributeId ParseEnumeration();
@@ -114,7 +115,7 @@ class AttributeParser {
   std::unordered_map<std::string_view, bytecode::TypeId> type_aliases_;
   std::unordered_map<std::string_view, Pending> locations_;
   std::vector<Resource> wanted_resources_;
-  std::unordered_map<std::string, std::string> resources_;
+  std::unordered_map<std::string, std::string_view> resources_;  // the program owns the data
 };
 
 }  // namespace hlo::text

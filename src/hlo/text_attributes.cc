@@ -241,14 +241,15 @@ void AddScatter(Entries& out, const ScatterAttributes& a) {
   out.Bool("indices_are_sorted", a.indices_are_sorted).Bool("unique_indices", a.unique_indices);
 }
 
-void AddChannel(Entries& out, const CollectiveAttributes& a) {
-  if (a.channel_id == 0 && a.channel_type == 0) return;
+void AddChannel(Entries& out, Opcode opcode, const CollectiveAttributes& a) {
+  bool is_needed = opcode == Opcode::kSend || opcode == Opcode::kRecv;
+  if (!is_needed && a.channel_id == 0 && a.channel_type == 0) return;
   out.Add("channel_handle", "#stablehlo.channel_handle<handle = " + std::to_string(a.channel_id) +
                                 ", type = " + std::to_string(a.channel_type) + ">");
 }
 
 void AddCollective(Entries& out, Opcode opcode, const CollectiveAttributes& a) {
-  AddChannel(out, a);
+  AddChannel(out, opcode, a);
   switch (opcode) {
     case Opcode::kCollectivePermute:
       out.Add("source_target_pairs", MatrixText(a.source_target_pairs, 2));

@@ -47,7 +47,8 @@ std::string ProgramName(std::string_view name) {
 
 class ProgramParser {
  public:
-  explicit ProgramParser(std::string_view text) : lexer_(text), attributes_(lexer_, program_) {}
+  explicit ProgramParser(std::string_view text)
+      : text_size_(text.size()), lexer_(text), attributes_(lexer_, program_) {}
 
   Program Parse() {
     while (lexer_.token().kind != TokenKind::kEnd) ParseTop();
@@ -435,6 +436,12 @@ class ProgramParser {
       FailAt(results.groups[0].name.offset, "the operation has " + std::to_string(types.size()) +
                                                 " results, not " + std::to_string(results.count));
     }
+    // An alias of a function's type is short however many results it has.
+    result_count_ += types.size();
+    if (result_count_ > text_size_) {
+      FailAt(operation.offset, "there are more results than the text has characters",
+             ErrorCode::kResourceExhausted);
+    }
     operation.first_result = next_value_;
     size_t index = 0;
     for (const Results::Group& group : results.groups) {
@@ -474,7 +481,20 @@ class ProgramParser {
       lexer_.Expect(")");
     }
     ParseDictionary(draft);
+    CheckRequired(draft);
     ParseTypes(draft);
+  }
+
+  // The generic form alone can leave anything out.
+  void CheckRequired(const Draft& draft) const {
+    std::string_view name = program_.operation_names[draft.operation.name];
+    const bytecode::OperationSpec* spec = bytecode::FindOperation(name);
+    if (!spec) return;
+    for (const Required& required : RequiredAttributes(spec->mnemonic)) {
+      if (FindProperty(draft, required.attribute)) continue;
+      FailAt(draft.operation.offset,
+             "the operation needs the attribute " + std::string(required.written));
+    }
   }
 
   void AddOperands(Draft& draft, const std::vector<Value>& values) {
@@ -550,11 +570,7 @@ class ProgramParser {
   }
 
   AttributeId DefaultLike(Default::Value value, AttributeId like) {
-    const bytecode::Attribute& attribute = program_.attributes[like];
-    int64_t count = 0;
-    if (attribute.kind == AttributeKind::kTensor) {
-      count = static_cast<int64_t>(attribute.text.size() / sizeof(int64_t));
-    }
+    int64_t count = ListSize(program_.attributes[like]);
     if (value == Default::Value::kFalse) {
       return encoder().Tensor(Literal(Shape(ElementType::kPred, {count})));
     }
@@ -562,6 +578,16 @@ class ProgramParser {
       return encoder().Integers(std::vector<int64_t>(static_cast<size_t>(count), 1), {count});
     }
     return encoder().Integers(std::vector<int64_t>(static_cast<size_t>(2 * count), 0), {count, 2});
+  }
+
+  // Of the type: the data may be one element for all. What is no list is refused by who reads it.
+  int64_t ListSize(const bytecode::Attribute& list) const {
+    if (list.kind != AttributeKind::kTensor) return 0;
+    const Dimensions& sizes = program_.types[list.type].dimensions;
+    constexpr int64_t kMaxRank = 256;
+    if (sizes.size() != 1 || sizes[0] < 0) return 0;
+    if (sizes[0] > kMaxRank) lexer_.Fail("a list of " + std::to_string(sizes[0]) + " dimensions");
+    return sizes[0];
   }
 
   void ParseShort(Draft& draft) {
@@ -875,6 +901,8 @@ class ProgramParser {
     return attributes_.AtLocation() ? attributes_.ParseLocation() : kNone;
   }
 
+  const size_t text_size_;
+  size_t result_count_ = 0;  // of all operations
   Program program_;
   Lexer lexer_;
   AttributeParser attributes_;

@@ -91,6 +91,77 @@ constexpr Default kDefaults[] = {
     {"stablehlo.sort", "dimension", kMinusOne, ""},
 };
 
+// Sorted by operation.
+constexpr Required kRequired[] = {
+    {"all_gather", "all_gather_dim", "all_gather_dim"},
+    {"all_gather", "replica_groups", "replica_groups"},
+    {"all_reduce", "replica_groups", "replica_groups"},
+    {"all_to_all", "concat_dimension", "concat_dimension"},
+    {"all_to_all", "replica_groups", "replica_groups"},
+    {"all_to_all", "split_count", "split_count"},
+    {"all_to_all", "split_dimension", "split_dimension"},
+    {"batch_norm_grad", "epsilon", "epsilon"},
+    {"batch_norm_grad", "feature_index", "feature_index"},
+    {"batch_norm_inference", "epsilon", "epsilon"},
+    {"batch_norm_inference", "feature_index", "feature_index"},
+    {"batch_norm_training", "epsilon", "epsilon"},
+    {"batch_norm_training", "feature_index", "feature_index"},
+    {"broadcast", "broadcast_sizes", "broadcast_sizes"},
+    {"broadcast_in_dim", "broadcast_dimensions", "broadcast_dimensions"},
+    {"collective_broadcast", "replica_groups", "replica_groups"},
+    {"collective_permute", "source_target_pairs", "source_target_pairs"},
+    {"compare", "comparison_direction", "comparison_direction"},
+    {"composite", "decomposition", "decomposition"},
+    {"composite", "name", "name"},
+    {"concatenate", "dimension", "dimension"},
+    {"constant", "value", "value"},
+    {"convolution", "batch_group_count", "batch_group_count"},
+    {"convolution", "input_batch_dimension", "dimension_numbers"},
+    {"convolution", "feature_group_count", "feature_group_count"},
+    {"cross-replica-sum", "replica_groups", "replica_groups"},
+    {"custom_call", "call_target_name", "call_target_name"},
+    {"dot_general", "lhs_contracting_dimensions", "dot_dimension_numbers"},
+    {"dynamic_broadcast_in_dim", "broadcast_dimensions", "broadcast_dimensions"},
+    {"dynamic_conv", "batch_group_count", "batch_group_count"},
+    {"dynamic_conv", "input_batch_dimension", "dimension_numbers"},
+    {"dynamic_conv", "feature_group_count", "feature_group_count"},
+    {"dynamic_gather", "index_vector_dim", "dimension_numbers"},
+    {"dynamic_iota", "iota_dimension", "iota_dimension"},
+    {"dynamic_slice", "slice_sizes", "slice_sizes"},
+    {"fft", "fft_length", "fft_length"},
+    {"fft", "fft_type", "fft_type"},
+    {"gather", "index_vector_dim", "dimension_numbers"},
+    {"gather", "slice_sizes", "slice_sizes"},
+    {"get_dimension_size", "dimension", "dimension"},
+    {"get_tuple_element", "index", "index"},
+    {"iota", "iota_dimension", "iota_dimension"},
+    {"map", "dimensions", "dimensions"},
+    {"pad", "edge_padding_high", "edge_padding_high"},
+    {"pad", "edge_padding_low", "edge_padding_low"},
+    {"pad", "interior_padding", "interior_padding"},
+    {"recv", "channel_id", "channel_handle"},
+    {"reduce", "dimensions", "dimensions"},
+    {"reduce_precision", "exponent_bits", "exponent_bits"},
+    {"reduce_precision", "mantissa_bits", "mantissa_bits"},
+    {"reduce_scatter", "replica_groups", "replica_groups"},
+    {"reduce_scatter", "scatter_dimension", "scatter_dimension"},
+    {"reduce_window", "window_dimensions", "window_dimensions"},
+    {"reverse", "dimensions", "dimensions"},
+    {"rng", "rng_distribution", "rng_distribution"},
+    {"rng_bit_generator", "rng_algorithm", "rng_algorithm"},
+    {"scatter", "index_vector_dim", "scatter_dimension_numbers"},
+    {"send", "channel_id", "channel_handle"},
+    {"set_dimension_size", "dimension", "dimension"},
+    {"slice", "limit_indices", "limit_indices"},
+    {"slice", "start_indices", "start_indices"},
+    {"slice", "strides", "strides"},
+    {"transpose", "permutation", "permutation"},
+    {"triangular_solve", "left_side", "left_side"},
+    {"triangular_solve", "lower", "lower"},
+    {"triangular_solve", "transpose_a", "transpose_a"},
+    {"triangular_solve", "unit_diagonal", "unit_diagonal"},
+};
+
 constexpr std::string_view kElementwise = "$ {} :";
 
 constexpr std::string_view kDirections[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
@@ -131,6 +202,11 @@ std::string_view ShortForm(std::string_view operation) {
 }
 
 std::span<const Default> Defaults() { return kDefaults; }
+
+std::span<const Required> RequiredAttributes(std::string_view operation) {
+  auto found = std::ranges::equal_range(kRequired, operation, {}, &Required::operation);
+  return {found.begin(), found.end()};
+}
 
 const Enumeration* FindEnumeration(std::string_view name) {
   const auto* found = std::ranges::find(kEnumerations, name, &Enumeration::name);

@@ -46,6 +46,14 @@ struct Default {
 };
 std::span<const Default> Defaults();
 
+// An attribute that an operation cannot be without: nobody may guess it.
+struct Required {
+  std::string_view operation;  // without its dialect: "concatenate"
+  std::string_view attribute;
+  std::string_view written;  // the attribute of the text that states it
+};
+std::span<const Required> RequiredAttributes(std::string_view operation);
+
 struct Enumeration {
   std::string_view name;                          // "comparison_direction"
   bytecode::AttributeKind kind;                   //

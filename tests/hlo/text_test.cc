@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 
 #include "hlo/bytecode.h"
@@ -47,7 +48,8 @@ TEST(TextReader, DonorsAndAliasesOfArguments) {
       sdy.mesh @mesh = <["x"=2]>
       func.func public @main(
           %a: tensor<2xf32> {tf.aliasing_output = 1 : i32, mhlo.sharding = "{replicated}"},
-          %b: tensor<2xf32> {jax.buffer_donor = true} loc("b"))
+          %b: tensor<2xf32> {jax.buffer_donor = true} loc("b"),
+          %c: tensor<2xf32> {jax.buffer_donor}, %d: tensor<2xf32> {jax.buffer_donor = false})
           -> (tensor<2xf32> {jax.result_info = "x"}, tensor<2xf32>) {
         %0 = sdy.sharding_constraint %b <@mesh, [{"x"}]> : tensor<2xf32>
         return %0, %a : tensor<2xf32>, tensor<2xf32>
@@ -57,7 +59,7 @@ TEST(TextReader, DonorsAndAliasesOfArguments) {
   EXPECT_EQ(module->num_replicas, 2);
   ASSERT_EQ(module->input_output_aliases.size(), 1u);
   EXPECT_EQ(module->input_output_aliases[0].output, 1);
-  EXPECT_EQ(module->buffer_donors, std::vector<int64_t>{1});
+  EXPECT_EQ(module->buffer_donors, (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(module->entry()->parameter(1)->metadata().op_name, "b");
 }
 
@@ -80,6 +82,20 @@ TEST(TextReader, Locations) {
   EXPECT_EQ(sqrt->operand(0)->operand(0)->metadata().source_line, 7);
 }
 
+TEST(TextReader, LocationsThatAreAliasesOfAliases) {
+  auto module = ReadStablehloText(R"(
+    #loc = loc(#loc1)
+    #loc1 = loc("one"(#loc2))
+    #loc2 = loc("file.py":7:3)
+    #loc3 = loc(#loc3)
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.abs %a : tensor<4xf32> loc(#loc)
+      return %0 : tensor<4xf32> loc(#loc3)
+    })");
+  EXPECT_EQ(module->entry()->result()->metadata().op_name, "one");
+  EXPECT_EQ(module->entry()->result()->metadata().source_line, 7);
+}
+
 TEST(TextReader, AliasesOfAttributesAndTypes) {
   auto module = ReadStablehloText(R"(
     !t = tensor<4xf32>
@@ -100,6 +116,9 @@ TEST(TextReader, Resources) {
     {-# dialect_resources: { builtin: { data: "0x0400000001000000FFFFFFFF" } } #-})";
   EXPECT_EQ(ReadStablehloText(text)->entry()->result()->literal(),
             Literal::FromVector<int32_t>({1, -1}));
+  const std::string twice = std::string(text, std::strlen(text) - 8) + R"(,
+    data: "0x0400000001000000FFFFFFFE" } } #-})";
+  EXPECT_NE(ErrorOf(twice).find("the resource data is given twice"), std::string::npos);
 }
 
 TEST(TextReader, Constants) {
@@ -120,6 +139,25 @@ TEST(TextReader, Constants) {
   const Literal f8 = ConstantOf("dense<[1.5, -4.480000e+02]> : tensor<2xf8E4M3FN>");
   EXPECT_EQ(f8.bytes()[0], std::byte{0x3c});
   EXPECT_EQ(f8.bytes()[1], std::byte{0xfe});
+}
+
+// A little more than the middle between two numbers, by less than a float can tell.
+TEST(TextReader, NarrowFloatsAreRoundedOnce) {
+  const auto bits = [](const std::string& dense) {
+    const Literal literal = ConstantOf(dense);
+    return static_cast<int>(literal.bytes()[0]) | static_cast<int>(literal.bytes()[1]) << 8;
+  };
+  EXPECT_EQ(bits("dense<1.0004882813> : tensor<f16>"), 0x3c01);
+  EXPECT_EQ(bits("dense<-1.0004882813> : tensor<f16>"), 0xbc01);
+  EXPECT_EQ(bits("dense<1.00048828125> : tensor<f16>"), 0x3c00);  // the middle
+  EXPECT_EQ(bits("dense<1.0014648437> : tensor<f16>"), 0x3c01);   // a little less
+  EXPECT_EQ(bits("dense<2.9802322388e-08> : tensor<f16>"), 1);    // of the least
+  EXPECT_EQ(bits("dense<1.0e-300> : tensor<f16>"), 0);
+  EXPECT_EQ(bits("dense<65519.9999999> : tensor<f16>"), 0x7bff);
+  EXPECT_EQ(bits("dense<1.0039062501> : tensor<bf16>"), 0x3f81);
+  EXPECT_EQ(bits("dense<1.00390625> : tensor<bf16>"), 0x3f80);
+  ErrorOf(Function("%0 = stablehlo.constant dense<65520.0> : tensor<f16>"));
+  ErrorOf(Function("%0 = stablehlo.constant dense<1.0e300> : tensor<bf16>"));
 }
 
 TEST(TextReader, SmallFloatsAreRoundedToEven) {
@@ -185,6 +223,63 @@ TEST(TextReader, ErrorsOfSyntax) {
     EXPECT_NE(message.find(example.message), std::string::npos) << message;
     EXPECT_TRUE(message.starts_with("line ")) << message;
   }
+}
+
+// The short forms state what an operation needs; the generic form has to, too.
+TEST(TextReader, NothingThatAnOperationNeedsIsGuessed) {
+  struct Case {
+    const char* lines;
+    const char* attribute;
+  };
+  const Case cases[] = {
+      {"\"stablehlo.concatenate\"(%a) : (tensor<4xf32>) -> tensor<4xf32>", "dimension"},
+      {"\"stablehlo.compare\"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>",
+       "comparison_direction"},
+      {"\"stablehlo.iota\"() : () -> tensor<4xf32>", "iota_dimension"},
+      {"\"stablehlo.get_dimension_size\"(%a) : (tensor<4xf32>) -> tensor<i32>", "dimension"},
+      {"\"stablehlo.fft\"(%a) {fft_length = array<i64: 4>} : (tensor<4xf32>) -> tensor<4xf32>",
+       "fft_type"},
+      {"\"stablehlo.all_gather\"(%a) {replica_groups = dense<0> : tensor<1x1xi64>} : "
+       "(tensor<4xf32>) -> tensor<4xf32>",
+       "all_gather_dim"},
+      {"\"stablehlo.all_to_all\"(%a) {split_dimension = 0 : i64} : (tensor<4xf32>) -> "
+       "tensor<4xf32>",
+       "concat_dimension"},
+      {"\"stablehlo.dot_general\"(%a, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4x4xf32>",
+       "dot_dimension_numbers"},
+  };
+  for (const Case& example : cases) {
+    const std::string message = ErrorOf(Function(example.lines));
+    EXPECT_NE(message.find("needs the attribute " + std::string(example.attribute) + "\n"),
+              std::string::npos)
+        << message;
+  }
+  // Dimension numbers that say nothing are dimension numbers.
+  auto module = ReadStablehloText(
+      "func.func @main(%a: tensor<2xf32>, %b: tensor<3xf32>) -> tensor<2x3xf32> {\n"
+      "%0 = \"stablehlo.dot_general\"(%a, %b) {dot_dimension_numbers = #stablehlo.dot<>} : "
+      "(tensor<2xf32>, tensor<3xf32>) -> tensor<2x3xf32>\nreturn %0 : tensor<2x3xf32>\n}");
+  EXPECT_TRUE(module->entry()->result()->as<DotAttributes>().lhs_contracting_dimensions.empty());
+}
+
+TEST(TextReader, DefaultsHaveOneElementForEachDimension) {
+  auto module = ReadStablehloText(R"(
+    func.func @main(%a: tensor<4x4xf32>, %b: tensor<f32>) -> tensor<3x3xf32> {
+      %0 = "stablehlo.reduce_window"(%a, %b) ({
+        ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+          %s = stablehlo.add %x, %y : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+      }) {window_dimensions = dense<2> : tensor<2xi64>}
+          : (tensor<4x4xf32>, tensor<f32>) -> tensor<3x3xf32>
+      return %0 : tensor<3x3xf32>
+    })");
+  const auto& window = module->entry()->result()->as<Window>();
+  EXPECT_EQ(window.dimensions, (Dimensions{2, 2}));
+  EXPECT_EQ(window.strides, (Dimensions{1, 1}));
+  EXPECT_EQ(window.padding_high, (Dimensions{0, 0}));
+  ErrorOf(
+      Function("%0 = \"stablehlo.reduce_window\"(%a) {window_dimensions = dense<2> : "
+               "tensor<1000000000000xi64>} : (tensor<4xf32>) -> tensor<4xf32>"));
 }
 
 TEST(TextReader, WhatIsUnknownIsUnimplemented) {
