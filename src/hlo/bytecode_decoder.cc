@@ -256,10 +256,15 @@ std::vector<int64_t> Decoder::Integers(const Attribute& attribute, size_t limit,
   return values;
 }
 
-bool Decoder::IsLargeSplat(const Attribute& attribute, size_t offset) {
-  Expect(attribute, AttributeKind::kTensor, offset);
-  const Shape& shape = TensorShape(attribute.type, offset);
+const Shape& Decoder::StaticShape(const Attribute& tensor, size_t offset) {
+  Expect(tensor, AttributeKind::kTensor, offset);
+  const Shape& shape = TensorShape(tensor.type, offset);
   if (!shape.is_array() || shape.is_dynamic()) FailAt(offset, "a constant of unknown shape");
+  return shape;
+}
+
+bool Decoder::IsLargeSplat(const Attribute& attribute, size_t offset) {
+  const Shape& shape = StaticShape(attribute, offset);
   auto bytes = static_cast<size_t>(shape.byte_size());
   size_t width = ByteWidth(shape.element_type());
   if (bytes <= width || attribute.text.size() != width) return false;
@@ -300,10 +305,16 @@ Literal Decoder::TensorOf(const Attribute& attribute, const Shape& shape, size_t
   return literal;
 }
 
+Literal Decoder::ConstantTensor(const Attribute& attribute, size_t offset) {
+  return TensorOf(attribute, StaticShape(attribute, offset), offset);
+}
+
 Literal Decoder::Tensor(const Attribute& attribute, size_t offset) {
-  Expect(attribute, AttributeKind::kTensor, offset);
-  const Shape& shape = TensorShape(attribute.type, offset);
-  if (!shape.is_array() || shape.is_dynamic()) FailAt(offset, "a constant of unknown shape");
+  const Shape& shape = StaticShape(attribute, offset);
+  auto bytes = static_cast<size_t>(shape.byte_size());
+  // What is not one element for all pays when it is copied.
+  bool is_splat = attribute.text.size() == ByteWidth(shape.element_type());
+  if (is_splat) Spend(bytes, offset);
   return TensorOf(attribute, shape, offset);
 }
 

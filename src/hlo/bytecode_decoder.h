@@ -32,8 +32,10 @@ class Decoder {
   bool Bool(const Attribute& attribute, size_t offset) const;
   // A tensor's data. Data may be stated as one element for all.
   Literal Tensor(const Attribute& attribute, size_t offset);
-  // True if the tensor is one element repeated so often that it should not be written out.
+  // True if the tensor is one element repeated so often that it should not be written out. If not,
+  // ConstantTensor() may write it out: constants have an allowance of their own for that.
   bool IsLargeSplat(const Attribute& attribute, size_t offset);
+  Literal ConstantTensor(const Attribute& attribute, size_t offset);
   Literal SplatElement(const Attribute& attribute, size_t offset);
   // A tensor of 64-bit integers (or index).
   std::vector<int64_t> Integers(const Attribute& attribute, size_t limit, size_t offset);
@@ -45,6 +47,7 @@ class Decoder {
   void Spend(size_t bytes, size_t offset);
 
  private:
+  const Shape& StaticShape(const Attribute& tensor, size_t offset);
   Literal TensorOf(const Attribute& attribute, const Shape& shape, size_t offset);
   AttributeValue Value(const Attribute& attribute, size_t offset, int depth);
   AttributeValue ArrayValue(const Attribute& attribute, size_t offset, int depth);

@@ -399,7 +399,7 @@ class ModuleReader {
   // Constants that share their attribute share their data.
   const Literal& ConstantLiteral(const Operation& operation, const Attribute* value) {
     auto [found, inserted] = literals_.try_emplace(value);
-    if (inserted) found->second = decoder_.Tensor(*value, operation.offset);
+    if (inserted) found->second = decoder_.ConstantTensor(*value, operation.offset);
     return found->second;
   }
 
