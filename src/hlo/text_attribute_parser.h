@@ -1,5 +1,7 @@
 // Types, attributes and locations of MLIR's textual form, into a Program as bytecode would state
 // them.
+// One parser in several files: text_types.cc, text_tensors.cc, text_lists.cc, text_locations.cc,
+// and text_attribute_parser.cc with the rest.
 #pragma once
 
 #include <string>
@@ -58,7 +60,18 @@ class AttributeParser {
   std::string_view Own(std::string text) { return program_.Own(std::move(text)); }
 
  private:
-  class Depth;
+  // Bounds how deep things are nested, which keeps hostile text from exhausting the stack.
+  class Depth {
+   public:
+    explicit Depth(AttributeParser& parser) : parser_(parser) {
+      constexpr int kMaxDepth = 64;
+      if (++parser_.depth_ > kMaxDepth) parser_.lexer_.Fail("this is nested too deep");
+    }
+    ~Depth() { --parser_.depth_; }
+
+   private:
+    AttributeParser& parser_;
+  };
   struct Pending {
     bytecode::AttributeId id;
     size_t offset;
