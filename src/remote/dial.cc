@@ -45,8 +45,8 @@ hlo::Error Stranger(const std::string& address, const std::string& why) {
 
 }  // namespace
 
-Descriptor Dial(const std::string& address, const std::string& token) {
-  Descriptor connection = Connect(address);
+Descriptor Dial(const std::string& address, const std::string& token, const OnSocket& on_socket) {
+  Descriptor connection = Connect(address, on_socket);
   if (SocketPath(address)) {
     if (IsOwnPeer(connection.get())) return connection;
     throw Stranger(address, "the process there belongs to another user");

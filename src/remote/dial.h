@@ -12,7 +12,10 @@ namespace remote {
 // user; on TCP both prove that they know the token. Until the server has proven itself, nothing but
 // a random number has been sent.
 //
+// It waits for the server, up to 20 s.
+//
 // Throws hlo::Error: kUnavailable if nobody listens, and kUnauthenticated for another's server.
-Descriptor Dial(const std::string& address, const std::string& token);
+Descriptor Dial(const std::string& address, const std::string& token,
+                const OnSocket& on_socket = {});
 
 }  // namespace remote

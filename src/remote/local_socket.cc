@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "hlo/error.h"
+#include "process/fork.h"
 #include "remote/address.h"
 
 namespace remote {
@@ -51,9 +52,12 @@ void CheckFolderOf(const std::string& path) {
   CheckOwnFolder(path.substr(0, std::max<size_t>(path.rfind('/'), 1)));
 }
 
-Descriptor NewClientSocket(int family) {
+Descriptor NewClientSocket(int family, const OnSocket& on_socket) {
+  const process::NoFork no_fork;
   Descriptor own(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (own) setsockopt(own.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime);
+  if (!own) return own;
+  if (on_socket) on_socket(own.get());
+  setsockopt(own.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime);
   return own;
 }
 
@@ -152,11 +156,11 @@ std::string Text(const sockaddr_storage& address) {
   return std::string(text) + " " + std::to_string(ntohs(PortOf(generic)));
 }
 
-Descriptor ConnectToPort(const std::string& address) {
+Descriptor ConnectToPort(const std::string& address, const OnSocket& on_socket) {
   const Addresses addresses = Resolve(address);
   int error = ECONNREFUSED;
   for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
-    Descriptor own = NewClientSocket(entry->ai_family);
+    Descriptor own = NewClientSocket(entry->ai_family, on_socket);
     if (own && connect(own.get(), entry->ai_addr, entry->ai_addrlen) == 0) {
       const int yes = 1;
       setsockopt(own.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -192,11 +196,11 @@ void StopListening(Listener& listener) {
   listener = Listener();
 }
 
-Descriptor Connect(const std::string& address) {
+Descriptor Connect(const std::string& address, const OnSocket& on_socket) {
   const auto path = SocketPath(address);
-  if (!path) return ConnectToPort(address);
+  if (!path) return ConnectToPort(address, on_socket);
   const sockaddr_un target = SocketAddress(*path);
-  Descriptor own = NewClientSocket(AF_UNIX);
+  Descriptor own = NewClientSocket(AF_UNIX, on_socket);
   if (!own || connect(own.get(), reinterpret_cast<const sockaddr*>(&target), sizeof target) != 0) {
     throw NobodyListens(errno);
   }

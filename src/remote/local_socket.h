@@ -2,6 +2,7 @@
 // loopback TCP.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,8 +43,12 @@ struct Listener {
 Listener Listen(const std::string& address);
 void StopListening(Listener& listener);
 
+// Called with each socket as soon as there is one, before which no other thread forks: with
+// GiveUpInChildren, no forked child keeps one that is still connecting.
+using OnSocket = std::function<void(int socket)>;
+
 // Connects to a local address. Throws hlo::Error(kUnavailable) if nobody listens.
-Descriptor Connect(const std::string& address);
+Descriptor Connect(const std::string& address, const OnSocket& on_socket = {});
 
 // Is the process at the other end of a Unix socket of this one's user?
 bool IsOwnPeer(int connection);

@@ -9,12 +9,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <thread>
 
 #include "remote/address.h"
+#include "remote/client/connection.h"
 #include "remote/handshake.h"
 #include "remote_testing.h"
 
@@ -169,6 +171,34 @@ TEST(Access, ClientNamesTheStranger) {
   EXPECT_NE(said.find("is no runtime server of this user's"), std::string::npos) << said;
   EXPECT_NE(said.find(address), std::string::npos) << said;
   EXPECT_EQ(learned.find(kToken), std::string::npos);
+}
+
+// A child that is forked while a client waits for the server's proof does not keep its connection:
+// the server sees the end of it.
+TEST(Access, ForkedChildrenGiveUpWhatStillConnects) {
+  std::atomic<bool> has_ended{false};
+  {
+    const Squatter squatter([&](int connection) {
+      EXPECT_EQ(ReceiveSome(connection).size(), kHelloBytes);
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(60);
+        pause();
+        _exit(0);
+      }
+      const std::string wrong(kChallengeBytes, '\0');
+      EXPECT_GT(send(connection, wrong.data(), wrong.size(), MSG_NOSIGNAL), 0);
+      pollfd readable = {connection, POLLIN, 0};
+      has_ended = poll(&readable, 1, 5000) == 1 && ReceiveSome(connection).empty();
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    });
+    Endpoint endpoint;
+    endpoint.address = squatter.address();
+    endpoint.token = kToken;
+    EXPECT_THROW((void)Connection::Describe(endpoint), hlo::Error);
+  }
+  EXPECT_TRUE(has_ended);
 }
 
 // One that passes everything on to the user's own server gets nowhere either.

@@ -1,5 +1,6 @@
 // Every allocation and every thread start of the server fails once, in a program of its own: that
-// session ends, or that request fails, and the next client is served.
+// session ends, or that request fails, and the next client is served. So does every allocation of a
+// client's thread that asks: each of its requests is answered or fails.
 //
 // An allocation is the server's if one of its functions is on the stack above it, with none of
 // gRPC's or the plugin's between: what gRPC allocates for itself ends the process when there is
@@ -18,11 +19,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "remote/client/connection.h"
 #include "remote/ring.h"
 #include "remote_testing.h"
 
@@ -106,10 +109,10 @@ _Unwind_Reason_Code Look(_Unwind_Context* context, void* result) {
   return _URC_END_OF_STACK;
 }
 
-enum class What { kNothing, kAllocations, kThreads };
+enum class What { kNothing, kAllocations, kClientAllocations, kThreads };
 std::atomic<What> failing{What::kNothing};
 std::atomic<int> countdown{0};  // the failure comes at zero
-thread_local bool spared = false, looking = false;
+thread_local bool spared = false, looking = false, is_client = false;
 
 bool Fails(What what) {
   if (failing != what || spared || looking) return false;
@@ -134,7 +137,7 @@ class Failure {
 }  // namespace
 
 void* operator new(size_t bytes) {
-  if (Fails(What::kAllocations)) throw std::bad_alloc();
+  if (Fails(is_client ? What::kClientAllocations : What::kAllocations)) throw std::bad_alloc();
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -362,6 +365,38 @@ TEST_F(Failures, Starting) {
     EXPECT_GT(failures, 0);
   }
   EXPECT_TRUE(RunAll());
+}
+
+// Whether the request fails or is answered.
+bool Ends(Connection& connection) try {
+  auto answered = std::make_shared<std::promise<void>>();
+  std::future<void> answer = answered->get_future();
+  wire::Request request;
+  request.mutable_memory_stats()->set_device(0);
+  connection.Call(std::move(request), {[answered](wire::Reply&) { answered->set_value(); }});
+  return answer.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+} catch (const std::exception&) {
+  return true;
+}
+
+TEST_F(Failures, AllocationsOfAClientThatAsks) {
+  Endpoint endpoint;
+  endpoint.address = TestAddress();
+  endpoint.token = kToken;
+  for (int count = 0;; ++count) {
+    Connection connection(endpoint);
+    const Failure failure(What::kClientAllocations, count);
+    is_client = true;
+    spared = false;
+    EXPECT_TRUE(Ends(connection)) << "with failure " << count;
+    for (uint64_t number = 1; number <= 300; ++number) connection.FreeBuffer(number, 1);
+    is_client = false;
+    spared = true;
+    EXPECT_TRUE(Ends(connection)) << "after failure " << count;
+    if (failure.has_come() && !HasFailure()) continue;
+    EXPECT_GT(count, 10);
+    break;
+  }
 }
 
 }  // namespace

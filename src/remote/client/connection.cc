@@ -48,7 +48,7 @@ hlo::Error NoThread(const std::string& why, const std::system_error& error) {
 
 int Milliseconds(double seconds) { return static_cast<int>(seconds * 1000); }
 
-// Throws hlo::Error.
+// Waits for a server on this machine. Throws hlo::Error.
 std::shared_ptr<grpc::Channel> NewChannel(const Endpoint& endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(2 * kMostMessageBytes);
@@ -61,12 +61,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const Endpoint& endpoint) {
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMostMessageBytes);
   if (!endpoint.tls) {
     try {
-      const process::NoFork no_fork;  // until children know of the socket
-      Descriptor socket = [&] {
-        const process::MayFork waiting;
-        return Dial(endpoint.address, endpoint.token);
-      }();
-      GiveUpInChildren(socket.get());
+      Descriptor socket =
+          Dial(endpoint.address, endpoint.token, [](int opened) { GiveUpInChildren(opened); });
       return grpc::CreateCustomInsecureChannelFromFd(endpoint.address, socket.release(), arguments);
     } catch (const hlo::Error& error) {
       if (error.code() != hlo::ErrorCode::kUnavailable) throw;
@@ -123,6 +119,13 @@ hlo::Error Lost(const Endpoint& endpoint, const grpc::Status& status) {
   }
 }
 
+hlo::Error NoMemory(const Endpoint& endpoint) {
+  return hlo::Error(hlo::ErrorCode::kUnavailable,
+                    "this process had no memory for a request to the runtime server at '" +
+                        endpoint.address +
+                        "', and has ended the session, and with it all that was on its devices");
+}
+
 }  // namespace
 
 // Shared with the reader, which may outlive the connection.
@@ -139,6 +142,7 @@ struct Connection::State {
   bool IsFull() const { return !lost && queued_bytes >= kMostQueuedBytes; }
   void Queue(wire::Request request, std::unique_lock<std::mutex>& lock);
   void Flush(std::unique_lock<std::mutex>& lock);
+  void SendQueue(std::unique_lock<std::mutex>& lock);
   void FlushUnlessReader(std::unique_lock<std::mutex>& lock);
   void QueueFrees();
   bool Send(const wire::Requests& batch);
@@ -148,6 +152,7 @@ struct Connection::State {
   void ReadRing();
   void EndRings();
   void Dispatch(wire::Reply& reply);
+  bool HasNoMemory();
   void Lose(const hlo::Error& error);
   bool OnReader() const {
     return reader == std::this_thread::get_id() || ring_reader == std::this_thread::get_id();
@@ -169,6 +174,7 @@ struct Connection::State {
   std::deque<wire::Request> queue;
   size_t queued_bytes = 0;
   bool writing = false, has_left = false;
+  bool out_of_memory = false;  // with requests that were to go out, without which others must not
   std::vector<uint64_t> free_buffers, free_executables;
   size_t unfreed_bytes = 0;
   std::unordered_map<uint64_t, Handler> handlers;
@@ -188,9 +194,11 @@ void Connection::State::CheckProcess() const {
 
 void Connection::State::QueueFrees() {
   if (free_buffers.empty() && free_executables.empty()) return;
-  wire::Free& free = *queue.emplace_back().mutable_free();
+  wire::Request request;
+  wire::Free& free = *request.mutable_free();
   free.mutable_buffers()->Assign(free_buffers.begin(), free_buffers.end());
   free.mutable_executables()->Assign(free_executables.begin(), free_executables.end());
+  queue.push_back(std::move(request));
   free_buffers.clear();
   free_executables.clear();
   unfreed_bytes = 0;
@@ -213,10 +221,22 @@ void Connection::State::Queue(wire::Request request, std::unique_lock<std::mutex
   queue.push_back(std::move(request));
 }
 
-// Who finds the stream free writes all that is queued, also what others add meanwhile.
+// Who finds the stream free writes all that is queued, also what others add meanwhile. Without
+// memory the session ends, since others may wait for what cannot be sent.
 void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
-  if (writing) return;
+  if (writing || out_of_memory) return;
   writing = true;
+  try {
+    SendQueue(lock);
+  } catch (const std::exception&) {
+    if (!lock.owns_lock()) lock.lock();
+    out_of_memory = true;
+    context.TryCancel();  // the reader tells
+  }
+  writing = false;
+}
+
+void Connection::State::SendQueue(std::unique_lock<std::mutex>& lock) {
   wire::Requests batch;
   while (!queue.empty() && !lost) {
     batch.Clear();
@@ -237,9 +257,8 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
     }();
     lock.lock();
     written.notify_all();
-    if (!sent) break;  // the reader learns why
+    if (!sent) return;  // the reader learns why
   }
-  writing = false;
 }
 
 // A reader must never wait for the server to read, which may itself be waiting for that reader: it
@@ -251,7 +270,7 @@ void Connection::State::FlushUnlessReader(std::unique_lock<std::mutex>& lock) {
 }
 
 // What readers have left, until the server is lost.
-void Connection::State::Write() try {
+void Connection::State::Write() {
   std::unique_lock lock(mutex);
   while (true) {
     left_to_writer.wait(lock, [&] { return has_left || lost; });
@@ -259,8 +278,6 @@ void Connection::State::Write() try {
     has_left = false;
     Flush(lock);
   }
-} catch (const std::exception&) {  // no memory
-  context.TryCancel();             // the reader tells
 }
 
 bool Connection::State::Send(const wire::Requests& batch) {
@@ -297,7 +314,12 @@ void Connection::State::Read() {
   }
   const grpc::Status status = stream->Finish();
   EndRings();
-  Lose(Lost(endpoint, said.ok() ? status : said));
+  Lose(HasNoMemory() ? NoMemory(endpoint) : Lost(endpoint, said.ok() ? status : said));
+}
+
+bool Connection::State::HasNoMemory() {
+  std::lock_guard lock(mutex);
+  return out_of_memory;
 }
 
 void Connection::State::ReadRing() {
@@ -470,7 +492,7 @@ wire::Reply Connection::Ask(wire::Request request) {
   return std::move(*answer);
 }
 
-void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
+void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept try {
   if (InForkedChild()) return;  // the parent's
   std::unique_lock lock(state_->mutex);
   if (state_->lost) return;
@@ -481,12 +503,14 @@ void Connection::FreeBuffer(uint64_t number, size_t bytes) noexcept {
   }
   state_->QueueFrees();
   state_->FlushUnlessReader(lock);
+} catch (const std::exception&) {  // no memory: the server has it until the session ends
 }
 
-void Connection::FreeExecutable(uint64_t number) noexcept {
+void Connection::FreeExecutable(uint64_t number) noexcept try {
   if (InForkedChild()) return;
   std::unique_lock lock(state_->mutex);
   if (!state_->lost) state_->free_executables.push_back(number);
+} catch (const std::exception&) {
 }
 
 pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) noexcept {

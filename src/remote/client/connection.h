@@ -48,7 +48,8 @@ class Connection {
   // Waits for the reply, and throws the error that it brings.
   wire::Reply Ask(wire::Request request);
 
-  // Gives numbers back. `bytes` is what waits with it if it waits for the next request.
+  // Gives numbers back; without memory, when the session ends. `bytes` is what waits with it if it
+  // waits for the next request.
   void FreeBuffer(uint64_t number, size_t bytes) noexcept;
   void FreeExecutable(uint64_t number) noexcept;
 

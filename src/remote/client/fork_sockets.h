@@ -13,7 +13,9 @@ namespace remote {
 void GiveUpInChildren(int socket) noexcept;
 
 // Likewise for all sockets that are connected with `peer`, as gRPC calls it:
-// "ipv4:127.0.0.1:51011". For channels that make their sockets themselves.
+// "ipv4:127.0.0.1:51011". For channels that make their sockets themselves: what forks between the
+// socket and this call, which has to wait for the server's first answer, keeps its copy. Such a
+// server sees the end of the client when it has not answered for --lost-after.
 void GiveUpInChildren(const std::string& peer) noexcept;
 
 }  // namespace remote
