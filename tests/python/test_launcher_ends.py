@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,3 +82,38 @@ def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, nu
     left = [path.name for path in temporary.iterdir() if path.name.startswith("torch_xla")]
     assert all(name.startswith(PREFIX) for name in left)
     assert number == signal.SIGKILL or not left
+
+
+# The first process of a container, and a worker of it that becomes another user.
+FIRST = """
+import pathlib, subprocess, sys
+pathlib.Path("/proc/self/comm").write_text(sys.argv[1])
+sys.exit(-subprocess.run([sys.executable, "-c", sys.argv[2]]).returncode)
+"""
+WORKER = """
+import os
+from torch_xla._internal import orphans
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+orphans.end_with_agent()
+"""
+
+
+@pytest.mark.parametrize(("name", "ends"), [("python", False), ("tini", True)])
+def test_a_first_process_that_may_not_be_read(program, name, ends):
+    """It may be the agent, unless its name is one of those that only take over orphans."""
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root can become another user")
+    if subprocess.run([*unshare, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this machine allows no other processes' namespaces")
+    result = subprocess.run(
+        [*unshare, sys.executable, "-c", FIRST, name, WORKER],
+        env=program.environment(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert result.returncode == (signal.SIGKILL if ends else 0), result.stderr
+    assert ("agent" in result.stderr) == ends

@@ -9,6 +9,19 @@ import threading
 
 from torch.multiprocessing import _prctl_pr_set_pdeathsig
 
+# What takes over orphans as the first process, by the names that everybody may read.
+_INITS = {
+    "systemd",
+    "init",
+    "tini",
+    "docker-init",
+    "dumb-init",
+    "catatonit",
+    "s6-svscan",
+    "runit",
+    "pause",
+}
+
 
 def end_with(launcher: int) -> None:
     """Ends this process, at once, when the process of that number has ended."""
@@ -52,13 +65,29 @@ def _is_worker(process: int) -> bool:
 
 
 def _holds(process: int, name: str, text: bytes) -> bool:
-    """Whether the text is in that file of the process. If that is another user's, who knows; but orphans go to the first."""
+    """Whether the text is in that file of the process, or may be, which this user may not see."""
     try:
         return text in pathlib.Path(f"/proc/{process}/{name}").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
     except OSError:
-        return process != 1
+        return _lives(process) and not _is_init(process)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _is_init(process: int) -> bool:
+    """Whether it takes over orphans by its name. The first process of a container may be an agent as well."""
+    try:
+        return process == 1 and pathlib.Path("/proc/1/comm").read_text().strip() in _INITS
+    except OSError:
+        return False
 
 
 def _parent_of(process: int) -> int:
