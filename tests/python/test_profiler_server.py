@@ -313,6 +313,36 @@ def test_strangers_challenges_spoil_nobodys(guarded):
     assert accepted(guarded, proof, request)
 
 
+def test_silent_requests_keep_nobody_out(guarded):
+    """Who opens requests and never sends them: the oldest make room."""
+    ended = threading.Event()
+
+    def nothing():
+        ended.wait()
+        yield from ()
+
+    # Each with a connection of its own.
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.insecure_channel(f"localhost:{guarded.port}", own) for _ in range(4)]
+    silent = []  # one that nobody refers to ends
+    try:
+        for channel in channels:
+            for method in ("/tensorflow.ProfilerService/Monitor", profiler_token.CHALLENGE):
+                for _ in range(5):
+                    silent.append(channel.stream_unary(method).future(nothing()))
+            time.sleep(0.2)
+        for _ in range(3):
+            side = profiler_token.ClientSide(guarded.port)
+            request = messages.MonitorRequest(duration_ms=1)
+            answer = challenge_of(guarded, side.nonce)
+            proof = side.metadata(answer, "Monitor", request.SerializeToString())
+            assert accepted(guarded, proof, request)
+    finally:
+        ended.set()
+        for channel in channels:
+            channel.close()
+
+
 def test_a_challenge_ends(monkeypatch):
     server = profiler_token.ServerSide()
     side = profiler_token.ClientSide(0)

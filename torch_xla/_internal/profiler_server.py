@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from typing import Any
 
@@ -31,6 +31,8 @@ _MAX_REQUEST_BYTES = 64 * 1024
 _MAX_MESSAGE_BYTES = 2**31 - 1
 # At a time; one of them collects a profile, the others are refused or end it.
 _MAX_REQUESTS = 16
+# Of these, those that have been opened and not sent.
+_MAX_SILENT = 8
 # Files in all, so that nobody fills the disk.
 _MAX_PROFILES_WRITTEN = 1000
 # How soon a request that its client has given up ends.
@@ -169,14 +171,40 @@ def _summary(space: trace_events.Space, duration_ms: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+class _Silent:
+    """The requests that have been opened and not sent: the oldest ends where a new one needs its place."""
+
+    def __init__(self) -> None:
+        self._waiting: list[grpc.ServicerContext] = []
+        self._lock = threading.Lock()
+
+    def wait(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        """The one request of the stream."""
+        with self._lock:
+            self._waiting.append(context)
+            oldest = self._waiting.pop(0) if len(self._waiting) > _MAX_SILENT else None
+        if oldest is not None:
+            oldest.cancel()
+        try:
+            request = next(requests, None)
+        finally:
+            with self._lock, contextlib.suppress(ValueError):
+                self._waiting.remove(context)
+        if request is None:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
+        return request
+
+
 class _Guard:
     """Lets requests of this user's processes through to the service, or all of them."""
 
     def __init__(self, without_token: bool) -> None:
         self._without_token = without_token
+        self._silent = _Silent()
         self.token = profiler_token.ServerSide()
 
-    def challenge(self, client_nonce: bytes, context: grpc.ServicerContext) -> bytes:
+    def challenge(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        client_nonce = self._silent.wait(requests, context)
         try:
             return self.token.challenge(client_nonce)
         except ValueError as error:
@@ -187,7 +215,9 @@ class _Guard:
         """Nothing of a request is looked at before its proof."""
         parse = getattr(messages, f"{name}Request").FromString
 
-        def handle(request: bytes, context: grpc.ServicerContext) -> Any:
+        # As a stream, which it is handed before its message has come.
+        def handle(requests: Iterator[bytes], context: grpc.ServicerContext) -> Any:
+            request = self._silent.wait(requests, context)
             metadata = dict(context.invocation_metadata())
             if not self._without_token and not self.token.accepts(metadata, name, request):
                 context.abort(
@@ -201,7 +231,7 @@ class _Guard:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             return function(parsed, context)
 
-        return grpc.unary_unary_rpc_method_handler(
+        return grpc.stream_unary_rpc_method_handler(
             handle,
             response_serializer=getattr(messages, f"{name}Response").SerializeToString,
         )
@@ -216,7 +246,7 @@ class ProfilerServer:
         service = _Service(logdir)
         guard = _Guard(without_token)
         self._server = grpc.server(
-            futures.ThreadPoolExecutor(max_workers=4, thread_name_prefix="profiler_server"),
+            futures.ThreadPoolExecutor(_MAX_REQUESTS, thread_name_prefix="profiler_server"),
             options=[
                 # Else a second server would take half of the requests.
                 ("grpc.so_reuseport", 0),
@@ -234,7 +264,7 @@ class ProfilerServer:
                 ("Monitor", service.monitor),
             ]
         }
-        challenge = grpc.unary_unary_rpc_method_handler(guard.challenge)
+        challenge = grpc.stream_unary_rpc_method_handler(guard.challenge)
         package, method = profiler_token.CHALLENGE.strip("/").split("/")
         self._server.add_generic_rpc_handlers(
             (
