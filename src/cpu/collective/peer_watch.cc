@@ -47,6 +47,7 @@ class PeerWatch::Thread {
   Thread(std::vector<Link> links, milliseconds timeout)
       : timeout_(timeout), peers_(links.size()), states_(links.size()) {
     for (size_t i = 0; i < links.size(); ++i) peers_[i].link = std::move(links[i]);
+    entries_.reserve(1 + links.size());
     thread_ = StartHeartbeatThread([this] { Work(); });
   }
 
@@ -121,18 +122,19 @@ class PeerWatch::Thread {
   }
 
   void AwaitEvents(Clock::time_point until) {
-    std::vector<pollfd> entries{{wake_.file(), POLLIN, 0}};
+    entries_.clear();
+    entries_.push_back({wake_.file(), POLLIN, 0});
     {
       std::lock_guard lock(mutex_);
       for (const Peer& peer : peers_) {
         if (!peer.link) continue;
         const int wanted = POLLIN | (peer.outgoing.empty() ? 0 : POLLOUT);
-        entries.push_back({peer.link.file(), static_cast<short>(wanted), 0});
+        entries_.push_back({peer.link.file(), static_cast<short>(wanted), 0});
       }
     }
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-    poll(entries.data(), entries.size(), static_cast<int>(std::max<int64_t>(left.count(), 0)));
-    if (entries[0].revents != 0) wake_.Clear();
+    poll(entries_.data(), entries_.size(), static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (entries_[0].revents != 0) wake_.Clear();
   }
 
   // Gives signs of life, and counts those that did not come.
@@ -140,14 +142,27 @@ class PeerWatch::Thread {
     for (int64_t rank = 0; rank < size(); ++rank) {
       Peer& peer = peers_[rank];
       if (!peer.link) continue;
-      if (peer.outgoing.empty()) peer.outgoing.push_back(Encode(State::kHere, ""));
-      Send(peer);
+      GiveSign(peer);
       const bool is_silent = peer.silence.Listen(peer.heard, elapsed, timeout_);
       peer.heard = false;
       if (!is_silent || states_[rank].load() != State::kHere) continue;
-      WarnOfSilence(rank, timeout_);
       Change(rank, State::kSilent);
+      try {
+        WarnOfSilence(rank, timeout_);
+      } catch (const std::bad_alloc&) {
+        // The error that waits for whoever needs this rank tells the same.
+      }
     }
+  }
+
+  // Without memory for it, the next one is in time.
+  void GiveSign(Peer& peer) {
+    try {
+      if (peer.outgoing.empty()) peer.outgoing.push_back(Encode(State::kHere, ""));
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+    Send(peer);
   }
 
   void Send(Peer& peer) {
@@ -184,8 +199,8 @@ class PeerWatch::Thread {
     }
   }
 
-  // False if the other side does not keep to what is agreed.
-  bool Take(int64_t rank, std::string_view bytes) {
+  // False if the other side does not keep to what is agreed, or this one has no memory for it.
+  bool Take(int64_t rank, std::string_view bytes) try {
     Peer& peer = peers_[rank];
     peer.heard = true;
     peer.incoming.append(bytes);
@@ -202,6 +217,8 @@ class PeerWatch::Thread {
       peer.incoming.erase(0, whole);
     }
     return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 
   void Change(int64_t rank, State state) {
@@ -214,6 +231,7 @@ class PeerWatch::Thread {
   mutable std::mutex mutex_;
   std::condition_variable has_changed_;
   std::vector<Peer> peers_;                 // by rank
+  std::vector<pollfd> entries_;             // has room for all, so that waiting needs no memory
   std::vector<std::atomic<State>> states_;  // changed under the lock
   bool stopping_ = false;
   EventFile wake_, changed_;

@@ -279,17 +279,18 @@ class World : public Collectives {
   uint64_t Start(const Collective& collective, const void* const* operands,
                  void* const* results) override {
     CheckProcess();
-    const size_t count = collective.operands.size();
-    // (In braces the two pointers would be the elements.)
-    Task task{&collective, std::vector<const void*>(operands, operands + count),
-              std::vector<void*>(results, results + count)};
-    std::lock_guard lock(state_->mutex);
-    if (!state_->thread.joinable()) {
-      state_->thread = std::thread([this] { Work(); });
+    try {
+      return Enqueue(collective, operands, results);
+    } catch (...) {  // no memory, or no thread
+      hlo::Error failure = CurrentError(collective);
+      const process::MayFork waiting;
+      std::unique_lock lock(state_->mutex);
+      state_->changed.wait(lock, [&] { return state_->started == state_->finished; });
+      const uint64_t ticket = ++state_->started;
+      lock.unlock();
+      Conclude(ticket, failure);
+      throw failure;
     }
-    state_->tasks.push_back(std::move(task));
-    state_->changed.notify_all();
-    return ++state_->started;
   }
 
   void Wait(uint64_t ticket) override {
@@ -333,6 +334,21 @@ class World : public Collectives {
     bool stopping = false;
     std::thread thread;
   };
+
+  uint64_t Enqueue(const Collective& collective, const void* const* operands,
+                   void* const* results) {
+    const size_t count = collective.operands.size();
+    // (In braces the two pointers would be the elements.)
+    Task task{&collective, std::vector<const void*>(operands, operands + count),
+              std::vector<void*>(results, results + count)};
+    std::lock_guard lock(state_->mutex);
+    if (!state_->thread.joinable()) {
+      state_->thread = std::thread([this] { Work(); });
+    }
+    state_->tasks.push_back(std::move(task));
+    state_->changed.notify_all();
+    return ++state_->started;
+  }
 
   bool InForkedChild() const { return getpid() != process_; }
   void CheckProcess() const {
@@ -383,10 +399,15 @@ class World : public Collectives {
         failure = CurrentError(collective);
       }
     }
+    Conclude(ticket, std::move(failure));
+  }
+
+  // A failure breaks the world: no later collective begins.
+  void Conclude(uint64_t ticket, std::optional<hlo::Error> failure) {
     if (failure) TellOthers(*failure);
     {
       std::lock_guard lock(state_->mutex);
-      if (failure) {
+      if (failure && !state_->failure) {
         state_->failure = std::move(failure);
         state_->first_failed = ticket;
       }

@@ -407,7 +407,11 @@ wire::Description Connection::Describe(const Endpoint& endpoint) {
 Connection::Connection(const Endpoint& endpoint) {
   const process::MayFork waiting;
   state_ = std::make_shared<State>(endpoint);
-  reader_ = std::thread([state = state_] { state->Read(); });
+  try {
+    reader_ = std::thread([state = state_] { state->Read(); });
+  } catch (const std::system_error& error) {
+    throw NoThread("to read from", error);
+  }
   try {
     writer_ = std::thread([state = state_] { state->Write(); });
   } catch (const std::system_error& error) {
