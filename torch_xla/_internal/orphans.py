@@ -83,9 +83,16 @@ def _lives(process: int) -> bool:
 
 
 def _is_init(process: int) -> bool:
-    """Whether it takes over orphans by its name. The first process of a container may be an agent as well."""
+    """Whether this process, which may not be looked at, takes over orphans.
+
+    The first process of a container may be an agent as well, which this user may not see because it is another's. One of
+    this user's own that nobody may see is none.
+    """
+    if process != 1:
+        return False
     try:
-        return process == 1 and pathlib.Path("/proc/1/comm").read_text().strip() in _INITS
+        name = pathlib.Path("/proc/1/comm").read_text().strip()
+        return name in _INITS or os.stat("/proc/1").st_uid == os.geteuid()
     except OSError:
         return False
 
