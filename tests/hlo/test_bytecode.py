@@ -1,7 +1,5 @@
 """VHLO bytecode and StableHLO text against MLIR's own reader and writer."""
 
-import subprocess
-
 import bytecode_corpus as corpus
 import numpy as np
 import oracle
@@ -14,19 +12,6 @@ from jaxlib.mlir.dialects import stablehlo
 # Their results are uninitialised, or their run needs something that is not there.
 NOT_RUN = {"no_results"}
 VERSIONS = ["0.9.0", "1.0.0", "1.4.0", "1.8.0", "1.10.0", stablehlo.get_current_version()]
-
-
-@pytest.fixture(scope="module")
-def tool():
-    path = oracle.find_program("hlo_tool")
-    if path is None:
-        pytest.fail("hlo_tool is not built")
-
-    def run(*arguments):
-        done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-
-    return run
 
 
 def deserialize(artifact):

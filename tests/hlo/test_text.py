@@ -1,25 +1,10 @@
 """StableHLO text as JAX and MLIR print it, read by us."""
 
-import subprocess
-
 import bytecode_corpus as corpus
 import numpy as np
 import oracle
 import pytest
 from test_bytecode import deserialize
-
-
-@pytest.fixture(scope="module")
-def tool():
-    path = oracle.find_program("hlo_tool")
-    if path is None:
-        pytest.fail("hlo_tool is not built")
-
-    def run(*arguments):
-        done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-
-    return run
 
 
 def check_same(tool, folder, artifact):
