@@ -1,5 +1,5 @@
 // Compiling for devices that are not here.
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
 #include <string>

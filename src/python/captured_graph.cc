@@ -1,6 +1,6 @@
 #include "aten/captured_graph.h"
 
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "python/bindings.h"
 

@@ -1,6 +1,6 @@
 // What the debug reports of the package (torch_xla/debug) are told.
 #include <pybind11/functional.h>
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "aten/fallback.h"
 
 #include <torch/csrc/jit/python/pybind_utils.h>
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "lazy/metrics.h"
 #include "python/bindings.h"

@@ -1,5 +1,5 @@
 // The extension module _XLAC. What each function does is said in torch_xla/_XLAC.pyi.
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "python/bindings.h"
 

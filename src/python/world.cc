@@ -1,5 +1,5 @@
 // The other processes: how the runtime joins them, and operations between them.
-#include <torch/extension.h>
+#include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <algorithm>
