@@ -5,41 +5,14 @@
 #include "hlo/opcode.h"
 
 namespace cpu {
-namespace {
 
 using hlo::Dimensions;
-using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 
-bool IsNative(ElementType type) {
-  switch (type) {
-    case ElementType::kPred:
-    case ElementType::kS8:
-    case ElementType::kS16:
-    case ElementType::kS32:
-    case ElementType::kS64:
-    case ElementType::kU8:
-    case ElementType::kU16:
-    case ElementType::kU32:
-    case ElementType::kU64:
-    case ElementType::kF16:
-    case ElementType::kBF16:
-    case ElementType::kF32:
-    case ElementType::kF64:
-    case ElementType::kC64:
-    case ElementType::kC128:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 bool HasNativeOperands(const Instruction& instruction) {
   return std::ranges::all_of(instruction.operands(), [](const Instruction* operand) {
-    return operand->shape().is_array() && IsNative(operand->element_type());
+    return operand->shape().is_array() && hlo::IsNative(operand->element_type());
   });
 }
 
@@ -103,14 +76,15 @@ bool IsFusible(const Instruction& instruction) {
     const int64_t count =
         shape.is_tuple() ? shape.tuple_shapes()[0].num_elements() : shape.num_elements();
     for (const Instruction* operand : instruction.operands()) {
-      if (!IsNative(operand->element_type()) || operand->shape().num_elements() == 0) return false;
+      if (!hlo::IsNative(operand->element_type()) || operand->shape().num_elements() == 0)
+        return false;
     }
     return count > 0;
   }
-  if (!instruction.shape().is_array() || !IsNative(instruction.element_type())) return false;
+  if (!instruction.shape().is_array() || !hlo::IsNative(instruction.element_type())) return false;
   if (instruction.shape().is_dynamic() || instruction.shape().num_elements() == 0) return false;
   for (const Instruction* operand : instruction.operands()) {
-    if (!operand->shape().is_array() || !IsNative(operand->element_type()) ||
+    if (!operand->shape().is_array() || !hlo::IsNative(operand->element_type()) ||
         operand->shape().num_elements() == 0) {
       return false;
     }

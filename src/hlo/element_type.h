@@ -95,6 +95,18 @@ struct ElementTypeOfImpl;
 HLO_NATIVE_TYPES(HLO_ELEMENT_TYPE_OF)
 #undef HLO_ELEMENT_TYPE_OF
 
+// Whether a C++ type stores it: those of HLO_NATIVE_TYPES.
+constexpr bool IsNative(ElementType type) {
+  switch (type) {
+#define HLO_NATIVE_CASE(cpp, tag) case ElementType::tag:
+    HLO_NATIVE_TYPES(HLO_NATIVE_CASE)
+#undef HLO_NATIVE_CASE
+    return true;
+    default:
+      return false;
+  }
+}
+
 // The element type that stores a C++ type.
 template <typename T>
 inline constexpr ElementType kElementTypeOf = ElementTypeOfImpl<T>::value;

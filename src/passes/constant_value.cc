@@ -10,17 +10,6 @@ using hlo::Instruction;
 using hlo::Literal;
 using hlo::Opcode;
 
-bool IsNative(ElementType type) {
-  switch (type) {
-#define PASSES_NATIVE_CASE(cpp, tag) case ElementType::tag:
-    HLO_NATIVE_TYPES(PASSES_NATIVE_CASE)
-#undef PASSES_NATIVE_CASE
-    return true;
-    default:
-      return false;
-  }
-}
-
 bool IsNeverNegativeZero(const Instruction* value, int depth) {
   constexpr int kMaxDepth = 4;
   if (depth > kMaxDepth) return false;
@@ -79,7 +68,7 @@ std::optional<Literal> SplatOf(const Instruction* value) {
   while (value->opcode() == Opcode::kBroadcastInDim || value->opcode() == Opcode::kReshape) {
     value = value->operand(0);
   }
-  if (!value->IsConstant() || !IsNative(value->element_type())) return std::nullopt;
+  if (!value->IsConstant() || !hlo::IsNative(value->element_type())) return std::nullopt;
   const Literal& literal = value->literal();
   if (value->shape().is_scalar()) return literal;
   if (!literal.IsSplat()) return std::nullopt;

@@ -498,28 +498,13 @@ class DotCall : public LibraryCall {
   int64_t lhs_bytes_ = 0, rhs_bytes_ = 0;
 };
 
-bool IsNative(ElementType type) {
-  switch (type) {
-    case ElementType::kPred:
-    case ElementType::kF16:
-    case ElementType::kBF16:
-    case ElementType::kF32:
-    case ElementType::kF64:
-    case ElementType::kC64:
-    case ElementType::kC128:
-      return true;
-    default:
-      return hlo::IsInteger(type) && hlo::BitWidth(type) >= 8;
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<LibraryCall> BindDot(const hlo::Instruction& dot, const Epilogue* epilogue,
                                      const hlo::Shape& result_shape) {
   for (ElementType type : {dot.operand(0)->element_type(), dot.operand(1)->element_type(),
                            dot.element_type(), result_shape.element_type()}) {
-    if (!IsNative(type)) return nullptr;
+    if (!hlo::IsNative(type)) return nullptr;
   }
   if (epilogue != nullptr) {
     ElementType compute = ComputeType(dot);
