@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/fusible.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -146,8 +147,8 @@ NativeStep::Function MakeTranspose(const TransposePlan& plan) {
   return [plan](const NativeStep::Call& call) {
     const T* from = static_cast<const T*>(call.operands[0]);
     T* to = static_cast<T*>(call.results[0]);
-    const int64_t row_blocks = (plan.rows + kBlock - 1) / kBlock;
-    const int64_t column_blocks = (plan.columns + kBlock - 1) / kBlock;
+    const int64_t row_blocks = hlo::CeilDivide(plan.rows, kBlock);
+    const int64_t column_blocks = hlo::CeilDivide(plan.columns, kBlock);
     int64_t outer = 1;
     for (int64_t size : plan.outer) outer *= size;
     const int64_t blocks = outer * row_blocks * column_blocks;
@@ -192,12 +193,6 @@ NativeStep::Function BindTranspose(const Instruction& transpose) {
   }
 }
 
-int64_t Product(const Dimensions& dimensions, size_t begin) {
-  int64_t product = 1;
-  for (size_t i = begin; i < dimensions.size(); ++i) product *= dimensions[i];
-  return product;
-}
-
 // Rows of single 32-bit words.
 void Interleave(const NativeStep::Call& call, size_t parts, int64_t begin, int64_t end) {
   auto operand = [&](size_t i) { return static_cast<const uint32_t*>(call.operands[i]); };
@@ -222,11 +217,14 @@ void Interleave(const NativeStep::Call& call, size_t parts, int64_t begin, int64
 NativeStep::Function BindConcatenate(const Instruction& concatenate) {
   const int64_t dimension = concatenate.as<hlo::DimensionAttributes>().dimension;
   const int64_t width = static_cast<int64_t>(hlo::ByteWidth(concatenate.element_type()));
-  const int64_t row = Product(concatenate.dimensions(), dimension) * width;
+  auto row_bytes = [&](const Dimensions& dimensions) {
+    return hlo::Product(std::span(dimensions).subspan(dimension)) * width;
+  };
+  const int64_t row = row_bytes(concatenate.dimensions());
   const int64_t rows = row == 0 ? 0 : concatenate.shape().byte_size() / row;
   std::vector<int64_t> parts;
   for (const Instruction* operand : concatenate.operands()) {
-    parts.push_back(Product(operand->dimensions(), dimension) * width);
+    parts.push_back(row_bytes(operand->dimensions()));
   }
   const bool words =
       std::all_of(parts.begin(), parts.end(), [](int64_t part) { return part == 4; });

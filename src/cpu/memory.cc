@@ -19,7 +19,6 @@
 namespace cpu {
 namespace {
 
-constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kLargest = size_t{1} << 56;
 constexpr int kStepsPerDoubling = 8;  // at most an eighth of a block is lost to rounding
@@ -30,9 +29,9 @@ constexpr size_t kAlwaysPooled = size_t{64} << 20;
 // The class's capacity is the smallest number >= bytes that is a multiple of an eighth of the power
 // of two below it (and of the alignment).
 size_t RoundToClass(size_t bytes) {
-  if (bytes <= kAlignment) return kAlignment;
-  size_t step = std::max(kAlignment, std::bit_floor(bytes - 1) / kStepsPerDoubling);
-  return (bytes + step - 1) / step * step;
+  constexpr size_t kLeast = kAlignment;
+  if (bytes <= kLeast) return kLeast;
+  return hlo::RoundUp(bytes, std::max(kLeast, std::bit_floor(bytes - 1) / kStepsPerDoubling));
 }
 
 int ClassIndex(size_t capacity) {
@@ -53,7 +52,7 @@ void* MapHuge(size_t capacity) {
   void* mapped = mmap(nullptr, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto begin = reinterpret_cast<uintptr_t>(mapped);
-  uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  uintptr_t aligned = hlo::RoundUp(begin, kHugePage);
   if (aligned > begin) munmap(mapped, aligned - begin);
   if (begin + padded > aligned + capacity) {
     munmap(reinterpret_cast<void*>(aligned + capacity), begin + padded - aligned - capacity);
@@ -64,7 +63,7 @@ void* MapHuge(size_t capacity) {
 
 size_t SystemSize(size_t capacity) {
   // Mappings end at page boundaries.
-  return capacity < kHugePage ? capacity : (capacity + 4095) / 4096 * 4096;
+  return capacity < kHugePage ? capacity : hlo::RoundUp(capacity, 4096);
 }
 
 void* FromSystem(size_t capacity) {

@@ -7,7 +7,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "hlo/size_arithmetic.h"
+
 namespace cpu {
+
+// Of every buffer that a program uses, in bytes.
+inline constexpr int64_t kAlignment = 64;
+constexpr int64_t AlignedSize(int64_t bytes) { return hlo::RoundUp(bytes, kAlignment); }
 
 // Owns one block; returns it to the pool.
 class Block {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/profile.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -152,7 +153,7 @@ void ParallelCopy(ThreadPool& threads, void* to, const void* from, int64_t bytes
     std::memcpy(to, from, bytes);
     return;
   }
-  threads.ParallelFor((bytes + kChunk - 1) / kChunk, [&](int64_t chunk) {
+  threads.ParallelFor(hlo::CeilDivide(bytes, kChunk), [&](int64_t chunk) {
     const int64_t begin = chunk * kChunk;
     std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
                 std::min(kChunk, bytes - begin));

@@ -5,6 +5,7 @@
 #include "cpu/kernel_kind.h"
 #include "hlo/module.h"
 #include "hlo/opcode.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -26,12 +27,6 @@ int64_t Bytes(const hlo::Shape& shape) {
   return bytes;
 }
 
-int64_t Product(const hlo::Dimensions& dimensions, const hlo::Dimensions& of) {
-  int64_t product = 1;
-  for (int64_t dimension : dimensions) product *= of[dimension];
-  return product;
-}
-
 int64_t Flops(const Instruction& instruction);
 
 int64_t FlopsOf(const hlo::Computation& computation) {
@@ -43,8 +38,9 @@ int64_t FlopsOf(const hlo::Computation& computation) {
 int64_t ConvolutionFlops(const Instruction& convolution) {
   const auto& attributes = convolution.as<hlo::ConvolutionAttributes>();
   const hlo::Dimensions& kernel = convolution.operand(1)->dimensions();
-  const int64_t per_output = Product(attributes.dimensions.kernel_spatial_dimensions, kernel) *
-                             kernel[attributes.dimensions.kernel_input_feature_dimension];
+  const int64_t per_output =
+      hlo::ProductOf(kernel, attributes.dimensions.kernel_spatial_dimensions) *
+      kernel[attributes.dimensions.kernel_input_feature_dimension];
   return 2 * convolution.shape().num_elements() * per_output;
 }
 
@@ -53,7 +49,8 @@ int64_t Flops(const Instruction& instruction) {
     case Opcode::kDotGeneral: {
       const auto& attributes = instruction.as<hlo::DotAttributes>();
       return 2 * instruction.shape().num_elements() *
-             Product(attributes.lhs_contracting_dimensions, instruction.operand(0)->dimensions());
+             hlo::ProductOf(instruction.operand(0)->dimensions(),
+                            attributes.lhs_contracting_dimensions);
     }
     case Opcode::kConvolution:
       return ConvolutionFlops(instruction);

@@ -8,6 +8,7 @@
 
 #include "hlo/counter_random.h"
 #include "hlo/evaluation.h"
+#include "hlo/size_arithmetic.h"
 
 namespace hlo::evaluation {
 namespace {
@@ -63,7 +64,7 @@ Bits PhiloxBits(uint64_t key, uint64_t low, uint64_t high, const Shape& shape) {
   Bits bits{std::vector<uint64_t>(count), 0};
   bool wide = BitWidth(shape.element_type()) == 64;
   int64_t per_block = wide ? 2 : 4;
-  bits.blocks = (count + per_block - 1) / per_block;
+  bits.blocks = CeilDivide(count, per_block);
   for (uint64_t number = 0; number < bits.blocks; ++number) {
     uint64_t counter = low + number, carried = high + (counter < low);
     auto words = Philox4x32({Low(key), High(key)},

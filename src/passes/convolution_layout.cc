@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "hlo/builder.h"
+#include "hlo/size_arithmetic.h"
 
 namespace passes {
 namespace {
@@ -142,20 +143,14 @@ class Rewriter {
     return !spatial.empty();
   }
 
-  static int64_t Product(const Shape& shape, const Dimensions& dimensions) {
-    int64_t product = 1;
-    for (int64_t d : dimensions) product *= shape.dimension(d);
-    return product;
-  }
-
   // A gradient of the kernel: what stands as the kernel is an activation, the result is a kernel.
   static bool IsKernelGradient(const Instruction& convolution) {
     const auto& attributes = convolution.as<hlo::ConvolutionAttributes>();
     const auto& d = attributes.dimensions;
     return attributes.batch_group_count > 1 ||
            (attributes.feature_group_count == 1 &&
-            Product(convolution.operand(1)->shape(), d.kernel_spatial_dimensions) >
-                Product(convolution.shape(), d.output_spatial_dimensions));
+            hlo::ProductOf(convolution.operand(1)->dimensions(), d.kernel_spatial_dimensions) >
+                hlo::ProductOf(convolution.dimensions(), d.output_spatial_dimensions));
   }
 
   static bool IsChannelsFirst(const Instruction& instruction) {

@@ -8,7 +8,7 @@
 namespace cpu {
 namespace {
 
-constexpr int64_t kUnit = ArenaPlanner::kAlignment;
+constexpr int64_t kUnit = kAlignment;
 
 TEST(ArenaPlanner, WhatIsFreeIsTakenAgain) {
   ArenaPlanner planner;

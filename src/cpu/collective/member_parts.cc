@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "cpu/collective/reduction.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 
 Part PartOf(int64_t bytes, int64_t count, int64_t i) {
-  const int64_t size =
-      (bytes + count * kPartAlignment - 1) / (count * kPartAlignment) * kPartAlignment;
+  const int64_t size = hlo::CeilDivide(bytes, count * kPartAlignment) * kPartAlignment;
   return {std::min(bytes, i * size), std::min(bytes, (i + 1) * size)};
 }
 

@@ -9,6 +9,7 @@
 #include "cpu/collective/member_parts.h"
 #include "cpu/collective/reduction.h"
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -246,7 +247,7 @@ void NetworkTransport::AllReduceInChunks(const Exchange& exchange, hlo::ElementT
   const auto count = static_cast<int64_t>(exchange.members.size());
   const auto me = static_cast<int64_t>(exchange.me);
   const int64_t bytes = in.bytes();
-  const int64_t chunks = (bytes + kChunk - 1) / kChunk;
+  const int64_t chunks = hlo::CeilDivide(bytes, kChunk);
   auto part = [&](int64_t chunk, int64_t i) {
     const int64_t begin = chunk * kChunk;
     const Part within = PartOf(std::min(kChunk, bytes - begin), count, i);

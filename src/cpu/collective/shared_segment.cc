@@ -15,14 +15,13 @@
 #include <string_view>
 
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
 
 constexpr size_t kPage = 4096;
 constexpr char kName[] = "torch_xla collectives";
-
-size_t RoundToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 [[noreturn]] void ThrowSystemError(const std::string& what) {
   throw hlo::Error(hlo::ErrorCode::kUnavailable,
@@ -101,11 +100,11 @@ std::string SharedSegment::address() const {
 bool SharedSegment::InForkedChild() const { return getpid() != process_id_; }
 
 size_t SharedSegment::SlotsOffset() const {
-  return RoundToPage(count_ * sizeof(Control) + count_ * count_ * sizeof(Channel));
+  return hlo::RoundUp(count_ * sizeof(Control) + count_ * count_ * sizeof(Channel), kPage);
 }
 
 size_t SharedSegment::NeededBytes() const {
-  return RoundToPage(SlotsOffset() + 2 * count_ * sizeof(Slot));
+  return hlo::RoundUp(SlotsOffset() + 2 * count_ * sizeof(Slot), kPage);
 }
 
 void SharedSegment::Map() {

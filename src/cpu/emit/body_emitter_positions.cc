@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cpu/emit/iteration_space.h"
+#include "hlo/size_arithmetic.h"
 
 // Where the lanes stand: the arithmetic of positions, and how an operation moves an index.
 
@@ -188,8 +189,8 @@ Index BodyEmitter::SplitAt(const Index& index, const Dimensions& dimensions, int
       result.push_back(group);
       continue;
     }
-    const int64_t inner = Product(dimensions, boundary, group.end);
-    const int64_t outer = Product(dimensions, group.begin, boundary);
+    const int64_t inner = hlo::Product(dimensions, boundary, group.end);
+    const int64_t outer = hlo::Product(dimensions, group.begin, boundary);
     Position zero = ConstantPosition(0);
     Position high = inner == 1 ? group.position : outer == 1 ? zero : Divide(group.position, inner);
     Position low = inner == 1   ? zero
@@ -207,8 +208,8 @@ Position BodyEmitter::Coordinate(const Index& index, const Dimensions& dimension
   for (const IndexGroup& group : index) {
     if (dimension < group.begin || dimension >= group.end) continue;
     Position position = group.position;
-    const int64_t inner = Product(dimensions, dimension + 1, group.end);
-    const int64_t outer = Product(dimensions, group.begin, dimension);
+    const int64_t inner = hlo::Product(dimensions, dimension + 1, group.end);
+    const int64_t outer = hlo::Product(dimensions, group.begin, dimension);
     if (inner != 1) position = Divide(position, inner);
     if (outer != 1) position = Remainder(position, dimensions[dimension]);
     return position;
@@ -221,7 +222,7 @@ Position BodyEmitter::Linearize(const Index& index, const Dimensions& dimensions
   int64_t stride = 1;
   for (auto group = index.rbegin(); group != index.rend(); ++group) {
     sum = Add(Multiply(group->position, stride), sum);
-    stride *= Product(dimensions, group->begin, group->end);
+    stride *= hlo::Product(dimensions, group->begin, group->end);
   }
   return sum;
 }
@@ -268,7 +269,7 @@ Index BodyEmitter::ReshapeIndex(const Instruction* reshape, const Index& index) 
   int64_t product = 1;         // of the groups taken so far
   Position sum = ConstantPosition(0);
   for (const IndexGroup& group : index) {
-    const int64_t size = Product(from, group.begin, group.end);
+    const int64_t size = hlo::Product(from, group.begin, group.end);
     sum = Add(Multiply(sum, size), group.position);
     product *= size;
     int64_t end = target;
@@ -300,7 +301,7 @@ Index BodyEmitter::SliceIndex(const Instruction* slice, Index index) {
   Index result;
   for (const IndexGroup& group : index) {
     Position position = group.position;
-    const int64_t inner = Product(to, group.begin + 1, group.end);
+    const int64_t inner = hlo::Product(to, group.begin + 1, group.end);
     const int64_t d = group.begin;
     if (attributes.strides[d] != 1 && from[d] != to[d])
       position = Multiply(position, attributes.strides[d]);

@@ -1,6 +1,7 @@
 #include "cpu/emit/body_emitter.h"
 
 #include "cpu/emit/iteration_space.h"
+#include "hlo/size_arithmetic.h"
 
 // Operations whose elements come from computed places of their operands.
 
@@ -35,14 +36,13 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
       inside = AndMask(inside, InRange(position, (to[d] - 1) * step + 1));
       // Positions below zero are out of range already; moving them up keeps the division's operands
       // positive.
-      Position shifted =
-          Add(position, (attributes.edge_padding_low[d] > 0
-                             ? (attributes.edge_padding_low[d] + step - 1) / step * step
-                             : 0));
+      Position shifted = Add(position, (attributes.edge_padding_low[d] > 0
+                                            ? hlo::RoundUp(attributes.edge_padding_low[d], step)
+                                            : 0));
       inside = AndMask(inside, InRange(Remainder(shifted, step), 1));
       position =
           Add(Divide(shifted, step), attributes.edge_padding_low[d] > 0
-                                         ? -((attributes.edge_padding_low[d] + step - 1) / step)
+                                         ? -hlo::CeilDivide(attributes.edge_padding_low[d], step)
                                          : 0);
     } else {
       inside = AndMask(inside, InRange(position, to[d]));
@@ -102,7 +102,7 @@ BodyEmitter::Value BodyEmitter::EvaluateReduceWindow(const Instruction* instruct
             inside = AndMask(inside, InRange(position, to[d]));
         } else {
           inside = AndMask(inside, InRange(position, (to[d] - 1) * dilation + 1));
-          const int64_t shift = low > 0 ? (low + dilation - 1) / dilation : 0;
+          const int64_t shift = low > 0 ? hlo::CeilDivide(low, dilation) : 0;
           Position shifted = Add(position, shift * dilation);
           inside = AndMask(inside, InRange(Remainder(shifted, dilation), 1));
           position = Add(Divide(shifted, dilation), -shift);
@@ -224,7 +224,7 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicSlice(const Instruction* instruct
                                   start.level, to[d] - from[d]);
     for (IndexGroup& group : index) {
       if (group.begin != static_cast<int64_t>(d)) continue;
-      group.position = Add(group.position, Multiply(offset, Product(to, d + 1, group.end)));
+      group.position = Add(group.position, Multiply(offset, hlo::Product(to, d + 1, group.end)));
     }
   }
   return Evaluate(operand, index);

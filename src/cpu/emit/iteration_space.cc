@@ -243,12 +243,6 @@ class Finder {
 
 }  // namespace
 
-int64_t Product(const Dimensions& dimensions, int64_t begin, int64_t end) {
-  int64_t product = 1;
-  for (int64_t i = begin; i < end; ++i) product *= dimensions[i];
-  return product;
-}
-
 std::set<int64_t> RunBoundaries(const Dimensions& space,
                                 const std::vector<const Instruction*>& roots) {
   Finder finder(space);

@@ -8,7 +8,6 @@
 namespace cpu {
 
 // The number of elements of dimensions [begin, end).
-int64_t Product(const hlo::Dimensions& dimensions, int64_t begin, int64_t end);
 
 // Dimensions of `space` before which a joined run must end, so that every access of the
 // instructions that `roots` (whose dimensions are `space`) reach stays affine within each run.

@@ -7,6 +7,7 @@
 #include "cpu/emit/iteration_space.h"
 #include "cpu/host.h"
 #include "cpu/kernel_kind.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -46,7 +47,7 @@ std::vector<const Instruction*> WithoutTuples(const std::vector<const Instructio
 std::vector<Run> MakeRuns(const Dimensions& space, const std::set<int64_t>& boundaries) {
   std::vector<Run> runs;
   for (auto it = boundaries.begin(); std::next(it) != boundaries.end(); ++it) {
-    runs.push_back({*it, *std::next(it), Product(space, *it, *std::next(it))});
+    runs.push_back({*it, *std::next(it), hlo::Product(space, *it, *std::next(it))});
   }
   return runs;
 }

@@ -1,6 +1,7 @@
 // Element-wise loops, and loops over rows with reductions inside (softmax, norms).
 #include "cpu/emit/iteration_space.h"
 #include "cpu/emit/reducing_kernel.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -40,7 +41,7 @@ class LoopKernel : public ReducingKernel {
     if (runs.empty()) runs.push_back({0, 0, 1});
     if (row_rank < 0) {
       // Short innermost runs are vectorized across.
-      const int64_t total = Product(space, 0, space.size());
+      const int64_t total = hlo::Product(space);
       if (runs.size() > 1 && runs.back().size < std::min<int64_t>(lanes_ / 2, 8)) {
         runs = {{0, static_cast<int64_t>(space.size()), total}};
       }
@@ -68,7 +69,7 @@ class LoopKernel : public ReducingKernel {
 
   void EmitFlat(const Run& run) {
     const int64_t full = run.size / lanes_;
-    info_.units = (run.size + lanes_ - 1) / lanes_;
+    info_.units = hlo::CeilDivide(run.size, lanes_);
     info_.unit_cost = element_cost_ * lanes_;
     auto store = [&](const Position& position) { StoreFull({{run.begin, run.end, position}}); };
     emitter_.AtInnermost();

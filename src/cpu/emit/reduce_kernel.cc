@@ -3,6 +3,7 @@
 
 #include "cpu/emit/iteration_space.h"
 #include "cpu/emit/reducing_kernel.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -87,9 +88,9 @@ class ReduceKernel : public ReducingKernel {
     const std::vector<Run> rows(kept.begin(), kept.end() - 1);
     int64_t row_count = 1;
     for (const Run& run : rows) row_count *= run.size;
-    const int64_t vectors = (columns.size + lanes_ - 1) / lanes_;
+    const int64_t vectors = hlo::CeilDivide(columns.size, lanes_);
     const int group = static_cast<int>(std::min<int64_t>(vectors, 4));
-    const int64_t blocks = (columns.size + group * lanes_ - 1) / (group * lanes_);
+    const int64_t blocks = hlo::CeilDivide(columns.size, group * lanes_);
     info_.units = row_count * blocks;
     info_.unit_cost = element_cost_ * static_cast<double>(reduced_count * group * lanes_) + 2;
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {

@@ -1,6 +1,7 @@
 // Scans: a running reduction along one dimension.
 #include "cpu/emit/iteration_space.h"
 #include "cpu/emit/reducing_kernel.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -25,9 +26,9 @@ class ScanKernel : public ReducingKernel {
     const bool forward = window.padding_low[d] != 0;
     const int64_t length = space[d];
     const int64_t rank = static_cast<int64_t>(space.size());
-    const int64_t outer = Product(space, 0, d), inner = Product(space, d + 1, rank);
+    const int64_t outer = hlo::Product(space, 0, d), inner = hlo::Product(space, d + 1, rank);
     const int lanes = inner == 1 ? 1 : lanes_;
-    const int64_t vectors = (inner + lanes - 1) / lanes;
+    const int64_t vectors = hlo::CeilDivide(inner, lanes);
     info_.units = outer * vectors;
     info_.unit_cost = element_cost_ * static_cast<double>(length);
     const bool ragged = lanes > 1 && inner % lanes != 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/emit/kernel.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -85,7 +86,7 @@ class ScatterKernel : public Kernel {
     const int64_t row = plan.lanes ? plan.updates.back() : 1;
     int64_t others = 1;
     for (const Run& run : window) others *= run.size;
-    info_.units = plan.lanes ? (row + lanes_ - 1) / lanes_ : 1;
+    info_.units = plan.lanes ? hlo::CeilDivide(row, lanes_) : 1;
     info_.unit_cost = element_cost_ * static_cast<double>(updates * others);
     emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
       Index at = Unflatten(update, emitter_.level(), scattered);

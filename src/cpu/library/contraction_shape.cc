@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "hlo/size_arithmetic.h"
+
 namespace cpu {
 namespace {
 
@@ -21,12 +23,6 @@ Side MakeSide(const hlo::Shape& shape, const hlo::Dimensions& batch,
     if (!used) side.free.push_back(i);
   }
   return side;
-}
-
-int64_t Product(const Side& side, const std::vector<int64_t>& group) {
-  int64_t product = 1;
-  for (int64_t d : group) product *= side.sizes[d];
-  return product;
 }
 
 // The stride of the group seen as one dimension in the given order; nullopt if it has none.
@@ -65,9 +61,10 @@ ContractionOperand PackedOperand(const Side& side) {
   append(side.batch);
   append(free_minor ? side.contracted : side.free);
   append(free_minor ? side.free : side.contracted);
-  operand.free_stride = free_minor ? 1 : Product(side, side.contracted);
-  operand.contracted_stride = free_minor ? Product(side, side.free) : 1;
-  int64_t stride = Product(side, side.free) * Product(side, side.contracted);
+  operand.free_stride = free_minor ? 1 : hlo::ProductOf(side.sizes, side.contracted);
+  operand.contracted_stride = free_minor ? hlo::ProductOf(side.sizes, side.free) : 1;
+  int64_t stride =
+      hlo::ProductOf(side.sizes, side.free) * hlo::ProductOf(side.sizes, side.contracted);
   for (size_t i = side.batch.size(); i-- > 0;) {
     operand.batch_strides.insert(operand.batch_strides.begin(), stride);
     stride *= side.sizes[side.batch[i]];
@@ -77,8 +74,8 @@ ContractionOperand PackedOperand(const Side& side) {
 
 ContractionOperand MakeOperand(const Side& side, bool pack) {
   auto free = MergedStride(side, side.free), contracted = MergedStride(side, side.contracted);
-  bool one_free = Product(side, side.free) == 1,
-       one_contracted = Product(side, side.contracted) == 1;
+  bool one_free = hlo::ProductOf(side.sizes, side.free) == 1,
+       one_contracted = hlo::ProductOf(side.sizes, side.contracted) == 1;
   if (pack || !free || !contracted ||
       !(*free == 1 || *contracted == 1 || one_free || one_contracted)) {
     return PackedOperand(side);
@@ -124,11 +121,7 @@ void MergeBatch(ContractionShape& shape) {
 
 }  // namespace
 
-int64_t ContractionShape::batch_count() const {
-  int64_t count = 1;
-  for (int64_t size : batch) count *= size;
-  return count;
-}
+int64_t ContractionShape::batch_count() const { return hlo::Product(batch); }
 
 int64_t ContractionShape::Offset(const ContractionOperand& operand, int64_t index) const {
   int64_t offset = 0;
@@ -148,9 +141,9 @@ ContractionShape AnalyzeDot(const hlo::Instruction& dot, bool pack_lhs, bool pac
   OrderContracted(lhs, rhs);
   ContractionShape shape;
   for (int64_t d : lhs.batch) shape.batch.push_back(lhs.sizes[d]);
-  shape.m = Product(lhs, lhs.free);
-  shape.n = Product(rhs, rhs.free);
-  shape.k = Product(lhs, lhs.contracted);
+  shape.m = hlo::ProductOf(lhs.sizes, lhs.free);
+  shape.n = hlo::ProductOf(rhs.sizes, rhs.free);
+  shape.k = hlo::ProductOf(lhs.sizes, lhs.contracted);
   shape.lhs = MakeOperand(lhs, pack_lhs);
   shape.rhs = MakeOperand(rhs, pack_rhs);
   MergeBatch(shape);

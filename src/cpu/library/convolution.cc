@@ -12,6 +12,8 @@
 #include "cpu/library/direct_convolution.h"
 #include "cpu/library/onednn.h"
 #include "cpu/library/strided_copy.h"
+#include "cpu/memory.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -19,16 +21,8 @@ namespace {
 using dnnl::memory;
 using hlo::Dimensions;
 using hlo::ElementType;
+using hlo::Product;
 using Kind = ConvolutionProblem::Kind;
-
-constexpr int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t Align(int64_t bytes) { return Ceil(bytes, 64) * 64; }
-
-int64_t Product(const Dimensions& dimensions) {
-  int64_t product = 1;
-  for (int64_t d : dimensions) product *= d;
-  return product;
-}
 
 memory::data_type DataType(ElementType type) {
   return type == ElementType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
@@ -112,7 +106,7 @@ struct Activation {
   int64_t offset = 0;  // of the staged copy in the scratch memory
   Dimensions strides;  // channels-last
   int64_t bytes() const {
-    return Align(Product(view.dimensions) * static_cast<int64_t>(hlo::ByteWidth(used_type)));
+    return AlignedSize(Product(view.dimensions) * static_cast<int64_t>(hlo::ByteWidth(used_type)));
   }
 };
 
@@ -244,7 +238,7 @@ class OneDnnConvolution : public LibraryCall {
     if (few_images && p_.groups == 1 && channels >= 64 && (w_bytes > x_bytes || !forward)) {
       return SliceChannels(std::min(wanted, threads), channels);
     }
-    if (few_images && forward && p_.y[0] >= 4) return SliceRows(Ceil(wanted, p_.batch));
+    if (few_images && forward && p_.y[0] >= 4) return SliceRows(hlo::CeilDivide(wanted, p_.batch));
     SliceBatch(std::min(wanted, p_.batch));
   }
 
@@ -265,7 +259,7 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   void SliceBatch(int64_t pieces) {
-    int64_t size = Ceil(p_.batch, pieces);
+    int64_t size = hlo::CeilDivide(p_.batch, pieces);
     for (int64_t begin = 0; begin < p_.batch; begin += size) {
       Slice slice = Whole();
       slice.batch_begin = begin;
@@ -275,7 +269,7 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   void SliceRows(int64_t pieces_per_image) {
-    int64_t size = Ceil(p_.y[0], pieces_per_image);
+    int64_t size = hlo::CeilDivide(p_.y[0], pieces_per_image);
     for (int64_t n = 0; n < p_.batch; ++n) {
       for (int64_t row = 0; row < p_.y[0]; row += size) {
         Slice slice = Whole();
@@ -289,7 +283,8 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   void SliceChannels(int64_t pieces, int64_t channels) {
-    int64_t size = Ceil(Ceil(channels, pieces), 16) * 16;  // the library's channel block
+    int64_t size =
+        hlo::CeilDivide(hlo::CeilDivide(channels, pieces), 16) * 16;  // the library's channel block
     for (int64_t begin = 0; begin < channels; begin += size) {
       Slice slice = Whole();
       slice.channel_begin = begin;
@@ -438,7 +433,7 @@ class OneDnnConvolution : public LibraryCall {
   void PlanScratch() {
     auto reserve = [&](int64_t bytes) {
       int64_t offset = scratch_bytes_;
-      scratch_bytes_ += Align(bytes);
+      scratch_bytes_ += AlignedSize(bytes);
       return offset;
     };
     if (x_.staged) x_.offset = reserve(x_.bytes());
@@ -520,7 +515,7 @@ class OneDnnConvolution : public LibraryCall {
                            from, to};
     };
     if (parts <= 1) return {make(from, to)};
-    const int64_t size = Ceil(Ceil(dimensions[0], parts), 64) * 64;
+    const int64_t size = hlo::CeilDivide(hlo::CeilDivide(dimensions[0], parts), 64) * 64;
     std::vector<WeightReorder> reorders;
     try {
       for (int64_t begin = 0; begin < dimensions[0]; begin += size) {
@@ -594,7 +589,7 @@ class OneDnnConvolution : public LibraryCall {
     std::byte* y = SliceOf(y_, b.y, s.batch_begin, s.row_begin, 0);
     const WeightBlock* block = blocks_.data();
     while (block->channel_begin != s.channel_begin) ++block;
-    int64_t scratchpad = Align(primitive.scratchpad.get_size());
+    int64_t scratchpad = AlignedSize(primitive.scratchpad.get_size());
     int64_t width = static_cast<int64_t>(hlo::ByteWidth(out.used_type));
     int64_t channels = s.channel_end - s.channel_begin, all = result_channels();
     std::byte* target = forward ? y : x;
@@ -664,7 +659,7 @@ class OneDnnConvolution : public LibraryCall {
     const Primitive& primitive = primitives_.at(MakeVariant(s));
     std::byte* x = SliceOf(x_, b.x, s.batch_begin, 0, 0);
     std::byte* y = SliceOf(y_, b.y, s.batch_begin, 0, s.channel_begin);
-    int64_t scratchpad = Align(primitive.scratchpad.get_size());
+    int64_t scratchpad = AlignedSize(primitive.scratchpad.get_size());
     int64_t channels = s.channel_end - s.channel_begin;
     if (channels == p_.outputs) {
       Execute(primitive, x, w, y, ThreadScratch(scratchpad));
@@ -685,7 +680,7 @@ class OneDnnConvolution : public LibraryCall {
     int64_t count = static_cast<int64_t>(blocks_[0].format.get_size()) / 4;
     constexpr int64_t kChunk = 16384;
     auto* total = reinterpret_cast<float*>(scratch + blocks_[0].offset);
-    context.threads.ParallelFor(Ceil(count, kChunk), [&](int64_t chunk) {
+    context.threads.ParallelFor(hlo::CeilDivide(count, kChunk), [&](int64_t chunk) {
       int64_t begin = chunk * kChunk, end = std::min(count, begin + kChunk);
       for (size_t i = 1; i < blocks_.size(); ++i) {
         auto* part = reinterpret_cast<const float*>(scratch + blocks_[i].offset);

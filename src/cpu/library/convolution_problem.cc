@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/size_arithmetic.h"
+
 namespace cpu {
 namespace {
 
@@ -9,12 +11,6 @@ using hlo::Dimensions;
 
 bool AllOnes(const Dimensions& dimensions) {
   return std::all_of(dimensions.begin(), dimensions.end(), [](int64_t d) { return d == 1; });
-}
-
-int64_t Product(const Dimensions& dimensions) {
-  int64_t product = 1;
-  for (int64_t d : dimensions) product *= d;
-  return product;
 }
 
 // [first, second, spatial...] of a tensor whose dimensions stand anywhere.
@@ -95,8 +91,8 @@ class Recognizer {
   bool LooksLikeWeightGradient() const {
     if (attributes_.feature_group_count > 1 || !AllOnes(window_.base_dilations)) return false;
     if (std::count(window_.reversal.begin(), window_.reversal.end(), true) > 0) return false;
-    int64_t kernel = Product(Sizes(rhs_, dims_.kernel_spatial_dimensions));
-    int64_t result = Product(Sizes(out_, dims_.output_spatial_dimensions));
+    int64_t kernel = hlo::Product(Sizes(rhs_, dims_.kernel_spatial_dimensions));
+    int64_t result = hlo::Product(Sizes(out_, dims_.output_spatial_dimensions));
     return kernel > result;
   }
 
@@ -210,7 +206,7 @@ class Recognizer {
 double ConvolutionProblem::FloatingPointOperations() const {
   return 2.0 * static_cast<double>(batch) * static_cast<double>(outputs) *
          static_cast<double>(inputs) / static_cast<double>(groups) *
-         static_cast<double>(Product(w)) * static_cast<double>(Product(y));
+         static_cast<double>(hlo::Product(w)) * static_cast<double>(hlo::Product(y));
 }
 
 std::optional<ConvolutionProblem> RecognizeConvolution(const hlo::Instruction& convolution) {

@@ -6,14 +6,14 @@
 
 #include "cpu/library/strided_copy.h"
 #include "cpu/library/vector_clones.h"
+#include "cpu/memory.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
 
 using hlo::Dimensions;
 using hlo::ElementType;
-
-constexpr int64_t Align(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // accumulators[j] += x * w[j]; integers wrap.
 template <typename T>
@@ -117,7 +117,7 @@ class DirectConvolution : public LibraryCall {
     for (int64_t size : y_spatial_) pixels *= size;
     int64_t per_chunk =
         std::max<int64_t>(1, 65536 / std::max<int64_t>(1, taps_ * inputs_ * outputs_));
-    context.threads.ParallelFor((pixels + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+    context.threads.ParallelFor(hlo::CeilDivide(pixels, per_chunk), [&](int64_t chunk) {
       int64_t end = std::min(pixels, (chunk + 1) * per_chunk);
       for (int64_t i = chunk * per_chunk; i < end; ++i) Pixel(i, x, w, y + i * outputs_ * width_);
     });
@@ -172,9 +172,9 @@ class DirectConvolution : public LibraryCall {
     for (int64_t i = rank_; i-- > 0;) place(d.output_spatial_dimensions[i]);
     place(d.output_batch_dimension);
     y_strides_ = packed;
-    lhs_bytes_ = Align(lhs_.num_elements() * width_);
-    rhs_bytes_ = Align(rhs_.num_elements() * width_);
-    out_bytes_ = Align(out_.num_elements() * width_);
+    lhs_bytes_ = AlignedSize(lhs_.num_elements() * width_);
+    rhs_bytes_ = AlignedSize(rhs_.num_elements() * width_);
+    out_bytes_ = AlignedSize(out_.num_elements() * width_);
   }
 
   // All output features of one pixel, numbered row-major over [batch, spatial...].

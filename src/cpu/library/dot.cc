@@ -16,14 +16,12 @@
 #include "cpu/library/strided_copy.h"
 #include "cpu/library/vector_clones.h"
 #include "cpu/memory.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
 
 using hlo::ElementType;
-
-constexpr int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t Align(int64_t bytes) { return Ceil(bytes, 64) * 64; }
 
 // One matrix product: C[m,n] = A[m,k] B[k,n], C dense in rows `ldc` apart. The strides of A and B
 // say where rows and columns lie; one of each pair is 1.
@@ -381,12 +379,12 @@ class DotCall : public LibraryCall {
                                              total > 100 * minimum ? 4 * threads : threads);
     row_block_ = shape_.m;
     column_block_ = shape_.n;
-    if (wanted > batch_) SplitMatrix(Ceil(wanted, std::max<int64_t>(batch_, 1)));
-    row_slices_ = row_block_ == 0 ? 0 : Ceil(shape_.m, row_block_);
-    column_slices_ = column_block_ == 0 ? 0 : Ceil(shape_.n, column_block_);
+    if (wanted > batch_) SplitMatrix(hlo::CeilDivide(wanted, std::max<int64_t>(batch_, 1)));
+    row_slices_ = row_block_ == 0 ? 0 : hlo::CeilDivide(shape_.m, row_block_);
+    column_slices_ = column_block_ == 0 ? 0 : hlo::CeilDivide(shape_.n, column_block_);
     int64_t slices = batch_ * row_slices_ * column_slices_;
     slices_per_chunk_ = std::max<int64_t>(1, slices / std::max<int64_t>(wanted, 1));
-    chunks_ = Ceil(slices, slices_per_chunk_);
+    chunks_ = hlo::CeilDivide(slices, slices_per_chunk_);
     if (batch_ * shape_.m * shape_.n * shape_.k == 0) return;
     for (int64_t m : {row_block_, shape_.m - (row_slices_ - 1) * row_block_}) {
       for (int64_t n : {column_block_, shape_.n - (column_slices_ - 1) * column_block_}) {
@@ -416,7 +414,7 @@ class DotCall : public LibraryCall {
       }
       int64_t& block = rows ? row_block_ : column_block_;
       int64_t unit = rows ? kRows : kColumns;
-      block = Ceil(Ceil(block, 2), unit) * unit;
+      block = hlo::CeilDivide(hlo::CeilDivide(block, 2), unit) * unit;
       made *= 2;
     }
   }
@@ -424,7 +422,7 @@ class DotCall : public LibraryCall {
   void PlanScratch(const hlo::Instruction& dot) {
     int64_t width = static_cast<int64_t>(hlo::ByteWidth(compute_type_));
     auto bytes = [&](const ContractionOperand& operand, int64_t index) {
-      return operand.packed ? Align(dot.operand(index)->shape().num_elements() * width) : 0;
+      return operand.packed ? AlignedSize(dot.operand(index)->shape().num_elements() * width) : 0;
     };
     lhs_bytes_ = bytes(shape_.lhs, 0);
     rhs_bytes_ = bytes(shape_.rhs, 1);

@@ -8,6 +8,7 @@
 #include "cpu/library/strided_copy.h"
 #include "cpu/library/vector_clones.h"
 #include "cpu/memory.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 
@@ -329,7 +330,7 @@ void StoreResult(ThreadPool& threads, const Epilogue* epilogue, const hlo::Shape
   int64_t row = result_shape.rank() == 0 ? 1 : result_shape.dimensions().back();
   int64_t rows = result_shape.num_elements() / row;
   int64_t per_chunk = std::max<int64_t>(1, 8192 / row);
-  threads.ParallelFor((rows + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+  threads.ParallelFor(hlo::CeilDivide(rows, per_chunk), [&](int64_t chunk) {
     for (int64_t i = chunk * per_chunk; i < std::min(rows, (chunk + 1) * per_chunk); ++i) {
       epilogue->Apply(values + i * row, i * row, row, operands);
       if (type == hlo::ElementType::kF32) continue;

@@ -8,6 +8,7 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/memory.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -126,7 +127,7 @@ class FftCall : public LibraryCall {
   template <typename F>
   static void ForLines(const CallContext& context, int64_t lines, int64_t n, const F& run) {
     int64_t per_chunk = std::max<int64_t>(1, 4096 / n);
-    context.threads.ParallelFor((lines + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+    context.threads.ParallelFor(hlo::CeilDivide(lines, per_chunk), [&](int64_t chunk) {
       int64_t end = std::min(lines, (chunk + 1) * per_chunk);
       for (int64_t line = chunk * per_chunk; line < end; ++line) run(line);
     });

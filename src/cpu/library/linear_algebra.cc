@@ -16,6 +16,7 @@
 #include "cpu/library/lapack.h"
 #include "cpu/library/lapack_item.h"
 #include "cpu/library/lapack_least_squares.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -402,7 +403,7 @@ class LinearAlgebraCall : public LibraryCall {
            void* const* results) const override {
     // Small matrices are handed out several at a time.
     int64_t per_chunk = std::max<int64_t>(1, 1024 / std::max<int64_t>(1, work_));
-    context.threads.ParallelFor((batch_ + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+    context.threads.ParallelFor(hlo::CeilDivide(batch_, per_chunk), [&](int64_t chunk) {
       int64_t end = std::min(batch_, (chunk + 1) * per_chunk);
       for (int64_t i = chunk * per_chunk; i < end; ++i) {
         routine_(Item(*call_, operands, results, i, batch_));

@@ -9,6 +9,7 @@
 
 #include "cpu/memory.h"
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -139,7 +140,7 @@ void ParallelSort(ThreadPool& threads, Item* items, Item* buffer, int64_t count,
                   const Before& before, const auto& sort_part) {
   int64_t parts = std::bit_ceil(static_cast<uint64_t>(threads.num_threads()));
   if (count < kParallelLine || parts == 1) return sort_part(items, buffer, count);
-  int64_t size = (count + parts - 1) / parts;
+  int64_t size = hlo::CeilDivide(count, parts);
   auto begin = [&](int64_t part) { return std::min(count, part * size); };
   threads.ParallelFor(parts, [&](int64_t i) {
     if (begin(i + 1) > begin(i))
@@ -355,7 +356,7 @@ void SortRows(ThreadPool& threads, const hlo::Dimensions& dimensions, int64_t di
     return;
   }
   int64_t per_chunk = std::max<int64_t>(1, 2048 / length);
-  threads.ParallelFor((lines + per_chunk - 1) / per_chunk, [&](int64_t chunk) {
+  threads.ParallelFor(hlo::CeilDivide(lines, per_chunk), [&](int64_t chunk) {
     for (int64_t i = chunk * per_chunk; i < std::min(lines, (chunk + 1) * per_chunk); ++i) {
       sort_line(i);
     }

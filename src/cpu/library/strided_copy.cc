@@ -7,6 +7,7 @@
 
 #include "cpu/library/vector_clones.h"
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -181,7 +182,7 @@ bool PackTransposed(ThreadPool& threads, const hlo::Dimensions& dimensions,
   constexpr int64_t kRows = 64;
   hlo::Dimensions out_strides = hlo::RowMajorStrides(dimensions);
   int64_t columns = dimensions[rank - 1], outer = 1;
-  int64_t blocks = (dimensions[unit] + kRows - 1) / kRows;
+  int64_t blocks = hlo::CeilDivide(dimensions[unit], kRows);
   for (int64_t i = 0; i + 1 < rank; ++i) outer *= i == unit ? 1 : dimensions[i];
   threads.ParallelFor(outer * blocks, [&](int64_t chunk) {
     int64_t from = chunk % blocks * kRows, to = from * out_strides[unit], rest = chunk / blocks;
@@ -221,7 +222,7 @@ void PackStrided(ThreadPool& threads, const hlo::Dimensions& dimensions,
     return;
   }
   int64_t rows_per_chunk = std::max<int64_t>(1, 16384 / row);
-  int64_t chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+  int64_t chunks = hlo::CeilDivide(rows, rows_per_chunk);
   auto copy_row = [&](int64_t index) {
     int64_t offset = 0;
     for (int64_t i = rank - 2, rest = index; i >= 0; --i) {

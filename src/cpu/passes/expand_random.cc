@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/builder.h"
+#include "hlo/size_arithmetic.h"
 #include "passes/for_each_computation.h"
 
 namespace cpu {
@@ -55,9 +56,7 @@ class Expander {
                  b_.Binary(Opcode::kShiftRightLogical, x, U32(x->dimensions(), 32 - bits)));
   }
   Value Number(const Dimensions& dimensions) {
-    int64_t count = 1;
-    for (int64_t d : dimensions) count *= d;
-    return b_.Reshape(b_.Iota(Shape(kU64, {count}), 0), dimensions);
+    return b_.Reshape(b_.Iota(Shape(kU64, {hlo::Product(dimensions)}), 0), dimensions);
   }
   Value Join(Value low, Value high) {
     Value shifted = b_.Binary(Opcode::kShiftLeft, b_.Convert(high, kU64),
@@ -141,7 +140,7 @@ class Expander {
   Result Philox(Value state, const Shape& shape) {
     const int64_t per_block = hlo::ByteWidth(shape.element_type()) == 8 ? 2 : 4;
     const int64_t count = shape.num_elements();
-    const int64_t blocks = (count + per_block - 1) / per_block;
+    const int64_t blocks = hlo::CeilDivide(count, per_block);
     const bool three = state->dimensions()[0] == 3;
     Value key = Word(state, 0);
     Value low = Word(state, 1);

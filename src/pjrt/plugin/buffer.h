@@ -49,9 +49,8 @@ struct Contents {
 using ContentsPtr = std::shared_ptr<Contents>;
 
 // What the engine asks of its buffers' addresses.
-inline constexpr uintptr_t kAlignment = 64;
 inline bool IsAligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+  return reinterpret_cast<uintptr_t>(data) % cpu::kAlignment == 0;
 }
 
 // The device meant by a memory, or else a device. Throws if both are null, and for a device of

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "hlo/size_arithmetic.h"
+
 namespace remote {
 namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kLeastPart = size_t{64} << 20;
 constexpr size_t kKeptBytes = size_t{1} << 30;  // of parts that nobody uses
-
-size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 const char* Located(const Segment* segment, size_t offset, size_t bytes) {
   if (segment == nullptr || !segment->Holds(offset, bytes)) {
@@ -24,7 +24,7 @@ Arena::Arena(std::shared_ptr<Connection> connection, bool local)
     : connection_(std::move(connection)), usable_(local) {}
 
 std::optional<Arena::Block> Arena::Take(size_t bytes) {
-  const size_t rounded = RoundUp(bytes, kPage);
+  const size_t rounded = hlo::RoundUp(bytes, kPage);
   if (std::optional<Block> block = TakeFromParts(rounded, bytes)) return block;
   // Not under the lock: the reader, which brings the answer, gives blocks back.
   if (!usable_ || !AddPart(rounded)) return {};
@@ -56,7 +56,7 @@ std::optional<Arena::Block> Arena::TakeFrom(uint64_t number, Part& part, size_t 
 bool Arena::AddPart(size_t bytes) {
   wire::CreateSegment call;
   call.set_segment(connection_->NewNumbers());
-  call.set_bytes(std::max(RoundUp(bytes, kPage), kLeastPart));
+  call.set_bytes(std::max(hlo::RoundUp(bytes, kPage), kLeastPart));
   Part part;
   try {
     part.segment = Create(call);
@@ -119,7 +119,7 @@ void Arena::Give(const Block& block) noexcept {
   auto found = parts_.find(block.region.segment());
   if (found == parts_.end()) return;
   Part& part = found->second;
-  part.free.Give(block.region.offset(), RoundUp(block.region.bytes(), kPage));
+  part.free.Give(block.region.offset(), hlo::RoundUp(block.region.bytes(), kPage));
   const size_t bytes = part.segment->bytes();
   if (part.free.bytes() + Segment::kHeader < bytes || bytes_ <= kKeptBytes) return;
   bytes_ -= bytes;

@@ -5,13 +5,13 @@
 
 #include <new>
 
+#include "hlo/size_arithmetic.h"
+
 namespace remote {
 namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kKeptBytes = size_t{1} << 30;  // of pages that nobody uses
-
-size_t RoundUp(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 size_t MachineBytes() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -21,7 +21,7 @@ size_t MachineBytes() {
 
 std::shared_ptr<ResultMemory> ResultMemory::Create() {
   return std::shared_ptr<ResultMemory>(
-      new ResultMemory(Segment::Create(Segment::kHeader + RoundUp(MachineBytes()))));
+      new ResultMemory(Segment::Create(Segment::kHeader + hlo::RoundUp(MachineBytes(), kPage))));
 }
 
 ResultMemory::ResultMemory(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {
@@ -31,7 +31,7 @@ ResultMemory::ResultMemory(std::shared_ptr<Segment> segment) : segment_(std::mov
 
 void* ResultMemory::Take(size_t bytes) {
   if (bytes <= kMostInlineBytes) return nullptr;
-  const size_t rounded = RoundUp(bytes);
+  const size_t rounded = hlo::RoundUp(bytes, kPage);
   std::lock_guard lock(mutex_);
   std::optional<size_t> offset = used_.Take(rounded);
   if (!offset) offset = fresh_.Take(rounded);
@@ -41,7 +41,8 @@ void* ResultMemory::Take(size_t bytes) {
 }
 
 void ResultMemory::Give(void* data, size_t bytes) {
-  const size_t offset = static_cast<char*>(data) - segment_->data(), rounded = RoundUp(bytes);
+  const size_t offset = static_cast<char*>(data) - segment_->data(),
+               rounded = hlo::RoundUp(bytes, kPage);
   std::shared_ptr<ResultMemory> last;  // destroyed after unlocking
   std::lock_guard lock(mutex_);
   if (--taken_ == 0) last = std::move(itself_);
