@@ -171,7 +171,7 @@ class Hasher {
  private:
   void Mix(size_t value) { hash_ = CombineHash(hash_, value); }
 
-  void Add(const std::string& text) { Mix(HashBytes(std::as_bytes(std::span(text)))); }
+  void Add(const std::string& text) { Mix(HashText(text)); }
   void Add(const Literal& literal) { Mix(literal.Hash()); }
   template <typename T>
     requires std::is_integral_v<T> || std::is_enum_v<T>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 
 #include "hlo/error.h"
 #include "hlo/hash.h"
@@ -14,13 +13,13 @@ size_t HashOf(const Type& type) {
   size_t hash = CombineHash(static_cast<size_t>(type.kind), static_cast<size_t>(type.element));
   for (int64_t size : type.dimensions) hash = CombineHash(hash, static_cast<size_t>(size));
   for (TypeId part : type.parts) hash = CombineHash(hash, part);
-  return CombineHash(hash, std::hash<std::string_view>()(type.name));
+  return CombineHash(hash, HashText(type.name));
 }
 
 size_t HashOf(const Attribute& attribute) {
   size_t hash = CombineHash(static_cast<size_t>(attribute.kind), attribute.type);
   hash = CombineHash(hash, static_cast<size_t>(attribute.number));
-  hash = CombineHash(hash, std::hash<std::string_view>()(attribute.text));
+  hash = CombineHash(hash, HashText(attribute.text));
   for (AttributeId part : attribute.parts) hash = CombineHash(hash, part);
   for (int64_t index : attribute.indices) hash = CombineHash(hash, static_cast<size_t>(index));
   for (int64_t index : attribute.more_indices) hash = CombineHash(hash, static_cast<size_t>(index));

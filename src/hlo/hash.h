@@ -1,31 +1,26 @@
-// Hashes of structures: mixing of 64-bit words and of byte strings. Stable within a process only.
+// Hashes of structures: mixing of 64-bit words, and of byte strings. The same in every process of
+// one build. They find what is probably equal; names that must not collide are SHA-256
+// (process/sha256.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 namespace hlo {
 
-// The finalizer of a splitmix64 step: every input bit affects every output bit.
-inline size_t MixHash(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebu;
-  x ^= x >> 31;
-  return static_cast<size_t>(x);
-}
-
-// Order matters: CombineHash(CombineHash(s, a), b) differs from (s, b), (a).
+// Order matters: CombineHash(CombineHash(s, a), b) differs from (s, b), (a). Both halves of a
+// product of 128 bits, so that every bit of either number reaches many bits of the result.
 inline size_t CombineHash(size_t seed, size_t value) {
-  return MixHash(static_cast<uint64_t>(seed) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(value) +
-                 0x9e3779b97f4a7c15u);
+  const auto product = static_cast<unsigned __int128>(seed ^ 0x9e3779b97f4a7c15u) *
+                       (static_cast<uint64_t>(value) ^ 0xbf58476d1ce4e5b9u);
+  return static_cast<size_t>(product) ^ static_cast<size_t>(product >> 64);
 }
 
-inline size_t HashBytes(std::span<const std::byte> bytes) {
-  size_t hash = bytes.size();
+inline size_t HashBytes(std::span<const std::byte> bytes, size_t seed = 0) {
+  size_t hash = CombineHash(seed, bytes.size());
   size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
     uint64_t word;
@@ -38,6 +33,10 @@ inline size_t HashBytes(std::span<const std::byte> bytes) {
     hash = CombineHash(hash, static_cast<size_t>(word));
   }
   return hash;
+}
+
+inline size_t HashText(std::string_view text, size_t seed = 0) {
+  return HashBytes(std::as_bytes(std::span(text)), seed);
 }
 
 }  // namespace hlo

@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "hlo/hash.h"
+
 namespace passes {
 namespace {
 
+using hlo::CombineHash;
 using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
-
-size_t Combine(size_t seed, size_t value) {
-  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
-}
 
 bool IsCommutative(const Instruction& instruction) {
   switch (instruction.opcode()) {
@@ -113,10 +112,11 @@ class Eliminator {
 
   Instruction* FindOrAdd(Instruction* instruction) {
     std::vector<Instruction*> operands = OrderedOperands(*instruction);
-    size_t hash = Combine(static_cast<size_t>(instruction->opcode()), instruction->shape().Hash());
-    hash = Combine(hash, hlo::HashAttributes(instruction->attributes()));
+    size_t hash =
+        CombineHash(static_cast<size_t>(instruction->opcode()), instruction->shape().Hash());
+    hash = CombineHash(hash, hlo::HashAttributes(instruction->attributes()));
     for (const Instruction* operand : operands) {
-      hash = Combine(hash, static_cast<size_t>(operand->id()));
+      hash = CombineHash(hash, static_cast<size_t>(operand->id()));
     }
     auto [begin, end] = table_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {

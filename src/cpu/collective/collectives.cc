@@ -1,5 +1,7 @@
 #include "cpu/collective/collectives.h"
 
+#include "hlo/hash.h"
+
 namespace cpu {
 namespace {
 
@@ -41,10 +43,10 @@ std::string Join(const std::vector<int64_t>& numbers, const char* separator) {
   return text;
 }
 
-// FNV-1a over numbers.
+// Over numbers and lists of them.
 class Hash {
  public:
-  void Add(uint64_t number) { state_ = (state_ ^ number) * 0x100000001b3 ^ (state_ >> 29); }
+  void Add(uint64_t number) { value_ = hlo::CombineHash(value_, number); }
   void Add(const std::vector<int64_t>& numbers) {
     Add(numbers.size());
     for (int64_t number : numbers) Add(static_cast<uint64_t>(number));
@@ -53,10 +55,10 @@ class Hash {
     Add(lists.size());
     for (const auto& list : lists) Add(list);
   }
-  uint64_t value() const { return state_; }
+  uint64_t value() const { return value_; }
 
  private:
-  uint64_t state_ = 0xcbf29ce484222325;
+  uint64_t value_ = 0;
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
 // Bytes handed out with a deleter.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
-#include <string_view>
 #include <utility>
 
 struct PJRT_SerializedTopology {
@@ -32,12 +31,6 @@ void HandOut(std::string bytes, const char*& data, size_t& size, Serialized*& ha
   data = handle->bytes.data();
   size = handle->bytes.size();
   deleter = [](Serialized* serialized) { delete serialized; };
-}
-
-// FNV-1a: the same in every process and version.
-inline uint64_t Fingerprint64(std::string_view bytes, uint64_t seed = 0xcbf29ce484222325) {
-  for (char c : bytes) seed = (seed ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  return seed;
 }
 
 }  // namespace pjrt::plugin

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cpu/sealed_parts.h"
+#include "hlo/hash.h"
 #include "hlo/text_reader.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
@@ -131,9 +132,9 @@ void Program::Describe() {
     parameter_memory_kinds.Add(kMemoryKind);
   }
 
-  const uint64_t seed = Fingerprint64(PlatformVersion());
-  fingerprint = Hex(Fingerprint64(code, Fingerprint64(compile_options, seed))) +
-                Hex(Fingerprint64(compile_options, Fingerprint64(code, ~seed)));
+  const uint64_t seed = hlo::HashText(PlatformVersion());
+  fingerprint = Hex(hlo::HashText(code, hlo::HashText(compile_options, seed))) +
+                Hex(hlo::HashText(compile_options, hlo::HashText(code, ~seed)));
 }
 
 namespace {

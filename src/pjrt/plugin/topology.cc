@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cpu/executable.h"
+#include "hlo/hash.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/memory.h"
@@ -131,8 +132,9 @@ void TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args& 
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  args.fingerprint = (Fingerprint64(PlatformVersion()) * 31 + topology.handles.size()) * 31 +
-                     topology.num_processes;
+  const uint64_t version = hlo::HashText(PlatformVersion());
+  args.fingerprint = hlo::CombineHash(hlo::CombineHash(version, topology.handles.size()),
+                                      static_cast<size_t>(topology.num_processes));
 }
 
 void TopologyDescription_MakeCanonicalShapeForMemorySpace(

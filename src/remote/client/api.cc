@@ -1,3 +1,4 @@
+#include "hlo/hash.h"
 #include "pjrt/boundary/extensions.h"
 #include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/boundary/serialized.h"
@@ -21,7 +22,7 @@ void TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  args.fingerprint = Fingerprint64(topology.serialized, Fingerprint64(topology.platform_version));
+  args.fingerprint = hlo::HashText(topology.serialized, hlo::HashText(topology.platform_version));
 }
 
 // Destroys nothing: the client owns its topology, and there are no others.
