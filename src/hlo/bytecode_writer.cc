@@ -1,7 +1,6 @@
 // Makes a bytecode Program of a Module: the reverse of bytecode_reader.cc.
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "hlo/bytecode.h"
 #include "hlo/bytecode_container.h"
@@ -9,6 +8,7 @@
 #include "hlo/bytecode_fields.h"
 #include "hlo/bytecode_operations.h"
 #include "hlo/error.h"
+#include "hlo/function_names.h"
 
 namespace hlo {
 namespace bytecode {
@@ -23,7 +23,7 @@ class ModuleWriter {
     program_.producer = "StableHLO_v" + std::to_string(kStablehloVersion[0]) + "." +
                         std::to_string(kStablehloVersion[1]) + "." +
                         std::to_string(kStablehloVersion[2]);
-    CollectFunctions();
+    functions_ = NameFunctions(module_);
     Operation& module = program_.top.operations.emplace_back();
     module.name = encoder_.OperationNumber("builtin.module");
     module.location = encoder_.Location({});
@@ -31,7 +31,7 @@ class ModuleWriter {
     module.properties = {{"sym_name", encoder_.BuiltinString(module_.name())}};
     module.isolated = true;
     Region& body = module.regions.emplace_back();
-    for (const Computation* function : functions_) {
+    for (const Computation* function : functions_.functions) {
       body.operations.push_back(WriteFunction(*function));
     }
     return WriteContainer(program_);
@@ -44,36 +44,6 @@ class ModuleWriter {
          encoder_.BuiltinInteger(module_.num_partitions, ElementType::kS32),
          encoder_.BuiltinString("mhlo.num_replicas"),
          encoder_.BuiltinInteger(module_.num_replicas, ElementType::kS32)});
-  }
-
-  // The entry, and what calls, composites and custom calls name; other called computations are
-  // regions.
-  void CollectFunctions() {
-    std::vector<const Computation*> stack = {module_.entry()};
-    std::unordered_set<const Computation*> visited = {module_.entry()};
-    AddFunction(module_.entry(), "main");
-    while (!stack.empty()) {
-      const Computation* computation = stack.back();
-      stack.pop_back();
-      for (const auto& instruction : computation->instructions()) {
-        for (const Computation* called : instruction->called_computations()) {
-          if (HasSymbol(instruction->opcode())) AddFunction(called, called->name());
-          if (visited.insert(called).second) stack.push_back(called);
-        }
-      }
-    }
-  }
-
-  static bool HasSymbol(Opcode opcode) {
-    return opcode == Opcode::kCall || opcode == Opcode::kComposite || opcode == Opcode::kCustomCall;
-  }
-
-  void AddFunction(const Computation* computation, const std::string& name) {
-    if (function_names_.contains(computation)) return;
-    std::string unique = name;
-    for (int i = 0; !names_.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
-    function_names_.emplace(computation, unique);
-    functions_.push_back(computation);
   }
 
   Operation WriteFunction(const Computation& computation) {
@@ -91,7 +61,7 @@ class ModuleWriter {
         {"arg_attrs", is_entry ? ArgumentAttributes() : encoder_.Array({})},
         {"function_type", encoder_.TypeAttribute(encoder_.FunctionType(inputs, results))},
         {"res_attrs", encoder_.Array({})},
-        {"sym_name", encoder_.String(function_names_.at(&computation))},
+        {"sym_name", encoder_.String(functions_.names.at(&computation))},
         {"sym_visibility", encoder_.String(is_entry ? "public" : "private")}};
     function.regions.push_back(RegionWriter(*this, 0).Write(computation, nullptr));
     return function;
@@ -172,7 +142,7 @@ class ModuleWriter {
       WriteOperands(instruction, operation);
       WriteAttributes(instruction, operation);
       WriteResults(instruction, operation);
-      if (!HasSymbol(instruction.opcode()) && !instruction.called_computations().empty()) {
+      if (!CallsByName(instruction.opcode()) && !instruction.called_computations().empty()) {
         inner_.push_back({region_.operations.size(), &instruction});
       }
       region_.operations.push_back(std::move(operation));
@@ -221,7 +191,7 @@ class ModuleWriter {
       VisitFields(fields, instruction.opcode(), attributes);
       const auto& called = instruction.called_computations();
       auto symbol = [&](size_t i) {
-        return encoder().String(writer_.function_names_.at(called.at(i)));
+        return encoder().String(writer_.functions_.names.at(called.at(i)));
       };
       if (instruction.opcode() == Opcode::kCall) fields.Add("callee", symbol(0));
       if (instruction.opcode() == Opcode::kComposite) fields.Add("decomposition", symbol(0));
@@ -273,9 +243,7 @@ class ModuleWriter {
   const Module& module_;
   Program program_;
   Encoder encoder_;
-  std::vector<const Computation*> functions_;
-  std::unordered_map<const Computation*, std::string> function_names_;
-  std::unordered_set<std::string> names_;
+  FunctionNames functions_;
 };
 
 }  // namespace

@@ -15,12 +15,6 @@ namespace {
 // Longer constants are written as the hexadecimal digits of their bytes.
 constexpr int64_t kMaxListed = 64;
 
-std::string Join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i];
-  return text;
-}
-
 bool IsIdentifier(std::string_view name) {
   if (name.empty() || (!std::isalpha(static_cast<unsigned char>(name[0])) && name[0] != '_')) {
     return false;
@@ -330,6 +324,12 @@ void AddCustomCall(Entries& out, const CustomCallAttributes& a) {
 }
 
 }  // namespace
+
+std::string Join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i];
+  return text;
+}
 
 std::string TypeText(const Shape& shape) {
   if (shape.is_token()) return "!stablehlo.token";

@@ -4,18 +4,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hlo/attributes.h"
 #include "hlo/instruction.h"
 
 namespace hlo::text {
 
-std::string TypeText(const Shape& shape);                // "tensor<2x?xf32>", "!stablehlo.token"
-std::string StringText(std::string_view text);           // quoted, escaped
-std::string SymbolText(std::string_view name);           // "@main"
-std::string ListText(std::span<const int64_t> values);   // "[1, 2]"
-std::string ArrayText(std::span<const int64_t> values);  // "array<i64: 1, 2>"
-std::string FloatText(double value, ElementType type);   // "1.000000e+00 : f32"
+std::string Join(const std::vector<std::string>& parts);  // "a, b"
+std::string TypeText(const Shape& shape);                 // "tensor<2x?xf32>", "!stablehlo.token"
+std::string StringText(std::string_view text);            // quoted, escaped
+std::string SymbolText(std::string_view name);            // "@main"
+std::string ListText(std::span<const int64_t> values);    // "[1, 2]"
+std::string ArrayText(std::span<const int64_t> values);   // "array<i64: 1, 2>"
+std::string FloatText(double value, ElementType type);    // "1.000000e+00 : f32"
 std::string DictionaryText(const AttributeDictionary& dictionary);
 
 // "dense<[1, 2]> : tensor<2xi32>"; a literal of more than `max_elements` (-1: any) that is no splat

@@ -2,25 +2,15 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "hlo/error.h"
+#include "hlo/function_names.h"
 #include "hlo/text_attributes.h"
 #include "hlo/text_syntax.h"
 
 namespace hlo {
 namespace text {
 namespace {
-
-std::string Join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i];
-  return text;
-}
-
-bool HasSymbol(Opcode opcode) {
-  return opcode == Opcode::kCall || opcode == Opcode::kComposite || opcode == Opcode::kCustomCall;
-}
 
 bool IsBranch(Opcode opcode) { return opcode == Opcode::kIf || opcode == Opcode::kCase; }
 
@@ -53,41 +43,15 @@ class ModuleText {
 
   std::string Write() {
     if (!module_.entry()) throw Error("module " + module_.name() + " has no entry to write");
-    NameFunctions();
+    functions_ = NameFunctions(module_);
     out_ = "module " + SymbolText(module_.name()) +
            " attributes {mhlo.num_partitions = " + std::to_string(module_.num_partitions) +
            " : i32, mhlo.num_replicas = " + std::to_string(module_.num_replicas) + " : i32} {\n";
-    for (const Computation* function : functions_) WriteFunction(*function);
+    for (const Computation* function : functions_.functions) WriteFunction(*function);
     return out_ + "}\n";
   }
 
  private:
-  // The entry, and what calls, composites and custom calls name; other called computations are
-  // regions.
-  void NameFunctions() {
-    std::vector<const Computation*> stack = {module_.entry()};
-    std::unordered_set<const Computation*> visited = {module_.entry()};
-    AddFunction(module_.entry(), "main");
-    while (!stack.empty()) {
-      const Computation* computation = stack.back();
-      stack.pop_back();
-      for (const auto& instruction : computation->instructions()) {
-        for (const Computation* called : instruction->called_computations()) {
-          if (HasSymbol(instruction->opcode())) AddFunction(called, called->name());
-          if (visited.insert(called).second) stack.push_back(called);
-        }
-      }
-    }
-  }
-
-  void AddFunction(const Computation* computation, const std::string& name) {
-    if (function_names_.contains(computation)) return;
-    std::string unique = name;
-    for (int i = 0; !names_.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
-    function_names_.emplace(computation, unique);
-    functions_.push_back(computation);
-  }
-
   void WriteFunction(const Computation& computation) {
     next_argument_ = next_value_ = 0;
     values_.clear();
@@ -101,7 +65,7 @@ class ModuleText {
       results.push_back(TypeText(result->shape()));
     }
     Line(1, "func.func " + std::string(is_entry ? "public " : "private ") +
-                SymbolText(function_names_.at(&computation)) + "(" + Join(arguments) + ") -> (" +
+                SymbolText(functions_.names.at(&computation)) + "(" + Join(arguments) + ") -> (" +
                 Join(results) + ") {");
     WriteBody(computation, 2);
     WriteReturn(computation, "func.return", 2);
@@ -319,7 +283,7 @@ class ModuleText {
   }
 
   std::string Callee(const Instruction& instruction) const {
-    return SymbolText(function_names_.at(instruction.called_computations().at(0)));
+    return SymbolText(functions_.names.at(instruction.called_computations().at(0)));
   }
 
   static std::string Compare(const Instruction& instruction,
@@ -409,7 +373,7 @@ class ModuleText {
     std::string attributes = GenericAttributes(instruction);
     std::vector<std::string> called;
     for (const Computation* computation : instruction.called_computations()) {
-      called.push_back(SymbolText(function_names_.at(computation)));
+      called.push_back(SymbolText(functions_.names.at(computation)));
     }
     if (!called.empty()) attributes += ", called_computations = [" + Join(called) + "]";
     return "stablehlo.custom_call " + SymbolText(instruction.as<CustomCallAttributes>().target) +
@@ -475,9 +439,7 @@ class ModuleText {
   const Module& module_;
   const TextOptions& options_;
   std::string out_;
-  std::vector<const Computation*> functions_;
-  std::unordered_map<const Computation*, std::string> function_names_;
-  std::unordered_set<std::string> names_;
+  FunctionNames functions_;
   std::unordered_map<const Instruction*, std::vector<std::string>> values_;
   std::unordered_map<const Instruction*, std::string> packed_;  // lists as tuples
   int64_t next_argument_ = 0, next_value_ = 0;
