@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -29,19 +28,7 @@ struct Profile {
   std::map<std::string, Entry, std::less<>> passes;  // by their names
 };
 
-// CPU time of all threads of the process.
-double CpuMilliseconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
 void Print();
-
-double WallMilliseconds() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(now).count();
-}
 
 // Never destroyed: programs may run while the process ends.
 Profile& TheProfile() {
@@ -117,19 +104,21 @@ void AddPassTime(std::string_view name, double milliseconds) {
   pass->second.milliseconds += milliseconds;
 }
 
-StepTimer::StepTimer(const Step& step)
-    : step_(step), start_(WallMilliseconds()), cpu_start_(CpuMilliseconds()) {}
-
-StepTimer::~StepTimer() {
-  const double cpu = CpuMilliseconds() - cpu_start_, wall = WallMilliseconds() - start_;
+void AddStepTime(const Step& step, double milliseconds, double cpu_milliseconds) {
   Profile& profile = TheProfile();
   std::lock_guard<std::mutex> lock(profile.mutex);
-  Entry& entry = profile.entries[&step_];
+  Entry& entry = profile.entries[&step];
   // The text now: the program may be gone when it is printed.
-  if (entry.runs == 0) entry.text = step_.ToString();
+  if (entry.runs == 0) entry.text = step.ToString();
   ++entry.runs;
-  entry.milliseconds += wall;
-  entry.cpu_milliseconds += cpu;
+  entry.milliseconds += milliseconds;
+  entry.cpu_milliseconds += cpu_milliseconds;
+}
+
+double CpuMilliseconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
 }  // namespace cpu

@@ -16,16 +16,9 @@ bool ProfilesSteps();
 // Adds to the time of a pass of the compiler (pipeline.h).
 void AddPassTime(std::string_view name, double milliseconds);
 
-// Adds its own lifetime to the step's time.
-class StepTimer {
- public:
-  explicit StepTimer(const Step& step);
-  ~StepTimer();
-  StepTimer(const StepTimer&) = delete;
-
- private:
-  const Step& step_;
-  double start_, cpu_start_;  // milliseconds
-};
+// Adds to the time of a step: as it passed, and as all threads of the process computed.
+void AddStepTime(const Step& step, double milliseconds, double cpu_milliseconds);
+// What all threads of the process have computed so far.
+double CpuMilliseconds();
 
 }  // namespace cpu

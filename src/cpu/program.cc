@@ -82,25 +82,24 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
   }
   Flights flights(options.collectives, num_flights);
   RunState state{threads, options, arena, pointers, &flights};
-  if (options.step_times != nullptr) return RunTimed(state);
-  if (ProfilesSteps()) {
-    for (const auto& step : steps) {
-      StepTimer timer(*step);
-      step->Run(state);
-    }
-    return;
-  }
+  if (options.step_times != nullptr || ProfilesSteps()) return RunTimed(state);
   for (const auto& step : steps) step->Run(state);
 }
 
 void Program::RunTimed(const RunState& state) const {
-  state.options.step_times->reserve(steps.size());
+  std::vector<StepTime>* const times = state.options.step_times;
+  const bool profiles = ProfilesSteps();
+  if (times != nullptr) times->reserve(steps.size());
   int64_t start = Now();
   for (const auto& step : steps) {
+    const double cpu_start = profiles ? CpuMilliseconds() : 0;
     step->Run(state);
     const int64_t end = Now();
-    state.options.step_times->push_back({&step->description(), start, end});
-    start = end;
+    if (times != nullptr) times->push_back({&step->description(), start, end});
+    if (profiles) {
+      AddStepTime(*step, static_cast<double>(end - start) * 1e-6, CpuMilliseconds() - cpu_start);
+    }
+    start = profiles ? Now() : end;
   }
 }
 
