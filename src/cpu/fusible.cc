@@ -44,7 +44,7 @@ bool IsScan(const Instruction& instruction) {
   return scanned == 1;
 }
 
-bool IsAlias(const Instruction& instruction) {
+bool IsView(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kReshape:
     case Opcode::kOptimizationBarrier:

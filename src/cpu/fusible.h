@@ -15,7 +15,7 @@ bool IsScan(const hlo::Instruction& instruction);
 // True if the engine has numbers of all operands' types.
 bool HasNativeOperands(const hlo::Instruction& instruction);
 // A new view of the same bytes: reshape, bitcast_convert, optimization_barrier.
-bool IsAlias(const hlo::Instruction& instruction);
+bool IsView(const hlo::Instruction& instruction);
 // A transpose that moves the innermost dimension, done by blocks (strided_copy.h).
 bool IsBlockTranspose(const hlo::Instruction& instruction);
 

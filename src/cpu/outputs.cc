@@ -1,6 +1,5 @@
 #include "cpu/outputs.h"
 
-#include "cpu/fusible.h"
 #include "cpu/kernel_kind.h"
 #include "hlo/opcode.h"
 
@@ -18,11 +17,6 @@ int64_t OutputCount(const Instruction* instruction) {
   return instruction->shape().is_tuple()
              ? static_cast<int64_t>(instruction->shape().tuple_shapes().size())
              : 1;
-}
-
-bool IsView(const Instruction* instruction) {
-  return IsAlias(*instruction) || instruction->opcode() == Opcode::kTuple ||
-         instruction->opcode() == Opcode::kGetTupleElement;
 }
 
 Output Resolve(const Instruction* instruction, int64_t index) {

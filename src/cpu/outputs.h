@@ -19,8 +19,6 @@ struct Output {
 const hlo::Shape& ShapeOf(const Output& output);
 int64_t OutputCount(const hlo::Instruction* instruction);
 
-// True for what takes neither time nor memory: new views of arrays, and tuples and their elements.
-bool IsView(const hlo::Instruction* instruction);
 // Whose memory a value is: views lead to what they view.
 Output Resolve(const hlo::Instruction* instruction, int64_t index = 0);
 

@@ -4,6 +4,7 @@
 #include <ranges>
 #include <utility>
 
+#include "cpu/fusible.h"
 #include "hlo/opcode.h"
 
 namespace cpu {
@@ -14,7 +15,15 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 bool TakesTime(const Instruction* i) {
-  return !IsView(i) && i->opcode() != Opcode::kParameter && i->opcode() != Opcode::kConstant;
+  switch (i->opcode()) {
+    case Opcode::kConstant:
+    case Opcode::kGetTupleElement:
+    case Opcode::kParameter:
+    case Opcode::kTuple:
+      return false;
+    default:
+      return !IsView(*i);
+  }
 }
 
 // Lets as many all-gathers wait for their use at a time as need twice the largest one's memory: one

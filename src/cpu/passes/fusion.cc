@@ -93,7 +93,7 @@ class Fuser {
     if (demand.in_memory) needed_.insert(p);
     if (IsReduction(*p)) return PlaceReduce(p, demand);
     if (IsFusible(*p) && p->shape().is_tuple()) return PlaceWindows(p);
-    if (IsAlias(*p)) return PlaceAlias(p, demand);
+    if (IsView(*p)) return PlaceView(p, demand);
     if (!IsFusible(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
     if (IsFree(p)) return PlaceFree(p, demand);
     if (demand.clusters.size() == 1 && !demand.in_memory && MayInline(p, *demand.clusters[0])) {
@@ -108,11 +108,11 @@ class Fuser {
     for (const Instruction* user : p->users()) {
       auto found = homes_.find(user);
       const bool standalone = found == homes_.end() || found->second.empty();
-      if (standalone && !IsAlias(*user)) {
+      if (standalone && !IsView(*user)) {
         if (IsLive(user)) demand.in_memory = true;
         continue;
       }
-      if (IsAlias(*user) && needed_.contains(user)) demand.in_memory = true;
+      if (IsView(*user) && needed_.contains(user)) demand.in_memory = true;
       if (found == homes_.end()) continue;
       for (Cluster* cluster : found->second) {
         if (std::ranges::find(demand.clusters, cluster) == demand.clusters.end()) {
@@ -153,7 +153,7 @@ class Fuser {
   }
 
   // Inside a kernel it is evaluated; in memory it is its operand.
-  void PlaceAlias(Instruction* p, const Demand& demand) {
+  void PlaceView(Instruction* p, const Demand& demand) {
     const bool inside = IsFusible(*p) ? InlineWhereAllowed(p, demand) : demand.clusters.empty();
     if (!inside) needed_.insert(p);
   }
@@ -325,7 +325,7 @@ class Fuser {
         // A duplicated user outside counts too, and who reads an alias in memory.
         auto found = homes_.find(user);
         if (found != homes_.end() && found->second.size() > 1) push_users(user);
-        if (inside && IsAlias(*user)) same.push_back(user);
+        if (inside && IsView(*user)) same.push_back(user);
       }
     }
     while (!stack.empty()) {

@@ -14,7 +14,7 @@ using hlo::Opcode;
 
 // The kind of its kernel; null if it needs none.
 const KernelKind* KindFor(const Instruction& instruction) {
-  if (instruction.IsConstant() || IsAlias(instruction)) return nullptr;
+  if (instruction.IsConstant() || IsView(instruction)) return nullptr;
   if (IsReduction(instruction)) return &kReduceKernel;
   if (IsFusible(instruction)) return &kLoopKernel;
   if (!HasNativeOperands(instruction)) return nullptr;
