@@ -80,8 +80,8 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
         break;
     }
   }
-  Flights flights(options.collectives, num_flights);
-  RunState state{threads, options, arena, pointers, &flights};
+  StartedCollectives started(options.collectives, num_asynchronous);
+  RunState state{threads, options, arena, pointers, &started};
   if (options.step_times != nullptr || ProfilesSteps()) return RunTimed(state);
   for (const auto& step : steps) step->Run(state);
 }

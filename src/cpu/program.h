@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/collective/flights.h"
+#include "cpu/collective/started_collectives.h"
 #include "cpu/executable.h"
 #include "cpu/library_call.h"
 #include "cpu/thread_pool.h"
@@ -28,9 +28,9 @@ struct BufferLocation {
 struct RunState {
   ThreadPool& threads;
   const RunOptions& options;
-  std::byte* arena;      // the program's part
-  void* const* buffers;  // by the program's buffer numbers
-  Flights* flights;      // the collectives under way
+  std::byte* arena;             // the program's part
+  void* const* buffers;         // by the program's buffer numbers
+  StartedCollectives* started;  // the collectives under way
 };
 
 // One action of a program. Immutable.
@@ -51,7 +51,7 @@ struct Program {
   std::vector<BufferLocation> buffers;
   std::vector<std::unique_ptr<Step>> steps;
   int64_t arena_bytes = 0;
-  int64_t num_flights = 0;  // collectives that are started and awaited later
+  int64_t num_asynchronous = 0;  // collectives that are started and awaited later
   std::string name;
 
   void Run(std::span<void* const> arguments, std::span<void* const> results, std::byte* arena,

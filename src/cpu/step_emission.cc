@@ -111,7 +111,7 @@ class Emitter {
     auto done = schedule_.done_before.find(position);
     if (done == schedule_.done_before.end()) return;
     for (const Instruction* collective : done->second) {
-      Add<AwaitStep>(schedule_.asynchronous.at(collective));
+      Add<CollectiveDoneStep>(schedule_.asynchronous.at(collective));
       StepDescription description = Describe(*collective);
       description.name += ".done";
       // Those of its start.
@@ -251,7 +251,7 @@ std::unique_ptr<Program> EmitSteps(const Computation& computation, const Schedul
                                    const KernelTable& kernels) {
   auto program = std::make_unique<Program>();
   program->name = computation.name();
-  program->num_flights = static_cast<int64_t>(schedule.asynchronous.size());
+  program->num_asynchronous = static_cast<int64_t>(schedule.asynchronous.size());
   program->arena_bytes = buffers.arena_bytes;
   Emitter(schedule, buffers, kernels, *program).Run(std::move(bound));
   program->buffers = std::move(buffers.locations);

@@ -12,10 +12,10 @@ void CollectiveStep::Run(const RunState& state) const {
   std::vector<void*> results;
   for (int32_t number : operands_) operands.push_back(state.buffers[number]);
   for (int32_t number : results_) results.push_back(state.buffers[number]);
-  if (flight_ < 0) {
+  if (number_ < 0) {
     collectives->Run(collective_, operands.data(), results.data());
   } else {
-    state.flights->Begin(flight_, collectives->Start(collective_, operands.data(), results.data()));
+    state.started->Start(number_, collectives->Start(collective_, operands.data(), results.data()));
   }
 }
 
@@ -25,7 +25,7 @@ std::string CollectiveStep::ToString() const {
     for (int32_t number : buffers) text += (text.empty() ? "b" : ", b") + std::to_string(number);
     return text;
   };
-  const std::string start = flight_ < 0 ? "" : "start " + std::to_string(flight_) + ": ";
+  const std::string start = number_ < 0 ? "" : "start " + std::to_string(number_) + ": ";
   return numbers(results_) + " = " + start + collective_.ToString() + " (" + numbers(operands_) +
          ")";
 }

@@ -8,11 +8,12 @@
 
 namespace cpu {
 
-class Flights {
+class StartedCollectives {
  public:
-  Flights(Collectives* collectives, int64_t count) : collectives_(collectives), tickets_(count) {}
+  StartedCollectives(Collectives* collectives, int64_t count)
+      : collectives_(collectives), tickets_(count) {}
   // A run that fails in between must not give its memory back while it is still in use.
-  ~Flights() {
+  ~StartedCollectives() {
     for (uint64_t ticket : tickets_) {
       if (ticket == 0) continue;
       try {
@@ -21,13 +22,13 @@ class Flights {
       }
     }
   }
-  Flights(const Flights&) = delete;
+  StartedCollectives(const StartedCollectives&) = delete;
 
-  void Begin(int64_t flight, uint64_t ticket) { tickets_[flight] = ticket; }
+  void Start(int64_t number, uint64_t ticket) { tickets_[number] = ticket; }
   // Throws hlo::Error if the collective failed.
-  void Wait(int64_t flight) {
-    const uint64_t ticket = tickets_[flight];
-    tickets_[flight] = 0;
+  void Wait(int64_t number) {
+    const uint64_t ticket = tickets_[number];
+    tickets_[number] = 0;
     collectives_->Wait(ticket);
   }
 
