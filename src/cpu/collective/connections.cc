@@ -9,12 +9,12 @@
 
 namespace cpu {
 
-Connections::Connections(const Meeting& meeting)
-    : rank_(meeting.options().rank), process_(getpid()) {
-  const auto timeout = meeting.options().heartbeat_timeout;
+Connections::Connections(const Rendezvous& rendezvous)
+    : rank_(rendezvous.options().rank), process_(getpid()) {
+  const auto timeout = rendezvous.options().heartbeat_timeout;
   const auto retry = std::chrono::ceil<std::chrono::seconds>(Silence::Period(timeout));
   std::vector<Link> news;
-  for (LinkPair& pair : Introduction(meeting).Run()) {
+  for (LinkPair& pair : Introduction(rendezvous).Run()) {
     for (const Link* link : {&pair.data, &pair.news}) {
       if (*link) link->socket().Persist(retry);
     }

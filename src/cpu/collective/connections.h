@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cpu/collective/link.h"
-#include "cpu/collective/meeting.h"
 #include "cpu/collective/peer_watch.h"
+#include "cpu/collective/rendezvous.h"
 
 namespace cpu {
 
@@ -17,7 +17,7 @@ class Connections {
  public:
   // Connects with every other rank. Throws hlo::Error naming the one that cannot be reached, does
   // not come, or does not know the job's secret.
-  explicit Connections(const Meeting& meeting);
+  explicit Connections(const Rendezvous& rendezvous);
   // Tells the others that this rank leaves, unless it has told them that it failed.
   ~Connections();
   Connections(const Connections&) = delete;

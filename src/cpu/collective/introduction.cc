@@ -221,17 +221,17 @@ class Introduction::Candidate {
   size_t moved_ = 0;
 };
 
-Introduction::Introduction(const Meeting& meeting)
-    : meeting_(meeting),
-      rank_(meeting.options().rank),
-      size_(meeting.options().size),
-      security_(meeting.options()),
+Introduction::Introduction(const Rendezvous& rendezvous)
+    : rendezvous_(rendezvous),
+      rank_(rendezvous.options().rank),
+      size_(rendezvous.options().size),
+      security_(rendezvous.options()),
       ticket_(MakeTicket()),
       links_(size_) {
   const std::string address = HostAddress();
   listener_ = Socket::Listen(address);
-  meeting.Put("network", address + " " + std::to_string(listener_.port()) + " " + ticket_ + " " +
-                             ToString(security_.mode()));
+  rendezvous.Put("network", address + " " + std::to_string(listener_.port()) + " " + ticket_ + " " +
+                                ToString(security_.mode()));
   ReadAddresses();
 }
 
@@ -239,7 +239,7 @@ Introduction::~Introduction() = default;
 
 void Introduction::ReadAddresses() {
   addresses_.resize(size_);
-  const std::vector<std::string> texts = meeting_.GetFromAll("network");
+  const std::vector<std::string> texts = rendezvous_.GetFromAll("network");
   for (int64_t rank = 0; rank < size_; ++rank) {
     Address& address = addresses_[rank];
     std::istringstream text(texts[rank]);
@@ -293,7 +293,7 @@ void Introduction::WarnOfOpenNetwork() const {
 std::vector<LinkPair> Introduction::Run() {
   // All ranks are here, so this takes no longer than a rank may be silent.
   const auto deadline =
-      std::min(meeting_.deadline(), Clock::now() + meeting_.options().heartbeat_timeout);
+      std::min(rendezvous_.deadline(), Clock::now() + rendezvous_.options().heartbeat_timeout);
   for (int64_t rank = 0; rank < rank_; ++rank) {
     for (bool is_news : {false, true}) ConnectTo(rank, is_news, Clock::now());
   }
@@ -407,7 +407,7 @@ void Introduction::ThrowMissing() const {
               " was refused: it has another job secret";
     }
   }
-  meeting_.ThrowMissing(missing, more);
+  rendezvous_.ThrowMissing(missing, more);
 }
 
 }  // namespace cpu

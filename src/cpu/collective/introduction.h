@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cpu/collective/link.h"
-#include "cpu/collective/meeting.h"
+#include "cpu/collective/rendezvous.h"
 #include "cpu/collective/security.h"
 
 namespace cpu {
@@ -26,7 +26,7 @@ struct LinkPair {
 
 class Introduction {
  public:
-  explicit Introduction(const Meeting& meeting);
+  explicit Introduction(const Rendezvous& rendezvous);
   Introduction(const Introduction&) = delete;
   ~Introduction();
 
@@ -59,7 +59,7 @@ class Introduction {
   bool IsComplete() const;
   [[noreturn]] void ThrowMissing() const;
 
-  const Meeting& meeting_;
+  const Rendezvous& rendezvous_;
   const int64_t rank_, size_;
   const Security security_;
   const std::string ticket_;

@@ -15,10 +15,10 @@
 
 #include "cpu/collective/connections.h"
 #include "cpu/collective/host_identity.h"
-#include "cpu/collective/meeting.h"
 #include "cpu/collective/mixed_transport.h"
 #include "cpu/collective/network_transport.h"
 #include "cpu/collective/reduction.h"
+#include "cpu/collective/rendezvous.h"
 #include "cpu/collective/shared_memory_transport.h"
 #include "hlo/error.h"
 #include "process/fork.h"
@@ -470,16 +470,17 @@ std::vector<int64_t> NumberHosts(const std::vector<std::string>& identities) {
 }
 
 // Between `ranks`, those of this process's host. The first of them makes the memory.
-std::unique_ptr<Transport> ShareMemory(const Meeting& meeting, const std::vector<int64_t>& ranks) {
-  const WorldOptions& options = meeting.options();
+std::unique_ptr<Transport> ShareMemory(const Rendezvous& rendezvous,
+                                       const std::vector<int64_t>& ranks) {
+  const WorldOptions& options = rendezvous.options();
   const auto count = static_cast<int64_t>(ranks.size());
   const int64_t place = std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin();
   std::unique_ptr<SharedSegment> segment;
   if (place == 0) {
     segment = std::make_unique<SharedSegment>(0, count);
-    meeting.Put("segment", segment->address());
+    rendezvous.Put("segment", segment->address());
   } else {
-    segment = std::make_unique<SharedSegment>(place, count, meeting.Get("segment", ranks[0]));
+    segment = std::make_unique<SharedSegment>(place, count, rendezvous.Get("segment", ranks[0]));
   }
   while (true) {
     std::vector<int64_t> missing;
@@ -492,24 +493,24 @@ std::unique_ptr<Transport> ShareMemory(const Meeting& meeting, const std::vector
       return std::make_unique<SharedMemoryTransport>(std::move(segment), ranks, options.timeout,
                                                      options.heartbeat_timeout);
     }
-    if (Clock::now() >= meeting.deadline()) meeting.ThrowMissing(missing);
+    if (Clock::now() >= rendezvous.deadline()) rendezvous.ThrowMissing(missing);
     std::this_thread::sleep_for(milliseconds(1));
   }
 }
 
-std::unique_ptr<Transport> MakeTransport(const Meeting& meeting) {
-  const WorldOptions& options = meeting.options();
-  meeting.Put("host", options.host.empty() ? HostIdentity() : options.host);
-  std::vector<int64_t> hosts = NumberHosts(meeting.GetFromAll("host"));
+std::unique_ptr<Transport> MakeTransport(const Rendezvous& rendezvous) {
+  const WorldOptions& options = rendezvous.options();
+  rendezvous.Put("host", options.host.empty() ? HostIdentity() : options.host);
+  std::vector<int64_t> hosts = NumberHosts(rendezvous.GetFromAll("host"));
   std::vector<int64_t> here;
   for (int64_t rank = 0; rank < options.size; ++rank) {
     if (hosts[rank] == hosts[options.rank]) here.push_back(rank);
   }
   std::unique_ptr<Transport> local;
-  if (here.size() > 1) local = ShareMemory(meeting, here);
+  if (here.size() > 1) local = ShareMemory(rendezvous, here);
   if (static_cast<int64_t>(here.size()) == options.size) return local;
-  auto network =
-      std::make_unique<NetworkTransport>(std::make_unique<Connections>(meeting), options.timeout);
+  auto network = std::make_unique<NetworkTransport>(std::make_unique<Connections>(rendezvous),
+                                                    options.timeout);
   return std::make_unique<MixedTransport>(std::move(hosts), options.rank, std::move(local),
                                           std::move(network));
 }
@@ -543,7 +544,7 @@ std::unique_ptr<Collectives> ConnectWorld(const WorldOptions& options, const Key
                      std::to_string(options.size));
   }
   std::unique_ptr<Transport> transport = std::make_unique<NoTransport>();
-  if (options.size > 1) transport = MakeTransport(Meeting(options, store));
+  if (options.size > 1) transport = MakeTransport(Rendezvous(options, store));
   return std::make_unique<World>(options.rank, options.size, std::move(transport));
 }
 

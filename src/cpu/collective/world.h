@@ -12,7 +12,7 @@ namespace cpu {
 
 struct WorldOptions {
   int64_t rank = 0, size = 1;
-  // How long a collective, or the meeting itself, waits for the other ranks.
+  // How long a collective, or the rendezvous itself, waits for the other ranks.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   // How long a rank may give no sign of life: one that computes, or sleeps, still gives them; one
   // that is stopped, or whose host or network has gone, does not. The same on all ranks.

@@ -1,4 +1,4 @@
-#include "cpu/collective/meeting.h"
+#include "cpu/collective/rendezvous.h"
 
 #include <algorithm>
 
@@ -21,20 +21,20 @@ milliseconds Left(Clock::time_point deadline) {
 
 }  // namespace
 
-Meeting::Meeting(const WorldOptions& options, const KeyValueStore& store)
+Rendezvous::Rendezvous(const WorldOptions& options, const KeyValueStore& store)
     : options_(options), store_(store), start_(Clock::now()), deadline_(start_ + options.timeout) {}
 
-void Meeting::Put(const std::string& what, const std::string& value) const {
+void Rendezvous::Put(const std::string& what, const std::string& value) const {
   store_.put(Key(what, options_.rank), value);
 }
 
-std::string Meeting::Get(const std::string& what, int64_t rank) const {
+std::string Rendezvous::Get(const std::string& what, int64_t rank) const {
   auto value = store_.get(Key(what, rank), Left(deadline_));
   if (!value) ThrowMissing({rank});
   return *value;
 }
 
-std::vector<std::string> Meeting::GetFromAll(const std::string& what) const {
+std::vector<std::string> Rendezvous::GetFromAll(const std::string& what) const {
   std::vector<std::string> values;
   std::vector<int64_t> missing;
   for (int64_t rank = 0; rank < options_.size; ++rank) {
@@ -46,7 +46,7 @@ std::vector<std::string> Meeting::GetFromAll(const std::string& what) const {
   return values;
 }
 
-void Meeting::ThrowMissing(const std::vector<int64_t>& ranks, const std::string& more) const {
+void Rendezvous::ThrowMissing(const std::vector<int64_t>& ranks, const std::string& more) const {
   std::string names;
   for (int64_t rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
   const std::chrono::duration<double> waited = Clock::now() - start_;

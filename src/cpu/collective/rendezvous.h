@@ -11,11 +11,11 @@
 
 namespace cpu {
 
-class Meeting {
+class Rendezvous {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  Meeting(const WorldOptions& options, const KeyValueStore& store);
+  Rendezvous(const WorldOptions& options, const KeyValueStore& store);
 
   const WorldOptions& options() const { return options_; }
   Deadline deadline() const { return deadline_; }
