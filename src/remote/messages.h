@@ -25,7 +25,7 @@ inline constexpr size_t kMostInlineBytes = size_t{64} << 10;
 // How long, over TLS, the other side may be silent before it counts as lost.
 inline constexpr double kLostAfterSeconds = 330;
 
-// Results no larger, and no more of an execution, come with the news that they are there: a loss
+// Results no larger, and no more of an execution, come with the word that they are there: a loss
 // that is read each step costs no second round trip.
 inline constexpr int64_t kMostSmallResultBytes = 4096;
 inline constexpr size_t kMostSmallResults = 8;

@@ -13,15 +13,15 @@ Connections::Connections(const Rendezvous& rendezvous)
     : rank_(rendezvous.options().rank), process_(getpid()) {
   const auto timeout = rendezvous.options().heartbeat_timeout;
   const auto retry = std::chrono::ceil<std::chrono::seconds>(Silence::Period(timeout));
-  std::vector<Link> news;
+  std::vector<Link> control;
   for (LinkPair& pair : Introduction(rendezvous).Run()) {
-    for (const Link* link : {&pair.data, &pair.news}) {
+    for (const Link* link : {&pair.data, &pair.control}) {
       if (*link) link->socket().Persist(retry);
     }
     data_.push_back(std::move(pair.data));
-    news.push_back(std::move(pair.news));
+    control.push_back(std::move(pair.control));
   }
-  peers_ = std::make_unique<PeerWatch>(std::move(news), timeout);
+  peers_ = std::make_unique<PeerWatch>(std::move(control), timeout);
 }
 
 Connections::~Connections() {

@@ -1,5 +1,5 @@
-// The connections of a rank with all others over the network: one for data, and one for news, over
-// which a rank says that it gives up or leaves, and gives signs of life meanwhile.
+// The connections of a rank with all others over the network: one for data, and a control channel
+// over which a rank says that it gives up or leaves, and gives signs of life meanwhile.
 #pragma once
 
 #include <cstdint>

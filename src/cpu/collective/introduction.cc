@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 constexpr size_t kTicketBytes = 32;
 // Whoever connects must have said who it is by then.
-constexpr seconds kPatience(10);
+constexpr seconds kGreetingTimeout(10);
 // So many that have not are kept; the oldest goes first.
 constexpr size_t kMostStrangers = 256;
 // A rank whose connection was closed before it stood tries again.
@@ -31,17 +31,17 @@ struct Greeting {
   char magic[16];
   char ticket[kTicketBytes];  // of the one that accepts
   int64_t from, to;
-  int64_t is_news;
+  int64_t is_control;
 };
 constexpr char kMagic[16] = "torch_xla 1";
 
-Greeting GreetingOf(const std::string& ticket, int64_t from, int64_t to, bool is_news) {
+Greeting GreetingOf(const std::string& ticket, int64_t from, int64_t to, bool is_control) {
   Greeting greeting{};
   std::memcpy(greeting.magic, kMagic, sizeof kMagic);
   std::memcpy(greeting.ticket, ticket.data(), std::min(ticket.size(), kTicketBytes));
   greeting.from = from;
   greeting.to = to;
-  greeting.is_news = is_news ? 1 : 0;
+  greeting.is_control = is_control ? 1 : 0;
   return greeting;
 }
 
@@ -78,14 +78,14 @@ class Introduction::Candidate {
   enum class Outcome { kWaits, kStands, kEnded, kRefused };
 
   // Connects to `rank`, not before `start`.
-  Candidate(const Introduction& owner, int64_t rank, bool is_news, Clock::time_point start)
+  Candidate(const Introduction& owner, int64_t rank, bool is_control, Clock::time_point start)
       : owner_(owner),
         connects_(true),
         rank_(rank),
-        is_news_(is_news),
+        is_control_(is_control),
         start_(start),
-        mine_(GreetingOf(owner.addresses_[rank].ticket, owner.rank_, rank, is_news)) {}
-  // Has come, and must say who it is within kPatience.
+        mine_(GreetingOf(owner.addresses_[rank].ticket, owner.rank_, rank, is_control)) {}
+  // Has come, and must say who it is within kGreetingTimeout.
   Candidate(const Introduction& owner, Socket socket)
       : owner_(owner), link_(std::move(socket)), start_(Clock::now()) {
     if (owner.security_.tls() != nullptr) {
@@ -98,7 +98,7 @@ class Introduction::Candidate {
 
   bool connects() const { return connects_; }
   int64_t rank() const { return rank_; }
-  bool is_news() const { return is_news_; }
+  bool is_control() const { return is_control_; }
   Clock::time_point start() const { return start_; }
   Link& link() { return link_; }
   const Link& link() const { return link_; }
@@ -167,7 +167,7 @@ class Introduction::Candidate {
           if (outcome != Outcome::kStands) return outcome;
           if (connects_) {
             const std::string& ticket = owner_.addresses_[rank_].ticket;
-            const Greeting expected = GreetingOf(ticket, rank_, owner_.rank_, is_news_);
+            const Greeting expected = GreetingOf(ticket, rank_, owner_.rank_, is_control_);
             return AreEqual(theirs_, expected) ? Stands() : Outcome::kEnded;
           }
           if (!Accept()) return Outcome::kEnded;
@@ -196,16 +196,17 @@ class Introduction::Candidate {
   // True if one of this world, for whom this rank waits, wants this rank.
   bool Accept() {
     rank_ = theirs_.from;
-    is_news_ = theirs_.is_news != 0;
+    is_control_ = theirs_.is_control != 0;
     if (rank_ <= owner_.rank_ || rank_ >= owner_.size_) return false;
-    if (!AreEqual(theirs_, GreetingOf(owner_.ticket_, rank_, owner_.rank_, is_news_))) return false;
-    mine_ = GreetingOf(owner_.ticket_, owner_.rank_, rank_, is_news_);
+    if (!AreEqual(theirs_, GreetingOf(owner_.ticket_, rank_, owner_.rank_, is_control_)))
+      return false;
+    mine_ = GreetingOf(owner_.ticket_, owner_.rank_, rank_, is_control_);
     return true;
   }
 
   Outcome Stands() {
     if (owner_.security_.mode() == Security::Mode::kAuthenticated) link_.EndTls();
-    if (link_.tls() != nullptr && !is_news_) link_.tls()->ReadAhead();
+    if (link_.tls() != nullptr && !is_control_) link_.tls()->ReadAhead();
     return Outcome::kStands;
   }
 
@@ -213,7 +214,7 @@ class Introduction::Candidate {
   Link link_;
   bool connects_ = false;
   int64_t rank_ = -1;
-  bool is_news_ = false;
+  bool is_control_ = false;
   Clock::time_point start_;
   Stage stage_ = Stage::kWaits;
   short events_ = POLLIN;
@@ -295,7 +296,7 @@ std::vector<LinkPair> Introduction::Run() {
   const auto deadline =
       std::min(rendezvous_.deadline(), Clock::now() + rendezvous_.options().heartbeat_timeout);
   for (int64_t rank = 0; rank < rank_; ++rank) {
-    for (bool is_news : {false, true}) ConnectTo(rank, is_news, Clock::now());
+    for (bool is_control : {false, true}) ConnectTo(rank, is_control, Clock::now());
   }
   while (true) {
     AcceptAll();
@@ -306,8 +307,8 @@ std::vector<LinkPair> Introduction::Run() {
   }
 }
 
-void Introduction::ConnectTo(int64_t rank, bool is_news, Clock::time_point start) {
-  candidates_.push_back(std::make_unique<Candidate>(*this, rank, is_news, start));
+void Introduction::ConnectTo(int64_t rank, bool is_control, Clock::time_point start) {
+  candidates_.push_back(std::make_unique<Candidate>(*this, rank, is_control, start));
 }
 
 void Introduction::AcceptAll() {
@@ -325,7 +326,7 @@ void Introduction::AwaitEvents(Clock::time_point deadline) {
   std::vector<pollfd> entries{{listener_.file(), POLLIN, 0}};
   for (const auto& candidate : candidates_) {
     const auto next =
-        candidate->has_started() ? candidate->start() + kPatience : candidate->start();
+        candidate->has_started() ? candidate->start() + kGreetingTimeout : candidate->start();
     if (!candidate->connects() || !candidate->has_started()) deadline = std::min(deadline, next);
     if (candidate->has_started()) {
       entries.push_back({candidate->link().file(), candidate->events(), 0});
@@ -342,7 +343,7 @@ void Introduction::Advance() {
     Candidate& candidate = *candidates_[i];
     switch (candidate.Advance()) {
       case Candidate::Outcome::kWaits:
-        if (candidate.connects() || Clock::now() < candidate.start() + kPatience) continue;
+        if (candidate.connects() || Clock::now() < candidate.start() + kGreetingTimeout) continue;
         break;
       case Candidate::Outcome::kStands:
         Take(candidate);
@@ -361,13 +362,13 @@ void Introduction::Advance() {
 
 void Introduction::Take(Candidate& candidate) {
   LinkPair& pair = links_[candidate.rank()];
-  (candidate.is_news() ? pair.news : pair.data) = std::move(candidate.link());
+  (candidate.is_control() ? pair.control : pair.data) = std::move(candidate.link());
 }
 
 // Closed by the other side, which may have had to choose among too many.
 void Introduction::Retire(Candidate& candidate) {
   if (candidate.connects()) {
-    ConnectTo(candidate.rank(), candidate.is_news(), Clock::now() + kPause);
+    ConnectTo(candidate.rank(), candidate.is_control(), Clock::now() + kPause);
   }
 }
 
@@ -391,7 +392,7 @@ void Introduction::NoteRefused(const Candidate& candidate) {
 
 bool Introduction::IsComplete() const {
   for (int64_t rank = 0; rank < size_; ++rank) {
-    if (rank != rank_ && (!links_[rank].data || !links_[rank].news)) return false;
+    if (rank != rank_ && (!links_[rank].data || !links_[rank].control)) return false;
   }
   return true;
 }
@@ -400,7 +401,7 @@ void Introduction::ThrowMissing() const {
   std::vector<int64_t> missing;
   std::string more;
   for (int64_t rank = 0; rank < size_; ++rank) {
-    if (rank == rank_ || (links_[rank].data && links_[rank].news)) continue;
+    if (rank == rank_ || (links_[rank].data && links_[rank].control)) continue;
     missing.push_back(rank);
     if (auto it = refused_.find(rank); it != refused_.end()) {
       more += "; a connection from " + it->second + " that called itself " + RankName(rank) +

@@ -19,9 +19,9 @@
 
 namespace cpu {
 
-// A rank's connections with one other: for data, and for news.
+// A rank's connections with one other: for data, and the control channel.
 struct LinkPair {
-  Link data, news;
+  Link data, control;
 };
 
 class Introduction {
@@ -49,7 +49,7 @@ class Introduction {
   void ReadAddresses();
   void CheckMode(int64_t rank) const;
   void WarnOfOpenNetwork() const;
-  void ConnectTo(int64_t rank, bool is_news, Clock::time_point start);
+  void ConnectTo(int64_t rank, bool is_control, Clock::time_point start);
   void AcceptAll();
   void AwaitEvents(Clock::time_point deadline);
   void Advance();

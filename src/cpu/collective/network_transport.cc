@@ -94,7 +94,7 @@ bool NetworkTransport::MoveAll(const Exchange& exchange) {
 
 void NetworkTransport::Finish(const Exchange& exchange) {
   Clock::time_point deadline = Clock::now() + timeout_;
-  std::optional<Clock::time_point> bad_news;
+  std::optional<Clock::time_point> failure_seen;
   int spins = 0;
   while (true) {
     const bool moved = MoveAll(exchange);
@@ -105,17 +105,17 @@ void NetworkTransport::Finish(const Exchange& exchange) {
       continue;
     }
     if (++spins <= kSpins) continue;
-    AwaitEvents(bad_news ? kGrace / 10 : std::min(timeout_, kSlice));
-    // What was sent before the news may come after it.
-    if (HasBadNews()) {
-      if (!bad_news) bad_news = Clock::now();
-      if (Clock::now() - *bad_news > kGrace && !MoveAll(exchange)) ThrowNews(exchange);
+    AwaitEvents(failure_seen ? kGrace / 10 : std::min(timeout_, kSlice));
+    // What was sent before the failure was told may come after that.
+    if (HasFailure()) {
+      if (!failure_seen) failure_seen = Clock::now();
+      if (Clock::now() - *failure_seen > kGrace && !MoveAll(exchange)) ThrowFailure(exchange);
     }
     if (Clock::now() >= deadline) ThrowTimeout(exchange);
   }
 }
 
-// Returns when something can be sent or received, or news has come.
+// Returns when something can be sent or received, or a failure is known.
 void NetworkTransport::AwaitEvents(std::chrono::milliseconds timeout) {
   std::vector<pollfd> entries;
   for (int64_t rank : busy_) {
@@ -130,7 +130,7 @@ void NetworkTransport::AwaitEvents(std::chrono::milliseconds timeout) {
 }
 
 // True if one that is awaited, or that others may be waiting for, will not come.
-bool NetworkTransport::HasBadNews() {
+bool NetworkTransport::HasFailure() {
   PeerWatch& peers = connections_->peers();
   for (int64_t rank : busy_) {
     if (lanes_[rank].broken) peers.AwaitEnd(rank);
@@ -142,7 +142,7 @@ bool NetworkTransport::HasBadNews() {
   return false;
 }
 
-void NetworkTransport::ThrowNews(const Exchange& exchange) {
+void NetworkTransport::ThrowFailure(const Exchange& exchange) {
   const PeerWatch& peers = connections_->peers();
   for (int64_t rank : busy_) {
     const State state = peers.state(rank);

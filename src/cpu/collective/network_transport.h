@@ -56,8 +56,8 @@ class NetworkTransport : public Transport {
   bool Move(const Exchange& exchange, int64_t rank);
   bool MoveAll(const Exchange& exchange);
   void AwaitEvents(std::chrono::milliseconds timeout);
-  bool HasBadNews();
-  void ThrowNews(const Exchange& exchange);
+  bool HasFailure();
+  void ThrowFailure(const Exchange& exchange);
   void CheckHeader(const Exchange& exchange, int64_t rank, const MessageHeader& header,
                    int64_t bytes);
   [[noreturn]] void ThrowGone(const Exchange& exchange, int64_t rank);

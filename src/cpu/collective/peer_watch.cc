@@ -27,14 +27,14 @@ constexpr milliseconds kFarewell(1000);
 constexpr uint32_t kMostReasonBytes = 1532;
 
 // What travels: this, and the reason. kHere is a sign of life.
-struct NewsHeader {
+struct ControlHeader {
   State state;
   uint32_t reason_bytes;
 };
 
 std::string Encode(State state, const std::string& reason) {
-  const NewsHeader header{state,
-                          static_cast<uint32_t>(std::min<size_t>(reason.size(), kMostReasonBytes))};
+  const ControlHeader header{
+      state, static_cast<uint32_t>(std::min<size_t>(reason.size(), kMostReasonBytes))};
   std::string text(sizeof header, '\0');
   std::memcpy(text.data(), &header, sizeof header);
   return text.append(reason, 0, header.reason_bytes);
@@ -92,7 +92,7 @@ class PeerWatch::Thread {
     std::string reason;
     std::deque<std::string> outgoing;
     size_t sent = 0;       // of the first
-    std::string incoming;  // part of the next news
+    std::string incoming;  // part of the next control message
     bool heard = false;
     Silence silence;
   };
@@ -204,8 +204,8 @@ class PeerWatch::Thread {
     Peer& peer = peers_[rank];
     peer.heard = true;
     peer.incoming.append(bytes);
-    while (peer.incoming.size() >= sizeof(NewsHeader)) {
-      NewsHeader header;
+    while (peer.incoming.size() >= sizeof(ControlHeader)) {
+      ControlHeader header;
       std::memcpy(&header, peer.incoming.data(), sizeof header);
       if (header.reason_bytes > kMostReasonBytes || header.state > State::kFailed) return false;
       const size_t whole = sizeof header + header.reason_bytes;

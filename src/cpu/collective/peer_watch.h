@@ -37,7 +37,7 @@ class PeerWatch {
   // Readable when a state has changed since ClearChanged.
   int changed_file() const;
   void ClearChanged();
-  // After another connection with the rank has broken: waits a moment for news of why. One of which
+  // After another connection with the rank has broken: waits a moment to be told why. One of which
   // none comes has died.
   void AwaitEnd(int64_t rank);
   // Tells all others, without waiting.

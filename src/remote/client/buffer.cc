@@ -41,10 +41,10 @@ void PJRT_Buffer::Delete() {
 bool PJRT_Buffer::CopyShared(void* target, size_t offset, size_t bytes) const {
   // A forked child cannot keep the parent from giving the memory back.
   if (client->connection->InForkedChild()) return false;
-  if (news == nullptr || !ready->is_set() || ready->failure() != nullptr) return false;
-  const auto found = news->offsets.find(place);
+  if (completed == nullptr || !ready->is_set() || ready->failure() != nullptr) return false;
+  const auto found = completed->offsets.find(place);
   const auto all = static_cast<size_t>(shape.byte_size());
-  if (found == news->offsets.end() || offset > all || bytes > all - offset) return false;
+  if (found == completed->offsets.end() || offset > all || bytes > all - offset) return false;
   // Who frees or donates it meanwhile waits.
   std::lock_guard lock(mutex_);
   if (deleted_ || may_be_donated_) return false;

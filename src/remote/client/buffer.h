@@ -18,8 +18,8 @@ namespace remote {
 
 struct Program;
 
-// What the news of an execution's end brings of its results on one device, by their places.
-struct News {
+// What came with the end of an execution of its results on one device, by their places.
+struct CompletedResults {
   std::map<uint32_t, std::string> contents;  // of small ones that were wanted
   std::map<uint32_t, size_t> offsets;        // of those in the memory for results
 };
@@ -50,12 +50,12 @@ struct PJRT_Buffer : pjrt::plugin::BufferDescription {
   PJRT_Memory* const memory;
   const pjrt::plugin::CompletionPtr ready;
 
-  // Of an execution's result: which one it is, of what, whether its contents shall come with the
-  // news, and these, there once it is ready.
+  // Of an execution's result: which one it is, of what, whether its contents shall come with its
+  // end, and these, there once it is ready.
   std::weak_ptr<const remote::Program> program;
   uint32_t place = 0;
   bool is_wanted = false;
-  std::shared_ptr<const remote::News> news;
+  std::shared_ptr<const remote::CompletedResults> completed;
 
  private:
   const uint64_t number_;

@@ -87,12 +87,12 @@ void CheckArguments(const PJRT_LoadedExecutable_Execute_Args& args, const wire::
   }
 }
 
-void TakeNews(wire::Results& came, remote::News& news) {
+void TakeResults(wire::Results& came, remote::CompletedResults& completed) {
   for (int i = 0; i < came.places_size() && i < came.contents_size(); ++i) {
-    news.contents[came.places(i)] = std::move(*came.mutable_contents(i));
+    completed.contents[came.places(i)] = std::move(*came.mutable_contents(i));
   }
   for (int i = 0; i < came.located_size() && i < came.offsets_size(); ++i) {
-    news.offsets[came.located(i)] = came.offsets(i);
+    completed.offsets[came.located(i)] = came.offsets(i);
   }
 }
 
@@ -139,14 +139,15 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   CheckArguments(args, program.message, donated);
   std::vector<CompletionPtr> done;
   std::vector<remote::Connection::Handler> handlers;
-  std::vector<std::shared_ptr<remote::News>> news;
+  std::vector<std::shared_ptr<remote::CompletedResults>> completed;
   for (size_t d = 0; d < devices.size(); ++d) {
     done.push_back(std::make_shared<Completion>());
-    news.push_back(std::make_shared<remote::News>());
-    handlers.push_back([news = news[d], tell = CompletionHandler(done[d])](wire::Reply& reply) {
-      TakeNews(*reply.mutable_results(), *news);
-      tell(reply);
-    });
+    completed.push_back(std::make_shared<remote::CompletedResults>());
+    handlers.push_back(
+        [results = completed[d], tell = CompletionHandler(done[d])](wire::Reply& reply) {
+          TakeResults(*reply.mutable_results(), *results);
+          tell(reply);
+        });
   }
   for (PJRT_Buffer* buffer : donated) buffer->MayBeDonated();
   client.connection->Call(std::move(request), std::move(handlers));
@@ -166,7 +167,7 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
       result->program = executable.program;
       result->place = static_cast<uint32_t>(i);
       result->is_wanted = std::find(wanted.begin(), wanted.end(), i) != wanted.end();
-      result->news = news[d];
+      result->completed = completed[d];
     }
     if (args.device_complete_events != nullptr) {
       args.device_complete_events[d] = NewEvent(done[d]);

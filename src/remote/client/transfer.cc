@@ -157,18 +157,18 @@ CompletionPtr AskForContents(const std::shared_ptr<PJRT_Client>& client, uint64_
   return reading->done;
 }
 
-// The dense contents of a small result come with the news of its end, or else are asked for then.
+// The dense contents of a small result come with its end, or else are asked for then.
 CompletionPtr WaitForSmallResult(const PJRT_Buffer& buffer, char* target,
                                  std::function<void()> finish) {
   auto done = std::make_shared<Completion>();
   buffer.ready->OnSet(
-      [done, target, finish, news = buffer.news, place = buffer.place, client = buffer.client,
-       number = buffer.Get(),
+      [done, target, finish, completed = buffer.completed, place = buffer.place,
+       client = buffer.client, number = buffer.Get(),
        bytes = static_cast<size_t>(buffer.shape.byte_size())](const FailurePtr& failure) {
         if (failure != nullptr) return done->Set(failure);
-        auto found = news->contents.find(place);
+        auto found = completed->contents.find(place);
         try {
-          if (found != news->contents.end() && found->second.size() == bytes) {
+          if (found != completed->contents.end() && found->second.size() == bytes) {
             std::memcpy(target, found->second.data(), bytes);
             if (finish) finish();
             return done->Set();

@@ -31,7 +31,7 @@ Dishonest TooMany(size_t most, const char* what) {
                    "a session holds at most " + std::to_string(most) + " " + what);
 }
 
-// The results that a client wants with the news of an execution's end. They are asked for at its
+// The results that a client wants with an execution's end. They are asked for at its
 // start, as later requests may consume them.
 class SmallResults {
  public:
