@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/collective/world.h"
+#include "cpu/collective/communicator.h"
 #include "hlo/error.h"
 
 namespace {
@@ -69,14 +69,14 @@ cpu::Collective CollectiveOf(const std::string& way, int64_t elements) {
 }
 
 void Measure(char** arguments) {
-  cpu::WorldOptions options;
+  cpu::CommunicatorOptions options;
   options.rank = std::atoi(arguments[1]);
   options.size = 2;
   options.timeout = std::chrono::seconds(60);
   options.host = arguments[1];
   options.secret = arguments[3];
   const int64_t elements = (std::atoll(arguments[5]) << 20) / 4, count = std::atoll(arguments[6]);
-  const auto world = cpu::ConnectWorld(options, StoreIn(arguments[2]));
+  const auto world = cpu::ConnectCommunicator(options, StoreIn(arguments[2]));
   const cpu::Collective collective = CollectiveOf(arguments[4], elements);
   std::vector<float> source(elements, 1), target(elements);
   const void* operand = source.data();

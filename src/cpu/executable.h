@@ -13,7 +13,7 @@
 namespace cpu {
 
 class ThreadPool;
-class Collectives;
+class Communicator;
 
 struct CompileOptions {
   // What the module runs on, for replica_id, partition_id and the collectives.
@@ -44,7 +44,7 @@ struct StepTime {
 struct RunOptions {
   ThreadPool* threads = nullptr;  // null: ThreadPool::Default()
   // What the program's collectives run on, if it has any; its ranks are the replicas.
-  Collectives* collectives = nullptr;
+  Communicator* communicator = nullptr;
   int64_t replica_id = 0;
   int64_t partition_id = 0;
   // Where the steps' times go, in the order of their ends; null: nowhere.

@@ -80,7 +80,7 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
         break;
     }
   }
-  StartedCollectives started(options.collectives, num_asynchronous);
+  StartedCollectives started(options.communicator, num_asynchronous);
   RunState state{threads, options, arena, pointers, &started};
   if (options.step_times != nullptr || ProfilesSteps()) return RunTimed(state);
   for (const auto& step : steps) step->Run(state);

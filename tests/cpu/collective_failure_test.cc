@@ -18,7 +18,7 @@ class CollectiveFailureTest : public testing::TestWithParam<Layout> {
   std::string Last() const { return "rank " + std::to_string(last()); }
 
   // The last rank ends by `signal` (0: normally, with status 0), the others without an error.
-  void Expect(const std::function<void(Collectives&)>& body, int signal,
+  void Expect(const std::function<void(Communicator&)>& body, int signal,
               milliseconds timeout = std::chrono::seconds(60)) {
     const std::vector<int> statuses = StatusesOf(GetParam(), body, timeout);
     for (int64_t rank = 0; rank <= last(); ++rank) {
@@ -29,7 +29,7 @@ class CollectiveFailureTest : public testing::TestWithParam<Layout> {
 
 TEST_P(CollectiveFailureTest, DiesBetweenCollectives) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         if (world.rank() == last()) raise(SIGKILL);
         const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
@@ -43,7 +43,7 @@ TEST_P(CollectiveFailureTest, DiesBetweenCollectives) {
 
 TEST_P(CollectiveFailureTest, DiesInsideOne) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         const Collective large = AllReduceOf(20'000'000, "large.py:3");
         if (world.rank() == last()) {
@@ -62,7 +62,7 @@ TEST_P(CollectiveFailureTest, DiesInsideOne) {
 
 TEST_P(CollectiveFailureTest, Leaves) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         if (world.rank() == last()) return;
         const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
@@ -73,7 +73,7 @@ TEST_P(CollectiveFailureTest, Leaves) {
 
 TEST_P(CollectiveFailureTest, Diverges) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         const bool other = world.rank() == last();
         CarryOut(world, AllReduceOf(3, ""));
         const Collective mine = other ? AllReduceOf(6, "other.py:7") : AllReduceOf(5, "same.py:6");
@@ -85,7 +85,7 @@ TEST_P(CollectiveFailureTest, Diverges) {
 
 TEST_P(CollectiveFailureTest, DivergesInKind) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         Collective mine = AllReduceOf(4, "");
         if (world.rank() == last()) mine.kind = CollectiveKind::kBroadcast;
         std::vector<float> in(4), out(4);
@@ -102,7 +102,7 @@ TEST_P(CollectiveFailureTest, DivergesInKind) {
 
 TEST_P(CollectiveFailureTest, Hangs) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         if (world.rank() == last()) {
           std::this_thread::sleep_for(milliseconds(1500));
@@ -121,7 +121,7 @@ TEST_P(CollectiveFailureTest, Hangs) {
 
 TEST_P(CollectiveFailureTest, Stops) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         if (world.rank() == last()) {
           if (const pid_t waker = fork(); waker == 0) {
@@ -140,7 +140,7 @@ TEST_P(CollectiveFailureTest, Stops) {
 // A rank of which a child lives on, as workers of a loader do.
 TEST_P(CollectiveFailureTest, DiesAndLeavesAChild) {
   Expect(
-      [&](Collectives& world) {
+      [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         if (world.rank() == last()) {
           if (fork() == 0) {
@@ -158,11 +158,11 @@ TEST_P(CollectiveFailureTest, DiesAndLeavesAChild) {
 // Ranks that never come are named.
 TEST_P(CollectiveFailureTest, DoesNotCome) {
   FolderStore store;
-  WorldOptions options;
+  CommunicatorOptions options;
   options.size = static_cast<int64_t>(GetParam().size());
   options.host = "a";
   options.timeout = milliseconds(200);
-  const hlo::Error error = ErrorOf([&] { ConnectWorld(options, store.Store()); });
+  const hlo::Error error = ErrorOf([&] { ConnectCommunicator(options, store.Store()); });
   EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_NE(std::string(error.what()).find("did not come: 1"), std::string::npos) << error.what();
 }

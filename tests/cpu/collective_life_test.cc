@@ -35,13 +35,13 @@ class CollectiveLifeTest : public testing::TestWithParam<Layout> {
   std::string Last() const { return "rank " + std::to_string(last()); }
 
   // How each rank has ended.
-  std::vector<int> Run(const std::function<void(Collectives&)>& body) const {
+  std::vector<int> Run(const std::function<void(Communicator&)>& body) const {
     FolderStore store;
     return Await(StartRanks(GetParam(), store.Store(),
-                            [&](WorldOptions options, const KeyValueStore& shared) {
+                            [&](CommunicatorOptions options, const KeyValueStore& shared) {
                               options.heartbeat_timeout = kTimeout;
                               options.secret = "a secret of this job and of no other";
-                              body(*ConnectWorld(options, shared));
+                              body(*ConnectCommunicator(options, shared));
                             }));
   }
 
@@ -66,7 +66,7 @@ class CollectiveLifeTest : public testing::TestWithParam<Layout> {
 // More data than the system's buffers hold waits for a rank that sleeps for longer than one may be
 // silent.
 TEST_P(CollectiveLifeTest, SleepsInsideAnAllGather) {
-  const auto statuses = Run([&](Collectives& world) {
+  const auto statuses = Run([&](Communicator& world) {
     Collective collective;
     collective.kind = CollectiveKind::kAllGather;
     collective.operands = {hlo::Shape(hlo::ElementType::kU8, {64 << 20})};
@@ -85,7 +85,7 @@ TEST_P(CollectiveLifeTest, SleepsInsideAnAllGather) {
 }
 
 TEST_P(CollectiveLifeTest, StopsWhileOthersWait) {
-  ExpectOthersWell(Run([&](Collectives& world) {
+  ExpectOthersWell(Run([&](Communicator& world) {
     CarryOut(world, AllReduceOf(3, "first.py:1"));
     if (world.rank() == last()) Stop();
     const auto begin = Clock::now();
@@ -98,7 +98,7 @@ TEST_P(CollectiveLifeTest, StopsWhileOthersWait) {
 }
 
 TEST_P(CollectiveLifeTest, StopsWhileOthersAreIdle) {
-  ExpectOthersWell(Run([&](Collectives& world) {
+  ExpectOthersWell(Run([&](Communicator& world) {
     CarryOut(world, AllReduceOf(3, ""));
     if (world.rank() == last()) Stop();
     std::this_thread::sleep_for(kTimeout + milliseconds(500));
@@ -111,7 +111,7 @@ TEST_P(CollectiveLifeTest, StopsWhileOthersAreIdle) {
 
 // As when a machine is suspended, or a group of containers frozen: nobody is to blame.
 TEST_P(CollectiveLifeTest, AllStopAndGoOn) {
-  const auto statuses = Run([&](Collectives& world) {
+  const auto statuses = Run([&](Communicator& world) {
     CarryOut(world, AllReduceOf(3, ""));
     if (const pid_t waker = fork(); waker == 0) {
       std::this_thread::sleep_for(3 * kTimeout / 2);
@@ -130,14 +130,14 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CollectiveLifeTest, testing::Values("aa", "ab"
 
 // Collectives of two ranks over a relay, during which `disturb` is called.
 std::vector<int> OverRelay(const std::function<void(const Relay&)>& disturb,
-                           const std::function<void(Collectives&)>& body) {
+                           const std::function<void(Communicator&)>& body) {
   FolderStore store;
   Relay relay(store.Store());
-  const auto children =
-      StartRanks("ab", relay.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
-        options.heartbeat_timeout = kTimeout;
-        body(*ConnectWorld(options, shared));
-      });
+  const auto children = StartRanks("ab", relay.Store(),
+                                   [&](CommunicatorOptions options, const KeyValueStore& shared) {
+                                     options.heartbeat_timeout = kTimeout;
+                                     body(*ConnectCommunicator(options, shared));
+                                   });
   std::this_thread::sleep_for(milliseconds(500));
   disturb(relay);
   return Await(children);
@@ -150,7 +150,7 @@ TEST(CollectiveLinkTest, AWayThatIsBlockedForAWhileIsNoEnd) {
         std::this_thread::sleep_for(kTimeout / 2);
         relay.GoOn();
       },
-      [](Collectives& world) {
+      [](Communicator& world) {
         const auto begin = Clock::now();
         float ends = 0;
         while (ends == 0) {
@@ -166,7 +166,7 @@ TEST(CollectiveLinkTest, AWayThatIsBlockedForAWhileIsNoEnd) {
 
 TEST(CollectiveLinkTest, AWayThatStaysBlockedNamesThePeerOnBothSides) {
   const auto statuses = OverRelay([](const Relay& relay) { relay.Stop(); },
-                                  [](Collectives& world) {
+                                  [](Communicator& world) {
                                     const std::string other =
                                         "rank " + std::to_string(1 - world.rank());
                                     const hlo::Error error = ErrorOf([&] {

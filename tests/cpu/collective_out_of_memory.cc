@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-#include "cpu/collective/world.h"
+#include "cpu/collective/communicator.h"
 #include "hlo/error.h"
 
 namespace {
@@ -41,7 +41,7 @@ TEST(CollectiveOutOfMemory, IsAnErrorOfTheCollective) {
   const std::vector<float> input{1, 2, 3, 4};
   long n = 0;
   for (bool failed = true; failed; ++n) {
-    const auto world = ConnectWorld({}, {});
+    const auto world = ConnectCommunicator({}, {});
     std::vector<float> output(4);
     const void* operand = input.data();
     void* result = output.data();

@@ -26,7 +26,7 @@ const std::string kOther = "the secret of another job, which others may know";
 const std::string kMark = "these bytes are what the tensor holds";
 
 // All ranks get all of the others' bytes.
-void GatherMarks(Collectives& world) {
+void GatherMarks(Communicator& world) {
   Collective collective;
   collective.kind = CollectiveKind::kAllGather;
   collective.operands = {hlo::Shape(hlo::ElementType::kU8, {1 << 20})};
@@ -52,14 +52,14 @@ struct Seen {
 Seen SeenOnTheWay(const std::string& secret, const char* tls) {
   FolderStore store;
   Relay relay(store.Store());
-  auto children =
-      StartRanks("ab", relay.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
-        setenv("TORCH_XLA_TLS", tls, 1);
-        options.secret = secret;
-        auto world = ConnectWorld(options, shared);
-        for (int i = 0; i < 3; ++i) GatherMarks(*world);
-        CarryOut(*world, AllReduceOf(300'000, ""));
-      });
+  auto children = StartRanks("ab", relay.Store(),
+                             [&](CommunicatorOptions options, const KeyValueStore& shared) {
+                               setenv("TORCH_XLA_TLS", tls, 1);
+                               options.secret = secret;
+                               auto world = ConnectCommunicator(options, shared);
+                               for (int i = 0; i < 3; ++i) GatherMarks(*world);
+                               CarryOut(*world, AllReduceOf(300'000, ""));
+                             });
   Seen seen;
   seen.statuses = Await(children);
   seen.data = relay.HasSeen(kMark);
@@ -91,10 +91,10 @@ TEST(CollectiveSecurityTest, WithoutASecretAllIsInTheClear) {
 TEST(CollectiveSecurityTest, WhatWasChangedOnTheWayIsNoData) {
   FolderStore store;
   Relay relay(store.Store(), 600'000);
-  const auto statuses =
-      Await(StartRanks("ab", relay.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
+  const auto statuses = Await(StartRanks(
+      "ab", relay.Store(), [&](CommunicatorOptions options, const KeyValueStore& shared) {
         options.secret = kSecret;
-        auto world = ConnectWorld(options, shared);
+        auto world = ConnectCommunicator(options, shared);
         RequireWords(ErrorOf([&] {
                        for (int i = 0; i < 2; ++i) GatherMarks(*world);
                      }),
@@ -107,12 +107,12 @@ TEST(CollectiveSecurityTest, WhatWasChangedOnTheWayIsNoData) {
 void ExpectRefused(const std::vector<std::string>& secrets, const std::vector<const char*>& tls,
                    const std::vector<std::vector<std::string>>& words) {
   FolderStore store;
-  const auto statuses =
-      Await(StartRanks("ab", store.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
+  const auto statuses = Await(StartRanks(
+      "ab", store.Store(), [&](CommunicatorOptions options, const KeyValueStore& shared) {
         setenv("TORCH_XLA_TLS", tls[options.rank], 1);
         options.secret = secrets[options.rank];
         options.heartbeat_timeout = milliseconds(1000);
-        RequireWords(ErrorOf([&] { ConnectWorld(options, shared); }), words[options.rank]);
+        RequireWords(ErrorOf([&] { ConnectCommunicator(options, shared); }), words[options.rank]);
       }));
   EXPECT_EQ(statuses, std::vector<int>({0, 0}));
 }
@@ -139,14 +139,14 @@ TEST(CollectiveSecurityTest, EncryptionIsForAllOrNone) {
 TEST(CollectiveSecurityTest, TheStoreHoldsNoSecret) {
   FolderStore store;
   const auto statuses =
-      Await(StartRanks("ab", store.Store(), [&](WorldOptions options, KeyValueStore shared) {
+      Await(StartRanks("ab", store.Store(), [&](CommunicatorOptions options, KeyValueStore shared) {
         shared.put = [put = shared.put](const std::string& key, const std::string& value) {
           Require(value.find(kSecret) == std::string::npos, "the secret is in the store");
           put(key, value);
         };
         // Whoever knows all that is in the store, but no secret, is refused by whoever has one.
         options.secret = kSecret;
-        ConnectWorld(options, shared);
+        ConnectCommunicator(options, shared);
       }));
   EXPECT_EQ(statuses, std::vector<int>({0, 0}));
 }
@@ -185,7 +185,7 @@ milliseconds TimeToMeet(const std::string& secret, int strangers, const std::str
   FolderStore store;
   const auto begin = Clock::now();
   const auto statuses =
-      Await(StartRanks("ab", store.Store(), [&](WorldOptions options, KeyValueStore shared) {
+      Await(StartRanks("ab", store.Store(), [&](CommunicatorOptions options, KeyValueStore shared) {
         std::unique_ptr<Strangers> here;
         options.secret = secret;
         shared.put = [&, put = shared.put](const std::string& key, const std::string& value) {
@@ -195,7 +195,7 @@ milliseconds TimeToMeet(const std::string& secret, int strangers, const std::str
           }
           put(key, value);
         };
-        CarryOut(*ConnectWorld(options, shared), AllReduceOf(1000, ""));
+        CarryOut(*ConnectCommunicator(options, shared), AllReduceOf(1000, ""));
       }));
   EXPECT_EQ(statuses, std::vector<int>({0, 0}));
   return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);

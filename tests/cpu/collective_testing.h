@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/collective/world.h"
+#include "cpu/collective/communicator.h"
 #include "hlo/error.h"
 
 namespace cpu {
@@ -72,8 +72,9 @@ inline std::vector<int> Await(const std::vector<pid_t>& children) {
 }
 
 // Runs body(options, store) in a child for each rank, which fails by throwing.
-inline std::vector<pid_t> StartRanks(const Layout& layout, const KeyValueStore& store,
-                                     const std::function<void(WorldOptions, KeyValueStore)>& body) {
+inline std::vector<pid_t> StartRanks(
+    const Layout& layout, const KeyValueStore& store,
+    const std::function<void(CommunicatorOptions, KeyValueStore)>& body) {
   std::vector<pid_t> children;
   for (size_t rank = 0; rank < layout.size(); ++rank) {
     const pid_t child = fork();
@@ -81,7 +82,7 @@ inline std::vector<pid_t> StartRanks(const Layout& layout, const KeyValueStore& 
       alarm(120);
       int status = 0;
       try {
-        WorldOptions options;
+        CommunicatorOptions options;
         options.rank = static_cast<int64_t>(rank);
         options.size = static_cast<int64_t>(layout.size());
         options.timeout = std::chrono::seconds(60);
@@ -101,18 +102,18 @@ inline std::vector<pid_t> StartRanks(const Layout& layout, const KeyValueStore& 
 
 // Runs body(world) in a child for each rank, which fails by throwing; how each has ended.
 inline std::vector<int> StatusesOf(const Layout& layout,
-                                   const std::function<void(Collectives&)>& body,
+                                   const std::function<void(Communicator&)>& body,
                                    std::chrono::milliseconds timeout) {
   FolderStore store;
-  return Await(
-      StartRanks(layout, store.Store(), [&](WorldOptions options, const KeyValueStore& shared) {
-        options.timeout = timeout;
-        body(*ConnectWorld(options, shared));
-      }));
+  return Await(StartRanks(layout, store.Store(),
+                          [&](CommunicatorOptions options, const KeyValueStore& shared) {
+                            options.timeout = timeout;
+                            body(*ConnectCommunicator(options, shared));
+                          }));
 }
 
 // All of them must succeed.
-inline void InWorld(const Layout& layout, const std::function<void(Collectives&)>& body) {
+inline void InWorld(const Layout& layout, const std::function<void(Communicator&)>& body) {
   const std::vector<int> statuses = StatusesOf(layout, body, std::chrono::seconds(60));
   for (size_t rank = 0; rank < statuses.size(); ++rank) {
     EXPECT_EQ(statuses[rank], 0) << "rank " << rank << " of " << layout;
@@ -152,7 +153,7 @@ inline Collective AllReduceOf(int64_t elements, const std::string& source) {
 }
 
 // In place, of ones.
-inline void CarryOut(Collectives& world, const Collective& collective) {
+inline void CarryOut(Communicator& world, const Collective& collective) {
   std::vector<float> data(collective.operands[0].num_elements(), 1);
   void* array = data.data();
   world.Run(collective, &array, &array);

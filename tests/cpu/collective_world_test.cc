@@ -138,7 +138,7 @@ bool SameValues(const Literal& expected, const Literal& actual, bool is_exact) {
   return same;
 }
 
-void Check(Collectives& world, const Collective& collective, unsigned seed) {
+void Check(Communicator& world, const Collective& collective, unsigned seed) {
   std::vector<Literal> inputs;
   for (int64_t rank = 0; rank < world.size(); ++rank) {
     inputs.push_back(RandomLiteral(collective.operands[0], seed + static_cast<unsigned>(rank)));
@@ -198,7 +198,7 @@ class CollectiveWorldTest : public testing::TestWithParam<Layout> {};
 class CollectiveGroupsTest : public CollectiveWorldTest {};
 
 TEST_P(CollectiveWorldTest, EveryKindAndType) {
-  InWorld(GetParam(), [](Collectives& world) {
+  InWorld(GetParam(), [](Communicator& world) {
     unsigned seed = 1;
     for (ElementType type : kTypes) {
       for (const Collective& collective : EveryKind(Shape(type, {12, 24}), world.size(), {})) {
@@ -210,7 +210,7 @@ TEST_P(CollectiveWorldTest, EveryKindAndType) {
 
 // Larger than every buffer on the way; rows that are short and long.
 TEST_P(CollectiveWorldTest, LargeArrays) {
-  InWorld(GetParam(), [](Collectives& world) {
+  InWorld(GetParam(), [](Communicator& world) {
     unsigned seed = 1;
     // (The evaluator's time goes by elements, so they are wide.)
     for (const Shape& shape :
@@ -229,7 +229,7 @@ TEST_P(CollectiveWorldTest, LargeArrays) {
 TEST_P(CollectiveGroupsTest, Groups) {
   for (const Groups& groups :
        {Groups{{0, 1}, {2, 3}}, Groups{{3, 0}, {2, 1}}, Groups{{0, 2, 1}, {3}}}) {
-    InWorld(GetParam(), [&](Collectives& world) {
+    InWorld(GetParam(), [&](Communicator& world) {
       unsigned seed = 1;
       for (const Shape& shape :
            {Shape(ElementType::kF32, {6, 6}), Shape(ElementType::kC128, {6, 6000})}) {
@@ -241,7 +241,7 @@ TEST_P(CollectiveGroupsTest, Groups) {
 
 // Many at once, of several operands and types, in place, awaited in another order.
 TEST_P(CollectiveWorldTest, ManyStarted) {
-  InWorld(GetParam(), [](Collectives& world) {
+  InWorld(GetParam(), [](Communicator& world) {
     constexpr int kCount = 20;
     Collective collective;
     collective.kind = CollectiveKind::kAllReduce;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/collective.h"
 #include "cpu/library_call.h"
 #include "hlo/instruction.h"
 

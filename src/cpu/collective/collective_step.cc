@@ -3,8 +3,8 @@
 namespace cpu {
 
 void CollectiveStep::Run(const RunState& state) const {
-  Collectives* collectives = state.options.collectives;
-  if (collectives == nullptr) {
+  Communicator* communicator = state.options.communicator;
+  if (communicator == nullptr) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      collective_.ToString() + " needs other processes, but this one runs alone");
   }
@@ -13,9 +13,10 @@ void CollectiveStep::Run(const RunState& state) const {
   for (int32_t number : operands_) operands.push_back(state.buffers[number]);
   for (int32_t number : results_) results.push_back(state.buffers[number]);
   if (number_ < 0) {
-    collectives->Run(collective_, operands.data(), results.data());
+    communicator->Run(collective_, operands.data(), results.data());
   } else {
-    state.started->Start(number_, collectives->Start(collective_, operands.data(), results.data()));
+    state.started->Start(number_,
+                         communicator->Start(collective_, operands.data(), results.data()));
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/collective.h"
 #include "cpu/program.h"
 
 namespace cpu {

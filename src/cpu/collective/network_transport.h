@@ -48,7 +48,7 @@ class NetworkTransport : public Transport {
     MessageHeader latest{};  // received; its collective is 0 at first
   };
 
-  void Start(const Exchange& exchange);
+  void Begin(const Exchange& exchange);
   void Send(int64_t rank, const FlatArray& data, int64_t begin, int64_t end);
   void Receive(int64_t rank, const FlatArray& data, int64_t begin, int64_t end);
   // Moves all messages.

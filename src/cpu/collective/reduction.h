@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/collective.h"
 #include "hlo/element_type.h"
 
 namespace cpu {

@@ -21,7 +21,7 @@ milliseconds Left(Clock::time_point deadline) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const WorldOptions& options, const KeyValueStore& store)
+Rendezvous::Rendezvous(const CommunicatorOptions& options, const KeyValueStore& store)
     : options_(options), store_(store), start_(Clock::now()), deadline_(start_ + options.timeout) {}
 
 void Rendezvous::Put(const std::string& what, const std::string& value) const {

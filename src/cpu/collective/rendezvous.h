@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cpu/collective/communicator.h"
 #include "cpu/collective/key_value_store.h"
-#include "cpu/collective/world.h"
 
 namespace cpu {
 
@@ -15,9 +15,9 @@ class Rendezvous {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  Rendezvous(const WorldOptions& options, const KeyValueStore& store);
+  Rendezvous(const CommunicatorOptions& options, const KeyValueStore& store);
 
-  const WorldOptions& options() const { return options_; }
+  const CommunicatorOptions& options() const { return options_; }
   Deadline deadline() const { return deadline_; }
 
   // Under this rank's name.
@@ -31,7 +31,7 @@ class Rendezvous {
                                  const std::string& more = "") const;
 
  private:
-  const WorldOptions& options_;
+  const CommunicatorOptions& options_;
   const KeyValueStore& store_;
   Deadline start_, deadline_;
 };

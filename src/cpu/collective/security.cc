@@ -21,7 +21,7 @@ bool WantsEncryption() {
 
 }  // namespace
 
-Security::Security(const WorldOptions& options) {
+Security::Security(const CommunicatorOptions& options) {
   const bool encrypts = WantsEncryption();
   if (options.secret.empty()) return;
   mode_ = encrypts ? Mode::kEncrypted : Mode::kAuthenticated;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "cpu/collective/communicator.h"
 #include "cpu/collective/tls.h"
-#include "cpu/collective/world.h"
 
 namespace cpu {
 
@@ -19,7 +19,7 @@ class Security {
   };
 
   // Throws hlo::Error for a TORCH_XLA_TLS that is neither 0 nor 1.
-  explicit Security(const WorldOptions& options);
+  explicit Security(const CommunicatorOptions& options);
 
   Mode mode() const { return mode_; }
   // Null if the mode is kOpen.

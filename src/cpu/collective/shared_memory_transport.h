@@ -51,7 +51,7 @@ class SharedMemoryTransport : public Transport {
   // A rank's number among the segment's processes.
   int64_t Place(int64_t rank) const { return place_.at(rank); }
 
-  void Start(const Exchange& exchange);
+  void Begin(const Exchange& exchange);
   void End();
   // An empty slot of this process.
   std::byte* Claim(const Exchange& exchange);

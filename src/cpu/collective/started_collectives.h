@@ -4,20 +4,20 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/communicator.h"
 
 namespace cpu {
 
 class StartedCollectives {
  public:
-  StartedCollectives(Collectives* collectives, int64_t count)
-      : collectives_(collectives), tickets_(count) {}
+  StartedCollectives(Communicator* communicator, int64_t count)
+      : communicator_(communicator), tickets_(count) {}
   // A run that fails in between must not give its memory back while it is still in use.
   ~StartedCollectives() {
     for (uint64_t ticket : tickets_) {
       if (ticket == 0) continue;
       try {
-        collectives_->Wait(ticket);
+        communicator_->Wait(ticket);
       } catch (...) {  // the error that ended the run came first
       }
     }
@@ -29,11 +29,11 @@ class StartedCollectives {
   void Wait(int64_t number) {
     const uint64_t ticket = tickets_[number];
     tickets_[number] = 0;
-    collectives_->Wait(ticket);
+    communicator_->Wait(ticket);
   }
 
  private:
-  Collectives* collectives_;
+  Communicator* communicator_;
   std::vector<uint64_t> tickets_;  // 0: none; tickets begin at 1
 };
 

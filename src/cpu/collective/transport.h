@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/collective.h"
 #include "cpu/collective/flat_array.h"
 #include "hlo/element_type.h"
 

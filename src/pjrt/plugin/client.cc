@@ -1,6 +1,6 @@
 #include "pjrt/plugin/client.h"
 
-#include "cpu/collective/world.h"
+#include "cpu/collective/communicator.h"
 #include "hlo/bytecode.h"
 #include "hlo/lapack_call.h"
 #include "pjrt/boundary/boundary.h"
@@ -32,10 +32,10 @@ PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyVal
 PJRT_Client::~PJRT_Client() {
   devices.clear();  // their queues end before the world
   const process::MayFork waiting;
-  world_.reset();
+  communicator_.reset();
 }
 
-cpu::Collectives* PJRT_Client::collectives() {
+cpu::Communicator* PJRT_Client::communicator() {
   if (topology.num_processes == 1) return nullptr;
   if (process::ForkGeneration() != generation_) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
@@ -43,17 +43,17 @@ cpu::Collectives* PJRT_Client::collectives() {
                          " and cannot run its collectives");
   }
   const process::MayFork waiting;  // for the other processes, and for a thread that waits for them
-  std::lock_guard lock(world_mutex_);
-  if (world_ == nullptr) {
-    cpu::WorldOptions options;
+  std::lock_guard lock(communicator_mutex_);
+  if (communicator_ == nullptr) {
+    cpu::CommunicatorOptions options;
     options.rank = process_index;
     options.size = topology.num_processes;
     options.timeout = cpu::CollectiveTimeout();
     options.heartbeat_timeout = cpu::HeartbeatTimeout();
     options.secret = job_secret_;
-    world_ = cpu::ConnectWorld(options, store_);
+    communicator_ = cpu::ConnectCommunicator(options, store_);
   }
-  return world_.get();
+  return communicator_.get();
 }
 
 PJRT_Device& PJRT_Client::device(int64_t id) const {

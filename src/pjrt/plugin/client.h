@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/communicator.h"
 #include "cpu/collective/key_value_store.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/device.h"
@@ -23,7 +23,7 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
   PJRT_Device& device(int64_t id) const;
   // The other processes, or null if there are none. The first call waits for them; throws
   // kDeadlineExceeded naming those that do not come.
-  cpu::Collectives* collectives();
+  cpu::Communicator* communicator();
 
   bool asynchronous;
   PJRT_TopologyDescription topology;
@@ -32,8 +32,8 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
   const int64_t generation_ = process::ForkGeneration();
   cpu::KeyValueStore store_;
   std::string job_secret_;
-  std::mutex world_mutex_;
-  std::unique_ptr<cpu::Collectives> world_;
+  std::mutex communicator_mutex_;
+  std::unique_ptr<cpu::Communicator> communicator_;
 
  public:
   std::vector<std::unique_ptr<PJRT_Device>> devices;

@@ -295,7 +295,7 @@ void Launch::RunProgram() {
     result_memory_.Tell(i, *storages.back());
   }
   cpu::RunOptions options = options_;
-  if (program_->communicates) options.collectives = device_.client->collectives();
+  if (program_->communicates) options.communicator = device_.client->communicator();
   std::optional<ProgramRun> run;
   if (RunsAreRecorded()) {
     run.emplace();

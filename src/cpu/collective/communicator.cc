@@ -1,4 +1,4 @@
-#include "cpu/collective/world.h"
+#include "cpu/collective/communicator.h"
 
 #include <unistd.h>
 
@@ -250,15 +250,15 @@ class Runner {
   Exchange exchange_;
 };
 
-class World : public Collectives {
+class QueueCommunicator : public Communicator {
  public:
-  World(int64_t rank, int64_t size, std::unique_ptr<Transport> transport)
+  QueueCommunicator(int64_t rank, int64_t size, std::unique_ptr<Transport> transport)
       : rank_(rank), size_(size), state_(std::make_unique<State>()) {
     state_->transport = std::move(transport);
   }
 
   // What is queued is finished first.
-  ~World() override {
+  ~QueueCommunicator() override {
     if (InForkedChild()) {
       // Its thread does not exist here, its lock may be held, and what carries a collective was
       // perhaps forked in the middle of it.
@@ -472,7 +472,7 @@ std::vector<int64_t> NumberHosts(const std::vector<std::string>& identities) {
 // Between `ranks`, those of this process's host. The first of them makes the memory.
 std::unique_ptr<Transport> ShareMemory(const Rendezvous& rendezvous,
                                        const std::vector<int64_t>& ranks) {
-  const WorldOptions& options = rendezvous.options();
+  const CommunicatorOptions& options = rendezvous.options();
   const auto count = static_cast<int64_t>(ranks.size());
   const int64_t place = std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin();
   std::unique_ptr<SharedSegment> segment;
@@ -499,7 +499,7 @@ std::unique_ptr<Transport> ShareMemory(const Rendezvous& rendezvous,
 }
 
 std::unique_ptr<Transport> MakeTransport(const Rendezvous& rendezvous) {
-  const WorldOptions& options = rendezvous.options();
+  const CommunicatorOptions& options = rendezvous.options();
   rendezvous.Put("host", options.host.empty() ? HostIdentity() : options.host);
   std::vector<int64_t> hosts = NumberHosts(rendezvous.GetFromAll("host"));
   std::vector<int64_t> here;
@@ -538,14 +538,15 @@ milliseconds HeartbeatTimeout() {
   return SecondsFrom("TORCH_XLA_HEARTBEAT_TIMEOUT", std::chrono::seconds(100));
 }
 
-std::unique_ptr<Collectives> ConnectWorld(const WorldOptions& options, const KeyValueStore& store) {
+std::unique_ptr<Communicator> ConnectCommunicator(const CommunicatorOptions& options,
+                                                  const KeyValueStore& store) {
   if (options.rank < 0 || options.rank >= options.size) {
     throw hlo::Error("rank " + std::to_string(options.rank) + " is not in a world of " +
                      std::to_string(options.size));
   }
   std::unique_ptr<Transport> transport = std::make_unique<NoTransport>();
   if (options.size > 1) transport = MakeTransport(Rendezvous(options, store));
-  return std::make_unique<World>(options.rank, options.size, std::move(transport));
+  return std::make_unique<QueueCommunicator>(options.rank, options.size, std::move(transport));
 }
 
 }  // namespace cpu

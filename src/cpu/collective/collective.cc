@@ -1,4 +1,4 @@
-#include "cpu/collective/collectives.h"
+#include "cpu/collective/collective.h"
 
 #include "hlo/hash.h"
 
