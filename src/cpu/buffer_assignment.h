@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "cpu/program.h"
 #include "cpu/schedule.h"
+#include "cpu/step_sequence.h"
 #include "hlo/module.h"
 
 namespace cpu {

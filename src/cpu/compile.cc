@@ -79,9 +79,9 @@ KernelTable KernelsOf(const hlo::Module& module, const GeneratedCode& code) {
   };
 }
 
-std::unique_ptr<Program> BuildProgram(const hlo::Computation& computation,
-                                      const std::vector<int64_t>& aliases,
-                                      const KernelTable& kernels) {
+std::unique_ptr<StepSequence> BuildProgram(const hlo::Computation& computation,
+                                           const std::vector<int64_t>& aliases,
+                                           const KernelTable& kernels) {
   const Schedule schedule = MakeSchedule(computation, aliases);
   std::vector<BoundStep> steps =
       BindSteps(schedule, [&](const hlo::Computation& called, const std::vector<int64_t>& own) {
@@ -96,7 +96,7 @@ class CompiledExecutable : public Executable {
   // `module` is fused; `code` holds its kernels, which `program` calls where `loaded` has them.
   CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code,
                      std::unique_ptr<LoadedCode> loaded, Interface interface,
-                     std::unique_ptr<Program> program, const CompileOptions& options)
+                     std::unique_ptr<StepSequence> program, const CompileOptions& options)
       : options_(options),
         module_(std::move(module)),
         code_(std::move(code)),
@@ -161,7 +161,7 @@ class CompiledExecutable : public Executable {
   const GeneratedCode code_;
   const std::unique_ptr<LoadedCode> loaded_;
   const Interface interface_;
-  const std::unique_ptr<Program> program_;
+  const std::unique_ptr<StepSequence> program_;
   mutable std::mutex mutex_;
   mutable std::vector<Block> arenas_;
 };
@@ -182,7 +182,7 @@ std::unique_ptr<Executable> Finish(std::unique_ptr<hlo::Module> module, Generate
   auto loaded = std::make_unique<LoadedCode>(code.objects);
   FindFunctions(*loaded, code.kernels);
   Interface interface = InterfaceOf(*module);
-  std::unique_ptr<Program> program =
+  std::unique_ptr<StepSequence> program =
       BuildProgram(*module->entry(), interface.aliases, KernelsOf(*module, code));
   return std::make_unique<CompiledExecutable>(std::move(module), std::move(code), std::move(loaded),
                                               std::move(interface), std::move(program), options);

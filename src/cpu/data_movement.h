@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "cpu/program.h"
+#include "cpu/step_sequence.h"
 #include "hlo/instruction.h"
 
 namespace cpu {

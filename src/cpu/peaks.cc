@@ -9,7 +9,7 @@
 #include <new>
 
 #include "cpu/executable.h"
-#include "cpu/program.h"
+#include "cpu/step_sequence.h"
 #include "hlo/builder.h"
 #include "hlo/module.h"
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cpu/program.h"
+#include "cpu/step_sequence.h"
 
 namespace cpu {
 namespace {

@@ -1,7 +1,7 @@
 // Binds a sort to the library's routine (library/sort.h).
 #pragma once
 
-#include "cpu/program.h"
+#include "cpu/step_sequence.h"
 #include "hlo/instruction.h"
 
 namespace cpu {

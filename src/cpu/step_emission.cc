@@ -34,13 +34,13 @@ std::vector<int64_t> InPlace(size_t count) {
   return aliases;
 }
 
-BoundStep BindControlFlow(const Instruction& instruction, const ProgramMaker& make_program) {
+BoundStep BindControlFlow(const Instruction& instruction, const SequenceMaker& make_sequence) {
   BoundStep bound;
   const bool is_loop = instruction.opcode() == Opcode::kWhile;
   const auto& called = instruction.called_computations();
   for (size_t i = 0; i < called.size(); ++i) {
     const bool is_body = is_loop && i == 1;
-    bound.parts.push_back(make_program(
+    bound.parts.push_back(make_sequence(
         *called[i], is_body ? InPlace(instruction.operand_count()) : std::vector<int64_t>()));
     bound.scratch_bytes.push_back(bound.parts.back()->arena_bytes);
   }
@@ -48,10 +48,10 @@ BoundStep BindControlFlow(const Instruction& instruction, const ProgramMaker& ma
   return bound;
 }
 
-BoundStep Bind(const Instruction& instruction, const ProgramMaker& make_program) {
+BoundStep Bind(const Instruction& instruction, const SequenceMaker& make_sequence) {
   BoundStep bound;
   if (!HasWork(&instruction)) return bound;
-  if (CallsSteps(instruction.opcode())) return BindControlFlow(instruction, make_program);
+  if (CallsSteps(instruction.opcode())) return BindControlFlow(instruction, make_sequence);
   if (hlo::IsCollective(instruction.opcode()) || NeedsKernel(instruction)) return bound;
   bound.data_movement = BindDataMovement(instruction);
   if (bound.data_movement) return bound;
@@ -69,7 +69,7 @@ BoundStep Bind(const Instruction& instruction, const ProgramMaker& make_program)
 class Emitter {
  public:
   Emitter(const Schedule& schedule, BufferAssignment& buffers, const KernelTable& kernels,
-          Program& program)
+          StepSequence& program)
       : schedule_(schedule), buffers_(buffers), kernels_(kernels), program_(program) {}
 
   void Run(std::vector<BoundStep> bound) {
@@ -226,16 +226,16 @@ class Emitter {
   const Schedule& schedule_;
   BufferAssignment& buffers_;
   const KernelTable& kernels_;
-  Program& program_;
+  StepSequence& program_;
   size_t described_ = 0;  // steps
 };
 
 }  // namespace
 
-std::vector<BoundStep> BindSteps(const Schedule& schedule, const ProgramMaker& make_program) {
+std::vector<BoundStep> BindSteps(const Schedule& schedule, const SequenceMaker& make_sequence) {
   std::vector<BoundStep> bound;
   for (const Instruction* instruction : schedule.order) {
-    bound.push_back(Bind(*instruction, make_program));
+    bound.push_back(Bind(*instruction, make_sequence));
   }
   return bound;
 }
@@ -246,10 +246,10 @@ std::vector<std::vector<int64_t>> ScratchBytes(const std::vector<BoundStep>& bou
   return bytes;
 }
 
-std::unique_ptr<Program> EmitSteps(const Computation& computation, const Schedule& schedule,
-                                   BufferAssignment buffers, std::vector<BoundStep> bound,
-                                   const KernelTable& kernels) {
-  auto program = std::make_unique<Program>();
+std::unique_ptr<StepSequence> EmitSteps(const Computation& computation, const Schedule& schedule,
+                                        BufferAssignment buffers, std::vector<BoundStep> bound,
+                                        const KernelTable& kernels) {
+  auto program = std::make_unique<StepSequence>();
   program->name = computation.name();
   program->num_asynchronous = static_cast<int64_t>(schedule.asynchronous.size());
   program->arena_bytes = buffers.arena_bytes;

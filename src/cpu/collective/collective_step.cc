@@ -21,14 +21,9 @@ void CollectiveStep::Run(const RunState& state) const {
 }
 
 std::string CollectiveStep::ToString() const {
-  auto numbers = [](const std::vector<int32_t>& buffers) {
-    std::string text;
-    for (int32_t number : buffers) text += (text.empty() ? "b" : ", b") + std::to_string(number);
-    return text;
-  };
   const std::string start = number_ < 0 ? "" : "start " + std::to_string(number_) + ": ";
-  return numbers(results_) + " = " + start + collective_.ToString() + " (" + numbers(operands_) +
-         ")";
+  return BufferNames(results_) + " = " + start + collective_.ToString() + " (" +
+         BufferNames(operands_) + ")";
 }
 
 }  // namespace cpu

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/collective/collective.h"
-#include "cpu/program.h"
+#include "cpu/step_sequence.h"
 
 namespace cpu {
 

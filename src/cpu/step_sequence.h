@@ -33,6 +33,9 @@ struct RunState {
   StartedCollectives* started;  // the collectives under way
 };
 
+// "b1, b2": for people.
+std::string BufferNames(const std::vector<int32_t>& numbers);
+
 // One action of a program. Immutable.
 class Step {
  public:
@@ -47,7 +50,7 @@ class Step {
   StepDescription description_;
 };
 
-struct Program {
+struct StepSequence {
   std::vector<BufferLocation> buffers;
   std::vector<std::unique_ptr<Step>> steps;
   int64_t arena_bytes = 0;
@@ -120,7 +123,7 @@ void ParallelCopy(ThreadPool& threads, void* to, const void* from, int64_t bytes
 class WhileStep : public Step {
  public:
   struct Part {
-    std::unique_ptr<Program> program;
+    std::unique_ptr<StepSequence> program;
     int64_t arena_offset = 0;
   };
   WhileStep(Part condition, Part body, std::vector<int32_t> operands, std::vector<int32_t> results,

@@ -1,4 +1,4 @@
-#include "cpu/program.h"
+#include "cpu/step_sequence.h"
 
 #include <algorithm>
 #include <chrono>
@@ -36,12 +36,6 @@ int64_t Now() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::string Numbers(const std::vector<int32_t>& numbers) {
-  std::string text;
-  for (int32_t number : numbers) text += (text.empty() ? "b" : ", b") + std::to_string(number);
-  return text;
-}
-
 std::string Indented(const std::string& text) {
   std::string result = "  ";
   for (char c : text) {
@@ -53,8 +47,14 @@ std::string Indented(const std::string& text) {
 
 }  // namespace
 
-void Program::Run(std::span<void* const> arguments, std::span<void* const> results,
-                  std::byte* arena, ThreadPool& threads, const RunOptions& options) const {
+std::string BufferNames(const std::vector<int32_t>& numbers) {
+  std::string text;
+  for (int32_t number : numbers) text += (text.empty() ? "b" : ", b") + std::to_string(number);
+  return text;
+}
+
+void StepSequence::Run(std::span<void* const> arguments, std::span<void* const> results,
+                       std::byte* arena, ThreadPool& threads, const RunOptions& options) const {
   constexpr size_t kInline = 256;
   void* few[kInline];
   std::vector<void*> many;
@@ -86,7 +86,7 @@ void Program::Run(std::span<void* const> arguments, std::span<void* const> resul
   for (const auto& step : steps) step->Run(state);
 }
 
-void Program::RunTimed(const RunState& state) const {
+void StepSequence::RunTimed(const RunState& state) const {
   std::vector<StepTime>* const times = state.options.step_times;
   const bool profiles = ProfilesSteps();
   if (times != nullptr) times->reserve(steps.size());
@@ -103,7 +103,7 @@ void Program::RunTimed(const RunState& state) const {
   }
 }
 
-std::string Program::ToString() const {
+std::string StepSequence::ToString() const {
   std::string text = name + ": arena of " + std::to_string(arena_bytes) + " bytes\n";
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferLocation& location = buffers[i];
@@ -130,7 +130,7 @@ void KernelStep::Run(const RunState& state) const {
 }
 
 std::string KernelStep::ToString() const {
-  return name_ + "(" + Numbers(buffers_) + ") units " + std::to_string(units_) + " of " +
+  return name_ + "(" + BufferNames(buffers_) + ") units " + std::to_string(units_) + " of " +
          std::to_string(static_cast<int64_t>(unit_cost_)) + " ns";
 }
 
@@ -142,7 +142,7 @@ void LibraryStep::Run(const RunState& state) const {
 }
 
 std::string LibraryStep::ToString() const {
-  return Numbers(results_) + " = " + call_->Description() + "(" + Numbers(operands_) + ")";
+  return BufferNames(results_) + " = " + call_->Description() + "(" + BufferNames(operands_) + ")";
 }
 
 void ParallelCopy(ThreadPool& threads, void* to, const void* from, int64_t bytes) {
@@ -186,7 +186,7 @@ void WhileStep::Run(const RunState& state) const {
 }
 
 std::string WhileStep::ToString() const {
-  return Numbers(results_) + " = while(" + Numbers(operands_) + ")\n" +
+  return BufferNames(results_) + " = while(" + BufferNames(operands_) + ")\n" +
          Indented(condition_.program->ToString()) + Indented(body_.program->ToString());
 }
 
@@ -204,8 +204,8 @@ void BranchStep::Run(const RunState& state) const {
 }
 
 std::string BranchStep::ToString() const {
-  std::string text = Numbers(results_) + " = branch(b" + std::to_string(selector_) + ", " +
-                     Numbers(operands_) + ")\n";
+  std::string text = BufferNames(results_) + " = branch(b" + std::to_string(selector_) + ", " +
+                     BufferNames(operands_) + ")\n";
   for (const auto& branch : branches_) text += Indented(branch.program->ToString());
   return text;
 }
@@ -217,7 +217,7 @@ void NativeStep::Run(const RunState& state) const {
 }
 
 std::string NativeStep::ToString() const {
-  return Numbers(results_) + " = " + name_ + "(" + Numbers(operands_) + ")";
+  return BufferNames(results_) + " = " + name_ + "(" + BufferNames(operands_) + ")";
 }
 
 }  // namespace cpu
