@@ -39,9 +39,9 @@ struct Product {
 };
 
 // The routine behind the products of one dot.
-class Kernel {
+class ProductRoutine {
  public:
-  virtual ~Kernel() = default;
+  virtual ~ProductRoutine() = default;
   // Called while binding for each product that will be run.
   virtual void Prepare(const Product& product) {}
   virtual void Run(const Product& product, const void* a, const void* b, void* c) const = 0;
@@ -49,9 +49,9 @@ class Kernel {
 };
 
 // oneDNN's matmul primitive, one per distinct product.
-class MatmulKernel : public Kernel {
+class MatmulRoutine : public ProductRoutine {
  public:
-  MatmulKernel(dnnl::memory::data_type type, dnnl::memory::data_type result_type)
+  MatmulRoutine(dnnl::memory::data_type type, dnnl::memory::data_type result_type)
       : type_(type), result_type_(result_type) {}
 
   void Prepare(const Product& p) override {
@@ -99,7 +99,7 @@ class MatmulKernel : public Kernel {
 };
 
 // oneDNN's sgemm, or its matmul primitive for the products that sgemm is slow with.
-class FloatKernel : public Kernel {
+class FloatRoutine : public ProductRoutine {
  public:
   void Prepare(const Product& product) override {
     if (IsSlowInSgemm(product)) matmul_.Prepare(product);
@@ -131,11 +131,11 @@ class FloatKernel : public Kernel {
     return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
   }
 
-  MatmulKernel matmul_{dnnl::memory::data_type::f32, dnnl::memory::data_type::f32};
+  MatmulRoutine matmul_{dnnl::memory::data_type::f32, dnnl::memory::data_type::f32};
 };
 
 template <typename T>
-class BlasKernel : public Kernel {
+class BlasRoutine : public ProductRoutine {
  public:
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
     auto ta = p.a_transposed() ? CblasTrans : CblasNoTrans;
@@ -210,7 +210,7 @@ CPU_PRODUCT(float)
 
 // Signed integers are computed as unsigned ones: the same bits, and wrapping is defined.
 template <typename T>
-class LoopKernel : public Kernel {
+class LoopRoutine : public ProductRoutine {
  public:
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
     RunProduct(p, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
@@ -221,15 +221,15 @@ class LoopKernel : public Kernel {
 bool NativeBFloat16() {
   static const bool native = [] {
     try {
-      MatmulKernel kernel(dnnl::memory::data_type::bf16, dnnl::memory::data_type::f32);
-      kernel.Prepare({.m = 64,
-                      .n = 64,
-                      .k = 64,
-                      .a_row = 64,
-                      .a_column = 1,
-                      .b_row = 64,
-                      .b_column = 1,
-                      .ldc = 64});
+      MatmulRoutine routine(dnnl::memory::data_type::bf16, dnnl::memory::data_type::f32);
+      routine.Prepare({.m = 64,
+                       .n = 64,
+                       .k = 64,
+                       .a_row = 64,
+                       .a_column = 1,
+                       .b_row = 64,
+                       .b_column = 1,
+                       .ldc = 64});
       auto isa = dnnl::get_effective_cpu_isa();
       return isa >= dnnl::cpu_isa::avx512_core_bf16;
     } catch (const dnnl::error&) {
@@ -263,7 +263,7 @@ class DotCall : public LibraryCall {
       lhs_operand_ = static_cast<int>(dot.operand(0)->parameter_number());
       rhs_operand_ = static_cast<int>(dot.operand(1)->parameter_number());
     }
-    ChooseKernel();
+    ChooseRoutine();
     PlanSlices();
     PlanScratch(dot);
   }
@@ -287,7 +287,7 @@ class DotCall : public LibraryCall {
   }
 
   std::string Description() const override {
-    std::string text = kernel_->Name(MakeProduct(row_block_, column_block_));
+    std::string text = routine_->Name(MakeProduct(row_block_, column_block_));
     text.append(" ").append(hlo::ShortName(compute_type_));
     if (batch_ > 1) text.append(" ").append(std::to_string(batch_)).append(" x");
     text.append(" ").append(hlo::ToString(std::vector{shape_.m, shape_.k}));
@@ -309,7 +309,7 @@ class DotCall : public LibraryCall {
             .ldc = direct_ ? shape_.n : n};
   }
 
-  void ChooseKernel() {
+  void ChooseRoutine() {
     bool plain = !epilogue_ || epilogue_->empty();
     product_type_ = compute_type_ == ElementType::kBF16 ? ElementType::kF32 : compute_type_;
     direct_ = result_type_ == product_type_;
@@ -321,43 +321,43 @@ class DotCall : public LibraryCall {
           product_type_ = ElementType::kBF16;
           direct_ = true;
         }
-        kernel_ = std::make_unique<MatmulKernel>(
+        routine_ = std::make_unique<MatmulRoutine>(
             dnnl::memory::data_type::bf16,
             narrow ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32);
         break;
       }
       case ElementType::kF32:
         if (volume <= 512) {
-          kernel_ = std::make_unique<LoopKernel<float>>();
+          routine_ = std::make_unique<LoopRoutine<float>>();
         } else {
-          kernel_ = std::make_unique<FloatKernel>();
+          routine_ = std::make_unique<FloatRoutine>();
         }
         break;
       case ElementType::kF64:
-        kernel_ = std::make_unique<BlasKernel<double>>();
+        routine_ = std::make_unique<BlasRoutine<double>>();
         break;
       case ElementType::kC64:
-        kernel_ = std::make_unique<BlasKernel<std::complex<float>>>();
+        routine_ = std::make_unique<BlasRoutine<std::complex<float>>>();
         break;
       case ElementType::kC128:
-        kernel_ = std::make_unique<BlasKernel<std::complex<double>>>();
+        routine_ = std::make_unique<BlasRoutine<std::complex<double>>>();
         break;
       case ElementType::kPred:
-        kernel_ = std::make_unique<LoopKernel<bool>>();
+        routine_ = std::make_unique<LoopRoutine<bool>>();
         break;
       default:
         switch (hlo::ByteWidth(compute_type_)) {
           case 1:
-            kernel_ = std::make_unique<LoopKernel<uint8_t>>();
+            routine_ = std::make_unique<LoopRoutine<uint8_t>>();
             break;
           case 2:
-            kernel_ = std::make_unique<LoopKernel<uint16_t>>();
+            routine_ = std::make_unique<LoopRoutine<uint16_t>>();
             break;
           case 4:
-            kernel_ = std::make_unique<LoopKernel<uint32_t>>();
+            routine_ = std::make_unique<LoopRoutine<uint32_t>>();
             break;
           default:
-            kernel_ = std::make_unique<LoopKernel<uint64_t>>();
+            routine_ = std::make_unique<LoopRoutine<uint64_t>>();
         }
     }
   }
@@ -388,7 +388,7 @@ class DotCall : public LibraryCall {
     if (batch_ * shape_.m * shape_.n * shape_.k == 0) return;
     for (int64_t m : {row_block_, shape_.m - (row_slices_ - 1) * row_block_}) {
       for (int64_t n : {column_block_, shape_.n - (column_slices_ - 1) * column_block_}) {
-        kernel_->Prepare(MakeProduct(m, n));
+        routine_->Prepare(MakeProduct(m, n));
       }
     }
   }
@@ -462,7 +462,7 @@ class DotCall : public LibraryCall {
   }
 
   void Multiply(const Product& p, const void* a, const void* b, void* c) const {
-    if (p.k > 0) return kernel_->Run(p, a, b, c);
+    if (p.k > 0) return routine_->Run(p, a, b, c);
     int64_t width = static_cast<int64_t>(hlo::ByteWidth(product_type_));
     for (int64_t i = 0; i < p.m; ++i) {
       std::memset(static_cast<std::byte*>(c) + i * p.ldc * width, 0, p.n * width);
@@ -489,7 +489,7 @@ class DotCall : public LibraryCall {
   ContractionShape shape_;
   std::optional<Epilogue> epilogue_;
   int lhs_operand_ = 0, rhs_operand_ = 1;
-  std::unique_ptr<Kernel> kernel_;
+  std::unique_ptr<ProductRoutine> routine_;
   bool direct_ = true;  // the routine writes into the result
   int64_t batch_ = 1, row_block_ = 0, column_block_ = 0, row_slices_ = 0, column_slices_ = 0;
   int64_t slices_per_chunk_ = 1, chunks_ = 0;
