@@ -12,13 +12,13 @@ namespace pjrt::plugin {
 
 const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
 
-Storage::Storage(size_t bytes)
+Allocation::Allocation(size_t bytes)
     : block_(std::max<size_t>(bytes, 1)), data_(block_.data()), bytes_(bytes) {}
 
-Storage::Storage(void* data, size_t bytes, bool writable, std::function<void()> release)
+Allocation::Allocation(void* data, size_t bytes, bool writable, std::function<void()> release)
     : data_(data), bytes_(bytes), writable_(writable), release_(std::move(release)) {}
 
-Storage::~Storage() {
+Allocation::~Allocation() {
   if (release_) release_();
 }
 
@@ -65,8 +65,8 @@ bool PJRT_Buffer::IsDeleted() const {
 namespace pjrt::plugin {
 namespace {
 
-ContentsPtr ReadyContents(std::shared_ptr<Storage> storage) {
-  return std::make_shared<Contents>(Contents{Completion::Done(), std::move(storage)});
+ContentsPtr ReadyContents(std::shared_ptr<Allocation> allocation) {
+  return std::make_shared<Contents>(Contents{Completion::Done(), std::move(allocation)});
 }
 
 // Waits; throws the failure of the work that makes the value.
@@ -116,11 +116,11 @@ PJRT_Buffer* CopyTo(PJRT_Buffer& buffer, PJRT_Device& target) {
 }
 
 // The host's array, without copying where that is allowed and possible.
-std::shared_ptr<Storage> Borrow(const PJRT_Client_BufferFromHostBuffer_Args& args,
-                                const hlo::Shape& shape, CompletionPtr done) {
+std::shared_ptr<Allocation> Borrow(const PJRT_Client_BufferFromHostBuffer_Args& args,
+                                   const hlo::Shape& shape, CompletionPtr done) {
   const bool writable = args.host_buffer_semantics == PJRT_HostBufferSemantics_kMutableZeroCopy;
-  return std::make_shared<Storage>(const_cast<void*>(args.data), shape.byte_size(), writable,
-                                   [done] { done->Set(); });
+  return std::make_shared<Allocation>(const_cast<void*>(args.data), shape.byte_size(), writable,
+                                      [done] { done->Set(); });
 }
 
 }  // namespace
@@ -145,17 +145,17 @@ void Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) {
       args.host_buffer_semantics >= PJRT_HostBufferSemantics_kImmutableZeroCopy &&
       IsAligned(args.data) && SameStrides(strides, dense, shape) &&
       shape.byte_size() >= kLeastBorrowed;
-  std::shared_ptr<Storage> storage;
+  std::shared_ptr<Allocation> allocation;
   CompletionPtr done = Completion::Done();
   if (zero_copy) {
     done = Completion::OfHandle();
-    storage = Borrow(args, shape, done);
+    allocation = Borrow(args, shape, done);
   } else {
-    storage = std::make_shared<Storage>(shape.byte_size());
-    CopyStrided(storage->data(), dense, args.data, strides, shape);
+    allocation = std::make_shared<Allocation>(shape.byte_size());
+    CopyStrided(allocation->data(), dense, args.data, strides, shape);
   }
   auto event = std::unique_ptr<PJRT_Event>(NewEvent(std::move(done)));
-  args.buffer = new PJRT_Buffer(device, shape, ReadyContents(std::move(storage)));
+  args.buffer = new PJRT_Buffer(device, shape, ReadyContents(std::move(allocation)));
   args.done_with_host_buffer = event.release();
 }
 
@@ -168,28 +168,28 @@ void Client_CreateViewOfDeviceBuffer(PJRT_Client_CreateViewOfDeviceBuffer_Args& 
     const process::MayFork elsewhere;
     if (callback != nullptr) callback(data, arg);
   };
-  std::shared_ptr<Storage> storage;
+  std::shared_ptr<Allocation> allocation;
   if (IsAligned(args.device_buffer_ptr) && args.device_buffer_ptr != nullptr) {
-    storage = std::make_shared<Storage>(args.device_buffer_ptr, shape.byte_size(),
-                                        /*writable=*/false, release);
+    allocation = std::make_shared<Allocation>(args.device_buffer_ptr, shape.byte_size(),
+                                              /*writable=*/false, release);
   } else {
     // The engine wants alignment; values do not change, so that a copy serves as well.
-    storage = std::make_shared<Storage>(shape.byte_size());
+    allocation = std::make_shared<Allocation>(shape.byte_size());
     if (shape.byte_size() > 0) {
-      std::memcpy(storage->data(), &Require(static_cast<char*>(args.device_buffer_ptr), "data"),
+      std::memcpy(allocation->data(), &Require(static_cast<char*>(args.device_buffer_ptr), "data"),
                   shape.byte_size());
     }
     release();
   }
-  args.buffer = new PJRT_Buffer(device, shape, ReadyContents(std::move(storage)));
+  args.buffer = new PJRT_Buffer(device, shape, ReadyContents(std::move(allocation)));
 }
 
 void Client_CreateUninitializedBuffer(PJRT_Client_CreateUninitializedBuffer_Args& args) {
   PJRT_Device& device = DeviceFrom(args.memory, args.device);
   const hlo::Shape shape = ShapeFrom(args.shape_element_type, args.shape_dims, args.shape_num_dims);
   CheckRowMajor(args.shape_layout, shape);
-  args.buffer =
-      new PJRT_Buffer(device, shape, ReadyContents(std::make_shared<Storage>(shape.byte_size())));
+  args.buffer = new PJRT_Buffer(device, shape,
+                                ReadyContents(std::make_shared<Allocation>(shape.byte_size())));
 }
 
 void Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args& args) {
@@ -240,7 +240,7 @@ void Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args& args) {
   ContentsPtr source = buffer.Get();
   std::unique_ptr<PJRT_FulfillAliasBufferCallback> fulfilled(&promise);
   source->ready->OnSet([source, target = promise.contents](const FailurePtr& failure) {
-    target->storage = source->storage;
+    target->allocation = source->allocation;
     target->ready->Set(failure);
   });
 }
@@ -288,7 +288,7 @@ void Buffer_ToHostBuffer(PJRT_Buffer_ToHostBuffer_Args& args) {
   const ContentsPtr contents = buffer.Get();
   auto copy = [contents, target = args.dst, shape = buffer.shape,
                strides = ByteStrides(args.host_layout, buffer.shape)] {
-    CopyStrided(target, strides, contents->storage->data(), RowMajorByteStrides(shape), shape);
+    CopyStrided(target, strides, contents->allocation->data(), RowMajorByteStrides(shape), shape);
   };
   args.event = EventOf(contents, std::move(copy));
 }
@@ -313,7 +313,7 @@ void Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
   const ContentsPtr contents = buffer.Get();
   auto copy = [contents, target = args.dst, offset = args.offset, bytes = args.transfer_size] {
     if (bytes == 0) return;
-    std::memcpy(target, static_cast<const char*>(contents->storage->data()) + offset, bytes);
+    std::memcpy(target, static_cast<const char*>(contents->allocation->data()) + offset, bytes);
   };
   args.event = EventOf(contents, std::move(copy));
 }
@@ -339,7 +339,7 @@ void RunFutureCopy(PJRT_Buffer_CopyRawToHostFuture_Callback_Args* args) {
     contents->ready->OnSet([contents, done, target = args->dst, offset = copy->offset,
                             bytes = copy->bytes](const FailurePtr& failure) {
       if (failure == nullptr && bytes > 0) {
-        std::memcpy(target, static_cast<const char*>(contents->storage->data()) + offset, bytes);
+        std::memcpy(target, static_cast<const char*>(contents->allocation->data()) + offset, bytes);
       }
       done->Set(failure);
     });
@@ -390,7 +390,7 @@ void RunDependency(PJRT_Buffer_DonateWithControlDependency_Callback_Args* args) 
     }
     ContentsPtr source = std::move(dependency->source);
     source->ready->OnSet([source, target](const FailurePtr& failure) {
-      target->storage = source->storage;
+      target->allocation = source->allocation;
       target->ready->Set(failure);
     });
   } catch (...) {
@@ -414,7 +414,7 @@ void Buffer_DonateWithControlDependency(PJRT_Buffer_DonateWithControlDependency_
 // What has a direct pointer waits here for the value.
 void Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args& args) {
   const ContentsPtr contents = Await(Require(args.buffer, "buffer").Get());
-  args.buffer_pointer = reinterpret_cast<uintptr_t>(contents->storage->data());
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(contents->allocation->data());
 }
 
 void Buffer_OpaqueDeviceMemoryDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
@@ -425,7 +425,7 @@ void Buffer_OpaqueDeviceMemoryDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPoin
     contents = buffer.external != nullptr ? buffer.external : buffer.contents;
   }
   if (contents == nullptr) contents = buffer.Get();  // throws
-  args.device_memory_ptr = Await(contents)->storage->data();
+  args.device_memory_ptr = Await(contents)->allocation->data();
 }
 
 void Buffer_IncreaseExternalReferenceCount(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {

@@ -19,14 +19,14 @@ namespace pjrt::plugin {
 
 // Bytes, owned or lent. Freed when the last of buffers, pending work and external references is
 // done with them.
-class Storage {
+class Allocation {
  public:
   // Contents undefined.
-  explicit Storage(size_t bytes);
+  explicit Allocation(size_t bytes);
   // Lent by the host until `release` is called.
-  Storage(void* data, size_t bytes, bool writable, std::function<void()> release);
-  ~Storage();
-  Storage(const Storage&) = delete;
+  Allocation(void* data, size_t bytes, bool writable, std::function<void()> release);
+  ~Allocation();
+  Allocation(const Allocation&) = delete;
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
@@ -40,11 +40,11 @@ class Storage {
   std::function<void()> release_;
 };
 
-// An array's value: storage that is there and filled once `ready` is set (without a failure).
+// An array's value: an allocation that is there and filled once `ready` is set (without a failure).
 // Buffers that are copies of each other share it, since values do not change.
 struct Contents {
   CompletionPtr ready;
-  std::shared_ptr<Storage> storage;
+  std::shared_ptr<Allocation> allocation;
 };
 using ContentsPtr = std::shared_ptr<Contents>;
 

@@ -185,7 +185,7 @@ class Launch {
  private:
   void RunProgram();
   void Finish(FailurePtr failure) noexcept;
-  std::shared_ptr<Storage> ResultStorage(size_t result);
+  std::shared_ptr<Allocation> ResultAllocation(size_t result);
 
   std::shared_ptr<const Program> program_;
   PJRT_Device& device_;
@@ -263,18 +263,18 @@ std::vector<std::unique_ptr<PJRT_Buffer>> Launch::MakeResults() {
 
 // In place where the donated argument's bytes are this launch's alone; nobody else can come to hold
 // them.
-std::shared_ptr<Storage> Launch::ResultStorage(size_t result) {
+std::shared_ptr<Allocation> Launch::ResultAllocation(size_t result) {
   const int64_t parameter = program_->executable->aliased_parameters()[result];
   if (parameter >= 0 && donated_[parameter]) {
     const ContentsPtr& argument = arguments_[parameter];
-    if (argument.use_count() == 1 && argument->storage.use_count() == 1 &&
-        argument->storage->writable()) {
-      return argument->storage;
+    if (argument.use_count() == 1 && argument->allocation.use_count() == 1 &&
+        argument->allocation->writable()) {
+      return argument->allocation;
     }
   }
   const auto bytes = static_cast<size_t>(program_->results()[result].byte_size());
-  std::shared_ptr<Storage> lent = result_memory_.Take(bytes);
-  return lent != nullptr ? lent : std::make_shared<Storage>(bytes);
+  std::shared_ptr<Allocation> lent = result_memory_.Take(bytes);
+  return lent != nullptr ? lent : std::make_shared<Allocation>(bytes);
 }
 
 void Launch::RunProgram() {
@@ -284,15 +284,15 @@ void Launch::RunProgram() {
   }
   std::vector<const void*> inputs;
   inputs.reserve(arguments_.size());
-  for (const ContentsPtr& argument : arguments_) inputs.push_back(argument->storage->data());
-  std::vector<std::shared_ptr<Storage>> storages;
+  for (const ContentsPtr& argument : arguments_) inputs.push_back(argument->allocation->data());
+  std::vector<std::shared_ptr<Allocation>> allocations;
   std::vector<void*> outputs;
-  storages.reserve(results_.size());
+  allocations.reserve(results_.size());
   outputs.reserve(results_.size());
   for (size_t i = 0; i < results_.size(); ++i) {
-    storages.push_back(ResultStorage(i));
-    outputs.push_back(storages.back()->data());
-    result_memory_.Tell(i, *storages.back());
+    allocations.push_back(ResultAllocation(i));
+    outputs.push_back(allocations.back()->data());
+    result_memory_.Tell(i, *allocations.back());
   }
   cpu::RunOptions options = options_;
   if (program_->communicates) options.communicator = device_.client->communicator();
@@ -313,7 +313,7 @@ void Launch::RunProgram() {
     run->end_ns = end;
     RecordRun(std::move(*run));
   }
-  for (size_t i = 0; i < results_.size(); ++i) results_[i]->storage = std::move(storages[i]);
+  for (size_t i = 0; i < results_.size(); ++i) results_[i]->allocation = std::move(allocations[i]);
 }
 
 void Launch::Run() noexcept {

@@ -10,18 +10,18 @@ ResultMemory::ResultMemory(const PJRT_ExecuteOptions& options, size_t device) : 
   }
 }
 
-std::shared_ptr<Storage> ResultMemory::Take(size_t bytes) const {
+std::shared_ptr<Allocation> ResultMemory::Take(size_t bytes) const {
   if (!lender_) return nullptr;
   void* data = lender_->allocate(lender_->memory, bytes);
   if (data == nullptr) return nullptr;
   std::shared_ptr<void> lent(
       data, [lender = *lender_, bytes](void* data) { lender.release(lender.memory, data, bytes); });
   auto counted = std::make_shared<cpu::Reservation>(bytes);
-  return std::make_shared<Storage>(data, bytes, /*writable=*/true, [lent, counted] {});
+  return std::make_shared<Allocation>(data, bytes, /*writable=*/true, [lent, counted] {});
 }
 
-void ResultMemory::Tell(size_t result, const Storage& storage) const {
-  if (lender_) lender_->placed(lender_->execution, device_, result, storage.data());
+void ResultMemory::Tell(size_t result, const Allocation& allocation) const {
+  if (lender_) lender_->placed(lender_->execution, device_, result, allocation.data());
 }
 
 }  // namespace pjrt::plugin

@@ -16,9 +16,9 @@ class ResultMemory {
   ResultMemory(const PJRT_ExecuteOptions& options, size_t device);
 
   // Contents undefined. Null if the caller lends none.
-  std::shared_ptr<Storage> Take(size_t bytes) const;
+  std::shared_ptr<Allocation> Take(size_t bytes) const;
   // Tells the caller where a result will be.
-  void Tell(size_t result, const Storage& storage) const;
+  void Tell(size_t result, const Allocation& allocation) const;
 
  private:
   std::optional<PJRT_ResultMemory_Extension> lender_;

@@ -12,7 +12,7 @@ struct PJRT_AsyncHostToDeviceTransferManager {
   struct Piecewise {
     hlo::Shape shape;
     pjrt::plugin::ContentsPtr contents;
-    std::shared_ptr<pjrt::plugin::Storage> storage;
+    std::shared_ptr<pjrt::plugin::Allocation> allocation;
     bool retrieved = false;
   };
 
@@ -48,13 +48,13 @@ using Manager = PJRT_AsyncHostToDeviceTransferManager;
 
 // Under the lock. What it returns is to be set without, because that calls others back.
 [[nodiscard]] CompletionPtr Finish(Manager::Piecewise& buffer, bool succeeded) {
-  if (succeeded) buffer.contents->storage = buffer.storage;
-  buffer.storage = nullptr;
+  if (succeeded) buffer.contents->allocation = buffer.allocation;
+  buffer.allocation = nullptr;
   return buffer.contents->ready;
 }
 
 void CheckUnfinished(const Manager::Piecewise& buffer) {
-  if (buffer.storage == nullptr) {
+  if (buffer.allocation == nullptr) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      "the transfer of " + buffer.shape.ToString() + " is complete");
   }
@@ -76,7 +76,7 @@ void Client_CreateBuffersForAsyncHostToDevice(
       CheckRowMajor(args.device_layouts[i], buffer.shape);
     }
     buffer.contents = std::make_shared<Contents>(Contents{std::make_shared<Completion>(), nullptr});
-    buffer.storage = std::make_shared<Storage>(buffer.shape.byte_size());
+    buffer.allocation = std::make_shared<Allocation>(buffer.shape.byte_size());
     manager->buffers.push_back(std::move(buffer));
   }
   args.transfer_manager = manager.release();
@@ -102,7 +102,7 @@ void AsyncHostToDeviceTransferManager_TransferData(
                          std::to_string(total) + " of " + buffer.shape.ToString());
   }
   if (args.transfer_size > 0) {
-    std::memcpy(static_cast<char*>(buffer.storage->data()) + args.offset, args.data,
+    std::memcpy(static_cast<char*>(buffer.allocation->data()) + args.offset, args.data,
                 args.transfer_size);
   }
   args.done_with_h2d_transfer = NewEvent(Completion::Done());
@@ -123,7 +123,7 @@ void AsyncHostToDeviceTransferManager_TransferLiteral(
     throw hlo::Error("a literal of " + shape.ToString() + " was given for a buffer of " +
                      buffer.shape.ToString());
   }
-  CopyStrided(buffer.storage->data(), ByteStrides(nullptr, shape), args.data,
+  CopyStrided(buffer.allocation->data(), ByteStrides(nullptr, shape), args.data,
               ByteStrides(args.shape_layout, shape), shape);
   args.done_with_h2d_transfer = NewEvent(Completion::Done());
   const CompletionPtr finished = Finish(buffer, /*succeeded=*/true);
