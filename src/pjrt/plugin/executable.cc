@@ -78,11 +78,12 @@ Donation ParseDonation(char byte) {
 
 }  // namespace
 
-std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
-                                                std::string_view options, int64_t num_devices) {
+std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Program& source,
+                                                                std::string_view options,
+                                                                int64_t num_devices) {
   const std::string_view code(&Require(source.code, "program code"), source.code_size);
   const std::string_view format(source.format, source.format_size);
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<CompiledProgram>();
   program->options = ParseCompileOptions(options);
   std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
   CheckOptions(program->options, num_devices);
@@ -95,17 +96,18 @@ std::shared_ptr<const Program> Program::Compile(const PJRT_Program& source,
   return program;
 }
 
-std::string Program::Serialize() const {
+std::string CompiledProgram::Serialize() const {
   const std::string engine = executable->Serialize();
   const std::string_view donation_bytes(reinterpret_cast<const char*>(donations.data()),
                                         donations.size());
   return cpu::SealParts(kKind, {name, code, compile_options, donation_bytes, engine});
 }
 
-std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
-                                                    std::string_view options, int64_t num_devices) {
+std::shared_ptr<const CompiledProgram> CompiledProgram::Deserialize(std::string_view bytes,
+                                                                    std::string_view options,
+                                                                    int64_t num_devices) {
   const std::vector<std::string_view> parts = cpu::OpenSealed(kKind, bytes, 5);
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<CompiledProgram>();
   program->name = parts[0];
   program->code = parts[1];
   program->compile_options = options.empty() ? parts[2] : options;
@@ -120,7 +122,7 @@ std::shared_ptr<const Program> Program::Deserialize(std::string_view bytes,
   return program;
 }
 
-void Program::Describe() {
+void CompiledProgram::Describe() {
   communicates = executable->communicates();
   for (const hlo::Shape& shape : results()) {
     AddResult(shape);
@@ -139,7 +141,7 @@ void Program::Describe() {
 
 namespace {
 
-const Program& ProgramOf(const PJRT_Executable* executable) {
+const CompiledProgram& ProgramOf(const PJRT_Executable* executable) {
   return *Require(executable, "executable").program;
 }
 
@@ -168,7 +170,7 @@ void Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
 }
 
 void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
-  const Program& program = ProgramOf(args.executable);
+  const CompiledProgram& program = ProgramOf(args.executable);
   auto sum = [](const std::vector<hlo::Shape>& shapes) {
     int64_t bytes = 0;
     for (const hlo::Shape& shape : shapes) bytes += shape.byte_size();

@@ -23,16 +23,18 @@ namespace pjrt::plugin {
 enum class Donation : uint8_t { kNone, kMay, kMust };
 
 // A compiled program, immutable. Shared by the handles of both kinds and by what runs.
-class Program : public ProgramDescription {
+class CompiledProgram : public ProgramDescription {
  public:
   // `options`: a CompileOptionsProto. Throws for formats other than StableHLO, for programs that
   // need more than `num_devices`, and what cpu::Compile throws.
-  static std::shared_ptr<const Program> Compile(const PJRT_Program& program,
-                                                std::string_view options, int64_t num_devices);
+  static std::shared_ptr<const CompiledProgram> Compile(const PJRT_Program& program,
+                                                        std::string_view options,
+                                                        int64_t num_devices);
   // Throws what cpu::LoadExecutable throws. `options`, unless empty, replace those compiled with;
   // what the code depends on must agree, and `num_devices` must do.
-  static std::shared_ptr<const Program> Deserialize(std::string_view bytes,
-                                                    std::string_view options, int64_t num_devices);
+  static std::shared_ptr<const CompiledProgram> Deserialize(std::string_view bytes,
+                                                            std::string_view options,
+                                                            int64_t num_devices);
   std::string Serialize() const;
 
   std::string code;  // the program as it came
@@ -54,22 +56,23 @@ class Program : public ProgramDescription {
 }  // namespace pjrt::plugin
 
 struct PJRT_Executable {
-  std::shared_ptr<const pjrt::plugin::Program> program;
+  std::shared_ptr<const pjrt::plugin::CompiledProgram> program;
 };
 
 struct PJRT_LoadedExecutable : pjrt::plugin::ProgramDevices {
-  PJRT_LoadedExecutable(PJRT_Client& client, std::shared_ptr<const pjrt::plugin::Program> program);
+  PJRT_LoadedExecutable(PJRT_Client& client,
+                        std::shared_ptr<const pjrt::plugin::CompiledProgram> program);
   // Throws if deleted.
-  std::shared_ptr<const pjrt::plugin::Program> Get() const;
+  std::shared_ptr<const pjrt::plugin::CompiledProgram> Get() const;
 
   const std::shared_ptr<PJRT_Client> client;
   mutable std::mutex mutex;
-  std::shared_ptr<const pjrt::plugin::Program> program;  // null once deleted
+  std::shared_ptr<const pjrt::plugin::CompiledProgram> program;  // null once deleted
   bool portable;
   int64_t num_replicas, num_partitions;
   // Replica-major, of all processes; empty if portable, as are the devices.
   std::vector<int64_t> device_ids;
 
  private:
-  void CheckCollectives(const pjrt::plugin::Program& program) const;
+  void CheckCollectives(const pjrt::plugin::CompiledProgram& program) const;
 };

@@ -13,8 +13,8 @@
 
 struct PJRT_ExecuteContext {};
 
-PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client& owner,
-                                             std::shared_ptr<const pjrt::plugin::Program> loaded)
+PJRT_LoadedExecutable::PJRT_LoadedExecutable(
+    PJRT_Client& owner, std::shared_ptr<const pjrt::plugin::CompiledProgram> loaded)
     : client(owner.shared_from_this()),
       program(std::move(loaded)),
       portable(program->options.portable),
@@ -43,7 +43,7 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(PJRT_Client& owner,
 }
 
 // Replicas are the world's ranks.
-void PJRT_LoadedExecutable::CheckCollectives(const pjrt::plugin::Program& loaded) const {
+void PJRT_LoadedExecutable::CheckCollectives(const pjrt::plugin::CompiledProgram& loaded) const {
   const int64_t processes = client->topology.num_processes;
   if (processes == 1) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
@@ -62,7 +62,7 @@ void PJRT_LoadedExecutable::CheckCollectives(const pjrt::plugin::Program& loaded
                        std::to_string(processes) + " devices, in their order");
 }
 
-std::shared_ptr<const pjrt::plugin::Program> PJRT_LoadedExecutable::Get() const {
+std::shared_ptr<const pjrt::plugin::CompiledProgram> PJRT_LoadedExecutable::Get() const {
   std::lock_guard lock(mutex);
   if (program == nullptr) throw hlo::Error("the executable has been deleted");
   return program;
@@ -77,7 +77,8 @@ void Client_Compile(PJRT_Client_Compile_Args& args) {
   const PJRT_Program program = Complete(Require(args.program, "program"));
   const std::string_view options(args.compile_options, args.compile_options_size);
   args.executable = new PJRT_LoadedExecutable(
-      client, Program::Compile(program, options, static_cast<int64_t>(client.devices.size())));
+      client,
+      CompiledProgram::Compile(program, options, static_cast<int64_t>(client.devices.size())));
 }
 
 void Client_Load(PJRT_Client_Load_Args& args) {
@@ -95,7 +96,8 @@ void Executable_DeserializeAndLoad(PJRT_Executable_DeserializeAndLoad_Args& args
                args.overridden_serialized_compile_options_size};
   }
   args.loaded_executable = new PJRT_LoadedExecutable(
-      client, Program::Deserialize(bytes, options, static_cast<int64_t>(client.devices.size())));
+      client,
+      CompiledProgram::Deserialize(bytes, options, static_cast<int64_t>(client.devices.size())));
 }
 
 void LoadedExecutable_Destroy(PJRT_LoadedExecutable_Destroy_Args& args) { delete args.executable; }
@@ -106,7 +108,7 @@ void LoadedExecutable_GetExecutable(PJRT_LoadedExecutable_GetExecutable_Args& ar
 
 void LoadedExecutable_Delete(PJRT_LoadedExecutable_Delete_Args& args) {
   PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  std::shared_ptr<const Program> released;
+  std::shared_ptr<const CompiledProgram> released;
   std::lock_guard lock(executable.mutex);
   released.swap(executable.program);
 }
@@ -149,8 +151,8 @@ int64_t Now() {
 class Launch {
  public:
   // `place`: the device's among those of the execution.
-  Launch(std::shared_ptr<const Program> program, PJRT_Device& device, PJRT_LogicalDeviceIds ids,
-         const PJRT_ExecuteOptions& options, size_t place)
+  Launch(std::shared_ptr<const CompiledProgram> program, PJRT_Device& device,
+         PJRT_LogicalDeviceIds ids, const PJRT_ExecuteOptions& options, size_t place)
       : program_(std::move(program)),
         device_(device),
         launch_id_(options.launch_id),
@@ -187,7 +189,7 @@ class Launch {
   void Finish(FailurePtr failure) noexcept;
   std::shared_ptr<Allocation> ResultAllocation(size_t result);
 
-  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const CompiledProgram> program_;
   PJRT_Device& device_;
   int launch_id_;  // the caller's number of it, for profiles
   ResultMemory result_memory_;
@@ -391,7 +393,7 @@ void Start(const std::shared_ptr<Launch>& launch, PJRT_Device& device) noexcept 
 
 void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  const std::shared_ptr<const Program> program = executable.Get();
+  const std::shared_ptr<const CompiledProgram> program = executable.Get();
   PJRT_ExecuteOptions options{};
   if (args.options != nullptr) options = Complete(*args.options);
   if (options.num_send_ops != 0 || options.num_recv_ops != 0) {

@@ -135,7 +135,7 @@ class DevicePlane {
             {builder_.Stat("group_id", number), builder_.Stat("step_name", name)}};
   }
 
-  static uint64_t ProgramNumber(const Program& program) {
+  static uint64_t ProgramNumber(const CompiledProgram& program) {
     return std::hash<std::string>()(program.fingerprint) >> 1;
   }
 
@@ -149,7 +149,7 @@ class DevicePlane {
   }
 
   // What is true of each run of the step belongs to its kind.
-  int64_t OperationNumber(const Program& program, const cpu::StepDescription& step) {
+  int64_t OperationNumber(const CompiledProgram& program, const cpu::StepDescription& step) {
     auto [found, is_new] = operations_.try_emplace(&step, 0);
     if (!is_new) return found->second;
     const uint64_t program_number = ProgramNumber(program);

@@ -12,7 +12,7 @@ namespace pjrt::plugin {
 
 // One run of a program on one device; times on std::chrono::steady_clock.
 struct ProgramRun {
-  std::shared_ptr<const Program> program;  // keeps the steps' descriptions alive
+  std::shared_ptr<const CompiledProgram> program;  // keeps the steps' descriptions alive
   int device_id = 0;
   int launch_id = 0;  // as the caller numbers it; 0: not at all
   int64_t start_ns = 0, end_ns = 0;

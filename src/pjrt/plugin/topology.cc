@@ -155,7 +155,7 @@ void Compile(PJRT_Compile_Args& args) {
   const PJRT_Program program = Complete(Require(args.program, "program"));
   const std::string_view options(args.compile_options, args.compile_options_size);
   args.executable = new PJRT_Executable{
-      Program::Compile(program, options, static_cast<int64_t>(topology.handles.size()))};
+      CompiledProgram::Compile(program, options, static_cast<int64_t>(topology.handles.size()))};
 }
 
 }  // namespace pjrt::plugin

@@ -16,7 +16,7 @@
 
 namespace remote {
 
-struct Program;
+struct ServedProgram;
 
 // What came with the end of an execution of its results on one device, by their places.
 struct CompletedResults {
@@ -52,7 +52,7 @@ struct PJRT_Buffer : pjrt::plugin::BufferDescription {
 
   // Of an execution's result: which one it is, of what, whether its contents shall come with its
   // end, and these, there once it is ready.
-  std::weak_ptr<const remote::Program> program;
+  std::weak_ptr<const remote::ServedProgram> program;
   uint32_t place = 0;
   bool is_wanted = false;
   std::shared_ptr<const remote::CompletedResults> completed;

@@ -12,7 +12,8 @@
 
 namespace remote {
 
-Program::Program(std::shared_ptr<PJRT_Client> owner, uint64_t number, wire::Executable described)
+ServedProgram::ServedProgram(std::shared_ptr<PJRT_Client> owner, uint64_t number,
+                             wire::Executable described)
     : client(std::move(owner)), number(number), message(std::move(described)) {
   name = message.name();
   fingerprint = message.fingerprint();
@@ -26,22 +27,22 @@ Program::Program(std::shared_ptr<PJRT_Client> owner, uint64_t number, wire::Exec
   for (const std::string& layout : message.result_layouts()) result_layouts.Add(layout);
 }
 
-void Program::Want(uint32_t place) const {
+void ServedProgram::Want(uint32_t place) const {
   std::lock_guard lock(mutex_);
   if (wanted_.size() == kMostSmallResults) return;
   if (std::find(wanted_.begin(), wanted_.end(), place) == wanted_.end()) wanted_.push_back(place);
 }
 
-std::vector<uint32_t> Program::wanted() const {
+std::vector<uint32_t> ServedProgram::wanted() const {
   std::lock_guard lock(mutex_);
   return wanted_;
 }
 
-Program::~Program() { client->connection->FreeExecutable(number); }
+ServedProgram::~ServedProgram() { client->connection->FreeExecutable(number); }
 
 }  // namespace remote
 
-PJRT_LoadedExecutable::PJRT_LoadedExecutable(std::shared_ptr<const remote::Program> loaded)
+PJRT_LoadedExecutable::PJRT_LoadedExecutable(std::shared_ptr<const remote::ServedProgram> loaded)
     : program(std::move(loaded)) {
   for (uint32_t place : program->message.devices()) {
     devices.push_back(program->client->device_handles.at(place));
@@ -50,7 +51,7 @@ PJRT_LoadedExecutable::PJRT_LoadedExecutable(std::shared_ptr<const remote::Progr
   for (int i = 0; i + 1 < ids.size(); i += 2) logical_ids.push_back({ids[i], ids[i + 1]});
 }
 
-const remote::Program& PJRT_LoadedExecutable::Get() const {
+const remote::ServedProgram& PJRT_LoadedExecutable::Get() const {
   if (deleted) throw hlo::Error("the executable has been deleted");
   return *program;
 }
@@ -59,7 +60,7 @@ namespace pjrt::plugin {
 namespace {
 
 namespace wire = remote::wire;
-using remote::Program;
+using remote::ServedProgram;
 
 PJRT_LoadedExecutable* Compile(PJRT_Client& client, std::string_view code, std::string_view format,
                                std::string_view options) {
@@ -81,22 +82,22 @@ PJRT_LoadedExecutable* Compile(PJRT_Client& client, std::string_view code, std::
     client.connection->FreeExecutable(number);
     throw;
   }
-  return new PJRT_LoadedExecutable(std::make_shared<Program>(
+  return new PJRT_LoadedExecutable(std::make_shared<ServedProgram>(
       client.shared_from_this(), number, std::move(*reply.mutable_executable())));
 }
 
-const Program& ProgramOf(const PJRT_Executable* executable) {
+const ServedProgram& ProgramOf(const PJRT_Executable* executable) {
   return *Require(executable, "executable").program;
 }
 
-wire::Request DescribeRequest(const Program& program, wire::Describe::What what) {
+wire::Request DescribeRequest(const ServedProgram& program, wire::Describe::What what) {
   wire::Request request;
   request.mutable_describe()->set_executable(program.number);
   request.mutable_describe()->set_what(what);
   return request;
 }
 
-remote::Text AskText(const Program& program, wire::Describe::What what) {
+remote::Text AskText(const ServedProgram& program, wire::Describe::What what) {
   return remote::AskText(*program.client->connection, DescribeRequest(program, what));
 }
 
@@ -144,7 +145,7 @@ void Executable_SizeOfGeneratedCodeInBytes(PJRT_Executable_SizeOfGeneratedCodeIn
 void Executable_GetCostAnalysis(PJRT_Executable_GetCostAnalysis_Args& args) {
   PJRT_Executable& executable = Require(args.executable, "executable");
   if (executable.cost_handles.empty()) {
-    const Program& program = *executable.program;
+    const ServedProgram& program = *executable.program;
     const wire::Reply reply =
         program.client->connection->Ask(DescribeRequest(program, wire::Describe::COST_ANALYSIS));
     executable.costs = remote::FromMessage(reply.values().values());

@@ -15,10 +15,10 @@
 namespace remote {
 
 // Shared by the handles of both kinds. Freed on the server with the last one.
-struct Program : pjrt::plugin::ProgramDescription {
-  Program(std::shared_ptr<PJRT_Client> client, uint64_t number, wire::Executable message);
-  ~Program();
-  Program(const Program&) = delete;
+struct ServedProgram : pjrt::plugin::ProgramDescription {
+  ServedProgram(std::shared_ptr<PJRT_Client> client, uint64_t number, wire::Executable message);
+  ~ServedProgram();
+  ServedProgram(const ServedProgram&) = delete;
 
   // A result has been read, and its like will probably be after the next execution. Those that
   // were, at most kMostSmallResults. Thread-safe.
@@ -38,16 +38,16 @@ struct Program : pjrt::plugin::ProgramDescription {
 }  // namespace remote
 
 struct PJRT_Executable {
-  std::shared_ptr<const remote::Program> program;
+  std::shared_ptr<const remote::ServedProgram> program;
   pjrt::NamedValues costs;  // once asked for
   std::vector<PJRT_NamedValue> cost_handles;
 };
 
 struct PJRT_LoadedExecutable : pjrt::plugin::ProgramDevices {
-  explicit PJRT_LoadedExecutable(std::shared_ptr<const remote::Program> program);
+  explicit PJRT_LoadedExecutable(std::shared_ptr<const remote::ServedProgram> program);
   // Throws if deleted.
-  const remote::Program& Get() const;
+  const remote::ServedProgram& Get() const;
 
-  std::shared_ptr<const remote::Program> program;
+  std::shared_ptr<const remote::ServedProgram> program;
   std::atomic<bool> deleted{false};
 };

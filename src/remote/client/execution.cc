@@ -107,7 +107,7 @@ void ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) { delete arg
 // results.
 void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   const PJRT_LoadedExecutable& executable = Require(args.executable, "executable");
-  const remote::Program& program = executable.Get();
+  const remote::ServedProgram& program = executable.Get();
   PJRT_Client& client = *program.client;
   PJRT_ExecuteOptions options{};
   if (args.options != nullptr) options = Complete(*args.options);

@@ -250,7 +250,7 @@ const std::shared_ptr<pjrt::Buffer>& Session::BufferOf(uint64_t number) const {
   return found->second.buffer;
 }
 
-const Session::Program& Session::ProgramOf(uint64_t number) const {
+const Session::LoadedProgram& Session::ProgramOf(uint64_t number) const {
   auto found = programs_.find(number);
   if (found == programs_.end()) {
     throw hlo::Error(hlo::ErrorCode::kNotFound,
@@ -325,7 +325,7 @@ void Session::Compile(uint64_t reply, wire::Compile& call) {
   }
   const std::string blob = call.has_blob() ? TakeBlob(call.blob()) : std::string();
   const std::string& code = call.has_blob() ? blob : call.code();
-  Program& program = programs_[call.executable()];
+  LoadedProgram& program = programs_[call.executable()];
   try {
     CompileInto(program, code, call);
     Answer(reply, [&](wire::Reply& answer) {
@@ -339,7 +339,8 @@ void Session::Compile(uint64_t reply, wire::Compile& call) {
   }
 }
 
-void Session::CompileInto(Program& program, const std::string& code, const wire::Compile& call) {
+void Session::CompileInto(LoadedProgram& program, const std::string& code,
+                          const wire::Compile& call) {
   if (!call.format().empty()) {
     program.executable = runtime_.client->CompileWith(code, call.format(), call.options());
     program.donations = DonationsOf(code);
@@ -370,7 +371,7 @@ void Session::ReplyText(uint64_t reply, const std::string& text, const std::stri
 }
 
 void Session::Describe(uint64_t reply, const wire::Describe& call) {
-  const Program& program = ProgramOf(call.executable());
+  const LoadedProgram& program = ProgramOf(call.executable());
   const pjrt::Executable& executable = program.executable->executable();
   if (call.what() == wire::Describe::SERIALIZED) {
     const auto serialized = Make<wire::SerializedExecutable>([&](auto& message) {

@@ -46,7 +46,7 @@ class Session {
     std::shared_ptr<pjrt::Buffer> buffer;
     std::shared_ptr<const hlo::Error> error;
   };
-  struct Program {
+  struct LoadedProgram {
     std::shared_ptr<pjrt::LoadedExecutable> executable;
     std::optional<wire::Donations> donations;
     std::shared_ptr<const hlo::Error> error;
@@ -76,7 +76,7 @@ class Session {
   void Free(const wire::Free& call);
   void Read(uint64_t reply, const wire::Read& call);
   void Compile(uint64_t reply, wire::Compile& call);
-  void CompileInto(Program& program, const std::string& code, const wire::Compile& call);
+  void CompileInto(LoadedProgram& program, const std::string& code, const wire::Compile& call);
   void Describe(uint64_t reply, const wire::Describe& call);
   void Execute(uint64_t reply, const wire::Execute& call);
   void MemoryStats(uint64_t reply, const wire::MemoryStats& call);
@@ -89,7 +89,7 @@ class Session {
                                           const pjrt::HostBufferOptions& options);
   // Throws the error that is in the buffer's place.
   const std::shared_ptr<pjrt::Buffer>& BufferOf(uint64_t number) const;
-  const Program& ProgramOf(uint64_t number) const;
+  const LoadedProgram& ProgramOf(uint64_t number) const;
   pjrt::Profiler& ProfilerOf(const wire::Profile& call);
   // Until it ends; waits while there is too much.
   std::shared_ptr<void> Begin(size_t bytes = 0);
@@ -101,7 +101,7 @@ class Session {
   const Runtime& runtime_;
   std::shared_ptr<Outbox> outbox_;
   std::unordered_map<uint64_t, Array> buffers_;
-  std::unordered_map<uint64_t, Program> programs_;
+  std::unordered_map<uint64_t, LoadedProgram> programs_;
   std::unordered_map<uint64_t, std::string> blobs_;
   std::unordered_map<uint64_t, std::shared_ptr<pjrt::Buffer>> located_;  // by their reads
   const std::shared_ptr<SharedMemory> shared_ = std::make_shared<SharedMemory>();
