@@ -10,7 +10,7 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-EXPORTED const PJRT_Api* GetPjrtApi() { return &pjrt::plugin::Api(); }
+EXPORTED const PJRT_Api* GetPjrtApi() { return &pjrt::boundary::Api(); }
 
 struct RuntimeServerOptions {
   const char* address;  // "unix:PATH" or "HOST:PORT"

@@ -48,8 +48,8 @@ hlo::Shape FromMessage(const wire::Shape& message) {
   if (type <= PJRT_Buffer_Type_INVALID || type > PJRT_Buffer_Type_F6E3M2FN) {
     throw hlo::Error(std::to_string(type) + " is no element type");
   }
-  return pjrt::plugin::ShapeFrom(static_cast<PJRT_Buffer_Type>(type), message.dimensions().data(),
-                                 message.dimensions_size());
+  return pjrt::boundary::ShapeFrom(static_cast<PJRT_Buffer_Type>(type), message.dimensions().data(),
+                                   message.dimensions_size());
 }
 
 void ToMessage(const hlo::Shape& shape, wire::Shape* message) {

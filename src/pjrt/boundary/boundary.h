@@ -10,7 +10,7 @@
 #include "pjrt/c_api.h"
 #include "process/fork.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // A caller's struct as we know it: fields behind the caller's end are zero. (An older caller's
 // structs are shorter than ours.)
@@ -58,4 +58,4 @@ PJRT_Error* Entry(Args* args) noexcept {
   }
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -8,7 +8,7 @@
 #include "pjrt/boundary/layout.h"
 #include "pjrt/element_type.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 const BufferDescription& Get(const PJRT_Buffer* buffer) {
@@ -67,4 +67,4 @@ void BufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args) {
   args.layout = new PJRT_Layouts_MemoryLayout{LayoutText(Get(args.buffer).shape.rank())};
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

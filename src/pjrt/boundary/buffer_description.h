@@ -7,7 +7,7 @@
 #include "hlo/shape.h"
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 struct BufferDescription {
   explicit BufferDescription(hlo::Shape shape);
@@ -22,4 +22,4 @@ const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer);
 // is too little room.
 bool HasRoom(PJRT_Buffer_ToHostBuffer_Args& args, const hlo::Shape& shape);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

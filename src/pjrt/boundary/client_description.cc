@@ -3,7 +3,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 const ClientDescription& Get(const PJRT_Client* client) {
@@ -99,4 +99,4 @@ void TopologyDescription_Attributes(PJRT_TopologyDescription_Attributes_Args& ar
   args.num_attributes = 0;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -6,7 +6,7 @@
 
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 struct TopologyDescription {
   std::string platform_name, platform_version;
@@ -27,4 +27,4 @@ PJRT_TopologyDescription& TopologyOf(PJRT_Client& client);
 // Throws if the caller's array cannot take so many entries.
 void CheckRoom(const PJRT_Client_DefaultDeviceAssignment_Args& args, size_t needed);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -7,7 +7,7 @@
 struct PJRT_AsyncTrackingEvent {};
 struct PJRT_Device_Attributes {};
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 const PJRT_DeviceDescription& Get(const PJRT_DeviceDescription* description) {
@@ -90,4 +90,4 @@ PJRT_MemoryDescriptions_Extension MemoryDescriptionsExtension(PJRT_Extension_Bas
   };
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -22,9 +22,9 @@ struct PJRT_DeviceDescription {
   size_t default_memory = 0;  // its place in memories
 };
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Each plugin says where its devices keep it.
 PJRT_DeviceDescription& DescriptionOf(PJRT_Device& device);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

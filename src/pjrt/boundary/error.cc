@@ -5,7 +5,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 struct ErrorHandle : PJRT_Error {
@@ -122,4 +122,4 @@ void Error_ForEachPayload(PJRT_Error_ForEachPayload_Args& args) {
   VisitPayload(&Require(args.error, "error"), args.visitor, args.user_arg);
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

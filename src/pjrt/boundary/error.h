@@ -8,7 +8,7 @@
 #include "hlo/error.h"
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Why some work failed; shared by all who wait for it. An exception, so that waiting rethrows it.
 class Failure : public hlo::Error {
@@ -34,4 +34,4 @@ PJRT_Error* NewError(const Failure* failure) noexcept;
 FailurePtr FailureFrom(PJRT_Error_Code code, const char* message, size_t message_size,
                        const PJRT_NamedValue* payload = nullptr, size_t payload_size = 0);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

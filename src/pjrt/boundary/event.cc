@@ -6,7 +6,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 const FailurePtr& LostByFork() {
@@ -122,4 +122,4 @@ void Event_Set(PJRT_Event_Set_Args& args) {
                       : FailureFrom(args.error_code, args.error_message, args.error_message_size));
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

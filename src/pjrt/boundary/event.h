@@ -10,7 +10,7 @@
 #include "pjrt/c_api.h"
 #include "process/fork.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Completes once, with success or a failure. Thread-safe. What a forked child finds incomplete is
 // work that another thread does in the parent: it fails in the child when it is asked for.
@@ -47,8 +47,8 @@ using CompletionPtr = std::shared_ptr<Completion>;
 
 PJRT_Event* NewEvent(CompletionPtr completion);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary
 
 struct PJRT_Event {
-  pjrt::plugin::CompletionPtr completion;
+  pjrt::boundary::CompletionPtr completion;
 };

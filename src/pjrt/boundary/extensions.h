@@ -3,7 +3,7 @@
 
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Each followed by `next` in the chain.
 PJRT_MemoryDescriptions_Extension MemoryDescriptionsExtension(PJRT_Extension_Base* next);
@@ -13,4 +13,4 @@ void BufferLayout(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args);
 void OutputLayouts(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args& args);
 void ParameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args& args);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

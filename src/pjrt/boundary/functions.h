@@ -5,7 +5,7 @@
 
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 #define PJRT_DECLARE(name) void name(PJRT_##name##_Args& args);
 PJRT_API_FUNCTIONS(PJRT_DECLARE)
@@ -20,4 +20,4 @@ PJRT_Extension_Base* Extensions();
 // The complete table.
 const PJRT_Api& Api();
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

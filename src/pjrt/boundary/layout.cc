@@ -6,7 +6,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/element_type.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 std::vector<int64_t> RowMajor(int64_t rank) {
   std::vector<int64_t> minor_to_major(rank);
@@ -155,4 +155,4 @@ hlo::Shape ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims
   return hlo::Shape(ToElementType(type), std::move(dimensions));
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

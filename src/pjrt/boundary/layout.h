@@ -15,7 +15,7 @@ struct PJRT_Layouts_MemoryLayout {
   bool owned_by_executable = false;
 };
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 std::string LayoutText(int64_t rank);
 // Dimensions from minor to major of a dense row-major array.
@@ -35,4 +35,4 @@ void CopyStrided(void* target, const hlo::Dimensions& target_strides, const void
 
 // Throws for negative sizes and for more bytes than an int64 counts.
 hlo::Shape ShapeFrom(PJRT_Buffer_Type type, const int64_t* dims, size_t num_dims);
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -3,7 +3,7 @@
 #include "pjrt/boundary/layout.h"
 #include "pjrt/boundary/serialized.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 void LayoutDestroy(PJRT_Layouts_MemoryLayout_Destroy_Args& args) {
@@ -42,4 +42,4 @@ PJRT_Layouts_Extension LayoutsExtension(PJRT_Extension_Base* next) {
   };
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -5,7 +5,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 void* GetUserData(PJRT_Memory* handle, const void* key) {
@@ -75,4 +75,4 @@ void Memory_AddressableByDevices(PJRT_Memory_AddressableByDevices_Args& args) {
   args.num_devices = memory.devices.size();
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

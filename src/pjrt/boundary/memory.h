@@ -8,7 +8,7 @@
 
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 struct Memory : PJRT_Memory {
   Memory();
@@ -31,4 +31,4 @@ struct Memory : PJRT_Memory {
   std::map<const void*, UserData> user_data;
 };
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

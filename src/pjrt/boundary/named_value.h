@@ -10,7 +10,7 @@
 #include "hlo/error.h"
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 inline std::string_view NameOf(const PJRT_NamedValue& value) {
   return {value.name, value.name_size};
@@ -57,4 +57,4 @@ inline PJRT_NamedValue Attribute(std::string_view name, std::span<const int64_t>
   return value;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

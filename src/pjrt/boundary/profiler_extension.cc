@@ -8,13 +8,13 @@ struct PLUGIN_Profiler_Error {
 };
 
 struct PLUGIN_Profiler {
-  std::unique_ptr<pjrt::plugin::DeviceProfiler> profiler = pjrt::plugin::NewDeviceProfiler();
+  std::unique_ptr<pjrt::boundary::DeviceProfiler> profiler = pjrt::boundary::NewDeviceProfiler();
   bool is_running = false;
   bool is_collected = false;
   std::string bytes;  // what CollectData showed
 };
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 void Create(PLUGIN_Profiler_Create_Args& args) { args.profiler = new PLUGIN_Profiler; }
@@ -97,4 +97,4 @@ PJRT_Profiler_Extension ProfilerExtension(PJRT_Extension_Base* next) {
   return {{sizeof(PJRT_Profiler_Extension), PJRT_Extension_Type_Profiler, next}, Api(), 0};
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

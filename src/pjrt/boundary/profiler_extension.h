@@ -7,7 +7,7 @@
 
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Collects what a plugin's devices do between Start and Stop, which take turns. Used by one thread
 // at a time; its destructor stops it. Functions throw hlo::Error.
@@ -26,4 +26,4 @@ std::unique_ptr<DeviceProfiler> NewDeviceProfiler();
 // Followed by `next` in the chain.
 PJRT_Profiler_Extension ProfilerExtension(PJRT_Extension_Base* next);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

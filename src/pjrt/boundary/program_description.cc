@@ -9,7 +9,7 @@
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/element_type.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 const ProgramDescription& Get(const PJRT_Executable* executable) {
@@ -125,4 +125,4 @@ void ParameterLayouts(PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args& arg
   args.layouts = const_cast<PJRT_Layouts_MemoryLayout**>(layouts.handles.data());
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

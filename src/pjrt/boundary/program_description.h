@@ -11,7 +11,7 @@
 #include "pjrt/boundary/layout.h"
 #include "pjrt/c_api.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 struct MemoryKinds {
   void Add(std::string_view kind);  // which outlives this
@@ -56,4 +56,4 @@ const ProgramDevices& DevicesOf(const PJRT_LoadedExecutable& executable);
 // ask twice. Throws if the room is too small.
 void FillProgram(std::string_view code, const char* format, PJRT_Program& out);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

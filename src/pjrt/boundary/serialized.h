@@ -21,7 +21,7 @@ struct PJRT_Layouts_SerializedLayout {
   std::string bytes;
 };
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Gives the caller `bytes` as the C functions do: where they are, and what frees them.
 template <typename Serialized>
@@ -33,4 +33,4 @@ void HandOut(std::string bytes, const char*& data, size_t& size, Serialized*& ha
   deleter = [](Serialized* serialized) { delete serialized; };
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -5,7 +5,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Frameworks newer than the table may look behind its end, by the minor version alone; there they
 // find nulls.
@@ -27,4 +27,4 @@ inline Table MakeTable() {
   return table;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -1,10 +1,10 @@
 #include "pjrt/boundary/table.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 const PJRT_Api& Api() {
   static const Table table = MakeTable();
   return table.api;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -10,8 +10,6 @@
 
 namespace pjrt::plugin {
 
-const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
-
 Allocation::Allocation(size_t bytes)
     : block_(std::max<size_t>(bytes, 1)), data_(block_.data()), bytes_(bytes) {}
 
@@ -62,7 +60,9 @@ bool PJRT_Buffer::IsDeleted() const {
   return contents == nullptr;
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
+
+using namespace plugin;
 namespace {
 
 ContentsPtr ReadyContents(std::shared_ptr<Allocation> allocation) {
@@ -124,6 +124,8 @@ std::shared_ptr<Allocation> Borrow(const PJRT_Client_BufferFromHostBuffer_Args& 
 }
 
 }  // namespace
+
+const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
 
 void Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) {
   PJRT_Device& device = DeviceFrom(args.memory, args.device);
@@ -202,7 +204,7 @@ void Client_CreateErrorBuffer(PJRT_Client_CreateErrorBuffer_Args& args) {
       std::make_shared<Contents>(Contents{Completion::Failed(std::move(failure)), nullptr}));
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary
 
 // The promise of an alias buffer's value.
 struct PJRT_FulfillAliasBufferCallback {
@@ -210,7 +212,7 @@ struct PJRT_FulfillAliasBufferCallback {
   pjrt::plugin::ContentsPtr contents;
 };
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 void Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args& args) {
   PJRT_Device& device = DeviceFrom(args.memory, nullptr);
@@ -446,4 +448,4 @@ void Buffer_DecreaseExternalReferenceCount(PJRT_Buffer_DecreaseExternalReference
   if (--buffer.external_references == 0) released = std::move(buffer.external);
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

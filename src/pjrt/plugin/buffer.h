@@ -17,6 +17,8 @@
 
 namespace pjrt::plugin {
 
+using namespace boundary;
+
 // Bytes, owned or lent. Freed when the last of buffers, pending work and external references is
 // done with them.
 class Allocation {
@@ -60,7 +62,7 @@ PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device);
 }  // namespace pjrt::plugin
 
 // Thread-safe.
-struct PJRT_Buffer : pjrt::plugin::BufferDescription {
+struct PJRT_Buffer : pjrt::boundary::BufferDescription {
   PJRT_Buffer(PJRT_Device& device, hlo::Shape shape, pjrt::plugin::ContentsPtr contents);
 
   // Throws if deleted or donated.

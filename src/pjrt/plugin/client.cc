@@ -65,7 +65,9 @@ PJRT_Device& PJRT_Client::device(int64_t id) const {
   return *devices[id];
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
+
+using namespace plugin;
 
 const ClientDescription& DescriptionOf(const PJRT_Client& client) { return client; }
 PJRT_TopologyDescription& TopologyOf(PJRT_Client& client) { return client.topology; }
@@ -126,4 +128,4 @@ void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& ar
   for (int64_t i = 0; i < needed; ++i) args.default_assignment[i] = handles[i]->description->id;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -14,7 +14,7 @@
 #include "process/fork.h"
 
 // Buffers and executables hold references, so that one which outlives Client_Destroy does no harm.
-struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
+struct PJRT_Client : pjrt::boundary::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
   // Throws if there are several processes and no store.
   PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store);
   ~PJRT_Client();

@@ -21,7 +21,9 @@ bool PJRT_Device::addressable() const {
   return description->process_index == client->process_index;
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
+
+using namespace plugin;
 
 PJRT_DeviceDescription& DescriptionOf(PJRT_Device& device) { return *device.description; }
 
@@ -76,4 +78,4 @@ void Device_PoisonExecution(PJRT_Device_PoisonExecution_Args& args) {
   throw hlo::Error(hlo::ErrorCode::kUnimplemented, "executions cannot be poisoned");
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -11,7 +11,7 @@ struct PJRT_Device {
   bool addressable() const;  // of this process
   PJRT_Client* client;
   PJRT_DeviceDescription* description;
-  pjrt::plugin::Memory memory;
+  pjrt::boundary::Memory memory;
   PJRT_Memory* memories[1];
   pjrt::plugin::Queue queue;
 };

@@ -2,5 +2,5 @@
 #include "pjrt/boundary/functions.h"
 
 extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
-  return &pjrt::plugin::Api();
+  return &pjrt::boundary::Api();
 }

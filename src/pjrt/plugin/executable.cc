@@ -139,6 +139,11 @@ void CompiledProgram::Describe() {
                 Hex(hlo::HashText(compile_options, hlo::HashText(code, ~seed)));
 }
 
+}  // namespace pjrt::plugin
+
+namespace pjrt::boundary {
+
+using namespace plugin;
 namespace {
 
 const CompiledProgram& ProgramOf(const PJRT_Executable* executable) {
@@ -209,4 +214,4 @@ void Executable_Serialize(PJRT_Executable_Serialize_Args& args) {
           args.serialized_executable, args.serialized_executable_deleter);
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -19,6 +19,8 @@
 
 namespace pjrt::plugin {
 
+using namespace boundary;
+
 // What an execution does to a parameter's buffer.
 enum class Donation : uint8_t { kNone, kMay, kMust };
 
@@ -59,7 +61,7 @@ struct PJRT_Executable {
   std::shared_ptr<const pjrt::plugin::CompiledProgram> program;
 };
 
-struct PJRT_LoadedExecutable : pjrt::plugin::ProgramDevices {
+struct PJRT_LoadedExecutable : pjrt::boundary::ProgramDevices {
   PJRT_LoadedExecutable(PJRT_Client& client,
                         std::shared_ptr<const pjrt::plugin::CompiledProgram> program);
   // Throws if deleted.

@@ -7,7 +7,9 @@
 #include "pjrt/plugin/buffer.h"
 #include "pjrt/plugin/executable.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
+
+using namespace plugin;
 
 PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
@@ -18,4 +20,4 @@ PJRT_Extension_Base* Extensions() {
   return &results.base;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -8,6 +8,8 @@
 #include "process/fork.h"
 
 namespace pjrt::plugin {
+
+using namespace boundary;
 namespace {
 
 // Callbacks make their errors through this.

@@ -68,7 +68,9 @@ std::shared_ptr<const pjrt::plugin::CompiledProgram> PJRT_LoadedExecutable::Get(
   return program;
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
+
+using namespace plugin;
 
 const ProgramDevices& DevicesOf(const PJRT_LoadedExecutable& executable) { return executable; }
 
@@ -429,4 +431,4 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -14,6 +14,8 @@
 
 namespace pjrt::plugin {
 
+using namespace boundary;
+
 std::atomic<bool> runs_are_recorded{false};
 
 namespace {
@@ -247,6 +249,12 @@ void RecordRun(ProgramRun run) {
   for (RunProfiler* profiler : profilers.running) profiler->Add(shared);
 }
 
-std::unique_ptr<DeviceProfiler> NewDeviceProfiler() { return std::make_unique<RunProfiler>(); }
-
 }  // namespace pjrt::plugin
+
+namespace pjrt::boundary {
+
+std::unique_ptr<DeviceProfiler> NewDeviceProfiler() {
+  return std::make_unique<plugin::RunProfiler>();
+}
+
+}  // namespace pjrt::boundary

@@ -32,14 +32,9 @@ PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_proc
 }
 
 namespace pjrt::plugin {
+
+using namespace boundary;
 namespace {
-
-// Followed by the numbers of devices and processes.
-constexpr char kSerializedTopology[] = "cpu topology 2:";
-
-std::string Serialized(int devices, int processes) {
-  return kSerializedTopology + std::to_string(devices) + "," + std::to_string(processes);
-}
 
 constexpr int64_t kMostDevices = 1024;
 
@@ -48,10 +43,6 @@ constexpr int64_t kMostDevices = 1024;
 const std::string& PlatformVersion() {
   static const auto* version = new std::string(cpu::EngineFingerprint());
   return *version;
-}
-
-const TopologyDescription& DescriptionOf(const PJRT_TopologyDescription& topology) {
-  return topology;
 }
 
 ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count) {
@@ -102,6 +93,26 @@ ClientOptions ParseClientOptions(const PJRT_NamedValue* options, size_t count) {
     parsed.num_devices = parsed.num_processes;
   }
   return parsed;
+}
+
+}  // namespace pjrt::plugin
+
+namespace pjrt::boundary {
+
+using namespace plugin;
+namespace {
+
+// Followed by the numbers of devices and processes.
+constexpr char kSerializedTopology[] = "cpu topology 2:";
+
+std::string Serialized(int devices, int processes) {
+  return kSerializedTopology + std::to_string(devices) + "," + std::to_string(processes);
+}
+
+}  // namespace
+
+const TopologyDescription& DescriptionOf(const PJRT_TopologyDescription& topology) {
+  return topology;
 }
 
 void TopologyDescription_Create(PJRT_TopologyDescription_Create_Args& args) {
@@ -158,4 +169,4 @@ void Compile(PJRT_Compile_Args& args) {
       CompiledProgram::Compile(program, options, static_cast<int64_t>(topology.handles.size()))};
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -9,7 +9,7 @@
 #include "pjrt/boundary/device_description.h"
 #include "pjrt/c_api.h"
 
-struct PJRT_TopologyDescription : pjrt::plugin::TopologyDescription {
+struct PJRT_TopologyDescription : pjrt::boundary::TopologyDescription {
   // With several processes each has one of the devices.
   PJRT_TopologyDescription(int num_devices, int num_processes);
   int num_processes;

@@ -32,7 +32,7 @@ struct PJRT_AsyncHostToDeviceTransferManager {
 };
 
 PJRT_AsyncHostToDeviceTransferManager::~PJRT_AsyncHostToDeviceTransferManager() {
-  using pjrt::plugin::Failure;
+  using pjrt::boundary::Failure;
   for (Piecewise& buffer : buffers) {  // changes nothing for those that are complete
     if (buffer.contents->ready->is_set()) continue;
     buffer.contents->ready->Set(std::make_shared<Failure>(
@@ -41,7 +41,9 @@ PJRT_AsyncHostToDeviceTransferManager::~PJRT_AsyncHostToDeviceTransferManager() 
   }
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
+
+using namespace plugin;
 namespace {
 
 using Manager = PJRT_AsyncHostToDeviceTransferManager;
@@ -197,4 +199,4 @@ void CopyToDeviceStream_CurrentBytes(PJRT_CopyToDeviceStream_CurrentBytes_Args& 
   NoStreams();
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

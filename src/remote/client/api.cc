@@ -6,7 +6,7 @@
 #include "remote/client/buffer.h"
 #include "remote/client/executable.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
@@ -79,4 +79,4 @@ const PJRT_Api& Api() {
   return table.api;
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

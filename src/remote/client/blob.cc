@@ -22,7 +22,7 @@ uint64_t SendBlob(Connection& connection, std::string_view bytes) {
 
 Text AskText(Connection& connection, wire::Request request) {
   struct Asking {
-    pjrt::plugin::Completion done;
+    pjrt::boundary::Completion done;
     Text text;
   };
   auto asking = std::make_shared<Asking>();
@@ -32,7 +32,7 @@ Text AskText(Connection& connection, wire::Request request) {
                       asking->text.text += reply.contents().data();
                       asking->text.format = reply.contents().format();
                     } catch (...) {
-                      return asking->done.Set(pjrt::plugin::CurrentFailure());
+                      return asking->done.Set(pjrt::boundary::CurrentFailure());
                     }
                     if (!reply.more()) asking->done.Set();
                   }});

@@ -8,8 +8,8 @@
 #include "pjrt/boundary/layout.h"
 #include "pjrt/element_type.h"
 
-using pjrt::plugin::Completion;
-using pjrt::plugin::CompletionPtr;
+using pjrt::boundary::Completion;
+using pjrt::boundary::CompletionPtr;
 
 PJRT_Buffer::PJRT_Buffer(PJRT_Device& device, PJRT_Memory* memory, hlo::Shape shape,
                          uint64_t number, CompletionPtr ready)
@@ -70,7 +70,7 @@ bool PJRT_Buffer::IsDeleted() {
   return !numbers.empty() && numbers[0] != 0;
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
 
@@ -128,4 +128,4 @@ void Buffer_CopyToMemory(PJRT_Buffer_CopyToMemory_Args& args) {
   args.dst_buffer = CopyTo(Require(args.buffer, "buffer"), &Memory::Get(args.dst_memory), nullptr);
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

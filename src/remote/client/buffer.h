@@ -27,10 +27,10 @@ struct CompletedResults {
 }  // namespace remote
 
 // Thread-safe.
-struct PJRT_Buffer : pjrt::plugin::BufferDescription {
+struct PJRT_Buffer : pjrt::boundary::BufferDescription {
   // Takes the number over. `ready` is set when the contents are there.
   PJRT_Buffer(PJRT_Device& device, PJRT_Memory* memory, hlo::Shape shape, uint64_t number,
-              pjrt::plugin::CompletionPtr ready);
+              pjrt::boundary::CompletionPtr ready);
   ~PJRT_Buffer();
 
   // The number, for a request. Throws if deleted.
@@ -48,7 +48,7 @@ struct PJRT_Buffer : pjrt::plugin::BufferDescription {
   const std::shared_ptr<PJRT_Client> client;
   PJRT_Device& device;
   PJRT_Memory* const memory;
-  const pjrt::plugin::CompletionPtr ready;
+  const pjrt::boundary::CompletionPtr ready;
 
   // Of an execution's result: which one it is, of what, whether its contents shall come with its
   // end, and these, there once it is ready.

@@ -10,7 +10,7 @@
 #include "remote/address.h"
 #include "remote/ring.h"
 
-using pjrt::plugin::Memory;
+using pjrt::boundary::Memory;
 
 namespace {
 
@@ -108,7 +108,7 @@ remote::wire::Place PJRT_Client::PlaceOf(PJRT_Memory* memory, PJRT_Device* devic
     place.set_memory(static_cast<uint32_t>(found - memory_handles.begin()));
     return place;
   }
-  const PJRT_Device& named = pjrt::plugin::Require(device, "memory and device");
+  const PJRT_Device& named = pjrt::boundary::Require(device, "memory and device");
   if (named.client != this) throw hlo::Error("the device belongs to another client");
   place.set_device(named.place);
   return place;
@@ -134,7 +134,7 @@ std::vector<std::shared_ptr<PJRT_Client>> remote::LiveClients() {
   return clients.list;
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 const TopologyDescription& DescriptionOf(const PJRT_TopologyDescription& topology) {
   return topology;
@@ -208,4 +208,4 @@ void Client_DefaultDeviceAssignment(PJRT_Client_DefaultDeviceAssignment_Args& ar
   for (int i = 0; i < ids.size(); ++i) args.default_assignment[i] = static_cast<int>(ids[i]);
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -14,7 +14,7 @@
 #include "remote/client/arena.h"
 #include "remote/client/connection.h"
 
-struct PJRT_TopologyDescription : pjrt::plugin::TopologyDescription {
+struct PJRT_TopologyDescription : pjrt::boundary::TopologyDescription {
   std::string serialized;
 };
 
@@ -32,7 +32,7 @@ struct PJRT_Device {
 };
 
 // Buffers and executables hold references, so that one which outlives Client_Destroy does no harm.
-struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
+struct PJRT_Client : pjrt::boundary::ClientDescription, std::enable_shared_from_this<PJRT_Client> {
   explicit PJRT_Client(const remote::Endpoint& endpoint);
 
   // Throws kNotFound.
@@ -45,7 +45,7 @@ struct PJRT_Client : pjrt::plugin::ClientDescription, std::enable_shared_from_th
   remote::Arena arena;
   PJRT_TopologyDescription topology;
   std::vector<std::unique_ptr<PJRT_Device>> devices;
-  std::vector<std::unique_ptr<pjrt::plugin::Memory>> memories;
+  std::vector<std::unique_ptr<pjrt::boundary::Memory>> memories;
 
  private:
   void AddMemories();
@@ -61,9 +61,9 @@ std::vector<std::shared_ptr<PJRT_Client>> LiveClients();
 
 }  // namespace remote
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 // Sets the completion by the last reply, with its error if it brings one.
 remote::Connection::Handler CompletionHandler(CompletionPtr completion);
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -485,7 +485,7 @@ wire::Reply Connection::Ask(wire::Request request) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      "a callback must not wait for the runtime server, whose answers it holds up");
   }
-  auto done = std::make_shared<pjrt::plugin::Completion>();
+  auto done = std::make_shared<pjrt::boundary::Completion>();
   auto answer = std::make_shared<wire::Reply>();
   Call(std::move(request), {[done, answer](wire::Reply& reply) {
          *answer = std::move(reply);
@@ -517,12 +517,12 @@ void Connection::FreeExecutable(uint64_t number) noexcept try {
 } catch (const std::exception&) {
 }
 
-pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) noexcept {
+pjrt::boundary::FailurePtr FailureOf(const wire::Reply& reply) noexcept {
   if (!reply.has_error()) return nullptr;
   try {
     throw FromMessage(reply.error());
   } catch (...) {
-    return pjrt::plugin::CurrentFailure();  // also when there is no memory for it
+    return pjrt::boundary::CurrentFailure();  // also when there is no memory for it
   }
 }
 

@@ -60,6 +60,6 @@ class Connection {
 };
 
 // Null unless the reply brings an error.
-pjrt::plugin::FailurePtr FailureOf(const wire::Reply& reply) noexcept;
+pjrt::boundary::FailurePtr FailureOf(const wire::Reply& reply) noexcept;
 
 }  // namespace remote

@@ -2,7 +2,7 @@
 #include "pjrt/boundary/functions.h"
 #include "remote/client/client.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 
 PJRT_DeviceDescription& DescriptionOf(PJRT_Device& device) { return device.description; }
 
@@ -51,4 +51,4 @@ void Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
   read(args.peak_pool_bytes, &args.peak_pool_bytes_is_set);
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -56,7 +56,7 @@ const remote::ServedProgram& PJRT_LoadedExecutable::Get() const {
   return *program;
 }
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 namespace wire = remote::wire;
@@ -219,4 +219,4 @@ void LoadedExecutable_Fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) 
   args.executable_fingerprint_size = text.size();
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

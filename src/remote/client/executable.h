@@ -15,7 +15,7 @@
 namespace remote {
 
 // Shared by the handles of both kinds. Freed on the server with the last one.
-struct ServedProgram : pjrt::plugin::ProgramDescription {
+struct ServedProgram : pjrt::boundary::ProgramDescription {
   ServedProgram(std::shared_ptr<PJRT_Client> client, uint64_t number, wire::Executable message);
   ~ServedProgram();
   ServedProgram(const ServedProgram&) = delete;
@@ -43,7 +43,7 @@ struct PJRT_Executable {
   std::vector<PJRT_NamedValue> cost_handles;
 };
 
-struct PJRT_LoadedExecutable : pjrt::plugin::ProgramDevices {
+struct PJRT_LoadedExecutable : pjrt::boundary::ProgramDevices {
   explicit PJRT_LoadedExecutable(std::shared_ptr<const remote::ServedProgram> program);
   // Throws if deleted.
   const remote::ServedProgram& Get() const;

@@ -11,7 +11,7 @@
 
 struct PJRT_ExecuteContext {};
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 namespace wire = remote::wire;
@@ -175,4 +175,4 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary

@@ -10,7 +10,7 @@
 namespace remote {
 namespace {
 
-using pjrt::plugin::DeviceProfiler;
+using pjrt::boundary::DeviceProfiler;
 
 // The spaces' events as many nanoseconds later. Lines that count from the profile's start have no
 // clock.
@@ -98,6 +98,6 @@ class RemoteProfiler final : public DeviceProfiler {
 }  // namespace
 }  // namespace remote
 
-std::unique_ptr<pjrt::plugin::DeviceProfiler> pjrt::plugin::NewDeviceProfiler() {
+std::unique_ptr<pjrt::boundary::DeviceProfiler> pjrt::boundary::NewDeviceProfiler() {
   return std::make_unique<remote::RemoteProfiler>();
 }

@@ -9,7 +9,7 @@
 #include "remote/client/buffer.h"
 #include "remote/client/executable.h"
 
-namespace pjrt::plugin {
+namespace pjrt::boundary {
 namespace {
 
 namespace wire = remote::wire;
@@ -233,4 +233,4 @@ void Buffer_CopyRawToHost(PJRT_Buffer_CopyRawToHost_Args& args) {
                                      static_cast<char*>(args.dst), {}));
 }
 
-}  // namespace pjrt::plugin
+}  // namespace pjrt::boundary
