@@ -12,6 +12,30 @@ using llvm::Intrinsic::ID;
 
 bool IsIntegral(ElementType type) { return hlo::IsInteger(type) || type == ElementType::kPred; }
 
+struct Predicates {
+  llvm::CmpInst::Predicate of_signed, of_unsigned, of_floats;  // NaN equals nothing, has no order
+};
+
+Predicates PredicatesOf(hlo::ComparisonDirection direction) {
+  using enum hlo::ComparisonDirection;
+  using P = llvm::CmpInst;
+  switch (direction) {
+    case kEq:
+      return {P::ICMP_EQ, P::ICMP_EQ, P::FCMP_OEQ};
+    case kNe:
+      return {P::ICMP_NE, P::ICMP_NE, P::FCMP_UNE};
+    case kGe:
+      return {P::ICMP_SGE, P::ICMP_UGE, P::FCMP_OGE};
+    case kGt:
+      return {P::ICMP_SGT, P::ICMP_UGT, P::FCMP_OGT};
+    case kLe:
+      return {P::ICMP_SLE, P::ICMP_ULE, P::FCMP_OLE};
+    case kLt:
+      break;
+  }
+  return {P::ICMP_SLT, P::ICMP_ULT, P::FCMP_OLT};
+}
+
 }  // namespace
 
 void ElementwiseEmitter::Unsupported(const hlo::Instruction& instruction) {
@@ -225,24 +249,12 @@ Element ElementwiseEmitter::Compare(const hlo::Instruction& instruction, const E
     }
     Unsupported(instruction);
   }
-  auto compare_integers = [&](Value* a, Value* b, bool is_signed) -> Value* {
-    switch (direction) {
-      case D::kEq:
-        return b_.CreateICmpEQ(a, b);
-      case D::kNe:
-        return b_.CreateICmpNE(a, b);
-      case D::kGe:
-        return is_signed ? b_.CreateICmpSGE(a, b) : b_.CreateICmpUGE(a, b);
-      case D::kGt:
-        return is_signed ? b_.CreateICmpSGT(a, b) : b_.CreateICmpUGT(a, b);
-      case D::kLe:
-        return is_signed ? b_.CreateICmpSLE(a, b) : b_.CreateICmpULE(a, b);
-      case D::kLt:
-        return is_signed ? b_.CreateICmpSLT(a, b) : b_.CreateICmpULT(a, b);
-    }
-    return nullptr;
-  };
-  if (IsIntegral(type)) return {compare_integers(x.real, y.real, hlo::IsSignedInteger(type))};
+  const Predicates predicates = PredicatesOf(direction);
+  if (IsIntegral(type)) {
+    const bool is_signed = hlo::IsSignedInteger(type);
+    return {
+        b_.CreateICmp(is_signed ? predicates.of_signed : predicates.of_unsigned, x.real, y.real)};
+  }
   if (attributes.type == hlo::ComparisonType::kTotalOrder) {
     // The bits as signed integers, with the negative half reversed, are in total order.
     auto key = [&](Value* v) {
@@ -251,23 +263,9 @@ Element ElementwiseEmitter::Compare(const hlo::Instruction& instruction, const E
       Value* sign = b_.CreateAShr(integer, bits - 1);
       return b_.CreateXor(integer, b_.CreateLShr(sign, 1));
     };
-    return {compare_integers(key(x.real), key(y.real), true)};
+    return {b_.CreateICmp(predicates.of_signed, key(x.real), key(y.real))};
   }
-  switch (direction) {
-    case D::kEq:
-      return {b_.CreateFCmpOEQ(x.real, y.real)};
-    case D::kNe:
-      return {b_.CreateFCmpUNE(x.real, y.real)};
-    case D::kGe:
-      return {b_.CreateFCmpOGE(x.real, y.real)};
-    case D::kGt:
-      return {b_.CreateFCmpOGT(x.real, y.real)};
-    case D::kLe:
-      return {b_.CreateFCmpOLE(x.real, y.real)};
-    case D::kLt:
-      return {b_.CreateFCmpOLT(x.real, y.real)};
-  }
-  Unsupported(instruction);
+  return {b_.CreateFCmp(predicates.of_floats, x.real, y.real)};
 }
 
 }  // namespace cpu
