@@ -26,8 +26,6 @@ class LibraryCall {
   // Throws hlo::Error.
   virtual void Run(const CallContext& context, const void* const* operands,
                    void* const* results) const = 0;
-  // If >= 0, result 0 may be the same buffer as this operand.
-  virtual int in_place_operand() const { return -1; }
   virtual std::string Description() const = 0;
 };
 

@@ -114,7 +114,6 @@ class AttributeParser {
   void AppendNested(bytecode::TypeId type, size_t depth, std::string& bytes);
   void AppendElement(bytecode::TypeId element, std::string& bytes);
   void AppendPart(ElementType type, std::string& bytes);
-  std::string ParseHexadecimal();
   std::vector<bytecode::NamedAttribute> ConvolutionSide(std::string_view side,
                                                         std::string_view batch,
                                                         std::string_view feature, char batch_letter,

@@ -6,7 +6,6 @@ namespace {
 
 using hlo::Builder;
 using hlo::ElementType;
-using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
 using Values = std::vector<Value>;

@@ -9,7 +9,6 @@ namespace {
 using hlo::Builder;
 using hlo::Dimensions;
 using hlo::ElementType;
-using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
 using Values = std::vector<Value>;

@@ -10,7 +10,6 @@ namespace {
 using namespace cpu::testing;  // NOLINT
 using hlo::Builder;
 using hlo::ConvolutionAttributes;
-using hlo::ConvolutionDimensions;
 using hlo::Dimensions;
 using hlo::Opcode;
 using hlo::Value;

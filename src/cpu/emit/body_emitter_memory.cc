@@ -8,10 +8,8 @@
 
 namespace cpu {
 
-using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Instruction;
-using hlo::Opcode;
 
 // ---------------------------------------------------------------------------------------------------------
 // Masks.

@@ -20,7 +20,6 @@ bool IsConstantZero(llvm::Value* value) {
 using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Instruction;
-using hlo::Opcode;
 
 using BinaryOp = llvm::Instruction::BinaryOps;
 

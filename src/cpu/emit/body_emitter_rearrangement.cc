@@ -8,9 +8,7 @@
 namespace cpu {
 
 using hlo::Dimensions;
-using hlo::ElementType;
 using hlo::Instruction;
-using hlo::Opcode;
 
 BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, const Index& given) {
   const auto& attributes = instruction->as<hlo::PadAttributes>();

@@ -6,10 +6,8 @@ namespace cpu {
 namespace {
 
 using hlo::Computation;
-using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Instruction;
-using hlo::Opcode;
 
 class ComparatorKernel : public Kernel {
  public:

@@ -12,7 +12,6 @@
 namespace cpu {
 namespace {
 
-using hlo::Computation;
 using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Instruction;

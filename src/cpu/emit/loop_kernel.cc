@@ -6,9 +6,7 @@
 namespace cpu {
 namespace {
 
-using hlo::Computation;
 using hlo::Dimensions;
-using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 

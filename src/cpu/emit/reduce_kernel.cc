@@ -8,11 +8,8 @@
 namespace cpu {
 namespace {
 
-using hlo::Computation;
 using hlo::Dimensions;
-using hlo::ElementType;
 using hlo::Instruction;
-using hlo::Opcode;
 
 class ReduceKernel : public ReducingKernel {
  public:

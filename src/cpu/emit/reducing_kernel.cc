@@ -4,8 +4,6 @@
 
 namespace cpu {
 
-using hlo::Computation;
-using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
