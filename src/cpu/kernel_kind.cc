@@ -12,8 +12,6 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-bool Never(const Instruction&, int64_t, int64_t) { return false; }
-
 // Operands of a fused loop that it reads, each element only before it writes the same element of
 // its results.
 std::set<int64_t> ElementwiseOperands(const Computation& body) {
@@ -74,63 +72,54 @@ using enum KernelKind::Step;
 constexpr KernelKind kLoopKernel = {
     .name = "cpu.loop",
     .step = kKernel,
-    .emit = EmitLoopKernel,
-    .may_overwrite = LoopMayOverwrite,
-    .element_cost = ElementCost,
     .category = "loop fusion",
     .step_name = "fusion",
+    .emit = EmitLoopKernel,
+    .element_cost = ElementCost,
+    .may_overwrite = LoopMayOverwrite,
 };
 constexpr KernelKind kReduceKernel = {
     .name = "cpu.reduce",
     .step = kKernel,
-    .emit = EmitReduceKernel,
-    .may_overwrite = Never,
-    .element_cost = ElementCost,
     .category = "reduce",
     .step_name = "reduce",
+    .emit = EmitReduceKernel,
+    .element_cost = ElementCost,
 };
 constexpr KernelKind kScanKernel = {
     .name = "cpu.scan",
     .step = kKernel,
-    .emit = EmitScanKernel,
-    .may_overwrite = Never,
-    .element_cost = ScanCost,
     .category = "scan",
     .step_name = "scan",
+    .emit = EmitScanKernel,
+    .element_cost = ScanCost,
 };
 constexpr KernelKind kScatterKernel = {
     .name = "cpu.scatter",
     .step = kUpdate,
-    .emit = EmitScatterKernel,
-    .may_overwrite = ScatterMayOverwrite,
-    .element_cost = ScatterCost,
     .category = "scatter",
     .step_name = "scatter",
+    .emit = EmitScatterKernel,
+    .element_cost = ScatterCost,
+    .may_overwrite = ScatterMayOverwrite,
 };
 constexpr KernelKind kSortKernel = {
     .name = "cpu.sort",
     .step = kComparator,
-    .emit = EmitComparatorKernel,
-    .may_overwrite = Never,
-    .element_cost = ComparatorCost,
     .category = "sort",
     .step_name = "sort",
+    .emit = EmitComparatorKernel,
+    .element_cost = ComparatorCost,
 };
 constexpr KernelKind kDotCall = {
     .name = "cpu.dot",
     .step = kLibrary,
-    .emit = nullptr,
-    .may_overwrite = Never,
-    .element_cost = nullptr,
     .category = "dot",
     .step_name = "dot-general",
 };
 constexpr KernelKind kConvolutionCall = {
     .name = "cpu.convolution",
     .step = kLibrary,
-    .emit = nullptr,
-    .may_overwrite = Never,
-    .element_cost = nullptr,
     .category = "convolution fusion",
     .step_name = "convolution",
 };

@@ -22,15 +22,16 @@ struct KernelKind {
 
   std::string_view name;  // the composite's
   Step step;
-  KernelEmitter* emit;  // null if it has no code
-  // Whether result `result` may be written to the memory of operand `operand`, which has as many
-  // bytes and is an operand once.
-  bool (*may_overwrite)(const hlo::Instruction& composite, int64_t operand, int64_t result);
+  std::string_view category;      // in profiles
+  std::string_view step_name;     // in profiles, followed by a number
+  KernelEmitter* emit = nullptr;  // null if it has no code
   // Nanoseconds for an element, roughly, by which work is divided among threads; null if it has no
   // code.
-  double (*element_cost)(const hlo::Computation& body);
-  std::string_view category;   // in profiles
-  std::string_view step_name;  // in profiles, followed by a number
+  double (*element_cost)(const hlo::Computation& body) = nullptr;
+  // Whether result `result` may be written to the memory of operand `operand`, which has as many
+  // bytes and is an operand once. Null: never.
+  bool (*may_overwrite)(const hlo::Instruction& composite, int64_t operand,
+                        int64_t result) = nullptr;
 };
 
 extern const KernelKind kLoopKernel, kReduceKernel, kScanKernel, kScatterKernel, kSortKernel,

@@ -50,7 +50,7 @@ bool MayOverwrite(const Output& value, const Output& source) {
   switch (instruction->opcode()) {
     case Opcode::kComposite: {
       const KernelKind* kind = KindOf(*instruction);
-      return kind && kind->may_overwrite(*instruction, number, value.index);
+      return kind && kind->may_overwrite && kind->may_overwrite(*instruction, number, value.index);
     }
     case Opcode::kDynamicUpdateSlice:
       return number == 0;
