@@ -1,6 +1,7 @@
 #include "cpu/pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 
@@ -40,68 +41,71 @@ bool ExpandComposites(hlo::Module& module) {
 
 bool FoldConstants(hlo::Module& module) { return passes::FoldConstants(module); }
 
-// The clean-up, which runs after what leaves something to clean.
-constexpr Pass Simplify(When when) {
-  return {"simplify", passes::Simplify, when, kOptional,
-          "algebra that makes a program smaller and keeps every bit"};
+// What runs after what leaves something to clean.
+constexpr std::array<Pass, 4> CleanUp(When when) {
+  return {{
+      {"simplify", passes::Simplify, when, kOptional,
+       "algebra that makes a program smaller and keeps every bit"},
+      {"fold_constants", FoldConstants, when, kOptional, "arithmetic on constants"},
+      {"common_subexpressions", passes::EliminateCommonSubexpressions, when, kOptional,
+       "equal work is done once"},
+      {"dead_code", passes::EliminateDeadCode, when, kOptional, "unseen work is dropped"},
+  }};
 }
-constexpr Pass FoldConstants(When when) {
-  return {"fold_constants", FoldConstants, when, kOptional, "arithmetic on constants"};
-}
-constexpr Pass CommonSubexpressions(When when) {
-  return {"common_subexpressions", passes::EliminateCommonSubexpressions, when, kOptional,
-          "equal work is done once"};
-}
-constexpr Pass DeadCode(When when) {
-  return {"dead_code", passes::EliminateDeadCode, when, kOptional, "unseen work is dropped"};
+
+template <size_t... sizes>
+constexpr auto Join(const std::array<Pass, sizes>&... parts) {
+  std::array<Pass, (sizes + ...)> all{};
+  auto end = all.begin();
+  ((end = std::ranges::copy(parts, end).out), ...);
+  return all;
 }
 
 constexpr std::string_view kConvolutionLayout = "convolution_layout";
 
-constexpr Pass kPipeline[] = {
-    // Prepare: one body of operations that the engine has.
-    {"expand_composites", ExpandComposites, kAlways, kNeeded,
-     "composites become their decomposition, except those that kernels compute"},
-    {"inline_calls", passes::InlineCalls, kAlways, kNeeded, "calls become their callee's body"},
-    {"expand_batch_norm", passes::ExpandBatchNorm, kAlways, kNeeded,
-     "batch normalisation becomes arithmetic and sums"},
-    {"single_device", ResolveSingleDevice, kOnOneDevice, kNeeded,
-     "collectives of one device become their operands"},
-    {"dimension_sizes", ResolveDimensionSizes, kAlways, kNeeded, "static sizes become constants"},
-    {"expand_empty", ExpandEmpty, kAlways, kNeeded,
-     "operations over nothing become what they give"},
-    Simplify(kAlways),
-    FoldConstants(kAlways),
-    CommonSubexpressions(kAlways),
-    DeadCode(kAlways),
-    {"fold_reverse_into_convolution", passes::FoldReverseIntoConvolution, kAlways, kOptional,
-     "a convolution flips its kernel itself"},
-    {"join_sums_of_dots", passes::JoinSumsOfDots, kAlways, kOptional,
-     "a sum of products becomes one product"},
-    {kConvolutionLayout, passes::UseChannelsLast, kAlways, kOptional,
-     "convolutions and what follows them run channels-last"},
-    Simplify(kAfterLayoutChanged),
-    FoldConstants(kAfterLayoutChanged),
-    CommonSubexpressions(kAfterLayoutChanged),
-    DeadCode(kAfterLayoutChanged),
-    {"expand_select_and_scatter", ExpandSelectAndScatter, kAlways, kNeeded,
-     "the gradient of pooling becomes operations that fuse"},
-    {"expand_random", ExpandRandom, kAlways, kNeeded,
-     "random bits become integer arithmetic, which fuses"},
-    Simplify(kAlways),
-    FoldConstants(kAlways),
-    CommonSubexpressions(kAlways),
-    DeadCode(kAlways),
-    // Fuse: operations become kernels and library calls.
-    {"split_reductions", SplitReductions, kAlways, kOptional,
-     "large sums to few results get parts for several threads"},
-    {"fuse_epilogues", FuseEpilogues, kAlways, kOptional,
-     "products and convolutions take the bias, activation or residual behind them"},
-    {"fusion", FuseLoops, kAlways, kOptional,
-     "element-wise operations, reductions and their neighbours become one kernel"},
-    {"single_kernels", WrapSingleKernels, kAlways, kNeeded,
-     "each operation that is in no kernel yet becomes one"},
-};
+constexpr auto kPipeline = Join(
+    std::to_array<Pass>({
+        // Prepare: one body of operations that the engine has.
+        {"expand_composites", ExpandComposites, kAlways, kNeeded,
+         "composites become their decomposition, except those that kernels compute"},
+        {"inline_calls", passes::InlineCalls, kAlways, kNeeded, "calls become their callee's body"},
+        {"expand_batch_norm", passes::ExpandBatchNorm, kAlways, kNeeded,
+         "batch normalisation becomes arithmetic and sums"},
+        {"single_device", ResolveSingleDevice, kOnOneDevice, kNeeded,
+         "collectives of one device become their operands"},
+        {"dimension_sizes", ResolveDimensionSizes, kAlways, kNeeded,
+         "static sizes become constants"},
+        {"expand_empty", ExpandEmpty, kAlways, kNeeded,
+         "operations over nothing become what they give"},
+    }),
+    CleanUp(kAlways),
+    std::to_array<Pass>({
+        {"fold_reverse_into_convolution", passes::FoldReverseIntoConvolution, kAlways, kOptional,
+         "a convolution flips its kernel itself"},
+        {"join_sums_of_dots", passes::JoinSumsOfDots, kAlways, kOptional,
+         "a sum of products becomes one product"},
+        {kConvolutionLayout, passes::UseChannelsLast, kAlways, kOptional,
+         "convolutions and what follows them run channels-last"},
+    }),
+    CleanUp(kAfterLayoutChanged),
+    std::to_array<Pass>({
+        {"expand_select_and_scatter", ExpandSelectAndScatter, kAlways, kNeeded,
+         "the gradient of pooling becomes operations that fuse"},
+        {"expand_random", ExpandRandom, kAlways, kNeeded,
+         "random bits become integer arithmetic, which fuses"},
+    }),
+    CleanUp(kAlways),
+    std::to_array<Pass>({
+        // Fuse: operations become kernels and library calls.
+        {"split_reductions", SplitReductions, kAlways, kOptional,
+         "large sums to few results get parts for several threads"},
+        {"fuse_epilogues", FuseEpilogues, kAlways, kOptional,
+         "products and convolutions take the bias, activation or residual behind them"},
+        {"fusion", FuseLoops, kAlways, kOptional,
+         "element-wise operations, reductions and their neighbours become one kernel"},
+        {"single_kernels", WrapSingleKernels, kAlways, kNeeded,
+         "each operation that is in no kernel yet becomes one"},
+    }));
 
 bool Applies(When when, const PipelineOptions& options, bool layout_changed) {
   switch (when) {
