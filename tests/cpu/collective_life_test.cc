@@ -5,7 +5,7 @@
 
 #include "collective_relay.h"
 #include "collective_testing.h"
-#include "cpu/collective/silence.h"
+#include "cpu/collective/heartbeat.h"
 
 namespace cpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "cpu/collective/heartbeat.h"
 #include "cpu/collective/introduction.h"
-#include "cpu/collective/silence.h"
 
 namespace cpu {
 

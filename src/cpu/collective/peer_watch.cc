@@ -12,8 +12,7 @@
 #include <thread>
 
 #include "cpu/collective/event_file.h"
-#include "cpu/collective/heartbeat_thread.h"
-#include "cpu/collective/silence.h"
+#include "cpu/collective/heartbeat.h"
 
 namespace cpu {
 namespace {

@@ -6,8 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "cpu/collective/heartbeat_thread.h"
-#include "cpu/collective/silence.h"
+#include "cpu/collective/heartbeat.h"
 
 namespace cpu {
 

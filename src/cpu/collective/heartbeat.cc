@@ -1,4 +1,4 @@
-#include "cpu/collective/heartbeat_thread.h"
+#include "cpu/collective/heartbeat.h"
 
 #include <signal.h>
 

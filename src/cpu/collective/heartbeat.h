@@ -1,12 +1,17 @@
-// For how long another process has given no sign of life, as far as this one could have heard it:
-// time in which this process itself did not run, because it was stopped too, does not count.
+// Signs of life between ranks: how often they are given, when their lack counts, and the threads
+// that give them and listen for those of others.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
 
 namespace cpu {
 
+// For how long another process has given no sign of life, as far as this one could have heard it:
+// time in which this process itself did not run, because it was stopped too, does not count.
 class Silence {
  public:
   using Milliseconds = std::chrono::milliseconds;
@@ -26,5 +31,12 @@ class Silence {
  private:
   Milliseconds length_{0};
 };
+
+// It gets no signals, which are for the program's own threads. Throws
+// hlo::Error(kResourceExhausted).
+std::thread StartHeartbeatThread(std::function<void()> work);
+
+// On the standard error stream: the program may be in no collective that could say so.
+void WarnOfSilence(int64_t rank, std::chrono::milliseconds timeout);
 
 }  // namespace cpu
