@@ -86,7 +86,7 @@ class _Connection:
         self.store: dist.Store | None = None
         # torch's C++ code does not keep the Python objects that it calls.
         self.kept: list[dist.Store] = []
-        self.meetings: dict[str, int] = {}
+        self.rendezvous: dict[str, int] = {}
         # Of the values of this process that have more than one.
         self.pieces: dict[str, int] = {}
 
@@ -128,7 +128,7 @@ def store() -> dist.Store:
             _connection.kept.clear()
             _connection.store = _connect(place)
             _connection.process, _connection.place = os.getpid(), place
-            _connection.meetings.clear()
+            _connection.rendezvous.clear()
             _connection.pieces.clear()
         assert _connection.store is not None
         return _connection.store
@@ -202,7 +202,7 @@ def exchange(tag: str, payload: bytes, ranks: Sequence[int]) -> list[bytes]:
     """
     shared = store()
     group = ",".join(map(str, ranks))
-    count = _connection.meetings[group] = _connection.meetings.get(group, 0) + 1
+    count = _connection.rendezvous[group] = _connection.rendezvous.get(group, 0) + 1
     place = f"exchange/{group}/{count}"
     shared.set(f"at/{rank()}", tag)
     # The tag travels with the payload, so that processes at different calls are told so.
@@ -255,7 +255,7 @@ def _taken(shared: dist.Store, key: str) -> bytes:
 
 
 def _forget(shared: dist.Store, key: str) -> None:
-    # Whoever has come to a meeting has read the one before it, so nobody needs the one before that.
+    # Whoever has come to a rendezvous has read the one before it, so nobody needs the one before that.
     shared.delete_key(key)
     for number in range(1, _connection.pieces.pop(key, 1)):
         shared.delete_key(f"{key}/{number}")

@@ -236,8 +236,8 @@ class RateTracker:
 def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None) -> list[bytes]:
     """Waits until all processes have come here; returns the payloads in the order of the ranks.
 
-    What is recorded runs first. `replicas` are the ranks that meet, all by default. Raises RuntimeError when a process
-    does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous.
+    What is recorded runs first. `replicas` are the ranks that take part, all by default. Raises RuntimeError when a
+    process does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous.
     """
     torch_xla.sync(wait=True)
     if xr.world_size() == 1:

@@ -72,7 +72,7 @@ class ProcessGroupXla(dist.ProcessGroup):
     """A process group whose operations on xla tensors are part of the step's program.
 
     Args:
-      store: where the group's processes meet.
+      store: the rendezvous of the group's processes.
       rank, size: this process's place in the group.
       timeout: how long operations on CPU tensors wait for the others.
       ranks: the group's processes by their ranks among all; all of them by default.

@@ -46,7 +46,7 @@ def _check_count(nprocs: int) -> None:
 
 
 class _Launch:
-    """What all processes of one `spawn` share: their number, and where they meet."""
+    """What all processes of one `spawn` share: their number, and their rendezvous."""
 
     def __init__(self, nprocs: int, machines: Machines | None) -> None:
         self.nprocs = nprocs
