@@ -48,8 +48,7 @@ void NoteTensor(Context& context, const at::Tensor& tensor) {
     TORCH_CHECK(context.device == device,
                 "Expected all tensors to be on the same device, but found at least two devices, ",
                 ToTorchDevice(context.device), " and ", tensor.device(), "! (in ",
-                std::string(context.name == nullptr ? "an in-place operator" : context.name()),
-                ")");
+                context.kind == nullptr ? "an in-place operator" : context.kind->name, ")");
   }
 }
 
@@ -68,7 +67,7 @@ lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
   ++context.position;
   if (IsXla(tensor)) return ResolvedValue(tensor);
   if (!IsHostScalar(tensor)) {
-    ThrowNotXla(tensor, std::string(context.name()), context.position);
+    ThrowNotXla(tensor, context.kind->name, context.position);
   }
   at::Scalar scalar = tensor.item();
   if (IsWrappedNumber(tensor)) return ScalarValue(scalar, NumberType(scalar, context.type));

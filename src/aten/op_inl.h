@@ -16,7 +16,7 @@ namespace recording {
 struct Context {
   // An operation passes the gate for forks once, and not at each of the locks that it takes.
   const process::NoFork no_fork{};
-  std::string_view (*name)() = nullptr;
+  const lazy::OperationKind* kind = nullptr;
   lazy::Device* device = nullptr;
   ElementType type = ElementType::kInvalid;
   int64_t rank = 0;
@@ -244,10 +244,6 @@ struct Wrap<std::pair<Value, Value>> : Wrap<std::array<Value, 2>> {};
 
 // --- Recording
 
-template <auto f>
-std::string_view Name() {
-  return lazy::Op<f>::kind().name;
-}
 [[noreturn]] void ThrowNoDevice(std::string_view op);
 
 template <typename P, typename T>
@@ -260,24 +256,34 @@ auto Convert(lazy::OperandList& operands, Context& context, const T& value) {
   }
 }
 
-template <auto f, typename... P, typename... Arguments>
-lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::TypeList<P...>,
-                                       const Arguments&... arguments) {
+// By the lowering's type, as the family is, so that it is compiled once for all lowerings of one
+// type.
+template <typename F, typename... P, typename... Arguments>
+lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::OperationFamily<F>& family,
+                                       lazy::TypeList<P...>, const Arguments&... arguments) {
   static_assert(sizeof...(P) == sizeof...(Arguments),
                 "one argument for each parameter of the lowering after the builder");
-  context.name = &Name<f>;
+  context.kind = &family.kind();
   (Note(context, arguments), ...);
-  if (context.device == nullptr) ThrowNoDevice(context.name());
+  if (context.device == nullptr) ThrowNoDevice(context.kind->name);
   lazy::OperandList operands;
   // Braces: evaluated in order.
   auto attributes = std::apply([](auto&&... parts) { return std::tuple_cat(std::move(parts)...); },
                                std::tuple<decltype(Convert<P>(operands, context, arguments))...>{
                                    Convert<P>(operands, context, arguments)...});
   try {
-    return lazy::Op<f>::Record(operands, attributes);
+    return family.Record(operands, attributes);
   } catch (const hlo::Error& error) {
-    RethrowAsTorchError(error, std::string(context.name()));
+    RethrowAsTorchError(error, context.kind->name);
   }
+}
+
+// What Record does, for all lowerings of a type.
+template <typename F, typename... Arguments>
+auto RecordWith(Context& context, lazy::OperationFamily<F>& family, const Arguments&... arguments) {
+  using Traits = lazy::LoweringTraits<F>;
+  auto node = RecordNode(context, family, typename Traits::Parameters(), arguments...);
+  return Wrap<typename Traits::Result>::From(context.device, node);
 }
 
 // --- Element-wise
@@ -329,15 +335,22 @@ class ElementwiseOperands {
   Dimensions dimensions_;
 };
 
+// f between the operands' preparation and the result's.
+template <typename F, typename... P>
+Value LowerElementwise(Builder& b, F f, Promotion promotion,
+                       const ElementwiseAttributes& attributes, const P&... parameters) {
+  ElementwiseOperands operands(b, promotion, attributes);
+  (operands.Collect(parameters), ...);
+  operands.Decide();
+  return operands.Finish(f(b, operands.Prepare(parameters)...));
+}
+
 template <auto f, Promotion promotion, typename List>
 struct Elementwise;
 template <auto f, Promotion promotion, typename... P>
 struct Elementwise<f, promotion, lazy::TypeList<P...>> {
   static Value Lower(Builder& b, P... parameters, ElementwiseAttributes attributes) {
-    ElementwiseOperands operands(b, promotion, attributes);
-    (operands.Collect(parameters), ...);
-    operands.Decide();
-    return operands.Finish(f(b, operands.Prepare(parameters)...));
+    return LowerElementwise(b, f, promotion, attributes, parameters...);
   }
 };
 
@@ -379,18 +392,42 @@ uint32_t NumberMask(lazy::TypeList<P...>, const Arguments&... arguments) {
   return mask;
 }
 
-template <auto f, Promotion promotion, typename... Arguments>
-lazy::Value RecordElementwiseValue(Context& context, ElementType target,
-                                   const Arguments&... arguments) {
-  using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
-  constexpr auto lower = &ElementwiseOf<f, promotion>::Lower;
-  using LowerParameters = typename lazy::LoweringTraits<std::decay_t<decltype(lower)>>::Parameters;
-  ElementwiseAttributes attributes{NumberMask(Parameters(), arguments...), target,
-                                   c10::get_default_dtype_as_scalartype() == at::kDouble};
-  return {RecordNode<lower>(context, LowerParameters(), arguments..., attributes), 0};
+template <auto f, Promotion promotion>
+auto& ElementwiseFamily() {
+  return lazy::Op<&ElementwiseOf<f, promotion>::Lower>::family();
+}
+
+// `family` of a lowering whose last parameter is what the element-wise ones have in addition.
+template <typename F, typename... Arguments>
+lazy::Value RecordElementwiseValue(Context& context, lazy::OperationFamily<F>& family,
+                                   ElementType target, const Arguments&... arguments) {
+  using Parameters = typename lazy::LoweringTraits<F>::Parameters;
+  ElementwiseAttributes attributes{
+      .target = target, .double_default = c10::get_default_dtype_as_scalartype() == at::kDouble};
+  attributes.numbers = NumberMask(Parameters(), arguments..., attributes);
+  return {RecordNode(context, family, Parameters(), arguments..., attributes), 0};
 }
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result);
+
+// What RecordElementwise and RecordElementwiseInto do, for all lowerings of a type.
+template <typename F, typename... Arguments>
+at::Tensor RecordElementwiseWith(lazy::OperationFamily<F>& family, const Arguments&... arguments) {
+  Context context;
+  auto value = RecordElementwiseValue(context, family, ElementType::kInvalid, arguments...);
+  return MakeTensor(context.device, std::move(value));
+}
+template <typename F, typename... Arguments>
+at::Tensor& RecordElementwiseIntoWith(lazy::OperationFamily<F>& family, at::Tensor& self,
+                                      const Arguments&... arguments) {
+  Context context;
+  Note(context, self);
+  ElementType target = ToElementType(self.scalar_type());
+  auto value = RecordElementwiseValue(context, family, target, arguments...);
+  CheckInPlaceShape(self, value);
+  WriteInto(self, value);
+  return self;
+}
 
 // --- Registration
 
@@ -460,25 +497,27 @@ struct ElementwiseScalarKernel<f, promotion, lazy::TypeList<Value, Value, P...>>
 std::string InPlaceName(const char* name);
 // Names the operation after the operator: "aten::add", counted as "xla::add".
 void NameKind(lazy::OperationKind& kind, const char* name);
+template <typename Kernel, typename InPlace>
+void RegisterWithInPlace(torch::Library& m, const char* name, Kernel* kernel, InPlace* in_place) {
+  m.impl(name, kernel);
+  std::string in_place_name = InPlaceName(name);
+  if (!in_place_name.empty()) m.impl(in_place_name.c_str(), in_place);
+}
 
 }  // namespace recording
 
 template <auto f, typename... Arguments>
 auto Record(const Arguments&... arguments) {
-  using Traits = lazy::LoweringTraits<decltype(f)>;
   recording::Context context;
-  auto node = recording::RecordNode<f>(context, typename Traits::Parameters(), arguments...);
-  return recording::Wrap<typename Traits::Result>::From(context.device, node);
+  return recording::RecordWith(context, lazy::Op<f>::family(), arguments...);
 }
 
 template <auto f, typename... Arguments>
 auto RecordOn(c10::Device device, const Arguments&... arguments) {
-  using Traits = lazy::LoweringTraits<decltype(f)>;
   lazy::Device* const lazy_device = ToLazyDevice(device);  // may start the runtime, and wait
   recording::Context context;
   context.device = lazy_device;
-  auto node = recording::RecordNode<f>(context, typename Traits::Parameters(), arguments...);
-  return recording::Wrap<typename Traits::Result>::From(context.device, node);
+  return recording::RecordWith(context, lazy::Op<f>::family(), arguments...);
 }
 
 template <size_t n>
@@ -489,40 +528,33 @@ auto AsTuple(std::vector<at::Tensor> tensors) {
   }(std::make_index_sequence<n>());
 }
 
+// Kernels are registered as function pointers, not as types of their own (TORCH_FN): torch's
+// wrappers are then compiled once for each signature, at the price of one indirect call.
 template <auto f>
 void Register(torch::Library& m, const char* name) {
   using K = recording::Kernel<f, typename lazy::LoweringTraits<decltype(f)>::Parameters>;
   recording::NameKind(lazy::Op<f>::kind(), name);
-  m.impl(name, TORCH_FN(K::Call));
+  m.impl(name, &K::Call);
 }
 
 template <auto f, Promotion promotion, typename... Arguments>
 at::Tensor RecordElementwise(const Arguments&... arguments) {
-  recording::Context context;
-  auto value =
-      recording::RecordElementwiseValue<f, promotion>(context, ElementType::kInvalid, arguments...);
-  return MakeTensor(context.device, std::move(value));
+  return recording::RecordElementwiseWith(recording::ElementwiseFamily<f, promotion>(),
+                                          arguments...);
 }
 
 template <auto f, Promotion promotion, typename... Arguments>
 at::Tensor& RecordElementwiseInto(at::Tensor& self, const Arguments&... arguments) {
-  recording::Context context;
-  recording::Note(context, self);
-  ElementType target = ToElementType(self.scalar_type());
-  auto value = recording::RecordElementwiseValue<f, promotion>(context, target, arguments...);
-  recording::CheckInPlaceShape(self, value);
-  WriteInto(self, value);
-  return self;
+  return recording::RecordElementwiseIntoWith(recording::ElementwiseFamily<f, promotion>(), self,
+                                              arguments...);
 }
 
 template <auto f, Promotion promotion>
 void RegisterElementwise(torch::Library& m, const char* name) {
   using K = recording::ElementwiseKernel<f, promotion,
                                          typename lazy::LoweringTraits<decltype(f)>::Parameters>;
-  recording::NameKind(lazy::Op<&recording::ElementwiseOf<f, promotion>::Lower>::kind(), name);
-  m.impl(name, TORCH_FN(K::Call));
-  std::string in_place = recording::InPlaceName(name);
-  if (!in_place.empty()) m.impl(in_place.c_str(), TORCH_FN(K::CallInPlace));
+  recording::NameKind(recording::ElementwiseFamily<f, promotion>().kind(), name);
+  recording::RegisterWithInPlace(m, name, &K::Call, &K::CallInPlace);
 }
 
 template <auto f, Promotion promotion>
@@ -530,10 +562,8 @@ void RegisterElementwiseScalar(torch::Library& m, const char* name) {
   using K =
       recording::ElementwiseScalarKernel<f, promotion,
                                          typename lazy::LoweringTraits<decltype(f)>::Parameters>;
-  recording::NameKind(lazy::Op<&recording::ElementwiseOf<f, promotion>::Lower>::kind(), name);
-  m.impl(name, TORCH_FN(K::Call));
-  std::string in_place = recording::InPlaceName(name);
-  if (!in_place.empty()) m.impl(in_place.c_str(), TORCH_FN(K::CallInPlace));
+  recording::NameKind(recording::ElementwiseFamily<f, promotion>().kind(), name);
+  recording::RegisterWithInPlace(m, name, &K::Call, &K::CallInPlace);
 }
 
 }  // namespace torch_xla

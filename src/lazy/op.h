@@ -318,47 +318,51 @@ std::string LoweringName(const char* pretty_function);
 // Makes a node of `operation`.
 Reference<Node> MakeNode(OperationReference operation, std::span<const Value> operands);
 
-template <auto f>
-class Op {
+// A lowering with the operations interned for it. What there is to do depends only on the
+// lowering's type F, so lowerings of one type share its code: there are several times as many
+// lowerings as types.
+template <typename F>
+class OperationFamily {
  public:
-  using Traits = LoweringTraits<decltype(f)>;
+  using Traits = LoweringTraits<F>;
   using Attributes = typename Traits::Attributes;
 
+  // `name` is the lowering's: "max_pool2d".
+  OperationFamily(F lowering, const std::string& name)
+      : lowering_(lowering), kind_{"aten::" + name, OperationCounter("xla::" + name)} {}
+
   // Throws hlo::Error when the lowering refuses the operands.
-  static Reference<Node> Record(const OperandList& operands, const Attributes& attributes) {
+  Reference<Node> Record(const OperandList& operands, const Attributes& attributes) {
     return MakeNode(Intern(operands, attributes), operands.values());
   }
 
-  static OperationReference Intern(const OperandList& operands, const Attributes& attributes) {
-    static auto* table = new OperationTable;
+  OperationReference Intern(const OperandList& operands, const Attributes& attributes) {
     uint64_t hash = HashAttribute(attributes);
     for (const Value& value : operands.values()) {
       hash = Mix(hash, reinterpret_cast<uintptr_t>(value.shape_ref()) >> 4);
     }
     for (uint32_t count : operands.counts()) hash = Mix(hash, count);
-    Key key{hash, &operands, &attributes};
-    return table->Find<Key>(hash, key, &Equal, &Make);
+    Key key{hash, *this, operands, attributes};
+    return table_.Find<Key>(hash, key, &Equal, &Make);
   }
 
-  // The name is the function's unless a registration gave another.
-  static OperationKind& kind() {
-    static OperationKind kind = MakeKind();
-    return kind;
-  }
+  OperationKind& kind() { return kind_; }
 
  private:
   struct Key {
     uint64_t hash;
-    const OperandList* operands;
-    const Attributes* attributes;
+    const OperationFamily& family;
+    const OperandList& operands;
+    const Attributes& attributes;
   };
 
   class Typed final : public Operation {
    public:
     Typed(const Key& key, std::vector<ShapeRef> shapes)
-        : Operation(&Op::kind(), key.hash, std::move(shapes)),
-          attributes_(*key.attributes),
-          counts_(key.operands->counts()) {
+        : Operation(&key.family.kind_, key.hash, std::move(shapes)),
+          lowering_(key.family.lowering_),
+          attributes_(key.attributes),
+          counts_(key.operands.counts()) {
       InferResultShapes();
     }
     std::vector<hlo::Value> Lower(hlo::Builder& builder,
@@ -422,33 +426,52 @@ class Op {
       Reader reader{operands, counts_};
       if constexpr (sizeof...(P) > 0) Fill<0, P...>(reader, parameters);
       return FlattenResults(
-          std::apply([&](const auto&... p) { return f(builder, p...); }, parameters));
+          std::apply([&](const auto&... p) { return lowering_(builder, p...); }, parameters));
     }
 
-    Attributes attributes_;
-    OperandCounts counts_;
+    const F lowering_;
+    const Attributes attributes_;
+    const OperandCounts counts_;
   };
 
   static bool Equal(const Operation& operation, const Key& key) {
     const Typed& typed = static_cast<const Typed&>(operation);
     auto shapes = operation.operand_shapes();
-    auto values = key.operands->values();
+    auto values = key.operands.values();
     if (shapes.size() != values.size()) return false;
     for (size_t i = 0; i < shapes.size(); ++i) {
       if (shapes[i] != values[i].shape_ref()) return false;
     }
-    return typed.counts() == key.operands->counts() &&
-           SameAttribute(typed.attributes(), *key.attributes);
+    return typed.counts() == key.operands.counts() &&
+           SameAttribute(typed.attributes(), key.attributes);
   }
   static std::unique_ptr<Operation> Make(const Key& key) {
     std::vector<ShapeRef> shapes;
-    for (const Value& value : key.operands->values()) shapes.push_back(value.shape_ref());
+    for (const Value& value : key.operands.values()) shapes.push_back(value.shape_ref());
     return std::make_unique<Typed>(key, std::move(shapes));
   }
-  static OperationKind MakeKind() {
-    std::string name = LoweringName(__PRETTY_FUNCTION__);
-    return {"aten::" + name, OperationCounter("xla::" + name)};
+
+  const F lowering_;
+  OperationKind kind_;
+  OperationTable table_;
+};
+
+// The family of one lowering. Made on first use; lives for ever, because nodes outlive static
+// objects.
+template <auto f>
+class Op {
+ public:
+  static OperationFamily<decltype(f)>& family() {
+    static auto* family = new OperationFamily<decltype(f)>(f, LoweringName(__PRETTY_FUNCTION__));
+    return *family;
   }
+  static Reference<Node> Record(
+      const OperandList& operands,
+      const typename LoweringTraits<decltype(f)>::Attributes& attributes) {
+    return family().Record(operands, attributes);
+  }
+  // The name is the function's unless a registration gave another.
+  static OperationKind& kind() { return family().kind(); }
 };
 
 }  // namespace lazy
