@@ -176,19 +176,19 @@ bool IsSetTo(const at::Tensor& self, const at::Tensor& other) {
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  m.impl("copy_", TORCH_FN(Copy));
-  m.impl("_copy_from", TORCH_FN(CopyFrom));
-  m.impl("_copy_from_and_resize", TORCH_FN(CopyFromAndResize));
-  m.impl("_to_cpu", TORCH_FN(ToCpu));
-  m.impl("_to_copy", TORCH_FN(ToCopy));
-  m.impl("clone", TORCH_FN(Clone));
-  m.impl("_local_scalar_dense", TORCH_FN(LocalScalarDense));
-  m.impl("equal", TORCH_FN(Equal));
-  m.impl("resize_", TORCH_FN(Resize));
-  m.impl("resize_as_", TORCH_FN(ResizeAs));
-  m.impl("set_.source_Tensor", TORCH_FN(SetSource));
-  m.impl("set_", TORCH_FN(SetEmpty));
-  m.impl("is_set_to", TORCH_FN(IsSetTo));
+  m.impl("copy_", &Copy);
+  m.impl("_copy_from", &CopyFrom);
+  m.impl("_copy_from_and_resize", &CopyFromAndResize);
+  m.impl("_to_cpu", &ToCpu);
+  m.impl("_to_copy", &ToCopy);
+  m.impl("clone", &Clone);
+  m.impl("_local_scalar_dense", &LocalScalarDense);
+  m.impl("equal", &Equal);
+  m.impl("resize_", &Resize);
+  m.impl("resize_as_", &ResizeAs);
+  m.impl("set_.source_Tensor", &SetSource);
+  m.impl("set_", &SetEmpty);
+  m.impl("is_set_to", &IsSetTo);
 }
 
 }  // namespace

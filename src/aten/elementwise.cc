@@ -693,8 +693,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&LerpTensor>(m, "lerp.Tensor");
   RegisterElementwise<&AddProduct>(m, "addcmul");
   RegisterElementwise<&AddQuotient>(m, "addcdiv");
-  m.impl("clamp", TORCH_FN(ClampByNumbers));
-  m.impl("clamp_", TORCH_FN(ClampByNumbersInto));
+  m.impl("clamp", &ClampByNumbers);
+  m.impl("clamp_", &ClampByNumbersInto);
   RegisterElementwise<&Clamp>(m, "clamp.Tensor");
   RegisterElementwiseScalar<&Binary<Opcode::kMaximum>>(m, "clamp_min");
   RegisterElementwiseScalar<&Binary<Opcode::kMinimum>>(m, "clamp_max");

@@ -307,28 +307,28 @@ at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, in
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  m.impl("empty.memory_format", TORCH_FN(Empty));
-  m.impl("empty_strided", TORCH_FN(EmptyStrided));
-  m.impl("new_empty_strided", TORCH_FN(NewEmptyStrided));
-  m.impl("_new_zeros_with_same_feature_meta", TORCH_FN(NewZerosLaidOutAs));
-  m.impl("empty_like", TORCH_FN(EmptyLike));
-  m.impl("zeros", TORCH_FN(Zeros));
-  m.impl("ones", TORCH_FN(Ones));
-  m.impl("full", TORCH_FN(Full));
-  m.impl("zeros_like", TORCH_FN(ZerosLike));
-  m.impl("ones_like", TORCH_FN(OnesLike));
-  m.impl("full_like", TORCH_FN(FullLike));
-  m.impl("fill_.Scalar", TORCH_FN(Fill));
-  m.impl("fill_.Tensor", TORCH_FN(FillTensor));
-  m.impl("zero_", TORCH_FN(Zero));
-  m.impl("arange", TORCH_FN(ArangeEnd));
-  m.impl("arange.start", TORCH_FN(ArangeStart));
-  m.impl("arange.start_step", TORCH_FN(ArangeStep));
-  m.impl("linspace", TORCH_FN(LinspaceScalars));
-  m.impl("eye", TORCH_FN(EyeSquare));
-  m.impl("eye.m", TORCH_FN(EyeRectangle));
-  m.impl("tril_indices", TORCH_FN(TrilIndices));
-  m.impl("triu_indices", TORCH_FN(TriuIndices));
+  m.impl("empty.memory_format", &Empty);
+  m.impl("empty_strided", &EmptyStrided);
+  m.impl("new_empty_strided", &NewEmptyStrided);
+  m.impl("_new_zeros_with_same_feature_meta", &NewZerosLaidOutAs);
+  m.impl("empty_like", &EmptyLike);
+  m.impl("zeros", &Zeros);
+  m.impl("ones", &Ones);
+  m.impl("full", &Full);
+  m.impl("zeros_like", &ZerosLike);
+  m.impl("ones_like", &OnesLike);
+  m.impl("full_like", &FullLike);
+  m.impl("fill_.Scalar", &Fill);
+  m.impl("fill_.Tensor", &FillTensor);
+  m.impl("zero_", &Zero);
+  m.impl("arange", &ArangeEnd);
+  m.impl("arange.start", &ArangeStart);
+  m.impl("arange.start_step", &ArangeStep);
+  m.impl("linspace", &LinspaceScalars);
+  m.impl("eye", &EyeSquare);
+  m.impl("eye.m", &EyeRectangle);
+  m.impl("tril_indices", &TrilIndices);
+  m.impl("triu_indices", &TriuIndices);
 }
 
 }  // namespace

@@ -78,10 +78,10 @@ at::Tensor CholeskyInverse(const at::Tensor& factor, bool upper) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  m.impl("linalg_cholesky_ex", TORCH_FN(CholeskyEx));
-  m.impl("cholesky", TORCH_FN(Cholesky));
+  m.impl("linalg_cholesky_ex", &CholeskyEx);
+  m.impl("cholesky", &Cholesky);
   Register<&SolveWithFactor>(m, "_cholesky_solve_helper");
-  m.impl("cholesky_inverse", TORCH_FN(CholeskyInverse));
+  m.impl("cholesky_inverse", &CholeskyInverse);
 }
 
 }  // namespace torch_xla

@@ -29,6 +29,6 @@ at::Tensor CheckedCross(const at::Tensor& x, const at::Tensor& y, int64_t dimens
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_cross", TORCH_FN(CheckedCross)); }
+TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_cross", &CheckedCross); }
 
 }  // namespace torch_xla

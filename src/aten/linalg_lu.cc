@@ -212,13 +212,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> SignAndLogDeterminant
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&LuFactorEx>(m, "linalg_lu_factor_ex");
-  m.impl("linalg_lu", TORCH_FN(Lu));
-  m.impl("lu_unpack", TORCH_FN(LuUnpack));
-  m.impl("linalg_lu_solve", TORCH_FN(LuSolve));
-  m.impl("_linalg_solve_ex", TORCH_FN(SolveEx));
-  m.impl("linalg_inv_ex", TORCH_FN(InverseEx));
-  m.impl("_linalg_det", TORCH_FN(Determinant));
-  m.impl("_linalg_slogdet", TORCH_FN(SignAndLogDeterminant));
+  m.impl("linalg_lu", &Lu);
+  m.impl("lu_unpack", &LuUnpack);
+  m.impl("linalg_lu_solve", &LuSolve);
+  m.impl("_linalg_solve_ex", &SolveEx);
+  m.impl("linalg_inv_ex", &InverseEx);
+  m.impl("_linalg_det", &Determinant);
+  m.impl("_linalg_slogdet", &SignAndLogDeterminant);
 }
 
 }  // namespace torch_xla

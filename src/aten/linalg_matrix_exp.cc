@@ -99,6 +99,6 @@ at::Tensor CheckedMatrixExp(const at::Tensor& a) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_matrix_exp", TORCH_FN(CheckedMatrixExp)); }
+TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_matrix_exp", &CheckedMatrixExp); }
 
 }  // namespace torch_xla

@@ -98,7 +98,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&Geqrf>(m, "geqrf");
   RegisterLapack<&HouseholderProduct>(m, "linalg_householder_product");
   RegisterLapack<&Ormqr>(m, "ormqr");
-  m.impl("linalg_qr", TORCH_FN(Qr));
+  m.impl("linalg_qr", &Qr);
 }
 
 }  // namespace torch_xla

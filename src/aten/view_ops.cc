@@ -434,31 +434,31 @@ at::Tensor ViewDtype(const at::Tensor& self, at::ScalarType type) {
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  m.impl("alias", TORCH_FN(Alias));
-  m.impl("detach", TORCH_FN(Detach));
-  m.impl("view", TORCH_FN(ViewAs));
-  m.impl("_unsafe_view", TORCH_FN(UnsafeView));
-  m.impl("_reshape_alias", TORCH_FN(ReshapeAlias));
-  m.impl("permute", TORCH_FN(Permute));
-  m.impl("transpose.int", TORCH_FN(TransposeDims));
-  m.impl("t", TORCH_FN(TransposeMatrix));
-  m.impl("expand", TORCH_FN(Expand));
-  m.impl("squeeze", TORCH_FN(SqueezeAll));
-  m.impl("squeeze.dim", TORCH_FN(SqueezeDim));
-  m.impl("squeeze.dims", TORCH_FN(SqueezeDims));
-  m.impl("unsqueeze", TORCH_FN(Unsqueeze));
-  m.impl("slice.Tensor", TORCH_FN(Slice));
-  m.impl("select.int", TORCH_FN(Select));
-  m.impl("as_strided", TORCH_FN(AsStrided));
-  m.impl("as_strided_scatter", TORCH_FN(AsStridedScatter));
-  m.impl("diagonal", TORCH_FN(Diagonal));
-  m.impl("unfold", TORCH_FN(Unfold));
-  m.impl("split.Tensor", TORCH_FN(Split));
-  m.impl("split_with_sizes", TORCH_FN(SplitWithSizes));
-  m.impl("unbind.int", TORCH_FN(Unbind));
-  m.impl("view_as_real", TORCH_FN(ViewAsReal));
-  m.impl("view_as_complex", TORCH_FN(ViewAsComplex));
-  m.impl("view.dtype", TORCH_FN(ViewDtype));
+  m.impl("alias", &Alias);
+  m.impl("detach", &Detach);
+  m.impl("view", &ViewAs);
+  m.impl("_unsafe_view", &UnsafeView);
+  m.impl("_reshape_alias", &ReshapeAlias);
+  m.impl("permute", &Permute);
+  m.impl("transpose.int", &TransposeDims);
+  m.impl("t", &TransposeMatrix);
+  m.impl("expand", &Expand);
+  m.impl("squeeze", &SqueezeAll);
+  m.impl("squeeze.dim", &SqueezeDim);
+  m.impl("squeeze.dims", &SqueezeDims);
+  m.impl("unsqueeze", &Unsqueeze);
+  m.impl("slice.Tensor", &Slice);
+  m.impl("select.int", &Select);
+  m.impl("as_strided", &AsStrided);
+  m.impl("as_strided_scatter", &AsStridedScatter);
+  m.impl("diagonal", &Diagonal);
+  m.impl("unfold", &Unfold);
+  m.impl("split.Tensor", &Split);
+  m.impl("split_with_sizes", &SplitWithSizes);
+  m.impl("unbind.int", &Unbind);
+  m.impl("view_as_real", &ViewAsReal);
+  m.impl("view_as_complex", &ViewAsComplex);
+  m.impl("view.dtype", &ViewDtype);
 }
 
 }  // namespace
