@@ -236,6 +236,7 @@ def wait(server: Server, idle_seconds: float | None) -> None:
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of the command line; what is wrong ends the program with its usage, status 2."""
     parser = argparse.ArgumentParser(
         prog="python -m torch_xla.runtime_server",
         description="Serves the devices of a PJRT plugin to processes that run with PJRT_DEVICE=REMOTE.",
@@ -321,6 +322,7 @@ def _raise_descriptor_limit() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until SIGTERM or SIGINT; returns the exit status. `arguments` are those of the command line by default."""
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     # Taken by `wait`, in every thread that the server starts.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})

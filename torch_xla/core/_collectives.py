@@ -82,11 +82,15 @@ def all_reduce(
     """Reduces over the processes.
 
     Args:
-      reduce_type: one of the REDUCE_ constants.
+      reduce_type: one of the `REDUCE_` constants.
       inputs: a tensor, whose reduction is returned, or a list of tensors, which are reduced in place.
       scale: multiplies the result.
       groups: lists of ranks that reduce among themselves.
       cctx: of no effect.
+
+    A result has its operand's shape and type; all processes must give the same. "and" and "or" work on the bits of
+    integers, and on whether other numbers are zero. Raises ValueError for another reduction, and for groups that leave out
+    this process, name a rank twice, or one that is not there.
     """
     _checked(reduce_type)
     ranks = _ranks("all_reduce", groups)
@@ -114,7 +118,8 @@ def all_gather(
 ) -> Any:
     """Concatenates the processes' values, of one shape, on dimension `dim` in the order of their ranks.
 
-    A list is gathered tensor by tensor; `output` receives the results.
+    A list is gathered tensor by tensor; `output` receives the results. With n processes in the group, dimension `dim` of the
+    result is n times as long; of numbers (0 dimensions) it is a vector of n.
     """
     ranks = _ranks("all_gather", groups)
 
@@ -150,7 +155,11 @@ def reduce_scatter(
     channel_id: int | None = None,
     use_global_device_ids: bool | None = None,
 ) -> Any:
-    """Reduces over the processes, of which each keeps its part, one of `shard_count`, along `scatter_dim`."""
+    """Reduces over the processes, of which each keeps its part, one of `shard_count`, along `scatter_dim`.
+
+    Dimension `scatter_dim`, which `shard_count` divides, is that much shorter in the result; `scale` multiplies it. Raises
+    ValueError unless `shard_count` is the number of processes in the group.
+    """
     _checked(reduce_type)
     ranks = _ranks("reduce_scatter", groups)
     if shard_count != len(_own(ranks)):
@@ -191,7 +200,11 @@ def all_to_all(
     groups: list[list[int]] | None = None,
     pin_layout: bool = True,
 ) -> torch.Tensor:
-    """Splits the value along one dimension, sends part i to rank i, and concatenates what arrives along another."""
+    """Splits the value along one dimension, sends part i to rank i, and concatenates what arrives along another.
+
+    `split_count` parts are made of `split_dimension`, which it divides. Raises ValueError unless it is the number of processes
+    in the group.
+    """
     ranks = _ranks("all_to_all", groups)
     if split_count != len(_own(ranks)):
         raise ValueError(
@@ -203,7 +216,11 @@ def all_to_all(
 
 
 def collective_permute(value: torch.Tensor, pairs: list[list[int]]) -> torch.Tensor:
-    """Sends the value along (source, target) pairs of ranks; who receives nothing gets zeros."""
+    """Sends the value along (source, target) pairs of ranks; who receives nothing gets zeros.
+
+    All processes give values of one shape, which is the result's. Raises ValueError for a rank that is not there, or that is
+    the source, or the target, of two pairs.
+    """
     size = xr.world_size()
     named = [[int(source), int(target)] for source, target in pairs]
     for side in zip(*named, strict=True):

@@ -17,6 +17,7 @@ class AllReduce(Function):
     def forward(
         ctx: Any, value: torch.Tensor, reduce_type: str, scale: float, groups: Any, pin_layout: bool
     ):
+        """Called by `apply`."""
         ctx.reduce_type, ctx.scale, ctx.groups = reduce_type, scale, groups
         reduced = xm.all_reduce(reduce_type, value, groups=groups, pin_layout=pin_layout)
         ctx.save_for_backward(value, reduced)
@@ -24,6 +25,7 @@ class AllReduce(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor):
+        """Called by autograd with the gradient of the result."""
         value, reduced = ctx.saved_tensors
         total = xm.all_reduce(xm.REDUCE_SUM, gradient, scale=ctx.scale, groups=ctx.groups)
         if ctx.reduce_type in (xm.REDUCE_MIN, xm.REDUCE_MAX):
@@ -48,11 +50,13 @@ class AllGather(Function):
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, dim: int):
+        """Called by `apply`."""
         ctx.dim = dim
         return xm.all_gather(value, dim=dim)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor):
+        """Called by autograd with the gradient of the result."""
         count = xr.world_size()
         return xm.reduce_scatter(xm.REDUCE_SUM, gradient, 1.0, ctx.dim, count), None
 
@@ -105,11 +109,13 @@ class AllToAll(Function):
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, split_dimension: int, concat_dimension: int):
+        """Called by `apply`."""
         ctx.dimensions = split_dimension, concat_dimension
         return xm.all_to_all(value, split_dimension, concat_dimension, xr.world_size())
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor):
+        """Called by autograd with the gradient of the result."""
         split_dimension, concat_dimension = ctx.dimensions
         back = xm.all_to_all(gradient, concat_dimension, split_dimension, xr.world_size())
         return back, None, None
@@ -120,11 +126,13 @@ class ReduceScatter(Function):
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, dim: int):
+        """Called by `apply`."""
         ctx.dim = dim
         return xm.reduce_scatter(xm.REDUCE_SUM, value, 1.0, dim, xr.world_size())
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor):
+        """Called by autograd with the gradient of the result."""
         return xm.all_gather(gradient, dim=ctx.dim), None
 
 
@@ -138,6 +146,10 @@ class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
             )
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Normalizes each channel of [batch, channels, …] over the batches of all processes; returns the same shape.
+
+        Raises ValueError for fewer than 2 dimensions.
+        """
         self._check_input_dim(input)
         if xr.world_size() == 1 or not (self.training or self.running_mean is None):
             return super().forward(input)

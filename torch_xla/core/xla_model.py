@@ -437,7 +437,7 @@ def check_view_sharing(obj: Any) -> None:
 
 
 def get_memory_info(device: torch.device | str | None = None) -> dict[str, int]:
-    """The memory of a device: `bytes_used`, `bytes_limit`, `peak_bytes_used`, and `kb_free` and `kb_total`."""
+    """The memory of a device: `bytes_used`, `bytes_limit`, `peak_bytes_used`, and in KiB `kb_free` and `kb_total`."""
     info = dict(_XLAC._xla_memory_info(_name(device)))
     info["kb_total"] = info["bytes_limit"] // 1024
     info["kb_free"] = max(info["bytes_limit"] - info["bytes_used"], 0) // 1024
@@ -468,7 +468,7 @@ def fork_rng(device: torch.device | str | None = None, enabled: bool = True) -> 
 
 
 def get_stablehlo(tensors: list[torch.Tensor] | None = None) -> str:
-    """The StableHLO text of what the tensors need, or of all that is pending."""
+    """The StableHLO text of what the tensors need, or of all that is pending. Runs nothing."""
     return _XLAC._get_stablehlo(tensors or [], _XLAC._xla_get_default_device(), [], False)
 
 

@@ -1,3 +1,5 @@
+"""What a program does, and what it costs: metrics, profiles, memory, and reports of compilations."""
+
 import os
 
 from . import memory as memory

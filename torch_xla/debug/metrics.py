@@ -44,7 +44,10 @@ def metric_names() -> list[str]:
 
 
 def metric_data(metric_name: str) -> tuple[int, float, list[tuple[float, float]]] | None:
-    """The number of samples of a metric, their sum, and the last of them as (time, value); None without samples."""
+    """The number of samples of a metric, their sum, and the last of them as (time, value); None without samples.
+
+    Times are in seconds since 1970. Values of metrics whose names end in "Time" are in nanoseconds.
+    """
     return _XLAC._xla_metric_data(metric_name)
 
 

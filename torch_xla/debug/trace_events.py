@@ -36,6 +36,7 @@ class Event:
 
     @property
     def end_ps(self) -> int:
+        """When it ended, in picoseconds like `start_ps`."""
         return self.start_ps + self.duration_ps
 
 
@@ -58,6 +59,7 @@ class Plane:
 
     @property
     def is_device(self) -> bool:
+        """Whether it is a device, not the host."""
         return self.name.startswith("/device:")
 
 

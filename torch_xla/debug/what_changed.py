@@ -67,12 +67,11 @@ _ALIKE = 0.3
 class Change(NamedTuple):
     """A difference between two graphs; `str` makes it a sentence.
 
-    `kind`: what is different, one of
-      "argument": the shape or type of what the program takes; "constant": a number that decides the program;
-      "branch", "loop": a statement of the user's went another way; "operator": other operations are recorded;
-      "use": the same operations take other values; "results": other values are kept; "donation": other arguments may be
-      overwritten; "options": nothing in the graph; "everything": no graph before is like this one.
-    `location`: where that is in the user's program, if that is known.
+    `kind` is what is different: "argument", the shape or type of what the program takes; "constant", a number that decides
+    the program; "branch", "loop", a statement of the user's went another way; "operator", other operations are recorded;
+    "use", the same operations take other values; "results", other values are kept; "donation", other arguments may be
+    overwritten; "options", nothing in the graph; "everything", no graph before is like this one. `location`: where that is
+    in the user's program, if that is known.
     """
 
     kind: str

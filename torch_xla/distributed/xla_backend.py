@@ -100,6 +100,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, gloo)
 
     def getBackendName(self) -> str:  # noqa: N802, the name that torch calls
+        """The name under which `torch.distributed` knows the backend: "xla"."""
         return "xla"
 
     def _groups(self) -> list[list[int]]:

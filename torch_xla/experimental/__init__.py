@@ -1,1 +1,3 @@
+"""Plugins, and programs compiled for devices that are not here."""
+
 from . import plugins as plugins

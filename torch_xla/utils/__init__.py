@@ -1,3 +1,5 @@
+"""What programs and libraries of PyTorch/XLA use besides: checkpoints, structures with tensors, closures."""
+
 from torch_xla._binding import library_directory
 
 from . import closures as closures

@@ -1,6 +1,8 @@
 """One checkpoint of the whole model from those of the processes.
 
-python -m torch_xla.distributed.fsdp.consolidate_sharded_ckpts --ckpt_prefix run/final --ckpt_suffix "_rank-*.pth"
+A program:
+
+    python -m torch_xla.distributed.fsdp.consolidate_sharded_ckpts --ckpt_prefix run/final --ckpt_suffix "_rank-*.pth"
 """
 
 import argparse

@@ -128,10 +128,11 @@ class XlaFullyShardedDataParallel(nn.Module):
       sharding_groups, sharding_rank, sharding_world_size: the processes that share parameters; all by default.
       auto_wrap_policy: which submodules are wrapped by themselves (`fsdp.wrap`).
       auto_wrapper_callable: what wraps them; this class by default.
+      execute_sharding_on_init: cut the parameters into parts at once, rather than with the next step.
       mark_step_on_finalization: run the step when backward has ended.
-      flatten_parameters, shard_param_on_dim_0, optimization_barrier_in_forward, optimization_barrier_in_backward,
-        disable_reshard_on_root, pin_layout_in_collective_ops, coalesce_all_gather_ops, coalesce_reduce_scatter_ops:
-        of no effect; parameters are always kept as flat parts, each of its own.
+
+    The other arguments have no effect: parameters are always kept as flat parts, each of its
+    own.
     """
 
     _is_fsdp = True
@@ -268,6 +269,7 @@ class XlaFullyShardedDataParallel(nn.Module):
             return getattr(super().__getattr__("module"), name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The wrapped module's forward, with its parameters gathered from all processes while it computes."""
         args, kwargs = self._cast((args, kwargs))
         wholes: dict[int, _ShardedParameter] = {}
         for parameter in self._sharded:
