@@ -17,6 +17,7 @@
 #   make fuzz-long    the same, an hour each
 #   make bench    compare the speed with eager, torch.compile and JAX
 #   make build    the libraries, into torch_xla/lib/
+#   make docs     the documentation as a site, build/docs/html: guide, reference, and how it works
 #   make explain-pipeline   the table of the CPU engine's passes
 #   make lint     check the format and lint; `make format` mends the format
 #   make stubs    check the type stubs against the built extension
@@ -31,7 +32,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean explain-pipeline
+.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -110,6 +111,10 @@ fuzz-long:
 
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
+
+docs: build
+	@scripts/install --docs
+	@.venv-docs/bin/python docs/site/build.py $(BUILD)/docs
 
 lint: install-test
 	@scripts/lint

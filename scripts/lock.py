@@ -22,7 +22,7 @@ import venv
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "requirements"
 # From the first to the last, each sees what those before it have taken.
-SETS = ("base", "test", "plugins", "clients")
+SETS = ("base", "test", "plugins", "clients", "docs")
 TORCH = re.compile(r"torch|triton|(nvidia|cuda)-.*")
 HEAD = """\
 # Made by scripts/lock.py (make lock) from {}: change that, and make this again.
