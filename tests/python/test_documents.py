@@ -1,0 +1,117 @@
+"""What the documents show works: their programs run, their links lead somewhere, and public names are documented."""
+
+import ast
+import importlib.util
+import inspect
+import subprocess
+import sys
+import urllib.parse
+
+import documents
+import pytest
+from documents import PAGES, ROOT
+
+PAGES_WITH_PROGRAMS = [page for page in PAGES if documents.python_blocks(page)]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_PROGRAMS, ids=documents.name)
+def test_programs_of_a_page_run(page, tmp_path, monkeypatch):
+    """In order, each with the variables of those before it."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
+    for block in documents.python_blocks(page):
+        # The line numbers of errors are the page's.
+        tree = ast.parse("\n" * (block.line - 1) + block.code, filename=documents.name(page))
+        if block.not_run:
+            continue
+        code = compile(tree, documents.name(page), "exec")
+        if block.raises:
+            with pytest.raises(Exception) as raised:
+                exec(code, names)
+            assert raised.type.__name__ == block.raises
+        else:
+            exec(code, names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=documents.name)
+def test_links_lead_somewhere(page):
+    for link in documents.links(page):
+        address = urllib.parse.urlsplit(link)
+        if address.scheme or address.netloc:
+            assert address.scheme == "https" and "." in address.netloc, link
+            continue
+        target = (
+            (page.parent / urllib.parse.unquote(address.path)).resolve() if address.path else page
+        )
+        assert target.exists(), f"{link}: there is no {target}"
+        assert target.is_relative_to(ROOT), link
+        if address.fragment:
+            assert address.fragment in documents.anchors(target), (
+                f"{link}: there is no such heading"
+            )
+
+
+RECIPES = [page for page in PAGES if documents.blocks(page, "diff")]
+
+
+@pytest.mark.parametrize("page", RECIPES, ids=documents.name)
+def test_a_recipe_applies(page):
+    """Its patches fit the files as they are."""
+    patch = "".join(documents.blocks(page, "diff"))
+    command = ["git", "apply", "--check", "-C1", "-"]
+    check = subprocess.run(command, cwd=ROOT, input=patch, text=True, capture_output=True)
+    assert check.returncode == 0, check.stderr
+
+
+def test_there_are_recipes():
+    assert len(RECIPES) >= 7
+
+
+def test_every_page_is_reached():
+    """From the first page, over links."""
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        paths = [urllib.parse.urlsplit(link) for link in documents.links(page)]
+        waiting += [(page.parent / p.path).resolve() for p in paths if p.path and not p.scheme]
+    assert not [documents.name(page) for page in PAGES if page not in reached]
+
+
+@pytest.fixture(scope="module")
+def public_names():
+    """The module that lists what the reference shows."""
+    path = ROOT / "docs" / "site" / "public_names.py"
+    specification = importlib.util.spec_from_file_location("public_names", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_is_documented(public_names):
+    missing = []
+    for module_name, module in public_names.modules().items():
+        found = {"": module}
+        for name, value in public_names.names(module).items():
+            found[name] = value
+            for member, method in public_names.methods(value).items():
+                found[f"{name}.{member}"] = method
+        missing += [
+            f"{module_name}: {name}" for name, value in found.items() if not inspect.getdoc(value)
+        ]
+    assert not missing
+
+
+def test_the_reference_has_what_programs_use(public_names):
+    modules = public_names.modules()
+    for module, name in [
+        ("torch_xla", "sync"),
+        ("torch_xla.core.xla_model", "all_reduce"),
+        ("torch_xla.distributed.fsdp", "XlaFullyShardedDataParallel"),
+        ("torch_xla.distributed.parallel_loader", "MpDeviceLoader"),
+    ]:
+        assert name in public_names.names(modules[module])
+    assert not any("._" in name for name in modules)
+    assert "torch_xla" in sys.modules
