@@ -108,7 +108,7 @@ Value SimplifyInvolution(Builder&, Instruction& instruction) {
   return x->opcode() == instruction.opcode() ? x->operand(0) : nullptr;
 }
 
-// abs(abs(x)), abs(negate(x)); floor, ceil and round of what is whole already.
+// abs(abs(x)); floor, ceil and round of what is whole already.
 Value SimplifyIdempotent(Builder&, Instruction& instruction) {
   Value x = instruction.operand(0);
   return x->opcode() == instruction.opcode() ? x : nullptr;
