@@ -94,10 +94,14 @@ void NormalizeNarrow(Literal& literal) {
 }
 
 // Predicates are packed to bits, the lowest first; a newer encoding has a byte for each.
-void UnpackPredicates(std::string_view data, Literal& literal) {
+// Data may be one element for all, and predicates a bit each. A resource's are whole.
+bool IsSplat(const Attribute& tensor, size_t element_bytes) {
+  return !tensor.is_resource() && tensor.text.size() == element_bytes;
+}
+
+void UnpackPredicates(std::string_view data, bool packed, Literal& literal) {
   std::byte* out = literal.mutable_bytes();
   size_t count = literal.byte_size();
-  bool packed = data.size() == (count + 7) / 8;
   for (size_t i = 0; i < count; ++i) {
     bool value = packed ? (static_cast<uint8_t>(data[i / 8]) >> (i % 8) & 1) != 0 : data[i] != 0;
     out[i] = std::byte{value};
@@ -242,7 +246,7 @@ std::vector<int64_t> Decoder::Integers(const Attribute& attribute, size_t limit,
   }
   auto count = static_cast<size_t>(TensorShape(attribute.type, offset).num_elements());
   if (count > limit) FailAt(offset, "a list of " + std::to_string(count) + " numbers");
-  bool splat = attribute.text.size() == sizeof(int64_t);
+  bool splat = IsSplat(attribute, sizeof(int64_t));
   if (!splat && attribute.text.size() != count * sizeof(int64_t)) {
     FailAt(offset, std::to_string(attribute.text.size()) + " bytes for " + std::to_string(count) +
                        " 64-bit integers");
@@ -267,7 +271,7 @@ bool Decoder::IsLargeSplat(const Attribute& attribute, size_t offset) {
   const Shape& shape = StaticShape(attribute, offset);
   auto bytes = static_cast<size_t>(shape.byte_size());
   size_t width = ByteWidth(shape.element_type());
-  if (bytes <= width || attribute.text.size() != width) return false;
+  if (bytes <= width || !IsSplat(attribute, width)) return false;
   // Predicates that fit a byte are no splat but packed.
   if (shape.element_type() == ElementType::kPred && bytes <= 8) return false;
   if (bytes > kMaxSplatBytes || bytes > splat_budget_) return true;
@@ -285,8 +289,9 @@ Literal Decoder::TensorOf(const Attribute& attribute, const Shape& shape, size_t
   size_t width = ByteWidth(shape.element_type());
   auto bytes = static_cast<size_t>(shape.byte_size());
   bool is_predicate = shape.element_type() == ElementType::kPred;
-  bool fits = data.size() == bytes || (is_predicate && data.size() == (bytes + 7) / 8);
-  if (!fits && data.size() == width) {
+  bool is_packed = is_predicate && !attribute.is_resource() && data.size() == (bytes + 7) / 8;
+  bool fits = data.size() == bytes || is_packed;
+  if (!fits && IsSplat(attribute, width)) {
     return Literal::Splat(shape, TensorOf(attribute, Shape::Scalar(shape.element_type()), offset));
   }
   if (!fits) {
@@ -296,7 +301,7 @@ Literal Decoder::TensorOf(const Attribute& attribute, const Shape& shape, size_t
   if (is_predicate) {
     Spend(bytes, offset);
     Literal literal(shape);
-    UnpackPredicates(data, literal);
+    UnpackPredicates(data, is_packed, literal);
     return literal;
   }
   Spend(bytes, offset);
@@ -313,7 +318,7 @@ Literal Decoder::Tensor(const Attribute& attribute, size_t offset) {
   const Shape& shape = StaticShape(attribute, offset);
   auto bytes = static_cast<size_t>(shape.byte_size());
   // What is not one element for all pays when it is copied.
-  bool is_splat = attribute.text.size() == ByteWidth(shape.element_type());
+  bool is_splat = IsSplat(attribute, ByteWidth(shape.element_type()));
   if (is_splat) Spend(bytes, offset);
   return TensorOf(attribute, shape, offset);
 }

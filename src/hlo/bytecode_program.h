@@ -94,6 +94,8 @@ struct Attribute {
   std::vector<AttributeId> parts = {};
   std::vector<int64_t> indices = {}, more_indices = {};
   bool operator==(const Attribute&) const = default;
+  // Of a tensor: its data stand elsewhere, an element each, and equal no other tensor's.
+  bool is_resource() const { return kind == AttributeKind::kTensor && number != 0; }
 };
 
 struct Region;

@@ -169,9 +169,9 @@ AttributeId AttributeParser::ParseDenseResource() {
     FailAt(key.offset, "the constant's data were left out when this text was written");
   }
   std::string name = key.kind == TokenKind::kString ? Unquote(key) : std::string(key.text);
-  // Equal to no tensor whose data are known.
-  AttributeId id =
-      encoder_.Add({.kind = AttributeKind::kTensor, .type = type, .number = 1, .text = name});
+  constexpr int64_t kResource = 1;  // Attribute::is_resource
+  AttributeId id = encoder_.Add(
+      {.kind = AttributeKind::kTensor, .type = type, .number = kResource, .text = name});
   wanted_resources_.push_back({id, std::move(name), key.offset});
   return id;
 }

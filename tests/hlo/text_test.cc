@@ -121,6 +121,30 @@ TEST(TextReader, Resources) {
   EXPECT_NE(ErrorOf(twice).find("the resource data is given twice"), std::string::npos);
 }
 
+// Unlike dense<>, a resource holds all its elements: none for all, and no bits.
+TEST(TextReader, ResourcesHaveTheSizeOfTheirTensors) {
+  const auto with = [](const std::string& type, const std::string& data) {
+    return Function("%0 = stablehlo.constant dense_resource<d> : tensor<" + type +
+                    ">\nreturn %a : tensor<4xf32>") +
+           "{-# dialect_resources: { builtin: { d: \"0x04000000" + data + "\" } } #-}";
+  };
+  EXPECT_NO_THROW(ReadStablehloText(with("1xi32", "01000000")));
+  EXPECT_NO_THROW(ReadStablehloText(with("i32", "01000000")));
+  EXPECT_NO_THROW(ReadStablehloText(with("8xi1", "0101010101010101")));
+  EXPECT_NO_THROW(ReadStablehloText(with("0xi32", "")));
+  for (const auto& [type, data] : {std::pair("2xi32", "01000000"),
+                                   {"1000000xi32", "01000000"},
+                                   {"8xi1", "FF"},
+                                   {"9xi1", "01"},
+                                   {"1000000xi1", "01"},
+                                   {"3xi8", "0102"},
+                                   {"3xi8", "01020304"},
+                                   {"0xi32", "01000000"}}) {
+    const std::string message = ErrorOf(with(type, data));
+    EXPECT_NE(message.find("bytes of data"), std::string::npos) << type << ": " << message;
+  }
+}
+
 TEST(TextReader, Constants) {
   EXPECT_EQ(ConstantOf("dense<[1, -2]> : tensor<2xi8>"), Literal::FromVector<int8_t>({1, -2}));
   EXPECT_EQ(ConstantOf("dense<[0x7FC00000, 1.5]> : tensor<2xf32>"),
