@@ -24,7 +24,11 @@ void Write(const std::string& path, const std::string& text) {
   }
 }
 
+std::atomic<int64_t> own_rank{-1};  // none
+
 }  // namespace
+
+void Dump::SetRank(int64_t rank) { own_rank = rank; }
 
 Dump::Dump() {
   static const char* const folder = std::getenv("TORCH_XLA_DUMP");
@@ -33,8 +37,10 @@ Dump::Dump() {
   std::error_code ignored;  // Write reports it
   std::filesystem::create_directories(folder, ignored);
   char number[16];
-  std::snprintf(number, sizeof(number), "/%04d", compilations++);
-  prefix_ = std::string(folder) + number;
+  std::snprintf(number, sizeof(number), "%04d", compilations++);
+  const int64_t rank = own_rank;
+  prefix_ =
+      std::string(folder) + "/" + (rank < 0 ? "" : "rank" + std::to_string(rank) + ".") + number;
 }
 
 bool Dump::WriteModule(int number, std::string_view name, const hlo::Module& module) {

@@ -5,8 +5,10 @@
 //   NNNN.passes             all passes: what each did ("unchanged") and how long it took
 //   NNNN.program            the steps with their buffers, and the module after all passes
 //   NNNN.K.ll               the LLVM IR of the kernels that thread K emitted
+// In a world of several processes, "rankR." comes before the number.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,8 @@ namespace cpu {
 // to is reported once on stderr.
 class Dump {
  public:
+  // This process is one of several, which may share the folder: its files bear its rank.
+  static void SetRank(int64_t rank);
   Dump();
   explicit operator bool() const { return !prefix_.empty(); }
   void Input(const hlo::Module& module);

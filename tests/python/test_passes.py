@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 COMPUTES = """
 import torch, torch_xla
 
@@ -37,6 +39,34 @@ def test_every_pass_is_shown(program):
     # A pass that changed nothing leaves no file.
     assert list(folder.glob("*-fusion.mlir")) and not list(folder.glob("*-expand_random.mlir"))
     assert list(folder.glob("0000.00-input.mlir")) and list(folder.glob("0000.program"))
+
+
+WORLD = """
+import torch, torch_xla
+from torch_xla.core import xla_model as xm
+
+def work(index):
+    value = torch.full((2 + index,), 3.0, device="xla") * 2
+    xm.mark_step()
+    print(value.sum().item())
+
+if __name__ == "__main__":
+    torch_xla.launch(work, start_method="{}")
+"""
+
+
+@pytest.mark.parametrize("start_method", ["spawn", "fork"])
+def test_ranks_that_share_a_folder_keep_apart(program, start_method):
+    folder = program.folder / "dump"
+    path = program.folder / "world.py"
+    path.write_text(WORLD.format(start_method))
+    program.run(str(path), CPU_NUM_DEVICES="2", TORCH_XLA_DUMP=str(folder))
+    for rank in (0, 1):
+        inputs = sorted(folder.glob(f"rank{rank}.*.00-input.mlir"))
+        assert inputs[0].name == f"rank{rank}.0000.00-input.mlir"
+        assert any(f"tensor<{2 + rank}xf32>" in path.read_text() for path in inputs)
+        assert not any(f"tensor<{3 - rank}xf32>" in path.read_text() for path in inputs)
+    assert all(path.name.startswith("rank") for path in folder.iterdir())
 
 
 def test_passes_can_be_left_out(program):
