@@ -1,9 +1,12 @@
 """Whoever waits in torch_xla lets the interpreter go on: while one thread waits, another counts."""
 
+import re
 import socket
+from types import BuiltinFunctionType
 
 import pytest
 
+from torch_xla import _XLAC
 from torch_xla._binding import library_directory
 from torch_xla.runtime_server import REMOTE_PLUGIN
 
@@ -18,7 +21,7 @@ from torch_xla import _XLAC
 faulthandler.dump_traceback_later(60, exit=True)
 threads = []
 
-def count_while(name, call):
+def count_beside(name, call):
     print(name, flush=True)
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
@@ -26,7 +29,10 @@ def count_while(name, call):
     time.sleep(0.02)
     for _ in range(100_000):  # that this ends is what is tested
         pass
-    assert thread.is_alive(), name + " does not wait, and shows nothing"
+    return thread
+
+def count_while(name, call):
+    assert count_beside(name, call).is_alive(), name + " does not wait, and shows nothing"
 """
 
 # The runtime starts, and waits for a server that does not answer.
@@ -53,7 +59,7 @@ for name, call in {
 os._exit(0)
 """
 
-# One thread is in the middle of a sync, whose lock the others need.
+# One thread is in the middle of a sync, whose lock others need.
 SYNC = """
 def pending():
     return torch.ones(3, device="xla") + 1
@@ -76,8 +82,22 @@ syncing = threading.Thread(target=torch_xla.sync, daemon=True)
 syncing.start()
 assert begun.wait(30)
 tensors = [pending() for _ in range(8)]
+"""
+
+FINISH = """
+go_on.set()
+for thread in [syncing, *threads]:
+    thread.join(30)
+    assert not thread.is_alive()
+print("done", flush=True)
+os._exit(0)
+"""
+
+# These wait for it.
+WAIT_FOR_A_SYNC = """
 for name, call in {
     "sync": torch_xla.sync,
+    "step": lambda: _XLAC._xla_step_marker("xla:0"),
     "sync of tensors": lambda: _XLAC._xla_sync_multi([tensors[0]]),
     "wait": _XLAC._xla_wait_device_ops,
     "exit": _XLAC._prepare_to_exit,
@@ -104,13 +124,62 @@ for name, call in {
     "observer": lambda: _XLAC._set_graph_observer(None),
 }.items():
     count_while(name, call)
-go_on.set()
-for thread in [syncing, *threads]:
-    thread.join(30)
-    assert not thread.is_alive()
-print("done", flush=True)
-os._exit(0)
 """
+
+# These may, or need no lock of it.
+BESIDE_A_SYNC = """
+for name, call in {
+    "_usable_cpus": _XLAC._usable_cpus,
+    "_xla_runtime_is_initialized": _XLAC._xla_runtime_is_initialized,
+    "_xla_get_default_device": _XLAC._xla_get_default_device,
+    "_xla_get_default_device_ordinal": _XLAC._xla_get_default_device_ordinal,
+    "_set_allow_execution": lambda: _XLAC._set_allow_execution(True),
+    "_get_allow_execution": _XLAC._get_allow_execution,
+    "_xla_computation_cache_is_initialized": _XLAC._xla_computation_cache_is_initialized,
+    "_xla_initialize_cache": lambda: _XLAC._xla_initialize_cache(os.getcwd() + "/cache", False),
+    "_xla_interned_counts": _XLAC._xla_interned_counts,
+    "_xla_set_rng_seed": lambda: _XLAC._xla_set_rng_seed(3),
+    "_xla_get_rng_seed": _XLAC._xla_get_rng_seed,
+    "_xla_default_generator": lambda: _XLAC._xla_default_generator(0),
+    "_xla_get_tensor_id": lambda: _XLAC._xla_get_tensor_id(work),
+    "_get_xla_tensor_debug_info": lambda: _XLAC._get_xla_tensor_debug_info(work),
+    "_xla_optimization_barrier_": lambda: _XLAC._xla_optimization_barrier_([tensors[0], work]),
+    "_replace_xla_tensor": lambda: _XLAC._replace_xla_tensor(tensors[1], tensors[2]),
+    "_xla_all_reduce_": lambda: _XLAC._xla_all_reduce_([tensors[3]], "sum", 1.0, []),
+    "_xla_all_gather": lambda: _XLAC._xla_all_gather(tensors[3], 0, []),
+    "_xla_reduce_scatter": lambda: _XLAC._xla_reduce_scatter(tensors[3], "sum", 1.0, 0, []),
+    "_xla_all_to_all": lambda: _XLAC._xla_all_to_all(tensors[3], 0, 0, 1, []),
+    "_xla_collective_permute": lambda: _XLAC._xla_collective_permute(tensors[3], [(0, 0)]),
+    "_xla_collective_broadcast": lambda: _XLAC._xla_collective_broadcast(tensors[3], [[0]]),
+    "_xla_has_pending_collectives": _XLAC._xla_has_pending_collectives,
+    "_xla_metrics_report": _XLAC._xla_metrics_report,
+    "_short_xla_metrics_report": lambda: _XLAC._short_xla_metrics_report([], []),
+    "_xla_counter_names": _XLAC._xla_counter_names,
+    "_xla_counter_value": lambda: _XLAC._xla_counter_value("MarkStep"),
+    "_xla_metric_names": _XLAC._xla_metric_names,
+    "_xla_metric_data": lambda: _XLAC._xla_metric_data("CompileTime"),
+    "_clear_xla_counters": _XLAC._clear_xla_counters,
+    "_clear_xla_metrics": _XLAC._clear_xla_metrics,
+    "_get_executed_fallback_ops": _XLAC._get_executed_fallback_ops,
+    "_set_decomposition": lambda: _XLAC._set_decomposition(lambda *arguments: NotImplemented),
+    "_set_fallback_observer": lambda: _XLAC._set_fallback_observer(None),
+    "_set_wait_observer": lambda: _XLAC._set_wait_observer(None),
+    "_keep_locations": lambda: _XLAC._keep_locations(True),
+    "_location_seconds": _XLAC._location_seconds,
+    "_put_locations_into_programs": lambda: _XLAC._put_locations_into_programs(False),
+    "_live_tensors": _XLAC._live_tensors,
+    "_start_profile": _XLAC._start_profile,
+    "_is_profiling": _XLAC._is_profiling,
+    "_stop_profile": _XLAC._stop_profile,
+    "_parse_xspace": lambda: _XLAC._parse_xspace(b""),
+    "_register_pjrt_plugin": lambda: _XLAC._register_pjrt_plugin("NONE", _XLAC.PjRtPlugin()),
+    "_leave_runtime": _XLAC._leave_runtime,
+}.items():
+    count_beside(name, call)
+"""
+
+# Compiles for devices that are not here, and needs nothing of a runtime.
+OF_NO_RUNTIME = {"_xla_compile_for"}
 
 
 @pytest.mark.skipif(
@@ -119,9 +188,32 @@ os._exit(0)
 def test_while_the_runtime_starts(program):
     with socket.create_server(("localhost", 0)) as silent:
         address = f"localhost:{silent.getsockname()[1]}"
-        program.run_code(COUNT + START, PJRT_DEVICE="REMOTE", PJRT_REMOTE_ADDRESS=address)
+        token = program.folder / "token"
+        token.touch(mode=0o600)
+        token.write_text("0" * 64)
+        program.run_code(
+            COUNT + START,
+            PJRT_DEVICE="REMOTE",
+            PJRT_REMOTE_ADDRESS=address,
+            PJRT_REMOTE_TOKEN_FILE=str(token),
+        )
 
 
 def test_while_another_thread_syncs(program):
-    output = program.run_code(COUNT + SYNC)
+    output = program.run_code(COUNT + SYNC + WAIT_FOR_A_SYNC + FINISH)
     assert output.stdout.endswith("done\n")
+
+
+def test_beside_a_thread_that_syncs(program):
+    output = program.run_code(COUNT + SYNC + BESIDE_A_SYNC + FINISH)
+    assert output.stdout.endswith("done\n")
+
+
+def test_no_function_is_left_out():
+    functions = {
+        name for name in dir(_XLAC) if isinstance(getattr(_XLAC, name), BuiltinFunctionType)
+    }
+    tested = set(
+        re.findall(r"_XLAC\.(\w+)", COUNT + START + SYNC + WAIT_FOR_A_SYNC + BESIDE_A_SYNC)
+    )
+    assert functions - tested == OF_NO_RUNTIME
