@@ -144,15 +144,26 @@ bool Runtime::IsStarted() { return runtime.load() != nullptr; }
 
 Runtime& Runtime::Get() {
   if (Runtime* started = runtime.load(std::memory_order_acquire)) return *started;
-  // Outside the lock: a provider may take Python's.
-  RuntimeOptions options = OptionsFromEnvironment();
-  const World world = CurrentWorld();
-  JoinWorld(options, world);
-  std::lock_guard lock(RuntimeMutex());
-  if (Runtime* started = runtime.load()) return *started;
-  auto* started = new Runtime(std::move(options), world, left_runtime);
-  runtime.store(started, std::memory_order_release);
-  return *started;
+  World world;
+  const auto start = [&]() -> Runtime& {
+    // Outside the lock: a provider may take Python's.
+    RuntimeOptions options = OptionsFromEnvironment();
+    world = CurrentWorld();
+    JoinWorld(options, world);
+    std::lock_guard lock(RuntimeMutex());
+    if (Runtime* started = runtime.load()) return *started;
+    auto* started = new Runtime(std::move(options), world, left_runtime);
+    runtime.store(started, std::memory_order_release);
+    return *started;
+  };
+  try {
+    return start();
+  } catch (const hlo::Error& error) {
+    // A runtime server that the provider found at work may have ended since; it then starts
+    // another. Nobody joins a world twice.
+    if (error.code() != hlo::ErrorCode::kUnavailable || world.size > 1) throw;
+  }
+  return start();
 }
 
 void Runtime::MarkForked() {

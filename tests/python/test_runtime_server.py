@@ -225,6 +225,44 @@ def test_server_that_starts_by_itself_is_the_users_own(program: Program, own_fol
             time.sleep(0.01)
 
 
+FOUND_AND_LOST = """
+import time, torch, torch_xla
+from torch_xla._internal import remote
+found, ensure = [], remote.ensure_server
+
+def found_for_the_last_time(address):
+    ensure(address)
+    found.append(address)
+    if len(found) == 1:
+        listens = remote._listens_at_socket if address.startswith("unix:") else remote._listens_at_port
+        where = [address[5:]] if address.startswith("unix:") else ["localhost", int(address.split(":")[1])]
+        while listens(*where):
+            time.sleep(2)  # looking keeps no server up
+        remote.IDLE_SECONDS = 30
+
+remote.IDLE_SECONDS = 0.2
+remote.ensure_server = found_for_the_last_time
+print((torch.ones(3, device="xla") + torch.arange(3.0, device="xla")).tolist(), len(found))
+"""
+
+
+@pytest.mark.parametrize("place", ["socket", "port"])
+def test_server_that_ends_between_being_found_and_used_is_replaced(program, place) -> None:
+    """From idleness, which its next client could not foresee."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        address = f"localhost:{port}" if place == "port" else f"unix:{folder}/server.sock"
+        result = program.run_code(
+            FOUND_AND_LOST,
+            PJRT_DEVICE="REMOTE",
+            PJRT_REMOTE_ADDRESS=address,
+            TORCH_XLA_RUNTIME_DIR=folder,
+        )
+        assert result.stdout.strip() == "[1.0, 2.0, 3.0] 2"
+        for server in started_servers(port if place == "port" else f"{folder}/server.sock"):
+            os.kill(server, signal.SIGTERM)
+
+
 def test_server_at_a_socket_in_anybodys_folder_is_refused(program: Program) -> None:
     program.folder.chmod(0o755)
     path = program.folder / "server.sock"
