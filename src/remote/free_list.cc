@@ -9,10 +9,14 @@ std::optional<size_t> FreeList::Take(size_t bytes) {
   const auto found = std::find_if(pieces_.begin(), pieces_.end(),
                                   [bytes](const auto& piece) { return piece.second >= bytes; });
   if (found == pieces_.end()) return {};
-  const auto [offset, available] = *found;
-  pieces_.erase(found);
-  if (available > bytes) pieces_[offset + bytes] = available - bytes;
+  auto piece = pieces_.extract(found);
+  const size_t offset = piece.key();
   bytes_ -= bytes;
+  if (piece.mapped() > bytes) {
+    piece.key() += bytes;
+    piece.mapped() -= bytes;
+    pieces_.insert(std::move(piece));
+  }
   return offset;
 }
 

@@ -1,6 +1,6 @@
 // Every allocation and every thread start of the server fails once, in a program of its own: that
 // session ends, or that request fails, and the next client is served. So does every allocation of a
-// client's thread that asks: each of its requests is answered or fails.
+// client's thread that asks, and of those that read and write: each request is answered or fails.
 //
 // An allocation is the server's if one of its functions is on the stack above it, with none of
 // gRPC's or the plugin's between: what gRPC allocates for itself ends the process when there is
@@ -41,6 +41,11 @@ std::vector<Range>& ServerCode() {
   static auto* code = new std::vector<Range>;
   return *code;
 }
+// Of these, a client's connection's.
+std::vector<Range>& ConnectionCode() {
+  static auto* code = new std::vector<Range>;
+  return *code;
+}
 // Of this program, and of libraries that it calls for its own sake.
 std::vector<Range>& OwnLibraries() {
   static auto* libraries = new std::vector<Range>;
@@ -70,10 +75,13 @@ void FindServerCode() {
         if (!name.starts_with(prefix)) continue;
         const uintptr_t begin = base + symbols[s].st_value;
         ServerCode().push_back({begin, begin + symbols[s].st_size});
+        const bool is_connection = name.substr(prefix.size()).starts_with("10Connection");
+        if (is_connection) ConnectionCode().push_back(ServerCode().back());
       }
     }
   }
   std::ranges::sort(ServerCode(), {}, &Range::begin);
+  std::ranges::sort(ConnectionCode(), {}, &Range::begin);
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void*) {
         const std::string_view name = info->dlpi_name;
@@ -93,23 +101,28 @@ void FindServerCode() {
       nullptr);
 }
 
-bool IsServers(uintptr_t address) {
-  const auto& code = ServerCode();
+bool IsIn(const std::vector<Range>& code, uintptr_t address) {
   auto found = std::ranges::upper_bound(code, address, {}, &Range::begin);
   return found != code.begin() && std::prev(found)->Holds(address);
 }
 
-_Unwind_Reason_Code Look(_Unwind_Context* context, void* result) {
+struct Search {
+  const std::vector<Range>& code;
+  bool found = false;
+};
+
+_Unwind_Reason_Code Look(_Unwind_Context* context, void* argument) {
+  auto& search = *static_cast<Search*>(argument);
   const uintptr_t address = _Unwind_GetIP(context) - 1;
   if (std::ranges::none_of(OwnLibraries(), [&](const Range& r) { return r.Holds(address); })) {
     return _URC_END_OF_STACK;
   }
-  if (!IsServers(address)) return _URC_NO_REASON;
-  *static_cast<bool*>(result) = true;
+  if (!IsIn(search.code, address)) return _URC_NO_REASON;
+  search.found = true;
   return _URC_END_OF_STACK;
 }
 
-enum class What { kNothing, kAllocations, kClientAllocations, kThreads };
+enum class What { kNothing, kAllocations, kClientAllocations, kConnectionAllocations, kThreads };
 std::atomic<What> failing{What::kNothing};
 std::atomic<int> countdown{0};  // the failure comes at zero
 thread_local bool spared = false, looking = false, is_client = false;
@@ -117,10 +130,10 @@ thread_local bool spared = false, looking = false, is_client = false;
 bool Fails(What what) {
   if (failing != what || spared || looking) return false;
   looking = true;
-  bool servers = false;
-  _Unwind_Backtrace(&Look, &servers);
+  Search search{what == What::kConnectionAllocations ? ConnectionCode() : ServerCode()};
+  _Unwind_Backtrace(&Look, &search);
   looking = false;
-  return servers && countdown.fetch_sub(1) == 0;
+  return search.found && countdown.fetch_sub(1) == 0;
 }
 
 // Fails the `count`-th; the test's own thread is the client's.
@@ -137,7 +150,10 @@ class Failure {
 }  // namespace
 
 void* operator new(size_t bytes) {
-  if (Fails(is_client ? What::kClientAllocations : What::kAllocations)) throw std::bad_alloc();
+  if (Fails(is_client ? What::kClientAllocations : What::kAllocations) ||
+      Fails(What::kConnectionAllocations)) {
+    throw std::bad_alloc();
+  }
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -398,6 +414,58 @@ TEST_F(Failures, AllocationsOfAClientThatAsks) {
     break;
   }
 }
+
+void UseRings(Connection& connection, uint64_t segment) {
+  wire::Request request;
+  request.mutable_create_segment()->set_segment(segment);
+  request.mutable_create_segment()->set_bytes(Segment::kHeader + Rings::kBytes);
+  const wire::Segment answer = connection.Ask(std::move(request)).segment();
+  const auto memory = Segment::Open(answer.process(), answer.descriptor(), answer.nonce());
+  wire::Region region;
+  region.set_segment(segment);
+  region.set_offset(Segment::kHeader);
+  region.set_bytes(Rings::kBytes);
+  connection.UseRings(region, std::shared_ptr<char>(memory, memory->data() + Segment::kHeader));
+}
+
+// What a connection's own threads allocate, and what handlers do there: the session may end, and
+// whoever waits for a reply is told.
+class FailuresOfAConnection : public Failures, public testing::WithParamInterface<bool> {};
+
+TEST_P(FailuresOfAConnection, Allocations) {
+  Endpoint endpoint;
+  endpoint.address = TestAddress();
+  endpoint.token = kToken;
+  for (int count = 0;; ++count) {
+    Connection connection(endpoint);
+    if (GetParam()) UseRings(connection, connection.NewNumbers());
+    const Failure failure(What::kConnectionAllocations, count);
+    auto texts = std::make_shared<std::vector<std::string>>();
+    const auto keep = [texts](wire::Reply& reply) {
+      if (!reply.has_error()) texts->push_back(std::string(100, 'x') + reply.DebugString());
+    };
+    try {
+      for (int i = 0; i < 5; ++i) {
+        wire::Request request;
+        request.mutable_memory_stats()->set_device(0);
+        connection.Call(std::move(request), {keep});
+        EXPECT_TRUE(Ends(connection)) << "with failure " << count;
+      }
+      wire::Request wrong;
+      wrong.mutable_read()->set_buffer(77);
+      EXPECT_THROW(connection.Ask(std::move(wrong)), hlo::Error) << "with failure " << count;
+    } catch (const hlo::Error& error) {
+      EXPECT_EQ(error.code(), hlo::ErrorCode::kUnavailable) << error.what();
+    }
+    if (failure.has_come() && !HasFailure()) continue;
+    EXPECT_GT(count, 20);
+    break;
+  }
+  EXPECT_TRUE(RunAll());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, FailuresOfAConnection, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Rings" : "Stream"; });
 
 }  // namespace
 }  // namespace remote

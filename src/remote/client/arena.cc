@@ -114,7 +114,7 @@ const char* Arena::ResultAt(size_t offset, size_t bytes) const {
   return Located(results_.get(), offset, bytes);
 }
 
-void Arena::Give(const Block& block) noexcept {
+void Arena::Give(const Block& block) noexcept try {
   std::lock_guard lock(mutex_);
   auto found = parts_.find(block.region.segment());
   if (found == parts_.end()) return;
@@ -123,13 +123,12 @@ void Arena::Give(const Block& block) noexcept {
   const size_t bytes = part.segment->bytes();
   if (part.free.bytes() + Segment::kHeader < bytes || bytes_ <= kKeptBytes) return;
   bytes_ -= bytes;
-  wire::Request release;
-  release.mutable_release_segment()->set_segment(found->first);
+  const auto release = Make<wire::Request>([number = found->first](wire::Request& request) {
+    request.mutable_release_segment()->set_segment(number);
+  });
   parts_.erase(found);
-  try {
-    connection_->Post(std::move(release));
-  } catch (const hlo::Error&) {  // the server is gone, and the memory with it
-  }
+  connection_->Post(std::move(*release));
+} catch (const std::exception&) {  // the server is gone, or keeps it until the session ends
 }
 
 }  // namespace remote

@@ -123,7 +123,12 @@ hlo::Error NoMemory(const Endpoint& endpoint) {
   return hlo::Error(hlo::ErrorCode::kUnavailable,
                     "this process had no memory for a request to the runtime server at '" +
                         endpoint.address +
-                        "', and has ended the session, and with it all that was on its devices");
+                        "', or for its reply, and has ended the session, and with it all that was "
+                        "on its devices");
+}
+
+std::unique_ptr<wire::Reply> ReplyOf(const hlo::Error& error) {
+  return Make<wire::Reply>([&](wire::Reply& reply) { ToMessage(error, reply.mutable_error()); });
 }
 
 }  // namespace
@@ -132,6 +137,8 @@ hlo::Error NoMemory(const Endpoint& endpoint) {
 struct Connection::State {
   explicit State(const Endpoint& endpoint)
       : endpoint(endpoint),
+        no_memory(NoMemory(endpoint)),
+        no_memory_reply(ReplyOf(no_memory)),
         channel(NewChannel(endpoint)),
         stub(wire::RuntimeServer::NewStub(channel)) {
     AddToken(endpoint, &context);
@@ -148,17 +155,22 @@ struct Connection::State {
   bool Send(const wire::Requests& batch);
   void Write();
   void KeepFromChildren();
-  void Read();
-  void ReadRing();
+  void Read() noexcept;
+  grpc::Status ReadAll();
+  hlo::Error WhyItEnded(const grpc::Status& said);
+  void ReadRing() noexcept;
   void EndRings();
   void Dispatch(wire::Reply& reply);
+  void EndWithoutMemory();
   bool HasNoMemory();
-  void Lose(const hlo::Error& error);
+  void Lose(const hlo::Error& error) noexcept;
   bool OnReader() const {
     return reader == std::this_thread::get_id() || ring_reader == std::this_thread::get_id();
   }
 
   const Endpoint endpoint;
+  const hlo::Error no_memory;  // made while there is some
+  const std::unique_ptr<wire::Reply> no_memory_reply;
   const int64_t generation = process::ForkGeneration();
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<wire::RuntimeServer::Stub> stub;
@@ -174,7 +186,8 @@ struct Connection::State {
   std::deque<wire::Request> queue;
   size_t queued_bytes = 0;
   bool writing = false, has_left = false;
-  bool out_of_memory = false;  // with requests that were to go out, without which others must not
+  // With requests that were to go out, without which others must not, or replies that came.
+  bool out_of_memory = false;
   std::vector<uint64_t> free_buffers, free_executables;
   size_t unfreed_bytes = 0;
   std::unordered_map<uint64_t, Handler> handlers;
@@ -230,10 +243,15 @@ void Connection::State::Flush(std::unique_lock<std::mutex>& lock) {
     SendQueue(lock);
   } catch (const std::exception&) {
     if (!lock.owns_lock()) lock.lock();
-    out_of_memory = true;
-    context.TryCancel();  // the reader tells
+    EndWithoutMemory();
   }
   writing = false;
+}
+
+// Under the mutex. The reader tells those who wait.
+void Connection::State::EndWithoutMemory() {
+  out_of_memory = true;
+  context.TryCancel();
 }
 
 void Connection::State::SendQueue(std::unique_lock<std::mutex>& lock) {
@@ -299,22 +317,44 @@ void Connection::State::KeepFromChildren() {
 }
 
 // Until the stream ends.
-void Connection::State::Read() {
+void Connection::State::Read() noexcept {
   reader = std::this_thread::get_id();
-  wire::Replies batch;
+  grpc::Status said;
+  try {
+    said = ReadAll();
+  } catch (const std::exception&) {
+    std::lock_guard lock(mutex);
+    EndWithoutMemory();
+  }
+  std::optional<hlo::Error> error;
+  try {
+    error = WhyItEnded(said);
+  } catch (const std::exception&) {
+  }
+  EndRings();
+  Lose(!error || HasNoMemory() ? no_memory : *error);
+}
+
+// What the server said of the session's end, if it did.
+grpc::Status Connection::State::ReadAll() {
   grpc::Status said;
   if (endpoint.tls) KeepFromChildren();
-  while (stream->Read(&batch)) {
-    for (wire::Reply& reply : *batch.mutable_replies()) {
-      if (reply.reply() == 0) {
-        said = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, reply.error().message());
+  Make<wire::Replies>([&](wire::Replies& batch) {
+    while (stream->Read(&batch)) {
+      for (wire::Reply& reply : *batch.mutable_replies()) {
+        if (reply.reply() == 0) {
+          said = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, reply.error().message());
+        }
+        Dispatch(reply);
       }
-      Dispatch(reply);
     }
-  }
+  });
+  return said;
+}
+
+hlo::Error Connection::State::WhyItEnded(const grpc::Status& said) {
   const grpc::Status status = stream->Finish();
-  EndRings();
-  Lose(HasNoMemory() ? NoMemory(endpoint) : Lost(endpoint, said.ok() ? status : said));
+  return Lost(endpoint, said.ok() ? status : said);
 }
 
 bool Connection::State::HasNoMemory() {
@@ -322,17 +362,21 @@ bool Connection::State::HasNoMemory() {
   return out_of_memory;
 }
 
-void Connection::State::ReadRing() {
+void Connection::State::ReadRing() noexcept {
   ring_reader = std::this_thread::get_id();
-  std::string message;
-  wire::Replies batch;
   try {
-    while (rings->replies.Read(&message, Ring::kCapacity)) {
-      if (!batch.ParseFromString(message)) throw hlo::Error("a reply is none of this service");
-      for (wire::Reply& reply : *batch.mutable_replies()) Dispatch(reply);
-    }
+    std::string message;
+    Make<wire::Replies>([&](wire::Replies& batch) {
+      while (rings->replies.Read(&message, Ring::kCapacity)) {
+        if (!batch.ParseFromString(message)) throw hlo::Error("a reply is none of this service");
+        for (wire::Reply& reply : *batch.mutable_replies()) Dispatch(reply);
+      }
+    });
   } catch (const hlo::Error&) {
     context.TryCancel();  // the reader tells
+  } catch (const std::exception&) {
+    std::lock_guard lock(mutex);
+    EndWithoutMemory();
   }
   std::lock_guard lock(mutex);
   reads_ring = false;
@@ -347,25 +391,27 @@ void Connection::State::EndRings() {
   ring_read.wait(lock, [&] { return !reads_ring; });
 }
 
-// What handlers lock and change is whole in a forked child.
+// What handlers lock and change is whole in a forked child. One that fails stays, so that it hears
+// of the session's end.
 void Connection::State::Dispatch(wire::Reply& reply) {
   const process::NoFork no_fork;
-  Handler handler;
+  const uint64_t number = reply.reply();
+  const bool last = !reply.more();
+  Handler* handler = nullptr;
   {
     std::lock_guard lock(mutex);
-    auto found = handlers.find(reply.reply());
+    auto found = handlers.find(number);
     if (found == handlers.end()) return;
-    if (reply.more()) {
-      handler = found->second;
-    } else {
-      handler = std::move(found->second);
-      handlers.erase(found);
-    }
+    handler = &found->second;  // stays where it is while others are added
   }
-  handler(reply);
+  (*handler)(reply);
+  if (!last) return;
+  decltype(handlers)::node_type done;  // destroyed after the lock is given back
+  std::lock_guard lock(mutex);
+  done = handlers.extract(number);
 }
 
-void Connection::State::Lose(const hlo::Error& error) {
+void Connection::State::Lose(const hlo::Error& error) noexcept {
   const process::NoFork no_fork;
   std::unordered_map<uint64_t, Handler> waiting;
   {
@@ -377,11 +423,18 @@ void Connection::State::Lose(const hlo::Error& error) {
   }
   written.notify_all();
   left_to_writer.notify_all();
+  std::unique_ptr<wire::Reply> reply;
+  try {
+    reply = ReplyOf(error);
+  } catch (const std::exception&) {
+  }
+  wire::Reply& told = reply != nullptr ? *reply : *no_memory_reply;
   for (auto& [number, handler] : waiting) {
-    wire::Reply reply;
-    reply.set_reply(number);
-    ToMessage(error, reply.mutable_error());
-    handler(reply);
+    told.set_reply(number);
+    try {
+      handler(told);
+    } catch (const std::exception&) {  // it has heard, or cannot
+    }
   }
 }
 
@@ -488,11 +541,12 @@ wire::Reply Connection::Ask(wire::Request request) {
   auto done = std::make_shared<pjrt::boundary::Completion>();
   auto answer = std::make_shared<wire::Reply>();
   Call(std::move(request), {[done, answer](wire::Reply& reply) {
-         *answer = std::move(reply);
+         if (reply.has_error()) return done->Set(FailureOf(reply));
+         answer->Swap(&reply);
          done->Set();
        }});
   done->Wait();
-  if (answer->has_error()) throw FromMessage(answer->error());
+  if (done->failure() != nullptr) throw *done->failure();
   return std::move(*answer);
 }
 

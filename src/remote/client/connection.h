@@ -18,7 +18,8 @@ namespace remote {
 class Connection {
  public:
   // Called on the connection's own thread, once for each reply of a number; with an error as the
-  // last one if the server is lost. Exceptions must not leave it.
+  // last one if the server is lost, which other handlers get too: it must be left as it is. One
+  // that throws ends the session, and is told so in this way.
   using Handler = std::function<void(wire::Reply& reply)>;
 
   // What the server says of itself. Throws hlo::Error(kUnavailable) if none answers, and

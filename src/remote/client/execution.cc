@@ -145,7 +145,7 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
     completed.push_back(std::make_shared<remote::CompletedResults>());
     handlers.push_back(
         [results = completed[d], tell = CompletionHandler(done[d])](wire::Reply& reply) {
-          TakeResults(*reply.mutable_results(), *results);
+          if (!reply.has_error()) TakeResults(*reply.mutable_results(), *results);
           tell(reply);
         });
   }

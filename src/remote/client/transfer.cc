@@ -95,7 +95,7 @@ struct Reading {
   std::optional<Arena::Block> block;
   bool locate = false;
   std::function<void()> finish;  // may be empty
-  CompletionPtr done = std::make_shared<Completion>();
+  CompletionPtr done;
 
   void Take(wire::Reply& reply) {
     FailurePtr failure = remote::FailureOf(reply);
@@ -127,19 +127,21 @@ struct Reading {
   }
 
   void Free(uint64_t read) {
-    wire::Request request;
-    request.mutable_free()->add_reads(read);
     try {
-      client->connection->Post(std::move(request));
-    } catch (const hlo::Error&) {  // the server is gone
+      const auto request = remote::Make<wire::Request>(
+          [read](wire::Request& request) { request.mutable_free()->add_reads(read); });
+      client->connection->Post(std::move(*request));
+    } catch (const std::exception&) {  // the server is gone, or has it until the session ends
     }
   }
 };
 
 CompletionPtr AskForContents(const std::shared_ptr<PJRT_Client>& client, uint64_t number,
                              wire::Request request, size_t bytes, char* target,
-                             std::function<void()> finish) {
+                             std::function<void()> finish,
+                             CompletionPtr done = std::make_shared<Completion>()) {
   auto reading = std::make_shared<Reading>();
+  reading->done = std::move(done);
   reading->client = client;
   reading->target = target;
   reading->bytes = bytes;
@@ -173,8 +175,7 @@ CompletionPtr WaitForSmallResult(const PJRT_Buffer& buffer, char* target,
             if (finish) finish();
             return done->Set();
           }
-          AskForContents(client, number, {}, bytes, target, finish)
-              ->OnSet([done](const FailurePtr& failure) { done->Set(failure); });
+          AskForContents(client, number, {}, bytes, target, finish, done);
         } catch (...) {
           done->Set(CurrentFailure());
         }
