@@ -22,7 +22,8 @@
 #   make lint     check the format and lint; `make format` mends the format
 #   make stubs    check the type stubs against the built extension
 #   make lock     newer packages: write requirements/*.txt, with the hashes of what scripts/install takes
-#   make wheel    dist/torch_xla-*.whl
+#   make wheel    dist/torch_xla-*.whl, of what is built
+#   make test-wheel   what the wheel needs of a system, and that it trains where there is no compiler and no library of ours
 #   make clean    remove what was built; the virtual environment stays
 
 PYTHON := .venv/bin/python
@@ -32,7 +33,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel clean explain-pipeline docs
+.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -52,7 +53,7 @@ build-test: install-test
 test: ctest pytest
 
 test-all: PYTEST_TIER :=
-test-all: ctest pytest conformance test-clients test-draws test-programs test-failures sanitize fuzz soak
+test-all: ctest pytest conformance test-wheel test-clients test-draws test-programs test-failures sanitize fuzz soak
 
 # Many of them wait for one another more than they compute, hence more at a time than there are processors.
 ctest: build-test
@@ -132,8 +133,11 @@ explain-pipeline: build
 	@cmake --build $(BUILD) --target hlo_opt > /dev/null
 	@$(BUILD)/tools/hlo_opt --list
 
-wheel: install
-	$(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w dist .
+wheel: build
+	@BUILD_DIR=$(BUILD) JOBS=$(JOBS) scripts/wheel
+
+test-wheel: install-test wheel
+	$(PYTHON) -m pytest tests/wheel $(PYTEST_ARGS)
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-tsan build-fuzz dist demo-output torch_xla/lib torch_xla/include torch_xla/share

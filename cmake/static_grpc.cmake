@@ -1,0 +1,36 @@
+# static_grpc: gRPC and all that it needs, to be held by a shared library. gRPC's and c-ares's archives are Debian's.
+# Those of Abseil, RE2 and protobuf are made for programs alone (their thread-local variables have fixed places), so these
+# three are compiled once more, from the sources of Debian's packages. Nothing of this is done unless it is linked.
+include(ExternalProject)
+set(folder ${CMAKE_BINARY_DIR}/static_grpc)
+set(abseil a/abseil/abseil_20220623.1.orig.tar.gz abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe)
+set(re2 r/re2/re2_20220601+dfsg.orig.tar.xz 3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)
+set(protobuf p/protobuf/protobuf_3.21.12.orig.tar.gz 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53)
+set(sources)
+foreach(name abseil re2 protobuf)
+  list(GET ${name} 0 path)
+  list(GET ${name} 1 hash)
+  ExternalProject_Add(${name}_source EXCLUDE_FROM_ALL ON PREFIX ${folder}/${name} SOURCE_DIR ${folder}/${name}/source
+    URL https://deb.debian.org/debian/pool/main/${path} URL_HASH SHA256=${hash} DOWNLOAD_EXTRACT_TIMESTAMP ON
+    CONFIGURE_COMMAND "" BUILD_COMMAND "" INSTALL_COMMAND "")
+  list(APPEND sources ${name}_source)
+endforeach()
+set(archive ${folder}/build/libgrpc_dependencies.a)
+ExternalProject_Add(grpc_dependencies EXCLUDE_FROM_ALL ON DEPENDS ${sources}
+  PREFIX ${folder} SOURCE_DIR ${CMAKE_SOURCE_DIR}/cmake/grpc_dependencies BINARY_DIR ${folder}/build
+  CMAKE_ARGS -DCMAKE_BUILD_TYPE=Release -DABSEIL_SOURCE=${folder}/abseil/source -DRE2_SOURCE=${folder}/re2/source
+             -DPROTOBUF_SOURCE=${folder}/protobuf/source
+  CMAKE_CACHE_ARGS "-DCMAKE_CXX_COMPILER_LAUNCHER:STRING=${CMAKE_CXX_COMPILER_LAUNCHER}"
+  INSTALL_COMMAND "" BUILD_BYPRODUCTS ${archive})
+
+set(libraries)
+# RE2's only for its tables, which the source package makes with other packages' help.
+foreach(name grpc++ grpc gpr upb address_sorting cares re2 ssl crypto)
+  find_library(STATIC_${name} lib${name}.a)
+  list(APPEND libraries ${STATIC_${name}})
+endforeach()
+list(INSERT libraries 6 ${archive})
+list(JOIN libraries "," libraries)
+add_library(static_grpc INTERFACE)
+add_dependencies(static_grpc grpc_dependencies)
+target_link_libraries(static_grpc INTERFACE $<LINK_GROUP:RESCAN,${libraries}> z pthread)
