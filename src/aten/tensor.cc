@@ -157,10 +157,10 @@ void XlaTensor::Write(const lazy::Value& value) const {
     return;
   }
   // A later step may show one of several places of the same element: only the strides tell where.
-  lazy::ViewStep step{Kind::kAsStrided, {}, {}, {}, {}};
+  lazy::ViewStep step{Kind::kAsStrided};
   step.sizes = impl_->sizes().vec();
   step.strides = impl_->strides().vec();
-  step.offsets = {impl_->storage_offset()};
+  step.start = impl_->storage_offset();
   view->WriteThrough({step}, value);
 }
 

@@ -165,16 +165,14 @@ at::Tensor Unsqueeze(const at::Tensor& self, int64_t dim) {
 at::Tensor SliceWithin(const at::Tensor& self, int64_t dim, int64_t start, int64_t limit,
                        int64_t step_size) {
   if (start == 0 && limit == self.size(dim) && step_size == 1) return Alias(self);
-  ViewStep step{Kind::kSlice};
-  step.sizes = self.sizes().vec();
-  step.offsets.assign(self.dim(), 0);
-  step.strides.assign(self.dim(), 1);
-  step.offsets[dim] = start;
-  step.sizes[dim] = limit;
-  step.strides[dim] = step_size;
   Sizes sizes(self.sizes().begin(), self.sizes().end());
   Sizes strides(self.strides().begin(), self.strides().end());
   sizes[dim] = (limit - start + step_size - 1) / step_size;
+  ViewStep step{Kind::kSlice};
+  step.dimension = dim;
+  step.start = sizes[dim] == 0 ? 0 : start;  // where nothing lies is no difference
+  step.sizes = {sizes[dim]};
+  step.strides = {step_size};
   strides[dim] *= step_size;
   return Extend(self, std::move(step), sizes, strides,
                 self.storage_offset() + start * self.stride(dim));
@@ -246,7 +244,7 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   ViewStep step{Kind::kAsStrided};
   step.sizes = size.vec();
   step.strides = stride.vec();
-  step.offsets = {start};
+  step.start = start;
   chain.push_back(std::move(step));
   lazy::Reference<lazy::View> view(new lazy::View(impl->xla_storage(), std::move(chain)));
   return MakeView(self, std::move(view), self.scalar_type(), size, stride, start);

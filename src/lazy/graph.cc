@@ -130,6 +130,10 @@ void Graph::Append(Node* node) {
   for (const Value& operand : node->operands()) signature_.push_back(Encode(operand));
   if (node->role() == Node::Role::kData) data_leaves_.push_back(node);
   if (node->role() == Node::Role::kScalar) PackScalar(node);
+  if (node->role() == Node::Role::kIndex) {
+    index_leaves_.push_back(node);
+    assignment_.push_back(node->index());
+  }
 }
 
 void Graph::PackScalar(const Node* node) {
@@ -184,7 +188,20 @@ void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per
   }
 }
 
-uint64_t Graph::hash() const {
+ScalarPack Graph::IndexPack(const std::vector<bool>& varies) const {
+  ScalarPack pack{hlo::ElementType::kS64, 0, {}};
+  for (size_t i = 0; i < varies.size(); ++i) {
+    if (!varies[i]) continue;
+    const auto* bytes = reinterpret_cast<const std::byte*>(&assignment_[i]);
+    pack.bytes.insert(pack.bytes.end(), bytes, bytes + sizeof(int64_t));
+    ++pack.count;
+  }
+  return pack;
+}
+
+uint64_t Graph::hash() const { return Mix(structure_hash(), HashAttribute(assignment_)); }
+
+uint64_t Graph::structure_hash() const {
   uint64_t a = 0x243f6a8885a308d3u, b = 0x13198a2e03707344u;
   for (uint64_t word : signature_) {
     a = Mix(a, word);
@@ -193,16 +210,8 @@ uint64_t Graph::hash() const {
   return Mix(a, b);
 }
 
-std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
-  auto module = std::make_unique<hlo::Module>(name);
-  hlo::Computation* entry = module->AddComputation("main");
-  module->set_entry(entry);
-  hlo::Builder builder(entry);
-  builder.set_precision(precision_);
-  std::vector<std::vector<hlo::Value>> values(nodes_.size());
-  for (const Node* leaf : data_leaves_) {
-    values[leaf->position] = {downcast_.Round(builder, builder.Parameter(*leaf->shape(0)))};
-  }
+void Graph::LowerScalars(hlo::Builder& builder,
+                         std::vector<std::vector<hlo::Value>>& values) const {
   std::map<hlo::ElementType, std::pair<hlo::Value, int64_t>> packs;  // parameter, next element
   for (const ScalarPack& pack : scalar_packs_) {
     packs[pack.type] = {builder.Parameter(hlo::Shape(pack.type, {pack.count})), 0};
@@ -214,6 +223,39 @@ std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name) const {
     next += shape.num_elements();
     values[leaf->position] = {builder.Reshape(slice, shape.dimensions())};
   }
+}
+
+void Graph::LowerIndices(hlo::Builder& builder, const std::vector<bool>& varies,
+                         std::vector<std::vector<hlo::Value>>& values) const {
+  const int64_t count = std::count(varies.begin(), varies.end(), true);
+  hlo::Value pack =
+      count == 0 ? nullptr : builder.Parameter(hlo::Shape(hlo::ElementType::kS64, {count}));
+  int64_t next = 0;
+  for (size_t i = 0; i < index_leaves_.size(); ++i) {
+    hlo::Value index;
+    if (!varies.empty() && varies[i]) {
+      index = builder.Reshape(builder.SliceInDim(pack, 0, next, next + 1), {});
+      ++next;
+    } else {
+      index = builder.ConstantScalar(hlo::ElementType::kS64, assignment_[i]);
+    }
+    values[index_leaves_[i]->position] = {index};
+  }
+}
+
+std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name,
+                                          const std::vector<bool>& varies) const {
+  auto module = std::make_unique<hlo::Module>(name);
+  hlo::Computation* entry = module->AddComputation("main");
+  module->set_entry(entry);
+  hlo::Builder builder(entry);
+  builder.set_precision(precision_);
+  std::vector<std::vector<hlo::Value>> values(nodes_.size());
+  for (const Node* leaf : data_leaves_) {
+    values[leaf->position] = {downcast_.Round(builder, builder.Parameter(*leaf->shape(0)))};
+  }
+  LowerScalars(builder, values);
+  LowerIndices(builder, varies, values);
   std::vector<hlo::Value> operands;
   for (const Node* node : nodes_) {
     if (node->role() != Node::Role::kOperation) continue;
@@ -260,7 +302,7 @@ std::string Graph::ToText() const {
       first = false;
     }
     out += ")";
-    std::string attributes = node->operation()->AttributesText();
+    std::string attributes = node->AttributesText();
     if (!attributes.empty()) out += ", attributes=(" + attributes + ")";
     if (const SourceLocation* location = LocationOf(node)) {
       out += ", scope=" + name + "." + std::to_string(++scopes[name]);

@@ -1,5 +1,5 @@
-// Graph: the recorded work that some values need, in an order in which operands come first, with a
-// signature that is equal for graphs that one program can compute.
+// Graph: the recorded work that some values need, in an order in which operands come first: its
+// structure, as a signature, and the assignment of its indices.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "lazy/collective.h"
 #include "lazy/downcast.h"
 #include "lazy/node.h"
+#include "lazy/specialization.h"
 
 namespace lazy {
 
@@ -45,7 +46,8 @@ class Graph {
 
   // All nodes, operands before users.
   const std::vector<Node*>& nodes() const { return nodes_; }
-  // Data leaves in the order of the program's parameters; the packs of scalars follow them.
+  // Data leaves in the order of the program's parameters; the packs of scalars follow them, and
+  // then that of the indices that vary.
   const std::vector<Node*>& data_leaves() const { return data_leaves_; }
   const std::vector<ScalarPack>& scalar_packs() const { return scalar_packs_; }
   // The distinct values among the roots, the program's results (those of unwanted collectives
@@ -53,7 +55,7 @@ class Graph {
   const std::vector<Value>& results() const { return results_; }
   const std::vector<uint32_t>& result_of_root() const { return result_of_root_; }
   size_t operation_count() const {
-    return nodes_.size() - data_leaves_.size() - scalar_leaves_.size();
+    return nodes_.size() - data_leaves_.size() - scalar_leaves_.size() - index_leaves_.size();
   }
 
   // Decides which parameters are donated. `replaced[r]` is the id of the Data whose place root r
@@ -61,13 +63,21 @@ class Graph {
   void PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root);
   const std::vector<Donation>& donations() const { return donations_; }
 
-  // Everything that the program depends on.
+  // Everything that the program depends on, but for the values of indices.
   const std::vector<uint64_t>& signature() const { return signature_; }
+  uint64_t structure_hash() const;
+  const Assignment& assignment() const { return assignment_; }
+  // Of both.
   uint64_t hash() const;
 
-  // The program. Parameters: data leaves, then scalar packs. Contractions ask for the precision
-  // that was set when the graph was cut, where their lowering names none.
-  std::unique_ptr<hlo::Module> Lower(const std::string& name) const;
+  // The indices that such a program takes; `count` is 0 if there are none.
+  ScalarPack IndexPack(const std::vector<bool>& varies) const;
+
+  // The program, in which the indices that do not vary (`varies` as in Specialization) are
+  // constants. Parameters: data leaves, then scalar packs, then the pack of indices. Contractions
+  // ask for the precision that was set when the graph was cut, where their lowering names none.
+  std::unique_ptr<hlo::Module> Lower(const std::string& name,
+                                     const std::vector<bool>& varies = {}) const;
   // "IR {\n  %0 = f32[2] xla::device_data() …": for people.
   std::string ToText() const;
   std::string ToDot() const;
@@ -78,11 +88,15 @@ class Graph {
   void KeepCollectives(std::span<const Value> roots);
   void Append(Node* node);
   void PackScalar(const Node* node);
+  // The values of scalar and index leaves, by position.
+  void LowerScalars(hlo::Builder& builder, std::vector<std::vector<hlo::Value>>& values) const;
+  void LowerIndices(hlo::Builder& builder, const std::vector<bool>& varies,
+                    std::vector<std::vector<hlo::Value>>& values) const;
 
   uint64_t cut_;
   const hlo::Precision precision_;
   Downcast downcast_ = Downcast::FromEnvironment();
-  std::vector<Node*> nodes_, data_leaves_, scalar_leaves_;
+  std::vector<Node*> nodes_, data_leaves_, scalar_leaves_, index_leaves_;
   std::vector<Node*> collectives_;
   std::unordered_map<const Node*, SourceLine> line_of_;  // of collectives, for people
   std::vector<Value> results_;
@@ -90,6 +104,7 @@ class Graph {
   std::vector<ScalarPack> scalar_packs_;
   std::vector<Donation> donations_;
   std::vector<uint64_t> signature_;
+  Assignment assignment_;
   std::vector<std::pair<Node*, uint32_t>> stack_;
 };
 

@@ -61,6 +61,12 @@ void Observation::Report(GraphEvent::Stage stage) {
   Tell(observer_, event_);
 }
 
+void Observation::ReportCompile(const std::vector<bool>& varies) {
+  if (!observer_) return;
+  event_.varies = varies;
+  Report(GraphEvent::Stage::kCompile);
+}
+
 void Observation::ReportCompiled(const pjrt::LoadedExecutable& executable) {
   if (!observer_) return;
   event_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();

@@ -25,7 +25,8 @@ struct GraphEvent {
   uint64_t hash = 0;
   size_t inputs = 0, outputs = 0;
   const Graph* graph = nullptr;
-  std::string name;  // what the user calls the graph, or empty
+  std::string name;          // what the user calls the graph, or empty
+  std::vector<bool> varies;  // from kCompile on: the indices that the program takes at run time
   CutReason reason;
   pjrt::CompiledMemoryStats memory;
   double seconds = 0;  // that the compilation took
@@ -39,6 +40,7 @@ class Observation {
  public:
   Observation(const Graph& graph, uint64_t hash);
   void Report(GraphEvent::Stage stage);
+  void ReportCompile(const std::vector<bool>& varies);
   void ReportCompiled(const pjrt::LoadedExecutable& executable);
 
  private:

@@ -49,6 +49,15 @@ OperationReference ScalarOperation(ShapeRef shape) {
   return InternLeaf(&kind, *table, shape);
 }
 
+OperationReference IndexOperation() {
+  static OperationKind kind{"xla::index", OperationCounter("xla::index")};
+  static const auto* operation = [] {
+    const SharedShape shape = InternShape(hlo::Shape::Scalar(hlo::ElementType::kS64));
+    return new OperationReference(InternLeaf(&kind, *new OperationTable, shape.get()));
+  }();
+  return *operation;
+}
+
 }  // namespace
 
 Node::Node(Role role, OperationReference operation, uint32_t operand_count)
@@ -83,6 +92,22 @@ Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {
   Node* node = new (::operator new(sizeof(Node))) Node(Role::kScalar, ScalarOperation(shape), 0);
   std::memcpy(node->scalar_.data(), bytes, size);
   return Reference<Node>(node);
+}
+
+Reference<Node> Node::MakeIndex(int64_t index) {
+  Node* node = new (::operator new(sizeof(Node))) Node(Role::kIndex, IndexOperation(), 0);
+  std::memcpy(node->scalar_.data(), &index, sizeof(index));
+  return Reference<Node>(node);
+}
+
+int64_t Node::index() const {
+  int64_t index;
+  std::memcpy(&index, scalar_.data(), sizeof(index));
+  return index;
+}
+
+std::string Node::AttributesText() const {
+  return role_ == Role::kIndex ? std::to_string(index()) : operation_->AttributesText();
 }
 
 void Node::SetComputed(uint32_t index, Value data) {

@@ -1,5 +1,5 @@
 // Node: one recorded operation of the graph that the next sync will run, or a leaf of it: data on
-// the device or a number.
+// the device, a number or an index.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Value {
 
 class Node : public Counted<Node> {
  public:
-  enum class Role : uint8_t { kOperation, kData, kScalar };
+  enum class Role : uint8_t { kOperation, kData, kScalar, kIndex };
 
   static Reference<Node> Make(OperationReference operation, std::span<const Value> operands);
   // A leaf whose value is a buffer; `data` is kept alive.
@@ -39,6 +39,11 @@ class Node : public Counted<Node> {
   // `bytes` holds it in `type`'s representation (at most 16 bytes).
   static Reference<Node> MakeScalar(hlo::ElementType type, const void* bytes);
   static Reference<Node> MakeScalar(ShapeRef shape, const void* bytes);  // up to rank 1
+  // An integer of the user's program that says where and not how much: a slice's start, a selected
+  // index, a shift. A program has it as a constant until another value comes
+  // (specialization.h). Each use of an index has a leaf of its own, so that which uses are of one
+  // value is no part of a graph's structure.
+  static Reference<Node> MakeIndex(int64_t index);
 
   Role role() const { return role_; }
   const Operation* operation() const { return operation_.get(); }
@@ -48,6 +53,9 @@ class Node : public Counted<Node> {
   }
   const Reference<Data>& data() const { return data_; }
   const std::array<std::byte, 16>& scalar() const { return scalar_; }
+  int64_t index() const;  // of kIndex
+  // For dumps: the operation's attributes, an index's value.
+  std::string AttributesText() const;
 
   // Results that a sync has computed while another thread recorded work on the node, whose own
   // operands may be gone. All under the lock of syncs.

@@ -7,7 +7,8 @@
 // whose parameters are, in any order,
 //   operands:    hlo::Value, std::optional<hlo::Value>, std::vector<hlo::Value>,
 //                std::vector<std::optional<hlo::Value>>, lazy::Scalar (a number passed at run
-//                time), std::optional<lazy::Scalar>
+//                time), std::optional<lazy::Scalar>, lazy::Index, std::vector<lazy::Index>
+//                (integers that are constants of the program until they vary)
 //   attributes:  everything else: copyable, comparable by SameAttribute and hashable by
 //                HashAttribute below
 // and whose result R is one hlo::Value, a std::array, std::tuple or std::pair of them, or a
@@ -38,6 +39,18 @@ namespace lazy {
 struct Scalar {
   hlo::Value value = nullptr;
   operator hlo::Value() const { return value; }
+};
+
+// An index (Node::MakeIndex): a rank-0 s64 value in the lowering, a constant or not. The result's
+// shape does not depend on it, and what the lowering makes of a constant is a special case of what
+// it makes of any value: shapes are inferred from the latter.
+struct Index {
+  hlo::Value value = nullptr;
+  operator hlo::Value() const { return value; }
+  // Where it is a constant of the program.
+  std::optional<int64_t> known() const {
+    return value->IsConstant() ? std::optional(value->literal().AsInt()) : std::nullopt;
+  }
 };
 
 // --- Attribute hashing
@@ -228,6 +241,8 @@ struct ParameterTraits<hlo::Value> {
 template <>
 struct ParameterTraits<Scalar> : ParameterTraits<hlo::Value> {};
 template <>
+struct ParameterTraits<Index> : ParameterTraits<hlo::Value> {};
+template <>
 struct ParameterTraits<std::optional<hlo::Value>> {
   static constexpr bool kIsOperand = true;
   static constexpr bool kHasCount = true;
@@ -236,6 +251,8 @@ template <>
 struct ParameterTraits<std::optional<Scalar>> : ParameterTraits<std::optional<hlo::Value>> {};
 template <>
 struct ParameterTraits<std::vector<hlo::Value>> : ParameterTraits<std::optional<hlo::Value>> {};
+template <>
+struct ParameterTraits<std::vector<Index>> : ParameterTraits<std::optional<hlo::Value>> {};
 template <>
 struct ParameterTraits<std::vector<std::optional<hlo::Value>>>
     : ParameterTraits<std::optional<hlo::Value>> {};
@@ -391,6 +408,11 @@ class OperationFamily {
       hlo::Value NextValue() { return operands[operand++]; }
       void Read(hlo::Value& out) { out = NextValue(); }
       void Read(Scalar& out) { out.value = NextValue(); }
+      void Read(Index& out) { out.value = NextValue(); }
+      void Read(std::vector<Index>& out) {
+        out.resize(counts[count++]);
+        for (Index& index : out) Read(index);
+      }
       template <typename T>
       void Read(std::optional<T>& out) {
         if (counts[count++] != 0) Read(out.emplace());

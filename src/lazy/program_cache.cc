@@ -27,14 +27,33 @@ ProgramCache::ProgramCache()
       max_bytes_(Limit("TORCH_XLA_COMPILATION_CACHE_BYTES", int64_t{1} << 30)) {}
 
 std::shared_ptr<const Program> ProgramCache::Find(uint64_t hash,
-                                                  const std::vector<uint64_t>& signature) {
+                                                  const std::vector<uint64_t>& signature,
+                                                  const Assignment& assignment) {
+  auto [begin, end] = index_.equal_range(hash);
+  auto best = end;
+  int64_t fewest = 0;
+  for (auto it = begin; it != end; ++it) {
+    const Program& program = *it->second->second;
+    if (program.signature != signature || !program.specialization.Serves(assignment)) continue;
+    const int64_t count = program.specialization.varying_count();
+    if (best != end && count >= fewest) continue;
+    best = it;
+    fewest = count;
+  }
+  if (best == end) return nullptr;
+  programs_.splice(programs_.begin(), programs_, best->second);
+  return best->second->second;
+}
+
+Specialization ProgramCache::Missing(uint64_t hash, const std::vector<uint64_t>& signature,
+                                     Assignment assignment) const {
+  std::vector<const Specialization*> known;
   auto [begin, end] = index_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    if (it->second->second->signature != signature) continue;
-    programs_.splice(programs_.begin(), programs_, it->second);
-    return it->second->second;
+    const Program& program = *it->second->second;
+    if (program.signature == signature) known.push_back(&program.specialization);
   }
-  return nullptr;
+  return Specialize(known, std::move(assignment));
 }
 
 void ProgramCache::Insert(uint64_t hash, std::shared_ptr<const Program> program) {

@@ -1,5 +1,5 @@
-// The compiled programs of this process, by the signature of their graph. Everything under
-// SyncMutex.
+// The compiled programs of this process, by the signature of their graphs. Programs of one
+// signature are specializations of it. Everything under SyncMutex.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "lazy/operation.h"
+#include "lazy/specialization.h"
 #include "pjrt/client/executable.h"
 
 namespace lazy {
 
 struct Program {
   std::vector<uint64_t> signature;
+  Specialization specialization;
   std::unique_ptr<pjrt::LoadedExecutable> executable;
   // Kept, because the signature has their numbers, which they would not get again.
   std::vector<OperationReference> operations;
@@ -28,8 +30,14 @@ class ProgramCache {
  public:
   static ProgramCache& Get();
 
-  // Shared: an observer of a program's run may clear the cache. Null if there is none.
-  std::shared_ptr<const Program> Find(uint64_t hash, const std::vector<uint64_t>& signature);
+  // The program with the fewest variables that serves the assignment. Shared: an observer of a
+  // program's run may clear the cache. Null if there is none.
+  std::shared_ptr<const Program> Find(uint64_t hash, const std::vector<uint64_t>& signature,
+                                      const Assignment& assignment);
+  // What to compile if there is none. It depends on the programs that are here, and so on the
+  // assignments of this signature that came before.
+  Specialization Missing(uint64_t hash, const std::vector<uint64_t>& signature,
+                         Assignment assignment) const;
   void Insert(uint64_t hash, std::shared_ptr<const Program> program);
   void Clear();
   int64_t size() const { return static_cast<int64_t>(programs_.size()); }

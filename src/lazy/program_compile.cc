@@ -111,17 +111,21 @@ std::string ProgramName(const Graph& graph) {
 }
 
 std::shared_ptr<const Program> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
-                                              std::vector<uint64_t> signature) {
+                                              std::vector<uint64_t> signature,
+                                              Specialization specialization) {
+  static auto* dynamic = Counter("DynamicCompile");
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   CheckResultsFit(device, graph);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
   auto module = [&] {
     Span span("xla::lower");
-    return graph.Lower(ProgramName(graph));
+    return graph.Lower(ProgramName(graph), specialization.varies);
   }();
   AppendToHloFile(*module);
+  if (specialization.varying_count() > 0) Count(dynamic);
   auto program = std::make_shared<Program>();
   program->signature = std::move(signature);
+  program->specialization = std::move(specialization);
   program->executable = CompileOrLoad(device->client(), *module, OptionsFor(device, *module));
   program->operations = OperationsOf(graph);
   program->bytes = BytesOf(*program, *module);

@@ -1,7 +1,9 @@
 #include "lazy/settings.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "hlo/error.h"
@@ -83,6 +85,14 @@ CompileOverrides CustomCompileOptions() {
 uint64_t CustomCompileOptionsHash() {
   std::lock_guard lock(SyncMutex());
   return Settings::Get().overrides_hash;
+}
+
+bool DynamicPrograms() {
+  static const bool dynamic = [] {
+    const char* mode = std::getenv("TORCH_XLA_DYNAMIC");
+    return mode == nullptr || std::string_view(mode) != "exact";
+  }();
+  return dynamic;
 }
 
 }  // namespace lazy

@@ -30,6 +30,11 @@ std::string MatMulPrecision();
 // The same, as programs say it.
 hlo::Precision ContractionPrecision();
 
+// Whether indices of the user's program become arguments of the compiled ones when they vary; false
+// with TORCH_XLA_DYNAMIC=exact, which compiles for each value, to tell a wrong program from a wrong
+// argument.
+bool DynamicPrograms();
+
 // Part of the key of a program, which is compiled anew with others.
 void SetCustomCompileOptions(CompileOverrides options);
 CompileOverrides CustomCompileOptions();

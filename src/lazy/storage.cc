@@ -168,7 +168,7 @@ Value View::Read() {
   }
   OperandList operands;
   operands.Add(base);
-  Value part{Op<&ReadView>::Record(operands, {chain_}), 0};
+  Value part{Op<&ReadView>::Record(operands, {AddStarts(operands, chain_)}), 0};
   std::lock_guard lock(storage_->lock_);
   if (storage_->value_ == base && !memo_) {
     memo_ = part;
@@ -187,7 +187,7 @@ void View::WriteThrough(const ViewChain& chain, const Value& part) {
     OperandList operands;
     operands.Add(base);
     operands.Add(part);
-    written = {Op<&WriteView>::Record(operands, {chain}), 0};
+    written = {Op<&WriteView>::Record(operands, {AddStarts(operands, chain)}), 0};
     if (storage_->Replace(&base, written)) break;
   }
   std::lock_guard lock(storage_->lock_);

@@ -31,17 +31,21 @@ struct Recording {
 
 // The buffers of the arguments; those of scalars are made here and owned by `owned`.
 std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
+                                           const Program& program,
                                            std::vector<std::unique_ptr<pjrt::Buffer>>* owned) {
   std::vector<const pjrt::Buffer*> arguments;
   for (const Node* leaf : graph.data_leaves()) {
     leaf->data()->MoveToCurrentClient();
     arguments.push_back(&leaf->data()->buffer());
   }
-  for (const ScalarPack& pack : graph.scalar_packs()) {
+  auto add = [&](const ScalarPack& pack) {
     owned->push_back(device->client().BufferFromHost(
         pack.bytes.data(), hlo::Shape(pack.type, {pack.count}), device->pjrt_device()));
     arguments.push_back(owned->back().get());
-  }
+  };
+  for (const ScalarPack& pack : graph.scalar_packs()) add(pack);
+  const ScalarPack indices = graph.IndexPack(program.specialization.varies);
+  if (indices.count > 0) add(indices);
   return arguments;
 }
 
@@ -55,8 +59,7 @@ int LaunchNumber() {
   return last;
 }
 
-pjrt::ExecuteResult Execute(Device* device, const Graph& graph,
-                            const pjrt::LoadedExecutable& executable) {
+pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const Program& program) {
   Span span("xla::execute");
   pjrt::ExecuteOptions options;
   if (span) {
@@ -66,7 +69,7 @@ pjrt::ExecuteResult Execute(Device* device, const Graph& graph,
     span.Add("run_id", int64_t{options.launch_id});
   }
   std::vector<std::unique_ptr<pjrt::Buffer>> owned;
-  return executable.Execute(Arguments(device, graph, &owned), options);
+  return program.executable->Execute(Arguments(device, graph, program, &owned), options);
 }
 
 void CheckDevices(Device* device, const Graph& graph) {
@@ -79,6 +82,34 @@ void CheckDevices(Device* device, const Graph& graph) {
   }
 }
 
+// What the program of a graph is found by.
+struct ProgramKey {
+  std::vector<uint64_t> signature;
+  Assignment assignment;
+  uint64_t hash = 0;
+};
+
+// Processes of a world choose their programs by themselves, each by what it has compiled. Our
+// engine runs collectives in the order of recording, whatever is around them; others want one
+// program in all processes.
+bool IndicesMayVary() {
+  const Runtime& runtime = Runtime::Get();
+  return DynamicPrograms() && (runtime.world_size() == 1 || runtime.options().device_type == "CPU");
+}
+
+ProgramKey KeyOf(Device* device, const Graph& graph) {
+  ProgramKey key{graph.signature(), graph.assignment(), graph.structure_hash()};
+  if (!key.assignment.empty() && !IndicesMayVary()) {
+    key.hash = graph.hash();
+    key.signature.push_back(~uint64_t{1});  // then the indices are part of the structure
+    key.signature.insert(key.signature.end(), key.assignment.begin(), key.assignment.end());
+    key.assignment.clear();
+  }
+  key.signature.push_back(static_cast<uint64_t>(device->ordinal()));
+  key.signature.push_back(CustomCompileOptionsHash());
+  return key;
+}
+
 // Runs the graph; the results as data leaves, one for each of graph.results().
 std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   static auto* cached = Counter("CachedCompile");
@@ -86,20 +117,19 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   static Metric* time = Metric::Get("ExecuteTime");
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
-  std::vector<uint64_t> signature = graph.signature();
-  signature.push_back(static_cast<uint64_t>(device->ordinal()));
-  signature.push_back(CustomCompileOptionsHash());
-  uint64_t hash = graph.hash();
+  const ProgramKey key = KeyOf(device, graph);
   Span lookup("xla::cache_lookup");
-  std::shared_ptr<const Program> program = ProgramCache::Get().Find(hash, signature);
+  std::shared_ptr<const Program> program =
+      ProgramCache::Get().Find(key.hash, key.signature, key.assignment);
   lookup.Add("hit", int64_t{program != nullptr});
   lookup.End();
   size->AddSample(static_cast<double>(graph.nodes().size()));
-  Observation observation(graph, hash);
+  Observation observation(graph, graph.structure_hash());
   observation.Report(GraphEvent::Stage::kCut);
   if (program == nullptr) {
-    observation.Report(GraphEvent::Stage::kCompile);
-    program = CompileProgram(device, graph, hash, std::move(signature));
+    Specialization missing = ProgramCache::Get().Missing(key.hash, key.signature, key.assignment);
+    observation.ReportCompile(missing.varies);
+    program = CompileProgram(device, graph, key.hash, key.signature, std::move(missing));
     observation.ReportCompiled(*program->executable);
   } else {
     Count(cached);
@@ -107,7 +137,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   observation.Report(GraphEvent::Stage::kExecute);
   Count(executed);
   TimedSection timed(time);
-  pjrt::ExecuteResult result = Execute(device, graph, *program->executable);
+  pjrt::ExecuteResult result = Execute(device, graph, *program);
   for (const Donation& donation : graph.donations()) {
     graph.data_leaves()[donation.parameter]->data()->Drop();
   }

@@ -1,8 +1,9 @@
 #include "lazy/view.h"
 
 #include <numeric>
+#include <utility>
 
-#include "lazy/op.h"
+#include "lazy/part.h"
 
 namespace lazy {
 namespace {
@@ -51,8 +52,8 @@ Value Bitcast(Builder& b, Value x, ElementType type, const Dimensions& sizes) {
 }
 
 // Positions, in x's row-major order, of the elements that as_strided shows.
-Value StridedIndices(Builder& b, const ViewStep& step) {
-  Value index = b.Full(Shape(ElementType::kS64, step.sizes), step.offsets[0]);
+Value StridedIndices(Builder& b, const ViewStep& step, Index start) {
+  Value index = b.BroadcastInDim(start, step.sizes, {});
   for (size_t i = 0; i < step.sizes.size(); ++i) {
     Shape shape(ElementType::kS64, step.sizes);
     Value along = b.Iota(shape, static_cast<int64_t>(i));
@@ -70,12 +71,11 @@ bool IsDense(const ViewStep& step) {
   return true;
 }
 
-Value AsStrided(Builder& b, Value x, const ViewStep& step) {
+Value AsStrided(Builder& b, Value x, const ViewStep& step, Index start) {
   if (Product(step.sizes) == 0) return b.Zeros(Shape(x->element_type(), step.sizes));
   Value flat = Flatten(b, x);
   if (IsDense(step)) {
-    int64_t start = step.offsets[0];
-    return b.Reshape(b.SliceInDim(flat, 0, start, start + Product(step.sizes)), step.sizes);
+    return b.Reshape(TakePart(b, flat, 0, start, Product(step.sizes)), step.sizes);
   }
   hlo::GatherAttributes gather;
   gather.collapsed_slice_dims = {0};
@@ -83,16 +83,15 @@ Value AsStrided(Builder& b, Value x, const ViewStep& step) {
   gather.slice_sizes = {1};
   gather.index_vector_dim = 1;
   Value picked =
-      b.Gather(flat, b.Reshape(StridedIndices(b, step), {Product(step.sizes), 1}), gather);
+      b.Gather(flat, b.Reshape(StridedIndices(b, step, start), {Product(step.sizes), 1}), gather);
   return b.Reshape(picked, step.sizes);
 }
 
-Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step) {
+Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step, Index start) {
   int64_t count = Product(step.sizes);
   if (count == 0) return x;
   Value flat = Flatten(b, x);
   if (IsDense(step)) {
-    Value start = b.ConstantScalar(ElementType::kS64, step.offsets[0]);
     return b.Reshape(b.DynamicUpdateSlice(flat, Flatten(b, part), {start}), x->dimensions());
   }
   hlo::ScatterAttributes scatter;
@@ -103,37 +102,9 @@ Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step) {
   hlo::Computation* replace =
       b.Region("replace", {scalar, scalar},
                [](Builder&, const std::vector<Value>& p) { return std::vector<Value>{p[1]}; });
-  Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step), {count, 1}), Flatten(b, part),
-                            replace, scatter);
+  Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step, start), {count, 1}),
+                            Flatten(b, part), replace, scatter);
   return b.Reshape(written, x->dimensions());
-}
-
-Value Slice(Builder& b, Value x, const ViewStep& step) {
-  return b.Slice(x, step.offsets, step.sizes, step.strides);
-}
-
-// The part's elements moved to their places, and a mask of these places.
-Value WriteSlice(Builder& b, Value x, Value part, const ViewStep& step) {
-  if (part->shape().num_elements() == 0) return x;
-  bool unit = true;
-  for (int64_t stride : step.strides) unit = unit && stride == 1;
-  if (unit) {
-    if (part->dimensions() == x->dimensions()) return part;
-    std::vector<Value> starts;
-    for (int64_t start : step.offsets) starts.push_back(b.ConstantScalar(ElementType::kS64, start));
-    return b.DynamicUpdateSlice(x, part, starts);
-  }
-  Dimensions low = step.offsets, high, interior;
-  for (size_t i = 0; i < low.size(); ++i) {
-    int64_t n = part->dimensions()[i];
-    interior.push_back(step.strides[i] - 1);
-    high.push_back(x->dimensions()[i] - low[i] - (n + (n - 1) * interior[i]));
-  }
-  Value spread =
-      b.Pad(part, b.ConstantScalar(part->element_type(), int64_t{0}), low, high, interior);
-  Value mask = b.Pad(b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1}),
-                     b.ConstantScalar(ElementType::kPred, int64_t{0}), low, high, interior);
-  return b.Select(mask, spread, x);
 }
 
 Value Expand(Builder& b, Value x, const Dimensions& sizes) {
@@ -156,26 +127,27 @@ Value WriteExpand(Builder& b, Value x, Value part) {
   return b.Reshape(b.Slice(part, zeros, limits, ones), x->dimensions());
 }
 
-Value Read(Builder& b, Value x, const ViewStep& step) {
+// `start` has a value if the step has one.
+Value Read(Builder& b, Value x, const ViewStep& step, Index start) {
   switch (step.kind) {
     case Kind::kReshape:
       return b.Reshape(x, step.sizes);
     case Kind::kPermute:
       return b.Transpose(x, step.sizes);
     case Kind::kSlice:
-      return Slice(b, x, step);
+      return TakePart(b, x, step.dimension, start, step.sizes[0], step.strides[0]);
     case Kind::kExpand:
       return Expand(b, x, step.sizes);
     case Kind::kBitcast:
       return Bitcast(b, x, step.type, step.sizes);
     case Kind::kAsStrided:
-      return AsStrided(b, x, step);
+      return AsStrided(b, x, step, start);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
 }
 
 // `x` with what `step` shows of it replaced by `part`.
-Value Write(Builder& b, Value x, Value part, const ViewStep& step) {
+Value Write(Builder& b, Value x, Value part, const ViewStep& step, Index start) {
   switch (step.kind) {
     case Kind::kReshape:
       return b.Reshape(part, x->dimensions());
@@ -185,22 +157,32 @@ Value Write(Builder& b, Value x, Value part, const ViewStep& step) {
       return b.Transpose(part, inverse);
     }
     case Kind::kSlice:
-      return WriteSlice(b, x, part, step);
+      return PutPart(b, x, part, step.dimension, start, step.strides[0]);
     case Kind::kExpand:
       return WriteExpand(b, x, part);
     case Kind::kBitcast:
       return Bitcast(b, part, x->element_type(), x->dimensions());
     case Kind::kAsStrided:
-      return WriteAsStrided(b, x, part, step);
+      return WriteAsStrided(b, x, part, step, start);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
+}
+
+// One for each step; without a value where the step has no start.
+std::vector<Index> StartsOfSteps(const ViewChain& chain, const std::vector<Index>& starts) {
+  std::vector<Index> of_steps;
+  size_t next = 0;
+  for (const ViewStep& step : chain)
+    of_steps.push_back(step.has_start() ? starts[next++] : Index());
+  return of_steps;
 }
 
 }  // namespace
 
 uint64_t ViewStep::Hash() const {
   uint64_t hash = Mix(static_cast<uint64_t>(kind), static_cast<uint64_t>(type));
-  return Mix(Mix(Mix(hash, HashAttribute(sizes)), HashAttribute(offsets)), HashAttribute(strides));
+  hash = Mix(Mix(hash, HashAttribute(sizes)), HashAttribute(strides));
+  return Mix(Mix(hash, HashAttribute(dimension)), HashAttribute(start));
 }
 
 void AppendStep(ViewChain& chain, ViewStep step) {
@@ -217,15 +199,32 @@ void AppendStep(ViewChain& chain, ViewStep step) {
   chain.push_back(std::move(step));
 }
 
-hlo::Value ReadView(Builder& b, hlo::Value base, ViewChain chain) {
-  for (const ViewStep& step : chain) base = Read(b, base, step);
+ViewChain AddStarts(OperandList& operands, const ViewChain& chain) {
+  ViewChain rest = chain;
+  uint32_t count = 0;
+  for (ViewStep& step : rest) {
+    if (!step.has_start()) continue;
+    operands.Add({Node::MakeIndex(std::exchange(step.start, 0)), 0});
+    ++count;
+  }
+  operands.AddCount(count);
+  return rest;
+}
+
+hlo::Value ReadView(Builder& b, hlo::Value base, std::vector<Index> starts, ViewChain chain) {
+  const std::vector<Index> start = StartsOfSteps(chain, starts);
+  for (size_t i = 0; i < chain.size(); ++i) base = Read(b, base, chain[i], start[i]);
   return base;
 }
 
-hlo::Value WriteView(Builder& b, hlo::Value base, hlo::Value part, ViewChain chain) {
+hlo::Value WriteView(Builder& b, hlo::Value base, hlo::Value part, std::vector<Index> starts,
+                     ViewChain chain) {
+  const std::vector<Index> start = StartsOfSteps(chain, starts);
   std::vector<hlo::Value> inputs{base};
-  for (size_t i = 0; i + 1 < chain.size(); ++i) inputs.push_back(Read(b, inputs.back(), chain[i]));
-  for (size_t i = chain.size(); i-- > 0;) part = Write(b, inputs[i], part, chain[i]);
+  for (size_t i = 0; i + 1 < chain.size(); ++i) {
+    inputs.push_back(Read(b, inputs.back(), chain[i], start[i]));
+  }
+  for (size_t i = chain.size(); i-- > 0;) part = Write(b, inputs[i], part, chain[i], start[i]);
   return part;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hlo/builder.h"
-#include "lazy/node.h"
+#include "lazy/op.h"
 
 namespace lazy {
 
@@ -16,15 +16,17 @@ struct ViewStep {
   enum class Kind : uint8_t {
     kReshape,    // sizes: the new dimensions
     kPermute,    // sizes: the permutation
-    kSlice,      // sizes: limits; offsets: starts; strides
+    kSlice,      // of `dimension`: sizes[0] elements from `start` on, strides[0] apart
     kExpand,     // sizes: the new dimensions, x's aligned at the last
     kBitcast,    // the same bytes as another type: type, sizes
-    kAsStrided,  // of x's elements in row-major order: sizes, strides, offsets[0]
+    kAsStrided,  // of x's elements in row-major order: sizes, strides, from `start` on
   };
   Kind kind = Kind::kReshape;
   hlo::ElementType type = hlo::ElementType::kInvalid;
-  hlo::Dimensions sizes = {}, offsets = {}, strides = {};
+  hlo::Dimensions sizes = {}, strides = {};
+  int64_t dimension = 0, start = 0;
 
+  bool has_start() const { return kind == Kind::kSlice || kind == Kind::kAsStrided; }
   bool operator==(const ViewStep&) const = default;
   uint64_t Hash() const;
 };
@@ -34,11 +36,17 @@ using ViewChain = std::vector<ViewStep>;
 // Appends `step`, merging it with the last one where that is the same thing.
 void AppendStep(ViewChain& chain, ViewStep step);
 
+// Adds the starts of a chain's steps to the operands, as indices; the chain that is left, whose
+// starts are 0, is an attribute.
+ViewChain AddStarts(OperandList& operands, const ViewChain& chain);
+
 // The lowerings: the part of `base` that a chain shows, and `base` with that part replaced by
-// `part` (of the part's shape and type). Writing where a chain repeats elements is an error that
+// `part` (of the part's shape and type). `starts`: of the steps that have one, in their order; a
+// part lies within what it is part of. Writing where a chain repeats elements is an error that
 // the caller has made sure of; elements that as_strided or expand show twice take one of the values
 // written.
-hlo::Value ReadView(hlo::Builder& b, hlo::Value base, ViewChain chain);
-hlo::Value WriteView(hlo::Builder& b, hlo::Value base, hlo::Value part, ViewChain chain);
+hlo::Value ReadView(hlo::Builder& b, hlo::Value base, std::vector<Index> starts, ViewChain chain);
+hlo::Value WriteView(hlo::Builder& b, hlo::Value base, hlo::Value part, std::vector<Index> starts,
+                     ViewChain chain);
 
 }  // namespace lazy

@@ -6,6 +6,7 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/op.h"
+#include "lazy/part.h"
 #include "lazy/storage.h"
 
 namespace lazy {
@@ -118,6 +119,53 @@ TEST(GraphTest, LongChainsAreDestroyedWithoutRecursion) {
   for (int i = 0; i < 300000; ++i) x = Record<&Add>({x, x});
   Graph graph(std::span<const Value>(&x, 1));
   EXPECT_EQ(graph.nodes().size(), 300001u);
+}
+
+hlo::Value TakeOne(hlo::Builder& b, hlo::Value x, Index at) { return TakePart(b, x, 0, at, 1); }
+
+Value At(int64_t index) { return {Node::MakeIndex(index), 0}; }
+
+TEST(GraphTest, IndicesAreNoPartOfTheStructure) {
+  Value x = Leaf({4});
+  Value second = Record<&TakeOne>({x, At(1)}), third = Record<&TakeOne>({x, At(2)});
+  EXPECT_EQ(second.node->operation(), third.node->operation());
+  Graph one(std::span<const Value>(&second, 1));
+  const auto signature = one.signature();
+  const uint64_t structure = one.structure_hash(), hash = one.hash();
+  EXPECT_EQ(one.assignment(), Assignment{1});
+  EXPECT_NE(one.ToText().find("xla::index(), attributes=(1)"), std::string::npos);
+  Graph other(std::span<const Value>(&third, 1));
+  EXPECT_EQ(other.signature(), signature);
+  EXPECT_EQ(other.structure_hash(), structure);
+  EXPECT_NE(other.hash(), hash);
+}
+
+TEST(GraphTest, IndicesOfOneGraphAreNotMerged) {
+  Value x = Leaf({4});
+  Value sum = Record<&Add>({Record<&TakeOne>({x, At(1)}), Record<&TakeOne>({x, At(3)})});
+  Graph graph(std::span<const Value>(&sum, 1));
+  EXPECT_EQ(graph.assignment(), (Assignment{1, 3}));
+  const Literal data = Literal::FromVector<float>({10, 20, 30, 40});
+  EXPECT_EQ(hlo::Evaluate(*graph.Lower("test"), {data})[0], Literal::FromVector<float>({60}));
+}
+
+TEST(GraphTest, WhatDoesNotVaryIsAConstant) {
+  Value x = Leaf({4});
+  Value sum = Record<&Add>({Record<&TakeOne>({x, At(1)}), Record<&TakeOne>({x, At(3)})});
+  Graph graph(std::span<const Value>(&sum, 1));
+  auto is_dynamic = [](hlo::Opcode opcode) { return opcode == hlo::Opcode::kDynamicSlice; };
+  EXPECT_FALSE(graph.Lower("test")->Contains(is_dynamic));
+  EXPECT_EQ(graph.IndexPack({}).count, 0);
+  const std::vector<bool> second = {false, true};
+  const ScalarPack pack = graph.IndexPack(second);
+  ASSERT_EQ(pack.count, 1);
+  auto module = graph.Lower("test", second);
+  EXPECT_TRUE(module->Contains(is_dynamic));
+  const Literal data = Literal::FromVector<float>({10, 20, 30, 40});
+  for (int64_t at : {3, 0}) {
+    auto results = hlo::Evaluate(*module, {data, Literal::FromVector<int64_t>({at})});
+    EXPECT_EQ(results[0], Literal::FromVector<float>({20 + 10.0f * static_cast<float>(at + 1)}));
+  }
 }
 
 class DonationTest : public testing::Test {

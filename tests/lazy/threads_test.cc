@@ -38,9 +38,9 @@ Value Increased(const Value& x) {
 
 ViewChain Row(int64_t row) {
   ViewStep step{ViewStep::Kind::kSlice};
-  step.offsets = {row, 0};
-  step.sizes = {row + 1, kColumns};
-  step.strides = {1, 1};
+  step.start = row;
+  step.sizes = {1};
+  step.strides = {1};
   return {step};
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 
 #include "hlo/evaluator.h"
@@ -15,11 +16,17 @@ using hlo::Literal;
 using hlo::Shape;
 using Kind = ViewStep::Kind;
 
-ViewStep Step(Kind kind, Dimensions sizes, Dimensions offsets = {}, Dimensions strides = {}) {
+ViewStep Step(Kind kind, Dimensions sizes, int64_t start = 0, Dimensions strides = {}) {
   ViewStep step{kind};
   step.sizes = std::move(sizes);
-  step.offsets = std::move(offsets);
+  step.start = start;
   step.strides = std::move(strides);
+  return step;
+}
+
+ViewStep Slice(int64_t dimension, int64_t start, int64_t size, int64_t stride = 1) {
+  ViewStep step = Step(Kind::kSlice, {size}, start, {stride});
+  step.dimension = dimension;
   return step;
 }
 
@@ -43,11 +50,57 @@ Literal Run(const std::vector<Literal>& arguments,
   return hlo::Evaluate(module, arguments)[0];
 }
 
+// The starts of a chain as constants of the program, or as further arguments of it.
+class Starts {
+ public:
+  explicit Starts(const ViewChain& chain) : chain_(AddStarts(operands_, chain)) {}
+
+  const ViewChain& chain() const { return chain_; }
+  std::vector<Index> Constants(hlo::Builder& b) const {
+    std::vector<Index> starts;
+    for (const Value& start : operands_.values()) {
+      starts.push_back({b.ConstantScalar(ElementType::kS64, start.node->index())});
+    }
+    return starts;
+  }
+  void AddTo(std::vector<Literal>& arguments) const {
+    for (const Value& start : operands_.values()) {
+      arguments.push_back(Literal::Scalar(start.node->index()));
+    }
+  }
+
+ private:
+  OperandList operands_;
+  ViewChain chain_;
+};
+
+// Both ways, which give the same.
+Literal RunBoth(std::vector<Literal> arguments, const ViewChain& chain,
+                const std::function<hlo::Value(hlo::Builder&, const std::vector<hlo::Value>&,
+                                               const std::vector<Index>&, const ViewChain&)>& f) {
+  const Starts starts(chain);
+  const size_t count = arguments.size();
+  Literal result = Run(
+      arguments, [&](auto& b, auto& p) { return f(b, p, starts.Constants(b), starts.chain()); });
+  starts.AddTo(arguments);
+  Literal dynamic = Run(arguments, [&](auto& b, auto& p) {
+    std::vector<Index> indices;
+    for (size_t i = count; i < p.size(); ++i) indices.push_back({p[i]});
+    return f(b, p, indices, starts.chain());
+  });
+  EXPECT_EQ(dynamic, result);
+  return result;
+}
+
 Literal Read(const Literal& base, const ViewChain& chain) {
-  return Run({base}, [&](auto& b, auto& p) { return ReadView(b, p[0], chain); });
+  return RunBoth({base}, chain, [](auto& b, auto& p, auto& starts, auto& rest) {
+    return ReadView(b, p[0], starts, rest);
+  });
 }
 Literal Write(const Literal& base, const Literal& part, const ViewChain& chain) {
-  return Run({base, part}, [&](auto& b, auto& p) { return WriteView(b, p[0], p[1], chain); });
+  return RunBoth({base, part}, chain, [](auto& b, auto& p, auto& starts, auto& rest) {
+    return WriteView(b, p[0], p[1], starts, rest);
+  });
 }
 
 struct Case {
@@ -77,15 +130,17 @@ INSTANTIATE_TEST_SUITE_P(
     Steps, ViewTest,
     testing::Values(Case{"reshape", {2, 6}, {Step(Kind::kReshape, {3, 4})}},
                     Case{"permute", {2, 3, 4}, {Step(Kind::kPermute, {2, 0, 1})}},
-                    Case{"slice", {4, 5}, {Step(Kind::kSlice, {3, 5}, {1, 2}, {1, 1})}},
-                    Case{"strided_slice", {7, 5}, {Step(Kind::kSlice, {6, 5}, {1, 0}, {2, 3})}},
-                    Case{"empty_slice", {4}, {Step(Kind::kSlice, {2}, {2}, {1})}},
-                    Case{"as_strided", {12}, {Step(Kind::kAsStrided, {3, 2}, {1}, {4, 2})}},
-                    Case{"dense_as_strided", {12}, {Step(Kind::kAsStrided, {2, 3}, {4}, {3, 1})}},
-                    Case{"diagonal", {4, 4}, {Step(Kind::kAsStrided, {4}, {0}, {5})}},
+                    Case{"slice", {4, 5}, {Slice(0, 1, 2), Slice(1, 2, 3)}},
+                    Case{"strided_slice", {7, 5}, {Slice(0, 1, 3, 2), Slice(1, 0, 2, 3)}},
+                    Case{"empty_slice", {4}, {Slice(0, 0, 0)}},
+                    Case{"last_row", {4, 3}, {Slice(0, 3, 1)}},
+                    Case{"last_strided", {8}, {Slice(0, 1, 3, 3)}},
+                    Case{"as_strided", {12}, {Step(Kind::kAsStrided, {3, 2}, 1, {4, 2})}},
+                    Case{"dense_as_strided", {12}, {Step(Kind::kAsStrided, {2, 3}, 4, {3, 1})}},
+                    Case{"diagonal", {4, 4}, {Step(Kind::kAsStrided, {4}, 0, {5})}},
                     Case{"chain",
                          {4, 6},
-                         {Step(Kind::kSlice, {4, 5}, {1, 0}, {1, 2}), Step(Kind::kPermute, {1, 0}),
+                         {Slice(0, 1, 3), Slice(1, 0, 3, 2), Step(Kind::kPermute, {1, 0}),
                           Step(Kind::kReshape, {9})}}),
     [](const auto& info) { return info.param.name; });
 
