@@ -63,6 +63,7 @@ struct Dimension {
 //   std::vector<at::Tensor> std::vector<std::optional<Value>> c10::List<std::optional<at::Tensor>>,
 //                                        at::IOptTensorListRef
 //   Scalar, std::optional<Scalar>        at::Scalar, Number, std::optional of them
+//   lazy::Index, a std::vector of them   int64_t, at::IntArrayRef; within bounds and not negative
 //   ElementType                          at::ScalarType (its optional likewise)
 //   Dimensions                           at::IntArrayRef, at::OptionalIntArrayRef
 //   Constant, double, int64_t, bool      at::Scalar, or the C++ type
@@ -89,7 +90,7 @@ auto AsTuple(std::vector<at::Tensor> tensors);
 // Registers `f` as aten operator `name` ("gelu", "add.Tensor"). f's parameters must be the schema's
 // in order, in the types that Record's table pairs with the ATen C++ signature:
 //   Tensor → Value, Tensor? → optional<Value>, Tensor[] → vector<Value>, Scalar → Scalar or
-//   Constant, int/SymInt → int64_t or Dimension, int[]/SymInt[] → Dimensions, int[]? →
+//   Constant, int/SymInt → int64_t, lazy::Index or Dimension, int[]/SymInt[] → Dimensions, int[]? →
 //   optional<Dimensions>, int? → optional<int64_t>, float → double, bool → bool, bool[n] →
 //   array<bool, n>, str → std::string, ScalarType → ElementType, ScalarType? →
 //   optional<ElementType>

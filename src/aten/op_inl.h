@@ -86,6 +86,19 @@ struct Add<Value> {
 template <>
 struct Add<Scalar> : Add<Value> {};
 template <>
+struct Add<lazy::Index> {
+  static void To(lazy::OperandList& out, Context&, int64_t index) {
+    out.Add({lazy::Node::MakeIndex(index), 0});
+  }
+};
+template <>
+struct Add<std::vector<lazy::Index>> {
+  static void To(lazy::OperandList& out, Context&, at::IntArrayRef indices) {
+    for (int64_t index : indices) out.Add({lazy::Node::MakeIndex(index), 0});
+    out.AddCount(static_cast<uint32_t>(indices.size()));
+  }
+};
+template <>
 struct Add<std::optional<Value>> {
   static bool IsAbsent(const at::Tensor& tensor) { return !tensor.defined(); }
   static bool IsAbsent(const at::Scalar&) { return false; }
@@ -446,6 +459,8 @@ TORCH_XLA_ATEN_TYPE(std::vector<Value>, at::TensorList)
 TORCH_XLA_ATEN_TYPE(std::vector<std::optional<Value>>, const c10::List<std::optional<at::Tensor>>&)
 TORCH_XLA_ATEN_TYPE(Scalar, const at::Scalar&)
 TORCH_XLA_ATEN_TYPE(std::optional<Scalar>, const std::optional<at::Scalar>&)
+TORCH_XLA_ATEN_TYPE(lazy::Index, int64_t)
+TORCH_XLA_ATEN_TYPE(std::vector<lazy::Index>, at::IntArrayRef)
 TORCH_XLA_ATEN_TYPE(Constant, const at::Scalar&)
 TORCH_XLA_ATEN_TYPE(std::optional<Constant>, const std::optional<at::Scalar>&)
 TORCH_XLA_ATEN_TYPE(Dimensions, at::IntArrayRef)

@@ -10,9 +10,12 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "lazy/part.h"
 
 namespace torch_xla {
 namespace {
+
+using lazy::Index;
 
 // --- Joining
 
@@ -62,37 +65,42 @@ Value Flip(Builder& b, Value x, Dimensions dimensions) {
   return wrapped.empty() || x->dimensions().empty() ? x : b.Reverse(x, wrapped);
 }
 
-Value RollDimension(Builder& b, Value x, int64_t shift, int64_t dimension) {
+// Towards the end, by a shift of less than the dimension's size.
+Value RollDimension(Builder& b, Value x, Index shift, int64_t dimension) {
   int64_t size = x->shape().dimension(dimension);
   if (size == 0) return x;
-  int64_t start = ((-shift % size) + size) % size;
-  if (start == 0) return x;
-  return b.Concatenate(
-      {b.SliceInDim(x, dimension, start, size), b.SliceInDim(x, dimension, 0, start)}, dimension);
+  if (auto known = shift.known()) {
+    if (*known == 0) return x;
+    return b.Concatenate({b.SliceInDim(x, dimension, size - *known, size),
+                          b.SliceInDim(x, dimension, 0, size - *known)},
+                         dimension);
+  }
+  Value start = b.Subtract(b.ConstantScalar(ElementType::kS64, size), shift);
+  return lazy::TakePart(b, b.Concatenate({x, x}, dimension), dimension, {start}, size);
 }
 
-Value Roll(Builder& b, Value x, Dimensions shifts, Dimensions dimensions) {
+Value Roll(Builder& b, Value x, std::vector<Index> shifts, Dimensions dimensions) {
   if (dimensions.empty()) {
-    if (shifts.size() != 1) {
-      throw hlo::Error("shifts and dimensions must align. shifts: " +
-                       std::to_string(shifts.size()) + ", dims:0");
-    }
     Value flat = b.Reshape(x, {x->shape().num_elements()});
     return b.Reshape(RollDimension(b, flat, shifts[0], 0), x->dimensions());
   }
-  if (shifts.size() != dimensions.size()) {
-    throw hlo::Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
-                     ", dims:" + std::to_string(dimensions.size()));
-  }
-  if (x->dimensions().empty()) {
-    throw hlo::Error(hlo::ErrorCode::kOutOfRange, "Dimension specified as " +
-                                                      std::to_string(dimensions[0]) +
-                                                      " but tensor has no dimensions");
-  }
-  for (size_t i = 0; i < shifts.size(); ++i) {
-    x = RollDimension(b, x, shifts[i], WrapDimension(dimensions[i], x->shape().rank()));
-  }
+  for (size_t i = 0; i < shifts.size(); ++i) x = RollDimension(b, x, shifts[i], dimensions[i]);
   return x;
+}
+
+at::Tensor RecordRoll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dimensions) {
+  TORCH_CHECK(shifts.size() == dimensions.size() || (dimensions.empty() && shifts.size() == 1),
+              "shifts and dimensions must align. shifts: ", shifts.size(),
+              ", dims:", dimensions.size());
+  TORCH_CHECK_INDEX(dimensions.empty() || self.dim() > 0, "Dimension specified as ",
+                    dimensions.empty() ? 0 : dimensions[0], " but tensor has no dimensions");
+  std::vector<int64_t> wrapped, places;
+  for (int64_t d : dimensions) places.push_back(c10::maybe_wrap_dim(d, self.dim()));
+  for (size_t i = 0; i < shifts.size(); ++i) {
+    int64_t size = places.empty() ? self.numel() : self.size(places[i]);
+    wrapped.push_back(size == 0 ? 0 : (shifts[i] % size + size) % size);
+  }
+  return Record<&Roll>(self, at::IntArrayRef(wrapped), at::IntArrayRef(places));
 }
 
 // Each dimension [n] becomes [repeats, n], merged.
@@ -120,17 +128,31 @@ Value Repeat(Builder& b, Value x, Dimensions repeats) {
 
 // Elements of the last two dimensions whose column minus row is at most (lower) or at least the
 // diagonal.
-Value Triangle(Builder& b, Value x, int64_t diagonal, bool lower) {
+Value Triangle(Builder& b, Value x, Index diagonal, bool lower) {
   int64_t rank = x->shape().rank();
   if (rank < 2) throw hlo::Error("tril/triu: input tensor must have at least 2 dimensions");
   Shape plane(ElementType::kS32, {x->shape().dimension(rank - 2), x->shape().dimension(rank - 1)});
   Value offset = b.Subtract(b.Iota(plane, 1), b.Iota(plane, 0));
-  Value limit = b.Full(plane, diagonal);
+  auto known = diagonal.known();
+  Value limit = known ? b.Full(plane, *known)
+                      : Splat(b, b.Convert(diagonal, ElementType::kS32), plane.dimensions());
   Value kept = lower ? b.Le(offset, limit) : b.Ge(offset, limit);
   return ZeroUnless(b, b.BroadcastInDim(kept, x->dimensions(), {rank - 2, rank - 1}), x);
 }
-Value Tril(Builder& b, Value x, int64_t diagonal) { return Triangle(b, x, diagonal, true); }
-Value Triu(Builder& b, Value x, int64_t diagonal) { return Triangle(b, x, diagonal, false); }
+Value Tril(Builder& b, Value x, Index diagonal) { return Triangle(b, x, diagonal, true); }
+Value Triu(Builder& b, Value x, Index diagonal) { return Triangle(b, x, diagonal, false); }
+
+// A diagonal beyond the matrix is as good as the nearest such one.
+int64_t ClampDiagonal(const at::Tensor& self, int64_t diagonal) {
+  if (self.dim() < 2) return diagonal;
+  return std::clamp<int64_t>(diagonal, -self.size(-2), self.size(-1));
+}
+at::Tensor RecordTril(const at::Tensor& self, int64_t diagonal) {
+  return Record<&Tril>(self, ClampDiagonal(self, diagonal));
+}
+at::Tensor RecordTriu(const at::Tensor& self, int64_t diagonal) {
+  return Record<&Triu>(self, ClampDiagonal(self, diagonal));
+}
 
 Value Trace(Builder& b, Value x) {
   if (x->shape().rank() != 2) throw hlo::Error("trace: expected a matrix");
@@ -221,75 +243,77 @@ Value BorderPadBackward(Builder& b, Value gradient, Value x, Dimensions padding)
 
 // Where a slice lies, with torch's clamping.
 struct SliceRange {
-  int64_t start, end, step, count;
+  int64_t start, step, count;
 };
 SliceRange MakeRange(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end,
                      int64_t step) {
   auto wrap = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
-  SliceRange r{wrap(start.value_or(0)), wrap(end.value_or(size)), step, 0};
-  r.end = std::max(r.start, r.end);
-  r.count = (r.end - r.start + step - 1) / step;
+  SliceRange r{wrap(start.value_or(0)), step, 0};
+  r.count = (std::max(r.start, wrap(end.value_or(size))) - r.start + step - 1) / step;
+  if (r.count == 0) r.start = 0;
   return r;
 }
 
-// `part` at the places of a slice of `size` elements along a dimension, `padding` elsewhere.
-Value Spread(Builder& b, Value part, Value padding, int64_t dimension, const SliceRange& r,
-             int64_t size) {
-  int64_t rank = part->shape().rank();
-  Dimensions low(rank, 0), high(rank, 0), interior(rank, 0);
-  if (r.count == 0) {
-    low[dimension] = size;
-  } else {
-    low[dimension] = r.start;
-    interior[dimension] = r.step - 1;
-    high[dimension] = size - r.start - ((r.count - 1) * r.step + 1);
-  }
-  return b.Pad(part, padding, low, high, interior);
+// A selected index, counted from the front.
+int64_t WrapSelected(int64_t index, int64_t size, const char* op) {
+  TORCH_CHECK_INDEX(-size <= index && index < size, op, "(): index ", index,
+                    " out of range for dimension of size ", size);
+  return index < 0 ? index + size : index;
 }
 
-Value SliceBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimension, int64_t start,
-                    int64_t end, int64_t step) {
-  int64_t d = WrapDimension(dimension, sizes.size());
+Value SliceBackward(Builder& b, Value gradient, int64_t dimension, Index start, int64_t step,
+                    int64_t size) {
+  return lazy::SpreadPart(b, gradient, dimension, start, step, size);
+}
+at::Tensor RecordSliceBackward(const at::Tensor& gradient, at::IntArrayRef sizes, int64_t dimension,
+                               int64_t start, int64_t end, int64_t step) {
+  int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
   SliceRange r = MakeRange(sizes[d], start, end, step);
-  return Spread(b, gradient, Zero(b, gradient->element_type()), d, r, sizes[d]);
+  return Record<&SliceBackward>(gradient, d, r.start, step, sizes[d]);
 }
 
-Value SelectBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimension,
-                     int64_t index) {
-  int64_t d = WrapDimension(dimension, sizes.size());
-  if (index < 0) index += sizes[d];
-  Dimensions one = sizes;
-  one[d] = 1;
-  SliceRange r{index, index + 1, 1, 1};
-  return Spread(b, b.Reshape(gradient, one), Zero(b, gradient->element_type()), d, r, sizes[d]);
+Value SelectBackward(Builder& b, Value gradient, int64_t dimension, Index index, int64_t size) {
+  Dimensions one = gradient->dimensions();
+  one.insert(one.begin() + dimension, 1);
+  return lazy::SpreadPart(b, b.Reshape(gradient, one), dimension, index, 1, size);
+}
+at::Tensor RecordSelectBackward(const at::Tensor& gradient, at::IntArrayRef sizes,
+                                int64_t dimension, int64_t index) {
+  int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
+  return Record<&SelectBackward>(gradient, d, WrapSelected(index, sizes[d], "select_backward"),
+                                 sizes[d]);
 }
 
-Value ReplaceSlice(Builder& b, Value x, Value part, int64_t dimension, const SliceRange& r) {
-  if (r.count == 0) return x;
-  part = b.Convert(part, x->element_type());
-  int64_t size = x->shape().dimension(dimension);
-  if (r.step == 1) {
-    Values starts(x->shape().rank(), b.ConstantScalar(ElementType::kS64, int64_t{0}));
-    starts[dimension] = b.ConstantScalar(ElementType::kS64, r.start);
-    return b.DynamicUpdateSlice(x, part, starts);
+Value SliceScatter(Builder& b, Value x, Value part, int64_t dimension, Index start, int64_t step,
+                   int64_t count) {
+  Dimensions slice = x->dimensions();
+  slice[dimension] = count;
+  if (part->dimensions() != slice) {
+    throw hlo::Error("expected src to have a size equal to the slice of self. src size = " +
+                     hlo::ToString(part->dimensions()) + ", slice size = " + hlo::ToString(slice));
   }
-  Value spread = Spread(b, part, Zero(b, x->element_type()), dimension, r, size);
-  Value ones = b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1});
-  Value mask = Spread(b, ones, Zero(b, ElementType::kPred), dimension, r, size);
-  return b.Select(mask, spread, x);
+  return lazy::PutPart(b, x, b.Convert(part, x->element_type()), dimension, start, step);
+}
+at::Tensor RecordSliceScatter(const at::Tensor& self, const at::Tensor& source, int64_t dimension,
+                              std::optional<int64_t> start, std::optional<int64_t> end,
+                              int64_t step) {
+  int64_t d = c10::maybe_wrap_dim(dimension, self.dim());
+  TORCH_CHECK(step > 0, "slice step must be positive");
+  SliceRange r = MakeRange(self.size(d), start, end, step);
+  return Record<&SliceScatter>(self, source, d, r.start, step, r.count);
 }
 
-Value SliceScatter(Builder& b, Value x, Value source, Dimension dimension,
-                   std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  return ReplaceSlice(b, x, source, dimension,
-                      MakeRange(x->shape().dimension(dimension), start, end, step));
-}
-Value SelectScatter(Builder& b, Value x, Value source, Dimension dimension, int64_t index) {
-  int64_t d = dimension;
-  if (index < 0) index += x->shape().dimension(d);
+Value SelectScatter(Builder& b, Value x, Value source, int64_t dimension, Index index) {
   Dimensions one = x->dimensions();
-  one[d] = 1;
-  return ReplaceSlice(b, x, b.Reshape(source, one), d, {index, index + 1, 1, 1});
+  one[dimension] = 1;
+  Value part = b.Convert(b.Reshape(source, one), x->element_type());
+  return lazy::PutPart(b, x, part, dimension, index);
+}
+at::Tensor RecordSelectScatter(const at::Tensor& self, const at::Tensor& source, int64_t dimension,
+                               int64_t index) {
+  int64_t d = c10::maybe_wrap_dim(dimension, self.dim());
+  return Record<&SelectScatter>(self, source, d,
+                                WrapSelected(index, self.size(d), "select_scatter"));
 }
 
 // --- Diagonals
@@ -389,10 +413,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   });
   Register<&Stack>(m, "stack");
   Register<&Flip>(m, "flip");
-  Register<&Roll>(m, "roll");
+  m.impl("roll", TORCH_FN(RecordRoll));
   Register<&Repeat>(m, "repeat");
-  Register<&Tril>(m, "tril");
-  Register<&Triu>(m, "triu");
+  m.impl("tril", TORCH_FN(RecordTril));
+  m.impl("triu", TORCH_FN(RecordTriu));
   Register<&Trace>(m, "trace");
   Register<&ConstantPad>(m, "constant_pad_nd");
   for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"}) {
@@ -403,10 +427,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
     Register<&BorderPad<Border::kReplicate>>(m, name);
     Register<&BorderPadBackward<Border::kReplicate>>(m, (std::string(name) + "_backward").c_str());
   }
-  Register<&SliceBackward>(m, "slice_backward");
-  Register<&SelectBackward>(m, "select_backward");
-  Register<&SliceScatter>(m, "slice_scatter");
-  Register<&SelectScatter>(m, "select_scatter");
+  m.impl("slice_backward", TORCH_FN(RecordSliceBackward));
+  m.impl("select_backward", TORCH_FN(RecordSelectBackward));
+  m.impl("slice_scatter", TORCH_FN(RecordSliceScatter));
+  m.impl("select_scatter", TORCH_FN(RecordSelectScatter));
   Register<&DiagonalBackward>(m, "diagonal_backward");
   Register<&DiagonalScatter>(m, "diagonal_scatter");
   Register<&DiagonalEmbed>(m, "diag_embed");
