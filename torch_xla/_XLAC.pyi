@@ -188,6 +188,10 @@ class GraphEvent:
     @property
     def donations(self) -> int: ...
     @property
+    def varies(self) -> list[bool]:
+        """From "compile" on: which of the graph's indices the program takes as arguments; empty: none of them."""
+
+    @property
     def reason(self) -> tuple[str, str]:
         """Who asked for the values: ("caller", what it says), ("read" or "fallback", the operator), ("unknown", "")."""
 

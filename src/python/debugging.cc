@@ -77,6 +77,8 @@ class GraphEventView {
     TORCH_CHECK(event().graph != nullptr, "this event has no graph");
     return *event().graph;
   }
+  // The program that is compiled.
+  std::unique_ptr<hlo::Module> Lower() const { return graph().Lower("IrToHlo", event().varies); }
   py::list Nodes() const {
     py::list nodes;
     for (const lazy::Node* node : graph().nodes()) {
@@ -88,10 +90,9 @@ class GraphEventView {
       for (lazy::ShapeRef shape : node->operation()->result_shapes()) {
         shapes.push_back(shape == nullptr ? "none" : shape->ToString());
       }
-      nodes.append(py::make_tuple(node->operation()->kind().name,
-                                  node->operation()->AttributesText(), shapes, operands,
-                                  LocationTuple(lazy::LocationOf(node)), lazy::LeafName(node),
-                                  Callers(lazy::CallPathOf(node))));
+      nodes.append(py::make_tuple(node->operation()->kind().name, node->AttributesText(), shapes,
+                                  operands, LocationTuple(lazy::LocationOf(node)),
+                                  lazy::LeafName(node), Callers(lazy::CallPathOf(node))));
     }
     return nodes;
   }
@@ -146,10 +147,10 @@ void BindGraphEvent(py::module_& m) {
       .def("results", &GraphEventView::Results)
       .def("text", [](const GraphEventView& v) { return v.graph().ToText(); })
       .def("dot", [](const GraphEventView& v) { return v.graph().ToDot(); })
-      .def("hlo", [](const GraphEventView& v) { return v.graph().Lower("IrToHlo")->ToString(); })
+      .def_property_readonly("varies", [](const GraphEventView& v) { return v.event().varies; })
+      .def("hlo", [](const GraphEventView& v) { return v.Lower()->ToString(); })
       .def("stablehlo", [](const GraphEventView& v) {
-        return hlo::WriteStablehloText(*v.graph().Lower("IrToHlo"),
-                                       {.locations = lazy::ProgramsHaveLocations()});
+        return hlo::WriteStablehloText(*v.Lower(), {.locations = lazy::ProgramsHaveLocations()});
       });
 }
 

@@ -69,6 +69,23 @@ def test_a_scalar_that_is_no_data(at):
     assert difference(*graphs) == "constant [4, 5] was [4, 6] in `full`, train.py:2"
 
 
+def test_an_index(at):
+    def graph(i, j, varies=()):
+        indices = tuple(Node("xla::index", str(n), ("s64[]",)) for n in (i, j))
+        parts = operation("read_view", at(2), 0, 1), operation("roll", at(9), 3, 2)
+        return Graph((leaf(), *indices, *parts), ((4, 0),), varies=varies)
+
+    first, second = graph(0, 3), graph(10, 3, (True, False))
+    assert difference(second, first) == (
+        "index 10 was 0 in `view`, train.py:2; from now on it is an argument"
+    )
+    # The other one has varied before.
+    assert difference(graph(20, 4, (True, True)), second) == (
+        "index 4 was 3 in `roll`, train.py:9; from now on it is an argument"
+    )
+    assert difference(graph(10, 3), first) == "index 10 was 0 in `view`, train.py:2"
+
+
 def test_a_branch(at):
     def graph(kind, line):
         return Graph((leaf(), operation("mul", at(2), 0), operation(kind, at(line), 1)), ((2, 0),))

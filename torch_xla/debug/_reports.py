@@ -88,7 +88,9 @@ def snapshot(event: Any) -> what_changed.Graph:
         )
         for kind, attributes, shapes, operands, location, name, callers in event.nodes()
     )
-    return what_changed.Graph(nodes, tuple(event.results()), event.donations, event.name)
+    return what_changed.Graph(
+        nodes, tuple(event.results()), event.donations, event.name, tuple(event.varies)
+    )
 
 
 def _changes(event: Any) -> what_changed.Change | None:

@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-LEAVES = ("xla::device_data", "xla::scalar")
+LEAVES = ("xla::device_data", "xla::scalar", "xla::index")
 
 
 class Location(NamedTuple):
@@ -24,8 +24,9 @@ class Location(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A recorded operation, or a leaf: a tensor or a number that the program takes.
+    """A recorded operation, or a leaf: a tensor or a number that the program takes, or an index.
 
+    `attributes`: of an index its value.
     `callers`: the user's lines that called where it was recorded, (file, line), the nearest first.
     """
 
@@ -52,12 +53,16 @@ class Node(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """What was compiled: all nodes, operands before users; which of them are results; how many arguments it may overwrite."""
+    """What was compiled: all nodes, operands before users; which of them are results; how many arguments it may overwrite.
+
+    `varies`: which of the indices, in their order, the program takes as arguments; empty: none of them.
+    """
 
     nodes: tuple[Node, ...]
     results: tuple[tuple[int, int], ...] = ()
     donations: int = 0
     name: str = ""
+    varies: tuple[bool, ...] = ()
 
 
 # Graphs are compared that have this share of their lines in common.
@@ -68,10 +73,10 @@ class Change(NamedTuple):
     """A difference between two graphs; `str` makes it a sentence.
 
     `kind` is what is different: "argument", the shape or type of what the program takes; "constant", a number that decides
-    the program; "branch", "loop", a statement of the user's went another way; "operator", other operations are recorded;
-    "use", the same operations take other values; "results", other values are kept; "donation", other arguments may be
-    overwritten; "options", nothing in the graph; "everything", no graph before is like this one. `location`: where that is
-    in the user's program, if that is known.
+    the program; "index", where a part begins, a selected index, a shift; "branch", "loop", a statement of the user's went
+    another way; "operator", other operations are recorded; "use", the same operations take other values; "results", other
+    values are kept; "donation", other arguments may be overwritten; "options", nothing in the graph; "everything", no graph
+    before is like this one. `location`: where that is in the user's program, if that is known.
     """
 
     kind: str
@@ -126,7 +131,7 @@ def difference(new: Graph, old: Graph) -> Change:
     structure = _different_operators(new, old)
     if structure is not None:
         return structure
-    for find in (_different_leaf, _different_attributes, _different_use):
+    for find in (_different_leaf, _different_attributes, _different_index, _different_use):
         found = find(new, old)
         if found is not None:
             return found
@@ -203,6 +208,28 @@ def _different_attributes(new: Graph, old: Graph) -> Change | None:
         text = changed[0] if changed else f"({now.attributes}) was ({before.attributes})"
         kind = "scalar" if changed and not text.startswith("[") else "constant"
         return Change("constant", f"{kind} {text} in `{now.operator}`{_at(now)}", now.location)
+    return None
+
+
+def _different_index(new: Graph, old: Graph) -> Change | None:
+    """Of the indices that were constants of the old program."""
+    indices, indices_before = (
+        [node for node in graph.nodes if node.kind == LEAVES[2]] for graph in (new, old)
+    )
+    if len(indices) != len(indices_before):
+        return None
+    varied = old.varies or (False,) * len(indices)
+    for now, before, did_vary in zip(indices, indices_before, varied, strict=True):
+        if did_vary or now.attributes == before.attributes:
+            continue
+        user = _first_user(new, now)
+        where = f" in `{user.operator}`{_at(user)}" if user is not None else ""
+        more = "; from now on it is an argument" if any(new.varies) else ""
+        return Change(
+            "index",
+            f"index {now.attributes} was {before.attributes}{where}{more}",
+            user.location if user is not None else None,
+        )
     return None
 
 

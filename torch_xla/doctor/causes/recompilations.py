@@ -9,6 +9,7 @@ from torch_xla.doctor.program_run import Compilation, ProgramRun
 _REMEDIES = {
     "argument": "Pad to one shape, or to a few (powers of two, say), and mask the rest; drop or pad the last batch of an epoch.",
     "constant": "This number decides the program. Numbers in arithmetic are data: compute with it, or pass it as a tensor.",
+    "index": "Each of these indices is compiled for once more, and no other value of it. TORCH_XLA_DYNAMIC=exact, and other engines in several processes, compile for each value.",
     "branch": "A branch in Python makes a program of its own for each combination of sides. torch.where is in one program.",
     "loop": "Each number of turns is another program. Run a fixed number and mask, or end the step in each turn.",
     "operator": "What only some steps do (logging, metrics) belongs after the step's end, or in torch_xla.compile(…).",
