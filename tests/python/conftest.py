@@ -17,6 +17,9 @@ os.environ.setdefault("TORCH_XLA_VERIFY", "1")
 
 def pytest_addoption(parser):
     parser.addoption("--draws", type=int, default=10**7, metavar="N", help="random numbers of each")
+    parser.addoption(
+        "--index-programs", type=int, default=25, metavar="N", help="random programs of each seed"
+    )
 
 
 def pytest_collection_modifyitems(items):
