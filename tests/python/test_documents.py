@@ -57,7 +57,7 @@ RECIPES = [page for page in PAGES if documents.blocks(page, "diff")]
 def test_a_recipe_applies(page):
     """Its patches fit the files as they are."""
     patch = "".join(documents.blocks(page, "diff"))
-    command = ["git", "apply", "--check", "-C1", "-"]
+    command = ["git", "apply", "--check", "-C1", "--ignore-whitespace", "-"]
     check = subprocess.run(command, cwd=ROOT, input=patch, text=True, capture_output=True)
     assert check.returncode == 0, check.stderr
 
