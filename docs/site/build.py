@@ -6,6 +6,7 @@ docstrings. What a page needs is in the folder: open FOLDER/html/index.html. A l
 
 import inspect
 import pathlib
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from sphinx.cmd.build import build_main
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Pages, and what they link to.
 STAGED = ("README.md", "CONTRIBUTING.md", "LICENSE", "THIRD_PARTY_NOTICES.md", "docs", "examples")
+FROM_NETWORK = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(?:https?:)?//')
 FIRST_PAGE = '<!doctype html>\n<meta charset="utf-8">\n<meta http-equiv="refresh" content="0; url=README.html">\n'
 
 
@@ -63,6 +65,11 @@ def index_page(pages: Iterable[str]) -> str:
     return page + "\n.. toctree::\n   :hidden:\n\n" + "".join(f"   {name}\n" for name in pages)
 
 
+def needs_network(html: pathlib.Path) -> list[str]:
+    """The pages that load something from elsewhere."""
+    return [str(page) for page in html.rglob("*.html") if FROM_NETWORK.search(page.read_text())]
+
+
 def main(folder: pathlib.Path) -> int:
     """The program; returns its exit status."""
     source, html = folder / "source", folder / "html"
@@ -70,6 +77,9 @@ def main(folder: pathlib.Path) -> int:
     configuration = str(pathlib.Path(__file__).parent)
     status = build_main(["-q", "-W", "--keep-going", "-c", configuration, str(source), str(html)])
     (html / "index.html").write_text(FIRST_PAGE)
+    if online := needs_network(html):
+        print("These pages load something from the network:", *online, sep="\n", file=sys.stderr)
+        status = 1
     print(f"{html}/index.html")
     return status
 
