@@ -3,15 +3,13 @@
 # three are compiled once more, from the sources of Debian's packages. Nothing of this is done unless it is linked.
 include(ExternalProject)
 set(folder ${CMAKE_BINARY_DIR}/static_grpc)
-set(abseil a/abseil/abseil_20220623.1.orig.tar.gz abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe)
-set(re2 r/re2/re2_20220601+dfsg.orig.tar.xz 3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)
-set(protobuf p/protobuf/protobuf_3.21.12.orig.tar.gz 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53)
+set(abseil libabsl-dev abseil_20220623.1.orig.tar.gz abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe)
+set(re2 libre2-dev re2_20220601+dfsg.orig.tar.xz 3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)
+set(protobuf libprotobuf-dev protobuf_3.21.12.orig.tar.gz 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53)
 set(sources)
 foreach(name abseil re2 protobuf)
-  list(GET ${name} 0 path)
-  list(GET ${name} 1 hash)
   ExternalProject_Add(${name}_source EXCLUDE_FROM_ALL ON PREFIX ${folder}/${name} SOURCE_DIR ${folder}/${name}/source
-    URL https://deb.debian.org/debian/pool/main/${path} URL_HASH SHA256=${hash} DOWNLOAD_EXTRACT_TIMESTAMP ON
+    DOWNLOAD_COMMAND ${CMAKE_SOURCE_DIR}/scripts/debian_source ${${name}} ${folder}/${name}/source
     CONFIGURE_COMMAND "" BUILD_COMMAND "" INSTALL_COMMAND "")
   list(APPEND sources ${name}_source)
 endforeach()
