@@ -53,7 +53,7 @@ build-test: install-test
 test: ctest pytest
 
 test-all: PYTEST_TIER :=
-test-all: ctest pytest conformance test-wheel test-clients test-draws test-programs test-failures sanitize fuzz soak
+test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-failures sanitize fuzz soak
 
 # Many of them wait for one another more than they compute, hence more at a time than there are processors.
 ctest: build-test
