@@ -89,6 +89,7 @@ Value Roll(Builder& b, Value x, std::vector<Index> shifts, Dimensions dimensions
 }
 
 at::Tensor RecordRoll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dimensions) {
+  TORCH_CHECK(!shifts.empty(), "`shifts` required");
   TORCH_CHECK(shifts.size() == dimensions.size() || (dimensions.empty() && shifts.size() == 1),
               "shifts and dimensions must align. shifts: ", shifts.size(),
               ", dims:", dimensions.size());
@@ -267,8 +268,12 @@ Value SliceBackward(Builder& b, Value gradient, int64_t dimension, Index start, 
 }
 at::Tensor RecordSliceBackward(const at::Tensor& gradient, at::IntArrayRef sizes, int64_t dimension,
                                int64_t start, int64_t end, int64_t step) {
-  int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
+  int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()), false);
+  TORCH_CHECK(step > 0, "slice step must be positive");
   SliceRange r = MakeRange(sizes[d], start, end, step);
+  TORCH_CHECK(gradient.dim() == static_cast<int64_t>(sizes.size()) && gradient.size(d) == r.count,
+              "slice_backward: a gradient of sizes ", gradient.sizes(),
+              " is not that of a slice of ", r.count, " elements in dimension ", d, " of ", sizes);
   return Record<&SliceBackward>(gradient, d, r.start, step, sizes[d]);
 }
 
@@ -279,7 +284,10 @@ Value SelectBackward(Builder& b, Value gradient, int64_t dimension, Index index,
 }
 at::Tensor RecordSelectBackward(const at::Tensor& gradient, at::IntArrayRef sizes,
                                 int64_t dimension, int64_t index) {
-  int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()));
+  int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()), false);
+  TORCH_CHECK(gradient.dim() + 1 == static_cast<int64_t>(sizes.size()),
+              "select_backward: a gradient of sizes ", gradient.sizes(),
+              " is not that of a part of ", sizes);
   return Record<&SelectBackward>(gradient, d, WrapSelected(index, sizes[d], "select_backward"),
                                  sizes[d]);
 }

@@ -263,6 +263,48 @@ def test_the_report_names_the_index(program):
     assert "rows.py:5; from now on it is an argument" in result.stderr
 
 
+WORLD = """
+import torch, torch_xla
+import torch_xla.core.xla_model as xm
+import torch_xla.runtime as xr
+from torch_xla.debug import metrics
+
+def work(index):
+    rank, size = xr.global_ordinal(), xr.world_size()
+    data = torch.arange(40.0).reshape(20, 2)
+    x = data.to("xla")
+    torch_xla.sync(wait=True)
+    for turn in range(6):
+        own = [turn * r for r in range(size)]
+        total = xm.all_reduce(xm.REDUCE_SUM, x[own[rank]] * 2)
+        same = xm.all_reduce(xm.REDUCE_MAX, x[3:6].sum(0))
+        torch_xla.sync()
+        assert torch.equal(total.cpu(), sum(data[i] * 2 for i in own))
+        assert torch.equal(same.cpu(), data[3:6].sum(0))
+    compiled = metrics.counter_value("UncachedCompile")
+    assert compiled == (1 if rank == 0 else 2), (rank, compiled)
+
+if __name__ == "__main__":
+    torch_xla.launch(work, args=())
+"""
+
+
+def test_ranks_whose_indices_differ(program):
+    """The index of one rank never varies and those of the others do: they run other programs, and the same collectives."""
+    (program.folder / "ranks.py").write_text(WORLD)
+    program.run("ranks.py", CPU_NUM_DEVICES="3")
+
+
+def test_slices_of_wrong_gradients_and_empty_shifts_are_errors():
+    x = X.to("xla")
+    with pytest.raises(RuntimeError, match="`shifts` required"):
+        torch.roll(x, ())
+    with pytest.raises(RuntimeError, match="is not that of a slice of 3 elements"):
+        torch.ops.aten.slice_backward(x[:2], [12, 6, 5], 0, 4, 7, 1)
+    with pytest.raises(IndexError):
+        torch.ops.aten.select_backward(x[0], [12, 6, 5], 0, 12)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(seed, request):
     """Programs of a fixed structure, run with many indices: each value is eager's, and few programs are compiled."""
