@@ -44,7 +44,7 @@ inline Value Iota(Builder& b, const Dimensions& dimensions, int64_t dimension,
 inline Value AlongDimension(Builder& b, Value x, const Dimensions& dimensions, int64_t dimension) {
   return b.BroadcastInDim(x, dimensions, {dimension});
 }
-// Scalar predicate broadcast where StableHLO wants one of full shape: Builder::Select takes both.
+// What a value's elements are.
 inline bool IsPred(Value x) { return x->element_type() == ElementType::kPred; }
 inline bool IsFloatValue(Value x) { return hlo::IsFloat(x->element_type()); }
 inline bool IsComplexValue(Value x) { return hlo::IsComplex(x->element_type()); }

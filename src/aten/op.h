@@ -55,21 +55,20 @@ struct Dimension {
 // --- Recording
 
 // Records one node of lowering `f`. `arguments` correspond to f's parameters after the builder:
-//   Value                                const at::Tensor& (on xla, or a 0-dimensional CPU tensor,
-//   which
-//                                        becomes a Scalar), or a lazy::Value
-//   std::optional<Value>                 const std::optional<at::Tensor>&, at::Tensor (undefined:
-//   absent) std::vector<Value>                   at::TensorList, at::ITensorListRef,
-//   std::vector<at::Tensor> std::vector<std::optional<Value>> c10::List<std::optional<at::Tensor>>,
-//                                        at::IOptTensorListRef
-//   Scalar, std::optional<Scalar>        at::Scalar, Number, std::optional of them
+//   Value                             const at::Tensor& (on xla, or a 0-dimensional CPU tensor,
+//                                     which becomes a Scalar), or a lazy::Value
+//   std::optional<Value>              const std::optional<at::Tensor>&, at::Tensor (may be
+//                                     undefined: absent)
+//   std::vector<Value>                at::TensorList, at::ITensorListRef, std::vector<at::Tensor>
+//   std::vector<std::optional<Value>> c10::List<std::optional<at::Tensor>>, at::IOptTensorListRef
+//   Scalar, std::optional<Scalar>     at::Scalar, Number, std::optional of them
 //   lazy::Index, a std::vector of them   int64_t, at::IntArrayRef; within bounds and not negative
-//   ElementType                          at::ScalarType (its optional likewise)
-//   Dimensions                           at::IntArrayRef, at::OptionalIntArrayRef
-//   Constant, double, int64_t, bool      at::Scalar, or the C++ type
-//   std::string                          std::string_view
-//   Dimension                            int64_t
-//   any other attribute                  itself
+//   ElementType                       at::ScalarType (its optional likewise)
+//   Dimensions                        at::IntArrayRef, at::OptionalIntArrayRef
+//   Constant, double, int64_t, bool   at::Scalar, or the C++ type
+//   std::string                       std::string_view
+//   Dimension                         int64_t
+//   any other attribute               itself
 // Returns an at::Tensor for a Value, a tuple of tensors for an array, tuple or pair of Values, a
 // std::vector<at::Tensor> for a std::vector<Value>. A null Value becomes an undefined tensor.
 // The device is that of the first tensor that is on xla; another xla device is an error. Throws

@@ -9,8 +9,8 @@ namespace cpu {
 bool IsFusible(const hlo::Instruction& instruction);
 // A reduce that a kernel computes.
 bool IsReduction(const hlo::Instruction& instruction);
-// A reduce_window over a whole dimension up to (or from) each element: a cumulative sum, maximum,
-// ….
+// A reduce_window over a whole dimension up to (or from) each element: a cumulative sum or
+// maximum, for example.
 bool IsScan(const hlo::Instruction& instruction);
 // True if the engine has numbers of all operands' types.
 bool HasNativeOperands(const hlo::Instruction& instruction);

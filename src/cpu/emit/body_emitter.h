@@ -114,7 +114,8 @@ class BodyEmitter {
   // The first `count` lanes.
   llvm::Value* FirstLanes(int64_t count);
 
-  // Called with every value evaluated at the index that set_observed_index named; may replace it.
+  // `before` may give a value instead of its evaluation, and then returns true; `after` sees each
+  // value that was evaluated, and may replace it.
   using Observer = std::function<bool(const hlo::Instruction*, const Index&, Value*)>;
   Observer before, after;
   // Sums of 16-bit floats are carried in f32.
