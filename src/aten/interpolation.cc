@@ -17,7 +17,7 @@ namespace {
 
 using Scale = std::optional<double>;
 
-enum class Kernel {
+enum class Filter {
   kNearest,
   kNearestExact,
   kLinear,
@@ -105,29 +105,29 @@ T SincPi(T x) {
 }
 
 template <typename T>
-T FilterWeight(Kernel kernel, T x) {
-  if (kernel == Kernel::kCubicAntialias) return CubicWeight<T>(x, T{-0.5});
-  if (kernel == Kernel::kLinearAntialias) return std::max(T{0}, 1 - std::abs(x));
+T FilterWeight(Filter filter, T x) {
+  if (filter == Filter::kCubicAntialias) return CubicWeight<T>(x, T{-0.5});
+  if (filter == Filter::kLinearAntialias) return std::max(T{0}, 1 - std::abs(x));
   return std::abs(x) < 3 ? SincPi(x) * SincPi(x / 3) : T{0};
 }
 
-int64_t FilterSize(Kernel kernel) {
-  if (kernel == Kernel::kLinearAntialias) return 2;
-  return kernel == Kernel::kCubicAntialias ? 4 : 6;
+int64_t FilterSize(Filter filter) {
+  if (filter == Filter::kLinearAntialias) return 2;
+  return filter == Filter::kCubicAntialias ? 4 : 6;
 }
 
 // The filter is stretched over all input elements that an output element covers.
 template <typename T>
-Taps AntialiasTaps(Kernel kernel, const Axis& a, int64_t i) {
+Taps AntialiasTaps(Filter filter, const Axis& a, int64_t i) {
   T step = InputStep<T>(a), stretch = std::max(step, T{1});
-  T support = static_cast<T>(FilterSize(kernel)) * T{0.5} * stretch;
+  T support = static_cast<T>(FilterSize(filter)) * T{0.5} * stretch;
   T center = step * (static_cast<T>(i) + T{0.5});
   int64_t begin = std::max<int64_t>(static_cast<int64_t>(center - support + T{0.5}), 0);
   int64_t end = std::min<int64_t>(static_cast<int64_t>(center + support + T{0.5}), a.input);
   std::vector<T> weights;
   T total = 0;
   for (int64_t k = begin; k < end; ++k) {
-    weights.push_back(FilterWeight(kernel, (static_cast<T>(k) - center + T{0.5}) * (1 / stretch)));
+    weights.push_back(FilterWeight(filter, (static_cast<T>(k) - center + T{0.5}) * (1 / stretch)));
     total += weights.back();
   }
   Taps taps;
@@ -139,32 +139,32 @@ Taps AntialiasTaps(Kernel kernel, const Axis& a, int64_t i) {
 }
 
 template <typename T>
-Taps TapsOf(Kernel kernel, const Axis& a, int64_t i) {
-  switch (kernel) {
-    case Kernel::kNearest:
+Taps TapsOf(Filter filter, const Axis& a, int64_t i) {
+  switch (filter) {
+    case Filter::kNearest:
       return NearestTaps(a, i);
-    case Kernel::kNearestExact:
+    case Filter::kNearestExact:
       return NearestExactTaps(a, i);
-    case Kernel::kLinear:
+    case Filter::kLinear:
       return LinearTaps<T>(a, i);
-    case Kernel::kCubic:
+    case Filter::kCubic:
       return CubicTaps<T>(a, i);
     default:
-      return AntialiasTaps<T>(kernel, a, i);
+      return AntialiasTaps<T>(filter, a, i);
   }
 }
 
-Resampling MakeResampling(Kernel kernel, const Axis& a, ElementType type) {
+Resampling MakeResampling(Filter filter, const Axis& a, ElementType type) {
   Resampling r{.input_size = a.input, .outputs = {}};
   for (int64_t i = 0; i < a.output; ++i) {
-    r.outputs.push_back(type == ElementType::kF64 ? TapsOf<double>(kernel, a, i)
-                                                  : TapsOf<float>(kernel, a, i));
+    r.outputs.push_back(type == ElementType::kF64 ? TapsOf<double>(filter, a, i)
+                                                  : TapsOf<float>(filter, a, i));
   }
   return r;
 }
 
 struct Interpolation {
-  Kernel kernel;
+  Filter filter;
   bool align_corners = false;
   std::vector<Scale> scales;  // one for each spatial dimension
 };
@@ -187,8 +187,8 @@ Value ToType(Builder& b, Value x, ElementType type) {
   return b.Convert(x, type);
 }
 
-bool IsNearest(Kernel kernel) {
-  return kernel == Kernel::kNearest || kernel == Kernel::kNearestExact;
+bool IsNearest(Filter filter) {
+  return filter == Filter::kNearest || filter == Filter::kNearestExact;
 }
 
 std::vector<Resampling> Resamplings(const Interpolation& how, const Dimensions& input,
@@ -196,7 +196,7 @@ std::vector<Resampling> Resamplings(const Interpolation& how, const Dimensions& 
   std::vector<Resampling> all;
   for (size_t i = 0; i < how.scales.size(); ++i) {
     Axis axis{input[i + 2], output[i], how.align_corners, how.scales[i]};
-    all.push_back(MakeResampling(how.kernel, axis, type));
+    all.push_back(MakeResampling(how.filter, axis, type));
   }
   return all;
 }
@@ -204,7 +204,7 @@ std::vector<Resampling> Resamplings(const Interpolation& how, const Dimensions& 
 Value Interpolate(Builder& b, Value x, const Dimensions& output, const Interpolation& how) {
   CheckSizes(x->dimensions(), output, how.scales.size());
   ElementType type = x->element_type();
-  if (!IsNearest(how.kernel)) x = ToAccumulation(b, ToFloat(b, x));
+  if (!IsNearest(how.filter)) x = ToAccumulation(b, ToFloat(b, x));
   x = Resample(b, x, 2, Resamplings(how, x->dimensions(), output, type));
   return ToType(b, x, type);
 }
@@ -225,53 +225,53 @@ Value InterpolateBackward(Builder& b, Value gradient, const Dimensions& output,
   return ToType(b, Resample(b, ToAccumulation(b, gradient), 2, all), type);
 }
 
-template <Kernel kernel, typename... Scales>
+template <Filter filter, typename... Scales>
 Value Upsample(Builder& b, Value x, Dimensions output, Scales... scales) {
-  return Interpolate(b, x, output, {kernel, false, {scales...}});
+  return Interpolate(b, x, output, {filter, false, {scales...}});
 }
-template <Kernel kernel, typename... Scales>
+template <Filter filter, typename... Scales>
 Value UpsampleBackward(Builder& b, Value gradient, Dimensions output, Dimensions input,
                        Scales... scales) {
-  return InterpolateBackward(b, gradient, output, input, {kernel, false, {scales...}});
+  return InterpolateBackward(b, gradient, output, input, {filter, false, {scales...}});
 }
-template <Kernel kernel, typename... Scales>
+template <Filter filter, typename... Scales>
 Value UpsampleAligned(Builder& b, Value x, Dimensions output, bool align_corners,
                       Scales... scales) {
-  return Interpolate(b, x, output, {kernel, align_corners, {scales...}});
+  return Interpolate(b, x, output, {filter, align_corners, {scales...}});
 }
-template <Kernel kernel, typename... Scales>
+template <Filter filter, typename... Scales>
 Value UpsampleAlignedBackward(Builder& b, Value gradient, Dimensions output, Dimensions input,
                               bool align_corners, Scales... scales) {
-  return InterpolateBackward(b, gradient, output, input, {kernel, align_corners, {scales...}});
+  return InterpolateBackward(b, gradient, output, input, {filter, align_corners, {scales...}});
 }
 
-template <Kernel kernel, typename... Scales>
+template <Filter filter, typename... Scales>
 void RegisterNearest(torch::Library& m, const std::string& name) {
-  Register<&Upsample<kernel, Scales...>>(m, name.c_str());
-  Register<&UpsampleBackward<kernel, Scales...>>(m, (name + "_backward").c_str());
+  Register<&Upsample<filter, Scales...>>(m, name.c_str());
+  Register<&UpsampleBackward<filter, Scales...>>(m, (name + "_backward").c_str());
 }
-template <Kernel kernel, typename... Scales>
+template <Filter filter, typename... Scales>
 void RegisterAligned(torch::Library& m, const std::string& name) {
-  Register<&UpsampleAligned<kernel, Scales...>>(m, name.c_str());
-  Register<&UpsampleAlignedBackward<kernel, Scales...>>(m, (name + "_backward").c_str());
+  Register<&UpsampleAligned<filter, Scales...>>(m, name.c_str());
+  Register<&UpsampleAlignedBackward<filter, Scales...>>(m, (name + "_backward").c_str());
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  RegisterNearest<Kernel::kNearest, Scale>(m, "upsample_nearest1d");
-  RegisterNearest<Kernel::kNearest, Scale, Scale>(m, "upsample_nearest2d");
-  RegisterNearest<Kernel::kNearest, Scale, Scale, Scale>(m, "upsample_nearest3d");
-  RegisterNearest<Kernel::kNearestExact, Scale>(m, "_upsample_nearest_exact1d");
-  RegisterNearest<Kernel::kNearestExact, Scale, Scale>(m, "_upsample_nearest_exact2d");
-  RegisterNearest<Kernel::kNearestExact, Scale, Scale, Scale>(m, "_upsample_nearest_exact3d");
-  RegisterAligned<Kernel::kLinear, Scale>(m, "upsample_linear1d");
-  RegisterAligned<Kernel::kLinear, Scale, Scale>(m, "upsample_bilinear2d");
-  RegisterAligned<Kernel::kLinear, Scale, Scale, Scale>(m, "upsample_trilinear3d");
-  RegisterAligned<Kernel::kCubic, Scale, Scale>(m, "upsample_bicubic2d");
-  RegisterAligned<Kernel::kLinearAntialias, Scale, Scale>(m, "_upsample_bilinear2d_aa");
-  RegisterAligned<Kernel::kCubicAntialias, Scale, Scale>(m, "_upsample_bicubic2d_aa");
-  RegisterAligned<Kernel::kLanczosAntialias, Scale, Scale>(m, "_upsample_lanczos2d_aa");
+  RegisterNearest<Filter::kNearest, Scale>(m, "upsample_nearest1d");
+  RegisterNearest<Filter::kNearest, Scale, Scale>(m, "upsample_nearest2d");
+  RegisterNearest<Filter::kNearest, Scale, Scale, Scale>(m, "upsample_nearest3d");
+  RegisterNearest<Filter::kNearestExact, Scale>(m, "_upsample_nearest_exact1d");
+  RegisterNearest<Filter::kNearestExact, Scale, Scale>(m, "_upsample_nearest_exact2d");
+  RegisterNearest<Filter::kNearestExact, Scale, Scale, Scale>(m, "_upsample_nearest_exact3d");
+  RegisterAligned<Filter::kLinear, Scale>(m, "upsample_linear1d");
+  RegisterAligned<Filter::kLinear, Scale, Scale>(m, "upsample_bilinear2d");
+  RegisterAligned<Filter::kLinear, Scale, Scale, Scale>(m, "upsample_trilinear3d");
+  RegisterAligned<Filter::kCubic, Scale, Scale>(m, "upsample_bicubic2d");
+  RegisterAligned<Filter::kLinearAntialias, Scale, Scale>(m, "_upsample_bilinear2d_aa");
+  RegisterAligned<Filter::kCubicAntialias, Scale, Scale>(m, "_upsample_bicubic2d_aa");
+  RegisterAligned<Filter::kLanczosAntialias, Scale, Scale>(m, "_upsample_lanczos2d_aa");
 }
 
 }  // namespace torch_xla

@@ -474,9 +474,9 @@ TORCH_XLA_ATEN_TYPE(std::optional<Dimension>, std::optional<int64_t>)
 #undef TORCH_XLA_ATEN_TYPE
 
 template <auto f, typename List>
-struct Kernel;
+struct OperatorKernel;
 template <auto f, typename... P>
-struct Kernel<f, lazy::TypeList<P...>> {
+struct OperatorKernel<f, lazy::TypeList<P...>> {
   using Return = decltype(Wrap<typename lazy::LoweringTraits<decltype(f)>::Result>::From(
       nullptr, std::declval<lazy::Reference<lazy::Node>>()));
   static Return Call(typename AtenType<P>::type... arguments) { return Record<f>(arguments...); }
@@ -547,7 +547,7 @@ auto AsTuple(std::vector<at::Tensor> tensors) {
 // wrappers are then compiled once for each signature, at the price of one indirect call.
 template <auto f>
 void Register(torch::Library& m, const char* name) {
-  using K = recording::Kernel<f, typename lazy::LoweringTraits<decltype(f)>::Parameters>;
+  using K = recording::OperatorKernel<f, typename lazy::LoweringTraits<decltype(f)>::Parameters>;
   recording::NameKind(lazy::Op<f>::kind(), name);
   m.impl(name, &K::Call);
 }
