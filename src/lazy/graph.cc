@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "hlo/hash.h"
 #include "lazy/data.h"
 #include "lazy/graph_observer.h"
 #include "lazy/location.h"
@@ -199,15 +200,12 @@ ScalarPack Graph::IndexPack(const std::vector<bool>& varies) const {
   return pack;
 }
 
-uint64_t Graph::hash() const { return Mix(structure_hash(), HashAttribute(assignment_)); }
+uint64_t Graph::hash() const {
+  return hlo::CombineHash(structure_hash(), HashAttribute(assignment_));
+}
 
 uint64_t Graph::structure_hash() const {
-  uint64_t a = 0x243f6a8885a308d3u, b = 0x13198a2e03707344u;
-  for (uint64_t word : signature_) {
-    a = Mix(a, word);
-    b = (b ^ word) * 0xff51afd7ed558ccdu + (a >> 32);
-  }
-  return Mix(a, b);
+  return hlo::HashBytes(std::as_bytes(std::span(signature_)));
 }
 
 void Graph::LowerScalars(hlo::Builder& builder,

@@ -30,6 +30,7 @@
 #include <variant>
 #include <vector>
 
+#include "hlo/hash.h"
 #include "lazy/node.h"
 #include "lazy/operation.h"
 
@@ -55,11 +56,6 @@ struct Index {
 
 // --- Attribute hashing
 
-inline uint64_t Mix(uint64_t a, uint64_t b) {
-  uint64_t x = (a ^ b) * 0x9e3779b97f4a7c15u;
-  return x ^ (x >> 29);
-}
-
 template <typename T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
 uint64_t HashAttribute(const T& value) {
@@ -69,10 +65,10 @@ uint64_t HashAttribute(const T& value) {
     return static_cast<uint64_t>(value);
   }
 }
-inline uint64_t HashAttribute(const std::string& value) { return std::hash<std::string>()(value); }
+inline uint64_t HashAttribute(const std::string& value) { return hlo::HashText(value); }
 template <typename T>
 uint64_t HashAttribute(const std::complex<T>& value) {
-  return Mix(HashAttribute(value.real()), HashAttribute(value.imag()));
+  return hlo::CombineHash(HashAttribute(value.real()), HashAttribute(value.imag()));
 }
 // A struct provides `uint64_t Hash() const`.
 template <typename T>
@@ -97,33 +93,36 @@ uint64_t HashAttribute(const std::pair<A, B>& value);
 
 template <typename T>
 uint64_t HashAttribute(const std::optional<T>& value) {
-  return value ? Mix(1, HashAttribute(*value)) : 0;
+  return value ? hlo::CombineHash(1, HashAttribute(*value)) : 0;
 }
 template <typename T>
 uint64_t HashAttribute(const std::vector<T>& values) {
   uint64_t hash = values.size();
-  for (const auto& value : values) hash = Mix(hash, HashAttribute(static_cast<T>(value)));
+  for (const auto& value : values)
+    hash = hlo::CombineHash(hash, HashAttribute(static_cast<T>(value)));
   return hash;
 }
 template <typename T, size_t n>
 uint64_t HashAttribute(const std::array<T, n>& values) {
   uint64_t hash = n;
-  for (const T& value : values) hash = Mix(hash, HashAttribute(value));
+  for (const T& value : values) hash = hlo::CombineHash(hash, HashAttribute(value));
   return hash;
 }
 template <typename... T>
 uint64_t HashAttribute(const std::variant<T...>& value) {
-  return std::visit([&](const auto& v) { return Mix(value.index(), HashAttribute(v)); }, value);
+  return std::visit(
+      [&](const auto& v) { return hlo::CombineHash(value.index(), HashAttribute(v)); }, value);
 }
 template <typename... T>
 uint64_t HashAttribute(const std::tuple<T...>& values) {
   uint64_t hash = sizeof...(T);
-  std::apply([&](const auto&... v) { ((hash = Mix(hash, HashAttribute(v))), ...); }, values);
+  std::apply([&](const auto&... v) { ((hash = hlo::CombineHash(hash, HashAttribute(v))), ...); },
+             values);
   return hash;
 }
 template <typename A, typename B>
 uint64_t HashAttribute(const std::pair<A, B>& value) {
-  return Mix(HashAttribute(value.first), HashAttribute(value.second));
+  return hlo::CombineHash(HashAttribute(value.first), HashAttribute(value.second));
 }
 
 // --- Attribute identity
@@ -356,9 +355,9 @@ class OperationFamily {
   OperationReference Intern(const OperandList& operands, const Attributes& attributes) {
     uint64_t hash = HashAttribute(attributes);
     for (const Value& value : operands.values()) {
-      hash = Mix(hash, reinterpret_cast<uintptr_t>(value.shape_ref()) >> 4);
+      hash = hlo::CombineHash(hash, reinterpret_cast<uintptr_t>(value.shape_ref()) >> 4);
     }
-    for (uint32_t count : operands.counts()) hash = Mix(hash, count);
+    for (uint32_t count : operands.counts()) hash = hlo::CombineHash(hash, count);
     Key key{hash, *this, operands, attributes};
     return table_.Find<Key>(hash, key, &Equal, &Make);
   }

@@ -74,8 +74,8 @@ void SetCustomCompileOptions(CompileOverrides options) {
   settings.overrides = std::move(options);
   settings.overrides_hash = 0;
   for (const auto& [name, value] : settings.overrides) {
-    settings.overrides_hash =
-        Mix(Mix(settings.overrides_hash, HashAttribute(name)), HashAttribute(value));
+    settings.overrides_hash = hlo::CombineHash(
+        hlo::CombineHash(settings.overrides_hash, HashAttribute(name)), HashAttribute(value));
   }
 }
 CompileOverrides CustomCompileOptions() {

@@ -180,9 +180,12 @@ std::vector<Index> StartsOfSteps(const ViewChain& chain, const std::vector<Index
 }  // namespace
 
 uint64_t ViewStep::Hash() const {
-  uint64_t hash = Mix(static_cast<uint64_t>(kind), static_cast<uint64_t>(type));
-  hash = Mix(Mix(hash, HashAttribute(sizes)), HashAttribute(strides));
-  return Mix(Mix(hash, HashAttribute(dimension)), HashAttribute(start));
+  uint64_t hash = hlo::CombineHash(static_cast<uint64_t>(kind), static_cast<uint64_t>(type));
+  for (uint64_t part : {HashAttribute(sizes), HashAttribute(strides), HashAttribute(dimension),
+                        HashAttribute(start)}) {
+    hash = hlo::CombineHash(hash, part);
+  }
+  return hash;
 }
 
 void AppendStep(ViewChain& chain, ViewStep step) {
