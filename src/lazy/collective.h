@@ -15,7 +15,7 @@ struct SourceLine {
   int32_t number = 0;
 };
 
-struct Collective {
+struct PendingCollective {
   Reference<Node> node;
   SourceLine line;
 };

@@ -38,7 +38,7 @@ class Device {
   Storage* pending_tail = nullptr;
   // Recorded operations that other processes take part in, in the order of recording: they run
   // whether or not their results are wanted here. Guarded by `pending_mutex`.
-  std::vector<Collective> pending_collectives;
+  std::vector<PendingCollective> pending_collectives;
 
  private:
   std::shared_ptr<pjrt::Client> client_;

@@ -52,11 +52,11 @@ uint64_t Encode(const Value& value) {
 
 }  // namespace
 
-Graph::Graph(std::span<const Value> roots, std::span<const Collective> collectives)
+Graph::Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives)
     : cut_(++last_cut), precision_(ContractionPrecision()) {
   CheckNotObserved();
   // First, so that their order in the program is that of recording, on every process the same.
-  for (const Collective& collective : collectives) {
+  for (const PendingCollective& collective : collectives) {
     Node* node = collective.node.get();
     collectives_.push_back(node);
     if (!collective.line.file.empty()) line_of_[node] = collective.line;

@@ -41,7 +41,7 @@ class Graph {
   // `collectives` are operations that run whether or not a root needs them, before everything that
   // does not need to run before them and in their order. Each is held once by the caller.
   // Throws hlo::Error(kFailedPrecondition) inside an observer of graphs (graph_observer.h).
-  explicit Graph(std::span<const Value> roots, std::span<const Collective> collectives = {});
+  explicit Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives = {});
   Graph(const Graph&) = delete;
 
   // All nodes, operands before users.

@@ -153,7 +153,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   return leaves;
 }
 
-std::vector<Collective> TakeCollectives(Device* device) {
+std::vector<PendingCollective> TakeCollectives(Device* device) {
   std::lock_guard lock(device->pending_mutex);
   return std::exchange(device->pending_collectives, {});
 }
@@ -196,7 +196,7 @@ void SyncPending(Device* device, bool wait) {
     roots.push_back(std::move(value));
     replaced.push_back(replaced_data);
   }
-  std::vector<Collective> collectives = TakeCollectives(device);
+  std::vector<PendingCollective> collectives = TakeCollectives(device);
   if (roots.empty() && collectives.empty()) return;
   static auto* synced = Counter("SyncTensorsToData");
   Count(synced);
