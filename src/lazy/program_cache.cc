@@ -26,14 +26,14 @@ ProgramCache::ProgramCache()
     : max_size_(Limit("XLA_COMPILATION_CACHE_SIZE", 2048)),
       max_bytes_(Limit("TORCH_XLA_COMPILATION_CACHE_BYTES", int64_t{1} << 30)) {}
 
-std::shared_ptr<const Program> ProgramCache::Find(uint64_t hash,
+std::shared_ptr<const CachedProgram> ProgramCache::Find(uint64_t hash,
                                                   const std::vector<uint64_t>& signature,
                                                   const Assignment& assignment) {
   auto [begin, end] = index_.equal_range(hash);
   auto best = end;
   int64_t fewest = 0;
   for (auto it = begin; it != end; ++it) {
-    const Program& program = *it->second->second;
+    const CachedProgram& program = *it->second->second;
     if (program.signature != signature || !program.specialization.Serves(assignment)) continue;
     const int64_t count = program.specialization.varying_count();
     if (best != end && count >= fewest) continue;
@@ -50,13 +50,13 @@ Specialization ProgramCache::Missing(uint64_t hash, const std::vector<uint64_t>&
   std::vector<const Specialization*> known;
   auto [begin, end] = index_.equal_range(hash);
   for (auto it = begin; it != end; ++it) {
-    const Program& program = *it->second->second;
+    const CachedProgram& program = *it->second->second;
     if (program.signature == signature) known.push_back(&program.specialization);
   }
   return Specialize(known, std::move(assignment));
 }
 
-void ProgramCache::Insert(uint64_t hash, std::shared_ptr<const Program> program) {
+void ProgramCache::Insert(uint64_t hash, std::shared_ptr<const CachedProgram> program) {
   bytes_ += program->bytes;
   programs_.emplace_front(hash, std::move(program));
   index_.emplace(hash, programs_.begin());

@@ -15,7 +15,7 @@
 
 namespace lazy {
 
-struct Program {
+struct CachedProgram {
   std::vector<uint64_t> signature;
   Specialization specialization;
   std::unique_ptr<pjrt::LoadedExecutable> executable;
@@ -32,19 +32,19 @@ class ProgramCache {
 
   // The program with the fewest variables that serves the assignment. Shared: an observer of a
   // program's run may clear the cache. Null if there is none.
-  std::shared_ptr<const Program> Find(uint64_t hash, const std::vector<uint64_t>& signature,
+  std::shared_ptr<const CachedProgram> Find(uint64_t hash, const std::vector<uint64_t>& signature,
                                       const Assignment& assignment);
   // What to compile if there is none. It depends on the programs that are here, and so on the
   // assignments of this signature that came before.
   Specialization Missing(uint64_t hash, const std::vector<uint64_t>& signature,
                          Assignment assignment) const;
-  void Insert(uint64_t hash, std::shared_ptr<const Program> program);
+  void Insert(uint64_t hash, std::shared_ptr<const CachedProgram> program);
   void Clear();
   int64_t size() const { return static_cast<int64_t>(programs_.size()); }
   int64_t bytes() const { return bytes_; }
 
  private:
-  using List = std::list<std::pair<uint64_t, std::shared_ptr<const Program>>>;
+  using List = std::list<std::pair<uint64_t, std::shared_ptr<const CachedProgram>>>;
   ProgramCache();
   void Evict(List::iterator victim);
 

@@ -73,7 +73,7 @@ std::vector<OperationReference> OperationsOf(const Graph& graph) {
 }
 
 // What a program takes of the host's memory: its code, and what describes it.
-int64_t BytesOf(const Program& program, const hlo::Module& module) {
+int64_t BytesOf(const CachedProgram& program, const hlo::Module& module) {
   // As measured of the engine's programs, small ones and large ones, beside their code.
   constexpr int64_t kBytesOfProgram = 16 << 10, kBytesOfInstruction = 2 << 10;
   int64_t bytes = kBytesOfProgram;
@@ -110,7 +110,7 @@ std::string ProgramName(const Graph& graph) {
   return (given.empty() ? "SyncTensorsGraph" : given) + "." + std::to_string(graph.nodes().size());
 }
 
-std::shared_ptr<const Program> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
+std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
                                               std::vector<uint64_t> signature,
                                               Specialization specialization) {
   static auto* dynamic = Counter("DynamicCompile");
@@ -123,7 +123,7 @@ std::shared_ptr<const Program> CompileProgram(Device* device, const Graph& graph
   }();
   AppendToHloFile(*module);
   if (specialization.varying_count() > 0) Count(dynamic);
-  auto program = std::make_shared<Program>();
+  auto program = std::make_shared<CachedProgram>();
   program->signature = std::move(signature);
   program->specialization = std::move(specialization);
   program->executable = CompileOrLoad(device->client(), *module, OptionsFor(device, *module));

@@ -31,7 +31,7 @@ struct Recording {
 
 // The buffers of the arguments; those of scalars are made here and owned by `owned`.
 std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
-                                           const Program& program,
+                                           const CachedProgram& program,
                                            std::vector<std::unique_ptr<pjrt::Buffer>>* owned) {
   std::vector<const pjrt::Buffer*> arguments;
   for (const Node* leaf : graph.data_leaves()) {
@@ -59,7 +59,7 @@ int LaunchNumber() {
   return last;
 }
 
-pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const Program& program) {
+pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const CachedProgram& program) {
   Span span("xla::execute");
   pjrt::ExecuteOptions options;
   if (span) {
@@ -119,7 +119,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   CheckDevices(device, graph);
   const ProgramKey key = KeyOf(device, graph);
   Span lookup("xla::cache_lookup");
-  std::shared_ptr<const Program> program =
+  std::shared_ptr<const CachedProgram> program =
       ProgramCache::Get().Find(key.hash, key.signature, key.assignment);
   lookup.Add("hit", int64_t{program != nullptr});
   lookup.End();
