@@ -35,15 +35,4 @@ void BroadcastAll(Builder& b, Values& xs) {
   for (Value& x : xs) x = b.BroadcastTo(x, dimensions);
 }
 
-Value SumTo(Builder& b, Value x, const Dimensions& dimensions) {
-  const Dimensions& from = x->dimensions();
-  int64_t leading = static_cast<int64_t>(from.size() - dimensions.size());
-  Dimensions reduced;
-  for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d) {
-    if (d < leading || (dimensions[d - leading] == 1 && from[d] != 1)) reduced.push_back(d);
-  }
-  if (reduced.empty()) return x;
-  return b.Reshape(b.Reduce(Opcode::kAdd, x, reduced), dimensions);
-}
-
 }  // namespace torch_xla

@@ -12,7 +12,5 @@ Dimensions BroadcastDimensions(const Values& xs);
 // All stretched to their common shape.
 std::pair<Value, Value> Broadcast(Builder& b, Value x, Value y);
 void BroadcastAll(Builder& b, Values& xs);
-// x summed back to `dimensions`, from which it was stretched: broadcasting's gradient.
-Value SumTo(Builder& b, Value x, const Dimensions& dimensions);
 
 }  // namespace torch_xla

@@ -70,10 +70,4 @@ Dimensions MoveDimensionPermutation(int64_t rank, int64_t from, int64_t to) {
   return permutation;
 }
 
-Dimensions InversePermutation(const Dimensions& permutation) {
-  Dimensions inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) inverse[permutation[i]] = i;
-  return inverse;
-}
-
 }  // namespace torch_xla

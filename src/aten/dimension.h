@@ -23,8 +23,7 @@ int64_t NumElements(const Dimensions& dimensions, const Dimensions& among);
 Dimensions OtherDimensions(const Dimensions& dimensions, int64_t rank);
 // 0, 1, …, rank - 1.
 Dimensions AllDimensions(int64_t rank);
-// A permutation that moves dimension `from` to `to`, keeping the others' order, and its inverse.
+// A permutation that moves dimension `from` to `to`, keeping the others' order.
 Dimensions MoveDimensionPermutation(int64_t rank, int64_t from, int64_t to);
-Dimensions InversePermutation(const Dimensions& permutation);
 
 }  // namespace torch_xla

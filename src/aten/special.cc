@@ -427,13 +427,6 @@ Value BesselI1(Builder& b, Value x) {
                             [&](Value v) { return b.Multiply(b.Exp(b.Abs(v)), BesselI1e(b, v)); });
 }
 
-Value Ndtr(Builder& b, Value x) {
-  return InAccumulationType(b, x, [&](Value v) {
-    return b.Multiply(Like(b, v, 0.5),
-                      Erfc(b, b.Multiply(v, Like(b, v, -std::numbers::sqrt2 / 2))));
-  });
-}
-
 Value Ndtri(Builder& b, Value x) {
   return InAccumulationType(b, x, [&](Value v) {
     Value centered = b.Subtract(b.Add(v, v), Like(b, v, 1));

@@ -24,8 +24,7 @@ Value BesselI0(Builder& b, Value x);   // modified, first kind, order 0
 Value BesselI0e(Builder& b, Value x);  // scaled by exp(-|x|)
 Value BesselI1(Builder& b, Value x);
 Value BesselI1e(Builder& b, Value x);
-// The standard normal's cumulative distribution and its inverse.
-Value Ndtr(Builder& b, Value x);
+// The inverse of the standard normal's cumulative distribution.
 Value Ndtri(Builder& b, Value x);
 
 }  // namespace torch_xla

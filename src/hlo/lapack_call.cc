@@ -75,11 +75,6 @@ Shape Info(Value a) { return Batched(a, ElementType::kS32, {}); }
 
 }  // namespace
 
-bool HasType(ElementType type) {
-  return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kC64 ||
-         type == ElementType::kC128;
-}
-
 std::vector<Value> Geqrf(Builder& b, Value a) {
   return Call(b, "geqrf", {a}, {a->shape(), Batched(a, a->element_type(), {Smaller(a)})}, {});
 }

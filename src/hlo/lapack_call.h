@@ -39,9 +39,6 @@ namespace hlo::lapack {
 // Attribute of the plugin (a number, the version of the list above).
 inline constexpr char kPluginAttribute[] = "lapack_custom_calls";
 
-// True for the types that LAPACK has: f32, f64, c64, c128.
-bool HasType(ElementType type);
-
 // Each makes the call; where the first operand has no elements there is nothing to compute, and
 // all results are zero. Results are those above, in that order.
 std::vector<Value> Geqrf(Builder& b, Value a);

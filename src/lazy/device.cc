@@ -129,12 +129,6 @@ void Runtime::RegisterPlugin(const std::string& device_type, OptionsProvider pro
   plugins.providers[device_type] = std::move(provider);
 }
 
-bool Runtime::IsPluginRegistered(const std::string& device_type) {
-  Plugins& plugins = Plugins::Get();
-  std::lock_guard lock(plugins.mutex);
-  return plugins.providers.count(device_type) != 0;
-}
-
 std::string Runtime::DeviceType() {
   std::string type = Environment("PJRT_DEVICE");
   return type.empty() ? "CPU" : type;

@@ -71,7 +71,6 @@ class Runtime {
   // A device type's plugin; called when the runtime starts, if PJRT_DEVICE names that type.
   using OptionsProvider = std::function<RuntimeOptions()>;
   static void RegisterPlugin(const std::string& device_type, OptionsProvider provider);
-  static bool IsPluginRegistered(const std::string& device_type);
 
   // PJRT_DEVICE, "CPU" if it is not set; without starting anything.
   static std::string DeviceType();

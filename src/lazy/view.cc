@@ -11,7 +11,6 @@ namespace {
 using hlo::Builder;
 using hlo::Dimensions;
 using hlo::ElementType;
-using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
 using Kind = ViewStep::Kind;
