@@ -27,8 +27,8 @@ ProgramCache::ProgramCache()
       max_bytes_(Limit("TORCH_XLA_COMPILATION_CACHE_BYTES", int64_t{1} << 30)) {}
 
 std::shared_ptr<const CachedProgram> ProgramCache::Find(uint64_t hash,
-                                                  const std::vector<uint64_t>& signature,
-                                                  const Assignment& assignment) {
+                                                        const std::vector<uint64_t>& signature,
+                                                        const Assignment& assignment) {
   auto [begin, end] = index_.equal_range(hash);
   auto best = end;
   int64_t fewest = 0;

@@ -33,7 +33,7 @@ class ProgramCache {
   // The program with the fewest variables that serves the assignment. Shared: an observer of a
   // program's run may clear the cache. Null if there is none.
   std::shared_ptr<const CachedProgram> Find(uint64_t hash, const std::vector<uint64_t>& signature,
-                                      const Assignment& assignment);
+                                            const Assignment& assignment);
   // What to compile if there is none. It depends on the programs that are here, and so on the
   // assignments of this signature that came before.
   Specialization Missing(uint64_t hash, const std::vector<uint64_t>& signature,

@@ -110,9 +110,9 @@ std::string ProgramName(const Graph& graph) {
   return (given.empty() ? "SyncTensorsGraph" : given) + "." + std::to_string(graph.nodes().size());
 }
 
-std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
-                                              std::vector<uint64_t> signature,
-                                              Specialization specialization) {
+std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph,
+                                                    uint64_t hash, std::vector<uint64_t> signature,
+                                                    Specialization specialization) {
   static auto* dynamic = Counter("DynamicCompile");
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   CheckResultsFit(device, graph);

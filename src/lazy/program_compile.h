@@ -18,8 +18,8 @@ std::string ProgramName(const Graph& graph);
 // Adds the program to the cache. Throws hlo::Error: kResourceExhausted if its results cannot fit
 // into the device's memory, or what the plugin's compiler says. Counts in DynamicCompile what takes
 // indices at run time. Under SyncMutex.
-std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph, uint64_t hash,
-                                              std::vector<uint64_t> signature,
-                                              Specialization specialization);
+std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph,
+                                                    uint64_t hash, std::vector<uint64_t> signature,
+                                                    Specialization specialization);
 
 }  // namespace lazy
