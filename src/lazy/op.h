@@ -483,7 +483,7 @@ template <auto f>
 class Op {
  public:
   static OperationFamily<decltype(f)>& family() {
-    static auto* family = new OperationFamily<decltype(f)>(f, LoweringName(__PRETTY_FUNCTION__));
+    static auto* family = new OperationFamily<decltype(f)>(f, LoweringName(Spelling()));
     return *family;
   }
   static Reference<Node> Record(
@@ -493,6 +493,10 @@ class Op {
   }
   // The name is the function's unless a registration gave another.
   static OperationKind& kind() { return family().kind(); }
+
+ private:
+  // With f, and nothing else, in it.
+  static const char* Spelling() { return __PRETTY_FUNCTION__; }
 };
 
 }  // namespace lazy
