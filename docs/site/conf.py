@@ -52,7 +52,13 @@ def add_trees(app, name, source):
     for caption, pages in NAVIGATION.items():
         source[0] += TREE.format(caption, "\n".join(f"docs/{page}" for page in pages))
     source[0] += TREE.format("Reference", "reference/index")
-    developing = ["docs/architecture", "CONTRIBUTING", *recipes(app), "THIRD_PARTY_NOTICES"]
+    developing = [
+        "docs/architecture",
+        "docs/design/symbolic-sizes",
+        "CONTRIBUTING",
+        *recipes(app),
+        "THIRD_PARTY_NOTICES",
+    ]
     source[0] += TREE.format("Developing", "\n".join(developing))
 
 
