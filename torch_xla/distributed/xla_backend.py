@@ -118,7 +118,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         ]
 
     def _exclusive_or(self, tensor: torch.Tensor) -> torch.Tensor:
-        # Programs have no reduction of this kind for several processes.
+        # The reductions that xm names, as PyTorch/XLA does, do not include this one.
         return functools.reduce(torch.bitwise_xor, self._gathered(tensor))
 
     def _reduction(self, operation: dist.ReduceOp) -> tuple[str, float]:
