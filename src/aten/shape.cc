@@ -271,8 +271,9 @@ at::Tensor RecordSliceBackward(const at::Tensor& gradient, at::IntArrayRef sizes
   int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()), false);
   TORCH_CHECK(step > 0, "slice step must be positive");
   SliceRange r = MakeRange(sizes[d], start, end, step);
-  TORCH_CHECK(gradient.dim() == static_cast<int64_t>(sizes.size()) && gradient.size(d) == r.count,
-              "slice_backward: a gradient of sizes ", gradient.sizes(),
+  c10::DimVector part(sizes);
+  part[d] = r.count;
+  TORCH_CHECK(gradient.sizes() == part, "slice_backward: a gradient of sizes ", gradient.sizes(),
               " is not that of a slice of ", r.count, " elements in dimension ", d, " of ", sizes);
   return Record<&SliceBackward>(gradient, d, r.start, step, sizes[d]);
 }
@@ -285,21 +286,24 @@ Value SelectBackward(Builder& b, Value gradient, int64_t dimension, Index index,
 at::Tensor RecordSelectBackward(const at::Tensor& gradient, at::IntArrayRef sizes,
                                 int64_t dimension, int64_t index) {
   int64_t d = c10::maybe_wrap_dim(dimension, static_cast<int64_t>(sizes.size()), false);
-  TORCH_CHECK(gradient.dim() + 1 == static_cast<int64_t>(sizes.size()),
-              "select_backward: a gradient of sizes ", gradient.sizes(),
+  c10::DimVector part(sizes);
+  part.erase(part.begin() + d);
+  TORCH_CHECK(gradient.sizes() == part, "select_backward: a gradient of sizes ", gradient.sizes(),
               " is not that of a part of ", sizes);
   return Record<&SelectBackward>(gradient, d, WrapSelected(index, sizes[d], "select_backward"),
                                  sizes[d]);
+}
+
+[[noreturn]] void ThrowSourceSize(Value source, const Dimensions& slice) {
+  throw hlo::Error("expected src to have a size equal to the slice of self. src size = " +
+                   hlo::ToString(source->dimensions()) + ", slice size = " + hlo::ToString(slice));
 }
 
 Value SliceScatter(Builder& b, Value x, Value part, int64_t dimension, Index start, int64_t step,
                    int64_t count) {
   Dimensions slice = x->dimensions();
   slice[dimension] = count;
-  if (part->dimensions() != slice) {
-    throw hlo::Error("expected src to have a size equal to the slice of self. src size = " +
-                     hlo::ToString(part->dimensions()) + ", slice size = " + hlo::ToString(slice));
-  }
+  if (part->dimensions() != slice) ThrowSourceSize(part, slice);
   return lazy::PutPart(b, x, b.Convert(part, x->element_type()), dimension, start, step);
 }
 at::Tensor RecordSliceScatter(const at::Tensor& self, const at::Tensor& source, int64_t dimension,
@@ -312,8 +316,10 @@ at::Tensor RecordSliceScatter(const at::Tensor& self, const at::Tensor& source, 
 }
 
 Value SelectScatter(Builder& b, Value x, Value source, int64_t dimension, Index index) {
-  Dimensions one = x->dimensions();
+  Dimensions selected = x->dimensions(), one = selected;
+  selected.erase(selected.begin() + dimension);
   one[dimension] = 1;
+  if (source->dimensions() != selected) ThrowSourceSize(source, selected);
   Value part = b.Convert(b.Reshape(source, one), x->element_type());
   return lazy::PutPart(b, x, part, dimension, index);
 }
@@ -332,6 +338,17 @@ Value OnDiagonal(Builder& b, const Dimensions& shape, int64_t offset, int64_t ro
   Value hit = b.Eq(b.Subtract(b.Iota(plane, 1), b.Iota(plane, 0)), b.Full(plane, offset));
   if (row > column) return b.BroadcastInDim(b.Transpose(hit, {1, 0}), shape, {column, row});
   return b.BroadcastInDim(hit, shape, {row, column});
+}
+
+// The other dimensions of `shape`, then the diagonal's length.
+Dimensions DiagonalDimensions(const Dimensions& shape, int64_t offset, int64_t row,
+                              int64_t column) {
+  Dimensions dimensions;
+  for (int64_t d : OtherDimensions({row, column}, shape.size())) dimensions.push_back(shape[d]);
+  const int64_t rows = shape[row] + std::min<int64_t>(offset, 0);
+  const int64_t columns = shape[column] - std::max<int64_t>(offset, 0);
+  dimensions.push_back(std::max<int64_t>(std::min(rows, columns), 0));
+  return dimensions;
 }
 
 // The diagonal (x's last dimension) placed in two dimensions of `shape`; zero elsewhere. Stretched
@@ -368,6 +385,8 @@ Value DiagonalScatter(Builder& b, Value x, Value source, int64_t offset, int64_t
                       int64_t dim2) {
   int64_t rank = x->shape().rank();
   int64_t row = WrapDimension(dim1, rank), column = WrapDimension(dim2, rank);
+  const Dimensions diagonal = DiagonalDimensions(x->dimensions(), offset, row, column);
+  if (source->dimensions() != diagonal) ThrowSourceSize(source, diagonal);
   Value placed =
       PlaceDiagonal(b, b.Convert(source, x->element_type()), x->dimensions(), offset, row, column);
   return b.Select(OnDiagonal(b, x->dimensions(), offset, row, column), placed, x);

@@ -247,7 +247,10 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   step.start = start;
   chain.push_back(std::move(step));
   lazy::Reference<lazy::View> view(new lazy::View(impl->xla_storage(), std::move(chain)));
-  return MakeView(self, std::move(view), self.scalar_type(), size, stride, start);
+  at::Tensor result = MakeView(self, std::move(view), self.scalar_type(), size, stride, start);
+  result._set_conj(self.is_conj());
+  result._set_neg(self.is_neg());
+  return result;
 }
 
 // A copy of all that self's memory holds, and self's place in it.

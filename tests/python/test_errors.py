@@ -32,6 +32,16 @@ SHAPE_ERRORS = {
     "index dimension": (lambda d: torch.ones(2, device=d).sum(3), "."),
     "in place": (lambda d: torch.ones(2, device=d).add_(torch.ones(3, 2, device=d)), "."),
     "dtype": (lambda d: torch.ones(2, 2, device=d).mm(torch.ones(2, 2, device=d).long()), "."),
+    "select_scatter": (
+        lambda d: torch.select_scatter(
+            torch.zeros(4, 5, device=d), torch.ones(5, 1, device=d), 0, 0
+        ),
+        r"equal to the slice of self. src size = \[5, 1\], slice size = \[5\]",
+    ),
+    "diagonal_scatter": (
+        lambda d: torch.diagonal_scatter(torch.zeros(4, 5, device=d), torch.ones(3, device=d), 1),
+        r"equal to the slice of self. src size = \[3\], slice size = \[4\]",
+    ),
     "in-place dtype": (lambda d: torch.ones(2, device=d, dtype=torch.int32).add_(0.5), "."),
 }
 

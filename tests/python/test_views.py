@@ -248,3 +248,22 @@ def test_an_operator_without_views_gives_a_tensor_of_its_own(groups, channels):
     before = x.cpu()
     torch.nn.functional.channel_shuffle(x, groups).zero_()
     assert torch.equal(x.cpu(), before)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.unfold(0, 2, 1),
+        lambda x: x.diagonal(),
+        lambda x: x.as_strided((2, 2), (5, 2), 1),
+        lambda x: x[1:].diagonal(1),
+    ],
+)
+@pytest.mark.parametrize("flag", [torch.conj, torch._neg_view])
+def test_parts_of_conjugated_and_negated_views(view, flag):
+    x = torch.randn(3, 5, dtype=torch.complex64)
+    part, expected = view(flag(x.to("xla"))), view(flag(x))
+    assert (part.is_conj(), part.is_neg()) == (expected.is_conj(), expected.is_neg())
+    assert torch.equal(part.cpu(), expected)
+    part.mul_(2)
+    assert torch.equal(part.cpu(), expected * 2)
