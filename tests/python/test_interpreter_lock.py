@@ -19,7 +19,8 @@ import torch_xla
 from torch_xla import _XLAC
 
 faulthandler.dump_traceback_later(60, exit=True)
-threads = []
+threads, failures = [], []
+threading.excepthook = failures.append
 
 def count_beside(name, call):
     print(name, flush=True)
@@ -89,6 +90,7 @@ go_on.set()
 for thread in [syncing, *threads]:
     thread.join(30)
     assert not thread.is_alive()
+assert not failures, failures
 print("done", flush=True)
 os._exit(0)
 """
@@ -111,7 +113,6 @@ for name, call in {
     "hlo": lambda: _XLAC._get_xla_tensors_hlo([tensors[6]]),
     "stablehlo": lambda: _XLAC._get_stablehlo([tensors[6]], "", [], False),
     "hash": lambda: _XLAC._get_graph_hash([tensors[6]]),
-    "captured": captured,
     "collective": lambda: _XLAC._xla_all_reduce([tensors[7]], "sum", 1.0, []),
     "graph name": lambda: _XLAC._set_current_graph_name("x"),
     "its graph name": _XLAC._get_current_graph_name,
@@ -146,8 +147,8 @@ for name, call in {
     "_xla_optimization_barrier_": lambda: _XLAC._xla_optimization_barrier_([tensors[0], work]),
     "_replace_xla_tensor": lambda: _XLAC._replace_xla_tensor(tensors[1], tensors[2]),
     "_xla_all_reduce_": lambda: _XLAC._xla_all_reduce_([tensors[3]], "sum", 1.0, []),
-    "_xla_all_gather": lambda: _XLAC._xla_all_gather(tensors[3], 0, []),
-    "_xla_reduce_scatter": lambda: _XLAC._xla_reduce_scatter(tensors[3], "sum", 1.0, 0, []),
+    "_xla_all_gather": lambda: _XLAC._xla_all_gather(tensors[3], 0, [[0]]),
+    "_xla_reduce_scatter": lambda: _XLAC._xla_reduce_scatter(tensors[3], "sum", 1.0, 0, [[0]]),
     "_xla_all_to_all": lambda: _XLAC._xla_all_to_all(tensors[3], 0, 0, 1, []),
     "_xla_collective_permute": lambda: _XLAC._xla_collective_permute(tensors[3], [(0, 0)]),
     "_xla_collective_broadcast": lambda: _XLAC._xla_collective_broadcast(tensors[3], [[0]]),
@@ -202,6 +203,10 @@ def test_while_the_runtime_starts(program):
 def test_while_another_thread_syncs(program):
     output = program.run_code(COUNT + SYNC + WAIT_FOR_A_SYNC + FINISH)
     assert output.stdout.endswith("done\n")
+
+
+def test_a_capture_while_another_thread_syncs(program):
+    program.run_code(COUNT + SYNC + 'count_while("captured", captured)\nos._exit(0)\n')
 
 
 def test_beside_a_thread_that_syncs(program):
