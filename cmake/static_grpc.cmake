@@ -3,20 +3,17 @@
 # three are compiled once more, from the sources of Debian's packages. Nothing of this is done unless it is linked.
 include(ExternalProject)
 set(folder ${CMAKE_BINARY_DIR}/static_grpc)
-set(abseil libabsl-dev abseil_20220623.1.orig.tar.gz abfe2897f3a30edaa74bc34365afe3c2a3cd012091a97dc7e008f7016adcd5fe)
-set(re2 libre2-dev re2_20220601+dfsg.orig.tar.xz 3bc61251da3b0b97be40a8a127818c517c62516e4eda11fc901d29496663df54)
-set(protobuf libprotobuf-dev protobuf_3.21.12.orig.tar.gz 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53)
 set(sources)
-foreach(name abseil re2 protobuf)
+foreach(name absl re2 protobuf)
   ExternalProject_Add(${name}_source EXCLUDE_FROM_ALL ON PREFIX ${folder}/${name} SOURCE_DIR ${folder}/${name}/source
-    DOWNLOAD_COMMAND ${CMAKE_SOURCE_DIR}/scripts/debian_source ${${name}} ${folder}/${name}/source
+    DOWNLOAD_COMMAND ${CMAKE_SOURCE_DIR}/scripts/debian_source lib${name}-dev ${folder}/${name}/source
     CONFIGURE_COMMAND "" BUILD_COMMAND "" INSTALL_COMMAND "")
   list(APPEND sources ${name}_source)
 endforeach()
 set(archive ${folder}/build/libgrpc_dependencies.a)
 ExternalProject_Add(grpc_dependencies EXCLUDE_FROM_ALL ON DEPENDS ${sources}
   PREFIX ${folder} SOURCE_DIR ${CMAKE_SOURCE_DIR}/cmake/grpc_dependencies BINARY_DIR ${folder}/build
-  CMAKE_ARGS -DCMAKE_BUILD_TYPE=Release -DABSEIL_SOURCE=${folder}/abseil/source -DRE2_SOURCE=${folder}/re2/source
+  CMAKE_ARGS -DCMAKE_BUILD_TYPE=Release -DABSEIL_SOURCE=${folder}/absl/source -DRE2_SOURCE=${folder}/re2/source
              -DPROTOBUF_SOURCE=${folder}/protobuf/source
   CMAKE_CACHE_ARGS "-DCMAKE_CXX_COMPILER_LAUNCHER:STRING=${CMAKE_CXX_COMPILER_LAUNCHER}"
   INSTALL_COMMAND "" BUILD_BYPRODUCTS ${archive})
