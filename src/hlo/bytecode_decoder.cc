@@ -93,12 +93,12 @@ void NormalizeNarrow(Literal& literal) {
   }
 }
 
-// Predicates are packed to bits, the lowest first; a newer encoding has a byte for each.
 // Data may be one element for all, and predicates a bit each. A resource's are whole.
 bool IsSplat(const Attribute& tensor, size_t element_bytes) {
   return !tensor.is_resource() && tensor.text.size() == element_bytes;
 }
 
+// Packed to bits, the lowest first, or a byte each.
 void UnpackPredicates(std::string_view data, bool packed, Literal& literal) {
   std::byte* out = literal.mutable_bytes();
   size_t count = literal.byte_size();

@@ -1,4 +1,4 @@
-"""Starting the processes of a world, their ranks, and their meetings on the host."""
+"""Starting the processes of a world, their ranks, and their rendezvous on the host."""
 
 import os
 import pathlib

@@ -139,8 +139,8 @@ class SharingPeer : public Peer {
       execute.add_arguments(argument);
       execute.set_first_result(result);
     });
-    const wire::Results& news = reply.results();
-    return news.offsets_size() == 1 && news.located(0) == 0 ? news.offsets(0) : 0;
+    const wire::Results& told = reply.results();
+    return told.offsets_size() == 1 && told.located(0) == 0 ? told.offsets(0) : 0;
   }
 
   // The read has the number 100.

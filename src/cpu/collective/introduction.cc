@@ -33,7 +33,7 @@ struct Greeting {
   int64_t from, to;
   int64_t is_control;
 };
-constexpr char kMagic[16] = "torch_xla 1";
+constexpr char kMagic[16] = "torch_xla 2";
 
 Greeting GreetingOf(const std::string& ticket, int64_t from, int64_t to, bool is_control) {
   Greeting greeting{};

@@ -122,10 +122,10 @@ void Arena::Give(const Block& block) noexcept try {
   part.free.Give(block.region.offset(), hlo::RoundUp(block.region.bytes(), kPage));
   const size_t bytes = part.segment->bytes();
   if (part.free.bytes() + Segment::kHeader < bytes || bytes_ <= kKeptBytes) return;
-  bytes_ -= bytes;
   const auto release = Make<wire::Request>([number = found->first](wire::Request& request) {
     request.mutable_release_segment()->set_segment(number);
   });
+  bytes_ -= bytes;
   parts_.erase(found);
   connection_->Post(std::move(*release));
 } catch (const std::exception&) {  // the server is gone, or keeps it until the session ends

@@ -322,6 +322,8 @@ void Connection::State::Read() noexcept {
   grpc::Status said;
   try {
     said = ReadAll();
+  } catch (const hlo::Error&) {
+    context.TryCancel();
   } catch (const std::exception&) {
     std::lock_guard lock(mutex);
     EndWithoutMemory();
