@@ -75,6 +75,15 @@ class Server:
     def descriptors(self) -> int:
         return len(list(pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
+    def settled_descriptors(self) -> int:
+        """When the connections of clients that have ended are closed: they have been as many for a second."""
+        known, since = self.descriptors(), time.monotonic()
+        while time.monotonic() < since + 1:
+            time.sleep(0.05)
+            if (now := self.descriptors()) != known:
+                known, since = now, time.monotonic()
+        return known
+
 
 @pytest.fixture(scope="module")
 def shared_server():
@@ -473,7 +482,7 @@ time.sleep(600)
 
 def test_client_that_is_killed_frees_its_memory(program: Program, server: Server) -> None:
     program.run_code(SUM, **server.environment())
-    before, descriptors = server.kilobytes(), server.descriptors()
+    before, descriptors = server.kilobytes(), server.settled_descriptors()
     for _ in range(2):
         client = subprocess.Popen(
             [sys.executable, "-c", HOLDING],
@@ -517,7 +526,7 @@ def test_client_that_is_killed_before_its_children(program: Program, way: str) -
     if way == "tls":
         variables |= {"PJRT_REMOTE_CERTIFICATE": certificate, "PJRT_REMOTE_TOKEN_FILE": token}
     program.run_code(SUM, **variables)
-    descriptors = server.descriptors()
+    descriptors = server.settled_descriptors()
     client = subprocess.Popen(
         [sys.executable, "-c", SURVIVED],
         env=program.environment(**variables),
