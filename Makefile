@@ -11,7 +11,7 @@
 #   make test-failures  10,000 forks beside working threads, a failure of each allocation (FAILURE_SECONDS of those
 #                 of a compile), a network that is away: minutes
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer, then, where threads
-#                 meet, under ThreadSanitizer; SANITIZERS=thread (or address) for one
+#                 meet, they and Python's under ThreadSanitizer; SANITIZERS=thread (or address) for one
 #   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
 #   make fuzz     what comes from outside, and random programs, under libFuzzer and both sanitizers, FUZZ_SECONDS each
 #   make fuzz-long    the same, an hour each
