@@ -19,7 +19,8 @@ std::vector<Value> Starts(Builder& b, int64_t rank, int64_t dimension, Index sta
 }
 
 // `part`, `stride` apart from `start` on, among zeros.
-Value Pad(Builder& b, Value part, int64_t dimension, int64_t start, int64_t stride, int64_t size) {
+Value PadApart(Builder& b, Value part, int64_t dimension, int64_t start, int64_t stride,
+               int64_t size) {
   const int64_t rank = part->shape().rank(), count = part->shape().dimension(dimension);
   Dimensions low(rank, 0), high(rank, 0), interior(rank, 0);
   low[dimension] = start;
@@ -33,8 +34,8 @@ Value Pad(Builder& b, Value part, int64_t dimension, int64_t start, int64_t stri
 Value PutApart(Builder& b, Value x, Value part, int64_t dimension, int64_t start, int64_t stride) {
   const int64_t size = x->shape().dimension(dimension);
   Value ones = b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1});
-  return b.Select(Pad(b, ones, dimension, start, stride, size),
-                  Pad(b, part, dimension, start, stride, size), x);
+  return b.Select(PadApart(b, ones, dimension, start, stride, size),
+                  PadApart(b, part, dimension, start, stride, size), x);
 }
 
 }  // namespace
@@ -71,9 +72,9 @@ hlo::Value SpreadPart(Builder& b, hlo::Value part, int64_t dimension, Index star
   whole[dimension] = size;
   hlo::Value zeros = b.Zeros(Shape(part->element_type(), whole));
   if (part->shape().num_elements() == 0) return zeros;
-  if (auto known = start.known()) return Pad(b, part, dimension, *known, stride, size);
+  if (auto known = start.known()) return PadApart(b, part, dimension, *known, stride, size);
   const int64_t extent = Extent(part->shape().dimension(dimension), stride);
-  if (stride != 1) part = Pad(b, part, dimension, 0, stride, extent);
+  if (stride != 1) part = PadApart(b, part, dimension, 0, stride, extent);
   return b.DynamicUpdateSlice(zeros, part, Starts(b, part->shape().rank(), dimension, start));
 }
 

@@ -97,11 +97,14 @@ bool IndicesMayVary() {
   return DynamicPrograms() && (runtime.world_size() == 1 || runtime.options().device_type == "CPU");
 }
 
+// In a signature: the values of the graph's indices follow, which are then part of the structure.
+constexpr uint64_t kIndicesFollow = ~uint64_t{1};
+
 ProgramKey KeyOf(Device* device, const Graph& graph) {
   ProgramKey key{graph.signature(), graph.assignment(), graph.structure_hash()};
   if (!key.assignment.empty() && !IndicesMayVary()) {
     key.hash = graph.hash();
-    key.signature.push_back(~uint64_t{1});  // then the indices are part of the structure
+    key.signature.push_back(kIndicesFollow);
     key.signature.insert(key.signature.end(), key.assignment.begin(), key.assignment.end());
     key.assignment.clear();
   }
@@ -124,7 +127,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   lookup.Add("hit", int64_t{program != nullptr});
   lookup.End();
   size->AddSample(static_cast<double>(graph.nodes().size()));
-  Observation observation(graph, graph.structure_hash());
+  Observation observation(graph, key.hash);
   observation.Report(GraphEvent::Stage::kCut);
   if (program == nullptr) {
     Specialization missing = ProgramCache::Get().Missing(key.hash, key.signature, key.assignment);

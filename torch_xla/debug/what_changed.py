@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-LEAVES = ("xla::device_data", "xla::scalar", "xla::index")
+DATA, SCALAR, INDEX = LEAVES = ("xla::device_data", "xla::scalar", "xla::index")
 
 
 class Location(NamedTuple):
@@ -155,7 +155,7 @@ def _different_leaf(new: Graph, old: Graph) -> Change | None:
     if not differing:
         return None
     # A number has no name.
-    tensors = [pair for pair in differing if pair[0].kind == LEAVES[0]]
+    tensors = [pair for pair in differing if pair[0].kind == DATA]
     now, before = (tensors or differing)[0]
     more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
     user = _first_user(new, now)
@@ -176,7 +176,7 @@ def _first_user(graph: Graph, leaf: Node) -> Node | None:
 def _leaf_text(leaf: Node, user: Node | None) -> str:
     if leaf.name not in ("", "?"):
         return leaf.name + (f", {user.location}" if user is not None and user.location else "")
-    what = "a number" if leaf.kind == LEAVES[1] else "an argument"
+    what = "a number" if leaf.kind == SCALAR else "an argument"
     return what + (f"{_at(user)}, taken by `{user.operator}`" if user is not None else "")
 
 
@@ -214,7 +214,7 @@ def _different_attributes(new: Graph, old: Graph) -> Change | None:
 def _different_index(new: Graph, old: Graph) -> Change | None:
     """Of the indices that were constants of the old program."""
     indices, indices_before = (
-        [node for node in graph.nodes if node.kind == LEAVES[2]] for graph in (new, old)
+        [node for node in graph.nodes if node.kind == INDEX] for graph in (new, old)
     )
     if len(indices) != len(indices_before):
         return None
@@ -249,8 +249,8 @@ def _different_use(new: Graph, old: Graph) -> Change | None:
     if len(new.nodes) != len(old.nodes):
         return Change(
             "use",
-            f"other numbers or tensors are used: {_count(new, LEAVES[0])} tensors and "
-            f"{_count(new, LEAVES[1])} numbers, {_count(old, LEAVES[0])} and {_count(old, LEAVES[1])} before",
+            f"other numbers or tensors are used: {_count(new, DATA)} tensors and "
+            f"{_count(new, SCALAR)} numbers, {_count(old, DATA)} and {_count(old, SCALAR)} before",
         )
     for now, before in zip(new.nodes, old.nodes, strict=True):
         if now.operands != before.operands:
