@@ -10,6 +10,7 @@
 
 #include "collective_relay.h"
 #include "collective_testing.h"
+#include "cpu/collective/introduction.h"
 #include "cpu/collective/shared_segment.h"
 #include "cpu/collective/tls.h"
 
@@ -63,7 +64,7 @@ Seen SeenOnTheWay(const std::string& secret, const char* tls) {
   Seen seen;
   seen.statuses = Await(children);
   seen.data = relay.HasSeen(kMark);
-  seen.greeting = relay.HasSeen("torch_xla 1");
+  seen.greeting = relay.HasSeen(kGreetingMagic);
   return seen;
 }
 

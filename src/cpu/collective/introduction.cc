@@ -28,16 +28,15 @@ constexpr milliseconds kPause(20);
 
 // The first bytes on a connection, each way.
 struct Greeting {
-  char magic[16];
+  char magic[sizeof kGreetingMagic];
   char ticket[kTicketBytes];  // of the one that accepts
   int64_t from, to;
   int64_t is_control;
 };
-constexpr char kMagic[16] = "torch_xla 2";
 
 Greeting GreetingOf(const std::string& ticket, int64_t from, int64_t to, bool is_control) {
   Greeting greeting{};
-  std::memcpy(greeting.magic, kMagic, sizeof kMagic);
+  std::memcpy(greeting.magic, kGreetingMagic, sizeof kGreetingMagic);
   std::memcpy(greeting.ticket, ticket.data(), std::min(ticket.size(), kTicketBytes));
   greeting.from = from;
   greeting.to = to;

@@ -19,6 +19,10 @@
 
 namespace cpu {
 
+// What every connection begins with: another number where the bytes that follow, or what the ranks
+// tell each other later, have another form.
+constexpr char kGreetingMagic[16] = "torch_xla 2";
+
 // A rank's connections with one other: for data, and the control channel.
 struct LinkPair {
   Link data, control;
