@@ -17,7 +17,10 @@ from sphinx.cmd.build import build_main
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Pages, and what they link to.
 STAGED = ("README.md", "CONTRIBUTING.md", "LICENSE", "THIRD_PARTY_NOTICES.md", "docs", "examples")
-FROM_NETWORK = re.compile(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="(?:https?:)?//')
+FROM_NETWORK = re.compile(
+    r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//"""
+    r"""|(?:@import\s*|url\(\s*)["']?(?:https?:)?//"""
+)
 FIRST_PAGE = '<!doctype html>\n<meta charset="utf-8">\n<meta http-equiv="refresh" content="0; url=README.html">\n'
 
 
@@ -66,8 +69,9 @@ def index_page(pages: Iterable[str]) -> str:
 
 
 def needs_network(html: pathlib.Path) -> list[str]:
-    """The pages that load something from elsewhere."""
-    return [str(page) for page in html.rglob("*.html") if FROM_NETWORK.search(page.read_text())]
+    """The pages and style sheets that load something from elsewhere."""
+    files = [*html.rglob("*.html"), *html.rglob("*.css")]
+    return [str(file) for file in files if FROM_NETWORK.search(file.read_text())]
 
 
 def main(folder: pathlib.Path) -> int:

@@ -99,15 +99,18 @@ def test_is_small(wheel):
 USES_EVERYTHING = """
 import os, pathlib, re, subprocess, sys
 server = subprocess.Popen([sys.executable, "-m", "torch_xla.runtime_server", "--port", "0"], stdout=subprocess.PIPE)
-port = re.search(rb":(\\d+)$", server.stdout.readline().strip())[1].decode()
-os.environ.update(PJRT_DEVICE="REMOTE", PJRT_REMOTE_ADDRESS=f"localhost:{port}")
-import torch, torch_xla
-matrix = torch.eye(4) * 2 + 1
-assert torch.allclose(torch.linalg.inv(matrix.to("xla")).cpu(), torch.linalg.inv(matrix))
-print(torch_xla.__file__)
-for process in "self", server.pid:
-    print(*sorted(set(re.findall(r"/\\S+\\.so[.\\d]*", pathlib.Path(f"/proc/{process}/maps").read_text()))))
-server.terminate()
+try:
+    port = re.search(rb":(\\d+)$", server.stdout.readline().strip())[1].decode()
+    os.environ.update(PJRT_DEVICE="REMOTE", PJRT_REMOTE_ADDRESS=f"localhost:{port}")
+    import torch, torch_xla
+    matrix = torch.eye(4) * 2 + 1
+    assert torch.allclose(torch.linalg.inv(matrix.to("xla")).cpu(), torch.linalg.inv(matrix))
+    print(torch_xla.__file__)
+    for process in "self", server.pid:
+        maps = pathlib.Path(f"/proc/{process}/maps").read_text()
+        print(*sorted(set(re.findall(r"/\\S+\\.so[.\\d]*", maps))))
+finally:
+    server.terminate()
 sys.exit(server.wait(30))
 """
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <mutex>
 
 #include "cpu/peaks.h"
+#include "hlo/hash.h"
 #include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/wire/proto.h"
 #include "pjrt/wire/xspace.h"
@@ -138,7 +138,7 @@ class DevicePlane {
   }
 
   static uint64_t ProgramNumber(const CompiledProgram& program) {
-    return std::hash<std::string>()(program.fingerprint) >> 1;
+    return hlo::HashText(program.fingerprint) >> 1;
   }
 
   XEvent ModuleEvent(const ProgramRun& run) {
