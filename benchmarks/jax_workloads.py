@@ -290,23 +290,31 @@ def bert() -> Step:
     return _training(parameters, loss, _adam(1e-4, 0.01), *batch, key=jax.random.key(0))
 
 
-def gpt_infer() -> Step:
+def gpt(
+    vocabulary: int, length: int, size: int, heads: int, layers: int
+) -> tuple[Tree, Callable[[Tree, jax.Array], jax.Array]]:
+    """`models.GPT`'s parameters, and its function of these and of int32 [n, at most `length`]."""
     parameters = {
-        "tokens": _normal(2048, 384, scale=1 / math.sqrt(384)),
-        "positions": _normal(128, 384),
-        "layers": [_transformer_layer(384) for _ in range(6)],
-        "norm": _layer_norm_parameters(384),
+        "tokens": _normal(vocabulary, size, scale=1 / math.sqrt(size)),
+        "positions": _normal(length, size),
+        "layers": [_transformer_layer(size) for _ in range(layers)],
+        "norm": _layer_norm_parameters(size),
     }
-    x = _integers(2048, 1, 128)
 
     def forward(p: Tree, x: jax.Array) -> jax.Array:
-        h = p["tokens"][x] + p["positions"]
+        h = p["tokens"][x] + p["positions"][: x.shape[1]]
         for layer in p["layers"]:
-            h = h + _attention(layer, _layer_norm(layer["norm1"], h), 6, True, lambda t: t)
+            h = h + _attention(layer, _layer_norm(layer["norm1"], h), heads, True, lambda t: t)
             wide = jax.nn.gelu(_apply(layer["up"], _layer_norm(layer["norm2"], h)))
             h = h + _apply(layer["down"], wide)
         return _layer_norm(p["norm"], h) @ p["tokens"].T
 
+    return parameters, forward
+
+
+def gpt_infer() -> Step:
+    parameters, forward = gpt(2048, 128, 384, 6, 6)
+    x = _integers(2048, 1, 128)
     jitted = jax.jit(forward)
     return lambda: jitted(parameters, x)
 

@@ -1,0 +1,213 @@
+"""What sizes that vary cost: whole programs, compilation included, on the xla device, eager, torch.compile and JAX.
+
+    python -m benchmarks.shapes                                     all programs; a markdown table
+    python -m benchmarks.shapes --programs sample lengths --peers eager xla
+    python -m benchmarks.shapes --plot folder                       also time against distinct sizes, as pictures
+    python -m benchmarks.shapes --measure xla sample                one program on one peer; its figures as JSON
+
+The programs are in `varying_sizes.py`. Each runs twice in a fresh process: the first time from nothing compiled, the second
+with every size known. A step ends where its number is read, and the numbers of all peers that have the same weights must
+agree. Inductor compiles with `dynamic=True`, JAX each length by itself, as its users would.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks import tables
+
+PEERS = ("eager", "inductor", "xla", "jax")
+PROGRAMS = (
+    "sample",
+    "generate",
+    "lengths",
+    "last_batch",
+    "pairs",
+    "graphs",
+    "experts",
+    "windows",
+    "ode",
+)
+JAX_PROGRAMS = ("sample",)
+# How far a number may lie from eager's: sums in another order, over some dozens of steps of training.
+TOLERANCE = 1e-2
+
+
+def _run_of_jax(program: str) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    from benchmarks import jax_workloads
+    from benchmarks import varying_sizes as sizes
+
+    assert program in JAX_PROGRAMS, program
+    shape = (sizes.VOCABULARY, sizes.LONGEST, sizes.WIDTH, sizes.HEADS, sizes.LAYERS)
+    parameters, forward = jax_workloads.gpt(*shape)
+    jitted = jax.jit(forward)
+
+    def run() -> Iterator[float]:
+        tokens = jnp.arange(8)[None]
+        for _ in range(100):
+            token = jitted(parameters, tokens)[:, -1].argmax(-1, keepdims=True)
+            tokens = jnp.concatenate((tokens, token), 1)
+            yield token.item()
+
+    return run
+
+
+def _run_of_torch(peer: str, program: str) -> Any:
+    import torch
+
+    from benchmarks import varying_sizes
+
+    torch.manual_seed(0)
+    if peer == "xla":
+        import torch_xla  # noqa: F401
+
+        return varying_sizes.PROGRAMS[program]("xla", lambda function: function)
+    if peer == "inductor":
+        # Sizes that a user would let vary: none of them is a reason to give up.
+        torch._dynamo.config.recompile_limit = 64
+        return varying_sizes.PROGRAMS[program]("cpu", lambda f: torch.compile(f, dynamic=True))
+    return varying_sizes.PROGRAMS[program]("cpu", lambda function: function)
+
+
+def _timed(run: Any) -> tuple[list[float], list[float]]:
+    """The seconds of each step, and the numbers."""
+    seconds, numbers, start = [], [], time.perf_counter()
+    for value in run():
+        now = time.perf_counter()
+        seconds.append(now - start)
+        numbers.append(value)
+        start = now
+    return seconds, numbers
+
+
+def measure(peer: str, program: str) -> dict[str, Any]:
+    """The figures of a program in this process."""
+    run = _run_of_jax(program) if peer == "jax" else _run_of_torch(peer, program)
+    first, numbers = _timed(run)
+    second, _ = _timed(run)
+    figures = {
+        "first_s": sum(first),
+        "second_s": sum(second),
+        "slowest_ms": max(second) * 1e3,
+        "step_ms": statistics.median(second) * 1e3,
+        "steps": first,
+        "numbers": numbers,
+    }
+    if peer == "xla":
+        import torch_xla.debug.metrics as met
+
+        figures["compilations"] = met.counter_value("UncachedCompile") or 0
+    return figures
+
+
+def _in_fresh_process(peer: str, program: str, threads: int) -> dict[str, Any] | None:
+    with tempfile.TemporaryDirectory() as cold_cache:
+        cold = {"TORCHINDUCTOR_CACHE_DIR": cold_cache, "OMP_NUM_THREADS": str(threads)}
+        try:
+            result = subprocess.run(
+                [sys.executable, "-m", "benchmarks.shapes", "--measure", peer, program],
+                capture_output=True,
+                text=True,
+                timeout=900,
+                env={**os.environ, **cold},
+            )
+        except subprocess.TimeoutExpired:
+            print(f"{peer} {program}: no result after 900 s", file=sys.stderr)
+            return None
+    if result.returncode != 0:
+        print(f"{peer} {program} failed:\n{result.stderr[-2000:]}", file=sys.stderr)
+        return None
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def furthest(numbers: list[float], expected: list[float]) -> float:
+    """The largest difference, relative where numbers are larger than 1; infinite for another count of steps."""
+    if len(numbers) != len(expected):
+        return float("inf")
+    return max(abs(x - y) / max(1.0, abs(y)) for x, y in zip(numbers, expected, strict=True))
+
+
+def table(results: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> str:
+    """Markdown: seconds of the first run and of the second, and compilations."""
+    head = [f"{tables.NAMES[peer]} {which}" for peer in peers for which in ("first", "second")]
+    rows = ["| program | " + " | ".join([*head, "compilations"]) + " |"]
+    rows.append("|---|" + "---:|" * (len(head) + 1))
+    for program, figures in results.items():
+        cells = []
+        for peer in peers:
+            for key in ("first_s", "second_s"):
+                cells.append(tables.number(figures[peer][key]) if peer in figures else "-")
+        cells.append(str(figures.get("xla", {}).get("compilations", "-")))
+        rows.append(f"| {program} | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def plot(program: str, figures: dict[str, dict[str, Any]], folder: pathlib.Path) -> None:
+    """Seconds since the start against the number of steps, of each peer's first run."""
+    import itertools
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for peer, found in figures.items():
+        axes.plot(list(itertools.accumulate(found["steps"])), label=tables.NAMES[peer])
+    axes.set(xlabel="steps, each of another size", ylabel="seconds since the start", title=program)
+    axes.legend()
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{program}.svg")
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--plot", type=pathlib.Path, help="a folder for pictures")
+    parser.add_argument("--measure", nargs=2, metavar=("PEER", "PROGRAM"))
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(*arguments.measure)))
+        return
+    peers = [p for p in arguments.peers if p != "jax" or importlib.util.find_spec("jax")]
+    results: dict[str, dict[str, dict[str, Any]]] = {}
+    wrong = []
+    for program in arguments.programs:
+        figures = results.setdefault(program, {})
+        for peer in peers:
+            if peer == "jax" and program not in JAX_PROGRAMS:
+                continue
+            found = _in_fresh_process(peer, program, arguments.threads)
+            if found is None:
+                continue
+            figures[peer] = found
+            times = f"first {found['first_s']:.2f} s, second {found['second_s']:.2f} s"
+            print(f"{program}, {tables.NAMES[peer]}: {times}", file=sys.stderr)
+        if {"eager", "xla"} <= figures.keys():
+            far = furthest(figures["xla"]["numbers"], figures["eager"]["numbers"])
+            if not far <= TOLERANCE:
+                wrong.append(f"{program}: a number is {far:.3g} away from eager's")
+        if arguments.plot:
+            plot(program, figures, arguments.plot)
+    print(table(results, peers))
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
