@@ -192,7 +192,7 @@ std::unique_ptr<Executable> Finish(std::unique_ptr<hlo::Module> module, Generate
 
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
   std::unique_ptr<hlo::Module> work = module.Clone();
-  Dump dump;
+  Dump dump(options.rank);
   dump.Input(*work);
   RunPipeline(*work, PipelineOptionsOf(options),
               [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });

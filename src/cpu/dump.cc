@@ -24,13 +24,9 @@ void Write(const std::string& path, const std::string& text) {
   }
 }
 
-std::atomic<int64_t> own_rank{-1};  // none
-
 }  // namespace
 
-void Dump::SetRank(int64_t rank) { own_rank = rank; }
-
-Dump::Dump() {
+Dump::Dump(std::optional<int64_t> rank) {
   static const char* const folder = std::getenv("TORCH_XLA_DUMP");
   if (!folder || !*folder) return;
   static std::atomic<int> compilations = 0;
@@ -38,9 +34,9 @@ Dump::Dump() {
   std::filesystem::create_directories(folder, ignored);
   char number[16];
   std::snprintf(number, sizeof(number), "%04d", compilations++);
-  const int64_t rank = own_rank;
-  prefix_ =
-      std::string(folder) + "/" + (rank < 0 ? "" : "rank" + std::to_string(rank) + ".") + number;
+  prefix_ = std::string(folder) + "/";
+  if (rank) prefix_ += "rank" + std::to_string(*rank) + ".";
+  prefix_ += number;
 }
 
 bool Dump::WriteModule(int number, std::string_view name, const hlo::Module& module) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,9 +25,8 @@ namespace cpu {
 // to is reported once on stderr.
 class Dump {
  public:
-  // This process is one of several, which may share the folder: its files bear its rank.
-  static void SetRank(int64_t rank);
-  Dump();
+  // `rank`: this process's among several, which may share the folder.
+  explicit Dump(std::optional<int64_t> rank = {});
   explicit operator bool() const { return !prefix_.empty(); }
   void Input(const hlo::Module& module);
   void AfterPass(const PassRun& run, const hlo::Module& module);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ struct CompileOptions {
   int64_t num_partitions = 1;
   // Passes to leave out (pipeline.h), beside those of TORCH_XLA_DISABLE_PASSES.
   std::set<std::string, std::less<>> disabled_passes;
+  // This process's among several, for the names of what TORCH_XLA_DUMP writes. The code does not
+  // depend on it.
+  std::optional<int64_t> rank;
 };
 
 // One step of a program, for profiles. Empty texts and zeros where nothing is known.

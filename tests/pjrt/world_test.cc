@@ -155,6 +155,23 @@ TEST_F(WorldTest, DevicesOfAllProcesses) {
   });
 }
 
+// The rank is the client's, not the process's for ever.
+TEST_F(WorldTest, DumpsBearTheRankOfTheirClient) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the folder's name is read once in a process
+  const auto names_of_dumps = [&] {
+    char name[] = "/tmp/pjrt_dump_XXXXXX";
+    const std::filesystem::path folder = mkdtemp(name);
+    setenv("TORCH_XLA_DUMP", folder.c_str(), 1);
+    Join(store_, 1, 2)->Compile(*SumAndProduct());
+    Client::Create(Plugin::Load(OurEngine().path))->Compile(*SumAndProduct());
+    const bool named = std::filesystem::exists(folder / "rank1.0000.program") &&
+                       std::filesystem::exists(folder / "0001.program");
+    std::filesystem::remove_all(folder);
+    std::exit(named ? 0 : 1);
+  };
+  EXPECT_EXIT(names_of_dumps(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(WorldTest, AllReduceAndReplicaId) {
   for (int64_t size : {2, 4}) {
     FolderStore store;

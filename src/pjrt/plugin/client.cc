@@ -1,7 +1,6 @@
 #include "pjrt/plugin/client.h"
 
 #include "cpu/collective/communicator.h"
-#include "cpu/dump.h"
 #include "hlo/bytecode.h"
 #include "hlo/lapack_call.h"
 #include "pjrt/boundary/boundary.h"
@@ -21,7 +20,6 @@ PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyVal
                      ", but no key-value callbacks are given, by which the processes could find "
                      "each other");
   }
-  if (options.num_processes > 1) cpu::Dump::SetRank(process_index);
   for (PJRT_DeviceDescription* description : topology.handles) {
     PJRT_Device* device = devices.emplace_back(new PJRT_Device(this, description)).get();
     device_handles.push_back(device);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct PJRT_Client : pjrt::boundary::ClientDescription, std::enable_shared_from_
   PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store);
   ~PJRT_Client();
 
+  // This process's among several; nothing if it is the only one.
+  std::optional<int64_t> rank() const {
+    return topology.num_processes > 1 ? std::optional<int64_t>(process_index) : std::nullopt;
+  }
   // Throws kNotFound.
   PJRT_Device& device(int64_t id) const;
   // The other processes, or null if there are none. The first call waits for them; throws

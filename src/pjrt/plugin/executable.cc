@@ -80,14 +80,17 @@ Donation ParseDonation(char byte) {
 
 std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Program& source,
                                                                 std::string_view options,
-                                                                int64_t num_devices) {
+                                                                int64_t num_devices,
+                                                                std::optional<int64_t> rank) {
   const std::string_view code(&Require(source.code, "program code"), source.code_size);
   const std::string_view format(source.format, source.format_size);
   auto program = std::make_shared<CompiledProgram>();
   program->options = ParseCompileOptions(options);
   std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
   CheckOptions(program->options, num_devices);
-  program->executable = cpu::Compile(*module, EngineOptions(program->options));
+  cpu::CompileOptions engine_options = EngineOptions(program->options);
+  engine_options.rank = rank;
+  program->executable = cpu::Compile(*module, engine_options);
   program->donations = DonationsOf(*module, program->parameters().size());
   program->name = module->name();
   program->code = code;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +29,12 @@ enum class Donation : uint8_t { kNone, kMay, kMust };
 class CompiledProgram : public ProgramDescription {
  public:
   // `options`: a CompileOptionsProto. Throws for formats other than StableHLO, for programs that
-  // need more than `num_devices`, and what cpu::Compile throws.
+  // need more than `num_devices`, and what cpu::Compile throws. `rank`: this process's among
+  // several.
   static std::shared_ptr<const CompiledProgram> Compile(const PJRT_Program& program,
                                                         std::string_view options,
-                                                        int64_t num_devices);
+                                                        int64_t num_devices,
+                                                        std::optional<int64_t> rank = {});
   // Throws what cpu::LoadExecutable throws. `options`, unless empty, replace those compiled with;
   // what the code depends on must agree, and `num_devices` must do.
   static std::shared_ptr<const CompiledProgram> Deserialize(std::string_view bytes,

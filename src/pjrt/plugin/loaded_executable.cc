@@ -78,9 +78,9 @@ void Client_Compile(PJRT_Client_Compile_Args& args) {
   PJRT_Client& client = Require(args.client, "client");
   const PJRT_Program program = Complete(Require(args.program, "program"));
   const std::string_view options(args.compile_options, args.compile_options_size);
+  const auto num_devices = static_cast<int64_t>(client.devices.size());
   args.executable = new PJRT_LoadedExecutable(
-      client,
-      CompiledProgram::Compile(program, options, static_cast<int64_t>(client.devices.size())));
+      client, CompiledProgram::Compile(program, options, num_devices, client.rank()));
 }
 
 void Client_Load(PJRT_Client_Load_Args& args) {
