@@ -415,6 +415,34 @@ TEST_F(PluginTest, EventsOfTheFramework) {
   }
 }
 
+// What a callback of the framework's throws is no reason for others not to hear, nor an error of
+// who sets the event or who asks.
+TEST_F(PluginTest, CallbacksThatThrow) {
+  auto create = New<PJRT_Event_Create_Args>();
+  OK(Event_Create, create);
+  const Event event(client_->plugin(), create.event);
+  int called = 0;
+  const auto ask = [&] {
+    auto args = New<PJRT_Event_OnReady_Args>();
+    args.event = create.event;
+    args.user_arg = &called;
+    args.callback = [](PJRT_Error* error, void* count) {
+      CodeOf(error);
+      ++*static_cast<int*>(count);
+      throw std::bad_alloc();
+    };
+    return CALL(Event_OnReady, args);
+  };
+  EXPECT_EQ(ask(), 0);
+  EXPECT_EQ(ask(), 0);
+  auto set = New<PJRT_Event_Set_Args>();
+  set.event = create.event;
+  EXPECT_EQ(CALL(Event_Set, set), 0);
+  EXPECT_EQ(called, 2);
+  EXPECT_EQ(ask(), 0);
+  EXPECT_EQ(called, 3);
+}
+
 TEST_F(PluginTest, PiecewiseTransfer) {
   const int64_t dims[] = {4};
   PJRT_ShapeSpec specs[2] = {New<PJRT_ShapeSpec>(), New<PJRT_ShapeSpec>()};

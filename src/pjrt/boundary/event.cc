@@ -40,8 +40,15 @@ CompletionPtr Completion::Failed(FailurePtr failure) {
   return completion;
 }
 
-void Completion::Set(FailurePtr failure) {
-  std::vector<std::function<void(const FailurePtr&)>> callbacks;
+void Completion::Run(const Callback& callback) const noexcept {
+  try {
+    callback(failure_);
+  } catch (...) {
+  }
+}
+
+void Completion::Set(FailurePtr failure) noexcept {
+  std::vector<Callback> callbacks;
   {
     std::lock_guard lock(mutex_);
     if (is_set()) return;
@@ -50,7 +57,7 @@ void Completion::Set(FailurePtr failure) {
     callbacks.swap(callbacks_);
   }
   set_.notify_all();
-  for (auto& callback : callbacks) callback(failure_);
+  for (const Callback& callback : callbacks) Run(callback);
 }
 
 void Completion::Wait() {
@@ -66,7 +73,7 @@ bool Completion::IsSetOrLost() {
   return is_set();
 }
 
-void Completion::OnSet(std::function<void(const FailurePtr&)> callback) {
+void Completion::OnSet(Callback callback) {
   if (!IsSetOrLost()) {
     std::lock_guard lock(mutex_);
     if (!is_set()) {
@@ -74,7 +81,7 @@ void Completion::OnSet(std::function<void(const FailurePtr&)> callback) {
       return;
     }
   }
-  callback(failure_);
+  Run(callback);
 }
 
 PJRT_Event* NewEvent(CompletionPtr completion) { return new PJRT_Event{std::move(completion)}; }

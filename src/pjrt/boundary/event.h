@@ -16,6 +16,8 @@ namespace pjrt::boundary {
 // work that another thread does in the parent: it fails in the child when it is asked for.
 class Completion {
  public:
+  using Callback = std::function<void(const FailurePtr&)>;
+
   Completion() = default;
   // One that the child completes as well: who holds its copy of the handle does.
   static std::shared_ptr<Completion> OfHandle();
@@ -23,24 +25,28 @@ class Completion {
   static const std::shared_ptr<Completion>& Done();
   static std::shared_ptr<Completion> Failed(FailurePtr failure);
 
-  // Runs the callbacks on this thread. Later calls change nothing.
-  void Set(FailurePtr failure = nullptr);
+  // Runs the callbacks on this thread, each whatever becomes of the others. Later calls change
+  // nothing.
+  void Set(FailurePtr failure = nullptr) noexcept;
   bool is_set() const { return set_.load(std::memory_order_acquire); }
   void Wait();  // does not throw
   // is_set, after what was lost has failed.
   bool IsSetOrLost();
   // Of a completion that is set.
   const FailurePtr& failure() const { return failure_; }
-  // Calls back at once if set, else from Set. Exceptions must not leave the callback.
-  void OnSet(std::function<void(const FailurePtr&)> callback);
+  // Calls back at once if set, else from Set. What the callback throws is lost: nobody is there to
+  // whom it belongs. Throws std::bad_alloc, and does not call back then.
+  void OnSet(Callback callback);
 
  private:
+  void Run(const Callback& callback) const noexcept;
+
   std::atomic<bool> set_{false};
   static constexpr int64_t kAny = -1;
   int64_t generation_ = process::ForkGeneration();
   process::Mutex mutex_;
   FailurePtr failure_;
-  std::vector<std::function<void(const FailurePtr&)>> callbacks_;
+  std::vector<Callback> callbacks_;
 };
 
 using CompletionPtr = std::shared_ptr<Completion>;

@@ -63,12 +63,17 @@ const hlo::Error& NoMemory() {
 void RunCallback(PJRT_Error* error, void* user_arg) {
   std::unique_ptr<Callback> callback(static_cast<Callback*>(user_arg));
   std::optional<hlo::Error> converted;
+  const hlo::Error* told = nullptr;
   try {
     converted = callback->plugin.ToError(error);
+    if (converted) told = &*converted;
   } catch (const std::bad_alloc&) {
-    return callback->function(&NoMemory());
+    told = &NoMemory();
   }
-  callback->function(converted ? &*converted : nullptr);
+  try {
+    callback->function(told);
+  } catch (...) {  // a plugin in C knows no exceptions
+  }
 }
 
 }  // namespace

@@ -229,9 +229,9 @@ void Client_CreateAliasBuffer(PJRT_Client_CreateAliasBuffer_Args& args) {
 void Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args& args) {
   auto& promise = Require(args.fulfill_alias_buffer_cb, "fulfill_alias_buffer_cb");
   if (args.status_code != PJRT_Error_Code_OK) {
-    std::unique_ptr<PJRT_FulfillAliasBufferCallback> fulfilled(&promise);
     promise.contents->ready->Set(
         FailureFrom(args.status_code, args.error_message, args.error_message_size));
+    delete &promise;
     return;
   }
   PJRT_Buffer& buffer = Require(args.buffer, "buffer");
@@ -240,11 +240,11 @@ void Client_FulfillAliasBuffer(PJRT_Client_FulfillAliasBuffer_Args& args) {
                      " cannot be fulfilled by one of " + buffer.shape.ToString());
   }
   ContentsPtr source = buffer.Get();
-  std::unique_ptr<PJRT_FulfillAliasBufferCallback> fulfilled(&promise);
   source->ready->OnSet([source, target = promise.contents](const FailurePtr& failure) {
     target->allocation = source->allocation;
     target->ready->Set(failure);
   });
+  delete &promise;  // of a promise that could not be kept the caller may say so
 }
 
 void Buffer_Destroy(PJRT_Buffer_Destroy_Args& args) { delete args.buffer; }
