@@ -190,7 +190,11 @@ struct Connection::State {
   bool out_of_memory = false;
   std::vector<uint64_t> free_buffers, free_executables;
   size_t unfreed_bytes = 0;
-  std::unordered_map<uint64_t, Handler> handlers;
+  struct Waiting {
+    Handler handler;
+    bool called = false;  // at this moment, by one of the readers
+  };
+  std::unordered_map<uint64_t, Waiting> handlers;
   std::optional<hlo::Error> lost;
 };
 
@@ -394,32 +398,35 @@ void Connection::State::EndRings() {
 }
 
 // What handlers lock and change is whole in a forked child. One that fails stays, so that it hears
-// of the session's end.
+// of the session's end. While one is called it stays where it is: others are only added, and it is
+// not for the other reader, through which a server that is honest does not answer the same request.
 void Connection::State::Dispatch(wire::Reply& reply) {
   const process::NoFork no_fork;
   const uint64_t number = reply.reply();
   const bool last = !reply.more();
-  Handler* handler = nullptr;
+  Waiting* waiting = nullptr;
   {
     std::lock_guard lock(mutex);
     auto found = handlers.find(number);
     if (found == handlers.end()) return;
-    handler = &found->second;  // stays where it is while others are added
+    waiting = &found->second;
+    if (waiting->called) throw hlo::Error("a request was answered in two ways at once");
+    waiting->called = true;
   }
-  (*handler)(reply);
-  if (!last) return;
+  waiting->handler(reply);
   decltype(handlers)::node_type done;  // destroyed after the lock is given back
   std::lock_guard lock(mutex);
-  done = handlers.extract(number);
+  waiting->called = false;
+  if (last) done = handlers.extract(number);
 }
 
 void Connection::State::Lose(const hlo::Error& error) noexcept {
   const process::NoFork no_fork;
-  std::unordered_map<uint64_t, Handler> waiting;
+  std::unordered_map<uint64_t, Waiting> unanswered;
   {
     std::lock_guard lock(mutex);
     lost = error;
-    waiting.swap(handlers);
+    unanswered.swap(handlers);
     queue.clear();
     queued_bytes = 0;
   }
@@ -431,10 +438,10 @@ void Connection::State::Lose(const hlo::Error& error) noexcept {
   } catch (const std::exception&) {
   }
   wire::Reply& told = reply != nullptr ? *reply : *no_memory_reply;
-  for (auto& [number, handler] : waiting) {
+  for (auto& [number, waiting] : unanswered) {
     told.set_reply(number);
     try {
-      handler(told);
+      waiting.handler(told);
     } catch (const std::exception&) {  // it has heard, or cannot
     }
   }
@@ -506,7 +513,8 @@ void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char
     ring_reader_ = std::thread([state = state_] { state->ReadRing(); });
   } catch (const std::system_error& error) {
     std::lock_guard lock(state_->mutex);
-    state_->reads_ring = false;  // nobody waits for it
+    state_->reads_ring = false;
+    state_->ring_read.notify_all();  // the reader may wait for it already
     throw NoThread("to read from", error);
   }
 }
@@ -530,7 +538,7 @@ void Connection::Call(wire::Request request, std::vector<Handler> handlers) {
   std::unique_lock lock(state_->mutex);
   state_->Queue(std::move(request), lock);
   for (size_t i = 0; i < handlers.size(); ++i) {
-    state_->handlers[first + i] = std::move(handlers[i]);
+    state_->handlers[first + i].handler = std::move(handlers[i]);
   }
   state_->FlushUnlessReader(lock);
 }
