@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "hlo/error.h"
-#include "lazy/op.h"
 #include "lazy/sync_mutex.h"
+#include "pjrt/client/compile_options.h"
 
 namespace lazy {
 namespace {
@@ -19,7 +19,8 @@ struct Settings {
   std::string graph_name;
   hlo::Precision precision = hlo::Precision::kDefault;
   CompileOverrides overrides;
-  uint64_t overrides_hash = 0;
+  uint64_t overrides_number = 0;
+  std::map<std::string, uint64_t> overrides_numbers;  // by the options' bytes
   static Settings& Get() {
     static auto* settings = new Settings;
     return *settings;
@@ -71,20 +72,20 @@ hlo::Precision ContractionPrecision() {
 void SetCustomCompileOptions(CompileOverrides options) {
   std::lock_guard lock(SyncMutex());
   Settings& settings = Settings::Get();
-  settings.overrides = std::move(options);
-  settings.overrides_hash = 0;
-  for (const auto& [name, value] : settings.overrides) {
-    settings.overrides_hash = hlo::CombineHash(
-        hlo::CombineHash(settings.overrides_hash, HashAttribute(name)), HashAttribute(value));
-  }
+  pjrt::CompileOptions compile_options;
+  compile_options.overrides = std::move(options);
+  auto& numbers = settings.overrides_numbers;
+  const auto number = numbers.try_emplace(compile_options.Serialize(), numbers.size() + 1).first;
+  settings.overrides_number = compile_options.overrides.empty() ? 0 : number->second;
+  settings.overrides = std::move(compile_options.overrides);
 }
 CompileOverrides CustomCompileOptions() {
   std::lock_guard lock(SyncMutex());
   return Settings::Get().overrides;
 }
-uint64_t CustomCompileOptionsHash() {
+uint64_t CustomCompileOptionsNumber() {
   std::lock_guard lock(SyncMutex());
-  return Settings::Get().overrides_hash;
+  return Settings::Get().overrides_number;
 }
 
 bool DynamicPrograms() {

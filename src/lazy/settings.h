@@ -38,6 +38,7 @@ bool DynamicPrograms();
 // Part of the key of a program, which is compiled anew with others.
 void SetCustomCompileOptions(CompileOverrides options);
 CompileOverrides CustomCompileOptions();
-uint64_t CustomCompileOptionsHash();
+// The same number for the same options, and another for others; 0 if none are set.
+uint64_t CustomCompileOptionsNumber();
 
 }  // namespace lazy

@@ -109,7 +109,7 @@ ProgramKey KeyOf(Device* device, const Graph& graph) {
     key.assignment.clear();
   }
   key.signature.push_back(static_cast<uint64_t>(device->ordinal()));
-  key.signature.push_back(CustomCompileOptionsHash());
+  key.signature.push_back(CustomCompileOptionsNumber());
   return key;
 }
 

@@ -85,6 +85,15 @@ Sha256Digest Sha256Of(std::string_view bytes) {
   return hash.Finish();
 }
 
+Sha256Digest Sha256OfParts(std::initializer_list<std::string_view> parts) {
+  Sha256 hash;
+  for (const std::string_view part : parts) {
+    hash.Update(std::to_string(part.size()) + ":");
+    hash.Update(part);
+  }
+  return hash.Finish();
+}
+
 std::string ToHex(const Sha256Digest& digest) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -93,6 +102,12 @@ std::string ToHex(const Sha256Digest& digest) {
     text += kDigits[byte & 15];
   }
   return text;
+}
+
+uint64_t First64Bits(const Sha256Digest& digest) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < sizeof bits; ++i) bits = bits << 8 | digest[i];
+  return bits;
 }
 
 }  // namespace process

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,11 @@ class Sha256 {
 };
 
 Sha256Digest Sha256Of(std::string_view bytes);
+// Of the parts and of where each ends, so that no two lists of parts have the same.
+Sha256Digest Sha256OfParts(std::initializer_list<std::string_view> parts);
 // 64 lower-case digits.
 std::string ToHex(const Sha256Digest& digest);
+// Its beginning, for interfaces that have no room for more.
+uint64_t First64Bits(const Sha256Digest& digest);
 
 }  // namespace process

@@ -30,5 +30,16 @@ TEST(Sha256Test, PartsGiveTheWholesDigest) {
   }
 }
 
+TEST(Sha256Test, PartsAreNotTheirConcatenation) {
+  EXPECT_EQ(Sha256OfParts({"abc", ""}), Sha256OfParts({"abc", ""}));
+  EXPECT_NE(Sha256OfParts({"abc", ""}), Sha256OfParts({"abc"}));
+  EXPECT_NE(Sha256OfParts({"a", "bc"}), Sha256OfParts({"ab", "c"}));
+  EXPECT_NE(Sha256OfParts({"1:a"}), Sha256OfParts({"", "a"}));
+}
+
+TEST(Sha256Test, First64BitsAreTheFirstDigits) {
+  EXPECT_EQ(First64Bits(Sha256Of("abc")), 0xba7816bf8f01cfeau);
+}
+
 }  // namespace
 }  // namespace process

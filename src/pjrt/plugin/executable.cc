@@ -1,24 +1,17 @@
 #include "pjrt/plugin/executable.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "cpu/sealed_parts.h"
-#include "hlo/hash.h"
 #include "hlo/text_reader.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/element_type.h"
+#include "process/sha256.h"
 
 namespace pjrt::plugin {
 namespace {
-
-std::string Hex(uint64_t number) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
 
 std::unique_ptr<hlo::Module> ParseProgram(std::string_view format, std::string_view code) {
   if (format != "mlir") {
@@ -137,9 +130,8 @@ void CompiledProgram::Describe() {
     parameter_memory_kinds.Add(kMemoryKind);
   }
 
-  const uint64_t seed = hlo::HashText(PlatformVersion());
-  fingerprint = Hex(hlo::HashText(code, hlo::HashText(compile_options, seed))) +
-                Hex(hlo::HashText(compile_options, hlo::HashText(code, ~seed)));
+  // Whoever keeps programs may take equal fingerprints for equal programs.
+  fingerprint = process::ToHex(process::Sha256OfParts({PlatformVersion(), compile_options, code}));
 }
 
 }  // namespace pjrt::plugin

@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "cpu/executable.h"
-#include "hlo/hash.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/memory.h"
@@ -12,6 +11,7 @@
 #include "pjrt/plugin/device.h"
 #include "pjrt/plugin/executable.h"
 #include "pjrt/wire/job_secret.h"
+#include "process/sha256.h"
 
 PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_processes)
     : num_processes(num_processes) {
@@ -143,9 +143,9 @@ void TopologyDescription_Deserialize(PJRT_TopologyDescription_Deserialize_Args& 
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  const uint64_t version = hlo::HashText(PlatformVersion());
-  args.fingerprint = hlo::CombineHash(hlo::CombineHash(version, topology.handles.size()),
-                                      static_cast<size_t>(topology.num_processes));
+  args.fingerprint = process::First64Bits(process::Sha256OfParts(
+      {PlatformVersion(),
+       Serialized(static_cast<int>(topology.handles.size()), topology.num_processes)}));
 }
 
 void TopologyDescription_MakeCanonicalShapeForMemorySpace(

@@ -1,8 +1,8 @@
-#include "hlo/hash.h"
 #include "pjrt/boundary/extensions.h"
 #include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/boundary/table.h"
+#include "process/sha256.h"
 #include "remote/client/buffer.h"
 #include "remote/client/executable.h"
 
@@ -22,7 +22,8 @@ void TopologyDescription_Serialize(PJRT_TopologyDescription_Serialize_Args& args
 
 void TopologyDescription_Fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   const PJRT_TopologyDescription& topology = Require(args.topology, "topology");
-  args.fingerprint = hlo::HashText(topology.serialized, hlo::HashText(topology.platform_version));
+  args.fingerprint = process::First64Bits(
+      process::Sha256OfParts({topology.platform_version, topology.serialized}));
 }
 
 // Destroys nothing: the client owns its topology, and there are no others.
