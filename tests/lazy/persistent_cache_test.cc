@@ -6,9 +6,15 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "another_build.h"
+#include "hlo/builder.h"
+#include "lazy/cache_folder.h"
 #include "lazy/device.h"
+#include "lazy/metrics.h"
+#include "lazy/warning.h"
 #include "process/library_identity.h"
 
 namespace lazy {
@@ -80,6 +86,47 @@ TEST_F(PersistentCacheTest, KeyDiffersWithThePluginsVariables) {
   }
   EXPECT_EQ(Key(), key);
 }
+
+#ifdef PLUGIN_CPU
+// Under its very name, so that nothing but the plugin can tell.
+TEST_F(PersistentCacheTest, EntriesOfAnotherBuildAreCompiledAnew) {
+  pjrt::Client& client = Runtime::Get().client();
+  hlo::Module module("sum");
+  module.set_entry(module.AddComputation("main"));
+  hlo::Builder builder(module.entry());
+  hlo::Value x = builder.Parameter(hlo::Shape(hlo::ElementType::kF32, {4}));
+  module.entry()->set_results({builder.Add(x, x)});
+  std::string folder = (std::filesystem::temp_directory_path() / "cache-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  InitializePersistentCache(folder, /*readonly=*/false);
+  CompileOrLoad(client, module, {});
+  const std::string entry = std::filesystem::directory_iterator(folder)->path().stem();
+  process::Sha256Digest key;
+  for (size_t i = 0; i < key.size(); ++i) {
+    key[i] = static_cast<uint8_t>(std::stoi(entry.substr(2 * i, 2), nullptr, 16));
+  }
+
+  const AnotherBuild build(PLUGIN_CPU);
+  const auto other = pjrt::Client::Create(pjrt::Plugin::Load(build.path()));
+  EXPECT_NE(CacheKeyOf(*other, {}), Key());
+  CacheFolder(folder, false).Write(key, other->Compile(module)->executable().Serialize());
+  std::string warning;
+  SetWarningHandler([&](const std::string& text) { warning = text; });
+  const auto count = [](const char* name) { return Counter(name)->load(); };
+  const int64_t hits = count("PersistentCacheHit"), compiles = count("UncachedCompile");
+  const int64_t failures = count("PersistentCacheDeserializeFailure");
+  EXPECT_NE(CompileOrLoad(client, module, {}), nullptr);
+  EXPECT_EQ(count("PersistentCacheHit"), hits);
+  EXPECT_EQ(count("UncachedCompile"), compiles + 1);
+  EXPECT_EQ(count("PersistentCacheDeserializeFailure"), failures + 1);
+  EXPECT_NE(warning.find("is compiled anew"), std::string::npos) << warning;
+  // The new one has taken its place.
+  CompileOrLoad(client, module, {});
+  EXPECT_EQ(count("PersistentCacheHit"), hits + 1);
+  SetWarningHandler([](const std::string&) {});
+  std::filesystem::remove_all(folder);
+}
+#endif
 
 }  // namespace
 }  // namespace lazy

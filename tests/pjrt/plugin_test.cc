@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "another_build.h"
 #include "engines.h"
 #include "hlo/bytecode.h"
 #include "hlo/text_writer.h"
@@ -782,6 +783,36 @@ TEST_F(PluginTest, TopologyWithoutClient) {
   auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
   const Buffer* arguments[] = {x.get(), x.get()};
   EXPECT_EQ(executable->Execute(arguments).outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+}
+
+// Compiled ahead of time, then loaded by who has the devices.
+TEST_F(PluginTest, ExecutablesOfATopologyAreLoaded) {
+  const Plugin& plugin = client_->plugin();
+  auto topology = Topology::Create(plugin, "", {{"cpu_device_count", int64_t{2}}});
+  auto executable = client_->DeserializeAndLoad(topology->Compile(*SumAndProduct())->Serialize());
+  auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
+  const Buffer* arguments[] = {x.get(), x.get()};
+  EXPECT_EQ(executable->Execute(arguments).outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+}
+
+TEST_F(PluginTest, ExecutablesOfAnotherBuildAreRefused) {
+  const AnotherBuild build(OurEngine().path);
+  const Plugin& plugin = Plugin::Load(build.path());
+  const auto other = Client::Create(plugin);
+  EXPECT_NE(other->platform_version(), client_->platform_version());
+  const auto topology = Topology::Create(plugin, "", {{"cpu_device_count", int64_t{2}}});
+  for (const std::string& bytes : {other->Compile(*SumAndProduct())->executable().Serialize(),
+                                   topology->Compile(*SumAndProduct())->Serialize()}) {
+    EXPECT_NE(other->DeserializeAndLoad(bytes), nullptr);
+    try {
+      client_->DeserializeAndLoad(bytes);
+      ADD_FAILURE() << "loaded";
+    } catch (const hlo::Error& error) {
+      EXPECT_EQ(error.code(), hlo::ErrorCode::kFailedPrecondition);
+      EXPECT_NE(std::string(error.what()).find("compile the program again"), std::string::npos)
+          << error.what();
+    }
+  }
 }
 
 TEST_F(PluginTest, BadCompileOptions) {

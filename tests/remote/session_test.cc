@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "another_build.h"
 #include "remote_testing.h"
 
 namespace remote {
@@ -130,6 +131,28 @@ TEST(Session, WrongRequestsFailAlone) {
     peer.Send(std::move(free));
   }
   EXPECT_EQ(peer.ErrorOf([](wire::Request& r) { r.mutable_read()->set_buffer(1); }), "");
+}
+
+// What a session is given to load is its plugin's own or nothing.
+TEST(Session, ExecutablesOfAnotherBuildAreRefused) {
+  const AnotherBuild build(PLUGIN_CPU);
+  const Runtime other(build.path(), {});
+  Peer peer;
+  uint64_t number = 10;
+  const auto load = [&](const Runtime& maker) {
+    wire::SerializedExecutable serialized;
+    serialized.set_executable(
+        maker.client->Compile(*pjrt::SumAndProduct())->executable().Serialize());
+    return peer.Ask([&](wire::Request& request) {
+      request.mutable_compile()->set_executable(++number);
+      request.mutable_compile()->set_code(serialized.SerializeAsString());
+    });
+  };
+  EXPECT_FALSE(load(TestRuntime()).has_error());
+  const wire::Reply refusal = load(other);
+  EXPECT_EQ(refusal.error().code(), PJRT_Error_Code_FAILED_PRECONDITION);
+  EXPECT_NE(refusal.error().message().find("compile the program again"), std::string::npos)
+      << refusal.error().message();
 }
 
 // The error of what made a buffer is its reader's.
