@@ -1,5 +1,4 @@
 // From a module to an executable: the stages in order are in Compile, Finish and BuildProgram.
-#include <mutex>
 #include <unordered_map>
 
 #include "cpu/buffer_assignment.h"
@@ -118,12 +117,12 @@ class CompiledExecutable : public Executable {
                        std::to_string(results.size()));
     }
     ThreadPool& threads = options.threads ? *options.threads : ThreadPool::Default();
-    Block arena = TakeArena();
+    // The pool's again afterwards: an executable that rests holds no memory for values.
+    const Block arena(static_cast<size_t>(program_->arena_bytes));
     // Arguments are written to only where they are results too.
     auto* writable = const_cast<void* const*>(arguments.data());
     program_->Run({writable, arguments.size()}, results, static_cast<std::byte*>(arena.data()),
                   threads, options);
-    GiveBack(std::move(arena));
   }
 
   bool communicates() const override { return module_->Contains(&hlo::IsCollective); }
@@ -141,29 +140,12 @@ class CompiledExecutable : public Executable {
   }
 
  private:
-  Block TakeArena() const {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (arenas_.empty()) return Block(static_cast<size_t>(program_->arena_bytes));
-    Block block = std::move(arenas_.back());
-    arenas_.pop_back();
-    return block;
-  }
-  // Kept for the next run unless large: then other executables may want the memory.
-  void GiveBack(Block block) const {
-    constexpr size_t kKeep = 1 << 20;
-    if (block.bytes() > kKeep) return;
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (arenas_.size() < 4) arenas_.push_back(std::move(block));
-  }
-
   const CompileOptions options_;
   std::unique_ptr<hlo::Module> module_;
   const GeneratedCode code_;
   const std::unique_ptr<LoadedCode> loaded_;
   const Interface interface_;
   const std::unique_ptr<StepSequence> program_;
-  mutable std::mutex mutex_;
-  mutable std::vector<Block> arenas_;
 };
 
 PipelineOptions PipelineOptionsOf(const CompileOptions& options) {

@@ -63,6 +63,17 @@ TEST(BufferAssignment, AChainNeedsTwoBuffers) {
   chain.Check();
 }
 
+// Else thousands of programs that a process keeps would hold as many arenas.
+TEST(BufferAssignment, AProgramThatRestsHoldsNoBuffer) {
+  const Compiled chain(1, [](Builder& b, const Values& p) {
+    return Values{Turned(b, b.Tanh(Turned(b, b.Tanh(p[0]))))};
+  });
+  EXPECT_GT(chain.executable->arena_bytes(), 0);
+  const int64_t before = GetMemoryStatistics().bytes_in_use;
+  chain.Check();
+  EXPECT_EQ(GetMemoryStatistics().bytes_in_use, before);
+}
+
 // What is needed at the end is not overwritten before.
 TEST(BufferAssignment, ValuesThatLiveTogetherLieApart) {
   constexpr int kValues = 6;
