@@ -110,7 +110,7 @@ struct OperationTable::All {
   process::Mutex mutex;
   std::vector<OperationTable*> tables;
   std::atomic<size_t> count{0};
-  std::atomic<size_t> next_give_up{Kept()};
+  std::atomic<size_t> next_give_up{Kept() / 2};
 
   static All& Get() {
     static auto* all = new All;
@@ -188,13 +188,14 @@ void OperationTable::GiveUpUnusedIfMany() {
   All& all = All::Get();
   size_t next = all.next_give_up.load(std::memory_order_relaxed);
   if (TotalCount() <= next) return;
-  // By one thread; where most are in use, seldom enough to cost little.
+  // By one thread, and seldom enough to cost little.
   if (!all.next_give_up.compare_exchange_strong(next, SIZE_MAX)) return;
   try {
     GiveUpUnused();
   } catch (const std::bad_alloc&) {  // the next time, then
   }
-  all.next_give_up = std::max(All::Kept(), 2 * TotalCount());
+  // What goes then are those that are not recorded while so many others are made.
+  all.next_give_up = TotalCount() + All::Kept() / 2;
 }
 
 std::atomic<int64_t>* OperationCounter(const std::string& name) { return Counter(name); }

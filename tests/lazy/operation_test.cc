@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <complex>
 #include <limits>
@@ -113,6 +114,24 @@ TEST(OperationTest, IsKeptByAReference) {
   kept = OperationReference();
   GiveUpAllUnused();
   EXPECT_EQ(Record<&Times>(x, 2.0).node->operation()->number(), number);
+}
+
+TEST(OperationTest, AreBoundedThoughOthersAreMadeAgainAndAgain) {
+  GiveUpAllUnused();
+  constexpr size_t kKept = 65536;  // TORCH_XLA_OPERATIONS_KEPT's default
+  const size_t before = OperationTable::TotalCount();
+  const Value x = Leaf(1006);
+  const uint64_t number = Record<&Times>(x, 2.0).node->operation()->number();
+  size_t most = 0;
+  for (size_t i = 0; i < 2 * kKept; ++i) {
+    Record<&Times>(x, 3.0 + static_cast<double>(i));
+    if (i % 1000 == 0) Record<&Times>(x, 2.0);
+    most = std::max(most, OperationTable::TotalCount());
+  }
+  EXPECT_GT(most, before + kKept / 2);
+  EXPECT_LE(most, before + kKept + 10);
+  EXPECT_EQ(Record<&Times>(x, 2.0).node->operation()->number(), number);  // recorded all the time
+  GiveUpAllUnused();
 }
 
 TEST(OperationTest, AreGivenUpWhileOthersRecord) {
