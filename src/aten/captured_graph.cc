@@ -6,6 +6,7 @@
 #include "aten/generator.h"
 #include "aten/op.h"
 #include "aten/tensor.h"
+#include "lazy/capture.h"
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
 #include "lazy/graph.h"
@@ -71,18 +72,6 @@ at::Tensor Placeholder(const at::Tensor& like) {
                                                 0);
 }
 
-size_t CollectiveCount(lazy::Device* device) {
-  std::lock_guard lock(device->pending_mutex);
-  return device->pending_collectives.size();
-}
-
-// Forgets those recorded since there were `count`.
-void DropCollectives(lazy::Device* device, size_t count) {
-  std::lock_guard lock(device->pending_mutex);
-  auto& pending = device->pending_collectives;
-  if (pending.size() > count) pending.erase(pending.begin() + count, pending.end());
-}
-
 // A step calls one graph at most so often, for instance of equal layers.
 constexpr int64_t kCallsInStep = 64;
 
@@ -93,7 +82,15 @@ bool IsRandomKey(const lazy::Node& node) {
 
 }  // namespace
 
-CapturedGraph::CapturedGraph(at::TensorList arguments) {
+CapturedGraph::CapturedGraph(at::TensorList arguments, const Function& function) {
+  const lazy::CaptureScope scope;
+  MakePlaceholders(arguments);
+  const std::vector<at::Tensor> outputs = function(placeholders_);
+  TORCH_CHECK(!scope.communicates(), "a captured graph takes part in no collectives");
+  Finish(outputs);
+}
+
+void CapturedGraph::MakePlaceholders(at::TensorList arguments) {
   TORCH_CHECK(!arguments.empty(), "a captured graph has at least one tensor as argument");
   for (const at::Tensor& argument : arguments) {
     placeholders_.push_back(Placeholder(argument));
@@ -106,7 +103,6 @@ CapturedGraph::CapturedGraph(at::TensorList arguments) {
     argument_shapes_.emplace_back(originals_.back().shape_ref());
     argument_strides_.push_back(argument.strides().vec());
   }
-  collectives_before_ = CollectiveCount(device_);
 }
 
 CapturedGraph::Output CapturedGraph::DescribeOutput(const at::Tensor& output) {
@@ -138,9 +134,6 @@ CapturedGraph::Output CapturedGraph::DescribeOutput(const at::Tensor& output) {
 }
 
 void CapturedGraph::Finish(const std::vector<at::Tensor>& outputs) {
-  bool communicates = CollectiveCount(device_) != collectives_before_;
-  DropCollectives(device_, collectives_before_);
-  TORCH_CHECK(!communicates, "a captured graph takes part in no collectives");
   for (const at::Tensor& output : outputs) outputs_.push_back(DescribeOutput(output));
   std::vector<lazy::Value> roots;
   for (const auto& storage : storages_) roots.push_back(storage->value());

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,23 +20,17 @@ namespace torch_xla {
 // The recorded operations, as one operation: captured_graph.cc.
 struct CapturedSteps;
 
-// A call goes:
-//   CapturedGraph graph(arguments);
-//   outputs = function(graph.placeholders());
-//   graph.Finish(outputs);
-//   results = graph.Call(arguments);   // as often as there are arguments
 class CapturedGraph {
  public:
-  // Arguments are xla tensors of one device. Throws c10::Error if a graph of them cannot be kept.
-  explicit CapturedGraph(at::TensorList arguments);
+  // Takes placeholders, which are tensors like the arguments without data: reading one throws.
+  using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
-  // Tensors like the arguments that have no data yet: reading one throws.
-  const std::vector<at::Tensor>& placeholders() const { return placeholders_; }
-
-  // Keeps what was recorded from the placeholders to the outputs, and into placeholders that were
-  // written to. Throws c10::Error for what is not a function of the arguments alone, or shares
-  // their memory: views of arguments, tensors of other devices, collectives.
-  void Finish(const std::vector<at::Tensor>& outputs);
+  // Calls the function once, in a capture of this thread (lazy/capture.h), and keeps what it
+  // records from the placeholders to the outputs, and into placeholders that it writes to.
+  // Arguments are xla tensors of one device. Throws what the function throws, and c10::Error for
+  // what is not a function of the arguments alone, or shares their memory: views of arguments,
+  // tensors of other devices, collectives, generators.
+  CapturedGraph(at::TensorList arguments, const Function& function);
 
   // Records a call; writes into the arguments what the function wrote into the placeholders.
   // Numbers are drawn anew. Nothing for arguments of other shapes or types. What earlier calls have
@@ -55,6 +50,8 @@ class CapturedGraph {
     int64_t offset = 0;
   };
 
+  void MakePlaceholders(at::TensorList arguments);
+  void Finish(const std::vector<at::Tensor>& outputs);
   Output DescribeOutput(const at::Tensor& output);
   void Keep(const std::vector<lazy::Value>& roots);
   bool BeginsStep(at::TensorList arguments) const;
@@ -62,11 +59,10 @@ class CapturedGraph {
   at::Tensor MakeOutput(const Output& output, const at::Tensor& whole) const;
 
   lazy::Device* device_ = nullptr;
-  size_t collectives_before_ = 0;
-  std::vector<at::Tensor> placeholders_;
-  std::vector<lazy::Value> originals_;  // the placeholders' values before the function ran
+  std::vector<at::Tensor> placeholders_;                  // this and the next two: while capturing
+  std::vector<lazy::Value> originals_;                    // their values before the function ran
+  std::vector<lazy::Reference<lazy::Storage>> storages_;  // of the outputs
   std::vector<size_t> written_arguments_;
-  std::vector<lazy::Reference<lazy::Storage>> storages_;  // of the outputs, while capturing
   std::vector<Output> outputs_;
   size_t storage_count_ = 0;
   std::shared_ptr<const CapturedSteps> steps_;

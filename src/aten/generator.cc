@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "aten/tensor.h"
+#include "lazy/capture.h"
 #include "lazy/device.h"
 #include "process/fork.h"
 
@@ -171,11 +172,18 @@ lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Devi
   static const auto* shape =
       new lazy::SharedShape(lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2})));
   CheckOnXla(device);
-  uint64_t words[2] = {TakeKey(generator, ToLazyDevice(device)->ordinal()), 0};
+  uint64_t words[2] = {0, 0};
+  if (lazy::CaptureScope::Current() != nullptr) {
+    TORCH_CHECK(!generator, "a captured graph draws no numbers from a generator of its own");
+  } else {
+    words[0] = TakeKey(generator, ToLazyDevice(device)->ordinal());
+  }
   return {lazy::Node::MakeScalar(shape->get(), words), 0};
 }
 
 at::Generator CpuGenerator(const std::optional<at::Generator>& generator, int ordinal) {
+  TORCH_CHECK(lazy::CaptureScope::Current() == nullptr,
+              "a captured graph draws its numbers on the device");
   at::Generator on_cpu = at::make_generator<at::CPUGeneratorImpl>();
   on_cpu.set_current_seed(TakeKey(generator, ordinal));
   return on_cpu;

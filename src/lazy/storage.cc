@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "lazy/capture.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
@@ -121,8 +122,13 @@ void Storage::UpdateLink() {
   }
 }
 
+// What a capture records is computed with no sync: such a storage is linked with itself alone.
 void Storage::Link() {
   linked_ = true;
+  if (CaptureScope::Current() != nullptr) {
+    previous_ = next_ = this;
+    return;
+  }
   previous_ = device_->pending_tail;
   next_ = nullptr;
   (previous_ != nullptr ? previous_->next_ : device_->pending_head) = this;
@@ -131,6 +137,7 @@ void Storage::Link() {
 
 void Storage::Unlink() {
   linked_ = false;
+  if (next_ == this) return;
   (previous_ != nullptr ? previous_->next_ : device_->pending_head) = next_;
   (next_ != nullptr ? next_->previous_ : device_->pending_tail) = previous_;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lazy/capture.h"
 #include "lazy/data.h"
 #include "lazy/graph_observer.h"
 #include "lazy/live_data.h"
@@ -242,6 +243,7 @@ std::recursive_mutex& SyncMutex() {
 }
 
 void NoteCollective(Device* device, const Reference<Node>& node) {
+  if (CaptureScope* capture = CaptureScope::Current()) return capture->NoteCollective();
   std::lock_guard lock(device->pending_mutex);
   device->pending_collectives.push_back({node, SourceScope::Current()});
 }

@@ -17,7 +17,7 @@ void Sync(Device* device, bool wait = false);
 int64_t CutCount(const Device* device);
 // Notes that a recorded operation is one that other processes take part in: it runs at the next
 // sync, after those noted before, whether or not its result is wanted. The line that this thread
-// carries out (SourceScope) goes with it.
+// carries out (SourceScope) goes with it. In a capture it is noted there (capture.h).
 void NoteCollective(Device* device, const Reference<Node>& node);
 // The data of a storage's value; syncs when it is recorded work.
 Reference<Data> Materialized(const Reference<Storage>& storage);

@@ -10,14 +10,13 @@ namespace py = pybind11;
 
 void BindCapturedGraphs(py::module_& m) {
   py::class_<CapturedGraph>(m, "CapturedGraph")
-      .def(py::init([](const std::vector<at::Tensor>& arguments) {
-        return WithoutGil([&] { return std::make_unique<CapturedGraph>(arguments); });
+      .def(py::init([](const std::vector<at::Tensor>& arguments, const py::function& function) {
+        auto call = [&](const std::vector<at::Tensor>& placeholders) {
+          const py::gil_scoped_acquire gil;
+          return function(placeholders).cast<std::vector<at::Tensor>>();
+        };
+        return WithoutGil([&] { return std::make_unique<CapturedGraph>(arguments, call); });
       }))
-      .def_property_readonly("placeholders", &CapturedGraph::placeholders)
-      .def("finish",
-           [](CapturedGraph& graph, const std::vector<at::Tensor>& outputs) {
-             WithoutGil([&] { graph.Finish(outputs); });
-           })
       .def("call", [](CapturedGraph& graph, const std::vector<at::Tensor>& arguments) {
         return WithoutGil([&] { return graph.Call(arguments); });
       });

@@ -1,16 +1,18 @@
 """`torch.compile(backend="openxla")`: results, aliasing and random numbers as without it, and no graph recorded twice."""
 
 import copy
+import threading
 
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import fx, nn
 from torch._dynamo.utils import counters
 
 import torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.debug.metrics as metrics
+from torch_xla.core.dynamo_bridge import extract_compiled_graph
 
 
 @pytest.fixture(autouse=True)
@@ -176,3 +178,58 @@ def test_arguments_that_are_views():
         torch.testing.assert_close(double(view).cpu(), view.cpu() * 2)
     add(base[1:])
     assert base[0].tolist() == [0.0, 1.0, 2.0, 3.0] and base[1].tolist() == [5.0, 6.0, 7.0, 8.0]
+
+
+def test_captures_beside_syncs_of_another_thread():
+    """What is recorded on placeholders is nobody else's, and the numbers that others draw go on."""
+    done, failures, drawn = threading.Event(), [], []
+
+    def sync():
+        try:
+            total, count = torch.zeros(3, device="xla"), 0
+            while not done.is_set():
+                total += 1
+                count += 1
+                numbers = torch.rand(3, device="xla")
+                torch_xla.sync()
+                drawn.append(tuple(numbers.tolist()))
+                assert total.tolist() == [count] * 3
+        except BaseException as error:
+            failures.append(error)
+
+    def layers(factor):
+        def layered(x):
+            for i in range(20):
+                x = x + torch.zeros_like(x).add_(x[:1]).mul_(factor)
+                x.select(0, i % 3).fill_(i + 1)
+            return x, F.dropout(x, 0.5)
+
+        return layered
+
+    thread = threading.Thread(target=sync)
+    thread.start()
+    try:
+        for i in range(50):
+            function = layers(0.001 * i)
+            step = extract_compiled_graph(fx.symbolic_trace(function), ())
+            for turn in range(2):
+                x = torch.arange(9.0).reshape(3, 3) + turn
+                expected, _ = function(x)
+                actual, dropped = (result.cpu() for result in step(x.to("xla")))
+                torch.testing.assert_close(actual, expected)
+                torch.testing.assert_close(dropped, 2 * expected * (dropped != 0))
+            assert step._can_be_captured
+    finally:
+        done.set()
+        thread.join()
+    assert not failures, failures
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_a_capture_draws_no_numbers():
+    drop = compiled(lambda x: F.dropout(x, 0.5))
+    x = torch.ones(40, device="xla")
+    xm.set_rng_state(3)
+    first = drop(x).tolist()
+    xm.set_rng_state(3)
+    assert drop(x).tolist() == first

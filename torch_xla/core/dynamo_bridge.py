@@ -13,7 +13,6 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from torch_xla import _XLAC
-from torch_xla.core import xla_model as xm
 
 
 class _CapturingInterpreter(fx.Interpreter):
@@ -33,20 +32,20 @@ class _Capture:
     def __init__(self, module: fx.GraphModule, names: list[str], arguments: Sequence[Any]) -> None:
         self._own = [_attribute(module, name) for name in names]
         self._places = [i for i, x in enumerate(arguments) if isinstance(x, torch.Tensor)]
-        graph = _XLAC.CapturedGraph(self._tensors(arguments))
-        placeholders = iter(graph.placeholders)
-        given = list(arguments)
-        for place in self._places:
-            given[place] = next(placeholders)
-        own = dict(zip(names, placeholders, strict=True))
-        # The numbers that are drawn here belong to no call.
-        with torch.no_grad(), xm.fork_rng():
-            result = _CapturingInterpreter(module, own).run(*given)
-        leaves, self._structure = pytree.tree_flatten(result)
-        self._leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
-        self._results = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
-        graph.finish([leaves[i] for i in self._results])
-        self._graph = graph
+
+        def run(placeholders: list[torch.Tensor]) -> list[torch.Tensor]:
+            given = list(arguments)
+            for place, placeholder in zip(self._places, placeholders, strict=False):
+                given[place] = placeholder
+            own = dict(zip(names, placeholders[len(self._places) :], strict=True))
+            with torch.no_grad():
+                result = _CapturingInterpreter(module, own).run(*given)
+            leaves, self._structure = pytree.tree_flatten(result)
+            self._leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
+            self._results = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+            return [leaves[i] for i in self._results]
+
+        self._graph = _XLAC.CapturedGraph(self._tensors(arguments), run)
 
     def _tensors(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         return [arguments[i] for i in self._places] + self._own
