@@ -18,27 +18,52 @@ namespace torch_xla {
 // A place in the list of values: first the operands, then each step's results.
 struct CapturedValue {
   uint32_t position = 0, index = 0;
+  bool operator==(const CapturedValue&) const = default;
+  uint64_t Hash() const { return hlo::CombineHash(position, index); }
 };
 
 struct CapturedStep {
   lazy::OperationReference operation;
   std::vector<CapturedValue> operands;
+  // Operations are interned.
+  bool operator==(const CapturedStep& other) const {
+    return operation.get() == other.operation.get() && operands == other.operands;
+  }
+  uint64_t Hash() const {
+    return hlo::CombineHash(operation->hash(), lazy::HashAttribute(operands));
+  }
 };
 
 struct CapturedSteps {
+  uint64_t hash = 0;  // of the rest
   size_t operand_count = 0;
   std::vector<CapturedStep> steps;
   std::vector<CapturedValue> results;
+  bool operator==(const CapturedSteps&) const = default;
 };
 
 namespace {
 
-// The attribute: equal to itself alone.
+// The attribute. Captures of one function for other indices are of equal steps, and so of one
+// program: indices are operands.
 struct StepsReference {
   std::shared_ptr<const CapturedSteps> steps;
-  bool operator==(const StepsReference&) const = default;
-  uint64_t Hash() const { return reinterpret_cast<uintptr_t>(steps.get()) >> 4; }
+  bool operator==(const StepsReference& other) const {
+    return steps == other.steps || *steps == *other.steps;
+  }
+  uint64_t Hash() const { return steps->hash; }
 };
+
+uint64_t HashOf(const CapturedSteps& steps) {
+  return hlo::CombineHash(hlo::CombineHash(steps.operand_count, lazy::HashAttribute(steps.steps)),
+                          lazy::HashAttribute(steps.results));
+}
+
+// A constant as an operand of a call: each use of an index has a leaf of its own.
+lazy::Value ForCall(const lazy::Value& constant) {
+  if (constant.node->role() != lazy::Node::Role::kIndex) return constant;
+  return {lazy::Node::MakeIndex(constant.node->index()), 0};
+}
 
 // Lowers the steps one by one.
 Values CallGraph(Builder& b, Values operands, StepsReference reference) {
@@ -175,6 +200,7 @@ void CapturedGraph::Keep(const std::vector<lazy::Value>& roots) {
     steps->steps.push_back(std::move(step));
   }
   for (const lazy::Value& root : roots) steps->results.push_back(place(root));
+  steps->hash = HashOf(*steps);
   steps_ = std::move(steps);
 }
 
@@ -226,7 +252,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     }
   }
   for (const lazy::Value& constant : constants_) {
-    operands.push_back(constant.node ? constant
+    operands.push_back(constant.node ? ForCall(constant)
                                      : RandomState(std::nullopt, ToTorchDevice(device_)));
   }
   std::vector<at::Tensor> results;

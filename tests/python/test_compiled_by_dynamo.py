@@ -233,3 +233,15 @@ def test_a_capture_draws_no_numbers():
     first = drop(x).tolist()
     xm.set_rng_state(3)
     assert drop(x).tolist() == first
+
+
+def test_captures_that_are_kept_are_few():
+    """A graph that takes numbers is captured for each, as they may be sizes."""
+    module = fx.symbolic_trace(lambda x, number: x + number)
+    step = extract_compiled_graph(module, ())
+    x = torch.ones(2, device="xla")
+    for number in range(300):
+        assert step(x, number).tolist() == [1.0 + number] * 2
+        assert step(x, 0).tolist() == [1.0] * 2
+    assert 32 <= len(step._captures) <= 128
+    assert (0,) in step._captures  # used all the time

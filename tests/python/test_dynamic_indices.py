@@ -388,3 +388,41 @@ def _run(steps, choices, numbers, sizes, device):
         kept.append(x)
     torch_xla.sync()
     return kept
+
+
+COMPILED = {
+    "slice": lambda x, i: (x[i : i + 10] * 2).sum(),
+    "slice of a product": lambda x, i: (x @ x.t())[i : i + 3],
+    "select": lambda x, i: x[i].sin() + x[i + 1],
+    "narrow": lambda x, i: x.narrow(0, i, 4).cumsum(0),
+    "two of them": lambda x, i: x[i : i + 2] @ x[2 * i % 64].unsqueeze(1),
+    "roll": lambda x, i: torch.roll(x, i, 0)[0] + x[0],
+    "written": lambda x, i: x.clone().narrow(0, i, 2).fill_(i),
+    "read of what is written": lambda x, i: torch.select_scatter(x, x[i] + 1, 0, i).sum(0),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_captured_steps(name, gradients):
+    """Of `torch.compile`, which captures a graph anew for each number."""
+    torch._dynamo.reset()
+    function = COMPILED[name]
+    compiled = torch.compile(function, backend="openxla", dynamic=True)
+    x = torch.randn(64, 5, generator=torch.Generator().manual_seed(0))
+    own = x.to("xla")
+    torch_xla.sync(wait=True)
+    compilations = Compilations()
+    for i in range(2, 52):  # dynamo takes 0 and 1 to be constants
+        if i == 12:
+            first = compilations()
+        mine, theirs = (t.detach().requires_grad_(gradients) for t in (own, x))
+        actual, expected = compiled(mine, i), function(theirs, i)
+        torch.testing.assert_close(actual.cpu(), expected, rtol=1e-5, atol=1e-5)
+        if not gradients or not expected.requires_grad:
+            continue
+        actual.square().sum().backward()
+        expected.square().sum().backward()
+        torch.testing.assert_close(mine.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-4)
+    # Four of each program at most, and one, or with gradients three, programs a turn.
+    assert compilations() == first and first[0] <= (12 if gradients else 4)

@@ -5,6 +5,8 @@ recorded work it runs at the next `torch_xla.sync()` or read, together with what
 step by step, as each step begins with the first graph of the one before.
 """
 
+import contextlib
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +15,10 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from torch_xla import _XLAC
+
+# A graph that is called with other numbers again and again is captured for each: indices among them compile nothing, but
+# each capture is kept.
+_KEPT = 64
 
 
 class _CapturingInterpreter(fx.Interpreter):
@@ -80,25 +86,42 @@ class _CompiledGraph:
                 if node.op == "get_attr" and _is_on_device(_attribute(module, str(node.target)))
             }
         )
-        self._captures: dict[tuple[Any, ...], list[_Capture]] = {}
+        self._captures: OrderedDict[tuple[Any, ...], list[_Capture]] = OrderedDict()
         self._can_be_captured = not any(node.op == "call_module" for node in module.graph.nodes)
 
     def __call__(self, *arguments: Any) -> Any:
         if self._can_be_captured:
             numbers = tuple(x for x in arguments if not isinstance(x, torch.Tensor))
-            captures = self._captures.setdefault(numbers, [])
-            for capture in captures:
+            for capture in self._captures_for(numbers):
                 taken, results = capture.call(arguments)
                 if taken:
                     return results
             try:
-                captures.append(_Capture(self._module, self._names, arguments))
+                capture = _Capture(self._module, self._names, arguments)
             except RuntimeError:
                 # It reads a value while it is recorded, or gives what a capture cannot.
                 self._can_be_captured = False
             else:
-                return captures[-1].call(arguments)[1]
+                self._keep(numbers, capture)
+                return capture.call(arguments)[1]
         return self._module(*arguments)
+
+    def _captures_for(self, numbers: tuple[Any, ...]) -> list[_Capture]:
+        """Those to try, which are used last by that."""
+        captures = self._captures.get(numbers)
+        if captures is None:
+            return []
+        with contextlib.suppress(KeyError):  # another thread has given them up meanwhile
+            self._captures.move_to_end(numbers)
+        return list(captures)
+
+    def _keep(self, numbers: tuple[Any, ...], capture: _Capture) -> None:
+        """Those used last, for so many numbers, and shapes that come with them."""
+        captures = self._captures.setdefault(numbers, [])
+        captures.insert(0, capture)
+        del captures[_KEPT:]
+        while len(self._captures) > _KEPT:
+            self._captures.popitem(last=False)
 
 
 def _is_on_device(value: Any) -> bool:
