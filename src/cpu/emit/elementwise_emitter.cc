@@ -1,5 +1,6 @@
 #include "cpu/emit/elementwise_emitter.h"
 
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
 namespace cpu {
@@ -99,11 +100,24 @@ Value* ElementwiseEmitter::IntrinsicUnary(ID id, Value* x) {
 
 Value* ElementwiseEmitter::Abs(Value* x) { return IntrinsicUnary(llvm::Intrinsic::fabs, x); }
 
+Value* ElementwiseEmitter::FromHalf(Value* half) {
+  Value* wide = b_.CreateFPExt(half, TypeLike(b_.getFloatTy(), half));
+  return b_.CreateArithmeticFence(wide, wide->getType());
+}
+
+Value* ElementwiseEmitter::ToHalf(Value* x) {
+  if (auto* fence = llvm::dyn_cast<llvm::IntrinsicInst>(x);
+      fence && fence->getIntrinsicID() == llvm::Intrinsic::arithmetic_fence) {
+    auto* wide = llvm::dyn_cast<llvm::FPExtInst>(fence->getArgOperand(0));
+    if (wide && wide->getSrcTy()->getScalarType()->isHalfTy()) return wide->getOperand(0);
+  }
+  return b_.CreateFPTrunc(x, TypeLike(b_.getHalfTy(), x));
+}
+
 Value* ElementwiseEmitter::Round(Value* x, ElementType type) {
   if (!round_) return x;
   if (type == ElementType::kF16) {
-    Value* narrow = b_.CreateFPTrunc(x, TypeLike(b_.getHalfTy(), x));
-    return b_.CreateFPExt(narrow, x->getType());
+    return FromHalf(ToHalf(x));
   }
   if (type != ElementType::kBF16) return x;
   // With integers: the machine's conversion flushes subnormals.
@@ -119,8 +133,7 @@ Value* ElementwiseEmitter::Round(Value* x, ElementType type) {
 Value* ElementwiseEmitter::ToMemory(Value* part, ElementType type) {
   if (type == ElementType::kPred) return b_.CreateZExt(part, TypeLike(b_.getInt8Ty(), part));
   if (type == ElementType::kF16) {
-    Value* half = b_.CreateFPTrunc(part, TypeLike(b_.getHalfTy(), part));
-    return b_.CreateBitCast(half, TypeLike(b_.getInt16Ty(), part));
+    return b_.CreateBitCast(ToHalf(part), TypeLike(b_.getInt16Ty(), part));
   }
   if (type == ElementType::kBF16) {
     Value* bits = b_.CreateBitCast(part, TypeLike(b_.getInt32Ty(), part));
@@ -132,8 +145,7 @@ Value* ElementwiseEmitter::ToMemory(Value* part, ElementType type) {
 Value* ElementwiseEmitter::FromMemory(Value* part, ElementType type) {
   if (type == ElementType::kPred) return b_.CreateICmpNE(part, Int(part, 0));
   if (type == ElementType::kF16) {
-    Value* half = b_.CreateBitCast(part, TypeLike(b_.getHalfTy(), part));
-    return b_.CreateFPExt(half, TypeLike(b_.getFloatTy(), part));
+    return FromHalf(b_.CreateBitCast(part, TypeLike(b_.getHalfTy(), part)));
   }
   if (type == ElementType::kBF16) {
     Value* bits = b_.CreateShl(b_.CreateZExt(part, TypeLike(b_.getInt32Ty(), part)), 16);
@@ -221,13 +233,6 @@ Element ElementwiseEmitter::Unary(const hlo::Instruction& instruction, const Ele
 Element ElementwiseEmitter::Binary(Opcode opcode, ElementType type, const Element& x,
                                    const Element& y) {
   if (hlo::IsComplex(type)) return ComplexBinary(opcode, x, y);
-  const bool compares = opcode == Opcode::kMaximum || opcode == Opcode::kMinimum;
-  if (type == ElementType::kF16 && compares) {
-    // Behind fences: LLVM would compare in f16, which it does one element after the other, and
-    // wrongly for zero and NaN.
-    auto fenced = [&](Value* part) { return b_.CreateArithmeticFence(part, part->getType()); };
-    return {FloatBinary(opcode, fenced(x.real), fenced(y.real))};
-  }
   if (hlo::IsFloat(type)) return {Round(FloatBinary(opcode, x.real, y.real), type)};
   return {IntegerBinary(opcode, type, x.real, y.real)};
 }

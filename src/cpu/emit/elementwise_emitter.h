@@ -46,6 +46,11 @@ class ElementwiseEmitter {
   llvm::Value* Round(llvm::Value* x, hlo::ElementType type);
 
  private:
+  // Behind a fence: LLVM would compute in f16, which it does one element after the other, and for
+  // the maximum of zero and NaN wrongly.
+  llvm::Value* FromHalf(llvm::Value* half);
+  // The half that the float was, if it was one.
+  llvm::Value* ToHalf(llvm::Value* x);
   // The families are in files of their own: elementwise_float.cc, …
   [[noreturn]] static void Unsupported(const hlo::Instruction& instruction);
   Element Unary(const hlo::Instruction& instruction, const Element& x);

@@ -157,8 +157,8 @@ Value* VectorMath::Tanh(Value* x) {
   Value* one = Constant(x, 1.0);
   Value* e = Exp(b_.CreateFAdd(magnitude, magnitude));
   Value* large = b_.CreateFSub(one, b_.CreateFDiv(Constant(x, 2.0), b_.CreateFAdd(e, one)));
-  large = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
-  return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, Constant(x, 0.625)), small, large);
+  Value* result = b_.CreateSelect(b_.CreateFCmpOLT(magnitude, Constant(x, 0.625)), small, large);
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);  // -0 has a sign, too
 }
 
 Value* VectorMath::Logistic(Value* x) {
@@ -184,6 +184,14 @@ Value* VectorMath::Erf(Value* x) {
   Value* large =
       b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, b_.CreateFSub(Constant(x, 1.0), e), x);
   return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, Constant(x, 1.0)), small, large);
+}
+
+Value* VectorMath::Fmod(Value* x, Value* y) {
+  if (IsDouble(x)) return Library("fmod", "", {x, y});
+  // SLEEF's is NaN where the quotient overflows; the remainder of two floats is a float.
+  llvm::Type* wide = x->getType()->getWithNewType(b_.getDoubleTy());
+  Value* remainder = Library("fmod", "", {b_.CreateFPExt(x, wide), b_.CreateFPExt(y, wide)});
+  return b_.CreateFPTrunc(remainder, x->getType());
 }
 
 Value* VectorMath::Library(const char* name, const char* accuracy, std::vector<Value*> arguments) {

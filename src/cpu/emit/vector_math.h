@@ -27,7 +27,7 @@ class VectorMath {
   llvm::Value* Atan2(llvm::Value* y, llvm::Value* x) { return Library("atan2", "u10", {y, x}); }
   llvm::Value* Hypot(llvm::Value* x, llvm::Value* y) { return Library("hypot", "u05", {x, y}); }
   // C's fmod: exact.
-  llvm::Value* Fmod(llvm::Value* x, llvm::Value* y) { return Library("fmod", "", {x, y}); }
+  llvm::Value* Fmod(llvm::Value* x, llvm::Value* y);
 
   llvm::Value* Fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   llvm::Value* Constant(llvm::Value* like, double value);
