@@ -184,7 +184,8 @@ Value Softshrink(Builder& b, Value x, Constant lambda) {
 // The buffer that eager's CPU kernel keeps is empty elsewhere, as on other accelerators.
 std::pair<Value, Value> LogSigmoid(Builder& b, Value x) {
   Value buffer = b.Zeros(Shape(x->element_type(), {0}));
-  return {b.Negate(LogOnePlusExp(b, b.Negate(x))), buffer};
+  // Taken from 0, so that what vanishes is 0 and not -0.
+  return {b.Subtract(Like(b, x, 0), LogOnePlusExp(b, b.Negate(x))), buffer};
 }
 Value LogSigmoidBackward(Builder& b, Value gradient, Value x, Value buffer) {
   return b.Multiply(gradient, b.Logistic(b.Negate(x)));

@@ -204,7 +204,7 @@ Value J1(Builder& b, Value x) {
   Value magnitude = b.Abs(x);
   Value near = b.Multiply(magnitude, NearZero(b, b.Multiply(x, x), kOrder1));
   Value result = b.Select(IsNear(b, magnitude), near, Wave(b, magnitude, kOrder1, false));
-  return b.Select(b.Lt(x, Like(b, x, 0)), b.Negate(result), result);
+  return b.Select(SignBit(b, x), b.Negate(result), result);
 }
 
 // What has a pole at 0 and is real right of it only.

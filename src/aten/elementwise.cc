@@ -14,6 +14,18 @@ namespace {
 
 using std::numbers::ln2;
 
+// Of a floating type's width, for its bits.
+ElementType SignedIntegerAsWide(ElementType type) {
+  switch (hlo::BitWidth(type)) {
+    case 64:
+      return ElementType::kS64;
+    case 32:
+      return ElementType::kS32;
+    default:
+      return ElementType::kS16;
+  }
+}
+
 // --- One operand
 
 template <Opcode opcode>
@@ -45,8 +57,10 @@ Value Sign(Builder& b, Value x) {
   if (IsPred(x)) return x;
   if (!hlo::IsUnsignedInteger(x->element_type())) {
     Value sign = b.Unary(Opcode::kSign, x);
-    // torch's sign of NaN is 0.
-    return IsFloatValue(x) ? b.Select(IsNan(b, x), Like(b, x, 0), sign) : sign;
+    if (!IsFloatValue(x)) return sign;
+    // torch's sign of NaN and of -0 is 0.
+    Value is_signed = b.Gt(b.Abs(x), Like(b, x, 0));
+    return b.Select(is_signed, sign, Like(b, x, 0));
   }
   return b.Minimum(x, Like(b, x, 1));
 }
@@ -67,8 +81,6 @@ Value RoundDecimals(Builder& b, Value x, int64_t decimals) {
 
 Value Reciprocal(Builder& b, Value x) { return b.Divide(Like(b, x, 1), x); }
 Value Exp2(Builder& b, Value x) { return b.Power(Like(b, x, 2), x); }
-Value Log2(Builder& b, Value x) { return b.Divide(b.Log(x), Like(b, x, ln2)); }
-Value Log10(Builder& b, Value x) { return b.Divide(b.Log(x), Like(b, x, std::numbers::ln10)); }
 
 // The inverse functions of complex arguments, through logarithms.
 Value ImaginaryUnit(Builder& b, Value x) {
@@ -128,7 +140,9 @@ Value Acosh(Builder& b, Value x) {
     return b.Log(b.Add(x, root));
   }
   Value t = b.Subtract(x, one);
-  Value near = b.Unary(Opcode::kLogPlusOne, b.Add(t, b.Sqrt(b.Add(b.Add(t, t), b.Multiply(t, t)))));
+  // NaN below 1, where one root is.
+  Value root = b.Multiply(b.Sqrt(t), b.Sqrt(b.Add(x, one)));
+  Value near = b.Unary(Opcode::kLogPlusOne, b.Add(t, root));
   Value far = b.Add(b.Log(x), Like(b, x, ln2));
   return b.Select(b.Lt(x, Like(b, x, 1e9)), near, far);
 }
@@ -271,14 +285,15 @@ Value Hypot(Builder& b, Value x, Value y) {
   Value large = b.Maximum(ax, ay), small = b.Minimum(ax, ay);
   Value ratio = b.Divide(small, large), one = Like(b, x, 1);
   Value result = b.Multiply(large, b.Sqrt(b.Add(one, b.Multiply(ratio, ratio))));
-  Value is_trivial = b.Or(b.Eq(large, Like(b, x, 0)), b.Eq(large, Like(b, x, kInfinity)));
-  return b.Select(is_trivial, large, result);
+  result = b.Select(b.Eq(large, Like(b, x, 0)), large, result);
+  // Infinite whatever the other is, even NaN.
+  Value infinity = Like(b, x, kInfinity);
+  return b.Select(b.Or(b.Eq(ax, infinity), b.Eq(ay, infinity)), infinity, result);
 }
 
 // The neighbouring number: the bit pattern, read as an integer, plus or minus one.
 Value NextAfter(Builder& b, Value x, Value y) {
-  bool wide = x->element_type() == ElementType::kF64;
-  ElementType bits = wide ? ElementType::kS64 : ElementType::kS32;
+  ElementType bits = SignedIntegerAsWide(x->element_type());
   Value ix = b.BitcastConvert(x, bits);
   Value zero = Like(b, x, 0), is_zero = b.Eq(x, zero);
   Value one = b.Full(ix->shape(), int64_t{1});
@@ -290,6 +305,12 @@ Value NextAfter(Builder& b, Value x, Value y) {
   Value result = b.Select(is_zero, from_zero, stepped);
   result = b.Select(b.Eq(x, y), y, result);
   return b.Select(b.Or(IsNan(b, x), IsNan(b, y)), Like(b, x, kNaN), result);
+}
+
+// In the operands' type itself: f32 has numbers between the neighbours of a narrower one.
+at::Tensor NextAfterTensor(const at::Tensor& x, const at::Tensor& y) {
+  at::ScalarType type = at::result_type(x, y);
+  return RecordElementwise<&NextAfter, Promotion::kNone>(x.to(type), y.to(type));
 }
 
 Value Heaviside(Builder& b, Value x, Value at_zero) {
@@ -311,7 +332,13 @@ Value XLog1pY(Builder& b, Value x, Value y) {
 
 Value LogAddExp2(Builder& b, Value x, Value y) {
   Value scale = Like(b, x, ln2);
-  return b.Divide(LogAddExp(b, b.Multiply(x, scale), b.Multiply(y, scale)), scale);
+  if (IsComplexValue(x)) {
+    return b.Divide(LogAddExp(b, b.Multiply(x, scale), b.Multiply(y, scale)), scale);
+  }
+  Value difference = b.Multiply(b.Negate(b.Abs(b.Subtract(x, y))), scale);
+  Value rest = b.Divide(b.Unary(Opcode::kLogPlusOne, b.Exp(difference)), scale);
+  // Two equal infinities differ by NaN.
+  return b.Select(b.Eq(x, y), b.Add(x, Like(b, x, 1)), b.Add(b.Maximum(x, y), rest));
 }
 
 // The number when the other is NaN.
@@ -466,6 +493,26 @@ std::pair<Value, Value> MantissaAndExponent(Builder& b, Value x) {
           b.Convert(ZeroUnless(b, is_plain, exponent), ElementType::kS32)};
 }
 
+// log(x) / log(base): exponent and mantissa apart, so that powers of the base, too, have whole
+// logarithms. The exponent's share is a product without rounding, and a small rest.
+Value LogarithmTo(Builder& b, Value x, long double log_of_base) {
+  Value divisor = Like(b, x, static_cast<double>(log_of_base));
+  if (IsComplexValue(x)) return b.Divide(b.Log(x), divisor);
+  auto [mantissa, whole] = MantissaAndExponent(b, x);
+  Value exponent = b.Convert(whole, x->element_type());
+  Value is_below = b.Lt(mantissa, Like(b, x, std::numbers::sqrt2 / 2));
+  mantissa = b.Select(is_below, b.Add(mantissa, mantissa), mantissa);
+  exponent = b.Select(is_below, b.Subtract(exponent, Like(b, x, 1)), exponent);
+  long double unit = std::numbers::ln2_v<long double> / log_of_base;
+  double scale = x->element_type() == ElementType::kF64 ? 0x1p40 : 0x1p12;
+  double high = static_cast<double>(std::round(unit * scale)) / scale;
+  double low = static_cast<double>(unit - high);
+  Value rest = b.Add(b.Multiply(exponent, Like(b, x, low)), b.Divide(b.Log(mantissa), divisor));
+  return b.Add(b.Multiply(exponent, Like(b, x, high)), rest);
+}
+Value Log2(Builder& b, Value x) { return LogarithmTo(b, x, std::numbers::ln2_v<long double>); }
+Value Log10(Builder& b, Value x) { return LogarithmTo(b, x, std::numbers::ln10_v<long double>); }
+
 // The order comes before the tensor.
 Value PolygammaOf(Builder& b, Value x, int64_t n) { return Polygamma(b, n, x); }
 at::Tensor PolygammaTensor(int64_t n, const at::Tensor& x) {
@@ -483,25 +530,9 @@ Value Acos(Builder& b, Value x) {
 }
 
 Value SignBit(Builder& b, Value x) {
-  ElementType bits;
-  switch (x->element_type()) {
-    case ElementType::kF64:
-      bits = ElementType::kS64;
-      break;
-    case ElementType::kF32:
-      bits = ElementType::kS32;
-      break;
-    case ElementType::kF16:
-    case ElementType::kBF16:
-      bits = ElementType::kS16;
-      break;
-    case ElementType::kPred:
-      return b.Full(x->shape(), int64_t{0});
-    default:
-      return b.Lt(x, b.Zeros(x->shape()));
-  }
-  Value integer = b.BitcastConvert(x, bits);
-  return b.Lt(integer, b.Zeros(integer->shape()));
+  if (IsPred(x)) return b.Full(x->shape(), int64_t{0});
+  if (IsFloatValue(x)) x = b.BitcastConvert(x, SignedIntegerAsWide(x->element_type()));
+  return b.Lt(x, b.Zeros(x->shape()));
 }
 
 Value IsNan(Builder& b, Value x) {
@@ -512,6 +543,16 @@ Value IsNan(Builder& b, Value x) {
 Value Truncate(Builder& b, Value x) {
   if (IsIntegral(x)) return x;
   return b.Select(b.Lt(x, Like(b, x, 0)), b.Unary(Opcode::kCeil, x), b.Unary(Opcode::kFloor, x));
+}
+
+Value Cast(Builder& b, Value x, ElementType type) {
+  if (type == ElementType::kPred) return ToPred(b, x);
+  if (IsComplexValue(x) && !hlo::IsComplex(type)) x = b.Real(x);
+  // torch defines it for bytes alone; other integers are HLO's nearest.
+  if (type == ElementType::kU8 && hlo::IsFloat(x->element_type())) {
+    x = b.Convert(x, ElementType::kS64);
+  }
+  return b.Convert(x, type);
 }
 
 Value FloorRemainder(Builder& b, Value x, Value y) {
@@ -534,7 +575,12 @@ Value FloorDivide(Builder& b, Value x, Value y) {
     return b.Select(b.And(differs, inexact), b.Subtract(quotient, b.Full(x->shape(), int64_t{1})),
                     quotient);
   }
-  Value exact = b.Divide(b.Subtract(x, FloorRemainder(b, x, y)), y);
+  // One less if the remainder has the other sign, and not the larger remainder: y may be infinite.
+  Value remainder = b.Remainder(x, y);
+  Value differs = b.Ne(b.Lt(y, zero), b.Lt(remainder, zero));
+  Value is_above = b.And(b.Ne(remainder, zero), differs);
+  Value exact = b.Divide(b.Subtract(x, remainder), y);
+  exact = b.Select(is_above, b.Subtract(exact, Like(b, x, 1)), exact);
   Value rounded = b.Unary(Opcode::kRoundNearestEven, exact);
   Value quotient = b.Divide(x, y);
   Value signed_zero = b.Select(SignBit(b, quotient), Like(b, x, -0.0), zero);
@@ -667,7 +713,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Binary<Opcode::kAtan2>, kToFloat>(m, "atan2");
   RegisterElementwise<&Hypot>(m, "hypot");
   RegisterElementwise<&CopySignFrom, kToFloat>(m, "copysign.Tensor");
-  RegisterElementwise<&NextAfter>(m, "nextafter");
+  m.impl("nextafter", &NextAfterTensor);
   RegisterElementwise<&Heaviside>(m, "heaviside");
   RegisterElementwise<&XLogY, kToFloat>(m, "xlogy.Tensor");
   RegisterElementwise<&XLog1pY, kToFloat>(m, "special_xlog1py");

@@ -12,6 +12,9 @@ Value IsNan(Builder& b, Value x);
 Value FloorDivide(Builder& b, Value x, Value y);
 Value FloorRemainder(Builder& b, Value x, Value y);
 Value Truncate(Builder& b, Value x);
+// `x.to(type)`: bools are `x != 0`, a complex number gives its real part, and a float as a byte is
+// its integer part modulo 256.
+Value Cast(Builder& b, Value x, ElementType type);
 // x where the predicate holds, else zero.
 Value ZeroUnless(Builder& b, Value predicate, Value x);
 Value Acos(Builder& b, Value x);

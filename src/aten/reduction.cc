@@ -35,7 +35,7 @@ Dimensions Reduced(Value x, const OptionalDimensions& dimensions) {
 
 Value SumDimensions(Builder& b, Value x, OptionalDimensions dimensions, bool keep,
                     OptionalType dtype) {
-  x = b.Convert(x, dtype.value_or(SumType(x->element_type())));
+  x = Cast(b, x, dtype.value_or(SumType(x->element_type())));
   return Sum(b, x, Reduced(x, dimensions), keep);
 }
 Value SumAll(Builder& b, Value x, OptionalType dtype) {
@@ -53,7 +53,7 @@ Value NanSum(Builder& b, Value x, OptionalDimensions dimensions, bool keep, Opti
 
 Value MeanDimensions(Builder& b, Value x, OptionalDimensions dimensions, bool keep,
                      OptionalType dtype) {
-  if (dtype) x = b.Convert(x, *dtype);
+  if (dtype) x = Cast(b, x, *dtype);
   if (IsIntegral(x)) {
     throw hlo::Error(
         "mean(): could not infer output dtype. Input dtype must be either a floating point or "
@@ -69,13 +69,13 @@ Value MeanAll(Builder& b, Value x, OptionalType dtype) {
 
 Value ProductDimension(Builder& b, Value x, int64_t dimension, bool keep, OptionalType dtype) {
   ElementType type = dtype.value_or(SumType(x->element_type()));
-  x = ToAccumulation(b, b.Convert(x, type));
+  x = ToAccumulation(b, Cast(b, x, type));
   Dimensions reduced = ReductionDimensions(Dimensions{dimension}, x->shape().rank());
   return b.Convert(Fold(b, Opcode::kMultiply, x, reduced, keep), type);
 }
 Value ProductAll(Builder& b, Value x, OptionalType dtype) {
   ElementType type = dtype.value_or(SumType(x->element_type()));
-  x = ToAccumulation(b, b.Convert(x, type));
+  x = ToAccumulation(b, Cast(b, x, type));
   Dimensions all = AllDimensions(x->shape().rank());
   return b.Convert(Fold(b, Opcode::kMultiply, x, all, false), type);
 }

@@ -143,7 +143,7 @@ Value Running(Builder& b, Opcode combiner, Value x, int64_t dimension) {
 template <Opcode combiner>
 Value RunningReduction(Builder& b, Value x, Dimension dimension, std::optional<ElementType> dtype) {
   ElementType type = dtype.value_or(SumType(x->element_type()));
-  x = ToAccumulation(b, b.Convert(x, type));
+  x = ToAccumulation(b, Cast(b, x, type));
   return b.Convert(Running(b, combiner, x, dimension), type);
 }
 
@@ -236,7 +236,12 @@ Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool 
   PromoteAll(b, pair);
   bool to_right = right || (side && *side == "right");
   ElementType type = int32 ? ElementType::kS32 : ElementType::kS64;
-  return b.Convert(CountBelow(b, pair[0], pair[1], to_right), type);
+  Value count = CountBelow(b, pair[0], pair[1], to_right);
+  if (IsFloatValue(pair[1])) {  // NaN belongs behind everything, other NaNs included
+    Value size = b.Full(count->shape(), pair[0]->dimensions().back());
+    count = b.Select(IsNan(b, pair[1]), size, count);
+  }
+  return b.Convert(count, type);
 }
 Value SearchSortedNumber(Builder& b, Value boundaries, Scalar value, bool int32, bool right,
                          std::optional<std::string> side, std::optional<Value> sorter) {

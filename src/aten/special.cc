@@ -179,8 +179,8 @@ Value ErfInvDouble(Builder& b, Value x, Value complement) {
   Value root = EstimateErfInv(b, magnitude, complement);
   for (int step = 0; step < 2; ++step) root = RefineErfInv(b, complement, root);
   // Where 1 - |x| rounds, x itself says more.
-  Value small = b.Multiply(magnitude, Polynomial(b, b.Multiply(x, x), kErfInvSmall));
-  return CopySign(b, b.Select(b.Lt(magnitude, Like(b, x, 0x1p-7)), small, root), x);
+  Value small = b.Multiply(x, Polynomial(b, b.Multiply(x, x), kErfInvSmall));
+  return b.Select(b.Lt(magnitude, Like(b, x, 0x1p-7)), small, CopySign(b, root, x));
 }
 
 // log(gamma(x)) by Lanczos' approximation for x >= 1/2.
@@ -221,10 +221,13 @@ Value LgammaFloat(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0.5));
   Value positive = b.Select(reflect, b.Subtract(Like(b, x, 1), x), x);
   Value log_gamma = LgammaOfPositive(b, positive);
-  Value reflected = b.Subtract(
-      b.Subtract(Like(b, x, std::log(std::numbers::pi)), b.Log(AbsSinPi(b, x))), log_gamma);
+  Value sine = AbsSinPi(b, x);
+  Value reflected =
+      b.Subtract(b.Subtract(Like(b, x, std::log(std::numbers::pi)), b.Log(sine)), log_gamma);
   Value result = b.Select(reflect, reflected, log_gamma);
-  Value is_infinite = b.Eq(b.Abs(x), Like(b, x, kInfinity));
+  // At a pole log_gamma may be infinite, too.
+  Value is_pole = b.And(reflect, b.Eq(sine, Like(b, x, 0)));
+  Value is_infinite = b.Or(is_pole, b.Eq(b.Abs(x), Like(b, x, kInfinity)));
   return b.Select(is_infinite, Like(b, x, kInfinity), result);
 }
 
@@ -317,7 +320,8 @@ Value Trigamma(Builder& b, Value x) {
   Value positive = HurwitzZeta(b, Like(b, x, 2), bounded, false);
   Value sine = AbsSinPi(b, x);
   Value pole = b.Divide(Like(b, x, std::numbers::pi * std::numbers::pi), b.Multiply(sine, sine));
-  return b.Select(reflect, b.Subtract(pole, positive), positive);
+  Value result = b.Select(reflect, b.Subtract(pole, positive), positive);
+  return b.Select(b.Eq(x, Like(b, x, kInfinity)), Like(b, x, 0), result);
 }
 
 // A series on [0, 8] and one of the reciprocal beyond, of |x|.
@@ -407,8 +411,13 @@ Value Polygamma(Builder& b, int64_t n, Value x) {
 }
 
 Value BesselI0e(Builder& b, Value x) {
-  return InAccumulationType(
-      b, x, [&](Value v) { return ScaledBessel(b, b.Abs(v), kI0Small, kI0Large, false); });
+  return InAccumulationType(b, x, [&](Value v) {
+    Value result = ScaledBessel(b, b.Abs(v), kI0Small, kI0Large, false);
+    // Near 1 the series is a rounding away.
+    double small = v->element_type() == ElementType::kF64 ? 0x1p-27 : 0x1p-13;
+    Value is_small = b.Lt(b.Abs(v), Like(b, v, small));
+    return b.Select(is_small, b.Subtract(Like(b, v, 1), b.Abs(v)), result);
+  });
 }
 
 Value BesselI0(Builder& b, Value x) {
@@ -430,7 +439,9 @@ Value BesselI1(Builder& b, Value x) {
 Value Ndtri(Builder& b, Value x) {
   return InAccumulationType(b, x, [&](Value v) {
     Value centered = b.Subtract(b.Add(v, v), Like(b, v, 1));
-    return b.Multiply(Like(b, v, std::numbers::sqrt2), ErfInv(b, centered));
+    Value result = b.Multiply(Like(b, v, std::numbers::sqrt2), ErfInv(b, centered));
+    // What is too small to be seen beside 1.
+    return b.Select(b.Lt(v, Like(b, v, 0)), Like(b, v, kNaN), result);
   });
 }
 

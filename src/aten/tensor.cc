@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/DeviceGuard.h>
 
+#include "aten/elementwise.h"
 #include "aten/lowering.h"
 #include "aten/op.h"
 #include "lazy/cut_reason.h"
@@ -17,14 +18,6 @@ namespace torch_xla {
 namespace {
 
 const c10::DispatchKeySet kKeys(c10::DispatchKey::XLA);
-
-Value Convert(Builder& b, Value x, ElementType type) {
-  if (type == ElementType::kPred && x->element_type() != ElementType::kPred) {
-    return b.Ne(x, b.Zeros(x->shape()));
-  }
-  if (IsComplexValue(x) && !hlo::IsComplex(type)) x = b.Real(x);
-  return b.Convert(x, type);
-}
 
 Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(x, dimensions); }
 
@@ -227,7 +220,7 @@ lazy::Value ConvertValue(const lazy::Value& value, hlo::ElementType type) {
   if (value.shape().element_type() == type) return value;
   lazy::OperandList operands;
   operands.Add(value);
-  return {lazy::Op<&Convert>::Record(operands, {type}), 0};
+  return {lazy::Op<&Cast>::Record(operands, {type}), 0};
 }
 
 lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensions) {

@@ -1,0 +1,166 @@
+"""Functions at zeros, poles, infinities and NaN, and where a result is a plain number, are those of eager to the last bit.
+
+Asked is where eager agrees with itself: computing one number or many of them, in the type or in float64.
+"""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_xla  # noqa: F401 - the device
+
+special = torch.special
+
+NUMBERS = [
+    0.0,
+    0.25,
+    0.5,
+    1.0,
+    1.5,
+    2.0,
+    2.5,
+    3.0,
+    4.0,
+    5.0,
+    7.0,
+    8.0,
+    10.0,
+    16.0,
+    20.0,
+    64.0,
+    88.0,
+]
+NUMBERS += [100.0, 1e3, 1e4, 1e5, 1e6, 1e9, 2.0**29, 2.0**-126, 1e-30, 1e-40, 1e38, math.inf]
+POINTS = [*NUMBERS, *(-x for x in NUMBERS), math.nan]
+FEW_POINTS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.5,
+    -2.5,
+    7.0,
+    -7.0,
+    1e30,
+    1e-30,
+    -1e30,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+
+OF_ONE = """
+abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 floor frac i0 lgamma log log10
+log1p log2 logit neg rad2deg reciprocal round rsqrt sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc
+special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1 special.entr special.erfcx special.i0e special.i1 special.i1e
+special.log_ndtr special.modified_bessel_i0 special.modified_bessel_i1 special.modified_bessel_k0 special.modified_bessel_k1
+special.ndtr special.ndtri special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1 special.spherical_bessel_j0
+F.celu F.elu F.gelu F.hardswish F.logsigmoid F.mish F.selu F.silu F.softplus F.softsign F.tanhshrink
+"""
+OF_TWO = """
+atan2 copysign floor_divide fmod heaviside hypot ldexp logaddexp logaddexp2 maximum minimum nextafter pow remainder
+special.xlog1py xlogy
+"""
+
+
+def function(name):
+    of, _, last = name.rpartition(".")
+    return getattr({"F": F, "special": special}.get(of, torch), last)
+
+
+def alike(x, y):
+    """Where two tensors have the same numbers, zeros with their signs."""
+    return ((x == y) & (x.signbit() == y.signbit())) | (x.isnan() & y.isnan())
+
+
+def is_plain(x):
+    return ~x.isfinite() | ((x * 64 == (x * 64).round()) & (x.abs() <= 1e4))
+
+
+def check(f, *arguments):
+    """Of 1-dimensional arguments of one type; returns how many numbers were compared."""
+    eager = f(*arguments)
+    alone = torch.stack([f(*numbers) for numbers in zip(*arguments, strict=True)])
+    wide = f(*(x.double() for x in arguments)).double()
+    actual = f(*(x.to("xla") for x in arguments)).cpu()
+    asked = alike(eager, alone) & alike(eager, wide.to(eager.dtype)) & is_plain(wide)
+    wrong = asked & ~alike(eager, actual)
+    shown = [x[wrong][:8].tolist() for x in (*arguments, actual, eager)]
+    assert not wrong.any(), f"{eager.dtype}, of {shown[:-2]}: {shown[-2]} instead of {shown[-1]}"
+    return int(asked.sum())
+
+
+@pytest.mark.parametrize("name", OF_ONE.split())
+def test_of_one(name):
+    compared = 0
+    for dtype in DTYPES:
+        points = torch.tensor(POINTS, dtype=torch.float64).to(dtype)
+        try:
+            compared += check(function(name), points)
+        except NotImplementedError:  # eager's of this type
+            assert dtype in (torch.bfloat16, torch.float16)
+    assert compared >= 4
+
+
+@pytest.mark.parametrize("name", OF_TWO.split())
+def test_of_two(name):
+    for dtype in DTYPES:
+        points = torch.tensor(FEW_POINTS, dtype=torch.float64).to(dtype)
+        x, y = torch.meshgrid(points, points, indexing="ij")
+        assert check(function(name), x.flatten(), y.flatten()) >= 30
+
+
+@pytest.mark.parametrize("base", [2, 10])
+def test_powers_have_whole_logarithms(base):
+    for dtype, largest in {
+        torch.float32: 38,
+        torch.float64: 308,
+        torch.bfloat16: 38,
+        torch.float16: 4,
+    }.items():
+        powers = torch.tensor([float(base) ** n for n in range(largest + 1)], dtype=torch.float64)
+        x = powers.to(dtype)
+        x = x[x == powers]
+        log = torch.log2 if base == 2 else torch.log10
+        assert len(x) >= 3
+        assert torch.equal(log(x.to("xla")).cpu(), log(x))
+        assert torch.equal(log(1 / x[:20].to("xla")).cpu().round(), log(1 / x[:20]).round())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_neighbours_in_narrow_types(dtype):
+    x = torch.tensor([0.0, 1, -1, 2, 1e-3, math.inf], dtype=dtype)
+    towards = torch.tensor([1.0, 2, -2, 0, 5, 0], dtype=dtype)
+    actual = torch.nextafter(x.to("xla"), towards.to("xla")).cpu()
+    assert torch.equal(actual, torch.nextafter(x, towards))
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize("source", [*DTYPES, torch.complex64], ids=str)
+def test_floats_as_bytes_are_modulo_256(source):
+    x = torch.tensor([-1.5, -0.5, -200, 255, 256, 300.7, -3e4, 3.1e4], dtype=torch.float64).to(
+        source
+    )
+    y = x.to("xla")
+    expected = x.to(torch.uint8)
+    assert expected[0] == 255
+    target = torch.zeros_like(y, dtype=torch.uint8)
+    assert torch.equal(y.to(torch.uint8).cpu(), expected)
+    assert torch.equal(target.copy_(y).cpu(), expected)
+    if not source.is_complex:
+        assert torch.equal(y.cumsum(0, dtype=torch.uint8).cpu(), x.cumsum(0, dtype=torch.uint8))
+        assert torch.equal(y.sum(dtype=torch.uint8).cpu(), x.sum(dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("size", [3, 100], ids=["few", "many"])
+@pytest.mark.parametrize("right", [False, True])
+def test_nan_belongs_behind_all_boundaries(size, right):
+    boundaries = torch.arange(float(size))
+    values = torch.tensor([math.nan, 1.0, -1.0, 1e9, math.nan])
+    expected = torch.bucketize(values, boundaries, right=right)
+    assert expected[0] == size
+    actual = torch.bucketize(values.to("xla"), boundaries.to("xla"), right=right)
+    assert torch.equal(actual.cpu(), expected)
