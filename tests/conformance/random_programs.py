@@ -4,7 +4,7 @@ A program is a list of lines of Python, of which each names its results; so a fa
 
 Lines are made on the eager tensors that the lines before them gave, hence a line that eager refuses is never part of a
 program. What the device must give follows from two runs of eager: as written, and with every floating type replaced by
-the next wider ones. Where the two are the same the value is exact, and the device's must be the same; operators that
+the widest, which is then the default type, too. Where the two are the same the value is exact, and the device's must be the same; operators that
 leap, such as comparisons and roundings, are given exact values only. Else the device may err as far as eager does, and
 as far as roundings in a type do.
 """
@@ -14,7 +14,7 @@ import math
 import random
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -54,18 +54,34 @@ def widened(line: str) -> str:
     return line
 
 
-class Run:
-    """The variables of a program on one device."""
+@contextlib.contextmanager
+def default_type(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
-    def __init__(self, device: str) -> None:
+
+class Run:
+    """The variables of a program on one device; `wide`: in the widest types."""
+
+    def __init__(self, device: str, wide: bool = False) -> None:
         self.names: dict = {"device": device}
         self.names["sync"] = torch_xla.sync if device == "xla" else lambda: None
+        self.wide = wide
         exec(PREAMBLE, self.names)
 
     def run(self, line: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exec(line, self.names)
+            if not self.wide:
+                exec(line, self.names)
+                return
+            # What is made of integers, too, is computed in the default type.
+            with default_type(torch.float64):
+                exec(widened(line), self.names)
 
     def tensors(self) -> dict[str, Value]:
         return {k: v for k, v in self.names.items() if re.fullmatch(r"[vg]\d+", k)}
@@ -85,14 +101,29 @@ def as_wide(x: Value) -> Value:
     return x.to(torch.complex128 if x.is_complex() else torch.float64)
 
 
+def writes(line: str) -> bool:
+    return re.search(r"\w_\(|\] [-+*]?= ", line) is not None
+
+
+def is_usable(x: Value) -> bool:
+    """Eager refuses one of many views that an operator gave once another of them is written."""
+    try:
+        x.grad_fn  # noqa: B018 - made anew after a write
+    except RuntimeError:
+        return False
+    return True
+
+
 class Program:
     """Lines, and the two eager runs of them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.lines: list[str] = []
-        self.eager, self.wide = Run("cpu"), Run("cpu")
+        self.eager, self.wide = Run("cpu"), Run("cpu", wide=True)
         self.count = 0
+        # By the identity of its memory, whether what was made first in it is row-major.
+        self.row_major: dict[int, bool] = {}
 
     # --- What lines are made of
 
@@ -161,7 +192,8 @@ class Program:
         )
         name = self.name()
         gradient = dtype.is_floating_point and self.chance(0.25)
-        self.add(f"{name} = made({arguments}){'.requires_grad_()' if gradient else ''}")
+        if not self.add(f"{name} = made({arguments}){'.requires_grad_()' if gradient else ''}"):
+            raise LookupError
         return name
 
     def indices(self, below: int, sizes: list[int], distinct: bool = False) -> str:
@@ -191,19 +223,21 @@ class Program:
         """Adds a line unless eager refuses it, or makes too large numbers or tensors of it."""
         before = {id(v) for v in self.eager.tensors().values()}
         kept = dict(self.eager.names), dict(self.wide.names)
-        writes = re.search(r"\w_\(|\] [-+*]?= ", line) is not None
+        is_write = writes(line)
         try:
             self.eager.run(line)
-            self.wide.run(widened(line))
+            self.wide.run(line)
         except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
             pass
         else:
-            made = [v for v in self.eager.tensors().values() if writes or id(v) not in before]
-            if all(isinstance(v, Value) and self.is_tame(v) for v in made):
+            made = [v for v in self.eager.tensors().values() if is_write or id(v) not in before]
+            if all(isinstance(v, Value) and is_usable(v) and self.is_tame(v) for v in made):
                 self.lines.append(line)
+                for v in made:
+                    self.row_major.setdefault(v.untyped_storage()._cdata, v.is_contiguous())
                 return True
         self.eager.names, self.wide.names = kept
-        if writes:
+        if is_write:
             raise SpoiledError
         return False
 
@@ -250,10 +284,11 @@ F.mish({x}); torch.log({x}.abs() + 1); torch.exp2({x}.clamp(-4, 4)); torch.sinc(
 torch.reciprocal({x}.abs() + 0.5); torch.erfc({x}); torch.lgamma({x}.abs() + 1); torch.digamma({x}.abs() + 1); torch.log2({x}.abs() + 1);
 torch.special.entr({x}.abs() + 0.5); torch.logit(torch.sigmoid({x}.clamp(-4, 4))); torch.i0({x}.clamp(-3, 3)); F.tanhshrink({x})
 """
+# Of float64, too, eager multiplies the gradient of hardsigmoid by a sixth in float32.
 STRAIGHT = """
 {x}.abs(); -{x}; F.relu({x}); {x}.square(); torch.positive({x}); F.leaky_relu({x}, 0.5); F.hardtanh({x}); F.relu6({x}); {x}.clamp(-2, 3);
 {x}.clamp(min=1); {x} * 2; {x} + 1; {x} - 0.5; 3 - {x}; {x} / 2; {x}.clone(); {x}.contiguous(); torch.zeros_like({x}); torch.ones_like({x});
-torch.full_like({x}, 2); {x}.detach(); {x}.nan_to_num(); {x}.nan_to_num(nan=1.0); torch.rad2deg({x} / 4); F.hardsigmoid({x}); F.hardswish({x});
+torch.full_like({x}, 2); {x}.detach(); {x}.nan_to_num(); {x}.nan_to_num(nan=1.0); torch.rad2deg({x} / 4); F.hardsigmoid({x}.detach()); F.hardswish({x});
 {x}.pow(2); {x} ** 3; 2 ** {x}.clamp(-3, 3); F.softsign({x}); torch.threshold({x}, 0.5, 2.0); torch.deg2rad({x})
 """
 LEAPING = """
@@ -290,12 +325,13 @@ SMOOTH_REDUCTIONS = """
 {x}.std({d}); {x}.var({d}, unbiased=False); {x}.norm(); {x}.norm(dim={d}); {x}.logsumexp({d}); F.softmax({x}, {d}); F.log_softmax({x}, {d}); {x}.norm(p=1);
 F.normalize({x}, dim={d}); F.layer_norm({x}, {x}.shape[-1:]); torch.var_mean({x}, {d})[0]; F.softmin({x}, {d}); F.cosine_similarity({x}, {x} + 1, dim={d});
 torch.linalg.vector_norm({x}, 3, {d}); F.glu({x}, {d}); {x}.renorm(2, {d}, 1.0); F.softmax({x}, {d}, dtype=torch.float32); torch.std_mean({x})[1];
-F.batch_norm({x}, None, None, training=True); F.instance_norm({x}); F.group_norm({x}, 1); {x}.quantile(0.5, {d}); torch.cdist({x}, {x} + 1); {x}.corrcoef();
+F.batch_norm({x}, None, None, training=True); F.instance_norm({x}); F.group_norm({x}, 1); {x}.quantile(0.5, {d}); torch.cdist({x}, {x} + 1);
 F.rms_norm({x}, {x}.shape[-1:]); torch.cov({x}); F.local_response_norm({x}, 2)
 """
 LEAPING_REDUCTIONS = """
 {x}.argmax({d}); {x}.argmin({d}); {x}.argmax(); {x}.all({d}); {x}.any({d}); {x}.any(); {x}.count_nonzero({d}); {x}.sort({d}, stable=True).indices; {x}.unique();
-{x}.argsort({d}, stable=True); {x}.nonzero().contiguous(); {x}.cummax({d}).indices; {x}.max({d}).indices; {x}.bincount(); {x}.histc(5); torch.bucketize({x}, {x}.flatten().sort().values)
+{x}.argsort({d}, stable=True); {x}.nonzero().contiguous(); {x}.cummax({d}).indices; {x}.max({d}).indices; {x}.bincount(); {x}.histc(5); {x}.corrcoef();
+torch.bucketize({x}, {x}.nan_to_num().flatten().sort().values)
 """
 VIEWS = """
 {x}.unsqueeze({d}); {x}.squeeze(); {x}.transpose({d}, {e}); {x}.flatten(); {x}.reshape(-1); {x}.select({d}, 0); {x}.narrow({d}, 0, 1); {x}.t(); {x}.mT;
@@ -340,6 +376,7 @@ CONVERSIONS = [
     torch.bfloat16,
     torch.bool,
     torch.int8,
+    torch.uint8,
 ]
 
 
@@ -367,13 +404,62 @@ FAMILIES = [
 CHOSEN = [family for family in FAMILIES for _ in range(family[3])]
 
 
+# Results that are elements of a place, and those of which any of several equal ones may be meant.
+PICKS_ANY = re.compile(r"\.(sort\((?!.*stable)|msort|topk|kthvalue|median|nanmedian|quantile)")
+PICKS = re.compile(
+    PICKS_ANY.pattern + r"|\.(sort|max|min|amax|amin|cummax|cummin)\(|aminmax|max_pool"
+)
+# Views of a tensor, or copies where its layout does not allow one.
+MAY_BE_VIEWS = re.compile(r"\.(flatten|reshape|ravel|contiguous)\(|_shuffle\(")
+
+
+def has_one_place_for_each(p: Program, template: str, x: str) -> bool:
+    """Whether it is defined which elements' gradients are those of the picked ones."""
+    value = p.value(x).detach()
+    if value.is_complex():
+        return False
+    is_distinct = value.unique().numel() == value.numel() and int(value.isnan().sum()) <= 1
+    return p.exact(x) and (is_distinct or not PICKS_ANY.search(template))
+
+
+def may_be_cast(p: Program, y: str, dtype: torch.dtype) -> bool:
+    """Whether the numbers are defined in a type; floats are, as a byte, modulo 256."""
+    value = host(p.value(y))
+    value = value.real if value.is_complex() else value
+    if dtype.is_floating_point or dtype.is_complex or not value.is_floating_point():
+        return True
+    limits = (
+        torch.iinfo(dtype) if dtype not in (torch.bool, torch.uint8) else torch.iinfo(torch.int64)
+    )
+    return p.exact(y) and bool(((value > limits.min) & (value < limits.max)).all())
+
+
 def fill(p: Program, template: str, x: str, exact: bool) -> str:
     value = p.value(x)
     parts = {"x": x}
+    if (
+        value.requires_grad
+        and PICKS.search(template)
+        and not has_one_place_for_each(p, template, x)
+    ):
+        parts["x"] = f"{x}.detach()"
+    if not p.row_major[value.untyped_storage()._cdata]:
+        # Eager laid it out as what it was made of; on the device what is new is row-major, so that views and copies
+        # are not those of eager.
+        if "view(-1)" in template or template.startswith("{x}.flatten()["):
+            raise LookupError
+        if MAY_BE_VIEWS.search(template):
+            template += ".clone()"
     if "{y}" in template:
         parts["y"] = p.like(x)
         if exact and not p.exact(parts["y"]):
             raise LookupError
+    if writes(template) and "y" in parts:
+        y = p.value(parts["y"])
+        if not may_be_cast(p, parts["y"], value.dtype):
+            raise LookupError
+        if y is not value and y.untyped_storage()._cdata == value.untyped_storage()._cdata:
+            parts["y"] += ".clone()"  # eager leaves open what is read before it is written
     if "{d}" in template:
         parts["d"] = p.dim(value)
     if "{e}" in template:
@@ -470,8 +556,7 @@ def write(p: Program) -> None:
         return  # An element that is shown twice: eager leaves the order of writes open.
     if "unfold" in str(value.grad_fn):
         return
-    line = fill(p, template, x, leaps)
-    p.add(line)
+    p.add(fill(p, template, x, leaps))
 
 
 def gradient(p: Program) -> None:
@@ -544,11 +629,11 @@ def difference(name: str, actual: Value, eager: Value, wide: Value, scale: float
 
 def run_all(lines: list[str]) -> tuple[Run, Run] | None:
     """Eager's two runs; None where eager refuses."""
-    eager, wide = Run("cpu"), Run("cpu")
+    eager, wide = Run("cpu"), Run("cpu", wide=True)
     try:
         for line in lines:
             eager.run(line)
-            wide.run(widened(line))
+            wide.run(line)
     except Exception:
         return None
     return eager, wide

@@ -39,6 +39,24 @@ FOUND = {
         "v2 = made(8, 21, 1, torch.float64, 1, 2)",
         "v3 = F.huber_loss(v1, v2)",
     ],
+    "negative floats as bytes": [
+        "v1 = made(10, 15, 4, torch.float32, 17)",
+        "v2 = made(0, 7, 1, torch.uint8, 17)",
+        "v2.copy_(v1)",
+        "v3 = v1.to(torch.uint8)",
+    ],
+    "NaN among the numbers of buckets": [
+        "v1 = made(20, 7, 4, torch.float32, 5, 3)",
+        "v2 = torch.remainder(v1, v1 * 0)",
+        "v3 = torch.bucketize(v2, v2.flatten().sort().values)",
+    ],
+    "i0 of zero": ["v1 = made(16, 3, 1, torch.float64, 17)", "v2 = torch.i0(v1 * 0) == 1"],
+    "quotients by infinity, rounded down": [
+        "v1 = made(10, 15, 4, torch.float32, 17)",
+        "v2 = v1.abs() / 0",
+        "v3 = torch.floor_divide(v1, v2)",
+        "v4 = torch.floor_divide(v1, -v2)",
+    ],
 }
 
 
