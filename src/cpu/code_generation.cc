@@ -4,7 +4,10 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <unordered_map>
@@ -12,27 +15,14 @@
 #include "cpu/control_flow.h"
 #include "cpu/dump.h"
 #include "cpu/jit.h"
+#include "cpu/kernel_cache.h"
 #include "cpu/kernel_kind.h"
+#include "cpu/kernel_signature.h"
 #include "cpu/llvm_object.h"
 #include "process/fork.h"
 #include "process/limits.h"
 
 namespace cpu {
-namespace {
-
-// Equal keys have equal code.
-size_t KernelHash(const hlo::Instruction& instruction) {
-  return hlo::HashComputation(*instruction.called_computations()[0]) * 31 +
-         std::hash<std::string>()(instruction.as<hlo::CompositeAttributes>().name);
-}
-
-bool SameKernel(const hlo::Instruction& a, const hlo::Instruction& b) {
-  return a.attributes() == b.attributes() &&
-         hlo::SameComputation(*a.called_computations()[0], *b.called_computations()[0]);
-}
-
-}  // namespace
-
 std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& module) {
   std::vector<const hlo::Instruction*> result;
   // A region that several instructions share is visited for each: a program that was serialized has
@@ -53,75 +43,175 @@ std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& modul
   return result;
 }
 
-GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump) {
-  GeneratedCode code;
+namespace {
+
+// A module's kernels, each for all the instructions that are the same, before they have code.
+struct Kernels {
   std::vector<const hlo::Instruction*> unique;
-  std::unordered_multimap<size_t, int32_t> by_hash;
+  std::vector<std::string> signatures;  // empty: none
+};
+
+Kernels FindKernels(const hlo::Module& module, GeneratedCode& code) {
+  Kernels kernels;
+  std::unordered_map<std::string, int32_t> by_signature;
   for (const hlo::Instruction* instruction : KernelInstructions(module)) {
-    const size_t hash = KernelHash(*instruction);
-    int32_t number = -1;
-    auto [begin, end] = by_hash.equal_range(hash);
-    for (auto it = begin; it != end && number < 0; ++it) {
-      if (SameKernel(*unique[it->second], *instruction)) number = it->second;
-    }
-    if (number < 0) {
-      number = static_cast<int32_t>(unique.size());
-      unique.push_back(instruction);
-      by_hash.emplace(hash, number);
-    }
+    const std::optional<KernelSignature> signature = SignatureOf(*instruction);
+    const std::string text = signature ? signature->ToString() : "";
+    auto number = static_cast<int32_t>(kernels.unique.size());
+    if (signature) number = by_signature.emplace(text, number).first->second;
     code.kernel_of_instruction.push_back(number);
+    if (number < static_cast<int32_t>(kernels.unique.size())) continue;
+    kernels.unique.push_back(instruction);
+    kernels.signatures.push_back(text);
   }
-  code.kernels.resize(unique.size());
-  if (unique.empty()) return code;
-  // Each thread emits its share in a context of its own.
+  code.kernels.resize(kernels.unique.size());
+  for (size_t i = 0; i < code.kernels.size(); ++i) {
+    code.kernels[i].name = "kernel_" + std::to_string(i);
+  }
+  return kernels;
+}
+
+// Takes what the cache has of a kernel. False if that is nothing.
+bool Find(KernelCache& cache, const std::string& signature, CompiledKernel& kernel) {
+  if (signature.empty()) return false;
+  const std::optional<CachedKernel> found = cache.Find(signature);
+  if (!found) return false;
+  kernel.code = found->code;
+  kernel.info = found->info;
+  return true;
+}
+
+void Add(KernelCache& cache, const std::string& signature, const CompiledKernel& kernel) {
+  if (!signature.empty()) cache.Add(signature, {kernel.code, kernel.info});
+}
+
+// In a context of its own: its bytes depend on nothing else.
+void Emit(const hlo::Instruction& composite, int64_t number, const Dump& dump, KernelCache& cache,
+          CompiledKernel& kernel) {
+  const LlvmObject<llvm::LLVMContext> context;
+  const LlvmObject<llvm::Module> ir("kernel", *context);
+  llvm::Module& target = *ir;
+  PrepareModule(target);
+  kernel.info = KindOf(composite)->emit(target, KernelCode::kSymbol, composite);
+  dump.Kernel(number, target);
+  kernel.code = cache.Code(Bitcode(target), [&] { return EmitObject(target); });
+}
+
+// Calls `work` for each of `count` numbers, on as many threads as pay.
+void ForEach(size_t count, const std::function<void(size_t)>& work) {
   const size_t threads =
-      std::clamp<size_t>(std::min<size_t>(unique.size() / 2, process::UsableCpus()), 1, 8);
-  code.objects.resize(threads);
+      std::clamp<size_t>(std::min<size_t>(count / 2, process::UsableCpus()), 1, 8);
   std::vector<std::exception_ptr> errors(threads);
-  auto emit = [&](size_t thread) noexcept {
+  std::atomic<size_t> next = 0;
+  auto run = [&](size_t thread) noexcept {
     const process::NoForkOfCaller no_fork;
     try {
-      const LlvmObject<llvm::LLVMContext> context;
-      const LlvmObject<llvm::Module> ir("kernels", *context);
-      llvm::Module& target = *ir;
-      PrepareModule(target);
-      for (size_t i = thread; i < unique.size(); i += threads) {
-        CompiledKernel& kernel = code.kernels[i];
-        kernel.name = "kernel_" + std::to_string(i);
-        const KernelInfo info = KindOf(*unique[i])->emit(target, kernel.name, *unique[i]);
-        kernel.units = info.units;
-        kernel.unit_cost = info.unit_cost;
-      }
-      dump.Kernels(static_cast<int>(thread), target);
-      code.objects[thread] = EmitObject(target);
+      for (size_t i = next++; i < count; i = next++) work(i);
     } catch (...) {
       errors[thread] = std::current_exception();
+      next = count;  // the others end, too
     }
   };
   {
     std::vector<std::jthread> workers;
     workers.reserve(threads);
-    size_t next = 1;
     try {
-      for (; next < threads; ++next) workers.emplace_back(emit, next);
+      for (size_t i = 1; i < threads; ++i) workers.emplace_back(run, i);
     } catch (const std::exception&) {
-      // A share whose thread cannot be started is this thread's too.
+      // Those that there are do what one whose thread cannot be started would have.
     }
-    for (; next < threads; ++next) emit(next);
-    emit(0);
+    run(0);
   }
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+void NumberObjects(GeneratedCode& code) {
+  std::unordered_map<const KernelCode*, int32_t> numbers;
+  for (const CompiledKernel& kernel : code.kernels) {
+    const auto next = static_cast<int32_t>(numbers.size());
+    code.object_of_kernel.push_back(numbers.emplace(kernel.code.get(), next).first->second);
+  }
+}
+
+// The kernels that have an object first, in the order of the objects.
+std::vector<const KernelCode*> Codes(const GeneratedCode& code) {
+  std::vector<const KernelCode*> codes;
+  for (size_t i = 0; i < code.kernels.size(); ++i) {
+    if (code.object_of_kernel[i] == static_cast<int32_t>(codes.size())) {
+      codes.push_back(code.kernels[i].code.get());
+    }
+  }
+  return codes;
+}
+
+}  // namespace
+
+GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache) {
+  GeneratedCode code;
+  const Kernels kernels = FindKernels(module, code);
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < kernels.unique.size(); ++i) {
+    // A dump shows all code, the one that is there already as well.
+    if (dump || !Find(cache, kernels.signatures[i], code.kernels[i])) missing.push_back(i);
+  }
+  ForEach(missing.size(), [&](size_t k) {
+    const size_t i = missing[k];
+    Emit(*kernels.unique[i], static_cast<int64_t>(i), dump, cache, code.kernels[i]);
+    Add(cache, kernels.signatures[i], code.kernels[i]);
+  });
+  NumberObjects(code);
   return code;
+}
+
+void LoadObjects(const hlo::Module& module, const std::vector<std::string_view>& objects,
+                 GeneratedCode& code, KernelCache& cache) {
+  const std::vector<const hlo::Instruction*> users = KernelInstructions(module);
+  if (users.size() != code.kernel_of_instruction.size()) {
+    throw hlo::Error("the executable's code does not belong to its program");
+  }
+  std::vector<const hlo::Instruction*> user_of(code.kernels.size());
+  for (size_t i = 0; i < users.size(); ++i) user_of[code.kernel_of_instruction[i]] = users[i];
+  for (size_t i = 0; i < code.kernels.size(); ++i) {
+    CompiledKernel& kernel = code.kernels[i];
+    const auto number = static_cast<size_t>(code.object_of_kernel[i]);
+    if (number >= objects.size() || user_of[i] == nullptr) {
+      throw hlo::Error("the executable lacks the code of " + kernel.name);
+    }
+    const std::optional<KernelSignature> signature = SignatureOf(*user_of[i]);
+    const std::string text = signature ? signature->ToString() : "";
+    CompiledKernel found;
+    if (Find(cache, text, found) && found.code->object() == objects[number]) {
+      kernel.code = found.code;
+      continue;
+    }
+    const std::string object(objects[number]);
+    kernel.code = cache.Code(object, [&] { return object; });
+    Add(cache, text, kernel);
+  }
+}
+
+std::vector<std::string_view> GeneratedCode::Objects() const {
+  std::vector<std::string_view> objects;
+  for (const KernelCode* code : Codes(*this)) objects.push_back(code->object());
+  return objects;
+}
+
+int64_t GeneratedCode::code_bytes() const {
+  int64_t bytes = 0;
+  for (const KernelCode* code : Codes(*this)) bytes += code->bytes();
+  return bytes;
 }
 
 std::string GeneratedCode::SerializeTable() const {
   std::ostringstream out;
   out.precision(17);
   out << kernels.size() << ' ' << kernel_of_instruction.size() << '\n';
-  for (const CompiledKernel& kernel : kernels) {
-    out << kernel.name << ' ' << kernel.units << ' ' << kernel.unit_cost << '\n';
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const CompiledKernel& kernel = kernels[i];
+    out << kernel.name << ' ' << object_of_kernel[i] << ' ' << kernel.info.units << ' '
+        << kernel.info.unit_cost << '\n';
   }
   for (int32_t number : kernel_of_instruction) out << number << ' ';
   return out.str();
@@ -136,7 +226,11 @@ GeneratedCode GeneratedCode::ParseTable(const std::string& bytes) {
     throw hlo::Error("the executable's table of kernels is corrupt");
   }
   code.kernels.resize(kernels);
-  for (CompiledKernel& kernel : code.kernels) in >> kernel.name >> kernel.units >> kernel.unit_cost;
+  code.object_of_kernel.resize(kernels);
+  for (size_t i = 0; i < kernels; ++i) {
+    CompiledKernel& kernel = code.kernels[i];
+    in >> kernel.name >> code.object_of_kernel[i] >> kernel.info.units >> kernel.info.unit_cost;
+  }
   code.kernel_of_instruction.resize(instructions);
   for (int32_t& number : code.kernel_of_instruction) {
     in >> number;

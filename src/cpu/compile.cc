@@ -6,7 +6,7 @@
 #include "cpu/dump.h"
 #include "cpu/executable.h"
 #include "cpu/host.h"
-#include "cpu/jit.h"
+#include "cpu/kernel_cache.h"
 #include "cpu/memory.h"
 #include "cpu/pipeline.h"
 #include "cpu/schedule.h"
@@ -18,7 +18,7 @@
 namespace cpu {
 namespace {
 
-constexpr std::string_view kKind = "executable of the CPU engine, format 2";
+constexpr std::string_view kKind = "executable of the CPU engine, format 3";
 
 std::string Without(const PassNames& disabled) {
   std::string text;
@@ -56,14 +56,6 @@ Interface InterfaceOf(const hlo::Module& module) {
   return interface;
 }
 
-// Where the loaded code's functions are.
-void FindFunctions(const LoadedCode& loaded, std::vector<CompiledKernel>& kernels) {
-  for (CompiledKernel& kernel : kernels) {
-    kernel.function = reinterpret_cast<KernelFunction>(loaded.Find(kernel.name));
-    if (!kernel.function) throw hlo::Error("the executable lacks the code of " + kernel.name);
-  }
-}
-
 // The kernels by the module's instructions; refers to `code`.
 KernelTable KernelsOf(const hlo::Module& module, const GeneratedCode& code) {
   const std::vector<const hlo::Instruction*> users = KernelInstructions(module);
@@ -92,14 +84,12 @@ std::unique_ptr<StepSequence> BuildProgram(const hlo::Computation& computation,
 
 class CompiledExecutable : public Executable {
  public:
-  // `module` is fused; `code` holds its kernels, which `program` calls where `loaded` has them.
-  CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code,
-                     std::unique_ptr<LoadedCode> loaded, Interface interface,
+  // `module` is fused; `code` holds its kernels, which `program` calls.
+  CompiledExecutable(std::unique_ptr<hlo::Module> module, GeneratedCode code, Interface interface,
                      std::unique_ptr<StepSequence> program, const CompileOptions& options)
       : options_(options),
         module_(std::move(module)),
         code_(std::move(code)),
-        loaded_(std::move(loaded)),
         interface_(std::move(interface)),
         program_(std::move(program)) {}
 
@@ -128,14 +118,15 @@ class CompiledExecutable : public Executable {
   bool communicates() const override { return module_->Contains(&hlo::IsCollective); }
 
   int64_t arena_bytes() const override { return program_->arena_bytes; }
-  int64_t code_bytes() const override { return loaded_->bytes(); }
+  int64_t code_bytes() const override { return code_.code_bytes(); }
   std::string ToString() const override { return program_->ToString() + module_->ToString(); }
 
   std::string Serialize() const override {
     const std::string engine = EngineFingerprint(), options = ToText(options_),
                       program = hlo::WriteBytecode(*module_), table = code_.SerializeTable();
     std::vector<std::string_view> parts = {engine, options, program, table};
-    parts.insert(parts.end(), code_.objects.begin(), code_.objects.end());
+    const std::vector<std::string_view> objects = code_.Objects();
+    parts.insert(parts.end(), objects.begin(), objects.end());
     return SealParts(kKind, parts);
   }
 
@@ -143,7 +134,6 @@ class CompiledExecutable : public Executable {
   const CompileOptions options_;
   std::unique_ptr<hlo::Module> module_;
   const GeneratedCode code_;
-  const std::unique_ptr<LoadedCode> loaded_;
   const Interface interface_;
   const std::unique_ptr<StepSequence> program_;
 };
@@ -161,12 +151,10 @@ PipelineOptions PipelineOptionsOf(const CompileOptions& options) {
 // The stages that follow the generation of code, whether that was now or in another process.
 std::unique_ptr<Executable> Finish(std::unique_ptr<hlo::Module> module, GeneratedCode code,
                                    const CompileOptions& options) {
-  auto loaded = std::make_unique<LoadedCode>(code.objects);
-  FindFunctions(*loaded, code.kernels);
   Interface interface = InterfaceOf(*module);
   std::unique_ptr<StepSequence> program =
       BuildProgram(*module->entry(), interface.aliases, KernelsOf(*module, code));
-  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code), std::move(loaded),
+  return std::make_unique<CompiledExecutable>(std::move(module), std::move(code),
                                               std::move(interface), std::move(program), options);
 }
 
@@ -178,7 +166,7 @@ std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOpti
   dump.Input(*work);
   RunPipeline(*work, PipelineOptionsOf(options),
               [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });
-  GeneratedCode code = GenerateCode(*work, dump);
+  GeneratedCode code = GenerateCode(*work, dump, KernelCache::OfProcess());
   std::unique_ptr<Executable> executable = Finish(std::move(work), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
   return executable;
@@ -197,7 +185,7 @@ std::unique_ptr<Executable> LoadExecutable(std::string_view bytes, const Compile
   auto* program = reinterpret_cast<const std::byte*>(parts[2].data());
   std::unique_ptr<hlo::Module> module = hlo::ReadBytecode({program, parts[2].size()});
   GeneratedCode code = GeneratedCode::ParseTable(std::string(parts[3]));
-  code.objects.assign(parts.begin() + 4, parts.end());
+  LoadObjects(*module, {parts.begin() + 4, parts.end()}, code, KernelCache::OfProcess());
   return Finish(std::move(module), std::move(code), options);
 }
 

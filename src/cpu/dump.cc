@@ -75,12 +75,12 @@ void Dump::Program(const std::string& text) const {
   if (*this) Write(prefix_ + ".program", text);
 }
 
-void Dump::Kernels(int thread, const llvm::Module& module) const {
+void Dump::Kernel(int64_t number, const llvm::Module& module) const {
   if (!*this) return;
   std::string text;
   llvm::raw_string_ostream stream(text);
   module.print(stream, nullptr);
-  Write(prefix_ + "." + std::to_string(thread) + ".ll", text);
+  Write(prefix_ + "." + std::to_string(number) + ".ll", text);
 }
 
 }  // namespace cpu

@@ -4,7 +4,7 @@
 //   NNNN.KK-<pass>.mlir     the program after the K-th pass, if that has changed it
 //   NNNN.passes             all passes: what each did ("unchanged") and how long it took
 //   NNNN.program            the steps with their buffers, and the module after all passes
-//   NNNN.K.ll               the LLVM IR of the kernels that thread K emitted
+//   NNNN.K.ll               the LLVM IR of kernel_K, whether it was compiled now or before
 // In a world of several processes, "rankR." comes before the number.
 #pragma once
 
@@ -32,7 +32,7 @@ class Dump {
   void AfterPass(const PassRun& run, const hlo::Module& module);
   void Program(const std::string& text) const;
   // Safe to call from several threads with different numbers.
-  void Kernels(int thread, const llvm::Module& module) const;
+  void Kernel(int64_t number, const llvm::Module& module) const;
 
  private:
   // The text, unless it is the same as last time.

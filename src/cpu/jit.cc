@@ -2,6 +2,7 @@
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
 #include <llvm/ExecutionEngine/SectionMemoryManager.h>
@@ -147,6 +148,14 @@ std::string EmitObject(llvm::Module& module) {
     (void)thread_machine.release();
     throw;
   }
+}
+
+std::string Bitcode(const llvm::Module& module) {
+  llvm::SmallVector<char, 0> buffer;
+  const LlvmObject<llvm::BitcodeWriter> writer(buffer);
+  writer->writeModule(module);
+  writer->writeStrtab();  // the names of what it calls
+  return std::string(buffer.data(), buffer.size());
 }
 
 struct LoadedCode::State {

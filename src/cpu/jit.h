@@ -16,6 +16,8 @@ namespace cpu {
 // Runs the engine's cheap pipeline over the module (its loops are already vectorized) and returns
 // an ELF object for the host CPU. Thread-safe for modules of different contexts.
 std::string EmitObject(llvm::Module& module);
+// All of the module, as bytes: modules of the same bytes compile to the same code.
+std::string Bitcode(const llvm::Module& module);
 // Gives the module the host's triple and data layout.
 void PrepareModule(llvm::Module& module);
 

@@ -6,6 +6,7 @@
 #include "cpu/collective/collective_step.h"
 #include "cpu/control_flow.h"
 #include "cpu/data_movement.h"
+#include "cpu/kernel_cache.h"
 #include "cpu/kernel_kind.h"
 #include "cpu/sort.h"
 #include "cpu/step_description.h"
@@ -165,8 +166,8 @@ class Emitter {
     if (kind.step == KernelKind::Step::kUpdate) CopyUpdated(composite);
     std::vector<int32_t> buffers = Operands(composite);
     for (int32_t result : Results(composite)) buffers.push_back(result);
-    Add<KernelStep>(kernel.name, kernel.function, std::move(buffers), kernel.units,
-                    kernel.unit_cost);
+    Add<KernelStep>(kernel.name, kernel.code->function(), std::move(buffers), kernel.info.units,
+                    kernel.info.unit_cost);
   }
 
   // A scatter updates its operands' values in its results' buffers. The composite's operands are
@@ -186,7 +187,7 @@ class Emitter {
     for (const Instruction* operand : sort->operands()) {
       operands.push_back(buffers_.Of(composite.operand(operand->parameter_number())));
     }
-    Add<NativeStep>("sort", BindSort(*sort, kernel.function), std::move(operands),
+    Add<NativeStep>("sort", BindSort(*sort, kernel.code->function()), std::move(operands),
                     Results(composite), 0);
   }
 

@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "cpu/buffer_assignment.h"
+#include "cpu/emit/kernel_emitter.h"
 #include "cpu/schedule.h"
 #include "cpu/step_sequence.h"
 #include "hlo/module.h"
 
 namespace cpu {
 
+class KernelCode;
+
 struct CompiledKernel {
   std::string name;
-  KernelFunction function = nullptr;
-  int64_t units = 1;
-  double unit_cost = 0;
+  std::shared_ptr<const KernelCode> code;
+  KernelInfo info;
 };
 // The kernel compiled for an instruction (see NeedsKernel).
 using KernelTable = std::function<const CompiledKernel&(const hlo::Instruction&)>;

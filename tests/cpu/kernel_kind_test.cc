@@ -5,6 +5,7 @@
 
 #include "cpu/code_generation.h"
 #include "cpu/dump.h"
+#include "cpu/kernel_cache.h"
 #include "hlo/builder.h"
 
 namespace cpu {
@@ -50,7 +51,7 @@ TEST_F(KernelKindTest, UnknownIsAnError) {
     EXPECT_NE(text.find("'cpu.lop'"), std::string::npos) << text;
     EXPECT_NE(text.find("cpu.loop, cpu.reduce"), std::string::npos) << text;
   }
-  EXPECT_THROW(GenerateCode(module_, Dump()), hlo::Error);
+  EXPECT_THROW(GenerateCode(module_, Dump(), KernelCache::OfProcess()), hlo::Error);
 }
 
 }  // namespace

@@ -136,6 +136,8 @@ class Failures : public testing::Test {
   void SetUp() override {
     ASSERT_FALSE(OurEngine().path.empty()) << "the plugin is not built";
     setenv("TORCH_XLA_NUM_THREADS", "3", 1);
+    // Room for a kernel or two: each compile compiles, and the cache changes.
+    setenv("TORCH_XLA_KERNEL_CACHE_BYTES", "60000", 1);
     client_ = Client::Create(Plugin::Load(OurEngine().path));
     hlo::Literal ones(hlo::Shape(hlo::ElementType::kF32, {kSize}));
     for (float& element : ones.mutable_data<float>()) element = 1;

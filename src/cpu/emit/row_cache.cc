@@ -35,7 +35,11 @@ void RowCache::Plan(const Computation& body, const std::vector<const Instruction
   }
   mark(roots);
   const Dimensions& space = reduces[0]->operand(0)->dimensions();
-  for (const auto& [instruction, count] : passes) {
+  // In the body's order: the same body has the same code.
+  for (const auto& member : body.instructions()) {
+    const Instruction* instruction = member.get();
+    const auto found = passes.find(instruction);
+    const int count = found == passes.end() ? 0 : found->second;
     if (count < 2 || !IsExpensive(*instruction) || cached_.size() >= 4) continue;
     if (instruction->dimensions() != space || hlo::IsComplex(instruction->element_type())) continue;
     emitter_.At(0);
