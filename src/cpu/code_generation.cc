@@ -8,12 +8,14 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <thread>
 #include <unordered_map>
 
 #include "cpu/control_flow.h"
 #include "cpu/dump.h"
+#include "cpu/emit/extent.h"
 #include "cpu/jit.h"
 #include "cpu/kernel_cache.h"
 #include "cpu/kernel_kind.h"
@@ -45,26 +47,45 @@ std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& modul
 
 namespace {
 
-// A module's kernels, each for all the instructions that are the same, before they have code.
-struct Kernels {
-  std::vector<const hlo::Instruction*> unique;
-  std::vector<std::string> signatures;  // empty: none
+// A kernel of a module, before it has code: for all its instructions that are the same.
+struct Wanted {
+  const hlo::Instruction* composite;
+  std::string signature;      // empty: none
+  std::set<int64_t> varying;  // sizes
 };
 
-Kernels FindKernels(const hlo::Module& module, GeneratedCode& code) {
-  Kernels kernels;
-  std::unordered_map<std::string, int32_t> by_signature;
-  for (const hlo::Instruction* instruction : KernelInstructions(module)) {
-    const std::optional<KernelSignature> signature = SignatureOf(*instruction);
-    const std::string text = signature ? signature->ToString() : "";
-    auto number = static_cast<int32_t>(kernels.unique.size());
-    if (signature) number = by_signature.emplace(text, number).first->second;
-    code.kernel_of_instruction.push_back(number);
-    if (number < static_cast<int32_t>(kernels.unique.size())) continue;
-    kernels.unique.push_back(instruction);
-    kernels.signatures.push_back(text);
+std::set<int64_t> VaryingOf(const std::optional<KernelSignature>& signature, SlotsFor slots,
+                            std::set<int64_t> seen) {
+  switch (slots) {
+    case SlotsFor::kNothing:
+      return {};
+    case SlotsFor::kWhatVaries:
+      return seen;
+    case SlotsFor::kAllSizes:
+      break;
   }
-  code.kernels.resize(kernels.unique.size());
+  return signature ? AllSizes(signature->numbers) : std::set<int64_t>();
+}
+
+std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, SlotsFor slots,
+                                GeneratedCode& code) {
+  const std::vector<const hlo::Instruction*> instructions = KernelInstructions(module);
+  std::vector<std::optional<KernelSignature>> signatures;
+  for (const hlo::Instruction* instruction : instructions) {
+    signatures.push_back(SignatureOf(*instruction));
+  }
+  const std::vector<std::set<int64_t>> seen = cache.Varying(signatures);
+  std::vector<Wanted> kernels;
+  std::unordered_map<std::string, int32_t> by_signature;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const std::string text = signatures[i] ? signatures[i]->ToString() : "";
+    auto number = static_cast<int32_t>(kernels.size());
+    if (signatures[i]) number = by_signature.emplace(text, number).first->second;
+    code.kernel_of_instruction.push_back(number);
+    if (number < static_cast<int32_t>(kernels.size())) continue;
+    kernels.push_back({instructions[i], text, VaryingOf(signatures[i], slots, seen[i])});
+  }
+  code.kernels.resize(kernels.size());
   for (size_t i = 0; i < code.kernels.size(); ++i) {
     code.kernels[i].name = "kernel_" + std::to_string(i);
   }
@@ -86,13 +107,17 @@ void Add(KernelCache& cache, const std::string& signature, const CompiledKernel&
 }
 
 // In a context of its own: its bytes depend on nothing else.
-void Emit(const hlo::Instruction& composite, int64_t number, const Dump& dump, KernelCache& cache,
+void Emit(const Wanted& wanted, int64_t number, const Dump& dump, KernelCache& cache,
           CompiledKernel& kernel) {
   const LlvmObject<llvm::LLVMContext> context;
   const LlvmObject<llvm::Module> ir("kernel", *context);
   llvm::Module& target = *ir;
   PrepareModule(target);
-  kernel.info = KindOf(composite)->emit(target, KernelCode::kSymbol, composite);
+  const KernelKind& kind = *KindOf(*wanted.composite);
+  // Library routines call comparators without slots.
+  const bool has_slots = kind.step != KernelKind::Step::kComparator;
+  KernelSizes sizes(has_slots ? wanted.varying : std::set<int64_t>());
+  kernel.info = kind.emit(target, KernelCode::kSymbol, *wanted.composite, sizes);
   dump.Kernel(number, target);
   kernel.code = cache.Code(Bitcode(target), [&] { return EmitObject(target); });
 }
@@ -148,18 +173,21 @@ std::vector<const KernelCode*> Codes(const GeneratedCode& code) {
 
 }  // namespace
 
-GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache) {
+GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache,
+                           SlotsFor slots) {
   GeneratedCode code;
-  const Kernels kernels = FindKernels(module, code);
+  const std::vector<Wanted> kernels = FindKernels(module, cache, slots, code);
   std::vector<size_t> missing;
-  for (size_t i = 0; i < kernels.unique.size(); ++i) {
+  // What is kept by signature has slots for what has varied.
+  const bool kept = slots == SlotsFor::kWhatVaries;
+  for (size_t i = 0; i < kernels.size(); ++i) {
     // A dump shows all code, the one that is there already as well.
-    if (dump || !Find(cache, kernels.signatures[i], code.kernels[i])) missing.push_back(i);
+    if (dump || !kept || !Find(cache, kernels[i].signature, code.kernels[i])) missing.push_back(i);
   }
   ForEach(missing.size(), [&](size_t k) {
     const size_t i = missing[k];
-    Emit(*kernels.unique[i], static_cast<int64_t>(i), dump, cache, code.kernels[i]);
-    Add(cache, kernels.signatures[i], code.kernels[i]);
+    Emit(kernels[i], static_cast<int64_t>(i), dump, cache, code.kernels[i]);
+    if (kept) Add(cache, kernels[i].signature, code.kernels[i]);
   });
   NumberObjects(code);
   return code;
@@ -211,7 +239,9 @@ std::string GeneratedCode::SerializeTable() const {
   for (size_t i = 0; i < kernels.size(); ++i) {
     const CompiledKernel& kernel = kernels[i];
     out << kernel.name << ' ' << object_of_kernel[i] << ' ' << kernel.info.units << ' '
-        << kernel.info.unit_cost << '\n';
+        << kernel.info.unit_cost << ' ' << kernel.info.slots.size();
+    for (int64_t slot : kernel.info.slots) out << ' ' << slot;
+    out << '\n';
   }
   for (int32_t number : kernel_of_instruction) out << number << ' ';
   return out.str();
@@ -229,7 +259,12 @@ GeneratedCode GeneratedCode::ParseTable(const std::string& bytes) {
   code.object_of_kernel.resize(kernels);
   for (size_t i = 0; i < kernels; ++i) {
     CompiledKernel& kernel = code.kernels[i];
-    in >> kernel.name >> code.object_of_kernel[i] >> kernel.info.units >> kernel.info.unit_cost;
+    size_t slots = 0;
+    in >> kernel.name >> code.object_of_kernel[i] >> kernel.info.units >> kernel.info.unit_cost >>
+        slots;
+    if (!in || slots > bytes.size()) in.setstate(std::ios::failbit);
+    kernel.info.slots.resize(in ? slots : 0);
+    for (int64_t& slot : kernel.info.slots) in >> slot;
   }
   code.kernel_of_instruction.resize(instructions);
   for (int32_t& number : code.kernel_of_instruction) {

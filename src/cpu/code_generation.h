@@ -14,6 +14,13 @@ namespace cpu {
 class Dump;
 class KernelCache;
 
+// Which sizes kernels read from slots.
+enum class SlotsFor {
+  kNothing,
+  kWhatVaries,  // as programs before this one have shown
+  kAllSizes,
+};
+
 struct GeneratedCode {
   std::vector<CompiledKernel> kernels;
   std::vector<int32_t> kernel_of_instruction;  // in the order of KernelInstructions
@@ -32,7 +39,8 @@ struct GeneratedCode {
 // The instructions that need kernels, in an order that only depends on the module's structure.
 std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& module);
 
-GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache);
+GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache,
+                           SlotsFor slots = SlotsFor::kWhatVaries);
 
 // Gives the kernels of a table that was parsed their code. Throws hlo::Error(kInvalidArgument) if
 // it does not belong to the module.

@@ -1,4 +1,6 @@
 // From a module to an executable: the stages in order are in Compile, Finish and BuildProgram.
+#include <cstdlib>
+#include <string_view>
 #include <unordered_map>
 
 #include "cpu/buffer_assignment.h"
@@ -148,6 +150,13 @@ PipelineOptions PipelineOptionsOf(const CompileOptions& options) {
   return pipeline;
 }
 
+SlotsFor SlotsOf(const CompileOptions& options) {
+  if (options.all_sizes_vary) return SlotsFor::kAllSizes;
+  const char* dynamic = std::getenv("TORCH_XLA_DYNAMIC");
+  const bool exact = dynamic != nullptr && std::string_view(dynamic) == "exact";
+  return exact ? SlotsFor::kNothing : SlotsFor::kWhatVaries;
+}
+
 // The stages that follow the generation of code, whether that was now or in another process.
 std::unique_ptr<Executable> Finish(std::unique_ptr<hlo::Module> module, GeneratedCode code,
                                    const CompileOptions& options) {
@@ -166,7 +175,7 @@ std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOpti
   dump.Input(*work);
   RunPipeline(*work, PipelineOptionsOf(options),
               [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });
-  GeneratedCode code = GenerateCode(*work, dump, KernelCache::OfProcess());
+  GeneratedCode code = GenerateCode(*work, dump, KernelCache::OfProcess(), SlotsOf(options));
   std::unique_ptr<Executable> executable = Finish(std::move(work), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
   return executable;

@@ -20,6 +20,8 @@ struct CompileOptions {
   // What the module runs on, for replica_id, partition_id and the collectives.
   int64_t num_replicas = 1;
   int64_t num_partitions = 1;
+  // Kernels read all sizes at run time, as if each had varied: for tests.
+  bool all_sizes_vary = false;
   // Passes to leave out (pipeline.h), beside those of TORCH_XLA_DISABLE_PASSES.
   std::set<std::string, std::less<>> disabled_passes;
   // This process's among several, for the names of what TORCH_XLA_DUMP writes. The code does not

@@ -39,7 +39,8 @@ KernelCode::KernelCode(std::string object)
 }
 
 // Either table may hold code that the other has forgotten.
-KernelCache::KernelCache(int64_t capacity) : kernels_(capacity / 2), codes_(capacity / 2) {}
+KernelCache::KernelCache(int64_t capacity)
+    : kernels_(capacity / 2), codes_(capacity / 2), varying_(capacity / 16) {}
 
 KernelCache& KernelCache::OfProcess() {
   // For ever: programs may outlive what is destroyed at the end of the process.
@@ -82,6 +83,13 @@ std::shared_ptr<const KernelCode> KernelCache::Code(const std::string& source,
   ++statistics_.compiled;
   codes_.Insert(source, code, BytesOf(*code));
   return code;
+}
+
+std::vector<std::set<int64_t>> KernelCache::Varying(
+    const std::vector<std::optional<KernelSignature>>& kernels) {
+  const process::NoFork no_fork;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return varying_.Observe(kernels);
 }
 
 KernelCache::Statistics KernelCache::statistics() const {

@@ -16,11 +16,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cpu/emit/kernel_emitter.h"
 #include "cpu/jit.h"
+#include "cpu/kernel_signature.h"
 #include "cpu/recently_used.h"
 #include "cpu/step_sequence.h"
+#include "cpu/varying_sizes.h"
 
 namespace cpu {
 
@@ -63,6 +66,10 @@ class KernelCache {
   std::optional<CachedKernel> Find(std::string_view signature);
   void Add(const std::string& signature, const CachedKernel& kernel);
 
+  // The sizes of each of a program's kernels that vary (VaryingSizes::Observe).
+  std::vector<std::set<int64_t>> Varying(
+      const std::vector<std::optional<KernelSignature>>& kernels);
+
   // The code of `source`, which `compile` makes an object of if it is not there; one thread does
   // while others wait for it. Throws what `compile` throws.
   std::shared_ptr<const KernelCode> Code(const std::string& source,
@@ -81,6 +88,7 @@ class KernelCache {
   std::condition_variable in_work_ended_;
   RecentlyUsed<CachedKernel> kernels_;
   RecentlyUsed<std::shared_ptr<const KernelCode>> codes_;
+  VaryingSizes varying_;
   std::set<std::string_view> in_work_;  // sources
   Statistics statistics_;
 };

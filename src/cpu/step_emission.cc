@@ -166,6 +166,9 @@ class Emitter {
     if (kind.step == KernelKind::Step::kUpdate) CopyUpdated(composite);
     std::vector<int32_t> buffers = Operands(composite);
     for (int32_t result : Results(composite)) buffers.push_back(result);
+    if (const auto& slots = kernel.info.slots; !slots.empty()) {
+      buffers.push_back(buffers_.Add({BufferLocation::kConstant, 0, 0, slots.data()}));
+    }
     Add<KernelStep>(kernel.name, kernel.code->function(), std::move(buffers), kernel.info.units,
                     kernel.info.unit_cost);
   }

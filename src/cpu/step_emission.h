@@ -17,6 +17,7 @@ namespace cpu {
 
 class KernelCode;
 
+// Steps refer to its slots.
 struct CompiledKernel {
   std::string name;
   std::shared_ptr<const KernelCode> code;

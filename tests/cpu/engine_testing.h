@@ -132,11 +132,12 @@ inline hlo::Literal RandomLiteral(const hlo::Shape& shape, unsigned seed, double
   return literal;
 }
 
-// Compiles, runs and compares all results with the evaluator's.
-inline void CheckModule(const hlo::Module& module, const std::vector<hlo::Literal>& arguments,
-                        double scale = 1) {
-  std::vector<hlo::Literal> expected = hlo::Evaluate(module, arguments);
-  std::unique_ptr<Executable> executable = Compile(module);
+// Compiles, runs and compares all results with those that are expected.
+inline void CheckCompiled(const hlo::Module& module, const CompileOptions& options,
+                          const std::vector<hlo::Literal>& arguments,
+                          const std::vector<hlo::Literal>& expected, double scale) {
+  SCOPED_TRACE(options.all_sizes_vary ? "sizes in slots" : "constant sizes");
+  std::unique_ptr<Executable> executable = Compile(module, options);
   std::vector<hlo::Literal> actual = RunOnEngine(*executable, arguments);
   ASSERT_EQ(expected.size(), actual.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -144,6 +145,17 @@ inline void CheckModule(const hlo::Module& module, const std::vector<hlo::Litera
     ExpectClose(expected[i], actual[i], scale);
   }
   if (::testing::Test::HasFailure()) ADD_FAILURE() << module.ToString() << executable->ToString();
+}
+
+// Compares with the evaluator, with kernels for the module's sizes and with such for any sizes.
+inline void CheckModule(const hlo::Module& module, const std::vector<hlo::Literal>& arguments,
+                        double scale = 1) {
+  const std::vector<hlo::Literal> expected = hlo::Evaluate(module, arguments);
+  for (const bool all_sizes_vary : {false, true}) {
+    CompileOptions options;
+    options.all_sizes_vary = all_sizes_vary;
+    CheckCompiled(module, options, arguments, expected, scale);
+  }
 }
 
 // A module whose entry takes parameters of `shapes` and returns what `body` makes of them.

@@ -12,11 +12,12 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 BodyEmitter::BodyEmitter(llvm::Function* function, const hlo::Computation& body, int lanes,
-                         bool wide_index)
+                         bool wide_index, KernelSizes& sizes)
     : function_(function),
       body_(body),
       lanes_(lanes),
       wide_index_(wide_index),
+      sizes_(sizes),
       b_(&function->getEntryBlock()),
       elementwise_(b_) {
   scopes_.push_back({&function->getEntryBlock(), {}, {}, {}});

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cpu/emit/elementwise_emitter.h"
+#include "cpu/emit/extent.h"
 #include "hlo/module.h"
 
 namespace cpu {
@@ -38,8 +39,10 @@ using Index = std::vector<IndexGroup>;
 class BodyEmitter {
  public:
   // `function` has the signature void(ptr buffers, i64 begin, i64 end), an entry block without a
-  // terminator, and buffers for the parameters of `body`, then for its results.
-  BodyEmitter(llvm::Function* function, const hlo::Computation& body, int lanes, bool wide_index);
+  // terminator, and buffers for the parameters of `body`, then for its results, then the slots of
+  // `sizes`, if it has any.
+  BodyEmitter(llvm::Function* function, const hlo::Computation& body, int lanes, bool wide_index,
+              KernelSizes& sizes);
 
   int lanes() const { return lanes_; }
   llvm::IRBuilder<>& builder() { return b_; }
@@ -59,20 +62,29 @@ class BodyEmitter {
   void At(int level);
   void AtInnermost() { At(level()); }
 
+  // --- Sizes.
+  Extent Size(int64_t size) { return sizes_.Size(size); }
+  Extent Product(const hlo::Dimensions& dimensions, int64_t begin, int64_t end) {
+    return sizes_.Product(dimensions, begin, end);
+  }
+  // As an i64 of level 0. Moves the builder.
+  llvm::Value* Number(const Extent& number);
+
   // --- Positions.
-  Position ConstantPosition(int64_t value);
+  Position ConstantPosition(const Extent& value);
   Position ScalarPosition(llvm::Value* value, int level, int64_t multiple = 1);
   // base + lane for lanes 0 … lanes-1.
   Position LanePosition(llvm::Value* base, int level, int64_t multiple);
   Position Add(const Position& a, const Position& b);
-  Position Add(const Position& a, int64_t c) { return Add(a, ConstantPosition(c)); }
-  Position Multiply(const Position& a, int64_t c);
-  Position Divide(const Position& a, int64_t c);
-  Position Remainder(const Position& a, int64_t c);
+  Position Add(const Position& a, const Extent& c) { return Add(a, ConstantPosition(c)); }
+  Position Multiply(const Position& a, const Extent& c);
+  Position Divide(const Position& a, const Extent& c);
+  Position Remainder(const Position& a, const Extent& c);
   // As a value: scalar i64 if uniform, else a vector of the index type.
   llvm::Value* ToValue(const Position& position, int* level);
   // An integer value, clamped to [0, limit].
-  Position FromElement(const Element& element, hlo::ElementType type, int level, int64_t limit);
+  Position FromElement(const Element& element, hlo::ElementType type, int level,
+                       const Extent& limit);
 
   Index SplitAt(const Index& index, const hlo::Dimensions& dimensions, int64_t boundary);
   Position Coordinate(const Index& index, const hlo::Dimensions& dimensions, int64_t dimension);
@@ -111,8 +123,10 @@ class BodyEmitter {
              hlo::ElementType type);
   // a and b, either may be absent.
   Mask AndMask(const Mask& a, const Mask& b);
-  // The first `count` lanes.
-  llvm::Value* FirstLanes(int64_t count);
+  // The first `count` lanes, at the innermost level.
+  llvm::Value* FirstLanes(const Extent& count);
+  // 0 <= position < limit
+  Mask InRange(const Position& position, const Extent& limit);
 
   // `before` may give a value instead of its evaluation, and then returns true; `after` sees each
   // value that was evaluated, and may replace it.
@@ -123,7 +137,7 @@ class BodyEmitter {
 
  private:
   // Keys of Cached that are not binary operations.
-  enum : int { kSplatKey = 1000, kAddLanesKey, kAddressKey, kBufferKey, kClampKey };
+  enum : int { kSplatKey = 1000, kAddLanesKey, kAddressKey, kBufferKey, kClampKey, kSlotKey };
 
   struct Scope {
     llvm::BasicBlock* block;
@@ -147,8 +161,6 @@ class BodyEmitter {
   Index SliceIndex(const hlo::Instruction* slice, Index index);
   Index ReverseIndex(const hlo::Instruction* reverse, Index index);
   Value SelectValue(const Mask& condition, Value on_true, Value on_false, hlo::ElementType type);
-  // 0 <= position < limit
-  Mask InRange(const Position& position, int64_t limit);
 
   llvm::Value* Cached(int operation, llvm::Value* a, llvm::Value* b, int level,
                       const std::function<llvm::Value*()>& make);
@@ -156,6 +168,8 @@ class BodyEmitter {
                           int level);
   llvm::Value* SplatIndex(llvm::Value* scalar, int level);
   llvm::Value* LaneVector();
+  // As a scalar or vector of positions like another. Moves the builder.
+  llvm::Value* NumberLike(const Extent& number, llvm::Value* like);
   llvm::Value* VectorOf(const Position& position);
   llvm::Type* IndexElementType();
   llvm::Value* LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type, int level);
@@ -165,6 +179,7 @@ class BodyEmitter {
   const hlo::Computation& body_;
   int lanes_;
   bool wide_index_;
+  KernelSizes& sizes_;
   llvm::IRBuilder<> b_;
   ElementwiseEmitter elementwise_;
   std::vector<Scope> scopes_;

@@ -13,9 +13,15 @@ using hlo::ElementType;
 // ---------------------------------------------------------------------------------------------------------
 // Masks.
 
-llvm::Value* BodyEmitter::FirstLanes(int64_t count) {
+llvm::Value* BodyEmitter::FirstLanes(const Extent& count) {
+  if (count.varies) {
+    llvm::Value* lanes = LaneVector();
+    llvm::Value* end = NumberLike(count, lanes);
+    AtInnermost();
+    return b_.CreateICmpULT(lanes, end);
+  }
   std::vector<llvm::Constant*> lanes;
-  for (int i = 0; i < lanes_; ++i) lanes.push_back(b_.getInt1(i < count));
+  for (int i = 0; i < lanes_; ++i) lanes.push_back(b_.getInt1(i < count.value));
   return llvm::ConstantVector::get(lanes);
 }
 
@@ -40,12 +46,13 @@ llvm::Value* BodyEmitter::VectorMask() {
   return b_.CreateVectorSplat(lanes_, mask_.value);
 }
 
-BodyEmitter::Mask BodyEmitter::InRange(const Position& position, int64_t limit) {
+BodyEmitter::Mask BodyEmitter::InRange(const Position& position, const Extent& limit) {
   int level;
   llvm::Value* value = ToValue(position, &level);
+  llvm::Value* end = NumberLike(limit, value);
   At(level);
   // Negative positions are large as unsigned numbers.
-  return {b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), limit)), level};
+  return {b_.CreateICmpULT(value, end), level};
 }
 
 BodyEmitter::Value BodyEmitter::SelectValue(const Mask& condition, Value on_true, Value on_false,

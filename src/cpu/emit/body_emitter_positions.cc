@@ -51,6 +51,26 @@ llvm::Value* BodyEmitter::LaneVector() {
   return llvm::ConstantVector::get(lanes);
 }
 
+llvm::Value* BodyEmitter::Number(const Extent& number) {
+  if (!number.varies) return b_.getInt64(number.value);
+  llvm::Value* slots =
+      BufferPointer(static_cast<int64_t>(body_.parameters().size() + body_.results().size()));
+  const int32_t slot = sizes_.Slot(number);
+  return Cached(kSlotKey, slots, b_.getInt64(slot), 0, [&] {
+    llvm::Value* address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), slots, slot);
+    llvm::LoadInst* value = b_.CreateLoad(b_.getInt64Ty(), address);
+    value->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                       llvm::MDNode::get(b_.getContext(), {}));
+    return value;
+  });
+}
+
+llvm::Value* BodyEmitter::NumberLike(const Extent& number, llvm::Value* like) {
+  if (!number.varies) return llvm::ConstantInt::getSigned(like->getType(), number.value);
+  llvm::Value* scalar = Number(number);
+  return like->getType()->isVectorTy() ? SplatIndex(scalar, 0) : scalar;
+}
+
 llvm::Value* BodyEmitter::SplatIndex(llvm::Value* scalar, int level) {
   return Cached(kSplatKey, scalar, nullptr, level, [&] {
     llvm::Value* narrow = wide_index_ ? scalar : b_.CreateTrunc(scalar, b_.getInt32Ty());
@@ -75,8 +95,8 @@ llvm::Value* BodyEmitter::ToValue(const Position& position, int* level) {
   return position.uniform() ? position.base : VectorOf(position);
 }
 
-Position BodyEmitter::ConstantPosition(int64_t value) {
-  return {.base = b_.getInt64(value), .multiple = std::abs(value)};
+Position BodyEmitter::ConstantPosition(const Extent& value) {
+  return {.base = Number(value), .multiple = value.divisor};
 }
 
 Position BodyEmitter::ScalarPosition(llvm::Value* value, int level, int64_t multiple) {
@@ -102,60 +122,64 @@ Position BodyEmitter::Add(const Position& a, const Position& b) {
   return sum;
 }
 
-Position BodyEmitter::Multiply(const Position& a, int64_t c) {
-  if (c == 1) return a;
-  if (c == 0) return ConstantPosition(0);
+// The distance between lanes of an affine position is a constant.
+Position BodyEmitter::Multiply(const Position& a, const Extent& c) {
+  if (c.Is(1)) return a;
+  if (c.Is(0)) return ConstantPosition(0);
+  if (c.varies && a.uniform() && IsConstantZero(a.base)) return a;
   Position product;
   product.level = a.level;
-  if (a.vector) {
-    product.vector = Arithmetic(llvm::Instruction::Mul, a.vector,
-                                llvm::ConstantInt::getSigned(a.vector->getType(), c), a.level);
+  if (a.vector || (c.varies && a.stride != 0)) {
+    llvm::Value* vector = VectorOf(a);
+    llvm::Value* factor = NumberLike(c, vector);
+    product.vector = Arithmetic(llvm::Instruction::Mul, vector, factor, a.level);
     return product;
   }
-  product.base = Arithmetic(llvm::Instruction::Mul, a.base, b_.getInt64(c), a.level);
-  product.stride = a.stride * c;
-  product.multiple = a.multiple * std::abs(c);
+  product.base = Arithmetic(llvm::Instruction::Mul, a.base, Number(c), a.level);
+  product.stride = a.stride * c.value;
+  product.multiple = a.multiple * c.divisor;
   return product;
 }
 
 // The lanes of an affine position stay within one run of `c` if it starts at a multiple of the
 // lanes.
-Position BodyEmitter::Divide(const Position& a, int64_t c) {
-  if (c == 1) return a;
+Position BodyEmitter::Divide(const Position& a, const Extent& c) {
+  if (c.Is(1)) return a;
   Position quotient;
   quotient.level = a.level;
   const bool together =
-      a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
+      a.uniform() || (a.stride == 1 && c.divisor % lanes_ == 0 && a.multiple % lanes_ == 0);
   if (!a.vector && together) {
-    quotient.base = Arithmetic(llvm::Instruction::SDiv, a.base, b_.getInt64(c), a.level);
+    quotient.base = Arithmetic(llvm::Instruction::SDiv, a.base, Number(c), a.level);
     return quotient;
   }
   llvm::Value* vector = VectorOf(a);
-  quotient.vector = Arithmetic(llvm::Instruction::UDiv, vector,
-                               llvm::ConstantInt::get(vector->getType(), c), a.level);
+  llvm::Value* divisor = NumberLike(c, vector);
+  quotient.vector = Arithmetic(llvm::Instruction::UDiv, vector, divisor, a.level);
   return quotient;
 }
 
-Position BodyEmitter::Remainder(const Position& a, int64_t c) {
-  if (c == 1) return ConstantPosition(0);
+Position BodyEmitter::Remainder(const Position& a, const Extent& c) {
+  if (c.Is(1)) return ConstantPosition(0);
   Position remainder;
   remainder.level = a.level;
   const bool together =
-      a.uniform() || (a.stride == 1 && c % lanes_ == 0 && a.multiple % lanes_ == 0);
+      a.uniform() || (a.stride == 1 && c.divisor % lanes_ == 0 && a.multiple % lanes_ == 0);
   if (!a.vector && together) {
-    remainder.base = Arithmetic(llvm::Instruction::SRem, a.base, b_.getInt64(c), a.level);
+    remainder.base = Arithmetic(llvm::Instruction::SRem, a.base, Number(c), a.level);
     remainder.stride = a.stride;
-    remainder.multiple = std::gcd(a.multiple, c);
+    remainder.multiple = std::gcd(a.multiple, c.divisor);
     return remainder;
   }
   llvm::Value* vector = VectorOf(a);
-  remainder.vector = Arithmetic(llvm::Instruction::URem, vector,
-                                llvm::ConstantInt::get(vector->getType(), c), a.level);
+  llvm::Value* divisor = NumberLike(c, vector);
+  remainder.vector = Arithmetic(llvm::Instruction::URem, vector, divisor, a.level);
   return remainder;
 }
 
 Position BodyEmitter::FromElement(const Element& element, ElementType type, int level,
-                                  int64_t limit) {
+                                  const Extent& limit) {
+  llvm::Value* number = Number(limit);
   At(level);
   llvm::Value* value = element.real;
   llvm::Type* type_of = value->getType();
@@ -166,8 +190,9 @@ Position BodyEmitter::FromElement(const Element& element, ElementType type, int 
   if (is_signed) value = b_.CreateSelect(b_.CreateICmpSLT(value, zero), zero, value);
   const uint64_t highest =
       bits == 64 ? INT64_MAX : (uint64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
-  if (static_cast<uint64_t>(limit) < highest) {
-    llvm::Value* bound = llvm::ConstantInt::get(type_of, limit);
+  if (static_cast<uint64_t>(limit.value) < highest) {
+    llvm::Value* bound = b_.CreateZExtOrTrunc(number, type_of->getScalarType());
+    if (type_of->isVectorTy()) bound = b_.CreateVectorSplat(lanes_, bound);
     value = b_.CreateSelect(b_.CreateICmpUGT(value, bound), bound, value);
   }
   Position position;
@@ -188,13 +213,15 @@ Index BodyEmitter::SplitAt(const Index& index, const Dimensions& dimensions, int
       result.push_back(group);
       continue;
     }
-    const int64_t inner = hlo::Product(dimensions, boundary, group.end);
-    const int64_t outer = hlo::Product(dimensions, group.begin, boundary);
+    const Extent inner = Product(dimensions, boundary, group.end);
+    const Extent outer = Product(dimensions, group.begin, boundary);
     Position zero = ConstantPosition(0);
-    Position high = inner == 1 ? group.position : outer == 1 ? zero : Divide(group.position, inner);
-    Position low = inner == 1   ? zero
-                   : outer == 1 ? group.position
-                                : Remainder(group.position, inner);
+    Position high = inner.Is(1)   ? group.position
+                    : outer.Is(1) ? zero
+                                  : Divide(group.position, inner);
+    Position low = inner.Is(1)   ? zero
+                   : outer.Is(1) ? group.position
+                                 : Remainder(group.position, inner);
     result.push_back({group.begin, boundary, high});
     result.push_back({boundary, group.end, low});
   }
@@ -207,10 +234,9 @@ Position BodyEmitter::Coordinate(const Index& index, const Dimensions& dimension
   for (const IndexGroup& group : index) {
     if (dimension < group.begin || dimension >= group.end) continue;
     Position position = group.position;
-    const int64_t inner = hlo::Product(dimensions, dimension + 1, group.end);
-    const int64_t outer = hlo::Product(dimensions, group.begin, dimension);
-    if (inner != 1) position = Divide(position, inner);
-    if (outer != 1) position = Remainder(position, dimensions[dimension]);
+    const Extent outer = Product(dimensions, group.begin, dimension);
+    position = Divide(position, Product(dimensions, dimension + 1, group.end));
+    if (!outer.Is(1)) position = Remainder(position, Size(dimensions[dimension]));
     return position;
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "an index does not cover its dimensions");
@@ -218,10 +244,10 @@ Position BodyEmitter::Coordinate(const Index& index, const Dimensions& dimension
 
 Position BodyEmitter::Linearize(const Index& index, const Dimensions& dimensions) {
   Position sum = ConstantPosition(0);
-  int64_t stride = 1;
+  Extent stride(1);
   for (auto group = index.rbegin(); group != index.rend(); ++group) {
     sum = Add(Multiply(group->position, stride), sum);
-    stride *= hlo::Product(dimensions, group->begin, group->end);
+    stride = stride * Product(dimensions, group->begin, group->end);
   }
   return sum;
 }
@@ -268,9 +294,9 @@ Index BodyEmitter::ReshapeIndex(const Instruction* reshape, const Index& index) 
   int64_t product = 1;         // of the groups taken so far
   Position sum = ConstantPosition(0);
   for (const IndexGroup& group : index) {
-    const int64_t size = hlo::Product(from, group.begin, group.end);
+    const Extent size = Product(from, group.begin, group.end);
     sum = Add(Multiply(sum, size), group.position);
-    product *= size;
+    product *= size.value;
     int64_t end = target;
     int64_t end_product = target_product;
     while (end < rank && end_product < product) end_product *= to[end++];
@@ -300,11 +326,11 @@ Index BodyEmitter::SliceIndex(const Instruction* slice, Index index) {
   Index result;
   for (const IndexGroup& group : index) {
     Position position = group.position;
-    const int64_t inner = hlo::Product(to, group.begin + 1, group.end);
+    const Extent inner = Product(to, group.begin + 1, group.end);
     const int64_t d = group.begin;
     if (attributes.strides[d] != 1 && from[d] != to[d])
-      position = Multiply(position, attributes.strides[d]);
-    position = Add(position, attributes.start_indices[d] * inner);
+      position = Multiply(position, Size(attributes.strides[d]));
+    position = Add(position, Size(attributes.start_indices[d]) * inner);
     result.push_back({group.begin, group.end, position});
   }
   return result;
@@ -316,7 +342,7 @@ Index BodyEmitter::ReverseIndex(const Instruction* reverse, Index index) {
     index = SplitAt(SplitAt(index, dimensions, d), dimensions, d + 1);
     for (IndexGroup& group : index) {
       if (group.begin == d) {
-        group.position = Add(Multiply(group.position, -1), dimensions[d] - 1);
+        group.position = Add(Multiply(group.position, -1), Size(dimensions[d]) - 1);
       }
     }
   }

@@ -28,10 +28,10 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
   for (IndexGroup& group : index) {
     const int64_t d = group.begin;
     if (group.end != d + 1 || !padded(d)) continue;
-    Position position = Add(group.position, -attributes.edge_padding_low[d]);
+    Position position = Add(group.position, Extent(0) - Size(attributes.edge_padding_low[d]));
     const int64_t step = attributes.interior_padding[d] + 1;
     if (step > 1) {
-      inside = AndMask(inside, InRange(position, (to[d] - 1) * step + 1));
+      inside = AndMask(inside, InRange(position, (Size(to[d]) - 1) * step + 1));
       // Positions below zero are out of range already; moving them up keeps the division's operands
       // positive.
       Position shifted = Add(position, (attributes.edge_padding_low[d] > 0
@@ -43,7 +43,7 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
                                          ? -hlo::CeilDivide(attributes.edge_padding_low[d], step)
                                          : 0);
     } else {
-      inside = AndMask(inside, InRange(position, to[d]));
+      inside = AndMask(inside, InRange(position, Size(to[d])));
     }
     group.position = position;
   }
@@ -97,9 +97,9 @@ BodyEmitter::Value BodyEmitter::EvaluateReduceWindow(const Instruction* instruct
         position = Add(position, -low);
         if (dilation == 1) {
           if (low != 0 || at(window.padding_high, d, 0) > 0)
-            inside = AndMask(inside, InRange(position, to[d]));
+            inside = AndMask(inside, InRange(position, Size(to[d])));
         } else {
-          inside = AndMask(inside, InRange(position, (to[d] - 1) * dilation + 1));
+          inside = AndMask(inside, InRange(position, (Size(to[d]) - 1) * dilation + 1));
           const int64_t shift = low > 0 ? hlo::CeilDivide(low, dilation) : 0;
           Position shifted = Add(position, shift * dilation);
           inside = AndMask(inside, InRange(Remainder(shifted, dilation), 1));
@@ -186,22 +186,22 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
   Index index = SplitAt(SplitAt(given, from, d), from, d + 1);
   Mask saved = mask_;
   Value result;
-  int64_t start = 0;
+  Extent start(0);
   for (const Instruction* operand : instruction->operands()) {
-    const int64_t size = operand->dimensions()[d];
-    if (size == 0) continue;
+    const Extent size = Size(operand->dimensions()[d]);
+    if (size.Is(0)) continue;
     Index inner = index;
     Mask inside;
     for (IndexGroup& group : inner) {
       if (group.begin != d) continue;
-      group.position = Add(group.position, -start);
+      group.position = Add(group.position, Extent(0) - start);
       inside = InRange(group.position, size);
     }
     mask_ = AndMask(saved, inside);
     Value value = Evaluate(operand, inner);
     mask_ = saved;
-    result = start == 0 ? value : SelectValue(inside, value, result, instruction->element_type());
-    start += size;
+    result = start.Is(0) ? value : SelectValue(inside, value, result, instruction->element_type());
+    start = start + size;
   }
   return result;
 }
@@ -219,10 +219,10 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicSlice(const Instruction* instruct
     if (from[d] == to[d]) continue;
     Value start = Evaluate(instruction->operand(d + 1), {});
     Position offset = FromElement(start.element, instruction->operand(d + 1)->element_type(),
-                                  start.level, to[d] - from[d]);
+                                  start.level, Size(to[d]) - Size(from[d]));
     for (IndexGroup& group : index) {
       if (group.begin != static_cast<int64_t>(d)) continue;
-      group.position = Add(group.position, Multiply(offset, hlo::Product(to, d + 1, group.end)));
+      group.position = Add(group.position, Multiply(offset, Product(to, d + 1, group.end)));
     }
   }
   return Evaluate(operand, index);
@@ -240,12 +240,12 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicUpdateSlice(const Instruction* in
     if (from[d] == to[d]) continue;
     Value start = Evaluate(instruction->operand(d + 2), {});
     Position offset = FromElement(start.element, instruction->operand(d + 2)->element_type(),
-                                  start.level, from[d] - to[d]);
+                                  start.level, Size(from[d]) - Size(to[d]));
     index = SplitAt(SplitAt(index, from, d), from, d + 1);
     for (IndexGroup& group : index) {
       if (group.begin != static_cast<int64_t>(d)) continue;
       group.position = Add(group.position, Multiply(offset, -1));
-      inside = AndMask(inside, InRange(group.position, to[d]));
+      inside = AndMask(inside, InRange(group.position, Size(to[d])));
     }
   }
   Mask saved = mask_;
@@ -300,7 +300,7 @@ BodyEmitter::Value BodyEmitter::EvaluateGather(const Instruction* instruction, c
       }
       Value start = Evaluate(starts, at);
       position = Add(position, FromElement(start.element, starts->element_type(), start.level,
-                                           to[d] - attributes.slice_sizes[d]));
+                                           Size(to[d]) - Size(attributes.slice_sizes[d])));
     }
     result[d] = {static_cast<int64_t>(d), static_cast<int64_t>(d) + 1, position};
   }

@@ -34,8 +34,8 @@ class ComparatorKernel : public Kernel {
 }  // namespace
 
 KernelInfo EmitComparatorKernel(llvm::Module& module, const std::string& name,
-                                const Instruction& composite) {
-  return ComparatorKernel(module, name, composite).Emit();
+                                const Instruction& composite, KernelSizes& sizes) {
+  return ComparatorKernel(module, name, composite, sizes).Emit();
 }
 
 }  // namespace cpu

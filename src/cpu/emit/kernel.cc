@@ -43,10 +43,10 @@ std::vector<const Instruction*> WithoutTuples(const std::vector<const Instructio
   return result;
 }
 
-std::vector<Run> MakeRuns(const Dimensions& space, const std::set<int64_t>& boundaries) {
+std::vector<Run> Kernel::MakeRuns(const Dimensions& space, const std::set<int64_t>& boundaries) {
   std::vector<Run> runs;
   for (auto it = boundaries.begin(); std::next(it) != boundaries.end(); ++it) {
-    runs.push_back({*it, *std::next(it), hlo::Product(space, *it, *std::next(it))});
+    runs.push_back({*it, *std::next(it), emitter_.Product(space, *it, *std::next(it))});
   }
   return runs;
 }
@@ -57,11 +57,13 @@ void SortGroups(Index& index) {
   });
 }
 
-Kernel::Kernel(llvm::Module& module, const std::string& name, const Instruction& composite)
+Kernel::Kernel(llvm::Module& module, const std::string& name, const Instruction& composite,
+               KernelSizes& sizes)
     : composite_(composite),
       body_(*composite.called_computations()[0]),
+      sizes_(sizes),
       lanes_(ChooseLanes()),
-      emitter_(MakeFunction(module, name), body_, lanes_, ChooseWideIndex()),
+      emitter_(MakeFunction(module, name), body_, lanes_, ChooseWideIndex(), sizes),
       b_(emitter_.builder()),
       element_cost_(KindOf(composite)->element_cost(body_)) {}
 
@@ -69,6 +71,7 @@ KernelInfo Kernel::Emit() {
   EmitBody();
   emitter_.AtInnermost();
   b_.CreateRetVoid();
+  info_.slots = sizes_.slots();
   return info_;
 }
 
@@ -125,7 +128,7 @@ Index Kernel::Unflatten(llvm::Value* flat, int level, const std::vector<Run>& ru
   Position rest = emitter_.ScalarPosition(flat, level);
   for (size_t i = runs.size(); i-- > 0;) {
     Position position = i == 0 ? rest : emitter_.Remainder(rest, runs[i].size);
-    if (runs[i].size == 1) position = emitter_.ConstantPosition(0);
+    if (runs[i].size.Is(1)) position = emitter_.ConstantPosition(0);
     index[i] = {runs[i].begin, runs[i].end, position};
     if (i > 0) rest = emitter_.Divide(rest, runs[i].size);
   }
@@ -136,7 +139,7 @@ Index Kernel::Unflatten(llvm::Value* flat, int level, const std::vector<Run>& ru
 Accumulators Kernel::ScalarNest(const std::vector<Run>& runs, size_t i, Index index,
                                 Accumulators accumulators, const NestBody& body) {
   if (i == runs.size()) return body(index, accumulators);
-  if (runs[i].size == 1) {
+  if (runs[i].size.Is(1)) {
     index.push_back({runs[i].begin, runs[i].end, emitter_.ConstantPosition(0)});
     return ScalarNest(runs, i + 1, index, accumulators, body);
   }
@@ -153,11 +156,10 @@ Accumulators Kernel::ScalarNest(const std::vector<Run>& runs, size_t i, Index in
 // masked rest. With several accumulator sets (unroll), set u belongs to vector u.
 Accumulators Kernel::LaneLoop(const Run& run, const Index& outer, Accumulators accumulators,
                               int unroll, const NestBody& body) {
-  const int64_t size = run.size;
   const int64_t set = unroll > 1 ? static_cast<int64_t>(accumulators.size()) / unroll : 0;
-  int64_t done = 0;
-  auto loop = [&](int64_t end, int count) {
-    if (done >= end) return;
+  Extent done(0);
+  auto loop = [&](const Extent& end, int count) {
+    if (!end.varies && done.value >= end.value) return;
     accumulators = emitter_.Loop(
         I64(done), I64(end), lanes_ * count, accumulators,
         [&](llvm::Value* variable, const Accumulators& current) {
@@ -174,7 +176,7 @@ Accumulators Kernel::LaneLoop(const Run& run, const Index& outer, Accumulators a
     done = end;
   };
   if (unroll > 1) {
-    loop(size / (lanes_ * unroll) * (lanes_ * unroll), unroll);
+    loop(run.size / (lanes_ * unroll) * (lanes_ * unroll), unroll);
     // The rest goes to the first set.
     Accumulators others(accumulators.begin() + set, accumulators.end());
     accumulators.resize(set);
@@ -186,9 +188,37 @@ Accumulators Kernel::LaneLoop(const Run& run, const Index& outer, Accumulators a
   return accumulators;
 }
 
-void Kernel::RestOfLanes(const Run& run, const Index& outer, int64_t done,
+void Kernel::VaryingRestOfLanes(const Run& run, const Index& outer, const Extent& done,
+                                Accumulators& accumulators, const NestBody& body) {
+  const Extent full = run.size / lanes_ * lanes_;
+  accumulators = emitter_.Loop(I64(done), I64(full), lanes_, accumulators,
+                               [&](llvm::Value* variable, const Accumulators& current) {
+                                 Position position =
+                                     emitter_.LanePosition(variable, emitter_.level(), lanes_);
+                                 return body(With(outer, run, position), current);
+                               });
+  if (run.size.divisor % lanes_ == 0) return;
+  const Extent rest = run.size - full;
+  llvm::Value* count = I64(rest);
+  emitter_.AtInnermost();
+  accumulators = emitter_.IfElse(
+      b_.CreateICmpSGT(count, I64(0)),
+      [&] {
+        Accumulators current = accumulators;
+        WithMask(emitter_.FirstLanes(rest), emitter_.level(), [&] {
+          Position position = emitter_.LanePosition(I64(full), 0, lanes_);
+          current = body(With(outer, run, position), current);
+        });
+        return current;
+      },
+      accumulators);
+}
+
+void Kernel::RestOfLanes(const Run& run, const Index& outer, const Extent& done_before,
                          Accumulators& accumulators, const NestBody& body) {
-  const int64_t full = run.size / lanes_ * lanes_;
+  if (run.size.varies) return VaryingRestOfLanes(run, outer, done_before, accumulators, body);
+  const int64_t done = done_before.value, size = run.size.value;
+  const int64_t full = size / lanes_ * lanes_;
   if (full - done == lanes_) {
     Position position = emitter_.LanePosition(I64(done), 0, done);
     accumulators = body(With(outer, run, position), accumulators);
@@ -200,8 +230,8 @@ void Kernel::RestOfLanes(const Run& run, const Index& outer, int64_t done,
                                    return body(With(outer, run, position), current);
                                  });
   }
-  if (full < run.size) {
-    WithMask(emitter_.FirstLanes(run.size - full), 0, [&] {
+  if (full < size) {
+    WithMask(emitter_.FirstLanes(size - full), 0, [&] {
       Position position = emitter_.LanePosition(I64(full), 0, full);
       accumulators = body(With(outer, run, position), accumulators);
     });

@@ -14,7 +14,8 @@ namespace cpu {
 
 // Dimensions [begin, end) joined into one of `size` elements.
 struct Run {
-  int64_t begin, end, size;
+  int64_t begin, end;
+  Extent size;
 };
 
 using Accumulators = BodyEmitter::Accumulators;
@@ -25,13 +26,13 @@ const hlo::Instruction* ReduceOf(const hlo::Instruction* instruction);
 // A tuple-shaped reduce stands for its inputs.
 std::vector<const hlo::Instruction*> WithoutTuples(
     const std::vector<const hlo::Instruction*>& roots);
-std::vector<Run> MakeRuns(const hlo::Dimensions& space, const std::set<int64_t>& boundaries);
 // Groups in the order of their dimensions.
 void SortGroups(Index& index);
 
 class Kernel {
  public:
-  Kernel(llvm::Module& module, const std::string& name, const hlo::Instruction& composite);
+  Kernel(llvm::Module& module, const std::string& name, const hlo::Instruction& composite,
+         KernelSizes& sizes);
   virtual ~Kernel() = default;
   Kernel(const Kernel&) = delete;
 
@@ -43,9 +44,11 @@ class Kernel {
 
   llvm::Value* Begin() { return function_->getArg(1); }
   llvm::Value* End() { return function_->getArg(2); }
-  llvm::Value* I64(int64_t value) { return b_.getInt64(value); }
+  // Moves the builder if it varies.
+  llvm::Value* I64(const Extent& value) { return emitter_.Number(value); }
   llvm::Value* ResultPointer(size_t i);
 
+  std::vector<Run> MakeRuns(const hlo::Dimensions& space, const std::set<int64_t>& boundaries);
   // Positions of a flattened number in runs.
   Index Unflatten(llvm::Value* flat, int level, const std::vector<Run>& runs);
   // Scalar loops over the runs from the i-th.
@@ -62,12 +65,16 @@ class Kernel {
   // As many as fill a register with the widest type that is computed with.
   int ChooseLanes() const;
   bool ChooseWideIndex() const;
-  void RestOfLanes(const Run& run, const Index& outer, int64_t done, Accumulators& accumulators,
-                   const NestBody& body);
+  void RestOfLanes(const Run& run, const Index& outer, const Extent& done,
+                   Accumulators& accumulators, const NestBody& body);
+  // The same where the number of lanes varies.
+  void VaryingRestOfLanes(const Run& run, const Index& outer, const Extent& done,
+                          Accumulators& accumulators, const NestBody& body);
 
  protected:
   const hlo::Instruction& composite_;
   const hlo::Computation& body_;
+  const KernelSizes& sizes_;
   llvm::Function* function_ = nullptr;
   int lanes_;
   BodyEmitter emitter_;

@@ -39,9 +39,9 @@ class LoopKernel : public ReducingKernel {
     if (runs.empty()) runs.push_back({0, 0, 1});
     if (row_rank < 0) {
       // Short innermost runs are vectorized across.
-      const int64_t total = hlo::Product(space);
-      if (runs.size() > 1 && runs.back().size < std::min<int64_t>(lanes_ / 2, 8)) {
-        runs = {{0, static_cast<int64_t>(space.size()), total}};
+      if (runs.size() > 1 && runs.back().size.value < std::min<int64_t>(lanes_ / 2, 8)) {
+        const auto rank = static_cast<int64_t>(space.size());
+        runs = {{0, rank, emitter_.Product(space, 0, rank)}};
       }
       if (runs.size() == 1) return EmitFlat(runs[0]);
     }
@@ -52,11 +52,12 @@ class LoopKernel : public ReducingKernel {
       (row ? rows : columns).push_back(run);
     }
     if (columns.empty()) columns.push_back({row_rank, static_cast<int64_t>(space.size()), 1});
-    int64_t row_count = 1, column_count = 1;
-    for (const Run& run : rows) row_count *= run.size;
-    for (const Run& run : columns) column_count *= run.size;
+    int64_t row_count = 1;
+    Extent column_count(1);
+    for (const Run& run : rows) row_count *= run.size.value;
+    for (const Run& run : columns) column_count = column_count * run.size;
     info_.units = row_count;
-    info_.unit_cost = element_cost_ * static_cast<double>(column_count) + 2;
+    info_.unit_cost = element_cost_ * static_cast<double>(column_count.value) + 2;
     cache_.Plan(body_, reduces, column_count);
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
       Index row_index = Unflatten(row, emitter_.level(), rows);
@@ -66,28 +67,28 @@ class LoopKernel : public ReducingKernel {
   }
 
   void EmitFlat(const Run& run) {
-    const int64_t full = run.size / lanes_;
-    info_.units = hlo::CeilDivide(run.size, lanes_);
+    const Extent full = run.size / lanes_;
+    info_.units = hlo::CeilDivide(run.size.value, lanes_);
     info_.unit_cost = element_cost_ * lanes_;
     auto store = [&](const Position& position) { StoreFull({{run.begin, run.end, position}}); };
+    llvm::Value* vectors = I64(full);
     emitter_.AtInnermost();
-    if (full > 0) {
-      llvm::Value* end = b_.CreateSelect(b_.CreateICmpSLT(End(), I64(full)), End(), I64(full));
+    if (!full.Is(0)) {
+      llvm::Value* end = b_.CreateSelect(b_.CreateICmpSLT(End(), vectors), End(), vectors);
       emitter_.Loop(b_.CreateMul(Begin(), I64(lanes_)), b_.CreateMul(end, I64(lanes_)), lanes_, {},
                     [&](llvm::Value* variable, const Accumulators&) {
                       store(emitter_.LanePosition(variable, emitter_.level(), lanes_));
                       return Accumulators{};
                     });
     }
-    if (full * lanes_ == run.size) return;
+    if (run.size.divisor % lanes_ == 0) return;
+    const Extent begin = full * lanes_, rest = run.size - begin;
     emitter_.AtInnermost();
-    emitter_.If(b_.CreateICmpSGT(End(), I64(full)), [&] {
-      const int64_t rest = run.size - full * lanes_;
-      if (rest == 1) {
-        return store(emitter_.ConstantPosition(full * lanes_));
-      }
-      WithMask(emitter_.FirstLanes(rest), 0,
-               [&] { store(emitter_.LanePosition(I64(full * lanes_), 0, full * lanes_)); });
+    emitter_.If(b_.CreateICmpSGT(End(), vectors), [&] {
+      if (rest.Is(1)) return store(emitter_.ConstantPosition(begin));
+      llvm::Value* first = I64(begin);
+      WithMask(emitter_.FirstLanes(rest), rest.varies ? emitter_.level() : 0,
+               [&] { store(emitter_.LanePosition(first, 0, begin.divisor)); });
     });
   }
 
@@ -155,8 +156,8 @@ class LoopKernel : public ReducingKernel {
 }  // namespace
 
 KernelInfo EmitLoopKernel(llvm::Module& module, const std::string& name,
-                          const Instruction& composite) {
-  return LoopKernel(module, name, composite).Emit();
+                          const Instruction& composite, KernelSizes& sizes) {
+  return LoopKernel(module, name, composite, sizes).Emit();
 }
 
 }  // namespace cpu

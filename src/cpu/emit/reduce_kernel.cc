@@ -46,13 +46,13 @@ class ReduceKernel : public ReducingKernel {
       (any ? inner : kept).push_back(run);
     }
     int64_t reduced_count = 1;
-    for (const Run& run : inner) reduced_count *= run.size;
+    for (const Run& run : inner) reduced_count *= run.size.value;
     const bool lanes_reduced =
         kept.empty() || (!inner.empty() && inner.back().begin > kept.back().begin);
     if (lanes_reduced) {
       if (inner.empty()) inner.push_back({0, 0, 1});  // of a scalar
       int64_t rows = 1;
-      for (const Run& run : kept) rows *= run.size;
+      for (const Run& run : kept) rows *= run.size.value;
       info_.units = rows;
       info_.unit_cost = element_cost_ * static_cast<double>(reduced_count) + 2;
       emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
@@ -84,21 +84,23 @@ class ReduceKernel : public ReducingKernel {
     const Run columns = kept.back();
     const std::vector<Run> rows(kept.begin(), kept.end() - 1);
     int64_t row_count = 1;
-    for (const Run& run : rows) row_count *= run.size;
-    const int64_t vectors = hlo::CeilDivide(columns.size, lanes_);
+    for (const Run& run : rows) row_count *= run.size.value;
+    const int64_t vectors = hlo::CeilDivide(columns.size.value, lanes_);
     const int group = static_cast<int>(std::min<int64_t>(vectors, 4));
-    const int64_t blocks = hlo::CeilDivide(columns.size, group * lanes_);
-    info_.units = row_count * blocks;
+    const int64_t block_size = group * lanes_;
+    Extent blocks = (columns.size + (block_size - 1)) / block_size;
+    if (blocks.value == 1) blocks = 1;
+    info_.units = row_count * blocks.value;
     info_.unit_cost = element_cost_ * static_cast<double>(reduced_count * group * lanes_) + 2;
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());
       Position block =
-          blocks == 1 ? emitter_.ConstantPosition(0) : emitter_.Remainder(flat, blocks);
+          blocks.Is(1) ? emitter_.ConstantPosition(0) : emitter_.Remainder(flat, blocks);
       Position row = emitter_.Divide(flat, blocks);
       Index row_index = Unflatten(row.base, row.level, rows);
       Position first = emitter_.Multiply(block, group * lanes_);
       // Vectors that may reach beyond the last column are masked: all of the last block's.
-      const bool ragged = columns.size % (group * lanes_) != 0;
+      const bool ragged = columns.size.divisor % block_size != 0;
       ColumnBlock(reduces, row_index, columns, inner, row, first, group, ragged);
       return Accumulators{};
     });
@@ -118,12 +120,9 @@ class ReduceKernel : public ReducingKernel {
       Position lane = base;
       lane.stride = lanes_ == 1 ? 0 : 1;
       positions.push_back(lane);
-      int level;
       llvm::Value* mask = nullptr;
       if (ragged) {
-        llvm::Value* value = emitter_.ToValue(lane, &level);
-        emitter_.AtInnermost();
-        mask = b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), columns.size));
+        mask = emitter_.InRange(lane, columns.size).value;
       }
       masks.push_back(mask);
     }
@@ -169,8 +168,8 @@ class ReduceKernel : public ReducingKernel {
 }  // namespace
 
 KernelInfo EmitReduceKernel(llvm::Module& module, const std::string& name,
-                            const Instruction& composite) {
-  return ReduceKernel(module, name, composite).Emit();
+                            const Instruction& composite, KernelSizes& sizes) {
+  return ReduceKernel(module, name, composite, sizes).Emit();
 }
 
 }  // namespace cpu

@@ -147,7 +147,7 @@ void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
                                const Index& row_index, const std::vector<Run>& columns) {
   std::vector<Reduction> plans;
   for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
-  const int unroll = Unroll(columns.back().size);
+  const int unroll = Unroll(columns.back().size.value);
   emitter_.AtInnermost();
   Accumulators initial;
   for (int u = 0; u < unroll; ++u) {

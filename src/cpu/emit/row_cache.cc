@@ -8,8 +8,8 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 void RowCache::Plan(const Computation& body, const std::vector<const Instruction*>& reduces,
-                    int64_t column_count) {
-  if (reduces.empty() || column_count > 16384) return;
+                    const Extent& column_count) {
+  if (reduces.empty() || column_count.value > 16384) return;
   // In how many passes (each reduce, and the last) an instruction is evaluated.
   std::map<const Instruction*, int> passes;
   auto mark = [&](const std::vector<const Instruction*>& roots) {
@@ -42,10 +42,11 @@ void RowCache::Plan(const Computation& body, const std::vector<const Instruction
     const int count = found == passes.end() ? 0 : found->second;
     if (count < 2 || !IsExpensive(*instruction) || cached_.size() >= 4) continue;
     if (instruction->dimensions() != space || hlo::IsComplex(instruction->element_type())) continue;
+    llvm::Value* capacity = emitter_.Number(column_count + (lanes_ - 1));
     emitter_.At(0);
     llvm::Type* type = RegisterType(b_.getContext(), instruction->element_type());
     // Whole vectors are stored, wherever a run of columns begins: the last may reach beyond.
-    auto* memory = b_.CreateAlloca(type, b_.getInt64(column_count + lanes_ - 1));
+    auto* memory = b_.CreateAlloca(type, capacity);
     memory->setAlignment(llvm::Align(64));
     cached_[instruction] = {memory, false};
   }

@@ -16,7 +16,7 @@ class RowCache {
   // Decides what to keep of rows of `column_count` elements: what more than one pass (each of the
   // reduces, and the one that stores the results) evaluates.
   void Plan(const hlo::Computation& body, const std::vector<const hlo::Instruction*>& reduces,
-            int64_t column_count);
+            const Extent& column_count);
   bool empty() const { return cached_.empty(); }
   // Runs `body` for the lanes at `index`: values kept by earlier passes are loaded, those of this
   // pass are stored.

@@ -79,8 +79,8 @@ class ScanKernel : public ReducingKernel {
 }  // namespace
 
 KernelInfo EmitScanKernel(llvm::Module& module, const std::string& name,
-                          const Instruction& composite) {
-  return ScanKernel(module, name, composite).Emit();
+                          const Instruction& composite, KernelSizes& sizes) {
+  return ScanKernel(module, name, composite, sizes).Emit();
 }
 
 }  // namespace cpu

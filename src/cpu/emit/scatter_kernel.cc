@@ -83,7 +83,7 @@ class ScatterKernel : public Kernel {
     }
     const int64_t row = plan.lanes ? plan.updates.back() : 1;
     int64_t others = 1;
-    for (const Run& run : window) others *= run.size;
+    for (const Run& run : window) others *= run.size.value;
     info_.units = plan.lanes ? hlo::CeilDivide(row, lanes_) : 1;
     info_.unit_cost = element_cost_ * static_cast<double>(updates * others);
     emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
@@ -196,8 +196,8 @@ class ScatterKernel : public Kernel {
 }  // namespace
 
 KernelInfo EmitScatterKernel(llvm::Module& module, const std::string& name,
-                             const Instruction& composite) {
-  return ScatterKernel(module, name, composite).Emit();
+                             const Instruction& composite, KernelSizes& sizes) {
+  return ScatterKernel(module, name, composite, sizes).Emit();
 }
 
 }  // namespace cpu

@@ -1,0 +1,72 @@
+#include "cpu/emit/extent.h"
+
+#include <cstdlib>
+#include <numeric>
+
+namespace cpu {
+namespace {
+
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+Extent Varying(int64_t value, int64_t divisor, uint64_t identity) {
+  Extent result(value);
+  result.divisor = divisor;
+  result.identity = identity;
+  result.varies = true;
+  return result;
+}
+
+}  // namespace
+
+Extent::Extent(int64_t constant)
+    : value(constant), divisor(std::abs(constant)), identity(static_cast<uint64_t>(constant)) {}
+
+// Identities are values of the numbers' polynomials, each size that varies being a random number:
+// a * b and b * a are the same, and so are a * b - a and a * (b - 1).
+Extent operator*(const Extent& a, const Extent& b) {
+  if (a.Is(0) || b.Is(0)) return 0;
+  if (!a.varies && !b.varies) return a.value * b.value;
+  return Varying(a.value * b.value, a.divisor * b.divisor, a.identity * b.identity);
+}
+
+Extent operator+(const Extent& a, const Extent& b) {
+  if (!a.varies && !b.varies) return a.value + b.value;
+  return Varying(a.value + b.value, std::gcd(a.divisor, b.divisor), a.identity + b.identity);
+}
+
+Extent operator-(const Extent& a, const Extent& b) {
+  if (!a.varies && !b.varies) return a.value - b.value;
+  if (a.varies && b.varies && a.identity == b.identity && a.value == b.value) return 0;
+  return Varying(a.value - b.value, std::gcd(a.divisor, b.divisor), a.identity - b.identity);
+}
+
+Extent operator/(const Extent& a, int64_t b) {
+  if (!a.varies) return a.value / b;
+  return Varying(a.value / b, 1, Mix(a.identity + Mix(static_cast<uint64_t>(b))));
+}
+
+Extent KernelSizes::Size(int64_t value) {
+  if (!varying_.contains(value)) return value;
+  const uint64_t next = Mix(identities_.size() + 0x9e3779b97f4a7c15);
+  return Varying(value, 1, identities_.emplace(value, next).first->second);
+}
+
+Extent KernelSizes::Product(std::span<const int64_t> sizes, size_t begin, size_t end) {
+  Extent product(1);
+  for (size_t i = begin; i < end; ++i) product = product * Size(sizes[i]);
+  return product;
+}
+
+int32_t KernelSizes::Slot(const Extent& extent) {
+  const auto next = static_cast<int32_t>(slots_.size());
+  const auto [found, is_new] =
+      slot_of_.emplace(std::make_pair(extent.identity, extent.value), next);
+  if (is_new) slots_.push_back(extent.value);
+  return found->second;
+}
+
+}  // namespace cpu

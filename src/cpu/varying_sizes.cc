@@ -1,0 +1,64 @@
+#include "cpu/varying_sizes.h"
+
+#include <functional>
+
+namespace cpu {
+namespace {
+
+// More often than this, another size turns out to vary; then all do.
+constexpr int kChanges = 3;
+
+std::string StructureOf(const std::vector<std::optional<KernelSignature>>& kernels) {
+  std::string structures;
+  for (const auto& kernel : kernels) {
+    if (kernel) structures += kernel->structure;
+    structures += '\n';
+  }
+  return std::to_string(std::hash<std::string>()(structures)) + " " +
+         std::to_string(structures.size());
+}
+
+std::vector<int64_t> NumbersOf(const std::vector<std::optional<KernelSignature>>& kernels) {
+  std::vector<int64_t> numbers;
+  for (const auto& kernel : kernels) {
+    if (kernel) numbers.insert(numbers.end(), kernel->numbers.begin(), kernel->numbers.end());
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<std::set<int64_t>> VaryingSizes::Observe(
+    const std::vector<std::optional<KernelSignature>>& kernels) {
+  std::vector<std::set<int64_t>> result(kernels.size());
+  const std::string structure = StructureOf(kernels);
+  const std::vector<int64_t> numbers = NumbersOf(kernels);
+  Program* program = programs_.Find(structure);
+  if (program == nullptr || program->numbers.size() != numbers.size()) {
+    const auto bytes = static_cast<int64_t>(numbers.size() * (sizeof(int64_t) + 1));
+    programs_.Insert(structure, {numbers, std::vector<bool>(numbers.size())}, bytes);
+    return result;
+  }
+  bool changed = false;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (program->varies[i] || numbers[i] == program->numbers[i]) continue;
+    program->varies[i] = changed = true;
+  }
+  if (changed && ++program->changes > kChanges) program->varies.assign(numbers.size(), true);
+  size_t next = 0;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    if (!kernels[k]) continue;
+    for (int64_t number : kernels[k]->numbers) {
+      if (program->varies[next++] && number > 1) result[k].insert(number);
+    }
+  }
+  return result;
+}
+
+std::set<int64_t> AllSizes(const std::vector<int64_t>& numbers) {
+  std::set<int64_t> sizes(numbers.begin(), numbers.end());
+  sizes.erase(sizes.begin(), sizes.upper_bound(1));
+  return sizes;
+}
+
+}  // namespace cpu

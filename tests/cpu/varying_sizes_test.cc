@@ -1,0 +1,347 @@
+// Kernels that read sizes at run time: one serves many sizes, and its results are the evaluator's.
+#include "cpu/varying_sizes.h"
+
+#include <functional>
+#include <random>
+
+#include "cpu/emit/extent.h"
+#include "cpu/kernel_cache.h"
+#include "engine_testing.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Builder;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Opcode;
+using hlo::Shape;
+using hlo::Value;
+using Values = std::vector<Value>;
+
+Shape F32(Dimensions dimensions) { return Shape(ElementType::kF32, std::move(dimensions)); }
+
+int64_t Compiled() { return KernelCache::OfProcess().statistics().compiled; }
+
+// A program of a batch, a length and a width.
+struct Program {
+  std::vector<Shape> parameters;
+  std::function<Values(Builder&, const Values&)> body;
+};
+using MakeProgram = std::function<Program(int64_t batch, int64_t length, int64_t width)>;
+
+Value Softmax(Builder& b, Value x) {
+  const int64_t last = x->shape().rank() - 1;
+  Dimensions kept(x->dimensions().begin(), x->dimensions().end() - 1), axes;
+  for (int64_t d = 0; d < last; ++d) axes.push_back(d);
+  auto spread = [&](Value row) { return b.BroadcastInDim(row, x->dimensions(), axes); };
+  Value shifted = b.Exp(b.Subtract(x, spread(b.Reduce(Opcode::kMaximum, x, {last}))));
+  return b.Divide(shifted, spread(b.Reduce(Opcode::kAdd, shifted, {last})));
+}
+
+const std::vector<std::pair<const char*, MakeProgram>>& Programs() {
+  static const std::vector<std::pair<const char*, MakeProgram>> programs = {
+      {"flat",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w}), F32({n, t, w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Multiply(b.Add(p[0], p[1]), p[1])};
+                        }};
+       }},
+      {"bias",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w}), F32({w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Add(p[0], b.BroadcastTo(p[1], p[0]->dimensions()))};
+                        }};
+       }},
+      {"mask",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{
+             {F32({n, w, t, t}), F32({n, t})}, [](Builder& b, const Values& p) {
+               return Values{b.Add(p[0], b.BroadcastInDim(p[1], p[0]->dimensions(), {0, 3}))};
+             }};
+       }},
+      {"transpose",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w}), F32({n, w, t})}, [](Builder& b, const Values& p) {
+                          return Values{b.Add(b.Transpose(p[0], {0, 2, 1}), p[1])};
+                        }};
+       }},
+      {"heads",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, 4 * w})}, [=](Builder& b, const Values& p) {
+                          Value x = b.Reshape(p[0], {n, t, 4, w});
+                          return Values{b.Negate(b.Transpose(x, {0, 2, 1, 3}))};
+                        }};
+       }},
+      {"slice",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{
+             {F32({n, t + 3, w}), F32({n, t, w})}, [=](Builder& b, const Values& p) {
+               return Values{b.Add(b.Slice(p[0], {0, 3, 0}, {n, t + 3, w}, {1, 1, 1}), p[1])};
+             }};
+       }},
+      {"last element",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [=](Builder& b, const Values& p) {
+                          return Values{b.Exp(b.Slice(p[0], {0, t - 1, 0}, {n, t, w}, {1, 1, 1}))};
+                        }};
+       }},
+      {"strided slice",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, 2 * t, w})}, [=](Builder& b, const Values& p) {
+                          return Values{b.Exp(b.Slice(p[0], {0, 1, 0}, {n, 2 * t, w}, {1, 2, 1}))};
+                        }};
+       }},
+      {"pad",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [=](Builder& b, const Values& p) {
+                          return Values{b.Pad(b.Exp(p[0]), b.ConstantScalar(ElementType::kF32, 2.0),
+                                              {0, t, 0}, {0, 1, 2}, {0, 0, 0})};
+                        }};
+       }},
+      {"interior pad",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [=](Builder& b, const Values& p) {
+                          return Values{b.Pad(b.Exp(p[0]), b.ConstantScalar(ElementType::kF32, 2.0),
+                                              {0, 1, 0}, {0, 2, 0}, {0, 1, 0})};
+                        }};
+       }},
+      {"concatenate",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w}), F32({n, 2, w}), F32({n, t, w})},
+                        [](Builder& b, const Values& p) {
+                          return Values{b.Exp(b.Concatenate({p[0], p[1], p[2]}, 1))};
+                        }};
+       }},
+      {"concatenate the last",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, w, t}), F32({n, w, 1})}, [](Builder& b, const Values& p) {
+                          return Values{b.Exp(b.Concatenate({p[0], p[1]}, 2))};
+                        }};
+       }},
+      {"reverse",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Exp(b.Reverse(p[0], {1}))};
+                        }};
+       }},
+      {"reverse the last",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, w, t})}, [](Builder& b, const Values& p) {
+                          return Values{b.Exp(b.Reverse(p[0], {2}))};
+                        }};
+       }},
+      {"iota",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [=](Builder& b, const Values& p) {
+                          return Values{b.Add(p[0], b.Iota(F32({n, t, w}), 1))};
+                        }};
+       }},
+      {"dynamic slice",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t + 5, w}), Shape(ElementType::kS32, {})},
+                        [=](Builder& b, const Values& p) {
+                          Value zero = b.ConstantScalar(ElementType::kS32, int64_t{0});
+                          return Values{b.Exp(b.DynamicSlice(p[0], {zero, p[1], zero}, {n, t, w}))};
+                        }};
+       }},
+      {"dynamic update slice",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{
+             {F32({n, t + 5, w}), F32({n, t, w}), Shape(ElementType::kS32, {})},
+             [=](Builder& b, const Values& p) {
+               Value zero = b.ConstantScalar(ElementType::kS32, int64_t{0});
+               return Values{b.Exp(b.DynamicUpdateSlice(p[0], p[1], {zero, p[2], zero}))};
+             }};
+       }},
+      {"convert",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{
+             {Shape(ElementType::kBF16, {n, t, w}), Shape(ElementType::kPred, {n, t})},
+             [](Builder& b, const Values& p) {
+               Value mask = b.BroadcastInDim(p[1], p[0]->dimensions(), {0, 1});
+               return Values{b.Convert(b.Select(mask, p[0], b.Negate(p[0])), ElementType::kF32)};
+             }};
+       }},
+      {"complex",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{Shape(ElementType::kC64, {n, t, w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Multiply(p[0], b.Reverse(p[0], {1}))};
+                        }};
+       }},
+      {"softmax of lengths",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, w, t})},
+                        [](Builder& b, const Values& p) { return Values{Softmax(b, p[0])}; }};
+       }},
+      {"softmax of widths",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})},
+                        [](Builder& b, const Values& p) { return Values{Softmax(b, p[0])}; }};
+       }},
+      {"sum of lengths",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Reduce(Opcode::kAdd, p[0], {1})};
+                        }};
+       }},
+      {"sum of rows",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, w, t})}, [](Builder& b, const Values& p) {
+                          return Values{b.Reduce(Opcode::kAdd, p[0], {2})};
+                        }};
+       }},
+      {"sum of batches",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Reduce(Opcode::kAdd, p[0], {0, 1})};
+                        }};
+       }},
+      {"sum of all",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [](Builder& b, const Values& p) {
+                          return Values{b.Reduce(Opcode::kAdd, b.Multiply(p[0], p[0]), {0, 1, 2})};
+                        }};
+       }},
+  };
+  return programs;
+}
+
+void Check(const Program& program) {
+  CheckProgram(
+      program.parameters, [&](Builder& b, const Values& p) { return program.body(b, p); }, 20);
+}
+
+// Each at ones, small ones, primes, multiples of the lanes, and large ones.
+TEST(VaryingSizes, EveryOperationAtManySizes) {
+  for (const auto& [name, make] : Programs()) {
+    SCOPED_TRACE(name);
+    for (int64_t length : {1, 2, 3, 5, 7, 8, 13, 16, 31, 32, 64, 67, 200}) {
+      SCOPED_TRACE("length " + std::to_string(length));
+      Check(make(2, length, 5));
+      Check(make(3, length, 16));
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+std::unique_ptr<hlo::Module> ModuleOf(const Program& program) {
+  auto module = std::make_unique<hlo::Module>();
+  hlo::Computation* entry = module->AddComputation("main");
+  module->set_entry(entry);
+  Builder b(entry);
+  Values parameters;
+  for (const Shape& shape : program.parameters) parameters.push_back(b.Parameter(shape));
+  entry->set_results(program.body(b, parameters));
+  return module;
+}
+
+// The second size is the last one that is compiled, of sizes above those of vectors.
+TEST(VaryingSizes, TheThirdSizeCompilesNothing) {
+  for (const auto& [name, make] : Programs()) {
+    SCOPED_TRACE(name);
+    Compile(*ModuleOf(make(3, 301, 24)));
+    Compile(*ModuleOf(make(3, 317, 24)));
+    const int64_t before = Compiled();
+    for (int64_t length : {303, 304, 389, 416, 512, 1001}) Compile(*ModuleOf(make(3, length, 24)));
+    EXPECT_EQ(Compiled(), before);
+    Compile(*ModuleOf(make(5, 389, 24)));  // now the batch varies, too
+    const int64_t with_batch = Compiled();
+    for (int64_t length : {307, 408, 997}) Compile(*ModuleOf(make(7, length, 24)));
+    EXPECT_EQ(Compiled(), with_batch);
+  }
+}
+
+TEST(VaryingSizes, ResultsFollowTheSizes) {
+  for (const auto& [name, make] : Programs()) {
+    SCOPED_TRACE(name);
+    for (int64_t length : {41, 53, 40, 129, 97, 24}) {
+      const auto module = ModuleOf(make(2, length, 12));
+      std::vector<hlo::Literal> arguments;
+      for (const hlo::Instruction* parameter : module->entry()->parameters()) {
+        arguments.push_back(
+            RandomLiteral(parameter->shape(), static_cast<unsigned>(arguments.size() + 1)));
+      }
+      const auto expected = hlo::Evaluate(*module, arguments);
+      const auto executable = Compile(*module);
+      const auto actual = RunOnEngine(*executable, arguments);
+      ExpectClose(expected[0], actual[0], 20);
+      const auto loaded = LoadExecutable(executable->Serialize());
+      EXPECT_EQ(loaded->Serialize(), executable->Serialize());
+      EXPECT_EQ(RunOnEngine(*loaded, arguments), actual);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+// --- Extents.
+
+TEST(Extent, ConstantsStayConstants) {
+  const Extent product = Extent(6) * 4, sum = product + 3, difference = Extent(3) - 5;
+  EXPECT_TRUE(product.Is(24));
+  EXPECT_EQ(product.divisor, 24);
+  EXPECT_TRUE(sum.Is(27));
+  EXPECT_TRUE(difference.Is(-2));
+  EXPECT_TRUE((product / 5).Is(4));
+}
+
+TEST(Extent, KnowsWhatDividesIt) {
+  KernelSizes sizes({37});
+  const Extent length = sizes.Size(37), rows = length * 8;
+  EXPECT_TRUE(rows.varies);
+  EXPECT_EQ(rows.value, 296);
+  EXPECT_EQ(rows.divisor, 8);
+  EXPECT_EQ((rows + 4).divisor, 4);
+  EXPECT_EQ((length / 4).value, 9);
+  EXPECT_EQ((length / 4).divisor, 1);
+  EXPECT_TRUE((length * 0).Is(0));
+  EXPECT_TRUE((length - length).Is(0));
+  EXPECT_FALSE(sizes.Size(8).varies);
+}
+
+TEST(Extent, EqualNumbersShareASlot) {
+  KernelSizes sizes({37, 8});
+  const Extent length = sizes.Size(37), batch = sizes.Size(8);
+  EXPECT_EQ(sizes.Slot(length * batch), 0);
+  EXPECT_EQ(sizes.Slot(batch * length), 0);
+  EXPECT_EQ(sizes.Slot(length * batch - batch), 1);
+  EXPECT_EQ(sizes.Slot((length - 1) * batch), 1);
+  EXPECT_EQ(sizes.Slot(length), 2);
+  EXPECT_EQ(sizes.slots(), (std::vector<int64_t>{296, 288, 37}));
+}
+
+// A size that happens to be a product of others has a slot of its own: code does not depend on it.
+TEST(Extent, EqualValuesDoNot) {
+  KernelSizes sizes({4, 16});
+  const Extent four = sizes.Size(4), sixteen = sizes.Size(16);
+  EXPECT_NE(sizes.Slot(four * four), sizes.Slot(sixteen));
+}
+
+// --- What varies.
+
+std::vector<std::optional<KernelSignature>> Signatures(std::vector<int64_t> numbers) {
+  return {KernelSignature{"structure", std::move(numbers)}, std::nullopt};
+}
+
+TEST(VaryingSizesOfPrograms, AreThoseThatDiffered) {
+  VaryingSizes varying(1 << 20);
+  using Sizes = std::set<int64_t>;
+  EXPECT_EQ(varying.Observe(Signatures({8, 37, 64, 1}))[0], Sizes());
+  EXPECT_EQ(varying.Observe(Signatures({8, 37, 64, 1}))[0], Sizes());
+  EXPECT_EQ(varying.Observe(Signatures({8, 41, 64, 1}))[0], Sizes({41}));
+  EXPECT_EQ(varying.Observe(Signatures({8, 37, 64, 1}))[0], Sizes({37}));
+  EXPECT_EQ(varying.Observe(Signatures({9, 37, 64, 1}))[0], Sizes({9, 37}));
+  EXPECT_EQ(varying.Observe(Signatures({8, 1, 64, 1}))[0], Sizes({8}));
+  EXPECT_EQ(varying.Observe(Signatures({8, 37}))[0], Sizes());  // another structure, then
+}
+
+TEST(VaryingSizesOfPrograms, AreAllAfterManyChanges) {
+  VaryingSizes varying(1 << 20);
+  varying.Observe(Signatures({10, 10, 10, 10, 10}));
+  varying.Observe(Signatures({11, 10, 10, 10, 10}));
+  varying.Observe(Signatures({10, 12, 10, 10, 10}));
+  EXPECT_EQ(varying.Observe(Signatures({3, 4, 13, 5, 6}))[0], (std::set<int64_t>{3, 4, 13, 5, 6}));
+}
+
+}  // namespace
+}  // namespace cpu
