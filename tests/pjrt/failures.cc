@@ -213,6 +213,12 @@ TEST_F(Failures, OfAllocationsOfACompile) {
   EXPECT_GT(FailEach(allocations, [&] { client_->Compile(*module); }, /*sparsely=*/true), 50);
 }
 
+TEST_F(Failures, OfAllocationsOfALoad) {
+  const std::string bytes = executable_->executable().Serialize();
+  const auto load = [&] { client_->DeserializeAndLoad(bytes); };
+  EXPECT_GT(FailEach(allocations, load, /*sparsely=*/false), 50);
+}
+
 TEST_F(Failures, OfThreadsOfACompile) {
   const auto module = ManyKernels();
   std::unique_ptr<LoadedExecutable> executable;
