@@ -51,6 +51,12 @@ FOUND = {
         "v3 = torch.bucketize(v2, v2.flatten().sort().values)",
     ],
     "i0 of zero": ["v1 = made(16, 3, 1, torch.float64, 17)", "v2 = torch.i0(v1 * 0) == 1"],
+    "counts of many 16-bit floats": [
+        "v1 = made(8, 11, 2, torch.float16, 64)",
+        "v2 = torch.diag_embed(v1)",
+        "v3 = v2.histc(5)",
+        "v4 = torch.histogram(v2.float(), 5).hist",
+    ],
     "quotients by infinity, rounded down": [
         "v1 = made(10, 15, 4, torch.float32, 17)",
         "v2 = v1.abs() / 0",
