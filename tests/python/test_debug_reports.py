@@ -1,8 +1,11 @@
 """What PT_XLA_DEBUG, PT_XLA_DEBUG_LEVEL, XLA_IR_DEBUG and their like print, each in the form that tools read."""
 
 import re
+import types
 
 import pytest
+
+from torch_xla.debug import _reports
 
 TRAIN = """\
 import sys
@@ -470,3 +473,14 @@ for _ in range(3):
     text = program.run("train.py", PT_XLA_DEBUG_LEVEL="2").stderr
     causes = [block[2].strip() for block in of(blocks_of(text), "Execution Analysis")]
     assert causes == ["dynamo is executing a compiled program"] * 2
+
+
+def test_programs_that_are_remembered_are_few(monkeypatch):
+    monkeypatch.setattr(_reports, "_program_bytes", {})
+    for number in range(2 * _reports._MOST_PROGRAMS):
+        event = types.SimpleNamespace(
+            hash=number, memory={"outputs": number, "aliased": 0, "temporaries": 1}
+        )
+        _reports._remember_bytes(event)
+    assert len(_reports._program_bytes) == _reports._MOST_PROGRAMS
+    assert _reports._program_bytes[number] == number + 1

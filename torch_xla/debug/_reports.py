@@ -46,7 +46,8 @@ def start() -> None:
 # --- Graphs ---
 
 _history = what_changed.History()
-_program_bytes: dict[int, int] = {}
+_program_bytes: dict[int, int] = {}  # by a graph's hash; of those compiled last
+_MOST_PROGRAMS = 4096
 
 
 def _observe(event: Any) -> None:
@@ -59,13 +60,20 @@ def _observe(event: Any) -> None:
     elif event.stage == "compiled":
         _write(_compiled_report(event))
         waits.add("compile", "a compilation", event.seconds)
-        _program_bytes[event.hash] = own_bytes(event)
+        _remember_bytes(event)
     elif event.stage == "execute":
         memory.note_execution(_program_bytes.get(event.hash, 0))
         if level() >= 2:
             _write(_graph_report("Execution", event, None))
     elif event.stage == "refused":
         _write(_refused_report(event))
+
+
+def _remember_bytes(event: Any) -> None:
+    _program_bytes.pop(event.hash, None)
+    _program_bytes[event.hash] = own_bytes(event)
+    if len(_program_bytes) > _MOST_PROGRAMS:
+        del _program_bytes[next(iter(_program_bytes))]
 
 
 def own_bytes(event: Any) -> int:
