@@ -373,10 +373,15 @@ Value Gcd(Builder& b, Value x, Value y) {
 }
 
 Value Lcm(Builder& b, Value x, Value y) {
+  ElementType type = x->element_type();
+  if (hlo::BitWidth(type) < 32) {  // as C computes: what is too large wraps around after all
+    x = b.Convert(x, ElementType::kS32), y = b.Convert(y, ElementType::kS32);
+  }
   Value gcd = Gcd(b, x, y), zero = b.Zeros(x->shape());
   Value is_zero = b.Eq(gcd, zero);
   Value divisor = b.Select(is_zero, b.Full(x->shape(), int64_t{1}), gcd);
-  return b.Select(is_zero, zero, Magnitude(b, b.Multiply(b.Divide(x, divisor), y)));
+  Value result = Magnitude(b, b.Multiply(b.Divide(x, divisor), y));
+  return b.Convert(b.Select(is_zero, zero, result), type);
 }
 
 // --- Three operands

@@ -164,3 +164,14 @@ def test_nan_belongs_behind_all_boundaries(size, right):
     assert expected[0] == size
     actual = torch.bucketize(values.to("xla"), boundaries.to("xla"), right=right)
     assert torch.equal(actual.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64], ids=str
+)
+def test_common_multiples_that_are_too_large(dtype):
+    numbers = torch.tensor([0, 7, 96, 100, 125, 127], dtype=dtype)
+    if dtype.is_signed:
+        numbers = torch.cat([numbers, -numbers])
+    x, y = torch.meshgrid(numbers, numbers, indexing="ij")
+    assert torch.equal(torch.lcm(x.to("xla"), y.to("xla")).cpu(), torch.lcm(x, y))
