@@ -178,8 +178,8 @@ GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCa
   GeneratedCode code;
   const std::vector<Wanted> kernels = FindKernels(module, cache, slots, code);
   std::vector<size_t> missing;
-  // What is kept by signature has slots for what has varied.
-  const bool kept = slots == SlotsFor::kWhatVaries;
+  // Those that are kept by their signature have slots for no more than what has varied.
+  const bool kept = slots != SlotsFor::kAllSizes;
   for (size_t i = 0; i < kernels.size(); ++i) {
     // A dump shows all code, the one that is there already as well.
     if (dump || !kept || !Find(cache, kernels[i].signature, code.kernels[i])) missing.push_back(i);

@@ -1,5 +1,6 @@
 #include "cpu/kernel_signature.h"
 
+#include <cstring>
 #include <unordered_map>
 #include <variant>
 
@@ -88,10 +89,10 @@ class Writer {
   }
   void Write(const Instruction&, const hlo::ConstantAttributes& attributes) {
     const auto& [value] = attributes;
-    const auto* bytes = reinterpret_cast<const char*>(value.bytes());
-    const bool splat = value.IsSplat();
-    Structure(splat);
-    Text({bytes, splat ? hlo::ByteWidth(value.shape().element_type()) : value.byte_size()});
+    const std::optional<int64_t> bits = BitsOf(value);
+    Structure(bits.has_value());
+    if (bits) return Number(*bits);
+    Text({reinterpret_cast<const char*>(value.bytes()), value.byte_size()});
   }
   void Write(const Instruction&, const hlo::TupleIndexAttributes& attributes) {
     const auto& [index] = attributes;
@@ -183,6 +184,14 @@ std::string KernelSignature::ToString() const {
   std::string bytes = structure;
   for (int64_t number : numbers) AppendNumber(bytes, number);
   return bytes;
+}
+
+std::optional<int64_t> BitsOf(const Literal& literal) {
+  const size_t width = hlo::ByteWidth(literal.shape().element_type());
+  if (width > sizeof(int64_t) || !literal.IsSplat()) return std::nullopt;
+  int64_t bits = 0;
+  std::memcpy(&bits, literal.bytes(), width);
+  return bits;
 }
 
 std::optional<KernelSignature> SignatureOf(const hlo::Instruction& composite) {

@@ -11,14 +11,18 @@
 namespace cpu {
 
 struct KernelSignature {
-  std::string structure;  // operations, types, ranks, axes, constants
-  // In the order in which the structure needs them: sizes, and the attributes that are places or
-  // sizes (limits of slices, paddings, windows).
+  std::string structure;  // operations, types, ranks, axes
+  // In the order in which the structure needs them: sizes, the attributes that are places or sizes
+  // (limits of slices, paddings, windows), and constants' bits.
   std::vector<int64_t> numbers;
 
   // All of it.
   std::string ToString() const;
 };
+
+// A constant all of whose elements are these bits; none if there are more than one, or more
+// than 64.
+std::optional<int64_t> BitsOf(const hlo::Literal& literal);
 
 // None if the body holds an attribute that no kernel has.
 std::optional<KernelSignature> SignatureOf(const hlo::Instruction& composite);

@@ -23,8 +23,8 @@ class VaryingSizes {
   // In bytes.
   explicit VaryingSizes(int64_t capacity) : programs_(capacity) {}
 
-  // For each kernel of a program, in its order: the sizes above 1 that vary. None of a kernel
-  // without a signature.
+  // For each kernel of a program, in its order: the numbers above 1 of its signature that vary.
+  // None of a kernel without a signature.
   std::vector<std::set<int64_t>> Observe(
       const std::vector<std::optional<KernelSignature>>& kernels);
 
@@ -38,7 +38,7 @@ class VaryingSizes {
   RecentlyUsed<Program> programs_;  // by their structures' hash
 };
 
-// All sizes above 1.
+// All numbers above 1.
 std::set<int64_t> AllSizes(const std::vector<int64_t>& numbers);
 
 }  // namespace cpu

@@ -52,8 +52,9 @@ std::unique_ptr<hlo::Module> Layers(const Shape& shape, int count, float factor 
   });
 }
 
+// With all numbers in the code.
 GeneratedCode Generate(const hlo::Module& module, KernelCache& cache) {
-  return GenerateCode(module, Dump(), cache);
+  return GenerateCode(module, Dump(), cache, SlotsFor::kNothing);
 }
 
 // What the only kernel of a program makes of 0, 1, 2, …

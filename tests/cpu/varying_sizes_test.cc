@@ -169,6 +169,30 @@ const std::vector<std::pair<const char*, MakeProgram>>& Programs() {
                           return Values{b.Multiply(p[0], b.Reverse(p[0], {1}))};
                         }};
        }},
+      {"mean of lengths",  // a constant made of a size
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{{F32({n, t, w})}, [=](Builder& b, const Values& p) {
+                          Value sum = b.Reduce(Opcode::kAdd, p[0], {1});
+                          const double count = static_cast<double>(t);
+                          return Values{b.Multiply(sum, b.Full(F32({n, w}), 1 / count))};
+                        }};
+       }},
+      {"constants of every width",
+       [](int64_t n, int64_t t, int64_t w) {
+         return Program{
+             {F32({n, t, w})}, [=](Builder& b, const Values& p) {
+               Value sum = p[0];
+               for (ElementType type :
+                    {ElementType::kS8, ElementType::kU16, ElementType::kS32, ElementType::kS64,
+                     ElementType::kF16, ElementType::kBF16, ElementType::kF64}) {
+                 const Shape shape(type, {n, t, w});
+                 Value constant = b.Full(shape, static_cast<double>(t % 90 + 30));
+                 sum = b.Add(sum,
+                             b.Convert(b.Add(b.Convert(p[0], type), constant), ElementType::kF32));
+               }
+               return Values{sum};
+             }};
+       }},
       {"softmax of lengths",
        [](int64_t n, int64_t t, int64_t w) {
          return Program{{F32({n, w, t})},

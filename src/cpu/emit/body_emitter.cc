@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "cpu/kernel_signature.h"
+
 namespace cpu {
 
 using hlo::Dimensions;
@@ -221,7 +223,7 @@ BodyEmitter::Value BodyEmitter::EvaluateUncached(const Instruction* instruction,
                   instruction->element_type());
     }
     case Opcode::kConstant:
-      return {elementwise_.Constant(instruction->literal(), 0), 0};
+      return EvaluateConstant(instruction->literal());
     case Opcode::kIota:
       return EvaluateIota(instruction, index);
     case Opcode::kBroadcastInDim: {
@@ -290,6 +292,19 @@ BodyEmitter::Value BodyEmitter::EvaluateElementwise(const Instruction* instructi
     result.element = elementwise_.Emit(*instruction, operands);
   }
   return result;
+}
+
+// A number that was made of a size varies with it.
+BodyEmitter::Value BodyEmitter::EvaluateConstant(const hlo::Literal& literal) {
+  const ElementType type = literal.shape().element_type();
+  const std::optional<int64_t> bits = BitsOf(literal);
+  const Extent number = bits && !hlo::IsComplex(type) ? Size(*bits) : Extent(0);
+  if (!number.varies) return {elementwise_.Constant(literal, 0), 0};
+  llvm::Value* slot = Number(number);
+  At(0);
+  llvm::Type* memory = MemoryType(b_.getContext(), type);
+  llvm::Value* part = b_.CreateTrunc(slot, b_.getIntNTy(memory->getScalarSizeInBits()));
+  return {{elementwise_.FromMemory(b_.CreateBitCast(part, memory), type)}, 0};
 }
 
 BodyEmitter::Value BodyEmitter::EvaluateIota(const Instruction* instruction, const Index& index) {

@@ -156,6 +156,7 @@ class BodyEmitter {
   // The `result`-th output of a reduce_window.
   Value EvaluateReduceWindow(const hlo::Instruction* instruction, int64_t result,
                              const Index& index);
+  Value EvaluateConstant(const hlo::Literal& literal);
   Value EvaluateIota(const hlo::Instruction* instruction, const Index& index);
   Index ReshapeIndex(const hlo::Instruction* reshape, const Index& index);
   Index SliceIndex(const hlo::Instruction* slice, Index index);

@@ -36,7 +36,7 @@ struct Extent {
 // The sizes of one composite.
 class KernelSizes {
  public:
-  // Sizes of these values, which are above 1, vary.
+  // Sizes of these values, which are above 1, vary; so do constants of these bits.
   explicit KernelSizes(std::set<int64_t> varying = {}) : varying_(std::move(varying)) {}
 
   // A size, or another number of the composite's attributes.
