@@ -23,7 +23,7 @@ MOST_STEPS_IN_A_BLOCK = 256
 RECORDED_OPERATIONS = 1000
 
 
-def _limit_threads(count: int) -> None:
+def limit_threads(count: int) -> None:
     """Must run before the libraries are imported: they ask for their processors then."""
     processors = sorted(os.sched_getaffinity(0))[:count]
     os.sched_setaffinity(0, processors)
@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3.0)
     arguments = parser.parse_args()
-    _limit_threads(arguments.threads)
+    limit_threads(arguments.threads)
     peer = _peer(arguments.peer, arguments.threads)
     if arguments.workload == "recording":
         device = "xla" if isinstance(peer, Xla) else "cpu"

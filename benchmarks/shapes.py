@@ -2,17 +2,19 @@
 
     python -m benchmarks.shapes                                     all programs; a markdown table
     python -m benchmarks.shapes --programs sample lengths --peers eager xla
-    python -m benchmarks.shapes --plot folder                       also time against distinct sizes, as pictures
+    python -m benchmarks.shapes --plot folder                       also the time against the steps, as pictures
     python -m benchmarks.shapes --measure xla sample                one program on one peer; its figures as JSON
 
-The programs are in `varying_sizes.py`. Each runs twice in a fresh process: the first time from nothing compiled, the second
-with every size known. A step ends where its number is read, and the numbers of all peers that have the same weights must
-agree. Inductor compiles with `dynamic=True`, JAX each length by itself, as its users would.
+The programs are in `varying_sizes.py`. Each runs twice in a fresh process: the first time from nothing compiled, and once more
+with the weights that the first has trained. A step ends where its number is read. The numbers of torch's peers must agree;
+JAX has weights of its own. Inductor compiles with `dynamic=True`, JAX each length by itself, as its users would.
 """
 
 import argparse
 import importlib.util
+import itertools
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -24,6 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import tables
+from benchmarks.measure import limit_threads
 
 PEERS = ("eager", "inductor", "xla", "jax")
 PROGRAMS = (
@@ -38,6 +41,8 @@ PROGRAMS = (
     "ode",
 )
 JAX_PROGRAMS = ("sample",)
+# What would bring programs that earlier processes have compiled.
+CACHES = ("XLA_PERSISTENT_CACHE_PATH", "JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 # How far a number may lie from eager's: sums in another order, over some dozens of steps of training.
 TOLERANCE = 1e-2
 
@@ -75,7 +80,7 @@ def _run_of_torch(peer: str, program: str) -> Any:
 
         return varying_sizes.PROGRAMS[program]("xla", lambda function: function)
     if peer == "inductor":
-        # Sizes that a user would let vary: none of them is a reason to give up.
+        # More than its default, at which it gives up.
         torch._dynamo.config.recompile_limit = 64
         return varying_sizes.PROGRAMS[program]("cpu", lambda f: torch.compile(f, dynamic=True))
     return varying_sizes.PROGRAMS[program]("cpu", lambda function: function)
@@ -92,8 +97,9 @@ def _timed(run: Any) -> tuple[list[float], list[float]]:
     return seconds, numbers
 
 
-def measure(peer: str, program: str) -> dict[str, Any]:
+def measure(peer: str, program: str, threads: int) -> dict[str, Any]:
     """The figures of a program in this process."""
+    limit_threads(threads)
     run = _run_of_jax(program) if peer == "jax" else _run_of_torch(peer, program)
     first, numbers = _timed(run)
     second, _ = _timed(run)
@@ -113,15 +119,17 @@ def measure(peer: str, program: str) -> dict[str, Any]:
 
 
 def _in_fresh_process(peer: str, program: str, threads: int) -> dict[str, Any] | None:
+    command = [sys.executable, "-m", "benchmarks.shapes", "--threads", str(threads)]
     with tempfile.TemporaryDirectory() as cold_cache:
-        cold = {"TORCHINDUCTOR_CACHE_DIR": cold_cache, "OMP_NUM_THREADS": str(threads)}
+        cold = {k: v for k, v in os.environ.items() if k not in CACHES}
+        cold["TORCHINDUCTOR_CACHE_DIR"] = cold_cache
         try:
             result = subprocess.run(
-                [sys.executable, "-m", "benchmarks.shapes", "--measure", peer, program],
+                [*command, "--measure", peer, program],
                 capture_output=True,
                 text=True,
                 timeout=900,
-                env={**os.environ, **cold},
+                env=cold,
             )
         except subprocess.TimeoutExpired:
             print(f"{peer} {program}: no result after 900 s", file=sys.stderr)
@@ -133,10 +141,22 @@ def _in_fresh_process(peer: str, program: str, threads: int) -> dict[str, Any] |
 
 
 def furthest(numbers: list[float], expected: list[float]) -> float:
-    """The largest difference, relative where numbers are larger than 1; infinite for another count of steps."""
-    if len(numbers) != len(expected):
-        return float("inf")
-    return max(abs(x - y) / max(1.0, abs(y)) for x, y in zip(numbers, expected, strict=True))
+    """The largest difference, relative where numbers are larger than 1; infinite for another count of steps, or no number."""
+    if len(numbers) != len(expected) or not all(map(math.isfinite, [*numbers, *expected])):
+        return math.inf
+    pairs = zip(numbers, expected, strict=True)
+    return max((abs(x - y) / max(1.0, abs(y)) for x, y in pairs), default=0.0)
+
+
+def differences(program: str, figures: dict[str, dict[str, Any]]) -> list[str]:
+    """The peers that have eager's weights, and not its numbers."""
+    lines = []
+    for peer in ("inductor", "xla"):
+        if {"eager", peer} <= figures.keys():
+            far = furthest(figures[peer]["numbers"], figures["eager"]["numbers"])
+            if far > TOLERANCE:
+                lines.append(f"{program}: {tables.NAMES[peer]} is {far:.3g} away from eager")
+    return lines
 
 
 def table(results: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> str:
@@ -156,8 +176,6 @@ def table(results: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> st
 
 def plot(program: str, figures: dict[str, dict[str, Any]], folder: pathlib.Path) -> None:
     """Seconds since the start against the number of steps, of each peer's first run."""
-    import itertools
-
     import matplotlib
 
     matplotlib.use("Agg")
@@ -166,7 +184,7 @@ def plot(program: str, figures: dict[str, dict[str, Any]], folder: pathlib.Path)
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for peer, found in figures.items():
         axes.plot(list(itertools.accumulate(found["steps"])), label=tables.NAMES[peer])
-    axes.set(xlabel="steps, each of another size", ylabel="seconds since the start", title=program)
+    axes.set(xlabel="steps", ylabel="seconds since the start", title=program)
     axes.legend()
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{program}.svg")
@@ -182,7 +200,7 @@ def main() -> None:
     parser.add_argument("--measure", nargs=2, metavar=("PEER", "PROGRAM"))
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure(*arguments.measure)))
+        print(json.dumps(measure(*arguments.measure, arguments.threads)))
         return
     peers = [p for p in arguments.peers if p != "jax" or importlib.util.find_spec("jax")]
     results: dict[str, dict[str, dict[str, Any]]] = {}
@@ -194,14 +212,12 @@ def main() -> None:
                 continue
             found = _in_fresh_process(peer, program, arguments.threads)
             if found is None:
+                wrong.append(f"{program}: {tables.NAMES[peer]} failed")
                 continue
             figures[peer] = found
             times = f"first {found['first_s']:.2f} s, second {found['second_s']:.2f} s"
             print(f"{program}, {tables.NAMES[peer]}: {times}", file=sys.stderr)
-        if {"eager", "xla"} <= figures.keys():
-            far = furthest(figures["xla"]["numbers"], figures["eager"]["numbers"])
-            if not far <= TOLERANCE:
-                wrong.append(f"{program}: a number is {far:.3g} away from eager's")
+        wrong += differences(program, figures)
         if arguments.plot:
             plot(program, figures, arguments.plot)
     print(table(results, peers))

@@ -1,8 +1,9 @@
 """Programs whose sizes vary from step to step: text has lengths, generation grows by a token, batches end short, and counts
 depend on the data.
 
-A program is a function that makes a run for a device: each call of the run takes all steps from the start, and yields the
-number that a user would read after each. Inputs and weights come from a fixed seed, so every device yields the same numbers.
+A program is a function that makes a run for a device: each call of the run takes all steps, training on with the weights that
+there are, and yields the number that a user would read after each. Inputs and first weights come from a fixed seed, so every
+device yields the same numbers.
 """
 
 import math
@@ -72,7 +73,7 @@ def generate(device: str, compiler: Compiler) -> Run:
 
 
 def lengths(device: str, compiler: Compiler) -> Run:
-    """Encoder of 3 layers, width 128, batch 8, AdamW: each batch is as long as its longest text, 20 to 140 tokens."""
+    """Encoder of 3 layers, width 128, batch 8, AdamW: each batch is as long as its longest text, 20 to 139 tokens."""
     model = models.Encoder(VOCABULARY, 1, WIDTH, HEADS, LAYERS, dropout=0.0).to(device)
     compiled = compiler(model)
     optimizer = optim.AdamW(model.parameters(), lr=1e-4)
@@ -136,7 +137,7 @@ def pairs(device: str, compiler: Compiler) -> Run:
 
 
 def graphs(device: str, compiler: Compiler) -> Run:
-    """Two graph convolutions over batches of graphs, each of 100 to 300 nodes and as many edges as it has."""
+    """Two graph convolutions over batches of graphs, of 100 to 300 nodes and 300 to 900 edges."""
     width = 64
     first, second = nn.Linear(16, width).to(device), nn.Linear(width, 4).to(device)
     optimizer = optim.SGD([*first.parameters(), *second.parameters()], lr=0.01)
