@@ -173,8 +173,10 @@ lazy::Value RandomState(const std::optional<at::Generator>& generator, c10::Devi
       new lazy::SharedShape(lazy::InternShape(hlo::Shape(hlo::ElementType::kU64, {2})));
   CheckOnXla(device);
   uint64_t words[2] = {0, 0};
-  if (lazy::CaptureScope::Current() != nullptr) {
-    TORCH_CHECK(!generator, "a captured graph draws no numbers from a generator of its own");
+  if (lazy::CaptureScope* capture = lazy::CaptureScope::Current()) {
+    capture->NoteDraw();
+    TORCH_CHECK(!generator || !generator->defined(),
+                "a captured graph draws no numbers from a generator of its own");
   } else {
     words[0] = TakeKey(generator, ToLazyDevice(device)->ordinal());
   }

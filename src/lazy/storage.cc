@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "lazy/capture.h"
 #include "lazy/data.h"
@@ -14,7 +15,7 @@
 namespace lazy {
 namespace {
 
-std::atomic<int64_t> next_id{1};
+std::atomic<int64_t> next_storage_id{1};
 
 bool IsPending(const Value& value) { return value && value.node->role() == Node::Role::kOperation; }
 
@@ -30,7 +31,7 @@ void SpinLock::Pause(int tries) {
 
 Storage::Storage(Device* device, Value value)
     : device_(device),
-      id_(next_id.fetch_add(1, std::memory_order_relaxed)),
+      id_(next_storage_id.fetch_add(1, std::memory_order_relaxed)),
       value_(std::move(value)) {}
 
 Reference<Storage> Storage::Make(Device* device, Value value) {
@@ -40,6 +41,8 @@ Reference<Storage> Storage::Make(Device* device, Value value) {
   storage->Link();  // no other thread knows it, so its own lock is not needed
   return storage;
 }
+
+int64_t Storage::next_id() { return next_storage_id.load(std::memory_order_relaxed); }
 
 Value Storage::value() const {
   std::lock_guard lock(lock_);
@@ -63,6 +66,7 @@ int64_t Storage::replaced_data() const {
 }
 
 bool Storage::Replace(const Value* expected, Value value) {
+  CheckWriteInCapture();
   std::vector<Value> dropped;
   bool is_misplaced = false;
   {
@@ -109,26 +113,31 @@ void Storage::TakeViewValues(std::vector<Value>* dropped) {
   views_with_value_.clear();
 }
 
-bool Storage::IsMisplaced() const { return IsPending(value_) != linked_; }
+Storage::Place Storage::ProperPlace() const {
+  if (!IsPending(value_)) return Place::kNowhere;
+  return CaptureScope::Current() != nullptr ? Place::kAlone : Place::kListed;
+}
+
+// A sync would compute it from placeholders, or not at all.
+void Storage::CheckWriteInCapture() const {
+  const CaptureScope* capture = CaptureScope::Current();
+  if (capture == nullptr || capture->Made(*this)) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "a captured graph writes to a tensor that is neither one of its arguments nor "
+                   "made in it");
+}
 
 void Storage::UpdateLink() {
   std::lock_guard list_lock(device_->pending_mutex);
   std::lock_guard lock(lock_);
   if (!IsMisplaced()) return;
-  if (linked_) {
-    Unlink();
-  } else {
-    Link();
-  }
+  if (place_ != Place::kNowhere) Unlink();
+  if (ProperPlace() != Place::kNowhere) Link();
 }
 
-// What a capture records is computed with no sync: such a storage is linked with itself alone.
 void Storage::Link() {
-  linked_ = true;
-  if (CaptureScope::Current() != nullptr) {
-    previous_ = next_ = this;
-    return;
-  }
+  place_ = ProperPlace();
+  if (place_ == Place::kAlone) return;
   previous_ = device_->pending_tail;
   next_ = nullptr;
   (previous_ != nullptr ? previous_->next_ : device_->pending_head) = this;
@@ -136,8 +145,8 @@ void Storage::Link() {
 }
 
 void Storage::Unlink() {
-  linked_ = false;
-  if (next_ == this) return;
+  const Place place = std::exchange(place_, Place::kNowhere);
+  if (place == Place::kAlone) return;
   (previous_ != nullptr ? previous_->next_ : device_->pending_head) = next_;
   (next_ != nullptr ? next_->previous_ : device_->pending_tail) = previous_;
 }
@@ -145,7 +154,7 @@ void Storage::Unlink() {
 void Storage::Destroy() {
   {
     std::lock_guard lock(device_->pending_mutex);
-    if (linked_) Unlink();
+    if (place_ != Place::kNowhere) Unlink();
   }
   delete this;
 }

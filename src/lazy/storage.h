@@ -41,10 +41,12 @@ class Storage : public Counted<Storage> {
   static Reference<Storage> Make(Device* device, Value value);
 
   Device* device() const { return device_; }
-  // Process-wide, never used twice.
+  // Process-wide, never used twice; those that are made later have larger ones.
   int64_t id() const { return id_; }
+  static int64_t next_id();
   Value value() const;
-  // In-place update: everything that shares the storage sees it.
+  // In-place update: everything that shares the storage sees it. Throws hlo::Error where this thread
+  // captures, and the storage is not the capture's own (capture.h).
   void set_value(Value value) { Replace(nullptr, std::move(value)); }
   // The same if the value is still `*expected`, or that is null; otherwise false.
   bool Replace(const Value* expected, Value value);
@@ -69,9 +71,15 @@ class Storage : public Counted<Storage> {
   friend std::vector<Reference<Storage>> PendingStorages(Device* device);
   Storage(Device* device, Value value);
   ~Storage() = default;
-  // Under lock_: whether the value is recorded work and the storage not in the device's list, or
-  // the other way round. Whoever finds or makes it so calls UpdateLink.
-  bool IsMisplaced() const;
+  // Where the storage is found by those who compute recorded work: nowhere, by whoever holds it (what
+  // a capture made), or in the device's list.
+  enum class Place : uint8_t { kNowhere, kAlone, kListed };
+  // Under lock_, as the value is now.
+  Place ProperPlace() const;
+  // Under lock_. Whoever finds or makes it so calls UpdateLink.
+  bool IsMisplaced() const { return place_ != ProperPlace(); }
+  // In a capture, of a storage that was there before: throws hlo::Error(kFailedPrecondition).
+  void CheckWriteInCapture() const;
   // Decides by the value that is there by then, because other threads may have replaced it since.
   void UpdateLink();
   // Under the device's pending_mutex.
@@ -89,7 +97,7 @@ class Storage : public Counted<Storage> {
   std::shared_ptr<void> attachment_;  // under lock_
 
   // Written under the device's pending_mutex and then lock_, so that either is enough to read it.
-  bool linked_ = false;
+  Place place_ = Place::kNowhere;
   // The device's list of pending storages, under its pending_mutex.
   Storage* previous_ = nullptr;
   Storage* next_ = nullptr;

@@ -273,7 +273,12 @@ Reference<Data> Materialized(const Reference<Storage>& storage) {
     Sync(storage->device());
     value = storage->value();
   }
-  return Evaluate(storage->device(), value);
+  Reference<Data> data = Evaluate(storage->device(), value);
+  // Of a storage that no sync computes, because a capture made it.
+  if (value.node->role() == Node::Role::kOperation) {
+    storage->Materialize(value, {Node::MakeData(data, value.shape_ref()), 0});
+  }
+  return data;
 }
 
 Reference<Data> Evaluate(Device* device, const Value& value) {
@@ -282,6 +287,11 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
   std::lock_guard lock(SyncMutex());
   Runtime::Get().CheckNotForked();
   if (const Value* data = value.node->computed(value.index)) return data->node->data();
+  if (const CaptureScope* capture = CaptureScope::Current(); capture && capture->draws()) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "a captured graph reads a value after it has drawn numbers, which each call "
+                     "draws anew");
+  }
   if (value.node->role() == Node::Role::kScalar) {
     return Data::FromHost(device, value.shape(), value.node->scalar().data());
   }

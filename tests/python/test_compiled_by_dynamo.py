@@ -244,4 +244,98 @@ def test_captures_that_are_kept_are_few():
         assert step(x, number).tolist() == [1.0 + number] * 2
         assert step(x, 0).tolist() == [1.0] * 2
     assert 32 <= len(step._captures) <= 128
-    assert (0,) in step._captures  # used all the time
+    assert (None, (int, "0")) in step._captures  # used all the time
+
+
+def test_numbers_that_the_cpu_draws_are_drawn_anew():
+    """What a graph draws on the CPU would be a constant of its capture."""
+    shuffle = compiled(lambda x: x[torch.randperm(8).to(x.device)])
+    x = torch.arange(8)
+    torch.manual_seed(3)
+    expected = [x[torch.randperm(8)].tolist() for _ in range(4)]
+    torch.manual_seed(3)
+    assert [shuffle(x.to("xla")).tolist() for _ in range(4)] == expected
+
+
+def test_a_read_of_what_was_drawn_is_drawn_anew():
+    module = fx.symbolic_trace(lambda x: x * 0 + torch.rand_like(x).sum().item())
+    step = extract_compiled_graph(module, ())
+    x = torch.ones(1, device="xla")
+    assert len({step(x).item() for _ in range(4)}) == 4
+
+
+def opaque(function):
+    """An operator that dynamo does not look into."""
+    name = f"test_compiled_by_dynamo::{function.__name__}"
+    operator = torch.library.custom_op(name, function, mutates_args=())
+    operator.register_fake(torch.empty_like)
+    return operator
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_writes_to_a_tensor_that_no_capture_knows(pending):
+    count = torch.zeros(3, device="xla")
+    torch_xla.sync()
+    if pending:
+        count += 1
+
+    def counting(x: torch.Tensor) -> torch.Tensor:
+        count.add_(x)
+        return x + 0
+
+    operator = opaque(counting)
+    step = compiled(lambda x: operator(x) * 2)
+    x = torch.ones(3, device="xla")
+    for _ in range(20):
+        assert step(x).tolist() == [2.0] * 3
+        count.add_(1)
+        torch_xla.sync()
+    text = torch_xla._XLAC._get_xla_tensors_text([count])
+    assert "aten::add" not in text  # what a sync has computed is not recorded any more
+    assert count.tolist() == [40.0 + pending] * 3
+
+
+def test_a_tensor_that_is_made_in_a_capture_and_kept():
+    table = []
+
+    def looking_up(x: torch.Tensor) -> torch.Tensor:
+        if not table:
+            table.append(torch.arange(3.0, device="xla") * 2)
+        return x + table[0]
+
+    operator = opaque(looking_up)
+    step = compiled(lambda x: operator(x) * 2)
+    x = torch.ones(3, device="xla")
+    assert step(x).tolist() == step(x).tolist() == [2.0, 6.0, 10.0]
+    for _ in range(5):
+        table[0].add_(1)
+        torch_xla.sync()
+    assert "aten::add" not in torch_xla._XLAC._get_xla_tensors_text([table[0]])
+    assert table[0].tolist() == [5.0, 7.0, 9.0]
+
+
+def test_constants_of_the_cpu_that_change():
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("constant", torch.ones(3))
+
+        def forward(self, x):
+            return x + self.constant.to(x.device)
+
+    module = fx.symbolic_trace(Module())
+    step = extract_compiled_graph(module, ())
+    x = torch.ones(3, device="xla")
+    assert step(x).tolist() == [2.0] * 3
+    module.constant.fill_(5)
+    assert step(x).tolist() == [6.0] * 3
+
+
+def test_numbers_that_are_equal_and_differ():
+    step = extract_compiled_graph(fx.symbolic_trace(lambda x, number: x + number), ())
+    x = torch.arange(3, device="xla")
+    assert step(x, 1).dtype == torch.int64
+    assert step(x, 1.0).dtype == torch.float32
+    for _ in range(3):
+        assert step(x, float("nan")).isnan().all()
+    assert len(step._captures) == 3

@@ -7,7 +7,7 @@ step by step, as each step begins with the first graph of the one before.
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 
 from torch_xla import _XLAC
 
-# A graph that is called with other numbers again and again is captured for each: indices among them compile nothing, but
-# each capture is kept.
+# A graph that is called with other numbers again and again is captured for each: indices among them compile nothing. So many
+# are kept.
 _KEPT = 64
 
 
@@ -32,11 +32,28 @@ class _CapturingInterpreter(fx.Interpreter):
         return self._own.get(target, super().get_attr(target, args, kwargs))
 
 
+@contextlib.contextmanager
+def _refusing_draws_on_the_cpu() -> Iterator[None]:
+    """Numbers that the CPU draws would be the same in each call; those of the device are drawn anew."""
+    before = torch.get_rng_state()
+    yield
+    if not torch.equal(before, torch.get_rng_state()):
+        torch.set_rng_state(before)
+        raise RuntimeError("a captured graph draws numbers on the CPU")
+
+
 class _Capture:
     """A captured graph, and what its results are made of."""
 
-    def __init__(self, module: fx.GraphModule, names: list[str], arguments: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        names: list[str],
+        constants: list[torch.Tensor],
+        arguments: Sequence[Any],
+    ) -> None:
         self._own = [_attribute(module, name) for name in names]
+        self._constants = constants  # as long as they live, no other tensor has their identity
         self._places = [i for i, x in enumerate(arguments) if isinstance(x, torch.Tensor)]
 
         def run(placeholders: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -44,7 +61,7 @@ class _Capture:
             for place, placeholder in zip(self._places, placeholders, strict=False):
                 given[place] = placeholder
             own = dict(zip(names, placeholders[len(self._places) :], strict=True))
-            with torch.no_grad():
+            with torch.no_grad(), _refusing_draws_on_the_cpu():
                 result = _CapturingInterpreter(module, own).run(*given)
             leaves, self._structure = pytree.tree_flatten(result)
             self._leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
@@ -86,46 +103,62 @@ class _CompiledGraph:
                 if node.op == "get_attr" and _is_on_device(_attribute(module, str(node.target)))
             }
         )
+        self._constants = [
+            str(node.target)
+            for node in module.graph.nodes
+            if node.op == "get_attr" and _is_elsewhere(_attribute(module, str(node.target)))
+        ]
         self._captures: OrderedDict[tuple[Any, ...], list[_Capture]] = OrderedDict()
         self._can_be_captured = not any(node.op == "call_module" for node in module.graph.nodes)
 
     def __call__(self, *arguments: Any) -> Any:
         if self._can_be_captured:
-            numbers = tuple(x for x in arguments if not isinstance(x, torch.Tensor))
-            for capture in self._captures_for(numbers):
+            constants = [_attribute(self._module, name) for name in self._constants]
+            key = _key_of(arguments, constants)
+            for capture in self._captures_for(key):
                 taken, results = capture.call(arguments)
                 if taken:
                     return results
             try:
-                capture = _Capture(self._module, self._names, arguments)
+                capture = _Capture(self._module, self._names, constants, arguments)
             except RuntimeError:
                 # It reads a value while it is recorded, or gives what a capture cannot.
                 self._can_be_captured = False
             else:
-                self._keep(numbers, capture)
+                self._keep(key, capture)
                 return capture.call(arguments)[1]
         return self._module(*arguments)
 
-    def _captures_for(self, numbers: tuple[Any, ...]) -> list[_Capture]:
+    def _captures_for(self, key: tuple[Any, ...]) -> list[_Capture]:
         """Those to try, which are used last by that."""
-        captures = self._captures.get(numbers)
+        captures = self._captures.get(key)
         if captures is None:
             return []
         with contextlib.suppress(KeyError):  # another thread has given them up meanwhile
-            self._captures.move_to_end(numbers)
+            self._captures.move_to_end(key)
         return list(captures)
 
-    def _keep(self, numbers: tuple[Any, ...], capture: _Capture) -> None:
-        """Those used last, for so many numbers, and shapes that come with them."""
-        captures = self._captures.setdefault(numbers, [])
+    def _keep(self, key: tuple[Any, ...], capture: _Capture) -> None:
+        """Those of the numbers used last, and of each the shapes captured last."""
+        captures = self._captures.setdefault(key, [])
         captures.insert(0, capture)
         del captures[_KEPT:]
         while len(self._captures) > _KEPT:
             self._captures.popitem(last=False)
 
 
+def _key_of(arguments: Sequence[Any], constants: list[torch.Tensor]) -> tuple[Any, ...]:
+    """Equal for calls that may share a capture: numbers, and tensors of the CPU that the graph holds, are constants of it."""
+    numbers = [None if isinstance(x, torch.Tensor) else (type(x), repr(x)) for x in arguments]
+    return (*numbers, *((id(tensor), tensor._version) for tensor in constants))
+
+
 def _is_on_device(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == "xla"
+
+
+def _is_elsewhere(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type != "xla"
 
 
 def extract_compiled_graph(
