@@ -5,7 +5,6 @@
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
-#include <llvm/ExecutionEngine/SectionMemoryManager.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -20,12 +19,16 @@
 #include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 
+#include <algorithm>
 #include <new>
+#include <vector>
 
+#include "cpu/code_memory.h"
 #include "cpu/emit/vector_math.h"
 #include "cpu/host.h"
 #include "cpu/llvm_object.h"
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -68,12 +71,39 @@ llvm::TargetMachine& ThreadTargetMachine() {
   return *thread_machine;
 }
 
-class Memory : public llvm::SectionMemoryManager {
+// Each object's sections in one block, all of which becomes executable: generated code writes to
+// none of them.
+class Memory : public llvm::RTDyldMemoryManager {
  public:
+  bool needsToReserveAllocationSpace() override { return true; }
+  void reserveAllocationSpace(uintptr_t code, llvm::Align code_alignment, uintptr_t constants,
+                              llvm::Align constants_alignment, uintptr_t data,
+                              llvm::Align data_alignment) override {
+    const size_t bytes = code + code_alignment.value() + constants + constants_alignment.value() +
+                         data + data_alignment.value();
+    try {
+      blocks_.emplace_back(bytes);
+      used_ = 0;
+    } catch (const std::bad_alloc&) {
+      lacks_memory = true;  // and LLVM will give up when it gets no section
+    }
+  }
   uint8_t* allocateCodeSection(uintptr_t size, unsigned alignment, unsigned id,
                                llvm::StringRef name) override {
-    bytes += static_cast<int64_t>(size);
-    return SectionMemoryManager::allocateCodeSection(size, alignment, id, name);
+    return Allocate(size, alignment);
+  }
+  uint8_t* allocateDataSection(uintptr_t size, unsigned alignment, unsigned id,
+                               llvm::StringRef name, bool is_read_only) override {
+    return Allocate(size, alignment);
+  }
+  // True if it failed.
+  bool finalizeMemory(std::string* message) override {
+    for (CodeBlock& block : blocks_) {
+      if (block.MakeExecutable()) continue;
+      *message = "the system has no more memory or mappings";
+      return true;
+    }
+    return false;
   }
   uint64_t getSymbolAddress(const std::string& name) override {
     return reinterpret_cast<uint64_t>(LibraryFunctionAddress(name));
@@ -81,7 +111,27 @@ class Memory : public llvm::SectionMemoryManager {
   // Generated code neither throws nor is unwound.
   void registerEHFrames(uint8_t*, uint64_t, size_t) override {}
   void deregisterEHFrames() override {}
-  int64_t bytes = 0;
+
+  // Of all blocks.
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const CodeBlock& block : blocks_) sum += static_cast<int64_t>(block.bytes());
+    return sum;
+  }
+
+  bool lacks_memory = false;
+
+ private:
+  // In the last block. Null if it is full: LLVM has asked for less than it takes.
+  uint8_t* Allocate(uintptr_t size, unsigned alignment) {
+    const size_t begin = hlo::RoundUp(used_, size_t{std::max(alignment, 1u)});
+    if (lacks_memory || blocks_.empty() || begin + size > blocks_.back().bytes()) return nullptr;
+    used_ = begin + size;
+    return blocks_.back().data() + begin;
+  }
+
+  std::vector<CodeBlock> blocks_;
+  size_t used_ = 0;  // of the last one
 };
 
 }  // namespace
@@ -168,8 +218,11 @@ LoadedCode::LoadedCode(const std::vector<std::string>& objects)
   try {
     Load(objects);
   } catch (const hlo::Error& error) {
+    const bool lacks_memory = state_->memory.lacks_memory;
     if (error.code() == hlo::ErrorCode::kInternal) (void)state_.release();  // LLVM's: abandoned
-    throw;
+    if (!lacks_memory) throw;
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     "no memory, or no memory mapping, is left for compiled code");
   } catch (...) {
     (void)state_.release();
     throw;
@@ -201,11 +254,11 @@ void LoadedCode::Load(const std::vector<std::string>& objects) {
 LoadedCode::~LoadedCode() = default;
 
 void* LoadedCode::Find(std::string_view symbol) const {
-  if (state_->memory.bytes == 0) return nullptr;
+  if (state_->memory.bytes() == 0) return nullptr;
   return reinterpret_cast<void*>(
       state_->linker->getSymbol(llvm::StringRef(symbol.data(), symbol.size())).getAddress());
 }
 
-int64_t LoadedCode::bytes() const { return state_->memory.bytes; }
+int64_t LoadedCode::bytes() const { return state_->memory.bytes(); }
 
 }  // namespace cpu

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hlo/text_writer.h"
-#include "remote/free_list.h"
+#include "process/free_list.h"
 #include "remote_testing.h"
 
 namespace remote {
@@ -34,7 +34,7 @@ bool Holds(const char* data, float value) {
 }
 
 TEST(FreeList, TakesTheFirstPieceThatIsLargeEnough) {
-  FreeList list;
+  process::FreeList list;
   EXPECT_FALSE(list.Take(1));
   list.Give(100, 50);
   list.Give(200, 300);
@@ -49,7 +49,7 @@ TEST(FreeList, TakesTheFirstPieceThatIsLargeEnough) {
 TEST(FreeList, JoinsNeighbours) {
   for (const std::vector<size_t>& order :
        std::vector<std::vector<size_t>>{{0, 10, 20}, {20, 10, 0}, {0, 20, 10}}) {
-    FreeList list;
+    process::FreeList list;
     for (size_t offset : order) list.Give(offset, 10);
     EXPECT_EQ(list.Take(30), 0U);
   }

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <optional>
 
+#include "process/free_list.h"
 #include "remote/client/connection.h"
-#include "remote/free_list.h"
 #include "remote/segment.h"
 
 namespace remote {
@@ -41,7 +41,7 @@ class Arena {
  private:
   struct Part {
     std::shared_ptr<Segment> segment;
-    FreeList free;
+    process::FreeList free;
   };
   // Null if there is no such segment here. Throws the server's error.
   std::shared_ptr<Segment> Create(const wire::CreateSegment& call);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pjrt/c_api.h"
-#include "remote/free_list.h"
+#include "process/free_list.h"
 #include "remote/messages.h"
 #include "remote/segment.h"
 
@@ -31,7 +31,7 @@ class ResultMemory : public std::enable_shared_from_this<ResultMemory> {
   const std::shared_ptr<Segment> segment_;
   std::mutex mutex_;
   // Pages that were used before come first: fresh ones cost more than the copy.
-  FreeList used_, fresh_;
+  process::FreeList used_, fresh_;
   size_t taken_ = 0;                      // pieces
   std::shared_ptr<ResultMemory> itself_;  // while any is taken
 };

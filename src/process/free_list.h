@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-namespace remote {
+namespace process {
 
 class FreeList {
  public:
@@ -19,4 +19,4 @@ class FreeList {
   size_t bytes_ = 0;
 };
 
-}  // namespace remote
+}  // namespace process

@@ -1,9 +1,9 @@
-#include "remote/free_list.h"
+#include "process/free_list.h"
 
 #include <algorithm>
 #include <iterator>
 
-namespace remote {
+namespace process {
 
 std::optional<size_t> FreeList::Take(size_t bytes) {
   const auto found = std::find_if(pieces_.begin(), pieces_.end(),
@@ -37,4 +37,4 @@ void FreeList::Give(size_t offset, size_t bytes) {
   pieces_[offset] = bytes;
 }
 
-}  // namespace remote
+}  // namespace process
