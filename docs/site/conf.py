@@ -13,8 +13,8 @@ include_patterns = ["*.md", "docs/**.md", "reference/**.rst"]
 NAVIGATION = {
     "Guide": ["guide/start", "guide/training", "guide/inference", "guide/from-cuda"],
     "Using it": [
-        *["debugging", "performance", "scaling", "checkpoints", "libraries", "operators"],
-        *["plugins", "runtime_server", "security"],
+        *["debugging", "performance", "shapes", "scaling", "checkpoints", "libraries"],
+        *["operators", "plugins", "runtime_server", "security"],
     ],
     "Case study": ["case-study/part-1", "case-study/part-2", "case-study/part-3"],
 }
