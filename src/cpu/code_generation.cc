@@ -207,16 +207,9 @@ void LoadObjects(const hlo::Module& module, const std::vector<std::string_view>&
     if (number >= objects.size() || user_of[i] == nullptr) {
       throw hlo::Error("the executable lacks the code of " + kernel.name);
     }
-    const std::optional<KernelSignature> signature = SignatureOf(*user_of[i]);
-    const std::string text = signature ? signature->ToString() : "";
-    CompiledKernel found;
-    if (Find(cache, text, found) && found.code->object() == objects[number]) {
-      kernel.code = found.code;
-      continue;
-    }
+    // By its bytes alone: what whoever wrote the executable says of it is for this executable.
     const std::string object(objects[number]);
     kernel.code = cache.Code(object, [&] { return object; });
-    Add(cache, text, kernel);
   }
 }
 

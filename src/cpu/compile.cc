@@ -150,11 +150,18 @@ PipelineOptions PipelineOptionsOf(const CompileOptions& options) {
   return pipeline;
 }
 
+// As the environment was at the first compilation.
+bool SizesAreConstants() {
+  static const bool exact = [] {
+    const char* dynamic = std::getenv("TORCH_XLA_DYNAMIC");
+    return dynamic != nullptr && std::string_view(dynamic) == "exact";
+  }();
+  return exact;
+}
+
 SlotsFor SlotsOf(const CompileOptions& options) {
   if (options.all_sizes_vary) return SlotsFor::kAllSizes;
-  const char* dynamic = std::getenv("TORCH_XLA_DYNAMIC");
-  const bool exact = dynamic != nullptr && std::string_view(dynamic) == "exact";
-  return exact ? SlotsFor::kNothing : SlotsFor::kWhatVaries;
+  return SizesAreConstants() ? SlotsFor::kNothing : SlotsFor::kWhatVaries;
 }
 
 // The stages that follow the generation of code, whether that was now or in another process.
@@ -201,7 +208,8 @@ std::unique_ptr<Executable> LoadExecutable(std::string_view bytes, const Compile
 std::string EngineFingerprint() {
   static const auto* fingerprint = new std::string(
       "torch_xla-cpu 2 " + process::LibraryIdentity(reinterpret_cast<void*>(&EngineFingerprint)) +
-      " " + Host().name + " " + Host().features + Without(PassesDisabledByEnvironment()));
+      " " + Host().name + " " + Host().features + Without(PassesDisabledByEnvironment()) +
+      (SizesAreConstants() ? " with constant sizes" : ""));
   return *fingerprint;
 }
 

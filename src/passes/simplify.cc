@@ -98,7 +98,13 @@ Value SimplifyPower(Builder& builder, Instruction& power) {
   if (hlo::IsComplex(power.element_type())) return nullptr;
   std::optional<double> exponent = NumberOf(power.operand(1));
   if (exponent == 1.0) return power.operand(0);
-  if (exponent == 2.0) return builder.Multiply(power.operand(0), power.operand(0));
+  Value x = power.operand(0);
+  if (exponent == 2.0) return builder.Multiply(x, x);
+  // Narrower floats would be rounded between the two.
+  const hlo::ElementType type = power.element_type();
+  if (type != hlo::ElementType::kF32 && type != hlo::ElementType::kF64) return nullptr;
+  if (exponent == 3.0) return builder.Multiply(builder.Multiply(x, x), x);
+  if (exponent == -1.0) return builder.Divide(builder.Full(x->shape(), 1.0), x);
   return nullptr;
 }
 

@@ -87,17 +87,8 @@ Value* ElementwiseEmitter::FloatBinary(Opcode opcode, Value* x, Value* y) {
       return math.Fmod(x, y);
     case Opcode::kAtan2:
       return math.Atan2(x, y);
-    case Opcode::kPower: {
-      auto* constant = llvm::dyn_cast<llvm::Constant>(y);
-      if (constant && y->getType()->isVectorTy()) constant = constant->getSplatValue();
-      if (auto* exponent = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant)) {
-        if (exponent->isExactlyValue(2.0)) return b_.CreateFMul(x, x);
-        if (exponent->isExactlyValue(1.0)) return x;
-        if (exponent->isExactlyValue(3.0)) return b_.CreateFMul(b_.CreateFMul(x, x), x);
-        if (exponent->isExactlyValue(-1.0)) return b_.CreateFDiv(Float(x, 1.0), x);
-      }
+    case Opcode::kPower:
       return math.Pow(x, y);
-    }
     default:
       throw hlo::Error(hlo::ErrorCode::kUnimplemented, "the CPU engine does not compute " +
                                                            std::string(hlo::Name(opcode)) +
