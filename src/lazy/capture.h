@@ -9,9 +9,9 @@ namespace lazy {
 class Storage;
 
 // While it lives, what its thread records is the capture's own. No sync of any thread computes the
-// storages that are made in it, and those from before cannot be written to (storage.h); a collective
-// is only noted here, and random numbers move no generator on (RandomState). Values may be read, as
-// long as no number was drawn: then they are computed, if they need no placeholder.
+// storages that are made in it, and those from before cannot be written to (storage.h); a
+// collective is only noted here, and random numbers move no generator on (RandomState). Values may
+// be read, as long as no number was drawn: then they are computed, if they need no placeholder.
 class CaptureScope {
  public:
   CaptureScope();

@@ -45,8 +45,8 @@ class Storage : public Counted<Storage> {
   int64_t id() const { return id_; }
   static int64_t next_id();
   Value value() const;
-  // In-place update: everything that shares the storage sees it. Throws hlo::Error where this thread
-  // captures, and the storage is not the capture's own (capture.h).
+  // In-place update: everything that shares the storage sees it. Throws hlo::Error where this
+  // thread captures, and the storage is not the capture's own (capture.h).
   void set_value(Value value) { Replace(nullptr, std::move(value)); }
   // The same if the value is still `*expected`, or that is null; otherwise false.
   bool Replace(const Value* expected, Value value);
@@ -71,8 +71,8 @@ class Storage : public Counted<Storage> {
   friend std::vector<Reference<Storage>> PendingStorages(Device* device);
   Storage(Device* device, Value value);
   ~Storage() = default;
-  // Where the storage is found by those who compute recorded work: nowhere, by whoever holds it (what
-  // a capture made), or in the device's list.
+  // Where the storage is found by those who compute recorded work: nowhere, by whoever holds it
+  // (what a capture made), or in the device's list.
   enum class Place : uint8_t { kNowhere, kAlone, kListed };
   // Under lock_, as the value is now.
   Place ProperPlace() const;
