@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 
+#include "aten/limits.h"
 #include "aten/promotion.h"
 #include "aten/special.h"
 #include "hlo/number_conversion.h"
@@ -41,24 +41,6 @@ double SmallestPositive(ElementType type) {
     default:
       return hlo::IsFloat(type) ? 0x1p-126 : 1;
   }
-}
-
-// Of integers, the largest that the type they are computed in has.
-double LargestFinite(ElementType type) {
-  switch (type) {
-    case ElementType::kF16:
-      return 65504;
-    case ElementType::kBF16:
-      return 0x1.fep127;
-    case ElementType::kF32:
-      return std::numeric_limits<float>::max();
-    case ElementType::kF64:
-      return std::numeric_limits<double>::max();
-    default:
-      break;
-  }
-  int digits = hlo::BitWidth(type) - (hlo::IsSignedInteger(type) ? 1 : 0);
-  return digits <= 53 ? std::ldexp(1.0, digits) - 1 : std::ldexp(1 - 0x1p-53, digits);
 }
 
 double Rounded(ElementType type, double x) {

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "aten/constant.h"
+#include "aten/limits.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/special.h"
@@ -204,10 +205,12 @@ at::Tensor& ConjugateInPlace(at::Tensor& self) {
 
 Value NanToNum(Builder& b, Value x, std::optional<double> nan, std::optional<double> positive,
                std::optional<double> negative) {
+  if (IsComplexValue(x)) {
+    return b.Complex(NanToNum(b, b.Real(x), nan, positive, negative),
+                     NanToNum(b, b.Imag(x), nan, positive, negative));
+  }
   if (!IsFloatValue(x)) return x;
-  ElementType type = x->element_type();
-  double largest = type == ElementType::kF64 ? std::numeric_limits<double>::max()
-                                             : std::numeric_limits<float>::max();
+  double largest = LargestFinite(x->element_type());
   Value result = b.Select(IsNan(b, x), Like(b, x, nan.value_or(0)), x);
   result = b.Select(b.Eq(x, Like(b, x, kInfinity)), Like(b, x, positive.value_or(largest)), result);
   return b.Select(b.Eq(x, Like(b, x, -kInfinity)), Like(b, x, negative.value_or(-largest)), result);
@@ -645,7 +648,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Sign>(m, "sign");
   RegisterElementwise<&Sgn>(m, "sgn");
   RegisterElementwise<&BitwiseNot>(m, "bitwise_not");
-  RegisterElementwise<&NanToNum>(m, "nan_to_num");
+  RegisterElementwise<&NanToNum, Promotion::kNone>(m, "nan_to_num");
   RegisterElementwise<&Conjugate>(m, "_conj_physical");
   m.impl("conj_physical_", &ConjugateInPlace);
 

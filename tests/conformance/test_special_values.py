@@ -175,3 +175,14 @@ def test_common_multiples_that_are_too_large(dtype):
         numbers = torch.cat([numbers, -numbers])
     x, y = torch.meshgrid(numbers, numbers, indexing="ij")
     assert torch.equal(torch.lcm(x.to("xla"), y.to("xla")).cpu(), torch.lcm(x, y))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.complex64, torch.complex128], ids=str)
+def test_infinities_become_the_largest_numbers(dtype):
+    x = torch.tensor([math.inf, -math.inf, math.nan, 1.5, -0.0], dtype=dtype)
+    if dtype.is_complex:
+        x = torch.complex(x.real, x.real.flip(0))
+    for replacements in [(), (1.0, 2.0, -3.0), (None, 1e30, None), (0.1, None, -1e39)]:
+        expected = x.nan_to_num(*replacements)
+        assert torch.equal(x.to("xla").nan_to_num(*replacements).cpu(), expected)
+        assert torch.equal(x.to("xla").nan_to_num_(*replacements).cpu(), expected)
