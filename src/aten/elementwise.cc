@@ -1,6 +1,8 @@
 // Arithmetic and transcendental functions of one element.
 #include "aten/elementwise.h"
 
+#include <ATen/ScalarOps.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -417,6 +419,33 @@ Value Clamp(Builder& b, Value x, std::optional<Value> low, std::optional<Value> 
   return x;
 }
 
+// Eager computes a remainder in f32, too, but of operands of the result's type: numbers and
+// 0-dimensional tensors are rounded first.
+at::Tensor RoundedOperand(const at::Tensor& x, at::ScalarType result) {
+  return at::isReducedFloatingType(result) ? x.to(result) : x;
+}
+template <auto f>
+struct RemainderKernel {
+  static at::Tensor Call(const at::Tensor& x, const at::Tensor& y) {
+    at::ScalarType type = at::result_type(x, y);
+    return RecordElementwise<f, Promotion::kDefault>(RoundedOperand(x, type),
+                                                     RoundedOperand(y, type));
+  }
+  static at::Tensor& CallInPlace(at::Tensor& x, const at::Tensor& y) {
+    at::ScalarType type = at::result_type(x, y);
+    return RecordElementwiseInto<f, Promotion::kDefault>(x, x, RoundedOperand(y, type));
+  }
+  static at::Tensor CallByNumber(const at::Tensor& x, const at::Scalar& y) {
+    return Call(x, at::native::wrapped_scalar_tensor(y));
+  }
+  static at::Tensor& CallByNumberInPlace(at::Tensor& x, const at::Scalar& y) {
+    return CallInPlace(x, at::native::wrapped_scalar_tensor(y));
+  }
+};
+at::Tensor RemainderOfNumber(const at::Scalar& x, const at::Tensor& y) {
+  return RemainderKernel<&FloorRemainder>::Call(at::native::wrapped_scalar_tensor(x), y);
+}
+
 using Limit = std::optional<at::Scalar>;
 
 // The limits promote as numbers do: an integer clamped to 2.5 is a float.
@@ -635,6 +664,15 @@ void NameRecorded(const char* name) {
   recording::NameKind(lazy::Op<&Lowering::Lower>::kind(), name);
 }
 
+template <auto f>
+void RegisterRemainder(torch::Library& m, const std::string& name) {
+  NameRecorded<f>(name.c_str());
+  m.impl((name + ".Tensor").c_str(), &RemainderKernel<f>::Call);
+  m.impl((name + "_.Tensor").c_str(), &RemainderKernel<f>::CallInPlace);
+  m.impl((name + ".Scalar").c_str(), &RemainderKernel<f>::CallByNumber);
+  m.impl((name + "_.Scalar").c_str(), &RemainderKernel<f>::CallByNumberInPlace);
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Magnitude, Promotion::kToReal>(m, "abs");
   RegisterElementwise<&Angle, Promotion::kToReal>(m, "angle");
@@ -711,10 +749,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("div.Tensor_mode", &DivMode);
   m.impl("div_.Tensor_mode", &DivModeInPlace);
   RegisterElementwise<&FloorDivide>(m, "floor_divide");
-  RegisterElementwise<&FloorRemainder>(m, "remainder.Tensor");
-  RegisterElementwiseScalar<&FloorRemainder>(m, "remainder.Scalar");
-  RegisterElementwise<&Fmod>(m, "fmod.Tensor");
-  RegisterElementwiseScalar<&Fmod>(m, "fmod.Scalar");
+  RegisterRemainder<&FloorRemainder>(m, "remainder");
+  RegisterRemainder<&Fmod>(m, "fmod");
+  m.impl("remainder.Scalar_Tensor", &RemainderOfNumber);
   RegisterElementwise<&Binary<Opcode::kPower>>(m, "pow.Tensor_Tensor");
   m.impl("pow.Tensor_Scalar", &PowScalar);
   m.impl("pow.Scalar", &PowOfScalar);

@@ -186,3 +186,37 @@ def test_infinities_become_the_largest_numbers(dtype):
         expected = x.nan_to_num(*replacements)
         assert torch.equal(x.to("xla").nan_to_num(*replacements).cpu(), expected)
         assert torch.equal(x.to("xla").nan_to_num_(*replacements).cpu(), expected)
+
+
+NARROW = [torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("name", ["fmod", "remainder"])
+def test_remainders_of_numbers_that_are_rounded(name, dtype):
+    f, in_place = getattr(torch, name), getattr(torch.Tensor, name + "_")
+    x = torch.tensor([615, -615, 3.3, 0.1, 1e3, 0.0, math.inf], dtype=dtype)
+    y = x.to("xla")
+    for divisor in [0.3, -0.7, 3, 3.3, 1e-9, 7e4, math.inf]:
+        expected = f(x, divisor)
+        assert alike(f(y, divisor).cpu(), expected).all()
+        assert alike(in_place(y.clone(), divisor).cpu(), expected).all()
+        for of in (torch.float32, torch.float64):
+            scalar = torch.tensor(divisor, dtype=of)
+            assert alike(f(y, scalar.to("xla")).cpu(), f(x, scalar)).all()
+            assert alike(f(y, scalar).cpu(), f(x, scalar)).all()
+            assert alike(in_place(y.clone(), scalar.to("xla")).cpu(), expected).all()
+            assert alike(f(scalar.to("xla"), y).cpu(), f(scalar, x)).all()
+    assert alike(torch.remainder(2.7, y).cpu(), torch.remainder(2.7, x)).all()
+
+
+@pytest.mark.parametrize("number", [3, 2.5, -4])
+def test_remainders_promote_as_other_operators(number):
+    for dtype in (torch.uint8, torch.int32, torch.float32, torch.float64):
+        if dtype == torch.uint8 and number < 0:
+            continue
+        x = torch.arange(1, 10).to(dtype)
+        for f in (torch.fmod, torch.remainder, lambda x, y: torch.remainder(y, x)):
+            actual, expected = f(x.to("xla"), number).cpu(), f(x, number)
+            assert actual.dtype == expected.dtype
+            assert torch.equal(actual, expected)
