@@ -587,7 +587,10 @@ Value Cast(Builder& b, Value x, ElementType type) {
   if (IsComplexValue(x) && !hlo::IsComplex(type)) x = b.Real(x);
   // torch defines it for bytes alone; other integers are HLO's nearest.
   if (type == ElementType::kU8 && hlo::IsFloat(x->element_type())) {
-    x = b.Convert(x, ElementType::kS64);
+    x = b.Convert(x, PromoteTypes(x->element_type(), ElementType::kF32));
+    // What s64 does not have is a multiple of 256, or no number.
+    Value has_integer = b.Lt(b.Abs(x), Like(b, x, 0x1p63));
+    x = b.Convert(ZeroUnless(b, has_integer, x), ElementType::kS64);
   }
   return b.Convert(x, type);
 }

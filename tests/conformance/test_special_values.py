@@ -220,3 +220,14 @@ def test_remainders_promote_as_other_operators(number):
             actual, expected = f(x.to("xla"), number).cpu(), f(x, number)
             assert actual.dtype == expected.dtype
             assert torch.equal(actual, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_floats_beyond_all_integers_as_bytes(dtype):
+    x = torch.tensor(
+        [math.inf, -math.inf, math.nan, 1e19, -1e19, 2.0**63, -(2.0**63), 3], dtype=torch.float64
+    )
+    x = x.to(dtype)
+    expected = x.to(torch.uint8)
+    assert expected.tolist() == [0] * 7 + [3]
+    assert torch.equal(x.to("xla").to(torch.uint8).cpu(), expected)
