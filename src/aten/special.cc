@@ -150,8 +150,10 @@ Value ErfDouble(Builder& b, Value x) {
 Value ErfSingle(Builder& b, Value x) {
   Value bounded = b.Clamp(ScalarLike(b, x, -3.92), x, ScalarLike(b, x, 3.92));
   Value square = b.Multiply(bounded, bounded);
-  return b.Divide(b.Multiply(bounded, Polynomial(b, square, kErf32P)),
-                  Polynomial(b, square, kErf32Q));
+  Value quotient =
+      b.Divide(b.Multiply(bounded, Polynomial(b, square, kErf32P)), Polynomial(b, square, kErf32Q));
+  // Rounding must not take it beyond its limits.
+  return b.Clamp(ScalarLike(b, x, -1), quotient, ScalarLike(b, x, 1));
 }
 
 // To single precision, which f64 refines.

@@ -231,3 +231,14 @@ def test_floats_beyond_all_integers_as_bytes(dtype):
     expected = x.to(torch.uint8)
     assert expected.tolist() == [0] * 7 + [3]
     assert torch.equal(x.to("xla").to(torch.uint8).cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_error_function_has_limits(dtype):
+    x = torch.linspace(-12, 12, 200_001, dtype=torch.float64).to(dtype)
+    y = x.to("xla")
+    assert torch.erf(y).cpu().abs().max() == 1
+    erfc = torch.erfc(y).cpu()
+    assert erfc.min() >= 0 and erfc.max() == 2
+    assert special.ndtr(y).cpu().min() >= 0 and special.ndtr(y).cpu().max() == 1
+    assert F.gelu(y).cpu()[x < 0].max() <= 0
