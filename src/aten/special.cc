@@ -116,6 +116,18 @@ constexpr double kErfInvFarTail[] = {1.230399701e-05, -2.561228313e-05, -4.44698
 // erfinv(x) / x in x^2, |x| < 2^-7: its Taylor series.
 constexpr double kErfInvSmall[] = {0.8862269254527579, 0.23201366653465444, 0.12755617530559793,
                                    0.08655212924154751, 0.0649596177453854};
+// (-ndtri(p) - r + log(r) / r) r, r = sqrt(-2 log(p)), 6 <= r <= 39, in t = (156 / r - 15) / 11.
+constexpr double kNdtriTail[] = {
+    -0.94855403271240347,    -0.026347610356443069,   -0.00093286516651030615,
+    0.00027682827870638316,  -6.0902123863673755e-5,  1.371580130103377e-5,
+    -3.367548173378703e-6,   9.0179736339003902e-7,   -2.5868812023787505e-7,
+    7.8216836295382417e-8,   -2.4645641904940789e-8,  8.0275272307330705e-9,
+    -2.6867016452686853e-9,  9.1975886177888589e-10,  -3.209346813352291e-10,
+    1.1382730446042795e-10,  -4.0945301257986943e-11, 1.4911166120551026e-11,
+    -5.4894625051655041e-12, 2.0404558396378245e-12,  -7.6499243195138669e-13,
+    2.8902861417818804e-13,  -1.0996495058086826e-13, 4.2103497131454025e-14,
+    -1.6213996503494865e-14, 6.2770883142141372e-15,  -2.4419491164279081e-15,
+    9.5424707400904658e-16,  -3.7444232508725513e-16, 1.4749526964760837e-16};
 
 Value CopySign(Builder& b, Value magnitude, Value sign_of) {
   return b.Select(b.Lt(sign_of, Like(b, sign_of, 0)), b.Negate(magnitude), magnitude);
@@ -183,6 +195,19 @@ Value ErfInvDouble(Builder& b, Value x, Value complement) {
   // Where 1 - |x| rounds, x itself says more.
   Value small = b.Multiply(x, Polynomial(b, b.Multiply(x, x), kErfInvSmall));
   return b.Select(b.Lt(magnitude, Like(b, x, 0x1p-7)), small, CopySign(b, root, x));
+}
+
+// ndtri of 0 <= p <= exp(-18), in f32 or f64.
+Value NdtriTail(Builder& b, Value p) {
+  Value r = b.Sqrt(b.Multiply(Like(b, p, -2), b.Log(p)));
+  Value inverse = b.Divide(Like(b, p, 1), r);
+  Value t = b.Subtract(b.Multiply(inverse, Like(b, p, 156.0 / 11)), Like(b, p, 15.0 / 11));
+  std::span<const double> series = kNdtriTail;
+  if (p->element_type() != ElementType::kF64) series = series.first(10);
+  Value correction = b.Multiply(inverse, b.Subtract(ChebyshevSeries(b, t, series), b.Log(r)));
+  // Of infinity the correction is a NaN.
+  Value is_end = b.Eq(r, Like(b, p, kInfinity));
+  return b.Negate(b.Select(is_end, r, b.Add(r, correction)));
 }
 
 // log(gamma(x)) by Lanczos' approximation for x >= 1/2.
@@ -440,10 +465,14 @@ Value BesselI1(Builder& b, Value x) {
 
 Value Ndtri(Builder& b, Value x) {
   return InAccumulationType(b, x, [&](Value v) {
-    Value centered = b.Subtract(b.Add(v, v), Like(b, v, 1));
-    Value result = b.Multiply(Like(b, v, std::numbers::sqrt2), ErfInv(b, centered));
-    // What is too small to be seen beside 1.
-    return b.Select(b.Lt(v, Like(b, v, 0)), Like(b, v, kNaN), result);
+    Value one = Like(b, v, 1);
+    Value nearest = b.Minimum(v, b.Subtract(one, v));
+    Value centered = b.Subtract(b.Add(v, v), one);
+    Value inside = ErfInvInside(b, centered, b.Add(nearest, nearest));
+    Value result = b.Multiply(Like(b, v, std::numbers::sqrt2), inside);
+    result = b.Select(b.Eq(v, one), Like(b, v, kInfinity), result);
+    // The tail of a negative number is a NaN.
+    return b.Select(b.Lt(v, Like(b, v, 0x1p-26)), NdtriTail(b, v), result);
   });
 }
 

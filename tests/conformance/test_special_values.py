@@ -242,3 +242,22 @@ def test_the_error_function_has_limits(dtype):
     assert erfc.min() >= 0 and erfc.max() == 2
     assert special.ndtr(y).cpu().min() >= 0 and special.ndtr(y).cpu().max() == 1
     assert F.gelu(y).cpu()[x < 0].max() <= 0
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-6), (torch.float64, 1e-14)])
+def test_quantiles_of_small_probabilities(dtype, tolerance):
+    smallest = -37 if dtype == torch.float32 else -307
+    p = torch.logspace(smallest, -0.31, 1000, dtype=torch.float64).to(dtype)
+    p = torch.cat([p, 1 - p])
+    y = p.to("xla").requires_grad_()
+    actual = special.ndtri(y)
+    actual.sum().backward()
+    x = p.clone().requires_grad_()
+    expected = special.ndtri(x)
+    expected.sum().backward()
+    wide = special.ndtri(p.double())  # of f32: without its rounding
+    inner = p < 1
+    error = (actual.detach().cpu().double() - wide)[inner].abs()
+    assert (error <= tolerance * (wide[inner].abs() + 0.1)).all()
+    assert (actual.detach().cpu()[~inner] == math.inf).all()
+    torch.testing.assert_close(y.grad.cpu()[inner], x.grad[inner], rtol=2e3 * tolerance, atol=0)
