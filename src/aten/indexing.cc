@@ -349,10 +349,19 @@ Value ScatterValue(Builder& b, Value x, Dimension dimension, Value index, Scalar
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
   return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
+
+// Taken in the accumulation type: in bf16, 256 + 1 is 256.
+Value ScatterReduced(Builder& b, Value x, int64_t dimension, Value index, Value updates,
+                     Opcode opcode) {
+  Value wide = ToAccumulation(b, x);
+  auto* combiner = b.ScalarCombiner(opcode, wide->element_type());
+  Value result = ScatterWith(b, wide, dimension, index, ToAccumulation(b, updates), combiner);
+  return b.Convert(result, x->element_type());
+}
+
 Value ScatterAdd(Builder& b, Value x, Dimension dimension, Value index, Value src) {
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
-  return ScatterWith(b, x, dimension, index, updates,
-                     b.ScalarCombiner(Opcode::kAdd, x->element_type()));
+  return ScatterReduced(b, x, dimension, index, updates, Opcode::kAdd);
 }
 
 Opcode ReductionCombiner(const std::string& reduce) {
@@ -366,14 +375,12 @@ Opcode ReductionCombiner(const std::string& reduce) {
 Value ScatterReduceSource(Builder& b, Value x, Dimension dimension, Value index, Value src,
                           std::string reduce) {
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
-  auto* combiner = b.ScalarCombiner(ReductionCombiner(reduce), x->element_type());
-  return ScatterWith(b, x, dimension, index, updates, combiner);
+  return ScatterReduced(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
 Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value,
                          std::string reduce) {
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
-  auto* combiner = b.ScalarCombiner(ReductionCombiner(reduce), x->element_type());
-  return ScatterWith(b, x, dimension, index, updates, combiner);
+  return ScatterReduced(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
 
 // x with `updates` reduced into it by `scatter`; elements that receive any start from the
@@ -382,20 +389,20 @@ template <typename Scatter>
 Value ReduceInto(Builder& b, Value x, Value ones, const std::string& reduce, bool include_self,
                  const Scatter& scatter) {
   Opcode opcode = ReductionCombiner(reduce);
-  ElementType type = x->element_type();
-  auto* add = b.ScalarCombiner(Opcode::kAdd, type);
+  Value zero = b.Zeros(x->shape()), one = b.Full(x->shape(), int64_t{1});
   Value counts = nullptr;
-  if (!include_self || reduce == "mean") counts = scatter(b.Zeros(x->shape()), ones, add);
-  Value zero = b.Zeros(x->shape());
+  if (!include_self || reduce == "mean") {
+    counts = scatter(include_self ? one : zero, ones, Opcode::kAdd);
+  }
   Value start = x;
   if (!include_self) {
-    Value identity = Splat(b, b.Constant(hlo::IdentityLiteral(opcode, type)), x->dimensions());
+    hlo::Literal literal = hlo::IdentityLiteral(opcode, x->element_type());
+    Value identity = Splat(b, b.Constant(std::move(literal)), x->dimensions());
     start = b.Select(b.Gt(counts, zero), identity, x);
   }
-  Value result = scatter(start, nullptr, b.ScalarCombiner(opcode, type));
+  Value result = scatter(start, nullptr, opcode);
   if (reduce != "mean") return result;
-  Value one = b.Full(x->shape(), int64_t{1});
-  Value total = include_self ? b.Add(counts, one) : b.Maximum(counts, one);
+  Value total = b.Maximum(counts, one);
   return IsIntegral(x) ? FloorDivide(b, result, total) : b.Divide(result, total);
 }
 
@@ -403,10 +410,9 @@ Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Va
                        std::string reduce, bool include_self) {
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   Value ones = b.Full(updates->shape(), int64_t{1});
-  return ReduceInto(
-      b, x, ones, reduce, include_self, [&](Value into, Value values, hlo::Computation* combiner) {
-        return ScatterWith(b, into, dimension, index, values ? values : updates, combiner);
-      });
+  return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
+    return ScatterReduced(b, into, dimension, index, values ? values : updates, opcode);
+  });
 }
 
 // --- index_select and its counterparts
@@ -450,10 +456,10 @@ Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Sca
 Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
                   std::string reduce, bool include_self) {
   Value ones = b.Full(source->shape(), int64_t{1});
-  return ReduceInto(
-      b, x, ones, reduce, include_self, [&](Value into, Value values, hlo::Computation* combiner) {
-        return SlicesInto(b, into, dimension, index, values ? values : source, combiner);
-      });
+  return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
+    auto* combiner = b.ScalarCombiner(opcode, x->element_type());
+    return SlicesInto(b, into, dimension, index, values ? values : source, combiner);
+  });
 }
 
 // Of the flattened tensor.

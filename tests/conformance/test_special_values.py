@@ -261,3 +261,38 @@ def test_quantiles_of_small_probabilities(dtype, tolerance):
     assert (error <= tolerance * (wide[inner].abs() + 0.1)).all()
     assert (actual.detach().cpu()[~inner] == math.inf).all()
     torch.testing.assert_close(y.grad.cpu()[inner], x.grad[inner], rtol=2e3 * tolerance, atol=0)
+
+
+SCATTERS = {
+    "scatter_add": lambda x, i, ones: x.scatter_add(0, i, ones),
+    "scatter_reduce sum": lambda x, i, ones: x.scatter_reduce(0, i, ones, "sum"),
+    "scatter_reduce mean": lambda x, i, ones: x.scatter_reduce(0, i, ones, "mean"),
+    "scatter_reduce mean of src": lambda x, i, ones: x.scatter_reduce(
+        0, i, ones, "mean", include_self=False
+    ),
+    "scatter_reduce prod": lambda x, i, ones: x.scatter_reduce(0, i, ones * 1.001, "prod"),
+    "scatter add": lambda x, i, ones: x.scatter(0, i, ones, reduce="add"),
+    "scatter number": lambda x, i, ones: x.scatter(0, i, 1.0, reduce="add"),
+}
+
+
+def gradient_of_gather(x, i, ones):
+    x = x.detach().requires_grad_()
+    x.gather(0, i).backward(ones)
+    return x.grad
+
+
+SCATTERS["gradient of gather"] = gradient_of_gather
+
+
+@pytest.mark.filterwarnings("ignore:The reduce argument of torch.scatter with Tensor src")
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("shape", [(5000,), (5000, 2)], ids=str)
+@pytest.mark.parametrize("name", SCATTERS)
+def test_scattered_sums_do_not_stop(name, shape, dtype):
+    x, ones = torch.ones((2, *shape[1:]), dtype=dtype), torch.ones(shape, dtype=dtype)
+    index = torch.zeros(shape, dtype=torch.int64)
+    index[-257:] = 1  # with x, 258: bf16 has no 257
+    expected = SCATTERS[name](x, index, ones)
+    actual = SCATTERS[name](x.to("xla"), index.to("xla"), ones.to("xla")).cpu()
+    assert torch.equal(actual, expected)
