@@ -533,8 +533,12 @@ std::pair<Value, Value> MantissaAndExponent(Builder& b, Value x) {
 // log(x) / log(base): exponent and mantissa apart, so that powers of the base, too, have whole
 // logarithms. The exponent's share is a product without rounding, and a small rest.
 Value LogarithmTo(Builder& b, Value x, long double log_of_base) {
+  if (IsComplexValue(x)) {  // by parts: an infinity divided by a complex number is a NaN
+    Value log = b.Log(x), real = b.Real(log);
+    Value divisor = Like(b, real, static_cast<double>(log_of_base));
+    return b.Complex(b.Divide(real, divisor), b.Divide(b.Imag(log), divisor));
+  }
   Value divisor = Like(b, x, static_cast<double>(log_of_base));
-  if (IsComplexValue(x)) return b.Divide(b.Log(x), divisor);
   auto [mantissa, whole] = MantissaAndExponent(b, x);
   Value exponent = b.Convert(whole, x->element_type());
   Value is_below = b.Lt(mantissa, Like(b, x, std::numbers::sqrt2 / 2));

@@ -296,3 +296,12 @@ def test_scattered_sums_do_not_stop(name, shape, dtype):
     expected = SCATTERS[name](x, index, ones)
     actual = SCATTERS[name](x.to("xla"), index.to("xla"), ones.to("xla")).cpu()
     assert torch.equal(actual, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize("name", ["log", "log2", "log10"])
+def test_logarithms_of_a_complex_zero(name, dtype):
+    x = torch.tensor([0j, complex(-0.0, 0.0), complex(0.0, -0.0), 1 + 0j], dtype=dtype)
+    actual, expected = (getattr(torch, name)(z).cpu() for z in (x.to("xla"), x))
+    assert alike(actual.real, expected.real).all()
+    torch.testing.assert_close(actual.imag, expected.imag)
