@@ -19,6 +19,8 @@ namespace cpu {
 namespace {
 
 constexpr size_t kSlabBytes = 2 << 20;
+// Of a block: calls reach no further than 2 GB.
+constexpr size_t kMostBytes = size_t{1} << 31;
 
 struct Slab {
   uint8_t* data;
@@ -92,6 +94,7 @@ void Give(Slabs& slabs, uint8_t* data, size_t bytes) noexcept try {
 }  // namespace
 
 CodeBlock::CodeBlock(size_t bytes) {
+  if (bytes > kMostBytes) throw std::bad_alloc();
   bytes = hlo::RoundUp(std::max<size_t>(bytes, 1), PageBytes());
   Slabs& slabs = Slabs::Get();
   {

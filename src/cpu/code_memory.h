@@ -12,7 +12,7 @@ namespace cpu {
 class CodeBlock {
  public:
   CodeBlock() = default;
-  // Throws std::bad_alloc if the system has no more memory or mappings.
+  // Throws std::bad_alloc if the system has no more memory or mappings, and beyond 2 GB.
   explicit CodeBlock(size_t bytes);
   CodeBlock(CodeBlock&& other) noexcept;
   CodeBlock& operator=(CodeBlock&& other) noexcept;

@@ -79,9 +79,15 @@ class Memory : public llvm::RTDyldMemoryManager {
   void reserveAllocationSpace(uintptr_t code, llvm::Align code_alignment, uintptr_t constants,
                               llvm::Align constants_alignment, uintptr_t data,
                               llvm::Align data_alignment) override {
-    const size_t bytes = code + code_alignment.value() + constants + constants_alignment.value() +
-                         data + data_alignment.value();
+    // As large as whoever wrote the object says: a sum that overflows is too much, too.
+    size_t bytes = 0;
+    bool overflows = false;
+    for (const size_t part : {code, code_alignment.value(), constants, constants_alignment.value(),
+                              data, data_alignment.value()}) {
+      overflows |= __builtin_add_overflow(bytes, part, &bytes);
+    }
     try {
+      if (overflows) throw std::bad_alloc();
       blocks_.emplace_back(bytes);
       used_ = 0;
     } catch (const std::bad_alloc&) {
@@ -124,8 +130,10 @@ class Memory : public llvm::RTDyldMemoryManager {
  private:
   // In the last block. Null if it is full: LLVM has asked for less than it takes.
   uint8_t* Allocate(uintptr_t size, unsigned alignment) {
+    if (lacks_memory || blocks_.empty()) return nullptr;
     const size_t begin = hlo::RoundUp(used_, size_t{std::max(alignment, 1u)});
-    if (lacks_memory || blocks_.empty() || begin + size > blocks_.back().bytes()) return nullptr;
+    const size_t capacity = blocks_.back().bytes();
+    if (begin > capacity || size > capacity - begin) return nullptr;
     used_ = begin + size;
     return blocks_.back().data() + begin;
   }

@@ -31,6 +31,7 @@ class LoadedCode {
 
   // Null if there is none of that name.
   void* Find(std::string_view symbol) const;
+  // Whole pages.
   int64_t bytes() const;
 
  private:

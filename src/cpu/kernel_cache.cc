@@ -9,7 +9,7 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kCapacity = 128 << 20;
-// Loaded code lies on pages of its own: code, constants, and what the loader remembers.
+// What the loader remembers of an object.
 constexpr int64_t kBytesOfLoading = 12 << 10;
 
 int64_t CapacityOfEnvironment() {

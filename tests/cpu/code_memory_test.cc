@@ -1,9 +1,11 @@
 // Pages for machine code: few mappings, and nothing left of what was there before.
 #include "cpu/code_memory.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <new>
@@ -15,6 +17,7 @@
 #include "cpu/kernel_cache.h"
 #include "cpu/pipeline.h"
 #include "hlo/builder.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {
@@ -62,20 +65,48 @@ TEST(CodeMemory, ThatThereIsNotIsABadAlloc) {
   EXPECT_EQ(CodeSlabs(), slabs);
 }
 
+// A program of one kernel.
+GeneratedCode CodeOf(int64_t size, KernelCache& cache) {
+  hlo::Module module;
+  hlo::Computation* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  hlo::Builder b(entry);
+  const hlo::Value x = b.Parameter(hlo::Shape(hlo::ElementType::kF32, {size, 7}));
+  entry->set_results({b.Add(x, b.Multiply(x, x))});
+  RunPipeline(module, {});
+  return GenerateCode(module, Dump(), cache, SlotsFor::kNothing);
+}
+
+// Whoever wrote an object says how large its sections are.
+TEST(CodeMemory, SectionsThatClaimAnySize) {
+  KernelCache cache(1 << 20);
+  const std::string object(CodeOf(100, cache).Objects()[0]);
+  Elf64_Ehdr header;
+  std::memcpy(&header, object.data(), sizeof header);
+  int refused = 0;
+  for (int i = 0; i < header.e_shnum; ++i) {
+    const size_t place = header.e_shoff + i * sizeof(Elf64_Shdr);
+    Elf64_Shdr section;
+    std::memcpy(&section, object.data() + place, sizeof section);
+    if ((section.sh_flags & SHF_ALLOC) == 0) continue;
+    section.sh_type = SHT_NOBITS;
+    for (const uint64_t size :
+         {uint64_t{1} << 40, uint64_t{1} << 63, ~uint64_t{100}, ~uint64_t{0}}) {
+      section.sh_size = size;
+      std::string changed = object;
+      std::memcpy(changed.data() + place, &section, sizeof section);
+      EXPECT_THROW(LoadedCode({changed}), hlo::Error) << i << " " << size;
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST(CodeMemory, KernelsAreFewMappings) {
   KernelCache cache(256 << 20);
   const int64_t before = Mappings();
   std::vector<GeneratedCode> programs;
-  for (int64_t size = 100; size < 300; ++size) {
-    hlo::Module module;
-    hlo::Computation* entry = module.AddComputation("main");
-    module.set_entry(entry);
-    hlo::Builder b(entry);
-    const hlo::Value x = b.Parameter(hlo::Shape(hlo::ElementType::kF32, {size, 7}));
-    entry->set_results({b.Add(x, b.Multiply(x, x))});
-    RunPipeline(module, {});
-    programs.push_back(GenerateCode(module, Dump(), cache, SlotsFor::kNothing));
-  }
+  for (int64_t size = 100; size < 300; ++size) programs.push_back(CodeOf(size, cache));
   EXPECT_EQ(cache.statistics().compiled, 200);
   EXPECT_LT(Mappings() - before, 60);
 }
