@@ -1,5 +1,6 @@
 #include "lazy/capture.h"
 
+#include "hlo/error.h"
 #include "lazy/storage.h"
 
 namespace lazy {
@@ -17,6 +18,12 @@ CaptureScope::~CaptureScope() { current = before_; }
 
 CaptureScope* CaptureScope::Current() { return current; }
 
-bool CaptureScope::Made(const Storage& storage) const { return storage.id() >= first_storage_; }
+// A sync would compute it from placeholders, or not at all.
+void CaptureScope::CheckWrite(const Storage& storage) const {
+  if (storage.id() >= first_storage_) return;
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "a captured graph writes to a tensor that is neither one of its arguments nor "
+                   "made in it");
+}
 
 }  // namespace lazy

@@ -27,8 +27,8 @@ class CaptureScope {
   // Whether a number was drawn, which each call of what is captured draws anew.
   bool draws() const { return draws_; }
   void NoteDraw() { draws_ = true; }
-  // Whether the storage was made since the capture began.
-  bool Made(const Storage& storage) const;
+  // Throws hlo::Error(kFailedPrecondition) unless the storage was made since the capture began.
+  void CheckWrite(const Storage& storage) const;
 
  private:
   CaptureScope* before_;

@@ -38,7 +38,8 @@ Reference<Storage> Storage::Make(Device* device, Value value) {
   Reference<Storage> storage(new Storage(device, std::move(value)));
   if (!IsPending(storage->value_)) return storage;
   std::lock_guard lock(device->pending_mutex);
-  storage->Link();  // no other thread knows it, so its own lock is not needed
+  // No other thread knows it, so its own lock is not needed.
+  storage->Link(storage->ProperPlace(CaptureScope::Current()));
   return storage;
 }
 
@@ -66,7 +67,8 @@ int64_t Storage::replaced_data() const {
 }
 
 bool Storage::Replace(const Value* expected, Value value) {
-  CheckWriteInCapture();
+  const CaptureScope* const capture = CaptureScope::Current();
+  if (capture != nullptr) capture->CheckWrite(*this);
   std::vector<Value> dropped;
   bool is_misplaced = false;
   {
@@ -77,13 +79,14 @@ bool Storage::Replace(const Value* expected, Value value) {
     }
     std::swap(value_, value);  // the old value is destroyed after unlocking
     if (!views_with_value_.empty()) TakeViewValues(&dropped);
-    is_misplaced = IsMisplaced();
+    is_misplaced = place_ != ProperPlace(capture);
   }
-  if (is_misplaced) UpdateLink();
+  if (is_misplaced) Move(capture);
   return true;
 }
 
 void Storage::Materialize(const Value& expected, const Value& data) {
+  const CaptureScope* const capture = CaptureScope::Current();
   Value old;
   std::vector<Value> dropped;
   bool is_misplaced = false;
@@ -94,9 +97,9 @@ void Storage::Materialize(const Value& expected, const Value& data) {
     value_ = data;
     replaced_data_ = 0;
     TakeViewValues(&dropped);
-    is_misplaced = IsMisplaced();
+    is_misplaced = place_ != ProperPlace(capture);
   }
-  if (is_misplaced) UpdateLink();
+  if (is_misplaced) Move(capture);
 }
 
 Storage::Pending Storage::TakePending() {
@@ -113,30 +116,22 @@ void Storage::TakeViewValues(std::vector<Value>* dropped) {
   views_with_value_.clear();
 }
 
-Storage::Place Storage::ProperPlace() const {
+Storage::Place Storage::ProperPlace(const CaptureScope* capture) const {
   if (!IsPending(value_)) return Place::kNowhere;
-  return CaptureScope::Current() != nullptr ? Place::kAlone : Place::kListed;
+  return capture != nullptr ? Place::kAlone : Place::kListed;
 }
 
-// A sync would compute it from placeholders, or not at all.
-void Storage::CheckWriteInCapture() const {
-  const CaptureScope* capture = CaptureScope::Current();
-  if (capture == nullptr || capture->Made(*this)) return;
-  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                   "a captured graph writes to a tensor that is neither one of its arguments nor "
-                   "made in it");
-}
-
-void Storage::UpdateLink() {
+void Storage::Move(const CaptureScope* capture) {
   std::lock_guard list_lock(device_->pending_mutex);
   std::lock_guard lock(lock_);
-  if (!IsMisplaced()) return;
+  const Place proper = ProperPlace(capture);
+  if (place_ == proper) return;
   if (place_ != Place::kNowhere) Unlink();
-  if (ProperPlace() != Place::kNowhere) Link();
+  if (proper != Place::kNowhere) Link(proper);
 }
 
-void Storage::Link() {
-  place_ = ProperPlace();
+void Storage::Link(Place place) {
+  place_ = place;
   if (place_ == Place::kAlone) return;
   previous_ = device_->pending_tail;
   next_ = nullptr;

@@ -13,6 +13,7 @@
 
 namespace lazy {
 
+class CaptureScope;
 class Device;
 class View;
 
@@ -74,16 +75,13 @@ class Storage : public Counted<Storage> {
   // Where the storage is found by those who compute recorded work: nowhere, by whoever holds it
   // (what a capture made), or in the device's list.
   enum class Place : uint8_t { kNowhere, kAlone, kListed };
-  // Under lock_, as the value is now.
-  Place ProperPlace() const;
-  // Under lock_. Whoever finds or makes it so calls UpdateLink.
-  bool IsMisplaced() const { return place_ != ProperPlace(); }
-  // In a capture, of a storage that was there before: throws hlo::Error(kFailedPrecondition).
-  void CheckWriteInCapture() const;
-  // Decides by the value that is there by then, because other threads may have replaced it since.
-  void UpdateLink();
+  // Under lock_, as the value is now, for a thread with that capture or none.
+  Place ProperPlace(const CaptureScope* capture) const;
+  // To where it is proper by then: other threads may have replaced the value since. Whoever finds
+  // or makes the storage misplaced calls it.
+  void Move(const CaptureScope* capture);
   // Under the device's pending_mutex.
-  void Link();
+  void Link(Place place);
   void Unlink();
   // Under lock_: moves the memoised values of views to `dropped`, to be destroyed after unlocking.
   void TakeViewValues(std::vector<Value>* dropped);
