@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 #include "lazy/sync_mutex.h"
 #include "pjrt/client/compile_options.h"
 
@@ -19,8 +21,7 @@ struct Settings {
   std::string graph_name;
   hlo::Precision precision = hlo::Precision::kDefault;
   CompileOverrides overrides;
-  uint64_t overrides_number = 0;
-  std::map<std::string, uint64_t> overrides_numbers;  // by the options' bytes
+  std::vector<uint64_t> overrides_key = {0};
   static Settings& Get() {
     static auto* settings = new Settings;
     return *settings;
@@ -74,18 +75,20 @@ void SetCustomCompileOptions(CompileOverrides options) {
   Settings& settings = Settings::Get();
   pjrt::CompileOptions compile_options;
   compile_options.overrides = std::move(options);
-  auto& numbers = settings.overrides_numbers;
-  const auto number = numbers.try_emplace(compile_options.Serialize(), numbers.size() + 1).first;
-  settings.overrides_number = compile_options.overrides.empty() ? 0 : number->second;
+  const std::string bytes = compile_options.overrides.empty() ? "" : compile_options.Serialize();
+  std::vector<uint64_t> key(hlo::CeilDivide(bytes.size(), sizeof(uint64_t)));
+  std::memcpy(key.data(), bytes.data(), bytes.size());
+  key.push_back(bytes.size());
   settings.overrides = std::move(compile_options.overrides);
+  settings.overrides_key = std::move(key);
 }
 CompileOverrides CustomCompileOptions() {
   std::lock_guard lock(SyncMutex());
   return Settings::Get().overrides;
 }
-uint64_t CustomCompileOptionsNumber() {
+std::vector<uint64_t> CustomCompileOptionsKey() {
   std::lock_guard lock(SyncMutex());
-  return Settings::Get().overrides_number;
+  return Settings::Get().overrides_key;
 }
 
 bool DynamicPrograms() {

@@ -38,7 +38,8 @@ bool DynamicPrograms();
 // Part of the key of a program, which is compiled anew with others.
 void SetCustomCompileOptions(CompileOverrides options);
 CompileOverrides CustomCompileOptions();
-// The same number for the same options, and another for others; 0 if none are set.
-uint64_t CustomCompileOptionsNumber();
+// Their bytes, and how many there are behind them: for keys, at whose end they say where they
+// begin.
+std::vector<uint64_t> CustomCompileOptionsKey();
 
 }  // namespace lazy

@@ -110,7 +110,8 @@ ProgramKey KeyOf(Device* device, const Graph& graph) {
     key.assignment.clear();
   }
   key.signature.push_back(static_cast<uint64_t>(device->ordinal()));
-  key.signature.push_back(CustomCompileOptionsNumber());
+  const std::vector<uint64_t> options = CustomCompileOptionsKey();
+  key.signature.insert(key.signature.end(), options.begin(), options.end());
   return key;
 }
 

@@ -9,15 +9,15 @@
 namespace lazy {
 namespace {
 
-uint64_t NumberOf(CompileOverrides options) {
+std::vector<uint64_t> KeyOf(CompileOverrides options) {
   SetCustomCompileOptions(std::move(options));
-  const uint64_t number = CustomCompileOptionsNumber();
+  const std::vector<uint64_t> key = CustomCompileOptionsKey();
   SetCustomCompileOptions({});
-  return number;
+  return key;
 }
 
 // A program is found by it, so different options never have the same, whatever is in them.
-TEST(SettingsTest, DifferentCompileOptionsHaveDifferentNumbers) {
+TEST(SettingsTest, DifferentCompileOptionsHaveDifferentKeys) {
   // Eight bytes that make the fast hashes of hlo/hash.h forget what came before them.
   const std::string forget = "\xb9\xe5\xe4\x1c\x6d\x47\x58\xbf";
   const std::vector<CompileOverrides> options = {
@@ -34,13 +34,13 @@ TEST(SettingsTest, DifferentCompileOptionsHaveDifferentNumbers) {
       {{"argument" + forget, true}},
       {{"variable" + forget, true}},
   };
-  std::set<uint64_t> numbers;
+  std::set<std::vector<uint64_t>> keys;
   for (const CompileOverrides& one : options) {
-    const uint64_t number = NumberOf(one);
-    EXPECT_TRUE(numbers.insert(number).second) << number;
-    EXPECT_EQ(NumberOf(one), number);
+    const std::vector<uint64_t> key = KeyOf(one);
+    EXPECT_TRUE(keys.insert(key).second);
+    EXPECT_EQ(KeyOf(one), key);
   }
-  EXPECT_EQ(NumberOf({}), 0u);
+  EXPECT_EQ(KeyOf({}), std::vector<uint64_t>{0});
 }
 
 }  // namespace
