@@ -7,12 +7,13 @@ step by step, as each step begins with the first graph of the one before.
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_xla import _XLAC
 
@@ -32,14 +33,19 @@ class _CapturingInterpreter(fx.Interpreter):
         return self._own.get(target, super().get_attr(target, args, kwargs))
 
 
-@contextlib.contextmanager
-def _refusing_draws_on_the_cpu() -> Iterator[None]:
+class _RefusingDrawsOnTheCpu(TorchDispatchMode):
     """Numbers that the CPU draws would be the same in each call; those of the device are drawn anew."""
-    before = torch.get_rng_state()
-    yield
-    if not torch.equal(before, torch.get_rng_state()):
-        torch.set_rng_state(before)
-        raise RuntimeError("a captured graph draws numbers on the CPU")
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            tensors = (x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor))
+            device = kwargs.get("device") or next((x.device for x in tensors), "cpu")
+            if torch.device(device).type != "xla":
+                raise RuntimeError("a captured graph draws numbers on the CPU")
+        return func(*args, **kwargs)
 
 
 class _Capture:
@@ -61,7 +67,7 @@ class _Capture:
             for place, placeholder in zip(self._places, placeholders, strict=False):
                 given[place] = placeholder
             own = dict(zip(names, placeholders[len(self._places) :], strict=True))
-            with torch.no_grad(), _refusing_draws_on_the_cpu():
+            with torch.no_grad(), _RefusingDrawsOnTheCpu():
                 result = _CapturingInterpreter(module, own).run(*given)
             leaves, self._structure = pytree.tree_flatten(result)
             self._leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
