@@ -54,17 +54,16 @@ struct Wanted {
   std::set<int64_t> varying;  // sizes
 };
 
-std::set<int64_t> VaryingOf(const std::optional<KernelSignature>& signature, SlotsFor slots,
-                            std::set<int64_t> seen) {
-  switch (slots) {
-    case SlotsFor::kNothing:
-      return {};
-    case SlotsFor::kWhatVaries:
-      return seen;
-    case SlotsFor::kAllSizes:
-      break;
+// The sizes of each kernel that vary.
+std::vector<std::set<int64_t>> VaryingOf(
+    const std::vector<std::optional<KernelSignature>>& signatures, SlotsFor slots,
+    KernelCache& cache) {
+  if (slots == SlotsFor::kWhatVaries) return cache.Varying(signatures);
+  std::vector<std::set<int64_t>> varying(signatures.size());
+  for (size_t i = 0; slots == SlotsFor::kAllSizes && i < signatures.size(); ++i) {
+    if (signatures[i]) varying[i] = AllSizes(signatures[i]->numbers);
   }
-  return signature ? AllSizes(signature->numbers) : std::set<int64_t>();
+  return varying;
 }
 
 std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, SlotsFor slots,
@@ -74,7 +73,7 @@ std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, S
   for (const hlo::Instruction* instruction : instructions) {
     signatures.push_back(SignatureOf(*instruction));
   }
-  const std::vector<std::set<int64_t>> seen = cache.Varying(signatures);
+  std::vector<std::set<int64_t>> varying = VaryingOf(signatures, slots, cache);
   std::vector<Wanted> kernels;
   std::unordered_map<std::string, int32_t> by_signature;
   for (size_t i = 0; i < instructions.size(); ++i) {
@@ -83,7 +82,7 @@ std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, S
     if (signatures[i]) number = by_signature.emplace(text, number).first->second;
     code.kernel_of_instruction.push_back(number);
     if (number < static_cast<int32_t>(kernels.size())) continue;
-    kernels.push_back({instructions[i], text, VaryingOf(signatures[i], slots, seen[i])});
+    kernels.push_back({instructions[i], text, std::move(varying[i])});
   }
   code.kernels.resize(kernels.size());
   for (size_t i = 0; i < code.kernels.size(); ++i) {

@@ -1,6 +1,6 @@
 #include "cpu/varying_sizes.h"
 
-#include <functional>
+#include "hlo/hash.h"
 
 namespace cpu {
 namespace {
@@ -14,8 +14,7 @@ std::string StructureOf(const std::vector<std::optional<KernelSignature>>& kerne
     if (kernel) structures += kernel->structure;
     structures += '\n';
   }
-  return std::to_string(std::hash<std::string>()(structures)) + " " +
-         std::to_string(structures.size());
+  return std::to_string(hlo::HashText(structures)) + " " + std::to_string(structures.size());
 }
 
 std::vector<int64_t> NumbersOf(const std::vector<std::optional<KernelSignature>>& kernels) {

@@ -96,9 +96,9 @@ Value SimplifyExtremum(Builder&, Instruction& instruction) {
 
 Value SimplifyPower(Builder& builder, Instruction& power) {
   if (hlo::IsComplex(power.element_type())) return nullptr;
-  std::optional<double> exponent = NumberOf(power.operand(1));
-  if (exponent == 1.0) return power.operand(0);
   Value x = power.operand(0);
+  std::optional<double> exponent = NumberOf(power.operand(1));
+  if (exponent == 1.0) return x;
   if (exponent == 2.0) return builder.Multiply(x, x);
   // Narrower floats would be rounded between the two.
   const hlo::ElementType type = power.element_type();

@@ -3,14 +3,13 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "hlo/hash.h"
+
 namespace cpu {
 namespace {
 
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+// Of the random numbers that stand for sizes.
+constexpr uint64_t kSeed = 0x94d049bb133111eb;
 
 Extent Varying(int64_t value, int64_t divisor, uint64_t identity) {
   Extent result(value);
@@ -46,12 +45,12 @@ Extent operator-(const Extent& a, const Extent& b) {
 
 Extent operator/(const Extent& a, int64_t b) {
   if (!a.varies) return a.value / b;
-  return Varying(a.value / b, 1, Mix(a.identity + Mix(static_cast<uint64_t>(b))));
+  return Varying(a.value / b, 1, hlo::CombineHash(a.identity, static_cast<size_t>(b)));
 }
 
 Extent KernelSizes::Size(int64_t value) {
   if (!varying_.contains(value)) return value;
-  const uint64_t next = Mix(identities_.size() + 0x9e3779b97f4a7c15);
+  const uint64_t next = hlo::CombineHash(identities_.size(), kSeed);
   return Varying(value, 1, identities_.emplace(value, next).first->second);
 }
 
