@@ -178,7 +178,7 @@ struct Connection::State {
   std::unique_ptr<grpc::ClientReaderWriter<wire::Packet, wire::Replies>> stream;
   std::atomic<std::thread::id> reader, ring_reader;
   std::unique_ptr<Rings> rings;  // null before UseRings
-  bool reads_ring = false;
+  bool reads_ring = false, rings_ended = false;
 
   std::atomic<uint64_t> next_number{1};
   std::mutex mutex;
@@ -392,6 +392,7 @@ void Connection::State::ReadRing() noexcept {
 // So that no handler is called on two threads.
 void Connection::State::EndRings() {
   std::unique_lock lock(mutex);
+  rings_ended = true;
   if (rings == nullptr) return;
   rings->Close();
   ring_read.wait(lock, [&] { return !reads_ring; });
@@ -506,6 +507,8 @@ void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char
   {
     std::lock_guard lock(state_->mutex);
     if (state_->lost) throw *state_->lost;
+    // Nobody would close them: why the session ended is about to be known.
+    if (state_->rings_ended) throw Lost(state_->endpoint, grpc::Status::CANCELLED);
     state_->rings = std::make_unique<Rings>(memory);
     state_->reads_ring = true;
   }
