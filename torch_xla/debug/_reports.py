@@ -46,7 +46,7 @@ def start() -> None:
 # --- Graphs ---
 
 _history = what_changed.History()
-_program_bytes: dict[int, int] = {}  # by a graph's hash; of those compiled last
+_program_bytes: dict[int, int] = {}  # by a graph's hash; of those used last
 _MOST_PROGRAMS = 4096
 
 
@@ -62,7 +62,7 @@ def _observe(event: Any) -> None:
         waits.add("compile", "a compilation", event.seconds)
         _remember_bytes(event)
     elif event.stage == "execute":
-        memory.note_execution(_program_bytes.get(event.hash, 0))
+        memory.note_execution(_bytes_of(event.hash))
         if level() >= 2:
             _write(_graph_report("Execution", event, None))
     elif event.stage == "refused":
@@ -74,6 +74,14 @@ def _remember_bytes(event: Any) -> None:
     _program_bytes[event.hash] = own_bytes(event)
     if len(_program_bytes) > _MOST_PROGRAMS:
         del _program_bytes[next(iter(_program_bytes))]
+
+
+def _bytes_of(program: int) -> int:
+    """0 for one that was not used for long."""
+    if program not in _program_bytes:
+        return 0
+    _program_bytes[program] = found = _program_bytes.pop(program)
+    return found
 
 
 def own_bytes(event: Any) -> int:
