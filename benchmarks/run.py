@@ -10,16 +10,14 @@ Each figure comes from a fresh process; the peers take turns, and the median ove
 import argparse
 import importlib.util
 import json
-import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
 from typing import Any
 
 from benchmarks import tables
+from benchmarks.fresh_process import figures_of
 from benchmarks.measure import PEERS
 
 WORKLOADS = (
@@ -38,27 +36,6 @@ WORKLOADS = (
 # Recording is what a lazy device does; the others run at once, or do not run Python at all.
 RECORDING_PEERS = ("eager", "xla")
 NEEDS = {"jax": "jax", "xla_on_xla_cpu": "lammps_jax_pjrt_cpu"}
-
-
-def measure(peer: str, workload: str, threads: int, seconds: float) -> dict[str, Any] | None:
-    """One fresh process; None, and what it printed on stderr, when it fails."""
-    arguments = [peer, workload, "--threads", str(threads), "--seconds", str(seconds)]
-    with tempfile.TemporaryDirectory() as cold_cache:
-        try:
-            result = subprocess.run(
-                [sys.executable, "-m", "benchmarks.measure", *arguments],
-                capture_output=True,
-                text=True,
-                timeout=900,
-                env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": cold_cache},
-            )
-        except subprocess.TimeoutExpired:
-            print(f"{peer} {workload}: no result after 900 s", file=sys.stderr)
-            return None
-    if result.returncode != 0:
-        print(f"{peer} {workload} failed:\n{result.stderr[-2000:]}", file=sys.stderr)
-        return None
-    return json.loads(result.stdout.splitlines()[-1])
 
 
 def median_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -100,7 +77,17 @@ def main() -> None:
                 for peer in peers:
                     if workload == "recording" and peer not in RECORDING_PEERS:
                         continue
-                    found = measure(peer, workload, threads, arguments.seconds)
+                    found = figures_of(
+                        "benchmarks.measure",
+                        [
+                            peer,
+                            workload,
+                            "--threads",
+                            str(threads),
+                            "--seconds",
+                            str(arguments.seconds),
+                        ],
+                    )
                     if found is not None:
                         runs.setdefault(peer, []).append(found)
             results = {peer: median_of(found) for peer, found in runs.items()}

@@ -15,17 +15,15 @@ import importlib.util
 import itertools
 import json
 import math
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import tables
+from benchmarks.fresh_process import figures_of
 from benchmarks.measure import limit_threads
 
 PEERS = ("eager", "inductor", "xla", "jax")
@@ -41,8 +39,6 @@ PROGRAMS = (
     "ode",
 )
 JAX_PROGRAMS = ("sample",)
-# What would bring programs that earlier processes have compiled.
-CACHES = ("XLA_PERSISTENT_CACHE_PATH", "JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 # How far a number may lie from eager's: sums in another order, over some dozens of steps of training.
 TOLERANCE = 1e-2
 
@@ -118,28 +114,6 @@ def measure(peer: str, program: str, threads: int) -> dict[str, Any]:
     return figures
 
 
-def _in_fresh_process(peer: str, program: str, threads: int) -> dict[str, Any] | None:
-    command = [sys.executable, "-m", "benchmarks.shapes", "--threads", str(threads)]
-    with tempfile.TemporaryDirectory() as cold_cache:
-        cold = {k: v for k, v in os.environ.items() if k not in CACHES}
-        cold["TORCHINDUCTOR_CACHE_DIR"] = cold_cache
-        try:
-            result = subprocess.run(
-                [*command, "--measure", peer, program],
-                capture_output=True,
-                text=True,
-                timeout=900,
-                env=cold,
-            )
-        except subprocess.TimeoutExpired:
-            print(f"{peer} {program}: no result after 900 s", file=sys.stderr)
-            return None
-    if result.returncode != 0:
-        print(f"{peer} {program} failed:\n{result.stderr[-2000:]}", file=sys.stderr)
-        return None
-    return json.loads(result.stdout.splitlines()[-1])
-
-
 def furthest(numbers: list[float], expected: list[float]) -> float:
     """The largest difference, relative where numbers are larger than 1; infinite for another count of steps, or no number."""
     if len(numbers) != len(expected) or not all(map(math.isfinite, [*numbers, *expected])):
@@ -210,7 +184,10 @@ def main() -> None:
         for peer in peers:
             if peer == "jax" and program not in JAX_PROGRAMS:
                 continue
-            found = _in_fresh_process(peer, program, arguments.threads)
+            found = figures_of(
+                "benchmarks.shapes",
+                ["--threads", str(arguments.threads), "--measure", peer, program],
+            )
             if found is None:
                 wrong.append(f"{program}: {tables.NAMES[peer]} failed")
                 continue
