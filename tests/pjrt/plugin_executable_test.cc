@@ -1,0 +1,111 @@
+// Programs through the bare C interface: what is compiled, serialized, loaded and refused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "another_build.h"
+#include "hlo/bytecode.h"
+#include "hlo/text_writer.h"
+#include "plugin_testing.h"
+
+namespace pjrt {
+namespace {
+
+TEST_F(PluginTest, ReadsStablehloText) {
+  auto executable = client_->Compile(hlo::WriteStablehloText(*SumAndProduct()), "mlir");
+  auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
+  const Buffer* arguments[] = {x.get(), x.get()};
+  EXPECT_EQ(executable->Execute(arguments).outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+  try {
+    client_->Compile("func.func @main() {\n  return %0 : tensor<f32>\n}", "mlir");
+    ADD_FAILURE() << "compiled";
+  } catch (const hlo::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("line 2, column 10: %0 is not defined"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// They may be taken for programs' names. The eight bytes at the end make the fast hashes of
+// hlo/hash.h forget what came before them.
+TEST_F(PluginTest, DifferentProgramsHaveDifferentFingerprints) {
+  const auto fingerprint = [&](const std::string& operation) {
+    std::string code = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo." +
+                       operation + " %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n// ";
+    code.resize((code.size() + 7) / 8 * 8, ' ');
+    code += "\xb9\xe5\xe4\x1c\x6d\x47\x58\xbf";
+    return client_->CompileWith(code, "mlir", "")->executable().fingerprint();
+  };
+  EXPECT_EQ(fingerprint("cosine"), fingerprint("cosine"));
+  EXPECT_NE(fingerprint("cosine"), fingerprint("negate"));
+}
+
+// Compiled ahead of time, then loaded by who has the devices.
+TEST_F(PluginTest, ExecutablesOfATopologyAreLoaded) {
+  const Plugin& plugin = client_->plugin();
+  auto topology = Topology::Create(plugin, "", {{"cpu_device_count", int64_t{2}}});
+  auto executable = client_->DeserializeAndLoad(topology->Compile(*SumAndProduct())->Serialize());
+  auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
+  const Buffer* arguments[] = {x.get(), x.get()};
+  EXPECT_EQ(executable->Execute(arguments).outputs[0]->ToLiteral(), Vector(2, 4, 6, 8));
+}
+
+TEST_F(PluginTest, ExecutablesOfAnotherBuildAreRefused) {
+  const AnotherBuild build(OurEngine().path);
+  const Plugin& plugin = Plugin::Load(build.path());
+  const auto other = Client::Create(plugin);
+  EXPECT_NE(other->platform_version(), client_->platform_version());
+  const auto topology = Topology::Create(plugin, "", {{"cpu_device_count", int64_t{2}}});
+  for (const std::string& bytes : {other->Compile(*SumAndProduct())->executable().Serialize(),
+                                   topology->Compile(*SumAndProduct())->Serialize()}) {
+    EXPECT_NE(other->DeserializeAndLoad(bytes), nullptr);
+    try {
+      client_->DeserializeAndLoad(bytes);
+      ADD_FAILURE() << "loaded";
+    } catch (const hlo::Error& error) {
+      EXPECT_EQ(error.code(), hlo::ErrorCode::kFailedPrecondition);
+      EXPECT_NE(std::string(error.what()).find("compile the program again"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(PluginTest, BadCompileOptions) {
+  const std::string code = hlo::WriteBytecode(*SumAndProduct());
+  auto compile = [&](const std::string& options) {
+    auto program = New<PJRT_Program>();
+    program.code = const_cast<char*>(code.data());
+    program.code_size = code.size();
+    program.format = "mlir";
+    program.format_size = 4;
+    auto args = New<PJRT_Client_Compile_Args>();
+    args.client = client_->handle();
+    args.program = &program;
+    args.compile_options = options.data();
+    args.compile_options_size = options.size();
+    const int result = CALL(Client_Compile, args);
+    auto destroy = New<PJRT_LoadedExecutable_Destroy_Args>();
+    destroy.executable = args.executable;
+    EXPECT_EQ(CALL(LoadedExecutable_Destroy, destroy), 0);
+    return result;
+  };
+  EXPECT_EQ(compile(""), 0);
+  EXPECT_EQ(compile("\xff"), PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_EQ(compile("\x1a\x7f"), PJRT_Error_Code_INVALID_ARGUMENT);
+  EXPECT_EQ(compile(std::string("\x1a\x02\x20\x00", 4)), PJRT_Error_Code_INVALID_ARGUMENT);
+  CompileOptions options;
+  options.num_replicas = 3;  // two devices
+  EXPECT_EQ(compile(options.Serialize()), PJRT_Error_Code_INVALID_ARGUMENT);
+  options.num_replicas = 2;
+  options.device_assignment = {1, 0};
+  EXPECT_EQ(compile(options.Serialize()), 0);
+  options.device_assignment = {1, 9};
+  EXPECT_EQ(compile(options.Serialize()), PJRT_Error_Code_INVALID_ARGUMENT);
+  options = {};
+  options.overrides = {{"a", true}, {"b", 2.5}, {"c", int64_t{-3}}, {"d", "text"}};
+  EXPECT_EQ(compile(options.Serialize()), 0);
+}
+
+}  // namespace
+}  // namespace pjrt
