@@ -11,6 +11,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/resampling.h"
+#include "hlo/size_arithmetic.h"
 
 namespace torch_xla {
 namespace {
@@ -291,7 +292,7 @@ Value AveragePoolOfBackward(Builder& b, Value gradient, Value x, Dimensions kern
 
 // Window i of n over `size` elements: [floor(i * size / n), ceil((i + 1) * size / n)).
 int64_t WindowStart(int64_t i, int64_t size, int64_t n) { return i * size / n; }
-int64_t WindowEnd(int64_t i, int64_t size, int64_t n) { return ((i + 1) * size + n - 1) / n; }
+int64_t WindowEnd(int64_t i, int64_t size, int64_t n) { return hlo::CeilDivide((i + 1) * size, n); }
 
 // Each of n outputs averages its window.
 Resampling Averages(int64_t size, int64_t n) {

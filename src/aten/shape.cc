@@ -10,6 +10,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "hlo/size_arithmetic.h"
 #include "lazy/part.h"
 
 namespace torch_xla {
@@ -250,7 +251,7 @@ SliceRange MakeRange(int64_t size, std::optional<int64_t> start, std::optional<i
                      int64_t step) {
   auto wrap = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
   SliceRange r{wrap(start.value_or(0)), step, 0};
-  r.count = (std::max(r.start, wrap(end.value_or(size))) - r.start + step - 1) / step;
+  r.count = hlo::CeilDivide(std::max(r.start, wrap(end.value_or(size))) - r.start, step);
   if (r.count == 0) r.start = 0;
   return r;
 }

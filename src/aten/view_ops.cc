@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "aten/tensor.h"
+#include "hlo/size_arithmetic.h"
 #include "lazy/metrics.h"
 
 namespace torch_xla {
@@ -167,7 +168,7 @@ at::Tensor SliceWithin(const at::Tensor& self, int64_t dim, int64_t start, int64
   if (start == 0 && limit == self.size(dim) && step_size == 1) return Alias(self);
   Sizes sizes(self.sizes().begin(), self.sizes().end());
   Sizes strides(self.strides().begin(), self.strides().end());
-  sizes[dim] = (limit - start + step_size - 1) / step_size;
+  sizes[dim] = hlo::CeilDivide(limit - start, step_size);
   ViewStep step{Kind::kSlice};
   step.dimension = dim;
   step.start = sizes[dim] == 0 ? 0 : start;  // where nothing lies is no difference

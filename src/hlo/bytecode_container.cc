@@ -13,7 +13,6 @@
 namespace hlo::bytecode {
 namespace {
 
-constexpr std::string_view kMagic = "ML\xefR";
 constexpr std::string_view kModule = "builtin.module";
 constexpr uint64_t kWrittenVersion = 6;
 

@@ -6,10 +6,14 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "hlo/bytecode_program.h"
 
 namespace hlo::bytecode {
+
+// What every container begins with.
+inline constexpr std::string_view kMagic = "ML\xefR";
 
 // The strings of the result borrow from `bytes`. Throws Error with the offset for malformed input.
 Program ParseContainer(std::span<const std::byte> bytes);

@@ -2,9 +2,9 @@
 // is that StableHLO's regions see the values around them, while our computations receive everything
 // as parameters.
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "hlo/builder.h"
@@ -605,8 +605,8 @@ std::unique_ptr<Module> ReadBytecode(std::span<const std::byte> bytes) {
 }
 
 bool IsBytecode(std::span<const std::byte> bytes) {
-  constexpr unsigned char kMagic[] = {'M', 'L', 0xef, 'R'};
-  return bytes.size() >= sizeof(kMagic) && std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) == 0;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return text.starts_with(bytecode::kMagic);
 }
 
 }  // namespace hlo

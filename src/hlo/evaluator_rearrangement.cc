@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/evaluation.h"
+#include "hlo/size_arithmetic.h"
 
 namespace hlo::evaluation {
 namespace {
@@ -136,7 +137,7 @@ Literal RealDynamicSlice(const Instruction& instruction, const Leaves& operands)
     bool fits = starts[i] >= 0 && starts[i] <= limits[i] && steps[i] > 0 &&
                 limits[i] <= operands[0].shape().dimension(static_cast<int64_t>(i));
     if (!fits) throw Error(instruction.ToString() + ": the slice exceeds the operand");
-    sizes.push_back((limits[i] - starts[i] + steps[i] - 1) / steps[i]);
+    sizes.push_back(CeilDivide(limits[i] - starts[i], steps[i]));
   }
   RequireDeclared(instruction, sizes);
   return Slice(instruction.shape(), operands[0], starts, steps);

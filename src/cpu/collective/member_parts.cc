@@ -8,7 +8,7 @@
 namespace cpu {
 
 Part PartOf(int64_t bytes, int64_t count, int64_t i) {
-  const int64_t size = hlo::CeilDivide(bytes, count * kPartAlignment) * kPartAlignment;
+  const int64_t size = hlo::RoundUp(hlo::CeilDivide(bytes, count), kPartAlignment);
   return {std::min(bytes, i * size), std::min(bytes, (i + 1) * size)};
 }
 

@@ -283,8 +283,8 @@ class OneDnnConvolution : public LibraryCall {
   }
 
   void SliceChannels(int64_t pieces, int64_t channels) {
-    int64_t size =
-        hlo::CeilDivide(hlo::CeilDivide(channels, pieces), 16) * 16;  // the library's channel block
+    constexpr int64_t kLibrarysBlock = 16;
+    const int64_t size = hlo::RoundUp(hlo::CeilDivide(channels, pieces), kLibrarysBlock);
     for (int64_t begin = 0; begin < channels; begin += size) {
       Slice slice = Whole();
       slice.channel_begin = begin;
@@ -515,7 +515,7 @@ class OneDnnConvolution : public LibraryCall {
                            from, to};
     };
     if (parts <= 1) return {make(from, to)};
-    const int64_t size = hlo::CeilDivide(hlo::CeilDivide(dimensions[0], parts), 64) * 64;
+    const int64_t size = hlo::RoundUp(hlo::CeilDivide(dimensions[0], parts), 64);
     std::vector<WeightReorder> reorders;
     try {
       for (int64_t begin = 0; begin < dimensions[0]; begin += size) {

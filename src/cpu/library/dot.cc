@@ -414,7 +414,7 @@ class DotCall : public LibraryCall {
       }
       int64_t& block = rows ? row_block_ : column_block_;
       int64_t unit = rows ? kRows : kColumns;
-      block = hlo::CeilDivide(hlo::CeilDivide(block, 2), unit) * unit;
+      block = hlo::RoundUp(hlo::CeilDivide(block, 2), unit);
       made *= 2;
     }
   }
