@@ -1,11 +1,11 @@
 #include "cpu/step_sequence.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "cpu/profile.h"
 #include "hlo/size_arithmetic.h"
+#include "process/clock.h"
 
 namespace cpu {
 namespace {
@@ -31,10 +31,6 @@ class Pointers {
   std::vector<void*> many_;
   void** data_ = few_;
 };
-
-int64_t Now() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string Indented(const std::string& text) {
   std::string result = "  ";
@@ -90,16 +86,16 @@ void StepSequence::RunTimed(const RunState& state) const {
   std::vector<StepTime>* const times = state.options.step_times;
   const bool profiles = ProfilesSteps();
   if (times != nullptr) times->reserve(steps.size());
-  int64_t start = Now();
+  int64_t start = process::NowNanoseconds();
   for (const auto& step : steps) {
     const double cpu_start = profiles ? CpuMilliseconds() : 0;
     step->Run(state);
-    const int64_t end = Now();
+    const int64_t end = process::NowNanoseconds();
     if (times != nullptr) times->push_back({&step->description(), start, end});
     if (profiles) {
       AddStepTime(*step, static_cast<double>(end - start) * 1e-6, CpuMilliseconds() - cpu_start);
     }
-    start = profiles ? Now() : end;
+    start = profiles ? process::NowNanoseconds() : end;
   }
 }
 

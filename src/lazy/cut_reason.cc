@@ -1,10 +1,11 @@
 #include "lazy/cut_reason.h"
-#include "process/fork.h"
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
+
+#include "process/clock.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
@@ -20,12 +21,6 @@ struct Observer {
     return *observer;
   }
 };
-
-int64_t Now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -50,7 +45,7 @@ void CutScope::Enter() {
   current = &reason_;
   if (reason_.kind == CutReason::Kind::kRead) span_.emplace("xla::read ", reason_.text);
   if (reason_.kind == CutReason::Kind::kFallback) span_.emplace("xla::fallback ", reason_.text);
-  if (Observer::Get().is_set.load(std::memory_order_relaxed)) start_ns_ = Now();
+  if (Observer::Get().is_set.load(std::memory_order_relaxed)) start_ns_ = process::NowNanoseconds();
 }
 
 void CutScope::Leave() {
@@ -63,7 +58,8 @@ void CutScope::Leave() {
     std::lock_guard lock(Observer::Get().mutex);
     function = Observer::Get().function;
   }
-  if (function) (*function)(reason_, static_cast<double>(Now() - start_ns_) * 1e-9);
+  if (function)
+    (*function)(reason_, static_cast<double>(process::NowNanoseconds() - start_ns_) * 1e-9);
 }
 
 CutReason CurrentCutReason() { return current != nullptr ? *current : CutReason(); }

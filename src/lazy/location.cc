@@ -1,9 +1,10 @@
 #include "lazy/location.h"
-#include "process/fork.h"
 
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
+
+#include "process/fork.h"
 
 namespace lazy {
 namespace {

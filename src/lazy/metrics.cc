@@ -1,5 +1,4 @@
 #include "lazy/metrics.h"
-#include "process/fork.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +8,9 @@
 #include <map>
 #include <memory>
 #include <sstream>
+
+#include "process/clock.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
@@ -31,12 +33,6 @@ size_t SampleLimit() {
     return static_cast<size_t>(value > 0 ? value : 1024);
   }();
   return limit;
-}
-
-int64_t NowNanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 double WallSeconds() {
@@ -171,9 +167,10 @@ void Metric::Clear() {
   samples_.clear();
 }
 
-TimedSection::TimedSection(Metric* metric) : metric_(metric), start_ns_(NowNanoseconds()) {}
+TimedSection::TimedSection(Metric* metric)
+    : metric_(metric), start_ns_(process::NowNanoseconds()) {}
 TimedSection::~TimedSection() {
-  metric_->AddSample(static_cast<double>(NowNanoseconds() - start_ns_));
+  metric_->AddSample(static_cast<double>(process::NowNanoseconds() - start_ns_));
 }
 
 std::vector<std::string> CounterNames() {

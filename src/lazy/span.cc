@@ -1,5 +1,4 @@
 #include "lazy/span.h"
-#include "process/fork.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -9,6 +8,9 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+
+#include "process/clock.h"
+#include "process/fork.h"
 
 namespace lazy {
 
@@ -53,16 +55,11 @@ struct Recorder {
 
 std::atomic<SpanScope*> span_scope{nullptr};
 
-template <typename Clock>
-int64_t Now() {
-  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
-}
-
 // The epoch's clock less the steady one when the recording began: the epoch's may be set meanwhile.
 std::atomic<int64_t> clock_offset{0};
 
 void SetClock() {
-  clock_offset = Now<std::chrono::system_clock>() - Now<std::chrono::steady_clock>();
+  clock_offset = process::NowNanoseconds<std::chrono::system_clock>() - process::NowNanoseconds();
 }
 
 // The thread's buffer, with the recorder that knows it.
@@ -104,7 +101,7 @@ void Take(Buffer& buffer, RecordedSpans& into) {
 
 }  // namespace
 
-int64_t SpanClock() { return Now<std::chrono::steady_clock>() + clock_offset; }
+int64_t SpanClock() { return process::NowNanoseconds() + clock_offset; }
 
 void Span::Begin(std::string_view name, std::string_view detail) {
   const SpanScope* scope = span_scope.load(std::memory_order_acquire);

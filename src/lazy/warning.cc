@@ -1,9 +1,10 @@
 #include "lazy/warning.h"
-#include "process/fork.h"
 
 #include <cstdio>
 #include <mutex>
 #include <utility>
+
+#include "process/fork.h"
 
 namespace lazy {
 namespace {

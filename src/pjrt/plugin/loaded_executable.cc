@@ -1,6 +1,5 @@
 // Executables bound to a client's devices, and their execution.
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "pjrt/plugin/executable.h"
 #include "pjrt/plugin/profiler.h"
 #include "pjrt/plugin/result_memory.h"
+#include "process/clock.h"
 
 struct PJRT_ExecuteContext {};
 
@@ -144,10 +144,6 @@ void ExecuteContext_Create(PJRT_ExecuteContext_Create_Args& args) {
 void ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) { delete args.context; }
 
 namespace {
-
-int64_t Now() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // One execution on one device, from its launch to its end.
 class Launch {
@@ -308,9 +304,9 @@ void Launch::RunProgram() {
     run->launch_id = launch_id_;
     options.step_times = &run->steps;
   }
-  const int64_t begin = Now();
+  const int64_t begin = process::NowNanoseconds();
   program_->executable->Run(inputs, outputs, options);
-  const int64_t end = Now();
+  const int64_t end = process::NowNanoseconds();
   program_->last_run_nanoseconds = end - begin;
   if (run) {
     run->start_ns = begin;

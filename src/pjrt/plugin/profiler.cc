@@ -11,6 +11,7 @@
 #include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/wire/proto.h"
 #include "pjrt/wire/xspace.h"
+#include "process/clock.h"
 
 namespace pjrt::plugin {
 
@@ -33,11 +34,6 @@ struct Profilers {
     return *profilers;
   }
 };
-
-template <typename Clock>
-int64_t Now() {
-  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
-}
 
 // What one profiler has seen since it was started.
 struct Collection {
@@ -208,8 +204,8 @@ class RunProfiler final : public DeviceProfiler {
     Profilers& profilers = Profilers::Get();
     std::lock_guard lock(profilers.mutex);
     collection_ = {};
-    collection_.start_ns = Now<std::chrono::system_clock>();
-    collection_.epoch_ns = collection_.start_ns - Now<std::chrono::steady_clock>();
+    collection_.start_ns = process::NowNanoseconds<std::chrono::system_clock>();
+    collection_.epoch_ns = collection_.start_ns - process::NowNanoseconds();
     profilers.running.push_back(this);
     runs_are_recorded = true;
   }
