@@ -171,7 +171,17 @@ def _named_value(name: str, value: object) -> _NamedValue:
 
 
 class Server:
-    """A running server. Raises RuntimeError that says why it cannot run."""
+    """A running server. Raises RuntimeError that says why it cannot run.
+
+    Args:
+      address: where it listens: `host:port`, with 0 for any free port, or `unix:path`.
+      plugin_path: the PJRT plugin whose devices it serves.
+      plugin_options: what the plugin's client is created with.
+      certificate, key: PEM files; with both, connections are TLS.
+      token_file: clients have to know the token in it.
+      most_sessions: more clients than these are refused.
+      lost_after: after how many seconds of silence a client counts as lost.
+    """
 
     def __init__(
         self,

@@ -1,10 +1,6 @@
-"""Collective operations between the processes that train together; `xla_model` offers them.
+"""Collective operations between the processes that train together.
 
-They are recorded as any operation is, and run with the next sync, in the order of recording, on every process of their
-group. With one process each of them is the identity, up to `scale`.
-
-Everywhere, `groups` are lists of ranks that work among themselves, all ranks being one group by default, and
-`pin_layout`, `channel_id` and `use_global_device_ids` have no effect.
+`xla_model` offers them, and says what they have in common.
 """
 
 import os
@@ -89,8 +85,7 @@ def all_reduce(
       cctx: of no effect.
 
     A result has its operand's shape and type; all processes must give the same. "and" and "or" work on the bits of
-    integers, and on whether other numbers are zero. Raises ValueError for another reduction, and for groups that leave out
-    this process, name a rank twice, or one that is not there.
+    integers, and on whether other numbers are zero. Raises ValueError for another reduction.
     """
     _checked(reduce_type)
     ranks = _ranks("all_reduce", groups)
@@ -240,7 +235,10 @@ def collective_broadcast(
     groups: list[int] | None = None,
     pin_layout: bool = True,
 ) -> None:
-    """Overwrites the tensors, in place, with those of the root; in `groups`, with those of the root's group."""
+    """Overwrites the tensors, in place, with those of the root, of the same shapes and types.
+
+    Raises ValueError if the root is not in this process's group.
+    """
     ranks = _ranks("collective_broadcast", groups)
     own = _own(ranks)
     if root_ordinal not in own:
@@ -266,7 +264,7 @@ def _channel(channel_id: int) -> tuple[int, int]:
 def send(value: torch.Tensor, channel_id: int) -> torch.Tensor:
     """Sends a value to the process that calls `recv` with the same channel; returns the value.
 
-    Channel `s * world_size + t` leads from rank s to rank t.
+    Channel `s * world_size + t` leads from rank s to rank t. Raises ValueError unless this process is rank s.
     """
     source, target = _channel(channel_id)
     if source != xr.global_ordinal():
@@ -278,7 +276,10 @@ def send(value: torch.Tensor, channel_id: int) -> torch.Tensor:
 
 
 def recv(output: torch.Tensor, channel_id: int) -> torch.Tensor:
-    """Receives a value, of the shape of `output`, into it; see `send`."""
+    """Receives a value, of the shape of `output`, into it, and returns it; see `send`.
+
+    Raises ValueError unless the channel leads to this process.
+    """
     source, target = _channel(channel_id)
     if target != xr.global_ordinal():
         raise ValueError(
@@ -302,7 +303,7 @@ def _fetch_gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 def reduce_gradients(
     optimizer: torch.optim.Optimizer, groups: list[list[int]] | None = None, pin_layout: bool = True
 ) -> None:
-    """Averages the gradients over the processes, in place."""
+    """Averages the gradients of the optimizer's parameters over the processes, in place."""
     count = xr.world_size()
     if not _alone():
         all_reduce_bucketized_gradients(

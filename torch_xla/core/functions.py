@@ -1,4 +1,7 @@
-"""Collective operations with gradients."""
+"""Collective operations with gradients.
+
+`groups` and `pin_layout` are those of `xla_model`.
+"""
 
 from typing import Any
 
@@ -137,7 +140,10 @@ class ReduceScatter(Function):
 
 
 class SyncBatchNorm(torch.nn.modules.batchnorm._BatchNorm):
-    """Batch normalization whose statistics are those of the batches of all processes together."""
+    """Batch normalization whose statistics are those of the batches of all processes together.
+
+    Takes what `torch.nn.BatchNorm2d` does, and inputs of 2 and more dimensions.
+    """
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
         if input.dim() < 2:

@@ -1,4 +1,10 @@
-"""Devices, steps, collectives, random state and checkpoints, under the names of PyTorch/XLA."""
+"""Devices, steps, collectives, random state and checkpoints, under the names of PyTorch/XLA.
+
+Collectives are recorded as any operation is, and run with the next sync, in the order of recording, on every process of
+their group. With one process each of them is the identity, up to `scale`. `groups` are lists of ranks that work among
+themselves; all ranks are one group by default, and groups that leave out this process, name a rank twice, or one that is
+not there raise ValueError. `pin_layout`, `channel_id` and `use_global_device_ids` have no effect.
+"""
 
 import contextlib
 import io

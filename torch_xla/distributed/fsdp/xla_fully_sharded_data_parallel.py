@@ -131,8 +131,8 @@ class XlaFullyShardedDataParallel(nn.Module):
       execute_sharding_on_init: cut the parameters into parts at once, rather than with the next step.
       mark_step_on_finalization: run the step when backward has ended.
 
-    The other arguments have no effect: parameters are always kept as flat parts, each of its
-    own.
+    The other arguments have no effect: parameters are always kept as flat parts, each of its own. Raises ValueError for a
+    module that is wrapped already.
     """
 
     _is_fsdp = True
