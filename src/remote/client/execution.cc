@@ -96,6 +96,34 @@ void TakeResults(wire::Results& came, remote::CompletedResults& completed) {
   }
 }
 
+// An execution on one device that is on its way.
+struct Launched {
+  PJRT_Device& device;
+  uint64_t first_result;  // its number; those of the others follow
+  CompletionPtr done;
+  std::shared_ptr<remote::CompletedResults> completed;
+};
+
+// Buffers of what it will give. `wanted` are the results that come with the execution's end.
+void MakeResults(const PJRT_LoadedExecutable& executable, const std::vector<uint32_t>& wanted,
+                 const Launched& launched, PJRT_Buffer** results) {
+  const remote::ServedProgram& program = executable.Get();
+  for (size_t i = 0; i < program.results.size(); ++i) {
+    PJRT_Memory* memory = nullptr;
+    if (i < program.result_memory_kinds.names.size()) {
+      memory =
+          launched.device.memory_of_kind(program.message.result_memory_kinds(static_cast<int>(i)));
+    }
+    auto* result = new PJRT_Buffer(launched.device, memory, program.results[i],
+                                   launched.first_result + i, launched.done);
+    results[i] = result;
+    result->program = executable.program;
+    result->place = static_cast<uint32_t>(i);
+    result->is_wanted = std::find(wanted.begin(), wanted.end(), i) != wanted.end();
+    result->completed = launched.completed;
+  }
+}
+
 }  // namespace
 
 void ExecuteContext_Create(PJRT_ExecuteContext_Create_Args& args) {
@@ -155,20 +183,8 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
     for (PJRT_Buffer* buffer : donated) buffer->Delete();
   }
   for (size_t d = 0; d < devices.size(); ++d) {
-    for (size_t i = 0; i < num_results; ++i) {
-      PJRT_Memory* memory = nullptr;
-      if (i < program.result_memory_kinds.names.size()) {
-        memory =
-            devices[d]->memory_of_kind(program.message.result_memory_kinds(static_cast<int>(i)));
-      }
-      auto* result = new PJRT_Buffer(*devices[d], memory, program.results[i],
-                                     first + d * num_results + i, done[d]);
-      args.output_lists[d][i] = result;
-      result->program = executable.program;
-      result->place = static_cast<uint32_t>(i);
-      result->is_wanted = std::find(wanted.begin(), wanted.end(), i) != wanted.end();
-      result->completed = completed[d];
-    }
+    const Launched launched{*devices[d], first + d * num_results, done[d], completed[d]};
+    MakeResults(executable, wanted, launched, args.output_lists[d]);
     if (args.device_complete_events != nullptr) {
       args.device_complete_events[d] = NewEvent(done[d]);
     }

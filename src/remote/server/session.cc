@@ -389,83 +389,97 @@ void Session::Describe(uint64_t reply, const wire::Describe& call) {
   }
 }
 
-void Session::Execute(uint64_t reply, const wire::Execute& call) {
+std::vector<std::vector<const pjrt::Buffer*>> Session::ArgumentsOf(
+    const wire::Execute& call) const {
   const size_t num_devices = call.num_devices();
+  const size_t most = call.has_device() ? 1 : runtime_.client->addressable_devices().size();
+  if (num_devices == 0 || num_devices > most || call.arguments_size() % num_devices != 0) {
+    throw hlo::Error(std::to_string(call.arguments_size()) + " arguments are given for " +
+                     std::to_string(num_devices) + " devices; the server has " +
+                     std::to_string(most));
+  }
+  const size_t num_arguments = call.arguments_size() / num_devices;
+  std::vector<std::vector<const pjrt::Buffer*>> arguments(num_devices);
+  for (size_t i = 0; i < static_cast<size_t>(call.arguments_size()); ++i) {
+    arguments[i / num_arguments].push_back(BufferOf(call.arguments(i)).get());
+  }
+  for (int64_t index : call.non_donatable()) {
+    if (index >= static_cast<int64_t>(num_arguments)) {
+      throw hlo::Error("non-donatable input " + std::to_string(index) + " is not below " +
+                       std::to_string(num_arguments));
+    }
+  }
+  return arguments;
+}
+
+void Session::Execute(uint64_t reply, const wire::Execute& call) {
   std::vector<pjrt::ExecuteResult> results;
   size_t num_results = 0;
-  std::shared_ptr<const hlo::Error> failure;
   std::shared_ptr<PlacedResults> placed;
   const std::shared_ptr<void> underway = Begin();
   try {
     const pjrt::LoadedExecutable& executable = *ProgramOf(call.executable()).executable;
     num_results = executable.output_shapes().size();
-    const size_t most = call.has_device() ? 1 : runtime_.client->addressable_devices().size();
-    if (num_devices == 0 || num_devices > most || call.arguments_size() % num_devices != 0) {
-      throw hlo::Error(std::to_string(call.arguments_size()) + " arguments are given for " +
-                       std::to_string(num_devices) + " devices; the server has " +
-                       std::to_string(most));
-    }
-    const size_t num_arguments = call.arguments_size() / num_devices;
-    std::vector<std::vector<const pjrt::Buffer*>> arguments(num_devices);
-    for (size_t i = 0; i < static_cast<size_t>(call.arguments_size()); ++i) {
-      arguments[i / num_arguments].push_back(BufferOf(call.arguments(i)).get());
-    }
-    std::vector<int64_t> keep(call.non_donatable().begin(), call.non_donatable().end());
-    for (int64_t index : keep) {
-      if (index >= static_cast<int64_t>(num_arguments)) {
-        throw hlo::Error("non-donatable input " + std::to_string(index) + " is not below " +
-                         std::to_string(num_arguments));
-      }
-    }
+    const auto arguments = ArgumentsOf(call);
     pjrt::ExecuteOptions options;
     options.launch_id = call.launch();
+    const std::vector<int64_t> keep(call.non_donatable().begin(), call.non_donatable().end());
     options.non_donatable_inputs = keep;
     if (call.has_device()) options.device = &runtime_.device(call.device());
     PJRT_ResultMemory_Extension extension;
     if (shared_->results() != nullptr) {
-      placed = std::make_shared<PlacedResults>(shared_->results(), num_devices);
+      placed = std::make_shared<PlacedResults>(shared_->results(), arguments.size());
       extension = placed->Extension();
       options.result_memory = &extension;
     }
     results = executable.ExecuteSharded(arguments, options);
   } catch (const hlo::Error& error) {
-    failure = std::make_shared<const hlo::Error>(error);
-  }
-  if (failure != nullptr) {
-    if (num_devices > runtime_.client->devices().size()) throw Dishonest(failure->what());
-    for (size_t d = 0; d < num_devices; ++d) {
-      Report(reply + d, failure.get());
-      for (size_t i = 0; i < num_results; ++i) {
-        AddBuffer(call.first_result() + d * num_results + i, {nullptr, failure});
-      }
-    }
-    return;
+    return FailExecution(reply, call, num_results, error);
   }
   try {
-    for (size_t d = 0; d < num_devices; ++d) {
-      auto small = std::make_shared<SmallResults>();
-      for (size_t i = 0; i < num_results; ++i) {
-        const auto& wanted = call.wanted();
-        if (runtime_.description.host_memory() &&
-            std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
-          small->Add(i, *results[d].outputs[i]);
-        }
-        AddBuffer(call.first_result() + d * num_results + i,
-                  {std::move(results[d].outputs[i]), nullptr});
-      }
-      results[d].done.OnReady([outbox = outbox_, d, number = reply + d, small, placed,
-                               underway](const hlo::Error* error) {
-        outbox->Answer(number, [&](wire::Reply& answer) {
-          if (error != nullptr) return ToMessage(*error, answer.mutable_error());
-          if (placed != nullptr) placed->MoveTo(d, answer.mutable_results());
-          small->MoveTo(answer.mutable_results());
-        });
-      });
+    for (size_t d = 0; d < results.size(); ++d) {
+      AnswerExecution(reply, call, d, results[d], {placed, underway});
     }
   } catch (...) {  // the execution uses what is here
     for (const pjrt::ExecuteResult& result : results) pjrt::Wait(result.done);
     throw;
   }
+}
+
+void Session::FailExecution(uint64_t reply, const wire::Execute& call, size_t num_results,
+                            const hlo::Error& error) {
+  const size_t num_devices = call.num_devices();
+  if (num_devices > runtime_.client->devices().size()) throw Dishonest(error.what());
+  const auto failure = std::make_shared<const hlo::Error>(error);
+  for (size_t d = 0; d < num_devices; ++d) {
+    Report(reply + d, failure.get());
+    for (size_t i = 0; i < num_results; ++i) {
+      AddBuffer(call.first_result() + d * num_results + i, {nullptr, failure});
+    }
+  }
+}
+
+void Session::AnswerExecution(uint64_t reply, const wire::Execute& call, size_t device,
+                              pjrt::ExecuteResult& result, Running running) {
+  const size_t num_results = result.outputs.size();
+  auto small = std::make_shared<SmallResults>();
+  for (size_t i = 0; i < num_results; ++i) {
+    const auto& wanted = call.wanted();
+    if (runtime_.description.host_memory() &&
+        std::find(wanted.begin(), wanted.end(), i) != wanted.end()) {
+      small->Add(i, *result.outputs[i]);
+    }
+    AddBuffer(call.first_result() + device * num_results + i,
+              {std::move(result.outputs[i]), nullptr});
+  }
+  result.done.OnReady([outbox = outbox_, device, number = reply + device, small,
+                       running = std::move(running)](const hlo::Error* error) {
+    outbox->Answer(number, [&](wire::Reply& answer) {
+      if (error != nullptr) return ToMessage(*error, answer.mutable_error());
+      if (running.placed != nullptr) running.placed->MoveTo(device, answer.mutable_results());
+      small->MoveTo(answer.mutable_results());
+    });
+  });
 }
 
 void Session::MemoryStats(uint64_t reply, const wire::MemoryStats& call) {

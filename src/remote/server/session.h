@@ -51,6 +51,11 @@ class Session {
     std::optional<wire::Donations> donations;
     std::shared_ptr<const hlo::Error> error;
   };
+  // What an execution uses until it ends.
+  struct Running {
+    std::shared_ptr<PlacedResults> placed;  // null if results lie in no shared memory
+    std::shared_ptr<void> underway;
+  };
 
   void Do(wire::Request& request);
   // Puts what `fill` makes of an empty reply of the number into the outbox. Throws what it throws.
@@ -79,6 +84,14 @@ class Session {
   void CompileInto(LoadedProgram& program, const std::string& code, const wire::Compile& call);
   void Describe(uint64_t reply, const wire::Describe& call);
   void Execute(uint64_t reply, const wire::Execute& call);
+  // Of each device. Throws hlo::Error if their number does not fit, or one is not there.
+  std::vector<std::vector<const pjrt::Buffer*>> ArgumentsOf(const wire::Execute& call) const;
+  // Every device's reply and all results are the error.
+  void FailExecution(uint64_t reply, const wire::Execute& call, size_t num_results,
+                     const hlo::Error& error);
+  // A device's results are buffers from now on; its reply follows when they are there.
+  void AnswerExecution(uint64_t reply, const wire::Execute& call, size_t device,
+                       pjrt::ExecuteResult& result, Running running);
   void MemoryStats(uint64_t reply, const wire::MemoryStats& call);
   void DeviceAssignment(uint64_t reply, const wire::DeviceAssignment& call);
   void Profile(uint64_t reply, const wire::Profile& call);
