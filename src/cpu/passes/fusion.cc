@@ -17,8 +17,15 @@ using hlo::Dimensions;
 using hlo::Instruction;
 using hlo::Opcode;
 
+// What a cluster may hold.
 constexpr size_t kMaxMembers = 160;
 constexpr size_t kMaxReduces = 6;
+constexpr size_t kMaxOutputs = 12;
+// More often than this an element is not computed anew, but read.
+constexpr int64_t kMaxCopies = 4;
+constexpr int64_t kMaxCheapCopies = 32;
+// So many elements at least share what is computed once a row.
+constexpr int64_t kLeastRow = 8;
 
 Dimensions Stripped(Dimensions dimensions) {
   while (!dimensions.empty() && dimensions.back() == 1) dimensions.pop_back();
@@ -257,44 +264,45 @@ class Fuser {
   bool MayInline(const Instruction* p, const Cluster& cluster) const {
     if (cluster.members.size() >= kMaxMembers) return false;
     const int64_t copies = Copies(p, cluster);
-    if (copies > 4 && !IsFree(p) && p->opcode() != Opcode::kSlice && p->opcode() != Opcode::kPad) {
-      return false;
+    const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
+    if (copies > kMaxCopies && !is_cheap) return false;
+    if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
+    return std::ranges::none_of(p->users(), [&](const Instruction* user) {
+      return cluster.set.contains(const_cast<Instruction*>(user)) && IsRepeatedBy(user, p);
+    });
+  }
+
+  // True if the user would have elements of p computed several times that cost something.
+  static bool IsRepeatedBy(const Instruction* user, const Instruction* p) {
+    if (IsFree(p)) return false;
+    switch (user->opcode()) {
+      case Opcode::kBroadcastInDim:
+        return IsRepeatedByBroadcast(user, p);
+      case Opcode::kGather:
+        return user->operand(0) == p && p->opcode() != Opcode::kConvert;
+      case Opcode::kReduceWindow:  // windows overlap
+        return p->opcode() != Opcode::kConvert;
+      default:
+        return false;
     }
-    if (copies > 32 && !p->IsConstant()) return false;
-    for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
-      switch (user->opcode()) {
-        case Opcode::kBroadcastInDim: {
-          if (IsFree(p) || p->shape().num_elements() * 2 > user->shape().num_elements()) break;
-          if (p->shape().num_elements() == 1) break;
-          // Row values are computed once a row; anything else would be computed for every element.
-          const auto& map = user->as<hlo::DimensionsAttributes>().dimensions;
-          bool leading = true;
-          for (size_t i = 0; i < map.size(); ++i) leading &= map[i] == static_cast<int64_t>(i);
-          const Dimensions operand = Stripped(p->dimensions());
-          leading &= std::equal(operand.begin(), operand.end(), user->dimensions().begin());
-          if (!leading || user->shape().num_elements() / p->shape().num_elements() < 8)
-            return false;
-          break;
-        }
-        case Opcode::kGather:
-          if (user->operand(0) == p && !IsFree(p) && p->opcode() != Opcode::kConvert) return false;
-          break;
-        case Opcode::kReduceWindow:
-          // Windows overlap: only what costs nothing is computed again.
-          if (!IsFree(p) && p->opcode() != Opcode::kConvert) return false;
-          break;
-        default:
-          break;
-      }
-    }
-    return true;
+  }
+
+  // Row values are computed once a row; anything else would be computed for every element.
+  static bool IsRepeatedByBroadcast(const Instruction* broadcast, const Instruction* p) {
+    const int64_t from = p->shape().num_elements(), to = broadcast->shape().num_elements();
+    if (from == 1 || from * 2 > to) return false;
+    const auto& map = broadcast->as<hlo::DimensionsAttributes>().dimensions;
+    bool leading = true;
+    for (size_t i = 0; i < map.size(); ++i) leading &= map[i] == static_cast<int64_t>(i);
+    const Dimensions operand = Stripped(p->dimensions());
+    leading &= std::equal(operand.begin(), operand.end(), broadcast->dimensions().begin());
+    return !leading || to / from < kLeastRow;
   }
 
   // As a further result of the loop.
   bool MayOutput(const Instruction* p, const Cluster& cluster) const {
     if (cluster.kind != Cluster::kLoop || cluster.members.size() >= kMaxMembers ||
-        cluster.outputs.size() >= 12 || cluster.outputs[0]->shape().is_tuple()) {
+        cluster.outputs.size() >= kMaxOutputs || cluster.outputs[0]->shape().is_tuple()) {
       return false;
     }
     bool identity = false;
@@ -404,21 +412,8 @@ class Fuser {
     const int64_t total = p->operand(0)->shape().num_elements();
     // Few long rows are better split: see SplitReductions.
     if (rows < 8 && total > 65536) return false;
-    const bool as_rows =
-        cluster.reduces == 0 && cluster.row_rank < 0 && cluster.space == p->dimensions();
-    if (as_rows) {
-      // The whole cluster becomes row values: everything in it must be at the row's index.
-      for (const Instruction* member : cluster.members) {
-        if (member->shape().rank() == 0 || IsSplatConstant(member)) continue;
-        if (!cluster.identity.contains(member) || cluster.elsewhere.contains(member)) return false;
-      }
-      bool identity = false;
-      for (const Instruction* user : p->users()) {
-        if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
-        if (!AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
-        identity = true;
-      }
-      return identity;
+    if (cluster.reduces == 0 && cluster.row_rank < 0 && cluster.space == p->dimensions()) {
+      return MayBecomeRows(p, cluster);
     }
     if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
       return false;
@@ -432,6 +427,21 @@ class Fuser {
       }
     }
     return true;
+  }
+
+  // The whole cluster becomes row values: everything in it must be at the row's index.
+  static bool MayBecomeRows(const Instruction* p, const Cluster& cluster) {
+    for (const Instruction* member : cluster.members) {
+      if (member->shape().rank() == 0 || IsSplatConstant(member)) continue;
+      if (!cluster.identity.contains(member) || cluster.elsewhere.contains(member)) return false;
+    }
+    bool identity = false;
+    for (const Instruction* user : p->users()) {
+      if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
+      if (!AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
+      identity = true;
+    }
+    return identity;
   }
 
   void BecomeRows(const Instruction* p, Cluster& cluster) {
