@@ -16,17 +16,17 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kTimeout(2000);
 
 TEST(SilenceTest, CountsOnlyWhatCouldHaveBeenHeard) {
-  const milliseconds timeout(10'000), period = Silence::Period(timeout);
-  Silence silence;
+  const milliseconds timeout(10'000), period = FailureDetector::Period(timeout);
+  FailureDetector detector;
   int periods = 0;
-  while (!silence.Listen(false, period, timeout)) ++periods;
+  while (!detector.Listen(false, period, timeout)) ++periods;
   // Told in time: what is known may be two periods old.
   EXPECT_LE((periods + 3) * period, timeout);
   EXPECT_GT((periods + 3) * period, timeout / 2);
-  EXPECT_FALSE(silence.Listen(true, period, timeout));
+  EXPECT_FALSE(detector.Listen(true, period, timeout));
   // This process was stopped itself, for hours.
-  EXPECT_FALSE(silence.Listen(false, std::chrono::hours(2), timeout));
-  EXPECT_FALSE(silence.Listen(true, period, timeout));
+  EXPECT_FALSE(detector.Listen(false, std::chrono::hours(2), timeout));
+  EXPECT_FALSE(detector.Listen(true, period, timeout));
 }
 
 class CollectiveLifeTest : public testing::TestWithParam<Layout> {

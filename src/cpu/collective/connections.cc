@@ -12,7 +12,7 @@ namespace cpu {
 Connections::Connections(const Rendezvous& rendezvous)
     : rank_(rendezvous.options().rank), process_(getpid()) {
   const auto timeout = rendezvous.options().heartbeat_timeout;
-  const auto retry = std::chrono::ceil<std::chrono::seconds>(Silence::Period(timeout));
+  const auto retry = std::chrono::ceil<std::chrono::seconds>(FailureDetector::Period(timeout));
   std::vector<Link> control;
   for (LinkPair& pair : Introduction(rendezvous).Run()) {
     for (const Link* link : {&pair.data, &pair.control}) {

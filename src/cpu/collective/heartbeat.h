@@ -10,9 +10,10 @@
 
 namespace cpu {
 
-// For how long another process has given no sign of life, as far as this one could have heard it:
-// time in which this process itself did not run, because it was stopped too, does not count.
-class Silence {
+// Whether another process is to be taken for dead: it has given no sign of life for too long, as
+// far as this one could have heard it. Time in which this process itself did not run, because it
+// was stopped too, does not count.
+class FailureDetector {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
@@ -24,12 +25,12 @@ class Silence {
   // After each period, which took `elapsed`. True before the process has been silent for `timeout`:
   // its last sign may be as old as a period, and so may be what this process knows.
   bool Listen(bool heard, Milliseconds elapsed, Milliseconds timeout) {
-    length_ = heard ? Milliseconds(0) : length_ + std::min(elapsed, 2 * Period(timeout));
-    return length_ + 2 * Period(timeout) >= timeout;
+    silent_for_ = heard ? Milliseconds(0) : silent_for_ + std::min(elapsed, 2 * Period(timeout));
+    return silent_for_ + 2 * Period(timeout) >= timeout;
   }
 
  private:
-  Milliseconds length_{0};
+  Milliseconds silent_for_{0};
 };
 
 // It gets no signals, which are for the program's own threads. Throws

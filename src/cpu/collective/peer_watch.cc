@@ -93,11 +93,11 @@ class PeerWatch::Thread {
     size_t sent = 0;       // of the first
     std::string incoming;  // part of the next control message
     bool heard = false;
-    Silence silence;
+    FailureDetector detector;
   };
 
   void Work() {
-    const milliseconds period = Silence::Period(timeout_);
+    const milliseconds period = FailureDetector::Period(timeout_);
     Clock::time_point last = Clock::now(), farewell = Clock::time_point::max();
     while (true) {
       AwaitEvents(last + period);
@@ -142,7 +142,7 @@ class PeerWatch::Thread {
       Peer& peer = peers_[rank];
       if (!peer.link) continue;
       GiveSign(peer);
-      const bool is_silent = peer.silence.Listen(peer.heard, elapsed, timeout_);
+      const bool is_silent = peer.detector.Listen(peer.heard, elapsed, timeout_);
       peer.heard = false;
       if (!is_silent || states_[rank].load() != State::kHere) continue;
       Change(rank, State::kSilent);

@@ -38,7 +38,7 @@ class SharedPulse::Thread {
  private:
   struct Peer {
     uint32_t beats = 0;
-    Silence silence;
+    FailureDetector detector;
     std::atomic<bool> is_silent = false;
   };
 
@@ -49,7 +49,7 @@ class SharedPulse::Thread {
     std::unique_lock lock(mutex_);
     while (!stopping_) {
       ++segment_.control(segment_.index()).beats;
-      stop_.wait_for(lock, Silence::Period(timeout_), [&] { return stopping_; });
+      stop_.wait_for(lock, FailureDetector::Period(timeout_), [&] { return stopping_; });
       const Clock::time_point now = Clock::now();
       Listen(std::chrono::duration_cast<milliseconds>(now - last));
       last = now;
@@ -60,7 +60,7 @@ class SharedPulse::Thread {
     for (int64_t process = 0; process < segment_.count(); ++process) {
       Peer& peer = peers_[process];
       const uint32_t beats = Beats(process);
-      const bool is_silent = peer.silence.Listen(beats != peer.beats, elapsed, timeout_);
+      const bool is_silent = peer.detector.Listen(beats != peer.beats, elapsed, timeout_);
       peer.beats = beats;
       // (One that has left or failed, or died, is told of otherwise.)
       if (!is_silent || process == segment_.index() || peer.is_silent ||
