@@ -16,6 +16,7 @@
 //   // INPUTS: kind              which numbers it is run on: `any` with infinities and NaN (the
 //                                default), `integers` between -3 and 3, `positive`
 //   // TOLERANCE: 1e-5           how far results may differ, relative to those over 1 (0: the bits)
+//   // ON-ENGINE                 the engine compiles the program, and computes the same
 //
 // Always the module must be well formed, and compute what it did before.
 #include <algorithm>
@@ -26,6 +27,7 @@
 #include <map>
 #include <sstream>
 
+#include "../cpu/engine_testing.h"
 #include "cpu/pipeline.h"
 #include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
@@ -58,9 +60,9 @@ struct FileCase {
 
 std::ostream& operator<<(std::ostream& out, const FileCase& c) { return out << c.file; }
 
-constexpr std::string_view kKnown[] = {"CASE",         "RUN-PASS",     "UNCHANGED", "ONCE",
-                                       "INSTRUCTIONS", "COMPUTATIONS", "COUNT",     "CHECK",
-                                       "CHECK-NOT",    "INPUTS",       "TOLERANCE", "STEPS"};
+constexpr std::string_view kKnown[] = {
+    "CASE",  "RUN-PASS",  "UNCHANGED", "ONCE",      "INSTRUCTIONS", "COMPUTATIONS", "COUNT",
+    "CHECK", "CHECK-NOT", "INPUTS",    "TOLERANCE", "STEPS",        "ON-ENGINE"};
 
 // "// NAME: value" or "// NAME"; comments that do not look like it are for people.
 void AddDirective(const std::string& line, FileCase& out) {
@@ -205,6 +207,7 @@ TEST_P(PassFileTest, DoesWhatItSays) {
     arguments.push_back(Input(row.One("INPUTS", "any"), parameter->shape(),
                               static_cast<unsigned>(arguments.size())));
   }
+  if (row.Has("ON-ENGINE")) cpu::CheckModule(*module, arguments);
   const auto pass = [&](hlo::Module& m) { return RunPasses(m, row.One("RUN-PASS")); };
   const bool changed =
       ApplyAndCompare(*module, pass, arguments, std::stod(row.One("TOLERANCE", "0")));
