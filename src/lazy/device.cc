@@ -139,10 +139,12 @@ bool Runtime::IsStarted() { return runtime.load() != nullptr; }
 Runtime& Runtime::Get() {
   if (Runtime* started = runtime.load(std::memory_order_acquire)) return *started;
   World world;
+  bool may_try_again = false;
   const auto start = [&]() -> Runtime& {
     // Outside the lock: a provider may take Python's.
     RuntimeOptions options = OptionsFromEnvironment();
     world = CurrentWorld();
+    may_try_again = options.starts_server && world.size == 1;  // nobody joins a world twice
     JoinWorld(options, world);
     std::lock_guard lock(RuntimeMutex());
     if (Runtime* started = runtime.load()) return *started;
@@ -153,9 +155,7 @@ Runtime& Runtime::Get() {
   try {
     return start();
   } catch (const hlo::Error& error) {
-    // A runtime server that the provider found at work may have ended since; it then starts
-    // another. Nobody joins a world twice.
-    if (error.code() != hlo::ErrorCode::kUnavailable || world.size > 1) throw;
+    if (error.code() != hlo::ErrorCode::kUnavailable || !may_try_again) throw;
   }
   return start();
 }

@@ -53,6 +53,9 @@ struct RuntimeOptions {
   std::string plugin_path;
   pjrt::NamedValues create_options;
   std::optional<pjrt::KeyValueStore> store;
+  // Whether the provider starts a server for the plugin when it finds none. One that it found at
+  // work may end before it is used; it is then asked once more.
+  bool starts_server = false;
 };
 
 // This process's place among those that compute together, each with one device.

@@ -34,6 +34,7 @@ class PjRtPlugin {
   }
   virtual std::map<std::string, pjrt::NamedValue> client_create_options() { return {}; }
   virtual bool requires_xla_coordinator() { return false; }
+  virtual bool starts_server() { return false; }
 };
 
 class PyPjRtPlugin : public PjRtPlugin {
@@ -53,6 +54,7 @@ class PyPjRtPlugin : public PjRtPlugin {
   bool requires_xla_coordinator() override {
     PYBIND11_OVERRIDE(bool, PjRtPlugin, requires_xla_coordinator);
   }
+  bool starts_server() override { PYBIND11_OVERRIDE(bool, PjRtPlugin, starts_server); }
 
  private:
   static pjrt::NamedValue ToNamedValue(py::handle value) {
@@ -70,6 +72,7 @@ void RegisterPlugin(const std::string& name, std::shared_ptr<PjRtPlugin> plugin)
     lazy::RuntimeOptions options;
     options.plugin_path = plugin->library_path();
     options.create_options = plugin->client_create_options();
+    options.starts_server = plugin->starts_server();
     return options;
   });
 }
@@ -272,7 +275,8 @@ void BindRuntime(py::module_& m) {
       .def(py::init<>())
       .def("library_path", &PjRtPlugin::library_path)
       .def("client_create_options", [](PjRtPlugin&) { return py::dict(); })
-      .def("requires_xla_coordinator", &PjRtPlugin::requires_xla_coordinator);
+      .def("requires_xla_coordinator", &PjRtPlugin::requires_xla_coordinator)
+      .def("starts_server", &PjRtPlugin::starts_server);
   lazy::SetWarningHandler([](const std::string& text) { TORCH_WARN(text); });
   m.def("_register_pjrt_plugin", &RegisterPlugin);
   BindDevices(m);

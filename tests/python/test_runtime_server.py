@@ -272,6 +272,33 @@ def test_server_that_ends_between_being_found_and_used_is_replaced(program, plac
             os.kill(server, signal.SIGTERM)
 
 
+ASKED = """
+import torch, torch_xla
+from torch_xla.experimental import plugins
+asked, find = [], plugins.RemotePlugin.library_path
+
+def counted(plugin):
+    asked.append(plugin)
+    return find(plugin)
+
+plugins.RemotePlugin.library_path = counted
+try:
+    torch.ones(3, device="xla")
+except RuntimeError as error:
+    print(len(asked), "does not answer" in str(error))
+"""
+
+
+def test_server_that_is_not_started_here_is_looked_for_once(program: Program) -> None:
+    """Asking again brings no other."""
+    variables = {
+        "PJRT_DEVICE": "REMOTE",
+        "PJRT_REMOTE_ADDRESS": f"localhost:{free_port()}",
+        "PJRT_REMOTE_CERTIFICATE": str(KEYS / "localhost.pem"),
+    }
+    assert program.run_code(ASKED, **variables).stdout.strip() == "1 True"
+
+
 def test_server_at_a_socket_in_anybodys_folder_is_refused(program: Program) -> None:
     program.folder.chmod(0o755)
     path = program.folder / "server.sock"

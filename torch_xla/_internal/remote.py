@@ -48,13 +48,10 @@ def _parse_config(config: str) -> str:
     return parts[2].removeprefix("grpc://")
 
 
-def ensure_server(server: str) -> None:
-    """Starts a server with the CPU engine if the address is on this machine and nothing listens there."""
-    path = server.removeprefix("unix:")
-    if path != server:
-        if not _listens_at_socket(path):
-            _start(server, ["--socket", path], lambda: _listens_at_socket(path))
-        return
+def starts_here(server: str) -> bool:
+    """Whether the address is one at which `ensure_server` starts a server."""
+    if server.startswith("unix:"):
+        return True
     host, separator, port = server.rpartition(":")
     if not separator or not port.isdigit():
         raise RuntimeError(
@@ -62,8 +59,19 @@ def ensure_server(server: str) -> None:
             f"localhost:{runtime_server.DEFAULT_PORT}, or unix:PATH."
         )
     # A server with TLS has a key, which only who runs it knows.
-    if not runtime_server.is_loopback(host) or os.environ.get(xenv.PJRT_REMOTE_CERTIFICATE):
+    return runtime_server.is_loopback(host) and not os.environ.get(xenv.PJRT_REMOTE_CERTIFICATE)
+
+
+def ensure_server(server: str) -> None:
+    """Starts a server with the CPU engine if the address is on this machine and nothing listens there."""
+    if not starts_here(server):
         return
+    path = server.removeprefix("unix:")
+    if path != server:
+        if not _listens_at_socket(path):
+            _start(server, ["--socket", path], lambda: _listens_at_socket(path))
+        return
+    host, _, port = server.rpartition(":")
     if not _listens_at_port(host, int(port)):
         arguments = ["--host", host, "--port", port]
         if token := os.environ.get(xenv.PJRT_REMOTE_TOKEN_FILE):

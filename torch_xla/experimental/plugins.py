@@ -65,6 +65,12 @@ class DevicePlugin(torch_xla._XLAC.PjRtPlugin):
         """Whether the plugin's processes exchange keys and values through a coordinator."""
         return False
 
+    def starts_server(self) -> bool:
+        """Whether `library_path` starts a server that the plugin needs when it finds none. One that it found at work
+        may end before the client is there: the runtime then asks once more, after an error `UNAVAILABLE`.
+        """
+        return False
+
 
 class CpuPlugin(DevicePlugin):
     """The CPU engine inside this package."""
@@ -149,6 +155,9 @@ class RemotePlugin(DevicePlugin):
         os.environ["PJRT_REMOTE_ADDRESS"] = address
         remote.ensure_server(address)
         return str(path)
+
+    def starts_server(self) -> bool:
+        return remote.starts_here(remote.address())
 
 
 class LibraryPlugin(DevicePlugin):
