@@ -76,6 +76,9 @@ bool HasIndex(const OptionalValues& indices) {
 Value Index(Builder& b, Value x, OptionalValues indices) {
   if (!HasIndex(indices)) return x;
   AdvancedIndex a = MakeIndex(b, x, indices);
+  Shape result(x->element_type(), a.result);
+  // Nothing of nothing: a gather's slices would have to be in the operand all the same.
+  if (result.num_elements() == 0) return b.Zeros(result);
   hlo::GatherAttributes attributes;
   attributes.offset_dims = a.window_dims;
   attributes.collapsed_slice_dims = a.indexed;

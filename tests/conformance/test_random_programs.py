@@ -51,6 +51,13 @@ FOUND = {
         "v3 = torch.bucketize(v2, v2.flatten().sort().values)",
     ],
     "i0 of zero": ["v1 = made(16, 3, 1, torch.float64, 17)", "v2 = torch.i0(v1 * 0) == 1"],
+    "nothing chosen of nothing": [
+        "v1 = made(17, 6, 1, torch.int32, 0, 4, 3)",
+        "v2 = v1[v1 > 0]",
+        "v3 = v2[v2 > 0]",
+        "v4 = v3[torch.tensor([], dtype=torch.int64, device=device)]",
+        "v5 = made(1, 17, 1, torch.float32, 0, 2)[:, torch.tensor([1, 0], device=device)]",
+    ],
     "counts of many 16-bit floats": [
         "v1 = made(8, 11, 2, torch.float16, 64)",
         "v2 = torch.diag_embed(v1)",
