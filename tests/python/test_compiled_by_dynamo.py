@@ -226,6 +226,43 @@ def test_captures_beside_syncs_of_another_thread():
     assert len(set(drawn)) == len(drawn)
 
 
+ARGUMENTS = {
+    "one twice": lambda x: (x, x),
+    "a view": lambda x: (x, x.view(2, 2)),
+    "the view first": lambda x: (x.view(2, 2), x),
+    "parts": lambda x: (x[1:], x[:-1]),
+    "apart": lambda x: (x, x.clone()),
+    "detached": lambda x: (x, x.detach()),
+}
+
+
+def writes(x, y):
+    x.add_(1)
+    y.mul_(3)
+    return x.sum() + y.sum()
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_that_are_written_share_memory(name):
+    step = extract_compiled_graph(fx.symbolic_trace(writes), ())
+    for arguments in [ARGUMENTS["apart"], ARGUMENTS[name], ARGUMENTS[name]]:
+        expected, actual = torch.arange(4.0), torch.arange(4.0, device="xla")
+        result = writes(*arguments(expected))
+        assert step(*arguments(actual)).item() == result.item()
+        assert torch.equal(actual.cpu(), expected)
+
+
+def test_memory_that_is_only_read_may_be_shared():
+    """Such calls run what was captured."""
+    step = extract_compiled_graph(fx.symbolic_trace(lambda x, y, z: z.add_(x * y)), ())
+    x, z = torch.arange(4.0, device="xla"), torch.ones(4, device="xla")
+    for turn in range(1, 4):
+        step(x, x.view(4), z)
+        assert z.tolist() == [1 + turn * i * i for i in range(4)]
+    assert [len(captures) for captures in step._captures.values()] == [1]
+    assert not any(c.writes_into_shared((x, x, z)) for [c] in step._captures.values())
+
+
 def test_a_capture_draws_no_numbers():
     drop = compiled(lambda x: F.dropout(x, 0.5))
     x = torch.ones(40, device="xla")

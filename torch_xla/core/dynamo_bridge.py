@@ -6,7 +6,7 @@ step by step, as each step begins with the first graph of the one before.
 """
 
 import contextlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,8 +67,10 @@ class _Capture:
             for place, placeholder in zip(self._places, placeholders, strict=False):
                 given[place] = placeholder
             own = dict(zip(names, placeholders[len(self._places) :], strict=True))
+            versions = [x._version for x in placeholders]
             with torch.no_grad(), _RefusingDrawsOnTheCpu():
                 result = _CapturingInterpreter(module, own).run(*given)
+            self._written = [i for i, x in enumerate(placeholders) if x._version != versions[i]]
             leaves, self._structure = pytree.tree_flatten(result)
             self._leaves = [None if isinstance(x, torch.Tensor) else x for x in leaves]
             self._results = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
@@ -78,6 +80,14 @@ class _Capture:
 
     def _tensors(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         return [arguments[i] for i in self._places] + self._own
+
+    def writes_into_shared(self, arguments: Sequence[Any]) -> bool:
+        """Whether what it writes into one argument is to be read in another, of which a capture knows nothing."""
+        if not self._written:
+            return False
+        places = [tensor.untyped_storage()._cdata for tensor in self._tensors(arguments)]
+        counts = Counter(places)
+        return any(counts[places[i]] > 1 for i in self._written)
 
     def call(self, arguments: Sequence[Any]) -> tuple[bool, Any]:
         """Whether it took the arguments, and the results."""
@@ -122,6 +132,8 @@ class _CompiledGraph:
             constants = [_attribute(self._module, name) for name in self._constants]
             key = _key_of(arguments, constants)
             for capture in self._captures_for(key):
+                if capture.writes_into_shared(arguments):
+                    return self._module(*arguments)
                 taken, results = capture.call(arguments)
                 if taken:
                     return results
@@ -132,7 +144,8 @@ class _CompiledGraph:
                 self._can_be_captured = False
             else:
                 self._keep(key, capture)
-                return capture.call(arguments)[1]
+                if not capture.writes_into_shared(arguments):
+                    return capture.call(arguments)[1]
         return self._module(*arguments)
 
     def _captures_for(self, key: tuple[Any, ...]) -> list[_Capture]:
