@@ -18,9 +18,8 @@ Value Ones(Builder& b, Value like) { return b.Full(like->shape(), int64_t{1}); }
 Value AddIntoRows(Builder& b, Value index, Value slices, int64_t count) {
   Dimensions rows = slices->dimensions();
   rows[0] = count;
-  ElementType type = slices->element_type();
-  return ScatterSlices(b, b.Zeros(Shape(type, rows)), index, slices, 0,
-                       b.ScalarCombiner(Opcode::kAdd, type));
+  Value zeros = b.Zeros(Shape(slices->element_type(), rows));
+  return ScatterSlices(b, zeros, index, slices, 0, Opcode::kAdd);
 }
 
 // The bag of each index: how many bags begin at or before it, less one.
@@ -125,12 +124,11 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
 
 // Every gradient goes to the rows that its maxima came from.
 Value MaximumBackward(Builder& b, Value gradient, Value sizes, Value rows, int64_t table_rows) {
-  ElementType type = gradient->element_type();
   int64_t width = gradient->shape().dimension(1);
   Value is_filled = b.Gt(sizes, b.Zeros(sizes->shape()));
   gradient = ZeroUnless(b, OverColumns(b, is_filled, width), gradient);
-  return ScatterAlong(b, b.Zeros(Shape(type, {table_rows, width})), rows, gradient, 0,
-                      b.ScalarCombiner(Opcode::kAdd, type));
+  Value zeros = b.Zeros(Shape(gradient->element_type(), {table_rows, width}));
+  return ScatterAlong(b, zeros, rows, gradient, 0, Opcode::kAdd);
 }
 
 Value EmbeddingBagDenseBackward(Builder& b, Value gradient, Value indices, Value bag, Value sizes,
@@ -138,9 +136,9 @@ Value EmbeddingBagDenseBackward(Builder& b, Value gradient, Value indices, Value
                                 int64_t mode, std::optional<Value> scales, int64_t padding_index) {
   if (mode == kMax) return MaximumBackward(b, gradient, sizes, rows, table_rows);
   int64_t width = gradient->shape().dimension(1);
-  ElementType type = gradient->element_type();
+  ElementType type = AccumulationType(gradient->element_type());
   indices = b.Convert(indices, ElementType::kS64);
-  Value spread = TakeRows(b, gradient, bag);
+  Value spread = b.Convert(TakeRows(b, gradient, bag), type);
   Value counted = Counted(b, indices, padding_index);
   Value factor = b.Convert(counted, type);
   if (scales) factor = b.Multiply(factor, b.Convert(*scales, type));
@@ -154,7 +152,7 @@ Value EmbeddingBagDenseBackward(Builder& b, Value gradient, Value indices, Value
   }
   spread = b.Multiply(spread, OverColumns(b, factor, width));
   spread = ZeroUnless(b, OverColumns(b, counted, width), spread);
-  return AddIntoRows(b, indices, spread, table_rows);
+  return b.Convert(AddIntoRows(b, indices, spread, table_rows), gradient->element_type());
 }
 
 at::Tensor EmbeddingBagBackward(const at::Tensor& gradient, const at::Tensor& indices,

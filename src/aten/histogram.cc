@@ -21,11 +21,8 @@ void RequireFloat(Value x, const char* name) {
 
 // What stands at `index` (s64; one that is out of range counts nowhere) is added up.
 Value CountBins(Builder& b, Value index, Value weight, int64_t bins) {
-  Value added = ToAccumulation(b, weight);  // in f16, 2048 + 1 is 2048
-  ElementType type = added->element_type();
-  Value sums = ScatterSlices(b, b.Zeros(Shape(type, {bins})), index, added, 0,
-                             b.ScalarCombiner(Opcode::kAdd, type));
-  return b.Convert(sums, weight->element_type());
+  Value zeros = b.Zeros(Shape(weight->element_type(), {bins}));
+  return ScatterSlices(b, zeros, index, weight, 0, Opcode::kAdd);
 }
 
 // The smallest and the largest element, as scalars; 0 and `high` if there is none.

@@ -88,10 +88,16 @@ Value Index(Builder& b, Value x, OptionalValues indices) {
   return b.Gather(x, a.starts, attributes);
 }
 
+// A scatter that reduces, taken in the accumulation type.
+template <typename Scatter>
+Value Reduced(Builder& b, Value x, Value updates, Opcode reduction, const Scatter& scatter) {
+  Value wide = ToAccumulation(b, x);
+  auto* combiner = b.ScalarCombiner(reduction, wide->element_type());
+  return b.Convert(scatter(wide, ToAccumulation(b, updates), combiner), x->element_type());
+}
+
 Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool accumulate) {
   values = b.Convert(values, x->element_type());
-  ElementType type = x->element_type();
-  auto* combiner = accumulate ? b.ScalarCombiner(Opcode::kAdd, type) : Overwrite(b, type);
   if (!HasIndex(indices)) {
     Value full = b.BroadcastTo(values, x->dimensions());
     return accumulate ? b.Add(x, full) : full;
@@ -106,7 +112,12 @@ Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool a
   attributes.inserted_window_dims = a.indexed;
   attributes.scatter_dims_to_operand_dims = a.indexed;
   attributes.index_vector_dim = static_cast<int64_t>(a.index_shape.size());
-  return b.Scatter(x, a.starts, values, combiner, attributes);
+  if (!accumulate) {
+    return b.Scatter(x, a.starts, values, Overwrite(b, x->element_type()), attributes);
+  }
+  return Reduced(b, x, values, Opcode::kAdd, [&](Value into, Value updates, auto* combiner) {
+    return b.Scatter(into, a.starts, updates, combiner, attributes);
+  });
 }
 
 // Bool and byte masks become the positions of what they select, one index for each of their
@@ -336,8 +347,10 @@ Value MatchIndex(Builder& b, Value src, Value index) {
   return b.Slice(src, start, index->dimensions(), one);
 }
 
+// The combiner: a computation, or the opcode of a reduction.
+template <typename Combiner>
 Value ScatterWith(Builder& b, Value x, int64_t dimension, Value index, Value updates,
-                  hlo::Computation* combiner) {
+                  Combiner combiner) {
   Dimensions shape = x->dimensions();
   index = AtLeast1d(b, index);
   Value result = ScatterAlong(b, AtLeast1d(b, x), index, updates, dimension, combiner);
@@ -353,18 +366,9 @@ Value ScatterValue(Builder& b, Value x, Dimension dimension, Value index, Scalar
   return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
 
-// Taken in the accumulation type: in bf16, 256 + 1 is 256.
-Value ScatterReduced(Builder& b, Value x, int64_t dimension, Value index, Value updates,
-                     Opcode opcode) {
-  Value wide = ToAccumulation(b, x);
-  auto* combiner = b.ScalarCombiner(opcode, wide->element_type());
-  Value result = ScatterWith(b, wide, dimension, index, ToAccumulation(b, updates), combiner);
-  return b.Convert(result, x->element_type());
-}
-
 Value ScatterAdd(Builder& b, Value x, Dimension dimension, Value index, Value src) {
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
-  return ScatterReduced(b, x, dimension, index, updates, Opcode::kAdd);
+  return ScatterWith(b, x, dimension, index, updates, Opcode::kAdd);
 }
 
 Opcode ReductionCombiner(const std::string& reduce) {
@@ -378,12 +382,12 @@ Opcode ReductionCombiner(const std::string& reduce) {
 Value ScatterReduceSource(Builder& b, Value x, Dimension dimension, Value index, Value src,
                           std::string reduce) {
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
-  return ScatterReduced(b, x, dimension, index, updates, ReductionCombiner(reduce));
+  return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
 Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value,
                          std::string reduce) {
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
-  return ScatterReduced(b, x, dimension, index, updates, ReductionCombiner(reduce));
+  return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
 
 // x with `updates` reduced into it by `scatter`; elements that receive any start from the
@@ -414,7 +418,7 @@ Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Va
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   Value ones = b.Full(updates->shape(), int64_t{1});
   return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
-    return ScatterReduced(b, into, dimension, index, values ? values : updates, opcode);
+    return ScatterWith(b, into, dimension, index, values ? values : updates, opcode);
   });
 }
 
@@ -429,8 +433,9 @@ Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
   return TakeAlong(b, x, AtLeast1d(b, index), dimension);
 }
 
+template <typename Combiner>
 Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value source,
-                 hlo::Computation* combiner) {
+                 Combiner combiner) {
   Dimensions shape = x->dimensions();
   index = AtLeast1d(b, index);
   Value result =
@@ -440,8 +445,7 @@ Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value sour
 
 Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
   Value factor = Splat(b, b.Convert(alpha, source->element_type()), source->dimensions());
-  auto* add = b.ScalarCombiner(Opcode::kAdd, x->element_type());
-  return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), add);
+  return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), Opcode::kAdd);
 }
 Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
   return SlicesInto(b, x, dimension, index, source, Overwrite(b, x->element_type()));
@@ -460,8 +464,7 @@ Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value s
                   std::string reduce, bool include_self) {
   Value ones = b.Full(source->shape(), int64_t{1});
   return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
-    auto* combiner = b.ScalarCombiner(opcode, x->element_type());
-    return SlicesInto(b, into, dimension, index, values ? values : source, combiner);
+    return SlicesInto(b, into, dimension, index, values ? values : source, opcode);
   });
 }
 
@@ -473,11 +476,11 @@ Value Take(Builder& b, Value x, Value index) {
 Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
   int64_t size = x->shape().num_elements(), count = index->shape().num_elements();
   if (count == 0) return x;
-  ElementType type = x->element_type();
-  auto* combiner = accumulate ? b.ScalarCombiner(Opcode::kAdd, type) : Overwrite(b, type);
-  Value flat_index = b.Reshape(WrapIndex(b, index, size), {count});
+  Value flat = b.Reshape(x, {size}), flat_index = b.Reshape(WrapIndex(b, index, size), {count});
+  source = b.Reshape(source, {count});
   Value result =
-      ScatterSlices(b, b.Reshape(x, {size}), flat_index, b.Reshape(source, {count}), 0, combiner);
+      accumulate ? ScatterSlices(b, flat, flat_index, source, 0, Opcode::kAdd)
+                 : ScatterSlices(b, flat, flat_index, source, 0, Overwrite(b, x->element_type()));
   return b.Reshape(result, x->dimensions());
 }
 
@@ -508,23 +511,22 @@ Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
 // Rows that several indices name receive the sum of their gradients; the padding row none.
 Value EmbeddingDenseBackward(Builder& b, Value gradient, Value index, int64_t rows,
                              int64_t padding_index, bool scale_by_frequency) {
-  ElementType type = gradient->element_type();
+  ElementType type = gradient->element_type(), wide = AccumulationType(type);
   int64_t width = gradient->shape().dimension(gradient->shape().rank() - 1);
   int64_t count = index->shape().num_elements();
-  Value flat = b.Reshape(gradient, {count, width});
+  Value flat = b.Convert(b.Reshape(gradient, {count, width}), wide);
   index = b.Reshape(index, {count});
   if (scale_by_frequency) {
-    Value ones = b.Full(Shape(type, {count}), 1.0);
-    auto* add = b.ScalarCombiner(Opcode::kAdd, type);
-    Value frequency = ScatterSlices(b, b.Zeros(Shape(type, {rows})), index, ones, 0, add);
+    Value ones = b.Full(Shape(wide, {count}), 1.0), none = b.Zeros(Shape(wide, {rows}));
+    Value frequency = ScatterSlices(b, none, index, ones, 0, Opcode::kAdd);
     flat = b.Divide(flat, AlongDimension(b, TakeRows(b, frequency, index), {count, width}, 0));
   }
   if (padding_index >= 0) {
     Value kept = b.Ne(index, b.Full(index->shape(), padding_index));
     flat = ZeroUnless(b, AlongDimension(b, kept, {count, width}, 0), flat);
   }
-  return ScatterSlices(b, b.Zeros(Shape(type, {rows, width})), index, flat, 0,
-                       b.ScalarCombiner(Opcode::kAdd, type));
+  Value zeros = b.Zeros(Shape(wide, {rows, width}));
+  return b.Convert(ScatterSlices(b, zeros, index, flat, 0, Opcode::kAdd), type);
 }
 
 // Every element's full coordinates, with `index` for one of them: [index shape…, rank].
@@ -625,6 +627,20 @@ Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dime
   attributes.scatter_dims_to_operand_dims = {dimension};
   attributes.index_vector_dim = 1;
   return b.Scatter(x, WithIndexVector(b, index), slices, combiner, attributes);
+}
+
+Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dimension,
+                   Opcode reduction) {
+  return Reduced(b, x, updates, reduction, [&](Value into, Value from, auto* combiner) {
+    return ScatterAlong(b, into, index, from, dimension, combiner);
+  });
+}
+
+Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dimension,
+                    Opcode reduction) {
+  return Reduced(b, x, slices, reduction, [&](Value into, Value from, auto* combiner) {
+    return ScatterSlices(b, into, index, from, dimension, combiner);
+  });
 }
 
 hlo::Computation* Overwrite(Builder& b, ElementType type) {

@@ -22,6 +22,11 @@ Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dime
 // Slices combined into x at `index` along a dimension: TakeAlong's counterpart.
 Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dimension,
                     hlo::Computation* combiner);
+// The same with a reduction, taken in the accumulation type: in bf16, 256 + 1 is 256.
+Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dimension,
+                   Opcode reduction);
+Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dimension,
+                    Opcode reduction);
 // A combiner that returns the update.
 hlo::Computation* Overwrite(Builder& b, ElementType type);
 

@@ -260,9 +260,8 @@ Value MultilabelMarginLossBackward(Builder& b, Value gradient, Value x, Value ta
   Value z = TooClose(b, s, targets, is_own);
   Value share =
       ZeroUnless(b, b.Gt(z, Like(b, z, 0)), Like(b, z, 1 / static_cast<double>(s.classes)));
-  auto* add = b.ScalarCombiner(Opcode::kAdd, share->element_type());
-  Value slope =
-      ScatterAlong(b, Sum(b, share, {1}), targets.index, b.Negate(Sum(b, share, {2})), 1, add);
+  Value slope = ScatterAlong(b, Sum(b, share, {1}), targets.index, b.Negate(Sum(b, share, {2})), 1,
+                             Opcode::kAdd);
   Value result = b.Multiply(slope, SampleGradient(b, gradient, s, reduction));
   return b.Reshape(result, x->dimensions());
 }

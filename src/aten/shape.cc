@@ -229,14 +229,13 @@ Value BorderPad(Builder& b, Value x, Dimensions padding) {
 template <Border border>
 Value BorderPadBackward(Builder& b, Value gradient, Value x, Dimensions padding) {
   int64_t rank = x->shape().rank();
-  auto* add = b.ScalarCombiner(Opcode::kAdd, gradient->element_type());
   for (size_t i = 0; i + 1 < padding.size(); i += 2) {
     int64_t d = rank - 1 - static_cast<int64_t>(i) / 2;
     auto sources = BorderSources(x->shape().dimension(d), padding[i], padding[i + 1], border);
     Dimensions into = gradient->dimensions();
     into[d] = x->shape().dimension(d);
     gradient = ScatterSlices(b, b.Zeros(Shape(gradient->element_type(), into)),
-                             SourceConstant(b, sources), gradient, d, add);
+                             SourceConstant(b, sources), gradient, d, Opcode::kAdd);
   }
   return gradient;
 }
@@ -420,9 +419,8 @@ Value UnfoldBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimen
   Dimensions merged = sizes;
   merged[d] = windows * size;
   Value slices = b.Reshape(ordered, merged);
-  ElementType type = gradient->element_type();
-  return ScatterSlices(b, b.Zeros(Shape(type, sizes)), SourceConstant(b, places), slices, d,
-                       b.ScalarCombiner(Opcode::kAdd, type));
+  Value zeros = b.Zeros(Shape(gradient->element_type(), sizes));
+  return ScatterSlices(b, zeros, SourceConstant(b, places), slices, d, Opcode::kAdd);
 }
 
 // Eager's zeros without memory; here a constant costs none either.
