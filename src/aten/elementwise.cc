@@ -1,8 +1,6 @@
 // Arithmetic and transcendental functions of one element.
 #include "aten/elementwise.h"
 
-#include <ATen/ScalarOps.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -248,10 +246,6 @@ Value SubtractScaled(Builder& b, Value x, Value y, Scalar alpha) {
   return Subtract(b, x, Scaled(b, y, alpha));
 }
 
-Value ReverseSubtract(Builder& b, Value x, Value y, Scalar alpha) {
-  return Subtract(b, y, Scaled(b, x, alpha));
-}
-
 Value TruncatedDivide(Builder& b, Value x, Value y) { return Truncate(b, b.Divide(x, y)); }
 
 Value Fmod(Builder& b, Value x, Value y) { return b.Remainder(x, y); }
@@ -419,33 +413,6 @@ Value Clamp(Builder& b, Value x, std::optional<Value> low, std::optional<Value> 
   return x;
 }
 
-// Eager computes a remainder in f32, too, but of operands of the result's type: numbers and
-// 0-dimensional tensors are rounded first.
-at::Tensor RoundedOperand(const at::Tensor& x, at::ScalarType result) {
-  return at::isReducedFloatingType(result) ? x.to(result) : x;
-}
-template <auto f>
-struct RemainderKernel {
-  static at::Tensor Call(const at::Tensor& x, const at::Tensor& y) {
-    at::ScalarType type = at::result_type(x, y);
-    return RecordElementwise<f, Promotion::kDefault>(RoundedOperand(x, type),
-                                                     RoundedOperand(y, type));
-  }
-  static at::Tensor& CallInPlace(at::Tensor& x, const at::Tensor& y) {
-    at::ScalarType type = at::result_type(x, y);
-    return RecordElementwiseInto<f, Promotion::kDefault>(x, x, RoundedOperand(y, type));
-  }
-  static at::Tensor CallByNumber(const at::Tensor& x, const at::Scalar& y) {
-    return Call(x, at::native::wrapped_scalar_tensor(y));
-  }
-  static at::Tensor& CallByNumberInPlace(at::Tensor& x, const at::Scalar& y) {
-    return CallInPlace(x, at::native::wrapped_scalar_tensor(y));
-  }
-};
-at::Tensor RemainderOfNumber(const at::Scalar& x, const at::Tensor& y) {
-  return RemainderKernel<&FloorRemainder>::Call(at::native::wrapped_scalar_tensor(x), y);
-}
-
 using Limit = std::optional<at::Scalar>;
 
 // The limits promote as numbers do: an integer clamped to 2.5 is a float.
@@ -461,33 +428,73 @@ at::Tensor& ClampByNumbersInto(at::Tensor& self, const Limit& low, const Limit& 
 constexpr Promotion kDefault = Promotion::kDefault;
 constexpr Promotion kToFloat = Promotion::kToFloat;
 
+// Eager rounds the factor of a sum to the result's type.
+at::Scalar RoundedFactor(const at::Scalar& alpha, const at::Tensor& x, const at::Tensor& y) {
+  if (alpha.isComplex()) return alpha;
+  at::ScalarType type = at::result_type(x, y);
+  if (type == at::kHalf) return static_cast<double>(alpha.to<at::Half>());
+  if (type == at::kBFloat16) return static_cast<double>(alpha.to<at::BFloat16>());
+  return alpha;
+}
+
 at::Tensor Add(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   if (alpha.equal(1)) return RecordElementwise<&Binary<Opcode::kAdd>, kDefault>(x, y);
-  return RecordElementwise<&AddScaled, kDefault>(x, y, alpha);
+  return RecordElementwise<&AddScaled, kDefault>(x, y, RoundedFactor(alpha, x, y));
 }
 at::Tensor& AddInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   if (alpha.equal(1)) return RecordElementwiseInto<&Binary<Opcode::kAdd>, kDefault>(x, x, y);
-  return RecordElementwiseInto<&AddScaled, kDefault>(x, x, y, alpha);
+  return RecordElementwiseInto<&AddScaled, kDefault>(x, x, y, RoundedFactor(alpha, x, y));
 }
 at::Tensor Sub(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   if (alpha.equal(1)) return RecordElementwise<&Subtract, kDefault>(x, y);
-  return RecordElementwise<&SubtractScaled, kDefault>(x, y, alpha);
+  return RecordElementwise<&SubtractScaled, kDefault>(x, y, RoundedFactor(alpha, x, y));
 }
 at::Tensor& SubInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   if (alpha.equal(1)) return RecordElementwiseInto<&Subtract, kDefault>(x, x, y);
-  return RecordElementwiseInto<&SubtractScaled, kDefault>(x, x, y, alpha);
+  return RecordElementwiseInto<&SubtractScaled, kDefault>(x, x, y, RoundedFactor(alpha, x, y));
+}
+at::Tensor ReverseSub(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  return Sub(y, x, alpha);
 }
 
-at::Tensor DivMode(const at::Tensor& x, const at::Tensor& y, std::optional<std::string_view> mode) {
-  if (!mode) return RecordElementwise<&Binary<Opcode::kDivide>, kToFloat>(x, y);
-  if (*mode == "floor") return RecordElementwise<&FloorDivide, kDefault>(x, y);
-  return RecordElementwise<&TruncatedDivide, kDefault>(x, y);
+// Eager multiplies and divides 16-bit floats by a single element of another type in f32: that is
+// not rounded to 16 bits first, as other operands are.
+bool IsFactor(const at::Tensor& x, const at::Tensor& y) {
+  at::ScalarType type = x.scalar_type();
+  return at::isReducedFloatingType(type) && y.scalar_type() != type && y.numel() == 1 &&
+         at::result_type(x, y) == type;
 }
-at::Tensor& DivModeInPlace(at::Tensor& x, const at::Tensor& y,
-                           std::optional<std::string_view> mode) {
-  if (!mode) return RecordElementwiseInto<&Binary<Opcode::kDivide>, kToFloat>(x, x, y);
-  if (*mode == "floor") return RecordElementwiseInto<&FloorDivide, kDefault>(x, x, y);
-  return RecordElementwiseInto<&TruncatedDivide, kDefault>(x, x, y);
+template <auto f>
+Value ByFactor(Builder& b, Value x, Value y) {
+  Value wide = ToAccumulation(b, x);
+  return b.Convert(f(b, wide, b.Convert(y, wide->element_type())), x->element_type());
+}
+template <auto f, Promotion promotion>
+struct ScalingKernel {
+  static at::Tensor Call(const at::Tensor& x, const at::Tensor& y) {
+    if (IsFactor(x, y)) return RecordElementwise<&ByFactor<f>, Promotion::kNone>(x, y);
+    return RecordElementwise<f, promotion>(x, y);
+  }
+  static at::Tensor& CallInPlace(at::Tensor& x, const at::Tensor& y) {
+    if (IsFactor(x, y)) return RecordElementwiseInto<&ByFactor<f>, Promotion::kNone>(x, x, y);
+    return RecordElementwiseInto<f, promotion>(x, x, y);
+  }
+};
+using Product = ScalingKernel<&Binary<Opcode::kMultiply>, kDefault>;
+using Quotient = ScalingKernel<&Binary<Opcode::kDivide>, kToFloat>;
+using FlooredQuotient = ScalingKernel<&FloorDivide, kDefault>;
+using TruncatedQuotient = ScalingKernel<&TruncatedDivide, kDefault>;
+
+using RoundingMode = std::optional<std::string_view>;
+
+at::Tensor DivMode(const at::Tensor& x, const at::Tensor& y, RoundingMode mode) {
+  if (!mode) return Quotient::Call(x, y);
+  return *mode == "floor" ? FlooredQuotient::Call(x, y) : TruncatedQuotient::Call(x, y);
+}
+at::Tensor& DivModeInPlace(at::Tensor& x, const at::Tensor& y, RoundingMode mode) {
+  if (!mode) return Quotient::CallInPlace(x, y);
+  return *mode == "floor" ? FlooredQuotient::CallInPlace(x, y)
+                          : TruncatedQuotient::CallInPlace(x, y);
 }
 
 // The exponent is part of the graph: a square must not become a general power.
@@ -496,6 +503,9 @@ at::Tensor PowScalar(const at::Tensor& x, const at::Scalar& exponent) {
   return Record<&PowerConstant>(x.scalar_type() == type ? x : x.to(type), exponent);
 }
 
+at::Tensor RemainderOfNumber(const at::Scalar& x, const at::Tensor& y) {
+  return RecordElementwise<&FloorRemainder, kDefault>(x, y);
+}
 at::Tensor PowOfScalar(const at::Scalar& base, const at::Tensor& exponent) {
   return RecordElementwise<&Binary<Opcode::kPower>, kDefault>(base, exponent);
 }
@@ -665,19 +675,18 @@ Value LogAddExp(Builder& b, Value x, Value y) {
   return b.Select(b.Eq(x, y), b.Add(x, Like(b, x, ln2)), sum);
 }
 
-template <auto f>
+template <auto f, Promotion promotion = Promotion::kDefault>
 void NameRecorded(const char* name) {
-  using Lowering = recording::ElementwiseOf<f, Promotion::kDefault>;
+  using Lowering = recording::ElementwiseOf<f, promotion>;
   recording::NameKind(lazy::Op<&Lowering::Lower>::kind(), name);
 }
 
-template <auto f>
-void RegisterRemainder(torch::Library& m, const std::string& name) {
-  NameRecorded<f>(name.c_str());
-  m.impl((name + ".Tensor").c_str(), &RemainderKernel<f>::Call);
-  m.impl((name + "_.Tensor").c_str(), &RemainderKernel<f>::CallInPlace);
-  m.impl((name + ".Scalar").c_str(), &RemainderKernel<f>::CallByNumber);
-  m.impl((name + "_.Scalar").c_str(), &RemainderKernel<f>::CallByNumberInPlace);
+template <auto f, Promotion promotion = Promotion::kDefault>
+void RegisterScaling(torch::Library& m, const char* name) {
+  NameRecorded<f, promotion>(name);
+  NameRecorded<&ByFactor<f>, Promotion::kNone>(name);
+  using K = ScalingKernel<f, promotion>;
+  recording::RegisterWithInPlace(m, name, &K::Call, &K::CallInPlace);
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -750,15 +759,17 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("add_.Tensor", &AddInPlace);
   m.impl("sub.Tensor", &Sub);
   m.impl("sub_.Tensor", &SubInPlace);
-  RegisterElementwise<&ReverseSubtract>(m, "rsub.Tensor");
-  RegisterElementwise<&Binary<Opcode::kMultiply>>(m, "mul.Tensor");
-  RegisterElementwise<&Binary<Opcode::kDivide>, kToFloat>(m, "div.Tensor");
+  m.impl("rsub.Tensor", &ReverseSub);
+  RegisterScaling<&Binary<Opcode::kMultiply>>(m, "mul.Tensor");
+  RegisterScaling<&Binary<Opcode::kDivide>, kToFloat>(m, "div.Tensor");
   m.impl("div.Tensor_mode", &DivMode);
   m.impl("div_.Tensor_mode", &DivModeInPlace);
-  RegisterElementwise<&FloorDivide>(m, "floor_divide");
-  RegisterRemainder<&FloorRemainder>(m, "remainder");
-  RegisterRemainder<&Fmod>(m, "fmod");
+  RegisterScaling<&FloorDivide>(m, "floor_divide");
+  RegisterElementwise<&FloorRemainder>(m, "remainder.Tensor");
+  RegisterElementwiseScalar<&FloorRemainder>(m, "remainder.Scalar");
   m.impl("remainder.Scalar_Tensor", &RemainderOfNumber);
+  RegisterElementwise<&Fmod>(m, "fmod.Tensor");
+  RegisterElementwiseScalar<&Fmod>(m, "fmod.Scalar");
   RegisterElementwise<&Binary<Opcode::kPower>>(m, "pow.Tensor_Tensor");
   m.impl("pow.Tensor_Scalar", &PowScalar);
   m.impl("pow.Scalar", &PowOfScalar);

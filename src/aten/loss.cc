@@ -37,6 +37,13 @@ std::pair<Value, Value> Pair(Builder& b, Value x, Value y) {
   return {pair[0], pair[1]};
 }
 
+// What `loss` makes of them in the accumulation type, rounded once, as in eager.
+template <typename Loss>
+Value Rounded(Builder& b, Value x, Value y, const Loss& loss) {
+  auto [a, c] = Pair(b, x, y);
+  return b.Convert(loss(ToAccumulation(b, a), ToAccumulation(b, c)), a->element_type());
+}
+
 // --- Regression
 
 Value MseLoss(Builder& b, Value x, Value y, int64_t reduction) {
@@ -52,22 +59,25 @@ Value MseLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t redu
 
 // delta = 0 is the absolute difference.
 Value SmoothL1Loss(Builder& b, Value x, Value y, int64_t reduction, double beta) {
-  auto [a, c] = Pair(b, x, y);
-  Value z = b.Abs(b.Subtract(a, c));
-  if (beta == 0) return Reduce(b, z, reduction);
-  Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5 / beta));
-  Value linear = b.Subtract(z, Like(b, z, 0.5 * beta));
-  return Reduce(b, b.Select(b.Lt(z, Like(b, z, beta)), square, linear), reduction);
+  Value loss = Rounded(b, x, y, [&](Value a, Value c) {
+    Value z = b.Abs(b.Subtract(a, c));
+    if (beta == 0) return z;
+    Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5 / beta));
+    Value linear = b.Subtract(z, Like(b, z, 0.5 * beta));
+    return b.Select(b.Lt(z, Like(b, z, beta)), square, linear);
+  });
+  return Reduce(b, loss, reduction);
 }
 Value SmoothL1LossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction,
                            double beta) {
-  auto [a, c] = Pair(b, x, y);
-  Value z = b.Subtract(a, c);
-  Value slope = b.Unary(Opcode::kSign, z);
-  if (beta != 0) {
-    slope = b.Clamp(Like(b, z, -1), b.Multiply(z, Like(b, z, 1 / beta)), Like(b, z, 1));
-  }
-  return b.Multiply(slope, SpreadGradient(b, gradient, z, reduction));
+  return Rounded(b, x, y, [&](Value a, Value c) {
+    Value z = b.Subtract(a, c);
+    Value slope = b.Unary(Opcode::kSign, z);
+    if (beta != 0) {
+      slope = b.Clamp(Like(b, z, -1), b.Multiply(z, Like(b, z, 1 / beta)), Like(b, z, 1));
+    }
+    return b.Multiply(slope, SpreadGradient(b, ToAccumulation(b, gradient), z, reduction));
+  });
 }
 
 // Of x's type, whatever y's, as in eager.

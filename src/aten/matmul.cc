@@ -104,13 +104,17 @@ Value Times(Builder& b, Value x, const Constant& factor) {
   return b.Multiply(x, b.Complex(b.Full(real, z.real()), b.Full(real, z.imag())));
 }
 
-// beta * bias + alpha * product. A beta of 0 ignores the bias, NaN and all.
+// beta * bias + alpha * product. A beta of 0 ignores the bias, NaN and all. Of 16-bit floats the
+// numbers and their products are those of f32.
 Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
                  const Constant& alpha) {
-  product = Times(b, product, alpha);
   Value stretched = b.BroadcastTo(bias, product->dimensions());
-  if (IsNumber(beta, 0)) return product;
-  return b.Add(product, Times(b, stretched, beta));
+  if (IsNumber(alpha, 1) && IsNumber(beta, 1)) return b.Add(product, stretched);
+  Value result = Times(b, ToAccumulation(b, product), alpha);
+  if (!IsNumber(beta, 0)) {
+    result = b.Add(result, Times(b, ToAccumulation(b, stretched), beta));
+  }
+  return b.Convert(result, product->element_type());
 }
 
 Value Addmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {

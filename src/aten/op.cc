@@ -113,11 +113,12 @@ void ElementwiseOperands::Decide() {
 }
 
 Value ElementwiseOperands::Prepare(Value value) {
-  if (promotion_ != Promotion::kNone && value->element_type() != compute_) {
+  if (promotion_ != Promotion::kNone) {
     if (compute_ == ElementType::kPred) {
       value = ToPred(b_, value);
     } else {
-      // Through the common type, so that rounding is that of eager's cast.
+      // Through the common type, so that rounding is that of eager's cast: f32 numbers, too, become
+      // 16-bit floats.
       if (common_ != compute_ && !hlo::IsComplex(value->element_type())) {
         value = b_.Convert(value, common_);
       }

@@ -1,4 +1,4 @@
-"""f16 and bf16: sums do not stop at 2048 or 256."""
+"""f16 and bf16: numbers among the operands are rounded where eager rounds them, and sums do not stop at 2048 or 256."""
 
 import pytest
 import torch
@@ -7,6 +7,125 @@ import torch.nn.functional as F
 import torch_xla  # noqa: F401 - the device
 
 DTYPES = [torch.bfloat16, torch.float16]
+NUMBERS = [0.3, 0.7, 3.3, 61.7, 1 / 3, 301]
+
+
+def values(dtype, seed=0):
+    return (torch.rand(400, generator=torch.Generator().manual_seed(seed)) * 50 + 0.1).to(dtype)
+
+
+def assert_same(f, *arguments):
+    """What the device gives is what eager gives, to the last bit."""
+    on_device = [x.to("xla") if isinstance(x, torch.Tensor) else x for x in arguments]
+    actual, expected = f(*on_device).cpu(), f(*arguments)
+    assert actual.dtype == expected.dtype
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+
+
+# Eager multiplies and divides by a number in f32, and rounds the other operands to 16 bits.
+OF_NUMBERS = {
+    "mul": torch.mul,
+    "div": torch.div,
+    "floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "floor_divide": torch.floor_divide,
+    "mul_": lambda x, y: x.clone().mul_(y),
+    "div_": lambda x, y: x.clone().div_(y),
+    "floor_": lambda x, y: x.clone().div_(y, rounding_mode="floor"),
+    "trunc_": lambda x, y: x.clone().div_(y, rounding_mode="trunc"),
+    "foreach": lambda x, y: torch.stack(torch._foreach_mul([x, x], y)),
+    "add": torch.add,
+    "sub": torch.sub,
+    "rsub": torch.rsub,
+    "add_": lambda x, y: x.clone().add_(y),
+    "where": lambda x, y: torch.where(x > 1, x, y),
+    "eq": torch.eq,
+    "ne_": lambda x, y: x.clone().ne_(y),
+    "ge": torch.ge,
+    "clamp": lambda x, y: x.clamp(y, None),
+    "maximum": lambda x, y: torch.maximum(x, torch.as_tensor(y, device=x.device)),
+}
+OF_NUMBERS_FIRST = {
+    "mul": lambda x, y: torch.mul(y, x),
+    "div": lambda x, y: torch.div(y, x),
+    "sub": lambda x, y: torch.sub(y, x),
+    "pow": lambda x, y: torch.pow(y, x.clamp(0, 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("of", [None, torch.float32, torch.float64, torch.int64], ids=str)
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_numbers_behind(name, of, dtype):
+    for number in NUMBERS:
+        given = number if of is None else torch.tensor(number).to(of)
+        assert_same(OF_NUMBERS[name], values(dtype), given)
+        if of is None:
+            assert_same(OF_NUMBERS[name], torch.tensor(number, dtype=dtype), given)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("of", [None, torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", OF_NUMBERS_FIRST)
+def test_numbers_in_front(name, of, dtype):
+    for number in NUMBERS:
+        given = number if of is None else torch.tensor(number).to(of)
+        assert_same(OF_NUMBERS_FIRST[name], values(dtype), given)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_products_with_one_element(dtype):
+    x = values(dtype)
+    for sizes in [(1,), (1, 1)]:
+        assert_same(torch.mul, x, torch.full(sizes, 301))
+        assert_same(torch.div, x, torch.full(sizes, 301))
+        assert_same(torch.mul, torch.full(sizes, 301), x)
+    many = torch.full((400,), 301)
+    assert_same(torch.mul, x, many)
+    assert_same(torch.div, x, many)
+
+
+# The sums are of zero and a product: eager sums some elements with one rounding, and some with two.
+FACTORS = {
+    "add": lambda x, f: torch.add(x * 0, x, alpha=f),
+    "add_": lambda x, f: (x * 0).add_(x, alpha=f),
+    "sub": lambda x, f: torch.sub(x * 0, x, alpha=f),
+    "sub_": lambda x, f: (x * 0).sub_(x, alpha=f),
+    "rsub": lambda x, f: torch.rsub(x, x * 0, alpha=f),
+    "foreach": lambda x, f: torch._foreach_add([x * 0], [x], alpha=f)[0],
+    "addcmul": lambda x, f: torch.addcmul(x * 0, x, torch.ones_like(x), value=f),
+    "lerp": lambda x, f: torch.lerp(x * 0, x, f),
+    "addmm": lambda x, f: torch.addmm(
+        x[:20], torch.eye(20, dtype=x.dtype, device=x.device), x.reshape(20, 20), beta=0, alpha=f
+    ),
+    "addmm of the bias": lambda x, f: torch.addmm(
+        x.reshape(20, 20), x[:20, None] * 0, x[None, :20], beta=f
+    ),
+    "baddbmm": lambda x, f: torch.baddbmm(
+        x[:20], torch.eye(20, dtype=x.dtype, device=x.device)[None], x.reshape(1, 20, 20), beta=0, alpha=f
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors(name, dtype):
+    for factor in NUMBERS:
+        assert_same(lambda x, factor=factor: FACTORS[name](x, factor), values(dtype))
+
+
+@pytest.mark.parametrize("beta", [0.3, 3.3])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_loss_is_rounded_once(dtype, beta):
+    """In eager, that of some elements of f16 is rounded more often."""
+    x, y = values(dtype, 1), values(dtype, 2)
+    y[::2] = x[::2] + 0.2
+
+    def loss(x, y):
+        return F.smooth_l1_loss(x, y, beta=beta, reduction="none")
+
+    expected = loss(x.float(), y.float()).to(dtype)
+    assert torch.equal(loss(x.to("xla"), y.to("xla")).cpu(), expected)
+    assert_same(lambda x, y: gradient(loss)(x, y), x, y)
 
 
 def gradient(f):
