@@ -252,9 +252,13 @@ Value LgammaFloat(Builder& b, Value x) {
   Value reflected =
       b.Subtract(b.Subtract(Like(b, x, std::log(std::numbers::pi)), b.Log(sine)), log_gamma);
   Value result = b.Select(reflect, reflected, log_gamma);
+  // -log|x| next to zero, where the product with pi would be a rounded denormal number.
+  Value magnitude = b.Abs(x);
+  Value is_tiny = b.Lt(magnitude, Like(b, x, 0x1p-60));
+  result = b.Select(is_tiny, b.Negate(b.Log(magnitude)), result);
   // At a pole log_gamma may be infinite, too.
   Value is_pole = b.And(reflect, b.Eq(sine, Like(b, x, 0)));
-  Value is_infinite = b.Or(is_pole, b.Eq(b.Abs(x), Like(b, x, kInfinity)));
+  Value is_infinite = b.Or(is_pole, b.Eq(magnitude, Like(b, x, kInfinity)));
   return b.Select(is_infinite, Like(b, x, kInfinity), result);
 }
 

@@ -305,3 +305,25 @@ def test_logarithms_of_a_complex_zero(name, dtype):
     actual, expected = (getattr(torch, name)(z).cpu() for z in (x.to("xla"), x))
     assert alike(actual.real, expected.real).all()
     torch.testing.assert_close(actual.imag, expected.imag)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_lgamma_next_to_zero(dtype):
+    x = torch.tensor(
+        [torch.finfo(dtype).smallest_normal * 2.0**-k for k in (0, 9, 20)] + [1e-30, 1e-12],
+        dtype=dtype,
+    )
+    x = torch.cat([x, torch.nextafter(torch.zeros(1, dtype=dtype), x[:1])])
+    for y in (x, -x):
+        torch.testing.assert_close(torch.lgamma(y.to("xla")).cpu(), torch.lgamma(y))
+
+
+def test_remainders_of_huge_quotients():
+    """Eager's are NaN for some elements, and right for the others."""
+    x = [1e308, -1e308, 1.7e308, 1e308, 5e300, -3.0, 1.0, 5e-324]
+    y = [1e-308, 3e-310, 5e-324, 7e-300, -1e-9, 5e-324, 2.0**-1023, 1e308]
+    dividends, divisors = (torch.tensor(v, dtype=torch.float64, device="xla") for v in (x, y))
+    actual = torch.fmod(dividends, divisors).tolist()
+    assert actual == [math.fmod(a, b) for a, b in zip(x, y, strict=True)]
+    actual = torch.remainder(dividends, divisors).tolist()
+    assert actual == [a % b for a, b in zip(x, y, strict=True)]

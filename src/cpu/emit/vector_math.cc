@@ -187,11 +187,22 @@ Value* VectorMath::Erf(Value* x) {
 }
 
 Value* VectorMath::Fmod(Value* x, Value* y) {
-  if (IsDouble(x)) return Library("fmod", "", {x, y});
-  // SLEEF's is NaN where the quotient overflows; the remainder of two floats is a float.
-  llvm::Type* wide = x->getType()->getWithNewType(b_.getDoubleTy());
-  Value* remainder = Library("fmod", "", {b_.CreateFPExt(x, wide), b_.CreateFPExt(y, wide)});
-  return b_.CreateFPTrunc(remainder, x->getType());
+  const auto fmod = [&](Value* a, Value* b) { return Library("fmod", "", {a, b}); };
+  // SLEEF's is NaN where the quotient overflows; that of two floats is none too large as a double.
+  if (!IsDouble(x)) {
+    llvm::Type* wide = x->getType()->getWithNewType(b_.getDoubleTy());
+    Value* remainder = fmod(b_.CreateFPExt(x, wide), b_.CreateFPExt(y, wide));
+    return b_.CreateFPTrunc(remainder, x->getType());
+  }
+  // The remainder by y is that of the remainder by a multiple of y, so that no quotient need be
+  // larger than 2^1023.
+  const auto multiple = [&](Value* of) {
+    Value* is_small =
+        b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, of), Constant(of, 1.0));
+    return b_.CreateSelect(is_small, b_.CreateFMul(of, Constant(of, 0x1p1023)), of);
+  };
+  Value* large = multiple(y);
+  return fmod(fmod(fmod(x, multiple(large)), large), y);
 }
 
 Value* VectorMath::Library(const char* name, const char* accuracy, std::vector<Value*> arguments) {
