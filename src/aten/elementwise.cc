@@ -27,6 +27,27 @@ ElementType SignedIntegerAsWide(ElementType type) {
   }
 }
 
+// Some functions have no meaning for some numbers: the others are refused, as in eager.
+void RequireReal(Value x) {
+  if (IsComplexValue(x)) throw hlo::Error("not implemented for complex numbers");
+}
+void RequireIntegers(Value x) {
+  if (!IsIntegral(x) || IsPred(x)) throw hlo::Error("implemented for integers only");
+}
+void RequireFloats(Value x) {
+  if (!IsFloatValue(x)) throw hlo::Error("implemented for floating-point numbers only");
+}
+template <auto f>
+Value OfReal(Builder& b, Value x) {
+  RequireReal(x);
+  return f(b, x);
+}
+template <auto f>
+Value OfReals(Builder& b, Value x, Value y) {
+  RequireReal(x);
+  return f(b, x, y);
+}
+
 // --- One operand
 
 template <Opcode opcode>
@@ -248,7 +269,10 @@ Value SubtractScaled(Builder& b, Value x, Value y, Scalar alpha) {
 
 Value TruncatedDivide(Builder& b, Value x, Value y) { return Truncate(b, b.Divide(x, y)); }
 
-Value Fmod(Builder& b, Value x, Value y) { return b.Remainder(x, y); }
+Value Fmod(Builder& b, Value x, Value y) {
+  RequireReal(x);
+  return b.Remainder(x, y);
+}
 
 Value ComplexPower(Builder& b, Value x, const Constant& exponent) {
   std::complex<double> z = std::get<std::complex<double>>(exponent);
@@ -292,6 +316,7 @@ Value Hypot(Builder& b, Value x, Value y) {
 
 // The neighbouring number: the bit pattern, read as an integer, plus or minus one.
 Value NextAfter(Builder& b, Value x, Value y) {
+  RequireFloats(x);
   ElementType bits = SignedIntegerAsWide(x->element_type());
   Value ix = b.BitcastConvert(x, bits);
   Value zero = Like(b, x, 0), is_zero = b.Eq(x, zero);
@@ -355,6 +380,7 @@ Value ShiftRight(Builder& b, Value x, Value y) {
 
 // Euclid's algorithm on all elements at once, until every remainder is zero.
 Value Gcd(Builder& b, Value x, Value y) {
+  RequireIntegers(x);
   const Shape& shape = x->shape();
   auto condition =
       b.Region("gcd.condition", {shape, shape}, [](Builder& r, const Values& p) -> Values {
@@ -372,6 +398,7 @@ Value Gcd(Builder& b, Value x, Value y) {
 }
 
 Value Lcm(Builder& b, Value x, Value y) {
+  RequireIntegers(x);
   ElementType type = x->element_type();
   if (hlo::BitWidth(type) < 32) {  // as C computes: what is too large wraps around after all
     x = b.Convert(x, ElementType::kS32), y = b.Convert(y, ElementType::kS32);
@@ -699,7 +726,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&RoundDecimals>(m, "round.decimals");
   RegisterElementwise<&Truncate>(m, "trunc");
   RegisterElementwise<&Fraction>(m, "frac");
-  RegisterElementwise<&Sign>(m, "sign");
+  RegisterElementwise<&OfReal<&Sign>>(m, "sign");
   RegisterElementwise<&Sgn>(m, "sgn");
   RegisterElementwise<&BitwiseNot>(m, "bitwise_not");
   RegisterElementwise<&NanToNum, Promotion::kNone>(m, "nan_to_num");
@@ -731,11 +758,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Unary<Opcode::kLogistic>, kToFloat>(m, "sigmoid");
   RegisterElementwise<&Sinc, kToFloat>(m, "sinc");
   RegisterElementwise<&Logit, kToFloat>(m, "logit");
-  RegisterElementwise<&Erf, kToFloat>(m, "erf");
-  RegisterElementwise<&Erfc, kToFloat>(m, "erfc");
+  RegisterElementwise<&OfReal<&Erf>, kToFloat>(m, "erf");
+  RegisterElementwise<&OfReal<&Erfc>, kToFloat>(m, "erfc");
   RegisterElementwise<&Erfcx, kToFloat>(m, "special_erfcx");
   RegisterElementwise<&ErfInv, kToFloat>(m, "erfinv");
-  RegisterElementwise<&Zeta, kToFloat>(m, "special_zeta");
+  RegisterElementwise<&OfReals<&Zeta>, kToFloat>(m, "special_zeta");
   RegisterElementwise<&Lgamma, kToFloat>(m, "lgamma");
   RegisterElementwise<&Digamma, kToFloat>(m, "digamma");
   m.impl("polygamma", &PolygammaTensor);
@@ -773,21 +800,21 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Binary<Opcode::kPower>>(m, "pow.Tensor_Tensor");
   m.impl("pow.Tensor_Scalar", &PowScalar);
   m.impl("pow.Scalar", &PowOfScalar);
-  RegisterElementwise<&Binary<Opcode::kAtan2>, kToFloat>(m, "atan2");
+  RegisterElementwise<&OfReals<&Binary<Opcode::kAtan2>>, kToFloat>(m, "atan2");
   RegisterElementwise<&Hypot>(m, "hypot");
   RegisterElementwise<&CopySignFrom, kToFloat>(m, "copysign.Tensor");
   m.impl("nextafter", &NextAfterTensor);
   RegisterElementwise<&Heaviside>(m, "heaviside");
-  RegisterElementwise<&XLogY, kToFloat>(m, "xlogy.Tensor");
-  RegisterElementwise<&XLog1pY, kToFloat>(m, "special_xlog1py");
+  RegisterElementwise<&OfReals<&XLogY>, kToFloat>(m, "xlogy.Tensor");
+  RegisterElementwise<&OfReals<&XLog1pY>, kToFloat>(m, "special_xlog1py");
   RegisterElementwise<&LogAddExp, kToFloat>(m, "logaddexp");
   RegisterElementwise<&LogAddExp2, kToFloat>(m, "logaddexp2");
   RegisterElementwise<&Gcd>(m, "gcd");
   RegisterElementwise<&Lcm>(m, "lcm");
-  RegisterElementwise<&Binary<Opcode::kMaximum>>(m, "maximum");
-  RegisterElementwise<&Binary<Opcode::kMinimum>>(m, "minimum");
-  RegisterElementwise<&IgnoringNan<Opcode::kMaximum>>(m, "fmax");
-  RegisterElementwise<&IgnoringNan<Opcode::kMinimum>>(m, "fmin");
+  RegisterElementwise<&OfReals<&Binary<Opcode::kMaximum>>>(m, "maximum");
+  RegisterElementwise<&OfReals<&Binary<Opcode::kMinimum>>>(m, "minimum");
+  RegisterElementwise<&OfReals<&IgnoringNan<Opcode::kMaximum>>>(m, "fmax");
+  RegisterElementwise<&OfReals<&IgnoringNan<Opcode::kMinimum>>>(m, "fmin");
   RegisterElementwise<&Binary<Opcode::kAnd>>(m, "bitwise_and.Tensor");
   RegisterElementwise<&Binary<Opcode::kOr>>(m, "bitwise_or.Tensor");
   RegisterElementwise<&Binary<Opcode::kXor>>(m, "bitwise_xor.Tensor");
@@ -805,10 +832,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("clamp", &ClampByNumbers);
   m.impl("clamp_", &ClampByNumbersInto);
   RegisterElementwise<&Clamp>(m, "clamp.Tensor");
-  RegisterElementwiseScalar<&Binary<Opcode::kMaximum>>(m, "clamp_min");
-  RegisterElementwiseScalar<&Binary<Opcode::kMinimum>>(m, "clamp_max");
-  RegisterElementwise<&Binary<Opcode::kMaximum>>(m, "clamp_min.Tensor");
-  RegisterElementwise<&Binary<Opcode::kMinimum>>(m, "clamp_max.Tensor");
+  RegisterElementwiseScalar<&OfReals<&Binary<Opcode::kMaximum>>>(m, "clamp_min");
+  RegisterElementwiseScalar<&OfReals<&Binary<Opcode::kMinimum>>>(m, "clamp_max");
+  RegisterElementwise<&OfReals<&Binary<Opcode::kMaximum>>>(m, "clamp_min.Tensor");
+  RegisterElementwise<&OfReals<&Binary<Opcode::kMinimum>>>(m, "clamp_max.Tensor");
 }
 
 }  // namespace torch_xla

@@ -327,3 +327,23 @@ def test_remainders_of_huge_quotients():
     assert actual == [math.fmod(a, b) for a, b in zip(x, y, strict=True)]
     actual = torch.remainder(dividends, divisors).tolist()
     assert actual == [a % b for a, b in zip(x, y, strict=True)]
+
+
+MEANINGLESS = {
+    torch.complex64: [
+        torch.fmod, torch.atan2, torch.xlogy, special.xlog1py, special.zeta, torch.maximum, torch.minimum, torch.fmax,
+        torch.fmin, lambda x, y: torch.sign(x), lambda x, y: torch.erf(x), lambda x, y: x.clamp_min(y),
+    ],
+    torch.int32: [torch.nextafter],
+    torch.bool: [torch.lcm, torch.gcd],
+    torch.float32: [torch.lcm, torch.gcd],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", MEANINGLESS, ids=str)
+def test_what_has_no_meaning_is_refused(dtype):
+    x = torch.ones(3).to(dtype)
+    for f in MEANINGLESS[dtype]:
+        for operand in (x, x.to("xla")):
+            with pytest.raises(RuntimeError, match=r"not (implemented|supported|intended)|only"):
+                f(operand, operand)
