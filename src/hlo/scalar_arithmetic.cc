@@ -335,10 +335,13 @@ double ReducePrecision(double x, int64_t exponent_bits, int64_t mantissa_bits) {
   if (!std::isfinite(x) || x == 0) return x;
   exponent_bits = std::min<int64_t>(exponent_bits, 11);
   if (mantissa_bits < 52) {
-    int exponent;
-    double fraction = std::frexp(x, &exponent);  // in [1/2, 1)
-    double scale = std::ldexp(1.0, static_cast<int>(mantissa_bits) + 1);
-    x = std::ldexp(std::nearbyint(fraction * scale) / scale, exponent);
+    // To nearest; of two that are equally near, the one whose last bit is 0. Without a mantissa
+    // that is the exponent's, as in StableHLO's reference: 0.75 becomes 0.5, and 1.5 becomes 2.
+    const int dropped = 52 - static_cast<int>(mantissa_bits);
+    const uint64_t unit = uint64_t{1} << dropped;
+    auto word = std::bit_cast<uint64_t>(x);
+    word += unit / 2 - 1 + ((word >> dropped) & 1);
+    x = std::bit_cast<double>(word & ~(unit - 1));
   }
   int largest = (1 << (exponent_bits - 1)) - 1;
   int exponent = std::ilogb(x);

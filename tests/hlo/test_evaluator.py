@@ -27,6 +27,13 @@ MLIR = {
 rng = np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True)
+def same_values():
+    """Each test draws the same ones, whichever ran before."""
+    global rng
+    rng = np.random.default_rng(0)
+
+
 @pytest.fixture(scope="module")
 def evaluator():
     path = oracle.find_program("hlo_evaluate")
@@ -247,8 +254,9 @@ def test_convert(evaluator, dtype, to):
 @pytest.mark.parametrize("exponent,mantissa", [(5, 10), (8, 7), (4, 3), (5, 2), (2, 0), (8, 23)])
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
 def test_reduce_precision(evaluator, dtype, exponent, mantissa):
-    x = np.concatenate([edges(dtype), values(dtype, (50,), -300, 300), values(dtype, (50,), -1, 1)])
-    x = x.astype(dtype)
+    ties = [0.375, 0.75, -0.75, 1.5, -3.0, 6.0, 1.0625, 1.1875]  # of no and of three bits
+    drawn = [values(dtype, (50,), -300, 300), values(dtype, (50,), -1, 1)]
+    x = np.concatenate([edges(dtype), ties, *drawn]).astype(dtype)
     oracle.compare(
         evaluator,
         oracle.text_of(lambda v: lax.reduce_precision(v, exponent, mantissa), [x]),
