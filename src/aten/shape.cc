@@ -94,6 +94,7 @@ at::Tensor RecordRoll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArr
   TORCH_CHECK(shifts.size() == dimensions.size() || (dimensions.empty() && shifts.size() == 1),
               "shifts and dimensions must align. shifts: ", shifts.size(),
               ", dims:", dimensions.size());
+  if (self.numel() == 0) return self.clone();  // whatever the dimensions, as in eager
   TORCH_CHECK_INDEX(dimensions.empty() || self.dim() > 0, "Dimension specified as ",
                     dimensions.empty() ? 0 : dimensions[0], " but tensor has no dimensions");
   std::vector<int64_t> wrapped, places;

@@ -156,6 +156,11 @@ class Program:
     def value(self, name: str) -> Value:
         return self.eager.names[name]
 
+    def sharing(self, x: Value) -> int:
+        """How many variables are in its memory."""
+        memory = x.untyped_storage()._cdata
+        return sum(v.untyped_storage()._cdata == memory for v in self.eager.tensors().values())
+
     def dim(self, x: Value) -> int:
         if x.dim() == 0:
             raise LookupError
@@ -276,12 +281,13 @@ def has_dims(x: Value) -> bool:
     return x.dim() > 0
 
 
+# Eager's trigamma, the gradient of digamma, has ten digits of float64.
 SMOOTH = """
 torch.exp({x}.clamp(-4, 4)); torch.sin({x}); torch.cos({x}); torch.tanh({x}); torch.sigmoid({x}); torch.erf({x}); F.gelu({x});
 F.gelu({x}, approximate="tanh"); F.silu({x}); F.softplus({x}); torch.log1p({x}.abs()); torch.sqrt({x}.abs() + 1); torch.atan({x});
 torch.rsqrt({x}.abs() + 0.5); torch.expm1({x}.clamp(-4, 4)); F.elu({x}); F.selu({x}); F.logsigmoid({x}); torch.asinh({x});
 F.mish({x}); torch.log({x}.abs() + 1); torch.exp2({x}.clamp(-4, 4)); torch.sinc({x}); torch.cosh({x}.clamp(-4, 4)); F.celu({x});
-torch.reciprocal({x}.abs() + 0.5); torch.erfc({x}); torch.lgamma({x}.abs() + 1); torch.digamma({x}.abs() + 1); torch.log2({x}.abs() + 1);
+torch.reciprocal({x}.abs() + 0.5); torch.erfc({x}); torch.lgamma({x}.abs() + 1); torch.digamma({x}.detach().abs() + 1); torch.log2({x}.abs() + 1);
 torch.special.entr({x}.abs() + 0.5); torch.logit(torch.sigmoid({x}.clamp(-4, 4))); torch.i0({x}.clamp(-3, 3)); F.tanhshrink({x})
 """
 # Of float64, too, eager multiplies the gradient of hardsigmoid by a sixth in float32.
@@ -293,7 +299,7 @@ torch.full_like({x}, 2); {x}.detach(); {x}.nan_to_num(); {x}.nan_to_num(nan=1.0)
 """
 LEAPING = """
 {x}.floor(); {x}.ceil(); {x}.round(); {x}.trunc(); {x}.sign(); {x}.frac(); {x} // 2; {x} % 3; {x} > 0; {x} == 1; {x} <= 2; {x} != 0; {x}.isnan();
-{x}.isfinite(); {x}.logical_not(); F.hardshrink({x}); F.softshrink({x}); torch.heaviside({x}, {x}); {x}.signbit(); {x}.fmod(3); {x}.bool();
+{x}.isfinite(); {x}.logical_not(); F.hardshrink({x}); F.softshrink({x}); torch.heaviside({x}, {x}); {x}.nan_to_num().signbit(); {x}.fmod(3); {x}.bool();
 torch.round({x}, decimals=1); F.threshold({x}, 1, 0)
 """
 PAIRS = """
@@ -307,7 +313,7 @@ F.huber_loss({x}, {y}); torch.addcmul({x}, {x}, {y}, value=0.5); F.l1_loss({x}, 
 """
 LEAPING_PAIRS = """
 {x} < {y}; {x} == {y}; {x} >= {y}; torch.eq({x}, {y}).sum(); torch.floor_divide({x}, {y}); torch.remainder({x}, {y}); torch.fmod({x}, {y}); {x} / {y};
-torch.logical_and({x}, {y}); torch.logical_xor({x}, {y}); torch.copysign({x}, {y}); torch.heaviside({x}, {y}); torch.isclose({x}, {y});
+torch.logical_and({x}, {y}); torch.logical_xor({x}, {y}); torch.copysign({x}, {y}.nan_to_num()); torch.heaviside({x}, {y}); torch.isclose({x}, {y});
 torch.div({x}, {y}, rounding_mode="floor"); torch.div({x}, {y}, rounding_mode="trunc"); torch.logical_or({x}, {y}); torch.nextafter({x}, {y})
 """
 WHOLE_PAIRS = """
@@ -326,11 +332,11 @@ SMOOTH_REDUCTIONS = """
 F.normalize({x}, dim={d}); F.layer_norm({x}, {x}.shape[-1:]); torch.var_mean({x}, {d})[0]; F.softmin({x}, {d}); F.cosine_similarity({x}, {x} + 1, dim={d});
 torch.linalg.vector_norm({x}, 3, {d}); F.glu({x}, {d}); {x}.renorm(2, {d}, 1.0); F.softmax({x}, {d}, dtype=torch.float32); torch.std_mean({x})[1];
 F.batch_norm({x}, None, None, training=True); F.instance_norm({x}); F.group_norm({x}, 1); {x}.quantile(0.5, {d}); torch.cdist({x}, {x} + 1);
-F.rms_norm({x}, {x}.shape[-1:]); torch.cov({x}); F.local_response_norm({x}, 2)
+F.rms_norm({x}, {x}.shape[-1:]); torch.cov({x}); 0.75 * {x}.corrcoef(); F.local_response_norm({x}, 2)
 """
 LEAPING_REDUCTIONS = """
 {x}.argmax({d}); {x}.argmin({d}); {x}.argmax(); {x}.all({d}); {x}.any({d}); {x}.any(); {x}.count_nonzero({d}); {x}.sort({d}, stable=True).indices; {x}.unique();
-{x}.argsort({d}, stable=True); {x}.nonzero().contiguous(); {x}.cummax({d}).indices; {x}.max({d}).indices; {x}.bincount(); {x}.histc(5); {x}.corrcoef();
+{x}.argsort({d}, stable=True); {x}.nonzero().contiguous(); {x}.cummax({d}).indices; {x}.max({d}).indices; {x}.bincount(); {x}.histc(5);
 torch.bucketize({x}, {x}.nan_to_num().flatten().sort().values)
 """
 VIEWS = """
@@ -360,7 +366,7 @@ WRITES = """
 """
 INDEXING = """
 {x}.index_select({d}, {i}); {x}[{i}]; {x}[..., {i}]; {x}.take({i}); {x}.index_add({d}, {i}, {x}.index_select({d}, {i})); {x}.index_fill({d}, {i}, {s});
-{x}.masked_fill({x} > 1, {s}); {x}[{x} > 0]; torch.where({x} > 0, {x}, {s}); {x}.masked_select({x} != 1); torch.where({x} == 1)[0]; {x}[:, {i}]; {x}[{i}, {i}]; {x}[{i}][:, {i}];
+{x}.masked_fill({x} > 1, {s}); {x}[{x} > 0]; torch.where({x} > 0, {x}, {s}); {x}.masked_select({x} != 1); torch.where({x} == 1)[0].clone(); {x}[:, {i}]; {x}[{i}, {i}]; {x}[{i}][:, {i}];
 torch.take_along_dim({x}, {x}.argsort({d}, stable=True), {d}); {x}.gather({d}, {x}.argsort({d}, stable=True)); {x}.scatter({d}, {x}.argsort({d}, stable=True), {x}); {x}[{i}, None];
 torch.zeros_like({x}).scatter_add({d}, ({x}.argsort({d}, stable=True) // 2), {x}); torch.ones_like({x}).scatter_reduce({d}, {x}.argsort({d}, stable=True) // 2, {x}, "amax");
 torch.zeros_like({x}).scatter({d}, {x}.argsort({d}, stable=True), {s}); F.embedding({i}, {x}); F.one_hot({i}, 9); torch.ones_like({x}).scatter_reduce({d}, {x}.argsort({d}, stable=True) // 3, {x}, "mean");
@@ -409,8 +415,18 @@ PICKS_ANY = re.compile(r"\.(sort\((?!.*stable)|msort|topk|kthvalue|median|nanmed
 PICKS = re.compile(
     PICKS_ANY.pattern + r"|\.(sort|max|min|amax|amin|cummax|cummin)\(|aminmax|max_pool"
 )
+# Of a dimension whose elements are all in one place, eager's give what its memory held before.
+REORDERS = re.compile(r"edian\(\d|edian\(-")
+# What older views with a gradient are made of anew, once one is written, keeps its shape on the device, for torch makes
+# them with their operators there, and not by their strides.
+RESHAPES = re.compile(r"squeeze_\(|\.t_\(|transpose_\(")
 # Views of a tensor, or copies where its layout does not allow one.
 MAY_BE_VIEWS = re.compile(r"\.(flatten|reshape|ravel|contiguous)\(|_shuffle\(")
+
+
+def shows_twice(x: Value) -> bool:
+    """Whether an element of memory is several of it."""
+    return any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape, strict=True))
 
 
 def has_one_place_for_each(p: Program, template: str, x: str) -> bool:
@@ -472,7 +488,10 @@ def fill(p: Program, template: str, x: str, exact: bool) -> str:
         parts["i"] = p.indices(size, [count], distinct)
     if "{s}" in template:
         parts["s"] = p.scalar(value)
-    return template.format(**parts)
+    line = template.format(**parts)
+    if shows_twice(value) and REORDERS.search(line):
+        raise LookupError
+    return line
 
 
 def operator(p: Program) -> None:
@@ -550,12 +569,14 @@ def write(p: Program) -> None:
     leaps = any(sign in template for sign in "><") or "==" in template
     x = p.pick(lambda v: not (v.is_leaf and v.requires_grad), exact=leaps)
     value = p.value(x)
-    if value.numel() > 1 and any(
-        s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)
-    ):
-        return  # An element that is shown twice: eager leaves the order of writes open.
+    if value.numel() > 1 and shows_twice(value):
+        return  # Eager leaves the order of writes open.
+    if RESHAPES.search(template) and value.requires_grad and p.sharing(value) > 1:
+        return
     if "unfold" in str(value.grad_fn):
         return
+    if "cumsum_" in template and value.dtype == torch.bool:
+        return  # Eager has it for none and for a single one.
     p.add(fill(p, template, x, leaps))
 
 
@@ -574,7 +595,7 @@ def view_to_write(p: Program) -> None:
     name = p.name()
     if p.add(f"{name} = {fill(p, p.choice(templates(VIEWS)), x, False)}"):
         value = p.value(name)
-        if any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
+        if shows_twice(value):
             return
         p.add(f"{name}.{p.choice(['add_', 'mul_', 'fill_'])}({p.scalar(value)})")
 

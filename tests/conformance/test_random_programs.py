@@ -58,6 +58,11 @@ FOUND = {
         "v4 = v3[torch.tensor([], dtype=torch.int64, device=device)]",
         "v5 = made(1, 17, 1, torch.float32, 0, 2)[:, torch.tensor([1, 0], device=device)]",
     ],
+    "nothing rolled along any dimension": [
+        "v1 = made(2, 17, 2, torch.int64, 0)",
+        "v2 = v1.roll((1, 1), (0, 1))",
+        "v3 = v1.roll(1, 5)",
+    ],
     "counts of many 16-bit floats": [
         "v1 = made(8, 11, 2, torch.float16, 64)",
         "v2 = torch.diag_embed(v1)",
