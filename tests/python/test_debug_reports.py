@@ -475,12 +475,13 @@ for _ in range(3):
     assert causes == ["dynamo is executing a compiled program"] * 2
 
 
-def test_programs_that_are_remembered_are_few(monkeypatch):
-    monkeypatch.setattr(_reports, "_program_bytes", {})
-    for number in range(2 * _reports._MOST_PROGRAMS):
+def test_programs_that_are_remembered_are_few():
+    programs = _reports.ProgramBytes()
+    for number in range(2 * programs.MOST):
         event = types.SimpleNamespace(
             hash=number, memory={"outputs": number, "aliased": 0, "temporaries": 1}
         )
-        _reports._remember_bytes(event)
-    assert len(_reports._program_bytes) == _reports._MOST_PROGRAMS
-    assert _reports._program_bytes[number] == number + 1
+        programs.note(event)
+    known = [graph for graph in range(2 * programs.MOST) if programs.of(graph)]
+    assert known == list(range(programs.MOST, 2 * programs.MOST))
+    assert programs.of(number) == number + 1

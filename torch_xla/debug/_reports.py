@@ -45,9 +45,32 @@ def start() -> None:
 
 # --- Graphs ---
 
+
+class ProgramBytes:
+    """What programs need besides their arguments, by their graphs' hashes; of those used last."""
+
+    MOST = 4096
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int] = {}
+
+    def note(self, event: Any) -> None:
+        """Of the event "compiled"."""
+        self._bytes.pop(event.hash, None)
+        self._bytes[event.hash] = own_bytes(event)
+        if len(self._bytes) > self.MOST:
+            del self._bytes[next(iter(self._bytes))]
+
+    def of(self, graph: int) -> int:
+        """0 of a program that was not used for long."""
+        if graph not in self._bytes:
+            return 0
+        self._bytes[graph] = found = self._bytes.pop(graph)
+        return found
+
+
 _history = what_changed.History()
-_program_bytes: dict[int, int] = {}  # by a graph's hash; of those used last
-_MOST_PROGRAMS = 4096
+_program_bytes = ProgramBytes()
 
 
 def _observe(event: Any) -> None:
@@ -60,28 +83,13 @@ def _observe(event: Any) -> None:
     elif event.stage == "compiled":
         _write(_compiled_report(event))
         waits.add("compile", "a compilation", event.seconds)
-        _remember_bytes(event)
+        _program_bytes.note(event)
     elif event.stage == "execute":
-        memory.note_execution(_bytes_of(event.hash))
+        memory.note_execution(_program_bytes.of(event.hash))
         if level() >= 2:
             _write(_graph_report("Execution", event, None))
     elif event.stage == "refused":
         _write(_refused_report(event))
-
-
-def _remember_bytes(event: Any) -> None:
-    _program_bytes.pop(event.hash, None)
-    _program_bytes[event.hash] = own_bytes(event)
-    if len(_program_bytes) > _MOST_PROGRAMS:
-        del _program_bytes[next(iter(_program_bytes))]
-
-
-def _bytes_of(program: int) -> int:
-    """0 for one that was not used for long."""
-    if program not in _program_bytes:
-        return 0
-    _program_bytes[program] = found = _program_bytes.pop(program)
-    return found
 
 
 def own_bytes(event: Any) -> int:

@@ -13,7 +13,7 @@ from torch.utils.data import dataloader
 
 from torch_xla import _XLAC
 from torch_xla.debug import memory, observers, user_frame, what_changed
-from torch_xla.debug._reports import cause_text, own_bytes, snapshot
+from torch_xla.debug._reports import ProgramBytes, cause_text, snapshot
 from torch_xla.debug.what_changed import Location
 from torch_xla.doctor.device_profile import Collector
 from torch_xla.doctor.host_samples import Sampler
@@ -47,7 +47,7 @@ class Observation:
         self.run = ProgramRun(main_thread=threading.get_ident())
         self._most_steps = most_steps
         self._history = what_changed.History()
-        self._program_bytes: dict[int, int] = {}
+        self._program_bytes = ProgramBytes()
         self._compiling: tuple[float, what_changed.Change | None, Site | None] | None = None
         self._memory_stride = 1
         self._memory_turn = 0
@@ -99,7 +99,7 @@ class Observation:
             self._compiling = (end, *self._compiling[1:])
 
     def _note_compilation(self, event: Any, end: float) -> None:
-        self._program_bytes[event.hash] = own_bytes(event)
+        self._program_bytes.note(event)
         if self._compiling is None:
             return
         (start, change, site), self._compiling = self._compiling, None
@@ -124,7 +124,7 @@ class Observation:
         self._memory_turn += 1
         if self._memory_turn % self._memory_stride:
             return
-        needed = self._program_bytes.get(event.hash, 0)
+        needed = self._program_bytes.of(event.hash)
         self.run.memory.append(MemorySample(now, tuple(memory.live_tensors()), needed))
         if len(self.run.memory) >= 2 * _MEMORY_SAMPLES:
             # Every second one is dropped, and from now on not taken.
