@@ -125,7 +125,8 @@ Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool a
 std::vector<std::optional<at::Tensor>> WithoutMasks(
     const at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices) {
   std::vector<std::optional<at::Tensor>> result;
-  for (const std::optional<at::Tensor>& index : indices) {
+  for (const auto& entry : indices) {
+    const std::optional<at::Tensor> index = entry;
     bool present = index && index->defined();
     if (present && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
       for (int64_t d = 0; d < index->dim(); ++d) {
@@ -163,7 +164,8 @@ std::optional<at::Tensor> SingleMask(const at::Tensor& self, const IndexList& in
   if (accumulate || values.numel() != 1 || indices.size() == 0) return std::nullopt;
   std::optional<at::Tensor> mask;
   int64_t dimension = 0, before = 0;
-  for (const std::optional<at::Tensor>& index : indices) {
+  for (const auto& entry : indices) {
+    const std::optional<at::Tensor> index = entry;
     bool present = index && index->defined();
     if (present) {
       if (mask || index->scalar_type() != at::kBool) return std::nullopt;
