@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "remote/address.h"
@@ -155,9 +156,14 @@ class Server::Service final : public wire::RuntimeServer::Service {
     Stream& stream;
     std::unique_ptr<Rings> rings;
     std::atomic<bool> in_memory{false};
+    std::mutex writing{};  // a stream takes one message at a time
 
     bool Send(const wire::Replies& batch) {
-      return in_memory ? rings->replies.Write(batch.SerializeAsString()) : stream.Write(batch);
+      return in_memory ? rings->replies.Write(batch.SerializeAsString()) : Write(batch);
+    }
+    bool Write(const wire::Replies& batch) {
+      std::lock_guard lock(writing);
+      return stream.Write(batch);
     }
     // Whoever waits for the client waits no more.
     void GiveUp() { in_memory ? rings->Close() : context.TryCancel(); }
@@ -229,7 +235,8 @@ class Server::Service final : public wire::RuntimeServer::Service {
   static void ServeInMemory(Ways& ways, remote::Session& session, Outbox& outbox) {
     const Watcher watcher(ways);
     auto say_why = [&ways](const hlo::Error& error) {
-      ways.stream.Write(*Make<wire::Replies>([&error](wire::Replies& last) {
+      // A thread of the plugin's may still be at what it began before there were rings.
+      ways.Write(*Make<wire::Replies>([&error](wire::Replies& last) {
         ToMessage(error, last.add_replies()->mutable_error());
       }));
     };
