@@ -138,11 +138,12 @@ def test_files_of_start_trace(weight, tmp_path):
 def test_trace_asks_the_server(name, request, weight, tmp_path):
     server = request.getfixturevalue(name)
     thread = xp.trace_detached(f"localhost:{server.port}", str(tmp_path), duration_ms=200)
-    # The server's threads hold no lock that the program needs.
-    assert train_while(thread, weight) > 10
+    steps = train_while(thread, weight)
     (path,) = tmp_path.glob("plugins/profile/*/localhost.xplane.pb")
     space = trace_events.parse(path.read_bytes())
-    assert len(list(space.events("train"))) > 5
+    # The server's threads hold no lock that the program needs: it went on meanwhile, also on a slow machine.
+    numbers = [event.stats["step_num"] for event in space.events("train")]
+    assert len(numbers) > 2 and numbers == list(range(steps))[numbers[0] :][: len(numbers)]
     assert len(space.devices) == 1
     assert path.with_name("localhost.trace.json.gz").exists()
 
