@@ -10,10 +10,10 @@ using hlo::Instruction;
 using hlo::Literal;
 using hlo::Opcode;
 
-bool IsNeverNegativeZero(const Instruction* value, int depth) {
+bool IsNeverNegativeZeroAt(const Instruction* value, int depth) {
   constexpr int kMaxDepth = 4;
   if (depth > kMaxDepth) return false;
-  auto operand = [&](size_t i) { return IsNeverNegativeZero(value->operand(i), depth + 1); };
+  auto operand = [&](size_t i) { return IsNeverNegativeZeroAt(value->operand(i), depth + 1); };
   switch (value->opcode()) {
     case Opcode::kAbs:
     case Opcode::kExponential:
@@ -104,7 +104,7 @@ bool IsAllOnes(const Instruction* value) {
   return true;
 }
 
-bool IsNeverNegativeZero(const Instruction* value) { return IsNeverNegativeZero(value, 0); }
+bool IsNeverNegativeZero(const Instruction* value) { return IsNeverNegativeZeroAt(value, 0); }
 
 bool Embeds(ElementType from, ElementType to) {
   if (from == to) return true;
