@@ -95,6 +95,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Where>(m, "where.self");
   Register<&MaskedFill>(m, "masked_fill.Tensor");
   recording::NameKind(lazy::Op<&MaskedFillScalar>::kind(), "masked_fill");
+  RunBy<&MaskedFillScalar>(
+      +[](const at::Tensor& x, const at::Tensor& mask, const at::Scalar& value) {
+        return at::masked_fill(x, mask, value);
+      });
   m.impl("masked_fill.Scalar", &MaskedFillNumber);
 }
 

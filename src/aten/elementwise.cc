@@ -782,6 +782,30 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   NameRecorded<&AddScaled>("add");
   NameRecorded<&Subtract>("sub");
   NameRecorded<&SubtractScaled>("sub");
+  RunElementwiseBy<&Binary<Opcode::kAdd>, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y) { return at::add(x, y); });
+  RunElementwiseBy<&AddScaled, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+        return at::add(x, y, alpha);
+      });
+  RunElementwiseBy<&Subtract, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y) { return at::sub(x, y); });
+  RunElementwiseBy<&SubtractScaled, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+        return at::sub(x, y, alpha);
+      });
+  RunElementwiseBy<&TruncatedDivide, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y) { return at::div(x, y, "trunc"); });
+  RunElementwiseBy<&FloorRemainder, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y) { return at::remainder(x, y); });
+  RunElementwiseBy<&Fmod, kDefault>(
+      +[](const at::Tensor& x, const at::Tensor& y) { return at::fmod(x, y); });
+  RunBy<&PowerConstant>(
+      +[](const at::Tensor& x, const at::Scalar& exponent) { return at::pow(x, exponent); });
+  RunBy<&Cast>(+[](const at::Tensor& x, at::ScalarType type) {
+    // Without the warning that torch gives where the user converts.
+    return (x.is_complex() && !at::isComplexType(type) ? at::real(x) : x).to(type);
+  });
   m.impl("add.Tensor", &Add);
   m.impl("add_.Tensor", &AddInPlace);
   m.impl("sub.Tensor", &Sub);

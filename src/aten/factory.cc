@@ -307,6 +307,18 @@ at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, in
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&ConstantFull>(+[](at::IntArrayRef sizes, at::ScalarType type, int64_t value) {
+    return at::full(sizes, value, type);
+  });
+  RunBy<&FullOf>(
+      +[](const at::Tensor& value, at::IntArrayRef sizes) { return value.expand(sizes); });
+  RunBy<&Arange>(
+      +[](const at::Tensor& start, const at::Tensor& step, int64_t count, at::ScalarType type) {
+        return at::arange(count, start.scalar_type()).mul(step).add(start).to(type);
+      });
+  RunBy<&Eye>(+[](int64_t rows, int64_t columns, at::ScalarType type) {
+    return at::eye(rows, columns, type);
+  });
   m.impl("empty.memory_format", &Empty);
   m.impl("empty_strided", &EmptyStrided);
   m.impl("new_empty_strided", &NewEmptyStrided);

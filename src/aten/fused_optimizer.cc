@@ -133,6 +133,8 @@ std::vector<Value> AdagradStep(Builder& b, Value parameter, Value gradient, Valu
 
 // --- Recording
 
+using OptionalTensor = std::optional<at::Tensor>;
+
 lazy::Value Data(double number) { return ScalarValue(number, ElementType::kF64); }
 lazy::Value Data(const at::Tensor& number) {
   if (IsXla(number)) return ReadValue(number);
@@ -219,9 +221,62 @@ void FusedAdagrad(at::TensorList parameters, at::TensorList gradients, at::Tenso
   }
 }
 
+// --- The same by torch's kernels, which write in place
+
+at::Tensor Copied(const OptionalTensor& x) {
+  return x ? x->clone(at::MemoryFormat::Contiguous) : at::Tensor();
+}
+std::vector<at::Tensor> ListOf(const at::Tensor& x) {
+  return x.defined() ? std::vector<at::Tensor>{x} : std::vector<at::Tensor>();
+}
+
+std::vector<at::Tensor> RunAdamStep(const at::Tensor& parameter, const at::Tensor& gradient,
+                                    const at::Tensor& average, const at::Tensor& square_average,
+                                    const OptionalTensor& largest, const at::Tensor& step,
+                                    const at::Tensor& rate, const at::Tensor& beta1,
+                                    const at::Tensor& beta2, const at::Tensor& weight_decay,
+                                    const at::Tensor& eps, bool decoupled, bool maximize,
+                                    const OptionalTensor& grad_scale,
+                                    const OptionalTensor& found_inf) {
+  std::vector<at::Tensor> results = {Copied(parameter), Copied(average), Copied(square_average)};
+  if (largest) results.push_back(Copied(largest));
+  at::Tensor g = grad_scale ? Copied(gradient) : gradient.contiguous();
+  const auto run = [&](auto function) {
+    function({results[0]}, {g}, {results[1]}, {results[2]},
+             largest ? ListOf(results[3]) : ListOf({}), {step}, rate.item<double>(),
+             beta1.item<double>(), beta2.item<double>(), weight_decay.item<double>(),
+             eps.item<double>(), largest.has_value(), maximize, grad_scale, found_inf);
+  };
+  using Update = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
+                          at::TensorList, at::TensorList, double, double, double, double, double,
+                          bool, bool, const OptionalTensor&, const OptionalTensor&);
+  run(decoupled ? static_cast<Update>(&at::_fused_adamw_) : static_cast<Update>(&at::_fused_adam_));
+  if (grad_scale) results.push_back(g);
+  return results;
+}
+
+std::vector<at::Tensor> RunSgdStep(const at::Tensor& parameter, const at::Tensor& gradient,
+                                   const OptionalTensor& momentum, const at::Tensor& weight_decay,
+                                   const at::Tensor& factor, const at::Tensor& rate,
+                                   const at::Tensor& dampening, bool nesterov, bool maximize,
+                                   bool is_first_step, const OptionalTensor& grad_scale,
+                                   const OptionalTensor& found_inf) {
+  std::vector<at::Tensor> results = {Copied(parameter)};
+  if (momentum) results.push_back(Copied(momentum));
+  at::Tensor g = grad_scale ? Copied(gradient) : gradient.contiguous();
+  at::_fused_sgd_({results[0]}, {g}, momentum ? ListOf(results[1]) : ListOf({}),
+                  weight_decay.item<double>(), factor.item<double>(), rate.item<double>(),
+                  dampening.item<double>(), nesterov, maximize, is_first_step, grad_scale,
+                  found_inf);
+  if (grad_scale) results.push_back(g);
+  return results;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&AdamStep>(&RunAdamStep);
+  RunBy<&SgdStep>(&RunSgdStep);
   recording::NameKind(lazy::Op<&AdamStep>::kind(), "_fused_adam_");
   recording::NameKind(lazy::Op<&SgdStep>::kind(), "_fused_sgd_");
   recording::NameKind(lazy::Op<&AdagradStep>::kind(), "_fused_adagrad_");

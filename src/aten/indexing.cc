@@ -652,6 +652,16 @@ hlo::Computation* Overwrite(Builder& b, ElementType type) {
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  using Indices = c10::List<std::optional<at::Tensor>>;
+  RunBy<&Index>(+[](const at::Tensor& x, const Indices& indices) { return at::index(x, indices); });
+  RunBy<&IndexPut>(+[](const at::Tensor& x, const Indices& indices, const at::Tensor& values,
+                       bool accumulate) { return at::index_put(x, indices, values, accumulate); });
+  RunBy<&CountTrue>(+[](const at::Tensor& x) { return at::count_nonzero(x); });
+  RunBy<&Nonzero>(+[](const at::Tensor& x, int64_t) { return at::nonzero(x); });
+  RunBy<&Total>(+[](const at::Tensor& x) { return at::sum(x, at::kLong); });
+  RunBy<&RepeatedPositions>(+[](const at::Tensor& repeats, int64_t size) {
+    return at::repeat_interleave(repeats, size);
+  });
   m.impl("index.Tensor", &IndexTensor);
   m.impl("_unsafe_index.Tensor", &IndexTensor);
   m.impl("index_put", &IndexPutFunctional);

@@ -50,6 +50,15 @@ inline bool IsFloatValue(Value x) { return hlo::IsFloat(x->element_type()); }
 inline bool IsComplexValue(Value x) { return hlo::IsComplex(x->element_type()); }
 inline bool IsIntegral(Value x) { return hlo::IsInteger(x->element_type()) || IsPred(x); }
 
+// Attributes that record wraps against the rank of the first tensor operand, as eager does
+// (IndexError when out of range): negative dimensions count from the end.
+struct Dimension {
+  int64_t value = 0;
+  operator int64_t() const { return value; }
+  bool operator==(const Dimension&) const = default;
+  uint64_t Hash() const { return static_cast<uint64_t>(value); }
+};
+
 // The largest and smallest finite or infinite values that a reduction starts from.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

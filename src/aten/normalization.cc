@@ -351,6 +351,36 @@ std::pair<Value, Value> WeightNormBackward(Builder& b, Value gradient, Value v, 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&BatchNormTraining>(+[](const at::Tensor& x, const OptionalTensor& weight,
+                                const OptionalTensor& bias, const OptionalTensor&, double eps) {
+    const auto dimensions = OtherDimensions({1}, x.dim());
+    auto [result, mean, inverse] = at::native_batch_norm(x, weight, bias, {}, {}, true, 0, eps);
+    const auto wide = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    at::Tensor unbiased = at::var(x.to(wide), dimensions, /*unbiased=*/true);
+    return std::make_tuple(result, mean, inverse, unbiased);
+  });
+  RunBy<&BatchNormInference>(+[](const at::Tensor& x, const OptionalTensor& weight,
+                                 const OptionalTensor& bias, const at::Tensor& mean,
+                                 const at::Tensor& variance, double eps) {
+    return std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, 0, eps));
+  });
+  RunBy<&MovingAverage>(
+      +[](const at::Tensor& running, const at::Tensor& batch, const at::Tensor& momentum) {
+        return at::add(running * (1 - momentum), batch * momentum).to(running.scalar_type());
+      });
+  RunBy<&BatchNormBackwardTraining>(+[](const at::Tensor& gradient, const at::Tensor& x,
+                                        const OptionalTensor& weight, const at::Tensor& mean,
+                                        const at::Tensor& inverse, std::array<bool, 3> wanted) {
+    return at::native_batch_norm_backward(gradient, x, weight, {}, {}, mean, inverse, true, 0,
+                                          wanted);
+  });
+  RunBy<&BatchNormBackwardEvaluation>(+[](const at::Tensor& gradient, const at::Tensor& x,
+                                          const OptionalTensor& weight, const at::Tensor& mean,
+                                          const at::Tensor& variance, double eps,
+                                          std::array<bool, 3> wanted) {
+    return at::native_batch_norm_backward(gradient, x, weight, mean, variance, {}, {}, false, eps,
+                                          wanted);
+  });
   m.impl("native_batch_norm", &NativeBatchNorm);
   m.impl("native_batch_norm_backward", &NativeBatchNormBackward);
   m.impl("_native_batch_norm_legit", &BatchNormLegit);

@@ -3,6 +3,7 @@
 
 #include <ATen/Dispatch_v2.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
 
@@ -86,6 +87,12 @@ void ThrowNoDevice(std::string_view op) {
 }
 
 bool IsNumber(const at::Tensor& tensor) { return IsWrappedNumber(tensor); }
+
+at::Tensor WrappedNumber(const at::Tensor& number) {
+  at::Tensor wrapped = c10::scalar_to_tensor(number.item());
+  wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return wrapped;
+}
 
 void ElementwiseOperands::Collect(Value value) { values_.push_back(value); }
 

@@ -43,15 +43,6 @@ struct Number {
 // Attribute that holds a number which shapes the code (a pow exponent): baked into the graph.
 using Constant = std::variant<bool, int64_t, double, std::complex<double>>;
 
-// Attributes that record wraps against the rank of the first tensor operand, as eager does
-// (IndexError when out of range): negative dimensions count from the end.
-struct Dimension {
-  int64_t value = 0;
-  operator int64_t() const { return value; }
-  bool operator==(const Dimension&) const = default;
-  uint64_t Hash() const { return static_cast<uint64_t>(value); }
-};
-
 // --- Recording
 
 // Records one node of lowering `f`. `arguments` correspond to f's parameters after the builder:
@@ -129,6 +120,13 @@ at::Tensor RecordElementwise(const Arguments&... arguments);
 // have self's shape, and its type must be castable to self's. Returns self.
 template <auto f, Promotion promotion, typename... Arguments>
 at::Tensor& RecordElementwiseInto(at::Tensor& self, const Arguments&... arguments);
+
+// How torch's CPU kernels compute what `f` records (eager_form.h), where no registration above says
+// it: `function` takes f's parameters in the ATen types of the table.
+template <auto f, typename Signature>
+void RunBy(Signature* function);
+template <auto f, Promotion promotion, typename Signature>
+void RunElementwiseBy(Signature* function);
 
 // Writes `value` (same shape, on xla; converted to self's dtype) into `self`, through self's view
 // and into everything that shares its memory: what every in-place operator ends with. Declared in

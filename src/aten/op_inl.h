@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "aten/eager_form.h"
 #include "aten/promotion.h"
 #include "process/fork.h"
 
@@ -371,6 +372,9 @@ template <auto f, Promotion promotion>
 using ElementwiseOf =
     Elementwise<f, promotion, typename lazy::LoweringTraits<decltype(f)>::Parameters>;
 
+// A tensor of rank 0 as a number that promotes as Python's do.
+at::Tensor WrappedNumber(const at::Tensor& number);
+
 // Bit of each operand that promotes, if the argument for it is a number.
 bool IsNumber(const at::Tensor& tensor);
 inline bool IsNumber(const at::Scalar&) { return true; }
@@ -508,6 +512,51 @@ struct ElementwiseScalarKernel<f, promotion, lazy::TypeList<Value, Value, P...>>
   }
 };
 
+// How torch computes an element-wise lowering, by a callable for the lowering's own parameters `P`.
+template <typename F, typename Callable, typename List>
+class ElementwiseForm;
+template <typename F, typename Callable, typename... P>
+class ElementwiseForm<F, Callable, lazy::TypeList<P...>> final : public lazy::EagerForm {
+ public:
+  explicit ElementwiseForm(auto what) : callable_(what) {}
+  std::vector<at::Tensor> Run(const lazy::Operation& operation,
+                              std::span<const at::Tensor> operands) const override {
+    using Family = lazy::OperationFamily<F>;
+    const auto& attributes = Family::AttributesOf(operation);
+    constexpr size_t last = std::tuple_size_v<std::decay_t<decltype(attributes)>> - 1;
+    const ElementwiseAttributes& how = std::get<last>(attributes);
+    std::vector<at::Tensor> promoting(operands.begin(), operands.end());
+    if (how.numbers != 0) {
+      eager::Reader reader(operands, Family::CountsOf(operation));
+      uint32_t bit = 1;
+      (MarkNumber<P>(reader, promoting, how.numbers, bit), ...);
+    }
+    auto results = eager::CallWith<F>(callable_, operation, promoting, lazy::TypeList<P...>());
+    if (how.target != ElementType::kInvalid) results[0] = results[0].to(ToScalarType(how.target));
+    return results;
+  }
+
+ private:
+  // An operand that is a Python number promotes as one.
+  template <typename Q>
+  static void MarkNumber(eager::Reader& reader, std::vector<at::Tensor>& operands, uint32_t numbers,
+                         uint32_t& bit) {
+    if constexpr (lazy::kIsOperand<Q>) {
+      if constexpr (lazy::ParameterTraits<Q>::kHasCount) {
+        if (reader.Count() == 0) return;
+      }
+      at::Tensor& operand = operands[reader.position()];
+      reader.Next();
+      if constexpr (std::is_same_v<Q, Value> || std::is_same_v<Q, std::optional<Value>>) {
+        if ((numbers & bit) != 0) operand = WrappedNumber(operand);
+        bit <<= 1;
+      }
+    }
+  }
+
+  const Callable callable_;
+};
+
 // "add.Tensor" → "add_.Tensor"; empty if there is no such operator.
 std::string InPlaceName(const char* name);
 // Names the operation after the operator: "aten::add", counted as "xla::add".
@@ -517,6 +566,21 @@ void RegisterWithInPlace(torch::Library& m, const char* name, Kernel* kernel, In
   m.impl(name, kernel);
   std::string in_place_name = InPlaceName(name);
   if (!in_place_name.empty()) m.impl(in_place_name.c_str(), in_place);
+}
+
+// The operator `name`, of the same C++ signature as its kernel for xla.
+template <auto f, typename Signature>
+void RunByOperator(const char* name, Signature*) {
+  using Form = eager::Form<decltype(f), eager::Operator<Signature>>;
+  eager::SetForm(lazy::Op<f>::kind(), std::make_unique<Form>(std::string(name)));
+}
+template <auto f, Promotion promotion, typename Signature>
+void RunElementwiseByOperator(const char* name, Signature*) {
+  using F = decltype(&ElementwiseOf<f, promotion>::Lower);
+  using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
+  using Form = ElementwiseForm<F, eager::Operator<Signature>, Parameters>;
+  eager::SetForm(ElementwiseFamily<f, promotion>().kind(),
+                 std::make_unique<Form>(std::string(name)));
 }
 
 }  // namespace recording
@@ -543,12 +607,27 @@ auto AsTuple(std::vector<at::Tensor> tensors) {
   }(std::make_index_sequence<n>());
 }
 
+template <auto f, typename Signature>
+void RunBy(Signature* function) {
+  using Form = eager::Form<decltype(f), eager::Function<Signature>>;
+  eager::SetForm(lazy::Op<f>::kind(), std::make_unique<Form>(function));
+}
+template <auto f, Promotion promotion, typename Signature>
+void RunElementwiseBy(Signature* function) {
+  using F = decltype(&recording::ElementwiseOf<f, promotion>::Lower);
+  using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
+  using Form = recording::ElementwiseForm<F, eager::Function<Signature>, Parameters>;
+  eager::SetForm(recording::ElementwiseFamily<f, promotion>().kind(),
+                 std::make_unique<Form>(function));
+}
+
 // Kernels are registered as function pointers, not as types of their own (TORCH_FN): torch's
 // wrappers are then compiled once for each signature, at the price of one indirect call.
 template <auto f>
 void Register(torch::Library& m, const char* name) {
   using K = recording::OperatorKernel<f, typename lazy::LoweringTraits<decltype(f)>::Parameters>;
   recording::NameKind(lazy::Op<f>::kind(), name);
+  recording::RunByOperator<f>(name, &K::Call);
   m.impl(name, &K::Call);
 }
 
@@ -569,6 +648,7 @@ void RegisterElementwise(torch::Library& m, const char* name) {
   using K = recording::ElementwiseKernel<f, promotion,
                                          typename lazy::LoweringTraits<decltype(f)>::Parameters>;
   recording::NameKind(recording::ElementwiseFamily<f, promotion>().kind(), name);
+  recording::RunElementwiseByOperator<f, promotion>(name, &K::Call);
   recording::RegisterWithInPlace(m, name, &K::Call, &K::CallInPlace);
 }
 
@@ -578,6 +658,7 @@ void RegisterElementwiseScalar(torch::Library& m, const char* name) {
       recording::ElementwiseScalarKernel<f, promotion,
                                          typename lazy::LoweringTraits<decltype(f)>::Parameters>;
   recording::NameKind(recording::ElementwiseFamily<f, promotion>().kind(), name);
+  recording::RunElementwiseByOperator<f, promotion>(name, &K::Call);
   recording::RegisterWithInPlace(m, name, &K::Call, &K::CallInPlace);
 }
 

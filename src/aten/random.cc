@@ -17,6 +17,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/sort.h"
+#include "hlo/counter_random.h"
 
 namespace torch_xla {
 namespace {
@@ -173,6 +174,30 @@ Value ScaleUnderMask(Builder& b, Value mask, Value x, double scale) {
 std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
   Value mask = Coin(b, RandomBits(b, state, x->dimensions(), ElementType::kU32), 1 - p);
   return {ScaleUnderMask(b, mask, x, p == 1 ? 0 : 1 / (1 - p)), mask};
+}
+
+// Coin of RandomBits, without a program.
+at::Tensor ThrowCoins(const at::Tensor& state, at::IntArrayRef sizes, double p) {
+  const uint64_t key = state.const_data_ptr<uint64_t>()[0];
+  const uint64_t start = state.const_data_ptr<uint64_t>()[1];
+  const auto half = [](uint64_t word, int i) { return static_cast<uint32_t>(word >> (32 * i)); };
+  const auto limit = static_cast<uint64_t>(std::llround(std::ldexp(p, 32)));
+  at::Tensor coins = at::empty(sizes, at::kBool);
+  bool* out = coins.mutable_data_ptr<bool>();
+  for (int64_t i = 0, count = coins.numel(); i < count; i += 4) {
+    const uint64_t low = start + static_cast<uint64_t>(i / 4), high = key + (low < start);
+    const auto words = hlo::Philox4x32({half(key, 0), half(key, 1)},
+                                       {half(low, 0), half(low, 1), half(high, 0), half(high, 1)});
+    for (int64_t j = i; j < std::min(i + 4, count); ++j) out[j] = words[j - i] < limit;
+  }
+  return coins;
+}
+
+std::tuple<at::Tensor, at::Tensor> RunDropout(const at::Tensor& state, const at::Tensor& x,
+                                              double p) {
+  at::Tensor mask = ThrowCoins(state, x.sizes(), 1 - p);
+  at::Tensor scaled = x.mul(p == 1 ? 0 : 1 / (1 - p));
+  return {at::where(mask, scaled, at::zeros({}, scaled.options())), mask};
 }
 
 Value DropoutBackward(Builder& b, Value gradient, Value mask, double scale) {
@@ -478,6 +503,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("rrelu_with_noise", &RreluWithNoise);
   m.impl("rrelu_with_noise_", &RreluWithNoiseInPlace);
   m.impl("rrelu_with_noise_functional", &RreluWithNoiseFunctional);
+  RunBy<&Dropout>(&RunDropout);
   m.impl("native_dropout", &NativeDropout);
   Register<&DropoutBackward>(m, "native_dropout_backward");
 }

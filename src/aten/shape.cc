@@ -263,6 +263,11 @@ int64_t WrapSelected(int64_t index, int64_t size, const char* op) {
   return index < 0 ? index + size : index;
 }
 
+// Behind the last of `count` elements.
+int64_t EndOfSlice(int64_t start, int64_t step, int64_t count) {
+  return count == 0 ? start : start + (count - 1) * step + 1;
+}
+
 Value SliceBackward(Builder& b, Value gradient, int64_t dimension, Index start, int64_t step,
                     int64_t size) {
   return lazy::SpreadPart(b, gradient, dimension, start, step, size);
@@ -434,6 +439,33 @@ at::Tensor ZeroTensor(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&Concatenate>(+[](at::TensorList x, int64_t dimension) { return at::cat(x, dimension); });
+  RunBy<&Roll>(+[](const at::Tensor& x, at::IntArrayRef shifts, at::IntArrayRef dimensions) {
+    return at::roll(x, shifts, dimensions);
+  });
+  RunBy<&Tril>(+[](const at::Tensor& x, int64_t diagonal) { return at::tril(x, diagonal); });
+  RunBy<&Triu>(+[](const at::Tensor& x, int64_t diagonal) { return at::triu(x, diagonal); });
+  RunBy<&SliceBackward>(+[](const at::Tensor& gradient, int64_t dimension, int64_t start,
+                            int64_t step, int64_t size) {
+    c10::DimVector sizes(gradient.sizes());
+    const int64_t end = EndOfSlice(start, step, sizes[dimension]);
+    sizes[dimension] = size;
+    return at::slice_backward(gradient, sizes, dimension, start, end, step);
+  });
+  RunBy<&SelectBackward>(
+      +[](const at::Tensor& gradient, int64_t dimension, int64_t index, int64_t size) {
+        c10::DimVector sizes(gradient.sizes());
+        sizes.insert(sizes.begin() + dimension, size);
+        return at::select_backward(gradient, sizes, dimension, index);
+      });
+  RunBy<&SliceScatter>(+[](const at::Tensor& x, const at::Tensor& part, int64_t dimension,
+                           int64_t start, int64_t step, int64_t count) {
+    return at::slice_scatter(x, part, dimension, start, EndOfSlice(start, step, count), step);
+  });
+  RunBy<&SelectScatter>(
+      +[](const at::Tensor& x, const at::Tensor& source, int64_t dimension, int64_t index) {
+        return at::select_scatter(x, source, dimension, index);
+      });
   m.impl("_efficientzerotensor", &ZeroTensor);
   m.impl("cat", [](const at::ITensorListRef& tensors, int64_t dimension) {
     return Record<&Concatenate>(tensors, dimension);

@@ -21,6 +21,11 @@ const c10::DispatchKeySet kKeys(c10::DispatchKey::XLA);
 
 Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(x, dimensions); }
 
+[[maybe_unused]] const bool has_form = [] {
+  RunBy<&Expand>(+[](const at::Tensor& x, at::IntArrayRef sizes) { return x.expand(sizes); });
+  return true;
+}();
+
 std::string SchemaArgumentName(const std::string& op, int64_t position) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {

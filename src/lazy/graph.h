@@ -58,6 +58,9 @@ class Graph {
     return nodes_.size() - data_leaves_.size() - scalar_leaves_.size() - index_leaves_.size();
   }
 
+  // Whether values keep the types that were recorded (downcast.h).
+  bool rounds_nothing() const { return downcast_.signature() == 0; }
+
   // Decides which parameters are donated. `replaced[r]` is the id of the Data whose place root r
   // takes (0: none); `holders[r]` how many references to root r's node die with the graph.
   void PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root);

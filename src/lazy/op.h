@@ -345,7 +345,8 @@ class OperationFamily {
 
   // `name` is the lowering's: "max_pool2d".
   OperationFamily(F lowering, const std::string& name)
-      : lowering_(lowering), kind_{"aten::" + name, OperationCounter("xla::" + name)} {}
+      : lowering_(lowering),
+        kind_{.name = "aten::" + name, .counter = OperationCounter("xla::" + name)} {}
 
   // Throws hlo::Error when the lowering refuses the operands.
   Reference<Node> Record(const OperandList& operands, const Attributes& attributes) {
@@ -363,6 +364,14 @@ class OperationFamily {
   }
 
   OperationKind& kind() { return kind_; }
+
+  // Of an operation of a family of this type.
+  static const Attributes& AttributesOf(const Operation& operation) {
+    return static_cast<const Typed&>(operation).attributes();
+  }
+  static const OperandCounts& CountsOf(const Operation& operation) {
+    return static_cast<const Typed&>(operation).counts();
+  }
 
  private:
   struct Key {

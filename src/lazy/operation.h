@@ -54,10 +54,14 @@ SharedShape InternShape(const hlo::Shape& shape);
 // How many are held.
 size_t InternedShapeCount();
 
+class EagerForm;  // of the layer that knows the framework
+
 // What all operations of one lowering function share.
 struct OperationKind {
   std::string name;                         // "aten::add"
   std::atomic<int64_t>* counter = nullptr;  // "xla::add"
+  // How the framework computes it by itself (interpreter.h); null: it does not. Lives for ever.
+  const EagerForm* eager_form = nullptr;
 };
 
 class Operation {

@@ -1,5 +1,6 @@
 #include "lazy/program_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 
@@ -43,6 +44,12 @@ std::shared_ptr<const CachedProgram> ProgramCache::Find(uint64_t hash,
   if (best == end) return nullptr;
   programs_.splice(programs_.begin(), programs_, best->second);
   return best->second->second;
+}
+
+bool ProgramCache::HasSpecialization(uint64_t hash, const std::vector<uint64_t>& signature) const {
+  auto [begin, end] = index_.equal_range(hash);
+  return std::any_of(
+      begin, end, [&](const auto& entry) { return entry.second->second->signature == signature; });
 }
 
 Specialization ProgramCache::Missing(uint64_t hash, const std::vector<uint64_t>& signature,

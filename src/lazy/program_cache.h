@@ -22,6 +22,7 @@ struct CachedProgram {
   // Kept, because the signature has their numbers, which they would not get again.
   std::vector<OperationReference> operations;
   int64_t bytes = 0;  // of the host's memory, as far as that is known
+  mutable bool was_used_again = false;
 };
 
 // Least recently used programs go first: those beyond XLA_COMPILATION_CACHE_SIZE in number or
@@ -34,6 +35,8 @@ class ProgramCache {
   // program's run may clear the cache. Null if there is none.
   std::shared_ptr<const CachedProgram> Find(uint64_t hash, const std::vector<uint64_t>& signature,
                                             const Assignment& assignment);
+  // Whether there is a program for some assignment.
+  bool HasSpecialization(uint64_t hash, const std::vector<uint64_t>& signature) const;
   // What to compile if there is none. It depends on the programs that are here, and so on the
   // assignments of this signature that came before.
   Specialization Missing(uint64_t hash, const std::vector<uint64_t>& signature,

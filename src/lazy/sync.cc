@@ -8,6 +8,7 @@
 #include "lazy/capture.h"
 #include "lazy/data.h"
 #include "lazy/graph_observer.h"
+#include "lazy/interpreter.h"
 #include "lazy/live_data.h"
 #include "lazy/location.h"
 #include "lazy/metrics.h"
@@ -115,14 +116,62 @@ ProgramKey KeyOf(Device* device, const Graph& graph) {
   return key;
 }
 
+void DropDonated(const Graph& graph) {
+  for (const Donation& donation : graph.donations()) {
+    graph.data_leaves()[donation.parameter]->data()->Drop();
+  }
+}
+
+// One for each of graph.results(), which the leaf stands for from now on.
+Value LeafOf(const Graph& graph, size_t result, Reference<Data> data) {
+  const Value& recorded = graph.results()[result];
+  const Node* maker = recorded.node.get();
+  NoteMaker(data.get(), &maker->operation()->kind(), LocationOf(maker));
+  return {Node::MakeData(std::move(data), recorded.shape_ref()), 0};
+}
+
+std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
+                              bool wait) {
+  static auto* executed = Counter("ExecuteComputation");
+  static Metric* time = Metric::Get("ExecuteTime");
+  Count(executed);
+  TimedSection timed(time);
+  pjrt::ExecuteResult result = Execute(device, graph, program);
+  DropDonated(graph);
+  std::vector<Value> leaves;
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    ShapeRef shape = graph.results()[i].shape_ref();
+    Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
+    leaves.push_back(LeafOf(graph, i, std::move(data)));
+  }
+  LimitInFlight(device, std::move(result.done), wait);
+  return leaves;
+}
+
+std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph, ProgramKey key,
+                                              Observation& observation) {
+  Specialization missing = ProgramCache::Get().Missing(key.hash, key.signature, key.assignment);
+  observation.ReportCompile(missing.varies);
+  auto program =
+      CompileProgram(device, graph, key.hash, std::move(key.signature), std::move(missing));
+  NoteCompiled(graph);
+  observation.ReportCompiled(*program->executable);
+  return program;
+}
+
+// Where only indices differ, a program that takes them is the last one.
+std::optional<std::vector<Reference<Data>>> InterpretedInstead(Device* device, const Graph& graph,
+                                                               const ProgramKey& key) {
+  if (ProgramCache::Get().HasSpecialization(key.hash, key.signature)) return std::nullopt;
+  return Interpreted(device, graph, key.hash);
+}
+
 // Runs the graph; the results as data leaves, one for each of graph.results().
 std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   static auto* cached = Counter("CachedCompile");
-  static auto* executed = Counter("ExecuteComputation");
-  static Metric* time = Metric::Get("ExecuteTime");
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
-  const ProgramKey key = KeyOf(device, graph);
+  ProgramKey key = KeyOf(device, graph);
   Span lookup("xla::cache_lookup");
   std::shared_ptr<const CachedProgram> program =
       ProgramCache::Get().Find(key.hash, key.signature, key.assignment);
@@ -131,31 +180,22 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
   size->AddSample(static_cast<double>(graph.nodes().size()));
   Observation observation(graph, key.hash);
   observation.Report(GraphEvent::Stage::kCut);
-  if (program == nullptr) {
-    Specialization missing = ProgramCache::Get().Missing(key.hash, key.signature, key.assignment);
-    observation.ReportCompile(missing.varies);
-    program = CompileProgram(device, graph, key.hash, key.signature, std::move(missing));
-    observation.ReportCompiled(*program->executable);
-  } else {
+  if (program != nullptr) {
     Count(cached);
+    if (!std::exchange(program->was_used_again, true)) NoteUsedAgain();
+  } else if (auto results = InterpretedInstead(device, graph, key)) {
+    observation.Report(GraphEvent::Stage::kExecute);
+    DropDonated(graph);
+    std::vector<Value> leaves;
+    for (size_t i = 0; i < results->size(); ++i) {
+      leaves.push_back(LeafOf(graph, i, std::move((*results)[i])));
+    }
+    return leaves;
+  } else {
+    program = Compiled(device, graph, std::move(key), observation);
   }
   observation.Report(GraphEvent::Stage::kExecute);
-  Count(executed);
-  TimedSection timed(time);
-  pjrt::ExecuteResult result = Execute(device, graph, *program);
-  for (const Donation& donation : graph.donations()) {
-    graph.data_leaves()[donation.parameter]->data()->Drop();
-  }
-  std::vector<Value> leaves;
-  for (size_t i = 0; i < result.outputs.size(); ++i) {
-    ShapeRef shape = graph.results()[i].shape_ref();
-    Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
-    const Node* maker = graph.results()[i].node.get();
-    NoteMaker(data.get(), &maker->operation()->kind(), LocationOf(maker));
-    leaves.push_back({Node::MakeData(std::move(data), shape), 0});
-  }
-  LimitInFlight(device, std::move(result.done), wait);
-  return leaves;
+  return RunProgram(device, graph, *program, wait);
 }
 
 std::vector<PendingCollective> TakeCollectives(Device* device) {

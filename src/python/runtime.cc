@@ -10,6 +10,7 @@
 #include "aten/tensor.h"
 #include "lazy/cut_reason.h"
 #include "lazy/device.h"
+#include "lazy/interpreter.h"
 #include "lazy/metrics.h"
 #include "lazy/persistent_cache.h"
 #include "lazy/program_cache.h"
@@ -286,6 +287,13 @@ void BindRuntime(py::module_& m) {
   m.def("_xla_default_generator", [](int ordinal) { return DefaultGenerator(ordinal); });
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   m.def("_xla_set_mat_mul_precision", &lazy::SetMatMulPrecision, Unlocked());
+  m.def(
+      "_xla_set_interpretation",
+      [](const std::string& word) { lazy::SetInterpretation(lazy::InterpretationOf(word)); },
+      Unlocked());
+  m.def(
+      "_xla_get_interpretation", [] { return lazy::WordFor(lazy::CurrentInterpretation()); },
+      Unlocked());
   m.def("_xla_get_mat_mul_precision", &lazy::MatMulPrecision, Unlocked());
 }
 

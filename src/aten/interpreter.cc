@@ -1,0 +1,173 @@
+// Runs a graph node by node with torch's CPU kernels (lazy/interpreter.h): on the memory of the
+// device's buffers, which are the host's, and without copies.
+#include "lazy/interpreter.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "aten/dtype.h"
+#include "aten/eager_form.h"
+#include "lazy/device.h"
+
+namespace torch_xla {
+namespace {
+
+// What the thread is in the middle of (autograd, a transform, a mode of Python's) is not asked
+// about operations that it has recorded already.
+class PlainKernels {
+ private:
+  at::AutoDispatchBelowADInplaceOrView below_;
+  c10::impl::ExcludeDispatchKeyGuard modes_{
+      c10::DispatchKeySet(
+          {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot,
+           c10::DispatchKey::PythonDispatcher, c10::DispatchKey::Functionalize,
+           c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchVmapMode,
+           c10::DispatchKey::Batched, c10::DispatchKey::VmapMode,
+           c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+           c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::PreDispatch}) |
+      c10::autocast_dispatch_keyset};
+};
+
+// A leaf's value as a tensor that nobody writes into.
+at::Tensor TensorOf(const lazy::Data& data) {
+  const hlo::Shape& shape = *data.shape();
+  const auto options = at::TensorOptions(ToScalarType(shape.element_type()));
+  if (shape.num_elements() == 0) return at::empty(shape.dimensions(), options);
+  const pjrt::Buffer& buffer = data.buffer();
+  buffer.Await();
+  auto reference = std::make_shared<pjrt::Buffer::ExternalReference>(buffer);
+  void* memory = reference->data();
+  return at::from_blob(
+      memory, shape.dimensions(), [reference = std::move(reference)](void*) {}, options);
+}
+
+// Scalars and indices lie in their nodes.
+at::Tensor TensorOfNumber(lazy::Node* node) {
+  const hlo::Shape& shape = *node->shape(0);
+  void* memory = const_cast<std::byte*>(node->scalar().data());
+  return at::from_blob(memory, shape.dimensions(),
+                       at::TensorOptions(ToScalarType(shape.element_type())));
+}
+
+// The values of a graph's nodes, each as long as a node needs it.
+class Values {
+ public:
+  explicit Values(const lazy::Graph& graph) : graph_(graph), values_(graph.nodes().size()) {
+    uses_.resize(values_.size());
+    for (const lazy::Node* node : graph.nodes()) {
+      for (const lazy::Value& operand : node->operands()) ++uses_[operand.node->position];
+    }
+    for (const lazy::Value& result : graph.results()) ++uses_[result.node->position];
+  }
+
+  void SetLeaf(const lazy::Node* node, at::Tensor tensor) {
+    leaves_.push_back(tensor);
+    values_[node->position].push_back(std::move(tensor));
+  }
+  void Set(const lazy::Node* node, std::vector<at::Tensor> tensors) {
+    CheckShapes(*node->operation(), tensors);
+    values_[node->position] = std::move(tensors);
+  }
+
+  // The node's operands; what is needed no more is theirs alone.
+  std::vector<at::Tensor> Operands(const lazy::Node* node) {
+    std::vector<at::Tensor> operands;
+    operands.reserve(node->operands().size());
+    for (const lazy::Value& operand : node->operands()) operands.push_back(Take(operand));
+    return operands;
+  }
+
+  at::Tensor Take(const lazy::Value& value) {
+    const uint32_t position = value.node->position;
+    at::Tensor tensor = values_[position].at(value.index);
+    if (--uses_[position] == 0) values_[position].clear();
+    return tensor;
+  }
+
+ private:
+  // Another result than the one that was recorded would be an operator that is not the lowering.
+  static void CheckShapes(const lazy::Operation& operation,
+                          const std::vector<at::Tensor>& tensors) {
+    auto shapes = operation.result_shapes();
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (shapes[i] == nullptr) continue;
+      if (i < tensors.size() && tensors[i].defined() &&
+          tensors[i].sizes() == c10::IntArrayRef(shapes[i]->dimensions()) &&
+          tensors[i].scalar_type() == ToScalarType(shapes[i]->element_type())) {
+        continue;
+      }
+      throw hlo::Error(hlo::ErrorCode::kInternal, operation.kind().name + " gives another result " +
+                                                      "than was recorded, " +
+                                                      shapes[i]->ToString());
+    }
+  }
+
+  const lazy::Graph& graph_;
+  std::vector<std::vector<at::Tensor>> values_;  // by position
+  std::vector<uint32_t> uses_;
+  std::vector<at::Tensor> leaves_;  // held, so that no operation finds one its own
+};
+
+// Dense, and nobody else's memory.
+at::Tensor Own(at::Tensor tensor) {
+  tensor = tensor.resolve_conj().resolve_neg();
+  const bool is_whole = tensor.is_contiguous() && tensor.storage_offset() == 0 &&
+                        tensor.storage().nbytes() == tensor.nbytes();
+  if (is_whole && tensor.use_count() == 1 && tensor.storage().use_count() == 1) return tensor;
+  return tensor.clone(at::MemoryFormat::Contiguous);
+}
+
+lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, at::Tensor tensor) {
+  void* memory = tensor.mutable_data_ptr();
+  pjrt::HostBufferOptions options;
+  options.semantics = pjrt::HostBufferSemantics::kMutableZeroCopy;
+  options.done = [tensor = std::move(tensor)]() mutable { tensor.reset(); };
+  auto buffer = device->client().BufferFromHost(memory, *shape, device->pjrt_device(), options);
+  return lazy::Reference<lazy::Data>(new lazy::Data(device, shape, std::move(buffer)));
+}
+
+class GraphInterpreter final : public lazy::Interpreter {
+ public:
+  std::vector<lazy::Reference<lazy::Data>> Run(lazy::Device* device,
+                                               const lazy::Graph& graph) override {
+    const PlainKernels scope;
+    Values values(graph);
+    for (lazy::Node* node : graph.nodes()) RunNode(values, node);
+    std::vector<at::Tensor> results;
+    for (const lazy::Value& result : graph.results()) results.push_back(values.Take(result));
+    std::vector<lazy::Reference<lazy::Data>> data;
+    for (size_t i = 0; i < results.size(); ++i) {
+      lazy::ShapeRef shape = graph.results()[i].shape_ref();
+      data.push_back(DataOf(device, shape, Own(std::move(results[i]))));
+    }
+    return data;
+  }
+
+ private:
+  static void RunNode(Values& values, lazy::Node* node) {
+    switch (node->role()) {
+      case lazy::Node::Role::kData:
+        node->data()->MoveToCurrentClient();
+        return values.SetLeaf(node, TensorOf(*node->data()));
+      case lazy::Node::Role::kScalar:
+      case lazy::Node::Role::kIndex:
+        return values.SetLeaf(node, TensorOfNumber(node));
+      case lazy::Node::Role::kOperation:
+        const lazy::Operation& operation = *node->operation();
+        const std::vector<at::Tensor> operands = values.Operands(node);
+        return values.Set(node, operation.kind().eager_form->Run(operation, operands));
+    }
+  }
+};
+
+[[maybe_unused]] const bool is_set = [] {
+  lazy::SetInterpreter(new GraphInterpreter);
+  return true;
+}();
+
+}  // namespace
+}  // namespace torch_xla

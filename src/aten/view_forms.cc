@@ -1,0 +1,78 @@
+// How torch computes what views read and write (lazy/view.h).
+#include "aten/op.h"
+#include "lazy/view.h"
+
+namespace torch_xla {
+namespace {
+
+using lazy::ViewStep;
+
+// As sizes of the other type's elements: the last dimension shrinks or grows, and `sizes` says how.
+at::Tensor Bitcast(const at::Tensor& x, const ViewStep& step) {
+  return x.contiguous().view(ToScalarType(step.type)).view(step.sizes);
+}
+
+at::Tensor Slice(const at::Tensor& x, const ViewStep& step, int64_t start) {
+  const int64_t count = step.sizes[0], stride = step.strides[0];
+  const int64_t end = count == 0 ? start : start + (count - 1) * stride + 1;
+  return x.slice(step.dimension, start, end, stride);
+}
+
+// What the steps show of `x`. `alias`: as its memory; throws where that is not possible.
+at::Tensor Show(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain& chain, bool alias) {
+  size_t next = 0;
+  for (const ViewStep& step : chain) {
+    const int64_t start = step.has_start() ? starts[next++] : 0;
+    switch (step.kind) {
+      case ViewStep::Kind::kReshape:
+        x = alias ? x.view(step.sizes) : x.reshape(step.sizes);
+        break;
+      case ViewStep::Kind::kPermute:
+        x = x.permute(step.sizes);
+        break;
+      case ViewStep::Kind::kSlice:
+        x = Slice(x, step, start);
+        break;
+      case ViewStep::Kind::kExpand:
+        x = x.expand(step.sizes);
+        break;
+      case ViewStep::Kind::kBitcast:
+        TORCH_CHECK(!alias || x.is_contiguous(), "bytes that do not lie together");
+        x = Bitcast(x, step);
+        break;
+      case ViewStep::Kind::kAsStrided:
+        TORCH_CHECK(!alias || x.is_contiguous(), "elements that do not lie together");
+        x = x.contiguous();
+        x = x.as_strided(step.sizes, step.strides, x.storage_offset() + start);
+        break;
+    }
+  }
+  return x;
+}
+
+at::Tensor ReadView(const at::Tensor& base, at::IntArrayRef starts, const lazy::ViewChain& chain) {
+  return Show(base, starts, chain, /*alias=*/false);
+}
+
+// A value that nobody else holds but the list of operands is written in place.
+at::Tensor Writable(const at::Tensor& x) {
+  constexpr size_t kHolders = 2;  // the list, and the argument
+  const bool is_own = x.use_count() <= kHolders && x.storage().use_count() == 1;
+  return is_own && x.is_contiguous() ? x : x.clone(at::MemoryFormat::Contiguous);
+}
+
+at::Tensor WriteView(const at::Tensor& base, const at::Tensor& part, at::IntArrayRef starts,
+                     const lazy::ViewChain& chain) {
+  at::Tensor written = Writable(base);
+  Show(written, starts, chain, /*alias=*/true).copy_(part);
+  return written;
+}
+
+[[maybe_unused]] const bool have_forms = [] {
+  RunBy<&lazy::ReadView>(&ReadView);
+  RunBy<&lazy::WriteView>(&WriteView);
+  return true;
+}();
+
+}  // namespace
+}  // namespace torch_xla

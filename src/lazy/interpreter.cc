@@ -1,0 +1,224 @@
+#include "lazy/interpreter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <initializer_list>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "hlo/hash.h"
+#include "lazy/device.h"
+#include "lazy/metrics.h"
+#include "lazy/span.h"
+#include "lazy/sync_mutex.h"
+
+namespace lazy {
+namespace {
+
+constexpr int kMostRuns = 8;
+// As measured: what a program takes to be made, anew and for other sizes, and an operation to be
+// interpreted.
+constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
+constexpr double kRunNsPerNode = 2'000;
+constexpr double kRunNsPerByte = 0.15, kRunNsPerProduct = 0.05;
+// Of structures and of graphs, that are remembered; then all are forgotten, which costs time only.
+constexpr size_t kMostRemembered = 1 << 16;
+
+// The graphs that came before.
+struct History {
+  std::unordered_set<uint64_t> compiled;   // structures
+  std::unordered_map<uint64_t, int> runs;  // interpreted, of graphs by hash
+  int64_t programs = 0, used_again = 0;
+
+  // Programs that are not used again are made in vain.
+  bool mostly_in_vain() const {
+    constexpr int64_t kTooMany = 8;
+    const int64_t in_vain = programs - used_again;
+    return in_vain >= kTooMany && in_vain > used_again;
+  }
+};
+
+struct State {
+  Interpreter* interpreter = nullptr;
+  Interpretation when = FromEnvironment();
+  History history;
+
+  static State& Get() {
+    static auto* state = new State;
+    return *state;
+  }
+
+ private:
+  static Interpretation FromEnvironment() {
+    const char* word = std::getenv("TORCH_XLA_INTERPRET");
+    return InterpretationOf(word == nullptr ? "auto" : word);
+  }
+};
+
+// The graph without sizes and attributes. It only decides how a graph runs, so equal hashes of
+// different structures do no harm.
+uint64_t StructureOf(const Graph& graph) {
+  uint64_t hash = graph.nodes().size();
+  for (const Node* node : graph.nodes()) {
+    hash = hlo::CombineHash(hash, reinterpret_cast<uintptr_t>(&node->operation()->kind()));
+    for (const Value& operand : node->operands()) {
+      hash = hlo::CombineHash(hash, (uint64_t{operand.node->position} << 24) | operand.index);
+      hash = hlo::CombineHash(hash, static_cast<uint64_t>(operand.shape().element_type()));
+    }
+  }
+  return hash;
+}
+
+double ElementsOf(ShapeRef shape) {
+  double elements = 1;
+  for (int64_t size : shape->dimensions()) elements *= static_cast<double>(size);
+  return elements;
+}
+
+bool Contains(const std::string& kind, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return kind.find(part) != kind.npos; });
+}
+
+// Multiplications of an MxK by KxN product are MKN, the root of the product of the three sizes; of
+// a convolution they are as many but for the root of its window's size. A gradient's results have
+// the shapes of its operands.
+double MultiplicationsOf(const std::string& kind, std::vector<ShapeRef> shapes) {
+  const bool is_convolution = Contains(kind, {"conv", "attention"});
+  if (!is_convolution && !Contains(kind, {"mm", "::mv", "::dot"})) return 0;
+  if (is_convolution) {
+    std::sort(shapes.begin(), shapes.end());
+    shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  }
+  std::vector<double> elements;
+  for (ShapeRef shape : shapes) elements.push_back(ElementsOf(shape));
+  std::sort(elements.rbegin(), elements.rend());
+  if (elements.empty()) return 0;
+  elements.resize(3, elements.back());
+  return std::sqrt(elements[0] * elements[1] * elements[2]);
+}
+
+// In nanoseconds, on one thread, roughly.
+double WorkOf(const Node* node) {
+  const Operation& operation = *node->operation();
+  std::vector<ShapeRef> shapes;
+  for (const auto& some : {operation.operand_shapes(), operation.result_shapes()}) {
+    std::copy_if(some.begin(), some.end(), std::back_inserter(shapes),
+                 [](ShapeRef shape) { return shape != nullptr; });
+  }
+  double bytes = 0;
+  for (ShapeRef shape : shapes) {
+    bytes += ElementsOf(shape) * static_cast<double>(hlo::ByteWidth(shape->element_type()));
+  }
+  return kRunNsPerNode + kRunNsPerByte * bytes +
+         kRunNsPerProduct * MultiplicationsOf(operation.kind().name, std::move(shapes));
+}
+
+bool Pays(const Graph& graph, int runs_before, double compile_ns_per_node) {
+  if (runs_before >= kMostRuns) return false;
+  const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
+  double work = 0;
+  for (const Node* node : graph.nodes()) {
+    if (node->role() == Node::Role::kOperation) work += WorkOf(node);
+  }
+  return work * (runs_before + 1) < compile;
+}
+
+bool HasEagerForms(const Graph& graph) {
+  return std::all_of(graph.nodes().begin(), graph.nodes().end(), [](const Node* node) {
+    return node->role() != Node::Role::kOperation ||
+           node->operation()->kind().eager_form != nullptr;
+  });
+}
+
+bool MayInterpret(const State& state, const Graph& graph) {
+  return state.interpreter != nullptr && state.when != Interpretation::kNever &&
+         Runtime::Get().options().device_type == "CPU" && graph.rounds_nothing() &&
+         HasEagerForms(graph);
+}
+
+bool ShouldInterpret(State& state, const Graph& graph, uint64_t hash) {
+  if (!MayInterpret(state, graph)) return false;
+  if (state.when == Interpretation::kAlways) return true;
+  History& history = state.history;
+  const bool is_known = history.compiled.contains(StructureOf(graph));
+  if (!is_known && !history.mostly_in_vain()) return false;
+  if (history.runs.size() > kMostRemembered) history.runs.clear();
+  int& runs = history.runs[hash];
+  if (!Pays(graph, runs, is_known ? kCompileAgainNsPerNode : kCompileNsPerNode)) return false;
+  ++runs;
+  return true;
+}
+
+}  // namespace
+
+Interpretation InterpretationOf(std::string_view word) {
+  if (word == "never") return Interpretation::kNever;
+  if (word == "auto") return Interpretation::kWhereItPays;
+  if (word == "always") return Interpretation::kAlways;
+  throw hlo::Error("graphs are interpreted never, auto or always, and not '" + std::string(word) +
+                   "' (TORCH_XLA_INTERPRET)");
+}
+
+std::string WordFor(Interpretation interpretation) {
+  switch (interpretation) {
+    case Interpretation::kNever:
+      return "never";
+    case Interpretation::kWhereItPays:
+      return "auto";
+    case Interpretation::kAlways:
+      return "always";
+  }
+  return "";
+}
+
+void SetInterpreter(Interpreter* interpreter) {
+  std::lock_guard lock(SyncMutex());
+  State::Get().interpreter = interpreter;
+}
+
+void SetInterpretation(Interpretation interpretation) {
+  std::lock_guard lock(SyncMutex());
+  State::Get().when = interpretation;
+  State::Get().history = {};
+}
+
+Interpretation CurrentInterpretation() {
+  std::lock_guard lock(SyncMutex());
+  return State::Get().when;
+}
+
+std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
+                                                        uint64_t hash) {
+  static auto* interpreted = Counter("InterpretedGraph");
+  static auto* failed = Counter("InterpretedGraphFailed");
+  static Metric* time = Metric::Get("InterpretTime");
+  State& state = State::Get();
+  if (!ShouldInterpret(state, graph, hash)) return std::nullopt;
+  Span span("xla::interpret");
+  TimedSection timed(time);
+  try {
+    std::vector<Reference<Data>> results = state.interpreter->Run(device, graph);
+    Count(interpreted);
+    return results;
+  } catch (const std::exception&) {
+    Count(failed);
+    state.history.runs[hash] = kMostRuns;
+    return std::nullopt;
+  }
+}
+
+void NoteCompiled(const Graph& graph) {
+  History& history = State::Get().history;
+  if (history.compiled.size() > kMostRemembered) history.compiled.clear();
+  history.compiled.insert(StructureOf(graph));
+  ++history.programs;
+}
+
+void NoteUsedAgain() { ++State::Get().history.used_again; }
+
+}  // namespace lazy

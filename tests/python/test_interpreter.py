@@ -1,0 +1,197 @@
+"""Graphs that run operation by operation, without a program (docs/shapes.md)."""
+
+import contextlib
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import torch_xla
+import torch_xla.debug.metrics as met
+from torch_xla import _XLAC
+
+
+@contextlib.contextmanager
+def interpretation(when):
+    before = _XLAC._xla_get_interpretation()
+    _XLAC._xla_set_interpretation(when)
+    try:
+        yield
+    finally:
+        _XLAC._xla_set_interpretation(before)
+
+
+def counts():
+    names = ("InterpretedGraph", "UncachedCompile", "InterpretedGraphFailed")
+    return [met.counter_value(name) or 0 for name in names]
+
+
+def interpreted_compiled(function):
+    """How many graphs the function's work was, by how they ran; none may have failed."""
+    torch_xla.sync()
+    before = counts()
+    function()
+    interpreted, compiled, failed = (y - x for x, y in zip(before, counts(), strict=True))
+    assert failed == 0
+    return interpreted, compiled
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        self.norm, self.batch_norm = nn.LayerNorm(32), nn.BatchNorm1d(32)
+        self.convolution = nn.Conv1d(32, 32, 3, padding=1)
+        self.up, self.down = nn.Linear(32, 64), nn.Linear(64, 50)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        attended = F.scaled_dot_product_attention(x, x, x, is_causal=True)
+        x = self.norm(x + attended)
+        x = self.batch_norm(self.convolution(x.mT)).mT
+        return self.down(F.gelu(self.up(x)))
+
+
+def losses(device, optimizer_of, lengths):
+    torch.manual_seed(0)
+    net = Net()
+    batches = [torch.randint(50, (4, length)) for length in lengths]
+    net = net.to(device)
+    optimizer = optimizer_of(net.parameters())
+    found = []
+    for batch in batches:
+        tokens = batch.to(device)
+        loss = F.cross_entropy(net(tokens).flatten(0, 1), tokens.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+OPTIMIZERS = {
+    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-2),
+    "fused adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True),
+    "sgd": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_over_lengths(name):
+    """The first length compiles, the others are interpreted: as eager."""
+    lengths = [7, 9, 12, 5, 13, 4]
+    expected = losses("cpu", OPTIMIZERS[name], lengths)
+    found = []
+    with interpretation("auto"):
+        ran = interpreted_compiled(lambda: found.extend(losses("xla", OPTIMIZERS[name], lengths)))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert ran[0] >= 4, ran
+
+
+def test_a_graph_that_comes_again_is_compiled():
+    x = [torch.randn(n, 3).to("xla") for n in (5, 6)]
+
+    def step(x):
+        return (x * 2 - 1).relu().sum(0).cpu()
+
+    with interpretation("auto"):
+        step(x[0])
+        assert interpreted_compiled(lambda: [step(x[1]) for _ in range(8)]) == (8, 0)
+        assert interpreted_compiled(lambda: [step(x[1]) for _ in range(3)]) == (0, 1)
+
+
+def test_large_work_is_compiled_at_once():
+    def step(n):
+        x = torch.ones(n, 1000, device="xla")
+        return (x @ x.T).tanh().sum().item()
+
+    with interpretation("auto"):
+        step(1000)
+        assert interpreted_compiled(lambda: step(1001))[0] == 0
+
+
+def test_indices_are_compiled_as_arguments():
+    x = torch.arange(40.0).to("xla")
+    torch_xla.sync()
+    with interpretation("auto"):
+        (x[3:7] * 3).sum().item()
+        assert interpreted_compiled(lambda: (x[4:8] * 3).sum().item()) == (0, 1)
+        assert interpreted_compiled(lambda: (x[9:13] * 3).sum().item()) == (0, 0)
+
+
+@pytest.mark.parametrize("type", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+def test_numbers_promote_as_in_eager(type):
+    def run(device):
+        x = torch.arange(1, 7, device=device).to(type).reshape(2, 3)
+        zero_dim = torch.tensor(2.5, dtype=torch.float64).to(device)
+        return [x + 0.1, x * 2, x / 3, 2 - x, x**2, x > 1.5, x + zero_dim, x.clamp(min=2), x % 2]
+
+    expected = run("cpu")
+    with interpretation("always"):
+        found = []
+        assert interpreted_compiled(lambda: found.extend(y.cpu() for y in run("xla")))[1] == 0
+    for y, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(y, wanted)
+
+
+def test_writes_through_views():
+    def run(device):
+        base = torch.arange(24.0).reshape(4, 6).to(device)
+        kept = base.clone()
+        row, column = base[1], base[:, 2]
+        row.add_(10)
+        column.mul_(2)
+        base.t()[3:5].fill_(-1)
+        base.view(2, 12)[1, ::3] = 7
+        base.select(1, 0).copy_(torch.zeros(4).to(device))
+        return base, kept, row, column.sum()
+
+    expected = run("cpu")
+    with interpretation("always"):
+        for found, wanted in zip(run("xla"), expected, strict=True):
+            torch.testing.assert_close(found.cpu(), wanted, rtol=0, atol=0)
+
+
+def test_results_are_nobody_elses_memory():
+    """A result that is a view of an input, or of another result, is a copy."""
+    x = torch.arange(6.0).to("xla")
+    torch_xla.sync()
+    with interpretation("always"):
+        y, z = x.view(2, 3) + 0, x.expand(2, 6).clone()
+        w = x.reshape(3, 2).clone()
+        torch_xla.sync()
+        x.add_(1)
+        w.mul_(5)
+        torch_xla.sync()
+        assert y.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+        assert z.tolist() == [[0, 1, 2, 3, 4, 5]] * 2
+        assert w.flatten().tolist() == [0, 5, 10, 15, 20, 25]
+        assert x.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_an_operation_refuses_is_left_to_the_program():
+    """Out of range, torch's kernel throws where the program clamps."""
+    table = torch.arange(6.0).to("xla")
+    index = torch.tensor([1, 9]).to("xla")
+    with interpretation("never"):
+        expected = table.index_select(0, index).cpu()
+    with interpretation("always"):
+        torch_xla.sync()
+        assert torch.equal(table.index_select(0, index).cpu(), expected)
+
+
+def test_inside_transforms_and_modes():
+    x = torch.randn(5, 3).to("xla")
+    with interpretation("always"):
+        gradient = torch.func.vmap(torch.func.grad(lambda v: (v.sin() * 2).sum()))(x)
+        torch.testing.assert_close(gradient.cpu(), 2 * x.cpu().cos())
+        with torch.inference_mode():
+            y = x * 3
+            assert y[0, 0].item() == pytest.approx(3 * x[0, 0].item())
+
+
+def test_the_word_is_checked():
+    with pytest.raises(RuntimeError, match="never, auto or always"):
+        _XLAC._xla_set_interpretation("sometimes")
