@@ -796,10 +796,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
       });
   RunElementwiseBy<&TruncatedDivide, kDefault>(
       +[](const at::Tensor& x, const at::Tensor& y) { return at::div(x, y, "trunc"); });
-  RunElementwiseBy<&FloorRemainder, kDefault>(
-      +[](const at::Tensor& x, const at::Tensor& y) { return at::remainder(x, y); });
-  RunElementwiseBy<&Fmod, kDefault>(
-      +[](const at::Tensor& x, const at::Tensor& y) { return at::fmod(x, y); });
   RunBy<&PowerConstant>(
       +[](const at::Tensor& x, const at::Scalar& exponent) { return at::pow(x, exponent); });
   RunBy<&Cast>(+[](const at::Tensor& x, at::ScalarType type) {
