@@ -65,6 +65,7 @@ pytest: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/pjrt $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python $(PYTEST_TIER) $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 8 --programs 1000 $(PYTEST_ARGS)
+	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py --share 80 $(PYTEST_ARGS)
 
 check: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
@@ -76,6 +77,7 @@ install-clients:
 
 conformance: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --counts $(BUILD)/conformance.json $(PYTEST_ARGS)
+	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py $(PYTEST_ARGS)
 
 # Ten times what an ordinary run draws, and more of what happens once in 2^24 draws.
 test-draws: build-test

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "hlo/hash.h"
 #include "lazy/device.h"
@@ -19,6 +18,8 @@
 namespace lazy {
 namespace {
 
+// Of one structure, with other sizes each time: then its sizes vary.
+constexpr int kProgramsOfVaryingSizes = 2;
 constexpr int kMostRuns = 8;
 // As measured: what a program takes to be made, anew and for other sizes, and an operation to be
 // interpreted.
@@ -28,15 +29,34 @@ constexpr double kRunNsPerByte = 0.15, kRunNsPerProduct = 0.05;
 // Of structures and of graphs, that are remembered; then all are forgotten, which costs time only.
 constexpr size_t kMostRemembered = 1 << 16;
 
+// The graph without sizes and attributes. It only decides how a graph runs, so equal hashes of
+// different structures do no harm.
+uint64_t StructureOf(const Graph& graph) {
+  uint64_t hash = graph.nodes().size();
+  for (const Node* node : graph.nodes()) {
+    hash = hlo::CombineHash(hash, reinterpret_cast<uintptr_t>(&node->operation()->kind()));
+    for (const Value& operand : node->operands()) {
+      hash = hlo::CombineHash(hash, (uint64_t{operand.node->position} << 24) | operand.index);
+      hash = hlo::CombineHash(hash, static_cast<uint64_t>(operand.shape().element_type()));
+    }
+  }
+  return hash;
+}
+
 // The graphs that came before.
 struct History {
-  std::unordered_set<uint64_t> compiled;   // structures
-  std::unordered_map<uint64_t, int> runs;  // interpreted, of graphs by hash
+  std::unordered_map<uint64_t, int> compiled;  // programs of a structure
+  std::unordered_map<uint64_t, int> runs;      // interpreted, of graphs by hash
   int64_t programs = 0, used_again = 0;
+
+  int ProgramsOf(const Graph& graph) const {
+    auto found = compiled.find(StructureOf(graph));
+    return found == compiled.end() ? 0 : found->second;
+  }
 
   // Programs that are not used again are made in vain.
   bool mostly_in_vain() const {
-    constexpr int64_t kTooMany = 8;
+    constexpr int64_t kTooMany = 16;
     const int64_t in_vain = programs - used_again;
     return in_vain >= kTooMany && in_vain > used_again;
   }
@@ -58,20 +78,6 @@ struct State {
     return InterpretationOf(word == nullptr ? "auto" : word);
   }
 };
-
-// The graph without sizes and attributes. It only decides how a graph runs, so equal hashes of
-// different structures do no harm.
-uint64_t StructureOf(const Graph& graph) {
-  uint64_t hash = graph.nodes().size();
-  for (const Node* node : graph.nodes()) {
-    hash = hlo::CombineHash(hash, reinterpret_cast<uintptr_t>(&node->operation()->kind()));
-    for (const Value& operand : node->operands()) {
-      hash = hlo::CombineHash(hash, (uint64_t{operand.node->position} << 24) | operand.index);
-      hash = hlo::CombineHash(hash, static_cast<uint64_t>(operand.shape().element_type()));
-    }
-  }
-  return hash;
-}
 
 double ElementsOf(ShapeRef shape) {
   double elements = 1;
@@ -145,7 +151,7 @@ bool ShouldInterpret(State& state, const Graph& graph, uint64_t hash) {
   if (!MayInterpret(state, graph)) return false;
   if (state.when == Interpretation::kAlways) return true;
   History& history = state.history;
-  const bool is_known = history.compiled.contains(StructureOf(graph));
+  const bool is_known = history.ProgramsOf(graph) >= kProgramsOfVaryingSizes;
   if (!is_known && !history.mostly_in_vain()) return false;
   if (history.runs.size() > kMostRemembered) history.runs.clear();
   int& runs = history.runs[hash];
@@ -215,7 +221,7 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
 void NoteCompiled(const Graph& graph) {
   History& history = State::Get().history;
   if (history.compiled.size() > kMostRemembered) history.compiled.clear();
-  history.compiled.insert(StructureOf(graph));
+  ++history.compiled[StructureOf(graph)];
   ++history.programs;
 }
 

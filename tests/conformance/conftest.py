@@ -17,6 +17,8 @@ import pytest
 
 # The engine checks its programs after each pass.
 os.environ.setdefault("TORCH_XLA_VERIFY", "1")
+# Programs, unless the other way to run a graph is asked for (`make test` runs a share of the operators so).
+os.environ.setdefault("TORCH_XLA_INTERPRET", "never")
 # torch reads both when its tests are imported, which is after this. The failing sample is named by the tests themselves.
 os.environ.setdefault("PYTORCH_PRINT_REPRO_ON_FAILURE", "0")
 os.environ.setdefault("TORCH_TEST_DEVICES", str(pathlib.Path(__file__).with_name("xla_device.py")))

@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 # The engine checks its programs after each pass. It reads this when it is loaded, which is after this.
 os.environ.setdefault("TORCH_XLA_VERIFY", "1")
+# What is tested and counted here are programs; test_interpreter.py tests graphs that run without one.
+os.environ.setdefault("TORCH_XLA_INTERPRET", "never")
 
 
 def pytest_addoption(parser):

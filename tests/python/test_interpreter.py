@@ -80,26 +80,26 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_over_lengths(name):
-    """The first length compiles, the others are interpreted: as eager."""
+    """The first lengths are compiled, the others interpreted: as eager."""
     lengths = [7, 9, 12, 5, 13, 4]
     expected = losses("cpu", OPTIMIZERS[name], lengths)
     found = []
     with interpretation("auto"):
         ran = interpreted_compiled(lambda: found.extend(losses("xla", OPTIMIZERS[name], lengths)))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-    assert ran[0] >= 4, ran
+    assert ran[0] >= 3, ran
 
 
 def test_a_graph_that_comes_again_is_compiled():
-    x = [torch.randn(n, 3).to("xla") for n in (5, 6)]
+    x = [torch.randn(n, 3).to("xla") for n in (5, 6, 7)]
 
     def step(x):
         return (x * 2 - 1).relu().sum(0).cpu()
 
     with interpretation("auto"):
-        step(x[0])
-        assert interpreted_compiled(lambda: [step(x[1]) for _ in range(8)]) == (8, 0)
-        assert interpreted_compiled(lambda: [step(x[1]) for _ in range(3)]) == (0, 1)
+        assert interpreted_compiled(lambda: [step(y) for y in x[:2]]) == (0, 2)
+        assert interpreted_compiled(lambda: [step(x[2]) for _ in range(8)]) == (8, 0)
+        assert interpreted_compiled(lambda: [step(x[2]) for _ in range(3)]) == (0, 1)
 
 
 def test_large_work_is_compiled_at_once():
@@ -109,7 +109,8 @@ def test_large_work_is_compiled_at_once():
 
     with interpretation("auto"):
         step(1000)
-        assert interpreted_compiled(lambda: step(1001))[0] == 0
+        step(1001)
+        assert interpreted_compiled(lambda: step(1002)) == (0, 1)
 
 
 def test_indices_are_compiled_as_arguments():
