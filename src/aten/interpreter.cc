@@ -13,8 +13,31 @@
 #include "aten/eager_form.h"
 #include "lazy/device.h"
 
+// Of the OpenMP runtime that torch brings, if it is built with one.
+extern "C" {
+[[gnu::weak]] int omp_get_max_threads(void);
+[[gnu::weak]] void omp_set_num_threads(int count);
+}
+
 namespace torch_xla {
 namespace {
+
+// Work that takes more than one thread is compiled. A parallel region of OpenMP's here would hang
+// those of a child that the user's program forks later.
+class OneThread {
+ public:
+  OneThread() {
+    if (IsThere()) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (IsThere()) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+
+ private:
+  static bool IsThere() { return omp_get_max_threads != nullptr && omp_set_num_threads != nullptr; }
+  const int before_ = IsThere() ? omp_get_max_threads() : 1;
+};
 
 // What the thread is in the middle of (autograd, a transform, a mode of Python's) is not asked
 // about operations that it has recorded already.
@@ -135,6 +158,7 @@ class GraphInterpreter final : public lazy::Interpreter {
   std::vector<lazy::Reference<lazy::Data>> Run(lazy::Device* device,
                                                const lazy::Graph& graph) override {
     const PlainKernels scope;
+    const OneThread one_thread;
     Values values(graph);
     for (lazy::Node* node : graph.nodes()) RunNode(values, node);
     std::vector<at::Tensor> results;

@@ -1,6 +1,9 @@
 """Graphs that run operation by operation, without a program (docs/shapes.md)."""
 
 import contextlib
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -191,6 +194,28 @@ def test_inside_transforms_and_modes():
         with torch.inference_mode():
             y = x * 3
             assert y[0, 0].item() == pytest.approx(3 * x[0, 0].item())
+
+
+FORKS = """
+import os, torch, torch_xla
+torch.set_num_threads(4)
+x = torch.randn(300, 300).to("xla")
+for n in range(1, 300, 20):
+    (x[:, :n].clone() @ x[:n]).exp().sum().item()
+assert torch_xla._XLAC._xla_counter_value("InterpretedGraph")
+assert torch.get_num_threads() == 4
+child = os.fork()
+if child == 0:
+    y = torch.randn(500, 500)
+    os._exit(0 if (y @ y).exp().isfinite is not None else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_child_computes_after_a_fork():
+    """OpenMP's threads of torch, which a child does not inherit, are not started by interpreting."""
+    environment = dict(os.environ, TORCH_XLA_INTERPRET="always")
+    subprocess.run([sys.executable, "-c", FORKS], env=environment, check=True, timeout=120)
 
 
 def test_the_word_is_checked():
