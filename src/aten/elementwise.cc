@@ -713,6 +713,8 @@ void RegisterScaling(torch::Library& m, const char* name) {
   NameRecorded<f, promotion>(name);
   NameRecorded<&ByFactor<f>, Promotion::kNone>(name);
   using K = ScalingKernel<f, promotion>;
+  recording::RunElementwiseByOperator<f, promotion>(name, &K::Call);
+  recording::RunElementwiseByOperator<&ByFactor<f>, Promotion::kNone>(name, &K::Call);
   recording::RegisterWithInPlace(m, name, &K::Call, &K::CallInPlace);
 }
 

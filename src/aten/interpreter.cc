@@ -3,6 +3,7 @@
 #include "lazy/interpreter.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <cstring>
@@ -13,10 +14,11 @@
 #include "aten/eager_form.h"
 #include "lazy/device.h"
 
-// Of the OpenMP runtime that torch brings, if it is built with one.
+// Of the OpenMP runtime and of MKL, if torch is built with them: the calling thread's own numbers
+// of threads. MKL's returns the one before; 0 is everyone's.
 extern "C" {
-[[gnu::weak]] int omp_get_max_threads(void);
 [[gnu::weak]] void omp_set_num_threads(int count);
+[[gnu::weak]] int MKL_Set_Num_Threads_Local(int count);
 }
 
 namespace torch_xla {
@@ -26,17 +28,23 @@ namespace {
 // those of a child that the user's program forks later.
 class OneThread {
  public:
-  OneThread() {
-    if (IsThere()) omp_set_num_threads(1);
-  }
+  OneThread() : before_(SetOpenMp(1)), mkl_before_(SetMkl(1)) {}
   ~OneThread() {
-    if (IsThere()) omp_set_num_threads(before_);
+    SetOpenMp(before_);
+    SetMkl(mkl_before_);
   }
   OneThread(const OneThread&) = delete;
 
  private:
-  static bool IsThere() { return omp_get_max_threads != nullptr && omp_set_num_threads != nullptr; }
-  const int before_ = IsThere() ? omp_get_max_threads() : 1;
+  static int SetOpenMp(int count) {
+    const int before = at::get_num_threads();  // sets it at a thread's first call
+    if (omp_set_num_threads != nullptr) omp_set_num_threads(count);
+    return before;
+  }
+  static int SetMkl(int count) {
+    return MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(count);
+  }
+  const int before_, mkl_before_;
 };
 
 // What the thread is in the middle of (autograd, a transform, a mode of Python's) is not asked
