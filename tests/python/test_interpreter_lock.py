@@ -117,6 +117,8 @@ for name, call in {
     "its graph name": _XLAC._get_current_graph_name,
     "precision": lambda: _XLAC._xla_set_mat_mul_precision("default"),
     "its precision": _XLAC._xla_get_mat_mul_precision,
+    "interpretation": lambda: _XLAC._xla_set_interpretation("never"),
+    "its interpretation": _XLAC._xla_get_interpretation,
     "options": lambda: _XLAC._xla_set_custom_compile_options({}),
     "programs": _XLAC._xla_get_num_cached_compilation_graph,
     "bytes": _XLAC._xla_computation_cache_bytes,
