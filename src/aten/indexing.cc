@@ -660,7 +660,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&Nonzero>(+[](const at::Tensor& x, int64_t) { return at::nonzero(x); });
   RunBy<&Total>(+[](const at::Tensor& x) { return at::sum(x, at::kLong); });
   RunBy<&RepeatedPositions>(+[](const at::Tensor& repeats, int64_t size) {
-    return at::repeat_interleave(repeats, size);
+    return at::repeat_interleave(repeats, std::optional<int64_t>(size));
   });
   m.impl("index.Tensor", &IndexTensor);
   m.impl("_unsafe_index.Tensor", &IndexTensor);

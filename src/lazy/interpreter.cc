@@ -75,7 +75,7 @@ struct State {
  private:
   static Interpretation FromEnvironment() {
     const char* word = std::getenv("TORCH_XLA_INTERPRET");
-    return InterpretationOf(word == nullptr ? "auto" : word);
+    return InterpretationOf(word == nullptr ? "never" : word);
   }
 };
 

@@ -27,15 +27,15 @@ void SetInterpreter(Interpreter* interpreter);
 
 // When graphs are interpreted that have no program:
 enum class Interpretation {
-  kNever,
-  kWhereItPays,  // see Interpreted; the default
+  kNever,        // the default
+  kWhereItPays,  // see Interpreted
   kAlways,       // all but those that have an operation without an EagerForm; for tests
 };
 // "never", "auto" or "always"; throws hlo::Error for any other word.
 Interpretation InterpretationOf(std::string_view word);
 std::string WordFor(Interpretation interpretation);
-// TORCH_XLA_INTERPRET, one of these words, says what it is at first. Guarded by SyncMutex, which
-// these functions take. Setting it forgets the graphs that came before.
+// TORCH_XLA_INTERPRET, one of these words, says what it is at first ("never"). Guarded by
+// SyncMutex, which these functions take. Setting it forgets the graphs that came before.
 void SetInterpretation(Interpretation interpretation);
 Interpretation CurrentInterpretation();
 

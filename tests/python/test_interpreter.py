@@ -186,6 +186,19 @@ def test_what_an_operation_refuses_is_left_to_the_program():
         assert torch.equal(table.index_select(0, index).cpu(), expected)
 
 
+@pytest.mark.parametrize("counts_of", [[6], [2, 0, 3]])
+def test_repeats(counts_of):
+    repeats = torch.tensor(counts_of)
+    with interpretation("always"):
+        found = []
+        ran = interpreted_compiled(
+            lambda: found.append(torch.repeat_interleave(repeats.to("xla")).cpu())
+        )
+    assert ran[1] == 0
+    expected = torch.repeat_interleave(repeats)
+    assert torch.equal(found[0], expected)
+
+
 def test_inside_transforms_and_modes():
     x = torch.randn(5, 3).to("xla")
     with interpretation("always"):
