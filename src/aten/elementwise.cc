@@ -708,6 +708,19 @@ void NameRecorded(const char* name) {
   recording::NameKind(lazy::Op<&Lowering::Lower>::kind(), name);
 }
 
+// torch's kernels wrap floats that an integer type does not hold; the lowering has its nearest one.
+// Throws for those and NaN.
+void CheckInRange(const at::Tensor& x, at::ScalarType type) {
+  if (x.numel() == 0) return;
+  const int bits = static_cast<int>(8 * c10::elementSize(type));
+  const bool is_unsigned = !c10::isSignedType(type);
+  const double low = is_unsigned ? 0 : -std::ldexp(1.0, bits - 1);
+  const double high = std::ldexp(1.0, is_unsigned ? bits : bits - 1);
+  const auto [least, largest] = at::aminmax(x);  // NaN if there is one
+  TORCH_CHECK(least.item<double>() >= low && largest.item<double>() < high,
+              "numbers that the integer type does not hold");
+}
+
 template <auto f, Promotion promotion = Promotion::kDefault>
 void RegisterScaling(torch::Library& m, const char* name) {
   NameRecorded<f, promotion>(name);
@@ -796,13 +809,21 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
       +[](const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
         return at::sub(x, y, alpha);
       });
-  RunElementwiseBy<&TruncatedDivide, kDefault>(
-      +[](const at::Tensor& x, const at::Tensor& y) { return at::div(x, y, "trunc"); });
+  RunElementwiseBy<&TruncatedDivide, kDefault>(+[](const at::Tensor& x, const at::Tensor& y) {
+    // torch's kernel leaves the least integer by -1 to the processor, which traps.
+    const bool may_trap = at::isIntegralType(at::result_type(x, y), /*includeBool=*/true);
+    TORCH_CHECK(!may_trap || !at::eq(y, -1).any().item<bool>(), "a divisor of -1");
+    return at::div(x, y, "trunc");
+  });
   RunBy<&PowerConstant>(
       +[](const at::Tensor& x, const at::Scalar& exponent) { return at::pow(x, exponent); });
   RunBy<&Cast>(+[](const at::Tensor& x, at::ScalarType type) {
     // Without the warning that torch gives where the user converts.
-    return (x.is_complex() && !at::isComplexType(type) ? at::real(x) : x).to(type);
+    at::Tensor real = x.is_complex() && !at::isComplexType(type) ? at::real(x) : x;
+    if (at::isFloatingType(real.scalar_type()) && at::isIntegralType(type, false)) {
+      CheckInRange(real, type);
+    }
+    return real.to(type);
   });
   m.impl("add.Tensor", &Add);
   m.impl("add_.Tensor", &AddInPlace);

@@ -192,6 +192,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("_embedding_bag_backward", &EmbeddingBagBackward);
   Register<&EmbeddingBagDenseBackward>(m, "_embedding_bag_dense_backward");
   Register<&EmbeddingBagScalesBackward>(m, "_embedding_bag_per_sample_weights_backward");
+  // torch's kernels check no index: out of range they write beyond their results.
+  lazy::Op<&EmbeddingBagDenseBackward>::kind().eager_form = nullptr;
+  lazy::Op<&EmbeddingBagScalesBackward>::kind().eager_form = nullptr;
 }
 
 }  // namespace torch_xla

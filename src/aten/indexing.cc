@@ -689,6 +689,16 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Put>(m, "put");
   Register<&MaskedScatter>(m, "masked_scatter");
   Register<&Embedding>(m, "embedding");
+  RunBy<&EmbeddingDenseBackward>(+[](const at::Tensor& gradient, const at::Tensor& index,
+                                     int64_t rows, int64_t padding_index, bool scale_by_frequency) {
+    // torch's kernel checks no index: out of range it writes beyond its result.
+    if (index.numel() > 0) {
+      const auto [least, largest] = at::aminmax(index);
+      TORCH_CHECK_INDEX(least.item<int64_t>() >= 0 && largest.item<int64_t>() < rows,
+                        "index out of range");
+    }
+    return at::embedding_dense_backward(gradient, index, rows, padding_index, scale_by_frequency);
+  });
   Register<&EmbeddingDenseBackward>(m, "embedding_dense_backward");
 }
 

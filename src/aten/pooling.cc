@@ -472,6 +472,13 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&AdaptiveMaxPoolBackward<2>>(m, "adaptive_max_pool2d_backward");
   Register<&AdaptiveMaxPool<3>>(m, "adaptive_max_pool3d");
   Register<&AdaptiveMaxPoolBackward<3>>(m, "adaptive_max_pool3d_backward");
+  // torch's kernels check no index: out of range they write beyond their results.
+  lazy::Op<&MaxPool2dBackward>::kind().eager_form = nullptr;
+  lazy::Op<&MaxPool3dBackward>::kind().eager_form = nullptr;
+  lazy::Op<&MaxUnpool2d>::kind().eager_form = nullptr;
+  lazy::Op<&MaxUnpool3d>::kind().eager_form = nullptr;
+  lazy::Op<&AdaptiveMaxPoolBackward<2>>::kind().eager_form = nullptr;
+  lazy::Op<&AdaptiveMaxPoolBackward<3>>::kind().eager_form = nullptr;
 }
 
 }  // namespace torch_xla

@@ -290,6 +290,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&LstmStepBackward>(m, "_thnn_fused_lstm_cell_backward_impl");
   Register<&GruStep>(m, "_thnn_fused_gru_cell");
   Register<&GruStepBackward>(m, "_thnn_fused_gru_cell_backward");
+  // torch has these for accelerators only.
+  lazy::Op<&LstmStep>::kind().eager_form = nullptr;
+  lazy::Op<&LstmStepBackward>::kind().eager_form = nullptr;
+  lazy::Op<&GruStep>::kind().eager_form = nullptr;
+  lazy::Op<&GruStepBackward>::kind().eager_form = nullptr;
   RegisterComposites(m);
 }
 

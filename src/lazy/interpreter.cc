@@ -6,8 +6,10 @@
 #include <exception>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "hlo/hash.h"
 #include "lazy/device.h"
@@ -26,6 +28,9 @@ constexpr int kMostRuns = 8;
 constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
 constexpr double kRunNsPerNode = 2'000;
 constexpr double kRunNsPerByte = 0.15, kRunNsPerProduct = 0.05;
+// Results are memory of the framework's, which the device's reports do not count, and take over no
+// donated buffer.
+constexpr int64_t kMostResultBytes = 16 << 20;
 // Of structures and of graphs, that are remembered; then all are forgotten, which costs time only.
 constexpr size_t kMostRemembered = 1 << 16;
 
@@ -47,10 +52,11 @@ uint64_t StructureOf(const Graph& graph) {
 struct History {
   std::unordered_map<uint64_t, int> compiled;  // programs of a structure
   std::unordered_map<uint64_t, int> runs;      // interpreted, of graphs by hash
+  std::unordered_set<uint64_t> failed;         // structures
   int64_t programs = 0, used_again = 0;
 
-  int ProgramsOf(const Graph& graph) const {
-    auto found = compiled.find(StructureOf(graph));
+  int ProgramsOf(uint64_t structure) const {
+    auto found = compiled.find(structure);
     return found == compiled.end() ? 0 : found->second;
   }
 
@@ -64,19 +70,28 @@ struct History {
 
 struct State {
   Interpreter* interpreter = nullptr;
-  Interpretation when = FromEnvironment();
   History history;
 
   static State& Get() {
     static auto* state = new State;
     return *state;
   }
+  // The environment is read at the first graph: a wrong word is an error there, and none of the
+  // libraries' loading, which would end the process.
+  Interpretation when() {
+    if (!when_) {
+      const char* word = std::getenv("TORCH_XLA_INTERPRET");
+      when_ = InterpretationOf(word == nullptr ? "never" : word);
+    }
+    return *when_;
+  }
+  void set_when(Interpretation when) {
+    when_ = when;
+    history = {};
+  }
 
  private:
-  static Interpretation FromEnvironment() {
-    const char* word = std::getenv("TORCH_XLA_INTERPRET");
-    return InterpretationOf(word == nullptr ? "never" : word);
-  }
+  std::optional<Interpretation> when_;
 };
 
 double ElementsOf(ShapeRef shape) {
@@ -96,7 +111,7 @@ bool Contains(const std::string& kind, std::initializer_list<const char*> parts)
 double MultiplicationsOf(const std::string& kind, std::vector<ShapeRef> shapes) {
   const bool is_convolution = Contains(kind, {"conv", "attention"});
   if (!is_convolution && !Contains(kind, {"mm", "::mv", "::dot"})) return 0;
-  if (is_convolution) {
+  if (is_convolution && Contains(kind, {"backward"})) {
     std::sort(shapes.begin(), shapes.end());
     shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
   }
@@ -126,6 +141,9 @@ double WorkOf(const Node* node) {
 
 bool Pays(const Graph& graph, int runs_before, double compile_ns_per_node) {
   if (runs_before >= kMostRuns) return false;
+  int64_t bytes = 0;
+  for (const Value& result : graph.results()) bytes += result.shape().byte_size();
+  if (bytes > kMostResultBytes) return false;
   const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
   double work = 0;
   for (const Node* node : graph.nodes()) {
@@ -141,17 +159,21 @@ bool HasEagerForms(const Graph& graph) {
   });
 }
 
-bool MayInterpret(const State& state, const Graph& graph) {
-  return state.interpreter != nullptr && state.when != Interpretation::kNever &&
-         Runtime::Get().options().device_type == "CPU" && graph.rounds_nothing() &&
-         HasEagerForms(graph);
+// Ranks of a world have histories of their own, and their replicas are to stay the same bits.
+bool MayInterpret(State& state, const Graph& graph) {
+  const Runtime& runtime = Runtime::Get();
+  return state.interpreter != nullptr && state.when() != Interpretation::kNever &&
+         runtime.options().device_type == "CPU" && runtime.world_size() == 1 &&
+         graph.rounds_nothing() && HasEagerForms(graph);
 }
 
 bool ShouldInterpret(State& state, const Graph& graph, uint64_t hash) {
   if (!MayInterpret(state, graph)) return false;
-  if (state.when == Interpretation::kAlways) return true;
+  if (state.when() == Interpretation::kAlways) return true;
   History& history = state.history;
-  const bool is_known = history.ProgramsOf(graph) >= kProgramsOfVaryingSizes;
+  const uint64_t structure = StructureOf(graph);
+  if (history.failed.contains(structure)) return false;
+  const bool is_known = history.ProgramsOf(structure) >= kProgramsOfVaryingSizes;
   if (!is_known && !history.mostly_in_vain()) return false;
   if (history.runs.size() > kMostRemembered) history.runs.clear();
   int& runs = history.runs[hash];
@@ -189,13 +211,12 @@ void SetInterpreter(Interpreter* interpreter) {
 
 void SetInterpretation(Interpretation interpretation) {
   std::lock_guard lock(SyncMutex());
-  State::Get().when = interpretation;
-  State::Get().history = {};
+  State::Get().set_when(interpretation);
 }
 
 Interpretation CurrentInterpretation() {
   std::lock_guard lock(SyncMutex());
-  return State::Get().when;
+  return State::Get().when();
 }
 
 std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
@@ -213,13 +234,16 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
     return results;
   } catch (const std::exception&) {
     Count(failed);
-    state.history.runs[hash] = kMostRuns;
+    if (state.history.failed.size() > kMostRemembered) state.history.failed.clear();
+    state.history.failed.insert(StructureOf(graph));
     return std::nullopt;
   }
 }
 
 void NoteCompiled(const Graph& graph) {
-  History& history = State::Get().history;
+  State& state = State::Get();
+  if (state.when() == Interpretation::kNever) return;
+  History& history = state.history;
   if (history.compiled.size() > kMostRemembered) history.compiled.clear();
   ++history.compiled[StructureOf(graph)];
   ++history.programs;

@@ -231,6 +231,42 @@ def test_a_child_computes_after_a_fork():
     subprocess.run([sys.executable, "-c", FORKS], env=environment, check=True, timeout=120)
 
 
+def test_integers_that_floats_overflow():
+    """Interpreted or compiled, the same: torch's kernels wrap."""
+    x = torch.tensor([3e9, -3e9, float("nan"), 300.0, -1.5])
+    for type in (torch.int8, torch.int32, torch.int64):
+        with interpretation("always"):
+            interpreted = (x.to("xla") * 1).to(type).cpu()
+        with interpretation("never"):
+            compiled = (x.to("xla") * 1).to(type).cpu()
+        assert torch.equal(interpreted, compiled), type
+
+
+def test_what_would_end_the_process_is_left_to_the_program():
+    least = torch.full((5,), -(2**63))
+    with interpretation("always"):
+        quotient = torch.div(
+            least.to("xla"), -torch.ones(5).long().to("xla"), rounding_mode="trunc"
+        )
+        assert quotient.cpu().tolist() == least.tolist()
+        bag = nn.EmbeddingBag(5, 3, mode="sum").to("xla")
+        for table in (bag, nn.Embedding(5, 3, scale_grad_by_freq=True).to("xla")):
+            loss = table(torch.full((2, 4), 10**9).to("xla")).sum()
+            loss.item()
+            loss.backward()
+            assert table.weight.grad.cpu().shape == (5, 3)
+
+
+def test_a_wrong_word_is_an_error_of_the_first_graph():
+    """And does not end the process while the libraries are loaded."""
+    script = "import torch, torch_xla\ntry: torch.ones(3, device='xla').sum().item()\nexcept RuntimeError as e: print(e)"
+    environment = dict(os.environ, TORCH_XLA_INTERPRET="sometimes")
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0 and "never, auto or always" in run.stdout, run
+
+
 def test_the_word_is_checked():
     with pytest.raises(RuntimeError, match="never, auto or always"):
         _XLAC._xla_set_interpretation("sometimes")
