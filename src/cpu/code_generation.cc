@@ -109,6 +109,7 @@ void Add(KernelCache& cache, const std::string& signature, const CompiledKernel&
 void Emit(const Wanted& wanted, int64_t number, const Dump& dump, KernelCache& cache,
           CompiledKernel& kernel) {
   const LlvmObject<llvm::LLVMContext> context;
+  context->setDiscardValueNames(!dump);  // they are for readers
   const LlvmObject<llvm::Module> ir("kernel", *context);
   llvm::Module& target = *ir;
   PrepareModule(target);
@@ -123,8 +124,8 @@ void Emit(const Wanted& wanted, int64_t number, const Dump& dump, KernelCache& c
 
 // Calls `work` for each of `count` numbers, on as many threads as pay.
 void ForEach(size_t count, const std::function<void(size_t)>& work) {
-  const size_t threads =
-      std::clamp<size_t>(std::min<size_t>(count / 2, process::UsableCpus()), 1, 8);
+  static const auto usable = static_cast<size_t>(process::UsableCpus());  // asks the file system
+  const size_t threads = std::clamp<size_t>(std::min(count / 2, usable), 1, 8);
   std::vector<std::exception_ptr> errors(threads);
   std::atomic<size_t> next = 0;
   auto run = [&](size_t thread) noexcept {

@@ -176,16 +176,20 @@ std::unique_ptr<Executable> Finish(std::unique_ptr<hlo::Module> module, Generate
 
 }  // namespace
 
-std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
-  std::unique_ptr<hlo::Module> work = module.Clone();
+std::unique_ptr<Executable> Compile(std::unique_ptr<hlo::Module> module,
+                                    const CompileOptions& options) {
   Dump dump(options.rank);
-  dump.Input(*work);
-  RunPipeline(*work, PipelineOptionsOf(options),
+  dump.Input(*module);
+  RunPipeline(*module, PipelineOptionsOf(options),
               [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });
-  GeneratedCode code = GenerateCode(*work, dump, KernelCache::OfProcess(), SlotsOf(options));
-  std::unique_ptr<Executable> executable = Finish(std::move(work), std::move(code), options);
+  GeneratedCode code = GenerateCode(*module, dump, KernelCache::OfProcess(), SlotsOf(options));
+  std::unique_ptr<Executable> executable = Finish(std::move(module), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
   return executable;
+}
+
+std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options) {
+  return Compile(module.Clone(), options);
 }
 
 std::unique_ptr<Executable> LoadExecutable(std::string_view bytes, const CompileOptions& options) {

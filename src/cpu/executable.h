@@ -88,6 +88,9 @@ class Executable {
 
 // Throws hlo::Error: kInvalidArgument for a malformed module or a pass that cannot be left out,
 // kUnimplemented naming the operation.
+std::unique_ptr<Executable> Compile(std::unique_ptr<hlo::Module> module,
+                                    const CompileOptions& options = {});
+// The same of a copy.
 std::unique_ptr<Executable> Compile(const hlo::Module& module, const CompileOptions& options = {});
 
 // Throws hlo::Error: kFailedPrecondition for bytes of another build of the engine, another kind of

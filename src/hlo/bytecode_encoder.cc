@@ -82,6 +82,14 @@ TypeId Encoder::ElementTypeOf(ElementType element) {
 }
 
 TypeId Encoder::TypeOf(const Shape& shape) {
+  const auto known = shapes_.find(shape);
+  if (known != shapes_.end()) return known->second;
+  const TypeId type = NewTypeOf(shape);
+  shapes_.emplace(shape, type);
+  return type;
+}
+
+TypeId Encoder::NewTypeOf(const Shape& shape) {
   Type type;
   if (shape.is_token()) {
     type.kind = TypeKind::kToken;
@@ -267,6 +275,18 @@ AttributeId Encoder::BuiltinDictionary(std::vector<AttributeId> names_and_values
 }
 
 AttributeId Encoder::Location(const Metadata& metadata) {
+  // What was recorded together comes from the same line.
+  const auto& [known, known_location] = last_location_;
+  if (known_location && known.op_name == metadata.op_name &&
+      known.source_file == metadata.source_file && known.source_line == metadata.source_line) {
+    return *known_location;
+  }
+  const AttributeId location = NewLocation(metadata);
+  last_location_ = {metadata, location};
+  return location;
+}
+
+AttributeId Encoder::NewLocation(const Metadata& metadata) {
   AttributeId location = metadata.source_file.empty()
                              ? Add({.kind = AttributeKind::kUnknownLocation})
                              : Add({.kind = AttributeKind::kFileLocation,

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "hlo/attributes.h"
@@ -46,6 +47,8 @@ class Encoder {
   uint32_t OperationNumber(std::string_view name);
 
  private:
+  TypeId NewTypeOf(const Shape& shape);
+  AttributeId NewLocation(const Metadata& metadata);
   AttributeId Value(const AttributeValue& value);
 
   Program& program_;
@@ -53,6 +56,8 @@ class Encoder {
   std::unordered_multimap<size_t, TypeId> types_;
   std::unordered_multimap<size_t, AttributeId> attributes_;
   std::unordered_map<std::string, uint32_t> operations_;
+  std::unordered_map<Shape, TypeId> shapes_;
+  std::pair<Metadata, std::optional<AttributeId>> last_location_;
 };
 
 // VisitFields with this archive collects the attributes of an instruction.

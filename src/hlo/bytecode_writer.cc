@@ -105,6 +105,7 @@ class ModuleWriter {
         region_.argument_locations.push_back(kNone);
         values_[parameter] = {next_++};
       }
+      region_.operations.reserve(computation.instructions().size() + 1);
       for (const auto& instruction : computation.instructions()) WriteInstruction(*instruction);
       Operation finish = Begin("vhlo.return_v1", {});
       for (const Instruction* result : computation.results()) {

@@ -96,6 +96,7 @@ class Instruction {
   Metadata metadata_;
   Computation* parent_ = nullptr;
   int64_t id_ = 0;
+  size_t place_ = 0;  // in the computation's list, as Computation::NumberPlaces has left it
 };
 
 }  // namespace hlo

@@ -9,13 +9,42 @@
 namespace hlo {
 namespace {
 
+// How far a walk has come with a node.
+enum class State : uint8_t { kNew, kOpen, kDone };
+
+// Of any nodes.
+template <typename Node>
+class StatesInMap {
+ public:
+  State& operator[](const Node* node) { return states_[node]; }
+
+ private:
+  std::unordered_map<const Node*, State> states_;
+};
+
+// Of nodes that know their place among `count`.
+template <typename PlaceOf>
+class StatesInList {
+ public:
+  StatesInList(PlaceOf place_of, size_t count) : place_of_(place_of), states_(count) {}
+  template <typename Node>
+  State& operator[](const Node* node) {
+    return states_[place_of_(node)];
+  }
+
+ private:
+  PlaceOf place_of_;
+  std::vector<State> states_;
+};
+
 // Depth-first post-order over a graph without recursion (programs are thousands of instructions
 // deep). `successors(node)` gives what must come before `node`; `emit(node)` is called once for
 // each node that `roots` reach, after its successors. Returns a node on a cycle, or null.
-template <typename Node, typename Successors, typename Emit>
+template <typename Node, typename Successors, typename Emit, typename States = StatesInMap<Node>>
 class PostOrder {
  public:
-  PostOrder(Successors successors, Emit emit) : successors_(successors), emit_(emit) {}
+  PostOrder(Successors successors, Emit emit, States states = {})
+      : successors_(successors), emit_(emit), states_(std::move(states)) {}
 
   const Node* Visit(const Node* root) {
     if (!Enter(root)) return nullptr;
@@ -23,30 +52,30 @@ class PostOrder {
       auto& [node, next] = stack_.back();
       const auto& successors = successors_(node);
       if (next == successors.size()) {
-        state_[node] = State::kDone;
+        states_[node] = State::kDone;
         emit_(node);
         stack_.pop_back();
         continue;
       }
       const Node* successor = successors[next++];
-      auto found = state_.find(successor);
-      if (found != state_.end() && found->second == State::kOpen) return successor;
+      if (states_[successor] == State::kOpen) return successor;
       Enter(successor);
     }
     return nullptr;
   }
 
  private:
-  enum class State { kOpen, kDone };
   bool Enter(const Node* node) {
-    if (!state_.emplace(node, State::kOpen).second) return false;
+    State& state = states_[node];
+    if (state != State::kNew) return false;
+    state = State::kOpen;
     stack_.emplace_back(node, 0);
     return true;
   }
 
   Successors successors_;
   Emit emit_;
-  std::unordered_map<const Node*, State> state_;
+  States states_;
   std::vector<std::pair<const Node*, size_t>> stack_;
 };
 
@@ -239,42 +268,63 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
   return instruction.get();
 }
 
-void Computation::SortTopologically() {
-  std::unordered_map<const Instruction*, size_t> position;
-  position.reserve(instructions_.size());
-  std::vector<const Instruction*> order;
-  order.reserve(instructions_.size());
-  auto emit = [&](const Instruction* instruction) {
-    position.emplace(instruction, order.size());
-    order.push_back(instruction);
+bool Computation::NumberPlaces() {
+  for (size_t i = 0; i < instructions_.size(); ++i) instructions_[i]->place_ = i;
+  auto require_own = [this](const Instruction* value) {
+    if (value->parent_ == this) return;
+    throw Error(ErrorCode::kInternal,
+                "computation " + name_ + " uses instructions of another computation");
   };
-  PostOrder<Instruction, decltype(&OperandsOf), decltype(emit)> walk(&OperandsOf, emit);
+  std::ranges::for_each(results_, require_own);
+  bool sorted = true;
+  for (const auto& instruction : instructions_) {
+    for (const Instruction* operand : instruction->operands_) {
+      require_own(operand);
+      sorted &= operand->place_ < instruction->place_;
+    }
+  }
+  return sorted;
+}
+
+void Computation::SortTopologically() {
+  if (NumberPlaces()) return;
+  std::vector<size_t> order;  // places
+  order.reserve(instructions_.size());
+  auto emit = [&](const Instruction* instruction) { order.push_back(instruction->place_); };
+  auto place_of = [](const Instruction* instruction) { return instruction->place_; };
+  PostOrder<Instruction, decltype(&OperandsOf), decltype(emit), StatesInList<decltype(place_of)>>
+      walk(&OperandsOf, emit, {place_of, instructions_.size()});
   for (const auto& instruction : instructions_) {
     if (const Instruction* cycle = walk.Visit(instruction.get())) ThrowCycle(cycle->ToString());
   }
-  if (order.size() != instructions_.size()) {
-    throw Error(ErrorCode::kInternal,
-                "computation " + name_ + " uses instructions of another computation");
-  }
-  std::vector<std::unique_ptr<Instruction>> sorted(instructions_.size());
-  for (auto& instruction : instructions_) {
-    size_t index = position.at(instruction.get());
-    sorted[index] = std::move(instruction);
-  }
+  std::vector<std::unique_ptr<Instruction>> sorted;
+  sorted.reserve(order.size());
+  for (size_t place : order) sorted.push_back(std::move(instructions_[place]));
   instructions_ = std::move(sorted);
 }
 
 int64_t Computation::RemoveDeadInstructions() {
-  std::unordered_set<const Instruction*> live;
-  auto emit = [&](const Instruction* instruction) { live.insert(instruction); };
-  PostOrder<Instruction, decltype(&OperandsOf), decltype(emit)> walk(&OperandsOf, emit);
-  for (const Instruction* result : results_) walk.Visit(result);
+  NumberPlaces();
+  std::vector<bool> live(instructions_.size());
+  std::vector<const Instruction*> pending;
+  auto mark = [&](const Instruction* instruction) {
+    if (live[instruction->place_]) return;
+    live[instruction->place_] = true;
+    pending.push_back(instruction);
+  };
+  for (const Instruction* result : results_) mark(result);
   for (const auto& instruction : instructions_) {
     if (instruction->opcode() == Opcode::kParameter || instruction->HasSideEffect()) {
-      walk.Visit(instruction.get());
+      mark(instruction.get());
     }
   }
-  auto is_dead = [&](const Instruction* instruction) { return !live.contains(instruction); };
+  while (!pending.empty()) {
+    const Instruction* instruction = pending.back();
+    pending.pop_back();
+    for (const Instruction* operand : instruction->operands_) mark(operand);
+  }
+  if (std::ranges::find(live, false) == live.end()) return 0;
+  auto is_dead = [&](const Instruction* instruction) { return !live[instruction->place_]; };
   for (const auto& instruction : instructions_) {
     if (!is_dead(instruction.get())) std::erase_if(instruction->users_, is_dead);
   }

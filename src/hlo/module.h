@@ -50,6 +50,10 @@ class Computation {
   friend class Instruction;
   Computation(Module* module, std::string name) : module_(module), name_(std::move(name)) {}
 
+  // Tells each instruction its place, so that walks can mark it in a list. True if operands come
+  // before their users. Throws Error (kInternal) if an operand is of another computation.
+  bool NumberPlaces();
+
   Module* module_;
   std::string name_;
   std::vector<std::unique_ptr<Instruction>> instructions_;

@@ -8,6 +8,18 @@
 namespace hlo {
 namespace {
 
+size_t CountDistinct(const std::vector<Instruction*>& values) {
+  constexpr size_t kFew = 8;
+  if (values.size() > kFew) {
+    return std::unordered_set<const Instruction*>(values.begin(), values.end()).size();
+  }
+  size_t count = 0;
+  for (auto it = values.begin(); it != values.end(); ++it) {
+    count += std::find(values.begin(), it, *it) == it;
+  }
+  return count;
+}
+
 class Verifier {
  public:
   explicit Verifier(const Module& module) : module_(module) {}
@@ -38,6 +50,7 @@ class Verifier {
 
   void VerifyComputation(const Computation& computation) {
     std::unordered_set<const Instruction*> defined;
+    defined.reserve(computation.instructions().size());
     size_t parameters = 0;
     for (const auto& instruction : computation.instructions()) {
       VerifyOperands(*instruction, defined);
@@ -72,9 +85,8 @@ class Verifier {
 
   void VerifyUsers(const Instruction& instruction,
                    const std::unordered_set<const Instruction*>& defined) {
-    std::unordered_set<const Instruction*> users(instruction.users().begin(),
-                                                 instruction.users().end());
-    if (users.size() != instruction.users().size()) Fail(instruction, "a user is listed twice");
+    const std::vector<Instruction*>& users = instruction.users();
+    if (CountDistinct(users) != users.size()) Fail(instruction, "a user is listed twice");
     for (const Instruction* user : users) {
       if (!defined.contains(user)) Fail(instruction, "a user is of another computation");
       if (std::ranges::find(user->operands(), &instruction) == user->operands().end()) {
@@ -82,9 +94,7 @@ class Verifier {
       }
     }
     expected_uses_ += users.size();
-    std::unordered_set<const Instruction*> operands(instruction.operands().begin(),
-                                                    instruction.operands().end());
-    actual_uses_ += operands.size();
+    actual_uses_ += CountDistinct(instruction.operands());
   }
 
   void VerifyParameters(const Computation& computation,

@@ -56,12 +56,13 @@ class ComputationTable {
   Computation* FirstEqual(Computation* computation) {
     auto known = first_.find(computation);
     if (known != first_.end()) return known->second;
-    auto [begin, end] = by_hash_.equal_range(hlo::HashComputation(*computation));
+    const size_t hash = hlo::HashComputation(*computation);
+    auto [begin, end] = by_hash_.equal_range(hash);
     Computation* first = computation;
     for (auto it = begin; it != end && first == computation; ++it) {
       if (hlo::SameComputation(*it->second, *computation)) first = it->second;
     }
-    if (first == computation) by_hash_.emplace(hlo::HashComputation(*computation), computation);
+    if (first == computation) by_hash_.emplace(hash, computation);
     first_.emplace(computation, first);
     return first;
   }

@@ -1,9 +1,11 @@
 #include "cpu/passes/fusion.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
@@ -50,16 +52,33 @@ bool IsFree(const Instruction* instruction) {
   }
 }
 
+// A set of as few instructions as a kernel has.
+class FewInstructions {
+ public:
+  bool contains(const Instruction* instruction) const {
+    return std::ranges::binary_search(sorted_, instruction, kBefore);
+  }
+  void insert(const Instruction* instruction) {
+    const auto place = std::ranges::lower_bound(sorted_, instruction, kBefore);
+    if (place == sorted_.end() || *place != instruction) sorted_.insert(place, instruction);
+  }
+  void clear() { sorted_.clear(); }
+
+ private:
+  static constexpr std::less<const Instruction*> kBefore{};
+  std::vector<const Instruction*> sorted_;
+};
+
 struct Cluster {
   enum Kind { kLoop, kReduce } kind = kLoop;
   Dimensions space;
   int64_t row_rank = -1;
   std::vector<Instruction*> members;  // consumers first
-  std::set<Instruction*> set;
+  FewInstructions set;
   std::vector<Instruction*> outputs;
-  std::set<const Instruction*> identity;                   // evaluated at the loop's own index
-  std::set<const Instruction*> row_identity;               // at the row's
-  std::set<const Instruction*> elsewhere;                  // at some other index (too)
+  FewInstructions identity;                                // evaluated at the loop's own index
+  FewInstructions row_identity;                            // at the row's
+  FewInstructions elsewhere;                               // at some other index (too)
   std::unordered_map<const Instruction*, int64_t> copies;  // at how many indices it is evaluated
   size_t reduces = 0;
 };
@@ -208,7 +227,7 @@ class Fuser {
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
     cluster.copies[p] = Copies(p, cluster);
     for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
+      if (!cluster.set.contains(user)) continue;
       const bool identity = AtIdentity(cluster, user, p);
       const bool row_identity = AtRowIdentity(cluster, user, p);
       if (identity) cluster.identity.insert(p);
@@ -268,7 +287,7 @@ class Fuser {
     if (copies > kMaxCopies && !is_cheap) return false;
     if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
     return std::ranges::none_of(p->users(), [&](const Instruction* user) {
-      return cluster.set.contains(const_cast<Instruction*>(user)) && IsRepeatedBy(user, p);
+      return cluster.set.contains(user) && IsRepeatedBy(user, p);
     });
   }
 
@@ -307,7 +326,7 @@ class Fuser {
     }
     bool identity = false;
     for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
+      if (!cluster.set.contains(user)) continue;
       identity |= AtIdentity(cluster, user, p);
     }
     if (!identity || p->dimensions() != cluster.space) return false;
@@ -318,7 +337,7 @@ class Fuser {
   // True if the cluster depends on a user of p outside of it: making p its result would close a
   // cycle.
   bool OthersReach(const Instruction* p, const Cluster& cluster) const {
-    std::set<const Instruction*> seen;
+    std::unordered_set<const Instruction*> seen;
     std::vector<const Instruction*> stack;
     auto push_users = [&](const Instruction* instruction) {
       for (const Instruction* user : instruction->users()) stack.push_back(user);
@@ -328,7 +347,7 @@ class Fuser {
       const Instruction* value = same.back();
       same.pop_back();
       for (const Instruction* user : value->users()) {
-        const bool inside = cluster.set.contains(const_cast<Instruction*>(user));
+        const bool inside = cluster.set.contains(user);
         if (!inside) stack.push_back(user);
         // A duplicated user outside counts too, and who reads an alias in memory.
         auto found = homes_.find(user);
@@ -340,7 +359,7 @@ class Fuser {
       const Instruction* instruction = stack.back();
       stack.pop_back();
       if (!seen.insert(instruction).second) continue;
-      if (cluster.set.contains(const_cast<Instruction*>(instruction))) return true;
+      if (cluster.set.contains(instruction)) return true;
       push_users(instruction);
       auto found = homes_.find(instruction);
       if (found == homes_.end()) continue;
@@ -418,7 +437,7 @@ class Fuser {
     if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
       return false;
     for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
+      if (!cluster.set.contains(user)) continue;
       if (!AtRowIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
       if (user->opcode() == Opcode::kBroadcastInDim &&
           Stripped(p->dimensions()).size() != p->dimensions().size() &&
@@ -437,7 +456,7 @@ class Fuser {
     }
     bool identity = false;
     for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(const_cast<Instruction*>(user))) continue;
+      if (!cluster.set.contains(user)) continue;
       if (!AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
       identity = true;
     }
@@ -482,7 +501,7 @@ class Fuser {
     if (!shared) return false;
     // Neither may depend on the other: p precedes them, so only they on it.
     for (const Instruction* user : p->users()) {
-      if (cluster.set.contains(const_cast<Instruction*>(user))) return false;
+      if (cluster.set.contains(user)) return false;
     }
     return !OthersReach(p, cluster);
   }
@@ -509,8 +528,8 @@ class Fuser {
   Computation& computation_;
   std::vector<Instruction*> order_;
   std::unordered_map<const Instruction*, int64_t> position_;
-  std::set<const Instruction*> needed_;
-  std::set<const Instruction*> live_;
+  std::unordered_set<const Instruction*> needed_;
+  std::unordered_set<const Instruction*> live_;
   std::unordered_map<const Instruction*, Homes> homes_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Replacement> replacements_;

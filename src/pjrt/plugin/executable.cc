@@ -83,9 +83,9 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Progr
   CheckOptions(program->options, num_devices);
   cpu::CompileOptions engine_options = EngineOptions(program->options);
   engine_options.rank = rank;
-  program->executable = cpu::Compile(*module, engine_options);
-  program->donations = DonationsOf(*module, program->parameters().size());
+  program->donations = DonationsOf(*module, module->entry()->parameters().size());
   program->name = module->name();
+  program->executable = cpu::Compile(std::move(module), engine_options);
   program->code = code;
   program->compile_options = options;
   program->Describe();
