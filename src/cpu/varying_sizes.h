@@ -1,9 +1,11 @@
-// Which sizes of a program vary: where it differs from programs of the same structure before it.
+// Which sizes of a program vary: where it differs from programs of the same structure before it,
+// and where kernels of one structure that it has many of differ among themselves.
 //
 // The first program of a structure gets kernels for its sizes alone. Later ones read the sizes that
 // have been seen to differ from slots (emit/extent.h), so that a batch or a length that varies soon
-// compiles no more, and a width that never does stays a constant. This only guesses what will pay:
-// whether a kernel serves a program is decided by its code.
+// compiles no more, and a width that never does stays a constant. A loop that was recorded without
+// its end, of steps that grow, compiles one kernel for all its turns. This only guesses what will
+// pay: whether a kernel serves a program is decided by its code.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,10 @@ class VaryingSizes {
       const std::vector<std::optional<KernelSignature>>& kernels);
 
  private:
+  // What differs from programs before.
+  std::vector<std::set<int64_t>> ObserveProgram(
+      const std::vector<std::optional<KernelSignature>>& kernels);
+
   struct Program {
     std::vector<int64_t> numbers;  // of the first one
     std::vector<bool> varies;

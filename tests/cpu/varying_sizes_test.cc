@@ -367,5 +367,43 @@ TEST(VaryingSizesOfPrograms, AreAllAfterManyChanges) {
   EXPECT_EQ(varying.Observe(Signatures({3, 4, 13, 5, 6}))[0], (std::set<int64_t>{3, 4, 13, 5, 6}));
 }
 
+TEST(VaryingSizesOfPrograms, AreThoseOfManyKernelsOfOneStructure) {
+  std::vector<std::optional<KernelSignature>> few, many;
+  for (int64_t i = 0; i < 40; ++i) {
+    many.push_back(KernelSignature{"loop", {8, 20 + i, 64}});
+    few.push_back(KernelSignature{"loop", {8, 20 + i % 8, 64}});
+    many.push_back(KernelSignature{"other", {8, 20, 64}});
+  }
+  const auto of_many = VaryingSizes(1 << 20).Observe(many);
+  for (int64_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(of_many[2 * i], (std::set<int64_t>{20 + i}));
+    EXPECT_TRUE(of_many[2 * i + 1].empty());
+  }
+  for (const auto& sizes : VaryingSizes(1 << 20).Observe(few)) EXPECT_TRUE(sizes.empty());
+}
+
+// Forty turns of a loop that grows.
+TEST(VaryingSizes, AProgramThatGrowsCompilesOneKernelForAllItsTurns) {
+  constexpr int64_t kTurns = 40;
+  hlo::Module module;
+  hlo::Computation* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  Builder b(entry);
+  const Value rows = b.Parameter(F32({kTurns + 50, 24}));
+  std::vector<hlo::Instruction*> results;
+  for (int64_t turn = 0; turn < kTurns; ++turn) {
+    const Value part = b.Slice(rows, {0, 0}, {turn + 50, 24}, {1, 1});
+    results.push_back(b.Reduce(Opcode::kAdd, b.Unary(Opcode::kTanh, b.Unary(Opcode::kExponential, part)), {0, 1}));
+  }
+  entry->set_results(results);
+  const int64_t before = Compiled();
+  const auto executable = Compile(module);
+  EXPECT_LT(Compiled() - before, 8);
+  const std::vector<hlo::Literal> arguments = {RandomLiteral(rows->shape(), 1)};
+  const auto expected = hlo::Evaluate(module, arguments);
+  const auto actual = RunOnEngine(*executable, arguments);
+  for (size_t i = 0; i < expected.size(); ++i) ExpectClose(expected[i], actual[i], 60);
+}
+
 }  // namespace
 }  // namespace cpu

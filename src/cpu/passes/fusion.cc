@@ -69,6 +69,40 @@ class FewInstructions {
   std::vector<const Instruction*> sorted_;
 };
 
+// Which instructions can reach which, by their places in the program: operands come before their
+// users, but a kernel gives all its results at once, so a path that enters one at its last
+// instruction goes on behind its first result.
+class KernelSpans {
+ public:
+  explicit KernelSpans(size_t count) : last_(count + 1, -1) {}
+
+  // A kernel has a result at `first`, and its last instruction at `last`.
+  void Add(int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first) + 1; i < last_.size(); i += i & -i) {
+      last_[i] = std::max(last_[i], last);
+    }
+  }
+
+  // The last place from which a path may lead to `place` or before it.
+  int64_t LastToReach(int64_t place) const {
+    for (int64_t last = place;; place = last) {
+      last = std::max(place, LastOfFirsts(place));
+      if (last == place) return place;
+    }
+  }
+
+ private:
+  // Of the kernels that have a result at `place` or before it.
+  int64_t LastOfFirsts(int64_t place) const {
+    int64_t last = -1;
+    for (auto i = static_cast<size_t>(place) + 1; i > 0; i -= i & -i)
+      last = std::max(last, last_[i]);
+    return last;
+  }
+
+  std::vector<int64_t> last_;  // maxima of ranges of first places: a Fenwick tree
+};
+
 struct Cluster {
   enum Kind { kLoop, kReduce } kind = kLoop;
   Dimensions space;
@@ -85,7 +119,8 @@ struct Cluster {
 
 class Fuser {
  public:
-  explicit Fuser(Computation& computation) : computation_(computation) {}
+  explicit Fuser(Computation& computation)
+      : computation_(computation), spans_(computation.instructions().size()) {}
 
   // True if it built a kernel.
   bool Run() {
@@ -199,7 +234,7 @@ class Fuser {
     for (Cluster* cluster : demand.clusters) {
       if (!MayOutput(p, *cluster)) continue;
       Inline(p, *cluster);
-      cluster->outputs.push_back(p);
+      AddOutput(*cluster, p);
       return;
     }
     homes_[p] = {NewLoop(p)};
@@ -214,11 +249,20 @@ class Fuser {
     clusters_.push_back(std::make_unique<Cluster>());
     Cluster* cluster = clusters_.back().get();
     cluster->space = root->dimensions();
-    cluster->outputs = {root};
     Join(*cluster, root);
+    AddOutput(*cluster, root);
     cluster->identity.insert(root);
     return cluster;
   }
+
+  // A member becomes a result.
+  void AddOutput(Cluster& cluster, Instruction* p) {
+    cluster.outputs.push_back(p);
+    spans_.Add(position_.at(p), LastPlace(cluster));
+  }
+
+  // The first member is the last in the program, as users are placed before their operands.
+  int64_t LastPlace(const Cluster& cluster) const { return position_.at(cluster.members[0]); }
 
   // Adds p to the cluster and finds at which index it is evaluated there.
   void Join(Cluster& cluster, Instruction* p) {
@@ -355,10 +399,11 @@ class Fuser {
         if (inside && IsView(*user)) same.push_back(user);
       }
     }
+    const int64_t last = spans_.LastToReach(LastPlace(cluster));
     while (!stack.empty()) {
       const Instruction* instruction = stack.back();
       stack.pop_back();
-      if (!seen.insert(instruction).second) continue;
+      if (position_.at(instruction) > last || !seen.insert(instruction).second) continue;
       if (cluster.set.contains(instruction)) return true;
       push_users(instruction);
       auto found = homes_.find(instruction);
@@ -400,7 +445,7 @@ class Fuser {
         Join(*cluster, p);
         if (output) {
           needed_.insert(p);
-          cluster->outputs.push_back(p);
+          AddOutput(*cluster, p);
         }
         homes_[p] = {cluster};
         return;
@@ -410,7 +455,7 @@ class Fuser {
     for (const auto& cluster : clusters_) {
       if (cluster->kind != Cluster::kReduce || !MayReduceTogether(p, *cluster)) continue;
       Join(*cluster, p);
-      cluster->outputs.push_back(p);
+      AddOutput(*cluster, p);
       homes_[p] = {cluster.get()};
       return;
     }
@@ -418,8 +463,8 @@ class Fuser {
     Cluster* cluster = clusters_.back().get();
     cluster->kind = Cluster::kReduce;
     cluster->space = p->operand(0)->dimensions();
-    cluster->outputs = {p};
     Join(*cluster, p);
+    AddOutput(*cluster, p);
     homes_[p] = {cluster};
   }
 
@@ -531,6 +576,7 @@ class Fuser {
   std::unordered_set<const Instruction*> needed_;
   std::unordered_set<const Instruction*> live_;
   std::unordered_map<const Instruction*, Homes> homes_;
+  KernelSpans spans_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Replacement> replacements_;
 };
