@@ -356,8 +356,11 @@ void Computation::Remove(Instruction* instruction) {
 }
 
 Computation* Module::AddComputation(std::string name, const Computation* before) {
-  auto position = std::ranges::find_if(
-      computations_, [&](const auto& computation) { return computation.get() == before; });
+  auto position = computations_.end();
+  if (before != nullptr) {
+    position = std::ranges::find_if(
+        computations_, [&](const auto& computation) { return computation.get() == before; });
+  }
   std::unique_ptr<Computation> computation(new Computation(this, std::move(name)));
   return computations_.insert(position, std::move(computation))->get();
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
@@ -23,6 +25,8 @@ using hlo::Opcode;
 constexpr size_t kMaxMembers = 160;
 constexpr size_t kMaxReduces = 6;
 constexpr size_t kMaxOutputs = 12;
+// As many kernels of reductions are looked at to take another one that reads the same.
+constexpr size_t kNearReduces = 8;
 // More often than this an element is not computed anew, but read.
 constexpr int64_t kMaxCopies = 4;
 constexpr int64_t kMaxCheapCopies = 32;
@@ -115,6 +119,7 @@ struct Cluster {
   FewInstructions elsewhere;                               // at some other index (too)
   std::unordered_map<const Instruction*, int64_t> copies;  // at how many indices it is evaluated
   size_t reduces = 0;
+  const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
 };
 
 class Fuser {
@@ -176,9 +181,7 @@ class Fuser {
       if (IsView(*user) && needed_.contains(user)) demand.in_memory = true;
       if (found == homes_.end()) continue;
       for (Cluster* cluster : found->second) {
-        if (std::ranges::find(demand.clusters, cluster) == demand.clusters.end()) {
-          demand.clusters.push_back(cluster);
-        }
+        if (std::exchange(cluster->wanted, p) != p) demand.clusters.push_back(cluster);
       }
     }
     return demand;
@@ -264,14 +267,28 @@ class Fuser {
   // The first member is the last in the program, as users are placed before their operands.
   int64_t LastPlace(const Cluster& cluster) const { return position_.at(cluster.members[0]); }
 
+  // The members that use p. A value may have very many users, a cluster has few members.
+  static std::vector<const Instruction*> UsersIn(const Cluster& cluster, const Instruction* p) {
+    std::vector<const Instruction*> users;
+    const auto uses = [&](const Instruction* member) {
+      return std::ranges::find(member->operands(), p) != member->operands().end();
+    };
+    const auto is_member = [&](const Instruction* user) { return cluster.set.contains(user); };
+    if (p->users().size() < cluster.members.size()) {
+      std::ranges::copy_if(p->users(), std::back_inserter(users), is_member);
+    } else {
+      std::ranges::copy_if(cluster.members, std::back_inserter(users), uses);
+    }
+    return users;
+  }
+
   // Adds p to the cluster and finds at which index it is evaluated there.
   void Join(Cluster& cluster, Instruction* p) {
     cluster.members.push_back(p);
     cluster.set.insert(p);
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
     cluster.copies[p] = Copies(p, cluster);
-    for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(user)) continue;
+    for (const Instruction* user : UsersIn(cluster, p)) {
       const bool identity = AtIdentity(cluster, user, p);
       const bool row_identity = AtRowIdentity(cluster, user, p);
       if (identity) cluster.identity.insert(p);
@@ -312,13 +329,12 @@ class Fuser {
   // Users that only change the index each ask for another element.
   static int64_t Copies(const Instruction* p, const Cluster& cluster) {
     int64_t same = 0, sum = 0;
-    for (const Instruction* user : p->users()) {
-      auto found = cluster.copies.find(user);
-      if (found == cluster.copies.end()) continue;
+    for (const Instruction* user : UsersIn(cluster, p)) {
+      const int64_t copies = cluster.copies.at(user);
       if (hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kReduce) {
-        same = std::max(same, found->second);
+        same = std::max(same, copies);
       } else {
-        sum += found->second;
+        sum += copies;
       }
     }
     return std::max<int64_t>(same + sum, 1);
@@ -330,9 +346,8 @@ class Fuser {
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
     if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
-    return std::ranges::none_of(p->users(), [&](const Instruction* user) {
-      return cluster.set.contains(user) && IsRepeatedBy(user, p);
-    });
+    return std::ranges::none_of(UsersIn(cluster, p),
+                                [&](const Instruction* user) { return IsRepeatedBy(user, p); });
   }
 
   // True if the user would have elements of p computed several times that cost something.
@@ -369,8 +384,7 @@ class Fuser {
       return false;
     }
     bool identity = false;
-    for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(user)) continue;
+    for (const Instruction* user : UsersIn(cluster, p)) {
       identity |= AtIdentity(cluster, user, p);
     }
     if (!identity || p->dimensions() != cluster.space) return false;
@@ -452,20 +466,51 @@ class Fuser {
       }
     }
     needed_.insert(p);
-    for (const auto& cluster : clusters_) {
-      if (cluster->kind != Cluster::kReduce || !MayReduceTogether(p, *cluster)) continue;
-      Join(*cluster, p);
-      AddOutput(*cluster, p);
-      homes_[p] = {cluster.get()};
-      return;
+    Cluster* cluster = ReduceBeside(p);
+    if (cluster == nullptr) {
+      clusters_.push_back(std::make_unique<Cluster>());
+      cluster = clusters_.back().get();
+      cluster->kind = Cluster::kReduce;
+      cluster->space = p->operand(0)->dimensions();
     }
-    clusters_.push_back(std::make_unique<Cluster>());
-    Cluster* cluster = clusters_.back().get();
-    cluster->kind = Cluster::kReduce;
-    cluster->space = p->operand(0)->dimensions();
     Join(*cluster, p);
     AddOutput(*cluster, p);
     homes_[p] = {cluster};
+    for (const Instruction* source : Sources(p)) {
+      Homes& reducers = reducers_of_[source];
+      if (reducers.size() == kNearReduces) reducers.erase(reducers.begin());
+      reducers.push_back(cluster);
+    }
+  }
+
+  // A kernel of reductions that may take p, too: of the near ones that read what p reads, the last
+  // in the program.
+  Cluster* ReduceBeside(const Instruction* p) const {
+    Homes found;
+    for (const Instruction* source : Sources(p)) {
+      const auto reducers = reducers_of_.find(source);
+      if (reducers == reducers_of_.end()) continue;
+      found.insert(found.end(), reducers->second.begin(), reducers->second.end());
+    }
+    std::ranges::sort(found, std::greater(), [&](const Cluster* c) { return LastPlace(*c); });
+    const auto tail = std::ranges::unique(found);
+    found.erase(tail.begin(), tail.end());
+    const auto first =
+        std::ranges::find_if(found, [&](const Cluster* c) { return MayReduceTogether(p, *c); });
+    return first == found.end() ? nullptr : *first;
+  }
+
+  // The arrays that a reduction reads, directly or in two steps.
+  static std::set<const Instruction*> Sources(const Instruction* reduce) {
+    std::set<const Instruction*> sources = {reduce->operand(0)};
+    for (const Instruction* operand : reduce->operand(0)->operands()) {
+      sources.insert(operand);
+      sources.insert(operand->operands().begin(), operand->operands().end());
+    }
+    std::erase_if(sources, [](const Instruction* source) {
+      return !source->shape().is_array() || source->shape().num_elements() <= 1;
+    });
+    return sources;
   }
 
   // The cluster's rows are what p reduces.
@@ -481,8 +526,7 @@ class Fuser {
     }
     if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
       return false;
-    for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(user)) continue;
+    for (const Instruction* user : UsersIn(cluster, p)) {
       if (!AtRowIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
       if (user->opcode() == Opcode::kBroadcastInDim &&
           Stripped(p->dimensions()).size() != p->dimensions().size() &&
@@ -500,8 +544,7 @@ class Fuser {
       if (!cluster.identity.contains(member) || cluster.elsewhere.contains(member)) return false;
     }
     bool identity = false;
-    for (const Instruction* user : p->users()) {
-      if (!cluster.set.contains(user)) continue;
+    for (const Instruction* user : UsersIn(cluster, p)) {
       if (!AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
       identity = true;
     }
@@ -519,6 +562,7 @@ class Fuser {
     cluster.row_rank = KeptRank(p);
   }
 
+  // The cluster reads what p reads.
   bool MayReduceTogether(const Instruction* p, const Cluster& cluster) const {
     const Instruction* first = cluster.outputs[0];
     if (cluster.outputs.size() >= 4 || cluster.space != p->operand(0)->dimensions() ||
@@ -526,24 +570,6 @@ class Fuser {
         !first->shape().is_array()) {
       return false;
     }
-    // Worth it if they read the same.
-    auto sources = [](const Instruction* reduce) {
-      std::set<const Instruction*> result = {reduce->operand(0)};
-      for (const Instruction* operand : reduce->operand(0)->operands()) {
-        result.insert(operand);
-        for (const Instruction* inner : operand->operands()) result.insert(inner);
-      }
-      return result;
-    };
-    std::set<const Instruction*> mine = sources(p);
-    bool shared = false;
-    for (const Instruction* output : cluster.outputs) {
-      for (const Instruction* source : sources(output)) {
-        shared |= mine.contains(source) && source->shape().is_array() &&
-                  source->shape().num_elements() > 1;
-      }
-    }
-    if (!shared) return false;
     // Neither may depend on the other: p precedes them, so only they on it.
     for (const Instruction* user : p->users()) {
       if (cluster.set.contains(user)) return false;
@@ -577,6 +603,7 @@ class Fuser {
   std::unordered_set<const Instruction*> live_;
   std::unordered_map<const Instruction*, Homes> homes_;
   KernelSpans spans_;
+  std::unordered_map<const Instruction*, Homes> reducers_of_;  // by their sources; the latest ones
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Replacement> replacements_;
 };
