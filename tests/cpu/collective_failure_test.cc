@@ -12,6 +12,9 @@ namespace {
 using hlo::ErrorCode;
 using std::chrono::milliseconds;
 
+// Of a collective; long enough for the first one of all ranks, also on a busy machine.
+constexpr milliseconds kTimeout(2000);
+
 class CollectiveFailureTest : public testing::TestWithParam<Layout> {
  protected:
   int64_t last() const { return static_cast<int64_t>(GetParam().size()) - 1; }
@@ -105,7 +108,7 @@ TEST_P(CollectiveFailureTest, Hangs) {
       [&](Communicator& world) {
         CarryOut(world, AllReduceOf(3, "first.py:1"));
         if (world.rank() == last()) {
-          std::this_thread::sleep_for(milliseconds(1500));
+          std::this_thread::sleep_for(2 * kTimeout);
           // (What the others sent for the first may be here, and is enough.)
           const hlo::Error error = ErrorOf([&] {
             for (int i = 0; i < 2; ++i) CarryOut(world, AllReduceOf(5, "late.py:4"));
@@ -116,25 +119,25 @@ TEST_P(CollectiveFailureTest, Hangs) {
         const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
         RequireWords(error, {Last(), "second.py:2", "first.py:1"});
       },
-      0, milliseconds(500));
+      0, kTimeout);
 }
 
 TEST_P(CollectiveFailureTest, Stops) {
-  Expect(
-      [&](Communicator& world) {
-        CarryOut(world, AllReduceOf(3, "first.py:1"));
-        if (world.rank() == last()) {
-          if (const pid_t waker = fork(); waker == 0) {
-            std::this_thread::sleep_for(milliseconds(2000));
-            kill(getppid(), SIGKILL);
-            _exit(0);
-          }
-          raise(SIGSTOP);
-        }
-        const hlo::Error error = ErrorOf([&] { CarryOut(world, AllReduceOf(5, "second.py:2")); });
+  FolderStore store;
+  std::vector<pid_t> others = StartRanks(
+      GetParam(), store.Store(), [&](CommunicatorOptions options, const KeyValueStore& shared) {
+        options.timeout = kTimeout;
+        const auto world = ConnectCommunicator(options, shared);
+        CarryOut(*world, AllReduceOf(3, "first.py:1"));
+        if (world->rank() == last()) raise(SIGSTOP);
+        const hlo::Error error = ErrorOf([&] { CarryOut(*world, AllReduceOf(5, "second.py:2")); });
         RequireWords(error, {Last(), "second.py:2", "first.py:1"});
-      },
-      SIGKILL, milliseconds(500));
+      });
+  const pid_t stopped = others.back();
+  others.pop_back();
+  EXPECT_EQ(Await(others), std::vector<int>(others.size(), 0));
+  kill(stopped, SIGKILL);
+  EXPECT_EQ(Await({stopped}), std::vector<int>({SIGKILL}));
 }
 
 // A rank of which a child lives on, as workers of a loader do.

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTimeout(2000);
 
-TEST(SilenceTest, CountsOnlyWhatCouldHaveBeenHeard) {
+TEST(FailureDetectorTest, CountsOnlyWhatCouldHaveBeenHeard) {
   const milliseconds timeout(10'000), period = FailureDetector::Period(timeout);
   FailureDetector detector;
   int periods = 0;
@@ -93,7 +93,7 @@ TEST_P(CollectiveLifeTest, StopsWhileOthersWait) {
     RequireWords(error, {Last(), "no sign of life for 2", "TORCH_XLA_HEARTBEAT_TIMEOUT",
                          "second.py:2", "first.py:1"});
     // (The world's first collective and this one are close together.)
-    Require(Clock::now() - begin < kTimeout + milliseconds(500), "told late");
+    Require(Clock::now() - begin < 3 * kTimeout / 2, "told late");
   }));
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <limits>
 
 #include "hlo/builder.h"
@@ -226,7 +226,7 @@ TEST(Module, LongProgramsTakeLinearTime) {
   Value y = x;
   for (int i = 0; i < 20000; ++i) y = b.Add(y, one);
   main->set_results({y});
-  auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   auto clone = module.Clone();
   EXPECT_EQ(clone->Hash(), module.Hash());
   EXPECT_TRUE(SameComputation(*clone->entry(), *main));
@@ -235,9 +235,9 @@ TEST(Module, LongProgramsTakeLinearTime) {
   VerifyModule(module);
   InlineComputation(*main, *main, {x});
   EXPECT_EQ(main->RemoveDeadInstructions(), 20002);
-  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  // Quadratic work would be some 4e8 steps for each of these.
-  EXPECT_LT(seconds.count(), 5);
+  // The processor's time: other work on the machine does not count. Quadratic work would be some
+  // 4e8 steps for each of these.
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 5);
 }
 
 }  // namespace

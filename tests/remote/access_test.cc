@@ -260,6 +260,9 @@ TEST(Access, ServerTakesAllAddressesOfAName) {
   EXPECT_THROW(Server{options}, hlo::Error);
 }
 
+// A stranger may take 5 s to say who it is: who waits for one is not in time, a busy machine is.
+constexpr auto kNoDelay = std::chrono::seconds(3);
+
 TEST(Access, SilentStrangersDelayNobody) {
   std::vector<Descriptor> strangers;
   for (int i = 0; i < 300; ++i) {
@@ -269,7 +272,7 @@ TEST(Access, SilentStrangersDelayNobody) {
   for (int i = 0; i < 20; ++i) {
     const auto begin = Clock::now();
     EXPECT_EQ(CodeOfDial(TestAddress()), static_cast<hlo::ErrorCode>(0));
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+    EXPECT_LT(Clock::now() - begin, kNoDelay);
   }
 }
 
@@ -282,7 +285,7 @@ TEST(Access, StrangersWhoAreGoneDelayNobody) {
   }
   const auto begin = Clock::now();
   EXPECT_EQ(CodeOfDial(TestAddress()), static_cast<hlo::ErrorCode>(0));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(Clock::now() - begin, kNoDelay);
 }
 
 // A server at a socket in a folder of its own.
