@@ -8,6 +8,10 @@ import shutil
 import subprocess
 
 import pytest
+import torch
+
+import torch_xla
+from torch_xla.doctor import device_profile
 
 SCRIPTS = pathlib.Path(__file__).parent / "slow_scripts"
 
@@ -123,6 +127,20 @@ for y in batches():
     code = {cause["place"]: cause for cause in found["causes"] if cause["kind"] == "python"}
     assert set(code) == {"train.py:7", "train.py:12"}
     assert 0.004 < code["train.py:7"]["seconds_per_step"] < 0.02
+
+
+def test_however_long_the_first_steps_compile_later_ones_are_collected(device, monkeypatch):
+    monkeypatch.setattr(device_profile, "_MOST_SECONDS", 0.0)
+    collector = device_profile.Collector()
+    collector.start()
+    x = torch.ones(8, 8, device=device)
+    for step in range(1, 5):
+        x = torch.tanh(x @ x)
+        torch_xla.sync(wait=True)
+        assert collector.profile is None, step
+        collector.step_ended()
+    assert len(collector.profile.programs) == 1
+    assert collector.profile.kernels
 
 
 # --- Running the program ---

@@ -11,7 +11,7 @@ from torch_xla.debug.what_changed import Location
 _PICOSECOND = 1e-12
 _MODULES, _OPERATIONS = "XLA Modules", "XLA Ops"
 _TRANSFERS = ("xla::upload", "xla::download")
-# The first steps compile; then so many steps, and for so long, are collected.
+# The first steps compile, however long; then so many steps, and for so long, are collected.
 _STEPS_BEFORE = 3
 _STEPS = 32
 _LEAST_SECONDS = 1.0
@@ -119,7 +119,7 @@ class Collector:
     def step_ended(self) -> None:
         """Called at each step's end."""
         self._steps += 1
-        if not self._is_mine:
+        if not self._is_mine or self._steps < _STEPS_BEFORE:
             return
         if self._steps == _STEPS_BEFORE:
             self._end()
