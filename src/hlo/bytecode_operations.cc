@@ -14,7 +14,7 @@ struct Row {
 // clang-format off
 constexpr Row kRows[] = {
     // Element-wise operations have no attributes in their first version.
-#define HLO_ELEMENTWISE_ROW(name, mnemonic) {mnemonic "_v1", ""},
+#define HLO_ELEMENTWISE_ROW(name, mnemonic, kinds) {mnemonic "_v1", ""},
     HLO_ELEMENTWISE_UNARY_OPCODES(HLO_ELEMENTWISE_ROW)
     HLO_ELEMENTWISE_BINARY_OPCODES(HLO_ELEMENTWISE_ROW)
 #undef HLO_ELEMENTWISE_ROW

@@ -6,8 +6,8 @@ namespace hlo {
 
 std::string_view Name(Opcode opcode) {
   switch (opcode) {
-#define HLO_NAME_CASE(name, text) \
-  case Opcode::name:              \
+#define HLO_NAME_CASE(name, text, ...) \
+  case Opcode::name:                   \
     return text;
     HLO_OPCODES(HLO_NAME_CASE)
 #undef HLO_NAME_CASE
@@ -17,7 +17,7 @@ std::string_view Name(Opcode opcode) {
 
 std::optional<Opcode> OpcodeFromName(std::string_view name) {
   static const auto* const opcodes = new std::unordered_map<std::string_view, Opcode>{
-#define HLO_NAME_ENTRY(name, text) {text, Opcode::name},
+#define HLO_NAME_ENTRY(name, text, ...) {text, Opcode::name},
       HLO_OPCODES(HLO_NAME_ENTRY)
 #undef HLO_NAME_ENTRY
   };
@@ -28,7 +28,7 @@ std::optional<Opcode> OpcodeFromName(std::string_view name) {
 
 bool IsElementwiseUnary(Opcode opcode) {
   switch (opcode) {
-#define HLO_CASE(name, text) case Opcode::name:
+#define HLO_CASE(name, ...) case Opcode::name:
     HLO_ELEMENTWISE_UNARY_OPCODES(HLO_CASE)
 #undef HLO_CASE
     return true;
@@ -39,7 +39,7 @@ bool IsElementwiseUnary(Opcode opcode) {
 
 bool IsElementwiseBinary(Opcode opcode) {
   switch (opcode) {
-#define HLO_CASE(name, text) case Opcode::name:
+#define HLO_CASE(name, ...) case Opcode::name:
     HLO_ELEMENTWISE_BINARY_OPCODES(HLO_CASE)
 #undef HLO_CASE
     return true;

@@ -7,51 +7,51 @@
 
 namespace hlo {
 
-// X(enumerator, StableHLO mnemonic)
-#define HLO_ELEMENTWISE_UNARY_OPCODES(X)           \
-  X(kAbs, "abs")                                   \
-  X(kCbrt, "cbrt")                                 \
-  X(kCeil, "ceil")                                 \
-  X(kCosine, "cosine")                             \
-  X(kCountLeadingZeros, "count_leading_zeros")     \
-  X(kExponential, "exponential")                   \
-  X(kExponentialMinusOne, "exponential_minus_one") \
-  X(kFloor, "floor")                               \
-  X(kImag, "imag")                                 \
-  X(kIsFinite, "is_finite")                        \
-  X(kLog, "log")                                   \
-  X(kLogPlusOne, "log_plus_one")                   \
-  X(kLogistic, "logistic")                         \
-  X(kNegate, "negate")                             \
-  X(kNot, "not")                                   \
-  X(kPopcnt, "popcnt")                             \
-  X(kReal, "real")                                 \
-  X(kRoundNearestAfz, "round_nearest_afz")         \
-  X(kRoundNearestEven, "round_nearest_even")       \
-  X(kRsqrt, "rsqrt")                               \
-  X(kSign, "sign")                                 \
-  X(kSine, "sine")                                 \
-  X(kSqrt, "sqrt")                                 \
-  X(kTan, "tan")                                   \
-  X(kTanh, "tanh")
+// X(enumerator, StableHLO mnemonic, types: p(red), s(igned), u(nsigned), f(loat), c(omplex))
+#define HLO_ELEMENTWISE_UNARY_OPCODES(X)                 \
+  X(kAbs, "abs", "sfc")                                  \
+  X(kCbrt, "cbrt", "fc")                                 \
+  X(kCeil, "ceil", "f")                                  \
+  X(kCosine, "cosine", "fc")                             \
+  X(kCountLeadingZeros, "count_leading_zeros", "su")     \
+  X(kExponential, "exponential", "fc")                   \
+  X(kExponentialMinusOne, "exponential_minus_one", "fc") \
+  X(kFloor, "floor", "f")                                \
+  X(kImag, "imag", "fc")                                 \
+  X(kIsFinite, "is_finite", "f")                         \
+  X(kLog, "log", "fc")                                   \
+  X(kLogPlusOne, "log_plus_one", "fc")                   \
+  X(kLogistic, "logistic", "fc")                         \
+  X(kNegate, "negate", "sufc")                           \
+  X(kNot, "not", "psu")                                  \
+  X(kPopcnt, "popcnt", "su")                             \
+  X(kReal, "real", "fc")                                 \
+  X(kRoundNearestAfz, "round_nearest_afz", "f")          \
+  X(kRoundNearestEven, "round_nearest_even", "f")        \
+  X(kRsqrt, "rsqrt", "fc")                               \
+  X(kSign, "sign", "sfc")                                \
+  X(kSine, "sine", "fc")                                 \
+  X(kSqrt, "sqrt", "fc")                                 \
+  X(kTan, "tan", "fc")                                   \
+  X(kTanh, "tanh", "fc")
 
-#define HLO_ELEMENTWISE_BINARY_OPCODES(X)            \
-  X(kAdd, "add")                                     \
-  X(kAnd, "and")                                     \
-  X(kAtan2, "atan2")                                 \
-  X(kComplex, "complex")                             \
-  X(kDivide, "divide")                               \
-  X(kMaximum, "maximum")                             \
-  X(kMinimum, "minimum")                             \
-  X(kMultiply, "multiply")                           \
-  X(kOr, "or")                                       \
-  X(kPower, "power")                                 \
-  X(kRemainder, "remainder")                         \
-  X(kShiftLeft, "shift_left")                        \
-  X(kShiftRightArithmetic, "shift_right_arithmetic") \
-  X(kShiftRightLogical, "shift_right_logical")       \
-  X(kSubtract, "subtract")                           \
-  X(kXor, "xor")
+#define HLO_ELEMENTWISE_BINARY_OPCODES(X)                  \
+  X(kAdd, "add", "psufc")                                  \
+  X(kAnd, "and", "psu")                                    \
+  X(kAtan2, "atan2", "fc")                                 \
+  X(kComplex, "complex", "f")                              \
+  X(kDivide, "divide", "sufc")                             \
+  X(kMaximum, "maximum", "psufc")                          \
+  X(kMinimum, "minimum", "psufc")                          \
+  X(kMultiply, "multiply", "psufc")                        \
+  X(kOr, "or", "psu")                                      \
+  X(kPower, "power", "sufc")                               \
+  X(kRemainder, "remainder", "sufc")                       \
+  X(kShiftLeft, "shift_left", "su")                        \
+  X(kShiftRightArithmetic, "shift_right_arithmetic", "su") \
+  X(kShiftRightLogical, "shift_right_logical", "su")       \
+  X(kSubtract, "subtract", "sufc")                         \
+  X(kXor, "xor", "psu")
 
 #define HLO_OTHER_OPCODES(X)                            \
   X(kAfterAll, "after_all")                             \
@@ -129,7 +129,7 @@ namespace hlo {
   HLO_OTHER_OPCODES(X)
 
 enum class Opcode : uint8_t {
-#define HLO_ENUMERATOR(name, text) name,
+#define HLO_ENUMERATOR(name, ...) name,
   HLO_OPCODES(HLO_ENUMERATOR)
 #undef HLO_ENUMERATOR
 };

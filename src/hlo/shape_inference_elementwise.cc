@@ -4,100 +4,59 @@
 namespace hlo {
 namespace {
 
-// Kinds of element types, as bits.
-enum Kind : unsigned {
-  kPredKind = 1,
-  kSignedKind = 2,
-  kUnsignedKind = 4,
-  kIntegerKind = kSignedKind | kUnsignedKind,
-  kFloatKind = 8,
-  kComplexKind = 16,
-};
-
-unsigned KindOf(ElementType type) {
-  if (type == ElementType::kPred) return kPredKind;
-  if (IsSignedInteger(type)) return kSignedKind;
-  if (IsUnsignedInteger(type)) return kUnsignedKind;
-  if (IsFloat(type)) return kFloatKind;
-  return IsComplex(type) ? unsigned{kComplexKind} : 0;
+// The kind of an element type, a letter as in the tables of opcode.h; 0 for types of no tensor.
+char KindOf(ElementType type) {
+  if (type == ElementType::kPred) return 'p';
+  if (IsSignedInteger(type)) return 's';
+  if (IsUnsignedInteger(type)) return 'u';
+  if (IsFloat(type)) return 'f';
+  return IsComplex(type) ? 'c' : 0;
 }
 
-std::string Describe(unsigned kinds) {
+std::string Describe(std::string_view kinds) {
   std::string text;
-  auto add = [&](unsigned kind, const char* name) {
-    if ((kinds & kind) == kind) text += (text.empty() ? "" : ", ") + std::string(name);
+  auto add = [&](std::string_view letters, std::string_view name) {
+    if (kinds.find(letters) == std::string_view::npos) return;
+    if (!text.empty()) text += ", ";
+    text += name;
   };
-  add(kPredKind, "pred");
-  if ((kinds & kIntegerKind) == kIntegerKind) {
-    add(kIntegerKind, "integer");
+  add("p", "pred");
+  if (kinds.find("su") != std::string_view::npos) {
+    add("su", "integer");
   } else {
-    add(kSignedKind, "signed integer");
-    add(kUnsignedKind, "unsigned integer");
+    add("s", "signed integer");
+    add("u", "unsigned integer");
   }
-  add(kFloatKind, "floating-point");
-  add(kComplexKind, "complex");
+  add("f", "floating-point");
+  add("c", "complex");
   return text;
 }
 
-void RequireKind(const ShapeCheck& check, ElementType type, unsigned kinds) {
-  check.Require((KindOf(type) & kinds) != 0, [&] {
+void RequireKind(const ShapeCheck& check, ElementType type, std::string_view kinds) {
+  check.Require(kinds.find(KindOf(type)) != std::string_view::npos, [&] {
     return "the operands' element type must be one of " + Describe(kinds) + ", not " +
            std::string(ShortName(type));
   });
 }
 
-unsigned UnaryKinds(Opcode opcode) {
+// What the tables say of a unary or binary operation.
+std::string_view KindsOf(Opcode opcode) {
   switch (opcode) {
-    case Opcode::kAbs:
-    case Opcode::kSign:
-      return kSignedKind | kFloatKind | kComplexKind;
-    case Opcode::kNegate:
-      return kIntegerKind | kFloatKind | kComplexKind;
-    case Opcode::kCeil:
-    case Opcode::kFloor:
-    case Opcode::kIsFinite:
-    case Opcode::kReducePrecision:
-    case Opcode::kRoundNearestAfz:
-    case Opcode::kRoundNearestEven:
-      return kFloatKind;
-    case Opcode::kCountLeadingZeros:
-    case Opcode::kPopcnt:
-      return kIntegerKind;
-    case Opcode::kNot:
-      return kPredKind | kIntegerKind;
+#define HLO_KINDS_CASE(name, mnemonic, kinds) \
+  case Opcode::name:                          \
+    return kinds;
+    HLO_ELEMENTWISE_UNARY_OPCODES(HLO_KINDS_CASE)
+    HLO_ELEMENTWISE_BINARY_OPCODES(HLO_KINDS_CASE)
+#undef HLO_KINDS_CASE
     default:
-      return kFloatKind | kComplexKind;
-  }
-}
-
-unsigned BinaryKinds(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kAnd:
-    case Opcode::kOr:
-    case Opcode::kXor:
-      return kPredKind | kIntegerKind;
-    case Opcode::kAtan2:
-      return kFloatKind | kComplexKind;
-    case Opcode::kComplex:
-      return kFloatKind;
-    case Opcode::kDivide:
-    case Opcode::kPower:
-    case Opcode::kRemainder:
-    case Opcode::kSubtract:
-      return kIntegerKind | kFloatKind | kComplexKind;
-    case Opcode::kShiftLeft:
-    case Opcode::kShiftRightArithmetic:
-    case Opcode::kShiftRightLogical:
-      return kIntegerKind;
-    default:  // add, maximum, minimum, multiply
-      return kPredKind | kIntegerKind | kFloatKind | kComplexKind;
+      return "";
   }
 }
 
 Shape InferUnary(const ShapeCheck& check) {
   check.RequireOperands(1);
   const Shape& x = check.operand(0);
-  RequireKind(check, x.element_type(), UnaryKinds(check.opcode));
+  RequireKind(check, x.element_type(), KindsOf(check.opcode));
   switch (check.opcode) {
     case Opcode::kAbs:
     case Opcode::kImag:
@@ -130,7 +89,7 @@ Shape RequireSameShapes(const ShapeCheck& check) {
 
 Shape InferBinary(const ShapeCheck& check) {
   Shape shape = RequireSameShapes(check);
-  RequireKind(check, shape.element_type(), BinaryKinds(check.opcode));
+  RequireKind(check, shape.element_type(), KindsOf(check.opcode));
   if (check.opcode != Opcode::kComplex) return shape;
   check.Require(
       shape.element_type() == ElementType::kF32 || shape.element_type() == ElementType::kF64,
@@ -141,24 +100,23 @@ Shape InferBinary(const ShapeCheck& check) {
 Shape InferCompare(const ShapeCheck& check) {
   Shape shape = RequireSameShapes(check);
   const auto& compare = check.as<CompareAttributes>();
-  unsigned kind = KindOf(shape.element_type());
   switch (compare.type) {
     case ComparisonType::kNotype:
       break;
     case ComparisonType::kFloat:
-      RequireKind(check, shape.element_type(), kFloatKind | kComplexKind);
+      RequireKind(check, shape.element_type(), "fc");
       break;
     case ComparisonType::kTotalOrder:
-      RequireKind(check, shape.element_type(), kFloatKind);
+      RequireKind(check, shape.element_type(), "f");
       break;
     case ComparisonType::kSigned:
-      RequireKind(check, shape.element_type(), kSignedKind);
+      RequireKind(check, shape.element_type(), "s");
       break;
     case ComparisonType::kUnsigned:
-      RequireKind(check, shape.element_type(), kUnsignedKind | kPredKind);
+      RequireKind(check, shape.element_type(), "pu");
       break;
   }
-  check.Require(kind != kComplexKind || compare.direction == ComparisonDirection::kEq ||
+  check.Require(!IsComplex(shape.element_type()) || compare.direction == ComparisonDirection::kEq ||
                     compare.direction == ComparisonDirection::kNe,
                 "complex numbers are compared by EQ and NE only");
   return shape.WithElementType(ElementType::kPred);
@@ -180,7 +138,7 @@ Shape InferSelect(const ShapeCheck& check) {
 Shape InferClamp(const ShapeCheck& check) {
   check.RequireOperands(3);
   const Shape& x = check.operand(1);
-  RequireKind(check, x.element_type(), kPredKind | kIntegerKind | kFloatKind | kComplexKind);
+  RequireKind(check, x.element_type(), "psufc");
   for (size_t i : {0, 2}) {
     const Shape& bound = check.operand(i);
     check.Require(bound.element_type() == x.element_type() &&
@@ -223,7 +181,7 @@ Shape InferBitcastConvert(const ShapeCheck& check) {
 
 Shape InferReducePrecision(const ShapeCheck& check) {
   check.RequireOperands(1);
-  RequireKind(check, check.operand(0).element_type(), kFloatKind);
+  RequireKind(check, check.operand(0).element_type(), "f");
   const auto& precision = check.as<ReducePrecisionAttributes>();
   check.Require(precision.exponent_bits >= 1, "exponent_bits must be at least 1");
   check.Require(precision.mantissa_bits >= 0, "mantissa_bits must not be negative");

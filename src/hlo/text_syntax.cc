@@ -184,7 +184,7 @@ constexpr Enumeration kEnumerations[] = {
 
 std::unordered_map<std::string_view, std::string_view> MakeForms() {
   std::unordered_map<std::string_view, std::string_view> forms;
-#define HLO_ELEMENTWISE_FORM(name, mnemonic) forms["stablehlo." mnemonic] = kElementwise;
+#define HLO_ELEMENTWISE_FORM(name, mnemonic, kinds) forms["stablehlo." mnemonic] = kElementwise;
   HLO_ELEMENTWISE_UNARY_OPCODES(HLO_ELEMENTWISE_FORM)
   HLO_ELEMENTWISE_BINARY_OPCODES(HLO_ELEMENTWISE_FORM)
 #undef HLO_ELEMENTWISE_FORM

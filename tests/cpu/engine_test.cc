@@ -147,7 +147,7 @@ void CheckOperation(Opcode opcode, ElementType type, size_t operands) {
 }
 
 TEST(Engine, BinaryOfEveryType) {
-#define OPCODE(name, text) Opcode::name,
+#define OPCODE(name, ...) Opcode::name,
   for (Opcode opcode : {HLO_ELEMENTWISE_BINARY_OPCODES(OPCODE)}) {
     for (ElementType type : kAllTypes) CheckOperation(opcode, type, 2);
   }

@@ -8,7 +8,7 @@
 namespace fuzz {
 namespace {
 
-#define FUZZ_OPCODE(name, text) Opcode::name,
+#define FUZZ_OPCODE(name, ...) Opcode::name,
 constexpr Opcode kUnary[] = {HLO_ELEMENTWISE_UNARY_OPCODES(FUZZ_OPCODE)};
 constexpr Opcode kBinary[] = {HLO_ELEMENTWISE_BINARY_OPCODES(FUZZ_OPCODE)};
 #undef FUZZ_OPCODE

@@ -233,7 +233,7 @@ TEST(BytecodeTest, FunctionsNeverCallThemselves) {
 }
 
 TEST(BytecodeTest, TableHasEveryOperation){
-#define HLO_CHECK_OPERATION(enumerator, mnemonic)                                               \
+#define HLO_CHECK_OPERATION(enumerator, mnemonic, ...)                                          \
   if (Opcode::enumerator != Opcode::kParameter) {                                               \
     EXPECT_NE(bytecode::FindOperation(bytecode::OperationName(mnemonic)), nullptr) << mnemonic; \
   }
