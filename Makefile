@@ -69,7 +69,7 @@ pytest: build-test
 
 check: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) tests/hlo $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/hlo -m "not slow" $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python -m "not slow and not exhaustive" $(PYTEST_ARGS)
 
 install-clients:

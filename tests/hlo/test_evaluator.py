@@ -102,6 +102,17 @@ def program(body, results, *arguments):
       return {", ".join(names)} : {", ".join(results)} }} }}"""
 
 
+QUICK = {np.bool_, np.int32, np.uint32, BF16, np.float32, np.complex64}
+
+
+def slow_but_for_quick_types(cases):
+    """Tuples of parameters of which `make check` takes those whose types are all among `QUICK`."""
+    return [
+        pytest.param(*case, marks=[] if {*ALL} & {*case} <= QUICK else [pytest.mark.slow])
+        for case in cases
+    ]
+
+
 # Element-wise ----------------------------------------------------------------------------------
 
 EXACT_UNARY = ["abs", "ceil", "floor", "negate", "round_nearest_afz", "round_nearest_even", "sign",
@@ -144,7 +155,7 @@ def unary_result(op, dtype):
 
 
 @pytest.mark.parametrize(
-    "op,dtype", [(op, d) for op, ds in UNARY.items() for d in ds],
+    "op,dtype", slow_but_for_quick_types((op, d) for op, ds in UNARY.items() for d in ds),
     ids=lambda v: v if isinstance(v, str) else np.dtype(v).name,
 )  # fmt: skip
 def test_unary(evaluator, op, dtype):
@@ -180,7 +191,7 @@ BINARY = {
 
 
 @pytest.mark.parametrize(
-    "op,dtype", [(op, d) for op, ds in BINARY.items() for d in ds],
+    "op,dtype", slow_but_for_quick_types((op, d) for op, ds in BINARY.items() for d in ds),
     ids=lambda v: v if isinstance(v, str) else np.dtype(v).name,
 )  # fmt: skip
 def test_binary(evaluator, op, dtype):
@@ -219,7 +230,9 @@ COMPARISONS = [
 
 
 @pytest.mark.parametrize(
-    ("dtype", "direction"), COMPARISONS, ids=lambda v: v if isinstance(v, str) else np.dtype(v).name
+    ("dtype", "direction"),
+    slow_but_for_quick_types(COMPARISONS),
+    ids=lambda v: v if isinstance(v, str) else np.dtype(v).name,
 )
 def test_compare(evaluator, dtype, direction):
     x, y = pairs(dtype)
@@ -242,7 +255,9 @@ def test_compare(evaluator, dtype, direction):
 CONVERSIONS = [(a, b) for a in ALL for b in ALL if not (is_complex(a) and b is np.bool_)]
 
 
-@pytest.mark.parametrize(("dtype", "to"), CONVERSIONS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(
+    ("dtype", "to"), slow_but_for_quick_types(CONVERSIONS), ids=lambda d: np.dtype(d).name
+)
 def test_convert(evaluator, dtype, to):
     x = edges(dtype)
     if dtype is np.bool_ or dtype in INTEGERS or dtype in FLOATS:
@@ -520,7 +535,7 @@ TRIANGULAR = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.complex128, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("left,lower,unit,transpose", TRIANGULAR)
 def test_triangular_solve(evaluator, left, lower, unit, transpose, dtype):
     a = triangular(4, dtype, (2,)) if not unit else (values(dtype, (2, 4, 4)) / 8).astype(dtype)
@@ -559,7 +574,13 @@ RNG_SHAPES = [(), (1,), (7,), (8,), (3, 5), (3, 4), (2, 3, 5), (0, 4)]
 
 
 @pytest.mark.parametrize("shape", RNG_SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        np.uint32,
+        *(pytest.param(t, marks=pytest.mark.slow) for t in (np.uint8, np.uint16, np.uint64)),
+    ],
+)
 @pytest.mark.parametrize(
     "algorithm,words", [("THREE_FRY", 2), ("PHILOX", 2), ("PHILOX", 3), ("DEFAULT", 3)]
 )

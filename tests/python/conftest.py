@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(items):
     """What starts processes of its own takes seconds: `make check` leaves it out."""
     for item in items:
-        if {"program", "network"} & set(getattr(item, "fixturenames", ())):
+        if {"program", "network", "reports"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 

@@ -22,6 +22,7 @@ def run(*command: str, timeout: float = 600) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_builds_and_trains(tmp_path):
     prefixes = f"{torch.utils.cmake_prefix_path};{torch_xla.utils.cmake_prefix_path}"
     source = str(conftest.ROOT / "examples" / "cpp")

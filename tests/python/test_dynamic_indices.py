@@ -305,7 +305,9 @@ def test_slices_of_wrong_gradients_and_empty_shifts_are_errors():
         torch.ops.aten.select_backward(x[0], [12, 6, 5], 0, 12)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+)
 def test_random_programs(seed, request):
     """Programs of a fixed structure, run with many indices: each value is eager's, and few programs are compiled."""
     rng = random.Random(seed)

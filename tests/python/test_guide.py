@@ -66,12 +66,14 @@ def test_says_which_argument_is_on_another_device():
     assert re.search(r"argument|'\w+'|operand", message), message
 
 
+@pytest.mark.slow
 def test_trains_on_one_device():
     names = run("mnist_single")
     assert names["loss"].item() < 0.1
     assert names["loss"].is_xla
 
 
+@pytest.mark.slow
 def test_launches_the_training():
     single = run("mnist_single")
     names = run(

@@ -257,6 +257,7 @@ def test_what_would_end_the_process_is_left_to_the_program():
             assert table.weight.grad.cpu().shape == (5, 3)
 
 
+@pytest.mark.slow
 def test_a_wrong_word_is_an_error_of_the_first_graph():
     """And does not end the process while the libraries are loaded."""
     script = "import torch, torch_xla\ntry: torch.ones(3, device='xla').sum().item()\nexcept RuntimeError as e: print(e)"

@@ -83,6 +83,7 @@ def install(tmp_path, folder: str, lock: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_a_tampered_wheel_is_refused(tmp_path):
     lock = f"harmless==1.0 --hash=sha256:{wheel(tmp_path / 'honest', 'x = 1')}\n"
     wheel(tmp_path / "tampered", "x = 2")

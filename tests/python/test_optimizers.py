@@ -27,7 +27,8 @@ def cases():
             for implementation in implementations:
                 kwargs = {**given.kwargs, **implementation}
                 name = "-".join([info.name, given.desc.replace(" ", "_"), *implementation])
-                yield pytest.param(info.optim_cls, kwargs, id=name)
+                marks = [] if given.desc == "default" else [pytest.mark.slow]
+                yield pytest.param(info.optim_cls, kwargs, id=name, marks=marks)
 
 
 def rounded(shape, generator, dtype):

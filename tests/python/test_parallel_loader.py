@@ -286,6 +286,7 @@ def test_loads_while_the_step_runs(device):
     assert time.monotonic() - start < 0.85
 
 
+@pytest.mark.slow
 def test_hides_a_loader_that_needs_most_of_a_step(device):
     """Real steps; the loader waits for 80 % of a step's time for each batch, as one that reads a disk does."""
     weight = torch.randn(768, 768, device=device)

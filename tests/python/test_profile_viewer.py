@@ -14,6 +14,8 @@ import urllib.request
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import sys, time
 import torch, torch_xla

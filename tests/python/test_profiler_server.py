@@ -432,6 +432,7 @@ def test_no_server_and_nothing_to_see(server, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_a_program_ends_although_its_server_does_not():
     program = "import torch_xla.debug.profiler as xp; server = xp.start_server(0); print(1)"
     result = subprocess.run(

@@ -166,6 +166,7 @@ def resumable(folder: pathlib.Path, *arguments: str, processes: int = 1) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_killed_and_restarted_run_ends_with_the_same_weights(tmp_path, processes):
     steps = ["--steps=30", "--save-every=7"]
@@ -184,6 +185,7 @@ def test_killed_and_restarted_run_ends_with_the_same_weights(tmp_path, processes
         assert torch.equal(tensor, killed[name]), f"{name} differs; killed at {kills}"
 
 
+@pytest.mark.slow
 def test_sigkill_is_what_the_example_dies_of(tmp_path):
     """Without a restart the run fails by the signal, so that the test above has something to restart."""
     result = subprocess.run(

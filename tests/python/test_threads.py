@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 import torch
 from torch import nn
 
@@ -45,6 +46,7 @@ def train(network, device, index):
     return [parameter.detach().cpu() for parameter in network.parameters()]
 
 
+@pytest.mark.slow
 def test_training():
     """A sync of one thread runs, and donates the parameters of, steps that another is recording."""
 
