@@ -76,7 +76,6 @@ at::Tensor HistcTensor(const at::Tensor& x, int64_t bins, const at::Scalar& low,
 }
 
 using OptionalRange = std::optional<std::vector<double>>;
-using OptionalValue = std::optional<Value>;
 
 // bins + 1 edges from low to high, counted from the nearer end.
 Value EvenEdges(Builder& b, Value low, Value high, int64_t bins) {

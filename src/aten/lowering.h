@@ -25,6 +25,7 @@ using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
 using Values = std::vector<Value>;
+using OptionalValue = std::optional<Value>;
 
 // A constant in every element of `x`'s shape and type.
 inline Value Like(Builder& b, Value x, double value) { return b.Full(x->shape(), value); }

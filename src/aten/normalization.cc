@@ -10,8 +10,6 @@
 namespace torch_xla {
 namespace {
 
-using OptionalValue = std::optional<Value>;
-
 // Statistics are kept in at least f32.
 Value Wide(Builder& b, Value x) { return ToAccumulation(b, x); }
 

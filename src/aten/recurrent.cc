@@ -16,7 +16,6 @@
 namespace torch_xla {
 namespace {
 
-using OptionalValue = std::optional<Value>;
 using OptionalTensor = std::optional<at::Tensor>;
 
 // --- One step of a cell: gates of shape [batch, 3 or 4 times the width], computed in f32 where

@@ -12,7 +12,6 @@
 namespace torch_xla {
 namespace {
 
-using OptionalValue = std::optional<Value>;
 using OptionalConstant = std::optional<Constant>;
 
 struct Segments {
