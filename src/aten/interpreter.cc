@@ -6,7 +6,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
-#include <cstring>
 #include <memory>
 #include <utility>
 

@@ -3,8 +3,6 @@
 #include <ATen/ops/_linalg_eigh_meta.h>
 #include <ATen/ops/_linalg_svd_meta.h>
 
-#include <algorithm>
-
 #include "aten/lapack.h"
 #include "aten/linalg.h"
 

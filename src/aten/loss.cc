@@ -1,5 +1,4 @@
 // Losses and their gradients.
-#include <cmath>
 
 #include "aten/broadcast.h"
 #include "aten/constant.h"

@@ -1,7 +1,6 @@
 // Orthogonal polynomials of x and degree n, both tensors, by their recurrences of three terms. The
 // degree is rounded towards zero; below 0 the polynomial is 0. Chebyshev's have a closed form
 // inside (-1, 1), which higher degrees take as in eager.
-#include <functional>
 
 #include "aten/dimension.h"
 #include "aten/elementwise.h"

@@ -2,9 +2,6 @@
 // them is batch.
 #include "aten/pooling.h"
 
-#include <array>
-#include <functional>
-
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/op.h"

@@ -6,7 +6,6 @@
 #include <ATen/native/TensorFactories.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "aten/broadcast.h"
 #include "aten/dimension.h"

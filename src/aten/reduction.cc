@@ -1,8 +1,6 @@
 // Sums, extremes, moments, norms: what folds dimensions.
 #include "aten/reduction.h"
 
-#include <cmath>
-
 #include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"

@@ -1,8 +1,6 @@
 // Sorting, order statistics, searches and running reductions.
 #include "aten/sort.h"
 
-#include <cmath>
-
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/indexing.h"

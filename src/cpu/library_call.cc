@@ -1,7 +1,5 @@
 #include "cpu/library_call.h"
 
-#include <optional>
-
 #include "cpu/collective/bind_collective.h"
 #include "cpu/library/bind.h"
 

@@ -1,6 +1,5 @@
 #include "cpu/sort.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "cpu/library/sort.h"

@@ -1,5 +1,4 @@
 // fft as the definition of the discrete Fourier transform, dimension by dimension.
-#include <cmath>
 #include <numbers>
 
 #include "hlo/evaluation.h"

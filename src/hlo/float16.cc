@@ -1,7 +1,5 @@
 #include "hlo/float16.h"
 
-#include <cmath>
-
 namespace hlo {
 
 Float16::Float16(float value) {

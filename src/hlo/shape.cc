@@ -1,7 +1,5 @@
 #include "hlo/shape.h"
 
-#include <limits>
-
 #include "hlo/error.h"
 #include "hlo/hash.h"
 

@@ -1,7 +1,6 @@
 #include "hlo/text_attributes.h"
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,5 @@
 #include "passes/inline_where.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 namespace passes {

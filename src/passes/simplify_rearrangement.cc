@@ -1,7 +1,6 @@
 #include "passes/simplify_rearrangement.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "passes/constant_value.h"

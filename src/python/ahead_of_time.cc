@@ -1,7 +1,6 @@
 // Compiling for devices that are not here.
 #include <torch/csrc/utils/pybind.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

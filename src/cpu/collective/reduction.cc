@@ -1,7 +1,6 @@
 #include "cpu/collective/reduction.h"
 
 #include <algorithm>
-#include <complex>
 #include <type_traits>
 
 #include "cpu/library/vector_clones.h"

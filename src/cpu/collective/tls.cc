@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <mutex>
-#include <string_view>
 #include <utility>
 #include <vector>
 

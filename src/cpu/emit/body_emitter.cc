@@ -2,8 +2,6 @@
 
 #include <llvm/IR/Intrinsics.h>
 
-#include <numeric>
-
 #include "cpu/kernel_signature.h"
 
 namespace cpu {

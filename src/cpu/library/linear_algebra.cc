@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <map>

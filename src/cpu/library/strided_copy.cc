@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
-#include <string>
 
 #include "cpu/library/vector_clones.h"
 #include "hlo/error.h"

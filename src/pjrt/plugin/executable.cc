@@ -1,7 +1,5 @@
 #include "pjrt/plugin/executable.h"
 
-#include <utility>
-
 #include "cpu/sealed_parts.h"
 #include "hlo/text_reader.h"
 #include "pjrt/boundary/boundary.h"

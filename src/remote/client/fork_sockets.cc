@@ -14,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <tuple>
 
