@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -15,6 +16,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 os.environ.setdefault("TORCH_XLA_VERIFY", "1")
 # What is tested and counted here are programs; test_interpreter.py tests graphs that run without one.
 os.environ.setdefault("TORCH_XLA_INTERPRET", "never")
+# A shell's background jobs ignore interrupts, and what the tests start, and interrupt, would do so, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
