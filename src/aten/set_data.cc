@@ -7,6 +7,7 @@
 
 #include <typeinfo>
 
+#include "aten/in_place_views.h"
 #include "aten/tensor.h"
 
 namespace torch_xla {
@@ -30,7 +31,7 @@ void ResetGradientAccumulator(const TensorBase& variable, const TensorBase& data
   }
 }
 
-// torch's own hooks, but for set_data.
+// torch's own hooks, but for set_data and what precedes grad_fn.
 class Hooks final : public at::impl::VariableHooksInterface {
  public:
   explicit Hooks(at::impl::VariableHooksInterface* next) : next_(next) {}
@@ -52,6 +53,7 @@ class Hooks final : public at::impl::VariableHooksInterface {
   TensorBase tensor_data(const TensorBase& t) const override { return next_->tensor_data(t); }
   TensorBase variable_data(const TensorBase& t) const override { return next_->variable_data(t); }
   const c10::intrusive_ptr<torch::autograd::Node>& grad_fn(const TensorBase& t) const override {
+    FollowBase(t);
     return next_->grad_fn(t);
   }
   unsigned _register_hook(const TensorBase& t,

@@ -417,9 +417,6 @@ PICKS = re.compile(
 )
 # Of a dimension whose elements are all in one place, eager's give what its memory held before.
 REORDERS = re.compile(r"edian\(\d|edian\(-")
-# What older views with a gradient are made of anew, once one is written, keeps its shape on the device, for torch makes
-# them with their operators there, and not by their strides.
-RESHAPES = re.compile(r"squeeze_\(|\.t_\(|transpose_\(")
 # Views of a tensor, or copies where its layout does not allow one.
 MAY_BE_VIEWS = re.compile(r"\.(flatten|reshape|ravel|contiguous)\(|_shuffle\(")
 
@@ -571,8 +568,6 @@ def write(p: Program) -> None:
     value = p.value(x)
     if value.numel() > 1 and shows_twice(value):
         return  # Eager leaves the order of writes open.
-    if RESHAPES.search(template) and value.requires_grad and p.sharing(value) > 1:
-        return
     if "unfold" in str(value.grad_fn):
         return
     if "cumsum_" in template and value.dtype == torch.bool:

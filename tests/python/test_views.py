@@ -76,6 +76,77 @@ def test_gradient_through_an_in_place_slice():
     assert torch.equal(grads[0], grads[1])
 
 
+def numbers(*shape: int) -> torch.Tensor:
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+
+
+# Of `b`, a 3x3 matrix with a gradient: views, changes of shape in place, and writes.
+CHANGES_OF_SHAPE = {
+    "a base is transposed": "v = b[0]; b.t_()",
+    "and a view of it written": "v = b[0]; b.t_(); v.mul_(2)",
+    "and written itself": "v = b[0]; b.transpose_(0, 1); b.mul_(2)",
+    "a base gets a dimension": "v = b[0]; b.unsqueeze_(0); v.mul_(2)",
+    "and loses it": "v = b[0]; b.unsqueeze_(1); b.squeeze_(); v.mul_(n(3))",
+    "views of several shapes of a base": "v = b[0]; b.t_(); u = b[0]; b.unsqueeze_(0); v.mul_(2); u.mul_(3)",
+    "changes without end": "v = b[0]\nfor _ in range(5): b.t_(); v.mul_(2)",
+    "a view gets a dimension": "v = b[0]; v.unsqueeze_(0); v.mul_(2)",
+    "and another": "v = b[0, 0]; v.unsqueeze_(0); v.unsqueeze_(0); v.mul_(3)",
+    "a view is transposed": "v = b[:2]; v.t_(); v.mul_(2)",
+    "and its base written": "v = b[:]; v.t_(); b.mul_(n(3, 3))",
+    "beside an older view": "v = b[:, :2]; u = v[0]; v.t_(); v.mul_(n(2, 3))",
+    "and a newer one": "v = b[1:, :2]; v.t_(); u = v[0]; v.mul_(n(2, 2))",
+    "view and base": "v = b[1:]; b.t_(); v.t_(); u = v[0]; v.mul_(n(3, 2)); b.add_(u.sum())",
+    "a view of an older view": "v = b[1:]; b.t_(); u = v[0]; u.mul_(2)",
+    "a diagonal": "v = b.diagonal(); b.transpose_(0, 1); v.mul_(n(3))",
+    "a flat view": "v = b.view(-1); b.t_(); v.mul_(n(9)); u = v[2:]",
+    "two operators": "v = b.view(-1)[1:7].view(2, 3); b.t_(); v.mul_(n(2, 3))",
+    "a gradient that comes by a write": "b = b.detach().clone(); v = b[0]; b.t_(); v.mul_(a[1])",
+    "strides that transpose": "v = b[0]; b.as_strided_((3, 3), (1, 3)); v.mul_(2)",
+}
+
+
+@pytest.mark.parametrize("name", CHANGES_OF_SHAPE)
+def test_gradients_beside_a_shape_that_changes_in_place(name):
+    """Also where all are square, so that a wrong place has the right shape."""
+    results = []
+    for device in ("cpu", "xla"):
+        a = (numbers(3, 3) + 1).to(device).requires_grad_()
+        values = {"a": a, "b": a * 1, "n": lambda *shape: numbers(*shape).to(device)}  # noqa: B023
+        exec(CHANGES_OF_SHAPE[name], values)
+        shown = [values[x] for x in "bvu" if x in values]
+        sum((x * (numbers(*x.shape).to(device) + 1)).sum() for x in shown).backward()
+        results.append([x.detach().cpu() for x in (a.grad, *shown)])
+    for expected, actual in zip(*results, strict=True):
+        assert torch.equal(expected, actual), (expected, actual)
+
+
+def test_second_derivatives_beside_a_shape_that_changes_in_place():
+    results = []
+    for device in ("cpu", "xla"):
+        a = (numbers(3, 3) + 1).to(device).requires_grad_()
+        b = a * a
+        v = b[0]
+        b.t_()
+        v.mul_(v.detach() + a[1])
+        (first,) = torch.autograd.grad((b**2).sum(), a, create_graph=True)
+        (first * numbers(3, 3).to(device)).sum().backward()
+        results.append(a.grad.cpu())
+    assert torch.equal(*results)
+
+
+def test_the_place_of_a_view_that_is_lost_is_an_error_of_its_gradient_alone():
+    a = numbers(3, 3).to("xla").requires_grad_()
+    for b, fails in ((a * 1, True), (a.detach().clone(), False)):
+        v = b[0]
+        b.as_strided_((2, 2), (3, 1), 1)
+        if fails:
+            with pytest.raises(RuntimeError, match="as_strided_ has changed it or its base"):
+                v.mul_(2)
+        else:
+            v.mul_(2)
+            assert (v * a).sum().item() == 2 * (1 + 4 + 7) + 4 * (2 + 5 + 8)
+
+
 def test_data_swap_and_set():
     x = torch.zeros(2, device="xla")
     y = torch.ones(3, device="xla")
