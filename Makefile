@@ -9,7 +9,7 @@
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make test-failures  10,000 forks beside working threads, a failure of each allocation (FAILURE_SECONDS of those
-#                 of a compile), a network that is away: minutes
+#                 of a compile), a network that is away, clients that are stopped for five minutes: half an hour
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer, then, where threads
 #                 meet, they and Python's under ThreadSanitizer; SANITIZERS=thread (or address) for one
 #   make soak     millions of steps, thousands of shapes, clients and epochs: memory stays bounded
@@ -96,6 +96,7 @@ test-failures: build-test
 	seq $(JOBS) | TORCH_XLA_TEST_SECONDS=$(FAILURE_SECONDS) xargs -P $(JOBS) -I{} \
 	  env TORCH_XLA_TEST_EVERY_FAILURE={}/$(JOBS) $(BUILD)/tests/pjrt/pjrt_failures_test --gtest_filter=*.OfAllocationsOfACompile
 	TORCH_XLA_TEST_LINK_SECONDS=10 $(PYTHON) -m pytest tests/python/test_network_link.py
+	TORCH_XLA_TEST_STOP_SECONDS=310 $(PYTHON) -m pytest tests/python/test_runtime_server.py -k stopped
 
 sanitize: install-test
 	@JOBS=$(JOBS) scripts/sanitize $(SANITIZERS)
