@@ -200,7 +200,7 @@ def test_discrete(name, dtype, draws, device):
 def extremes(draw, count):
     """The least and the largest of many numbers, which are never all in memory."""
     torch.manual_seed(1)
-    at_once = min(count, MANY // 4)
+    at_once = min(count, MANY // 16)
     parts = [torch.stack(draw(at_once).aminmax()).cpu() for _ in range(0, count, at_once)]
     parts = torch.stack(parts)
     return parts.min().item(), parts.max().item()
