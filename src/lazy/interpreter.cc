@@ -1,11 +1,8 @@
 #include "lazy/interpreter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <initializer_list>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -16,21 +13,18 @@
 #include "lazy/metrics.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
+#include "lazy/work_estimate.h"
 
 namespace lazy {
 namespace {
 
-// Of one structure, with other sizes each time: then its sizes vary.
-constexpr int kProgramsOfVaryingSizes = 2;
-constexpr int kMostRuns = 8;
-// As measured: what a program takes to be made, anew and for other sizes, and an operation to be
-// interpreted.
+// Of one graph, where its structure has programs of other sizes, and where it is new.
+constexpr int kMostRuns = 8, kMostRunsOfNew = 2;
+// As measured: what a program takes to be made, anew (also for the second sizes, when its loops
+// come to read them) and for further sizes.
 constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
-constexpr double kRunNsPerNode = 2'000;
-constexpr double kRunNsPerByte = 0.15, kRunNsPerProduct = 0.05;
-// Results are memory of the framework's, which the device's reports do not count, and take over no
-// donated buffer.
-constexpr int64_t kMostResultBytes = 16 << 20;
+// Of all values together. They are memory of the framework's, to which no limit is set.
+constexpr int64_t kMostBytes = 64 << 20;
 // Of structures and of graphs, that are remembered; then all are forgotten, which costs time only.
 constexpr size_t kMostRemembered = 1 << 16;
 
@@ -62,9 +56,9 @@ struct History {
 
   // Programs that are not used again are made in vain.
   bool mostly_in_vain() const {
-    constexpr int64_t kTooMany = 16;
+    constexpr int64_t kMany = 4;
     const int64_t in_vain = programs - used_again;
-    return in_vain >= kTooMany && in_vain > used_again;
+    return in_vain >= kMany && in_vain > used_again;
   }
 };
 
@@ -94,62 +88,22 @@ struct State {
   std::optional<Interpretation> when_;
 };
 
-double ElementsOf(ShapeRef shape) {
-  double elements = 1;
-  for (int64_t size : shape->dimensions()) elements *= static_cast<double>(size);
-  return elements;
-}
-
-bool Contains(const std::string& kind, std::initializer_list<const char*> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const char* part) { return kind.find(part) != kind.npos; });
-}
-
-// Multiplications of an MxK by KxN product are MKN, the root of the product of the three sizes; of
-// a convolution they are as many but for the root of its window's size. A gradient's results have
-// the shapes of its operands.
-double MultiplicationsOf(const std::string& kind, std::vector<ShapeRef> shapes) {
-  const bool is_convolution = Contains(kind, {"conv", "attention"});
-  if (!is_convolution && !Contains(kind, {"mm", "::mv", "::dot"})) return 0;
-  if (is_convolution && Contains(kind, {"backward"})) {
-    std::sort(shapes.begin(), shapes.end());
-    shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
-  }
-  std::vector<double> elements;
-  for (ShapeRef shape : shapes) elements.push_back(ElementsOf(shape));
-  std::sort(elements.rbegin(), elements.rend());
-  if (elements.empty()) return 0;
-  elements.resize(3, elements.back());
-  return std::sqrt(elements[0] * elements[1] * elements[2]);
-}
-
-// In nanoseconds, on one thread, roughly.
-double WorkOf(const Node* node) {
-  const Operation& operation = *node->operation();
-  std::vector<ShapeRef> shapes;
-  for (const auto& some : {operation.operand_shapes(), operation.result_shapes()}) {
-    std::copy_if(some.begin(), some.end(), std::back_inserter(shapes),
-                 [](ShapeRef shape) { return shape != nullptr; });
-  }
-  double bytes = 0;
-  for (ShapeRef shape : shapes) {
-    bytes += ElementsOf(shape) * static_cast<double>(hlo::ByteWidth(shape->element_type()));
-  }
-  return kRunNsPerNode + kRunNsPerByte * bytes +
-         kRunNsPerProduct * MultiplicationsOf(operation.kind().name, std::move(shapes));
+int64_t ResultBytes(const Operation& operation) {
+  int64_t bytes = 0;
+  for (ShapeRef shape : operation.result_shapes()) bytes += shape ? shape->byte_size() : 0;
+  return bytes;
 }
 
 bool Pays(const Graph& graph, int runs_before, double compile_ns_per_node) {
-  if (runs_before >= kMostRuns) return false;
-  int64_t bytes = 0;
-  for (const Value& result : graph.results()) bytes += result.shape().byte_size();
-  if (bytes > kMostResultBytes) return false;
-  const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
   double work = 0;
+  int64_t bytes = 0;
   for (const Node* node : graph.nodes()) {
-    if (node->role() == Node::Role::kOperation) work += WorkOf(node);
+    if (node->role() != Node::Role::kOperation) continue;
+    work += WorkOf(*node->operation());
+    bytes += ResultBytes(*node->operation());
   }
-  return work * (runs_before + 1) < compile;
+  const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
+  return bytes <= kMostBytes && work * (runs_before + 1) < compile;
 }
 
 bool HasEagerForms(const Graph& graph) {
@@ -173,11 +127,12 @@ bool ShouldInterpret(State& state, const Graph& graph, uint64_t hash) {
   History& history = state.history;
   const uint64_t structure = StructureOf(graph);
   if (history.failed.contains(structure)) return false;
-  const bool is_known = history.ProgramsOf(structure) >= kProgramsOfVaryingSizes;
-  if (!is_known && !history.mostly_in_vain()) return false;
+  const int programs = history.ProgramsOf(structure);
+  if (programs == 0 && !history.mostly_in_vain()) return false;
   if (history.runs.size() > kMostRemembered) history.runs.clear();
   int& runs = history.runs[hash];
-  if (!Pays(graph, runs, is_known ? kCompileAgainNsPerNode : kCompileNsPerNode)) return false;
+  if (runs >= (programs == 0 ? kMostRunsOfNew : kMostRuns)) return false;
+  if (!Pays(graph, runs, programs < 2 ? kCompileNsPerNode : kCompileAgainNsPerNode)) return false;
   ++runs;
   return true;
 }

@@ -39,13 +39,13 @@ std::string WordFor(Interpretation interpretation);
 void SetInterpretation(Interpretation interpretation);
 Interpretation CurrentInterpretation();
 
-// The results of a graph without a program, if it is interpreted: where its structure has two
-// programs already, with other sizes or attributes, or most programs so far were never used again;
-// and where compiling would take longer than running this graph now and as often as it came before,
-// which is eight times at most. None is that other processes take part in. What is interpreted
-// depends on the graphs that came before, never on time, so that a run of the user's program
-// repeats. Empty: it is to be compiled. Where interpreting fails, the program is to say what is
-// wrong.
+// The results of a graph without a program, if it is interpreted: where its structure has a program
+// already, with other sizes or attributes, or most programs so far were never used again; and where
+// compiling would take longer than running this graph now and as often as it came before, which is
+// eight times at most, two where the structure is new. None is that other processes take part in.
+// What is interpreted depends on the graphs that came before, never on time, so that a run of the
+// user's program repeats. Empty: it is to be compiled. Where interpreting fails, the program is to
+// say what is wrong.
 std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
                                                         uint64_t hash);
 // A program was compiled for the graph; a program was found for the first time after that.

@@ -1,0 +1,213 @@
+#include "lazy/work_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <ranges>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace lazy {
+namespace {
+
+// How the work grows with the sizes.
+enum class Growth {
+  kElements,     // with the elements of operands and results
+  kMatrices,     // the multiplications of a product of two matrices
+  kConvolution,  // those of a convolution
+  kTriples,      // with three indices of which each operand and result has two, at most
+  kPairs,        // each element with each of its row
+  kUnbounded,
+};
+
+struct Class {
+  const char* part;  // of the kind's name
+  Growth growth;
+  double ns;  // for each, in f32
+};
+
+// As measured, with room for the slower shapes. The first that fits.
+constexpr Class kClasses[] = {
+    {"polynomial", Growth::kUnbounded, 0},  // the degree is data
+    // By the reference evaluator.
+    {"draw_with_replacement", Growth::kPairs, 200},
+    {"draw_without_replacement", Growth::kElements, 2'000},
+    {"aten::permutation", Growth::kElements, 2'000},
+    {"aten::bernoulli", Growth::kElements, 300},
+    {"aten::integers", Growth::kElements, 300},
+    {"aten::uniform", Growth::kElements, 300},
+    {"aten::normal", Growth::kElements, 8'000},
+    {"log_normal", Growth::kElements, 8'000},
+    {"exponential", Growth::kElements, 1'000},
+    {"cauchy", Growth::kElements, 1'000},
+    {"geometric", Growth::kElements, 1'000},
+    {"random_leaky_relu", Growth::kElements, 500},
+    {"dropout", Growth::kElements, 10},
+    // Products.
+    {"conv", Growth::kConvolution, 0.1},
+    {"cdist", Growth::kTriples, 5},
+    {"pdist", Growth::kTriples, 5},
+    {"trilinear", Growth::kTriples, 0.05},
+    {"solve", Growth::kTriples, 0.05},
+    {"cumm", Growth::kElements, 5},  // no product
+    {"gamma", Growth::kElements, 300},
+    {"mm", Growth::kMatrices, 0.05},
+    {"mv", Growth::kElements, 1},
+    {"addr", Growth::kElements, 1},
+    // Orders and searches.
+    {"bucketize", Growth::kElements, 60},
+    {"searchsorted", Growth::kElements, 60},
+    {"histogram", Growth::kElements, 60},
+    {"sort", Growth::kElements, 100},
+    {"topk", Growth::kElements, 100},
+    {"kthvalue", Growth::kElements, 100},
+    {"median", Growth::kElements, 50},
+    {"aten::arg", Growth::kElements, 6},
+    // Windows, transforms and sums.
+    {"fft", Growth::kElements, 100},
+    {"pool", Growth::kElements, 40},
+    {"upsample", Growth::kElements, 15},
+    {"grid_sampler", Growth::kElements, 15},
+    {"segment_reduce", Growth::kElements, 20},
+    {"logcumsumexp", Growth::kElements, 60},
+    {"vector_norm", Growth::kElements, 10},
+    {"aten::norm.", Growth::kElements, 10},
+    {"aten::var", Growth::kElements, 10},
+    {"aten::std", Growth::kElements, 10},
+    // Functions.
+    {"zeta", Growth::kElements, 300},
+    {"bessel", Growth::kElements, 100},
+    {"airy", Growth::kElements, 100},
+    {"::i0", Growth::kElements, 60},
+    {"special_i", Growth::kElements, 60},
+    {"ndtri", Growth::kElements, 60},
+    {"erfinv", Growth::kElements, 60},
+    {"erfcx", Growth::kElements, 60},
+    {"gcd", Growth::kElements, 60},
+    {"lcm", Growth::kElements, 60},
+    {"pow", Growth::kElements, 4},
+    {"mish", Growth::kElements, 5},
+    {"acos", Growth::kElements, 5},
+    {"asin", Growth::kElements, 5},
+    {"atan", Growth::kElements, 2},
+    {"tan", Growth::kElements, 2},
+    {"prod", Growth::kElements, 3},
+    {"nonzero", Growth::kElements, 4},
+    {"index", Growth::kElements, 2},
+    {"scatter", Growth::kElements, 2},
+    {"gather", Growth::kElements, 2},
+    {"embedding", Growth::kElements, 2},
+    // What is left is arithmetic, and moves of bytes.
+    {"", Growth::kElements, 0.7},
+};
+
+const Class& ClassOf(const OperationKind& kind) {
+  static auto* classes = new std::unordered_map<const OperationKind*, const Class*>;
+  const Class*& known = (*classes)[&kind];
+  if (known == nullptr) {
+    known = std::ranges::find_if(
+        kClasses, [&](const Class& some) { return kind.name.find(some.part) != kind.name.npos; });
+  }
+  return *known;
+}
+
+double ElementsOf(ShapeRef shape) {
+  double elements = 1;
+  for (int64_t size : shape->dimensions()) elements *= static_cast<double>(size);
+  return elements;
+}
+
+std::vector<ShapeRef> ShapesOf(const Operation& operation) {
+  std::vector<ShapeRef> shapes;
+  for (const auto& some : {operation.operand_shapes(), operation.result_shapes()}) {
+    std::ranges::copy_if(some, std::back_inserter(shapes),
+                         [](ShapeRef shape) { return shape != nullptr; });
+  }
+  return shapes;
+}
+
+// Of each element of the last matrix but one, or batch of matrices, with each column of the last.
+double MatrixMultiplications(const Operation& operation) {
+  double first = 0;
+  for (ShapeRef shape : operation.operand_shapes() | std::views::reverse) {
+    if (shape->rank() < 2) continue;
+    if (first != 0) return first * ElementsOf(shape);
+    first = static_cast<double>(shape->dimensions().back());
+  }
+  return first;
+}
+
+// Of each element of the larger of input and output, with the window's elements in the channels
+// that it sees; the gradients are two convolutions. In space they are five times as slow.
+double ConvolutionMultiplications(const Operation& operation) {
+  const bool is_backward = operation.kind().name.find("backward") != std::string::npos;
+  const auto operands = operation.operand_shapes();
+  const size_t weight = is_backward ? 2 : 1;
+  if (operands.size() <= weight || operands[weight]->dimensions().empty()) return 0;
+  double most = std::max(ElementsOf(operands[0]), is_backward ? ElementsOf(operands[1]) : 0);
+  for (ShapeRef shape : operation.result_shapes()) {
+    if (shape != nullptr && !is_backward) most = std::max(most, ElementsOf(shape));
+  }
+  const auto channels = static_cast<double>(operands[weight]->dimensions()[0]);
+  const double window = ElementsOf(operands[weight]) / std::max(channels, 1.0);
+  return (is_backward ? 2 : 1) * (operands[0]->rank() > 4 ? 5 : 1) * most * window;
+}
+
+double RowPairs(const Operation& operation, double elements) {
+  double most = 1;
+  for (ShapeRef shape : operation.operand_shapes()) {
+    for (int64_t size : shape->dimensions()) most = std::max(most, static_cast<double>(size));
+  }
+  return elements * most;
+}
+
+// Beside f32.
+double SlownessOfProducts(hlo::ElementType type) {
+  if (type == hlo::ElementType::kF32) return 1;
+  return hlo::BitWidth(type) >= 64 && !hlo::IsInteger(type) ? 8 : 100;
+}
+double SlownessOfFunctions(hlo::ElementType type) {
+  if (hlo::IsComplex(type)) return 60;
+  return type == hlo::ElementType::kF64 ? 3 : 1;
+}
+
+// How often the class's time passes.
+double CountOf(const Operation& operation, Growth growth, const std::vector<ShapeRef>& shapes) {
+  if (shapes.empty()) return 0;
+  const hlo::ElementType type = shapes[0]->element_type();
+  double elements = 0;
+  for (ShapeRef shape : shapes) elements += ElementsOf(shape);
+  switch (growth) {
+    case Growth::kElements:
+      return SlownessOfFunctions(type) * elements;
+    case Growth::kMatrices:
+      return SlownessOfProducts(type) * MatrixMultiplications(operation);
+    case Growth::kConvolution:
+      return SlownessOfProducts(type) * ConvolutionMultiplications(operation);
+    case Growth::kTriples:
+      return SlownessOfProducts(type) * std::pow(elements, 1.5);
+    case Growth::kPairs:
+      return RowPairs(operation, elements);
+    case Growth::kUnbounded:
+      return std::numeric_limits<double>::infinity();
+  }
+  return 0;
+}
+
+}  // namespace
+
+double WorkOf(const Operation& operation) {
+  constexpr double kNsPerNode = 2'000, kNsPerByte = 0.15;
+  const std::vector<ShapeRef> shapes = ShapesOf(operation);
+  double bytes = 0;
+  for (ShapeRef shape : shapes) bytes += static_cast<double>(shape->byte_size());
+  const Class& some = ClassOf(operation.kind());
+  const double count = CountOf(operation, some.growth, shapes);
+  if (std::isinf(count)) return count;
+  return kNsPerNode + kNsPerByte * bytes + some.ns * count;
+}
+
+}  // namespace lazy
