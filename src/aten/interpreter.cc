@@ -142,21 +142,11 @@ class Values {
   std::vector<at::Tensor> leaves_;  // held, so that no operation finds one its own
 };
 
-// Dense, and nobody else's memory.
-at::Tensor Own(at::Tensor tensor) {
-  tensor = tensor.resolve_conj().resolve_neg();
-  const bool is_whole = tensor.is_contiguous() && tensor.storage_offset() == 0 &&
-                        tensor.storage().nbytes() == tensor.nbytes();
-  if (is_whole && tensor.use_count() == 1 && tensor.storage().use_count() == 1) return tensor;
-  return tensor.clone(at::MemoryFormat::Contiguous);
-}
-
+// In memory of the device's, which its reports and limits count: torch's allocator knows neither.
 lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, at::Tensor tensor) {
-  void* memory = tensor.mutable_data_ptr();
-  pjrt::HostBufferOptions options;
-  options.semantics = pjrt::HostBufferSemantics::kMutableZeroCopy;
-  options.done = [tensor = std::move(tensor)]() mutable { tensor.reset(); };
-  auto buffer = device->client().BufferFromHost(memory, *shape, device->pjrt_device(), options);
+  tensor = tensor.resolve_conj().resolve_neg().contiguous();
+  auto buffer =
+      device->client().BufferFromHost(tensor.const_data_ptr(), *shape, device->pjrt_device());
   return lazy::Reference<lazy::Data>(new lazy::Data(device, shape, std::move(buffer)));
 }
 
@@ -168,14 +158,11 @@ class GraphInterpreter final : public lazy::Interpreter {
     const OneThread one_thread;
     Values values(graph);
     for (lazy::Node* node : graph.nodes()) RunNode(values, node);
-    std::vector<at::Tensor> results;
-    for (const lazy::Value& result : graph.results()) results.push_back(values.Take(result));
-    std::vector<lazy::Reference<lazy::Data>> data;
-    for (size_t i = 0; i < results.size(); ++i) {
-      lazy::ShapeRef shape = graph.results()[i].shape_ref();
-      data.push_back(DataOf(device, shape, Own(std::move(results[i]))));
+    std::vector<lazy::Reference<lazy::Data>> results;
+    for (const lazy::Value& result : graph.results()) {
+      results.push_back(DataOf(device, result.shape_ref(), values.Take(result)));
     }
-    return data;
+    return results;
   }
 
  private:
