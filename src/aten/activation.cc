@@ -251,6 +251,13 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&ShrinkBackward>(m, "hardshrink_backward");
   RegisterElementwise<&Softshrink>(m, "softshrink");
   RegisterElementwise<&ShrinkBackward>(m, "softshrink_backward");
+  RunBy<&LogSigmoid>(+[](const at::Tensor& x) {
+    return std::make_tuple(at::log_sigmoid(x), at::empty({0}, x.options()));
+  });
+  RunBy<&LogSigmoidBackward>(
+      +[](const at::Tensor& gradient, const at::Tensor& x, const at::Tensor&) {
+        return at::mul(gradient, at::sigmoid(at::neg(x)));
+      });
   Register<&LogSigmoid>(m, "log_sigmoid_forward");
   Register<&LogSigmoidBackward>(m, "log_sigmoid_backward");
   Register<&Glu>(m, "glu");

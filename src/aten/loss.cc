@@ -332,6 +332,24 @@ Value NllLossBackward(Builder& b, Value gradient, Value x, Value target,
   return b.Select(hit, BroadcastReduced(b, value, {dimension}, full), b.Zeros(x->shape()));
 }
 
+// --- Without a program: two operators each for one lowering
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+bool IsPicture(const at::Tensor& x) { return x.dim() == 4; }
+std::tuple<at::Tensor, at::Tensor> RunNllLoss(const at::Tensor& x, const at::Tensor& target,
+                                              const OptionalTensor& weight, int64_t reduction,
+                                              int64_t ignored) {
+  return IsPicture(x) ? at::nll_loss2d_forward(x, target, weight, reduction, ignored)
+                      : at::nll_loss_forward(x, target, weight, reduction, ignored);
+}
+at::Tensor RunNllLossBackward(const at::Tensor& gradient, const at::Tensor& x,
+                              const at::Tensor& target, const OptionalTensor& weight,
+                              int64_t reduction, int64_t ignored, const at::Tensor& total) {
+  const auto backward = IsPicture(x) ? &at::nll_loss2d_backward : &at::nll_loss_backward;
+  return backward(gradient, x, target, weight, reduction, ignored, total);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -349,6 +367,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&MultiMarginLossBackward>(m, "multi_margin_loss_backward");
   Register<&MultilabelMarginLoss>(m, "multilabel_margin_loss_forward");
   Register<&MultilabelMarginLossBackward>(m, "multilabel_margin_loss_backward");
+  RunBy<&NllLoss>(&RunNllLoss);
+  RunBy<&NllLossBackward>(&RunNllLossBackward);
   Register<&NllLoss>(m, "nll_loss_forward");
   Register<&NllLossBackward>(m, "nll_loss_backward");
   Register<&NllLoss>(m, "nll_loss2d_forward");

@@ -461,6 +461,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&AveragePoolOfBackward<2>>(m, "avg_pool2d_backward");
   Register<&AveragePoolOf<3>>(m, "avg_pool3d");
   Register<&AveragePoolOfBackward<3>>(m, "avg_pool3d_backward");
+  RunBy<&AdaptiveAveragePool>(+[](const at::Tensor& x, at::IntArrayRef output) {
+    return output.size() == 2 ? at::_adaptive_avg_pool2d(x, output)
+                              : at::_adaptive_avg_pool3d(x, output);
+  });
   Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool2d");
   Register<&AdaptiveAveragePoolOfBackward<2>>(m, "_adaptive_avg_pool2d_backward");
   Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool3d");

@@ -11,6 +11,7 @@
 #include "aten/dimension.h"
 #include "aten/draws.h"
 #include "aten/elementwise.h"
+#include "aten/evaluated_form.h"
 #include "aten/generator.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
@@ -179,16 +180,13 @@ std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
 at::Tensor ThrowCoins(const at::Tensor& state, at::IntArrayRef sizes, double p) {
   const uint64_t key = state.const_data_ptr<uint64_t>()[0];
   const uint64_t start = state.const_data_ptr<uint64_t>()[1];
-  const auto half = [](uint64_t word, int i) { return static_cast<uint32_t>(word >> (32 * i)); };
   const auto limit = static_cast<uint64_t>(std::llround(std::ldexp(p, 32)));
   at::Tensor coins = at::empty(sizes, at::kBool);
   bool* out = coins.mutable_data_ptr<bool>();
-  for (int64_t i = 0, count = coins.numel(); i < count; i += 4) {
-    const uint64_t low = start + static_cast<uint64_t>(i / 4), high = key + (low < start);
-    const auto words = hlo::Philox4x32({half(key, 0), half(key, 1)},
-                                       {half(low, 0), half(low, 1), half(high, 0), half(high, 1)});
-    for (int64_t j = i; j < std::min(i + 4, count); ++j) out[j] = words[j - i] < limit;
-  }
+  const auto count = static_cast<uint64_t>(coins.numel());
+  hlo::ForEachPhiloxBlock(key, start, key, (count + 3) / 4, [&](uint64_t number, auto words) {
+    for (uint64_t i = 4 * number, k = 0; k < 4 && i < count; ++i, ++k) out[i] = words[k] < limit;
+  });
   return coins;
 }
 
@@ -503,6 +501,20 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("rrelu_with_noise_", &RreluWithNoiseInPlace);
   m.impl("rrelu_with_noise_functional", &RreluWithNoiseFunctional);
   RunBy<&Dropout>(&RunDropout);
+  RunByEvaluator<&Uniform>();
+  RunByEvaluator<&Normal>();
+  RunByEvaluator<&NormalOf>();
+  RunByEvaluator<&LogNormal>();
+  RunByEvaluator<&Exponential>();
+  RunByEvaluator<&Cauchy>();
+  RunByEvaluator<&Geometric>();
+  RunByEvaluator<&Bernoulli>();
+  RunByEvaluator<&BernoulliOf>();
+  RunByEvaluator<&Integers>();
+  RunByEvaluator<&Permutation>();
+  RunByEvaluator<&DrawWithoutReplacement>();
+  RunByEvaluator<&DrawWithReplacement>();
+  RunByEvaluator<&RandomLeakyRelu>();
   m.impl("native_dropout", &NativeDropout);
   Register<&DropoutBackward>(m, "native_dropout_backward");
 }

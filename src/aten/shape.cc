@@ -436,6 +436,17 @@ at::Tensor ZeroTensor(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
   return at::zeros(sizes, type, layout, device, pin_memory);
 }
 
+// One of torch's operators for each number of padded dimensions.
+template <auto one, auto two, auto three>
+at::Tensor RunPad(const at::Tensor& x, at::IntArrayRef padding) {
+  return (padding.size() == 2 ? one : padding.size() == 4 ? two : three)(x, padding);
+}
+template <auto one, auto two, auto three>
+at::Tensor RunPadBackward(const at::Tensor& gradient, const at::Tensor& x,
+                          at::IntArrayRef padding) {
+  return (padding.size() == 2 ? one : padding.size() == 4 ? two : three)(gradient, x, padding);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -478,6 +489,16 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("triu", TORCH_FN(RecordTriu));
   Register<&Trace>(m, "trace");
   Register<&ConstantPad>(m, "constant_pad_nd");
+  RunBy<&BorderPad<Border::kReflect>>(
+      &RunPad<&at::reflection_pad1d, &at::reflection_pad2d, &at::reflection_pad3d>);
+  RunBy<&BorderPadBackward<Border::kReflect>>(
+      &RunPadBackward<&at::reflection_pad1d_backward, &at::reflection_pad2d_backward,
+                      &at::reflection_pad3d_backward>);
+  RunBy<&BorderPad<Border::kReplicate>>(
+      &RunPad<&at::replication_pad1d, &at::replication_pad2d, &at::replication_pad3d>);
+  RunBy<&BorderPadBackward<Border::kReplicate>>(
+      &RunPadBackward<&at::replication_pad1d_backward, &at::replication_pad2d_backward,
+                      &at::replication_pad3d_backward>);
   for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"}) {
     Register<&BorderPad<Border::kReflect>>(m, name);
     Register<&BorderPadBackward<Border::kReflect>>(m, (std::string(name) + "_backward").c_str());

@@ -291,6 +291,28 @@ Value CountByHalving(Builder& b, Value boundaries, Value values, bool right) {
   return count;
 }
 
+// --- Without a program: sorts of programs leave equal elements in their order
+
+using Sorted = std::tuple<at::Tensor, at::Tensor>;
+
+Sorted RunSort(const at::Tensor& x, int64_t dimension, bool descending) {
+  return at::sort(x, /*stable=*/true, dimension, descending);
+}
+Sorted RunSortStable(const at::Tensor& x, std::optional<bool>, int64_t dimension, bool descending) {
+  return RunSort(x, dimension, descending);
+}
+Sorted RunTopK(const at::Tensor& x, int64_t k, int64_t dimension, bool largest, bool) {
+  auto [values, indices] = RunSort(x, dimension, largest);
+  if (x.dim() == 0) return {values, indices};
+  return {values.narrow(dimension, 0, k), indices.narrow(dimension, 0, k)};
+}
+Sorted RunKthValue(const at::Tensor& x, int64_t k, int64_t dimension, bool keep) {
+  auto [values, indices] = RunSort(x, dimension, false);
+  if (x.dim() == 0) return {values, indices};
+  if (!keep) return {values.select(dimension, k - 1), indices.select(dimension, k - 1)};
+  return {values.narrow(dimension, k - 1, 1), indices.narrow(dimension, k - 1, 1)};
+}
+
 }  // namespace
 
 std::pair<Value, Value> SortWithIndices(Builder& b, Value x, int64_t dimension, bool descending,
@@ -317,6 +339,10 @@ Value CumulativeMaximum(Builder& b, Value x, int64_t dimension) {
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&Sort>(&RunSort);
+  RunBy<&SortStable>(&RunSortStable);
+  RunBy<&TopK>(&RunTopK);
+  RunBy<&KthValue>(&RunKthValue);
   Register<&Sort>(m, "sort");
   Register<&SortStable>(m, "sort.stable");
   Register<&TopK>(m, "topk");
@@ -336,6 +362,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&SearchSortedNumber>(m, "searchsorted.Scalar");
   Register<&Bucketize>(m, "bucketize.Tensor");
   Register<&BucketizeNumber>(m, "bucketize.Scalar");
+  // torch's kernels name another one of equal elements.
+  lazy::Op<&MedianDimension>::kind().eager_form = nullptr;
+  lazy::Op<&NanMedianDimension>::kind().eager_form = nullptr;
+  lazy::Op<&Mode>::kind().eager_form = nullptr;
 }
 
 }  // namespace torch_xla

@@ -65,16 +65,13 @@ Bits PhiloxBits(uint64_t key, uint64_t low, uint64_t high, const Shape& shape) {
   bool wide = BitWidth(shape.element_type()) == 64;
   int64_t per_block = wide ? 2 : 4;
   bits.blocks = CeilDivide(count, per_block);
-  for (uint64_t number = 0; number < bits.blocks; ++number) {
-    uint64_t counter = low + number, carried = high + (counter < low);
-    auto words = Philox4x32({Low(key), High(key)},
-                            {Low(counter), High(counter), Low(carried), High(carried)});
+  ForEachPhiloxBlock(key, low, high, bits.blocks, [&](uint64_t number, auto words) {
     for (int64_t k = 0; k < per_block; ++k) {
       int64_t at = static_cast<int64_t>(number) * per_block + k;
       if (at >= count) break;
       bits.words[at] = wide ? Join(words[2 * k], words[2 * k + 1]) : words[k];
     }
-  }
+  });
   return bits;
 }
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import torch_xla
+import torch_xla.core.xla_model as xm
 import torch_xla.debug.metrics as met
 from torch_xla import _XLAC
 
@@ -83,7 +84,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_over_lengths(name):
-    """The first lengths are compiled, the others interpreted: as eager."""
+    """The first length is compiled, the others interpreted: as eager."""
     lengths = [7, 9, 12, 5, 13, 4]
     expected = losses("cpu", OPTIMIZERS[name], lengths)
     found = []
@@ -100,20 +101,50 @@ def test_a_graph_that_comes_again_is_compiled():
         return (x * 2 - 1).relu().sum(0).cpu()
 
     with interpretation("auto"):
-        assert interpreted_compiled(lambda: [step(y) for y in x[:2]]) == (0, 2)
+        assert interpreted_compiled(lambda: [step(y) for y in x[:2]]) == (1, 1)
         assert interpreted_compiled(lambda: [step(x[2]) for _ in range(8)]) == (8, 0)
         assert interpreted_compiled(lambda: [step(x[2]) for _ in range(3)]) == (0, 1)
 
 
-def test_large_work_is_compiled_at_once():
-    def step(n):
-        x = torch.ones(n, 1000, device="xla")
-        return (x @ x.T).tanh().sum().item()
-
+def test_where_nothing_comes_again_new_graphs_are_interpreted():
+    """Twice at most, so that steps that do come again are soon compiled."""
+    x = torch.randn(5, 3).to("xla")
+    functions = [torch.sin, torch.cos, torch.tan, torch.exp, torch.tanh]
     with interpretation("auto"):
-        step(1000)
-        step(1001)
-        assert interpreted_compiled(lambda: step(1002)) == (0, 1)
+        assert interpreted_compiled(lambda: [f(x).cpu() for f in functions[:4]]) == (0, 4)
+        assert interpreted_compiled(lambda: [functions[4](x).cpu() for _ in range(4)]) == (2, 1)
+
+
+HEAVY = {
+    "product": lambda n: torch.ones(n, 1000, device="xla") @ torch.ones(1000, n, device="xla"),
+    "product of integers": lambda n: (
+        torch.ones(n, 300, device="xla", dtype=torch.int64)
+        @ torch.ones(300, n, device="xla", dtype=torch.int64)
+    ),
+    "convolution": lambda n: F.conv2d(
+        torch.ones(1, 8, n, n, device="xla"), torch.ones(8, 8, 7, 7, device="xla")
+    ),
+    "distances": lambda n: torch.cdist(
+        torch.ones(n, 64, device="xla"), torch.ones(n, 64, device="xla"), 1.5
+    ),
+    "sort": lambda n: torch.ones(n, 500, device="xla").sort().values,
+    "incomplete gamma function": lambda n: torch.igamma(
+        torch.ones(n, 200, device="xla"), torch.ones(n, 200, device="xla")
+    ),
+    "digamma": lambda n: torch.digamma(torch.ones(n, 500, device="xla")),
+    "attention": lambda n: F.scaled_dot_product_attention(
+        *(torch.ones(4, 8, n, 64, device="xla") for _ in range(3))
+    ),
+    "polynomial": lambda n: torch.special.hermite_polynomial_h(torch.ones(n, device="xla"), 2),
+    "draws": lambda n: torch.randn(n, 1000, device="xla"),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_large_work_is_compiled_at_once(name):
+    with interpretation("auto"):
+        HEAVY[name](500).sum().item()
+        assert interpreted_compiled(lambda: HEAVY[name](501).sum().item()) == (0, 1)
 
 
 def test_indices_are_compiled_as_arguments():
@@ -184,6 +215,148 @@ def test_what_an_operation_refuses_is_left_to_the_program():
     with interpretation("always"):
         torch_xla.sync()
         assert torch.equal(table.index_select(0, index).cpu(), expected)
+
+
+def interpreted_and_compiled(function):
+    """What the function makes of interpreted graphs, none of which is refused, and of programs."""
+    results = []
+    for when in ("always", "never"):
+        with interpretation(when):
+            torch_xla.manual_seed(7)
+            found = []
+            ran = interpreted_compiled(lambda f=found: f.extend(x.cpu() for x in function()))
+            assert when == "never" or ran[1] == 0, ran
+        results.append(found)
+    return results
+
+
+def draw(shape=(3, 50), type=torch.float32):
+    return torch.empty(shape, device="xla", dtype=type)
+
+
+PROBABILITIES = torch.tensor([0.1, 0.0, 0.4, 0.2, 0.3])
+EXACT_DRAWS = {
+    "rand": lambda: torch.rand(3, 50, device="xla"),
+    "rand f64": lambda: torch.rand(51, device="xla", dtype=torch.float64),
+    "rand bf16": lambda: torch.rand(50, device="xla", dtype=torch.bfloat16),
+    "randint": lambda: torch.randint(-5, 100, (7, 9), device="xla"),
+    "random_": lambda: draw(type=torch.int32).random_(),
+    "randperm": lambda: torch.randperm(101, device="xla"),
+    "bernoulli": lambda: torch.bernoulli(torch.full((5, 7), 0.3).to("xla")),
+    "bernoulli_": lambda: draw().bernoulli_(0.7),
+    "multinomial": lambda: torch.multinomial(PROBABILITIES.to("xla"), 4),
+    "multinomial rows": lambda: torch.multinomial(PROBABILITIES.expand(6, 5).to("xla"), 1),
+    "multinomial again": lambda: torch.multinomial(PROBABILITIES.to("xla"), 60, replacement=True),
+    "dropout": lambda: F.dropout(torch.ones(7, 9).to("xla"), 0.4),
+}
+ROUNDED_DRAWS = {
+    "uniform": lambda: draw().uniform_(-3, 5),
+    "randn": lambda: torch.randn(5, 11, device="xla"),
+    "randn f64": lambda: torch.randn(55, device="xla", dtype=torch.float64),
+    "randn bf16": lambda: torch.randn(55, device="xla", dtype=torch.bfloat16),
+    "normal": lambda: torch.normal(torch.zeros(9).to("xla"), torch.arange(9.0).to("xla")),
+    "log_normal": lambda: draw().log_normal_(0.5, 0.3),
+    "exponential": lambda: draw().exponential_(2.0),
+    "cauchy": lambda: draw().cauchy_(1.0, 2.0),
+    "geometric": lambda: draw().geometric_(0.2),
+    "rrelu": lambda: F.rrelu(-torch.ones(40).to("xla"), training=True),
+}
+
+
+@pytest.mark.parametrize("name", EXACT_DRAWS | ROUNDED_DRAWS)
+def test_draws_are_those_of_the_program(name):
+    function = (EXACT_DRAWS | ROUNDED_DRAWS)[name]
+    interpreted, compiled = interpreted_and_compiled(lambda: [function(), function()])
+    for x, y in zip(interpreted, compiled, strict=True):
+        if name in EXACT_DRAWS:
+            assert torch.equal(x, y)
+        else:
+            torch.testing.assert_close(x, y)
+
+
+def of_equal_elements():
+    """Of several equal elements, and of several writes to one place, operators choose one."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(3, (4, 100), generator=generator).float()
+    x[1, ::7] = float("nan")
+    x = x.to("xla")
+    index = torch.randint(10, (4, 100), generator=generator).to("xla")
+    row, target = index[0], torch.zeros(4, 10).to("xla")
+    flat = torch.arange(100.0).to("xla")
+    picture = x.nan_to_num().reshape(1, 4, 10, 10)
+    yield from (*x.sort(), *x.sort(stable=True), *x.sort(descending=True), x.argsort(0))
+    yield from (*x.topk(30), *x.topk(30, largest=False), *x.kthvalue(40))
+    yield from (x.argmax(1), x.argmin(1), *x.max(1), *x.min(1), *x.cummax(1), *x.cummin(1))
+    yield from (x.median(), x.nanmedian())
+    yield from F.max_pool2d(picture, 3, 2, return_indices=True)
+    yield from F.adaptive_max_pool2d(picture, 3, return_indices=True)
+    yield target.scatter(1, index, x)
+    yield target.index_put((torch.arange(4).to("xla")[:, None], index), x)
+    yield target.t().contiguous().t().index_put((torch.arange(4).to("xla")[:, None], index), x)
+    yield target[0].index_put((row,), flat)
+    yield target[0].index_copy(0, row, flat)
+    yield target[0].clone().put_(row, flat)
+
+
+def test_equal_elements_are_chosen_as_by_the_program():
+    interpreted, compiled = interpreted_and_compiled(lambda: list(of_equal_elements()))
+    for i, (x, y) in enumerate(zip(interpreted, compiled, strict=True)):
+        assert torch.equal(x.nan_to_num(-1), y.nan_to_num(-1)), i
+
+
+SHARED_LOWERINGS = {
+    "nll_loss": lambda x: F.cross_entropy(x[0, 0], torch.arange(4).to("xla")),
+    "nll_loss2d": lambda x: F.cross_entropy(x, torch.zeros(2, 4, 5).long().to("xla")),
+    "reflection_pad1d": lambda x: F.pad(x[0], (1, 2), mode="reflect"),
+    "reflection_pad2d": lambda x: F.pad(x, (1, 2, 1, 0), mode="reflect"),
+    "reflection_pad3d": lambda x: F.pad(x[None], (1, 2, 1, 0, 1, 1), mode="reflect"),
+    "replication_pad1d": lambda x: F.pad(x[0], (1, 2), mode="replicate"),
+    "replication_pad2d": lambda x: F.pad(x, (1, 2, 1, 0), mode="replicate"),
+    "replication_pad3d": lambda x: F.pad(x[None], (1, 2, 1, 0, 1, 1), mode="replicate"),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x[None], 2),
+    "log_sigmoid": F.logsigmoid,
+}
+
+
+@pytest.mark.parametrize("name", SHARED_LOWERINGS)
+def test_operators_of_one_lowering(name):
+    def run():
+        x = torch.linspace(-2, 2, 2 * 3 * 4 * 5).reshape(2, 3, 4, 5).to("xla").requires_grad_()
+        y = SHARED_LOWERINGS[name](x)
+        y.sum().backward()
+        return y.detach(), x.grad
+
+    interpreted, compiled = interpreted_and_compiled(run)
+    torch.testing.assert_close(interpreted, compiled)
+
+
+@pytest.mark.parametrize("type", [torch.bfloat16, torch.float16])
+def test_a_narrow_default_type(type):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(type)
+    try:
+        interpreted, compiled = interpreted_and_compiled(
+            lambda: [
+                torch.ones(3, device="xla") * 0.3,
+                torch.rand(9, device="xla"),
+                torch.full((2,), 0.7, device="xla") / 3,
+            ]
+        )
+    finally:
+        torch.set_default_dtype(before)
+    torch.testing.assert_close(interpreted, compiled)
+    assert all(x.dtype == type for x in interpreted)
+
+
+def test_results_are_counted_as_memory_of_the_device():
+    x = torch.ones(1 << 18, device="xla")
+    torch_xla.sync()
+    before = xm.get_memory_info("xla:0")["bytes_used"]
+    with interpretation("always"):
+        y = x + 1
+        torch_xla.sync()
+    assert xm.get_memory_info("xla:0")["bytes_used"] - before == y.nbytes
 
 
 @pytest.mark.parametrize("counts_of", [[6], [2, 0, 3]])

@@ -1,0 +1,49 @@
+#include "aten/evaluated_form.h"
+
+#include <cstring>
+
+#include "hlo/evaluator.h"
+
+namespace torch_xla {
+namespace {
+
+hlo::Literal ToLiteral(const hlo::Shape& shape, const at::Tensor& tensor) {
+  return hlo::Literal(shape, tensor.contiguous().const_data_ptr());
+}
+
+at::Tensor ToTensor(const hlo::Literal& literal) {
+  const hlo::Shape& shape = literal.shape();
+  at::Tensor tensor = at::empty(shape.dimensions(), ToScalarType(shape.element_type()));
+  if (tensor.nbytes() > 0) std::memcpy(tensor.mutable_data_ptr(), literal.bytes(), tensor.nbytes());
+  return tensor;
+}
+
+class Evaluated final : public lazy::EagerForm {
+ public:
+  std::vector<at::Tensor> Run(const lazy::Operation& operation,
+                              std::span<const at::Tensor> operands) const override {
+    hlo::Module module("evaluated");
+    hlo::Computation* main = module.AddComputation("main");
+    module.set_entry(main);
+    Builder builder(main);
+    Values parameters;
+    std::vector<hlo::Literal> arguments;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const hlo::Shape& shape = *operation.operand_shapes()[i];
+      parameters.push_back(builder.Parameter(shape));
+      arguments.push_back(ToLiteral(shape, operands[i]));
+    }
+    main->set_results(operation.Lower(builder, parameters));
+    std::vector<at::Tensor> results;
+    for (const hlo::Literal& result : hlo::Evaluate(module, arguments)) {
+      results.push_back(ToTensor(result));
+    }
+    return results;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<lazy::EagerForm> EvaluatedForm() { return std::make_unique<Evaluated>(); }
+
+}  // namespace torch_xla
