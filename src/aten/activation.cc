@@ -16,17 +16,17 @@ Value IsPositive(Builder& b, Value x) { return b.Gt(x, Like(b, x, 0)); }
 Value Relu(Builder& b, Value x) { return b.Maximum(x, b.Zeros(x->shape())); }
 
 Value Threshold(Builder& b, Value x, Constant threshold, Constant value) {
-  return b.Select(b.Le(x, Like(b, x, Number(threshold))), Like(b, x, Number(value)), x);
+  return b.Select(b.Le(x, Like(b, x, NumberOf(threshold))), Like(b, x, NumberOf(value)), x);
 }
 Value ThresholdBackward(Builder& b, Value gradient, Value x, Constant threshold) {
-  return b.Select(b.Le(x, Like(b, x, Number(threshold))), Like(b, gradient, 0), gradient);
+  return b.Select(b.Le(x, Like(b, x, NumberOf(threshold))), Like(b, gradient, 0), gradient);
 }
 
 Value LeakyRelu(Builder& b, Value x, Constant slope) {
-  return b.Select(IsPositive(b, x), x, b.Multiply(x, Like(b, x, Number(slope))));
+  return b.Select(IsPositive(b, x), x, b.Multiply(x, Like(b, x, NumberOf(slope))));
 }
 Value LeakyReluBackward(Builder& b, Value gradient, Value x, Constant slope, bool is_result) {
-  Value scaled = b.Multiply(gradient, Like(b, gradient, Number(slope)));
+  Value scaled = b.Multiply(gradient, Like(b, gradient, NumberOf(slope)));
   return b.Select(IsPositive(b, x), gradient, scaled);
 }
 
@@ -41,18 +41,18 @@ Value PreluGradientOfWeight(Builder& b, Value gradient, Value x, Value weight) {
 }
 
 Value Elu(Builder& b, Value x, Constant alpha, Constant scale, Constant input_scale) {
-  Value scaled_input = b.Multiply(x, Like(b, x, Number(input_scale)));
+  Value scaled_input = b.Multiply(x, Like(b, x, NumberOf(input_scale)));
   Value negative = b.Multiply(b.Unary(Opcode::kExponentialMinusOne, scaled_input),
-                              Like(b, x, Number(alpha) * Number(scale)));
-  return b.Select(IsPositive(b, x), b.Multiply(x, Like(b, x, Number(scale))), negative);
+                              Like(b, x, NumberOf(alpha) * NumberOf(scale)));
+  return b.Select(IsPositive(b, x), b.Multiply(x, Like(b, x, NumberOf(scale))), negative);
 }
 Value EluBackward(Builder& b, Value gradient, Constant alpha, Constant scale, Constant input_scale,
                   bool is_result, Value x) {
-  double negative_slope = Number(alpha) * Number(scale), inner = Number(input_scale);
+  double negative_slope = NumberOf(alpha) * NumberOf(scale), inner = NumberOf(input_scale);
   Value growth = is_result ? b.Multiply(b.Add(x, Like(b, x, negative_slope)), Like(b, x, inner))
                            : b.Multiply(b.Exp(b.Multiply(x, Like(b, x, inner))),
                                         Like(b, x, negative_slope * inner));
-  Value slope = b.Select(IsPositive(b, x), Like(b, x, Number(scale)), growth);
+  Value slope = b.Select(IsPositive(b, x), Like(b, x, NumberOf(scale)), growth);
   return b.Multiply(gradient, slope);
 }
 
@@ -121,14 +121,14 @@ Value MishBackward(Builder& b, Value gradient, Value x) {
 }
 
 Value Softplus(Builder& b, Value x, Constant beta, Constant threshold) {
-  Value scaled = b.Multiply(x, Like(b, x, Number(beta)));
-  Value smooth = b.Multiply(LogOnePlusExp(b, scaled), Like(b, x, 1 / Number(beta)));
-  return b.Select(b.Gt(scaled, Like(b, x, Number(threshold))), x, smooth);
+  Value scaled = b.Multiply(x, Like(b, x, NumberOf(beta)));
+  Value smooth = b.Multiply(LogOnePlusExp(b, scaled), Like(b, x, 1 / NumberOf(beta)));
+  return b.Select(b.Gt(scaled, Like(b, x, NumberOf(threshold))), x, smooth);
 }
 Value SoftplusBackward(Builder& b, Value gradient, Value x, Constant beta, Constant threshold) {
-  Value scaled = b.Multiply(x, Like(b, x, Number(beta)));
+  Value scaled = b.Multiply(x, Like(b, x, NumberOf(beta)));
   Value smooth = b.Multiply(gradient, b.Logistic(scaled));
-  return b.Select(b.Gt(scaled, Like(b, x, Number(threshold))), gradient, smooth);
+  return b.Select(b.Gt(scaled, Like(b, x, NumberOf(threshold))), gradient, smooth);
 }
 
 Value Inside(Builder& b, Value x, double low, double high, bool inclusive) {
@@ -137,11 +137,11 @@ Value Inside(Builder& b, Value x, double low, double high, bool inclusive) {
 }
 
 Value Hardtanh(Builder& b, Value x, Constant low, Constant high) {
-  Value l = Like(b, x, Number(low)), h = Like(b, x, Number(high));
+  Value l = Like(b, x, NumberOf(low)), h = Like(b, x, NumberOf(high));
   return b.Clamp(l, x, h);
 }
 Value HardtanhBackward(Builder& b, Value gradient, Value x, Constant low, Constant high) {
-  return ZeroUnless(b, Inside(b, x, Number(low), Number(high), false), gradient);
+  return ZeroUnless(b, Inside(b, x, NumberOf(low), NumberOf(high), false), gradient);
 }
 
 // clamp(x + 3, 0, 6) / 6.
@@ -162,14 +162,14 @@ Value HardswishBackward(Builder& b, Value gradient, Value x) {
 }
 
 Value Hardshrink(Builder& b, Value x, Constant lambda) {
-  return b.Select(Inside(b, x, -Number(lambda), Number(lambda), true), Like(b, x, 0), x);
+  return b.Select(Inside(b, x, -NumberOf(lambda), NumberOf(lambda), true), Like(b, x, 0), x);
 }
 Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
-  Value inside = Inside(b, x, -Number(lambda), Number(lambda), true);
+  Value inside = Inside(b, x, -NumberOf(lambda), NumberOf(lambda), true);
   return b.Select(inside, Like(b, gradient, 0), gradient);
 }
 Value Softshrink(Builder& b, Value x, Constant lambda) {
-  double limit = Number(lambda);
+  double limit = NumberOf(lambda);
   if (!(limit >= 0)) {
     throw hlo::Error("lambda must be in range [0, inf) for input dtype " +
                      std::string(hlo::ShortName(x->element_type())) + ", but found " +

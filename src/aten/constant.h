@@ -6,7 +6,7 @@
 namespace torch_xla {
 
 // The number as a double; a complex one is an error.
-inline double Number(const Constant& value) {
+inline double NumberOf(const Constant& value) {
   return std::visit(
       [](auto number) -> double {
         if constexpr (std::is_same_v<decltype(number), std::complex<double>>) {
@@ -20,7 +20,7 @@ inline double Number(const Constant& value) {
 
 inline bool IsNumber(const Constant& value, double number) {
   if (const auto* complex = std::get_if<std::complex<double>>(&value)) return *complex == number;
-  return Number(value) == number;
+  return NumberOf(value) == number;
 }
 
 }  // namespace torch_xla

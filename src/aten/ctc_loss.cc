@@ -15,7 +15,7 @@ namespace {
 constexpr ElementType kIndex = ElementType::kS64;
 
 // The states of a target of n labels are blank, label 1, blank, label 2, …, blank.
-struct Problem {
+struct CtcProblem {
   int64_t time, batch, classes, states;
   Value emissions;  // [time, batch, states]: the log probability of each state's label
   Value labels;     // [batch, states]
@@ -54,9 +54,9 @@ Value StateLabels(Builder& b, Value rows, int64_t blank) {
   return b.Pad(rows, b.ConstantScalar(kIndex, blank), {0, 1}, {0, 1}, {0, longest > 0 ? 1 : 0});
 }
 
-Problem MakeProblem(Builder& b, Value log_probabilities, Value targets, Value input_lengths,
-                    Value target_lengths, int64_t longest, int64_t blank) {
-  Problem p;
+CtcProblem MakeCtcProblem(Builder& b, Value log_probabilities, Value targets, Value input_lengths,
+                          Value target_lengths, int64_t longest, int64_t blank) {
+  CtcProblem p;
   const Dimensions& full = log_probabilities->dimensions();
   p.time = full[0], p.batch = full[1], p.classes = full[2], p.states = 2 * longest + 1;
   p.input_lengths = b.Convert(input_lengths, kIndex);
@@ -80,7 +80,7 @@ Problem MakeProblem(Builder& b, Value log_probabilities, Value targets, Value in
   return p;
 }
 
-Value LogSumExp(Builder& b, Value x, Value y, Value z) {
+Value LogSumExpOfThree(Builder& b, Value x, Value y, Value z) {
   Value largest = b.Maximum(x, b.Maximum(y, z));
   // Of nothing but zeros the logarithm is minus infinity, not NaN.
   Value origin = b.Select(b.Eq(largest, Like(b, x, -kInfinity)), Like(b, x, 0), largest);
@@ -91,7 +91,7 @@ Value LogSumExp(Builder& b, Value x, Value y, Value z) {
 // A loop over time that makes [time, batch, states]. `step(b, t, previous, emitted, operands)`
 // gives the states at t; t runs forward or backward, and the states before the first are -inf.
 template <typename Step>
-Value OverTime(Builder& b, const Problem& p, bool forward, const Values& operands,
+Value OverTime(Builder& b, const CtcProblem& p, bool forward, const Values& operands,
                const Step& step) {
   ElementType type = p.emissions->element_type();
   Value start = b.Full(Shape(type, {p.batch, p.states}), -kInfinity);
@@ -125,11 +125,11 @@ Value Reached(Builder& b, Value previous, Value skips, int64_t by) {
   Value lowest = Like(b, previous, -kInfinity);
   Value skipped = by > 0 ? b.Select(skips, Moved(b, previous, 2, -kInfinity), lowest)
                          : Moved(b, b.Select(skips, previous, lowest), -2, -kInfinity);
-  return LogSumExp(b, previous, Moved(b, previous, by, -kInfinity), skipped);
+  return LogSumExpOfThree(b, previous, Moved(b, previous, by, -kInfinity), skipped);
 }
 
 // [time, batch, states]: the log probability of all alignments that end in a state at a time.
-Value ForwardStates(Builder& b, const Problem& p) {
+Value ForwardStates(Builder& b, const CtcProblem& p) {
   Dimensions shape = {p.batch, p.states};
   Value is_first = b.And(b.Lt(Iota(b, shape, 1), b.Full(Shape(kIndex, shape), int64_t{2})),
                          b.Le(Iota(b, shape, 1), Column(b, p.last_state, p.states)));
@@ -143,7 +143,7 @@ Value ForwardStates(Builder& b, const Problem& p) {
 }
 
 // [time, batch, states]: of all that begin in a state at a time and end with the target.
-Value BackwardStates(Builder& b, const Problem& p) {
+Value BackwardStates(Builder& b, const CtcProblem& p) {
   Dimensions shape = {p.batch, p.states};
   Value state = Iota(b, shape, 1), last = Column(b, p.last_state, p.states);
   Value is_last =
@@ -161,7 +161,7 @@ Value BackwardStates(Builder& b, const Problem& p) {
                   });
 }
 
-Value NegativeLogLikelihood(Builder& b, const Problem& p, Value states) {
+Value NegativeLogLikelihood(Builder& b, const CtcProblem& p, Value states) {
   Dimensions all = {p.time, p.batch, p.states};
   Value lowest = Like(b, states, -kInfinity);
   Value t = b.Add(Iota(b, all, 0), b.Full(Shape(kIndex, all), int64_t{1}));
@@ -171,7 +171,7 @@ Value NegativeLogLikelihood(Builder& b, const Problem& p, Value states) {
                          b.Eq(t, b.BroadcastInDim(p.input_lengths, all, {1})));
   Value blank_end = Max(b, b.Select(is_end, states, lowest), {0, 2});
   Value label_end = Max(b, b.Select(is_label, states, lowest), {0, 2});
-  Value likelihood = LogSumExp(b, blank_end, label_end, Like(b, blank_end, -kInfinity));
+  Value likelihood = LogSumExpOfThree(b, blank_end, label_end, Like(b, blank_end, -kInfinity));
   // An input without time can be an empty target only.
   Value zero = b.Zeros(p.input_lengths->shape());
   Value is_empty = b.And(b.Eq(p.input_lengths, zero), b.Eq(p.last_state, zero));
@@ -182,15 +182,15 @@ Value NegativeLogLikelihood(Builder& b, const Problem& p, Value states) {
 std::pair<Value, Value> CtcLoss(Builder& b, Value log_probabilities, Value targets,
                                 Value input_lengths, Value target_lengths, int64_t longest,
                                 int64_t blank) {
-  Problem p =
-      MakeProblem(b, log_probabilities, targets, input_lengths, target_lengths, longest, blank);
+  CtcProblem p =
+      MakeCtcProblem(b, log_probabilities, targets, input_lengths, target_lengths, longest, blank);
   Value states = ForwardStates(b, p);
   return {NegativeLogLikelihood(b, p, states), b.Transpose(states, {1, 0, 2})};
 }
 
 // [time, batch, classes]: in each class the states' sums. A product with the labels as one-hot
 // vectors.
-Value SumOverLabels(Builder& b, const Problem& p, Value x) {
+Value SumOverLabels(Builder& b, const CtcProblem& p, Value x) {
   Dimensions one_hot = {p.batch, p.states, p.classes};
   Value hit = b.Eq(b.BroadcastInDim(p.labels, one_hot, {0, 1}), Iota(b, one_hot, 2));
   hlo::DotAttributes attributes;
@@ -206,8 +206,8 @@ Value SumOverLabels(Builder& b, const Problem& p, Value x) {
 Value CtcLossBackward(Builder& b, Value gradient, Value log_probabilities, Value targets,
                       Value input_lengths, Value target_lengths, Value losses, Value states,
                       int64_t longest, int64_t blank, bool zero_infinity) {
-  Problem p =
-      MakeProblem(b, log_probabilities, targets, input_lengths, target_lengths, longest, blank);
+  CtcProblem p =
+      MakeCtcProblem(b, log_probabilities, targets, input_lengths, target_lengths, longest, blank);
   Dimensions all = {p.time, p.batch, p.states};
   const Dimensions& full = log_probabilities->dimensions();
   Value both = b.Add(b.Transpose(states, {1, 0, 2}), BackwardStates(b, p));

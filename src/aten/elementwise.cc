@@ -283,7 +283,7 @@ Value ComplexPower(Builder& b, Value x, const Constant& exponent) {
 // Small exponents as products and roots; anything else through power.
 Value PowerConstant(Builder& b, Value x, Constant exponent) {
   if (std::holds_alternative<std::complex<double>>(exponent)) return ComplexPower(b, x, exponent);
-  double e = Number(exponent);
+  double e = NumberOf(exponent);
   if (IsIntegral(x) && e < 0) {
     throw hlo::Error("Integers to negative integer powers are not allowed.");
   }

@@ -12,7 +12,7 @@ namespace {
 
 enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-Value Ones(Builder& b, Value like) { return b.Full(like->shape(), int64_t{1}); }
+Value OneForEach(Builder& b, Value like) { return b.Full(like->shape(), int64_t{1}); }
 
 // Slices [n, …] added into `count` rows.
 Value AddIntoRows(Builder& b, Value index, Value slices, int64_t count) {
@@ -24,9 +24,9 @@ Value AddIntoRows(Builder& b, Value index, Value slices, int64_t count) {
 
 // The bag of each index: how many bags begin at or before it, less one.
 Value BagOf(Builder& b, Value offsets, int64_t count) {
-  Value begins = AddIntoRows(b, offsets, Ones(b, offsets), count);
+  Value begins = AddIntoRows(b, offsets, OneForEach(b, offsets), count);
   if (count == 0) return begins;
-  return b.Subtract(CumulativeSum(b, begins, 0), Ones(b, begins));
+  return b.Subtract(CumulativeSum(b, begins, 0), OneForEach(b, begins));
 }
 
 // Which indices count: all but the padding.
@@ -116,7 +116,7 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
   taken = ZeroUnless(b, OverColumns(b, counted, width), taken);
   Value sums = AddIntoRows(b, bag, taken, bags);
   if (mode == kMean) {
-    Value divisor = b.Maximum(sizes, Ones(b, sizes));
+    Value divisor = b.Maximum(sizes, OneForEach(b, sizes));
     sums = b.Divide(sums, OverColumns(b, b.Convert(divisor, sums->element_type()), width));
   }
   return {b.Convert(sums, type), bag, sizes, b.Zeros(Shape(ElementType::kS64, {bags}))};
@@ -143,11 +143,12 @@ Value EmbeddingBagDenseBackward(Builder& b, Value gradient, Value indices, Value
   Value factor = b.Convert(counted, type);
   if (scales) factor = b.Multiply(factor, b.Convert(*scales, type));
   if (mode == kMean) {
-    Value size = TakeRows(b, b.Maximum(sizes, Ones(b, sizes)), bag);
+    Value size = TakeRows(b, b.Maximum(sizes, OneForEach(b, sizes)), bag);
     factor = b.Divide(factor, b.Convert(size, type));
   }
   if (scale_by_frequency) {
-    Value frequency = TakeRows(b, AddIntoRows(b, indices, Ones(b, indices), table_rows), indices);
+    Value frequency =
+        TakeRows(b, AddIntoRows(b, indices, OneForEach(b, indices), table_rows), indices);
     factor = b.Divide(factor, b.Convert(frequency, type));
   }
   spread = b.Multiply(spread, OverColumns(b, factor, width));

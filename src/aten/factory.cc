@@ -247,8 +247,8 @@ at::Tensor EyeSquare(int64_t n, Options dtype, std::optional<at::Layout> layout,
   return EyeRectangle(n, n, dtype, layout, device, pin);
 }
 
-at::Tensor Triangle(bool lower, int64_t rows, int64_t columns, int64_t offset, Options dtype,
-                    std::optional<at::Device> device) {
+at::Tensor TriangleIndexTensor(bool lower, int64_t rows, int64_t columns, int64_t offset,
+                               Options dtype, std::optional<at::Device> device) {
   TORCH_CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
               columns);
   Dimensions row_indices, column_indices;
@@ -267,13 +267,13 @@ at::Tensor Triangle(bool lower, int64_t rows, int64_t columns, int64_t offset, O
 at::Tensor TrilIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
                        std::optional<at::Layout>, std::optional<at::Device> device,
                        std::optional<bool>) {
-  return Triangle(true, rows, columns, offset, dtype, device);
+  return TriangleIndexTensor(true, rows, columns, offset, dtype, device);
 }
 
 at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
                        std::optional<at::Layout>, std::optional<at::Device> device,
                        std::optional<bool>) {
-  return Triangle(false, rows, columns, offset, dtype, device);
+  return TriangleIndexTensor(false, rows, columns, offset, dtype, device);
 }
 
 // Where a gradient is first accumulated.

@@ -19,7 +19,7 @@ struct Amp {
 Value RankZero(Builder& b, Value x) { return b.Reshape(x, {}); }
 
 // A double, or a tensor of one element, over x's shape and in its type.
-Value Spread(Builder& b, Value number, Value x) {
+Value SpreadNumber(Builder& b, Value number, Value x) {
   return Splat(b, b.Convert(RankZero(b, number), x->element_type()), x->dimensions());
 }
 
@@ -30,7 +30,7 @@ Value Double(Builder& b, Value x) { return b.Convert(RankZero(b, x), ElementType
 // where the objective grows.
 std::pair<Value, Value> PrepareGradient(Builder& b, Value gradient, const Amp& amp, bool maximize) {
   Value wide = ToAccumulation(b, gradient);
-  if (amp.grad_scale) wide = b.Divide(wide, Spread(b, *amp.grad_scale, wide));
+  if (amp.grad_scale) wide = b.Divide(wide, SpreadNumber(b, *amp.grad_scale, wide));
   return {maximize ? b.Negate(wide) : wide, b.Convert(wide, gradient->element_type())};
 }
 
@@ -44,7 +44,7 @@ Value Keep(Builder& b, Value updated, Value old, const Amp& amp) {
 
 // x + weight * (y - x)
 Value Toward(Builder& b, Value x, Value y, Value weight) {
-  return b.Add(x, b.Multiply(Spread(b, weight, x), b.Subtract(y, x)));
+  return b.Add(x, b.Multiply(SpreadNumber(b, weight, x), b.Subtract(y, x)));
 }
 
 // Results: the parameter, the averages of the gradient and of its square, the largest of those
@@ -59,22 +59,23 @@ std::vector<Value> AdamStep(Builder& b, Value parameter, Value gradient, Value a
   Value p = ToAccumulation(b, parameter);
   Value decay = Double(b, weight_decay), lr = Double(b, rate);
   if (decoupled) {
-    p = b.Multiply(p, Spread(b, OneMinus(b, b.Multiply(lr, decay)), p));
+    p = b.Multiply(p, SpreadNumber(b, OneMinus(b, b.Multiply(lr, decay)), p));
   } else {
-    g = b.Add(g, b.Multiply(p, Spread(b, decay, p)));
+    g = b.Add(g, b.Multiply(p, SpreadNumber(b, decay, p)));
   }
   Value one_minus_beta2 = OneMinus(b, Double(b, beta2));
   Value m = Toward(b, ToAccumulation(b, average), g, OneMinus(b, Double(b, beta1)));
   Value v = ToAccumulation(b, square_average);
-  v = b.Add(b.Multiply(v, Spread(b, beta2, v)),
-            b.Multiply(b.Multiply(g, g), Spread(b, one_minus_beta2, g)));
+  v = b.Add(b.Multiply(v, SpreadNumber(b, beta2, v)),
+            b.Multiply(b.Multiply(g, g), SpreadNumber(b, one_minus_beta2, g)));
   Value spread = largest ? b.Maximum(ToAccumulation(b, *largest), v) : v;
 
   Value count = Double(b, step);
   Value correction1 = OneMinus(b, b.Power(Double(b, beta1), count));
   Value correction2 = b.Sqrt(OneMinus(b, b.Power(Double(b, beta2), count)));
-  Value denominator = b.Add(b.Divide(b.Sqrt(spread), Spread(b, correction2, v)), Spread(b, eps, v));
-  Value size = Spread(b, b.Divide(lr, correction1), p);
+  Value denominator =
+      b.Add(b.Divide(b.Sqrt(spread), SpreadNumber(b, correction2, v)), SpreadNumber(b, eps, v));
+  Value size = SpreadNumber(b, b.Divide(lr, correction1), p);
   p = b.Subtract(p, b.Divide(b.Multiply(size, m), denominator));
 
   std::vector<Value> results = {Keep(b, p, parameter, amp), Keep(b, m, average, amp),
@@ -94,19 +95,19 @@ std::vector<Value> SgdStep(Builder& b, Value parameter, Value gradient,
   Amp amp{grad_scale, found_inf};
   auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
   Value p = ToAccumulation(b, parameter);
-  g = b.Add(g, b.Multiply(p, Spread(b, weight_decay, p)));
+  g = b.Add(g, b.Multiply(p, SpreadNumber(b, weight_decay, p)));
   std::vector<Value> results = {nullptr};
   if (momentum) {
     Value buffer = g;
     if (!is_first_step) {
-      Value share = Spread(b, OneMinus(b, Double(b, dampening)), g);
-      buffer = b.Add(b.Multiply(ToAccumulation(b, *momentum), Spread(b, factor, g)),
+      Value share = SpreadNumber(b, OneMinus(b, Double(b, dampening)), g);
+      buffer = b.Add(b.Multiply(ToAccumulation(b, *momentum), SpreadNumber(b, factor, g)),
                      b.Multiply(share, g));
     }
     results.push_back(Keep(b, buffer, *momentum, amp));
-    g = nesterov ? b.Add(g, b.Multiply(buffer, Spread(b, factor, g))) : buffer;
+    g = nesterov ? b.Add(g, b.Multiply(buffer, SpreadNumber(b, factor, g))) : buffer;
   }
-  p = b.Subtract(p, b.Multiply(Spread(b, rate, p), g));
+  p = b.Subtract(p, b.Multiply(SpreadNumber(b, rate, p), g));
   results[0] = Keep(b, p, parameter, amp);
   if (grad_scale) results.push_back(Keep(b, unscaled, gradient, amp));
   return results;
@@ -120,12 +121,12 @@ std::vector<Value> AdagradStep(Builder& b, Value parameter, Value gradient, Valu
   Amp amp{grad_scale, found_inf};
   auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
   Value p = ToAccumulation(b, parameter);
-  g = b.Add(g, b.Multiply(p, Spread(b, weight_decay, p)));
+  g = b.Add(g, b.Multiply(p, SpreadNumber(b, weight_decay, p)));
   Value s = b.Add(ToAccumulation(b, sum), b.Multiply(g, g));
   Value count = Double(b, step), one = Like(b, count, 1);
   Value decayed = b.Add(one, b.Multiply(b.Subtract(count, one), Double(b, rate_decay)));
-  Value size = Spread(b, b.Divide(Double(b, rate), decayed), p);
-  p = b.Subtract(p, b.Divide(b.Multiply(size, g), b.Add(b.Sqrt(s), Spread(b, eps, s))));
+  Value size = SpreadNumber(b, b.Divide(Double(b, rate), decayed), p);
+  p = b.Subtract(p, b.Divide(b.Multiply(size, g), b.Add(b.Sqrt(s), SpreadNumber(b, eps, s))));
   std::vector<Value> results = {Keep(b, p, parameter, amp), Keep(b, s, sum, amp)};
   if (grad_scale) results.push_back(Keep(b, unscaled, gradient, amp));
   return results;

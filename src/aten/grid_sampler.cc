@@ -12,7 +12,7 @@
 namespace torch_xla {
 namespace {
 
-enum Mode : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
+enum GridMode : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
 struct Sampling {
@@ -26,7 +26,7 @@ struct Place {
 };
 
 // One tap of each place along one dimension. All are [batch, places] and floating but the mask.
-struct Tap {
+struct GridTap {
   Value index;   // in the image, whole
   Value inside;  // whether the tap is in the image
   Value weight;
@@ -78,7 +78,7 @@ Place Padded(Builder& b, Place p, int64_t size, const Sampling& how) {
   return Clipped(b, p, size);
 }
 
-Tap MakeTap(Builder& b, Value index, int64_t size, Value weight, Value derivative) {
+GridTap MakeTap(Builder& b, Value index, int64_t size, Value weight, Value derivative) {
   Value zero = Like(b, index, 0), last = Like(b, index, static_cast<double>(size - 1));
   Value inside = b.And(b.Ge(index, zero), b.Le(index, last));
   return {ZeroUnless(b, inside, index), inside, weight, derivative};
@@ -102,11 +102,11 @@ constexpr std::array<Cubic, 4> kCubicTaps = {{{kA, -2 * kA, kA, 0},
                                               {-(kA + 2), 2 * kA + 3, -kA, 0},
                                               {-kA, kA, 0, 0}}};
 
-std::vector<Tap> BicubicTaps(Builder& b, Value x, int64_t size, const Sampling& how) {
+std::vector<GridTap> BicubicTaps(Builder& b, Value x, int64_t size, const Sampling& how) {
   Place p = InPixels(b, x, size, how.align_corners);
   Value first = b.Unary(Opcode::kFloor, p.position);
   Value fraction = b.Subtract(p.position, first);
-  std::vector<Tap> taps;
+  std::vector<GridTap> taps;
   for (int k = 0; k < 4; ++k) {
     // Each tap is padded by itself.
     Value position = b.Add(first, Like(b, first, k - 1));
@@ -118,7 +118,7 @@ std::vector<Tap> BicubicTaps(Builder& b, Value x, int64_t size, const Sampling& 
   return taps;
 }
 
-std::vector<Tap> TapsAlong(Builder& b, Value x, int64_t size, const Sampling& how) {
+std::vector<GridTap> TapsAlong(Builder& b, Value x, int64_t size, const Sampling& how) {
   if (how.mode == kBicubic) return BicubicTaps(b, x, size, how);
   Place p = Padded(b, InPixels(b, x, size, how.align_corners), size, how);
   if (how.mode == kNearest) {
@@ -140,13 +140,13 @@ struct Corner {
   Values derivatives;  // of the weight by the grid's numbers, dimension by dimension; 0 outside
 };
 
-std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<Tap>>& taps,
+std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<GridTap>>& taps,
                             const Dimensions& sizes) {
   size_t rank = taps.size(), count = 1;
   for (const auto& along : taps) count *= along.size();
   std::vector<Corner> corners;
   for (size_t c = 0; c < count; ++c) {
-    std::vector<const Tap*> chosen(rank);
+    std::vector<const GridTap*> chosen(rank);
     size_t rest = c;
     for (size_t d = rank; d-- > 0; rest /= taps[d].size())
       chosen[d] = &taps[d][rest % taps[d].size()];
@@ -212,7 +212,7 @@ Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sam
   p.image = ChannelsLast(b, b.Reshape(image, {full[0], full[1], pixels}));
   int64_t count = NumElements(grid->dimensions(), OtherDimensions({0, rank + 1}, rank + 2));
   Value flat = b.Reshape(grid, {full[0], count, rank});
-  std::vector<std::vector<Tap>> taps;
+  std::vector<std::vector<GridTap>> taps;
   for (int64_t d = 0; d < rank; ++d) {
     // The grid's first number is the place in the image's last dimension.
     Value x = b.Reshape(b.SliceInDim(flat, 2, rank - 1 - d, rank - d), {full[0], count});

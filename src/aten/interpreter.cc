@@ -84,9 +84,9 @@ at::Tensor TensorOfNumber(lazy::Node* node) {
 }
 
 // The values of a graph's nodes, each as long as a node needs it.
-class Values {
+class GraphValues {
  public:
-  explicit Values(const lazy::Graph& graph) : graph_(graph), values_(graph.nodes().size()) {
+  explicit GraphValues(const lazy::Graph& graph) : graph_(graph), values_(graph.nodes().size()) {
     uses_.resize(values_.size());
     for (const lazy::Node* node : graph.nodes()) {
       for (const lazy::Value& operand : node->operands()) ++uses_[operand.node->position];
@@ -156,7 +156,7 @@ class GraphInterpreter final : public lazy::Interpreter {
                                                const lazy::Graph& graph) override {
     const PlainKernels scope;
     const OneThread one_thread;
-    Values values(graph);
+    GraphValues values(graph);
     for (lazy::Node* node : graph.nodes()) RunNode(values, node);
     std::vector<lazy::Reference<lazy::Data>> results;
     for (const lazy::Value& result : graph.results()) {
@@ -166,7 +166,7 @@ class GraphInterpreter final : public lazy::Interpreter {
   }
 
  private:
-  static void RunNode(Values& values, lazy::Node* node) {
+  static void RunNode(GraphValues& values, lazy::Node* node) {
     switch (node->role()) {
       case lazy::Node::Role::kData:
         node->data()->MoveToCurrentClient();

@@ -18,7 +18,7 @@ namespace {
 constexpr int kBlocks = 5;  // of four terms each; the remainder for a norm of 1 is below 2^-64
 
 // Each matrix's number in all of its elements.
-Value Spread(Builder& b, Value numbers, Value like) {
+Value SpreadOverMatrices(Builder& b, Value numbers, Value like) {
   Dimensions leading(numbers->shape().rank());
   for (size_t i = 0; i < leading.size(); ++i) leading[i] = static_cast<int64_t>(i);
   return b.BroadcastInDim(numbers, like->dimensions(), leading);
@@ -72,7 +72,8 @@ Value Square(Builder& b, Value x, Value halvings) {
     return {c.Reduce(Opcode::kOr, left(c, s[1]), AllDimensions(s[1]->shape().rank()))};
   });
   auto* body = b.Region("square", state, [&](Builder& c, const Values& s) -> Values {
-    Value square = c.Select(Spread(c, left(c, s[1]), s[0]), BatchMatMul(c, s[0], s[0]), s[0]);
+    Value square =
+        c.Select(SpreadOverMatrices(c, left(c, s[1]), s[0]), BatchMatMul(c, s[0], s[0]), s[0]);
     return {square, c.Subtract(s[1], Like(c, s[1], 1))};
   });
   return b.GetTupleElement(b.While({x, halvings}, condition, body), 0);
@@ -85,9 +86,9 @@ Value MatrixExp(Builder& b, Value a) {
   Value norms = Max(b, Sum(b, b.Abs(x), {rank - 2}), {rank - 2});
   Value is_finite = b.Lt(norms, Like(b, norms, kInfinity));
   auto [halvings, scale] = Halvings(b, ZeroUnless(b, is_finite, norms));
-  Value spread = Spread(b, b.Convert(scale, x->element_type()), x);
+  Value spread = SpreadOverMatrices(b, b.Convert(scale, x->element_type()), x);
   Value result = Square(b, Taylor(b, b.Multiply(x, spread)), halvings);
-  result = b.Select(Spread(b, is_finite, x), result, Like(b, x, kNaN));
+  result = b.Select(SpreadOverMatrices(b, is_finite, x), result, Like(b, x, kNaN));
   return b.Convert(result, a->element_type());
 }
 

@@ -12,24 +12,24 @@
 namespace torch_xla {
 namespace {
 
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+enum Reduction : int64_t { kNoReduction = 0, kMeanReduction = 1, kSumReduction = 2 };
 
 Value Reduce(Builder& b, Value loss, int64_t reduction) {
   Dimensions all = AllDimensions(loss->shape().rank());
-  if (reduction == kMean) return Mean(b, loss, all);
-  return reduction == kSum ? Sum(b, loss, all) : loss;
+  if (reduction == kMeanReduction) return Mean(b, loss, all);
+  return reduction == kSumReduction ? Sum(b, loss, all) : loss;
 }
 
 // The incoming gradient for each element: spread, and divided by the count for a mean.
 Value SpreadGradient(Builder& b, Value gradient, Value like, int64_t reduction) {
   Value spread = b.BroadcastTo(gradient, like->dimensions());
-  if (reduction != kMean) return spread;
+  if (reduction != kMeanReduction) return spread;
   double count = static_cast<double>(like->shape().num_elements());
   return b.Multiply(spread, Like(b, spread, 1 / count));
 }
 
 // Two operands of a loss: one type, one shape.
-std::pair<Value, Value> Pair(Builder& b, Value x, Value y) {
+std::pair<Value, Value> InCommonType(Builder& b, Value x, Value y) {
   Values pair = {x, y};
   PromoteAll(b, pair);
   BroadcastAll(b, pair);
@@ -39,19 +39,19 @@ std::pair<Value, Value> Pair(Builder& b, Value x, Value y) {
 // What `loss` makes of them in the accumulation type, rounded once, as in eager.
 template <typename Loss>
 Value Rounded(Builder& b, Value x, Value y, const Loss& loss) {
-  auto [a, c] = Pair(b, x, y);
+  auto [a, c] = InCommonType(b, x, y);
   return b.Convert(loss(ToAccumulation(b, a), ToAccumulation(b, c)), a->element_type());
 }
 
 // --- Regression
 
 Value MseLoss(Builder& b, Value x, Value y, int64_t reduction) {
-  auto [a, c] = Pair(b, x, y);
+  auto [a, c] = InCommonType(b, x, y);
   Value difference = b.Subtract(a, c);
   return Reduce(b, b.Multiply(difference, difference), reduction);
 }
 Value MseLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction) {
-  auto [a, c] = Pair(b, x, y);
+  auto [a, c] = InCommonType(b, x, y);
   Value difference = b.Subtract(a, c);
   return b.Multiply(b.Add(difference, difference), SpreadGradient(b, gradient, a, reduction));
 }
@@ -84,7 +84,7 @@ Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
   if (delta <= 0) {
     throw hlo::Error("huber_loss does not support non-positive values for delta.");
   }
-  auto [a, c] = Pair(b, x, y);
+  auto [a, c] = InCommonType(b, x, y);
   Value z = b.Abs(b.Subtract(a, c));
   Value square = b.Multiply(b.Multiply(z, z), Like(b, z, 0.5));
   Value linear = b.Multiply(b.Subtract(z, Like(b, z, 0.5 * delta)), Like(b, z, delta));
@@ -93,7 +93,7 @@ Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
 }
 Value HuberLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction,
                         double delta) {
-  auto [a, c] = Pair(b, x, y);
+  auto [a, c] = InCommonType(b, x, y);
   Value z = b.Subtract(a, c);
   Value slope = b.Clamp(Like(b, z, -delta), z, Like(b, z, delta));
   return b.Convert(b.Multiply(slope, SpreadGradient(b, gradient, z, reduction)), x->element_type());
@@ -137,16 +137,17 @@ Value BinaryCrossEntropyWithLogits(Builder& b, Value x, Value target, std::optio
 }
 
 Value SoftMarginLoss(Builder& b, Value input, Value classes, int64_t reduction) {
-  auto [x, target] = Pair(b, input, classes);
+  auto [x, target] = InCommonType(b, input, classes);
   Value z = b.Negate(b.Multiply(x, target));
   return Reduce(b, b.Unary(Opcode::kLogPlusOne, b.Exp(z)), reduction);
 }
 Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value classes,
                              int64_t reduction) {
-  auto [x, target] = Pair(b, input, classes);
+  auto [x, target] = InCommonType(b, input, classes);
   Value z = b.Exp(b.Negate(b.Multiply(x, target)));
   // Not the logistic function, and in this order: where eager overflows, this does.
-  double share = reduction == kMean ? 1 / static_cast<double>(x->shape().num_elements()) : 1;
+  double share =
+      reduction == kMeanReduction ? 1 / static_cast<double>(x->shape().num_elements()) : 1;
   Value slope = b.Multiply(b.Multiply(target, z), Like(b, z, -share));
   return b.Multiply(b.Divide(slope, b.Add(z, Like(b, z, 1))),
                     b.BroadcastTo(gradient, x->dimensions()));
@@ -168,26 +169,26 @@ Samples AsSamples(Builder& b, Value x) {
 // The incoming gradient of each sample: one number for all if the losses were reduced.
 Value SampleGradient(Builder& b, Value gradient, const Samples& s, int64_t reduction) {
   const Dimensions full = s.scores->dimensions();
-  if (reduction == kNone) {
+  if (reduction == kNoReduction) {
     Value each = b.Reshape(gradient, {s.count});
     return AlongDimension(b, each, full, 0);
   }
   Value spread = Splat(b, b.Reshape(gradient, {}), full);
-  if (reduction != kMean) return spread;
+  if (reduction != kMeanReduction) return spread;
   return b.Multiply(spread, Like(b, spread, 1 / static_cast<double>(s.count)));
 }
 
 // Every class that comes closer to the target's than the margin is pushed down, the target's up.
 Value MultiMarginLossBackward(Builder& b, Value gradient, Value x, Value target, Constant power,
                               Constant margin, std::optional<Value> weight, int64_t reduction) {
-  double p = Number(power);
+  double p = NumberOf(power);
   if (p != 1 && p != 2) throw hlo::Error("multi_margin_loss: only p == 1 and p == 2 supported");
   Samples s = AsSamples(b, x);
   const Dimensions full = s.scores->dimensions();
   Value index = b.Reshape(b.Convert(target, ElementType::kS64), {s.count, 1});
   Value own = b.Reshape(GatherAlong(b, s.scores, index, 1), {s.count});
   Value z = b.Add(b.Subtract(s.scores, AlongDimension(b, own, full, 0)),
-                  Like(b, s.scores, Number(margin)));
+                  Like(b, s.scores, NumberOf(margin)));
   Value is_target =
       b.Eq(Iota(b, full, 1), b.BroadcastInDim(b.Reshape(index, {s.count}), full, {0}));
   Value share = Like(b, z, p / static_cast<double>(s.classes));
@@ -255,7 +256,7 @@ std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, 
   Value is_target = b.Reduce(Opcode::kOr, names, {1});
   Value loss = Sum(b, TooClose(b, s, targets, is_target), {1, 2});
   loss = b.Divide(loss, Like(b, loss, static_cast<double>(s.classes)));
-  if (reduction == kNone && x->shape().rank() < 2) loss = b.Reshape(loss, {});
+  if (reduction == kNoReduction && x->shape().rank() < 2) loss = b.Reshape(loss, {});
   return {Reduce(b, loss, reduction),
           b.Reshape(b.Convert(is_target, x->element_type()), x->dimensions())};
 }
@@ -308,9 +309,9 @@ std::pair<Value, Value> NllLoss(Builder& b, Value x, Value target, std::optional
   loss = b.Select(counted, loss, Like(b, loss, 0));
   Dimensions all = AllDimensions(scale->shape().rank());
   Value total = Sum(b, scale, all);
-  if (reduction == kNone) return {loss, b.Zeros(total->shape())};
+  if (reduction == kNoReduction) return {loss, b.Zeros(total->shape())};
   Value sum = Sum(b, loss, all);
-  return {reduction == kMean ? b.Divide(sum, total) : sum, total};
+  return {reduction == kMeanReduction ? b.Divide(sum, total) : sum, total};
 }
 
 // -weight at the target's class and 0 elsewhere, by comparing class numbers: this fuses with what
@@ -322,7 +323,7 @@ Value NllLossBackward(Builder& b, Value gradient, Value x, Value target,
   const Dimensions& full = x->dimensions();
   Value scale = b.Negate(TargetWeights(b, x, target, weight, ignored));
   Value incoming = b.BroadcastTo(gradient, scale->dimensions());
-  if (reduction == kMean) {
+  if (reduction == kMeanReduction) {
     incoming = b.Divide(incoming, b.BroadcastTo(total_weight, scale->dimensions()));
   }
   Value value =

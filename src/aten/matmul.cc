@@ -97,7 +97,7 @@ Value Bmm(Builder& b, Value x, Value y) {
 Value Times(Builder& b, Value x, const Constant& factor) {
   if (IsNumber(factor, 1)) return x;
   if (!std::holds_alternative<std::complex<double>>(factor)) {
-    return b.Multiply(x, Like(b, x, Number(factor)));
+    return b.Multiply(x, Like(b, x, NumberOf(factor)));
   }
   auto z = std::get<std::complex<double>>(factor);
   Shape real(hlo::RealType(x->element_type()), x->dimensions());

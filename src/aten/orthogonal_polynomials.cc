@@ -48,20 +48,20 @@ Value IsEven(Builder& b, Value n) { return b.Eq(b.Remainder(n, Like(b, n, 2)), L
 
 // --- Chebyshev
 
-enum class Kind { kT, kU, kV, kW };
+enum class ChebyshevKind { kT, kU, kV, kW };
 
 Value ChebyshevStep(Builder& b, Value x, Value k, Value before, Value last) {
   return b.Subtract(b.Multiply(Twice(b, x), last), before);
 }
 
-Value ChebyshevFirst(Builder& b, Kind kind, Value x) {
+Value ChebyshevFirst(Builder& b, ChebyshevKind kind, Value x) {
   Value one = Like(b, x, 1);
   switch (kind) {
-    case Kind::kT:
+    case ChebyshevKind::kT:
       return x;
-    case Kind::kU:
+    case ChebyshevKind::kU:
       return Twice(b, x);
-    case Kind::kV:
+    case ChebyshevKind::kV:
       return b.Subtract(Twice(b, x), one);
     default:
       return b.Add(Twice(b, x), one);
@@ -69,34 +69,34 @@ Value ChebyshevFirst(Builder& b, Kind kind, Value x) {
 }
 
 // At x = 1, in magnitude at -1 for kU (where the other edge has another value for kV and kW).
-Value ChebyshevAtEdge(Builder& b, Kind kind, Value n, bool right) {
+Value ChebyshevAtEdge(Builder& b, ChebyshevKind kind, Value n, bool right) {
   Value one = Like(b, n, 1);
-  if (kind == Kind::kT) return one;
-  if (kind == Kind::kU) return b.Add(n, one);
-  bool is_odd_number = (kind == Kind::kW) == right;
+  if (kind == ChebyshevKind::kT) return one;
+  if (kind == ChebyshevKind::kU) return b.Add(n, one);
+  bool is_odd_number = (kind == ChebyshevKind::kW) == right;
   return is_odd_number ? b.Add(Twice(b, n), one) : one;
 }
 
 // Inside (-1, 1), by the angle.
-Value ChebyshevClosed(Builder& b, Kind kind, Value x, Value n) {
+Value ChebyshevClosed(Builder& b, ChebyshevKind kind, Value x, Value n) {
   Value angle = Acos(b, x), half = Like(b, x, 0.5);
   auto sine = [&](Value v) { return b.Unary(Opcode::kSine, v); };
   auto cosine = [&](Value v) { return b.Unary(Opcode::kCosine, v); };
   Value half_angle = b.Multiply(angle, half);
   Value between = b.Multiply(b.Add(n, half), angle);
   switch (kind) {
-    case Kind::kT:
+    case ChebyshevKind::kT:
       return cosine(b.Multiply(n, angle));
-    case Kind::kU:
+    case ChebyshevKind::kU:
       return b.Divide(sine(b.Multiply(b.Add(n, Like(b, n, 1)), angle)), sine(angle));
-    case Kind::kV:
+    case ChebyshevKind::kV:
       return b.Divide(cosine(between), cosine(half_angle));
     default:
       return b.Divide(sine(between), sine(half_angle));
   }
 }
 
-Value Chebyshev(Builder& b, Kind kind, Value x, Value n, double closed_from) {
+Value Chebyshev(Builder& b, ChebyshevKind kind, Value x, Value n, double closed_from) {
   n = Truncate(b, n);
   Value one = Like(b, x, 1);
   Value magnitude = b.Abs(x);
@@ -112,15 +112,15 @@ Value Chebyshev(Builder& b, Kind kind, Value x, Value n, double closed_from) {
   return WithoutNegativeDegrees(b, n, b.Select(is_edge, edge, result));
 }
 
-template <Kind kind>
+template <ChebyshevKind kind>
 Value ChebyshevOf(Builder& b, Value x, Value n) {
-  return Chebyshev(b, kind, x, n, kind == Kind::kT ? 6 : 8);
+  return Chebyshev(b, kind, x, n, kind == ChebyshevKind::kT ? 6 : 8);
 }
 // Of 2x - 1.
-template <Kind kind>
+template <ChebyshevKind kind>
 Value ShiftedChebyshev(Builder& b, Value x, Value n) {
   Value shifted = b.Subtract(Twice(b, x), Like(b, x, 1));
-  return Chebyshev(b, kind, shifted, n, kind == Kind::kW ? 4 : 6);
+  return Chebyshev(b, kind, shifted, n, kind == ChebyshevKind::kW ? 4 : 6);
 }
 
 // --- Others
@@ -180,17 +180,21 @@ Value Legendre(Builder& b, Value x, Value n) {
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   constexpr Promotion kToFloat = Promotion::kToFloat;
-  RegisterElementwise<&ChebyshevOf<Kind::kT>, kToFloat>(m, "special_chebyshev_polynomial_t");
-  RegisterElementwise<&ChebyshevOf<Kind::kU>, kToFloat>(m, "special_chebyshev_polynomial_u");
-  RegisterElementwise<&ChebyshevOf<Kind::kV>, kToFloat>(m, "special_chebyshev_polynomial_v");
-  RegisterElementwise<&ChebyshevOf<Kind::kW>, kToFloat>(m, "special_chebyshev_polynomial_w");
-  RegisterElementwise<&ShiftedChebyshev<Kind::kT>, kToFloat>(
+  RegisterElementwise<&ChebyshevOf<ChebyshevKind::kT>, kToFloat>(m,
+                                                                 "special_chebyshev_polynomial_t");
+  RegisterElementwise<&ChebyshevOf<ChebyshevKind::kU>, kToFloat>(m,
+                                                                 "special_chebyshev_polynomial_u");
+  RegisterElementwise<&ChebyshevOf<ChebyshevKind::kV>, kToFloat>(m,
+                                                                 "special_chebyshev_polynomial_v");
+  RegisterElementwise<&ChebyshevOf<ChebyshevKind::kW>, kToFloat>(m,
+                                                                 "special_chebyshev_polynomial_w");
+  RegisterElementwise<&ShiftedChebyshev<ChebyshevKind::kT>, kToFloat>(
       m, "special_shifted_chebyshev_polynomial_t");
-  RegisterElementwise<&ShiftedChebyshev<Kind::kU>, kToFloat>(
+  RegisterElementwise<&ShiftedChebyshev<ChebyshevKind::kU>, kToFloat>(
       m, "special_shifted_chebyshev_polynomial_u");
-  RegisterElementwise<&ShiftedChebyshev<Kind::kV>, kToFloat>(
+  RegisterElementwise<&ShiftedChebyshev<ChebyshevKind::kV>, kToFloat>(
       m, "special_shifted_chebyshev_polynomial_v");
-  RegisterElementwise<&ShiftedChebyshev<Kind::kW>, kToFloat>(
+  RegisterElementwise<&ShiftedChebyshev<ChebyshevKind::kW>, kToFloat>(
       m, "special_shifted_chebyshev_polynomial_w");
   RegisterElementwise<&HermiteH, kToFloat>(m, "special_hermite_polynomial_h");
   RegisterElementwise<&HermiteHe, kToFloat>(m, "special_hermite_polynomial_he");

@@ -21,7 +21,7 @@ struct Pooling {
   int64_t rank() const { return static_cast<int64_t>(kernel.size()); }
 };
 
-Dimensions Expanded(const Dimensions& list, int64_t rank) {
+Dimensions PerDimension(const Dimensions& list, int64_t rank) {
   return list.size() == 1 ? Dimensions(rank, list[0]) : list;
 }
 
@@ -54,10 +54,10 @@ void CheckNotEmpty(Value x, const Pooling& p) {
 Pooling MakePooling(Value x, int64_t rank, const Dimensions& kernel, const Dimensions& stride,
                     const Dimensions& padding, const Dimensions& dilation, bool ceil_mode) {
   Pooling p;
-  p.kernel = Expanded(kernel, rank);
-  p.stride = stride.empty() ? p.kernel : Expanded(stride, rank);
-  p.padding = Expanded(padding, rank);
-  p.dilation = Expanded(dilation, rank);
+  p.kernel = PerDimension(kernel, rank);
+  p.stride = stride.empty() ? p.kernel : PerDimension(stride, rank);
+  p.padding = PerDimension(padding, rank);
+  p.dilation = PerDimension(dilation, rank);
   if (x->shape().rank() < rank + 1 || x->shape().rank() > rank + 2) {
     throw hlo::Error(
         "pooling over " + std::to_string(rank) +

@@ -255,8 +255,8 @@ at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at:
 
 // Fills `self` with what a distribution gives for its shape and type.
 template <auto f, typename... Arguments>
-void Fill(const at::Tensor& self, const OptionalGenerator& generator,
-          const Arguments&... arguments) {
+void FillWithDraws(const at::Tensor& self, const OptionalGenerator& generator,
+                   const Arguments&... arguments) {
   lazy::Value state = RandomState(generator, self.device());
   WriteInto(self,
             RecordOn<f>(self.device(), state, self.sizes(), self.scalar_type(), arguments...));
@@ -279,8 +279,8 @@ struct UniformFill {
                   const OptionalGenerator& generator) const {
     const at::Tensor& self = Target(iterator);
     Interval interval = IntervalOf(ToElementType(self.scalar_type()), from, to);
-    Fill<&Uniform>(self, generator, Real(interval.from, self), Real(interval.width, self),
-                   Real(interval.last, self));
+    FillWithDraws<&Uniform>(self, generator, Real(interval.from, self), Real(interval.width, self),
+                            Real(interval.last, self));
   }
 };
 
@@ -292,7 +292,7 @@ struct RealFill {
     template <typename T>
     void operator()(const T& target, double a, double b, const OptionalGenerator& generator) const {
       const at::Tensor& self = Target(target);
-      Fill<f>(self, generator, Real(a, self), Real(b, self));
+      FillWithDraws<f>(self, generator, Real(a, self), Real(b, self));
     }
   };
 };
@@ -306,7 +306,7 @@ struct ExponentialFill {
     if (std::isinf(rate)) {
       self.zero_();
     } else {
-      Fill<&Exponential>(self, generator, Real(rate, self));
+      FillWithDraws<&Exponential>(self, generator, Real(rate, self));
     }
   }
 };
@@ -318,7 +318,7 @@ struct ProbabilityFill {
   struct Of {
     template <typename T>
     void operator()(const T& target, double p, const OptionalGenerator& generator) const {
-      Fill<f>(Target(target), generator, p);
+      FillWithDraws<f>(Target(target), generator, p);
     }
   };
 };
@@ -327,7 +327,7 @@ void FillIntegers(const at::Tensor& self, int64_t low, uint64_t range,
                   const OptionalGenerator& generator) {
   Number from{low, ElementType::kS64};
   Number size{static_cast<int64_t>(range), ElementType::kS64};
-  Fill<&Integers>(self, generator, from, size);
+  FillWithDraws<&Integers>(self, generator, from, size);
 }
 
 template <typename>

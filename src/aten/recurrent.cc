@@ -160,7 +160,7 @@ at::Tensor GruCell(const at::Tensor& x, const at::Tensor& state, const at::Tenso
 }
 
 // What a sequence's operator is called with beside tensors.
-struct Options {
+struct RecurrentOptions {
   bool has_biases;
   int64_t layers;
   double dropout;
@@ -176,13 +176,13 @@ struct Weights {
 };
 
 // `index` counts the directions of layer 0, then those of layer 1, …
-Weights WeightsOf(at::TensorList parameters, int64_t index, const Options& options) {
+Weights WeightsOf(at::TensorList parameters, int64_t index, const RecurrentOptions& options) {
   const auto of = parameters.slice(index * options.parameters_each(), options.parameters_each());
   return options.has_biases ? Weights{of[0], of[1], of[2], of[3]} : Weights{of[0], of[1], {}, {}};
 }
 
 bool IsPlainSequence(const at::Tensor& x, at::TensorList states, at::TensorList parameters,
-                     const Options& options) {
+                     const RecurrentOptions& options) {
   const int64_t count = options.layers * options.directions();
   if (x.dim() != 3 || x.numel() == 0 || !IsPlain(x) || !IsPlain(states) || !IsPlain(parameters) ||
       count * options.parameters_each() != static_cast<int64_t>(parameters.size())) {
@@ -212,7 +212,7 @@ at::Tensor RunLayer(const at::Tensor& input_gates, bool backwards, const Step& s
 // Calls run(index, weights, input, backwards), with the steps in front, for each layer and
 // direction; the last layer's output.
 template <typename Run>
-at::Tensor RunLayers(at::Tensor x, at::TensorList parameters, const Options& options,
+at::Tensor RunLayers(at::Tensor x, at::TensorList parameters, const RecurrentOptions& options,
                      const Run& run) {
   if (options.batch_first) x = x.transpose(0, 1);
   for (int64_t layer = 0; layer < options.layers; ++layer) {
@@ -232,7 +232,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Lstm(const at::Tensor& x, at::Ten
                                                     at::TensorList parameters, bool has_biases,
                                                     int64_t layers, double dropout, bool train,
                                                     bool bidirectional, bool batch_first) {
-  const Options options{has_biases, layers, dropout, train, bidirectional, batch_first};
+  const RecurrentOptions options{has_biases, layers, dropout, train, bidirectional, batch_first};
   if (states.size() != 2 || !IsPlainSequence(x, states, parameters, options)) {
     return at::native::lstm(x, states, parameters, has_biases, layers, dropout, train,
                             bidirectional, batch_first);
@@ -255,7 +255,7 @@ std::tuple<at::Tensor, at::Tensor> Gru(const at::Tensor& x, const at::Tensor& st
                                        at::TensorList parameters, bool has_biases, int64_t layers,
                                        double dropout, bool train, bool bidirectional,
                                        bool batch_first) {
-  const Options options{has_biases, layers, dropout, train, bidirectional, batch_first};
+  const RecurrentOptions options{has_biases, layers, dropout, train, bidirectional, batch_first};
   if (!IsPlainSequence(x, state, parameters, options)) {
     return at::native::gru(x, state, parameters, has_biases, layers, dropout, train, bidirectional,
                            batch_first);

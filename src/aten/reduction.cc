@@ -192,7 +192,7 @@ Value CountNonzero(Builder& b, Value x, Dimensions dimensions) {
 // --- Moments
 
 double CorrectionOf(const std::optional<Constant>& correction) {
-  return correction ? Number(*correction) : 1;
+  return correction ? NumberOf(*correction) : 1;
 }
 
 std::pair<Value, Value> VarianceMean(Builder& b, Value x, OptionalDimensions dimensions,
@@ -223,7 +223,7 @@ Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions,
                  OptionalType dtype) {
   ElementType type = hlo::RealType(dtype.value_or(x->element_type()));
   if (dtype) x = b.Convert(x, *dtype);
-  Value result = NormOver(b, ToAccumulation(b, x), Number(p), Reduced(x, dimensions), keep);
+  Value result = NormOver(b, ToAccumulation(b, x), NumberOf(p), Reduced(x, dimensions), keep);
   return b.Convert(result, type);
 }
 

@@ -78,7 +78,7 @@ Value Combine(Builder& b, const Segments& s, Value start, Value elements, Opcode
 }
 
 // Each element's value of `reduced`; undefined where there is no segment.
-Value Spread(Builder& b, const Segments& s, Value reduced) {
+Value SpreadOverSegments(Builder& b, const Segments& s, Value reduced) {
   Value index = b.BroadcastInDim(s.index, s.data, AllDimensions(s.axis + 1));
   return GatherAlong(b, reduced, index, s.axis);
 }
@@ -97,7 +97,7 @@ Opcode Combiner(const std::string& reduce) {
 
 Value StartValue(Builder& b, const Segments& s, ElementType type, Opcode combiner,
                  const OptionalConstant& initial) {
-  if (initial) return b.Full(Shape(type, s.reduced), Number(*initial));
+  if (initial) return b.Full(Shape(type, s.reduced), NumberOf(*initial));
   return Splat(b, b.Constant(hlo::IdentityLiteral(combiner, type)), s.reduced);
 }
 
@@ -130,11 +130,11 @@ Value SegmentReduce(Builder& b, Value x, std::string reduce, OptionalValue lengt
 
 // The extreme's gradient is shared among the elements that have its value.
 Value ExtremeBackward(Builder& b, const Segments& s, Value gradient, Value output, Value x) {
-  Value is_extreme = b.Or(b.Eq(x, Spread(b, s, output)), IsNan(b, x));
+  Value is_extreme = b.Or(b.Eq(x, SpreadOverSegments(b, s, output)), IsNan(b, x));
   Value one = b.Convert(is_extreme, x->element_type());
   Value count = Combine(b, s, b.Zeros(output->shape()), one, Opcode::kAdd);
   count = b.Maximum(count, Like(b, count, 1));
-  return ZeroUnless(b, is_extreme, Spread(b, s, b.Divide(gradient, count)));
+  return ZeroUnless(b, is_extreme, SpreadOverSegments(b, s, b.Divide(gradient, count)));
 }
 
 // The product of the others: the product itself over the element, unless it is zero.
@@ -146,9 +146,9 @@ Value ProductBackward(Builder& b, const Segments& s, Value gradient, Value outpu
   Value others = Combine(b, s, start, b.Select(is_zero, one, x), Opcode::kMultiply);
   Value zeros =
       Combine(b, s, b.Zeros(output->shape()), b.Convert(is_zero, x->element_type()), Opcode::kAdd);
-  Value is_only = b.And(is_zero, b.Eq(Spread(b, s, zeros), one));
-  Value quotient = b.Divide(Spread(b, s, b.Multiply(gradient, output)), x);
-  Value of_zero = ZeroUnless(b, is_only, Spread(b, s, b.Multiply(gradient, others)));
+  Value is_only = b.And(is_zero, b.Eq(SpreadOverSegments(b, s, zeros), one));
+  Value quotient = b.Divide(SpreadOverSegments(b, s, b.Multiply(gradient, output)), x);
+  Value of_zero = ZeroUnless(b, is_only, SpreadOverSegments(b, s, b.Multiply(gradient, others)));
   return b.Select(is_zero, of_zero, quotient);
 }
 
@@ -176,7 +176,7 @@ Value SegmentReduceBackward(Builder& b, Value gradient, Value output, Value x, s
       Value count = b.Convert(s.lengths, gradient->element_type());
       gradient = b.Divide(gradient, OfSegments(b, s, count));
     }
-    result = Spread(b, s, gradient);
+    result = SpreadOverSegments(b, s, gradient);
   }
   Value has_segment = b.Lt(s.index, b.Full(s.index->shape(), s.reduced[s.axis]));
   Value everywhere = b.BroadcastInDim(has_segment, s.data, AllDimensions(s.axis + 1));

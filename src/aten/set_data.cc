@@ -32,9 +32,9 @@ void ResetGradientAccumulator(const TensorBase& variable, const TensorBase& data
 }
 
 // torch's own hooks, but for set_data and what precedes grad_fn.
-class Hooks final : public at::impl::VariableHooksInterface {
+class VariableHooks final : public at::impl::VariableHooksInterface {
  public:
-  explicit Hooks(at::impl::VariableHooksInterface* next) : next_(next) {}
+  explicit VariableHooks(at::impl::VariableHooksInterface* next) : next_(next) {}
 
   void set_data(const TensorBase& variable, const TensorBase& data) const override {
     bool from_xla = IsXla(variable), to_xla = IsXla(data);
@@ -96,7 +96,7 @@ class Hooks final : public at::impl::VariableHooksInterface {
 };
 
 // Never destroyed: torch keeps the pointer.
-const at::impl::VariableHooksRegisterer registerer(new Hooks(at::impl::GetVariableHooks()));
+const at::impl::VariableHooksRegisterer registerer(new VariableHooks(at::impl::GetVariableHooks()));
 
 }  // namespace
 }  // namespace torch_xla

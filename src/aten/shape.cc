@@ -16,8 +16,6 @@
 namespace torch_xla {
 namespace {
 
-using lazy::Index;
-
 // --- Joining
 
 // Empty one-dimensional tensors are left out, as torch has always done.
@@ -42,7 +40,7 @@ Value Concatenate(Builder& b, std::vector<Value> tensors, int64_t dimension) {
   return kept.size() == 1 ? kept.front() : b.Concatenate(kept, d);
 }
 
-Value Stack(Builder& b, std::vector<Value> tensors, int64_t dimension) {
+Value StackTensors(Builder& b, std::vector<Value> tensors, int64_t dimension) {
   PromoteAll(b, tensors);
   Dimensions dimensions = tensors.front()->dimensions();
   int64_t d = WrapDimension(dimension, static_cast<int64_t>(dimensions.size()) + 1);
@@ -67,7 +65,7 @@ Value Flip(Builder& b, Value x, Dimensions dimensions) {
 }
 
 // Towards the end, by a shift of less than the dimension's size.
-Value RollDimension(Builder& b, Value x, Index shift, int64_t dimension) {
+Value RollDimension(Builder& b, Value x, lazy::Index shift, int64_t dimension) {
   int64_t size = x->shape().dimension(dimension);
   if (size == 0) return x;
   if (auto known = shift.known()) {
@@ -80,7 +78,7 @@ Value RollDimension(Builder& b, Value x, Index shift, int64_t dimension) {
   return lazy::TakePart(b, b.Concatenate({x, x}, dimension), dimension, {start}, size);
 }
 
-Value Roll(Builder& b, Value x, std::vector<Index> shifts, Dimensions dimensions) {
+Value Roll(Builder& b, Value x, std::vector<lazy::Index> shifts, Dimensions dimensions) {
   if (dimensions.empty()) {
     Value flat = b.Reshape(x, {x->shape().num_elements()});
     return b.Reshape(RollDimension(b, flat, shifts[0], 0), x->dimensions());
@@ -131,7 +129,7 @@ Value Repeat(Builder& b, Value x, Dimensions repeats) {
 
 // Elements of the last two dimensions whose column minus row is at most (lower) or at least the
 // diagonal.
-Value Triangle(Builder& b, Value x, Index diagonal, bool lower) {
+Value KeepTriangle(Builder& b, Value x, lazy::Index diagonal, bool lower) {
   int64_t rank = x->shape().rank();
   if (rank < 2) throw hlo::Error("tril/triu: input tensor must have at least 2 dimensions");
   Shape plane(ElementType::kS32, {x->shape().dimension(rank - 2), x->shape().dimension(rank - 1)});
@@ -142,8 +140,10 @@ Value Triangle(Builder& b, Value x, Index diagonal, bool lower) {
   Value kept = lower ? b.Le(offset, limit) : b.Ge(offset, limit);
   return ZeroUnless(b, b.BroadcastInDim(kept, x->dimensions(), {rank - 2, rank - 1}), x);
 }
-Value Tril(Builder& b, Value x, Index diagonal) { return Triangle(b, x, diagonal, true); }
-Value Triu(Builder& b, Value x, Index diagonal) { return Triangle(b, x, diagonal, false); }
+Value Tril(Builder& b, Value x, lazy::Index diagonal) { return KeepTriangle(b, x, diagonal, true); }
+Value Triu(Builder& b, Value x, lazy::Index diagonal) {
+  return KeepTriangle(b, x, diagonal, false);
+}
 
 // A diagonal beyond the matrix is as good as the nearest such one.
 int64_t ClampDiagonal(const at::Tensor& self, int64_t diagonal) {
@@ -268,7 +268,7 @@ int64_t EndOfSlice(int64_t start, int64_t step, int64_t count) {
   return count == 0 ? start : start + (count - 1) * step + 1;
 }
 
-Value SliceBackward(Builder& b, Value gradient, int64_t dimension, Index start, int64_t step,
+Value SliceBackward(Builder& b, Value gradient, int64_t dimension, lazy::Index start, int64_t step,
                     int64_t size) {
   return lazy::SpreadPart(b, gradient, dimension, start, step, size);
 }
@@ -284,7 +284,8 @@ at::Tensor RecordSliceBackward(const at::Tensor& gradient, at::IntArrayRef sizes
   return Record<&SliceBackward>(gradient, d, r.start, step, sizes[d]);
 }
 
-Value SelectBackward(Builder& b, Value gradient, int64_t dimension, Index index, int64_t size) {
+Value SelectBackward(Builder& b, Value gradient, int64_t dimension, lazy::Index index,
+                     int64_t size) {
   Dimensions one = gradient->dimensions();
   one.insert(one.begin() + dimension, 1);
   return lazy::SpreadPart(b, b.Reshape(gradient, one), dimension, index, 1, size);
@@ -305,8 +306,8 @@ at::Tensor RecordSelectBackward(const at::Tensor& gradient, at::IntArrayRef size
                    hlo::ToString(source->dimensions()) + ", slice size = " + hlo::ToString(slice));
 }
 
-Value SliceScatter(Builder& b, Value x, Value part, int64_t dimension, Index start, int64_t step,
-                   int64_t count) {
+Value SliceScatter(Builder& b, Value x, Value part, int64_t dimension, lazy::Index start,
+                   int64_t step, int64_t count) {
   Dimensions slice = x->dimensions();
   slice[dimension] = count;
   if (part->dimensions() != slice) ThrowSourceSize(part, slice);
@@ -321,7 +322,7 @@ at::Tensor RecordSliceScatter(const at::Tensor& self, const at::Tensor& source, 
   return Record<&SliceScatter>(self, source, d, r.start, step, r.count);
 }
 
-Value SelectScatter(Builder& b, Value x, Value source, int64_t dimension, Index index) {
+Value SelectScatter(Builder& b, Value x, Value source, int64_t dimension, lazy::Index index) {
   Dimensions selected = x->dimensions(), one = selected;
   selected.erase(selected.begin() + dimension);
   one[dimension] = 1;
@@ -481,7 +482,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("cat", [](const at::ITensorListRef& tensors, int64_t dimension) {
     return Record<&Concatenate>(tensors, dimension);
   });
-  Register<&Stack>(m, "stack");
+  Register<&StackTensors>(m, "stack");
   Register<&Flip>(m, "flip");
   m.impl("roll", TORCH_FN(RecordRoll));
   Register<&Repeat>(m, "repeat");

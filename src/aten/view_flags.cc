@@ -8,7 +8,7 @@ namespace {
 Value ConjugateOf(Builder& b, Value x) { return b.Complex(b.Real(x), b.Negate(b.Imag(x))); }
 Value NegativeOf(Builder& b, Value x) { return b.Negate(x); }
 
-[[maybe_unused]] const bool have_forms = [] {
+[[maybe_unused]] const bool flags_have_forms = [] {
   RunBy<&ConjugateOf>(+[](const at::Tensor& x) { return at::conj_physical(x); });
   RunBy<&NegativeOf>(+[](const at::Tensor& x) { return at::neg(x); });
   return true;

@@ -8,18 +8,19 @@ namespace {
 using lazy::ViewStep;
 
 // As sizes of the other type's elements: the last dimension shrinks or grows, and `sizes` says how.
-at::Tensor Bitcast(const at::Tensor& x, const ViewStep& step) {
+at::Tensor ShowBitcast(const at::Tensor& x, const ViewStep& step) {
   return x.contiguous().view(ToScalarType(step.type)).view(step.sizes);
 }
 
-at::Tensor Slice(const at::Tensor& x, const ViewStep& step, int64_t start) {
+at::Tensor ShowSlice(const at::Tensor& x, const ViewStep& step, int64_t start) {
   const int64_t count = step.sizes[0], stride = step.strides[0];
   const int64_t end = count == 0 ? start : start + (count - 1) * stride + 1;
   return x.slice(step.dimension, start, end, stride);
 }
 
 // What the steps show of `x`. `alias`: as its memory; throws where that is not possible.
-at::Tensor Show(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain& chain, bool alias) {
+at::Tensor ShowSteps(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain& chain,
+                     bool alias) {
   size_t next = 0;
   for (const ViewStep& step : chain) {
     const int64_t start = step.has_start() ? starts[next++] : 0;
@@ -31,14 +32,14 @@ at::Tensor Show(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain& cha
         x = x.permute(step.sizes);
         break;
       case ViewStep::Kind::kSlice:
-        x = Slice(x, step, start);
+        x = ShowSlice(x, step, start);
         break;
       case ViewStep::Kind::kExpand:
         x = x.expand(step.sizes);
         break;
       case ViewStep::Kind::kBitcast:
         TORCH_CHECK(!alias || x.is_contiguous(), "bytes that do not lie together");
-        x = Bitcast(x, step);
+        x = ShowBitcast(x, step);
         break;
       case ViewStep::Kind::kAsStrided:
         TORCH_CHECK(!alias || x.is_contiguous(), "elements that do not lie together");
@@ -51,7 +52,7 @@ at::Tensor Show(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain& cha
 }
 
 at::Tensor ReadView(const at::Tensor& base, at::IntArrayRef starts, const lazy::ViewChain& chain) {
-  return Show(base, starts, chain, /*alias=*/false);
+  return ShowSteps(base, starts, chain, /*alias=*/false);
 }
 
 // A value that nobody else holds but the list of operands is written in place.
@@ -64,11 +65,11 @@ at::Tensor Writable(const at::Tensor& x) {
 at::Tensor WriteView(const at::Tensor& base, const at::Tensor& part, at::IntArrayRef starts,
                      const lazy::ViewChain& chain) {
   at::Tensor written = Writable(base);
-  Show(written, starts, chain, /*alias=*/true).copy_(part);
+  ShowSteps(written, starts, chain, /*alias=*/true).copy_(part);
   return written;
 }
 
-[[maybe_unused]] const bool have_forms = [] {
+[[maybe_unused]] const bool views_have_forms = [] {
   RunBy<&lazy::ReadView>(&ReadView);
   RunBy<&lazy::WriteView>(&WriteView);
   return true;

@@ -6,17 +6,17 @@
 namespace lazy {
 namespace {
 
-thread_local CaptureScope* current = nullptr;
+thread_local CaptureScope* current_capture = nullptr;
 
 }  // namespace
 
-CaptureScope::CaptureScope() : before_(current), first_storage_(Storage::next_id()) {
-  current = this;
+CaptureScope::CaptureScope() : before_(current_capture), first_storage_(Storage::next_id()) {
+  current_capture = this;
 }
 
-CaptureScope::~CaptureScope() { current = before_; }
+CaptureScope::~CaptureScope() { current_capture = before_; }
 
-CaptureScope* CaptureScope::Current() { return current; }
+CaptureScope* CaptureScope::Current() { return current_capture; }
 
 // A sync would compute it from placeholders, or not at all.
 void CaptureScope::CheckWrite(const Storage& storage) const {

@@ -10,7 +10,7 @@
 namespace lazy {
 namespace {
 
-thread_local const CutReason* current = nullptr;
+thread_local const CutReason* current_reason = nullptr;
 
 struct Observer {
   process::Mutex mutex;
@@ -40,9 +40,9 @@ std::string CutReason::ToString() const {
 }
 
 void CutScope::Enter() {
-  if (current != nullptr) return;
+  if (current_reason != nullptr) return;
   is_outermost_ = true;
-  current = &reason_;
+  current_reason = &reason_;
   if (reason_.kind == CutReason::Kind::kRead) span_.emplace("xla::read ", reason_.text);
   if (reason_.kind == CutReason::Kind::kFallback) span_.emplace("xla::fallback ", reason_.text);
   if (Observer::Get().is_set.load(std::memory_order_relaxed)) start_ns_ = process::NowNanoseconds();
@@ -50,7 +50,7 @@ void CutScope::Enter() {
 
 void CutScope::Leave() {
   if (!is_outermost_) return;
-  current = nullptr;
+  current_reason = nullptr;
   span_.reset();
   if (start_ns_ == 0 || reason_.kind == CutReason::Kind::kCaller) return;
   std::shared_ptr<const WaitObserver> function;
@@ -62,7 +62,7 @@ void CutScope::Leave() {
     (*function)(reason_, static_cast<double>(process::NowNanoseconds() - start_ns_) * 1e-9);
 }
 
-CutReason CurrentCutReason() { return current != nullptr ? *current : CutReason(); }
+CutReason CurrentCutReason() { return current_reason != nullptr ? *current_reason : CutReason(); }
 
 void SetWaitObserver(WaitObserver observer) {
   Observer& state = Observer::Get();

@@ -19,11 +19,11 @@ struct Maker {
   const SourceLocation* location = nullptr;
 };
 
-struct Registry {
+struct LiveRegistry {
   process::Mutex mutex;
   std::unordered_map<const Data*, Maker> live;
-  static Registry& Get() {
-    static Registry* registry = new Registry;
+  static LiveRegistry& Get() {
+    static LiveRegistry* registry = new LiveRegistry;
     return *registry;
   }
 };
@@ -36,19 +36,19 @@ std::string Size(int64_t bytes) {
 }  // namespace
 
 void AddLiveData(const Data* data) {
-  Registry& registry = Registry::Get();
+  LiveRegistry& registry = LiveRegistry::Get();
   std::lock_guard lock(registry.mutex);
   registry.live.emplace(data, Maker());
 }
 
 void RemoveLiveData(const Data* data) {
-  Registry& registry = Registry::Get();
+  LiveRegistry& registry = LiveRegistry::Get();
   std::lock_guard lock(registry.mutex);
   registry.live.erase(data);
 }
 
 void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location) {
-  Registry& registry = Registry::Get();
+  LiveRegistry& registry = LiveRegistry::Get();
   std::lock_guard lock(registry.mutex);
   auto found = registry.live.find(data);
   if (found != registry.live.end()) found->second = {kind, location};
@@ -58,7 +58,7 @@ std::vector<LiveTensors> ListLiveTensors() {
   using Key = std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*>;
   std::map<Key, std::pair<int64_t, SharedShape>> counts;
   {
-    Registry& registry = Registry::Get();
+    LiveRegistry& registry = LiveRegistry::Get();
     std::lock_guard lock(registry.mutex);
     for (const auto& [data, maker] : registry.live) {
       auto& [count, shape] = counts[{data->device(), data->shape(), maker.kind, maker.location}];

@@ -16,12 +16,12 @@ namespace lazy {
 namespace {
 
 // Never destroyed: counters are used until the process is gone.
-struct Registry {
+struct MetricRegistry {
   process::Mutex mutex;
   std::map<std::string, std::unique_ptr<std::atomic<int64_t>>, std::less<>> counters;
   std::map<std::string, std::unique_ptr<Metric>, std::less<>> metrics;
-  static Registry& Get() {
-    static Registry* registry = new Registry;
+  static MetricRegistry& Get() {
+    static MetricRegistry* registry = new MetricRegistry;
     return *registry;
   }
 };
@@ -119,7 +119,7 @@ bool Matches(const std::vector<std::string>& patterns, const std::string& name) 
 }  // namespace
 
 std::atomic<int64_t>* Counter(std::string_view name) {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   auto it = registry.counters.find(name);
   if (it == registry.counters.end()) {
@@ -130,7 +130,7 @@ std::atomic<int64_t>* Counter(std::string_view name) {
 }
 
 Metric* Metric::Get(std::string_view name, MetricUnit unit) {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   auto it = registry.metrics.find(name);
   if (it == registry.metrics.end()) {
@@ -174,7 +174,7 @@ TimedSection::~TimedSection() {
 }
 
 std::vector<std::string> CounterNames() {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   std::vector<std::string> names;
   for (const auto& [name, counter] : registry.counters) {
@@ -184,7 +184,7 @@ std::vector<std::string> CounterNames() {
 }
 
 std::vector<std::string> MetricNames() {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   std::vector<std::string> names;
   for (const auto& [name, metric] : registry.metrics) {
@@ -194,7 +194,7 @@ std::vector<std::string> MetricNames() {
 }
 
 bool CounterValue(const std::string& name, int64_t* value) {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   auto it = registry.counters.find(name);
   if (it == registry.counters.end()) return false;
@@ -205,7 +205,7 @@ bool CounterValue(const std::string& name, int64_t* value) {
 bool MetricData(const std::string& name, Metric::Data* data) {
   Metric* metric = nullptr;
   {
-    Registry& registry = Registry::Get();
+    MetricRegistry& registry = MetricRegistry::Get();
     std::lock_guard lock(registry.mutex);
     auto it = registry.metrics.find(name);
     if (it == registry.metrics.end()) return false;
@@ -216,13 +216,13 @@ bool MetricData(const std::string& name, Metric::Data* data) {
 }
 
 void ClearCounters() {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   for (const auto& [name, counter] : registry.counters) counter->store(0);
 }
 
 void ClearMetrics() {
-  Registry& registry = Registry::Get();
+  MetricRegistry& registry = MetricRegistry::Get();
   std::lock_guard lock(registry.mutex);
   for (const auto& [name, metric] : registry.metrics) metric->Clear();
 }

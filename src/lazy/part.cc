@@ -7,20 +7,19 @@ using hlo::Builder;
 using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Shape;
-using hlo::Value;
 
 // From the first to the last of `count` elements.
 int64_t Extent(int64_t count, int64_t stride) { return count == 0 ? 0 : (count - 1) * stride + 1; }
 
-std::vector<Value> Starts(Builder& b, int64_t rank, int64_t dimension, Index start) {
-  std::vector<Value> starts(rank, b.ConstantScalar(ElementType::kS64, int64_t{0}));
+std::vector<hlo::Value> Starts(Builder& b, int64_t rank, int64_t dimension, Index start) {
+  std::vector<hlo::Value> starts(rank, b.ConstantScalar(ElementType::kS64, int64_t{0}));
   starts[dimension] = start;
   return starts;
 }
 
 // `part`, `stride` apart from `start` on, among zeros.
-Value PadApart(Builder& b, Value part, int64_t dimension, int64_t start, int64_t stride,
-               int64_t size) {
+hlo::Value PadApart(Builder& b, hlo::Value part, int64_t dimension, int64_t start, int64_t stride,
+                    int64_t size) {
   const int64_t rank = part->shape().rank(), count = part->shape().dimension(dimension);
   Dimensions low(rank, 0), high(rank, 0), interior(rank, 0);
   low[dimension] = start;
@@ -31,9 +30,10 @@ Value PadApart(Builder& b, Value part, int64_t dimension, int64_t start, int64_t
 
 // x with the elements `stride` apart, from `start` on, replaced: they are moved to their places and
 // chosen by a mask of these places.
-Value PutApart(Builder& b, Value x, Value part, int64_t dimension, int64_t start, int64_t stride) {
+hlo::Value PutApart(Builder& b, hlo::Value x, hlo::Value part, int64_t dimension, int64_t start,
+                    int64_t stride) {
   const int64_t size = x->shape().dimension(dimension);
-  Value ones = b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1});
+  hlo::Value ones = b.Full(Shape(ElementType::kPred, part->dimensions()), int64_t{1});
   return b.Select(PadApart(b, ones, dimension, start, stride, size),
                   PadApart(b, part, dimension, start, stride, size), x);
 }

@@ -19,20 +19,20 @@
 namespace lazy {
 namespace {
 
-struct Settings {
+struct CacheSettings {
   process::Mutex mutex;
   std::shared_ptr<CacheFolder> folder;  // null: programs are not kept
   pid_t used_by = 0;                    // the process that has compiled with these settings
   bool from_environment = false;        // whether the environment has been asked
-  static Settings& Get() {
-    static Settings* settings = new Settings;
+  static CacheSettings& Get() {
+    static CacheSettings* settings = new CacheSettings;
     return *settings;
   }
 };
 
 // As initialize_cache leaves them to the processes that this one starts.
 // Returns what to warn of, or nothing.
-std::string ReadEnvironment(Settings& settings) {
+std::string ReadEnvironment(CacheSettings& settings) {
   const char* path = std::getenv("XLA_PERSISTENT_CACHE_PATH");
   if (settings.from_environment || settings.folder || path == nullptr || *path == '\0') return "";
   settings.from_environment = true;
@@ -47,7 +47,7 @@ std::string ReadEnvironment(Settings& settings) {
 }
 
 std::shared_ptr<CacheFolder> FolderInUse() {
-  Settings& settings = Settings::Get();
+  CacheSettings& settings = CacheSettings::Get();
   std::shared_ptr<CacheFolder> folder;
   std::string warning;
   {
@@ -171,13 +171,13 @@ std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
 
 void InitializePersistentCache(const std::string& path, bool readonly) {
   auto folder = std::make_shared<CacheFolder>(path, readonly);
-  Settings& settings = Settings::Get();
+  CacheSettings& settings = CacheSettings::Get();
   std::lock_guard lock(settings.mutex);
   settings.folder = std::move(folder);
 }
 
 bool HasPersistentCache() {
-  Settings& settings = Settings::Get();
+  CacheSettings& settings = CacheSettings::Get();
   std::lock_guard lock(settings.mutex);
   return settings.folder != nullptr && settings.used_by == getpid();
 }

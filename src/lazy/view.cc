@@ -12,24 +12,23 @@ using hlo::Builder;
 using hlo::Dimensions;
 using hlo::ElementType;
 using hlo::Shape;
-using hlo::Value;
 using Kind = ViewStep::Kind;
 
 int64_t Product(const Dimensions& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-Value Flatten(Builder& b, Value x) { return b.Reshape(x, {x->shape().num_elements()}); }
+hlo::Value Flatten(Builder& b, hlo::Value x) { return b.Reshape(x, {x->shape().num_elements()}); }
 
 // Types of different width: `x` as elements of `type`, the last dimension shrinking or growing as
 // torch's view(dtype) has it; a complex number is a pair.
-Value Bitcast(Builder& b, Value x, ElementType type, const Dimensions& sizes) {
+hlo::Value Bitcast(Builder& b, hlo::Value x, ElementType type, const Dimensions& sizes) {
   ElementType from = x->element_type();
   if (hlo::IsComplex(from) && type == hlo::RealType(from)) {
     Dimensions pair = x->dimensions();
     pair.push_back(1);
-    Value parts = b.Concatenate({b.Reshape(b.Real(x), pair), b.Reshape(b.Imag(x), pair)},
-                                static_cast<int64_t>(pair.size()) - 1);
+    hlo::Value parts = b.Concatenate({b.Reshape(b.Real(x), pair), b.Reshape(b.Imag(x), pair)},
+                                     static_cast<int64_t>(pair.size()) - 1);
     return b.Reshape(parts, sizes);
   }
   if (hlo::IsComplex(type) && from == hlo::RealType(type)) {
@@ -37,8 +36,8 @@ Value Bitcast(Builder& b, Value x, ElementType type, const Dimensions& sizes) {
     pairs.push_back(2);
     x = b.Reshape(x, pairs);
     int64_t last = static_cast<int64_t>(sizes.size());
-    Value real = b.Reshape(b.SliceInDim(x, last, 0, 1), sizes);
-    Value imaginary = b.Reshape(b.SliceInDim(x, last, 1, 2), sizes);
+    hlo::Value real = b.Reshape(b.SliceInDim(x, last, 0, 1), sizes);
+    hlo::Value imaginary = b.Reshape(b.SliceInDim(x, last, 1, 2), sizes);
     return b.Complex(real, imaginary);
   }
   size_t old_width = hlo::ByteWidth(from), new_width = hlo::ByteWidth(type);
@@ -51,11 +50,11 @@ Value Bitcast(Builder& b, Value x, ElementType type, const Dimensions& sizes) {
 }
 
 // Positions, in x's row-major order, of the elements that as_strided shows.
-Value StridedIndices(Builder& b, const ViewStep& step, Index start) {
-  Value index = b.BroadcastInDim(start, step.sizes, {});
+hlo::Value StridedIndices(Builder& b, const ViewStep& step, Index start) {
+  hlo::Value index = b.BroadcastInDim(start, step.sizes, {});
   for (size_t i = 0; i < step.sizes.size(); ++i) {
     Shape shape(ElementType::kS64, step.sizes);
-    Value along = b.Iota(shape, static_cast<int64_t>(i));
+    hlo::Value along = b.Iota(shape, static_cast<int64_t>(i));
     index = b.Add(index, b.Multiply(along, b.Full(shape, step.strides[i])));
   }
   return index;
@@ -70,9 +69,9 @@ bool IsDense(const ViewStep& step) {
   return true;
 }
 
-Value AsStrided(Builder& b, Value x, const ViewStep& step, Index start) {
+hlo::Value AsStrided(Builder& b, hlo::Value x, const ViewStep& step, Index start) {
   if (Product(step.sizes) == 0) return b.Zeros(Shape(x->element_type(), step.sizes));
-  Value flat = Flatten(b, x);
+  hlo::Value flat = Flatten(b, x);
   if (IsDense(step)) {
     return b.Reshape(TakePart(b, flat, 0, start, Product(step.sizes)), step.sizes);
   }
@@ -81,15 +80,16 @@ Value AsStrided(Builder& b, Value x, const ViewStep& step, Index start) {
   gather.start_index_map = {0};
   gather.slice_sizes = {1};
   gather.index_vector_dim = 1;
-  Value picked =
+  hlo::Value picked =
       b.Gather(flat, b.Reshape(StridedIndices(b, step, start), {Product(step.sizes), 1}), gather);
   return b.Reshape(picked, step.sizes);
 }
 
-Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step, Index start) {
+hlo::Value WriteAsStrided(Builder& b, hlo::Value x, hlo::Value part, const ViewStep& step,
+                          Index start) {
   int64_t count = Product(step.sizes);
   if (count == 0) return x;
-  Value flat = Flatten(b, x);
+  hlo::Value flat = Flatten(b, x);
   if (IsDense(step)) {
     return b.Reshape(b.DynamicUpdateSlice(flat, Flatten(b, part), {start}), x->dimensions());
   }
@@ -98,15 +98,15 @@ Value WriteAsStrided(Builder& b, Value x, Value part, const ViewStep& step, Inde
   scatter.scatter_dims_to_operand_dims = {0};
   scatter.index_vector_dim = 1;
   hlo::Shape scalar = Shape::Scalar(x->element_type());
-  hlo::Computation* replace =
-      b.Region("replace", {scalar, scalar},
-               [](Builder&, const std::vector<Value>& p) { return std::vector<Value>{p[1]}; });
-  Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step, start), {count, 1}),
-                            Flatten(b, part), replace, scatter);
+  hlo::Computation* replace = b.Region(
+      "replace", {scalar, scalar},
+      [](Builder&, const std::vector<hlo::Value>& p) { return std::vector<hlo::Value>{p[1]}; });
+  hlo::Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step, start), {count, 1}),
+                                 Flatten(b, part), replace, scatter);
   return b.Reshape(written, x->dimensions());
 }
 
-Value Expand(Builder& b, Value x, const Dimensions& sizes) {
+hlo::Value Expand(Builder& b, hlo::Value x, const Dimensions& sizes) {
   Dimensions where;
   for (int64_t i = 0; i < x->shape().rank(); ++i) {
     where.push_back(static_cast<int64_t>(sizes.size()) - x->shape().rank() + i);
@@ -115,7 +115,7 @@ Value Expand(Builder& b, Value x, const Dimensions& sizes) {
 }
 
 // One of the values written to each repeated element: the first.
-Value WriteExpand(Builder& b, Value x, Value part) {
+hlo::Value WriteExpand(Builder& b, hlo::Value x, hlo::Value part) {
   int64_t extra = part->shape().rank() - x->shape().rank();
   Dimensions limits = part->dimensions();
   for (int64_t i = 0; i < part->shape().rank(); ++i) {
@@ -127,7 +127,7 @@ Value WriteExpand(Builder& b, Value x, Value part) {
 }
 
 // `start` has a value if the step has one.
-Value Read(Builder& b, Value x, const ViewStep& step, Index start) {
+hlo::Value Read(Builder& b, hlo::Value x, const ViewStep& step, Index start) {
   switch (step.kind) {
     case Kind::kReshape:
       return b.Reshape(x, step.sizes);
@@ -146,7 +146,7 @@ Value Read(Builder& b, Value x, const ViewStep& step, Index start) {
 }
 
 // `x` with what `step` shows of it replaced by `part`.
-Value Write(Builder& b, Value x, Value part, const ViewStep& step, Index start) {
+hlo::Value Write(Builder& b, hlo::Value x, hlo::Value part, const ViewStep& step, Index start) {
   switch (step.kind) {
     case Kind::kReshape:
       return b.Reshape(part, x->dimensions());

@@ -25,8 +25,6 @@ namespace py = pybind11;
 using lazy::CallPath;
 using lazy::SourceLocation;
 
-std::string Text(py::handle object) { return py::cast<std::string>(py::str(object)); }
-
 const SourceLocation* LocationIn(py::handle frame) {
   static auto* locations = new std::map<std::pair<const Function*, int>, const SourceLocation*>;
   const Function& function = FunctionOf(frame);

@@ -9,8 +9,6 @@ namespace {
 
 namespace py = pybind11;
 
-std::string Text(py::handle object) { return py::cast<std::string>(py::str(object)); }
-
 PyFrameObject* Frame(py::handle frame) { return reinterpret_cast<PyFrameObject*>(frame.ptr()); }
 
 // A new reference to a frame or a code, or null.
@@ -46,6 +44,8 @@ Function Describe(py::handle code) {
 }
 
 }  // namespace
+
+std::string Text(py::handle object) { return py::cast<std::string>(py::str(object)); }
 
 py::object CodeOf(py::handle frame) { return Owned(PyFrame_GetCode(Frame(frame))); }
 

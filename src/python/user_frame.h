@@ -15,6 +15,9 @@ struct Function {
   std::string name;  // qualified, from Python 3.11 on
 };
 
+// str(object).
+std::string Text(pybind11::handle object);
+
 pybind11::object CodeOf(pybind11::handle frame);
 
 // What is known of the frame's function; it stays where it is, and is the same for functions of one

@@ -11,13 +11,13 @@
 #include <cstring>
 
 #include "hlo/error.h"
+#include "remote/handshake.h"
 #include "remote/local_socket.h"
 
 namespace remote {
 namespace {
 
 constexpr char kName[] = "torch_xla_remote";
-constexpr size_t kNonceBytes = 32;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void Refuse(size_t bytes) {

@@ -9,7 +9,7 @@ namespace cpu {
 namespace {
 
 // What one record of TLS holds.
-constexpr size_t kRecord = 16 << 10;
+constexpr size_t kRecordBytes = 16 << 10;
 
 int64_t Moved(ssize_t outcome, bool ended) {
   if (outcome > 0) return outcome;
@@ -41,7 +41,7 @@ int64_t Link::Send(const iovec* pieces, int count) {
   for (int i = 0; i < count; ++i) {
     const auto* data = static_cast<const char*>(pieces[i].iov_base);
     gathered_.insert(gathered_.end(), data,
-                     data + std::min(pieces[i].iov_len, kRecord - gathered_.size()));
+                     data + std::min(pieces[i].iov_len, kRecordBytes - gathered_.size()));
   }
   return tls_->Write(gathered_.data(), gathered_.size());
 }

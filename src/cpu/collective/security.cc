@@ -9,7 +9,7 @@
 namespace cpu {
 namespace {
 
-constexpr std::string_view kName = "torch_xla rank ";
+constexpr std::string_view kNameOfRank = "torch_xla rank ";
 
 bool WantsEncryption() {
   const char* text = std::getenv("TORCH_XLA_TLS");
@@ -28,13 +28,15 @@ Security::Security(const CommunicatorOptions& options) {
   tls_.emplace(options.secret, NameOf(options.rank));
 }
 
-std::string Security::NameOf(int64_t rank) { return std::string(kName) + std::to_string(rank); }
+std::string Security::NameOf(int64_t rank) {
+  return std::string(kNameOfRank) + std::to_string(rank);
+}
 
 int64_t Security::RankOf(const std::string& name) {
   int64_t rank = -1;
-  if (!name.starts_with(kName)) return -1;
+  if (!name.starts_with(kNameOfRank)) return -1;
   const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kName.size(), end, rank);
+  const auto [stop, error] = std::from_chars(name.data() + kNameOfRank.size(), end, rank);
   return error == std::errc() && stop == end ? rank : -1;
 }
 

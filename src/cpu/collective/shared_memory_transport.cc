@@ -13,13 +13,13 @@ namespace cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using State = SharedSegment::State;
+using Presence = SharedSegment::State;
 
 constexpr int64_t kSlotBytes = SharedSegment::kSlotBytes;
 // An all_reduce up to this many bytes, times members, is done at once.
-constexpr int64_t kAtOnce = 64 << 10;
+constexpr int64_t kAtOnceInSlots = 64 << 10;
 
-void Pause() {
+void SpinPause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -81,7 +81,7 @@ std::string SharedMemoryTransport::LastOf(int64_t rank) const {
 void SharedMemoryTransport::Fail(const std::string& reason) noexcept {
   SharedSegment::Control& control = segment_->control(me_);
   CopyText(control.reason, sizeof control.reason, reason);
-  control.state.store(State::kFailed, std::memory_order_release);
+  control.state.store(Presence::kFailed, std::memory_order_release);
   for (int64_t place = 0; place < segment_->count(); ++place) segment_->Wake(place);
 }
 
@@ -89,13 +89,14 @@ void SharedMemoryTransport::Fail(const std::string& reason) noexcept {
 void SharedMemoryTransport::CheckAlive(const Exchange& exchange, int64_t rank) {
   for (int64_t other = 0; other < segment_->count(); ++other) {
     const SharedSegment::Control& control = segment_->control(other);
-    if (control.state.load(std::memory_order_acquire) != State::kFailed || other == me_) continue;
+    if (control.state.load(std::memory_order_acquire) != Presence::kFailed || other == me_)
+      continue;
     throw hlo::Error(hlo::ErrorCode::kAborted, exchange.description + " failed: rank " +
                                                    std::to_string(ranks_[other]) +
                                                    " gave up: " + TextOf(control.reason));
   }
   std::string how;
-  if (segment_->control(Place(rank)).state == State::kLeft) {
+  if (segment_->control(Place(rank)).state == Presence::kLeft) {
     how = " has closed its client; ";
   } else if (segment_->HasDied(Place(rank))) {
     how = " has died; ";
@@ -130,7 +131,7 @@ void SharedMemoryTransport::WaitFor(const Exchange& exchange, int64_t rank, cons
   constexpr std::chrono::milliseconds kSlice(50);
   for (int i = 0; i < spins_; ++i) {
     if (ready()) return;
-    Pause();
+    SpinPause();
   }
   std::this_thread::yield();
   const Clock::time_point deadline = Clock::now() + timeout_;
@@ -206,7 +207,7 @@ void SharedMemoryTransport::AllReduce(const Exchange& exchange, hlo::ElementType
                                       const FlatArray& in, const FlatArray& out) {
   Begin(exchange);
   const auto count = static_cast<int64_t>(exchange.members.size());
-  if (in.bytes() * count <= kAtOnce) {
+  if (in.bytes() * count <= kAtOnceInSlots) {
     AllReduceAtOnce(exchange, type, in, out);
   } else {
     for (int64_t begin = 0; begin < in.bytes(); begin += kSlotBytes) {
@@ -218,7 +219,7 @@ void SharedMemoryTransport::AllReduce(const Exchange& exchange, hlo::ElementType
 
 void SharedMemoryTransport::AllReduceAtOnce(const Exchange& exchange, hlo::ElementType type,
                                             const FlatArray& in, const FlatArray& out) {
-  alignas(64) std::byte sum[kAtOnce / 2];
+  alignas(64) std::byte sum[kAtOnceInSlots / 2];
   std::byte* slot = Claim(exchange);
   in.CopyTo(slot, 0, in.bytes());
   PostToOthers(exchange);

@@ -21,7 +21,7 @@ namespace cpu {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr char kName[] = "torch_xla collectives";
+constexpr char kSegmentName[] = "torch_xla collectives";
 
 [[noreturn]] void ThrowSystemError(const std::string& what) {
   throw hlo::Error(hlo::ErrorCode::kUnavailable,
@@ -40,7 +40,7 @@ constexpr char kName[] = "torch_xla collectives";
 // name came from the store, which strangers may have written to.
 bool IsSegment(int file, size_t bytes) {
   const std::string link = "/proc/self/fd/" + std::to_string(file);
-  const std::string expected = std::string("/memfd:") + kName + " (deleted)";
+  const std::string expected = std::string("/memfd:") + kSegmentName + " (deleted)";
   char target[PATH_MAX];
   const ssize_t size = readlink(link.c_str(), target, sizeof target);
   struct stat status = {};
@@ -61,7 +61,7 @@ struct flock LockOf(int64_t process) {
 
 SharedSegment::SharedSegment(int64_t index, int64_t count)
     : index_(index), count_(count), process_id_(getpid()), bytes_(NeededBytes()) {
-  file_ = memfd_create(kName, MFD_CLOEXEC);
+  file_ = memfd_create(kSegmentName, MFD_CLOEXEC);
   if (file_ < 0) ThrowSystemError("memfd_create");
   // Only what is touched takes memory.
   if (ftruncate(file_, static_cast<off_t>(bytes_)) != 0) CloseAndThrow(file_, "ftruncate");

@@ -22,28 +22,28 @@ namespace cpu {
 namespace {
 
 // The open sockets, for a forked child to close.
-struct Registry {
+struct OpenSockets {
   process::Mutex mutex;
   std::set<int> files;
-  static Registry& Get() {
-    static auto* registry = new Registry;
-    return *registry;
+  static OpenSockets& Get() {
+    static auto* sockets = new OpenSockets;
+    return *sockets;
   }
 };
 
 void CloseInChild() {
-  Registry& registry = Registry::Get();
-  for (int file : registry.files) close(file);
-  registry.files.clear();
+  OpenSockets& sockets = OpenSockets::Get();
+  for (int file : sockets.files) close(file);
+  sockets.files.clear();
 }
 
 void Register(int file) {
   static constexpr process::ForkHooks kHooks{.child = &CloseInChild};
   static const bool added = (process::AtFork(kHooks), true);
   (void)added;
-  Registry& registry = Registry::Get();
-  std::lock_guard lock(registry.mutex);
-  registry.files.insert(file);
+  OpenSockets& sockets = OpenSockets::Get();
+  std::lock_guard lock(sockets.mutex);
+  sockets.files.insert(file);
 }
 
 [[noreturn]] void ThrowSystemError(const std::string& what, int error) {
@@ -96,9 +96,9 @@ Socket::~Socket() { Close(); }
 void Socket::Close() {
   // A forked child has closed it already, and the number may be another file's by now.
   if (file_ >= 0 && getpid() == process_) {
-    Registry& registry = Registry::Get();
-    std::lock_guard lock(registry.mutex);
-    registry.files.erase(file_);
+    OpenSockets& sockets = OpenSockets::Get();
+    std::lock_guard lock(sockets.mutex);
+    sockets.files.erase(file_);
     close(file_);
   }
   file_ = -1;

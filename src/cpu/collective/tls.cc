@@ -27,7 +27,7 @@ constexpr char kChaCha[] = "TLS_CHACHA20_POLY1305_SHA256";
 constexpr unsigned char kCipherOfKey[] = {0x13, 0x01};
 constexpr size_t kMostNameBytes = 64;
 // What one record holds, and what is more than there is around it.
-constexpr size_t kRecord = 16 << 10;
+constexpr size_t kRecordContent = 16 << 10;
 constexpr size_t kMostAroundRecord = 256;
 constexpr size_t kHandshakeRoom = 32 << 10;
 // What is encrypted, sent or received at a time: few calls of the system, and a core's cache holds
@@ -67,12 +67,12 @@ double TimeCipher(const char* name) {
   if (EVP_EncryptInit_ex2(context.get(), cipher.get(), key, nonce, nullptr) != 1) {
     ThrowLibraryError(std::string("measuring ") + name);
   }
-  std::vector<unsigned char> record(kRecord), sealed(kRecord);
+  std::vector<unsigned char> record(kRecordContent), sealed(kRecordContent);
   std::chrono::duration<double> least = std::chrono::hours(1);
   for (int i = 0; i < 20; ++i) {
     const Clock::time_point begin = Clock::now();
     int bytes = 0;
-    EVP_EncryptUpdate(context.get(), sealed.data(), &bytes, record.data(), kRecord);
+    EVP_EncryptUpdate(context.get(), sealed.data(), &bytes, record.data(), kRecordContent);
     least = std::min<std::chrono::duration<double>>(least, Clock::now() - begin);
   }
   return least.count();
@@ -270,7 +270,7 @@ int TlsStream::Flush() {
 
 int64_t TlsStream::Encrypt(const void* data, size_t bytes) {
   ERR_clear_error();
-  records_.reserve(records_.size() + bytes + (bytes / kRecord + 1) * kMostAroundRecord +
+  records_.reserve(records_.size() + bytes + (bytes / kRecordContent + 1) * kMostAroundRecord +
                    kMostAroundRecord);
   size_t written = 0;
   if (SSL_write_ex(ssl_.get(), data, bytes, &written) != 1) return -1;

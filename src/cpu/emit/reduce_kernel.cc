@@ -109,7 +109,7 @@ class ReduceKernel : public ReducingKernel {
   void ColumnBlock(const std::vector<const Instruction*>& reduces, const Index& row_index,
                    const Run& columns, const std::vector<Run>& inner, const Position& row,
                    const Position& first, int group, bool ragged) {
-    std::vector<Reduction> plans;
+    std::vector<ReductionPlan> plans;
     for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
     emitter_.AtInnermost();
     std::vector<Position> positions;
@@ -129,7 +129,7 @@ class ReduceKernel : public ReducingKernel {
     emitter_.AtInnermost();
     Accumulators initial;
     for (int g = 0; g < group; ++g) {
-      for (const Reduction& plan : plans) {
+      for (const ReductionPlan& plan : plans) {
         std::vector<Element> wide = plan.initial;
         emitter_.Widen(wide, true);
         Flatten(wide, initial);
@@ -144,7 +144,7 @@ class ReduceKernel : public ReducingKernel {
                                        full.push_back({columns.begin, columns.end, positions[g]});
                                        SortGroups(full);
                                        emitter_.set_mask({masks[g], mask_level});
-                                       for (const Reduction& plan : plans) {
+                                       for (const ReductionPlan& plan : plans) {
                                          auto mine = Take(plan.types, current, position);
                                          Accumulate(plan, full, mine);
                                          Flatten(mine, next);
@@ -155,7 +155,7 @@ class ReduceKernel : public ReducingKernel {
                                    });
     size_t position = 0;
     for (int g = 0; g < group; ++g) {
-      for (const Reduction& plan : plans) {
+      for (const ReductionPlan& plan : plans) {
         BindReduce(plan, Finish(plan, Take(plan.types, sums, position)));
       }
       emitter_.set_mask({masks[g], mask_level});

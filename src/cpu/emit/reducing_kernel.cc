@@ -8,8 +8,8 @@ using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 
-Reduction ReducingKernel::PlanReduction(const Instruction* reduce) {
-  Reduction plan;
+ReductionPlan ReducingKernel::PlanReduction(const Instruction* reduce) {
+  ReductionPlan plan;
   plan.reduce = reduce;
   plan.combiner = reduce->called_computations()[0];
   const size_t count = reduce->operand_count() / 2;
@@ -70,7 +70,7 @@ std::vector<Element> ReducingKernel::Take(const std::vector<ElementType>& types,
   return elements;
 }
 
-std::vector<Element> ReducingKernel::Combine(const Reduction& plan, std::vector<Element> left,
+std::vector<Element> ReducingKernel::Combine(const ReductionPlan& plan, std::vector<Element> left,
                                              const std::vector<Element>& right) {
   left.insert(left.end(), right.begin(), right.end());
   emitter_.AtInnermost();
@@ -81,7 +81,7 @@ std::vector<Element> ReducingKernel::Combine(const Reduction& plan, std::vector<
   return result;
 }
 
-void ReducingKernel::Accumulate(const Reduction& plan, const Index& index,
+void ReducingKernel::Accumulate(const ReductionPlan& plan, const Index& index,
                                 std::vector<Element>& accumulators) {
   std::vector<Element> inputs;
   for (size_t i = 0; i < plan.types.size(); ++i) {
@@ -101,7 +101,7 @@ void ReducingKernel::Accumulate(const Reduction& plan, const Index& index,
   accumulators = combined;
 }
 
-std::vector<Element> ReducingKernel::AcrossLanes(const Reduction& plan,
+std::vector<Element> ReducingKernel::AcrossLanes(const ReductionPlan& plan,
                                                  std::vector<Element> elements) {
   if (lanes_ == 1) return elements;
   emitter_.AtInnermost();
@@ -123,7 +123,8 @@ std::vector<Element> ReducingKernel::AcrossLanes(const Reduction& plan,
   return elements;
 }
 
-std::vector<Element> ReducingKernel::Finish(const Reduction& plan, std::vector<Element> elements) {
+std::vector<Element> ReducingKernel::Finish(const ReductionPlan& plan,
+                                            std::vector<Element> elements) {
   if (!plan.init.empty()) elements = Combine(plan, plan.init, elements);
   emitter_.AtInnermost();
   for (size_t i = 0; i < elements.size(); ++i) {
@@ -145,13 +146,13 @@ int ReducingKernel::Unroll(int64_t columns) const {
 
 void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
                                const Index& row_index, const std::vector<Run>& columns) {
-  std::vector<Reduction> plans;
+  std::vector<ReductionPlan> plans;
   for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
   const int unroll = Unroll(columns.back().size.value);
   emitter_.AtInnermost();
   Accumulators initial;
   for (int u = 0; u < unroll; ++u) {
-    for (const Reduction& plan : plans) {
+    for (const ReductionPlan& plan : plans) {
       std::vector<Element> wide = plan.initial;
       emitter_.Widen(wide, true);
       Flatten(wide, initial);
@@ -161,7 +162,7 @@ void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
                               [&](const Index& index, const Accumulators& current) {
                                 Accumulators next;
                                 size_t position = 0;
-                                for (const Reduction& plan : plans) {
+                                for (const ReductionPlan& plan : plans) {
                                   auto mine = Take(plan.types, current, position);
                                   Accumulate(plan, index, mine);
                                   Flatten(mine, next);
@@ -186,7 +187,7 @@ void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
   }
 }
 
-void ReducingKernel::BindReduce(const Reduction& plan, const std::vector<Element>& values) {
+void ReducingKernel::BindReduce(const ReductionPlan& plan, const std::vector<Element>& values) {
   emitter_.Bind(plan.reduce, values);
   for (const Instruction* user : plan.reduce->users()) {
     if (user->opcode() == Opcode::kGetTupleElement)

@@ -8,7 +8,7 @@
 
 namespace cpu {
 
-struct Reduction {
+struct ReductionPlan {
   const hlo::Instruction* reduce;
   const hlo::Computation* combiner;
   std::vector<hlo::ElementType> types;
@@ -21,21 +21,22 @@ class ReducingKernel : public Kernel {
   using Kernel::Kernel;
 
  protected:
-  Reduction PlanReduction(const hlo::Instruction* reduce);
+  ReductionPlan PlanReduction(const hlo::Instruction* reduce);
 
   // Elements to and from the flat list of values that loops carry.
   static void Flatten(const std::vector<Element>& elements, Accumulators& out);
   static std::vector<Element> Take(const std::vector<hlo::ElementType>& types,
                                    const Accumulators& values, size_t& position);
 
-  std::vector<Element> Combine(const Reduction& plan, std::vector<Element> left,
+  std::vector<Element> Combine(const ReductionPlan& plan, std::vector<Element> left,
                                const std::vector<Element>& right);
   // One step: the reduction's inputs at `index`, combined into the accumulators (vectors).
-  void Accumulate(const Reduction& plan, const Index& index, std::vector<Element>& accumulators);
-  std::vector<Element> AcrossLanes(const Reduction& plan, std::vector<Element> elements);
+  void Accumulate(const ReductionPlan& plan, const Index& index,
+                  std::vector<Element>& accumulators);
+  std::vector<Element> AcrossLanes(const ReductionPlan& plan, std::vector<Element> elements);
   // The initial values folded in, and rounded to the type.
-  std::vector<Element> Finish(const Reduction& plan, std::vector<Element> elements);
-  void BindReduce(const Reduction& plan, const std::vector<Element>& values);
+  std::vector<Element> Finish(const ReductionPlan& plan, std::vector<Element> elements);
+  void BindReduce(const ReductionPlan& plan, const std::vector<Element>& values);
 
   // Loops over `columns`, lanes along the last; `row_index` is what is outside.
   Accumulators Columns(const std::vector<Run>& columns, const Index& row_index,

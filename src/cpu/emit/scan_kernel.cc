@@ -42,7 +42,7 @@ class ScanKernel : public ReducingKernel {
         emitter_.set_mask({b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), inner)),
                            emitter_.level()});
       }
-      Reduction plan = PlanReduction(scan);
+      ReductionPlan plan = PlanReduction(scan);
       std::vector<Element> start = {emitter_.Evaluate(scan->operand(1), {}).element};
       emitter_.AtInnermost();
       if (lanes > 1) emitter_.Widen(start, true);

@@ -8,7 +8,7 @@
 namespace cpu {
 namespace {
 
-bool Resolve(hlo::Computation& computation) {
+bool ResolveSizes(hlo::Computation& computation) {
   std::vector<hlo::Instruction*> sizes;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() == hlo::Opcode::kGetDimensionSize) sizes.push_back(instruction.get());
@@ -27,7 +27,7 @@ bool Resolve(hlo::Computation& computation) {
 }  // namespace
 
 bool ResolveDimensionSizes(hlo::Module& module) {
-  return passes::ForEachComputation(module, Resolve);
+  return passes::ForEachComputation(module, ResolveSizes);
 }
 
 }  // namespace cpu

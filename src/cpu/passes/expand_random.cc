@@ -183,7 +183,7 @@ class Expander {
   Builder b_;
 };
 
-bool ExpandAll(hlo::Computation& computation) {
+bool ExpandRandomNumbers(hlo::Computation& computation) {
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() == Opcode::kRngBitGenerator) found.push_back(instruction.get());
@@ -197,6 +197,8 @@ bool ExpandAll(hlo::Computation& computation) {
 
 }  // namespace
 
-bool ExpandRandom(hlo::Module& module) { return passes::ForEachComputation(module, ExpandAll); }
+bool ExpandRandom(hlo::Module& module) {
+  return passes::ForEachComputation(module, ExpandRandomNumbers);
+}
 
 }  // namespace cpu

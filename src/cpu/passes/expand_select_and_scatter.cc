@@ -86,7 +86,7 @@ void Expand(hlo::Computation& computation, Instruction* instruction) {
   instruction->ReplaceAllUsesWith(result);
 }
 
-bool ExpandAll(hlo::Computation& computation) {
+bool ExpandSelectAndScatters(hlo::Computation& computation) {
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
     if (instruction->opcode() != Opcode::kSelectAndScatter) continue;
@@ -106,7 +106,7 @@ bool ExpandAll(hlo::Computation& computation) {
 }  // namespace
 
 bool ExpandSelectAndScatter(hlo::Module& module) {
-  return passes::ForEachComputation(module, ExpandAll);
+  return passes::ForEachComputation(module, ExpandSelectAndScatters);
 }
 
 }  // namespace cpu

@@ -38,7 +38,7 @@ std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
   }
 }
 
-bool Resolve(hlo::Computation& computation) {
+bool ResolveDevices(hlo::Computation& computation) {
   std::vector<Instruction*> instructions;
   for (const auto& instruction : computation.instructions())
     instructions.push_back(instruction.get());
@@ -66,7 +66,7 @@ bool Resolve(hlo::Computation& computation) {
 }  // namespace
 
 bool ResolveSingleDevice(hlo::Module& module) {
-  return passes::ForEachComputation(module, Resolve);
+  return passes::ForEachComputation(module, ResolveDevices);
 }
 
 }  // namespace cpu

@@ -37,7 +37,7 @@ void VisitPayload(const PJRT_Error* error, PJRT_Error_PayloadVisitor visitor, vo
   }
 }
 
-constexpr PJRT_Error_FunctionTable kFunctions = {
+constexpr PJRT_Error_FunctionTable kErrorFunctions = {
     .struct_size = sizeof(PJRT_Error_FunctionTable),
     .instance_size = sizeof(PJRT_Error),
     .extension_start = nullptr,
@@ -54,9 +54,10 @@ constexpr PJRT_Error_FunctionTable kFunctions = {
     .for_each_payload = VisitPayload,
 };
 
-ErrorHandle::ErrorHandle(Failure failure) : PJRT_Error{&kFunctions}, failure(std::move(failure)) {}
+ErrorHandle::ErrorHandle(Failure failure)
+    : PJRT_Error{&kErrorFunctions}, failure(std::move(failure)) {}
 
-[[maybe_unused]] const PJRT_Error* const made_early = OutOfMemory();
+[[maybe_unused]] const PJRT_Error* const out_of_memory_made_early = OutOfMemory();
 
 }  // namespace
 
@@ -111,11 +112,11 @@ void Error_Destroy(PJRT_Error_Destroy_Args* args) noexcept {
 }
 
 void Error_Message(PJRT_Error_Message_Args* args) noexcept {
-  kFunctions.message(args->error, &args->message, &args->message_size);
+  kErrorFunctions.message(args->error, &args->message, &args->message_size);
 }
 
 void Error_GetCode(PJRT_Error_GetCode_Args& args) {
-  args.code = kFunctions.get_code(&Require(args.error, "error"));
+  args.code = kErrorFunctions.get_code(&Require(args.error, "error"));
 }
 
 void Error_ForEachPayload(PJRT_Error_ForEachPayload_Args& args) {

@@ -15,7 +15,8 @@ const FailurePtr& LostByFork() {
       "the value was still being computed when this process was forked; only the parent has it"));
   return *failure;
 }
-[[maybe_unused]] const FailurePtr& made_early = LostByFork();  // who waits may have no memory
+[[maybe_unused]] const FailurePtr& lost_by_fork_made_early =
+    LostByFork();  // who waits may have no memory
 
 }  // namespace
 

@@ -25,7 +25,7 @@ void SetUserData(PJRT_Memory* handle, const void* key, void* data, void (*destro
   if (entry.destroy != nullptr) entry.destroy(entry.data);
 }
 
-constexpr PJRT_Memory_FunctionTable kFunctions = {
+constexpr PJRT_Memory_FunctionTable kMemoryFunctions = {
     .struct_size = sizeof(PJRT_Memory_FunctionTable),
     .extension_start = nullptr,
     .instance_struct_size = sizeof(PJRT_Memory),
@@ -35,7 +35,7 @@ constexpr PJRT_Memory_FunctionTable kFunctions = {
 
 }  // namespace
 
-Memory::Memory() : PJRT_Memory{&kFunctions} {}
+Memory::Memory() : PJRT_Memory{&kMemoryFunctions} {}
 
 Memory::~Memory() {
   for (auto& [key, entry] : user_data) {

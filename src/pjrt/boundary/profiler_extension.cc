@@ -75,7 +75,7 @@ PLUGIN_Profiler_Error* ErrorCode(PLUGIN_Profiler_Error_GetCode_Args* args) {
   return nullptr;
 }
 
-PLUGIN_Profiler_Api* Api() {
+PLUGIN_Profiler_Api* ProfilerApi() {
   static PLUGIN_Profiler_Api api = {
       sizeof(PLUGIN_Profiler_Api),
       nullptr,
@@ -94,7 +94,7 @@ PLUGIN_Profiler_Api* Api() {
 }  // namespace
 
 PJRT_Profiler_Extension ProfilerExtension(PJRT_Extension_Base* next) {
-  return {{sizeof(PJRT_Profiler_Extension), PJRT_Extension_Type_Profiler, next}, Api(), 0};
+  return {{sizeof(PJRT_Profiler_Extension), PJRT_Extension_Type_Profiler, next}, ProfilerApi(), 0};
 }
 
 }  // namespace pjrt::boundary
