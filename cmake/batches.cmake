@@ -1,8 +1,9 @@
 # compile_in_batches(<target>): four sources are one compilation.
 #
 # Most of what the compiler does for a small source is to read headers and to compile templates, which its neighbours need
-# as well: for src/hlo and src/passes batches take three fifths of the processor time. Larger ones would save little more,
-# and a change of one source compiles its batch. Names in the unnamed namespaces of a folder are therefore different ones.
+# as well: batches take three fifths of the processor time for src/hlo and src/passes, two thirds for src/lazy, less than
+# half for src/aten. Larger ones would save little more, and a change of one source compiles its batch. Names in the
+# unnamed namespaces of a folder are therefore different ones.
 # Sources with compile options of their own stay by themselves; so does everything with -DTORCH_XLA_BATCHES=OFF, where each
 # source has to include what it uses, and which scripts/lint wants.
 function(compile_in_batches target)
