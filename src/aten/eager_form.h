@@ -11,8 +11,8 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -124,15 +124,6 @@ auto ArgumentOf(const std::optional<P>& attribute) {
   return argument;
 }
 
-// The attributes among the first parameters.
-template <typename... P>
-constexpr size_t AttributesBefore(size_t end, lazy::TypeList<P...>) {
-  const bool is_operand[] = {lazy::kIsOperand<P>..., true};
-  size_t count = 0;
-  for (size_t i = 0; i < end; ++i) count += !is_operand[i];
-  return count;
-}
-
 // What a function that takes `Parameter` gets of an argument: a tensor of rank 0 may be a number.
 template <typename Parameter, typename Argument>
 decltype(auto) Pass(const Argument& argument) {
@@ -161,27 +152,34 @@ std::vector<at::Tensor> AsList(const std::tuple<T...>& tensors) {
 
 // An aten operator by name, "add.Tensor"; found at the first call. Calls are under the lock of
 // syncs.
+class BoxedOperator {
+ public:
+  explicit BoxedOperator(const std::string& name);
+  std::vector<at::Tensor> Call(torch::jit::Stack stack) const;
+
+ private:
+  const std::string name_, overload_;
+  mutable std::optional<c10::OperatorHandle> handle_;
+};
+
+// The same for arguments of C++ types. They are boxed: torch's typed calls are several kilobytes of
+// code for each signature.
 template <typename Signature>
 class Operator;
 template <typename Return, typename... Arguments>
 class Operator<Return(Arguments...)> {
  public:
-  explicit Operator(const std::string& name)
-      : name_("aten::" + name.substr(0, name.find('.'))),
-        overload_(name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1)) {}
+  explicit Operator(const std::string& name) : operator_(name) {}
   template <typename... Given>
   std::vector<at::Tensor> operator()(const Given&... given) const {
-    if (!handle_) {
-      handle_ = c10::Dispatcher::singleton()
-                    .findSchemaOrThrow(name_.c_str(), overload_.c_str())
-                    .template typed<Return(Arguments...)>();
-    }
-    return AsList(handle_->call(Pass<Arguments>(given)...));
+    torch::jit::Stack stack;
+    stack.reserve(sizeof...(Given));
+    (stack.emplace_back(Pass<Arguments>(given)), ...);
+    return operator_.Call(std::move(stack));
   }
 
  private:
-  const std::string name_, overload_;
-  mutable std::optional<c10::TypedOperatorHandle<Return(Arguments...)>> handle_;
+  const BoxedOperator operator_;
 };
 
 template <typename Signature>
@@ -216,9 +214,9 @@ std::vector<at::Tensor> CallWith(const auto& callable, const lazy::Operation& op
   };
   return [&]<size_t... i>(std::index_sequence<i...>) {
     // Braces: evaluated in order.
-    const std::tuple<decltype(read.template operator()<P, AttributesBefore(i, list)>())...>
+    const std::tuple<decltype(read.template operator()<P, lazy::AttributesBefore(i, list)>())...>
         arguments {
-          read.template operator()<P, AttributesBefore(i, list)>()...
+          read.template operator()<P, lazy::AttributesBefore(i, list)>()...
         };
     return std::apply(callable, arguments);
   }(std::index_sequence_for<P...>());
@@ -227,7 +225,7 @@ std::vector<at::Tensor> CallWith(const auto& callable, const lazy::Operation& op
 template <typename F, typename Callable>
 class Form final : public lazy::EagerForm {
  public:
-  explicit Form(auto what) : callable_(what) {}
+  explicit Form(const auto& what) : callable_(what) {}
   std::vector<at::Tensor> Run(const lazy::Operation& operation,
                               std::span<const at::Tensor> operands) const override {
     return CallWith<F>(callable_, operation, operands,
@@ -240,8 +238,9 @@ class Form final : public lazy::EagerForm {
 
 // The first form that a kind is given stays: where several operators are one lowering, each of them
 // computes it.
-inline void SetForm(lazy::OperationKind& kind, std::unique_ptr<lazy::EagerForm> form) {
-  if (kind.eager_form == nullptr) kind.eager_form = form.release();  // kinds live for ever
+template <typename Form>
+void SetForm(lazy::OperationKind& kind, const auto& what) {
+  if (kind.eager_form == nullptr) kind.eager_form = new Form(what);  // kinds live for ever
 }
 
 }  // namespace torch_xla::eager

@@ -21,6 +21,30 @@ extern "C" {
 }
 
 namespace torch_xla {
+namespace eager {
+
+BoxedOperator::BoxedOperator(const std::string& name)
+    : name_("aten::" + name.substr(0, name.find('.'))),
+      overload_(name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1)) {}
+
+std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
+  if (!handle_) {
+    handle_ = c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
+  }
+  handle_->callBoxed(stack);
+  std::vector<at::Tensor> tensors;
+  for (c10::IValue& result : stack) {
+    if (result.isTensorList()) {
+      for (at::Tensor tensor : result.toTensorList()) tensors.push_back(std::move(tensor));
+    } else {
+      tensors.push_back(std::move(result).toTensor());
+    }
+  }
+  return tensors;
+}
+
+}  // namespace eager
+
 namespace {
 
 // Work that takes more than one thread is compiled. A parallel region of OpenMP's here would hang

@@ -260,13 +260,13 @@ struct Wrap<std::pair<Value, Value>> : Wrap<std::array<Value, 2>> {};
 
 [[noreturn]] void ThrowNoDevice(std::string_view op);
 
-template <typename P, typename T>
-auto Convert(lazy::OperandList& operands, Context& context, const T& value) {
+// An argument goes where its parameter says: to the operands, or to its place among the attributes.
+template <typename P, size_t attribute, typename Attributes, typename T>
+void Take(lazy::OperandList& operands, Attributes& attributes, Context& context, const T& value) {
   if constexpr (lazy::kIsOperand<P>) {
     Add<P>::To(operands, context, value);
-    return std::tuple<>();
   } else {
-    return std::tuple<P>(AttributeFrom<P>::Make(context, value));
+    std::get<attribute>(attributes) = AttributeFrom<P>::Make(context, value);
   }
 }
 
@@ -274,17 +274,17 @@ auto Convert(lazy::OperandList& operands, Context& context, const T& value) {
 // type.
 template <typename F, typename... P, typename... Arguments>
 lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::OperationFamily<F>& family,
-                                       lazy::TypeList<P...>, const Arguments&... arguments) {
+                                       lazy::TypeList<P...> list, const Arguments&... arguments) {
   static_assert(sizeof...(P) == sizeof...(Arguments),
                 "one argument for each parameter of the lowering after the builder");
   context.kind = &family.kind();
   (Note(context, arguments), ...);
   if (context.device == nullptr) ThrowNoDevice(context.kind->name);
   lazy::OperandList operands;
-  // Braces: evaluated in order.
-  auto attributes = std::apply([](auto&&... parts) { return std::tuple_cat(std::move(parts)...); },
-                               std::tuple<decltype(Convert<P>(operands, context, arguments))...>{
-                                   Convert<P>(operands, context, arguments)...});
+  typename lazy::LoweringTraits<F>::Attributes attributes{};
+  [&]<size_t... i>(std::index_sequence<i...>) {
+    (Take<P, lazy::AttributesBefore(i, list)>(operands, attributes, context, arguments), ...);
+  }(std::index_sequence_for<P...>());
   try {
     return family.Record(operands, attributes);
   } catch (const hlo::Error& error) {
@@ -518,7 +518,7 @@ class ElementwiseForm;
 template <typename F, typename Callable, typename... P>
 class ElementwiseForm<F, Callable, lazy::TypeList<P...>> final : public lazy::EagerForm {
  public:
-  explicit ElementwiseForm(auto what) : callable_(what) {}
+  explicit ElementwiseForm(const auto& what) : callable_(what) {}
   std::vector<at::Tensor> Run(const lazy::Operation& operation,
                               std::span<const at::Tensor> operands) const override {
     using Family = lazy::OperationFamily<F>;
@@ -572,15 +572,14 @@ void RegisterWithInPlace(torch::Library& m, const char* name, Kernel* kernel, In
 template <auto f, typename Signature>
 void RunByOperator(const char* name, Signature*) {
   using Form = eager::Form<decltype(f), eager::Operator<Signature>>;
-  eager::SetForm(lazy::Op<f>::kind(), std::make_unique<Form>(std::string(name)));
+  eager::SetForm<Form>(lazy::Op<f>::kind(), std::string(name));
 }
 template <auto f, Promotion promotion, typename Signature>
 void RunElementwiseByOperator(const char* name, Signature*) {
   using F = decltype(&ElementwiseOf<f, promotion>::Lower);
   using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
   using Form = ElementwiseForm<F, eager::Operator<Signature>, Parameters>;
-  eager::SetForm(ElementwiseFamily<f, promotion>().kind(),
-                 std::make_unique<Form>(std::string(name)));
+  eager::SetForm<Form>(ElementwiseFamily<f, promotion>().kind(), std::string(name));
 }
 
 }  // namespace recording
@@ -610,15 +609,14 @@ auto AsTuple(std::vector<at::Tensor> tensors) {
 template <auto f, typename Signature>
 void RunBy(Signature* function) {
   using Form = eager::Form<decltype(f), eager::Function<Signature>>;
-  eager::SetForm(lazy::Op<f>::kind(), std::make_unique<Form>(function));
+  eager::SetForm<Form>(lazy::Op<f>::kind(), function);
 }
 template <auto f, Promotion promotion, typename Signature>
 void RunElementwiseBy(Signature* function) {
   using F = decltype(&recording::ElementwiseOf<f, promotion>::Lower);
   using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
   using Form = recording::ElementwiseForm<F, eager::Function<Signature>, Parameters>;
-  eager::SetForm(recording::ElementwiseFamily<f, promotion>().kind(),
-                 std::make_unique<Form>(function));
+  eager::SetForm<Form>(recording::ElementwiseFamily<f, promotion>().kind(), function);
 }
 
 // Kernels are registered as function pointers, not as types of their own (TORCH_FN): torch's

@@ -263,9 +263,27 @@ template <typename... T>
 struct TypeList {};
 
 // A list of types without the operands, as a tuple type.
+template <typename Attributes, typename... P>
+struct WithoutOperands;
+template <typename... A, typename P, typename... Rest>
+struct WithoutOperands<TypeList<A...>, P, Rest...>
+    : WithoutOperands<std::conditional_t<kIsOperand<P>, TypeList<A...>, TypeList<A..., P>>,
+                      Rest...> {};
+template <typename... A>
+struct WithoutOperands<TypeList<A...>> {
+  using type = std::tuple<A...>;
+};
 template <typename... P>
-using AttributesOf = decltype(std::tuple_cat(
-    std::declval<std::conditional_t<kIsOperand<P>, std::tuple<>, std::tuple<P>>>()...));
+using AttributesOf = typename WithoutOperands<TypeList<>, P...>::type;
+
+// The attributes among the first parameters.
+template <typename... P>
+constexpr size_t AttributesBefore(size_t end, TypeList<P...>) {
+  const bool is_operand[] = {kIsOperand<P>..., true};
+  size_t count = 0;
+  for (size_t i = 0; i < end; ++i) count += !is_operand[i];
+  return count;
+}
 
 template <typename F>
 struct LoweringTraits;
@@ -478,7 +496,7 @@ class OperationFamily {
   static std::unique_ptr<Operation> Make(const Key& key) {
     std::vector<ShapeRef> shapes;
     for (const Value& value : key.operands.values()) shapes.push_back(value.shape_ref());
-    return std::make_unique<Typed>(key, std::move(shapes));
+    return std::unique_ptr<Operation>(new Typed(key, std::move(shapes)));
   }
 
   const F lowering_;
