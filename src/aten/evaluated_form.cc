@@ -44,6 +44,8 @@ class Evaluated final : public lazy::EagerForm {
 
 }  // namespace
 
-std::unique_ptr<lazy::EagerForm> EvaluatedForm() { return std::make_unique<Evaluated>(); }
+void RunByEvaluator(lazy::OperationKind& kind) {
+  if (kind.eager_form == nullptr) kind.eager_form = new Evaluated;  // kinds live for ever
+}
 
 }  // namespace torch_xla

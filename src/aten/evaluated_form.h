@@ -2,18 +2,17 @@
 // program's, so that they are the same numbers. Slow, and for nothing that torch's kernels compute.
 #pragma once
 
-#include <memory>
-
 #include "aten/op.h"
 
 namespace torch_xla {
 
-std::unique_ptr<lazy::EagerForm> EvaluatedForm();
+// Of a kind that has no form yet.
+void RunByEvaluator(lazy::OperationKind& kind);
 
 // Of what `f` records.
 template <auto f>
 void RunByEvaluator() {
-  eager::SetForm(lazy::Op<f>::kind(), EvaluatedForm());
+  RunByEvaluator(lazy::Op<f>::kind());
 }
 
 }  // namespace torch_xla
