@@ -393,7 +393,8 @@ TEST(VaryingSizes, AProgramThatGrowsCompilesOneKernelForAllItsTurns) {
   std::vector<hlo::Instruction*> results;
   for (int64_t turn = 0; turn < kTurns; ++turn) {
     const Value part = b.Slice(rows, {0, 0}, {turn + 50, 24}, {1, 1});
-    results.push_back(b.Reduce(Opcode::kAdd, b.Unary(Opcode::kTanh, b.Unary(Opcode::kExponential, part)), {0, 1}));
+    results.push_back(b.Reduce(
+        Opcode::kAdd, b.Unary(Opcode::kTanh, b.Unary(Opcode::kExponential, part)), {0, 1}));
   }
   entry->set_results(results);
   const int64_t before = Compiled();

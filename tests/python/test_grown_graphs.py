@@ -8,7 +8,9 @@ import torch.nn.functional as F
 import torch_xla
 
 
-def _generate(table: torch.Tensor, projection: torch.Tensor, tokens: torch.Tensor, turns: int) -> torch.Tensor:
+def _generate(
+    table: torch.Tensor, projection: torch.Tensor, tokens: torch.Tensor, turns: int
+) -> torch.Tensor:
     """One layer of attention over all tokens so far, for each token that it adds."""
     for _ in range(turns):
         x = F.layer_norm(table[tokens], (table.shape[1],))
