@@ -29,11 +29,20 @@ namespace {
 using torch::autograd::ViewFunc;
 
 constexpr const char* kUnknown =
-    "the gradient of a view is not known once as_strided_ has changed it or its base";
+    "the gradient of a view is not known once the shape of it or of its base has changed like this "
+    "in place";
 
 struct Layout {
   std::vector<int64_t> sizes, strides;
-  bool operator==(const Layout&) const = default;
+
+  // The strides of one element say nothing.
+  bool operator==(const Layout& other) const {
+    if (sizes != other.sizes) return false;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (sizes[d] > 1 && strides[d] != other.strides[d]) return false;
+    }
+    return true;
+  }
 };
 
 Layout LayoutOf(const at::TensorBase& x) { return {x.sizes().vec(), x.strides().vec()}; }
@@ -45,7 +54,7 @@ struct Change {
 // Lays `x` out as a base is if nobody else sees it: torch copies a base's gradient into a new
 // tensor, which is row-major on this device, and finds views in it by strides.
 void LayOut(const at::Tensor& x, const Layout& layout) {
-  if (x.strides() == layout.strides || x.sizes() != layout.sizes) return;
+  if (!IsXla(x) || IsTracedOnly(x) || x.sizes() != layout.sizes || LayoutOf(x) == layout) return;
   if (Impl(x)->xla_storage()->use_count() > 1) return;
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::vector<int64_t> order(layout.sizes.size()), back(order.size());
@@ -53,13 +62,13 @@ void LayOut(const at::Tensor& x, const Layout& layout) {
   std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return layout.strides[d]; });
   for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
   const at::Tensor laid_out = x.permute(order).contiguous().permute(back);
-  if (laid_out.strides() == layout.strides) Impl(x)->ShareStorage(*Impl(laid_out));
+  if (LayoutOf(laid_out) == layout) Impl(x)->ShareStorage(*Impl(laid_out));
 }
 
 // `x`, whose dimensions are those of `change.from`, with those of `change.to`: permuted, and with
 // more or fewer dimensions of one element.
 at::Tensor Apply(const std::optional<Change>& change, const at::Tensor& x) {
-  if (!change) return x;
+  if (!change || change->from == change->to) return x;
   const auto& [from, to] = *change;
   const size_t rank = from.sizes.size();
   std::vector<int64_t> order;
@@ -99,6 +108,7 @@ class ChangedView final : public ViewFunc {
     if (const auto* changed = dynamic_cast<const ChangedView*>(&view)) return changed->Clone();
     return std::make_unique<ChangedView>(view.clone_and_set(), std::nullopt, std::nullopt);
   }
+  bool has_changed_base() const { return of_base_.has_value(); }
   void ChangeBase(Change change) { of_base_ = std::move(change); }
   void ChangeView(Change change) {
     if (of_view_) change.from = std::move(of_view_->from);
@@ -129,6 +139,9 @@ class ChangedView final : public ViewFunc {
 // The layouts that tensors have had, which may be bases of views.
 class PastLayouts {
  public:
+  // Gradients of views that are older than this many other layouts of their base are not known.
+  static constexpr size_t kMostLayouts = 16;
+
   void Add(const at::TensorBase& base, Layout layout) {
     std::lock_guard lock(mutex_);
     if (past_.size() >= limit_) {
@@ -138,6 +151,7 @@ class PastLayouts {
     auto [entry, is_new] = past_.try_emplace(base.unsafeGetTensorImpl(), base);
     auto& layouts = entry->second.layouts;
     if (std::ranges::find(layouts, layout) == layouts.end()) layouts.push_back(std::move(layout));
+    if (layouts.size() > kMostLayouts) layouts.erase(layouts.begin());
     is_empty_ = false;
   }
   std::vector<Layout> Of(const at::TensorBase& base) {
@@ -225,6 +239,15 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
          });
 }
 
+// A view's operators may depend on how its base lies: its gradient has to lie alike.
+void KeepLayout(std::unique_ptr<ViewFunc>& function, const at::Tensor& base) {
+  if (base.is_contiguous()) return;
+  auto changed = ChangedView::From(*function);
+  if (changed->has_changed_base()) return;
+  changed->ChangeBase({LayoutOf(base), LayoutOf(base)});
+  function = std::move(changed);
+}
+
 }  // namespace
 
 void FollowBase(const at::TensorBase& view) {
@@ -232,10 +255,11 @@ void FollowBase(const at::TensorBase& view) {
   if (meta == nullptr) return;
   const at::Tensor& base = meta->get_backward_view().base_;
   const std::vector<Layout> past = Past().Of(base);
-  if (past.empty()) return;
+  if (past.empty() && base.is_contiguous()) return;
   std::lock_guard lock(meta->mutex_);
   auto& function = FunctionOf(*meta);
-  if (Finds(*function, base, view)) return;
+  if (Finds(*function, base, view)) return KeepLayout(function, base);
+  if (past.empty()) return;
   auto changed = ChangedView::From(*function);
   for (const Layout& layout : past) {
     changed->ChangeBase({LayoutOf(base), layout});

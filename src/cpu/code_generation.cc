@@ -2,6 +2,7 @@
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -122,10 +123,19 @@ void Emit(const Wanted& wanted, int64_t number, const Dump& dump, KernelCache& c
   kernel.code = cache.Code(Bitcode(target), [&] { return EmitObject(target); });
 }
 
+// As they were when the process, or the child that it is, first asked: that reads files.
+size_t UsableCpus() {
+  static std::atomic<int64_t> known = 0;  // the process above the number
+  const int64_t pid = getpid(), seen = known;
+  if (seen >> 32 == pid) return static_cast<size_t>(seen & 0xffffffff);
+  const int64_t cpus = process::UsableCpus();
+  known = pid << 32 | cpus;
+  return static_cast<size_t>(cpus);
+}
+
 // Calls `work` for each of `count` numbers, on as many threads as pay.
 void ForEach(size_t count, const std::function<void(size_t)>& work) {
-  static const auto usable = static_cast<size_t>(process::UsableCpus());  // asks the file system
-  const size_t threads = std::clamp<size_t>(std::min(count / 2, usable), 1, 8);
+  const size_t threads = std::clamp<size_t>(std::min(count / 2, UsableCpus()), 1, 8);
   std::vector<std::exception_ptr> errors(threads);
   std::atomic<size_t> next = 0;
   auto run = [&](size_t thread) noexcept {

@@ -11,8 +11,9 @@ namespace {
 
 // More often than this, another size turns out to vary; then all do.
 constexpr int kChanges = 3;
-// As many kernels of one structure in a program share their code; fewer are better off with theirs.
-constexpr size_t kRepetitions = 16;
+// As many kernels of one structure in a program share their code. Layers of a model, which are
+// fewer, are better off with constants.
+constexpr size_t kRepetitions = 64;
 
 std::string StructureOf(const std::vector<std::optional<KernelSignature>>& kernels) {
   std::string structures;

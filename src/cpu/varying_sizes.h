@@ -1,11 +1,11 @@
 // Which sizes of a program vary: where it differs from programs of the same structure before it,
 // and where kernels of one structure that it has many of differ among themselves.
 //
-// The first program of a structure gets kernels for its sizes alone. Later ones read the sizes that
-// have been seen to differ from slots (emit/extent.h), so that a batch or a length that varies soon
-// compiles no more, and a width that never does stays a constant. A loop that was recorded without
-// its end, of steps that grow, compiles one kernel for all its turns. This only guesses what will
-// pay: whether a kernel serves a program is decided by its code.
+// Otherwise the first program of a structure gets kernels for its sizes alone. Later ones read the
+// sizes that have been seen to differ from slots (emit/extent.h), so that a batch or a length that
+// varies soon compiles no more, and a width that never does stays a constant. A loop that was
+// recorded without its end, of steps that grow, compiles one kernel for all its turns. This only
+// guesses what will pay: whether a kernel serves a program is decided by its code.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "hlo/function_names.h"
 
+#include <unordered_map>
 #include <unordered_set>
 
 namespace hlo {
@@ -11,10 +12,11 @@ bool CallsByName(Opcode opcode) {
 FunctionNames NameFunctions(const Module& module) {
   FunctionNames result;
   std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, int> next;  // the first number that may be free, by name
   auto add = [&](const Computation* computation, const std::string& name) {
     if (result.names.contains(computation)) return;
     std::string unique = name;
-    for (int i = 0; !taken.insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
+    while (!taken.insert(unique).second) unique = name + "_" + std::to_string(next[name]++);
     result.names.emplace(computation, unique);
     result.functions.push_back(computation);
   };

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "hlo/error.h"
 #include "hlo/hash.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
@@ -187,8 +188,11 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
     std::vector<Reference<Data>> results = state.interpreter->Run(device, graph);
     Count(interpreted);
     return results;
-  } catch (const std::exception&) {
+  } catch (const std::exception& exception) {
     Count(failed);
+    const auto* error = dynamic_cast<const hlo::Error*>(&exception);
+    const bool lacks_memory = error && error->code() == hlo::ErrorCode::kResourceExhausted;
+    if (lacks_memory) return std::nullopt;  // which says nothing of the structure
     if (state.history.failed.size() > kMostRemembered) state.history.failed.clear();
     state.history.failed.insert(StructureOf(graph));
     return std::nullopt;

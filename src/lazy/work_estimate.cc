@@ -50,7 +50,7 @@ constexpr Class kClasses[] = {
     {"conv", Growth::kConvolution, 0.1},
     {"cdist", Growth::kTriples, 5},
     {"pdist", Growth::kTriples, 5},
-    {"trilinear", Growth::kTriples, 0.05},
+    {"aten::_trilinear", Growth::kTriples, 0.05},
     {"solve", Growth::kTriples, 0.05},
     {"cumm", Growth::kElements, 5},  // no product
     {"gamma", Growth::kElements, 300},
@@ -93,7 +93,7 @@ constexpr Class kClasses[] = {
     {"acos", Growth::kElements, 5},
     {"asin", Growth::kElements, 5},
     {"atan", Growth::kElements, 2},
-    {"tan", Growth::kElements, 2},
+    {"::tan", Growth::kElements, 2},
     {"prod", Growth::kElements, 3},
     {"nonzero", Growth::kElements, 4},
     {"index", Growth::kElements, 2},

@@ -2,6 +2,7 @@
 // forks: each child is a rank.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "collective_testing.h"
 #include "cpu/collective/host_identity.h"
@@ -129,7 +130,10 @@ TEST_P(CollectiveFailureTest, Stops) {
         options.timeout = kTimeout;
         const auto world = ConnectCommunicator(options, shared);
         CarryOut(*world, AllReduceOf(3, "first.py:1"));
-        if (world->rank() == last()) raise(SIGSTOP);
+        if (world->rank() == last()) {
+          prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody else would end it
+          raise(SIGSTOP);
+        }
         const hlo::Error error = ErrorOf([&] { CarryOut(*world, AllReduceOf(5, "second.py:2")); });
         RequireWords(error, {Last(), "second.py:2", "first.py:1"});
       });

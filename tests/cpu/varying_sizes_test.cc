@@ -369,22 +369,22 @@ TEST(VaryingSizesOfPrograms, AreAllAfterManyChanges) {
 
 TEST(VaryingSizesOfPrograms, AreThoseOfManyKernelsOfOneStructure) {
   std::vector<std::optional<KernelSignature>> few, many;
-  for (int64_t i = 0; i < 40; ++i) {
-    many.push_back(KernelSignature{"loop", {8, 20 + i, 64}});
-    few.push_back(KernelSignature{"loop", {8, 20 + i % 8, 64}});
-    many.push_back(KernelSignature{"other", {8, 20, 64}});
+  for (int64_t i = 0; i < 100; ++i) {
+    many.push_back(KernelSignature{"loop", {8, 20 + i, 640}});
+    few.push_back(KernelSignature{"loop", {8, 20 + i % 30, 640}});
+    many.push_back(KernelSignature{"other", {8, 20, 640}});
   }
   const auto of_many = VaryingSizes(1 << 20).Observe(many);
-  for (int64_t i = 0; i < 40; ++i) {
+  for (int64_t i = 0; i < 100; ++i) {
     EXPECT_EQ(of_many[2 * i], (std::set<int64_t>{20 + i}));
     EXPECT_TRUE(of_many[2 * i + 1].empty());
   }
   for (const auto& sizes : VaryingSizes(1 << 20).Observe(few)) EXPECT_TRUE(sizes.empty());
 }
 
-// Forty turns of a loop that grows.
+// Turns of a loop that grows.
 TEST(VaryingSizes, AProgramThatGrowsCompilesOneKernelForAllItsTurns) {
-  constexpr int64_t kTurns = 40;
+  constexpr int64_t kTurns = 80;
   hlo::Module module;
   hlo::Computation* entry = module.AddComputation("main");
   module.set_entry(entry);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <limits>
 
@@ -265,6 +266,28 @@ TEST(TextWriterTest, ElidesLongConstants) {
   std::string text = WriteStablehloText(*module, {.max_constant_elements = 2});
   EXPECT_NE(text.find("dense_resource<__elided__> : tensor<3xi32>"), std::string::npos);
   EXPECT_NE(WriteStablehloText(*module).find("dense<[1, 2, 3]>"), std::string::npos);
+}
+
+// Kernels of a fused program share their name: each gets another one, in linear time.
+TEST(BytecodeTest, ManyFunctionsOfOneName) {
+  constexpr int kFunctions = 20000;
+  const std::clock_t start = std::clock();
+  auto module = MakeModule({F32({2})}, [](Builder& b, const Values& x) {
+    Value value = x[0];
+    Computation* main = value->parent();
+    for (int i = 0; i < kFunctions; ++i) {
+      Computation* body = main->module()->AddComputation("loop");
+      Builder inner(body);
+      body->set_results({inner.Negate(inner.Parameter(F32({2})))});
+      value = main->Add(Opcode::kComposite, value->shape(), {value},
+                        CompositeAttributes{"test.loop", {}, 0}, {body});
+    }
+    return Values{value};
+  });
+  module->SortComputations();
+  EXPECT_EQ(Read(WriteBytecode(*module))->Hash(), module->Hash());
+  // Of the processor; quadratic work took 15 s.
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 8);
 }
 
 }  // namespace

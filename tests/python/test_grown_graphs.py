@@ -8,30 +8,28 @@ import torch.nn.functional as F
 import torch_xla
 
 
-def _generate(
-    table: torch.Tensor, projection: torch.Tensor, tokens: torch.Tensor, turns: int
-) -> torch.Tensor:
-    """One layer of attention over all tokens so far, for each token that it adds."""
-    for _ in range(turns):
-        x = F.layer_norm(table[tokens], (table.shape[1],))
-        q, k, v = (x @ projection).chunk(3, dim=-1)
-        x = x + F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = F.layer_norm(x + F.gelu(x), (table.shape[1],))
-        logits = x[:, -1] @ table.T
-        tokens = torch.cat((tokens, logits.argmax(-1, keepdim=True)), 1)
-    return tokens
+def _logits(table: torch.Tensor, projection: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """One layer of attention: for each of the tokens what may follow it."""
+    x = F.layer_norm(table[tokens], (table.shape[1],))
+    q, k, v = (x @ projection).chunk(3, dim=-1)
+    x = x + F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return F.layer_norm(x + F.gelu(x), (table.shape[1],)) @ table.T
 
 
 def test_a_loop_that_reads_nothing_compiles_quickly() -> None:
     torch.manual_seed(0)
-    arguments = torch.randn(64, 32), torch.randn(32, 96), torch.randint(64, (1, 8))
-    on_device = [argument.to("xla") for argument in arguments]
+    weights, start = (torch.randn(64, 32), torch.randn(32, 96)), torch.randint(64, (1, 8))
+    table, projection, tokens = (x.to("xla") for x in (*weights, start))
     torch_xla.sync(wait=True)
-    start = time.process_time()
-    tokens = _generate(*on_device, turns=160)
+    began = time.process_time()
+    for _ in range(160):
+        following = _logits(table, projection, tokens)[:, -1].argmax(-1, keepdim=True)
+        tokens = torch.cat((tokens, following), 1)
     torch_xla.sync(wait=True)
     # Of the processor, so other work does not count: some 3 s, and 66 s while the time was quadratic and each turn had kernels of its own.
-    seconds = time.process_time() - start
-    print(f"{seconds:.1f} s of the processor")
-    assert seconds < 15
-    assert tokens.tolist() == _generate(*arguments, turns=160).tolist()
+    assert time.process_time() - began < 15
+    tokens = tokens.cpu()
+    expected = _logits(*weights, tokens[:, :-1])[:, start.shape[1] - 1 :]
+    chosen = expected.gather(2, tokens[:, start.shape[1] :, None])[..., 0]
+    # Where two are equal but for rounding, either may follow.
+    assert (expected.amax(2) - chosen).max() < 1e-3

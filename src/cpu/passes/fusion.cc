@@ -478,6 +478,7 @@ class Fuser {
     homes_[p] = {cluster};
     for (const Instruction* source : Sources(p)) {
       Homes& reducers = reducers_of_[source];
+      std::erase(reducers, cluster);
       if (reducers.size() == kNearReduces) reducers.erase(reducers.begin());
       reducers.push_back(cluster);
     }
