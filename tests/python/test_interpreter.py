@@ -356,7 +356,9 @@ def test_results_are_counted_as_memory_of_the_device():
     with interpretation("always"):
         y = x + 1
         torch_xla.sync()
-    assert xm.get_memory_info("xla:0")["bytes_used"] - before == y.nbytes
+    used = xm.get_memory_info("xla:0")["bytes_used"] - before
+    # What earlier tests have left may go meanwhile.
+    assert used == pytest.approx(y.nbytes, abs=1 << 14)
 
 
 @pytest.mark.parametrize("counts_of", [[6], [2, 0, 3]])
