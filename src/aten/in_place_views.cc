@@ -195,6 +195,7 @@ std::unique_ptr<ViewFunc>& FunctionOf(torch::autograd::DifferentiableViewMeta& m
 // Whether the function finds the place of `view` in its base as it is now.
 bool Finds(const ViewFunc& function, const at::Tensor& base, const at::TensorBase& view) try {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard unseen(c10::python_ks);  // by the user's modes
   const at::Tensor found = function(base);
   return found.storage_offset() == view.storage_offset() && LayoutOf(found) == LayoutOf(view);
 } catch (const c10::Error&) {
@@ -242,8 +243,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
 // A view's operators may depend on how its base lies: its gradient has to lie alike.
 void KeepLayout(std::unique_ptr<ViewFunc>& function, const at::Tensor& base) {
   if (base.is_contiguous()) return;
+  const auto* known = dynamic_cast<const ChangedView*>(function.get());
+  if (known != nullptr && known->has_changed_base()) return;
   auto changed = ChangedView::From(*function);
-  if (changed->has_changed_base()) return;
   changed->ChangeBase({LayoutOf(base), LayoutOf(base)});
   function = std::move(changed);
 }

@@ -26,7 +26,7 @@ def test_a_loop_that_reads_nothing_compiles_quickly() -> None:
         following = _logits(table, projection, tokens)[:, -1].argmax(-1, keepdim=True)
         tokens = torch.cat((tokens, following), 1)
     torch_xla.sync(wait=True)
-    # Of the processor, so other work does not count: some 3 s, and 66 s while the time was quadratic and each turn had kernels of its own.
+    # Of the processor, so other work does not count: about 1 s, and 66 s while the time was quadratic and each turn had kernels of its own.
     assert time.process_time() - began < 15
     tokens = tokens.cpu()
     expected = _logits(*weights, tokens[:, :-1])[:, start.shape[1] - 1 :]

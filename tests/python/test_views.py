@@ -126,6 +126,24 @@ def test_gradients_beside_a_shape_that_changes_in_place(name):
         assert torch.equal(expected, actual), (expected, actual)
 
 
+def test_looking_for_a_view_in_its_base_is_not_seen_by_modes():
+    seen = []
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    b = (numbers(3, 3) + 1).to("xla").requires_grad_() * 1
+    v = b[0]
+    b.t_()
+    b.mul_(2)
+    with Mode():
+        function = v.grad_fn
+    assert function is not None
+    assert len(seen) == len(set(seen)), seen  # torch makes the view itself, once
+
+
 def test_second_derivatives_beside_a_shape_that_changes_in_place():
     results = []
     for device in ("cpu", "xla"):

@@ -42,8 +42,8 @@ void CheckOptions(const CompileOptions& options, int64_t num_devices) {
   }
 }
 
-std::vector<Donation> DonationsOf(const hlo::Module& module, size_t num_parameters) {
-  std::vector<Donation> donations(num_parameters, Donation::kNone);
+std::vector<Donation> DonationsOf(const hlo::Module& module) {
+  std::vector<Donation> donations(module.entry()->parameters().size(), Donation::kNone);
   for (int64_t parameter : module.buffer_donors) donations.at(parameter) = Donation::kMay;
   for (const hlo::InputOutputAlias& alias : module.input_output_aliases) {
     donations.at(alias.parameter) = alias.must_alias ? Donation::kMust : Donation::kMay;
@@ -81,7 +81,7 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Progr
   CheckOptions(program->options, num_devices);
   cpu::CompileOptions engine_options = EngineOptions(program->options);
   engine_options.rank = rank;
-  program->donations = DonationsOf(*module, module->entry()->parameters().size());
+  program->donations = DonationsOf(*module);
   program->name = module->name();
   program->executable = cpu::Compile(std::move(module), engine_options);
   program->code = code;
