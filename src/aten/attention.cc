@@ -1,0 +1,218 @@
+// Scaled dot-product attention as one operation, forward and backward. torch composes it of some
+// twenty operators where a device has none of its own: recording them, and looking their graph up,
+// costs more than a small attention takes.
+//
+// It is torch's fused operator for CPUs, under the conditions of eager's choice, so that the same
+// programs run fused and what has no derivative there (a second one) has none here. What it does
+// not serve is composed by torch.
+#include <ATen/NativeFunctions.h>
+#include <ATen/TensorSubclassLikeUtils.h>
+
+#include <array>
+#include <cmath>
+
+#include "aten/dimension.h"
+#include "aten/matmul.h"
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+
+namespace torch_xla {
+namespace {
+
+// Of each query (dimension 2): keys up to its own position.
+Value CausalMask(Builder& b, const Dimensions& scores) {
+  return b.Ge(Iota(b, scores, 2, ElementType::kS32), Iota(b, scores, 3, ElementType::kS32));
+}
+
+// What the backward pass computes anew is the same instructions, which a program that has both
+// computes once.
+struct Probabilities {
+  Value weights;  // [batch, heads, queries, keys]; zeros in a row that is wholly masked
+  Value log_sum;  // [batch, heads, queries]: of the scores' exponentials
+
+  // Query and key in the accumulation's type.
+  Probabilities(Builder& b, Value query, Value key, OptionalValue mask, bool is_causal,
+                double scale) {
+    Value scores = BatchMatMul(b, query, false, key, true);
+    const Dimensions full = scores->dimensions();
+    scores = b.Multiply(scores, Like(b, scores, scale));
+    if (mask) scores = b.Add(scores, b.BroadcastTo(ToAccumulation(b, *mask), full));
+    if (is_causal) scores = b.Select(CausalMask(b, full), scores, Like(b, scores, -kInfinity));
+    const Dimensions row = {3};
+    Value largest = Max(b, scores, row);
+    Value exponential = b.Exp(b.Subtract(scores, BroadcastReduced(b, largest, row, full)));
+    Value sum = Sum(b, exponential, row);
+    Value is_masked = b.Eq(largest, Like(b, largest, -kInfinity));
+    weights = b.Select(BroadcastReduced(b, is_masked, row, full), Like(b, scores, 0),
+                       b.Divide(exponential, BroadcastReduced(b, sum, row, full)));
+    log_sum = b.Select(is_masked, largest, b.Add(largest, b.Log(sum)));
+  }
+};
+
+// The result and the logarithms lie as eager's do: [batch, queries, heads, …].
+std::array<Value, 2> ScaledDotProductAttention(Builder& b, Value query, Value key, Value value,
+                                               OptionalValue mask, bool is_causal, double scale) {
+  const ElementType type = query->element_type();
+  const Probabilities probabilities(b, ToAccumulation(b, query), ToAccumulation(b, key), mask,
+                                    is_causal, scale);
+  Value result = BatchMatMul(b, probabilities.weights, ToAccumulation(b, value));
+  return {b.Convert(b.Transpose(result, {0, 2, 1, 3}), type),
+          b.Transpose(probabilities.log_sum, {0, 2, 1})};
+}
+
+// `result` and `log_sum` are ScaledDotProductAttention's. The gradients of query, key and value.
+// With P the weights: dV = P^T dO, dS = P (dP - rowsum(dO O)) where dP = dO V^T (Dao et al.,
+// FlashAttention).
+std::array<Value, 3> ScaledDotProductAttentionBackward(Builder& b, Value gradient, Value query,
+                                                       Value key, Value value, Value result,
+                                                       Value log_sum, OptionalValue mask,
+                                                       bool is_causal, double scale) {
+  const ElementType type = query->element_type();
+  gradient = ToAccumulation(b, gradient);
+  query = ToAccumulation(b, query);
+  key = ToAccumulation(b, key);
+  result = b.Transpose(ToAccumulation(b, result), {0, 2, 1, 3});
+  Value weights = Probabilities(b, query, key, mask, is_causal, scale).weights;
+  const Dimensions full = weights->dimensions(), row = {3};
+  Value of_value = BatchMatMul(b, weights, true, gradient, false);
+  Value of_weights = BatchMatMul(b, gradient, false, ToAccumulation(b, value), true);
+  Value drop = Sum(b, b.Multiply(gradient, result), row);
+  Value of_scores =
+      b.Multiply(weights, b.Subtract(of_weights, BroadcastReduced(b, drop, row, full)));
+  of_scores = b.Multiply(of_scores, Like(b, of_scores, scale));
+  return {b.Convert(BatchMatMul(b, of_scores, key), type),
+          b.Convert(BatchMatMul(b, of_scores, true, query, false), type),
+          b.Convert(of_value, type)};
+}
+
+// --- As torch's kernels for the CPU compute it
+
+at::Tensor WithDenseRows(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
+
+std::tuple<at::Tensor, at::Tensor> RunAttention(const at::Tensor& query, const at::Tensor& key,
+                                                const at::Tensor& value,
+                                                const std::optional<at::Tensor>& mask,
+                                                bool is_causal, double scale) {
+  auto [result, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
+      WithDenseRows(query), WithDenseRows(key), WithDenseRows(value), 0.0, is_causal, mask, scale);
+  return {result.transpose(1, 2), log_sum.transpose(1, 2)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> RunAttentionBackward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key,
+    const at::Tensor& value, const at::Tensor& result, const at::Tensor& log_sum,
+    const std::optional<at::Tensor>& mask, bool is_causal, double scale) {
+  return at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      WithDenseRows(gradient), WithDenseRows(query), WithDenseRows(key), WithDenseRows(value),
+      result.transpose(1, 2), log_sum.transpose(1, 2), 0.0, is_causal, mask, scale);
+}
+
+// --- The operators
+
+double ScaleOf(const at::Tensor& query, std::optional<double> scale) {
+  return scale ? *scale : 1 / std::sqrt(static_cast<double>(query.size(-1)));
+}
+
+void RequireNoDropout(double probability) {
+  TORCH_CHECK_NOT_IMPLEMENTED(probability == 0,
+                              "_scaled_dot_product_flash_attention_for_cpu does not drop out; "
+                              "scaled_dot_product_attention does");
+}
+
+std::tuple<at::Tensor, at::Tensor> FlashAttention(const at::Tensor& query, const at::Tensor& key,
+                                                  const at::Tensor& value, double dropout,
+                                                  bool is_causal,
+                                                  const std::optional<at::Tensor>& mask,
+                                                  std::optional<double> scale) {
+  RequireNoDropout(dropout);
+  auto [result, log_sum] =
+      Record<&ScaledDotProductAttention>(query, key, value, mask, is_causal, ScaleOf(query, scale));
+  return {result.transpose(1, 2), log_sum.transpose(1, 2)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> FlashAttentionBackward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key,
+    const at::Tensor& value, const at::Tensor& result, const at::Tensor& log_sum, double dropout,
+    bool is_causal, const std::optional<at::Tensor>& mask, std::optional<double> scale) {
+  RequireNoDropout(dropout);
+  return Record<&ScaledDotProductAttentionBackward>(gradient, query, key, value,
+                                                    result.transpose(1, 2), log_sum.transpose(1, 2),
+                                                    mask, is_causal, ScaleOf(query, scale));
+}
+
+// --- The choice
+
+// Whether a mask's last dimensions stretch over [batch, heads, queries, keys].
+bool MaskFits(const at::Tensor& mask, at::IntArrayRef scores) {
+  if (mask.dim() != 2 && mask.dim() != 4) return false;
+  const at::IntArrayRef wanted = scores.slice(4 - mask.dim());
+  for (int64_t i = 0; i < mask.dim(); ++i) {
+    if (mask.size(i) != 1 && mask.size(i) != wanted[i]) return false;
+  }
+  return true;
+}
+
+bool IsPlain(const at::Tensor& x) {
+  return x.device().is_xla() && !at::isTensorSubclassLike(x) && !x._fw_grad(0).defined();
+}
+
+bool HaveOneShape(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  if (query.dim() != 4 || key.sizes() != value.sizes() || key.dim() != 4) return false;
+  return query.size(0) == key.size(0) && query.size(1) == key.size(1) &&
+         query.size(3) == key.size(3) && query.numel() > 0 && key.numel() > 0;
+}
+
+bool IsFused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+             const std::optional<at::Tensor>& mask, double dropout, bool is_causal) {
+  const bool is_plain = IsPlain(query) && IsPlain(key) && IsPlain(value) && dropout == 0 &&
+                        at::isFloatingType(query.scalar_type()) &&
+                        query.scalar_type() == key.scalar_type() &&
+                        query.scalar_type() == value.scalar_type();
+  if (!is_plain || !at::globalContext().userEnabledFlashSDP()) return false;
+  if (!HaveOneShape(query, key, value)) return false;
+  if (!mask) return true;
+  const std::array<int64_t, 4> scores = {query.size(0), query.size(1), query.size(2), key.size(2)};
+  const bool has_type =
+      mask->scalar_type() == at::kBool || mask->scalar_type() == query.scalar_type();
+  return !is_causal && has_type && IsPlain(*mask) && !mask->requires_grad() &&
+         MaskFits(*mask, scores);
+}
+
+// As torch reads a mask of truth values: where it is true, the key takes part.
+at::Tensor AdditiveMask(const at::Tensor& mask, const at::Tensor& query) {
+  if (mask.scalar_type() != at::kBool) return mask;
+  const auto number = [&](double value) { return at::full({}, value, query.options()); };
+  return at::where(mask, number(0), number(-kInfinity));
+}
+
+at::Tensor ComposedOrFusedAttention(const at::Tensor& query, const at::Tensor& key,
+                                    const at::Tensor& value, const std::optional<at::Tensor>& mask,
+                                    double dropout, bool is_causal, std::optional<double> scale,
+                                    bool enable_gqa) {
+  if (!IsFused(query, key, value, mask, dropout, is_causal)) {
+    return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal,
+                                                    scale, enable_gqa);
+  }
+  std::optional<at::Tensor> added;
+  if (mask) added = AdditiveMask(*mask, query);
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0,
+                                                                     is_causal, added, scale));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("_scaled_dot_product_flash_attention_for_cpu", &FlashAttention);
+  m.impl("_scaled_dot_product_flash_attention_for_cpu_backward", &FlashAttentionBackward);
+  RunBy<&ScaledDotProductAttention>(&RunAttention);
+  RunBy<&ScaledDotProductAttentionBackward>(&RunAttentionBackward);
+  m.impl("scaled_dot_product_attention", &ComposedOrFusedAttention);
+}
+
+// Above autograd, where the choice is made; below, where it is off.
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {
+  m.impl("scaled_dot_product_attention", &ComposedOrFusedAttention);
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,152 @@
+"""Scaled dot-product attention: one recorded operation where eager has a fused kernel, composed elsewhere; as eager."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import torch_xla
+import torch_xla.debug.metrics as metrics
+
+TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-10, torch.bfloat16: 3e-2, torch.float16: 4e-3}
+LENGTHS = ((5, 5), (4, 7), (9, 3), (1, 6))  # of queries and keys
+MASKS: dict[str, Callable[[int, int], torch.Tensor | None]] = {
+    "none": lambda queries, keys: None,
+    "causal": lambda queries, keys: None,
+    # The first query sees nothing.
+    "bool": lambda queries, keys: (
+        (torch.rand(queries, keys) > 0.3) & (torch.arange(queries) > 0)[:, None]
+    ),
+    "numbers": lambda queries, keys: torch.randn(2, 1, queries, keys),
+    "row": lambda queries, keys: torch.randn(1, keys),
+}
+
+
+def operands(queries: int, keys: int, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
+    """Of batch 2, 3 heads, width 8: views, as models make them."""
+    tensors = [torch.randn(2, length, 3, 8).to(dtype) for length in (queries, keys, keys)]
+    return [tensor.to(device).transpose(1, 2).requires_grad_() for tensor in tensors]
+
+
+def attend(
+    device: str, dtype: torch.dtype, lengths: tuple[int, int], mask: str, scale: float | None
+):
+    """The result and the gradients, on the CPU; the result's strides."""
+    torch.manual_seed(0)
+    inputs = operands(*lengths, dtype, device)
+    given = MASKS[mask](*lengths)
+    if given is not None:
+        given = given.to(device, given.dtype if given.dtype is torch.bool else dtype)
+    result = F.scaled_dot_product_attention(*inputs, given, is_causal=mask == "causal", scale=scale)
+    gradient = torch.randn(result.shape).to(device, dtype)
+    gradients = torch.autograd.grad(result, inputs, gradient)
+    return [t.detach().cpu() for t in (result, *gradients)], result.stride()
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+def test_is_as_eager(dtype: torch.dtype, mask: str) -> None:
+    for lengths, scale in itertools.product(LENGTHS, (None, 0.3)):
+        expected, strides = attend("cpu", dtype, lengths, mask, scale)
+        actual, actual_strides = attend("xla", dtype, lengths, mask, scale)
+        assert actual_strides == strides
+        for ours, eagers in zip(actual, expected, strict=True):
+            tolerance = TOLERANCES[dtype]
+            torch.testing.assert_close(ours, eagers, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "off", [torch.enable_grad, torch.no_grad, torch.inference_mode], ids=lambda f: f.__name__
+)
+def test_is_one_operation(off: Callable) -> None:
+    torch_xla.sync()
+    metrics.clear_counters()
+    with off():
+        q, k, v = (torch.randn(2, 3, 5, 8).to("xla") for _ in range(3))
+        F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    recorded = {name for name in metrics.counter_names() if name.startswith("xla::")}
+    assert "xla::scaled_dot_product_attention" in recorded
+    assert not recorded & {"xla::bmm", "xla::_safe_softmax", "xla::_softmax"}
+
+
+def composed_programs() -> dict[str, Callable[[str], torch.Tensor]]:
+    """What eager's fused kernel does not serve either, or a user has switched off."""
+
+    def tensors(device: str, *shapes: tuple[int, ...]) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        return [torch.randn(shape).to(device) for shape in shapes]
+
+    def three_dimensions(device: str) -> torch.Tensor:
+        return F.scaled_dot_product_attention(*tensors(device, *[(3, 5, 8)] * 3))
+
+    def other_width_of_values(device: str) -> torch.Tensor:
+        return F.scaled_dot_product_attention(
+            *tensors(device, (2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 4))
+        )
+
+    def grouped_heads(device: str) -> torch.Tensor:
+        q, k, v = tensors(device, (2, 4, 5, 8), (2, 2, 5, 8), (2, 2, 5, 8))
+        return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    def gradient_of_a_mask(device: str) -> torch.Tensor:
+        q, k, v, mask = tensors(device, *[(2, 3, 5, 8)] * 3, (5, 5))
+        result = F.scaled_dot_product_attention(q, k, v, mask.requires_grad_())
+        return torch.autograd.grad(result.square().sum(), mask)[0]
+
+    def second_derivative(device: str) -> torch.Tensor:
+        q, k, v = tensors(device, *[(2, 3, 5, 8)] * 3)
+        q.requires_grad_()
+        with sdpa_kernel(SDPBackend.MATH):
+            result = F.scaled_dot_product_attention(q, k, v)
+        (gradient,) = torch.autograd.grad(result.square().sum(), q, create_graph=True)
+        return torch.autograd.grad(gradient.square().sum(), q)[0]
+
+    def no_keys(device: str) -> torch.Tensor:
+        return F.scaled_dot_product_attention(
+            *tensors(device, (2, 3, 5, 8), (2, 3, 0, 8), (2, 3, 0, 8))
+        )
+
+    programs = (
+        three_dimensions,
+        other_width_of_values,
+        grouped_heads,
+        gradient_of_a_mask,
+        second_derivative,
+        no_keys,
+    )
+    return {program.__name__: program for program in programs}
+
+
+@pytest.mark.parametrize("name", composed_programs())
+def test_the_rest_is_composed(name: str) -> None:
+    program = composed_programs()[name]
+    torch.testing.assert_close(program("xla").cpu(), program("cpu"), rtol=1e-5, atol=1e-5)
+
+
+def test_forward_derivatives_are_composed() -> None:
+    q, k, v = (torch.randn(2, 3, 5, 8, dtype=torch.float64).to("xla") for _ in range(3))
+    _, tangent = torch.func.jvp(
+        lambda q: F.scaled_dot_product_attention(q, k, v), (q,), (torch.ones_like(q),)
+    )
+    step = 1e-6
+    plus, minus = (F.scaled_dot_product_attention(q + sign * step, k, v) for sign in (1, -1))
+    torch.testing.assert_close(
+        tangent.cpu(), ((plus - minus) / (2 * step)).cpu(), rtol=1e-6, atol=1e-8
+    )
+
+
+def test_dropout_draws() -> None:
+    ones = torch.ones(1, 1, 64, 64, device="xla")
+    result = F.scaled_dot_product_attention(ones, ones, ones, dropout_p=0.5).cpu()
+    assert 0.9 < result.mean() < 1.1 and result.std() > 0.01
+
+
+def test_wrong_operands_are_eagers_errors() -> None:
+    q = torch.randn(2, 3, 5, 8, device="xla")
+    with pytest.raises(RuntimeError, match="is_causal=True"):
+        F.scaled_dot_product_attention(q, q, q, torch.ones(5, 5, device="xla"), is_causal=True)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        F.scaled_dot_product_attention(q, q.double(), q)
