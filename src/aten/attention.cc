@@ -6,7 +6,6 @@
 // programs run fused and what has no derivative there (a second one) has none here. What it does
 // not serve is composed by torch.
 #include <ATen/NativeFunctions.h>
-#include <ATen/TensorSubclassLikeUtils.h>
 
 #include <array>
 #include <cmath>
@@ -153,10 +152,6 @@ bool MaskFits(const at::Tensor& mask, at::IntArrayRef scores) {
   return true;
 }
 
-bool IsPlain(const at::Tensor& x) {
-  return x.device().is_xla() && !at::isTensorSubclassLike(x) && !x._fw_grad(0).defined();
-}
-
 bool HaveOneShape(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   if (query.dim() != 4 || key.sizes() != value.sizes() || key.dim() != 4) return false;
   return query.size(0) == key.size(0) && query.size(1) == key.size(1) &&
@@ -165,8 +160,8 @@ bool HaveOneShape(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 bool IsFused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
              const std::optional<at::Tensor>& mask, double dropout, bool is_causal) {
-  const bool is_plain = IsPlain(query) && IsPlain(key) && IsPlain(value) && dropout == 0 &&
-                        at::isFloatingType(query.scalar_type()) &&
+  const bool is_plain = IsPlainTensor(query) && IsPlainTensor(key) && IsPlainTensor(value) &&
+                        dropout == 0 && at::isFloatingType(query.scalar_type()) &&
                         query.scalar_type() == key.scalar_type() &&
                         query.scalar_type() == value.scalar_type();
   if (!is_plain || !at::globalContext().userEnabledFlashSDP()) return false;
@@ -175,7 +170,7 @@ bool IsFused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v
   const std::array<int64_t, 4> scores = {query.size(0), query.size(1), query.size(2), key.size(2)};
   const bool has_type =
       mask->scalar_type() == at::kBool || mask->scalar_type() == query.scalar_type();
-  return !is_causal && has_type && IsPlain(*mask) && !mask->requires_grad() &&
+  return !is_causal && has_type && IsPlainTensor(*mask) && !mask->requires_grad() &&
          MaskFits(*mask, scores);
 }
 

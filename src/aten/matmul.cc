@@ -1,6 +1,8 @@
 // Matrix and vector products.
 #include "aten/matmul.h"
 
+#include <ATen/NativeFunctions.h>
+
 #include <algorithm>
 
 #include "aten/broadcast.h"
@@ -162,6 +164,94 @@ Value Trilinear(Builder& b, Value x, Value y, Value z, Dimensions expand_x, Dime
   return b.Convert(Sum(b, b.Multiply(b.Multiply(all[0], all[1]), all[2]), reduced), type);
 }
 
+// --- Where no derivative is asked for, what torch composes is one operation
+
+int64_t ElementsBefore(Value x, int64_t dimension) {
+  int64_t count = 1;
+  for (int64_t d = 0; d < dimension; ++d) count *= x->shape().dimension(d);
+  return count;
+}
+
+// [..., k] x [k, n]
+Value TimesMatrix(Builder& b, Value x, Value y) {
+  const int64_t last = x->shape().rank() - 1;
+  Dimensions result = x->dimensions();
+  result[last] = y->shape().dimension(1);
+  return b.Reshape(Mm(b, b.Reshape(x, {ElementsBefore(x, last), x->shape().dimension(last)}), y),
+                   result);
+}
+
+Value Linear(Builder& b, Value x, Value weight, OptionalValue bias) {
+  Value product = TimesMatrix(b, x, SwapLastTwo(b, weight));
+  return bias ? b.Add(product, b.BroadcastTo(*bias, product->dimensions())) : product;
+}
+
+// Of ranks 2 and more.
+Value MatMul(Builder& b, Value x, Value y) {
+  if (y->shape().rank() == 2) return TimesMatrix(b, x, y);
+  const auto batch_of = [](Value v) {
+    return Dimensions(v->dimensions().begin(), v->dimensions().end() - 2);
+  };
+  const Dimensions batch = BroadcastDimensions(batch_of(x), batch_of(y));
+  const auto flat = [&](Value v) {
+    const Dimensions matrix(v->dimensions().end() - 2, v->dimensions().end());
+    Dimensions full = batch;
+    full.insert(full.end(), matrix.begin(), matrix.end());
+    v = b.BroadcastTo(v, full);
+    return b.Reshape(v, {ElementsBefore(v, v->shape().rank() - 2), matrix[0], matrix[1]});
+  };
+  Dimensions result = batch;
+  result.push_back(x->dimensions().end()[-2]);
+  result.push_back(y->dimensions().back());
+  return b.Reshape(BatchMatMul(b, flat(x), flat(y)), result);
+}
+
+bool NeedsGradient(const at::Tensor& x) { return x.requires_grad() && at::GradMode::is_enabled(); }
+
+// A plain tensor of rank 2 or more without a derivative, of this type. Nothing is empty: torch has
+// rules for that.
+bool IsMatrixOf(at::ScalarType type, const at::Tensor& x) {
+  return IsPlainTensor(x) && !NeedsGradient(x) && x.scalar_type() == type && x.dim() >= 2 &&
+         x.numel() > 0;
+}
+
+bool IsBias(const at::Tensor& bias, const at::Tensor& weight) {
+  return IsPlainTensor(bias) && !NeedsGradient(bias) && bias.dim() == 1 &&
+         bias.scalar_type() == weight.scalar_type() && bias.size(0) == weight.size(0);
+}
+
+at::Tensor RecordLinear(const at::Tensor& x, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias) {
+  const bool has_bias = bias && bias->defined();
+  if (IsMatrixOf(weight.scalar_type(), x) && IsMatrixOf(weight.scalar_type(), weight) &&
+      weight.dim() == 2 && x.size(-1) == weight.size(1) && (!has_bias || IsBias(*bias, weight))) {
+    return Record<&Linear>(x, weight, has_bias ? bias : std::nullopt);
+  }
+  return at::native::linear(x, weight, bias);
+}
+
+bool BatchesBroadcast(at::IntArrayRef x, at::IntArrayRef y) {
+  for (size_t i = 3; i <= std::min(x.size(), y.size()); ++i) {
+    const int64_t a = x[x.size() - i], b = y[y.size() - i];
+    if (a != b && a != 1 && b != 1) return false;
+  }
+  return true;
+}
+
+at::Tensor RecordMatMul(const at::Tensor& x, const at::Tensor& y) {
+  if (IsMatrixOf(y.scalar_type(), x) && IsMatrixOf(y.scalar_type(), y) &&
+      x.size(-1) == y.size(-2) && BatchesBroadcast(x.sizes(), y.sizes())) {
+    return Record<&MatMul>(x, y);
+  }
+  return at::native::matmul(x, y);
+}
+
+// Above autograd, where derivatives are asked for or not; below, where it is off.
+void RegisterComposites(torch::Library& m) {
+  m.impl("linear", &RecordLinear);
+  m.impl("matmul", &RecordMatMul);
+}
+
 }  // namespace
 
 Value SwapLastTwo(Builder& b, Value x) {
@@ -195,6 +285,14 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Addbmm>(m, "addbmm");
   Register<&Baddbmm>(m, "baddbmm");
   Register<&Trilinear>(m, "_trilinear");
+  RunBy<&Linear>(
+      +[](const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+        return at::linear(x, weight, bias);
+      });
+  RunBy<&MatMul>(+[](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); });
+  RegisterComposites(m);
 }
+
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterComposites(m); }
 
 }  // namespace torch_xla

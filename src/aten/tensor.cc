@@ -1,6 +1,7 @@
 #include "aten/tensor.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/DeviceGuard.h>
 
 #include "aten/elementwise.h"
@@ -190,6 +191,13 @@ void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t positi
   TORCH_CHECK(false, "Input tensor is not an XLA tensor: ", type, ", argument #", position,
               argument.empty() ? "" : " '" + argument + "'", " of ", op,
               ". Move it to the xla device first (tensor.to('xla'), module.to('xla')).");
+}
+
+bool IsPlainTensor(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kLazily(
+      {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative, c10::DispatchKey::ZeroTensor});
+  return tensor.device().is_xla() && !at::isTensorSubclassLike(tensor) &&
+         !tensor.key_set().has_any(kLazily) && !tensor._fw_grad(0).defined();
 }
 
 at::Tensor MakeTensor(lazy::Device* device, lazy::Value value) {

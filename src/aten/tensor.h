@@ -66,6 +66,10 @@ class AdoptedContents final : public c10::BackendMeta {
   TensorContents contents;
 };
 
+// An xla tensor that is what it seems: of no subclass, in no functional transform, without a
+// tangent, and neither conjugated nor negated lazily. Kernels above autograd may record it.
+bool IsPlainTensor(const at::Tensor& tensor);
+
 // An xla tensor as this layer uses it: valid while the tensor is.
 class XlaTensor {
  public:
