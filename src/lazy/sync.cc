@@ -61,9 +61,14 @@ int LaunchNumber() {
   return last;
 }
 
-pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const CachedProgram& program) {
+// What the caller of a sync does next.
+enum class Next { kGoesOn, kReads, kWaits };
+
+pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const CachedProgram& program,
+                            Next next) {
   Span span("xla::execute");
   pjrt::ExecuteOptions options;
+  options.caller_waits = next != Next::kGoesOn;
   if (span) {
     options.launch_id = LaunchNumber();
     span.Add("program", ProgramName(graph));
@@ -131,12 +136,12 @@ Value LeafOf(const Graph& graph, size_t result, Reference<Data> data) {
 }
 
 std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
-                              bool wait) {
+                              Next next) {
   static auto* executed = Counter("ExecuteComputation");
   static Metric* time = Metric::Get("ExecuteTime");
   Count(executed);
   TimedSection timed(time);
-  pjrt::ExecuteResult result = Execute(device, graph, program);
+  pjrt::ExecuteResult result = Execute(device, graph, program, next);
   DropDonated(graph);
   std::vector<Value> leaves;
   for (size_t i = 0; i < result.outputs.size(); ++i) {
@@ -144,7 +149,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
     Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
     leaves.push_back(LeafOf(graph, i, std::move(data)));
   }
-  LimitInFlight(device, std::move(result.done), wait);
+  LimitInFlight(device, std::move(result.done), next == Next::kWaits);
   return leaves;
 }
 
@@ -167,7 +172,7 @@ std::optional<std::vector<Reference<Data>>> InterpretedInstead(Device* device, c
 }
 
 // Runs the graph; the results as data leaves, one for each of graph.results().
-std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
+std::vector<Value> Run(Device* device, const Graph& graph, Next next) {
   static auto* cached = Counter("CachedCompile");
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
@@ -195,7 +200,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, bool wait) {
     program = Compiled(device, graph, std::move(key), observation);
   }
   observation.Report(GraphEvent::Stage::kExecute);
-  return RunProgram(device, graph, *program, wait);
+  return RunProgram(device, graph, *program, next);
 }
 
 std::vector<PendingCollective> TakeCollectives(Device* device) {
@@ -224,7 +229,7 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
   }
 }
 
-void SyncPending(Device* device, bool wait) {
+void SyncPending(Device* device, Next next) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
   std::vector<Reference<Storage>> storages;
@@ -252,7 +257,7 @@ void SyncPending(Device* device, bool wait) {
   cut.End();
   RecordRecording(device, graph, start_ns);
   try {
-    leaves = Run(device, graph, wait);
+    leaves = Run(device, graph, next);
   } catch (...) {
     // Nothing has run: the next sync tries again.
     std::lock_guard lock(device->pending_mutex);
@@ -266,6 +271,18 @@ void SyncPending(Device* device, bool wait) {
   LeaveResults(graph, roots, leaves);
   ++Recording::On(device).cuts;
   if (SpansRecordedSince() != 0) Recording::On(device).since_ns = SpanClock();
+}
+
+void SyncThen(Device* device, Next next) {
+  Span span("xla::sync");
+  if (span) span.Add("reason", CurrentCutReason().ToString());
+  std::lock_guard lock(SyncMutex());
+  CheckNotObserved();
+  Runtime::Get().CheckNotForked();
+  ExplainingMemory([&] {
+    SyncPending(device, next);
+    if (next == Next::kWaits) WaitFor(device);
+  });
 }
 
 void CheckAllowed() {
@@ -289,17 +306,7 @@ void NoteCollective(Device* device, const Reference<Node>& node) {
   device->pending_collectives.push_back({node, SourceScope::Current()});
 }
 
-void Sync(Device* device, bool wait) {
-  Span span("xla::sync");
-  if (span) span.Add("reason", CurrentCutReason().ToString());
-  std::lock_guard lock(SyncMutex());
-  CheckNotObserved();
-  Runtime::Get().CheckNotForked();
-  ExplainingMemory([&] {
-    SyncPending(device, wait);
-    if (wait) WaitFor(device);
-  });
-}
+void Sync(Device* device, bool wait) { SyncThen(device, wait ? Next::kWaits : Next::kGoesOn); }
 
 int64_t CutCount(const Device* device) {
   std::lock_guard lock(SyncMutex());
@@ -311,7 +318,7 @@ Reference<Data> Materialized(const Reference<Storage>& storage) {
   if (value.node->role() == Node::Role::kOperation) {
     CheckAllowed();
     value = Value();
-    Sync(storage->device());
+    SyncThen(storage->device(), Next::kReads);
     value = storage->value();
   }
   Reference<Data> data = Evaluate(storage->device(), value);
@@ -337,7 +344,7 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
     return Data::FromHost(device, value.shape(), value.node->scalar().data());
   }
   Graph graph(std::span<const Value>(&value, 1));
-  std::vector<Value> leaves = ExplainingMemory([&] { return Run(device, graph, false); });
+  std::vector<Value> leaves = ExplainingMemory([&] { return Run(device, graph, Next::kReads); });
   return leaves[0].node->data();
 }
 

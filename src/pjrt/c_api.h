@@ -56,6 +56,7 @@ enum PJRT_Extension_Type {
   PJRT_Extension_Type_HostMemoryAllocator = 23,
   PJRT_Extension_Type_XlaTransform = 24,
   PJRT_Extension_Type_ResultMemory = 0x746f7263,  // this project's
+  PJRT_Extension_Type_CallerWaits = 0x746f7264,   // this project's
 };
 
 struct PJRT_Extension_Base {
@@ -1658,6 +1659,14 @@ struct PJRT_ResultMemory_Extension {
   void* execution;
   // Where a result of the device at that place will be; for all of them, before they are there.
   void (*placed)(void* execution, size_t device, size_t result, const void* data);
+};
+
+// ---- CallerWaits extension, this project's: the caller of an execution reads its results next.
+//
+// A plugin that offers it heeds one in PJRT_ExecuteOptions.extension_start: it may run a program
+// that takes less time than waking threads on the caller's own, before the call returns.
+struct PJRT_CallerWaits_Extension {
+  PJRT_Extension_Base base;
 };
 
 }  // extern "C"

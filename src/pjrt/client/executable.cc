@@ -203,6 +203,12 @@ std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
 
   Arguments<PJRT_ExecuteOptions> c_options;
   if (options.result_memory != nullptr) c_options->extension_start = &options.result_memory->base;
+  PJRT_CallerWaits_Extension waits{
+      {sizeof waits, PJRT_Extension_Type_CallerWaits, c_options->extension_start}};
+  if (options.caller_waits && client_->plugin().extension<PJRT_CallerWaits_Extension>(
+                                  PJRT_Extension_Type_CallerWaits) != nullptr) {
+    c_options->extension_start = &waits.base;
+  }
   c_options->launch_id = options.launch_id;
   c_options->non_donatable_input_indices = options.non_donatable_inputs.data();
   c_options->num_non_donatable_input_indices = options.non_donatable_inputs.size();

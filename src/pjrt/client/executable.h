@@ -70,6 +70,8 @@ struct ExecuteOptions {
   int launch_id = 0;
   // Where the results go, for plugins that have the extension; valid during the call.
   PJRT_ResultMemory_Extension* result_memory = nullptr;
+  // The caller goes on only when the results are there: the call itself may take until then.
+  bool caller_waits = false;
 };
 
 struct ExecuteResult {

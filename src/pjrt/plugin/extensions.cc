@@ -1,4 +1,4 @@
-// The extensions offered: ResultMemory, Layouts, MemoryDescriptions and Profiler.
+// The extensions offered: CallerWaits, ResultMemory, Layouts, MemoryDescriptions and Profiler.
 #include "pjrt/boundary/extensions.h"
 
 #include "pjrt/boundary/boundary.h"
@@ -17,7 +17,9 @@ PJRT_Extension_Base* Extensions() {
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
   static PJRT_ResultMemory_Extension results{};
   results.base = {sizeof results, PJRT_Extension_Type_ResultMemory, &layouts.base};
-  return &results.base;
+  static PJRT_CallerWaits_Extension waits{
+      {sizeof waits, PJRT_Extension_Type_CallerWaits, &results.base}};
+  return &waits.base;
 }
 
 }  // namespace pjrt::boundary

@@ -145,6 +145,13 @@ void ExecuteContext_Destroy(PJRT_ExecuteContext_Destroy_Args& args) { delete arg
 
 namespace {
 
+bool CallerWaits(const PJRT_ExecuteOptions& options) {
+  for (const auto* e = options.extension_start; e != nullptr; e = e->next) {
+    if (e->type == PJRT_Extension_Type_CallerWaits) return true;
+  }
+  return false;
+}
+
 // One execution on one device, from its launch to its end.
 class Launch {
  public:
@@ -155,6 +162,7 @@ class Launch {
         device_(device),
         launch_id_(options.launch_id),
         result_memory_(options, place),
+        caller_waits_(CallerWaits(options)),
         done_(std::make_shared<Completion>()) {
     options_.replica_id = ids.replica;
     options_.partition_id = ids.partition;
@@ -173,10 +181,12 @@ class Launch {
   void Fail(FailurePtr failure) noexcept { Finish(std::move(failure)); }
 
   const CompletionPtr& done() const { return done_; }
-  // True if it needs no waiting and has been seen to take little time.
+  // True if it needs no waiting and has been seen to take little time: less than another thread
+  // takes to wake up; or, where the caller waits for it, less than others may be kept waiting.
   bool IsQuick() const {
-    constexpr int64_t kQuickNanoseconds = 10'000;
-    return !program_->communicates && program_->last_run_nanoseconds < kQuickNanoseconds &&
+    constexpr int64_t kQuickNanoseconds = 10'000, kQuickToWaitFor = 1'000'000;
+    return !program_->communicates &&
+           program_->last_run_nanoseconds < (caller_waits_ ? kQuickToWaitFor : kQuickNanoseconds) &&
            std::all_of(
                arguments_.begin(), arguments_.end(),
                [](const ContentsPtr& argument) { return argument->ready->is_set(); });
@@ -191,6 +201,7 @@ class Launch {
   PJRT_Device& device_;
   int launch_id_;  // the caller's number of it, for profiles
   ResultMemory result_memory_;
+  bool caller_waits_;
   cpu::RunOptions options_;
   std::vector<ContentsPtr> arguments_;
   std::vector<bool> donated_;
