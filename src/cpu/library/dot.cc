@@ -1,6 +1,6 @@
 // dot_general. Products of f32 go to oneDNN's sgemm, which has the least overhead of all, or where
-// that is slow to its matmul primitive, as those of bf16; f64, c64 and c128 go to OpenBLAS;
-// integers to loops here. Other types are converted on the way in and out. The work is cut into
+// that is slow to its matmul primitive, as those of bf16, or to OpenBLAS, as f64, c64 and c128;
+// integers go to loops here. Other types are converted on the way in and out. The work is cut into
 // slices of the batch and of the result's rows or columns, one thread each.
 #include <cblas.h>
 
@@ -98,42 +98,6 @@ class MatmulRoutine : public ProductRoutine {
   std::map<Product, Primitive> primitives_;
 };
 
-// oneDNN's sgemm, or its matmul primitive for the products that sgemm is slow with.
-class FloatRoutine : public ProductRoutine {
- public:
-  void Prepare(const Product& product) override {
-    if (IsSlowInSgemm(product)) matmul_.Prepare(product);
-  }
-
-  void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    if (IsSlowInSgemm(p)) return matmul_.Run(p, a, b, c);
-    OneThread one_thread;
-    dnnl_status_t status =
-        dnnl_sgemm(p.a_transposed() ? 'T' : 'N', p.b_transposed() ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
-                   static_cast<const float*>(a), p.lda(), static_cast<const float*>(b), p.ldb(),
-                   0.0f, static_cast<float*>(c), p.ldc);
-    if (status != dnnl_success) {
-      throw hlo::Error(hlo::ErrorCode::kInternal,
-                       "oneDNN's sgemm failed with status " + std::to_string(status));
-    }
-  }
-  std::string Name(const Product& product) const override {
-    return IsSlowInSgemm(product) ? matmul_.Name(product) : "oneDNN sgemm";
-  }
-
- private:
-  // Up to thirty times where both are transposed. Where only B is, sgemm takes up to six times as
-  // long for few rows or columns and many multiplications each; as long for many of both, and half
-  // as long for a handful.
-  static bool IsSlowInSgemm(const Product& p) {
-    if (!p.b_transposed()) return false;
-    const int64_t shorter = std::min(p.m, p.n);
-    return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
-  }
-
-  MatmulRoutine matmul_{dnnl::memory::data_type::f32, dnnl::memory::data_type::f32};
-};
-
 template <typename T>
 class BlasRoutine : public ProductRoutine {
  public:
@@ -141,7 +105,10 @@ class BlasRoutine : public ProductRoutine {
     auto ta = p.a_transposed() ? CblasTrans : CblasNoTrans;
     auto tb = p.b_transposed() ? CblasTrans : CblasNoTrans;
     T one = 1, zero = 0;
-    if constexpr (std::is_same_v<T, double>) {
+    if constexpr (std::is_same_v<T, float>) {
+      cblas_sgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, one, static_cast<const T*>(a), p.lda(),
+                  static_cast<const T*>(b), p.ldb(), zero, static_cast<T*>(c), p.ldc);
+    } else if constexpr (std::is_same_v<T, double>) {
       cblas_dgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, one, static_cast<const T*>(a), p.lda(),
                   static_cast<const T*>(b), p.ldb(), zero, static_cast<T*>(c), p.ldc);
     } else if constexpr (std::is_same_v<T, std::complex<float>>) {
@@ -153,6 +120,57 @@ class BlasRoutine : public ProductRoutine {
     }
   }
   std::string Name(const Product& product) const override { return "OpenBLAS gemm"; }
+};
+
+// oneDNN's sgemm, or what is quicker where that is slow; all by measurement.
+class FloatRoutine : public ProductRoutine {
+ public:
+  void Prepare(const Product& product) override {
+    if (PrefersMatmul(product)) matmul_.Prepare(product);
+  }
+
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    if (PrefersMatmul(p)) return matmul_.Run(p, a, b, c);
+    if (PrefersBlas(p)) return blas_.Run(p, a, b, c);
+    OneThread one_thread;
+    dnnl_status_t status =
+        dnnl_sgemm(p.a_transposed() ? 'T' : 'N', p.b_transposed() ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
+                   static_cast<const float*>(a), p.lda(), static_cast<const float*>(b), p.ldb(),
+                   0.0f, static_cast<float*>(c), p.ldc);
+    if (status != dnnl_success) {
+      throw hlo::Error(hlo::ErrorCode::kInternal,
+                       "oneDNN's sgemm failed with status " + std::to_string(status));
+    }
+  }
+  std::string Name(const Product& product) const override {
+    if (PrefersMatmul(product)) return matmul_.Name(product);
+    return PrefersBlas(product) ? blas_.Name(product) : "oneDNN sgemm";
+  }
+
+ private:
+  // sgemm takes up to thirty times as long where both are transposed. Where only B is, up to six
+  // times for few rows or columns and many multiplications each; as long for many of both, and half
+  // as long for a handful.
+  static bool PrefersMatmul(const Product& p) {
+    if (!p.b_transposed()) return false;
+    const int64_t shorter = std::min(p.m, p.n);
+    return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
+  }
+
+  // Without AVX-512, sgemm reads small and middling matrices where they lie. Lines a multiple of
+  // 2 KB apart share few sets of the cache: it takes up to twice as long then, and threads disturb
+  // each other.
+  static bool PrefersBlas(const Product& p) {
+    static const bool has_avx512 = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+    constexpr int64_t kLine = 512, kPacked = 768;
+    if (has_avx512 || (p.m >= kPacked && p.n >= kPacked)) return false;
+    const bool collides =
+        (!p.b_transposed() && p.ldb() % kLine == 0) || (p.a_transposed() && p.lda() % kLine == 0);
+    return collides && (p.k >= 96 || p.m <= 64);
+  }
+
+  MatmulRoutine matmul_{dnnl::memory::data_type::f32, dnnl::memory::data_type::f32};
+  BlasRoutine<float> blas_;
 };
 
 // c[j] += a * b[j]: wraps around for integers.
