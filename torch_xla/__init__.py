@@ -20,6 +20,7 @@ from . import _device_module as _device_module  # noqa: E402
 from . import _loading as _loading  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
+from . import _storages as _storages  # noqa: E402
 from . import amp as amp  # noqa: E402
 from . import backends as backends  # noqa: E402
 from . import core as core  # noqa: E402
@@ -48,6 +49,7 @@ _device_module.register()
 _decompositions.register()
 _loading.register()
 _module_moves.register()
+_storages.register()
 _remote.select_by_old_name()
 _plugins.register_available_plugins()
 _atexit.register(_process_exit.prepare)

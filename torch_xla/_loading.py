@@ -1,11 +1,13 @@
-"""How tensors come to the device from files and from other processes.
+"""How tensors come from the device to files and other processes, and back.
 
-`torch.load` gives storages, which have memory, and xla tensors have none. A storage that is to be loaded to an xla device stays
-on the CPU with a note of the device, and the tensors that are made of it are made on the device; those that share it share
-their memory there too. Queues between processes carry a copy on the CPU.
+`torch.save` writes storages, each once, and so those of the device. `torch.load` gives storages that have memory, and xla tensors
+have none. A storage that is to be loaded to an xla device stays on the CPU with a note of the device, and the tensors that are
+made of it are made on the device; those that share it share their memory there too. Queues between processes carry a copy on the
+CPU.
 """
 
 import functools
+from collections import OrderedDict
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -64,6 +66,39 @@ def _rebuild_tensors_on_the_device() -> None:
     torch._utils._rebuild_tensor_v3 = rebuild_tensor_with_type
 
 
+def _tag(storage: Any) -> str | None:
+    return str(storage.device) if storage.device.type == "xla" else None
+
+
+def _save_storages() -> None:
+    reduce_of_torch = torch.Tensor._reduce_ex_internal
+
+    @functools.wraps(reduce_of_torch)
+    def reduce(self: torch.Tensor, protocol: int) -> Any:
+        if not _is_of_the_device(self):
+            return reduce_of_torch(self, protocol)
+        torch.utils.hooks.warn_if_has_hooks(self)
+        place = (self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad)
+        metadata = torch._utils.get_tensor_metadata(self)
+        further = (metadata,) if metadata else ()
+        storage = self.untyped_storage()
+        if self.dtype in torch.storage._new_dtypes():
+            arguments = (storage, *place, OrderedDict(), self.dtype, *further)
+            return torch._utils._rebuild_tensor_v3, arguments
+        typed = torch.storage.TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
+        return torch._utils._rebuild_tensor_v2, (typed, *place, OrderedDict(), *further)
+
+    torch.Tensor._reduce_ex_internal = reduce
+
+
+def _is_of_the_device(tensor: torch.Tensor) -> bool:
+    """Whether it has a storage there, as wrappers of tensors and those that torch traces with have not."""
+    if tensor.device.type != "xla" or tensor.layout != torch.strided:
+        return False
+    own_dispatch = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    return not own_dispatch and torch._C._functorch.maybe_get_level(tensor) == -1
+
+
 def _received(
     cls: type[torch.Tensor], on_cpu: torch.Tensor, device: str, requires_grad: bool
 ) -> torch.Tensor:
@@ -88,7 +123,8 @@ def _send_copies_between_processes() -> None:
 
 
 def register() -> None:
-    """Teaches torch's loading and its queues about the device."""
-    torch.serialization.register_package(30, lambda storage: None, _restore)
+    """Teaches torch's saving, its loading and its queues about the device."""
+    torch.serialization.register_package(30, _tag, _restore)
+    _save_storages()
     _rebuild_tensors_on_the_device()
     _send_copies_between_processes()

@@ -1,9 +1,11 @@
 // Moving contents: between devices, between dtypes, between tensors, and to Python numbers.
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <c10/util/strides.h>
 #include <torch/library.h>
 
 #include "aten/op.h"
+#include "aten/storage_face.h"
 #include "aten/view_flags.h"
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
@@ -167,6 +169,25 @@ at::Tensor& SetSource(at::Tensor& self, const at::Tensor& source) {
   return self;
 }
 
+// self becomes a tensor of a storage that torch's storage stands for, as which it was asked for.
+at::Tensor& SetStorageAt(at::Tensor& self, at::Storage source, int64_t offset, at::IntArrayRef size,
+                         at::IntArrayRef stride) {
+  lazy::Reference<lazy::Storage> storage = StorageOf(source.unsafeGetStorageImpl());
+  TORCH_CHECK(storage, "set_: this storage on ", source.device(),
+              " is none of the xla device's, or no tensor shows it any longer");
+  at::Tensor whole = at::detail::make_tensor<XlaTensorImpl>(std::move(storage)).view({-1});
+  if (whole.scalar_type() != self.scalar_type()) whole = whole.view(self.scalar_type());
+  const at::DimVector dense = c10::contiguous_strides(size);
+  Impl(self)->ShareStorage(
+      *Impl(whole.as_strided(size, stride.empty() ? at::IntArrayRef(dense) : stride, offset)));
+  return self;
+}
+
+at::Tensor& SetStorage(at::Tensor& self, at::Storage source) {
+  const auto bytes = static_cast<int64_t>(source.nbytes());
+  return SetStorageAt(self, std::move(source), 0, {bytes / self.element_size()}, {1});
+}
+
 at::Tensor& SetEmpty(at::Tensor& self) { return self.set_(at::empty({0}, self.options())); }
 
 bool IsSetTo(const at::Tensor& self, const at::Tensor& other) {
@@ -188,6 +209,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("resize_", &Resize);
   m.impl("resize_as_", &ResizeAs);
   m.impl("set_.source_Tensor", &SetSource);
+  m.impl("set_.source_Storage", &SetStorage);
+  m.impl("set_.source_Storage_storage_offset", &SetStorageAt);
   m.impl("set_", &SetEmpty);
   m.impl("is_set_to", &IsSetTo);
 }

@@ -1,7 +1,8 @@
-// `variable.set_data(tensor)` between a CPU tensor and an xla tensor. LibTorch moves a module by
-// it, and keeps the variables, which module members hold; torch itself allows it only between
-// implementations of one class. (Python's Module.to asks _has_compatible_shallow_copy_type first
-// and makes new parameters.)
+// LibTorch and Python move a module by set_data, and so keep the variables with all that others
+// know of them: an optimizer, hooks, module members. torch itself allows it only between
+// implementations of one class.
+#include "aten/set_data.h"
+
 #include <ATen/core/VariableHooksInterface.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -15,10 +16,16 @@ namespace {
 
 using at::TensorBase;
 
-// A dense tensor of torch's own class, adopted or not.
+bool IsOfTorch(const TensorBase& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return typeid(impl) == typeid(c10::TensorImpl);  // adopted or not
+}
+
+// A dense tensor of torch's own class or of ours.
 bool IsPlain(const TensorBase& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  return typeid(impl) == typeid(c10::TensorImpl) && tensor.layout() == at::kStrided;
+  return (IsOfTorch(tensor) || typeid(impl) == typeid(XlaTensorImpl)) &&
+         tensor.layout() == at::kStrided && (IsXla(tensor) || tensor.device().is_cpu());
 }
 
 // The accumulator was made for a gradient of the old type and device.
@@ -37,16 +44,18 @@ class VariableHooks final : public at::impl::VariableHooksInterface {
   explicit VariableHooks(at::impl::VariableHooksInterface* next) : next_(next) {}
 
   void set_data(const TensorBase& variable, const TensorBase& data) const override {
-    bool from_xla = IsXla(variable), to_xla = IsXla(data);
-    if ((!from_xla && !to_xla) || !IsPlain(variable) || (!to_xla && !IsPlain(data))) {
+    if (!CanSetData(variable, data)) {
       next_->set_data(variable, data);
       return;
     }
     ResetGradientAccumulator(variable, data);
-    if (to_xla) {
-      XlaTensorImpl::Adopt(variable.unsafeGetTensorImpl(), data);
+    c10::TensorImpl* target = variable.unsafeGetTensorImpl();
+    if (!IsXla(data)) {
+      XlaTensorImpl::Abandon(target, data);
+    } else if (IsOfTorch(variable)) {
+      XlaTensorImpl::Adopt(target, data);
     } else {
-      XlaTensorImpl::Abandon(variable.unsafeGetTensorImpl(), data);
+      target->shallow_copy_from(data.getIntrusivePtr());
     }
   }
 
@@ -99,4 +108,9 @@ class VariableHooks final : public at::impl::VariableHooksInterface {
 const at::impl::VariableHooksRegisterer registerer(new VariableHooks(at::impl::GetVariableHooks()));
 
 }  // namespace
+
+bool CanSetData(const at::TensorBase& variable, const at::TensorBase& data) {
+  return (IsXla(variable) || IsXla(data)) && IsPlain(variable) && IsPlain(data);
+}
+
 }  // namespace torch_xla

@@ -7,6 +7,7 @@
 #include "aten/elementwise.h"
 #include "aten/lowering.h"
 #include "aten/op.h"
+#include "aten/storage_face.h"
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
@@ -54,7 +55,6 @@ XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage)
     : TensorImpl(kKeys,
                  c10::scalarTypeToTypeMeta(ToScalarType(storage->value().shape().element_type())),
                  ToTorchDevice(storage->device())) {
-  set_storage_access_should_throw();
   lazy::Value value = storage->value();
   set_sizes_contiguous(value.shape().dimensions());
   contents_.storage = std::move(storage);
@@ -65,7 +65,6 @@ XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage,
                              c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset)
     : TensorImpl(kKeys, c10::scalarTypeToTypeMeta(type), ToTorchDevice(storage->device())),
       contents_{std::move(storage), std::move(view)} {
-  set_storage_access_should_throw();
   set_sizes_and_strides(sizes, strides, offset);
 }
 
@@ -87,16 +86,21 @@ void XlaTensorImpl::Adopt(c10::TensorImpl* target, const at::TensorBase& source)
   copy_tensor_metadata(from, target, target->version_counter(),
                        target->allow_tensor_metadata_change());
   target->set_backend_meta(c10::make_intrusive<AdoptedContents>(std::move(contents)));
+  XlaTensor(target).ShowStorage();
 }
 
 void XlaTensorImpl::Abandon(c10::TensorImpl* target, const at::TensorBase& source) {
   target->set_backend_meta(nullptr);
+  if (auto* own = dynamic_cast<XlaTensorImpl*>(target)) own->contents_ = TensorContents();
   copy_tensor_metadata(source.unsafeGetTensorImpl(), target, target->version_counter(),
                        target->allow_tensor_metadata_change());
 }
 
 c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
     const c10::VariableVersion& version_counter, bool allow_tensor_metadata_change) const {
+  if (!contents_.storage) {
+    return TensorImpl::shallow_copy_and_detach(version_counter, allow_tensor_metadata_change);
+  }
   auto copy = c10::make_intrusive<XlaTensorImpl>(contents_.storage, contents_.view,
                                                  c10::typeMetaToScalarType(dtype()), sizes(),
                                                  strides(), storage_offset());
@@ -106,6 +110,10 @@ c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
 
 c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
     c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const {
+  if (!contents_.storage) {
+    return TensorImpl::shallow_copy_and_detach(std::move(version_counter),
+                                               allow_tensor_metadata_change);
+  }
   auto copy = c10::make_intrusive<XlaTensorImpl>(contents_.storage, contents_.view,
                                                  c10::typeMetaToScalarType(dtype()), sizes(),
                                                  strides(), storage_offset());
@@ -114,7 +122,8 @@ c10::intrusive_ptr<c10::TensorImpl> XlaTensorImpl::shallow_copy_and_detach(
 }
 
 void XlaTensorImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
-  contents_ = XlaTensor(impl.get()).contents();
+  const bool is_xla = impl->key_set().has(c10::DispatchKey::XLA);
+  contents_ = is_xla ? XlaTensor(impl.get()).contents() : TensorContents();
   copy_tensor_metadata(impl.get(), this, version_counter(), allow_tensor_metadata_change());
   // An adopted source brings its backend metadata along; here the contents are in the object.
   if (get_backend_meta() != nullptr) set_backend_meta(nullptr);
@@ -126,17 +135,7 @@ void XlaTensorImpl::release_resources() {
 }
 
 const c10::Storage& XlaTensorImpl::storage() const {
-  auto make = [](const lazy::Storage& storage) -> std::shared_ptr<void> {
-    // Of no size, as nothing can be read there: safetensors leaves the memory of such tensors
-    // alone.
-    int64_t bytes = 0;
-    // Never read: operations on xla tensors do not look at it.
-    auto* address = reinterpret_cast<void*>(storage.id());  // NOLINT(performance-no-int-to-ptr)
-    return std::make_shared<c10::Storage>(c10::Storage::use_byte_size_t(), bytes,
-                                          c10::DataPtr(address, ToTorchDevice(storage.device())),
-                                          /*allocator=*/nullptr, /*resizable=*/false);
-  };
-  return *static_cast<c10::Storage*>(contents_.storage->Attachment(make));
+  return contents_.storage ? FaceOf(*contents_.storage) : TensorImpl::storage();
 }
 
 void XlaTensor::Write(const lazy::Value& value) const {
@@ -168,12 +167,19 @@ void XlaTensor::Rebind(lazy::Reference<lazy::Storage> storage) const {
   contents_->view = nullptr;
   impl_->set_storage_offset(0);
   impl_->set_sizes_contiguous(contents_->storage->value().shape().dimensions());
+  ShowStorage();
 }
 
 void XlaTensor::ShareStorage(const XlaTensor& other) const {
   *contents_ = *other.contents_;
   c10::TensorImpl* from = other.impl_;
   impl_->set_sizes_and_strides(from->sizes(), from->strides(), from->storage_offset());
+  ShowStorage();
+}
+
+void XlaTensor::ShowStorage() const {
+  if (impl_->get_backend_meta() == nullptr) return;
+  impl_->set_storage_keep_dtype(FaceOf(*contents_->storage));
 }
 
 void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t position) {

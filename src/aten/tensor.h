@@ -36,7 +36,7 @@ class XlaTensorImpl final : public c10::TensorImpl {
   // what `variable.set_data` does to a CPU tensor when LibTorch moves a module. Such a tensor keeps
   // its contents in its backend metadata.
   static void Adopt(c10::TensorImpl* target, const at::TensorBase& source);
-  // Makes an adopted tensor an ordinary one again, with the metadata of `source`.
+  // Makes an xla tensor, adopted or not, one of the CPU, with the memory of `source`.
   static void Abandon(c10::TensorImpl* target, const at::TensorBase& source);
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(
@@ -46,13 +46,11 @@ class XlaTensorImpl final : public c10::TensorImpl {
       c10::VariableVersion&& version_counter, bool allow_tensor_metadata_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) override;
   void release_resources() override;
-  // Without memory that could be read; it tells by its identity, and by the number that stands for
-  // its address, which tensors share memory: DistributedDataParallel and safetensors ask that.
-  const c10::Storage& storage() const override;
+  const c10::Storage& storage() const override;  // storage_face.h
   const char* tensorimpl_type_name() const override { return "XlaTensorImpl"; }
 
  private:
-  TensorContents contents_;
+  TensorContents contents_;  // no storage: it was abandoned
 };
 
 // The contents of a tensor that was adopted. Each tensor has its own: cloned with the metadata.
@@ -94,6 +92,8 @@ class XlaTensor {
   void Rebind(lazy::Reference<lazy::Storage> storage) const;
   // This tensor becomes what another one is: its view of its storage.
   void ShareStorage(const XlaTensor& other) const;
+  // An adopted tensor, which torch looks at as at any other, shows its storage's face.
+  void ShowStorage() const;
 
   const XlaTensor* operator->() const { return this; }
   const XlaTensor& operator*() const { return *this; }

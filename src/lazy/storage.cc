@@ -50,7 +50,7 @@ Value Storage::value() const {
   return value_;
 }
 
-void* Storage::Attachment(std::shared_ptr<void> (*make)(const Storage&)) {
+void* Storage::Attachment(std::shared_ptr<void> (*make)(Storage&)) {
   {
     std::lock_guard lock(lock_);
     if (attachment_) return attachment_.get();

@@ -63,7 +63,7 @@ class Storage : public Counted<Storage> {
   // Forgets also what views have read, so that nothing but the storage refers to the value's graph.
   Pending TakePending();
   // What the layer above keeps with the storage: made when it is asked for first.
-  void* Attachment(std::shared_ptr<void> (*make)(const Storage&));
+  void* Attachment(std::shared_ptr<void> (*make)(Storage&));
 
   void Destroy();
 

@@ -1,6 +1,8 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "aten/op.h"
+#include "aten/set_data.h"
+#include "aten/storage_face.h"
 #include "aten/tensor.h"
 #include "hlo/bytecode.h"
 #include "hlo/text_writer.h"
@@ -98,6 +100,25 @@ void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {
 void BindTensors(py::module_& m) {
   m.def("_xla_get_tensor_id",
         [](const at::Tensor& tensor) { return CheckedImpl(tensor)->xla_storage()->id(); });
+  m.def("_xla_can_set_data", [](const at::Tensor& variable, const at::Tensor& data) {
+    return CanSetData(variable, data);
+  });
+  m.def("_xla_data_ptr", [](const at::Tensor& tensor) {
+    XlaTensor impl = CheckedImpl(tensor);
+    TORCH_CHECK(!IsTracedOnly(tensor), "A tensor that is traced with has no address.");
+    if (tensor.numel() == 0) return uint64_t{0};
+    return AddressOf(*impl->xla_storage()) + tensor.storage_offset() * tensor.element_size();
+  });
+  m.def("_xla_storage_data_ptr", [](uintptr_t cdata) {
+    auto storage = StorageOf(reinterpret_cast<const c10::StorageImpl*>(cdata));  // NOLINT
+    return storage ? AddressOf(*storage) : uint64_t{0};
+  });
+  m.def("_xla_storage_contents", [](uintptr_t cdata) {
+    auto storage = StorageOf(reinterpret_cast<const c10::StorageImpl*>(cdata));  // NOLINT
+    if (!storage) return at::empty({0}, at::kByte);
+    return WithoutGil(
+        [&] { return DownloadTensor(at::detail::make_tensor<XlaTensorImpl>(std::move(storage))); });
+  });
   m.def("_xla_get_cpu_tensors", [](const std::vector<at::Tensor>& tensors) {
     return WithoutGil([&] { return DownloadTensors(tensors); });
   });

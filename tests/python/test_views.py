@@ -192,19 +192,6 @@ def test_version_counter_catches_a_modified_saved_tensor():
         y.sum().backward()
 
 
-def test_tensors_that_share_memory_have_one_storage():
-    base, other = torch.arange(6.0, device="xla"), torch.arange(6.0, device="xla")
-    part = base.view(2, 3)[1]
-    storage = base.untyped_storage()
-    assert part.untyped_storage().data_ptr() == storage.data_ptr() != 0
-    assert other.untyped_storage().data_ptr() != storage.data_ptr()
-    # Of no size: there is nothing to read at that address.
-    assert storage.nbytes() == 0 and storage.device == base.device
-    assert storage.tolist() == []
-    with pytest.raises(RuntimeError):
-        base.data_ptr()
-
-
 def test_copies_into_cpu_tensors():
     source = torch.arange(3.0, device="xla")
     for target in (torch.zeros(3), torch.zeros(2, 3), torch.zeros(3, dtype=torch.int64)):
