@@ -2,17 +2,36 @@
 
 #include <ATen/detail/XLAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
 
 #include "aten/generator.h"
-#include "lazy/device.h"
 #include "lazy/run_queue.h"
+#include "lazy/sync.h"
 
 namespace torch_xla {
 namespace {
 
 thread_local int current_device = 0;
+std::atomic<Synchronizer> synchronizer{&Synchronize};
 
-// Streams do not exist: a device runs its work in order.
+// Nothing is pending before there is a runtime.
+void SynchronizeIfStarted(c10::DeviceIndex index) {
+  if (!lazy::Runtime::IsStarted()) return;
+  synchronizer.load()(lazy::Runtime::Get().device(index < 0 ? current_device : index));
+}
+
+// When everything before an event was over; known for events that measure time.
+struct Moment {
+  c10::DeviceIndex device;
+  std::optional<std::chrono::steady_clock::time_point> time;
+};
+
+// One stream: a device runs its work in order, and work that is recorded only begins when somebody
+// waits. So an event that measures time waits for what is before it.
 class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::XLA; }
@@ -44,17 +63,67 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
       return 0;
     }
   }
-  bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeStream(const c10::Stream&) const override { lazy::WaitDeviceOps(); }
-  void synchronizeDevice(const c10::DeviceIndex) const override { lazy::WaitDeviceOps(); }
+  bool queryStream(const c10::Stream& stream) const override {
+    synchronizeStream(stream);
+    return true;
+  }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    SynchronizeIfStarted(stream.device_index());
+  }
+  void synchronizeDevice(const c10::DeviceIndex index) const override {
+    SynchronizeIfStarted(index);
+  }
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
+              const c10::EventFlag flag) const override {
+    if (*event == nullptr) *event = new Moment;
+    auto* moment = static_cast<Moment*>(*event);
+    moment->device = stream.device_index();
+    moment->time.reset();
+    if (flag != c10::EventFlag::BACKEND_DEFAULT) return;
+    SynchronizeIfStarted(moment->device);
+    moment->time = std::chrono::steady_clock::now();
+  }
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void* event) const override {
+    synchronizeEvent(event);
+    return true;
+  }
+  void synchronizeEvent(void* event) const override {
+    auto* moment = static_cast<Moment*>(event);
+    if (moment != nullptr && !moment->time) SynchronizeIfStarted(moment->device);
+  }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+    delete static_cast<Moment*>(event);
+  }
+  double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
+    auto time = [](void* event) {
+      auto* moment = static_cast<Moment*>(event);
+      TORCH_CHECK(moment != nullptr && moment->time,
+                  "Both events must be recorded before calculating elapsed time.");
+      return *moment->time;
+    };
+    return std::chrono::duration<double, std::milli>(time(end) - time(start)).count();
+  }
 };
 
 C10_REGISTER_GUARD_IMPL(XLA, GuardImpl)
+
+// With one stream nothing is freed that another one uses.
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("record_stream", +[](at::Tensor&, c10::Stream) {});
+}
 
 }  // namespace
 
 int CurrentDevice() { return current_device; }
 void SetCurrentDevice(int ordinal) { current_device = ordinal; }
+void Synchronize(lazy::Device* device) {
+  lazy::Sync(device, /*wait=*/true);
+  lazy::WaitDeviceOps();
+}
+
+void SetSynchronizer(Synchronizer other) { synchronizer = other; }
+
 int DeviceCount() { return static_cast<int>(lazy::Runtime::Get().devices().size()); }
 
 namespace detail {

@@ -130,6 +130,11 @@ class Pool {
     ReleasePooled(pooled_);
   }
 
+  void ResetPeak() {
+    std::lock_guard lock(mutex_);
+    peak_ = in_use_;
+  }
+
   MemoryStatistics Statistics() {
     std::lock_guard lock(mutex_);
     MemoryStatistics result;
@@ -262,6 +267,7 @@ Reservation::Reservation(size_t bytes) : bytes_(bytes) { Pool::Get().Reserve(byt
 Reservation::~Reservation() { Pool::Get().Unreserve(bytes_); }
 
 MemoryStatistics GetMemoryStatistics() { return Pool::Get().Statistics(); }
+void ResetPeakMemory() { Pool::Get().ResetPeak(); }
 
 void TrimMemory() { Pool::Get().Trim(); }
 

@@ -53,6 +53,8 @@ struct MemoryStatistics {
   int64_t allocations = 0, largest_allocation = 0;
 };
 MemoryStatistics GetMemoryStatistics();
+// From now on the peak is counted from what is in use.
+void ResetPeakMemory();
 // Gives pooled blocks back to the system.
 void TrimMemory();
 

@@ -18,6 +18,7 @@
 #include "lazy/settings.h"
 #include "lazy/sync.h"
 #include "lazy/warning.h"
+#include "pjrt/client/clear_memory_stats.h"
 #include "process/limits.h"
 #include "python/bindings.h"
 #include "python/fork.h"
@@ -117,6 +118,19 @@ py::dict MemoryInfo(const std::string& name) {
   return out;
 }
 
+void ClearMemoryStatistics(const std::string& name) {
+  WithoutGil([&] {
+    const pjrt::Device& device = DeviceFromString(name)->pjrt_device();
+    pjrt::ClearMemoryStats(lazy::Runtime::Get().client(), device);
+  });
+}
+
+// Events and streams wait for a device; torch calls some of them with the interpreter's lock.
+void SynchronizeWithoutGil(lazy::Device* device) {
+  if (PyGILState_Check() == 0) return Synchronize(device);
+  WithoutGil([&] { Synchronize(device); });
+}
+
 void StepMarker(const std::string& device, const std::vector<std::string>& devices, bool wait,
                 bool reset_scope, const std::string& cause) {
   static auto* steps = lazy::Counter("MarkStep");
@@ -158,6 +172,7 @@ void SetCompileOptions(const std::map<std::string, OptionValue>& options) {
 }
 
 void BindDevices(py::module_& m) {
+  SetSynchronizer(&SynchronizeWithoutGil);
   m.def("_init_computation_client", [] { WithoutGil([] { lazy::Runtime::Get(); }); });
   m.def("_usable_cpus", &process::UsableCpus);
   m.def("_xla_runtime_is_initialized", [] { return lazy::Runtime::IsStarted(); });
@@ -196,6 +211,7 @@ void BindDevices(py::module_& m) {
       py::arg("device") = "");
   m.def("_xla_device_attributes", &Attributes);
   m.def("_xla_memory_info", &MemoryInfo);
+  m.def("_xla_clear_memory_statistics", &ClearMemoryStatistics);
   m.def("_xla_get_default_device", [] { return "xla:" + std::to_string(CurrentDevice()); });
   m.def("_xla_get_default_device_ordinal", [] { return CurrentDevice(); });
   m.def("_xla_set_default_device", [](const std::string& name) {

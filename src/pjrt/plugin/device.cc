@@ -71,7 +71,8 @@ void Device_MemoryStats(PJRT_Device_MemoryStats_Args& args) {
 }
 
 void Device_ClearMemoryStats(PJRT_Device_ClearMemoryStats_Args& args) {
-  throw hlo::Error(hlo::ErrorCode::kUnimplemented, "memory statistics cannot be cleared");
+  Require(args.device, "device");
+  cpu::ResetPeakMemory();
 }
 
 void Device_PoisonExecution(PJRT_Device_PoisonExecution_Args& args) {
