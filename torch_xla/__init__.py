@@ -16,6 +16,7 @@ from . import _binding
 _XLAC = _binding.load()
 
 from . import _accelerator as _accelerator  # noqa: E402
+from . import _compilation as _compilation  # noqa: E402
 from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
 from . import _loading as _loading  # noqa: E402
@@ -48,6 +49,7 @@ from .version import __version__ as __version__  # noqa: E402
 
 _device_module.register()
 _accelerator.register()
+_compilation.register()
 _decompositions.register()
 _loading.register()
 _module_moves.register()
