@@ -1,4 +1,4 @@
-"""PyTorch's own decompositions, for operators without a lowering: their parts stay on the device.
+"""Our compositions and PyTorch's own decompositions, for operators without a lowering: their parts stay on the device.
 
 The core asks here before it lets an operator run on the CPU. torch's table is imported at the first such operator.
 """
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torch_xla import _XLAC
+from torch_xla._compositions import COMPOSITIONS
 
 _active = threading.local()
 
@@ -64,7 +65,8 @@ def _find(name: str, overload: str) -> tuple[Any, tuple[_Argument, ...]] | None:
 
     namespace, _, base = name.partition("::")
     operator = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
-    function = decomposition_table.get(operator)
+    function = COMPOSITIONS.get(name) if not overload else None
+    function = function or decomposition_table.get(operator)
     if function is None:
         return None
     return function, tuple(_argument(argument) for argument in operator._schema.arguments)

@@ -308,6 +308,8 @@ TORCH_LIBRARY_IMPL(_, XLA, m) {
 
 // torch's own out= variants of these know no xla, or check less than eager's.
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  // torch's own reads memory; ours is a composition.
+  m.impl("_grouped_mm", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("all.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("any.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("cummax.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());

@@ -62,6 +62,10 @@ Value Histc(Builder& b, Value x, int64_t bins, std::optional<Scalar> low,
 at::Tensor HistcTensor(const at::Tensor& x, int64_t bins, const at::Scalar& low,
                        const at::Scalar& high) {
   TORCH_CHECK(bins > 0, "bins must be > 0, but got ", bins, " for bin");
+  // As on GPUs; f64 divides integers below 2^53 to the right bin.
+  if (at::isIntegralType(x.scalar_type(), /*includeBool=*/false)) {
+    return HistcTensor(x.to(at::kDouble), bins, low, high).to(x.scalar_type());
+  }
   if (low.toDouble() == high.toDouble()) {
     if (low.toDouble() != 0 && x.numel() == 0) {
       return Record<&Histc>(x, bins, at::Scalar(low.toDouble() - 1),
