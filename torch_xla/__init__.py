@@ -19,6 +19,7 @@ from . import _accelerator as _accelerator  # noqa: E402
 from . import _compilation as _compilation  # noqa: E402
 from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
+from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
@@ -51,6 +52,7 @@ _device_module.register()
 _accelerator.register()
 _compilation.register()
 _decompositions.register()
+_flex_attention.register()
 _loading.register()
 _module_moves.register()
 _storages.register()
