@@ -20,6 +20,7 @@ void BindDebugging(pybind11::module_& m);       // what debug reports are made o
 void BindAheadOfTime(pybind11::module_& m);     // compiling for devices that are not here
 void BindCapturedGraphs(pybind11::module_& m);  // graphs that dynamo hands over
 void BindProfiler(pybind11::module_& m);        // profiles, and the user's own spans
+void BindXlaBuilder(pybind11::module_& m);      // programs built from Python
 void BindWorld(pybind11::module_& m);           // the other processes, and operations between them
 
 // The device that "xla:1" names; the current one for an empty string. Starts the runtime, so that

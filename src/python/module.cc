@@ -13,5 +13,6 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindAheadOfTime(m);
   torch_xla::BindCapturedGraphs(m);
   torch_xla::BindProfiler(m);
+  torch_xla::BindXlaBuilder(m);
   torch_xla::BindWorld(m);
 }

@@ -5,6 +5,7 @@
 #include "aten/storage_face.h"
 #include "aten/tensor.h"
 #include "hlo/bytecode.h"
+#include "hlo/hlo_text_writer.h"
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
@@ -147,8 +148,9 @@ void BindTensors(py::module_& m) {
     return WithGraph(tensors, [](const lazy::Graph& graph) { return graph.ToDot(); });
   });
   m.def("_get_xla_tensors_hlo", [](const std::vector<at::Tensor>& tensors) {
-    return WithGraph(tensors,
-                     [](const lazy::Graph& graph) { return graph.Lower("IrToHlo")->ToString(); });
+    return WithGraph(tensors, [](const lazy::Graph& graph) {
+      return hlo::WriteHloText(*graph.Lower("IrToHlo"));
+    });
   });
   m.def("_get_stablehlo", &StableHlo);
   m.def("_get_xla_tensor_debug_info", &DebugInfo);

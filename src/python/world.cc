@@ -26,7 +26,7 @@ using Store = c10::intrusive_ptr<c10d::Store>;
 std::string ToText(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 // What is there under a key; a store that knows the job's secret refuses what strangers have set.
-std::string Value(const Store& store, const std::string& name) {
+std::string StoredValue(const Store& store, const std::string& name) {
   try {
     return ToText(store->get(name));
   } catch (const std::exception& error) {
@@ -48,12 +48,12 @@ pjrt::KeyValueStore Wrap(const Store& store) {
                        "no other process has given '" + name + "' within " +
                            std::to_string(timeout.count()) + " ms: " + error.what());
     }
-    return Value(store, name);
+    return StoredValue(store, name);
   };
   wrapped.try_get = [store](std::string_view key) -> std::optional<std::string> {
     const std::string name(key);
     if (!store->check({name})) return std::nullopt;
-    return Value(store, name);
+    return StoredValue(store, name);
   };
   wrapped.put = [store](std::string_view key, std::string_view value) {
     store->set(std::string(key), std::vector<uint8_t>(value.begin(), value.end()));
