@@ -1,6 +1,7 @@
 // Data: a buffer on a device, shared by the graph's leaves that stand for it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "hlo/literal.h"
@@ -27,6 +28,11 @@ class Data : public Counted<Data> {
   void Drop();
   // When the device has moved to another client since: copies the contents there.
   void MoveToCurrentClient();
+  // False after it was given up, and of what stands for data that never were: placeholders.
+  bool has_buffer() const { return buffer_ != nullptr; }
+  // The user's wish that the next program that takes it gets its memory, whoever else refers to it.
+  bool may_be_donated() const { return may_be_donated_; }
+  void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
   // Process-wide, never used twice.
   int64_t id() const { return id_; }
 
@@ -42,6 +48,7 @@ class Data : public Counted<Data> {
   SharedShape shape_;
   std::unique_ptr<pjrt::Buffer> buffer_;
   int64_t id_;
+  std::atomic<bool> may_be_donated_{false};
 };
 
 }  // namespace lazy

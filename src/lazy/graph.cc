@@ -150,7 +150,31 @@ void Graph::PackScalar(const Node* node) {
   pack->count += shape.num_elements();
 }
 
-void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root) {
+// One parameter each: two of one buffer cannot be donated.
+void Graph::HeedWishes(std::vector<bool>& result_taken) {
+  std::unordered_map<const Data*, uint32_t> uses;
+  for (const Node* leaf : data_leaves_) ++uses[leaf->data().get()];
+  for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
+    const Data& data = *data_leaves_[i]->data();
+    if (!data.may_be_donated() || uses[&data] != 1) continue;
+    const auto is_donated = [i](const Donation& donation) { return donation.parameter == i; };
+    if (std::any_of(donations_.begin(), donations_.end(), is_donated)) continue;
+    const auto fits = [&](size_t result) {
+      return !result_taken[result] && results_[result].shape_ref() == data.shape();
+    };
+    size_t result = 0;
+    while (result < results_.size() && !fits(result)) ++result;
+    if (result == results_.size()) {
+      given_up_.push_back(i);
+      continue;
+    }
+    result_taken[result] = true;
+    donations_.push_back({static_cast<uint32_t>(result), i});
+  }
+}
+
+void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root,
+                         bool heeds_wishes) {
   std::unordered_map<int64_t, uint32_t> parameter_of_data;
   for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
     parameter_of_data[data_leaves_[i]->data()->id()] = i;
@@ -182,6 +206,7 @@ void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per
     donations_.push_back({result, found->second});
     parameter_of_data.erase(found);
   }
+  if (heeds_wishes) HeedWishes(result_taken);
   signature_.push_back(~uint64_t{0});  // ends the results
   for (const Donation& donation : donations_) {
     signature_.push_back((uint64_t{donation.result} << 32) | donation.parameter);

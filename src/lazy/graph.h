@@ -62,9 +62,13 @@ class Graph {
   bool rounds_nothing() const { return downcast_.signature() == 0; }
 
   // Decides which parameters are donated. `replaced[r]` is the id of the Data whose place root r
-  // takes (0: none); `holders[r]` how many references to root r's node die with the graph.
-  void PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root);
+  // takes (0: none); `holders[r]` how many references to root r's node die with the graph. Those
+  // that the user wishes to donate are so too, if `heeds_wishes`.
+  void PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root,
+                    bool heeds_wishes = true);
   const std::vector<Donation>& donations() const { return donations_; }
+  // Parameters that are given up by wish, with no result to take their memory.
+  const std::vector<uint32_t>& given_up() const { return given_up_; }
 
   // Everything that the program depends on, but for the values of indices.
   const std::vector<uint64_t>& signature() const { return signature_; }
@@ -91,6 +95,7 @@ class Graph {
   void KeepCollectives(std::span<const Value> roots);
   void Append(Node* node);
   void PackScalar(const Node* node);
+  void HeedWishes(std::vector<bool>& result_taken);
   // The values of scalar and index leaves, by position.
   void LowerScalars(hlo::Builder& builder, std::vector<std::vector<hlo::Value>>& values) const;
   void LowerIndices(hlo::Builder& builder, const std::vector<bool>& varies,
@@ -106,6 +111,7 @@ class Graph {
   std::vector<uint32_t> result_of_root_;
   std::vector<ScalarPack> scalar_packs_;
   std::vector<Donation> donations_;
+  std::vector<uint32_t> given_up_;
   std::vector<uint64_t> signature_;
   Assignment assignment_;
   std::vector<std::pair<Node*, uint32_t>> stack_;

@@ -125,6 +125,7 @@ void DropDonated(const Graph& graph) {
   for (const Donation& donation : graph.donations()) {
     graph.data_leaves()[donation.parameter]->data()->Drop();
   }
+  for (const uint32_t parameter : graph.given_up()) graph.data_leaves()[parameter]->data()->Drop();
 }
 
 // One for each of graph.results(), which the leaf stands for from now on.
@@ -229,7 +230,7 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
   }
 }
 
-void SyncPending(Device* device, Next next) {
+void SyncPending(Device* device, Next next, Donating donating) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
   std::vector<Reference<Storage>> storages;
@@ -244,7 +245,7 @@ void SyncPending(Device* device, Next next) {
     }
     storages.push_back(std::move(storage));
     roots.push_back(std::move(value));
-    replaced.push_back(replaced_data);
+    replaced.push_back(donating == Donating::kAll ? replaced_data : 0);
   }
   std::vector<PendingCollective> collectives = TakeCollectives(device);
   if (roots.empty() && collectives.empty()) return;
@@ -253,7 +254,7 @@ void SyncPending(Device* device, Next next) {
   std::vector<Value> leaves;
   Graph graph(roots, collectives);
   // Each root is held by its storage and by `roots`.
-  graph.PlanDonation(replaced, 2);
+  graph.PlanDonation(replaced, 2, donating != Donating::kNothing);
   cut.End();
   RecordRecording(device, graph, start_ns);
   try {
@@ -273,14 +274,14 @@ void SyncPending(Device* device, Next next) {
   if (SpansRecordedSince() != 0) Recording::On(device).since_ns = SpanClock();
 }
 
-void SyncThen(Device* device, Next next) {
+void SyncThen(Device* device, Next next, Donating donating = Donating::kAll) {
   Span span("xla::sync");
   if (span) span.Add("reason", CurrentCutReason().ToString());
   std::lock_guard lock(SyncMutex());
   CheckNotObserved();
   Runtime::Get().CheckNotForked();
   ExplainingMemory([&] {
-    SyncPending(device, next);
+    SyncPending(device, next, donating);
     if (next == Next::kWaits) WaitFor(device);
   });
 }
@@ -306,7 +307,9 @@ void NoteCollective(Device* device, const Reference<Node>& node) {
   device->pending_collectives.push_back({node, SourceScope::Current()});
 }
 
-void Sync(Device* device, bool wait) { SyncThen(device, wait ? Next::kWaits : Next::kGoesOn); }
+void Sync(Device* device, bool wait, Donating donating) {
+  SyncThen(device, wait ? Next::kWaits : Next::kGoesOn, donating);
+}
 
 int64_t CutCount(const Device* device) {
   std::lock_guard lock(SyncMutex());

@@ -10,9 +10,13 @@
 
 namespace lazy {
 
+// Which buffers a program may write its results into: those whose place its results take and that
+// the user wishes to donate, the latter alone, or none.
+enum class Donating : uint8_t { kAll, kWishes, kNothing };
+
 // Computes everything that is pending on the device. With `wait`, returns when it is computed.
 // Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's.
-void Sync(Device* device, bool wait = false);
+void Sync(Device* device, bool wait = false, Donating donating = Donating::kAll);
 // How many times what was pending on the device has been started.
 int64_t CutCount(const Device* device);
 // Notes that a recorded operation is one that other processes take part in: it runs at the next

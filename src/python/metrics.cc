@@ -20,6 +20,8 @@ void BindMetrics(py::module_& m) {
     if (!lazy::CounterValue(name, &value)) return std::nullopt;
     return value;
   });
+  m.def("_xla_increment_counter",
+        [](const std::string& name, int64_t n) { lazy::Count(lazy::Counter(name), n); });
   m.def("_xla_metric_names", &lazy::MetricNames);
   m.def("_xla_metric_data", [](const std::string& name) -> py::object {
     lazy::Metric::Data data;

@@ -7,6 +7,7 @@ PYBIND11_MODULE(_XLAC, m) {
   m.doc() = "The C++ core of torch_xla.";
   torch_xla::BindRuntime(m);
   torch_xla::BindTensors(m);
+  torch_xla::BindBuffers(m);
   torch_xla::BindMetrics(m);
   torch_xla::BindFallback(m);
   torch_xla::BindDebugging(m);

@@ -1,5 +1,6 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <variant>
@@ -221,13 +222,24 @@ void BindDevices(py::module_& m) {
   });
 }
 
+// Whether a sync that leaves tensors as they are (sync_xla_data=False) donates what the user
+// wishes to donate.
+std::atomic<bool> heeds_donations{false};
+
 void BindSteps(py::module_& m) {
+  m.def("_xla_set_enable_alias_with_buffer_donor_config",
+        [](bool enabled) { heeds_donations = enabled; });
+  m.def("_xla_get_enable_alias_with_buffer_donor_config", [] { return heeds_donations.load(); });
   m.def("_xla_step_marker", &StepMarker, py::arg("device") = "",
         py::arg("devices") = std::vector<std::string>(), py::arg("wait") = false,
         py::arg("reset_scope") = true, py::arg("cause") = "user torch_xla.sync");
   m.def(
       "_xla_sync_multi",
-      [](const std::vector<at::Tensor>& tensors, const std::vector<std::string>&, bool wait, bool) {
+      [](const std::vector<at::Tensor>& tensors, const std::vector<std::string>&, bool wait,
+         bool sync_xla_data) {
+        const lazy::Donating donating = sync_xla_data     ? lazy::Donating::kAll
+                                        : heeds_donations ? lazy::Donating::kWishes
+                                                          : lazy::Donating::kNothing;
         const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, "torch_xla saving tensors");
         WithoutGil([&] {
           std::vector<lazy::Device*> done;
@@ -235,7 +247,7 @@ void BindSteps(py::module_& m) {
             if (!IsXla(tensor)) continue;
             lazy::Device* device = Impl(tensor)->xla_device();
             if (std::find(done.begin(), done.end(), device) != done.end()) continue;
-            lazy::Sync(device, wait);
+            lazy::Sync(device, wait, donating);
             done.push_back(device);
           }
         });

@@ -1,0 +1,172 @@
+// The memory behind tensors: which have some, what it is called, and who may take it over.
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+
+#include "aten/dtype.h"
+#include "aten/op.h"
+#include "aten/tensor.h"
+#include "lazy/data.h"
+#include "lazy/graph.h"
+#include "lazy/metrics.h"
+#include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
+#include "pjrt/client/wait.h"
+#include "python/bindings.h"
+#include "python/xla_builder.h"
+
+namespace torch_xla {
+namespace {
+
+namespace py = pybind11;
+
+// The data that a tensor's value is; null for recorded work.
+lazy::Reference<lazy::Data> DataOf(const at::Tensor& tensor) {
+  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
+  const lazy::Value value = ReadValue(tensor);
+  if (value.node->role() != lazy::Node::Role::kData) return {};
+  return value.node->data();
+}
+
+at::Tensor PlaceholderTensor(const UserShape& shape) {
+  TORCH_CHECK_VALUE(!shape.is_tuple, "a placeholder is an array, not the tuple ", shape.ToString());
+  lazy::Device* device = DeviceFromString("");
+  const lazy::SharedShape interned = lazy::InternShape(shape.array);
+  lazy::Reference<lazy::Data> data(new lazy::Data(device, interned.get(), nullptr));
+  data->Drop();
+  return MakeTensor(device, {lazy::Node::MakeData(std::move(data), interned.get()), 0});
+}
+
+int64_t HandleOf(const at::Tensor& tensor) {
+  const lazy::Reference<lazy::Data> data = DataOf(tensor);
+  TORCH_CHECK(data, "a tensor of shape ", tensor.sizes(),
+              " is recorded work and has no buffer yet; call torch_xla.sync() first");
+  TORCH_CHECK(data->has_buffer() || !data->may_be_donated(), "the buffer of a tensor of shape ",
+              tensor.sizes(), " is deleted: it was donated to a computation");
+  return data->id();
+}
+
+bool SetDonation(const at::Tensor& tensor, bool wish) {
+  static auto* counter = lazy::Counter("XlaSetBufferDonation");
+  const lazy::Reference<lazy::Data> data = DataOf(tensor);
+  if (!data || !data->has_buffer()) return false;
+  data->set_may_be_donated(wish);
+  lazy::Count(counter);
+  return true;
+}
+
+// The leaves of the tensors' recorded work, as ids and tensors: of `inputs` where they are such.
+std::pair<std::vector<int64_t>, std::vector<at::Tensor>> DataLeaves(
+    const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& inputs) {
+  std::lock_guard lock(lazy::SyncMutex());
+  std::vector<lazy::Value> values;
+  for (const at::Tensor& tensor : tensors) values.push_back(ReadValue(tensor));
+  const lazy::Graph graph(values);
+  std::vector<int64_t> ids;
+  std::vector<at::Tensor> leaves;
+  for (lazy::Node* leaf : graph.data_leaves()) {
+    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const at::Tensor& t) {
+      return IsXla(t) && ReadValue(t).node.get() == leaf;
+    });
+    leaves.push_back(input != inputs.end() ? *input
+                                           : MakeTensor(leaf->data()->device(),
+                                                        {lazy::Reference<lazy::Node>(leaf), 0}));
+    ids.push_back(Impl(leaves.back())->xla_storage()->id());
+  }
+  return {ids, leaves};
+}
+
+// Calls `callback` on a thread of the runtime when the tensor's storage is computed. What is
+// recorded for it is started.
+void OnReady(const at::Tensor& tensor, const py::function& callback) {
+  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
+  const lazy::Reference<lazy::Data> data =
+      WithoutGil([&] { return lazy::Materialized(Impl(tensor)->xla_storage()); });
+  auto* kept = new py::function(callback);
+  const auto call = [kept](const hlo::Error*) {
+    if (!Py_IsInitialized()) return;
+    const py::gil_scoped_acquire gil;
+    try {
+      (*kept)();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("a callback of torch_xla.experimental.callback");
+    }
+    delete kept;
+  };
+  WithoutGil([&] { pjrt::OnReadyOrWait(data->buffer().ReadyEvent(), call); });
+}
+
+Value DotGeneral(Builder& b, Value lhs, Value rhs, Dimensions lhs_contracting,
+                 Dimensions rhs_contracting, Dimensions lhs_batching, Dimensions rhs_batching,
+                 std::optional<ElementType> result_type) {
+  return b.DotGeneral(lhs, rhs,
+                      {.lhs_batching_dimensions = lhs_batching,
+                       .rhs_batching_dimensions = rhs_batching,
+                       .lhs_contracting_dimensions = lhs_contracting,
+                       .rhs_contracting_dimensions = rhs_contracting},
+                      result_type);
+}
+
+// `dimensions` is ((lhs contracting, rhs contracting), (lhs batching, rhs batching)), the second
+// pair possibly empty.
+at::Tensor RecordDotGeneral(const at::Tensor& lhs, const at::Tensor& rhs,
+                            const std::vector<std::vector<std::vector<int64_t>>>& dimensions,
+                            const py::object&, std::optional<at::ScalarType> type) {
+  TORCH_CHECK_VALUE(!dimensions.empty() && dimensions[0].size() == 2,
+                    "dimension_numbers are ((lhs contracting, rhs contracting), "
+                    "(lhs batching, rhs batching))");
+  const bool is_batched = dimensions.size() > 1 && dimensions[1].size() == 2;
+  const std::vector<int64_t> none;
+  return WithoutGil([&] {
+    return Record<&DotGeneral>(lhs, rhs, at::IntArrayRef(dimensions[0][0]),
+                               at::IntArrayRef(dimensions[0][1]),
+                               at::IntArrayRef(is_batched ? dimensions[1][0] : none),
+                               at::IntArrayRef(is_batched ? dimensions[1][1] : none), type);
+  });
+}
+
+}  // namespace
+
+void BindBuffers(py::module_& m) {
+  m.def("_xla_create_placeholder_tensor", [](const py::object& shape) {
+    const UserShape array = ShapeFromPython(shape);
+    return WithoutGil([&] { return PlaceholderTensor(array); });
+  });
+  m.def("_is_placecholder", [](const at::Tensor& tensor) {
+    const lazy::Reference<lazy::Data> data = DataOf(tensor);
+    return data && !data->has_buffer();
+  });
+  m.def("_get_tensors_handle", [](const std::vector<at::Tensor>& tensors) {
+    std::vector<int64_t> handles;
+    for (const at::Tensor& tensor : tensors) handles.push_back(HandleOf(tensor));
+    return handles;
+  });
+  m.def("_unsafe_buffer_pointer", [](const at::Tensor& tensor) {
+    const lazy::Reference<lazy::Data> data = DataOf(tensor);
+    TORCH_CHECK(data, "a tensor of shape ", tensor.sizes(),
+                " is recorded work and has no buffer yet; call torch_xla.sync() first");
+    return WithoutGil([&] { return data->buffer().UnsafePointer(); });
+  });
+  m.def("_check_tensor_need_materialization", [](const std::vector<at::Tensor>& tensors) {
+    std::vector<bool> needs;
+    for (const at::Tensor& tensor : tensors) needs.push_back(IsXla(tensor) && !DataOf(tensor));
+    return needs;
+  });
+  m.def("_set_buffer_donation", &SetDonation);
+  m.def("_get_buffer_donation", [](const at::Tensor& tensor) {
+    const lazy::Reference<lazy::Data> data = DataOf(tensor);
+    return data && data->may_be_donated();
+  });
+  m.def(
+      "_get_tensors_xla_device_data_node",
+      [](const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& inputs) {
+        return WithoutGil([&] { return DataLeaves(tensors, inputs); });
+      },
+      py::arg("tensors"), py::arg("input_tensors") = std::vector<at::Tensor>());
+  m.def("_on_ready_callback", &OnReady);
+  m.def("_xla_dot_general", &RecordDotGeneral, py::arg("lhs"), py::arg("rhs"),
+        py::arg("dim_numbers"), py::arg("precision_config") = py::none(),
+        py::arg("preferred_element_type") = py::none());
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,139 @@
+"""The memory behind tensors: placeholders, handles, and donation by wish."""
+
+import threading
+
+import pytest
+import torch
+
+import torch_xla
+import torch_xla.core.xla_builder as xb
+import torch_xla.debug.metrics as met
+import torch_xla.experimental.dynamo_set_buffer_donor
+from torch_xla import _XLAC
+from torch_xla.experimental import callback
+from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
+
+
+def uploaded(*sizes):
+    return torch.randn(*sizes).to("xla")
+
+
+def test_placeholders_have_shapes_and_no_values():
+    p = xb.create_placeholder_tensor((2, 3), torch.bfloat16)
+    assert (p.shape, p.dtype, p.device) == ((2, 3), torch.bfloat16, torch_xla.device())
+    assert _XLAC._is_placecholder(p) and not _XLAC._is_placecholder(uploaded(2))
+    q = xb.create_placeholder_tensor((3, 4), torch.bfloat16)
+    first, second = _XLAC._get_tensors_handle([p, q])
+    assert first != second
+    y = (p.sin() @ q) @ q.T
+    assert not _XLAC._is_placecholder(y)
+    text = _XLAC._get_xla_tensors_text([y])
+    assert text.count("xla::device_data()") == 2
+    assert text.count("bf16[3,4]{1,0} xla::device_data()") == 1
+    for tensor in (p, y):
+        with pytest.raises(RuntimeError):
+            tensor.cpu()
+    del y
+
+
+def test_what_is_computed_is_known():
+    x = uploaded(4)
+    y = x + 1
+    assert _XLAC._check_tensor_need_materialization([x, y, torch.ones(2)]) == [False, True, False]
+    with pytest.raises(RuntimeError, match="sync"):
+        _XLAC._get_tensors_handle([y])
+    with pytest.raises(RuntimeError, match="sync"):
+        _XLAC._unsafe_buffer_pointer(y)
+    torch_xla.sync()
+    assert _XLAC._check_tensor_need_materialization([y]) == [False]
+    assert _XLAC._unsafe_buffer_pointer(y) != _XLAC._unsafe_buffer_pointer(x)
+
+
+def test_the_leaves_of_recorded_work_are_the_inputs():
+    x, y = uploaded(4), uploaded(4)
+    ids, leaves = _XLAC._get_tensors_xla_device_data_node([x * y], [x])
+    assert _XLAC._xla_get_tensor_id(x) in ids and len(leaves) == 2
+    assert ids == [_XLAC._xla_get_tensor_id(leaf) for leaf in leaves]
+    torch.testing.assert_close(
+        sorted(leaf.sum().item() for leaf in leaves), sorted([x.sum().item(), y.sum().item()])
+    )
+
+
+def test_a_wish_gives_the_memory_to_the_next_program():
+    x, y = uploaded(4, 2), uploaded(4, 2)
+    expected = (x + y).cpu()
+    assert not _XLAC._get_buffer_donation(x)
+    before = met.counter_value("XlaSetBufferDonation") or 0
+    assert _XLAC._set_buffer_donation(x, True) and _XLAC._get_buffer_donation(x)
+    assert met.counter_value("XlaSetBufferDonation") == before + 1
+    assert not _XLAC._set_buffer_donation(x + y, True)  # recorded work has no memory to give
+    torch_xla.sync()
+    assert not _XLAC._is_placecholder(x)  # nothing has taken it
+    total = x + y
+    address = _XLAC._unsafe_buffer_pointer(x)
+    torch_xla.sync(wait=True)
+    assert _XLAC._is_placecholder(x) and not _XLAC._is_placecholder(y)
+    assert _XLAC._unsafe_buffer_pointer(total) == address
+    torch.testing.assert_close(total.cpu(), expected)
+    with pytest.raises(RuntimeError, match="is deleted"):
+        _XLAC._get_tensors_handle([x])
+    with pytest.raises(RuntimeError, match="donated"):
+        x.cpu()
+
+
+def test_a_wish_for_memory_that_no_result_can_take_frees_it():
+    x = uploaded(8)
+    expected = x.cpu().sum()
+    torch.ops.xla.dynamo_set_buffer_donor_(x, True)
+    total = x.sum()
+    torch_xla.sync(wait=True)
+    assert _XLAC._is_placecholder(x)
+    torch.testing.assert_close(total.cpu(), expected)
+
+
+def test_a_wish_can_be_taken_back():
+    x = uploaded(8)
+    _XLAC._set_buffer_donation(x, True)
+    _XLAC._set_buffer_donation(x, False)
+    y = x + 1
+    torch_xla.sync()
+    torch.testing.assert_close(y.cpu(), x.cpu() + 1)
+
+
+def test_a_tensor_used_twice_is_donated_once():
+    x = uploaded(8)
+    expected = (x * x + x).cpu()
+    _XLAC._set_buffer_donation(x, True)
+    y = x * x + x
+    torch_xla.sync(wait=True)
+    torch.testing.assert_close(y.cpu(), expected)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_sync_of_tensors_donates_by_wish_if_it_is_asked_to(enabled):
+    with alias_with_buffer_donor_config(enabled):
+        x, y = uploaded(4), uploaded(4)
+        _XLAC._set_buffer_donation(x, True)
+        z = x - y
+        y += 2
+        _XLAC._xla_sync_multi([x, z, y], [str(torch_xla.device())], True, False)
+        assert _XLAC._is_placecholder(x) is enabled
+        assert not _XLAC._is_placecholder(y)
+    assert not _XLAC._xla_get_enable_alias_with_buffer_donor_config()
+
+
+def test_callbacks_come_when_the_value_is_there():
+    x = uploaded(64, 64)
+    y = x @ x
+    seen, done = [], threading.Event()
+
+    def told(tensor):
+        seen.append(tensor)
+        done.set()
+
+    callback.on_ready_callback(y, told)
+    assert done.wait(60) and seen[0] is y
+    assert not _XLAC._check_tensor_need_materialization([y])[0]
+    assert callback.on_ready_event(y + 1).wait(60)
+    with pytest.raises(RuntimeError, match="not an XLA tensor"):
+        callback.on_ready_event(torch.ones(2))
