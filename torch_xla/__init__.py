@@ -22,6 +22,7 @@ from . import _device_module as _device_module  # noqa: E402
 from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
+from . import _patched_functions as _patched_functions  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
 from . import _storages as _storages  # noqa: E402
 from . import amp as amp  # noqa: E402
@@ -56,6 +57,7 @@ _flex_attention.register()
 _loading.register()
 _module_moves.register()
 _storages.register()
+_patched_functions.register()
 _remote.select_by_old_name()
 _plugins.register_available_plugins()
 _atexit.register(_process_exit.prepare)

@@ -129,10 +129,14 @@ class _CompiledRegion:
 
     @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
-        # What is pending belongs to no step of this body.
-        _sync("torch_xla.compile clear the pending graph prior calling the target function")
         allowed = _XLAC._get_allow_execution()
         outer_name = _XLAC._get_current_graph_name()
+        # What is pending belongs to no step of this body.
+        _XLAC._set_current_graph_name(f"{self._name}_clear_pending")
+        try:
+            _sync("torch_xla.compile clear the pending graph prior calling the target function")
+        finally:
+            _XLAC._set_current_graph_name(outer_name)
         compiled_before = _compilations()
         options_before = _custom_compile_options
         if self._options is not None:
@@ -141,11 +145,12 @@ class _CompiledRegion:
         if self._full_graph:
             _XLAC._set_allow_execution(False)
         try:
-            yield
-            _XLAC._set_allow_execution(allowed)
-            _sync("torch_xla.compile")
+            try:
+                yield
+            finally:  # an exception ends the step too
+                _XLAC._set_allow_execution(allowed)
+                _sync("torch_xla.compile")
         finally:
-            _XLAC._set_allow_execution(allowed)
             _XLAC._set_current_graph_name(outer_name)
             if self._options is not None:
                 set_custom_compile_options(options_before)

@@ -104,9 +104,10 @@ RuntimeOptions OptionsFromEnvironment() {
     }
   } else {
     throw hlo::Error(hlo::ErrorCode::kNotFound,
-                     "PJRT_DEVICE=" + options.device_type +
-                         " names no plugin: none is registered under that name (entry point group "
-                         "torch_xla.plugins)");
+                     "No PjRtPlugin registered for: " + options.device_type +
+                         ". Make sure the environment variable PJRT_DEVICE is set to a correct "
+                         "device name. Packages register theirs by the entry point group "
+                         "torch_xla.plugins");
   }
   return options;
 }

@@ -100,8 +100,9 @@ void StartProfile() {
   Profile& profile = Profile::Get();
   std::lock_guard lock(profile.mutex);
   if (profile.is_running) {
-    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                     "a profile of this process is being collected already; one at a time");
+    throw hlo::Error(
+        hlo::ErrorCode::kFailedPrecondition,
+        "Only one profile may be run at a time. One of this process is being collected");
   }
   profile.is_running = true;
   StartRecordingSpans();
@@ -118,7 +119,8 @@ std::string StopProfile() {
   Profile& profile = Profile::Get();
   std::lock_guard lock(profile.mutex);
   if (!profile.is_running) {
-    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition, "no profile is being collected");
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "No profile started: nothing is being collected");
   }
   profile.is_running = false;
   profile.StopProfiler();

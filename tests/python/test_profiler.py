@@ -122,7 +122,7 @@ def test_one_at_a_time():
     finally:
         trace_events.stop()
     assert not trace_events.is_running()
-    with pytest.raises(RuntimeError, match="no profile"):
+    with pytest.raises(RuntimeError, match="No profile started"):
         trace_events.stop()
 
 

@@ -327,7 +327,7 @@ class ToXlaTensorArena:
 
 
 def send_cpu_data_to_device(
-    data: Any, device: torch.device | str, input_sharding: Any = None
+    datas: Any, device: torch.device | str, input_sharding: Any = None
 ) -> Any:
     """A nested structure with its CPU tensors moved to the device."""
     if input_sharding is not None:
@@ -341,7 +341,7 @@ def send_cpu_data_to_device(
         tensor = value.data if isinstance(value, PackedSequence) else value
         return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu"
 
-    return ToXlaTensorArena(convert, select).transform(data)
+    return ToXlaTensorArena(convert, select).transform(datas)
 
 
 def _maybe_convert_to_cpu(data: Any, convert: bool = True) -> Any:

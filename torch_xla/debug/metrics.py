@@ -33,9 +33,9 @@ def counter_names() -> list[str]:
     return _XLAC._xla_counter_names()
 
 
-def counter_value(counter_name: str) -> int | None:
+def counter_value(name: str) -> int | None:
     """What a counter has counted; None if it has not counted anything."""
-    return _XLAC._xla_counter_value(counter_name)
+    return _XLAC._xla_counter_value(name)
 
 
 def metric_names() -> list[str]:
@@ -43,12 +43,12 @@ def metric_names() -> list[str]:
     return _XLAC._xla_metric_names()
 
 
-def metric_data(metric_name: str) -> tuple[int, float, list[tuple[float, float]]] | None:
+def metric_data(name: str) -> tuple[int, float, list[tuple[float, float]]] | None:
     """The number of samples of a metric, their sum, and the last of them as (time, value); None without samples.
 
     Times are in seconds since 1970. Values of metrics whose names end in "Time" are in nanoseconds.
     """
-    return _XLAC._xla_metric_data(metric_name)
+    return _XLAC._xla_metric_data(name)
 
 
 def metrics_report() -> str:

@@ -414,10 +414,15 @@ def _create_xla_process_group(options: Any, backend_options: Any = None) -> Proc
 
 
 def new_xla_process_group(
-    ranks: list[int] | None = None, timeout: timedelta | None = None
+    ranks: list[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
 ) -> dist.ProcessGroup:
-    """`torch.distributed.new_group` with the backend `xla`."""
-    return dist.new_group(ranks=ranks, timeout=timeout, backend="xla")
+    """`torch.distributed.new_group`, with the backend `xla` unless another is named."""
+    return dist.new_group(
+        ranks=ranks, timeout=timeout, backend=backend or "xla", pg_options=pg_options
+    )
 
 
 _rendezvous_numbers = itertools.count()

@@ -3,13 +3,50 @@
 import contextlib
 import copy
 import os
+import shutil
 import socket
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+class Cleaner:
+    """Calls a function when it goes itself."""
+
+    def __init__(self, func: Callable[[], Any]) -> None:
+        self.func = func
+
+    def __del__(self) -> None:
+        self.func()
+
+
+class LazyProperty:
+    """A value that a function makes when it is asked for first."""
+
+    def __init__(self, gen_fn: Callable[[], Any]) -> None:
+        self._gen_fn: Callable[[], Any] | None = gen_fn
+        self._value: Any = None
+
+    @property
+    def value(self) -> Any:
+        """What the function has made."""
+        if self._gen_fn is not None:
+            self._value = self._gen_fn()
+            self._gen_fn = None
+        return self._value
+
+
+class TmpFolder:
+    """A folder, `name`, that goes with the object."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp()
+        self.cleaner = Cleaner(lambda name=self.name: shutil.rmtree(name))
 
 
 class SampleGenerator:
@@ -90,6 +127,54 @@ class DataWrapper:
     def from_tensors(self, tensors: Any) -> "DataWrapper":
         """A copy with other tensors."""
         raise NotImplementedError(f"{type(self).__name__} must override from_tensors().")
+
+
+def as_list(t: Any) -> Any:
+    """A list or tuple itself; a list of anything else."""
+    return t if isinstance(t, tuple | list) else [t]
+
+
+def list_copy_append(ilist: Iterable[Any], item: Any) -> list[Any]:
+    """A new list with one more item."""
+    return [*ilist, item]
+
+
+def flatten_nested_tuple(inputs: Any) -> tuple[Any, ...]:
+    """The items of nested lists and tuples, in order."""
+    if not isinstance(inputs, list | tuple):
+        return (inputs,)
+    return tuple(leaf for item in inputs for leaf in flatten_nested_tuple(item))
+
+
+def shape(inputs: Any) -> list[int]:
+    """The sizes of nested lists and tuples, which are equal within a level (AssertionError); empty for anything else."""
+    if not isinstance(inputs, list | tuple):
+        return []
+    inner = [shape(item) for item in inputs]
+    assert all(sizes == inner[0] for sizes in inner), "the parts differ in shape"
+    return [len(inputs), *(inner[0] if inner else [])]
+
+
+def null_print(*args: Any, **kwargs: Any) -> None:
+    """Prints nothing."""
+
+
+def eprint(*args: Any, **kwargs: Any) -> None:
+    """Prints to the standard error."""
+    print(*args, file=sys.stderr, **kwargs)
+
+
+def get_print_fn(debug: int | None = None) -> Callable[..., None]:
+    """`eprint` if `debug`, by default the environment's DEBUG, is not 0; else `null_print`."""
+    return eprint if (getenv_as("DEBUG", int, 0) if debug is None else debug) else null_print
+
+
+def timed(fn: Callable[[], T], msg: str = "", printfn: Callable[[str], None] | None = eprint) -> T:
+    """What the function gives, after its time in milliseconds has been printed."""
+    start = time.time()
+    result = fn()
+    (printfn or get_print_fn())(f"{msg}{1000 * (time.time() - start):.3f}ms")
+    return result
 
 
 def getenv_as(name: str, type: Callable[[str], T], defval: T | None = None) -> T | None:
@@ -198,6 +283,10 @@ class TimedScope:
     def error(self) -> Any:
         """The type of the exception that ended the body."""
         return self._error
+
+    def set_error(self, error: Any) -> None:
+        """Says what went wrong, as an exception of the body would."""
+        self._error = error
 
     def elapsed(self) -> float:
         """Seconds since the body began."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 PartitionSpec = tuple[Any, ...]
 
@@ -105,6 +107,38 @@ def mark_sharding(
 def clear_sharding(t: torch.Tensor) -> torch.Tensor:
     """Undoes `mark_sharding`."""
     return t
+
+
+class XLAPatchedLinear:
+    """A linear layer's product without reshaping its input, which would hide from the compiler how it is sharded.
+
+    `apply(input, weight, bias=None)` is `torch.nn.functional.linear`, which keeps the input's dimensions here.
+    """
+
+    @staticmethod
+    def apply(
+        input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """The layer's output, with gradients and under autocast."""
+        return F.linear(input, weight, bias)
+
+
+def xla_patched_nn_linear_forward(m: nn.Linear, input: torch.Tensor) -> torch.Tensor:
+    """The forward of a linear layer by `XLAPatchedLinear`."""
+    return XLAPatchedLinear.apply(input, m.weight, m.bias)
+
+
+class EinsumLinear(nn.Linear):
+    """`torch.nn.Linear`, by `XLAPatchedLinear`."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The layer's output."""
+        return xla_patched_nn_linear_forward(self, input)
+
+
+def apply_xla_patch_to_nn_linear(module: nn.Module) -> nn.Module:
+    """The module, whose linear layers keep their input's dimensions as they are."""
+    return module
 
 
 def xla_distribute_tensor(

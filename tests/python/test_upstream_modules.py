@@ -1,0 +1,289 @@
+"""Small modules that programs of PyTorch/XLA import."""
+
+import logging
+import re
+import sys
+import types
+
+import pytest
+import torch
+from torch import nn
+
+import torch_xla
+import torch_xla.backends
+import torch_xla.debug.metrics as met
+import torch_xla.debug.metrics_compare_utils as mcu
+import torch_xla.debug.model_comparator as mc
+import torch_xla.distributed.data_parallel as dp
+import torch_xla.utils.checkpoint as checkpoint
+import torch_xla.utils.utils as xu
+from torch_xla import _XLAC
+from torch_xla._internal import pjrt
+from torch_xla._internal.utils import parse_xla_device
+from torch_xla.distributed.fsdp.utils import apply_xla_patch_to_nn_linear
+from torch_xla.distributed.spmd.xla_sharding import (
+    EinsumLinear,
+    XLAPatchedLinear,
+    xla_patched_nn_linear_forward,
+)
+from torch_xla.experimental import deprecation, eager_mode, eager_mode_context, is_eager_mode
+from torch_xla.experimental.gru import GRU
+
+
+def test_helpers(capsys):
+    assert xu.as_list(1) == [1] and xu.as_list((1, 2)) == (1, 2)
+    assert xu.list_copy_append((1,), 2) == [1, 2]
+    assert xu.flatten_nested_tuple([1, (2, [3])]) == (1, 2, 3)
+    assert xu.shape([[1, 2, 3], [4, 5, 6]]) == [2, 3] and xu.shape(7) == []
+    with pytest.raises(AssertionError):
+        xu.shape([[1], [2, 3]])
+    made = []
+    lazy = xu.LazyProperty(lambda: made.append(1) or 5)
+    assert (lazy.value, lazy.value, made) == (5, 5, [1])
+    folder = xu.TmpFolder()
+    import os
+
+    name = folder.name
+    assert os.path.isdir(name)
+    del folder
+    assert not os.path.exists(name)
+    lines = []
+    assert xu.timed(lambda: 3, "took ", lines.append) == 3
+    assert re.fullmatch(r"took \d+\.\d{3}ms", lines[0])
+    xu.get_print_fn(1)("to the errors")
+    xu.get_print_fn(0)("nowhere")
+    assert capsys.readouterr().err == "to the errors\n"
+    assert parse_xla_device("CPU:3") == ("CPU", 3) and parse_xla_device("xla:0") is None
+
+
+def test_old_names_warn_once(caplog):
+    module = types.ModuleType("a_module")
+
+    def new(x):
+        return x + 1
+
+    old = deprecation.deprecated(module, new, "old", extra_msg="It goes.")
+    with caplog.at_level(logging.WARNING):
+        assert old(1) == 2 and old(2) == 3
+    assert [r.getMessage() for r in caplog.records] == [
+        f"a_module.old is deprecated. Use {__name__}.new instead. It goes."
+    ]
+
+    @deprecation.mark_deprecated(new)
+    def older(x):
+        return -x
+
+    assert older(1) == 2
+    deprecation.register_deprecated(module, new)
+    assert module.new(4) == 5
+
+
+def test_there_is_no_eager_mode():
+    assert not is_eager_mode()
+    with eager_mode_context(False) as before:
+        assert before is False
+    with pytest.raises(NotImplementedError, match=r"torch_xla\.sync"):
+        eager_mode(True)
+
+
+def test_matmul_precision_warns(caplog):
+    before = torch_xla.backends.get_mat_mul_precision()
+    with caplog.at_level(logging.WARNING, torch_xla.backends.logger.name):
+        torch_xla.backends.set_mat_mul_precision(before)
+    assert torch_xla.backends._WARNING_MESSAGE in caplog.text
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_checkpoints_compute_again_with_the_same_draws(preserve):
+    torch.manual_seed(3)
+    layer = nn.Sequential(nn.Linear(16, 64), nn.Dropout(0.5), nn.Linear(64, 16)).to("xla")
+    x = torch.randn(8, 16, device="xla", requires_grad=True)
+    calls = []
+
+    def run(v, scale):
+        calls.append(scale)
+        return layer(v) * scale
+
+    torch_xla.manual_seed(7)
+    y = checkpoint.checkpoint(run, x, 2.0, preserve_rng_state=preserve)
+    y.square().sum().backward()
+    got = x.grad.cpu()
+    assert calls == [2.0, 2.0]
+    draws = torch.rand(4, device="xla").cpu()
+    weight = layer[0].weight.grad.cpu()
+    x.grad = None
+    layer.zero_grad()
+    torch_xla.manual_seed(7)
+    expected = layer(x) * 2.0
+    if preserve:
+        torch.testing.assert_close(y.cpu(), expected.cpu())
+        expected.square().sum().backward()
+        torch.testing.assert_close(got, x.grad.cpu())
+        torch.testing.assert_close(weight, layer[0].weight.grad.cpu())
+        # Numbers go on as if nothing had been computed again.
+        torch.testing.assert_close(draws, torch.rand(4, device="xla").cpu())
+
+
+def test_checkpoints_refuse_what_they_cannot():
+    x = torch.ones(2, device="xla", requires_grad=True)
+    with pytest.raises(ValueError, match="use_reentrant==False"):
+        checkpoint.checkpoint(torch.sin, x, use_reentrant=False)
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: colour"):
+        checkpoint.checkpoint(torch.sin, x, colour=1)
+    y = checkpoint.checkpoint(torch.sin, x)
+    with pytest.raises(RuntimeError, match="backward"):
+        torch.autograd.grad(y.sum(), x)
+    with torch.autocast("xla", dtype=torch.bfloat16):
+        y = checkpoint.checkpoint(nn.Linear(2, 2).to("xla"), x)
+    assert y.dtype == torch.bfloat16
+    y.sum().backward()
+    assert x.grad is not None
+
+
+def test_runs_are_compared(tmp_path, capsys, monkeypatch):
+    first, second = tmp_path / "a", tmp_path / "b"
+    x = torch.arange(6.0).reshape(2, 3)
+    for folder, change in ((first, 0.0), (second, 0.5)):
+        mc.configure(str(folder))
+        assert mc.save("same", x.to("xla")).device.type == "xla"
+        mc.save("layer", x + change * (x == 4))
+        mc.save("layer", x, step=3)
+        mc.save(None, x)
+    mc.save("extra", x)
+    mc.configure(None)
+    mc.save("nowhere", x)
+    report = mc.compare(str(first), str(second))
+    assert 'Changes in saved tensor "layer" with id=0\n  [1, 1]: 4.0 vs. 4.5\terror=0.5\n' in report
+    assert report.endswith(f"Mismatch: extra.0 not in {first}\n")
+    assert len(report.splitlines()) == 3
+    assert mc.compare(str(first), str(first)) == ""
+    assert mc.compare_tensors(x, x[:1]).startswith(
+        "Tensors have different shape: [2, 3] vs. [1, 3]"
+    )
+    many = mc.compare_tensors(x, x + 1, max_diffs=2)
+    assert len(many.splitlines()) == 3 and many.endswith("... aborting after 2 differences\n")
+    assert mc.compare_tensors(x, x + 1, atol=2) == ""
+    monkeypatch.setattr(sys, "argv", ["model_comparator", str(first), str(second)])
+    assert mc._main() == 1
+    assert capsys.readouterr().err == report
+
+
+def test_models_on_all_devices_of_the_process():
+    devices = torch_xla.core.xla_model.get_xla_supported_devices()
+
+    def loop(model, loader, device, context):
+        seen = context.getattr_or("seen", list)
+        for (batch,) in loader:
+            assert batch.device == device
+            seen.append(model(batch).sum().item())
+        return len(seen)
+
+    data = xu.SampleGenerator([torch.ones(2, 4)], 3 * len(devices))
+    parallel = dp.DataParallel(lambda: nn.Linear(4, 1), device_ids=devices)
+    assert parallel(loop, data) == [3] * len(devices)
+    assert parallel(loop, data) == [6] * len(devices)
+    assert [str(next(m.parameters()).device) for m in parallel.models] == parallel.devices
+
+    def failing(model, loader, device, context):
+        raise RuntimeError("of the loop")
+
+    with pytest.raises(RuntimeError, match="of the loop"):
+        parallel(failing, data)
+    here = dp.DataParallel(nn.Linear(4, 1), device_ids=[])
+    assert here(lambda m, loader, device, context: str(device), []) == ["cpu"]
+
+
+def test_linear_layers_keep_their_products():
+    layer = nn.Linear(4, 3).to("xla")
+    x = torch.randn(2, 5, 4, device="xla")
+    expected = layer(x)
+    apply_xla_patch_to_nn_linear(layer, xla_patched_nn_linear_forward)
+    torch.testing.assert_close(layer(x), expected)
+    torch.testing.assert_close(XLAPatchedLinear.apply(x, layer.weight, layer.bias), expected)
+    einsum = EinsumLinear(4, 3).to("xla")
+    einsum.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(einsum(x), expected)
+
+
+def test_gru_of_one_direction(caplog):
+    gru, own = nn.GRU(4, 6, 2), GRU(4, 6, 2)
+    own.load_state_dict(gru.state_dict())
+    x = torch.randn(5, 3, 4)
+    torch.testing.assert_close(own.to("xla")(x.to("xla"))[0].cpu(), gru(x)[0])
+    with caplog.at_level(logging.WARNING):
+        assert type(GRU(4, 6, bidirectional=True)) is nn.GRU
+    assert "unidirectional" in caplog.text
+    with pytest.raises(AssertionError):
+        GRU(4, 6, proj_size=2)
+
+
+def test_threads_and_results():
+    assert pjrt._merge_replica_results([(0, "a"), (1, "b")]) == {0: "a", 1: "b"}
+    with pytest.raises(AssertionError, match="2 results for replica 0"):
+        pjrt._merge_replica_results([(0, "a"), (0, "b")])
+    told = []
+    results = pjrt._run_thread_per_device(0, 1, lambda: 5, lambda *rank: told.append(rank))
+    assert results == dict.fromkeys(range(torch_xla.device_count()), 5) and told == [(0, 1)]
+    assert pjrt._run_singleprocess(lambda x: x + 1, 2) == 3
+
+
+def test_the_norm_of_no_gradients_is_on_the_device():
+    x = torch.rand(3, device="xla")
+    assert torch.nn.utils.clip_grad_norm_(x, 1.0).device.type == "xla"
+    assert torch.nn.utils.clip_grad_norm_([torch.rand(3)], 1.0).device.type == "cpu"
+    assert torch.nn.utils.clip_grad_norm_([], 1.0).item() == 0
+    x.requires_grad_().grad = torch.full((3,), 2.0, device="xla")
+    norm = torch.nn.utils.clip_grad_norm_((p for p in [x]), 1.0)
+    torch.testing.assert_close(norm.cpu(), torch.tensor(12.0).sqrt())
+
+
+def test_an_exception_ends_the_step_too():
+    before = met.counter_value("MarkStep") or 0
+    with pytest.raises(RuntimeError, match="of the body"), torch_xla.step():
+        x = torch.ones(3, device="xla") + 1
+        raise RuntimeError("of the body")
+    assert met.counter_value("MarkStep") == before + 2
+    assert _XLAC._check_tensor_need_materialization([x]) == [False]
+    assert _XLAC._get_allow_execution()
+
+
+def test_counters_are_counted_by_hand():
+    before = met.counter_value("by hand") or 0
+    _XLAC._xla_increment_counter("by hand", 3)
+    assert met.counter_value("by hand") == before + 3
+
+
+def test_metrics_reports_are_numbers():
+    report = (
+        "Metric: CompileTime\n  TotalSamples: 2\n  Accumulator: 01m02s003ms000.500us\n"
+        "  Percentiles: 1%=001ms; 99%=02d\nMetric: InboundData\n  TotalSamples: 1\n"
+        "  Accumulator: 12.50KB\nCounter: MarkStep\n  Value: 7\n"
+    )
+    assert mcu.parse_metrics_report("noise\n" + report) == pytest.approx(
+        {
+            "CompileTime__TotalSamples": 2,
+            "CompileTime__Accumulator_sec": 62.0030005,
+            "CompileTime__Percentile_1_sec": 0.001,
+            "CompileTime__Percentile_99_sec": 172800,
+            "InboundData__TotalSamples": 1,
+            "InboundData__Accumulator_mb": 0.0125,
+            "MarkStep__Value": 7,
+        }
+    )
+    assert (
+        mcu.parse_metrics_report(report, dehumanize=False)["InboundData__Accumulator"] == "12.50KB"
+    )
+    history = mcu.get_data_points_from_metrics_reports([report, report.replace("7", "9"), ""])
+    assert history["MarkStep__Value"] == [7, 9, None]
+    assert mcu.compare_metrics(history, report) == ""
+    later = report.replace("7", "70") + "Counter: aten::nonzero\n  Value: 1\n"
+    assert mcu.compare_metrics(history, later) == (
+        "MarkStep__Value failed its expression check. Expression: v <= v_mean + (v_stddev * 2.0).  Mean: 8.0.  "
+        "Stddev: 1.0.  Actual Value: 70\nFound new aten counter: aten::nonzero__Value: 1\n"
+    )
+    config = {"base_expression": "False", "MarkStep__Value_expression": "v > 60"}
+    assert "MarkStep" not in mcu.compare_metrics(history, later, config)
+    with pytest.raises(ValueError, match="1x"):
+        mcu.parse_metrics_report("Metric: A\n  Accumulator: 1x\n")
+    torch.ones(2, device="xla").add(1).cpu()
+    assert "CompileTime__Percentile_99_sec" in mcu.parse_metrics_report(met.metrics_report())

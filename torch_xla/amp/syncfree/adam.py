@@ -1,0 +1,3 @@
+"""See `torch_xla.amp.syncfree`."""
+
+from . import Adam as Adam
