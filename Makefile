@@ -8,6 +8,7 @@
 #   make test-draws    random numbers by the hundred million, where rare events happen
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
+#   make test-upstream  PyTorch/XLA's own tests: CHECKOUT is pytorch/xla at v2.9.0; UPSTREAM_ARGS="--group core --only gru"
 #   make test-failures  10,000 forks beside working threads, a failure of each allocation (FAILURE_SECONDS of those
 #                 of a compile), a network that is away, clients that are stopped for five minutes: half an hour
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer, then, where threads
@@ -33,7 +34,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
+.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -71,6 +72,10 @@ check: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo -m "not slow" $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python -m "not slow and not exhaustive" $(PYTEST_ARGS)
+
+# Their helpers' packages are none of ours: pip install --no-deps --target FOLDER absl-py expecttest parameterized, and EXTRA=FOLDER
+test-upstream: build
+	PYTHONPATH=$(CURDIR):$(EXTRA) $(PYTHON) tests/upstream/run.py $(CHECKOUT) $(UPSTREAM_ARGS)
 
 install-clients:
 	@scripts/install --clients

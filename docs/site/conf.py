@@ -14,6 +14,7 @@ NAVIGATION = {
     "Guide": ["guide/start", "guide/training", "guide/inference", "guide/from-cuda"],
     "Using it": [
         *["debugging", "performance", "shapes", "scaling", "checkpoints", "libraries"],
+        "compatibility",
         *["operators", "plugins", "runtime_server", "security"],
     ],
     "Case study": ["case-study/part-1", "case-study/part-2", "case-study/part-3"],
