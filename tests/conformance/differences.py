@@ -30,6 +30,9 @@ RUNS_ON_CPU = {
     "unique_consecutive": {"aten::unique_consecutive"},
 }
 
+# Samples that torch's kernels refuse and programs take (TORCH_XLA_INTERPRET=always): a program computes them.
+INTERPRETER_REFUSES: set[str] = set()
+
 # Compared by the size of their error, which must be at most so many times eager's: both are held against what eager computes
 # in the next wider type. (Everywhere else a result that is out of tolerance of eager's must be within it of that one.)
 COMPARED_BY_ERROR = {

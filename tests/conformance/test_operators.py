@@ -23,6 +23,7 @@ from comparison import (
 from differences import (
     ARGUMENTS_ON_CPU,
     COMPARED_BY_ERROR,
+    INTERPRETER_REFUSES,
     ONLY_VALUES,
     RUNS_ON_CPU,
     TIES,
@@ -193,6 +194,8 @@ class TestCommon(TestCase):
         differences.fail_if_any()
         if dtype in (torch.float32, torch.int64):
             self.assertLessEqual(set(fallbacks()), RUNS_ON_CPU.get(op.name, set()))
+        if op.name not in INTERPRETER_REFUSES:
+            self.assertFalse(metrics.counter_value("InterpretedGraphFailed"))
 
     def compare_sample(self, op, function, sample, actual, expected, random):
         inputs = {x.dtype for x in tensors((sample.input, sample.args, sample.kwargs))}
