@@ -76,7 +76,7 @@ struct State {
   Interpretation when() {
     if (!when_) {
       const char* word = std::getenv("TORCH_XLA_INTERPRET");
-      when_ = InterpretationOf(word == nullptr ? "never" : word);
+      when_ = InterpretationOf(word == nullptr ? "auto" : word);
     }
     return *when_;
   }

@@ -27,14 +27,14 @@ void SetInterpreter(Interpreter* interpreter);
 
 // When graphs are interpreted that have no program:
 enum class Interpretation {
-  kNever,        // the default
-  kWhereItPays,  // see Interpreted
+  kNever,
+  kWhereItPays,  // the default; see Interpreted
   kAlways,       // all but those that have an operation without an EagerForm; for tests
 };
 // "never", "auto" or "always"; throws hlo::Error for any other word.
 Interpretation InterpretationOf(std::string_view word);
 std::string WordFor(Interpretation interpretation);
-// TORCH_XLA_INTERPRET, one of these words, says what it is at first ("never"). Guarded by
+// TORCH_XLA_INTERPRET, one of these words, says what it is at first ("auto"). Guarded by
 // SyncMutex, which these functions take. Setting it forgets the graphs that came before.
 void SetInterpretation(Interpretation interpretation);
 Interpretation CurrentInterpretation();
