@@ -256,20 +256,24 @@ std::vector<at::Tensor> RunAdamStep(const at::Tensor& parameter, const at::Tenso
   return results;
 }
 
+// In f32 at least: torch's kernel with momentum is wrong for narrower types.
 std::vector<at::Tensor> RunSgdStep(const at::Tensor& parameter, const at::Tensor& gradient,
                                    const OptionalTensor& momentum, const at::Tensor& weight_decay,
                                    const at::Tensor& factor, const at::Tensor& rate,
                                    const at::Tensor& dampening, bool nesterov, bool maximize,
                                    bool is_first_step, const OptionalTensor& grad_scale,
                                    const OptionalTensor& found_inf) {
-  std::vector<at::Tensor> results = {Copied(parameter)};
-  if (momentum) results.push_back(Copied(momentum));
-  at::Tensor g = grad_scale ? Copied(gradient) : gradient.contiguous();
+  const at::ScalarType type = parameter.scalar_type();
+  const at::ScalarType wide = at::isReducedFloatingType(type) ? at::kFloat : type;
+  std::vector<at::Tensor> results = {Copied(parameter.to(wide))};
+  if (momentum) results.push_back(Copied(momentum->to(wide)));
+  at::Tensor g = grad_scale ? Copied(gradient.to(wide)) : gradient.to(wide).contiguous();
   at::_fused_sgd_({results[0]}, {g}, momentum ? ListOf(results[1]) : ListOf({}),
                   weight_decay.item<double>(), factor.item<double>(), rate.item<double>(),
                   dampening.item<double>(), nesterov, maximize, is_first_step, grad_scale,
                   found_inf);
   if (grad_scale) results.push_back(g);
+  for (at::Tensor& result : results) result = result.to(type);
   return results;
 }
 
