@@ -1,0 +1,134 @@
+#include "lazy/work_estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lazy {
+namespace {
+
+using hlo::ElementType;
+
+// Of a kind that is known by its name only.
+class Named final : public Operation {
+ public:
+  Named(const OperationKind* kind, const std::vector<SharedShape>& operands,
+        const std::vector<SharedShape>& results)
+      : Operation(kind, 0, Shapes(operands)) {
+    for (const SharedShape& shape : results) AddResultShape(shape);
+  }
+  std::vector<hlo::Value> Lower(hlo::Builder&, std::span<const hlo::Value>) const override {
+    return {};
+  }
+
+ private:
+  static std::vector<ShapeRef> Shapes(const std::vector<SharedShape>& held) {
+    std::vector<ShapeRef> shapes;
+    for (const SharedShape& shape : held) shapes.push_back(shape.get());
+    return shapes;
+  }
+};
+
+using Dimensions = std::vector<hlo::Dimensions>;
+
+// In ns. A result without dimensions given does not exist.
+double Work(const std::string& name, const Dimensions& operands,
+            const std::vector<std::optional<hlo::Dimensions>>& results,
+            ElementType type = ElementType::kF32) {
+  // Of each name one, for ever: classes are remembered by its address.
+  static auto* kinds = new std::map<std::string, OperationKind>;
+  OperationKind& kind = (*kinds)[name];
+  kind.name = name;
+  std::vector<SharedShape> given, made;
+  for (const hlo::Dimensions& sizes : operands) {
+    given.push_back(InternShape(hlo::Shape(type, sizes)));
+  }
+  for (const auto& sizes : results) {
+    made.push_back(sizes ? InternShape(hlo::Shape(type, *sizes)) : SharedShape());
+  }
+  return WorkOf(Named(&kind, given, made));
+}
+
+double Product(int64_t rows, int64_t inner, int64_t columns, ElementType type = ElementType::kF32) {
+  return Work("aten::mm", {{rows, inner}, {inner, columns}}, {{{rows, columns}}}, type);
+}
+
+double Unary(const std::string& name, int64_t size, ElementType type = ElementType::kF32) {
+  return Work(name, {{size}}, {{{size}}}, type);
+}
+
+constexpr double kClose = 0.05;
+#define EXPECT_RATIO(a, b, ratio) EXPECT_NEAR((a) / (b), ratio, kClose*(ratio))
+
+TEST(WorkEstimate, NothingIsFree) {
+  EXPECT_GT(Unary("aten::neg", 0), 100);
+  EXPECT_LT(Unary("aten::neg", 1), 100'000);
+}
+
+TEST(WorkEstimate, ProductsGrowWithEachSize) {
+  const double work = Product(500, 500, 500);
+  EXPECT_RATIO(Product(1000, 500, 500), work, 2);
+  EXPECT_RATIO(Product(500, 1000, 500), work, 2);
+  EXPECT_RATIO(Product(500, 500, 1000), work, 2);
+  // At 2 to 200 giga-multiplications a second.
+  EXPECT_GT(work, 125e6 / 200);
+  EXPECT_LT(work, 125e6 / 2);
+}
+
+TEST(WorkEstimate, ProductsOfABatch) {
+  const double one = Work("aten::bmm", {{1, 300, 300}, {1, 300, 300}}, {{{1, 300, 300}}});
+  const double eight = Work("aten::bmm", {{8, 300, 300}, {8, 300, 300}}, {{{8, 300, 300}}});
+  EXPECT_RATIO(eight, one, 8);
+}
+
+TEST(WorkEstimate, SomeTypesAreSlow) {
+  const double work = Product(300, 300, 300);
+  EXPECT_GT(Product(300, 300, 300, ElementType::kF64), 2 * work);
+  EXPECT_GT(Product(300, 300, 300, ElementType::kS32), 20 * work);
+  EXPECT_GT(Unary("aten::exp", 100'000, ElementType::kF64), 2 * Unary("aten::exp", 100'000));
+}
+
+TEST(WorkEstimate, ConvolutionsGrowWithTheWindow) {
+  const auto convolution = [](int64_t channels, int64_t window) {
+    return Work("aten::convolution",
+                {{1, channels, 60, 60}, {channels, channels, window, window}},
+                {{{1, channels, 60, 60}}});
+  };
+  const double work = convolution(32, 3);
+  EXPECT_RATIO(convolution(32, 6), work, 4);
+  EXPECT_RATIO(convolution(64, 3), work, 4);
+}
+
+TEST(WorkEstimate, GradientsOfConvolutionsAreTwo) {
+  const hlo::Dimensions image{1, 32, 60, 60}, window{32, 32, 3, 3};
+  const double forward = Work("aten::convolution", {image, window}, {image});
+  const double backward =
+      Work("aten::convolution_backward", {image, image, window}, {image, window, std::nullopt});
+  EXPECT_RATIO(backward, forward, 2);
+}
+
+TEST(WorkEstimate, SlowFunctionsAreKnown) {
+  const double work = Unary("aten::add", 100'000);
+  EXPECT_GT(Unary("aten::sort", 100'000), 20 * work);
+  EXPECT_GT(Unary("aten::digamma", 100'000), 20 * work);
+  EXPECT_GT(Unary("aten::normal", 100'000), 1000 * work);  // by the reference evaluator
+  EXPECT_RATIO(Unary("aten::add", 200'000), work, 2);
+}
+
+TEST(WorkEstimate, DrawsFromRowsAreOfPairs) {
+  const auto draws = [](int64_t size) { return Unary("aten::draw_with_replacement", size); };
+  EXPECT_RATIO(draws(2000), draws(1000), 4);
+}
+
+TEST(WorkEstimate, WhatDataDecidesIsUnbounded) {
+  EXPECT_TRUE(std::isinf(Unary("aten::special_hermite_polynomial_h", 3)));
+}
+
+}  // namespace
+}  // namespace lazy
