@@ -217,6 +217,8 @@ def _xla_set_interpretation(when: str) -> None:
     """When graphs without a program run operation by operation: "never", "auto" or "always"."""
 
 def _xla_get_interpretation() -> str: ...
+def _xla_finish_background_compiles() -> None:
+    """Waits for the programs that are compiled while their graphs are interpreted."""
 
 # Debug reports.
 Location = tuple[str, int, str, bool]

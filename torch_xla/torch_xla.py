@@ -94,7 +94,7 @@ def compile(
       full_graph: raise RuntimeError when the body needs a value before its end (a print, `.item()`, a branch on a
         tensor), which would cut its graph in two.
       name: how debug output calls the graph; the function's name by default.
-      max_different_graphs: raise RuntimeError when the body has been compiled more often than this.
+      max_different_graphs: raise RuntimeError when the body has been more graphs than this, each of which compiles.
       custom_compile_options: options of the plugin's compiler that hold for this body.
     """
     if name is None:
@@ -137,7 +137,7 @@ class _CompiledRegion:
             _sync("torch_xla.compile clear the pending graph prior calling the target function")
         finally:
             _XLAC._set_current_graph_name(outer_name)
-        compiled_before = _compilations()
+        met_before = _graphs_met()
         options_before = _custom_compile_options
         if self._options is not None:
             set_custom_compile_options(self._options)
@@ -154,7 +154,7 @@ class _CompiledRegion:
             _XLAC._set_current_graph_name(outer_name)
             if self._options is not None:
                 set_custom_compile_options(options_before)
-        self._graphs += _compilations() - compiled_before
+        self._graphs += _graphs_met() - met_before
         if self._max_different_graphs is not None and self._graphs > self._max_different_graphs:
             raise RuntimeError(
                 f"{self._name} has been compiled to {self._graphs} different graphs, and {self._max_different_graphs} "
@@ -163,8 +163,9 @@ class _CompiledRegion:
             )
 
 
-def _compilations() -> int:
-    return _XLAC._xla_counter_value("UncachedCompile") or 0
+def _graphs_met() -> int:
+    """Of those that had no program when they came first: compiled at once, or later if they come again."""
+    return _XLAC._xla_counter_value("NewGraph") or 0
 
 
 def manual_seed(seed: int, device: torch.device | str | None = None) -> None:

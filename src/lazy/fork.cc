@@ -4,6 +4,7 @@
 #include <new>
 
 #include "hlo/error.h"
+#include "lazy/background_compile.h"
 #include "lazy/device.h"
 #include "lazy/profile.h"
 #include "lazy/run_queue.h"
@@ -27,6 +28,7 @@ void FinishWork() {
 
 void TakeLocks() {
   SyncMutex().lock();
+  BackgroundCompiler::Get().Stop();
   FinishWork();
   RuntimeMutex().lock();
 }

@@ -1,7 +1,8 @@
 // Forked children: programs fork worker processes after the parent has computed. The order of a
-// fork is in process/fork.h; this is the layer's part of it. A fork waits for the work in flight
-// and takes the locks under which others are waited for: SyncMutex, then RuntimeMutex, without the
-// interpreter's lock, which their holders may want.
+// fork is in process/fork.h; this is the layer's part of it. A fork takes the locks under which
+// others are waited for, SyncMutex, then RuntimeMutex, without the interpreter's lock, which their
+// holders may want. Between them it ends the thread that compiles in the background, of which the
+// next program starts another, and waits for the work in flight.
 #pragma once
 
 #include <mutex>

@@ -10,8 +10,10 @@
 
 #include "hlo/error.h"
 #include "hlo/hash.h"
+#include "lazy/background_compile.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
+#include "lazy/program_compile.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
 #include "lazy/work_estimate.h"
@@ -19,8 +21,10 @@
 namespace lazy {
 namespace {
 
-// Of one graph, where its structure has programs of other sizes, and where it is new.
-constexpr int kMostRuns = 8, kMostRunsOfNew = 2;
+// Of one graph. More would save nothing: by then its program is ready.
+constexpr int kMostTurns = 64;
+// Its program is compiled from then on: a graph that came twice is likely to come more often.
+constexpr int kTurnOfCompile = 2;
 // As measured: what a program takes to be made, anew (also for the second sizes, when its loops
 // come to read them) and for further sizes.
 constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
@@ -43,23 +47,21 @@ uint64_t StructureOf(const Graph& graph) {
   return hash;
 }
 
+// Of one graph, or of those that differ in indices only.
+struct Turns {
+  int taken = 0, most = 0;
+  Specialization seen;
+};
+
 // The graphs that came before.
 struct History {
   std::unordered_map<uint64_t, int> compiled;  // programs of a structure
-  std::unordered_map<uint64_t, int> runs;      // interpreted, of graphs by hash
+  std::unordered_map<uint64_t, Turns> turns;   // of graphs, by hash
   std::unordered_set<uint64_t> failed;         // structures
-  int64_t programs = 0, used_again = 0;
 
   int ProgramsOf(uint64_t structure) const {
     auto found = compiled.find(structure);
     return found == compiled.end() ? 0 : found->second;
-  }
-
-  // Programs that are not used again are made in vain.
-  bool mostly_in_vain() const {
-    constexpr int64_t kMany = 4;
-    const int64_t in_vain = programs - used_again;
-    return in_vain >= kMany && in_vain > used_again;
   }
 };
 
@@ -95,7 +97,8 @@ int64_t ResultBytes(const Operation& operation) {
   return bytes;
 }
 
-bool Pays(const Graph& graph, int runs_before, double compile_ns_per_node) {
+// As often as interpreting takes less time, together, than compiling does.
+int MostTurns(const Graph& graph, double compile_ns_per_node) {
   double work = 0;
   int64_t bytes = 0;
   for (const Node* node : graph.nodes()) {
@@ -103,8 +106,9 @@ bool Pays(const Graph& graph, int runs_before, double compile_ns_per_node) {
     work += WorkOf(*node->operation());
     bytes += ResultBytes(*node->operation());
   }
+  if (bytes > kMostBytes) return 0;
   const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
-  return bytes <= kMostBytes && work * (runs_before + 1) < compile;
+  return work * kMostTurns <= compile ? kMostTurns : static_cast<int>(compile / work);
 }
 
 bool HasEagerForms(const Graph& graph) {
@@ -122,20 +126,19 @@ bool MayInterpret(State& state, const Graph& graph) {
          graph.rounds_nothing() && HasEagerForms(graph);
 }
 
-bool ShouldInterpret(State& state, const Graph& graph, uint64_t hash) {
-  if (!MayInterpret(state, graph)) return false;
-  if (state.when() == Interpretation::kAlways) return true;
-  History& history = state.history;
-  const uint64_t structure = StructureOf(graph);
-  if (history.failed.contains(structure)) return false;
-  const int programs = history.ProgramsOf(structure);
-  if (programs == 0 && !history.mostly_in_vain()) return false;
-  if (history.runs.size() > kMostRemembered) history.runs.clear();
-  int& runs = history.runs[hash];
-  if (runs >= (programs == 0 ? kMostRunsOfNew : kMostRuns)) return false;
-  if (!Pays(graph, runs, programs < 2 ? kCompileNsPerNode : kCompileAgainNsPerNode)) return false;
-  ++runs;
-  return true;
+Turns& TurnsOf(History& history, const Graph& graph, uint64_t hash, const Assignment& assignment) {
+  if (history.turns.size() > kMostRemembered) history.turns.clear();
+  auto [it, is_new] = history.turns.try_emplace(hash);
+  Turns& turns = it->second;
+  if (is_new) {
+    const bool is_known = history.ProgramsOf(StructureOf(graph)) > 1;
+    turns.most = MostTurns(graph, is_known ? kCompileAgainNsPerNode : kCompileNsPerNode);
+    turns.seen.assignment = assignment;
+  } else {
+    const Specialization* before[] = {&turns.seen};
+    turns.seen = Specialize(before, assignment);
+  }
+  return turns;
 }
 
 }  // namespace
@@ -167,6 +170,7 @@ void SetInterpreter(Interpreter* interpreter) {
 
 void SetInterpretation(Interpretation interpretation) {
   std::lock_guard lock(SyncMutex());
+  BackgroundCompiler::Get().Stop();
   State::Get().set_when(interpretation);
 }
 
@@ -175,14 +179,31 @@ Interpretation CurrentInterpretation() {
   return State::Get().when();
 }
 
-std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
-                                                        uint64_t hash) {
+Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
+  State& state = State::Get();
+  if (!MayInterpret(state, graph)) return {};
+  History& history = state.history;
+  const bool always = state.when() == Interpretation::kAlways;
+  if (!always && !history.failed.empty() && history.failed.contains(StructureOf(graph))) return {};
+  Turns& turns = TurnsOf(history, graph, hash, assignment);
+  Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
+  if (!always && turns.taken == turns.most) return turn;
+  ++turns.taken;
+  turn.is_interpreted = true;
+  turn.compiles = !always && turns.taken == kTurnOfCompile;
+  return turn;
+}
+
+std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph) {
   static auto* interpreted = Counter("InterpretedGraph");
   static auto* failed = Counter("InterpretedGraphFailed");
   static Metric* time = Metric::Get("InterpretTime");
   State& state = State::Get();
-  if (!ShouldInterpret(state, graph, hash)) return std::nullopt;
   Span span("xla::interpret");
+  if (span) {
+    span.Add("graph", ProgramName(graph));
+    span.Add("device", "xla:" + std::to_string(device->ordinal()));
+  }
   TimedSection timed(time);
   try {
     std::vector<Reference<Data>> results = state.interpreter->Run(device, graph);
@@ -205,9 +226,6 @@ void NoteCompiled(const Graph& graph) {
   History& history = state.history;
   if (history.compiled.size() > kMostRemembered) history.compiled.clear();
   ++history.compiled[StructureOf(graph)];
-  ++history.programs;
 }
-
-void NoteUsedAgain() { ++State::Get().history.used_again; }
 
 }  // namespace lazy

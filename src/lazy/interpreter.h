@@ -1,6 +1,7 @@
-// Running a graph node by node, without a program. Compiling pays where a graph comes again; a
-// graph with sizes that never come again is cheaper computed by the framework's own kernels, where
-// the device's memory is the host's.
+// Running a graph node by node, without a program. Compiling pays where a graph comes again, and
+// takes longer than a small graph's first runs: these are computed by the framework's own kernels,
+// where the device's memory is the host's, and its program is compiled in the background meanwhile
+// (background_compile.h).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "lazy/data.h"
 #include "lazy/graph.h"
+#include "lazy/specialization.h"
 
 namespace lazy {
 
@@ -28,7 +30,7 @@ void SetInterpreter(Interpreter* interpreter);
 // When graphs are interpreted that have no program:
 enum class Interpretation {
   kNever,
-  kWhereItPays,  // the default; see Interpreted
+  kWhereItPays,  // the default; see NextTurn
   kAlways,       // all but those that have an operation without an EagerForm; for tests
 };
 // "never", "auto" or "always"; throws hlo::Error for any other word.
@@ -39,17 +41,24 @@ std::string WordFor(Interpretation interpretation);
 void SetInterpretation(Interpretation interpretation);
 Interpretation CurrentInterpretation();
 
-// The results of a graph without a program, if it is interpreted: where its structure has a program
-// already, with other sizes or attributes, or most programs so far were never used again; and where
-// compiling would take longer than running this graph now and as often as it came before, which is
-// eight times at most, two where the structure is new. None is that other processes take part in.
-// What is interpreted depends on the graphs that came before, never on time, so that a run of the
-// user's program repeats. Empty: it is to be compiled. Where interpreting fails, the program is to
-// say what is wrong.
-std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
-                                                        uint64_t hash);
-// A program was compiled for the graph; a program was found for the first time after that.
+// How a graph without a program runs this time.
+struct Turn {
+  bool is_interpreted = false;
+  bool is_first = true;  // it was not interpreted before
+  // It has come again: its program is to be compiled meanwhile.
+  bool compiles = false;
+  // What differed among the assignments of its indices so far, this one's among them. Empty if it
+  // was never interpreted.
+  std::optional<Specialization> seen = std::nullopt;
+};
+// To be interpreted are graphs of little work: as often as that, by estimate, takes less than
+// compiling does, and 64 times at most. None is that other processes take part in. What is
+// interpreted depends on the graphs that came before, never on time, so that a run of the user's
+// program repeats, to the last bit. Counts the turn.
+Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment);
+// The graph's results. Empty where interpreting fails: the program is to say what is wrong.
+std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph);
+// A program was compiled for the graph.
 void NoteCompiled(const Graph& graph);
-void NoteUsedAgain();
 
 }  // namespace lazy

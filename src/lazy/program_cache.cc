@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "lazy/background_compile.h"
 #include "lazy/sync_mutex.h"
 
 namespace lazy {
@@ -96,6 +97,7 @@ CacheStatistics ComputationCacheStatistics() {
 
 void ClearComputationCache() {
   std::lock_guard lock(SyncMutex());
+  BackgroundCompiler::Get().Stop();
   ProgramCache::Get().Clear();
 }
 

@@ -22,7 +22,6 @@ struct CachedProgram {
   // Kept, because the signature has their numbers, which they would not get again.
   std::vector<OperationReference> operations;
   int64_t bytes = 0;  // of the host's memory, as far as that is known
-  mutable bool was_used_again = false;
 };
 
 // Least recently used programs go first: those beyond XLA_COMPILATION_CACHE_SIZE in number or

@@ -110,27 +110,34 @@ std::string ProgramName(const Graph& graph) {
   return (given.empty() ? "SyncTensorsGraph" : given) + "." + std::to_string(graph.nodes().size());
 }
 
-std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph,
-                                                    uint64_t hash, std::vector<uint64_t> signature,
-                                                    Specialization specialization) {
-  static auto* dynamic = Counter("DynamicCompile");
+void LoweredProgram::Compile() {
+  program->executable = CompileOrLoad(*client, *module, options);
+  program->bytes = BytesOf(*program, *module);
+  module.reset();
+}
+
+LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,
+                            Specialization specialization) {
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   CheckResultsFit(device, graph);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
-  auto module = [&] {
+  LoweredProgram lowered{&device->client(), nullptr, {}, std::make_shared<CachedProgram>()};
+  {
     Span span("xla::lower");
-    return graph.Lower(ProgramName(graph), specialization.varies);
-  }();
-  AppendToHloFile(*module);
-  if (specialization.varying_count() > 0) Count(dynamic);
-  auto program = std::make_shared<CachedProgram>();
-  program->signature = std::move(signature);
-  program->specialization = std::move(specialization);
-  program->executable = CompileOrLoad(device->client(), *module, OptionsFor(device, *module));
-  program->operations = OperationsOf(graph);
-  program->bytes = BytesOf(*program, *module);
+    lowered.module = graph.Lower(ProgramName(graph), specialization.varies);
+  }
+  AppendToHloFile(*lowered.module);
+  lowered.options = OptionsFor(device, *lowered.module);
+  lowered.program->signature = std::move(signature);
+  lowered.program->specialization = std::move(specialization);
+  lowered.program->operations = OperationsOf(graph);
+  return lowered;
+}
+
+void KeepProgram(uint64_t hash, const std::shared_ptr<const CachedProgram>& program) {
+  static auto* dynamic = Counter("DynamicCompile");
+  if (program->specialization.varying_count() > 0) Count(dynamic);
   ProgramCache::Get().Insert(hash, program);
-  return program;
 }
 
 }  // namespace lazy

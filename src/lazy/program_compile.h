@@ -1,4 +1,5 @@
-// From a graph to its program: checked, lowered, compiled or loaded, and kept.
+// From a graph to its program: checked, lowered, compiled or loaded, and kept. Under SyncMutex,
+// where nothing else is said.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +7,34 @@
 #include <string>
 #include <vector>
 
+#include "hlo/module.h"
 #include "lazy/device.h"
 #include "lazy/graph.h"
 #include "lazy/program_cache.h"
+#include "pjrt/client/client.h"
 
 namespace lazy {
 
 // What a graph's program is called, for people: "SyncTensorsGraph.12", of 12 nodes.
 std::string ProgramName(const Graph& graph);
 
-// Adds the program to the cache. Throws hlo::Error: kResourceExhausted if its results cannot fit
-// into the device's memory, or what the plugin's compiler says. Counts in DynamicCompile what takes
-// indices at run time. Under SyncMutex.
-std::shared_ptr<const CachedProgram> CompileProgram(Device* device, const Graph& graph,
-                                                    uint64_t hash, std::vector<uint64_t> signature,
-                                                    Specialization specialization);
+// A program before it is compiled: nothing of the graph's nodes.
+struct LoweredProgram {
+  pjrt::Client* client = nullptr;
+  std::unique_ptr<hlo::Module> module;
+  pjrt::CompileOptions options;
+  std::shared_ptr<CachedProgram> program;  // its executable and its bytes are missing
+
+  // Makes what is missing, on any thread and under any lock. Throws hlo::Error: what the plugin's
+  // compiler says.
+  void Compile();
+};
+
+// Throws hlo::Error: kResourceExhausted if its results cannot fit into the device's memory.
+LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,
+                            Specialization specialization);
+
+// Adds it to the cache. Counts in DynamicCompile what takes indices at run time.
+void KeepProgram(uint64_t hash, const std::shared_ptr<const CachedProgram>& program);
 
 }  // namespace lazy

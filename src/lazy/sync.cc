@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lazy/background_compile.h"
 #include "lazy/capture.h"
 #include "lazy/data.h"
 #include "lazy/graph_observer.h"
@@ -154,30 +155,70 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   return leaves;
 }
 
-std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph, ProgramKey key,
+// What to compile where there is no program that serves.
+Specialization MissingOf(const ProgramKey& key, const Turn& turn) {
+  const ProgramCache& cache = ProgramCache::Get();
+  if (turn.seen && !cache.HasSpecialization(key.hash, key.signature)) return *turn.seen;
+  return cache.Missing(key.hash, key.signature, key.assignment);
+}
+
+std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph,
+                                              const ProgramKey& key, const Turn& turn,
                                               Observation& observation) {
-  Specialization missing = ProgramCache::Get().Missing(key.hash, key.signature, key.assignment);
+  Specialization missing = MissingOf(key, turn);
   observation.ReportCompile(missing.varies);
-  auto program =
-      CompileProgram(device, graph, key.hash, std::move(key.signature), std::move(missing));
+  auto program = BackgroundCompiler::Get().Take(key.hash, key.signature, key.assignment);
+  if (program == nullptr) {
+    LoweredProgram lowered = LowerProgram(device, graph, key.signature, std::move(missing));
+    lowered.Compile();
+    program = std::move(lowered.program);
+  }
+  KeepProgram(key.hash, program);
   NoteCompiled(graph);
   observation.ReportCompiled(*program->executable);
   return program;
 }
 
-// Where only indices differ, a program that takes them is the last one.
-std::optional<std::vector<Reference<Data>>> InterpretedInstead(Device* device, const Graph& graph,
-                                                               const ProgramKey& key) {
-  if (ProgramCache::Get().HasSpecialization(key.hash, key.signature)) return std::nullopt;
-  return Interpreted(device, graph, key.hash);
+// Where it cannot be, whoever needs the program says why.
+void CompileInBackground(Device* device, const Graph& graph, const ProgramKey& key,
+                         const Turn& turn) {
+  BackgroundCompiler& compiler = BackgroundCompiler::Get();
+  if (!compiler.is_enabled()) return;
+  try {
+    compiler.Start(key.hash, LowerProgram(device, graph, key.signature, MissingOf(key, turn)));
+  } catch (const std::exception&) {
+  }
+}
+
+// Where only indices differ from a program's, another program that takes them is the last one.
+Turn TurnFor(const Graph& graph, const ProgramKey& key) {
+  if (ProgramCache::Get().HasSpecialization(key.hash, key.signature)) return {};
+  return NextTurn(graph, key.hash, key.assignment);
+}
+
+std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph& graph,
+                                                    const ProgramKey& key, const Turn& turn,
+                                                    Observation& observation) {
+  if (turn.compiles) CompileInBackground(device, graph, key, turn);
+  if (!turn.is_interpreted) return std::nullopt;
+  auto results = Interpreted(device, graph);
+  if (!results) return std::nullopt;
+  observation.Report(GraphEvent::Stage::kExecute);
+  DropDonated(graph);
+  std::vector<Value> leaves;
+  for (size_t i = 0; i < results->size(); ++i) {
+    leaves.push_back(LeafOf(graph, i, std::move((*results)[i])));
+  }
+  return leaves;
 }
 
 // Runs the graph; the results as data leaves, one for each of graph.results().
 std::vector<Value> Run(Device* device, const Graph& graph, Next next) {
   static auto* cached = Counter("CachedCompile");
+  static auto* met = Counter("NewGraph");
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
-  ProgramKey key = KeyOf(device, graph);
+  const ProgramKey key = KeyOf(device, graph);
   Span lookup("xla::cache_lookup");
   std::shared_ptr<const CachedProgram> program =
       ProgramCache::Get().Find(key.hash, key.signature, key.assignment);
@@ -188,17 +229,11 @@ std::vector<Value> Run(Device* device, const Graph& graph, Next next) {
   observation.Report(GraphEvent::Stage::kCut);
   if (program != nullptr) {
     Count(cached);
-    if (!std::exchange(program->was_used_again, true)) NoteUsedAgain();
-  } else if (auto results = InterpretedInstead(device, graph, key)) {
-    observation.Report(GraphEvent::Stage::kExecute);
-    DropDonated(graph);
-    std::vector<Value> leaves;
-    for (size_t i = 0; i < results->size(); ++i) {
-      leaves.push_back(LeafOf(graph, i, std::move((*results)[i])));
-    }
-    return leaves;
   } else {
-    program = Compiled(device, graph, std::move(key), observation);
+    const Turn turn = TurnFor(graph, key);
+    if (turn.is_first) Count(met);
+    if (auto leaves = InterpretedLeaves(device, graph, key, turn, observation)) return *leaves;
+    program = Compiled(device, graph, key, turn, observation);
   }
   observation.Report(GraphEvent::Stage::kExecute);
   return RunProgram(device, graph, *program, next);

@@ -200,7 +200,7 @@ double CountOf(const Operation& operation, Growth growth, const std::vector<Shap
 }  // namespace
 
 double WorkOf(const Operation& operation) {
-  constexpr double kNsPerNode = 2'000, kNsPerByte = 0.15;
+  constexpr double kNsPerNode = 4'000, kNsPerByte = 0.15;
   const std::vector<ShapeRef> shapes = ShapesOf(operation);
   double bytes = 0;
   for (ShapeRef shape : shapes) bytes += static_cast<double>(shape->byte_size());

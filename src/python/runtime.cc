@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "aten/generator.h"
 #include "aten/runtime_hooks.h"
 #include "aten/tensor.h"
+#include "lazy/background_compile.h"
 #include "lazy/cut_reason.h"
 #include "lazy/device.h"
 #include "lazy/interpreter.h"
@@ -18,6 +20,7 @@
 #include "lazy/run_queue.h"
 #include "lazy/settings.h"
 #include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
 #include "lazy/warning.h"
 #include "pjrt/client/clear_memory_stats.h"
 #include "process/limits.h"
@@ -184,6 +187,8 @@ void BindDevices(py::module_& m) {
         lazy::WaitDeviceOps();
       } catch (const hlo::Error&) {
       }
+      std::lock_guard lock(lazy::SyncMutex());
+      lazy::BackgroundCompiler::Get().Close();
     });
   });
   m.def("_xla_get_devices", [] {
@@ -321,6 +326,13 @@ void BindRuntime(py::module_& m) {
       Unlocked());
   m.def(
       "_xla_get_interpretation", [] { return lazy::WordFor(lazy::CurrentInterpretation()); },
+      Unlocked());
+  m.def(
+      "_xla_finish_background_compiles",
+      [] {
+        std::lock_guard lock(lazy::SyncMutex());
+        lazy::BackgroundCompiler::Get().Finish();
+      },
       Unlocked());
   m.def("_xla_get_mat_mul_precision", &lazy::MatMulPrecision, Unlocked());
 }

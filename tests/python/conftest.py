@@ -1,5 +1,6 @@
 """What the Python tests share: the engines, and running a program in a process of its own."""
 
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -14,10 +15,35 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 # The engine checks its programs after each pass. It reads this when it is loaded, which is after this.
 os.environ.setdefault("TORCH_XLA_VERIFY", "1")
-# What is tested and counted here are programs; test_interpreter.py tests graphs that run without one.
-os.environ.setdefault("TORCH_XLA_INTERPRET", "never")
 # A shell's background jobs ignore interrupts, and what the tests start, and interrupt, would do so, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def without_interpreter():
+    """No graph runs without a program, here and in processes started from here."""
+    from torch_xla import _XLAC
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_XLA_INTERPRET", "never")
+        before = _XLAC._xla_get_interpretation()
+        _XLAC._xla_set_interpretation("never")
+        yield
+        _XLAC._xla_set_interpretation(before)
+
+
+@pytest.fixture
+def programs_only():
+    """For a test of programs, and of their compilations."""
+    with without_interpreter():
+        yield
+
+
+@pytest.fixture(scope="module")
+def module_of_programs():
+    """For a file of such tests."""
+    with without_interpreter():
+        yield
 
 
 def pytest_addoption(parser):

@@ -129,6 +129,7 @@ for y in batches():
     assert 0.004 < code["train.py:7"]["seconds_per_step"] < 0.02
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_however_long_the_first_steps_compile_later_ones_are_collected(device, monkeypatch):
     monkeypatch.setattr(device_profile, "_MOST_SECONDS", 0.0)
     collector = device_profile.Collector()

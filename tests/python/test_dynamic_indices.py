@@ -8,6 +8,9 @@ import torch
 import torch_xla
 from torch_xla.debug import metrics
 
+# What is counted, and shown, are programs.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 
 @pytest.fixture(autouse=True)
 def no_programs():

@@ -119,6 +119,7 @@ for name, call in {
     "its precision": _XLAC._xla_get_mat_mul_precision,
     "interpretation": lambda: _XLAC._xla_set_interpretation("never"),
     "its interpretation": _XLAC._xla_get_interpretation,
+    "background compiles": _XLAC._xla_finish_background_compiles,
     "options": lambda: _XLAC._xla_set_custom_compile_options({}),
     "programs": _XLAC._xla_get_num_cached_compilation_graph,
     "bytes": _XLAC._xla_computation_cache_bytes,

@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import pytest
 import torch
 
 import torch_xla
@@ -12,13 +13,14 @@ sizes = itertools.count(3)
 
 
 def run_a_step(device) -> None:
-    # A size of its own, so that it is compiled.
+    # A size of its own, so that it is a new graph.
     size = next(sizes)
     t = torch.randn(size, size).to(device)
     (t @ t).relu().cpu()
     torch_xla.sync()
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_report_names_what_happened(device):
     met.clear_all()
     run_a_step(device)
@@ -30,9 +32,18 @@ def test_report_names_what_happened(device):
     assert met.counter_value("NoSuchCounter") is None and met.metric_data("NoSuchMetric") is None
 
 
+def test_interpreted_graphs_are_named(device):
+    met.clear_all()
+    run_a_step(device)
+    assert met.counter_value("InterpretedGraph") == met.counter_value("NewGraph") == 1
+    assert met.metric_data("InterpretTime")[0] == 1
+    assert met.counter_value("UncachedCompile") is None
+
+
 TIME = r"(\d+d)?(\d\dh)?(\d\dm)?(\d\ds)?(\d\d\dms)?\d\d\d\.\d\d\dus"
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_report_has_the_known_form(device):
     met.clear_all()
     run_a_step(device)
@@ -46,6 +57,7 @@ def test_report_has_the_known_form(device):
     assert "Counter: MarkStep" in short and "xla::mm" not in short
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_metric_data_are_samples(device):
     met.clear_all()
     run_a_step(device)

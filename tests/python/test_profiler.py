@@ -10,9 +10,12 @@ import torch_xla
 import torch_xla.debug.profiler as xp
 from torch_xla.debug import trace_events
 
+# What is counted, and shown, are programs.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 
 @pytest.fixture(scope="module")
-def training():
+def training(module_of_programs):
     """A function that does a step; all that it runs is compiled."""
     device = torch_xla.device()
     model = torch.nn.Sequential(

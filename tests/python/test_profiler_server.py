@@ -21,6 +21,9 @@ from torch_xla._internal import profiler_messages as messages
 from torch_xla._internal import profiler_token
 from torch_xla.debug import trace_events
 
+# What is counted, and shown, are programs.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def own_folder(tmp_path_factory):
