@@ -11,6 +11,9 @@ import time
 
 import pytest
 
+# What is tested are programs: small graphs would have none at first.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 # Trains for some steps with a folder of programs, and prints what that took.
 TRAINS = """
 import json, os, sys

@@ -7,6 +7,9 @@ import pytest
 
 from torch_xla.debug import _reports
 
+# What is reported are programs: small graphs would have none at first.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 TRAIN = """\
 import sys
 import torch

@@ -13,6 +13,9 @@ import torch
 import torch_xla
 from torch_xla.doctor import device_profile
 
+# What is reported are programs. (The doctor sees to that itself, in the processes that it runs in.)
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 SCRIPTS = pathlib.Path(__file__).parent / "slow_scripts"
 
 
@@ -129,7 +132,6 @@ for y in batches():
     assert 0.004 < code["train.py:7"]["seconds_per_step"] < 0.02
 
 
-@pytest.mark.usefixtures("programs_only")
 def test_however_long_the_first_steps_compile_later_ones_are_collected(device, monkeypatch):
     monkeypatch.setattr(device_profile, "_MOST_SECONDS", 0.0)
     collector = device_profile.Collector()

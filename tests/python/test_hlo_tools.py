@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
+# What is tested are programs: small graphs would have none at first.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 COMPUTES = """
 import torch, torch_xla
 

@@ -4,6 +4,9 @@ import re
 
 import pytest
 
+# What is tested are programs: small graphs would have none at first.
+pytestmark = pytest.mark.usefixtures("module_of_programs")
+
 COMPUTES = """
 import torch, torch_xla
 

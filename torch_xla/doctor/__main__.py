@@ -1,6 +1,7 @@
 """`python -m torch_xla.doctor`: see the package."""
 
 import argparse
+import os
 import pathlib
 import sys
 
@@ -15,6 +16,8 @@ _ANY = "any"
 def main(arguments: list[str] | None = None) -> int:
     """Runs what the command line says; the exit status."""
     options = _parse(arguments)
+    # Its figures are those of programs, from the first steps on; read at the first graph, and in processes started from here.
+    os.environ.setdefault("TORCH_XLA_INTERPRET", "never")
     orders = Orders(
         options.target,
         options.arguments,
