@@ -72,7 +72,7 @@ class PlainDevice:
     def on_device(self, batches: Batches) -> Iterable[tuple[torch.Tensor, torch.Tensor]]:
         return batches
 
-    def compilations(self) -> int:
+    def graphs(self) -> int:
         return 0
 
     def fallbacks(self) -> int:
@@ -99,8 +99,8 @@ class XlaDevice:
         """The batches, moved in the background; each ends the step of the one before."""
         return self._loader(batches, self.device)
 
-    def compilations(self) -> int:
-        return self._metrics.counter_value("UncachedCompile") or 0
+    def graphs(self) -> int:
+        return self._metrics.counter_value("NewGraph") or 0
 
     def fallbacks(self) -> int:
         """How many operators ran on the CPU for want of a lowering."""
@@ -118,14 +118,14 @@ class Trainer:
         self.where = where
         self.model = MNIST().to(where.device)
         self.optimizer = optim.SGD(self.model.parameters(), lr=learning_rate, momentum=0.9)
-        # The learning rate changes with every step, which must not compile anything again.
+        # The learning rate changes with every step, which must not make it another graph.
         self.schedule = optim.lr_scheduler.CosineAnnealingLR(self.optimizer, steps)
-        self.train_compilations = 0
-        self.eval_compilations = 0
+        self.train_graphs = 0
+        self.eval_graphs = 0
 
     def train(self, batches: Batches, title: str) -> list[float]:
         """One epoch; the loss of each step."""
-        compiled = self.where.compilations()
+        met = self.where.graphs()
         self.model.train()
         losses: list[float] = []
         # Losses are read some steps late, so that reading them does not wait for the device.
@@ -144,19 +144,19 @@ class Trainer:
                 losses.append(float(running.popleft().cpu()))
                 bar.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
         losses += [float(loss.cpu()) for loss in running]
-        self.train_compilations += self.where.compilations() - compiled
+        self.train_graphs += self.where.graphs() - met
         return losses
 
     def evaluate(self, batches: Batches) -> float:
         """The share of the images whose digit the model tells."""
-        compiled = self.where.compilations()
+        met = self.where.graphs()
         self.model.eval()
         right = []
         with torch.no_grad():
             for data, target in self.where.on_device(batches):
                 right.append((self.model(data).argmax(dim=1) == target).float().mean())
         accuracy = sum(float(share.cpu()) for share in right) / len(right)
-        self.eval_compilations += self.where.compilations() - compiled
+        self.eval_graphs += self.where.graphs() - met
         return accuracy
 
 
@@ -242,14 +242,14 @@ def main() -> None:
             flush=True,
         )
 
-    history["compilations"] = {
-        "training": trainer.train_compilations,
-        "evaluation": trainer.eval_compilations,
+    history["graphs"] = {
+        "training": trainer.train_graphs,
+        "evaluation": trainer.eval_graphs,
     }
     history["fallbacks"] = where.fallbacks()
     print(
-        f"Best test accuracy: {max(history['accuracies']):.4f}. Compilations: {trainer.train_compilations} for "
-        f"training, {trainer.eval_compilations} for evaluation. CPU fallbacks: {history['fallbacks']}."
+        f"Best test accuracy: {max(history['accuracies']):.4f}. Graphs: {trainer.train_graphs} for "
+        f"training, {trainer.eval_graphs} for evaluation. CPU fallbacks: {history['fallbacks']}."
     )
     arguments.output.mkdir(parents=True, exist_ok=True)
     picture = arguments.output / f"mnist-{arguments.device}.png"

@@ -25,8 +25,8 @@ def test_agrees_with_plain_pytorch(program, engine):
     assert ours["step_losses"][:10] == pytest.approx(plain["step_losses"][:10], rel=1e-3)
     assert ours["losses"] == pytest.approx(plain["losses"], rel=0.02)
     assert ours["accuracies"][-1] > 0.9
-    assert ours["compilations"]["training"] <= 2
-    assert ours["compilations"]["evaluation"] <= 1
+    assert ours["graphs"]["training"] <= 2
+    assert ours["graphs"]["evaluation"] <= 1
     assert ours["fallbacks"] == 0
 
 

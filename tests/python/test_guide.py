@@ -136,6 +136,7 @@ def test_moves_between_devices_end_views():
     torch.testing.assert_close(moved, torch.arange(3.0) + 1)
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_keeps_compiled_programs(program):
     code = f"""
 import torch, torch_xla

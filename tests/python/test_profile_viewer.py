@@ -92,7 +92,7 @@ def free_port():
 
 
 @pytest.fixture(scope="module")
-def profile(tmp_path_factory):
+def profile(tmp_path_factory, module_of_programs):
     """The file that the capture client got from a program's server."""
     logdir = tmp_path_factory.mktemp("logs")
     environment = {**os.environ, "XLA_HLO_DEBUG": "1"}
