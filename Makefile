@@ -64,14 +64,14 @@ ctest: build-test
 PYTEST_TIER := -m "not exhaustive"
 pytest: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/pjrt $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python $(PYTEST_TIER) $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python tests/programs $(PYTEST_TIER) $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 8 --programs 1000 $(PYTEST_ARGS)
 	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py --share 80 $(PYTEST_ARGS)
 
 check: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo -m "not slow" $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python -m "not slow and not exhaustive" $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python tests/programs -m "not slow and not exhaustive" $(PYTEST_ARGS)
 
 # Their helpers' packages are none of ours: pip install --no-deps --target FOLDER absl-py expecttest parameterized, and EXTRA=FOLDER
 test-upstream: build
