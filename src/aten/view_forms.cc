@@ -9,7 +9,9 @@ using lazy::ViewStep;
 
 // As sizes of the other type's elements: the last dimension shrinks or grows, and `sizes` says how.
 at::Tensor ShowBitcast(const at::Tensor& x, const ViewStep& step) {
-  return x.contiguous().view(ToScalarType(step.type)).view(step.sizes);
+  const at::Tensor elements = x.contiguous();
+  const at::Tensor row = x.dim() == 0 ? elements.view(1) : elements;  // torch wants a dimension
+  return row.view(ToScalarType(step.type)).view(step.sizes);
 }
 
 at::Tensor ShowSlice(const at::Tensor& x, const ViewStep& step, int64_t start) {

@@ -220,6 +220,7 @@ def test_a_loop_is_the_innermost_one_of_the_same_calls(calls):
     assert difference(graph(layer, elsewhere), graph(layer)).startswith("new operator `tanh`")
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_callers_are_noted(program):
     (program.folder / "layers.py").write_text(LAYERS)
     (program.folder / "train.py").write_text(
