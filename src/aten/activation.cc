@@ -25,7 +25,17 @@ Value ThresholdBackward(Builder& b, Value gradient, Value x, Constant threshold)
 Value LeakyRelu(Builder& b, Value x, Constant slope) {
   return b.Select(IsPositive(b, x), x, b.Multiply(x, Like(b, x, NumberOf(slope))));
 }
+
+// From a result alone a negative slope cannot be told from a positive one.
+void CheckSlopeInPlace(double slope, bool is_result) {
+  if (!is_result || slope >= 0) return;
+  throw hlo::Error(
+      "the gradient of an activation in place is not supported for a negative slope: call the "
+      "function that is not in place");
+}
+
 Value LeakyReluBackward(Builder& b, Value gradient, Value x, Constant slope, bool is_result) {
+  CheckSlopeInPlace(NumberOf(slope), is_result);
   Value scaled = b.Multiply(gradient, Like(b, gradient, NumberOf(slope)));
   return b.Select(IsPositive(b, x), gradient, scaled);
 }
@@ -48,6 +58,7 @@ Value Elu(Builder& b, Value x, Constant alpha, Constant scale, Constant input_sc
 }
 Value EluBackward(Builder& b, Value gradient, Constant alpha, Constant scale, Constant input_scale,
                   bool is_result, Value x) {
+  CheckSlopeInPlace(NumberOf(alpha), is_result);
   double negative_slope = NumberOf(alpha) * NumberOf(scale), inner = NumberOf(input_scale);
   Value growth = is_result ? b.Multiply(b.Add(x, Like(b, x, negative_slope)), Like(b, x, inner))
                            : b.Multiply(b.Exp(b.Multiply(x, Like(b, x, inner))),

@@ -1,6 +1,8 @@
 // Arithmetic and transcendental functions of one element.
 #include "aten/elementwise.h"
 
+#include <ATen/native/BinaryOps.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -94,7 +96,9 @@ Value Sgn(Builder& b, Value x) {
 Value Fraction(Builder& b, Value x) { return b.Subtract(x, Truncate(b, x)); }
 
 Value RoundDecimals(Builder& b, Value x, int64_t decimals) {
-  if (IsIntegral(x)) return x;
+  if (IsIntegral(x)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "integers are not rounded to decimals");
+  }
   Value scale = Like(b, x, std::pow(10.0, std::abs(static_cast<double>(decimals))));
   if (decimals >= 0)
     return b.Divide(b.Unary(Opcode::kRoundNearestEven, b.Multiply(x, scale)), scale);
@@ -338,6 +342,9 @@ at::Tensor NextAfterTensor(const at::Tensor& x, const at::Tensor& y) {
 }
 
 Value Heaviside(Builder& b, Value x, Value at_zero) {
+  if (x->element_type() != at_zero->element_type()) {
+    throw hlo::Error("heaviside is not yet implemented for tensors with different dtypes.");
+  }
   Value zero = Like(b, x, 0);
   Value step = b.Convert(b.Gt(x, zero), x->element_type());
   return b.Select(b.Eq(x, zero), at_zero, step);
@@ -435,6 +442,9 @@ Value Clamp(Builder& b, Value x, std::optional<Value> low, std::optional<Value> 
   if (hlo::IsComplex(x->element_type())) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented, "clamp is not supported for complex types");
   }
+  if (!low && !high) {
+    throw hlo::Error("torch.clamp: At least one of 'min' or 'max' must not be None");
+  }
   if (low) x = b.Maximum(x, *low);
   if (high) x = b.Minimum(x, *high);
   return x;
@@ -457,8 +467,9 @@ constexpr Promotion kToFloat = Promotion::kToFloat;
 
 // Eager rounds the factor of a sum to the result's type.
 at::Scalar RoundedFactor(const at::Scalar& alpha, const at::Tensor& x, const at::Tensor& y) {
-  if (alpha.isComplex()) return alpha;
   at::ScalarType type = at::result_type(x, y);
+  at::native::alpha_check(type, alpha);
+  if (alpha.isComplex()) return alpha;
   if (type == at::kHalf) return static_cast<double>(alpha.to<at::Half>());
   if (type == at::kBFloat16) return static_cast<double>(alpha.to<at::BFloat16>());
   return alpha;
@@ -473,10 +484,12 @@ at::Tensor& AddInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alp
   return RecordElementwiseInto<&AddScaled, kDefault>(x, x, y, RoundedFactor(alpha, x, y));
 }
 at::Tensor Sub(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  at::native::sub_check(x, y);
   if (alpha.equal(1)) return RecordElementwise<&Subtract, kDefault>(x, y);
   return RecordElementwise<&SubtractScaled, kDefault>(x, y, RoundedFactor(alpha, x, y));
 }
 at::Tensor& SubInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
+  at::native::sub_check(x, y);
   if (alpha.equal(1)) return RecordElementwiseInto<&Subtract, kDefault>(x, x, y);
   return RecordElementwiseInto<&SubtractScaled, kDefault>(x, x, y, RoundedFactor(alpha, x, y));
 }
@@ -514,11 +527,19 @@ using TruncatedQuotient = ScalingKernel<&TruncatedDivide, kDefault>;
 
 using RoundingMode = std::optional<std::string_view>;
 
+void CheckRoundingMode(const RoundingMode& mode) {
+  TORCH_CHECK(!mode || *mode == "trunc" || *mode == "floor",
+              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+              mode.value_or(""), "'");
+}
+
 at::Tensor DivMode(const at::Tensor& x, const at::Tensor& y, RoundingMode mode) {
+  CheckRoundingMode(mode);
   if (!mode) return Quotient::Call(x, y);
   return *mode == "floor" ? FlooredQuotient::Call(x, y) : TruncatedQuotient::Call(x, y);
 }
 at::Tensor& DivModeInPlace(at::Tensor& x, const at::Tensor& y, RoundingMode mode) {
+  CheckRoundingMode(mode);
   if (!mode) return Quotient::CallInPlace(x, y);
   return *mode == "floor" ? FlooredQuotient::CallInPlace(x, y)
                           : TruncatedQuotient::CallInPlace(x, y);
@@ -847,7 +868,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Hypot>(m, "hypot");
   RegisterElementwise<&CopySignFrom, kToFloat>(m, "copysign.Tensor");
   m.impl("nextafter", &NextAfterTensor);
-  RegisterElementwise<&Heaviside>(m, "heaviside");
+  RegisterElementwise<&Heaviside, Promotion::kNone>(m, "heaviside");
   RegisterElementwise<&OfReals<&XLogY>, kToFloat>(m, "xlogy.Tensor");
   RegisterElementwise<&OfReals<&XLog1pY>, kToFloat>(m, "special_xlog1py");
   RegisterElementwise<&LogAddExp, kToFloat>(m, "logaddexp");

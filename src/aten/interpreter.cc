@@ -3,22 +3,14 @@
 #include "lazy/interpreter.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <memory>
 #include <utility>
 
 #include "aten/dtype.h"
 #include "aten/eager_form.h"
+#include "aten/plain_kernels.h"
 #include "lazy/device.h"
-
-// Of the OpenMP runtime and of MKL, if torch is built with them: the calling thread's own numbers
-// of threads. MKL's returns the one before; 0 is everyone's.
-extern "C" {
-[[gnu::weak]] void omp_set_num_threads(int count);
-[[gnu::weak]] int MKL_Set_Num_Threads_Local(int count);
-}
 
 namespace torch_xla {
 namespace eager {
@@ -46,45 +38,6 @@ std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
 }  // namespace eager
 
 namespace {
-
-// Work that takes more than one thread is compiled. A parallel region of OpenMP's here would hang
-// those of a child that the user's program forks later.
-class OneThread {
- public:
-  OneThread() : before_(SetOpenMp(1)), mkl_before_(SetMkl(1)) {}
-  ~OneThread() {
-    SetOpenMp(before_);
-    SetMkl(mkl_before_);
-  }
-  OneThread(const OneThread&) = delete;
-
- private:
-  static int SetOpenMp(int count) {
-    const int before = at::get_num_threads();  // sets it at a thread's first call
-    if (omp_set_num_threads != nullptr) omp_set_num_threads(count);
-    return before;
-  }
-  static int SetMkl(int count) {
-    return MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(count);
-  }
-  const int before_, mkl_before_;
-};
-
-// What the thread is in the middle of (autograd, a transform, a mode of Python's) is not asked
-// about operations that it has recorded already.
-class PlainKernels {
- private:
-  at::AutoDispatchBelowADInplaceOrView below_;
-  c10::impl::ExcludeDispatchKeyGuard modes_{
-      c10::DispatchKeySet(
-          {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot,
-           c10::DispatchKey::PythonDispatcher, c10::DispatchKey::Functionalize,
-           c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchVmapMode,
-           c10::DispatchKey::Batched, c10::DispatchKey::VmapMode,
-           c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
-           c10::DispatchKey::FuncTorchDynamicLayerBackMode, c10::DispatchKey::PreDispatch}) |
-      c10::autocast_dispatch_keyset};
-};
 
 // A leaf's value as a tensor that nobody writes into.
 at::Tensor TensorOf(const lazy::Data& data) {

@@ -143,6 +143,11 @@ Value Outer(Builder& b, Value x, Value y) {
 Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
   Values all = {bias, x, y};
   PromoteAll(b, all);
+  if (IsIntegral(all[0]) &&
+      (std::holds_alternative<double>(beta) || std::holds_alternative<double>(alpha))) {
+    throw hlo::Error(
+        "For integral input tensors, alpha and beta must not be floating point numbers.");
+  }
   return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
 }
 

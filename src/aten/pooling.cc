@@ -66,6 +66,9 @@ Pooling MakePooling(Value x, int64_t rank, const Dimensions& kernel, const Dimen
   }
   CheckNotEmpty(x, p);
   for (int64_t i = 0; i < rank; ++i) {
+    if (p.kernel[i] <= 0 || p.stride[i] <= 0 || p.dilation[i] <= 0) {
+      throw hlo::Error("kernel size, stride and dilation should be greater than zero");
+    }
     if (p.padding[i] < 0) throw hlo::Error("pad must be non-negative");
     if (p.padding[i] * 2 > (p.kernel[i] - 1) * p.dilation[i] + 1) {
       throw hlo::Error("pad should be at most half of effective kernel size, but got pad=" +

@@ -212,12 +212,33 @@ void CheckReflection(Value x, int64_t dimension, int64_t low, int64_t high) {
       std::to_string(dimension) + " of input " + x->shape().ToString());
 }
 
+// Only the batch may be empty, and something has to be left.
+void CheckBorderPad(Value x, const Dimensions& padding) {
+  const int64_t rank = x->shape().rank(), count = static_cast<int64_t>(padding.size()) / 2;
+  for (int64_t d = std::max<int64_t>(rank - 1 - count, 0); d < rank; ++d) {
+    if (x->shape().dimension(d) == 0) {
+      throw hlo::Error(
+          "Expected a tensor with possibly 0 batch size and other non-zero dimensions "
+          "for input, but got: " +
+          x->shape().ToString());
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t size = x->shape().dimension(rank - 1 - i) + padding[2 * i] + padding[2 * i + 1];
+    if (size < 1) {
+      throw hlo::Error("input " + x->shape().ToString() +
+                       " is too small: its padded size would be " + std::to_string(size));
+    }
+  }
+}
+
 Value SourceConstant(Builder& b, const std::vector<int64_t>& sources) {
   return b.Constant(hlo::Literal::FromVector(sources));
 }
 
 template <Border border>
 Value BorderPad(Builder& b, Value x, Dimensions padding) {
+  CheckBorderPad(x, padding);
   int64_t rank = x->shape().rank();
   for (size_t i = 0; i + 1 < padding.size(); i += 2) {
     int64_t d = rank - 1 - static_cast<int64_t>(i) / 2;

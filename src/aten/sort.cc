@@ -302,11 +302,15 @@ Sorted RunSortStable(const at::Tensor& x, std::optional<bool>, int64_t dimension
   return RunSort(x, dimension, descending);
 }
 Sorted RunTopK(const at::Tensor& x, int64_t k, int64_t dimension, bool largest, bool) {
+  TORCH_CHECK(k >= 0 && k <= (x.dim() == 0 ? 1 : x.size(dimension)),
+              "selected index k out of range");
   auto [values, indices] = RunSort(x, dimension, largest);
   if (x.dim() == 0) return {values, indices};
   return {values.narrow(dimension, 0, k), indices.narrow(dimension, 0, k)};
 }
 Sorted RunKthValue(const at::Tensor& x, int64_t k, int64_t dimension, bool keep) {
+  TORCH_CHECK(k >= 1 && k <= (x.dim() == 0 ? 1 : x.size(dimension)),
+              "kthvalue(): selected number k out of range for dimension ", dimension);
   auto [values, indices] = RunSort(x, dimension, false);
   if (x.dim() == 0) return {values, indices};
   if (!keep) return {values.select(dimension, k - 1), indices.select(dimension, k - 1)};

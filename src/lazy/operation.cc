@@ -9,11 +9,14 @@
 
 #include "lazy/metrics.h"
 #include "lazy/op.h"
+#include "lazy/refusal.h"
 #include "process/fork.h"
 
 namespace lazy {
 
 namespace {
+
+std::atomic<const Refusal*> the_refusal{nullptr};
 
 struct InternedShape : hlo::Shape {
   explicit InternedShape(const hlo::Shape& shape) : hlo::Shape(shape) {}
@@ -78,6 +81,8 @@ size_t InternedShapeCount() {
   return shapes.set.size();
 }
 
+void SetRefusal(const Refusal* refusal) { the_refusal.store(refusal, std::memory_order_release); }
+
 Operation::Operation(const OperationKind* kind, uint64_t hash, std::vector<ShapeRef> operand_shapes)
     : kind_(kind), hash_(hash), operand_shapes_(std::move(operand_shapes)) {
   for (ShapeRef shape : operand_shapes_) Hold(shape);
@@ -94,13 +99,22 @@ void Operation::AddResultShape(const SharedShape& shape) {
 }
 
 void Operation::InferResultShapes() {
+  const Refusal* const refusal = the_refusal.load(std::memory_order_acquire);
   hlo::Module scratch("infer");
   hlo::Computation* computation = scratch.AddComputation("main");
   scratch.set_entry(computation);
   hlo::Builder builder(computation);
   std::vector<hlo::Value> parameters;
   for (ShapeRef shape : operand_shapes_) parameters.push_back(builder.Parameter(*shape));
-  for (hlo::Value result : Lower(builder, parameters)) {
+  std::vector<hlo::Value> results;
+  try {
+    if (refusal != nullptr) refusal->CheckTypes(*this);
+    results = Lower(builder, parameters);
+  } catch (const hlo::Error&) {
+    if (refusal != nullptr) refusal->Explain(*this);
+    throw;
+  }
+  for (hlo::Value result : results) {
     AddResultShape(result == nullptr ? SharedShape() : InternShape(result->shape()));
   }
 }

@@ -1,0 +1,67 @@
+// An operator that is refused is refused as in eager: with its exception and its words, which torch
+// says itself when it gets zeros of the same shapes and types.
+#include "lazy/refusal.h"
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+
+#include <string_view>
+#include <vector>
+
+#include "aten/dtype.h"
+#include "aten/eager_form.h"
+#include "aten/plain_kernels.h"
+#include "aten/refused_types.h"
+
+namespace torch_xla {
+namespace {
+
+// What torch takes after all is computed: larger operands are not asked about.
+constexpr int64_t kMostElements = int64_t{1} << 22;
+
+// Its lengths have to add up.
+constexpr std::string_view kRefusesZeros = "aten::segment_reduce";
+
+// What a refused call warns about, nobody did.
+class Silence final : public c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+std::vector<at::Tensor> ZerosFor(const lazy::Operation& operation) {
+  std::vector<at::Tensor> zeros;
+  for (lazy::ShapeRef shape : operation.operand_shapes()) {
+    zeros.push_back(at::zeros(shape->dimensions(), ToScalarType(shape->element_type())));
+  }
+  return zeros;
+}
+
+class EagerRefusal final : public lazy::Refusal {
+ public:
+  void CheckTypes(const lazy::Operation& operation) const override {
+    torch_xla::CheckTypes(operation);
+  }
+
+  void Explain(const lazy::Operation& operation) const override {
+    if (operation.kind().eager_form == nullptr || operation.kind().name == kRefusesZeros) return;
+    int64_t elements = 0;
+    for (lazy::ShapeRef shape : operation.operand_shapes()) elements += shape->num_elements();
+    if (elements > kMostElements) return;
+    Silence silence;
+    const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+    const PlainKernels scope;
+    const OneThread one_thread;
+    try {
+      operation.kind().eager_form->Run(operation, ZerosFor(operation));
+    } catch (const hlo::Error&) {
+      // An evaluated form refuses as the lowering does.
+    }
+  }
+};
+
+[[maybe_unused]] const bool is_refusal_set = [] {
+  lazy::SetRefusal(new EagerRefusal);
+  return true;
+}();
+
+}  // namespace
+}  // namespace torch_xla

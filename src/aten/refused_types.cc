@@ -1,0 +1,130 @@
+#include "aten/refused_types.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <c10/util/Exception.h>
+
+#include "hlo/error.h"
+#include "lazy/operation.h"
+
+namespace torch_xla {
+namespace {
+
+using hlo::ElementType;
+
+// Bits of what is refused.
+constexpr unsigned kBoolBit = 1, kByteBit = 2, kIntegerBit = 4, kComplexBit = 8;
+constexpr unsigned kDiscrete = kBoolBit | kByteBit | kIntegerBit;
+
+struct TypeRule {
+  unsigned refused;
+  // So many operands promote, and all of them have to be of refused types.
+  size_t operands = 1;
+};
+
+unsigned RefusalBit(ElementType type) {
+  if (type == ElementType::kPred) return kBoolBit;
+  if (type == ElementType::kU8) return kByteBit;
+  if (hlo::IsInteger(type)) return kIntegerBit;
+  return hlo::IsComplex(type) ? kComplexBit : 0;
+}
+
+constexpr TypeRule kNoBools{kBoolBit}, kNoDiscrete{kDiscrete}, kNoWide{kBoolBit | kIntegerBit};
+
+// By the name of the operator, or of the lowering where several have one.
+const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
+  static const auto* rules = new std::unordered_map<std::string_view, TypeRule>{
+      // Products of matrices and vectors.
+      {"aten::addbmm", kNoBools},
+      {"aten::addmm", kNoBools},
+      {"aten::addmv", kNoBools},
+      {"aten::baddbmm", kNoBools},
+      {"aten::bmm", kNoBools},
+      {"aten::dot", kNoBools},
+      {"aten::mm", kNoBools},
+      {"aten::mv", kNoBools},
+      {"aten::vdot", kNoBools},
+      // One operand.
+      {"aten::abs", kNoBools},
+      {"aten::ceil", kNoBools},
+      {"aten::floor", kNoBools},
+      {"aten::frac", kNoDiscrete},
+      {"aten::gelu", kNoDiscrete},
+      {"aten::hardshrink", kNoDiscrete},
+      {"aten::hardsigmoid", kNoDiscrete},
+      {"aten::hardswish", kNoDiscrete},
+      {"aten::isneginf", {kComplexBit}},
+      {"aten::isposinf", {kComplexBit}},
+      {"aten::leaky_relu", kNoDiscrete},
+      {"aten::relu", {kBoolBit | kComplexBit}},
+      {"aten::round", kNoBools},
+      {"aten::softshrink", kNoDiscrete},
+      {"aten::threshold", kNoBools},
+      {"aten::trunc", kNoBools},
+      // Several operands.
+      {"aten::_prelu_kernel", kNoDiscrete},
+      {"aten::addcdiv", {kDiscrete, 3}},
+      {"aten::addcmul", {kBoolBit, 3}},
+      {"aten::clamp", {kBoolBit, 3}},
+      {"aten::huber_loss", {kDiscrete, 2}},
+      {"aten::igamma", {kDiscrete, 2}},
+      {"aten::igammac", {kDiscrete, 2}},
+      {"aten::lerp", kNoDiscrete},
+      {"aten::logaddexp", {kDiscrete, 2}},
+      {"aten::logaddexp2", {kDiscrete, 2}},
+      {"aten::mse_loss", {kDiscrete, 2}},
+      {"aten::nll_loss2d_forward", kNoDiscrete},
+      {"aten::smooth_l1_loss", {kDiscrete, 2}},
+      // Reductions, sorts and searches.
+      {"aten::_logcumsumexp", kNoDiscrete},
+      {"aten::argmax", kNoBools},
+      {"aten::argmin", kNoBools},
+      {"aten::kthvalue", kNoBools},
+      {"aten::median", kNoBools},
+      {"aten::nanmedian", kNoBools},
+      {"aten::searchsorted", kNoBools},
+      {"aten::topk", kNoBools},
+      // Windows and images.
+      {"aten::_adaptive_avg_pool3d", kNoDiscrete},
+      {"aten::adaptive_max_pool2d", kNoDiscrete},
+      {"aten::embedding_bag", kNoDiscrete},
+      {"aten::reflection_pad3d", kNoBools},
+      {"aten::replication_pad3d", kNoBools},
+      {"aten::_upsample_nearest_exact1d", kNoWide},
+      {"aten::_upsample_nearest_exact2d", kNoWide},
+      {"aten::_upsample_nearest_exact3d", kNoWide},
+      {"aten::upsample_bicubic2d", kNoWide},
+      {"aten::upsample_bilinear2d", kNoWide},
+      {"aten::upsample_linear1d", kNoDiscrete},
+      {"aten::upsample_nearest1d", kNoWide},
+      {"aten::upsample_nearest2d", kNoWide},
+      {"aten::upsample_nearest3d", kNoWide},
+      {"aten::upsample_trilinear3d", kNoDiscrete},
+  };
+  return *rules;
+}
+
+}  // namespace
+
+void CheckKernel(bool has_kernel, const char* kernel, at::ScalarType type) {
+  TORCH_CHECK_NOT_IMPLEMENTED(has_kernel, '"', kernel, "\" not implemented for '", type, "'");
+}
+
+void CheckTypes(const lazy::Operation& operation) {
+  const auto it = TypeRules().find(operation.kind().name);
+  if (it == TypeRules().end()) return;
+  const auto is_refused = [&](lazy::ShapeRef shape) {
+    return (RefusalBit(shape->element_type()) & it->second.refused) != 0;
+  };
+  auto operands = operation.operand_shapes();
+  operands = operands.first(std::min(operands.size(), it->second.operands));
+  if (operands.empty() || !std::ranges::all_of(operands, is_refused)) return;
+  throw hlo::Error(
+      hlo::ErrorCode::kUnimplemented,
+      "not implemented for " + std::string(hlo::ShortName(operands[0]->element_type())));
+}
+
+}  // namespace torch_xla

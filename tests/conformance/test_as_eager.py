@@ -1,0 +1,182 @@
+"""Calls at the edges of what operators take give what they give in eager, or are refused with eager's exception and words.
+
+Each line is a program: statements, and after the last `;;` the result. `D` is the device; `T`, `Z`, `O` and `A` make tensors
+on it: of given numbers, of zeros, of ones, and counting.
+"""
+
+import functools
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from comparison import Differences
+from torch.utils import _pytree as pytree
+
+import torch_xla  # noqa: F401 - the device
+
+PROGRAMS = {
+    "limits and slopes": """
+        O(3).clamp()
+        O(3).clamp_()
+        torch.clamp(O(3))
+        torch.clip(O(3))
+        torch.clamp(O(3), min=None, max=None)
+        o=Z(3);; torch.clamp(O(3), out=o)
+        x=O(3).requires_grad_();; y=x*1;; F.leaky_relu(y,-2.,inplace=True).sum().backward();; x.grad
+        x=O(3).requires_grad_();; y=x*1;; F.elu(y,-2.,inplace=True).sum().backward();; x.grad
+        x=O(3).requires_grad_();; y=x*1;; F.celu(y,-2.,inplace=True).sum().backward();; x.grad
+        x=O(3).requires_grad_();; y=x*1;; F.rrelu(y,-2.,-1.,inplace=True).sum().backward();; x.grad
+        F.softshrink(O(3), -1.)
+        F.logsigmoid(T([1,2]))
+        O(3,dtype=torch.complex64).clamp(0,1)
+    """,
+    "types without a kernel": """
+        torch.mm(O(2,2,dtype=torch.bool), O(2,2,dtype=torch.bool))
+        torch.bmm(O(2,2,2,dtype=torch.bool), O(2,2,2,dtype=torch.bool))
+        torch.mv(O(2,2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.dot(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.addmm(O(2,2,dtype=torch.bool), O(2,2,dtype=torch.bool), O(2,2,dtype=torch.bool))
+        torch.matmul(O(2,2,dtype=torch.bool), O(2,2,dtype=torch.bool))
+        torch.einsum("ij,jk", O(2,2,dtype=torch.bool), O(2,2,dtype=torch.bool))
+        F.linear(O(2,2,dtype=torch.bool), O(2,2,dtype=torch.bool))
+        torch.abs(O(2,dtype=torch.bool))
+        F.gelu(T([1,2]))
+        torch.igamma(T([1,2]), T([1,2]))
+        torch.igammac(T([1,2]), T([1,2]))
+        torch.logaddexp(T([1,2]), T([1,2]))
+        torch.logaddexp2(T([1,2]), T([1,2]))
+        torch.argmax(O(2,dtype=torch.bool))
+        torch.argmin(O(2,dtype=torch.bool))
+        torch.argmax(O(2,dtype=torch.complex64))
+        F.silu(T([1,2]))
+        F.mish(T([1,2]))
+        F.elu(T([1,2]))
+        F.celu(T([1,2]))
+        F.selu(T([1,2]))
+        F.leaky_relu(T([1,2]))
+        F.softplus(T([1,2]))
+        F.hardswish(T([1,2]))
+        F.hardsigmoid(T([1,2]))
+        F.relu(O(2,dtype=torch.bool))
+        F.relu(O(2,dtype=torch.complex64))
+        F.prelu(T([1,2]), T([1]))
+        F.glu(T([1,2]))
+        F.softshrink(T([1,2]))
+        F.hardshrink(T([1,2]))
+        F.threshold(O(2,dtype=torch.bool), 1, 0)
+        F.log_softmax(T([1,2]), 0)
+        F.layer_norm(T([1,2]), (2,))
+        F.group_norm(T([[1,2]]), 1)
+        F.adaptive_avg_pool1d(T([[[1,2,3]]]), 2)
+        F.adaptive_avg_pool2d(T([[[[1,2,3]]]]), 1)
+        F.adaptive_max_pool2d(T([[[[1,2,3]]]]), 1)
+        F.pad(O(1,1,3,dtype=torch.bool), (1,1), mode="reflect")
+        F.mse_loss(T([1,2]), T([1,2]))
+        F.l1_loss(T([1,2]), T([1,2]))
+        F.smooth_l1_loss(T([1,2]), T([1,2]))
+        F.huber_loss(T([1,2]), T([1,2]))
+        F.binary_cross_entropy(T([1,1]), T([1,1]))
+        F.binary_cross_entropy_with_logits(T([1,1]), T([1,1]))
+        F.nll_loss(T([[1,1]]), T([1]))
+        F.cross_entropy(T([[1,1]]), T([1]))
+        F.soft_margin_loss(T([1,1]), T([1,1]))
+        torch.cdist(T([[1,1]]), T([[1,1]]))
+        torch.lerp(T([1,1]), T([1,1]), 0.5)
+        torch.lerp(O(2,dtype=torch.bool), O(2,dtype=torch.bool), 0.5)
+        torch.addcdiv(T([1,1]), T([1,1]), T([1,1]))
+        torch.hypot(T([1,1]), T([1,1]))
+        torch.fmod(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.remainder(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.floor_divide(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.div(O(2,dtype=torch.bool), O(2,dtype=torch.bool), rounding_mode="floor")
+        torch.gcd(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.bitwise_left_shift(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.floor(O(2,dtype=torch.bool))
+        torch.ceil(O(2,dtype=torch.bool))
+        torch.round(O(2,dtype=torch.bool))
+        torch.trunc(O(2,dtype=torch.bool))
+        torch.frac(T([1,1]))
+        torch.round(T([1,1]), decimals=2)
+        torch.sign(O(2,dtype=torch.complex64))
+        torch.signbit(O(2,dtype=torch.complex64))
+        torch.isposinf(O(2,dtype=torch.complex64))
+        torch.cummax(O(2,dtype=torch.complex64), 0)
+        torch.logcumsumexp(O(2,dtype=torch.bool), 0)
+        torch.median(O(2,dtype=torch.bool))
+        torch.median(O(2,dtype=torch.complex64))
+        torch.searchsorted(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.nanmedian(O(2,dtype=torch.bool))
+        torch.amax(O(2,dtype=torch.complex64))
+        torch.aminmax(O(2,dtype=torch.complex64))
+        torch.linalg.norm(T([1,1]))
+        torch.dist(T([1,1]), T([1,1]))
+        torch.renorm(T([[1,1]]), 2, 0, 1)
+        torch.erfinv(O(2,dtype=torch.complex64))
+        torch.lgamma(O(2,dtype=torch.complex64))
+        torch.mean(O(2,dtype=torch.bool))
+        torch.baddbmm(O(2,2,2,dtype=torch.bool), O(2,2,2,dtype=torch.bool), O(2,2,2,dtype=torch.bool))
+        torch.addmv(O(2,dtype=torch.bool), O(2,2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.vdot(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        torch.inner(O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        F.grid_sample(T([[[[1]]]]), T([[[[1,1]]]]))
+        F.interpolate(T([[[1,1]]]), size=4, mode="linear")
+        F.interpolate(O(1,1,2,dtype=torch.bool), size=4)
+        F.scaled_dot_product_attention(T([[[1]]]), T([[[1]]]), T([[[1]]]))
+        torch.linalg.solve_triangular(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64), upper=True)
+        torch.triangular_solve(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64))
+    """,
+}
+
+MAKERS = {"T": torch.tensor, "Z": torch.zeros, "O": torch.ones, "A": torch.arange}
+
+
+def run(program: str, device: str):
+    names = {"torch": torch, "F": F, "D": device}
+    names |= {name: functools.partial(maker, device=device) for name, maker in MAKERS.items()}
+    *statements, last = program.split(";;")
+    for statement in statements:
+        exec(statement.strip(), names)
+    return eval(last.strip(), names)
+
+
+def outcome(program: str, device: str):
+    """The result, on the CPU, or the exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return pytree.tree_map_only(
+                torch.Tensor, lambda x: x.detach().cpu(), run(program, device)
+            )
+        except Exception as error:
+            return error
+
+
+def words(error: Exception) -> str:
+    return str(error).replace("xla:0", "cpu")
+
+
+def compare(program: str, device: str) -> None:
+    expected, result = outcome(program, "cpu"), outcome(program, device)
+    if isinstance(expected, Exception):
+        assert isinstance(result, Exception), f"eager refuses: {expected}"
+        assert (type(result), words(result)) == (type(expected), words(expected))
+    elif isinstance(result, Exception):
+        raise result
+    else:
+        torch.testing.assert_close(result, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_edges_are_eagers(kind):
+    differences = Differences()
+    for program in PROGRAMS[kind].strip().splitlines():
+        with differences.of(program.strip()):
+            compare(program.strip(), "xla")
+    differences.fail_if_any()
+
+
+def test_rows_of_pooling_windows_are_apart():
+    """A stride of zero was a division by zero."""
+    with pytest.raises(RuntimeError, match="stride should"):
+        F.avg_pool2d(torch.ones(1, 2, 3, 3, device="xla"), 2, stride=0)
