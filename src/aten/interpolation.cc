@@ -181,7 +181,7 @@ void CheckSizes(const Dimensions& input, const Dimensions& output, size_t rank) 
 
 // Integers are rounded from the f32 result.
 Value ToType(Builder& b, Value x, ElementType type) {
-  if (!hlo::IsInteger(type)) return b.Convert(x, type);
+  if (!hlo::IsInteger(type) || x->element_type() == type) return b.Convert(x, type);
   x = b.Unary(Opcode::kRoundNearestAfz, x);
   if (type == ElementType::kU8) x = b.Clamp(ScalarLike(b, x, 0), x, ScalarLike(b, x, 255));
   return b.Convert(x, type);

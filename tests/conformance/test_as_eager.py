@@ -16,6 +16,18 @@ from torch.utils import _pytree as pytree
 import torch_xla  # noqa: F401 - the device
 
 PROGRAMS = {
+    "images of integers": """
+        F.interpolate(A(16,dtype=torch.uint8).view(1,1,4,4), scale_factor=2, mode="nearest")
+        F.interpolate(A(16,dtype=torch.uint8).view(1,1,4,4), size=(3,5), mode="nearest-exact")
+        F.interpolate(A(16,dtype=torch.uint8).view(1,1,16), size=(9,), mode="nearest")
+        F.interpolate(A(16,dtype=torch.uint8).view(1,1,16), size=(9,), mode="nearest-exact")
+        F.interpolate(A(64,dtype=torch.uint8).view(1,1,4,4,4), size=(3,5,6), mode="nearest")
+        F.interpolate(A(64,dtype=torch.uint8).view(1,1,4,4,4), size=(3,5,6), mode="nearest-exact")
+        F.interpolate(A(16,dtype=torch.uint8).view(1,1,16), size=(7,), mode="linear")
+        F.interpolate(A(64,dtype=torch.uint8).view(1,1,4,4,4), size=(3,5,6), mode="trilinear")
+        F.interpolate(A(16,dtype=torch.int32).view(1,1,4,4), size=(7,7), mode="nearest")
+        F.interpolate(A(16,dtype=torch.int64).view(1,1,4,4), size=(7,7), mode="nearest")
+    """,
     "limits and slopes": """
         O(3).clamp()
         O(3).clamp_()
