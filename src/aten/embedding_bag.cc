@@ -60,6 +60,7 @@ Maxima MaximaOfBags(Builder& b, Value taken, Value indices, Value bag, Value cou
   Value first = ScatterSlices(b, b.Full(Shape(ElementType::kS64, {bags, width}), count), bag,
                               b.Select(hit, position, none), 0,
                               b.ScalarCombiner(Opcode::kMinimum, ElementType::kS64));
+  if (count == 0) return {b.Zeros(maxima->shape()), b.Zeros(first->shape())};
   Value empty = OverColumns(b, is_empty, width);
   Value rows = b.Convert(TakeRows(b, indices, first), ElementType::kS64);
   return {ZeroUnless(b, b.Not(empty), maxima), ZeroUnless(b, b.Not(empty), rows)};

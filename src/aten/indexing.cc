@@ -1,12 +1,15 @@
 // Gather and scatter in all of torch's spellings.
 #include "aten/indexing.h"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <algorithm>
 
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/op.h"
+#include "aten/out_rule.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/sort.h"
@@ -97,7 +100,10 @@ Value Reduced(Builder& b, Value x, Value updates, Opcode reduction, const Scatte
 }
 
 Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool accumulate) {
-  values = b.Convert(values, x->element_type());
+  if (values->element_type() != x->element_type()) {
+    throw hlo::Error("Index put requires the source and destination dtypes match, got " +
+                     x->shape().ToString() + " and " + values->shape().ToString());
+  }
   if (!HasIndex(indices)) {
     Value full = b.BroadcastTo(values, x->dimensions());
     return accumulate ? b.Add(x, full) : full;
@@ -120,6 +126,16 @@ Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool a
   });
 }
 
+void CheckIndexType(at::ScalarType type) {
+  TORCH_CHECK_INDEX(type == at::kLong || type == at::kInt || type == at::kByte || type == at::kBool,
+                    "tensors used as indices must be long, int, byte or bool tensors");
+  if (type == at::kByte) {
+    TORCH_WARN(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+        "instead.");
+  }
+}
+
 // Bool and byte masks become the positions of what they select, one index for each of their
 // dimensions; how many there are has to be known here, which computes what is pending.
 std::vector<std::optional<at::Tensor>> WithoutMasks(
@@ -128,6 +144,7 @@ std::vector<std::optional<at::Tensor>> WithoutMasks(
   for (const auto& entry : indices) {
     const std::optional<at::Tensor> index = entry;
     bool present = index && index->defined();
+    if (present) CheckIndexType(index->scalar_type());
     if (present && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
       for (int64_t d = 0; d < index->dim(); ++d) {
         TORCH_CHECK_INDEX(self.size(result.size() + d) == index->size(d), "The shape of the mask ",
@@ -198,6 +215,17 @@ at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
 }
 at::Tensor& IndexPutInPlace(at::Tensor& self, const IndexList& indices, const at::Tensor& values,
                             bool accumulate) {
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
+    TORCH_WARN(
+        "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before "
+        "performing this operation. This also applies to advanced indexing e.g. tensor[indices] = "
+        "tensor");
+  }
+  CheckApart(self, values, self.numel());
+  for (const auto& entry : indices) {
+    const std::optional<at::Tensor> index = entry;
+    if (index && index->defined()) CheckApart(self, *index, self.numel());
+  }
   WriteInto(self, IndexPutFunctional(self, indices, values, accumulate));
   return self;
 }
@@ -337,8 +365,14 @@ Value GatherOperator(Builder& b, Value x, Dimension dimension, Value index, bool
   return b.Reshape(result, shape);
 }
 
-// The part of src that the index reaches.
+// The part of src that the index reaches. An empty index reaches none, whatever its rank.
 Value MatchIndex(Builder& b, Value src, Value index) {
+  if (index->shape().num_elements() == 0) return src;
+  if (index->shape().rank() != src->shape().rank()) {
+    throw hlo::Error(
+        "Index tensor must have the same number of dimensions as src tensor, but got " +
+        index->shape().ToString() + " and " + src->shape().ToString());
+  }
   Dimensions start(src->dimensions().size(), 0), one(start.size(), 1);
   for (size_t d = 0; d < start.size(); ++d) {
     if (index->shape().dimension(d) > src->shape().dimension(d)) {
@@ -426,11 +460,21 @@ Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Va
 
 // --- index_select and its counterparts
 
+// Eager's kernels are for some types of indices; `narrow`: for int32, too.
+void RequireIndexType(Value index, bool narrow, const char* name) {
+  const ElementType type = index->element_type();
+  if (type == ElementType::kS64 || (narrow && type == ElementType::kS32)) return;
+  throw hlo::Error(std::string(name) + "(): expected an index of type " +
+                   (narrow ? "int32 or int64" : "int64") + ", but got " +
+                   index->shape().ToString());
+}
+
 Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
   if (index->shape().rank() > 1) {
     throw hlo::Error(hlo::ErrorCode::kOutOfRange,
                      "index_select(): Index is supposed to be a vector");
   }
+  RequireIndexType(index, true, "index_select");
   if (x->dimensions().empty()) return x;
   return TakeAlong(b, x, AtLeast1d(b, index), dimension);
 }
@@ -446,13 +490,16 @@ Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value sour
 }
 
 Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
+  RequireIndexType(index, true, "index_add");
   Value factor = Splat(b, b.Convert(alpha, source->element_type()), source->dimensions());
   return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), Opcode::kAdd);
 }
 Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
+  RequireIndexType(index, false, "index_copy");
   return SlicesInto(b, x, dimension, index, source, Overwrite(b, x->element_type()));
 }
 Value IndexFill(Builder& b, Value x, Dimension dimension, Value index, Value value) {
+  RequireIndexType(index, false, "index_fill");
   Dimensions slices = AtLeast1d(b, x)->dimensions();
   slices[dimension] = AtLeast1d(b, index)->shape().dimension(0);
   Value updates = b.BroadcastTo(b.Convert(value, x->element_type()), slices);
@@ -464,6 +511,7 @@ Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Sca
 }
 Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
                   std::string reduce, bool include_self) {
+  RequireIndexType(index, true, "index_reduce");
   Value ones = b.Full(source->shape(), int64_t{1});
   return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
     return SlicesInto(b, into, dimension, index, values ? values : source, opcode);
@@ -472,10 +520,12 @@ Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value s
 
 // Of the flattened tensor.
 Value Take(Builder& b, Value x, Value index) {
+  RequireIndexType(index, false, "take");
   int64_t size = x->shape().num_elements();
   return TakeRows(b, b.Reshape(x, {size}), WrapIndex(b, index, size));
 }
 Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
+  RequireIndexType(index, false, "put");
   int64_t size = x->shape().num_elements(), count = index->shape().num_elements();
   if (count == 0) return x;
   Value flat = b.Reshape(x, {size}), flat_index = b.Reshape(WrapIndex(b, index, size), {count});
@@ -507,6 +557,7 @@ Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
 Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
                 bool scale_by_frequency, bool sparse) {
   if (weight->shape().rank() != 2) throw hlo::Error("'weight' must be 2-D");
+  RequireIndexType(index, true, "embedding");
   return TakeRows(b, weight, index);
 }
 
@@ -559,6 +610,11 @@ Value WrapIndex(Builder& b, Value index, int64_t size) {
 }
 
 Value TakeAlong(Builder& b, Value x, Value index, int64_t dimension) {
+  if (index->shape().num_elements() == 0) {
+    Dimensions empty = x->dimensions();
+    empty[dimension] = 0;
+    return b.Zeros(Shape(x->element_type(), empty));
+  }
   hlo::GatherAttributes attributes;
   attributes.offset_dims = OtherDimensions({dimension}, x->shape().rank());
   attributes.collapsed_slice_dims = {dimension};

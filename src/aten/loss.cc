@@ -296,9 +296,32 @@ Value TargetWeights(Builder& b, Value x, Value target, const std::optional<Value
   return b.Select(counted, gathered, b.Zeros(shape));
 }
 
+void CheckClasses(Value x, Value target, const std::optional<Value>& weight, int64_t dimension) {
+  if (target->element_type() != ElementType::kS64 && target->element_type() != ElementType::kU8) {
+    throw hlo::Error("expected target dtype to be Long or Byte, but got " +
+                     target->shape().ToString());
+  }
+  if (x->shape().rank() <= dimension) {
+    throw hlo::Error("input tensor should be 1D or 2D, but got " + x->shape().ToString());
+  }
+  const int64_t classes = x->shape().dimension(dimension);
+  if (!weight || (*weight)->dimensions() == Dimensions{classes}) return;
+  throw hlo::Error("weight tensor should be defined either for all " + std::to_string(classes) +
+                   " classes or no classes but got weight tensor of shape: " +
+                   hlo::ToString((*weight)->dimensions()));
+}
+
+// The target of a single sample may be a vector of one.
+Value TargetOf(Builder& b, Value x, Value target) {
+  const bool is_one = x->shape().rank() == 1 && target->dimensions() == Dimensions{1};
+  return is_one ? b.Reshape(target, {}) : target;
+}
+
 std::pair<Value, Value> NllLoss(Builder& b, Value x, Value target, std::optional<Value> weight,
                                 int64_t reduction, int64_t ignored) {
   int64_t dimension = ClassDimension(x);
+  CheckClasses(x, target, weight, dimension);
+  target = TargetOf(b, x, target);
   Value scale = TargetWeights(b, x, target, weight, ignored);
   Value index = b.Select(IsCounted(b, target, ignored), target, b.Zeros(target->shape()));
   Dimensions with_class = target->dimensions();
@@ -320,6 +343,8 @@ Value NllLossBackward(Builder& b, Value gradient, Value x, Value target,
                       std::optional<Value> weight, int64_t reduction, int64_t ignored,
                       Value total_weight) {
   int64_t dimension = ClassDimension(x);
+  CheckClasses(x, target, weight, dimension);
+  target = TargetOf(b, x, target);
   const Dimensions& full = x->dimensions();
   Value scale = b.Negate(TargetWeights(b, x, target, weight, ignored));
   Value incoming = b.BroadcastTo(gradient, scale->dimensions());

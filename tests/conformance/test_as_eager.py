@@ -28,6 +28,141 @@ PROGRAMS = {
         F.interpolate(A(16,dtype=torch.int32).view(1,1,4,4), size=(7,7), mode="nearest")
         F.interpolate(A(16,dtype=torch.int64).view(1,1,4,4), size=(7,7), mode="nearest")
     """,
+    "dimensions of size zero": """
+        Z(0,1,2,0).index_select(0, T([], dtype=torch.int64))
+        Z(0,1,2,0).index_select(3, T([], dtype=torch.int64))
+        Z(0).index_select(0, T([], dtype=torch.int64))
+        torch.combinations(Z(0))
+        torch.combinations(Z(0), r=3)
+        torch.repeat_interleave(Z(0), T([], dtype=torch.int64))
+        F.embedding_bag(T([], dtype=torch.int64), O(4,3), T([0,0]), mode="max")
+        w=O(4,3).requires_grad_();; F.embedding_bag(T([], dtype=torch.int64), w, T([0,0]), mode="max").sum().backward();; w.grad
+        Z(0,3).argmax(0)
+        Z(0).argmax()
+        Z(0,3).max(0)
+        Z(3,0).masked_select(Z(3,0,dtype=torch.bool))
+    """,
+    "types of indices": """
+        Z(3)[T([0.])]
+        Z(3).index_select(0, T([0.]))
+        Z(3).gather(0, T([0.]))
+        Z(3).take(T([0.]))
+        Z(3).index_add(0, T([0.]), O(1))
+        Z(3).index_copy(0, T([0.]), O(1))
+        Z(3).index_fill(0, T([0.]), 1)
+        Z(3).scatter(0, T([0.]), 1)
+        Z(3).scatter(0, T([0.]), O(1))
+        Z(3).scatter_add(0, T([0.]), O(1))
+        Z(3).scatter_reduce(0, T([0.]), O(1), "sum")
+        Z(3).index_reduce(0, T([0.]), O(1), "amax")
+        Z(3).put(T([0.]), O(1))
+        Z(3).index_put((T([0.]),), O(1))
+        x=Z(3);; x.__setitem__(T([0.]), 1);; x
+        F.embedding(T([0.]), O(3,3))
+        Z(3)[T([0], dtype=torch.int16)]
+        Z(3)[T([0], dtype=torch.complex64)]
+        Z(3).index_select(0, T([0], dtype=torch.int16))
+        Z(3).gather(0, T([0], dtype=torch.int16))
+        Z(3).take(T([0], dtype=torch.int32))
+        Z(3).index_add(0, T([0], dtype=torch.int16), O(1))
+        Z(3).index_copy(0, T([0], dtype=torch.int32), O(1))
+        Z(3).index_fill(0, T([0], dtype=torch.int32), 1)
+        Z(3).put(T([0], dtype=torch.int32), O(1))
+        F.embedding(T([0], dtype=torch.int16), O(3,3))
+        F.nll_loss(O(2,3), T([0,1], dtype=torch.int32))
+        F.nll_loss(O(2,3), T([0.,1]))
+    """,
+    "wrong lengths": """
+        F.cross_entropy(O(2,3), T([0,1]), weight=O(2))
+        F.cross_entropy(O(2,3), T([0,1]), weight=O(4))
+        F.cross_entropy(O(2,3), T([0,1]), weight=O(1,3))
+        F.cross_entropy(O(2,3), T([0,1]), weight=O(3,1))
+        F.nll_loss(O(2,3), T([0,1]), weight=O(2))
+        F.nll_loss(O(2,3), T([0,1]), weight=O(1,3))
+        F.nll_loss(O(2,3,4,4), Z(2,4,4,dtype=torch.int64), weight=O(2))
+        F.nll_loss(O(2,3,4,4), Z(2,4,5,dtype=torch.int64))
+        F.nll_loss(O(3), T([0]))
+        F.cross_entropy(O(2,3), O(2,4))
+        F.binary_cross_entropy_with_logits(O(2,3), O(2,3), pos_weight=O(2))
+        F.multilabel_margin_loss(O(2,3), T([[0,1]]))
+        F.layer_norm(O(2,3), (3,), weight=O(2))
+        F.layer_norm(O(2,3), (3,), bias=O(2))
+        F.linear(O(2,3), O(4,3), O(3))
+        F.linear(O(2,3), O(4,3), O(2,2))
+        F.conv2d(O(1,3,4,4), O(2,3,3,3), bias=O(3))
+        F.conv2d(O(1,3,4,4), O(2,3,5,5))
+        F.conv1d(O(1,3,4), O(2,3,3), stride=0)
+        F.conv_transpose2d(O(1,3,4,4), O(2,4,3,3))
+        torch.addmm(O(3,3), O(2,3), O(3,2))
+        torch.addmv(O(3), O(2,3), O(3))
+        torch.addmv(O(2), O(2,3), O(2))
+        torch.addbmm(O(2,2), O(2,2,3), O(3,3,2))
+        torch.mm(O(2,3,2), O(2,3))
+        torch.mv(O(2,3), O(2))
+        torch.dot(O(2), O(3))
+        torch.dot(O(2), O(2,dtype=torch.float64))
+        torch.mm(O(2,3), O(3,2,dtype=torch.float64))
+        torch.cat([O(2,3), O(3,2)])
+        torch.stack([O(2), O(3)])
+        torch.cat([O(2,3), O(2,3,1)])
+        O(3).masked_fill(T([True,False]), 0)
+        O(3).masked_fill(T([1,0,1]), 0)
+        O(3).masked_scatter(T([1,0,1]), O(3))
+        O(2,3,4).trace()
+        O(2,3).topk(5)
+        O(2,3).gather(0, O(3,3,3,dtype=torch.int64))
+        O(2,3).scatter(0, Z(2,4,dtype=torch.int64), O(2,4))
+        O(2,3).scatter(0, Z(2,3,dtype=torch.int64), O(1,3))
+        O(2,3).scatter(0, Z(2,3,dtype=torch.int64), O(2,3,dtype=torch.float64))
+        O(2,3).scatter(0, Z(2,3,1,dtype=torch.int64), O(2,3,1))
+        O(2,3).index_add(0, Z(2,dtype=torch.int64), O(3,3))
+        O(2,3).index_add(0, Z(2,dtype=torch.int64), O(2,4))
+        O(2,3).index_add(0, Z(2,dtype=torch.int64), O(2,3,dtype=torch.float64))
+        O(2,3).index_copy(0, Z(2,dtype=torch.int64), O(3,3))
+        O(2,3).index_copy(0, Z(2,dtype=torch.int64), O(2,4))
+        O(2,3).index_copy(0, Z(2,dtype=torch.int64), O(2,3,dtype=torch.float64))
+        O(2,3).index_fill(0, Z(2,2,dtype=torch.int64), 1)
+        O(2,3).put(Z(2,dtype=torch.int64), O(3))
+        O(2,3).put(Z(2,dtype=torch.int64), O(2,dtype=torch.float64))
+        O(2,3).index_put((Z(2,dtype=torch.int64),), O(3,3,3))
+        O(2,3).index_put((Z(2,dtype=torch.int64),), O(2,3,dtype=torch.float64))
+        F.pad(O(2,3), (5,5), mode="reflect")
+        F.pad(O(2,3), (-5,1))
+        F.pad(O(1,2,3), (-5,1), mode="replicate")
+        F.avg_pool2d(O(1,2,3,3), 5)
+        F.max_pool2d(O(1,2,3,3), 5)
+        F.max_pool2d(O(1,0,3,3), 2)
+        F.grid_sample(O(1,2,3,3), O(1,2,2,3))
+        F.grid_sample(O(1,2,3,3), O(2,2,2,2))
+    """,
+    "empty indices that scatter": """
+        Z(3,2).scatter(0, T([], dtype=torch.int64), O(3,2))
+        Z(3,2).scatter_add(0, T([], dtype=torch.int64), O(3,2))
+        Z(3,2).scatter_reduce(0, T([], dtype=torch.int64), O(3,2), "sum")
+        Z(3,2).scatter_reduce(0, T([], dtype=torch.int64), O(3,2), "sum", include_self=False)
+        Z(3,2).scatter(0, T([], dtype=torch.int64), O(3,2), reduce="add")
+        x=Z(3,2);; x.scatter_(0, T([], dtype=torch.int64), O(3,2))
+        x=Z(3,2);; x.scatter_add_(0, T([], dtype=torch.int64), O(3,2))
+        x=Z(3,2);; x.scatter_reduce_(0, T([], dtype=torch.int64), O(3,2), "amax")
+        Z(3,2).scatter(0, Z(0,5,dtype=torch.int64), O(3,2))
+        Z(3,2).scatter(0, Z(0,2,1,dtype=torch.int64), O(3,2))
+        w=O(3,2).requires_grad_();; w.scatter(0, T([], dtype=torch.int64), O(3,2)).sum().backward();; w.grad
+        w=O(3,2).requires_grad_();; Z(3,2).scatter_add(0, T([], dtype=torch.int64), w).sum().backward();; w.grad
+        w=O(3,2).requires_grad_();; Z(3,2).scatter_reduce(0, T([], dtype=torch.int64), w, "prod").sum().backward();; w.grad
+    """,
+    "shapes of indices": """
+        x=Z(3,3);; x[[0,1],[0,1,2]]
+        x=Z(3,3);; x[False,[0,1],...]
+        x=Z(3,3);; x[T([0,1]),T([0,1,2])]
+        x=Z(2,3,4);; x[False,[0,1],[0,1]]
+        x=Z(3);; x.__setitem__(T([True,False,True]), T([1.,2.,3.]));; x
+        x=Z(3,3);; x.__setitem__(T([True,False,True]), O(2));; x
+        x=Z(3,3);; x.__setitem__(T([0,1]), O(2));; x
+        x=Z(3,3);; x.__setitem__(([0,1],[0,1,2]), 1.);; x
+        x=Z(3,3);; x.__setitem__((T([0,1]),T([0,1,2])), 1.);; x
+        x=Z(3,3);; x.index_put_((T([True,False,True]),), O(3,3));; x
+        x=Z(3,3);; x.index_put_((T([0,1]),), O(2,3,dtype=torch.float64));; x
+    """,
     "limits and slopes": """
         O(3).clamp()
         O(3).clamp_()
@@ -186,6 +321,15 @@ def test_edges_are_eagers(kind):
         with differences.of(program.strip()):
             compare(program.strip(), "xla")
     differences.fail_if_any()
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["Z(3)[T([1, 0, 1], dtype=torch.uint8)]", "Z(3, 3)[:, T([1, 0, 1], dtype=torch.uint8)]"],
+)
+def test_masks_of_bytes_warn(program):
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
+        run(program, "xla")
 
 
 def test_rows_of_pooling_windows_are_apart():
