@@ -2,6 +2,7 @@
 // made from them (draws.h) element by element, so that they fuse into what uses them. Probabilities
 // and limits that a program keeps from step to step are constants of the graph. Arguments are
 // checked by torch's own templates, with eager's messages.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/TensorFactories.h>
 
@@ -16,6 +17,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refused_types.h"
 #include "aten/sort.h"
 #include "hlo/counter_random.h"
 
@@ -23,6 +25,8 @@ namespace torch_xla {
 namespace {
 
 using OptionalGenerator = std::optional<at::Generator>;
+
+bool IsContinuous(const at::Tensor& x) { return x.is_floating_point() || x.is_complex(); }
 
 // --- Distributions, in the type of a tensor
 
@@ -206,6 +210,8 @@ std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
   if (!train.value_or(true) || x.numel() == 0) {
     return {x.clone(), at::ones(x.sizes(), x.options().dtype(at::kBool))};
   }
+  TORCH_CHECK(IsContinuous(x), "result type Float can't be cast to the desired output type ",
+              x.scalar_type());
   return Record<&Dropout>(RandomState(std::nullopt, x.device()), x, p);
 }
 
@@ -233,6 +239,7 @@ std::tuple<at::Tensor, at::Tensor> RreluWithNoiseFunctional(const at::Tensor& x,
   TORCH_CHECK(x.sizes() == noise.sizes(),
               "noise tensor shape must match self tensor shape. Got self.shape = ", x.sizes(),
               " noise.shape = ", noise.sizes());
+  CheckKernel(x.is_floating_point(), "rrelu_with_noise_out_cpu", x.scalar_type());
   if (!training) return {at::leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2), noise};
   return Record<&RandomLeakyRelu>(RandomState(generator, x.device()), x, lower.toDouble(),
                                   upper.toDouble());
@@ -247,6 +254,7 @@ at::Tensor RreluWithNoise(const at::Tensor& x, at::Tensor& noise, const at::Scal
 at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at::Scalar& lower,
                                   const at::Scalar& upper, bool training,
                                   OptionalGenerator generator) {
+  at::assert_no_internal_overlap(self);
   WriteInto(self, RreluWithNoise(self, noise, lower, upper, training, std::move(generator)));
   return self;
 }
@@ -257,6 +265,7 @@ at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at:
 template <auto f, typename... Arguments>
 void FillWithDraws(const at::Tensor& self, const OptionalGenerator& generator,
                    const Arguments&... arguments) {
+  at::assert_no_internal_overlap(self);
   lazy::Value state = RandomState(generator, self.device());
   WriteInto(self,
             RecordOn<f>(self.device(), state, self.sizes(), self.scalar_type(), arguments...));
@@ -376,15 +385,21 @@ at::Tensor& FillUniform(at::Tensor& self, double from, double to, OptionalGenera
 }
 at::Tensor& FillNormal(at::Tensor& self, double mean, double deviation,
                        OptionalGenerator generator) {
+  CheckKernel(IsContinuous(self), "normal_kernel_cpu", self.scalar_type());
   return templates::normal_impl_<RealFill<&Normal>::Of, XlaGeneratorImpl>(self, mean, deviation,
                                                                           generator);
 }
 at::Tensor& FillLogNormal(at::Tensor& self, double mean, double deviation,
                           OptionalGenerator generator) {
+  CheckKernel(self.is_floating_point(), "log_normal_cpu", self.scalar_type());
   return templates::log_normal_impl_<RealFill<&LogNormal>::Of, XlaGeneratorImpl>(
       self, mean, deviation, generator);
 }
 at::Tensor& FillExponential(at::Tensor& self, double rate, OptionalGenerator generator) {
+  TORCH_CHECK(self.is_floating_point(),
+              "Exponential distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you specified ",
+              self.scalar_type());
   return templates::exponential_impl_<ExponentialFill, XlaGeneratorImpl>(self, rate, generator);
 }
 at::Tensor& FillCauchy(at::Tensor& self, double median, double sigma, OptionalGenerator generator) {
@@ -392,10 +407,13 @@ at::Tensor& FillCauchy(at::Tensor& self, double median, double sigma, OptionalGe
                                                                           generator);
 }
 at::Tensor& FillGeometric(at::Tensor& self, double p, OptionalGenerator generator) {
+  CheckKernel(!self.is_complex() && self.scalar_type() != at::kBool, "geometric_cpu",
+              self.scalar_type());
   return templates::geometric_impl_<ProbabilityFill<&Geometric>::Of, XlaGeneratorImpl>(self, p,
                                                                                        generator);
 }
 at::Tensor& FillBernoulli(at::Tensor& self, double p, OptionalGenerator generator) {
+  CheckKernel(!self.is_complex(), "bernoulli_scalar_cpu_", self.scalar_type());
   return templates::bernoulli_impl_<ProbabilityFill<&Bernoulli>::Of, XlaGeneratorImpl>(self, p,
                                                                                        generator);
 }
@@ -417,6 +435,7 @@ at::Tensor& FillRandom(at::Tensor& self, OptionalGenerator generator) {
 
 at::Tensor BernoulliLike(const at::Tensor& p, at::IntArrayRef sizes, at::ScalarType type,
                          const OptionalGenerator& generator) {
+  CheckKernel(p.is_floating_point(), "bernoulli_tensor_cpu_p_", p.scalar_type());
   lazy::Value state = RandomState(generator, p.device());
   return Record<&BernoulliOf>(state, p, sizes, type);
 }
@@ -429,6 +448,7 @@ at::Tensor BernoulliConstant(const at::Tensor& x, double p, OptionalGenerator ge
 }
 at::Tensor& FillBernoulliTensor(at::Tensor& self, const at::Tensor& p,
                                 OptionalGenerator generator) {
+  at::assert_no_internal_overlap(self);
   at::Tensor device_p = p.to(self.device());
   WriteInto(self, BernoulliLike(device_p, self.sizes(), self.scalar_type(), generator));
   return self;
@@ -437,9 +457,10 @@ at::Tensor& FillBernoulliTensor(at::Tensor& self, const at::Tensor& p,
 at::Tensor Randperm(int64_t n, OptionalGenerator generator, std::optional<at::ScalarType> type,
                     std::optional<at::Layout> layout, std::optional<at::Device> device,
                     std::optional<bool> pin_memory) {
-  TORCH_CHECK(n >= 0, "n must be non-negative, got ", n);
+  TORCH_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": [", n, "]");
   at::Device on = device.value_or(at::Device(at::kXLA));
   at::ScalarType kind = type.value_or(at::kLong);
+  CheckKernel(kind != at::kBool && !at::isComplexType(kind), "randperm", kind);
   at::native::check_supported_max_int_with_precision(n, at::empty({0}, kind));
   return RecordOn<&Permutation>(on, RandomState(generator, on), n, kind);
 }
@@ -456,6 +477,7 @@ at::Tensor NormalTensors(const at::Tensor& mean, const at::Tensor& deviation,
     auto sizes = at::infer_size(mean.sizes(), deviation.sizes());
     return at::randn(sizes, generator, mean.options()).mul_(deviation).add_(mean);
   }
+  CheckKernel(IsContinuous(mean), "normal_kernel_cpu", mean.scalar_type());
   return Record<&NormalOf>(RandomState(generator, mean.device()), mean, deviation);
 }
 at::Tensor NormalTensorNumber(const at::Tensor& mean, double deviation,

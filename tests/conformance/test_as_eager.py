@@ -150,6 +150,25 @@ PROGRAMS = {
         w=O(3,2).requires_grad_();; Z(3,2).scatter_add(0, T([], dtype=torch.int64), w).sum().backward();; w.grad
         w=O(3,2).requires_grad_();; Z(3,2).scatter_reduce(0, T([], dtype=torch.int64), w, "prod").sum().backward();; w.grad
     """,
+    "random numbers of other types": """
+        Z(3,dtype=torch.int64).normal_().shape
+        Z(3,dtype=torch.int64).exponential_().shape
+        Z(3,dtype=torch.int64).log_normal_().shape
+        Z(3,dtype=torch.bool).geometric_(0.5).shape
+        Z(3,dtype=torch.complex64).geometric_(0.5).shape
+        Z(3,dtype=torch.int64).bernoulli()
+        O(3,dtype=torch.bool).bernoulli()
+        torch.bernoulli(T([0,1,1]))
+        Z(3,dtype=torch.complex64).bernoulli_().shape
+        torch.randperm(3,dtype=torch.bool,device=D).shape
+        torch.randperm(-3,device=D).shape
+        torch.normal(T([1,2]), 1.0).shape
+        torch.normal(1.0, T([1,2])).shape
+        torch.normal(T([1,2]), T([1,2])).shape
+        torch.normal(0, 1, (3,), dtype=torch.int64, device=D).shape
+        F.rrelu(T([1,2]), training=True).shape
+        F.gumbel_softmax(T([1,2])).shape
+    """,
     "shapes of indices": """
         x=Z(3,3);; x[[0,1],[0,1,2]]
         x=Z(3,3);; x[False,[0,1],...]
