@@ -1,9 +1,11 @@
 // Tensors from nothing: constants, sequences, identity.
 #include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
 #include "aten/op.h"
+#include "aten/refused_types.h"
 
 namespace torch_xla {
 namespace {
@@ -30,15 +32,15 @@ Value Linspace(Builder& b, Scalar start, Scalar end, int64_t count, ElementType 
   ElementType compute = start.value->element_type();
   if (count == 0) return b.Zeros(Shape(type, {0}));
   if (count == 1) return b.Convert(b.Reshape(start, {1}), type);
-  Shape shape(compute, {count});
   Value divisor = b.ConstantScalar(compute, static_cast<double>(count - 1));
   Value step = b.Divide(b.Subtract(end, start), divisor);
-  Value index = b.Iota(shape, 0);
+  Value number = b.Iota(Shape(hlo::RealType(compute), {count}), 0);
+  Value index = b.Convert(number, compute);
   Value steps = Splat(b, step, {count});
   Value forward = b.Add(Splat(b, start, {count}), b.Multiply(index, steps));
   Value back = b.Subtract(Like(b, index, static_cast<double>(count - 1)), index);
   Value backward = b.Subtract(Splat(b, end, {count}), b.Multiply(back, steps));
-  Value is_first = b.Lt(index, Like(b, index, static_cast<double>(count / 2)));
+  Value is_first = b.Lt(number, Like(b, number, static_cast<double>(count / 2)));
   return b.Convert(b.Select(is_first, forward, backward), type);
 }
 
@@ -85,14 +87,24 @@ at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> 
   return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
 }
 
-at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef, Options dtype,
+at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef strides, Options dtype,
                         std::optional<at::Layout> layout, std::optional<at::Device> device,
                         std::optional<bool> pin_memory) {
+  at::detail::check_size_nonnegative(size);
+  TORCH_CHECK(size.size() == strides.size(), "dimensionality of sizes (", size.size(),
+              ") must match dimensionality of strides (", strides.size(), ")");
+  for (int64_t stride : strides) {
+    TORCH_CHECK(stride >= 0, "Storage size calculation overflowed with sizes=", size,
+                " and strides=", strides);
+  }
   return Empty(size, dtype, layout, device, pin_memory, std::nullopt);
 }
 
 at::Tensor Zeros(at::IntArrayRef size, Options dtype, std::optional<at::Layout>,
                  std::optional<at::Device> device, std::optional<bool>) {
+  for (int64_t extent : size) {
+    TORCH_CHECK(extent >= 0, "zeros: Dimension size must be non-negative.");
+  }
   return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
 }
 
@@ -192,6 +204,7 @@ at::Tensor ArangeStep(const at::Scalar& start, const at::Scalar& end, const at::
   bool is_integral = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   at::ScalarType type =
       dtype.value_or(is_integral ? at::kLong : c10::get_default_dtype_as_scalartype());
+  CheckKernel(type != at::kBool && !at::isComplexType(type), "arange_cpu", type);
   double from = start.to<double>(), to = end.to<double>(), by = step.to<double>();
   TORCH_CHECK(by != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
@@ -227,10 +240,17 @@ at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64
                            Options dtype, std::optional<at::Layout>,
                            std::optional<at::Device> device, std::optional<bool>) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
-  TORCH_CHECK_NOT_IMPLEMENTED(!start.isComplex() && !end.isComplex(),
-                              "linspace of complex numbers is not supported on xla");
   at::ScalarType type = TypeOr(dtype);
-  ElementType compute = type == at::kFloat ? ElementType::kF32 : ElementType::kF64;
+  if (start.isComplex() || end.isComplex()) {
+    const caffe2::TypeMeta inferred = c10::get_default_complex_dtype();
+    if (!dtype) type = c10::typeMetaToScalarType(inferred);
+    TORCH_CHECK(at::isComplexType(type), "torch.linspace(): inferred dtype ", inferred,
+                " can't be safely cast to passed dtype ", type);
+  }
+  CheckKernel(type != at::kBool, "linspace_cpu", type);
+  ElementType compute = at::isComplexType(type) ? ToElementType(type)
+                        : type == at::kFloat    ? ElementType::kF32
+                                                : ElementType::kF64;
   return RecordOn<&Linspace>(DeviceOr(device), Number{start, compute}, Number{end, compute}, steps,
                              type);
 }
@@ -249,8 +269,8 @@ at::Tensor EyeSquare(int64_t n, Options dtype, std::optional<at::Layout> layout,
 
 at::Tensor TriangleIndexTensor(bool lower, int64_t rows, int64_t columns, int64_t offset,
                                Options dtype, std::optional<at::Device> device) {
-  TORCH_CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
-              columns);
+  TORCH_CHECK(rows >= 0, "row must be non-negative, got", rows);
+  TORCH_CHECK(columns >= 0, "col must be non-negative, got", columns);
   Dimensions row_indices, column_indices;
   for (int64_t i = 0; i < rows; ++i) {
     int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset);
@@ -275,6 +295,55 @@ at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dt
                        std::optional<bool>) {
   return TriangleIndexTensor(false, rows, columns, offset, dtype, device);
 }
+
+// --- out=: the numbers go into the target in its order, whatever its shape, if they are as many.
+
+at::Tensor& WriteNumbers(at::Tensor& out, const at::Tensor& numbers) {
+  if (out.numel() != numbers.numel()) out.resize_(numbers.sizes());
+  at::assert_no_internal_overlap(out);
+  WriteInto(out, numbers.view(out.sizes()));
+  return out;
+}
+
+at::Tensor& ArangeOut(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                      at::Tensor& out) {
+  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.toLong() != 0,
+                    "step must be nonzero");
+  at::Tensor numbers = at::arange(start, end, step, out.options());
+  if (out.numel() != numbers.numel() && out.numel() > 0) {
+    TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ",
+               out.numel(), " which does not match the computed number of elements ",
+               numbers.numel(),
+               ". Note that this may occur as a result of rounding error. The out tensor will be "
+               "resized to a tensor of shape (",
+               numbers.numel(), ",).");
+  }
+  return WriteNumbers(out, numbers);
+}
+
+at::Tensor& LinspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps,
+                        at::Tensor& out) {
+  return WriteNumbers(out, at::linspace(start, end, steps, out.options()));
+}
+
+at::Tensor& LogspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
+                        at::Tensor& out) {
+  const at::ScalarType type = out.scalar_type();
+  const bool is_complex = at::isComplexType(type), is_integral = at::isIntegralType(type, true);
+  const auto limit = [&](const at::Scalar& x) { return is_integral ? at::Scalar(x.toLong()) : x; };
+  at::Tensor exponents = at::linspace(limit(start), limit(end), steps,
+                                      out.options().dtype(is_complex ? type : at::kDouble));
+  return WriteNumbers(out, at::pow(base, exponents).to(type));
+}
+
+at::Tensor& EyeOut(int64_t rows, int64_t columns, at::Tensor& out) {
+  at::Tensor eye = at::eye(rows, columns, out.options());
+  out.resize_(eye.sizes());
+  at::assert_no_internal_overlap(out);
+  WriteInto(out, eye);
+  return out;
+}
+at::Tensor& EyeSquareOut(int64_t n, at::Tensor& out) { return EyeOut(n, n, out); }
 
 // Where a gradient is first accumulated.
 at::Tensor NewEmptyStrided(const at::Tensor& self, c10::SymIntArrayRef size,
@@ -337,6 +406,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("arange.start", &ArangeStart);
   m.impl("arange.start_step", &ArangeStep);
   m.impl("linspace", &LinspaceScalars);
+  m.impl("arange.start_out", &ArangeOut);
+  m.impl("linspace.out", &LinspaceOut);
+  m.impl("logspace.out", &LogspaceOut);
+  m.impl("eye.out", &EyeSquareOut);
+  m.impl("eye.m_out", &EyeOut);
   m.impl("eye", &EyeSquare);
   m.impl("eye.m", &EyeRectangle);
   m.impl("tril_indices", &TrilIndices);

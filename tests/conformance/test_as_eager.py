@@ -182,6 +182,27 @@ PROGRAMS = {
         x=Z(3,3);; x.index_put_((T([True,False,True]),), O(3,3));; x
         x=Z(3,3);; x.index_put_((T([0,1]),), O(2,3,dtype=torch.float64));; x
     """,
+    "targets of another shape": """
+        o=Z(2,2);; torch.arange(4, out=o);; o
+        o=Z(2,2);; torch.linspace(0,1,4, out=o);; o
+        o=Z(2,2);; torch.logspace(0,1,4, out=o);; o
+        b=Z(4,2);; torch.arange(8, out=b.t());; b
+        b=Z(4,2);; torch.linspace(0,7,8, out=b.t());; b
+        b=Z(4,2);; torch.logspace(0,1,8, out=b.t());; b
+    """,
+    "complex sequences": """
+        torch.linspace(0, 1+2j, 5, device=D)
+        torch.linspace(1j, 1, 5, dtype=torch.complex128, device=D)
+        torch.logspace(0, 1+2j, 5, device=D)
+        torch.linspace(0, 1+2j, 5, dtype=torch.float32, device=D)
+        torch.linspace(0, 1+2j, 1, device=D)
+        torch.linspace(0, 1+2j, 0, device=D)
+        torch.arange(0, 3, dtype=torch.complex64, device=D)
+        torch.arange(0, 2, dtype=torch.bool, device=D)
+        torch.linspace(0, 1, 3, dtype=torch.bool, device=D)
+        torch.zeros(-1, device=D)
+        torch.tril_indices(-1, 2, device=D)
+    """,
     "limits and slopes": """
         O(3).clamp()
         O(3).clamp_()
