@@ -205,6 +205,20 @@ at::Tensor Select(const at::Tensor& self, int64_t dim, int64_t index) {
   return SqueezeDim(row, dim);
 }
 
+ViewStep Bitcasted(ElementType type, IntArrayRef sizes);
+
+// All elements of self's type that self's storage holds.
+ViewChain WholeStorage(const lazy::Storage& storage, const at::Tensor& self) {
+  const hlo::Shape stored = storage.value().shape();
+  const auto from = static_cast<int64_t>(hlo::ByteWidth(stored.element_type()));
+  const auto to = static_cast<int64_t>(self.element_size());
+  const int64_t count = stored.num_elements() * from / to;
+  ViewStep fitting{Kind::kAsStrided};
+  fitting.sizes = {(count * to + from - 1) / from};
+  fitting.strides = {1};
+  return {std::move(fitting), Bitcasted(ToElementType(self.scalar_type()), {count})};
+}
+
 at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef stride,
                      std::optional<int64_t> offset) {
   TORCH_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
@@ -216,12 +230,11 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   ViewChain chain = impl->view() ? impl->view()->chain() : ViewChain();
   size_t keep = chain.size();
   while (keep > 0 && chain[keep - 1].kind != Kind::kBitcast) --keep;
-  for (size_t i = 0; i + 1 < keep; ++i) {
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        chain[i].kind == Kind::kBitcast || chain[i].kind == Kind::kReshape,
-        "as_strided of a view with another dtype of a part of a tensor is not supported on xla");
-  }
   chain.resize(keep);
+  const bool is_whole = std::all_of(chain.begin(), chain.end(), [](const ViewStep& step) {
+    return step.kind == Kind::kBitcast || step.kind == Kind::kReshape;
+  });
+  if (!is_whole) chain = WholeStorage(*impl->xla_storage(), self);
   int64_t available = chain.empty() ? impl->xla_storage()->value().shape().num_elements()
                                     : c10::multiply_integers(chain.back().sizes);
   int64_t last = start;
@@ -399,6 +412,7 @@ at::Tensor ViewAsComplex(const at::Tensor& self) {
               self.scalar_type());
   TORCH_CHECK(self.dim() != 0, "Input tensor must have one or more dimensions");
   TORCH_CHECK(self.size(-1) == 2, "Tensor must have a last dimension of size 2");
+  TORCH_CHECK(self.stride(-1) == 1, "Tensor must have a last dimension with stride 1");
   at::ScalarType type = c10::toComplexType(self.scalar_type());
   Sizes sizes(self.sizes().begin(), self.sizes().end() - 1), strides;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -407,9 +421,22 @@ at::Tensor ViewAsComplex(const at::Tensor& self) {
                 "dimension");
     strides.push_back(self.stride(i) / 2);
   }
-  TORCH_CHECK(self.stride(-1) == 1, "Tensor must have a last dimension with stride 1");
+  TORCH_CHECK(self.storage_offset() % 2 == 0, "Tensor must have a storage_offset divisible by 2");
   return Extend(self, Bitcasted(ToElementType(type), sizes), sizes, strides,
                 self.storage_offset() / 2, type);
+}
+
+// That every row of self starts where an element of `type` does, which is as long as `count` of
+// its own.
+void CheckWholeElements(const at::Tensor& self, at::ScalarType type, int64_t count) {
+  TORCH_CHECK(self.storage_offset() % count == 0, "self.storage_offset() must be divisible by ",
+              count, " to view ", self.scalar_type(), " as ", type,
+              " (different element sizes), but got ", self.storage_offset());
+  for (int64_t i = 0; i < self.dim() - 1; ++i) {
+    TORCH_CHECK(self.stride(i) % count == 0, "self.stride(", i, ") must be divisible by ", count,
+                " to view ", self.scalar_type(), " as ", type,
+                " (different element sizes), but got ", self.stride(i));
+  }
 }
 
 at::Tensor ViewDtype(const at::Tensor& self, at::ScalarType type) {
@@ -428,6 +455,7 @@ at::Tensor ViewDtype(const at::Tensor& self, at::ScalarType type) {
     TORCH_CHECK((sizes[last] * old_width) % new_width == 0, "self.size(-1) must be divisible by ",
                 new_width / old_width, " to view ", self.scalar_type(), " as ", type,
                 " (different element sizes), but got ", sizes[last]);
+    if (new_width > old_width) CheckWholeElements(self, type, new_width / old_width);
     sizes[last] = sizes[last] * old_width / new_width;
     for (int64_t i = 0; i < last; ++i) strides[i] = strides[i] * old_width / new_width;
     offset = offset * old_width / new_width;

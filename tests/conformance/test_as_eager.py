@@ -313,6 +313,13 @@ PROGRAMS = {
         torch.linalg.solve_triangular(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64), upper=True)
         torch.triangular_solve(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64))
     """,
+    "strides over another type": """
+        x=A(12).view(3,4).float();; x[0].view(torch.int32).as_strided((2,),(1,))
+        x=A(12.).view(3,4);; x[1].view(torch.int32).as_strided((2,2),(1,4))
+        x=A(12.).view(3,4);; x[1].view(torch.int32).as_strided((2,2),(1,4),0)
+        x=A(12.).view(3,4);; x[:2,1:].view(torch.int32).as_strided((2,2),(4,1),1)
+        x=A(12.).view(3,4);; y=x[1].view(torch.int32).as_strided((2,),(1,));; y.fill_(0);; x
+    """,
 }
 
 MAKERS = {"T": torch.tensor, "Z": torch.zeros, "O": torch.ones, "A": torch.arange}
