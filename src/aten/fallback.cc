@@ -116,18 +116,22 @@ void ResizeTarget(const at::Tensor& target, at::IntArrayRef sizes) {
   target.resize_(sizes);
 }
 
-// Throws if a target, once it has the result's size, shares memory with an input other than itself.
+// Throws if a target, once it has the result's size, shares memory with an input: any, where the
+// rule says so, else a part of it.
 void CheckTargetApart(const FunctionalPlan& plan, const std::vector<IValue>& arguments,
                       size_t place, const at::Tensor& result) {
   const at::Tensor& target = arguments[place].toTensor();
+  const bool is_resized = target.sizes() != result.sizes();
+  const auto check = [&](const at::Tensor& input) {
+    if (plan.rule.apart) return CheckApart(target, input, result.numel());
+    if (!is_resized) CheckNoPartialOverlap(target, input);
+  };
   for (size_t input : plan.inputs) {
     const IValue& argument = arguments[input];
     if (input == place) continue;
-    if (argument.isTensor()) CheckApart(target, argument.toTensor(), result.numel());
+    if (argument.isTensor()) check(argument.toTensor());
     if (!argument.isTensorList()) continue;
-    for (const at::Tensor& tensor : argument.toTensorVector()) {
-      CheckApart(target, tensor, result.numel());
-    }
+    for (const at::Tensor& tensor : argument.toTensorVector()) check(tensor);
   }
 }
 
@@ -136,7 +140,7 @@ void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Te
   TORCH_CHECK(IsXla(target), schema.name(), ": expected out tensor on xla, but got one on ",
               target.device());
   CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
-  at::assert_no_internal_overlap(target);
+  if (!rule.takes_expanded) at::assert_no_internal_overlap(target);
   if (is_out) ResizeTarget(target, result.sizes());
   TORCH_CHECK(target.sizes() == result.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", result.sizes());
@@ -197,7 +201,7 @@ bool RunFunctional(const OperatorHandle& op, Stack* stack) {
         WriteResult(schema, plan.rule, targets[j], results[j], is_out, reads_nothing);
       }
     } else {
-      if (plan.rule.apart) CheckTargetApart(plan, arguments, plan.targets[i], inner[i].toTensor());
+      CheckTargetApart(plan, arguments, plan.targets[i], inner[i].toTensor());
       WriteResult(schema, plan.rule, target.toTensor(), inner[i].toTensor(), is_out, reads_nothing);
     }
   }
@@ -315,6 +319,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("cummax.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("cummin.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+}
+
+// Between views, functionalize calls what does nothing; so does this, for a batch.
+TORCH_LIBRARY_IMPL(aten, FuncTorchBatched, m) {
+  m.impl("_propagate_xla_data", +[](const at::Tensor&, const at::Tensor&) {});
 }
 
 // torch has no kernel for autocast on xla, not even one that does nothing.

@@ -8,6 +8,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include "aten/broadcast.h"
+#include "aten/out_rule.h"
 #include "aten/view_flags.h"
 #include "lazy/metrics.h"
 
@@ -168,7 +169,10 @@ Value ElementwiseOperands::Finish(Value result) {
 }
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
-  at::assert_no_internal_overlap(self);
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes &&
+      !OutRuleOf(result.node->operation()->kind().name + "_", "").takes_expanded) {
+    at::assert_no_internal_overlap(self);
+  }
   TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(), "output with shape ",
               self.sizes(), " doesn't match the broadcast shape ",
               c10::IntArrayRef(result.shape().dimensions()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "aten/tensor.h"
 
@@ -18,6 +19,8 @@ constexpr OutRule kTruth{OutType::kTruth};
 constexpr OutRule kDeviation{OutType::kCastableToReal, false, Error::kNotImplemented};
 constexpr OutRule kAsked{OutType::kAsked};
 constexpr OutRule kApart{OutType::kCastable, true};
+constexpr OutRule kExpanded{OutType::kCastable, false, Error::kRuntime, true};
+constexpr OutRule kApartExpanded{OutType::kCastable, true, Error::kRuntime, true};
 
 const std::unordered_map<std::string_view, OutRule>& Rules() {
   static const auto* rules = new std::unordered_map<std::string_view, OutRule>{
@@ -107,11 +110,14 @@ const std::unordered_map<std::string_view, OutRule>& Rules() {
       {"nansum", kAsked},
       {"native_batch_norm", kSame},
       {"_native_batch_norm_legit", kSame},
+      {"mean", kAsked},
       {"norm", kSame},
+      {"prod", kAsked},
       {"renorm", kSame},
       {"searchsorted", kSame},
       {"sort", kSame},
       {"std", kDeviation},
+      {"sum", kAsked},
       {"topk", kSame},
       {"var", kDeviation},
       // Places.
@@ -135,13 +141,17 @@ const std::unordered_map<std::string_view, OutRule>& Rules() {
       // In place, what is read must not be written meanwhile.
       {"index_add_", kApart},
       {"index_copy_", kApart},
-      {"index_fill_", kApart},
+      {"index_fill_", kApartExpanded},
       {"index_put_", kApart},
       {"index_reduce_", kApart},
       {"put_", kApart},
       {"scatter_", kApart},
       {"scatter_add_", kApart},
       {"scatter_reduce_", kApart},
+      {"masked_fill_", kExpanded},
+      {"threshold_", kExpanded},
+      {"tril_", kExpanded},
+      {"triu_", kExpanded},
   };
   return *rules;
 }
@@ -162,6 +172,18 @@ bool IsAllowed(OutType rule, at::ScalarType result, const at::Tensor& target, bo
       return result == type;
   }
 }
+
+// Where `count` elements of a dense tensor lie in its storage.
+using Bytes = std::pair<int64_t, int64_t>;
+Bytes BytesOf(const at::Tensor& x, int64_t count) {
+  const auto size = static_cast<int64_t>(x.element_size());
+  return {x.storage_offset() * size, (x.storage_offset() + count) * size};
+}
+bool AreApart(const Bytes& a, const Bytes& b) { return a.second <= b.first || b.second <= a.first; }
+
+constexpr const char* kSharesMemory =
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+    "single memory location. Please clone() the tensor before performing the operation.";
 
 }  // namespace
 
@@ -189,6 +211,17 @@ void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& 
   TORCH_CHECK(false, message);
 }
 
+void CheckNoPartialOverlap(const at::Tensor& target, const at::Tensor& input) {
+  if (!IsXla(target) || !IsXla(input) || target.is_same(input)) return;
+  if (Impl(target)->xla_storage() != Impl(input)->xla_storage()) return;
+  if (target.numel() == 0 || input.numel() == 0) return;
+  // Of tensors with holes eager cannot tell either.
+  if (!target.is_non_overlapping_and_dense() || !input.is_non_overlapping_and_dense()) return;
+  const Bytes written = BytesOf(target, target.numel()), read = BytesOf(input, input.numel());
+  const bool is_all = written == read && target.strides() == input.strides();
+  TORCH_CHECK(is_all || AreApart(written, read), kSharesMemory);
+}
+
 void CheckApart(const at::Tensor& target, const at::Tensor& input, int64_t elements) {
   if (!IsXla(target) || !IsXla(input)) return;
   if (Impl(target)->xla_storage() != Impl(input)->xla_storage()) return;
@@ -196,17 +229,8 @@ void CheckApart(const at::Tensor& target, const at::Tensor& input, int64_t eleme
   if (!is_same && (target.numel() == 0 || input.numel() == 0)) return;
   // Of tensors with holes eager cannot tell either.
   if (!target.is_non_overlapping_and_dense() || !input.is_non_overlapping_and_dense()) return;
-  auto bytes = [](const at::Tensor& x, int64_t count) {
-    return count * static_cast<int64_t>(x.element_size());
-  };
-  int64_t begin = bytes(target, target.storage_offset());
-  int64_t end = begin + bytes(target, std::max(target.numel(), elements));
-  int64_t input_begin = bytes(input, input.storage_offset());
-  int64_t input_end = input_begin + bytes(input, input.numel());
-  TORCH_CHECK(!is_same && (end <= input_begin || input_end <= begin),
-              "unsupported operation: some elements of the input tensor and the written-to tensor "
-              "refer to a single memory location. Please clone() the tensor before performing the "
-              "operation.");
+  const Bytes written = BytesOf(target, std::max(target.numel(), elements));
+  TORCH_CHECK(!is_same && AreApart(written, BytesOf(input, input.numel())), kSharesMemory);
 }
 
 }  // namespace torch_xla

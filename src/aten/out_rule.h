@@ -23,6 +23,7 @@ struct OutRule {
   bool apart = false;  // the target must not share memory with an input
   // The exception for a wrong type.
   enum class Error { kRuntime, kType, kNotImplemented } error = Error::kRuntime;
+  bool takes_expanded = false;  // several elements of the target may be one in memory
 };
 
 // Of the operator of this name ("aten::abs") and overload.
@@ -32,6 +33,10 @@ OutRule OutRuleOf(const std::string& name, const std::string& overload);
 // their types where they read nothing.
 void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& target,
                   bool reads_nothing);
+
+// Throws if a part of the target is memory of the input's, as far as eager can tell; all of it may
+// be, in the same order.
+void CheckNoPartialOverlap(const at::Tensor& target, const at::Tensor& input);
 
 // Throws if the two share memory, as far as eager can tell, once the target has `elements`.
 void CheckApart(const at::Tensor& target, const at::Tensor& input, int64_t elements);
