@@ -26,7 +26,13 @@ Segments MakeSegments(Builder& b, Value data, const OptionalValue& lengths,
   if (!lengths && !offsets) {
     throw hlo::Error("segment_reduce(): Either lengths or offsets must be defined.");
   }
-  Value given = b.Convert(lengths ? *lengths : *offsets, ElementType::kS64);
+  Value given = lengths ? *lengths : *offsets;
+  if (!hlo::IsInteger(given->element_type())) {
+    throw hlo::Error(
+        hlo::ErrorCode::kUnimplemented,
+        "segment_reduce() is not implemented for lengths of type " + given->shape().ToString());
+  }
+  given = b.Convert(given, ElementType::kS64);
   if (axis != given->shape().rank() - 1) {
     throw hlo::Error(
         "segment_reduce(): Expected axis to be the last dimension of lengths but got " +
@@ -88,11 +94,11 @@ Value OfSegments(Builder& b, const Segments& s, Value x) {
 }
 
 Opcode Combiner(const std::string& reduce) {
-  if (reduce == "max") return Opcode::kMaximum;
-  if (reduce == "min") return Opcode::kMinimum;
+  if (reduce == "max" || reduce == "amax") return Opcode::kMaximum;
+  if (reduce == "min" || reduce == "amin") return Opcode::kMinimum;
   if (reduce == "prod") return Opcode::kMultiply;
   if (reduce == "sum" || reduce == "mean") return Opcode::kAdd;
-  throw hlo::Error("reduction operator must be max, mean, min, sum or prod, but got " + reduce);
+  throw hlo::Error("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce);
 }
 
 Value StartValue(Builder& b, const Segments& s, ElementType type, Opcode combiner,
@@ -137,19 +143,25 @@ Value ExtremeBackward(Builder& b, const Segments& s, Value gradient, Value outpu
   return ZeroUnless(b, is_extreme, SpreadOverSegments(b, s, b.Divide(gradient, count)));
 }
 
-// The product of the others: the product itself over the element, unless it is zero.
+// The product of the others: the product itself over the element, unless it is zero or NaN.
 Value ProductBackward(Builder& b, const Segments& s, Value gradient, Value output, Value x,
                       const OptionalConstant& initial) {
   Value zero = Like(b, x, 0), one = Like(b, x, 1);
-  Value is_zero = b.Eq(x, zero);
+  Value is_zero = b.Eq(x, zero), is_nan = IsNan(b, x);
+  Value is_special = b.Or(is_zero, is_nan);
   Value start = StartValue(b, s, x->element_type(), Opcode::kMultiply, initial);
-  Value others = Combine(b, s, start, b.Select(is_zero, one, x), Opcode::kMultiply);
-  Value zeros =
-      Combine(b, s, b.Zeros(output->shape()), b.Convert(is_zero, x->element_type()), Opcode::kAdd);
-  Value is_only = b.And(is_zero, b.Eq(SpreadOverSegments(b, s, zeros), one));
+  Value ordinary = Combine(b, s, start, b.Select(is_special, one, x), Opcode::kMultiply);
+  // Whether there are others of these.
+  const auto has_other = [&](Value is_such) {
+    Value mine = b.Convert(is_such, x->element_type());
+    Value all = Combine(b, s, b.Zeros(output->shape()), mine, Opcode::kAdd);
+    return b.Gt(SpreadOverSegments(b, s, all), mine);
+  };
+  Value others = b.Select(has_other(is_zero), zero, SpreadOverSegments(b, s, ordinary));
+  others = b.Select(has_other(is_nan), Like(b, x, kNaN), others);
+  Value of_special = b.Multiply(SpreadOverSegments(b, s, gradient), others);
   Value quotient = b.Divide(SpreadOverSegments(b, s, b.Multiply(gradient, output)), x);
-  Value of_zero = ZeroUnless(b, is_only, SpreadOverSegments(b, s, b.Multiply(gradient, others)));
-  return b.Select(is_zero, of_zero, quotient);
+  return b.Select(is_special, of_special, quotient);
 }
 
 Value SegmentReduceBackward(Builder& b, Value gradient, Value output, Value x, std::string reduce,

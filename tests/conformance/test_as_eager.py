@@ -218,6 +218,18 @@ PROGRAMS = {
         F.logsigmoid(T([1,2]))
         O(3,dtype=torch.complex64).clamp(0,1)
     """,
+    "segments": """
+        torch.segment_reduce(T([1.,2,3,4]), "amax", lengths=T([2,2]))
+        torch.segment_reduce(T([1.,2,3,4]), "amin", lengths=T([2,2]))
+        torch.segment_reduce(T([1.,2,3,4]), "foo", lengths=T([2,2]))
+        x=T([1.,float('nan'),3,4,5,5]).requires_grad_();; torch.segment_reduce(x, "amin", lengths=T([1,2,3,0])).sum().backward();; x.grad
+        x=T([1.,float('nan'),3,4,5,5]).requires_grad_();; torch.segment_reduce(x, "prod", lengths=T([1,2,3,0]), initial=2.).sum().backward();; x.grad
+        x=T([1.,float('nan'),3,4,5,5]).requires_grad_();; torch.segment_reduce(x, "prod", lengths=T([1,2,3,0])).sum().backward();; x.grad
+        x=T([1.,float('nan'),3,0,5,5]).requires_grad_();; torch.segment_reduce(x, "prod", lengths=T([1,2,3,0])).sum().backward();; x.grad
+        x=T([0.,0,3,0,5,5]).requires_grad_();; torch.segment_reduce(x, "prod", lengths=T([1,2,3,0])).sum().backward();; x.grad
+        x=T([1.,float('nan'),0,4,5,5]).requires_grad_();; Z(3).scatter_reduce(0, T([0,0,1,1,1,2]), x, "prod").sum().backward();; x.grad
+        x=T([1.,float('nan'),0,4,5,5]).requires_grad_();; O(3).scatter_reduce(0, T([0,0,1,1,1,2]), x, "prod").sum().backward();; x.grad
+    """,
     "functional transforms": """
         f=lambda x: [y:=x.clone(), z:=y.view(4), w:=z[1:3], w.mul_(5), y][-1];; torch.func.vmap(torch.func.functionalize(f))(O(3,2,2))
         f=lambda x: [y:=x.clone(), z:=y.diagonal(), z.fill_(3), y][-1];; torch.func.vmap(torch.func.functionalize(f))(O(3,2,2))
