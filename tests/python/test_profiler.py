@@ -120,7 +120,7 @@ def test_one_at_a_time():
     trace_events.start()
     try:
         assert trace_events.is_running()
-        with pytest.raises(RuntimeError, match="already"):
+        with pytest.raises(RuntimeError, match="Only one profile may be run at a time"):
             trace_events.start()
     finally:
         trace_events.stop()
