@@ -7,8 +7,10 @@
 // not serve is composed by torch.
 #include <ATen/NativeFunctions.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "aten/dimension.h"
 #include "aten/matmul.h"
@@ -49,18 +51,19 @@ struct Probabilities {
   }
 };
 
-// The result and the logarithms lie as eager's do: [batch, queries, heads, …].
+// The result's dimensions are in `order`, the logarithms' as eager's lie: [batch, queries, heads].
 std::array<Value, 2> ScaledDotProductAttention(Builder& b, Value query, Value key, Value value,
-                                               OptionalValue mask, bool is_causal, double scale) {
+                                               OptionalValue mask, bool is_causal, double scale,
+                                               Dimensions order) {
   const ElementType type = query->element_type();
   const Probabilities probabilities(b, ToAccumulation(b, query), ToAccumulation(b, key), mask,
                                     is_causal, scale);
   Value result = BatchMatMul(b, probabilities.weights, ToAccumulation(b, value));
-  return {b.Convert(b.Transpose(result, {0, 2, 1, 3}), type),
+  return {b.Convert(b.Transpose(result, order), type),
           b.Transpose(probabilities.log_sum, {0, 2, 1})};
 }
 
-// `result` and `log_sum` are ScaledDotProductAttention's. The gradients of query, key and value.
+// `result` and `log_sum`: [batch, heads, queries, …]. The gradients of query, key and value.
 // With P the weights: dV = P^T dO, dS = P (dP - rowsum(dO O)) where dP = dO V^T (Dao et al.,
 // FlashAttention).
 std::array<Value, 3> ScaledDotProductAttentionBackward(Builder& b, Value gradient, Value query,
@@ -71,7 +74,7 @@ std::array<Value, 3> ScaledDotProductAttentionBackward(Builder& b, Value gradien
   gradient = ToAccumulation(b, gradient);
   query = ToAccumulation(b, query);
   key = ToAccumulation(b, key);
-  result = b.Transpose(ToAccumulation(b, result), {0, 2, 1, 3});
+  result = ToAccumulation(b, result);
   Value weights = Probabilities(b, query, key, mask, is_causal, scale).weights;
   const Dimensions full = weights->dimensions(), row = {3};
   Value of_value = BatchMatMul(b, weights, true, gradient, false);
@@ -92,10 +95,11 @@ at::Tensor WithDenseRows(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x
 std::tuple<at::Tensor, at::Tensor> RunAttention(const at::Tensor& query, const at::Tensor& key,
                                                 const at::Tensor& value,
                                                 const std::optional<at::Tensor>& mask,
-                                                bool is_causal, double scale) {
+                                                bool is_causal, double scale,
+                                                at::IntArrayRef order) {
   auto [result, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
       WithDenseRows(query), WithDenseRows(key), WithDenseRows(value), 0.0, is_causal, mask, scale);
-  return {result.transpose(1, 2), log_sum.transpose(1, 2)};
+  return {result.permute(order), log_sum.transpose(1, 2)};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> RunAttentionBackward(
@@ -104,19 +108,34 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> RunAttentionBackward(
     const std::optional<at::Tensor>& mask, bool is_causal, double scale) {
   return at::_scaled_dot_product_flash_attention_for_cpu_backward(
       WithDenseRows(gradient), WithDenseRows(query), WithDenseRows(key), WithDenseRows(value),
-      result.transpose(1, 2), log_sum.transpose(1, 2), 0.0, is_causal, mask, scale);
+      WithDenseRows(result), log_sum, 0.0, is_causal, mask, scale);
 }
 
 // --- The operators
+
+using Order = std::array<int64_t, 4>;
+
+// Eager's result lies as the query does: its dimensions from the farthest apart to the nearest.
+Order OrderOf(const at::Tensor& query) {
+  Order order = {0, 1, 2, 3};
+  if (query.is_contiguous()) return order;
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return query.stride(d); });
+  return order;
+}
+
+Order InverseOf(const Order& order) {
+  Order inverse;
+  for (int64_t i = 0; i < 4; ++i) inverse[order[i]] = i;
+  return inverse;
+}
 
 double ScaleOf(const at::Tensor& query, std::optional<double> scale) {
   return scale ? *scale : 1 / std::sqrt(static_cast<double>(query.size(-1)));
 }
 
 void RequireNoDropout(double probability) {
-  TORCH_CHECK_NOT_IMPLEMENTED(probability == 0,
-                              "_scaled_dot_product_flash_attention_for_cpu does not drop out; "
-                              "scaled_dot_product_attention does");
+  TORCH_CHECK(probability == 0,
+              "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
 }
 
 std::tuple<at::Tensor, at::Tensor> FlashAttention(const at::Tensor& query, const at::Tensor& key,
@@ -125,9 +144,10 @@ std::tuple<at::Tensor, at::Tensor> FlashAttention(const at::Tensor& query, const
                                                   const std::optional<at::Tensor>& mask,
                                                   std::optional<double> scale) {
   RequireNoDropout(dropout);
-  auto [result, log_sum] =
-      Record<&ScaledDotProductAttention>(query, key, value, mask, is_causal, ScaleOf(query, scale));
-  return {result.transpose(1, 2), log_sum.transpose(1, 2)};
+  const Order order = OrderOf(query);
+  auto [result, log_sum] = Record<&ScaledDotProductAttention>(
+      query, key, value, mask, is_causal, ScaleOf(query, scale), at::IntArrayRef(order));
+  return {result.permute(InverseOf(order)), log_sum.transpose(1, 2)};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> FlashAttentionBackward(
@@ -135,8 +155,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> FlashAttentionBackward(
     const at::Tensor& value, const at::Tensor& result, const at::Tensor& log_sum, double dropout,
     bool is_causal, const std::optional<at::Tensor>& mask, std::optional<double> scale) {
   RequireNoDropout(dropout);
-  return Record<&ScaledDotProductAttentionBackward>(gradient, query, key, value,
-                                                    result.transpose(1, 2), log_sum.transpose(1, 2),
+  return Record<&ScaledDotProductAttentionBackward>(gradient, query, key, value, result, log_sum,
                                                     mask, is_causal, ScaleOf(query, scale));
 }
 
@@ -159,7 +178,7 @@ bool HaveOneShape(const at::Tensor& query, const at::Tensor& key, const at::Tens
 }
 
 bool IsFused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-             const std::optional<at::Tensor>& mask, double dropout, bool is_causal) {
+             const std::optional<at::Tensor>& mask, double dropout) {
   const bool is_plain = IsPlainTensor(query) && IsPlainTensor(key) && IsPlainTensor(value) &&
                         dropout == 0 && at::isFloatingType(query.scalar_type()) &&
                         query.scalar_type() == key.scalar_type() &&
@@ -170,8 +189,7 @@ bool IsFused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& v
   const std::array<int64_t, 4> scores = {query.size(0), query.size(1), query.size(2), key.size(2)};
   const bool has_type =
       mask->scalar_type() == at::kBool || mask->scalar_type() == query.scalar_type();
-  return !is_causal && has_type && IsPlainTensor(*mask) && !mask->requires_grad() &&
-         MaskFits(*mask, scores);
+  return has_type && IsPlainTensor(*mask) && !mask->requires_grad() && MaskFits(*mask, scores);
 }
 
 // As torch reads a mask of truth values: where it is true, the key takes part.
@@ -185,7 +203,7 @@ at::Tensor ComposedOrFusedAttention(const at::Tensor& query, const at::Tensor& k
                                     const at::Tensor& value, const std::optional<at::Tensor>& mask,
                                     double dropout, bool is_causal, std::optional<double> scale,
                                     bool enable_gqa) {
-  if (!IsFused(query, key, value, mask, dropout, is_causal)) {
+  if (!IsFused(query, key, value, mask, dropout)) {
     return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal,
                                                     scale, enable_gqa);
   }

@@ -256,6 +256,7 @@ void FollowBase(const at::TensorBase& view) {
   auto* meta = MetaOf(view);
   if (meta == nullptr) return;
   const at::Tensor& base = meta->get_backward_view().base_;
+  if (IsTracedOnly(base)) return;  // no view of it is ours
   const std::vector<Layout> past = Past().Of(base);
   if (past.empty() && base.is_contiguous()) return;
   std::lock_guard lock(meta->mutex_);

@@ -22,13 +22,23 @@ MASKS: dict[str, Callable[[int, int], torch.Tensor | None]] = {
     ),
     "numbers": lambda queries, keys: torch.randn(2, 1, queries, keys),
     "row": lambda queries, keys: torch.randn(1, keys),
+    "numbers and causal": lambda queries, keys: torch.randn(queries, keys),
 }
 
 
-def operands(queries: int, keys: int, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
-    """Of batch 2, 3 heads, width 8: views, as models make them."""
-    tensors = [torch.randn(2, length, 3, 8).to(dtype) for length in (queries, keys, keys)]
-    return [tensor.to(device).transpose(1, 2).requires_grad_() for tensor in tensors]
+# How batch, heads, positions and width of the operands lie, from the farthest apart to the nearest.
+LAYOUTS = ((0, 2, 1, 3), (0, 1, 2, 3), (1, 0, 2, 3), (2, 0, 1, 3))
+
+
+def operands(
+    queries: int, keys: int, dtype: torch.dtype, device: str, layout: tuple[int, ...]
+) -> list[torch.Tensor]:
+    """Of batch 2, 3 heads, width 8."""
+    back = [layout.index(d) for d in range(4)]
+    tensors = [torch.randn(2, 3, length, 8).to(dtype) for length in (queries, keys, keys)]
+    return [
+        t.permute(layout).contiguous().to(device).permute(back).requires_grad_() for t in tensors
+    ]
 
 
 def attend(
@@ -40,7 +50,7 @@ def attend(
     given = MASKS[mask](*lengths)
     if given is not None:
         given = given.to(device, given.dtype if given.dtype is torch.bool else dtype)
-    result = F.scaled_dot_product_attention(*inputs, given, is_causal=mask == "causal", scale=scale)
+    result = F.scaled_dot_product_attention(*inputs, given, is_causal="causal" in mask, scale=scale)
     gradient = torch.randn(result.shape).to(device, dtype)
     gradients = torch.autograd.grad(result, inputs, gradient)
     return [t.detach().cpu() for t in (result, *gradients)], result.stride()
@@ -146,7 +156,7 @@ def test_dropout_draws() -> None:
 
 def test_wrong_operands_are_eagers_errors() -> None:
     q = torch.randn(2, 3, 5, 8, device="xla")
-    with pytest.raises(RuntimeError, match="is_causal=True"):
-        F.scaled_dot_product_attention(q, q, q, torch.ones(5, 5, device="xla"), is_causal=True)
+    with pytest.raises(RuntimeError, match="dropout > 0"):
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, q, q, 0.5)
     with pytest.raises(RuntimeError, match="same dtype"):
         F.scaled_dot_product_attention(q, q.double(), q)

@@ -376,3 +376,16 @@ def test_numbers_that_are_equal_and_differ():
     for _ in range(3):
         assert step(x, float("nan")).isnan().all()
     assert len(step._captures) == 3
+
+
+def test_views_of_results_that_lie_otherwise() -> None:
+    """Tracing makes views of tensors that only say they are on the device."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (x.mT * 2).expand(2, 3, 8, 5) * 2
+
+    x = torch.ones(2, 3, 5, 8, device="xla", requires_grad=True)
+    result = torch.compile(function, backend="openxla")(x)
+    torch.testing.assert_close(result.detach().cpu(), torch.full((2, 3, 8, 5), 4.0))
+    result.sum().backward()
+    torch.testing.assert_close(x.grad.cpu(), torch.full((2, 3, 5, 8), 4.0))

@@ -5,6 +5,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <climits>
 #include <complex>
 #include <cstring>
 #include <map>
@@ -164,6 +165,7 @@ class FloatRoutine : public ProductRoutine {
     static const bool has_avx512 = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
     constexpr int64_t kLine = 512, kPacked = 768;
     if (has_avx512 || (p.m >= kPacked && p.n >= kPacked)) return false;
+    if (std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldc}) > INT_MAX) return false;
     const bool collides =
         (!p.b_transposed() && p.ldb() % kLine == 0) || (p.a_transposed() && p.lda() % kLine == 0);
     return collides && (p.k >= 96 || p.m <= 64);
