@@ -113,18 +113,18 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> RunAttentionBackward(
 
 // --- The operators
 
-using Order = std::array<int64_t, 4>;
+using DimensionOrder = std::array<int64_t, 4>;
 
 // Eager's result lies as the query does: its dimensions from the farthest apart to the nearest.
-Order OrderOf(const at::Tensor& query) {
-  Order order = {0, 1, 2, 3};
+DimensionOrder OrderOf(const at::Tensor& query) {
+  DimensionOrder order = {0, 1, 2, 3};
   if (query.is_contiguous()) return order;
   std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return query.stride(d); });
   return order;
 }
 
-Order InverseOf(const Order& order) {
-  Order inverse;
+DimensionOrder InverseOf(const DimensionOrder& order) {
+  DimensionOrder inverse;
   for (int64_t i = 0; i < 4; ++i) inverse[order[i]] = i;
   return inverse;
 }
@@ -144,7 +144,7 @@ std::tuple<at::Tensor, at::Tensor> FlashAttention(const at::Tensor& query, const
                                                   const std::optional<at::Tensor>& mask,
                                                   std::optional<double> scale) {
   RequireNoDropout(dropout);
-  const Order order = OrderOf(query);
+  const DimensionOrder order = OrderOf(query);
   auto [result, log_sum] = Record<&ScaledDotProductAttention>(
       query, key, value, mask, is_causal, ScaleOf(query, scale), at::IntArrayRef(order));
   return {result.permute(InverseOf(order)), log_sum.transpose(1, 2)};
