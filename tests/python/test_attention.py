@@ -42,11 +42,16 @@ def operands(
 
 
 def attend(
-    device: str, dtype: torch.dtype, lengths: tuple[int, int], mask: str, scale: float | None
+    device: str,
+    dtype: torch.dtype,
+    lengths: tuple[int, int],
+    mask: str,
+    scale: float | None,
+    layout: tuple[int, ...] = LAYOUTS[0],
 ):
     """The result and the gradients, on the CPU; the result's strides."""
     torch.manual_seed(0)
-    inputs = operands(*lengths, dtype, device)
+    inputs = operands(*lengths, dtype, device, layout)
     given = MASKS[mask](*lengths)
     if given is not None:
         given = given.to(device, given.dtype if given.dtype is torch.bool else dtype)
