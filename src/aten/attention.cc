@@ -118,7 +118,6 @@ using DimensionOrder = std::array<int64_t, 4>;
 // Eager's result lies as the query does: its dimensions from the farthest apart to the nearest.
 DimensionOrder OrderOf(const at::Tensor& query) {
   DimensionOrder order = {0, 1, 2, 3};
-  if (query.is_contiguous()) return order;
   std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return query.stride(d); });
   return order;
 }
