@@ -35,10 +35,9 @@ def operands(
 ) -> list[torch.Tensor]:
     """Of batch 2, 3 heads, width 8."""
     back = [layout.index(d) for d in range(4)]
-    tensors = [torch.randn(2, 3, length, 8).to(dtype) for length in (queries, keys, keys)]
-    return [
-        t.permute(layout).contiguous().to(device).permute(back).requires_grad_() for t in tensors
-    ]
+    sizes = [(2, 3, length, 8) for length in (queries, keys, keys)]
+    tensors = [torch.randn([size[d] for d in layout]).to(dtype) for size in sizes]
+    return [tensor.to(device).permute(back).requires_grad_() for tensor in tensors]
 
 
 def attend(
