@@ -244,7 +244,8 @@ bool BatchesBroadcast(at::IntArrayRef x, at::IntArrayRef y) {
 }
 
 at::Tensor RecordMatMul(const at::Tensor& x, const at::Tensor& y) {
-  if (IsMatrixOf(y.scalar_type(), x) && IsMatrixOf(y.scalar_type(), y) &&
+  const bool is_one_already = x.dim() == 2 && y.dim() == 2;  // mm
+  if (!is_one_already && IsMatrixOf(y.scalar_type(), x) && IsMatrixOf(y.scalar_type(), y) &&
       x.size(-1) == y.size(-2) && BatchesBroadcast(x.sizes(), y.sizes())) {
     return Record<&MatMul>(x, y);
   }

@@ -385,17 +385,20 @@ at::Tensor& FillUniform(at::Tensor& self, double from, double to, OptionalGenera
 }
 at::Tensor& FillNormal(at::Tensor& self, double mean, double deviation,
                        OptionalGenerator generator) {
+  TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
   CheckKernel(IsContinuous(self), "normal_kernel_cpu", self.scalar_type());
   return templates::normal_impl_<RealFill<&Normal>::Of, XlaGeneratorImpl>(self, mean, deviation,
                                                                           generator);
 }
 at::Tensor& FillLogNormal(at::Tensor& self, double mean, double deviation,
                           OptionalGenerator generator) {
+  TORCH_CHECK(deviation > 0, "log_normal_ expects std > 0.0, but found std=", deviation);
   CheckKernel(self.is_floating_point(), "log_normal_cpu", self.scalar_type());
   return templates::log_normal_impl_<RealFill<&LogNormal>::Of, XlaGeneratorImpl>(
       self, mean, deviation, generator);
 }
 at::Tensor& FillExponential(at::Tensor& self, double rate, OptionalGenerator generator) {
+  TORCH_CHECK(rate > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
   TORCH_CHECK(self.is_floating_point(),
               "Exponential distribution is a continuous probability distribution. dtype must be a "
               "floating point but you specified ",

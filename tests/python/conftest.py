@@ -24,9 +24,9 @@ def without_interpreter():
     """No graph runs without a program, here and in processes started from here."""
     from torch_xla import _XLAC
 
+    before = _XLAC._xla_get_interpretation()  # which reads the variable at its first call
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCH_XLA_INTERPRET", "never")
-        before = _XLAC._xla_get_interpretation()
         _XLAC._xla_set_interpretation("never")
         yield
         _XLAC._xla_set_interpretation(before)

@@ -34,6 +34,7 @@ def run(operator, x, number):
     return result
 
 
+@pytest.mark.usefixtures("programs_only")
 @pytest.mark.parametrize("name", OPERATORS)
 def test_nan_is_the_same_program_in_every_step(device, name):
     x = torch.tensor([[1.0, -2.0], [NAN, 0.5]], device=device)

@@ -59,6 +59,7 @@ def test_the_leaves_of_recorded_work_are_the_inputs():
     )
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_a_wish_gives_the_memory_to_the_next_program():
     x, y = uploaded(4, 2), uploaded(4, 2)
     expected = (x + y).cpu()

@@ -68,6 +68,10 @@ def pending():
 def captured():
     _XLAC.CapturedGraph([data], lambda placeholders: [placeholders[0] + 1])
 
+def twice():
+    import torch_xla.core.xla_builder as xb
+    return xb.create_computation("twice", lambda x: x + x, [xb.tensor_shape(data)])
+
 data, read = torch.ones(3, device="xla"), pending()
 begun, go_on = threading.Event(), threading.Event()
 torch_xla.sync()
@@ -177,13 +181,45 @@ for name, call in {
     "_stop_profile": _XLAC._stop_profile,
     "_parse_xspace": lambda: _XLAC._parse_xspace(b""),
     "_register_pjrt_plugin": lambda: _XLAC._register_pjrt_plugin("NONE", _XLAC.PjRtPlugin()),
+    "_check_tensor_need_materialization": lambda: _XLAC._check_tensor_need_materialization([data]),
+    "_get_buffer_donation": lambda: _XLAC._get_buffer_donation(data),
+    "_set_buffer_donation": lambda: _XLAC._set_buffer_donation(data, False),
+    "_get_tensors_handle": lambda: _XLAC._get_tensors_handle([data]),
+    "_get_tensors_xla_device_data_node": lambda: _XLAC._get_tensors_xla_device_data_node([data]),
+    "_is_placecholder": lambda: _XLAC._is_placecholder(data),
+    "_on_ready_callback": lambda: _XLAC._on_ready_callback(data, lambda: None),
+    "_unsafe_buffer_pointer": lambda: _XLAC._unsafe_buffer_pointer(data),
+    "_xla_can_set_data": lambda: _XLAC._xla_can_set_data(data, data),
+    "_xla_clear_memory_statistics": lambda: _XLAC._xla_clear_memory_statistics("xla:0"),
+    "_xla_create_placeholder_tensor": lambda: _XLAC._xla_create_placeholder_tensor({"type": "f32", "sizes": (2,)}),
+    "_xla_data_ptr": lambda: _XLAC._xla_data_ptr(data),
+    "_xla_dot_general": lambda: _XLAC._xla_dot_general(data, data, (((0,), (0,)), ((), ()))),
+    "_xla_get_enable_alias_with_buffer_donor_config": _XLAC._xla_get_enable_alias_with_buffer_donor_config,
+    "_xla_set_enable_alias_with_buffer_donor_config": lambda: (
+        _XLAC._xla_set_enable_alias_with_buffer_donor_config(False)
+    ),
+    "_xla_increment_counter": lambda: _XLAC._xla_increment_counter("a", 1),
+    "_xla_op_tensor_shape": lambda: _XLAC._xla_op_tensor_shape(data, "xla:0"),
+    "_xla_user_computation": lambda: _XLAC._xla_user_computation("twice", [data], twice()),
+    "_xla_storage_contents": lambda: _XLAC._xla_storage_contents(data.untyped_storage()._cdata),
+    "_xla_storage_data_ptr": lambda: _XLAC._xla_storage_data_ptr(data.untyped_storage()._cdata),
     "_leave_runtime": _XLAC._leave_runtime,
 }.items():
     count_beside(name, call)
 """
 
-# Compiles for devices that are not here, and needs nothing of a runtime.
-OF_NO_RUNTIME = {"_xla_compile_for"}
+# Compiles for devices that are not here, or builds programs, and needs nothing of a runtime.
+OF_NO_RUNTIME = {
+    "_xla_compile_for",
+    "_xla_computation_text",
+    "_xla_op_build",
+    "_xla_op_builder",
+    "_xla_op_computation_from_module_proto",
+    "_xla_op_create",
+    "_xla_op_create_builder",
+    "_xla_op_param",
+    "_xla_op_shape",
+}
 
 
 @pytest.mark.skipif(

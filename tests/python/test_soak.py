@@ -46,6 +46,7 @@ print(_XLAC._xla_get_num_cached_compilation_graph(), _XLAC._xla_computation_cach
 """
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_programs_are_bounded_by_their_bytes(program):
     free = program.run_code(MANY_SHAPES).stdout.split()
     count, size, _ = map(int, free)
