@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "lazy/metrics.h"
-#include "lazy/sync_mutex.h"
 
 namespace lazy {
 namespace {
@@ -20,13 +19,6 @@ constexpr size_t kMostJobs = 64;
 bool IsEnabled() {
   const char* word = std::getenv("TORCH_XLA_BACKGROUND_COMPILE");
   return word == nullptr || std::string_view(word) != "0";
-}
-
-// Where nobody has said that the process exits, the thread has to end before what it uses is
-// destroyed. One that holds the lock for ever is no reason not to exit.
-void CloseAtExit() {
-  std::unique_lock lock(SyncMutex(), std::try_to_lock);
-  if (lock) BackgroundCompiler::Get().Close();
 }
 
 // Of the calling thread, which Linux gives a priority of its own.
@@ -51,7 +43,7 @@ BackgroundCompiler& BackgroundCompiler::Get() {
   return *compiler;
 }
 
-BackgroundCompiler::BackgroundCompiler() : is_enabled_(IsEnabled()) {}
+void BackgroundCompiler::Open() { is_enabled_ = IsEnabled(); }
 
 void BackgroundCompiler::Start(uint64_t hash, LoweredProgram program) {
   if (!is_enabled_) return;
@@ -66,8 +58,6 @@ void BackgroundCompiler::Start(uint64_t hash, LoweredProgram program) {
   }
   changed_.notify_all();
   if (thread_.joinable()) return;
-  // The plugin is loaded by now, so this runs before its destructors.
-  [[maybe_unused]] static const int registered = std::atexit(&CloseAtExit);
   thread_ = std::thread([this] { Run(); });
 }
 

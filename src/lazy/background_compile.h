@@ -23,6 +23,11 @@ class BackgroundCompiler {
  public:
   static BackgroundCompiler& Get();
 
+  // Compiles from now on, unless TORCH_XLA_BACKGROUND_COMPILE is 0. For a host program that
+  // promises to Close before the process exits: a compile makes static objects of the compiler's
+  // and its libraries', which an exit destroys, so it must have ended before. Python's module
+  // promises; without one, graphs are compiled by whoever needs them.
+  void Open();
   // Has the program compiled. Where too many wait or are kept, the oldest are given up; after
   // Close, all are.
   void Start(uint64_t hash, LoweredProgram program);
@@ -38,14 +43,13 @@ class BackgroundCompiler {
   void Stop();
   // Stop, for good: before the process exits.
   void Close();
-  // Whether graphs are compiled here at all: TORCH_XLA_BACKGROUND_COMPILE, which is 1 unless it is
-  // 0.
+  // Whether graphs are compiled here at all.
   bool is_enabled() const { return is_enabled_; }
 
  private:
   struct Job;
   using Jobs = std::list<std::shared_ptr<Job>>;
-  BackgroundCompiler();
+  BackgroundCompiler() = default;
   Jobs::iterator Find(uint64_t hash, const std::vector<uint64_t>& signature,
                       const Assignment& assignment);
   void Run();
@@ -53,7 +57,7 @@ class BackgroundCompiler {
   void DropOldest();
   void AwaitCompiled(const Job& job);
 
-  bool is_enabled_;
+  bool is_enabled_ = false;
   std::thread thread_;
   // Of the oldest first. The list is the caller's; the states of its jobs, and what follows, are
   // under mutex_.

@@ -294,6 +294,10 @@ std::string DeviceToString(const lazy::Device* device) {
 }
 
 void BindRuntime(py::module_& m) {
+  {
+    std::lock_guard lock(lazy::SyncMutex());
+    lazy::BackgroundCompiler::Get().Open();  // _prepare_to_exit closes it
+  }
   OrderForks();
   py::register_exception_translator([](std::exception_ptr pending) {
     try {

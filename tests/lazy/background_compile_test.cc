@@ -53,6 +53,7 @@ class BackgroundCompile : public testing::Test {
     setenv("PJRT_LIBRARY_PATH", PLUGIN_CPU, 1);
 #endif
     compiler().Stop();
+    compiler().Open();
   }
   void TearDown() override { compiler().Stop(); }
 
