@@ -213,11 +213,11 @@ Value MatMul(Builder& b, Value x, Value y) {
 
 bool NeedsGradient(const at::Tensor& x) { return x.requires_grad() && at::GradMode::is_enabled(); }
 
-// A plain tensor of rank 2 or more without a derivative, of this type. Nothing is empty: torch has
-// rules for that.
+// A plain tensor of rank 2 or more without a derivative, of this type. Nothing is empty, and no
+// number an integer: torch has rules for that.
 bool IsMatrixOf(at::ScalarType type, const at::Tensor& x) {
-  return IsPlainTensor(x) && !NeedsGradient(x) && x.scalar_type() == type && x.dim() >= 2 &&
-         x.numel() > 0;
+  return (at::isFloatingType(type) || at::isComplexType(type)) && IsPlainTensor(x) &&
+         !NeedsGradient(x) && x.scalar_type() == type && x.dim() >= 2 && x.numel() > 0;
 }
 
 bool IsBias(const at::Tensor& bias, const at::Tensor& weight) {
