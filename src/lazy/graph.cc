@@ -150,15 +150,18 @@ void Graph::PackScalar(const Node* node) {
   pack->count += shape.num_elements();
 }
 
-// One parameter each: two of one buffer cannot be donated.
+// One parameter each: two of one buffer cannot be donated. Few programs have wishes, so all but the
+// first look at the leaves is for those that have.
 void Graph::HeedWishes(std::vector<bool>& result_taken) {
+  const auto has_wish = [](const Node* leaf) { return leaf->data()->may_be_donated(); };
+  if (std::none_of(data_leaves_.begin(), data_leaves_.end(), has_wish)) return;
   std::unordered_map<const Data*, uint32_t> uses;
   for (const Node* leaf : data_leaves_) ++uses[leaf->data().get()];
+  std::vector<bool> is_donated(data_leaves_.size());
+  for (const Donation& donation : donations_) is_donated[donation.parameter] = true;
   for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
     const Data& data = *data_leaves_[i]->data();
-    if (!data.may_be_donated() || uses[&data] != 1) continue;
-    const auto is_donated = [i](const Donation& donation) { return donation.parameter == i; };
-    if (std::any_of(donations_.begin(), donations_.end(), is_donated)) continue;
+    if (!data.may_be_donated() || uses[&data] != 1 || is_donated[i]) continue;
     const auto fits = [&](size_t result) {
       return !result_taken[result] && results_[result].shape_ref() == data.shape();
     };

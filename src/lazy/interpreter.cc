@@ -30,8 +30,9 @@ constexpr int kTurnOfCompile = 2;
 constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
 // Of all values together. They are memory of the framework's, to which no limit is set.
 constexpr int64_t kMostBytes = 64 << 20;
-// Of structures and of graphs, that are remembered; then all are forgotten, which costs time only.
-constexpr size_t kMostRemembered = 1 << 16;
+// Of structures, and of graphs with the indices that each was seen with, that are remembered; then
+// all are forgotten, which costs time only.
+constexpr size_t kMostRemembered = 1 << 16, kMostGraphs = 1 << 12;
 
 // The graph without sizes and attributes. It only decides how a graph runs, so equal hashes of
 // different structures do no harm.
@@ -127,7 +128,7 @@ bool MayInterpret(State& state, const Graph& graph) {
 }
 
 Turns& TurnsOf(History& history, const Graph& graph, uint64_t hash, const Assignment& assignment) {
-  if (history.turns.size() > kMostRemembered) history.turns.clear();
+  if (history.turns.size() > kMostGraphs) history.turns.clear();
   auto [it, is_new] = history.turns.try_emplace(hash);
   Turns& turns = it->second;
   if (is_new) {
