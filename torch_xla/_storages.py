@@ -4,6 +4,7 @@ Equal numbers are the same place of the same storage; libraries find by it which
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,31 +12,26 @@ import torch
 from torch_xla import _XLAC
 
 
+def _or_ours(torchs: Callable[[Any], int], ours: Callable[[Any], int]) -> Callable[[Any], int]:
+    """torch's function; where that raises for something on the device, ours."""
+
+    @functools.wraps(torchs)
+    def data_ptr(self: Any) -> int:
+        try:
+            return torchs(self)
+        except RuntimeError:
+            if self.device.type != "xla":
+                raise
+        return ours(self)
+
+    return data_ptr
+
+
 def register() -> None:
     """Answers where torch's own functions raise; C++ code, which would read there, goes on getting their error.
 
     torch's older format of files, which is pickle's, too, writes storages by a function of its own.
     """
-    of_tensor, of_storage = torch.Tensor.data_ptr, torch.UntypedStorage.data_ptr
-
-    @functools.wraps(of_tensor)
-    def tensor_data_ptr(self: torch.Tensor) -> int:
-        try:
-            return of_tensor(self)
-        except RuntimeError:
-            if self.device.type != "xla":
-                raise
-        return _XLAC._xla_data_ptr(self)
-
-    @functools.wraps(of_storage)
-    def storage_data_ptr(self: torch.UntypedStorage) -> int:
-        try:
-            return of_storage(self)
-        except RuntimeError:
-            if self.device.type != "xla":
-                raise
-        return _XLAC._xla_storage_data_ptr(self._cdata)
-
     to_cpu = torch.UntypedStorage.cpu
 
     @functools.wraps(to_cpu)
@@ -52,5 +48,7 @@ def register() -> None:
 
     torch.UntypedStorage.cpu = copy_to_cpu
     torch.UntypedStorage._write_file = write_copy
-    torch.Tensor.data_ptr = tensor_data_ptr
-    torch.UntypedStorage.data_ptr = storage_data_ptr
+    torch.Tensor.data_ptr = _or_ours(torch.Tensor.data_ptr, _XLAC._xla_data_ptr)
+    torch.UntypedStorage.data_ptr = _or_ours(
+        torch.UntypedStorage.data_ptr, lambda storage: _XLAC._xla_storage_data_ptr(storage._cdata)
+    )
