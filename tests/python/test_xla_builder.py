@@ -440,3 +440,19 @@ def test_dot_general():
     got = _XLAC._xla_dot_general(i, i, (([1], [1]), ()), preferred_element_type=torch.int32)
     assert got.dtype == torch.int32 and math.prod(got.shape) == 4
     torch.testing.assert_close(got.cpu(), I @ I.T)
+
+
+@pytest.mark.parametrize("numbers", [(1, 1.0, True), (0.0, -0.0)], ids=str)
+def test_arguments_that_are_equal_but_not_the_same(numbers):
+    """They compare as equal, and are other programs."""
+    seen = []
+
+    def copied(x, number):
+        seen.append(repr(number))
+        return x
+
+    call = xb.XlaCallable(copied)
+    x = torch.ones(2, device="xla")
+    for number in numbers * 2:
+        call(x, number)
+    assert seen == [repr(number) for number in numbers]
