@@ -9,6 +9,7 @@
 
 #include "aten/dtype.h"
 #include "aten/eager_form.h"
+#include "aten/parallel_kernels.h"
 #include "aten/plain_kernels.h"
 #include "lazy/device.h"
 
@@ -129,20 +130,29 @@ lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, a
 
 class GraphInterpreter final : public lazy::Interpreter {
  public:
-  std::vector<lazy::Reference<lazy::Data>> Run(lazy::Device* device,
-                                               const lazy::Graph& graph) override {
+  using Results = std::vector<lazy::Reference<lazy::Data>>;
+
+  Results Run(lazy::Device* device, const lazy::Graph& graph, Threads threads) override {
+    Results results;
+    if (threads == Threads::kOne || !OnAnotherThread([&] { results = RunHere(device, graph); })) {
+      const OneThread one_thread;
+      results = RunHere(device, graph);
+    }
+    return results;
+  }
+
+ private:
+  static Results RunHere(lazy::Device* device, const lazy::Graph& graph) {
     const PlainKernels scope;
-    const OneThread one_thread;
     GraphValues values(graph);
     for (lazy::Node* node : graph.nodes()) RunNode(values, node);
-    std::vector<lazy::Reference<lazy::Data>> results;
+    Results results;
     for (const lazy::Value& result : graph.results()) {
       results.push_back(DataOf(device, result.shape_ref(), values.Take(result)));
     }
     return results;
   }
 
- private:
   static void RunNode(GraphValues& values, lazy::Node* node) {
     switch (node->role()) {
       case lazy::Node::Role::kData:

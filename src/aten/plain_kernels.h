@@ -14,16 +14,15 @@ extern "C" {
 
 namespace torch_xla {
 
-// One thread: a parallel region of OpenMP's would hang those of a child that the user's program
-// forks later. Work that takes more than one is compiled.
-class OneThread {
+// How many threads kernels take that the calling thread calls, while this lives.
+class ThreadsOfKernels {
  public:
-  OneThread() : before_(SetOpenMp(1)), mkl_before_(SetMkl(1)) {}
-  ~OneThread() {
+  explicit ThreadsOfKernels(int count) : before_(SetOpenMp(count)), mkl_before_(SetMkl(count)) {}
+  ~ThreadsOfKernels() {
     SetOpenMp(before_);
     SetMkl(mkl_before_);
   }
-  OneThread(const OneThread&) = delete;
+  ThreadsOfKernels(const ThreadsOfKernels&) = delete;
 
  private:
   static int SetOpenMp(int count) {
@@ -35,6 +34,14 @@ class OneThread {
     return MKL_Set_Num_Threads_Local == nullptr ? 0 : MKL_Set_Num_Threads_Local(count);
   }
   const int before_, mkl_before_;
+};
+
+// A parallel region of OpenMP's on a thread of the user's program would hang those of a child that
+// the thread forks later. Work that takes more than one has threads of its own
+// (parallel_kernels.h).
+class OneThread : ThreadsOfKernels {
+ public:
+  OneThread() : ThreadsOfKernels(1) {}
 };
 
 // What the thread is in the middle of (autograd, a transform, a mode of Python's) is not asked

@@ -17,6 +17,7 @@
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
 #include "lazy/work_estimate.h"
+#include "process/limits.h"
 
 namespace lazy {
 namespace {
@@ -28,8 +29,14 @@ constexpr int kTurnOfCompile = 2;
 // As measured: what a program takes to be made, anew (also for the second sizes, when its loops
 // come to read them) and for further sizes.
 constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
-// Of all values together. They are memory of the framework's, to which no limit is set.
-constexpr int64_t kMostBytes = 64 << 20;
+// A graph whose work takes longer than compiling it is interpreted, too, up to this many times as
+// long: a program would be made on the caller's path, and its next sizes may be others.
+constexpr double kPatience = 4;
+// What a thread more costs to start, and the framework's own behind it, is nothing beside this.
+constexpr double kLargeNs = 5e6;
+// Of the values that live at a time. They are memory of the framework's, to which no limit is set.
+constexpr int64_t kMostBytes = 512 << 20;
+constexpr int64_t kPartOfMemory = 8;
 // Of structures, and of graphs with the indices that each was seen with, that are remembered; then
 // all are forgotten, which costs time only.
 constexpr size_t kMostRemembered = 1 << 16, kMostGraphs = 1 << 12;
@@ -51,6 +58,7 @@ uint64_t StructureOf(const Graph& graph) {
 // Of one graph, or of those that differ in indices only.
 struct Turns {
   int taken = 0, most = 0;
+  bool is_large = false;
   Specialization seen;
 };
 
@@ -98,18 +106,44 @@ int64_t ResultBytes(const Operation& operation) {
   return bytes;
 }
 
-// As often as interpreting takes less time, together, than compiling does.
-int MostTurns(const Graph& graph, double compile_ns_per_node) {
-  double work = 0;
-  int64_t bytes = 0;
+// Of the values that live at the same time, at most, with copies of the results.
+int64_t PeakBytes(const Graph& graph) {
+  std::vector<uint32_t> uses(graph.nodes().size());
+  for (const Node* node : graph.nodes()) {
+    for (const Value& operand : node->operands()) ++uses[operand.node->position];
+  }
+  for (const Value& result : graph.results()) ++uses[result.node->position];
+  int64_t live = 0, peak = 0;
   for (const Node* node : graph.nodes()) {
     if (node->role() != Node::Role::kOperation) continue;
-    work += WorkOf(*node->operation());
-    bytes += ResultBytes(*node->operation());
+    live += ResultBytes(*node->operation());
+    peak = std::max(peak, live);
+    for (const Value& operand : node->operands()) {
+      const Node& maker = *operand.node;
+      if (--uses[maker.position] > 0 || maker.role() != Node::Role::kOperation) continue;
+      live -= ResultBytes(*maker.operation());
+    }
   }
-  if (bytes > kMostBytes) return 0;
+  for (const Value& result : graph.results()) peak += result.shape().byte_size();
+  return peak;
+}
+
+bool HasRoomFor(int64_t bytes) {
+  static const int64_t most = std::min(kMostBytes, process::MemoryLimit() / kPartOfMemory);
+  return bytes <= most;
+}
+
+// As often as interpreting takes less time, together, than compiling does; and twice, during which
+// the program is compiled, where it takes not much more.
+void Plan(const Graph& graph, double compile_ns_per_node, Turns& turns) {
+  double work = 0;
+  for (const Node* node : graph.nodes()) {
+    if (node->role() == Node::Role::kOperation) work += WorkOf(*node->operation());
+  }
+  turns.is_large = work >= kLargeNs;
   const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
-  return work * kMostTurns <= compile ? kMostTurns : static_cast<int>(compile / work);
+  if (work > kPatience * compile || !HasRoomFor(PeakBytes(graph))) return;
+  turns.most = static_cast<int>(std::clamp<double>(compile / work, kTurnOfCompile, kMostTurns));
 }
 
 bool HasEagerForms(const Graph& graph) {
@@ -133,7 +167,7 @@ Turns& TurnsOf(History& history, const Graph& graph, uint64_t hash, const Assign
   Turns& turns = it->second;
   if (is_new) {
     const bool is_known = history.ProgramsOf(StructureOf(graph)) > 1;
-    turns.most = MostTurns(graph, is_known ? kCompileAgainNsPerNode : kCompileNsPerNode);
+    Plan(graph, is_known ? kCompileAgainNsPerNode : kCompileNsPerNode, turns);
     turns.seen.assignment = assignment;
   } else {
     const Specialization* before[] = {&turns.seen};
@@ -191,11 +225,13 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   if (!always && turns.taken == turns.most) return turn;
   ++turns.taken;
   turn.is_interpreted = true;
+  turn.is_large = turns.is_large;
   turn.compiles = !always && turns.taken == kTurnOfCompile;
   return turn;
 }
 
-std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph) {
+std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
+                                                        const Turn& turn) {
   static auto* interpreted = Counter("InterpretedGraph");
   static auto* failed = Counter("InterpretedGraphFailed");
   static Metric* time = Metric::Get("InterpretTime");
@@ -207,7 +243,8 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
   }
   TimedSection timed(time);
   try {
-    std::vector<Reference<Data>> results = state.interpreter->Run(device, graph);
+    std::vector<Reference<Data>> results = state.interpreter->Run(
+        device, graph, turn.is_large ? Interpreter::Threads::kSeveral : Interpreter::Threads::kOne);
     Count(interpreted);
     return results;
   } catch (const std::exception& exception) {

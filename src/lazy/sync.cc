@@ -201,7 +201,7 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
                                                     Observation& observation) {
   if (turn.compiles) CompileInBackground(device, graph, key, turn);
   if (!turn.is_interpreted) return std::nullopt;
-  auto results = Interpreted(device, graph);
+  auto results = Interpreted(device, graph, turn);
   if (!results) return std::nullopt;
   observation.Report(GraphEvent::Stage::kExecute);
   DropDonated(graph);

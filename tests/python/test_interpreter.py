@@ -169,6 +169,20 @@ def test_large_work_is_compiled_at_once(name):
         assert interpreted_compiled(lambda: HEAVY[name](501).sum().item()) == (0, 1)
 
 
+def test_a_step_that_takes_a_little_longer_than_compiling_is_compiled_meanwhile():
+    """However large: its sizes may be new each time."""
+    x = torch.randn(300, 300).to("xla") / 20
+
+    def step():
+        y = x
+        for _ in range(8):
+            y = torch.tanh(y @ x)
+        y.cpu()
+
+    with interpretation("auto"):
+        assert turns(step, 4) == 2
+
+
 def test_indices_that_differed_are_arguments():
     x = torch.arange(400.0).to("xla")
     torch_xla.sync()
@@ -418,6 +432,8 @@ torch.set_num_threads(4)
 x = torch.arange(90000.0, device="xla").reshape(300, 300) / 1e5
 for n in range(1, 300, 20):
     (x[:, :n].clone() @ x[:n]).exp().sum().item()
+large = torch.ones(700, 700, device="xla")
+assert (large @ large + 1).max().item() == 701
 assert torch_xla._XLAC._xla_counter_value("InterpretedGraph")
 assert torch.get_num_threads() == 4
 child = os.fork()
@@ -429,7 +445,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_child_computes_after_a_fork():
-    """OpenMP's threads of torch, which a child does not inherit, are not started by interpreting."""
+    """OpenMP's threads of torch, which a child does not inherit, are not this thread's after it has interpreted."""
     environment = dict(os.environ, TORCH_XLA_INTERPRET="always")
     subprocess.run([sys.executable, "-c", FORKS], env=environment, check=True, timeout=120)
 
