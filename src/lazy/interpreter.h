@@ -45,7 +45,7 @@ Interpretation CurrentInterpretation();
 // How a graph without a program runs this time.
 struct Turn {
   bool is_interpreted = false;
-  bool is_first = true;  // it was not interpreted before
+  bool is_first = true;   // it was not interpreted before
   bool is_large = false;  // so that several threads pay
   // It has come again: its program is to be compiled meanwhile.
   bool compiles = false;
@@ -54,9 +54,9 @@ struct Turn {
   std::optional<Specialization> seen = std::nullopt;
 };
 // To be interpreted are graphs of little work: as often as that, by estimate, takes less than
-// compiling does, and 64 times at most; twice where it takes up to four times as long. None is that other processes take part in. What is
-// interpreted depends on the graphs that came before, never on time, so that a run of the user's
-// program repeats, to the last bit. Counts the turn.
+// compiling does, and 64 times at most; twice where it takes up to four times as long. None is that
+// other processes take part in. What is interpreted depends on the graphs that came before, never
+// on time, so that a run of the user's program repeats, to the last bit. Counts the turn.
 Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment);
 // The graph's results. Empty where interpreting fails: the program is to say what is wrong.
 std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
