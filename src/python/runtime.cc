@@ -22,7 +22,6 @@
 #include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
 #include "lazy/warning.h"
-#include "pjrt/client/clear_memory_stats.h"
 #include "process/limits.h"
 #include "python/bindings.h"
 #include "python/fork.h"
@@ -125,7 +124,7 @@ py::dict MemoryInfo(const std::string& name) {
 void ClearMemoryStatistics(const std::string& name) {
   WithoutGil([&] {
     const pjrt::Device& device = DeviceFromString(name)->pjrt_device();
-    pjrt::ClearMemoryStats(lazy::Runtime::Get().client(), device);
+    device.ClearMemoryStats();
   });
 }
 

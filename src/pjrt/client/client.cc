@@ -153,6 +153,12 @@ MemoryStats Device::memory_stats() const {
   return stats;
 }
 
+void Device::ClearMemoryStats() const {
+  Arguments<PJRT_Device_ClearMemoryStats_Args> args;
+  args->device = device_;
+  PJRT_INVOKE(plugin_, Device_ClearMemoryStats, args);
+}
+
 std::shared_ptr<Client> Client::Create(const Plugin& plugin, const NamedValues& options,
                                        std::optional<KeyValueStore> store) {
   std::shared_ptr<Client> client(new Client(plugin));

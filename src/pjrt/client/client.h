@@ -64,6 +64,8 @@ class Device {
   Memory* default_memory() const { return default_memory_; }
   // Throws kUnimplemented where not offered.
   MemoryStats memory_stats() const;
+  // Peaks start anew from what is in use. Throws kUnimplemented where not offered.
+  void ClearMemoryStats() const;
 
  private:
   friend class Client;
