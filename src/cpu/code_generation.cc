@@ -22,6 +22,7 @@
 #include "cpu/kernel_kind.h"
 #include "cpu/kernel_signature.h"
 #include "cpu/llvm_object.h"
+#include "process/block_signals.h"
 #include "process/fork.h"
 #include "process/limits.h"
 
@@ -151,6 +152,7 @@ void ForEach(size_t count, const std::function<void(size_t)>& work) {
     std::vector<std::jthread> workers;
     workers.reserve(threads);
     try {
+      const process::BlockSignals blocked;
       for (size_t i = 1; i < threads; ++i) workers.emplace_back(run, i);
     } catch (const std::exception&) {
       // Those that there are do what one whose thread cannot be started would have.

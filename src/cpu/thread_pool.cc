@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "hlo/error.h"
+#include "process/block_signals.h"
 #include "process/fork.h"
 #include "process/limits.h"
 
@@ -184,10 +184,7 @@ void ThreadPool::State::WorkerLoop() {
 
 void ThreadPool::State::StartThreads() {
   threads.reserve(num_threads);  // nothing throws once a thread runs
-  // Signals belong to the threads of the program, not to ours.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  const process::BlockSignals blocked;
   for (int i = 1; i < num_threads; ++i) {
     pthread_t thread;
     auto main = [](void* state) -> void* {
@@ -197,7 +194,6 @@ void ThreadPool::State::StartThreads() {
     if (pthread_create(&thread, nullptr, main, this) != 0) break;  // fewer threads also work
     threads.push_back(thread);
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 void ThreadPool::State::JoinThreads() {

@@ -20,6 +20,7 @@
 #include "cpu/collective/rendezvous.h"
 #include "cpu/collective/shared_memory_transport.h"
 #include "hlo/error.h"
+#include "process/block_signals.h"
 #include "process/fork.h"
 
 namespace cpu {
@@ -342,6 +343,7 @@ class QueueCommunicator : public Communicator {
               std::vector<void*>(results, results + count)};
     std::lock_guard lock(state_->mutex);
     if (!state_->thread.joinable()) {
+      const process::BlockSignals blocked;
       state_->thread = std::thread([this] { Work(); });
     }
     state_->tasks.push_back(std::move(task));

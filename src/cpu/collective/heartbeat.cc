@@ -1,31 +1,22 @@
 #include "cpu/collective/heartbeat.h"
 
-#include <signal.h>
-
 #include <cstdio>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "hlo/error.h"
+#include "process/block_signals.h"
 
 namespace cpu {
 
 std::thread StartHeartbeatThread(std::function<void()> work) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  std::optional<std::system_error> failure;
+  const process::BlockSignals blocked;
   try {
-    thread = std::thread(std::move(work));
+    return std::thread(std::move(work));
   } catch (const std::system_error& error) {
-    failure = error;
+    throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
+                     std::string("no thread for signs of life between ranks: ") + error.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!failure) return thread;
-  throw hlo::Error(hlo::ErrorCode::kResourceExhausted,
-                   std::string("no thread for signs of life between ranks: ") + failure->what());
 }
 
 void WarnOfSilence(int64_t rank, std::chrono::milliseconds timeout) {

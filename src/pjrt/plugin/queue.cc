@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "process/block_signals.h"
 #include "process/fork.h"
 
 namespace pjrt::plugin {
@@ -77,6 +78,7 @@ void Queue::Push(std::function<void()> task) {
   {
     std::lock_guard lock(state.mutex);
     if (!state.thread.joinable()) {
+      const process::BlockSignals blocked;
       state.thread = std::thread([&state] { state.Run(); });
     }
     state.tasks.push_back(std::move(task));

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "pjrt/boundary/event.h"
+#include "process/block_signals.h"
 #include "process/fork.h"
 #include "remote/address.h"
 #include "remote/client/fork_sockets.h"
@@ -470,6 +471,7 @@ wire::Description Connection::Describe(const Endpoint& endpoint) {
 Connection::Connection(const Endpoint& endpoint) {
   const process::MayFork waiting;
   state_ = std::make_shared<State>(endpoint);
+  const process::BlockSignals blocked;
   try {
     reader_ = std::thread([state = state_] { state->Read(); });
   } catch (const std::system_error& error) {
@@ -512,6 +514,7 @@ void Connection::UseRings(const wire::Region& region, const std::shared_ptr<char
     state_->rings = std::make_unique<Rings>(memory);
     state_->reads_ring = true;
   }
+  const process::BlockSignals blocked;
   try {
     ring_reader_ = std::thread([state = state_] { state->ReadRing(); });
   } catch (const std::system_error& error) {
