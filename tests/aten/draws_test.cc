@@ -143,6 +143,25 @@ TEST(Draws, NormalIsFiniteAndSymmetric) {
   }
 }
 
+// Where a distribution is more than one loop, few arrays of its size lie between them.
+TEST(Draws, AreMadeInLittleMemory) {
+  constexpr int64_t kCount = 1 << 12;
+  const std::pair<const char*, Value (*)(Builder&, Value)> distributions[] = {
+      {"normal", StandardNormal}, {"exponential", StandardExponential}, {"cauchy", StandardCauchy}};
+  for (const auto& [name, draw] : distributions) {
+    for (ElementType type : {ElementType::kF32, ElementType::kF64}) {
+      SCOPED_TRACE(testing::Message() << name << " " << hlo::Name(type));
+      hlo::Module module("draws");
+      hlo::Computation* main = module.AddComputation("main");
+      module.set_entry(main);
+      Builder b(main);
+      main->set_results({draw(b, b.Parameter(Shape(WordOf(type), {kCount})))});
+      const int64_t result_bytes = kCount * hlo::BitWidth(type) / 8;
+      EXPECT_LE(cpu::Compile(module)->arena_bytes(), 14 * result_bytes);
+    }
+  }
+}
+
 TEST(Draws, ExponentialIsPositiveAndFinite) {
   for (ElementType type : {ElementType::kF32, ElementType::kF64}) {
     int width = hlo::BitWidth(type);

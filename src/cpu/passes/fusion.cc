@@ -23,6 +23,7 @@ using hlo::Opcode;
 
 // What a cluster may hold.
 constexpr size_t kMaxMembers = 160;
+constexpr size_t kMaxMembersWithFree = 4 * kMaxMembers;
 constexpr size_t kMaxReduces = 6;
 constexpr size_t kMaxOutputs = 12;
 // As many kernels of reductions are looked at to take another one that reads the same.
@@ -54,6 +55,12 @@ bool IsFree(const Instruction* instruction) {
     default:
       return false;
   }
+}
+
+// A kernel that is full takes what is free still: in memory, the constants of a long polynomial
+// would be an array each.
+size_t MostMembers(const Instruction& instruction) {
+  return IsFree(&instruction) ? kMaxMembersWithFree : kMaxMembers;
 }
 
 // A set of as few instructions as a kernel has.
@@ -341,7 +348,7 @@ class Fuser {
   }
 
   bool MayInline(const Instruction* p, const Cluster& cluster) const {
-    if (cluster.members.size() >= kMaxMembers) return false;
+    if (cluster.members.size() >= MostMembers(*p)) return false;
     const int64_t copies = Copies(p, cluster);
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
