@@ -1,14 +1,18 @@
 #include "lazy/background_compile.h"
 
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lazy/metrics.h"
+#include "lazy/warning.h"
+#include "process/block_signals.h"
 
 namespace lazy {
 namespace {
@@ -21,11 +25,21 @@ bool IsEnabled() {
   return word == nullptr || std::string_view(word) != "0";
 }
 
-// Of the calling thread, which Linux gives a priority of its own.
+// Of the calling thread, which Linux gives a priority of its own: below the program's.
 void YieldToOthers() {
   constexpr int kNice = 10;
-  setpriority(PRIO_PROCESS, 0, kNice);
+  [[maybe_unused]] const int nice_now = nice(kNice);
 }
+
+// An exit destroys the variables of the thread that exits before static objects. Other threads end
+// without one.
+struct CloseAtExit {
+  ~CloseAtExit() {
+    if (gettid() == getpid()) BackgroundCompiler::Get().Close();
+  }
+  // Makes the calling thread's.
+  static void Watch() { [[maybe_unused]] thread_local const CloseAtExit at_exit; }
+};
 
 }  // namespace
 
@@ -33,6 +47,7 @@ struct BackgroundCompiler::Job {
   enum class State : uint8_t { kWaits, kCompiles, kCompiled, kFailed };
   uint64_t hash = 0;
   LoweredProgram program;
+  std::vector<std::string> warnings;
   State state = State::kWaits;
 
   bool is_done() const { return state == State::kCompiled || state == State::kFailed; }
@@ -43,22 +58,30 @@ BackgroundCompiler& BackgroundCompiler::Get() {
   return *compiler;
 }
 
-void BackgroundCompiler::Open() { is_enabled_ = IsEnabled(); }
+void BackgroundCompiler::Open() {
+  CloseAtExit::Watch();
+  is_enabled_ = IsEnabled();
+}
 
 void BackgroundCompiler::Start(uint64_t hash, LoweredProgram program) {
   if (!is_enabled_) return;
-  while (jobs_.size() >= kMostJobs) DropOldest();
+  CloseAtExit::Watch();
   auto job = std::make_shared<Job>();
   job->hash = hash;
   job->program = std::move(program);
-  jobs_.push_back(job);
+  Jobs kept{job}, waits{std::move(job)};
+  if (!thread_.joinable()) {
+    const process::BlockSignals blocked;
+    thread_ = std::thread([this] { Run(); });
+  }
+  while (jobs_.size() >= kMostJobs) DropOldest();
   {
     std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(job));
+    if (!is_enabled_) return;  // the process has begun to exit
+    jobs_.splice(jobs_.end(), kept);
+    waiting_.splice(waiting_.end(), waits);
   }
   changed_.notify_all();
-  if (thread_.joinable()) return;
-  thread_ = std::thread([this] { Run(); });
 }
 
 BackgroundCompiler::Jobs::iterator BackgroundCompiler::Find(uint64_t hash,
@@ -92,6 +115,7 @@ std::shared_ptr<CachedProgram> BackgroundCompiler::Take(uint64_t hash,
   AwaitCompiled(*job);
   if (job->state == Job::State::kFailed) return nullptr;
   Count(taken);
+  for (const std::string& text : job->warnings) Warn(text);
   return std::move(job->program.program);
 }
 
@@ -108,8 +132,13 @@ void BackgroundCompiler::DropOldest() {
   waiting_.remove(oldest);
 }
 
+void BackgroundCompiler::AwaitIdle(std::unique_lock<std::mutex>& lock) {
+  changed_.wait(lock, [this] { return waiting_.empty() && !is_compiling_; });
+}
+
 void BackgroundCompiler::Finish() {
-  for (const std::shared_ptr<Job>& job : jobs_) AwaitCompiled(*job);
+  std::unique_lock lock(mutex_);
+  AwaitIdle(lock);
 }
 
 void BackgroundCompiler::Stop() {
@@ -125,8 +154,10 @@ void BackgroundCompiler::Stop() {
 }
 
 void BackgroundCompiler::Close() {
-  Stop();
+  std::unique_lock lock(mutex_);
   is_enabled_ = false;
+  waiting_.clear();  // they are jobs still, which whoever takes one compiles
+  AwaitIdle(lock);
 }
 
 std::shared_ptr<BackgroundCompiler::Job> BackgroundCompiler::Next() {
@@ -136,6 +167,7 @@ std::shared_ptr<BackgroundCompiler::Job> BackgroundCompiler::Next() {
   std::shared_ptr<Job> job = std::move(waiting_.front());
   waiting_.pop_front();
   job->state = Job::State::kCompiles;
+  is_compiling_ = true;
   return job;
 }
 
@@ -144,12 +176,14 @@ void BackgroundCompiler::Run() {
   while (const std::shared_ptr<Job> job = Next()) {
     auto state = Job::State::kCompiled;
     try {
+      const KeptWarnings kept(job->warnings);
       job->program.Compile();
     } catch (const std::exception&) {
       state = Job::State::kFailed;
     }
     std::lock_guard lock(mutex_);
     job->state = state;
+    is_compiling_ = false;
     changed_.notify_all();
   }
 }

@@ -4,6 +4,7 @@
 // compiled until it is asked for. So it never decides what runs.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
@@ -18,7 +19,7 @@
 
 namespace lazy {
 
-// Everything under SyncMutex.
+// Everything but Close under SyncMutex.
 class BackgroundCompiler {
  public:
   static BackgroundCompiler& Get();
@@ -26,10 +27,13 @@ class BackgroundCompiler {
   // Compiles from now on, unless TORCH_XLA_BACKGROUND_COMPILE is 0. For a host program that
   // promises to Close before the process exits: a compile makes static objects of the compiler's
   // and its libraries', which an exit destroys, so it must have ended before. Python's module
-  // promises; without one, graphs are compiled by whoever needs them.
+  // promises; without one, graphs are compiled by whoever needs them. A program that embeds Python
+  // may exit without ending it, so an exit by the main thread, if that has called this or Start,
+  // closes, too.
   void Open();
   // Has the program compiled. Where too many wait or are kept, the oldest are given up; after
-  // Close, all are.
+  // Close, all are. Throws std::system_error where there is no thread, and nothing has changed
+  // then.
   void Start(uint64_t hash, LoweredProgram program);
   // The program that serves the assignment, if it was started: one that is being compiled is waited
   // for, and one that waits is compiled by the caller. Empty where there is none, or it could not
@@ -41,7 +45,8 @@ class BackgroundCompiler {
   // Gives up all that there are; returns when the thread has ended. Before a fork, and where what
   // was started is for another runtime.
   void Stop();
-  // Stop, for good: before the process exits.
+  // Before the process exits: nothing is compiled from now on, and nothing is being compiled when
+  // it returns. Without SyncMutex, whose holder may wait for the exiting thread.
   void Close();
   // Whether graphs are compiled here at all.
   bool is_enabled() const { return is_enabled_; }
@@ -56,8 +61,9 @@ class BackgroundCompiler {
   std::shared_ptr<Job> Next();
   void DropOldest();
   void AwaitCompiled(const Job& job);
+  void AwaitIdle(std::unique_lock<std::mutex>& lock);
 
-  bool is_enabled_ = false;
+  std::atomic<bool> is_enabled_ = false;  // cleared under mutex_
   std::thread thread_;
   // Of the oldest first. The list is the caller's; the states of its jobs, and what follows, are
   // under mutex_.
@@ -65,6 +71,7 @@ class BackgroundCompiler {
   std::mutex mutex_;  // no forked child finds it locked: a fork stops the thread first
   std::condition_variable changed_;
   Jobs waiting_;
+  bool is_compiling_ = false;
   bool stops_ = false;
 };
 

@@ -210,8 +210,7 @@ void CacheFolder::Write(const Sha256Digest& key, const std::string& bytes) {
 }
 
 void CacheFolder::WarnOfWriting(const std::string& reason) {
-  if (warned_) return;
-  warned_ = true;
+  if (warned_.exchange(true)) return;
   Warn("compiled programs cannot be kept in " + path_ + ": " + reason);
 }
 

@@ -2,6 +2,7 @@
 // from it is executed, so nothing is taken from it that another user could have put there.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -37,7 +38,7 @@ class CacheFolder {
   std::string path_;
   bool readonly_;
   int folder_ = -1;  // held open: what is checked is what is used
-  bool warned_ = false;
+  std::atomic<bool> warned_ = false;
 };
 
 }  // namespace lazy

@@ -16,16 +16,6 @@ namespace {
 
 std::atomic<void (*)(void (*)())> fork_waiter{[](void (*wait)()) { wait(); }};
 
-// Every error that is met ends one execution: it belongs to whoever reads the result.
-void FinishWork() {
-  while (true) {
-    try {
-      return WaitDeviceOps();
-    } catch (const std::exception&) {
-    }
-  }
-}
-
 void TakeLocks() {
   SyncMutex().lock();
   BackgroundCompiler::Get().Stop();

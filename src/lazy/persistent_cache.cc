@@ -6,8 +6,8 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
+#include <utility>
 
-#include "lazy/cache_folder.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
 #include "lazy/span.h"
@@ -146,18 +146,24 @@ std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& o
   return key;
 }
 
+PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::CompileOptions& options) {
+  std::shared_ptr<CacheFolder> folder = FolderInUse();
+  if (!folder) return {};
+  return {std::move(folder), CacheKeyOf(client, options)};
+}
+
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,
-                                                      const pjrt::CompileOptions& options) {
+                                                      const pjrt::CompileOptions& options,
+                                                      const PlaceInCache& place) {
   std::string program = pjrt::SerializeProgram(module, client.plugin());
-  std::shared_ptr<CacheFolder> folder = FolderInUse();
-  if (!folder) return Compile(client, program, options);
-  std::string key_text = CacheKeyOf(client, options);
+  if (!place.folder) return Compile(client, program, options);
+  std::string key_text = place.key;
   Append(key_text, program);
   const process::Sha256Digest key = process::Sha256Of(key_text);
-  if (auto loaded = TryLoad(client, *folder, key)) return loaded;
+  if (auto loaded = TryLoad(client, *place.folder, key)) return loaded;
   auto executable = Compile(client, program, options);
-  if (folder->readonly()) return executable;
+  if (place.folder->readonly()) return executable;
   std::string bytes;
   try {
     bytes = executable->executable().Serialize();
@@ -165,7 +171,7 @@ std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
     // An engine that cannot serialize compiles in every process.
     return executable;
   }
-  folder->Write(key, bytes);
+  place.folder->Write(key, bytes);
   return executable;
 }
 

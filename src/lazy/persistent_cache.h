@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hlo/module.h"
+#include "lazy/cache_folder.h"
 #include "pjrt/client/client.h"
 
 namespace lazy {
@@ -14,12 +15,21 @@ namespace lazy {
 void InitializePersistentCache(const std::string& path, bool readonly);
 bool HasPersistentCache();
 
-// Compiles, or loads what an earlier process compiled under the same key. Only what is really
-// compiled counts in UncachedCompile and CompileTime; PersistentCacheHit, -Miss and
+// Where a program may be kept. Partly of the environment, which the user's program may change while
+// another thread reads it: so this is for the thread that asks for the program.
+struct PlaceInCache {
+  std::shared_ptr<CacheFolder> folder;  // null: it is not kept
+  std::string key;                      // CacheKeyOf
+};
+PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::CompileOptions& options);
+
+// Compiles, or loads what an earlier process compiled under the same key; on any thread. Only what
+// is really compiled counts in UncachedCompile and CompileTime; PersistentCacheHit, -Miss and
 // -DeserializeFailure, and the metric PersistentCacheLoad say what the folder did.
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,
-                                                      const pjrt::CompileOptions& options);
+                                                      const pjrt::CompileOptions& options,
+                                                      const PlaceInCache& place);
 
 // All that decides about the code besides the program: the versions of this library, the plugin and
 // its platform, the devices, the compile options, the options that the client was made with (but

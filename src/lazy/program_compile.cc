@@ -7,7 +7,6 @@
 
 #include "hlo/text_writer.h"
 #include "lazy/metrics.h"
-#include "lazy/persistent_cache.h"
 #include "lazy/settings.h"
 #include "lazy/span.h"
 #include "process/limits.h"
@@ -111,7 +110,7 @@ std::string ProgramName(const Graph& graph) {
 }
 
 void LoweredProgram::Compile() {
-  program->executable = CompileOrLoad(*client, *module, options);
+  program->executable = CompileOrLoad(*client, *module, options, place);
   program->bytes = BytesOf(*program, *module);
   module.reset();
 }
@@ -121,13 +120,14 @@ LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   CheckResultsFit(device, graph);
   aliases->AddSample(static_cast<double>(graph.donations().size()));
-  LoweredProgram lowered{&device->client(), nullptr, {}, std::make_shared<CachedProgram>()};
+  LoweredProgram lowered{&device->client(), nullptr, {}, {}, std::make_shared<CachedProgram>()};
   {
     Span span("xla::lower");
     lowered.module = graph.Lower(ProgramName(graph), specialization.varies);
   }
   AppendToHloFile(*lowered.module);
   lowered.options = OptionsFor(device, *lowered.module);
+  lowered.place = CurrentPlaceInCache(device->client(), lowered.options);
   lowered.program->signature = std::move(signature);
   lowered.program->specialization = std::move(specialization);
   lowered.program->operations = OperationsOf(graph);

@@ -10,6 +10,7 @@
 #include "hlo/module.h"
 #include "lazy/device.h"
 #include "lazy/graph.h"
+#include "lazy/persistent_cache.h"
 #include "lazy/program_cache.h"
 #include "pjrt/client/client.h"
 
@@ -23,6 +24,7 @@ struct LoweredProgram {
   pjrt::Client* client = nullptr;
   std::unique_ptr<hlo::Module> module;
   pjrt::CompileOptions options;
+  PlaceInCache place;
   std::shared_ptr<CachedProgram> program;  // its executable and its bytes are missing
 
   // Makes what is missing, on any thread and under any lock. Throws hlo::Error: what the plugin's

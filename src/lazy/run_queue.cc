@@ -58,4 +58,14 @@ void WaitDeviceOps() {
   });
 }
 
+// Every error that is met ends one execution, which is left.
+void FinishWork() {
+  while (true) {
+    try {
+      return WaitDeviceOps();
+    } catch (const std::exception&) {
+    }
+  }
+}
+
 }  // namespace lazy

@@ -14,5 +14,7 @@ void LimitInFlight(Device* device, pjrt::Event done, bool wait);
 void WaitFor(Device* device);
 // Waits for everything started on all devices, and takes the lock for it; throws the first error.
 void WaitDeviceOps();
+// Waits for everything, whatever becomes of it: errors belong to whoever reads a result.
+void FinishWork();
 
 }  // namespace lazy

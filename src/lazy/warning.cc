@@ -20,9 +20,15 @@ struct Handler {
   }
 };
 
+thread_local std::vector<std::string>* kept = nullptr;
+
 }  // namespace
 
+KeptWarnings::KeptWarnings(std::vector<std::string>& texts) { kept = &texts; }
+KeptWarnings::~KeptWarnings() { kept = nullptr; }
+
 void Warn(const std::string& text) {
+  if (kept != nullptr) return kept->push_back(text);
   std::function<void(const std::string&)> function;
   {
     Handler& handler = Handler::Get();

@@ -181,13 +181,8 @@ void BindDevices(py::module_& m) {
   m.def("_xla_runtime_is_initialized", [] { return lazy::Runtime::IsStarted(); });
   m.def("_prepare_to_exit", [] {
     WithoutGil([] {
-      // An error of work that nobody waited for is no error of the exit.
-      try {
-        lazy::WaitDeviceOps();
-      } catch (const hlo::Error&) {
-      }
-      std::lock_guard lock(lazy::SyncMutex());
       lazy::BackgroundCompiler::Get().Close();
+      lazy::FinishWork();
     });
   });
   m.def("_xla_get_devices", [] {

@@ -1,14 +1,24 @@
 #include "lazy/background_compile.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "hlo/builder.h"
 #include "lazy/device.h"
 #include "lazy/sync_mutex.h"
+#include "lazy/warning.h"
 
 namespace lazy {
 namespace {
@@ -113,6 +123,118 @@ TEST_F(BackgroundCompile, StartsAgainAfterAStop) {
   compiler().Start(2, Program(2));
   compiler().Finish();
   EXPECT_NE(Take(2), nullptr);
+}
+
+// While one lives, no thread can be started: its stack would be larger than all addresses.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge = before_;
+    pthread_attr_setstacksize(&huge, size_t{1} << 60);
+    pthread_setattr_default_np(&huge);
+  }
+  ~NoThreads() { pthread_setattr_default_np(&before_); }
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_F(BackgroundCompile, WithoutAThreadNothingIsStarted) {
+  {
+    const NoThreads none;
+    EXPECT_THROW(compiler().Start(1, Program(1)), std::system_error);
+    compiler().Finish();
+    EXPECT_EQ(Take(1), nullptr);
+  }
+  compiler().Start(2, Program(2));
+  compiler().Finish();
+  EXPECT_NE(Take(2), nullptr);
+}
+
+// This thread holds the lock, as one does that waits for something else of the exiting one's.
+TEST_F(BackgroundCompile, ClosesWithoutTheLock) {
+  for (uint64_t name = 1; name <= 10; ++name) compiler().Start(name, Program(name));
+  std::thread([] { compiler().Close(); }).join();
+  EXPECT_FALSE(compiler().is_enabled());
+  for (uint64_t name = 1; name <= 10; ++name) {
+    const auto program = Take(name);
+    ASSERT_NE(program, nullptr) << name;
+    EXPECT_NE(program->executable, nullptr);
+  }
+  compiler().Start(11, Program(11));
+  compiler().Finish();
+  EXPECT_EQ(Take(11), nullptr);
+}
+
+std::vector<int> ThreadsOfThisProcess() {
+  std::vector<int> threads;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    threads.push_back(std::stoi(task.path().filename()));
+  }
+  return threads;
+}
+
+// Of a thread: the signals that it blocks, a bit each.
+uint64_t BlockedSignals(int thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string word; status >> word;) {
+    if (word == "SigBlk:" && status >> word) return std::stoull(word, nullptr, 16);
+  }
+  return 0;
+}
+
+TEST_F(BackgroundCompile, ItsThreadStaysBehindAndTakesNoSignals) {
+  static constexpr int kNice = 3;
+  std::thread([] {
+    ASSERT_EQ(nice(kNice), kNice);  // of this thread, and of those that it starts
+    compiler().Start(1, Program(1));
+  }).join();
+  compiler().Finish();
+  std::vector<int> behind;
+  for (const int thread : ThreadsOfThisProcess()) {
+    if (getpriority(PRIO_PROCESS, static_cast<id_t>(thread)) > kNice) behind.push_back(thread);
+  }
+  ASSERT_EQ(behind.size(), 1U);
+  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(behind[0])), kNice + 10);
+  EXPECT_TRUE(BlockedSignals(behind[0]) >> (SIGTERM - 1) & 1);
+}
+
+// An entry of a folder of programs that is damaged, for one.
+TEST_F(BackgroundCompile, WarnsOnTheThreadThatTakes) {
+  std::string folder = (std::filesystem::temp_directory_path() / "cache-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  pjrt::Client& client = Runtime::Get().client();
+  const auto start = [&] {
+    LoweredProgram program = Program(1);
+    program.place = {std::make_shared<CacheFolder>(folder, /*readonly=*/false),
+                     CacheKeyOf(client, program.options)};
+    compiler().Start(1, std::move(program));
+    compiler().Finish();
+  };
+  start();
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ofstream(entry.path()) << "damaged";
+  }
+  ASSERT_NE(Take(1), nullptr);
+  std::vector<std::thread::id> warned;
+  SetWarningHandler([&](const std::string&) { warned.push_back(std::this_thread::get_id()); });
+  start();
+  EXPECT_TRUE(warned.empty());
+  EXPECT_NE(Take(1), nullptr);
+  EXPECT_EQ(warned, std::vector{std::this_thread::get_id()});
+  SetWarningHandler([](const std::string&) {});
+  std::filesystem::remove_all(folder);
+}
+
+// Neither Python nor an atexit handler of ours is asked.
+TEST_F(BackgroundCompile, AnExitWaitsForWhatIsBeingCompiled) {
+  EXPECT_EXIT(
+      {
+        for (uint64_t name = 1; name <= 5; ++name) compiler().Start(40 * name, Program(40 * name));
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

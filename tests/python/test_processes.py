@@ -126,6 +126,49 @@ def test_interrupt_during_a_compilation_ends_the_process(program):
     assert process.returncode in (1, 130, -signal.SIGINT)
 
 
+# Each child ends in another way, right after graphs have come twice, whose programs are being compiled.
+ENDS = """
+import atexit, ctypes, os, sys, threading, torch, torch_xla
+
+def start_compiles(shortest):
+    x = torch.ones(7, device="xla")
+    for n in range(4):
+        for _ in range(2):
+            y = x
+            for i in range(shortest + n):
+                y = torch.special.erfinv(torch.sin(y) * 0.5) + i
+            y.sum().item()
+
+def in_a_thread():
+    thread = threading.Thread(target=lambda: (start_compiles(16), sys.exit(5)))
+    thread.start()
+    thread.join()
+
+ENDS = {
+    "os._exit": lambda: os._exit(0),
+    # As a program that embeds Python and does not end it: with the interpreter's lock, and without.
+    "exit of C": lambda: ctypes.PyDLL(None).exit(0),
+    "exit of C, unlocked": lambda: ctypes.CDLL(None).exit(0),
+    "thread": in_a_thread,
+    "atexit": lambda: atexit.register(start_compiles, 16),
+    "SystemExit at exit": lambda: atexit.register(sys.exit, 5),
+}
+start_compiles(4)
+for name, end in ENDS.items():
+    child = os.fork()
+    if child == 0:
+        start_compiles(10)
+        end()
+        break
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, (name, status)
+"""
+
+
+def test_ends_while_programs_are_compiled_in_the_background(program):
+    program.run_code(ENDS, timeout=120, TORCH_XLA_INTERPRET="auto")
+
+
 def test_threads_record_their_own_work(program):
     output = program.run_code(
         """
