@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+def _run_captured_graphs_apart(apart: bool) -> None:
+    """Whether calls of captured graphs run as programs of their own, not together with what is around them."""
+
 class CapturedGraph:
     """What a function of tensors records, as one operation (src/aten/captured_graph.h)."""
 
@@ -67,6 +70,12 @@ def _xla_sync_multi(
     sync_xla_data: bool = ...,
 ) -> None: ...
 def _xla_wait_device_ops(devices: Sequence[str] = ...) -> None: ...
+def _set_execution(word: str) -> None:
+    """When operations run: "lazy" (with a sync), "eager" (as they are called), "eager_wait" (and have ended then)."""
+
+def _get_execution() -> str: ...
+def _set_use_eager_mode(use: bool) -> None: ...
+def _get_use_eager_mode() -> bool: ...
 def _set_allow_execution(allow: bool) -> None:
     """When off, anything but a step marker that would run a graph raises RuntimeError."""
 

@@ -87,7 +87,8 @@ def compile(
 ) -> Any:
     """Makes a function, or the body of a `with` statement, one graph.
 
-    As a function call or decorator it returns the wrapped function; without a function, a context manager.
+    As a function call or decorator it returns the wrapped function; without a function, a context manager. In eager
+    mode (`experimental.eager_mode`) the body is recorded all the same.
 
     Args:
       f: the function.
@@ -137,6 +138,8 @@ class _CompiledRegion:
             _sync("torch_xla.compile clear the pending graph prior calling the target function")
         finally:
             _XLAC._set_current_graph_name(outer_name)
+        execution = _XLAC._get_execution()
+        _XLAC._set_execution("lazy")
         met_before = _graphs_met()
         options_before = _custom_compile_options
         if self._options is not None:
@@ -151,6 +154,7 @@ class _CompiledRegion:
                 _XLAC._set_allow_execution(allowed)
                 _sync("torch_xla.compile")
         finally:
+            _XLAC._set_execution(execution)
             _XLAC._set_current_graph_name(outer_name)
             if self._options is not None:
                 set_custom_compile_options(options_before)

@@ -9,6 +9,7 @@
 #include "lazy/capture.h"
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
+#include "lazy/eager.h"
 #include "lazy/graph.h"
 #include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
@@ -96,6 +97,10 @@ at::Tensor Placeholder(const at::Tensor& like) {
                                                 like.scalar_type(), like.sizes(), like.strides(),
                                                 0);
 }
+
+constexpr const char* kExecuting = "dynamo is executing a compiled program";
+
+std::atomic<bool> runs_apart{false};
 
 // A step calls one graph at most so often, for instance of equal layers.
 constexpr int64_t kCallsInStep = 64;
@@ -219,9 +224,10 @@ bool CapturedGraph::BeginsStep(at::TensorList arguments) const {
   return all_computed;
 }
 
-void CapturedGraph::EndStep() const {
-  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller,
-                             "dynamo is executing a compiled program");
+void CapturedGraph::SetRunApart(bool apart) { runs_apart = apart; }
+
+void CapturedGraph::EndStep(const char* cause) const {
+  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, cause);
   try {
     lazy::Sync(device_);
   } catch (const hlo::Error& error) {
@@ -242,7 +248,13 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   for (const at::Tensor& argument : arguments) {
     if (!IsXla(argument) || Impl(argument)->xla_device() != device_) return std::nullopt;
   }
-  if (BeginsStep(arguments)) EndStep();
+  const bool is_apart = runs_apart || lazy::RunsAsCalled();
+  const lazy::RecordOnly one_graph;
+  if (is_apart) {
+    EndStep("torch_xla.sync when dynamo processing input graphs");
+  } else if (BeginsStep(arguments)) {
+    EndStep(kExecuting);
+  }
   std::vector<lazy::Value> operands;
   for (size_t i = 0; i < arguments.size(); ++i) {
     operands.push_back(ReadValue(arguments[i]));
@@ -271,6 +283,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     outputs.push_back(output.argument ? arguments[*output.argument]
                                       : MakeOutput(output, results[output.storage]));
   }
+  if (is_apart) EndStep(kExecuting);
   return outputs;
 }
 

@@ -32,6 +32,10 @@ class CapturedGraph {
   // tensors of other devices, collectives, generators.
   CapturedGraph(at::TensorList arguments, const Function& function);
 
+  // Whether calls run as programs of their own, not together with what is around them: for reports,
+  // and in eager mode always.
+  static void SetRunApart(bool apart);
+
   // Records a call; writes into the arguments what the function wrote into the placeholders.
   // Numbers are drawn anew. Nothing for arguments of other shapes or types. What earlier calls have
   // recorded is started first where a new step seems to begin, so that a program that never calls
@@ -55,7 +59,7 @@ class CapturedGraph {
   Output DescribeOutput(const at::Tensor& output);
   void Keep(const std::vector<lazy::Value>& roots);
   bool BeginsStep(at::TensorList arguments) const;
-  void EndStep() const;
+  void EndStep(const char* cause) const;
   at::Tensor MakeOutput(const Output& output, const at::Tensor& whole) const;
 
   lazy::Device* device_ = nullptr;

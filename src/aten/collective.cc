@@ -4,6 +4,7 @@
 
 #include "aten/op.h"
 #include "aten/promotion.h"
+#include "lazy/eager.h"
 #include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
 
@@ -109,7 +110,19 @@ void CheckOperand(const at::Tensor& tensor, const char* operation) {
 
 // Held from recording a collective to storing its results. A sync of another thread that came in
 // between would run the collective without knowing of its results, and the next one run it again.
-using Recording = std::lock_guard<std::recursive_mutex>;
+// In eager mode it runs then.
+template <typename F>
+auto RecordCollective(F record) {
+  const std::lock_guard lock(lazy::SyncMutex());
+  const bool runs_as_called = lazy::RunsAsCalled();
+  auto results = [&] {
+    const lazy::RecordOnly together;
+    return record();
+  }();
+  const at::TensorList recorded(results);
+  if (runs_as_called && !recorded.empty()) lazy::SyncEagerly(Impl(recorded[0])->xla_device());
+  return results;
+}
 
 void Note(const at::Tensor& result) {
   lazy::NoteCollective(Impl(result)->xla_device(), ReadValue(result).node);
@@ -129,65 +142,73 @@ int64_t Wrapped(int64_t dimension, const at::Tensor& tensor) {
 std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
                                   const std::string& reduction, double scale,
                                   const RankGroups& groups) {
-  const Recording recording(lazy::SyncMutex());
-  std::vector<at::Tensor> results(tensors.size());
-  // One operation for each type, in an order that all processes share.
-  std::map<at::ScalarType, std::vector<size_t>> of_type;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    CheckOperand(tensors[i], "all_reduce");
-    of_type[tensors[i].scalar_type()].push_back(i);
-  }
-  for (const auto& [type, places] : of_type) {
-    std::vector<at::Tensor> operands;
-    for (size_t i : places) operands.push_back(tensors[i]);
-    std::vector<at::Tensor> reduced =
-        Record<&AllReduceLike>(operands, Factor(scale, operands[0]), reduction, groups);
-    Note(reduced[0]);
-    for (size_t i = 0; i < places.size(); ++i) results[places[i]] = reduced[i];
-  }
-  return results;
+  return RecordCollective([&] {
+    std::vector<at::Tensor> results(tensors.size());
+    // One operation for each type, in an order that all processes share.
+    std::map<at::ScalarType, std::vector<size_t>> of_type;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      CheckOperand(tensors[i], "all_reduce");
+      of_type[tensors[i].scalar_type()].push_back(i);
+    }
+    for (const auto& [type, places] : of_type) {
+      std::vector<at::Tensor> operands;
+      for (size_t i : places) operands.push_back(tensors[i]);
+      std::vector<at::Tensor> reduced =
+          Record<&AllReduceLike>(operands, Factor(scale, operands[0]), reduction, groups);
+      Note(reduced[0]);
+      for (size_t i = 0; i < places.size(); ++i) results[places[i]] = reduced[i];
+    }
+    return results;
+  });
 }
 
 void AllReduceInPlace(const std::vector<at::Tensor>& tensors, const std::string& reduction,
                       double scale, const RankGroups& groups) {
-  const Recording recording(lazy::SyncMutex());
-  std::vector<at::Tensor> reduced = AllReduce(tensors, reduction, scale, groups);
-  for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], reduced[i]);
+  RecordCollective([&] {
+    std::vector<at::Tensor> reduced = AllReduce(tensors, reduction, scale, groups);
+    for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], reduced[i]);
+    return reduced;
+  });
 }
 
 at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGroups& groups) {
-  const Recording recording(lazy::SyncMutex());
-  CheckOperand(tensor, "all_gather");
-  if (tensor.dim() == 0) return AllGather(tensor.reshape({1}), 0, groups);
-  return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups));
+  return RecordCollective([&] {
+    CheckOperand(tensor, "all_gather");
+    if (tensor.dim() == 0) return AllGather(tensor.reshape({1}), 0, groups);
+    return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups));
+  });
 }
 
 at::Tensor ReduceScatter(const at::Tensor& tensor, const std::string& reduction, double scale,
                          int64_t dimension, const RankGroups& groups) {
-  const Recording recording(lazy::SyncMutex());
-  CheckOperand(tensor, "reduce_scatter");
-  return Noted(Record<&ReduceScatterLike>(tensor, Factor(scale, tensor), reduction,
-                                          Wrapped(dimension, tensor), groups));
+  return RecordCollective([&] {
+    CheckOperand(tensor, "reduce_scatter");
+    return Noted(Record<&ReduceScatterLike>(tensor, Factor(scale, tensor), reduction,
+                                            Wrapped(dimension, tensor), groups));
+  });
 }
 
 at::Tensor AllToAll(const at::Tensor& tensor, int64_t split_dimension, int64_t concat_dimension,
                     int64_t split_count, const RankGroups& groups) {
-  const Recording recording(lazy::SyncMutex());
-  CheckOperand(tensor, "all_to_all");
-  return Noted(Record<&AllToAllLike>(tensor, Wrapped(split_dimension, tensor),
-                                     Wrapped(concat_dimension, tensor), split_count, groups));
+  return RecordCollective([&] {
+    CheckOperand(tensor, "all_to_all");
+    return Noted(Record<&AllToAllLike>(tensor, Wrapped(split_dimension, tensor),
+                                       Wrapped(concat_dimension, tensor), split_count, groups));
+  });
 }
 
 at::Tensor CollectivePermute(const at::Tensor& tensor, const RankGroups& pairs) {
-  const Recording recording(lazy::SyncMutex());
-  CheckOperand(tensor, "collective_permute");
-  return Noted(Record<&PermuteLike>(tensor, pairs));
+  return RecordCollective([&] {
+    CheckOperand(tensor, "collective_permute");
+    return Noted(Record<&PermuteLike>(tensor, pairs));
+  });
 }
 
 at::Tensor CollectiveBroadcast(const at::Tensor& tensor, const RankGroups& groups) {
-  const Recording recording(lazy::SyncMutex());
-  CheckOperand(tensor, "collective_broadcast");
-  return Noted(Record<&BroadcastLike>(tensor, groups));
+  return RecordCollective([&] {
+    CheckOperand(tensor, "collective_broadcast");
+    return Noted(Record<&BroadcastLike>(tensor, groups));
+  });
 }
 
 }  // namespace torch_xla

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -61,6 +62,21 @@ at::Tensor TensorOfNumber(lazy::Node* node) {
                        at::TensorOptions(ToScalarType(shape.element_type())));
 }
 
+// Another result than the one that was recorded would be an operator that is not the lowering.
+void CheckShapes(const lazy::Operation& operation, const std::vector<at::Tensor>& tensors) {
+  auto shapes = operation.result_shapes();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (shapes[i] == nullptr) continue;
+    if (i < tensors.size() && tensors[i].defined() &&
+        tensors[i].sizes() == c10::IntArrayRef(shapes[i]->dimensions()) &&
+        tensors[i].scalar_type() == ToScalarType(shapes[i]->element_type())) {
+      continue;
+    }
+    throw hlo::Error(hlo::ErrorCode::kInternal, operation.kind().name + " gives another result " +
+                                                    "than was recorded, " + shapes[i]->ToString());
+  }
+}
+
 // The values of a graph's nodes, each as long as a node needs it.
 class GraphValues {
  public:
@@ -97,36 +113,98 @@ class GraphValues {
   }
 
  private:
-  // Another result than the one that was recorded would be an operator that is not the lowering.
-  static void CheckShapes(const lazy::Operation& operation,
-                          const std::vector<at::Tensor>& tensors) {
-    auto shapes = operation.result_shapes();
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      if (shapes[i] == nullptr) continue;
-      if (i < tensors.size() && tensors[i].defined() &&
-          tensors[i].sizes() == c10::IntArrayRef(shapes[i]->dimensions()) &&
-          tensors[i].scalar_type() == ToScalarType(shapes[i]->element_type())) {
-        continue;
-      }
-      throw hlo::Error(hlo::ErrorCode::kInternal, operation.kind().name + " gives another result " +
-                                                      "than was recorded, " +
-                                                      shapes[i]->ToString());
-    }
-  }
-
   const lazy::Graph& graph_;
   std::vector<std::vector<at::Tensor>> values_;  // by position
   std::vector<uint32_t> uses_;
   std::vector<at::Tensor> leaves_;  // held, so that no operation finds one its own
 };
 
+// Not lazily conjugated or negated, row-major.
+at::Tensor Dense(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
 // In memory of the device's, which its reports and limits count: torch's allocator knows neither.
 lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, at::Tensor tensor) {
-  tensor = tensor.resolve_conj().resolve_neg().contiguous();
+  tensor = Dense(tensor);
   auto buffer =
       device->client().BufferFromHost(tensor.const_data_ptr(), *shape, device->pjrt_device());
   return lazy::Reference<lazy::Data>(new lazy::Data(device, shape, std::move(buffer)));
 }
+
+// A small result of a kernel, as the next kernel takes it.
+class KernelResult final : public lazy::HostContents {
+ public:
+  explicit KernelResult(at::Tensor tensor) : tensor_(std::move(tensor)) {}
+  const at::Tensor& tensor() const { return tensor_; }
+  const void* bytes() const override { return tensor_.const_data_ptr(); }
+
+ private:
+  const at::Tensor tensor_;
+};
+
+// One node, with what it needs that is not computed: an operation of eager mode.
+class NodeRun {
+ public:
+  std::vector<lazy::Reference<lazy::Data>> Results(lazy::Device* device, lazy::Node* node) {
+    const std::vector<at::Tensor>& tensors = TensorsOf(node);
+    std::vector<lazy::Reference<lazy::Data>> results;
+    const auto shapes = node->operation()->result_shapes();
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      results.push_back(shapes[i] ? Kept(device, shapes[i], tensors[i]) : nullptr);
+    }
+    return results;
+  }
+
+ private:
+  // Of memory that the device's limits do not count.
+  static constexpr int64_t kMostHostBytes = 64 << 10;
+
+  lazy::Reference<lazy::Data> Kept(lazy::Device* device, lazy::ShapeRef shape,
+                                   const at::Tensor& tensor) {
+    if (shape->byte_size() > kMostHostBytes) return DataOf(device, shape, tensor);
+    at::Tensor dense = Dense(tensor);
+    for (const at::Tensor& some : borrowed_) {
+      if (some.is_alias_of(dense)) dense = dense.clone();
+    }
+    return lazy::Data::OnHost(device, shape, std::make_unique<KernelResult>(std::move(dense)));
+  }
+
+  at::Tensor OperandOf(const lazy::Value& value) {
+    lazy::Node* node = value.node.get();
+    switch (node->role()) {
+      case lazy::Node::Role::kData:
+        if (const lazy::HostContents* contents = node->data()->host_contents()) {
+          return static_cast<const KernelResult*>(contents)->tensor();
+        }
+        node->data()->MoveToCurrentClient();
+        return borrowed_.emplace_back(TensorOf(*node->data()));
+      case lazy::Node::Role::kScalar:
+      case lazy::Node::Role::kIndex:
+        return borrowed_.emplace_back(TensorOfNumber(node));
+      case lazy::Node::Role::kOperation:
+        break;
+    }
+    if (const lazy::Value* data = node->computed(value.index)) return OperandOf(*data);
+    return TensorsOf(node).at(value.index);
+  }
+
+  const std::vector<at::Tensor>& TensorsOf(lazy::Node* node) {
+    for (const auto& [known, tensors] : computed_) {
+      if (known == node) return tensors;
+    }
+    const lazy::Operation& operation = *node->operation();
+    std::vector<at::Tensor> operands;
+    operands.reserve(node->operands().size());
+    for (const lazy::Value& operand : node->operands()) operands.push_back(OperandOf(operand));
+    std::vector<at::Tensor> tensors = operation.kind().eager_form->Run(operation, operands);
+    CheckShapes(operation, tensors);
+    return computed_.emplace_back(node, std::move(tensors)).second;
+  }
+
+  std::deque<std::pair<const lazy::Node*, std::vector<at::Tensor>>> computed_;
+  std::vector<at::Tensor> borrowed_;  // of memory that is none of theirs
+};
 
 class GraphInterpreter final : public lazy::Interpreter {
  public:
@@ -139,6 +217,12 @@ class GraphInterpreter final : public lazy::Interpreter {
       results = RunHere(device, graph);
     }
     return results;
+  }
+
+  Results RunNode(lazy::Device* device, lazy::Node* node) override {
+    const PlainKernels scope;
+    const OneThread one_thread;
+    return NodeRun().Results(device, node);
   }
 
  private:

@@ -207,7 +207,13 @@ bool IsPlainTensor(const at::Tensor& tensor) {
 }
 
 at::Tensor MakeTensor(lazy::Device* device, lazy::Value value) {
-  return at::detail::make_tensor<XlaTensorImpl>(lazy::Storage::Make(device, std::move(value)));
+  static auto* created = lazy::Counter("CreateXlaTensor");
+  lazy::Count(created);
+  try {
+    return at::detail::make_tensor<XlaTensorImpl>(lazy::Storage::Make(device, std::move(value)));
+  } catch (const hlo::Error& error) {  // in eager mode, what the operation throws
+    RethrowAsTorchError(error, "");
+  }
 }
 
 at::Tensor MakeView(const at::Tensor& base, lazy::Reference<lazy::View> view, at::ScalarType type,
@@ -262,7 +268,11 @@ void WriteInto(const at::Tensor& self, const lazy::Value& value) {
   if (c10::IntArrayRef(dimensions) != self.sizes()) {
     converted = ExpandValue(converted, self.sizes().vec());
   }
-  impl->Write(converted);
+  try {
+    impl->Write(converted);
+  } catch (const hlo::Error& error) {  // as above
+    RethrowAsTorchError(error, "");
+  }
 }
 
 void WriteInto(const at::Tensor& self, const at::Tensor& value) {
@@ -298,6 +308,8 @@ lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type) {
 }
 
 lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
+  static lazy::Metric* time = lazy::Metric::Get("TensorToData");
+  const lazy::TimedSection timed(time);
   at::Tensor dense = tensor.resolve_conj().resolve_neg().contiguous();
   ElementType type = ToElementType(dense.scalar_type());
   try {

@@ -1,6 +1,8 @@
 #include "lazy/data.h"
 
 #include <atomic>
+#include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "hlo/error.h"
@@ -9,11 +11,17 @@
 #include "lazy/metrics.h"
 #include "lazy/span.h"
 #include "pjrt/client/client.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
 
 std::atomic<int64_t> next_id{1};
+
+process::Mutex& BufferMutex() {
+  static auto* mutex = new process::Mutex;
+  return *mutex;
+}
 
 }  // namespace
 
@@ -31,6 +39,13 @@ Data::~Data() {
 }
 
 const pjrt::Buffer& Data::buffer() const {
+  if (host_contents_ != nullptr) {
+    std::lock_guard lock(BufferMutex());
+    if (buffer_ == nullptr) {
+      buffer_ = device_->client().BufferFromHost(host_contents_->bytes(), *shape_,
+                                                 device_->pjrt_device());
+    }
+  }
   if (buffer_ == nullptr) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      "the buffer of a tensor of shape " + shape_->ToString() +
@@ -42,6 +57,7 @@ const pjrt::Buffer& Data::buffer() const {
 void Data::Drop() {
   RemoveLiveData(this);
   buffer_.reset();
+  host_contents_.reset();
 }
 
 void Data::MoveToCurrentClient() {
@@ -49,6 +65,13 @@ void Data::MoveToCurrentClient() {
   std::vector<std::byte> bytes(shape_->byte_size());
   buffer_->ToHost(bytes.data(), bytes.size());
   buffer_ = device_->client().BufferFromHost(bytes.data(), *shape_, device_->pjrt_device());
+}
+
+Reference<Data> Data::OnHost(Device* device, ShapeRef shape,
+                             std::unique_ptr<const HostContents> contents) {
+  Reference<Data> data(new Data(device, shape, nullptr));
+  data->host_contents_ = std::move(contents);
+  return data;
 }
 
 Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const void* bytes) {
@@ -70,6 +93,10 @@ void Data::ToHost(void* destination, size_t bytes) const {
   size->AddSample(static_cast<double>(bytes));
   Span span("xla::download");
   span.Add("bytes", static_cast<int64_t>(bytes));
+  if (host_contents_ != nullptr) {
+    if (bytes > 0) std::memcpy(destination, host_contents_->bytes(), bytes);
+    return;
+  }
   ExplainingMemory([&] { buffer().ToHost(destination, bytes); });
 }
 

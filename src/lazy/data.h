@@ -13,6 +13,13 @@ namespace lazy {
 
 class Device;
 
+// Contents in the host's memory that the framework holds: small results of its own kernels.
+class HostContents {
+ public:
+  virtual ~HostContents() = default;
+  virtual const void* bytes() const = 0;  // dense, row-major; never change
+};
+
 // Its contents may still be in the making (PJRT's buffers wait by themselves); the error of the
 // work that makes them appears where they are read.
 class Data : public Counted<Data> {
@@ -29,13 +36,18 @@ class Data : public Counted<Data> {
   // When the device has moved to another client since: copies the contents there.
   void MoveToCurrentClient();
   // False after it was given up, and of what stands for data that never were: placeholders.
-  bool has_buffer() const { return buffer_ != nullptr; }
+  bool has_buffer() const { return buffer_ != nullptr || host_contents_ != nullptr; }
+  // Null if the framework does not hold it.
+  const HostContents* host_contents() const { return host_contents_.get(); }
   // The user's wish that the next program that takes it gets its memory, whoever else refers to it.
   bool may_be_donated() const { return may_be_donated_; }
   void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
   // Process-wide, never used twice.
   int64_t id() const { return id_; }
 
+  // Comes to the device when it is asked for as a buffer.
+  static Reference<Data> OnHost(Device* device, ShapeRef shape,
+                                std::unique_ptr<const HostContents> contents);
   // Copies `bytes` (dense, row-major, of shape's type) to the device.
   static Reference<Data> FromHost(Device* device, const hlo::Shape& shape, const void* bytes);
   // Copies the contents to `destination`, waiting for them.
@@ -46,7 +58,8 @@ class Data : public Counted<Data> {
  private:
   Device* device_;
   SharedShape shape_;
-  std::unique_ptr<pjrt::Buffer> buffer_;
+  std::unique_ptr<const HostContents> host_contents_;
+  mutable std::unique_ptr<pjrt::Buffer> buffer_;  // of host contents: made under a lock
   int64_t id_;
   std::atomic<bool> may_be_donated_{false};
 };

@@ -38,7 +38,8 @@ void SetGraphObserver(std::function<void(const GraphEvent&)> observer);
 // What the observer, if there is one, is told about one graph.
 class Observation {
  public:
-  Observation(const Graph& graph, uint64_t hash);
+  // Unless `is_told`, nobody is told.
+  Observation(const Graph& graph, uint64_t hash, bool is_told = true);
   void Report(GraphEvent::Stage stage);
   void ReportCompile(const std::vector<bool>& varies);
   void ReportCompiled(const pjrt::LoadedExecutable& executable);

@@ -258,6 +258,23 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
   }
 }
 
+bool HasKernels() {
+  State& state = State::Get();
+  static const bool rounds = Downcast::FromEnvironment().signature() != 0;
+  return state.interpreter != nullptr && state.when() != Interpretation::kNever && !rounds &&
+         Runtime::Get().options().device_type == "CPU";
+}
+
+std::optional<std::vector<Reference<Data>>> ResultsByKernels(Device* device, Node* node) {
+  static auto* failed = Counter("InterpretedGraphFailed");
+  try {
+    return State::Get().interpreter->RunNode(device, node);
+  } catch (const std::exception&) {
+    Count(failed);
+    return std::nullopt;
+  }
+}
+
 void NoteCompiled(const Graph& graph) {
   State& state = State::Get();
   if (state.when() == Interpretation::kNever) return;

@@ -24,6 +24,8 @@ class Interpreter {
   // The graph's results, in the order of Graph::results(). Throws hlo::Error for what it cannot
   // run, and whatever an operation throws; nothing has changed then.
   virtual std::vector<Reference<Data>> Run(Device* device, const Graph& graph, Threads threads) = 0;
+  // The same of one node, after what it needs; null for a result that does not exist.
+  virtual std::vector<Reference<Data>> RunNode(Device* device, Node* node) = 0;
 };
 // Lives for ever.
 void SetInterpreter(Interpreter* interpreter);
@@ -61,6 +63,10 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment);
 // The graph's results. Empty where interpreting fails: the program is to say what is wrong.
 std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
                                                         const Turn& turn);
+// For eager mode (eager.h): whether nodes with an EagerForm may run by it, and the results of one.
+// Empty where it fails.
+bool HasKernels();
+std::optional<std::vector<Reference<Data>>> ResultsByKernels(Device* device, Node* node);
 // A program was compiled for the graph.
 void NoteCompiled(const Graph& graph);
 

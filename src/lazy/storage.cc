@@ -9,6 +9,7 @@
 #include "lazy/capture.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
+#include "lazy/eager.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
 
@@ -35,6 +36,7 @@ Storage::Storage(Device* device, Value value)
       value_(std::move(value)) {}
 
 Reference<Storage> Storage::Make(Device* device, Value value) {
+  if (IsPending(value) && RunsAsCalled()) value = RunNow(device, std::move(value));
   Reference<Storage> storage(new Storage(device, std::move(value)));
   if (!IsPending(storage->value_)) return storage;
   std::lock_guard lock(device->pending_mutex);
@@ -69,6 +71,7 @@ int64_t Storage::replaced_data() const {
 bool Storage::Replace(const Value* expected, Value value) {
   const CaptureScope* const capture = CaptureScope::Current();
   if (capture != nullptr) capture->CheckWrite(*this);
+  if (IsPending(value) && RunsAsCalled()) value = RunNow(device_, std::move(value));
   std::vector<Value> dropped;
   bool is_misplaced = false;
   {

@@ -1,6 +1,7 @@
 #include "lazy/sync.h"
 
 #include <climits>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "lazy/background_compile.h"
 #include "lazy/capture.h"
 #include "lazy/data.h"
+#include "lazy/eager.h"
 #include "lazy/graph_observer.h"
 #include "lazy/interpreter.h"
 #include "lazy/live_data.h"
@@ -18,6 +20,7 @@
 #include "lazy/settings.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
+#include "process/clock.h"
 
 namespace lazy {
 namespace {
@@ -64,6 +67,12 @@ int LaunchNumber() {
 
 // What the caller of a sync does next.
 enum class Next { kGoesOn, kReads, kWaits };
+
+// How a graph runs: an operation of eager mode is told to no observer, and is timed as such.
+struct Manner {
+  Next next = Next::kGoesOn;
+  bool is_eager = false;
+};
 
 pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const CachedProgram& program,
                             Next next) {
@@ -137,13 +146,21 @@ Value LeafOf(const Graph& graph, size_t result, Reference<Data> data) {
   return {Node::MakeData(std::move(data), recorded.shape_ref()), 0};
 }
 
-std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
-                              Next next) {
-  static auto* executed = Counter("ExecuteComputation");
+// Until now.
+void AddExecuteTime(int64_t start_ns) {
   static Metric* time = Metric::Get("ExecuteTime");
+  time->AddSample(static_cast<double>(process::NowNanoseconds() - start_ns));
+}
+
+std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
+                              Manner manner) {
+  static auto* executed = Counter("ExecuteComputation");
   Count(executed);
-  TimedSection timed(time);
-  pjrt::ExecuteResult result = Execute(device, graph, program, next);
+  const int64_t start = process::NowNanoseconds();
+  pjrt::ExecuteResult result = Execute(device, graph, program, manner.next);
+  if (!manner.is_eager) {
+    result.done.OnReady([start](const hlo::Error*) { AddExecuteTime(start); });
+  }
   DropDonated(graph);
   std::vector<Value> leaves;
   for (size_t i = 0; i < result.outputs.size(); ++i) {
@@ -151,7 +168,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
     Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
     leaves.push_back(LeafOf(graph, i, std::move(data)));
   }
-  LimitInFlight(device, std::move(result.done), next == Next::kWaits);
+  LimitInFlight(device, std::move(result.done), manner.next == Next::kWaits);
   return leaves;
 }
 
@@ -165,6 +182,7 @@ Specialization MissingOf(const ProgramKey& key, const Turn& turn) {
 std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph,
                                               const ProgramKey& key, const Turn& turn,
                                               Observation& observation) {
+  static auto* created = Counter("CreateCompileHandles");
   Specialization missing = MissingOf(key, turn);
   observation.ReportCompile(missing.varies);
   auto program = BackgroundCompiler::Get().Take(key.hash, key.signature, key.assignment);
@@ -173,6 +191,7 @@ std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph
     lowered.Compile();
     program = std::move(lowered.program);
   }
+  Count(created);
   KeepProgram(key.hash, program);
   NoteCompiled(graph);
   observation.ReportCompiled(*program->executable);
@@ -198,11 +217,13 @@ Turn TurnFor(const Graph& graph, const ProgramKey& key) {
 
 std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph& graph,
                                                     const ProgramKey& key, const Turn& turn,
-                                                    Observation& observation) {
+                                                    Observation& observation, Manner manner) {
   if (turn.compiles) CompileInBackground(device, graph, key, turn);
   if (!turn.is_interpreted) return std::nullopt;
+  const int64_t start = process::NowNanoseconds();
   auto results = Interpreted(device, graph, turn);
   if (!results) return std::nullopt;
+  if (!manner.is_eager) AddExecuteTime(start);
   observation.Report(GraphEvent::Stage::kExecute);
   DropDonated(graph);
   std::vector<Value> leaves;
@@ -213,7 +234,7 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
 }
 
 // Runs the graph; the results as data leaves, one for each of graph.results().
-std::vector<Value> Run(Device* device, const Graph& graph, Next next) {
+std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
   static auto* cached = Counter("CachedCompile");
   static auto* met = Counter("NewGraph");
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
@@ -224,19 +245,21 @@ std::vector<Value> Run(Device* device, const Graph& graph, Next next) {
       ProgramCache::Get().Find(key.hash, key.signature, key.assignment);
   lookup.Add("hit", int64_t{program != nullptr});
   lookup.End();
-  size->AddSample(static_cast<double>(graph.nodes().size()));
-  Observation observation(graph, key.hash);
+  if (!manner.is_eager) size->AddSample(static_cast<double>(graph.nodes().size()));
+  Observation observation(graph, key.hash, /*is_told=*/!manner.is_eager);
   observation.Report(GraphEvent::Stage::kCut);
   if (program != nullptr) {
     Count(cached);
   } else {
     const Turn turn = TurnFor(graph, key);
     if (turn.is_first) Count(met);
-    if (auto leaves = InterpretedLeaves(device, graph, key, turn, observation)) return *leaves;
+    if (auto leaves = InterpretedLeaves(device, graph, key, turn, observation, manner)) {
+      return *leaves;
+    }
     program = Compiled(device, graph, key, turn, observation);
   }
   observation.Report(GraphEvent::Stage::kExecute);
-  return RunProgram(device, graph, *program, next);
+  return RunProgram(device, graph, *program, manner);
 }
 
 std::vector<PendingCollective> TakeCollectives(Device* device) {
@@ -265,7 +288,7 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
   }
 }
 
-void SyncPending(Device* device, Next next, Donating donating) {
+void SyncPending(Device* device, Manner manner, Donating donating) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
   std::vector<Reference<Storage>> storages;
@@ -293,7 +316,7 @@ void SyncPending(Device* device, Next next, Donating donating) {
   cut.End();
   RecordRecording(device, graph, start_ns);
   try {
-    leaves = Run(device, graph, next);
+    leaves = Run(device, graph, manner);
   } catch (...) {
     // Nothing has run: the next sync tries again.
     std::lock_guard lock(device->pending_mutex);
@@ -309,15 +332,15 @@ void SyncPending(Device* device, Next next, Donating donating) {
   if (SpansRecordedSince() != 0) Recording::On(device).since_ns = SpanClock();
 }
 
-void SyncThen(Device* device, Next next, Donating donating = Donating::kAll) {
+void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll) {
   Span span("xla::sync");
   if (span) span.Add("reason", CurrentCutReason().ToString());
   std::lock_guard lock(SyncMutex());
   CheckNotObserved();
   Runtime::Get().CheckNotForked();
   ExplainingMemory([&] {
-    SyncPending(device, next, donating);
-    if (next == Next::kWaits) WaitFor(device);
+    SyncPending(device, manner, donating);
+    if (manner.next == Next::kWaits) WaitFor(device);
   });
 }
 
@@ -343,7 +366,27 @@ void NoteCollective(Device* device, const Reference<Node>& node) {
 }
 
 void Sync(Device* device, bool wait, Donating donating) {
-  SyncThen(device, wait ? Next::kWaits : Next::kGoesOn, donating);
+  SyncThen(device, {wait ? Next::kWaits : Next::kGoesOn}, donating);
+}
+
+std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values, bool wait) {
+  Graph graph(values);
+  const Manner manner{wait ? Next::kWaits : Next::kGoesOn, /*is_eager=*/true};
+  std::vector<Value> leaves = ExplainingMemory([&] {
+    std::vector<Value> made = Run(device, graph, manner);
+    if (wait) WaitFor(device);
+    return made;
+  });
+  std::vector<Value> computed;
+  for (size_t i = 0; i < values.size(); ++i) computed.push_back(leaves[graph.result_of_root()[i]]);
+  return computed;
+}
+
+void SyncEagerly(Device* device) {
+  static Metric* time = Metric::Get("EagerOpExecuteTime");
+  TimedSection timed(time);
+  const bool waits = CurrentExecution() == Execution::kAsCalledAwaited;
+  SyncThen(device, {waits ? Next::kWaits : Next::kGoesOn, /*is_eager=*/true});
 }
 
 int64_t CutCount(const Device* device) {
@@ -356,7 +399,7 @@ Reference<Data> Materialized(const Reference<Storage>& storage) {
   if (value.node->role() == Node::Role::kOperation) {
     CheckAllowed();
     value = Value();
-    SyncThen(storage->device(), Next::kReads);
+    SyncThen(storage->device(), {Next::kReads});
     value = storage->value();
   }
   Reference<Data> data = Evaluate(storage->device(), value);
@@ -382,7 +425,7 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
     return Data::FromHost(device, value.shape(), value.node->scalar().data());
   }
   Graph graph(std::span<const Value>(&value, 1));
-  std::vector<Value> leaves = ExplainingMemory([&] { return Run(device, graph, Next::kReads); });
+  std::vector<Value> leaves = ExplainingMemory([&] { return Run(device, graph, {Next::kReads}); });
   return leaves[0].node->data();
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "lazy/device.h"
 #include "lazy/node.h"
@@ -23,6 +25,11 @@ int64_t CutCount(const Device* device);
 // sync, after those noted before, whether or not its result is wanted. The line that this thread
 // carries out (SourceScope) goes with it. In a capture it is noted there (capture.h).
 void NoteCollective(Device* device, const Reference<Node>& node);
+// Data for each of the values, whose graph runs alone, as an operation of eager mode (eager.h): no
+// observer is told of it. With `wait`, returns when they are computed. Under SyncMutex.
+std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values, bool wait);
+// In eager mode, what a RecordOnly has kept: starts it as one operation.
+void SyncEagerly(Device* device);
 // The data of a storage's value; syncs when it is recorded work.
 Reference<Data> Materialized(const Reference<Storage>& storage);
 // The data of a value that no storage holds (a view's part).

@@ -20,6 +20,7 @@ void BindCapturedGraphs(py::module_& m) {
       .def("call", [](CapturedGraph& graph, const std::vector<at::Tensor>& arguments) {
         return WithoutGil([&] { return graph.Call(arguments); });
       });
+  m.def("_run_captured_graphs_apart", &CapturedGraph::SetRunApart);
 }
 
 }  // namespace torch_xla

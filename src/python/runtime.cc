@@ -13,6 +13,7 @@
 #include "lazy/background_compile.h"
 #include "lazy/cut_reason.h"
 #include "lazy/device.h"
+#include "lazy/eager.h"
 #include "lazy/interpreter.h"
 #include "lazy/metrics.h"
 #include "lazy/persistent_cache.h"
@@ -225,6 +226,18 @@ void BindDevices(py::module_& m) {
 // wishes to donate.
 std::atomic<bool> heeds_donations{false};
 
+// What is recorded already is started first: operations of eager mode take data.
+void ChangeExecution(lazy::Execution execution) {
+  if (execution == lazy::CurrentExecution()) return;
+  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, "torch_xla changing to eager mode");
+  WithoutGil([&] {
+    if (execution != lazy::Execution::kAtSync && lazy::Runtime::IsStarted()) {
+      for (const auto& device : lazy::Runtime::Get().devices()) lazy::Sync(device.get());
+    }
+    lazy::SetExecution(execution);
+  });
+}
+
 void BindSteps(py::module_& m) {
   m.def("_xla_set_enable_alias_with_buffer_donor_config",
         [](bool enabled) { heeds_donations = enabled; });
@@ -257,6 +270,13 @@ void BindSteps(py::module_& m) {
       "_xla_wait_device_ops",
       [](const std::vector<std::string>&) { WithoutGil([] { lazy::WaitDeviceOps(); }); },
       py::arg("devices") = std::vector<std::string>());
+  m.def("_set_execution",
+        [](const std::string& word) { ChangeExecution(lazy::ExecutionOf(word)); });
+  m.def("_get_execution", [] { return lazy::WordFor(lazy::CurrentExecution()); });
+  m.def("_set_use_eager_mode", [](bool use) {
+    ChangeExecution(use ? lazy::Execution::kAsCalled : lazy::Execution::kAtSync);
+  });
+  m.def("_get_use_eager_mode", [] { return lazy::CurrentExecution() != lazy::Execution::kAtSync; });
   m.def("_set_allow_execution", &lazy::SetAllowExecution);
   m.def("_get_allow_execution", &lazy::AllowExecution);
   // An observer may hold the lock that these take, and wait for the interpreter's.

@@ -26,7 +26,7 @@ from torch_xla.distributed.spmd.xla_sharding import (
     XLAPatchedLinear,
     xla_patched_nn_linear_forward,
 )
-from torch_xla.experimental import deprecation, eager_mode, eager_mode_context, is_eager_mode
+from torch_xla.experimental import deprecation
 from torch_xla.experimental.gru import GRU
 
 
@@ -76,14 +76,6 @@ def test_old_names_warn_once(caplog):
     assert older(1) == 2
     deprecation.register_deprecated(module, new)
     assert module.new(4) == 5
-
-
-def test_there_is_no_eager_mode():
-    assert not is_eager_mode()
-    with eager_mode_context(False) as before:
-        assert before is False
-    with pytest.raises(NotImplementedError, match=r"torch_xla\.sync"):
-        eager_mode(True)
 
 
 def test_matmul_precision_warns(caplog):
