@@ -476,7 +476,7 @@ for _ in range(3):
     (program.folder / "train.py").write_text(code)
     text = program.run("train.py", PT_XLA_DEBUG_LEVEL="2").stderr
     causes = [block[2].strip() for block in of(blocks_of(text), "Execution Analysis")]
-    assert causes == ["dynamo is executing a compiled program"] * 2
+    assert causes == ["dynamo is executing a compiled program"] * 3
 
 
 def test_programs_that_are_remembered_are_few():

@@ -17,6 +17,10 @@ from torch_xla import runtime as xr
 from torch_xla.debug import memory, observers, user_frame, what_changed
 from torch_xla.utils.utils import getenv_as
 
+# Where a compilation is called otherwise than an execution.
+_COMPILE_CAUSES = {
+    "dynamo is executing a compiled program": "dynamo is compiling a FX graph to HLO"
+}
 _READ_CAUSE = "most likely user code trying to access tensor value before torch_xla.sync"
 
 
@@ -35,6 +39,11 @@ def start() -> None:
         getenv_as(name, bool, False) for name in ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
     ):
         _XLAC._keep_locations(True)
+    if wants_reports:
+        # Each graph has its program, which is reported, and each compiled function a graph of its own.
+        if "TORCH_XLA_INTERPRET" not in os.environ:
+            _XLAC._xla_set_interpretation("never")
+        _XLAC._run_captured_graphs_apart(True)
     if wants_reports or wants_graphs:
         observers.add(graph=_observe)
     if wants_reports:
@@ -125,7 +134,7 @@ def cause_text(event: Any) -> str:
     """Who asked for the values of a graph, in upstream's words."""
     kind, text = event.reason
     if kind == "caller":
-        return text
+        return _COMPILE_CAUSES.get(text, text) if event.stage == "compile" else text
     if kind == "fallback":
         return f"{text} is not lowered and runs on the CPU, which needs the values of its inputs"
     return _READ_CAUSE
