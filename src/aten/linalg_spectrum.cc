@@ -90,6 +90,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&Eig>(m, "linalg_eig");
   RegisterLapack<&EigenValues>(m, "_linalg_eigvals");
   RegisterLapack<&Svd>(m, "_linalg_svd");
+  recording::NameKind(lazy::Op<&DecomposeBySingularValues>::kind(), "_linalg_svd");
   m.impl("linalg_pinv.atol_rtol_tensor", &PseudoInverse);
 }
 

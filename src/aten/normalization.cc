@@ -76,6 +76,14 @@ Value MovingAverage(Builder& b, Value running, Value batch, Scalar momentum) {
   return b.Convert(b.Add(kept, b.Multiply(batch, factor)), running->element_type());
 }
 
+Values MovingAverages(Builder& b, Values running, Values batch, Scalar momentum) {
+  Values updated;
+  for (size_t i = 0; i < running.size(); ++i) {
+    updated.push_back(MovingAverage(b, running[i], batch[i], momentum));
+  }
+  return updated;
+}
+
 // The gradients of Normalized with respect to x, the weight and the bias. In training the
 // statistics depend on x too; in evaluation they are the given constants.
 std::array<Value, 3> BatchNormGradients(Builder& b, Value gradient, Value x,
@@ -121,14 +129,22 @@ std::array<Value, 3> BatchNormBackwardEvaluation(Builder& b, Value gradient, Val
   return BatchNormGradients(b, gradient, x, weight, Wide(b, mean), inverse, false, wanted);
 }
 
-void UpdateRunning(const std::optional<at::Tensor>& running, const at::Tensor& batch,
-                   double momentum) {
-  if (!running || !running->defined()) return;
-  WriteInto(*running, Record<&MovingAverage>(*running, batch, at::Scalar(momentum)));
-}
-
 using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 using OptionalTensor = std::optional<at::Tensor>;
+
+// Each of the running statistics that there are, with the batch's.
+void UpdateRunning(const std::array<std::pair<OptionalTensor, at::Tensor>, 2>& statistics,
+                   double momentum) {
+  std::vector<at::Tensor> running, batch;
+  for (const auto& [kept, of_batch] : statistics) {
+    if (!kept || !kept->defined()) continue;
+    running.push_back(*kept);
+    batch.push_back(of_batch);
+  }
+  if (running.empty()) return;
+  const auto updated = Record<&MovingAverages>(running, batch, at::Scalar(momentum));
+  for (size_t i = 0; i < running.size(); ++i) WriteInto(running[i], updated[i]);
+}
 
 ThreeTensors NativeBatchNorm(const at::Tensor& x, const OptionalTensor& weight,
                              const OptionalTensor& bias, const OptionalTensor& running_mean,
@@ -145,8 +161,7 @@ ThreeTensors NativeBatchNorm(const at::Tensor& x, const OptionalTensor& weight,
   }
   auto [result, mean, inverse, unbiased] =
       Record<&BatchNormTraining>(x, weight, bias, running_mean, eps);
-  UpdateRunning(running_mean, mean, momentum);
-  UpdateRunning(running_variance, unbiased, momentum);
+  UpdateRunning({{{running_mean, mean}, {running_variance, unbiased}}}, momentum);
   return {result, mean, inverse};
 }
 
@@ -362,10 +377,16 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
                                  const at::Tensor& variance, double eps) {
     return std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, 0, eps));
   });
-  RunBy<&MovingAverage>(
-      +[](const at::Tensor& running, const at::Tensor& batch, const at::Tensor& momentum) {
-        return at::add(running * (1 - momentum), batch * momentum).to(running.scalar_type());
+  RunBy<&MovingAverages>(
+      +[](at::TensorList running, at::TensorList batch, const at::Tensor& momentum) {
+        std::vector<at::Tensor> updated;
+        for (size_t i = 0; i < running.size(); ++i) {
+          const at::Tensor kept = running[i] * (1 - momentum);
+          updated.push_back(at::add(kept, batch[i] * momentum).to(running[i].scalar_type()));
+        }
+        return updated;
       });
+  recording::NameKind(lazy::Op<&BatchNormTraining>::kind(), "native_batch_norm");
   RunBy<&BatchNormBackwardTraining>(+[](const at::Tensor& gradient, const at::Tensor& x,
                                         const OptionalTensor& weight, const at::Tensor& mean,
                                         const at::Tensor& inverse, std::array<bool, 3> wanted) {

@@ -54,6 +54,11 @@ Value Normal(Builder& b, Value state, Dimensions dimensions, ElementType type, S
   return b.Convert(DrawNormal(b, state, dimensions, type, mean, deviation), type);
 }
 
+// Of mean 0 and deviation 1, which a program does not have to take.
+Value NormalStandard(Builder& b, Value state, Dimensions dimensions, ElementType type) {
+  return b.Convert(StandardNormal(b, BitsFor(b, state, dimensions, type)), type);
+}
+
 Value NormalOf(Builder& b, Value state, Value mean, Value deviation) {
   ElementType type = mean->element_type();
   auto [m, d] = Broadcast(b, ToAccumulation(b, mean),
@@ -307,6 +312,20 @@ struct RealFill {
 };
 
 template <typename>
+struct NormalFill {
+  template <typename T>
+  void operator()(const T& target, double mean, double deviation,
+                  const OptionalGenerator& generator) const {
+    const at::Tensor& self = Target(target);
+    if (mean == 0 && deviation == 1) {
+      FillWithDraws<&NormalStandard>(self, generator);
+    } else {
+      FillWithDraws<&Normal>(self, generator, Real(mean, self), Real(deviation, self));
+    }
+  }
+};
+
+template <typename>
 struct ExponentialFill {
   void operator()(const at::TensorIteratorBase& iterator, double rate,
                   const OptionalGenerator& generator) const {
@@ -387,8 +406,7 @@ at::Tensor& FillNormal(at::Tensor& self, double mean, double deviation,
                        OptionalGenerator generator) {
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
   CheckKernel(IsContinuous(self), "normal_kernel_cpu", self.scalar_type());
-  return templates::normal_impl_<RealFill<&Normal>::Of, XlaGeneratorImpl>(self, mean, deviation,
-                                                                          generator);
+  return templates::normal_impl_<NormalFill, XlaGeneratorImpl>(self, mean, deviation, generator);
 }
 at::Tensor& FillLogNormal(at::Tensor& self, double mean, double deviation,
                           OptionalGenerator generator) {
@@ -528,6 +546,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&Dropout>(&RunDropout);
   RunByEvaluator<&Uniform>();
   RunByEvaluator<&Normal>();
+  RunByEvaluator<&NormalStandard>();
   RunByEvaluator<&NormalOf>();
   RunByEvaluator<&LogNormal>();
   RunByEvaluator<&Exponential>();

@@ -252,7 +252,7 @@ std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
     Count(cached);
   } else {
     const Turn turn = TurnFor(graph, key);
-    if (turn.is_first) Count(met);
+    if (turn.is_first && !manner.is_eager) Count(met);
     if (auto leaves = InterpretedLeaves(device, graph, key, turn, observation, manner)) {
       return *leaves;
     }

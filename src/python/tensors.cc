@@ -75,7 +75,14 @@ std::string DebugInfo(const at::Tensor& tensor) {
                     "\nXLA Shape: " + value.shape().ToString() + "\nShardingSpec: None";
   bool is_data = value.node->role() == lazy::Node::Role::kData;
   out += "\nIR: " + (is_data ? std::string("None") : value.node->operation()->kind().name);
-  out += "\nXLAData: " + (is_data ? "Data " + std::to_string(value.node->data()->id()) : "None");
+  out += "\nXLAData: ";
+  if (is_data) {
+    out += "\n  Data Device: " + DeviceToString(impl->xla_device()) +
+           "\n  Data Shape: " + value.shape().ToString() +
+           "\n  Data Handle: " + std::to_string(value.node->data()->id());
+  } else {
+    out += "None";
+  }
   return out + "\nTensor on host: None\n}\n";
 }
 

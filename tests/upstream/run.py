@@ -22,6 +22,8 @@ LIMIT_SECONDS = 1800
 
 IR = {"XLA_IR_DEBUG": "1"}
 HLO = {"XLA_HLO_DEBUG": "1"}
+# Where compilations are counted: each graph is compiled when it comes first.
+PROGRAMS = {"TORCH_XLA_INTERPRET": "never"}
 
 # The files of each group, with what their environment has besides; "@" in a value is a folder for the run.
 Files = dict[str, list[dict[str, str]]]
@@ -60,7 +62,7 @@ GROUPS: dict[str, Files] = {
         "pjrt/test_dtypes.py",
     ),
     "debug": {
-        "test_metrics.py": [{}, {"XLA_METRICS_FILE": "@/metrics.txt"}],
+        "test_metrics.py": [PROGRAMS, PROGRAMS | {"XLA_METRICS_FILE": "@/metrics.txt"}],
         "test_hlo_metadata.py": [{}],
         "debug_tool/test_pt_xla_debug.py": [
             {"PT_XLA_DEBUG": "1", "PT_XLA_DEBUG_FILE": "@/debug.txt"},
@@ -73,6 +75,11 @@ GROUPS: dict[str, Files] = {
         "test_env_var_mapper.py": [IR, HLO],
         "test_user_computation_debug_cache.py": [IR | HLO],
     },
+    "eager": plain(
+        "eager/test_eager.py",
+        "eager/test_eager_with_xla_compile.py",
+        "eager/test_eager_with_torch_compile.py",
+    ),
     "ops": plain("test_core_aten_ops.py", "test_ops.py"),
     "dist": plain(
         "test_torch_distributed_xla_backend.py",
