@@ -131,7 +131,7 @@ class Assigner {
     std::set<Output> taken;
     for (int64_t k = 0; k < OutputCount(instruction); ++k) {
       const Output output{instruction, k};
-      if (assignment_.buffer_of.contains(output)) continue;
+      if (assignment_.buffer_of.contains(output) || Resolve(instruction, k) != output) continue;
       if (TakeOperand(output, position, taken)) continue;
       const int64_t offset = arena_.Allocate(ShapeOf(output).byte_size());
       arena_offset_[output] = offset;

@@ -19,6 +19,17 @@ int64_t OutputCount(const Instruction* instruction) {
              : 1;
 }
 
+namespace {
+
+// Whether each run of the loop's body gives the element as it was: then nobody writes into its
+// memory, which may be the operand's.
+bool IsInvariant(const Instruction* loop, int64_t index) {
+  const hlo::Computation* body = loop->called_computations()[1];
+  return Resolve(body->result(index)) == Output{body->parameter(index), 0};
+}
+
+}  // namespace
+
 Output Resolve(const Instruction* instruction, int64_t index) {
   switch (instruction->opcode()) {
     case Opcode::kReshape:
@@ -29,6 +40,9 @@ Output Resolve(const Instruction* instruction, int64_t index) {
       return Resolve(instruction->operand(index));
     case Opcode::kGetTupleElement:
       return Resolve(instruction->operand(0), instruction->tuple_index());
+    case Opcode::kWhile:
+      if (IsInvariant(instruction, index)) return Resolve(instruction->operand(index));
+      return {instruction, index};
     default:
       return {instruction, index};
   }

@@ -202,7 +202,9 @@ class Emitter {
       const Instruction* operand = instruction.operand(i);
       bytes.push_back(operand->shape().byte_size());
       operands.push_back(operand->shape().is_token() ? ArenaBuffer(0) : buffers_.Of(operand));
-      results.push_back(Result(instruction, static_cast<int64_t>(i)));
+      results.push_back(operand->shape().is_token()
+                            ? operands.back()
+                            : buffers_.Of(&instruction, static_cast<int64_t>(i)));
     }
     Add<WhileStep>(WhileStep::Part{std::move(bound.parts[0]), scratch[0]},
                    WhileStep::Part{std::move(bound.parts[1]), scratch[1]}, std::move(operands),
