@@ -249,6 +249,8 @@ at::Tensor RecordMatMul(const at::Tensor& x, const at::Tensor& y) {
       x.size(-1) == y.size(-2) && BatchesBroadcast(x.sizes(), y.sizes())) {
     return Record<&MatMul>(x, y);
   }
+  // torch's own removes the dimension in place, which a tensor that is only traced cannot.
+  if (x.dim() == 1 && y.dim() == 2) return at::mm(x.unsqueeze(0), y).squeeze(0);
   return at::native::matmul(x, y);
 }
 
