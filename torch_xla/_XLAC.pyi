@@ -21,6 +21,16 @@ class CapturedGraph:
     ) -> None: ...
     def call(self, arguments: Sequence[Tensor]) -> list[Tensor] | None: ...
 
+class CapturedFunction:
+    """A function of tensors as the body of a loop or branch (src/aten/control_flow.h)."""
+
+    def __init__(
+        self,
+        device: torch.device,
+        like: Sequence[Tensor],
+        function: Callable[[list[Tensor]], Sequence[Tensor]],
+    ) -> None: ...
+
 class PjRtPlugin:
     """A PJRT plugin: subclasses override the functions that differ from these defaults."""
 
@@ -167,6 +177,28 @@ def _xla_op_computation_from_module_proto(name: str, program: bytes) -> XlaCompu
 def _xla_computation_text(computation: XlaComputation) -> str: ...
 def _xla_user_computation(
     name: str, arguments: Sequence[Tensor], computation: XlaComputation
+) -> list[Tensor]: ...
+
+# Loops and branches, each one recorded operation (src/aten/control_flow.h).
+def _xla_scan(
+    body: CapturedFunction,
+    carries: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    invariants: Sequence[Tensor],
+    length: int,
+    reverse: bool,
+) -> list[Tensor]: ...
+def _xla_while(
+    condition: CapturedFunction,
+    body: CapturedFunction,
+    carries: Sequence[Tensor],
+    invariants: Sequence[Tensor],
+) -> list[Tensor]: ...
+def _xla_branch(
+    predicate: Tensor,
+    on_true: CapturedFunction,
+    on_false: CapturedFunction,
+    operands: Sequence[Tensor],
 ) -> list[Tensor]: ...
 
 # The other processes. A list of groups holds the ranks that work among themselves.

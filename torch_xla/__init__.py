@@ -17,6 +17,7 @@ _XLAC = _binding.load()
 
 from . import _accelerator as _accelerator  # noqa: E402
 from . import _compilation as _compilation  # noqa: E402
+from . import _control_flow as _control_flow  # noqa: E402
 from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
 from . import _flex_attention as _flex_attention  # noqa: E402
@@ -36,6 +37,7 @@ from . import utils as utils  # noqa: E402
 from ._internal import remote as _remote  # noqa: E402
 from ._internal import tpu as tpu  # noqa: E402
 from ._internal import world as _world  # noqa: E402
+from .core import xla_model as xm  # noqa: E402, F401
 from .experimental import plugins as _plugins  # noqa: E402
 from .torch_xla import compile as compile  # noqa: E402
 from .torch_xla import device as device  # noqa: E402
@@ -52,6 +54,7 @@ from .version import __version__ as __version__  # noqa: E402
 _device_module.register()
 _accelerator.register()
 _compilation.register()
+_control_flow.register()
 _decompositions.register()
 _flex_attention.register()
 _loading.register()

@@ -11,14 +11,12 @@
 #include <optional>
 #include <vector>
 
+#include "aten/captured_steps.h"
 #include "lazy/device.h"
 #include "lazy/node.h"
 #include "lazy/storage.h"
 
 namespace torch_xla {
-
-// The recorded operations, as one operation: captured_graph.cc.
-struct CapturedSteps;
 
 class CapturedGraph {
  public:
@@ -57,7 +55,6 @@ class CapturedGraph {
   void MakePlaceholders(at::TensorList arguments);
   void Finish(const std::vector<at::Tensor>& outputs);
   Output DescribeOutput(const at::Tensor& output);
-  void Keep(const std::vector<lazy::Value>& roots);
   bool BeginsStep(at::TensorList arguments) const;
   void EndStep(const char* cause) const;
   at::Tensor MakeOutput(const Output& output, const at::Tensor& whole) const;
@@ -69,9 +66,7 @@ class CapturedGraph {
   std::vector<size_t> written_arguments_;
   std::vector<Output> outputs_;
   size_t storage_count_ = 0;
-  std::shared_ptr<const CapturedSteps> steps_;
-  // Operands after the arguments; null: a key of random numbers.
-  std::vector<lazy::Value> constants_;
+  CapturedWork work_;  // of the arguments
   std::vector<lazy::SharedShape> argument_shapes_;
   std::vector<std::vector<int64_t>> argument_strides_;
   // Several threads may call one graph.

@@ -19,6 +19,7 @@ void BindMetrics(pybind11::module_& m);         // counters and reports
 void BindFallback(pybind11::module_& m);        // decompositions, operators run on the CPU
 void BindDebugging(pybind11::module_& m);       // what debug reports are made of
 void BindAheadOfTime(pybind11::module_& m);     // compiling for devices that are not here
+void BindControlFlow(pybind11::module_& m);     // loops and branches
 void BindCapturedGraphs(pybind11::module_& m);  // graphs that dynamo hands over
 void BindProfiler(pybind11::module_& m);        // profiles, and the user's own spans
 void BindXlaBuilder(pybind11::module_& m);      // programs built from Python

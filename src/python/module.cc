@@ -13,6 +13,7 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindDebugging(m);
   torch_xla::BindAheadOfTime(m);
   torch_xla::BindCapturedGraphs(m);
+  torch_xla::BindControlFlow(m);
   torch_xla::BindProfiler(m);
   torch_xla::BindXlaBuilder(m);
   torch_xla::BindWorld(m);

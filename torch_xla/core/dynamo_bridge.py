@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -36,10 +37,14 @@ class _CapturingInterpreter(fx.Interpreter):
 class _RefusingDrawsOnTheCpu(TorchDispatchMode):
     """Numbers that the CPU draws would be the same in each call; those of the device are drawn anew."""
 
+    supports_higher_order_operators = True  # they are captured by themselves
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return func(*args, **kwargs)
         if torch.Tag.nondeterministic_seeded in func.tags:
             tensors = (x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor))
             device = kwargs.get("device") or next((x.device for x in tensors), "cpu")

@@ -1,0 +1,43 @@
+#include "aten/control_flow.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include "aten/tensor.h"
+#include "python/bindings.h"
+
+namespace torch_xla {
+
+namespace py = pybind11;
+
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+std::unique_ptr<CapturedFunction> Capture(const c10::Device& device, const Tensors& like,
+                                          const py::function& function) {
+  auto call = [&](const Tensors& placeholders) {
+    const py::gil_scoped_acquire gil;
+    return function(placeholders).cast<Tensors>();
+  };
+  return WithoutGil([&] { return std::make_unique<CapturedFunction>(device, like, call); });
+}
+
+}  // namespace
+
+void BindControlFlow(py::module_& m) {
+  py::class_<CapturedFunction>(m, "CapturedFunction").def(py::init(&Capture));
+  m.def("_xla_scan", [](const CapturedFunction& body, const Tensors& carries, const Tensors& xs,
+                        const Tensors& invariants, int64_t length, bool reverse) {
+    return WithoutGil([&] { return Scan(body, carries, xs, invariants, length, reverse); });
+  });
+  m.def("_xla_while", [](const CapturedFunction& condition, const CapturedFunction& body,
+                         const Tensors& carries, const Tensors& invariants) {
+    return WithoutGil([&] { return WhileLoop(condition, body, carries, invariants); });
+  });
+  m.def("_xla_branch", [](const at::Tensor& predicate, const CapturedFunction& on_true,
+                          const CapturedFunction& on_false, const Tensors& operands) {
+    return WithoutGil([&] { return Branch(predicate, on_true, on_false, operands); });
+  });
+}
+
+}  // namespace torch_xla
