@@ -110,6 +110,12 @@ def hlo_of(*tensors):
     return _XLAC._get_xla_tensors_hlo(list(tensors))
 
 
+def test_results_that_are_views():
+    assert_like_python(lambda c, x: ((c @ x).t(), (c * 2)[1:]), random(3, 3), random(2, 3, 3))
+    with torch.no_grad():
+        assert_like_python(lambda c, x: ((c @ x).t(), c[1:]), torch.ones(3, 3), torch.ones(2, 3, 3))
+
+
 def test_scan_of_scan():
     def outer(carry, rows):
         def inner(c, x):

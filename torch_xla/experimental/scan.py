@@ -451,11 +451,12 @@ def _autocast_state() -> tuple[Any, ...]:
 def _without_aliases(
     results: Sequence[torch.Tensor], arguments: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """The results, copied where one shares the memory of an argument or of another result."""
+    """The results, copied where one is a view, or shares the memory of an argument or of another result."""
     taken = {argument.untyped_storage()._cdata for argument in arguments}
     own = []
     for result in results:
         storage = result.untyped_storage()._cdata
-        own.append(result.clone() if storage in taken else result)
+        is_own = storage not in taken and result._base is None
+        own.append(result if is_own else result.clone())
         taken.add(storage)
     return own
