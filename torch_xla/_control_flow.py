@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import fx
 from torch._C import DispatchKey
 from torch._higher_order_ops.cond import cond_op, cond_op_dense
 from torch._higher_order_ops.scan import scan_op
 from torch._higher_order_ops.while_loop import while_loop_dense, while_loop_op
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_xla import _XLAC
 from torch_xla.core.dynamo_bridge import _RefusingDrawsOnTheCpu
@@ -44,6 +46,48 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
 
     return call
+
+
+_OTHER_MASK = (
+    "backward draws random numbers, which are not those of forward: a checkpoint computes a function with dropout again, for "
+    "example. Leave such functions out of it"
+)
+
+
+def draws(operation: Any) -> bool:
+    """Whether an operator draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ())
+
+
+def check_backward(joint: fx.Graph, result_count: int) -> None:
+    """Raises RuntimeError where backward draws numbers of its own, as a loop's body has no state that it could set back.
+
+    Args:
+      joint: forward and backward; its first results are forward's.
+      result_count: how many these are.
+    """
+    pending = [x for x in joint.output_node().args[0][:result_count] if isinstance(x, fx.Node)]  # type: ignore[index, union-attr]
+    of_forward = set(pending)
+    while pending:
+        for node in pending.pop().all_input_nodes:
+            if node not in of_forward:
+                of_forward.add(node)
+                pending.append(node)
+    if any(draws(node.target) for node in joint.nodes if node not in of_forward):
+        raise RuntimeError(f"scan: {_OTHER_MASK}")
+
+
+class RefusingDraws(TorchDispatchMode):
+    """The same for a backward that is being recorded."""
+
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if draws(func):
+            raise RuntimeError(f"gradient_accumulation: {_OTHER_MASK}")
+        return func(*args, **(kwargs or {}))
 
 
 def scan(

@@ -15,6 +15,7 @@ from torch_xla.experimental.gradient_accumulation import gradient_accumulation
 from torch_xla.experimental.gru import GRU
 from torch_xla.experimental.scan import scan
 from torch_xla.experimental.scan_layers import scan_layers
+from torch_xla.utils.checkpoint import checkpoint
 
 DEVICE = torch.device("xla")
 
@@ -357,6 +358,45 @@ def test_gradient_accumulation():
         torch.testing.assert_close(ours.grad.cpu(), wanted.grad, rtol=1e-4, atol=1e-5)
     for ours, wanted in zip(model.buffers(), reference.buffers(), strict=True):
         torch.testing.assert_close(ours.cpu(), wanted)
+
+
+def test_checkpoints_in_the_body():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to(DEVICE)
+    x = torch.rand(2, 3, 4, device=DEVICE)
+    gradient_accumulation(lambda x: model(x).sin().sum(), [x], model)
+    expected = [p.grad.cpu() for p in model.parameters()]
+    model.zero_grad()
+    gradient_accumulation(lambda x: checkpoint(model[1], model[0](x)).sin().sum(), [x], model)
+    torch.testing.assert_close([p.grad.cpu() for p in model.parameters()], expected)
+    # Another mask would give wrong gradients.
+    with pytest.raises(RuntimeError, match="draws random numbers"):
+        gradient_accumulation(lambda x: checkpoint(F.dropout, model(x)).sum(), [x], model)
+
+    def again(c, x):
+        return torch.utils.checkpoint.checkpoint(
+            F.dropout, c * x, use_reentrant=False, preserve_rng_state=False
+        )
+
+    c, ones = torch.ones(64, device=DEVICE, requires_grad=True), torch.ones(1, 64, device=DEVICE)
+    result, _ = scan(lambda c, x: (again(c, x), None), c, ones)
+    result.sum().backward()
+    assert torch.equal(result, c.grad)
+
+
+def test_backward_that_draws_is_refused():
+    class Noise(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * torch.rand_like(gradient)
+
+    c = torch.ones(3, device=DEVICE, requires_grad=True)
+    with pytest.raises(RuntimeError, match="backward draws random numbers"):
+        scan(lambda c, x: (Noise.apply(c * x), None), c, torch.ones(2, 3, device=DEVICE))
 
 
 def test_refused_accumulations():

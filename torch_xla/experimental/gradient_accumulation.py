@@ -55,26 +55,28 @@ def gradient_accumulation(
     used: list[bool] = []  # of each parameter
 
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
-        rest = iter(tensors)
-        sums, old, carried, slices, weights, constants = (
+        # Copies, which checkpoints may hold apart from what is computed again, by writing into them.
+        rest = iter([tensor.clone() for tensor in tensors])
+        sums, own, carried, slices, weights, constants = (
             [next(rest) for _ in group]
             for group in (gradients, buffers, carried_tensors, iterable_tensors, parameters, frozen)
         )
         weights = [w.requires_grad_() for w in weights]
-        own = [b.clone() for b in old]
         state = dict(
             zip([*parameters, *frozen, *buffers], [*weights, *constants, *own], strict=True)
         )
         with (
-            _unchanged([*slices, *carried]),
             torch.enable_grad(),
             _reparametrize_module(model, state, tie_weights=True),
             torch.autograd.set_multithreading_enabled(False),
         ):
-            result = train_step(*slices, *carried)
+            with _unchanged([*slices, *carried]):
+                result = train_step(*slices, *carried)
             loss, *carried = result if isinstance(result, tuple | list) else (result,)
             loss = loss / steps
-            grads = torch.autograd.grad(loss, weights, allow_unused=True) if weights else ()
+            with _control_flow.RefusingDraws():
+                loss.backward()
+        grads = [weight.grad for weight in weights]
         used[:] = [grad is not None for grad in grads]
         sums = [s if g is None else s + g for s, g in zip(sums, grads, strict=True)]
         return [x.detach() for x in (*sums, *own, *carried, loss)]

@@ -207,6 +207,7 @@ class _Step:
         if not any(self.needs_grad):
             self._forward, self._backward = graph, None
             return
+        _control_flow.check_backward(graph.graph, self.result_count)
         self._forward, self._backward = partition_fn(graph, [], num_fwd_outputs=self.result_count)
         results = list(self._forward.graph.output_node().args[0])
         for i, result in enumerate(results[: self.carry_count]):
