@@ -193,6 +193,9 @@ def test_refused_functions(fn, error, text):
     with pytest.raises(error, match=text):
         scan(fn, init, xs)
     assert torch.equal(init.cpu(), torch.zeros(3))
+    if error is not Exception:  # the same where gradients are asked for
+        with pytest.raises(error, match=text):
+            scan(fn, init.requires_grad_(), xs)
 
 
 def test_refused_arguments():

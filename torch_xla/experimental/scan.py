@@ -197,7 +197,7 @@ class _Step:
         try:
             graph = aot_export_joint_simple(flat, arguments, trace_joint=any(self.needs_grad))
         except RuntimeError as error:
-            if "input mutations" not in str(error):
+            if "input mutations" not in str(error) and "received a mutation" not in str(error):
                 raise
             raise RuntimeError(
                 "scan: fn changes one of its arguments by an in-place operation; it is to give a new value instead"
