@@ -25,6 +25,7 @@ from . import _loading as _loading  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
 from . import _patched_functions as _patched_functions  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
+from . import _sparse as _sparse  # noqa: E402
 from . import _storages as _storages  # noqa: E402
 from . import amp as amp  # noqa: E402
 from . import backends as backends  # noqa: E402
@@ -61,6 +62,7 @@ _loading.register()
 _module_moves.register()
 _storages.register()
 _patched_functions.register()
+_sparse.register()
 _remote.select_by_old_name()
 _plugins.register_available_plugins()
 _atexit.register(_process_exit.prepare)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_xla import _XLAC
+from torch_xla import _XLAC, _sparse
 from torch_xla._compositions import COMPOSITIONS
 
 _active = threading.local()
@@ -44,8 +44,18 @@ _MEMORY_FORMATS = {
 _NUMBERED: dict[str, dict[int, Any]] = {
     "ScalarType": _DTYPES,
     "MemoryFormat": _MEMORY_FORMATS,
-    "Layout": {0: torch.strided},
+    "Layout": {
+        0: torch.strided,
+        1: torch.sparse_coo,
+        2: torch.sparse_csr,
+        4: torch.sparse_csc,
+        5: torch.sparse_bsr,
+        6: torch.sparse_bsc,
+    },
 }
+
+
+_OF_DENSE = COMPOSITIONS | _sparse.CONVERSIONS
 
 
 class _Argument(NamedTuple):
@@ -59,14 +69,16 @@ def _argument(argument: Any) -> _Argument:
 
 
 @functools.cache
-def _find(name: str, overload: str) -> tuple[Any, tuple[_Argument, ...]] | None:
-    """An operator's decomposition, and how it takes its arguments; None if torch has none."""
+def _find(name: str, overload: str, of_sparse: bool) -> tuple[Any, tuple[_Argument, ...]] | None:
+    """An operator's decomposition, and how it takes its arguments; None if there is none. torch's own are for dense tensors."""
     from torch._decomp import decomposition_table
 
     namespace, _, base = name.partition("::")
     operator = getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
-    function = COMPOSITIONS.get(name) if not overload else None
-    function = function or decomposition_table.get(operator)
+    ours = _sparse.KERNELS if of_sparse else _OF_DENSE
+    function = ours.get(f"{name}.{overload}" if overload else name)
+    if function is None and not of_sparse:
+        function = decomposition_table.get(operator)
     if function is None:
         return None
     return function, tuple(_argument(argument) for argument in operator._schema.arguments)
@@ -80,7 +92,8 @@ def decompose(name: str, overload: str, arguments: dict[str, Any]) -> Any:
       overload: of it; an empty string is the default.
       arguments: by name, in the schema's order.
     """
-    found = _find(name, overload)
+    of_sparse = any(map(_sparse.is_sparse, arguments.values()))
+    found = _find(name, overload, of_sparse)
     if found is None:
         return NotImplemented
     # A decomposition may come back to its own operator, for want of a better case.

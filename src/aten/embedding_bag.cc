@@ -162,8 +162,10 @@ at::Tensor EmbeddingBagBackward(const at::Tensor& gradient, const at::Tensor& in
                                 const at::Tensor& sizes, const at::Tensor& rows, int64_t table_rows,
                                 bool scale_by_frequency, int64_t mode, bool sparse,
                                 const std::optional<at::Tensor>& scales, int64_t padding_index) {
-  TORCH_CHECK(!sparse,
-              "embedding_bag: sparse gradients are not supported on xla; use sparse=False");
+  if (sparse) {
+    return at::_embedding_bag_sparse_backward(gradient, indices, offsets, bag, sizes, table_rows,
+                                              scale_by_frequency, mode, scales, padding_index);
+  }
   return Record<&EmbeddingBagDenseBackward>(gradient, indices, bag, sizes, rows, table_rows,
                                             scale_by_frequency, mode, scales, padding_index);
 }

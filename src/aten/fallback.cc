@@ -137,6 +137,10 @@ void CheckTargetApart(const FunctionalPlan& plan, const std::vector<IValue>& arg
 
 void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Tensor& target,
                  const at::Tensor& result, bool is_out, bool reads_nothing) {
+  if (target.layout() != at::kStrided) {  // torch's own class, which does the rest
+    target.copy_(result);
+    return;
+  }
   TORCH_CHECK(IsXla(target), schema.name(), ": expected out tensor on xla, but got one on ",
               target.device());
   CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
@@ -331,16 +335,26 @@ TORCH_LIBRARY_IMPL(_, AutocastXLA, m) { m.fallback(torch::CppFunction::makeFallt
 
 }  // namespace
 
-void FallBack(const OperatorHandle& op, Stack* stack) {
-  if (RunFunctional(op, stack)) return;
-  if (auto decomposer = GetHook(&Hooks::decomposer)) {
-    RunningScope scope(op);
-    const auto given = StoragesOf(op, *stack);
-    if ((*decomposer)(op, stack)) return CopyHandedOn(op.schema(), given, stack);
-  }
-  const lazy::CutScope scope(lazy::CutReason::Kind::kFallback, op.schema().name());
+bool RunByOthers(const OperatorHandle& op, Stack* stack) {
+  if (RunFunctional(op, stack)) return true;
+  const auto decomposer = GetHook(&Hooks::decomposer);
+  if (!decomposer) return false;
+  RunningScope scope(op);
+  const auto given = StoragesOf(op, *stack);
+  if (!(*decomposer)(op, stack)) return false;
+  CopyHandedOn(op.schema(), given, stack);
+  return true;
+}
+
+void CountFallback(const OperatorHandle& op) {
   lazy::Count(lazy::Counter(op.schema().name()));
   if (auto observer = GetHook(&Hooks::observer)) (*observer)(op.schema().name());
+}
+
+void FallBack(const OperatorHandle& op, Stack* stack) {
+  if (RunByOthers(op, stack)) return;
+  const lazy::CutScope scope(lazy::CutReason::Kind::kFallback, op.schema().name());
+  CountFallback(op);
   ReplaceGenerator(op, stack);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));
 }

@@ -18,6 +18,11 @@ void SetDecomposer(Decomposer decomposer);
 using FallbackObserver = std::function<void(const std::string&)>;
 void SetFallbackObserver(FallbackObserver observer);
 
+// Runs the operator by its functional one or by a decomposition, as the decomposer does.
+bool RunByOthers(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+// Counts an operator that is about to run on the CPU, and tells the observer.
+void CountFallback(const c10::OperatorHandle& op);
+
 // What becomes of an operator that has no kernel here; for kernels that not every device can run.
 void FallBack(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 

@@ -7,9 +7,6 @@ namespace {
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-constexpr char kSparse[] =
-    ": sparse tensors are not supported on xla, whose tensors are dense. Use dense ones "
-    "(tensor.to_dense()), or move the computation to the CPU (tensor.cpu()).";
 constexpr char kNested[] =
     ": nested tensors of the strided layout are not supported on xla. Use the jagged layout "
     "(layout=torch.jagged), or pad them (tensor.to_padded_tensor(0)).";
@@ -28,8 +25,6 @@ torch::CppFunction Refused() {
   return torch::CppFunction::makeFromBoxedFunction<&Refuse<why>>();
 }
 
-TORCH_LIBRARY_IMPL(_, SparseXLA, m) { m.fallback(Refused<kSparse>()); }
-TORCH_LIBRARY_IMPL(_, SparseCsrXLA, m) { m.fallback(Refused<kSparse>()); }
 TORCH_LIBRARY_IMPL(_, NestedTensorXLA, m) { m.fallback(Refused<kNested>()); }
 
 // On the CPU these would give a tensor on the CPU.

@@ -61,7 +61,6 @@ WRONG_IN_EAGER = {"matrix_exp": {torch.bfloat16, torch.float16}}
 WRONG_INTO_STRIDED = {"narrow_copy", "nn.functional.avg_pool3d"}
 
 _NO_COMPLEX_HALF = "StableHLO has no complex numbers of half precision; the device says so"
-_NO_SPARSE = "a sparse tensor is made of an index's and its values' memory; the device says that it has dense ones only"
 _NO_FLOAT8 = "its arguments are 8-bit floats, with which the device does not compute; it says so"
 _ONLY_CUDA = "the operator is of CUDA alone, and fails on the CPU too"
 
@@ -77,12 +76,10 @@ IMPOSSIBLE: dict[str, str] = {
     "jiterator_binary_return_by_ref": _ONLY_CUDA,
     "jiterator_unary": _ONLY_CUDA,
     "torch._scaled_mm_v2": _ONLY_CUDA,
-    "sparse.mm.reduce": _NO_SPARSE,
-    "sparse.sampled_addmm": _NO_SPARSE,
-    "to_sparse": _NO_SPARSE,
     "torch._scaled_mm": _NO_FLOAT8,
     "test_errors clamp_max": "torch lists a call as an error that eager takes",
     "test_errors clamp_min": "torch lists a call as an error that eager takes",
+    "test_given_out sparse.sampled_addmm": "the device converts to the target's type, where eager refuses another one",
     "test_noncontiguous_inputs native_group_norm": "eager refuses; on the device every tensor is contiguous",
     "test_given_out normal": "torch's normal of a tensor and a number does not resize an empty out, and fails",
     "test_given_out normal.number_mean": "torch's normal of a number and a tensor does not resize an empty out, and fails",

@@ -10,7 +10,7 @@ import torch_xla
 import torch_xla.debug.metrics as metrics
 
 STEPS = 10
-# LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only: tests of their own.
+# LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only (test_sparse.py): tests of their own.
 LEFT_OUT = {"LBFGS", "SparseAdam"}
 # RAdam takes another formula, and so another program, from its sixth step on.
 LATER_PROGRAMS = {torch.optim.RAdam: 1}
@@ -119,13 +119,6 @@ def test_lbfgs_agrees_with_cpu(line_search, device):
         return weight.detach().cpu()
 
     torch.testing.assert_close(train_on(device), train_on("cpu"), rtol=1e-3, atol=1e-3)
-
-
-def test_sparse_gradients_are_refused(device):
-    """There are no sparse tensors on the device: the embedding that would make one says so."""
-    table = torch.nn.Embedding(10, 3, sparse=True).to(device)
-    with pytest.raises(RuntimeError, match="sparse"):
-        table(torch.tensor([1, 2], device=device)).sum().backward()
 
 
 FUSED = [

@@ -1,0 +1,357 @@
+"""Sparse tensors on the device: what eager's CPU gives, by operators of the device's own."""
+
+import copy
+import io
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import torch_xla
+from torch_xla.debug import metrics
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
+
+DEVICES = [torch.device("cpu"), torch.device("xla")]
+
+
+def random_coo(size=(5, 6), count=8, dense=(), is_coalesced=False):
+    indices = torch.stack([torch.randint(n, (count,)) for n in size])
+    matrix = torch.sparse_coo_tensor(indices, torch.randn(count, *dense), (*size, *dense))
+    return matrix.coalesce() if is_coalesced else matrix
+
+
+def parts(result):
+    """A result as dense tensors on the CPU, with what says how it is stored."""
+    if isinstance(result, torch.Tensor) and result.layout == torch.sparse_coo:
+        result = result.cpu()
+        coalesced = result.coalesce()
+        return [
+            coalesced.indices(),
+            coalesced.values(),
+            torch.tensor([*result.shape, result.is_coalesced(), result.sparse_dim()]),
+        ]
+    if isinstance(result, torch.Tensor) and result.layout != torch.strided:
+        result = result.cpu()
+        return [*torch_parts(result), torch.tensor(result.shape)]
+    if isinstance(result, torch.Tensor):
+        return [result.detach().cpu()]
+    if isinstance(result, (list, tuple)):
+        return [part for element in result for part in parts(element)]
+    return [torch.tensor(result)]
+
+
+def torch_parts(compressed):
+    rows = compressed.layout in (torch.sparse_csr, torch.sparse_bsr)
+    return [
+        compressed.crow_indices() if rows else compressed.ccol_indices(),
+        compressed.col_indices() if rows else compressed.row_indices(),
+        compressed.values(),
+    ]
+
+
+def fallbacks():
+    return {
+        name: metrics.counter_value(name)
+        for name in metrics.counter_names()
+        if name.startswith("aten::")
+    }
+
+
+CASES = {}
+
+
+def case(f):
+    CASES[f.__name__] = f
+    return f
+
+
+def on(device, *tensors):
+    return [tensor.to(device) for tensor in tensors]
+
+
+@case
+def made_of_indices_and_values(device):
+    indices, values = on(device, torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.randn(3))
+    matrix = torch.sparse_coo_tensor(indices, values, (2, 3), device=device)
+    assert matrix.is_sparse and matrix.device.type == device.type
+    listed = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], device=device)
+    empty = torch.sparse_coo_tensor((2, 3), device=device)
+    return matrix, listed, empty, matrix._nnz(), matrix._indices(), matrix._values()
+
+
+@case
+def coalesced(device):
+    (matrix,) = on(device, random_coo(count=20))
+    (blocks,) = on(device, random_coo(count=20, dense=(2, 3)))
+    bools = torch.sparse_coo_tensor([[1, 1, 0]], [True, False, False], (3,), device=device)
+    with pytest.raises(RuntimeError, match="uncoalesced"):
+        matrix.indices()
+    return [
+        part
+        for x in (matrix, blocks, bools)
+        for part in (x.coalesce(), x.coalesce().indices(), x.coalesce().values(), x.to_dense())
+    ]
+
+
+@case
+def from_dense_and_back(device):
+    (x,) = on(device, F.dropout(torch.randn(4, 5, 3), 0.7))
+    matrix = x[:, :, 0]
+    return [
+        x.to_sparse(),
+        x.to_sparse(2),
+        x.to_sparse().to_dense(),
+        matrix.to_sparse_csr(),
+        matrix.to_sparse_csc(),
+        matrix.to_sparse_csr().to_dense(),
+        matrix.to_sparse_csc().to_dense(),
+        matrix.to_sparse_csr().to_sparse(),
+        matrix.to_sparse_csc().to_sparse(),
+        matrix.to_sparse().to_sparse_csr(),
+        matrix.to_sparse_csr().to_sparse_csc(),
+        torch.zeros(2, 3, device=device).to_sparse(),
+    ]
+
+
+@case
+def sums_and_products(device):
+    a, b = on(device, random_coo(), random_coo(count=12))
+    dense, row = on(device, torch.randn(5, 6), torch.randn(6))
+    c, d = a.coalesce(), b.coalesce()
+    accumulated = a.clone()
+    accumulated.add_(b, alpha=2).mul_(3)
+    onto = dense.clone()
+    onto.add_(a, alpha=-0.5)
+    return [
+        *(a + b, a - b, c + d, dense + a, torch.add(dense, a, alpha=3), accumulated, onto),
+        *(a * 2, 2 * a, a / 2, c * d, c * dense, dense * c, c * row, -a, c.abs(), c.relu(), c**2),
+        *(c.sqrt().nan_to_num(), torch.zeros_like(a), a.clone().zero_()),
+    ]
+
+
+@case
+def matrices_times_dense(device):
+    a = random_coo(count=12)
+    x, y, z, v = torch.randn(6, 3), torch.randn(5, 3), torch.randn(3, 5), torch.randn(6)
+    a, c, x, y, z, v = on(device, a, a.coalesce().to_sparse_csr(), x, y, z, v)
+    return [
+        *(torch.sparse.mm(a, x), a @ x, torch.mm(a, x), a.t() @ y, a @ v, torch.mv(a, v)),
+        *(torch.addmm(y, a, x), torch.sparse.addmm(y, a, x, beta=2, alpha=3), torch.spmm(a, x)),
+        *(c @ x, torch.sparse.mm(c, x), c @ v, torch.addmm(y, c, x, beta=0.5), c.t() @ y),
+        *(torch.smm(a, x).to_dense() if device.type == "cpu" else torch.mm(a, x), z @ c),
+    ]
+
+
+@case
+def matrices_times_sparse(device):
+    a, b = on(device, random_coo(count=12), random_coo((6, 4), 10))
+    batch, x = on(device, random_coo((2, 3, 4), 9), torch.randn(2, 4, 5))
+    return [torch.sparse.mm(a, b), a @ b, torch.bmm(batch.coalesce(), x)]
+
+
+@case
+def views_and_selections(device):
+    (a,) = on(device, random_coo(count=12).coalesce())
+    (b,) = on(device, random_coo((3, 4), 6, dense=(2,)))
+    index = torch.tensor([2, 0, 2], device=device)
+    return [
+        *(a.t(), a.transpose(0, 1), b.permute(1, 0, 2), a.unsqueeze(0), torch.cat([a, a])),
+        *(a.index_select(0, index), b.index_select(1, index), b.index_select(2, index % 2)),
+        *(torch.stack([a, a]), a[1], a.narrow_copy(0, 1, 3), a.sparse_mask(a)),
+    ]
+
+
+@case
+def along_dimensions(device):
+    a, b = on(device, random_coo(count=12), random_coo((3, 4), 6, dense=(2,)))
+    return [
+        *(torch.sparse.sum(a), torch.sparse.sum(a, 0), torch.sparse.sum(b, (0, 1)), a.sum()),
+        *(torch.sparse.softmax(a, 1), torch.sparse.softmax(a, 0), torch.sparse.softmax(b, 2)),
+        *(torch.sparse.log_softmax(a, 1), a.coalesce().norm(), torch.sparse.sum(b, 2)),
+    ]
+
+
+@case
+def compressed(device):
+    c = random_coo(count=12).coalesce().to_sparse_csr()
+    made = torch.sparse_csr_tensor(
+        c.crow_indices().to(device), c.col_indices().to(device), c.values().to(device), c.shape
+    )
+    (moved,) = on(device, c)
+    assert made.layout == moved.layout == torch.sparse_csr and moved.device.type == device.type
+    listed = torch.sparse_csr_tensor([0, 1, 2], [1, 0], [1.0, 2.0], (2, 2), device=device)
+    return [
+        *(made, moved, listed, made.clone(), made * 2, made.abs(), -made, made.sum(), made.t()),
+        *(made._nnz(), made.to(torch.float64), made.to(device), torch.zeros_like(made)),
+        *(
+            made.clone().relu_(),
+            made.clone().mul_(3),
+            copy.copy(made),
+            made.to_dense().to_sparse_csr(),
+        ),
+    ]
+
+
+@case
+def gradients(device):
+    indices = torch.stack([torch.randint(5, (9,)), torch.randint(6, (9,))])
+    values, x, y = torch.randn(9), torch.randn(6, 3), torch.randn(5, 6)
+    indices, values, x, y = on(device, indices, values, x, y)
+    results = []
+    for f in (
+        lambda a, x: torch.sparse.mm(a, x).square().sum(),
+        lambda a, x: (a @ x).square().sum(),
+        lambda a, x: (a.coalesce().values() ** 2).sum() + x.sum(),
+        lambda a, x: (a.to_dense() ** 2).sum() + x.sum(),
+        lambda a, x: (torch.sparse.softmax(a, 1).to_dense() @ x).square().sum(),
+        lambda a, x: torch.sparse.sum(a, 1).to_dense().square().sum() + x.sum(),
+        lambda a, x: torch.sparse.sum(a) ** 2 + x.sum(),
+        lambda a, x: ((a * 2 + a).to_dense() @ x).square().sum(),
+        lambda a, x: (torch.sparse.addmm(x[:5], a, x) ** 2).sum(),
+    ):
+        leaf = values.clone().requires_grad_()
+        operand = x.clone().requires_grad_()
+        f(torch.sparse_coo_tensor(indices, leaf, (5, 6)), operand).backward()
+        results += [leaf.grad, operand.grad]
+    csr = torch.sparse_coo_tensor(indices, values, (5, 6)).coalesce().to_sparse_csr()
+    csr.requires_grad_()
+    operand = x.clone().requires_grad_()
+    (csr @ operand).square().sum().backward()
+    dense = y.clone().requires_grad_()
+    (dense.to_sparse() @ x).square().sum().backward()
+    return [*results, operand.grad, csr.grad, dense.grad]
+
+
+@case
+def products_reduced_otherwise(device):
+    csr = random_coo(count=12).coalesce().to_sparse_csr()
+    (csr, x), results = on(device, csr, torch.randn(6, 3)), []
+    for reduce in ("sum", "mean", "amax", "amin"):
+        a, b = csr.clone().requires_grad_(), x.clone().requires_grad_()
+        product = torch.sparse.mm(a, b, reduce)
+        product.square().sum().backward()
+        results += [product, a.grad, b.grad]
+    return results
+
+
+@case
+def copies_and_moves(device):
+    a = random_coo(count=12)
+    (there,) = on(device, a)
+    target = torch.zeros_like(there)
+    target.copy_(there)
+    back = there.cpu()
+    assert back.device.type == "cpu" and there.is_sparse
+    return [
+        there,
+        target,
+        back,
+        there.to(torch.float64),
+        there.clone(),
+        there.detach(),
+        copy.deepcopy(there),
+    ]
+
+
+@pytest.mark.parametrize("run", CASES.values(), ids=CASES.keys())
+def test_gives_what_eager_gives(run):
+    results = []
+    for device in DEVICES:
+        torch.manual_seed(0)
+        before = fallbacks()
+        results.append(parts(run(device)))
+    for here, there in zip(*results, strict=True):
+        torch.testing.assert_close(there, here, rtol=1e-5, atol=1e-5)
+    # Nothing but what is read left the device.
+    assert fallbacks() == before
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+def test_is_printed_and_pickled(layout):
+    a = random_coo(is_coalesced=True)
+    a = a if layout == "coo" else a.to_sparse_csr()
+    there = a.to("xla")
+    text = str(there)
+    assert "device='xla:0'" in text and "nnz=" in text and f"sparse_{layout}" in text
+    file = io.BytesIO()
+    torch.save({"a": there}, file)
+    file.seek(0)
+    again = torch.load(file)["a"]
+    assert again.device.type == "xla" and again.layout == there.layout
+    for expected, loaded in zip(parts(a), parts(again), strict=True):
+        torch.testing.assert_close(loaded, expected)
+
+
+def trained(device, model, optimizer, inputs, steps=3):
+    torch.manual_seed(0)
+    model = model().to(device)
+    optimizer = optimizer(model.parameters())
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        # Two backwards: the second one's gradient is added to the first one's.
+        for part in inputs(step, device):
+            (model(*part) - 1).square().sum().backward()
+        assert all(p.grad.is_sparse for p in model.parameters())
+        losses.append(torch.stack([p.grad.to_dense().sum() for p in model.parameters()]))
+        optimizer.step()
+    return [*losses, *(p.detach() for p in model.parameters())]
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda p: torch.optim.SGD(p, lr=0.1),
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: torch.optim.Adagrad(p, lr=0.1),
+        lambda p: torch.optim.SparseAdam(list(p), lr=0.1),
+    ],
+    ids=["sgd", "momentum", "adagrad", "sparse_adam"],
+)
+@pytest.mark.parametrize("kind", ["embedding", "bag", "weighted_bag"])
+def test_sparse_gradients_train(optimizer, kind):
+    if kind == "embedding":
+        model = lambda: nn.Embedding(20, 4, sparse=True, padding_idx=3)  # noqa: E731
+    else:
+        mode = "sum" if kind == "weighted_bag" else "mean"
+        model = lambda: nn.EmbeddingBag(20, 4, sparse=True, mode=mode)  # noqa: E731
+
+    def inputs(step, device):
+        words = torch.arange(12, device=device) * 7 % 11 + step
+        if kind == "embedding":
+            return [(words.view(3, 4),), (words[:5],)]
+        offsets = torch.tensor([0, 3, 3, 8], device=device)
+        if kind == "bag":
+            return [(words, offsets), (words.view(4, 3),)]
+        weights = torch.linspace(0, 1, 12, device=device)
+        return [(words, offsets, weights)]
+
+    here, there = (trained(device, model, optimizer, inputs) for device in DEVICES)
+    for expected, result in zip(here, there, strict=True):
+        torch.testing.assert_close(result.cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_has_no_composition_runs_on_the_cpu():
+    torch.manual_seed(0)
+    blocks, x = torch.randn(4, 4).to_sparse_bsr((2, 2)), torch.randn(4, 3)
+    csr = random_coo((4, 4)).coalesce().to_sparse_csr()
+    before = fallbacks()
+    there = [blocks.to("xla") @ x.to("xla"), csr.to("xla") + csr.to("xla")]
+    for expected, result in zip(parts([blocks @ x, csr + csr]), parts(there), strict=True):
+        torch.testing.assert_close(result, expected)
+    assert fallbacks() != before
+
+
+def test_a_step_with_sparse_gradients_leaves_nothing_behind():
+    model = nn.Embedding(20, 4, sparse=True).to("xla")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    words = torch.tensor([1, 5, 5], device="xla")
+    before = fallbacks()
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(words).sum().backward()
+        optimizer.step()
+        torch_xla.sync()
+    assert fallbacks() == before
