@@ -16,6 +16,7 @@ from . import _binding
 _XLAC = _binding.load()
 
 from . import _accelerator as _accelerator  # noqa: E402
+from . import _binding_names as _binding_names  # noqa: E402
 from . import _compilation as _compilation  # noqa: E402
 from . import _control_flow as _control_flow  # noqa: E402
 from . import _decompositions as _decompositions  # noqa: E402
@@ -52,6 +53,7 @@ from .torch_xla import step as step  # noqa: E402
 from .torch_xla import sync as sync  # noqa: E402
 from .version import __version__ as __version__  # noqa: E402
 
+_binding_names.register()
 _device_module.register()
 _accelerator.register()
 _compilation.register()

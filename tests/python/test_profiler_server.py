@@ -130,7 +130,7 @@ def test_files_of_start_trace(weight, tmp_path):
     assert len(lines) == 5  # the thread, the recording, and the device's three
     processes = [e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"]
     assert processes == ["/host:CPU", "CPU 0"]
-    with pytest.raises(RuntimeError, match="no trace is running"):
+    with pytest.raises(RuntimeError, match="No profile started"):
         xp.stop_trace()
     # Two within a second are two files.
     xp.start_trace(str(tmp_path))

@@ -27,6 +27,7 @@ from torch_xla.distributed.spmd.xla_sharding import (
     xla_patched_nn_linear_forward,
 )
 from torch_xla.experimental import deprecation
+from torch_xla.experimental.custom_kernel import repeat_with_fixed_output_size
 from torch_xla.experimental.gru import GRU
 
 
@@ -279,3 +280,49 @@ def test_metrics_reports_are_numbers():
         mcu.parse_metrics_report("Metric: A\n  Accumulator: 1x\n")
     torch.ones(2, device="xla").add(1).cpu()
     assert "CompileTime__Percentile_99_sec" in mcu.parse_metrics_report(met.metrics_report())
+
+
+def test_walks_visit_keys_numbers_and_what_is_wrapped():
+    class Wrapped(xu.DataWrapper):
+        def __init__(self, tensors):
+            self.tensors = tensors
+
+        def get_tensors(self):
+            return self.tensors
+
+        def from_tensors(self, tensors):
+            return tuple(tensors)
+
+    def is_tensor(value):
+        return isinstance(value, torch.Tensor)
+
+    key, a, b = torch.ones(1), torch.ones(2), torch.ones(3)
+    data = {key: a, "wrapped": [Wrapped([b]), a]}
+    moved = torch_xla.core.xla_model.ToXlaTensorArena(
+        lambda tensors: [tensor.to("xla") for tensor in tensors], is_tensor
+    ).transform(data)
+    first, second = moved
+    assert first.device.type == moved[first].device.type == "xla" and second == "wrapped"
+    [wrapped], again = moved["wrapped"]
+    assert wrapped.device.type == "xla" and again is moved[first]
+    assert data[key] is a  # the structure itself is as it was
+    numbers = []
+    xu.for_each_instance({5001: [5002, "x"]}, lambda v: isinstance(v, int | str), numbers.append)
+    assert numbers == [5001, 5002, "x"]
+
+
+def test_repeats_of_a_fixed_size():
+    x = torch.randn(5)
+    repeats = torch.tensor([0, 2, 1, 0, 3])
+    for size in (4, 6, 9):
+        got = repeat_with_fixed_output_size(x.to("xla"), repeats.to("xla"), size)
+        expected = torch.cat([torch.repeat_interleave(x, repeats), x[-1:].expand(9)])[:size]
+        torch.testing.assert_close(got.cpu(), expected)
+
+
+def test_names_of_the_binding():
+    x = torch.zeros(2, 3, dtype=torch.half, device="xla")
+    assert _XLAC._get_xla_tensor_dimension_size(x, 1).item() == 3
+    assert _XLAC._get_xla_tensor_shape_type(x) == "f16"
+    assert all(_XLAC._get_git_revs()[name] for name in ("xla", "torch"))
+    _XLAC._init_xla_lazy_backend()

@@ -172,7 +172,7 @@ def stop_trace() -> str:
 
     global _log_dir
     if _log_dir is None:
-        raise RuntimeError("stop_trace: no trace is running; start_trace(log_dir) starts one.")
+        raise RuntimeError("stop_trace: No profile started; start_trace(log_dir) starts one.")
     log_dir, _log_dir = _log_dir, None
     folder = profile_files.runs_folder(log_dir) / profile_files.new_run()
     return str(profile_files.write(trace_events.stop(), folder, profile_files.host_name()))

@@ -48,6 +48,18 @@ def flash_attention(
     )
 
 
+def repeat_with_fixed_output_size(
+    input: torch.Tensor, repeats: torch.Tensor, total_repeat_length: int
+) -> torch.Tensor:
+    """The elements of `input` [n], each as often as `repeats` [n] says, cut or filled with the last element of `input`.
+
+    Unlike `torch.repeat_interleave` its size, `total_repeat_length`, does not depend on the data.
+    """
+    ends = repeats.cumsum(0)
+    places = torch.arange(total_repeat_length, dtype=ends.dtype, device=input.device)
+    return input[torch.searchsorted(ends, places, right=True).clamp(max=input.size(0) - 1)]
+
+
 def _masked(seen: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
     zero = torch.zeros((), dtype=dtype, device=seen.device) if bias is None else bias
     return torch.where(seen, zero, torch.finfo(dtype).min)

@@ -209,8 +209,9 @@ def for_each_instance_rewrite(
 ) -> Any:
     """The structure with each part that `select_fn` picks replaced by `fn` of it.
 
-    Lists, tuples, named tuples, sets, dictionaries of any type and attributes of plain objects are walked. What
-    stands at several places is visited once. Parts without a replacement are not copied deeply.
+    Lists, tuples, named tuples, sets, dictionaries of any type with their keys, what a `DataWrapper` wraps, and
+    attributes of plain objects are walked. What stands at several places is visited once. Parts without a
+    replacement are not copied deeply.
     """
     return _walk(value, select_fn, fn, {}, rebuild=True)
 
@@ -225,8 +226,6 @@ def _walk(
     seen: dict[int, tuple[Any, Any]],
     rebuild: bool,
 ) -> Any:
-    if isinstance(value, _ATOMS):
-        return value
     if id(value) in seen:
         return seen[id(value)][1]
     # The value is kept with its result, so that its id stays its own.
@@ -234,6 +233,8 @@ def _walk(
         result = fn(value)
         seen[id(value)] = (value, result)
         return result
+    if isinstance(value, _ATOMS):
+        return value
 
     def visit(part: Any) -> Any:
         return _walk(part, select_fn, fn, seen, rebuild)
@@ -246,14 +247,20 @@ def _walk(
 
 def _walk_parts(value: Any, visit: Callable[[Any], Any], rebuild: bool, seen: dict) -> Any:
     if isinstance(value, dict):
-        parts = {key: visit(part) for key, part in value.items()}
-        if not rebuild or all(parts[key] is part for key, part in value.items()):
+        items = [(visit(key), visit(part), key, part) for key, part in value.items()]
+        same = all(new is key and new_part is part for new, new_part, key, part in items)
+        if not rebuild or same:
             return value
         result = copy.copy(value)
         seen[id(value)] = (value, result)
-        for key, part in parts.items():
-            result[key] = part
+        if any(new is not key for new, _, key, _ in items):
+            result.clear()
+        for new, new_part, _, _ in items:
+            result[new] = new_part
         return result
+    if isinstance(value, DataWrapper):
+        tensors = [visit(tensor) for tensor in value.get_tensors()]
+        return value.from_tensors(tensors) if rebuild else value
     if isinstance(value, (list, tuple, set, frozenset)):
         parts = [visit(part) for part in value]
         if not rebuild or all(new is old for new, old in zip(parts, value, strict=True)):

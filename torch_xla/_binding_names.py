@@ -1,0 +1,36 @@
+"""Names of the binding that PyTorch/XLA has in C++, and that are a line of Python here."""
+
+import torch
+
+from torch_xla import _XLAC
+from torch_xla.version import __version__
+
+
+def _get_xla_tensor_dimension_size(tensor: torch.Tensor, dimension: int) -> torch.Tensor:
+    """A size as a scalar on the tensor's device."""
+    return torch.tensor(tensor.size(dimension), dtype=torch.int32, device=tensor.device)
+
+
+def _get_xla_tensor_shape_type(tensor: torch.Tensor) -> str:
+    """The element type as HLO spells it: "f32"."""
+    return _XLAC._xla_op_tensor_shape(tensor, "")["type"]
+
+
+def _get_git_revs() -> dict[str, str]:
+    """The versions of this package and of torch."""
+    return {"xla": __version__, "torch": torch.version.git_version or torch.__version__}
+
+
+def _init_xla_lazy_backend() -> None:
+    """Loading the binding has registered the device; again there is nothing to do."""
+
+
+def register() -> None:
+    """Puts them into the binding."""
+    for function in (
+        _get_xla_tensor_dimension_size,
+        _get_xla_tensor_shape_type,
+        _get_git_revs,
+        _init_xla_lazy_backend,
+    ):
+        setattr(_XLAC, function.__name__, function)
