@@ -5,6 +5,7 @@ no thread; the first call that needs a device does.
 """
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -125,6 +126,11 @@ def _get_xla_tensors_hlo(tensors: Sequence[Tensor]) -> str: ...
 def _get_stablehlo(
     tensors: Sequence[Tensor], device: str, devices: Sequence[str], emit_bytecode: bool
 ) -> str | bytes: ...
+def _lowered_tensors(
+    tensors: Sequence[Tensor], name: str
+) -> tuple[bytes, str, list[int], list[Tensor], list[Tensor]]:
+    """The tensors' program as bytecode and as JSON, ids and tensors of its data, and its numbers, which come after them."""
+
 def _xla_compile_for(
     library: str, topology: str, options: dict[str, Any], bytecode: bytes
 ) -> dict[str, Any]: ...
@@ -150,10 +156,14 @@ def _get_tensors_xla_device_data_node(
 ) -> tuple[list[int], list[Tensor]]:
     """Ids and tensors of the data that the tensors' recorded work takes."""
 
+# torch_xla/_lowering_context.py puts the class LoweringContext there.
+lowering: ModuleType
+
 # torch_xla/_binding_names.py puts these here.
 def _get_xla_tensor_dimension_size(tensor: Tensor, dimension: int) -> Tensor: ...
 def _get_xla_tensor_shape_type(tensor: Tensor) -> str: ...
 def _get_git_revs() -> dict[str, str]: ...
+def _xla_get_all_devices() -> list[str]: ...
 def _init_xla_lazy_backend() -> None: ...
 def _on_ready_callback(tensor: Tensor, callback: Callable[[], Any]) -> None: ...
 def _xla_dot_general(

@@ -23,6 +23,7 @@ from . import _decompositions as _decompositions  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
 from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
+from . import _lowering_context as _lowering_context  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
 from . import _patched_functions as _patched_functions  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
@@ -54,6 +55,7 @@ from .torch_xla import sync as sync  # noqa: E402
 from .version import __version__ as __version__  # noqa: E402
 
 _binding_names.register()
+_lowering_context.register()
 _device_module.register()
 _accelerator.register()
 _compilation.register()

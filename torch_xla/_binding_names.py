@@ -21,6 +21,11 @@ def _get_git_revs() -> dict[str, str]:
     return {"xla": __version__, "torch": torch.version.git_version or torch.__version__}
 
 
+def _xla_get_all_devices() -> list[str]:
+    """The devices of all processes, as "CPU:0"."""
+    return [device["name"] for device in _XLAC._xla_global_device_attributes()]
+
+
 def _init_xla_lazy_backend() -> None:
     """Loading the binding has registered the device; again there is nothing to do."""
 
@@ -31,6 +36,7 @@ def register() -> None:
         _get_xla_tensor_dimension_size,
         _get_xla_tensor_shape_type,
         _get_git_revs,
+        _xla_get_all_devices,
         _init_xla_lazy_backend,
     ):
         setattr(_XLAC, function.__name__, function)

@@ -52,10 +52,15 @@ AdvancedIndex MakeIndex(Builder& b, Value x, const OptionalValues& indices) {
                                                       std::to_string(x->shape().rank()));
   }
   Values present;
+  // Where one selects nothing, all of them together do, and no other is out of bounds.
+  const bool selects_nothing = std::any_of(indices.begin(), indices.end(), [](const auto& index) {
+    return index && (*index)->shape().num_elements() == 0;
+  });
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d]) continue;
     a.indexed.push_back(static_cast<int64_t>(d));
-    Value wrapped = WrapIndex(b, *indices[d], x->shape().dimension(d));
+    Value wrapped =
+        selects_nothing ? *indices[d] : WrapIndex(b, *indices[d], x->shape().dimension(d));
     present.push_back(b.Convert(wrapped, ElementType::kS64));
   }
   BroadcastAll(b, present);

@@ -11,18 +11,6 @@ namespace {
 
 constexpr int64_t kMostConstantElements = 10;
 
-std::string OpcodeText(Opcode opcode) {
-  static const auto* others = new std::map<Opcode, std::string>{
-      {Opcode::kBroadcastInDim, "broadcast"}, {Opcode::kCase, "conditional"},
-      {Opcode::kComposite, "call"},           {Opcode::kDotGeneral, "dot"},
-      {Opcode::kIf, "conditional"},           {Opcode::kOptimizationBarrier, "opt-barrier"},
-  };
-  if (const auto other = others->find(opcode); other != others->end()) return other->second;
-  std::string text(Name(opcode));
-  std::replace(text.begin(), text.end(), '_', '-');
-  return text;
-}
-
 template <typename T, typename F>
 std::string Joined(const std::vector<T>& items, const char* separator, F text) {
   std::string out;
@@ -422,7 +410,7 @@ class ComputationWriter {
   }
 
   void WriteInstruction(const Instruction& instruction) {
-    const std::string opcode = OpcodeText(instruction.opcode());
+    const std::string opcode = HloOpcodeName(instruction.opcode());
     const std::string operands =
         instruction.IsConstant() ? LiteralText(instruction.literal()) : OperandsOf(instruction);
     // A loop gives a tuple even of one value.
@@ -471,6 +459,18 @@ std::string EntryLayout(const Computation& entry) {
 }
 
 }  // namespace
+
+std::string HloOpcodeName(Opcode opcode) {
+  static const auto* others = new std::map<Opcode, std::string>{
+      {Opcode::kBroadcastInDim, "broadcast"}, {Opcode::kCase, "conditional"},
+      {Opcode::kComposite, "call"},           {Opcode::kDotGeneral, "dot"},
+      {Opcode::kIf, "conditional"},           {Opcode::kOptimizationBarrier, "opt-barrier"},
+  };
+  if (const auto other = others->find(opcode); other != others->end()) return other->second;
+  std::string text(Name(opcode));
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
 
 std::string WriteHloText(const Module& module) {
   std::string text = "HloModule " + module.name();

@@ -13,4 +13,7 @@ namespace hlo {
 // it; a broadcast may stretch dimensions of size 1, as StableHLO's does. Long constants are elided.
 std::string WriteHloText(const Module& module);
 
+// As XLA writes it: "dot", "broadcast", "opt-barrier".
+std::string HloOpcodeName(Opcode opcode);
+
 }  // namespace hlo

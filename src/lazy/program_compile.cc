@@ -117,9 +117,7 @@ void LoweredProgram::Compile() {
 
 LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,
                             Specialization specialization) {
-  static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   CheckResultsFit(device, graph);
-  aliases->AddSample(static_cast<double>(graph.donations().size()));
   LoweredProgram lowered{&device->client(), nullptr, {}, {}, std::make_shared<CachedProgram>()};
   {
     Span span("xla::lower");

@@ -237,6 +237,7 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
 std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
   static auto* cached = Counter("CachedCompile");
   static auto* met = Counter("NewGraph");
+  static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
   const ProgramKey key = KeyOf(device, graph);
@@ -252,7 +253,10 @@ std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
     Count(cached);
   } else {
     const Turn turn = TurnFor(graph, key);
-    if (turn.is_first && !manner.is_eager) Count(met);
+    if (turn.is_first && !manner.is_eager) {
+      Count(met);
+      aliases->AddSample(static_cast<double>(graph.donations().size()));
+    }
     if (auto leaves = InterpretedLeaves(device, graph, key, turn, observation, manner)) {
       return *leaves;
     }

@@ -1,10 +1,14 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include <cstring>
+
+#include "aten/dtype.h"
 #include "aten/op.h"
 #include "aten/set_data.h"
 #include "aten/storage_face.h"
 #include "aten/tensor.h"
 #include "hlo/bytecode.h"
+#include "hlo/hlo_json_writer.h"
 #include "hlo/hlo_text_writer.h"
 #include "hlo/text_writer.h"
 #include "lazy/data.h"
@@ -66,6 +70,7 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
 }
 
 std::string DebugInfo(const at::Tensor& tensor) {
+  if (!IsXla(tensor)) return "Not a XLATensor\n";
   py::gil_scoped_release unlocked;
   XlaTensor impl = CheckedImpl(tensor);
   lazy::Value value = impl->Read();
@@ -94,6 +99,31 @@ std::vector<Value> Barrier(Builder& b, std::vector<Value> xs) {
     results.push_back(b.Result(barrier, static_cast<int64_t>(i)));
   }
   return results;
+}
+
+at::Tensor HostTensor(const lazy::ScalarPack& pack) {
+  at::Tensor tensor = at::empty({pack.count}, ToScalarType(pack.type));
+  std::memcpy(tensor.data_ptr(), pack.bytes.data(), pack.bytes.size());
+  return tensor;
+}
+
+// The program that computes the tensors, and what it takes: its bytecode, its HLO as JSON, the ids
+// of its data, the same as tensors, and its numbers, packed, which come after them.
+py::tuple LoweredTensors(const std::vector<at::Tensor>& tensors, const std::string& name) {
+  std::string bytecode, json;
+  std::vector<int64_t> ids;
+  std::vector<at::Tensor> leaves, numbers;
+  WithGraph(tensors, [&](const lazy::Graph& graph) {
+    const auto module = graph.Lower(name);
+    bytecode = hlo::WriteBytecode(*module);
+    json = hlo::WriteHloJson(*module);
+    for (lazy::Node* leaf : graph.data_leaves()) {
+      ids.push_back(leaf->data()->id());
+      leaves.push_back(MakeTensor(leaf->data()->device(), {lazy::Reference<lazy::Node>(leaf), 0}));
+    }
+    for (const auto& pack : graph.scalar_packs()) numbers.push_back(HostTensor(pack));
+  });
+  return py::make_tuple(py::bytes(bytecode), json, ids, leaves, numbers);
 }
 
 void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {
@@ -160,6 +190,7 @@ void BindTensors(py::module_& m) {
     });
   });
   m.def("_get_stablehlo", &StableHlo);
+  m.def("_lowered_tensors", &LoweredTensors);
   m.def("_get_xla_tensor_debug_info", &DebugInfo);
   m.def("_get_graph_hash", [](const std::vector<at::Tensor>& tensors) {
     uint64_t hash = WithGraph(tensors, [](const lazy::Graph& graph) { return graph.hash(); });

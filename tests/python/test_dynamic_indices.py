@@ -431,3 +431,14 @@ def test_captured_steps(name, gradients):
         torch.testing.assert_close(mine.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-4)
     # Four of each program at most, and one, or with gradients three, programs a turn.
     assert compilations() == first and first[0] <= (12 if gradients else 4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "second"),
+    [((10, 0, 10, 10), (5, 0, 5), (5, 1, 1)), ((0, 0, 10, 0), (5, 5, 0), (5, 5, 1))],
+)
+def test_where_one_index_selects_nothing_none_is_out_of_bounds(shape, first, second):
+    x = torch.rand(shape)
+    indices = [torch.full(sizes, 50) for sizes in (first, second)]
+    got = x.to("xla")[:, indices[0].to("xla"), :, indices[1].to("xla")]
+    torch.testing.assert_close(got.cpu(), x[:, indices[0], :, indices[1]])

@@ -158,6 +158,7 @@ for name, call in {
     "_xla_get_rng_seed": _XLAC._xla_get_rng_seed,
     "_xla_default_generator": lambda: _XLAC._xla_default_generator(0),
     "_xla_get_tensor_id": lambda: _XLAC._xla_get_tensor_id(work),
+    "_lowered_tensors": lambda: _XLAC._lowered_tensors([work], "name"),
     "_get_xla_tensor_debug_info": lambda: _XLAC._get_xla_tensor_debug_info(work),
     "_xla_optimization_barrier_": lambda: _XLAC._xla_optimization_barrier_([tensors[0], work]),
     "_replace_xla_tensor": lambda: _XLAC._replace_xla_tensor(tensors[1], tensors[2]),

@@ -36,8 +36,20 @@ def test_interpreted_graphs_are_named(device):
     met.clear_all()
     run_a_step(device)
     assert met.counter_value("InterpretedGraph") == met.counter_value("NewGraph") == 1
-    assert met.metric_data("InterpretTime")[0] == 1
+    assert met.metric_data("InterpretTime")[0] == met.metric_data("ExecuteTime")[0] == 1
     assert met.counter_value("UncachedCompile") is None
+
+
+def test_aliases_are_counted_where_a_graph_is_new(device):
+    """Whether it is compiled then or later."""
+    x = torch.ones(7, 3).to(device)
+    torch_xla.sync()
+    met.clear_all()
+    x += 1
+    torch_xla.sync()
+    x += 1
+    torch_xla.sync()
+    assert met.metric_data("InputOutputAliasCount")[:2] == (1, 1.0)
 
 
 TIME = r"(\d+d)?(\d\dh)?(\d\dm)?(\d\ds)?(\d\d\dms)?\d\d\d\.\d\d\dus"

@@ -34,7 +34,7 @@ def test_devices(device):
 
 
 def test_device_that_does_not_exist():
-    with pytest.raises(RuntimeError, match="99"):
+    with pytest.raises(IndexError, match="99"):
         torch_xla.device(99)
     with pytest.raises(RuntimeError, match="99"):
         torch.ones(1, device="xla:99")
@@ -133,6 +133,22 @@ def test_moves_structures(device):
     assert moved["a"].is_xla and moved["b"].x.is_xla and moved["b"].y == 3 and moved["c"] == "text"
     back = xm._maybe_convert_to_cpu(moved)
     assert list(back) == ["a", "b", "c"] and back["b"].x.device.type == "cpu"
+    [alone] = xm.send_cpu_data_to_device(torch.ones(2), device)
+    assert alone.is_xla and alone.shape == (2,)
+
+
+def test_what_is_no_payload():
+    with pytest.raises(TypeError, match="the payload is bytes, not str"):
+        xm.rendezvous("tag", "text")
+
+
+def test_debug_info(device):
+    info = torch_xla._XLAC._get_xla_tensor_debug_info
+    assert "Not a XLATensor" in info(torch.ones(5))
+    y = torch.ones(5, device=device) + 1
+    assert "XLA Shape: f32[5]" in info(y) and "XLAData: None" in info(y)
+    torch_xla.sync()
+    assert "Data Shape: f32[5]" in info(y) and "IR: None" in info(y)
 
 
 def test_tied_parameters_have_one_identity(device):

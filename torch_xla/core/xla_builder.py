@@ -20,6 +20,7 @@ import torch
 
 from torch_xla import _XLAC
 
+from ._builder_op import _XLA_PT_TYPE_MAP as _XLA_PT_TYPE_MAP
 from ._builder_op import Op as Op
 from ._builder_op import Shape as Shape
 from ._builder_op import Type as Type

@@ -36,6 +36,9 @@ def _device(n: int | None) -> torch.device:
     """The current device, or the one with this index, which becomes the current one of this thread."""
     if n is None:
         return torch.device(_XLAC._xla_get_default_device())
+    count = _XLAC._xla_num_devices()
+    if not 0 <= n < count:
+        raise IndexError(f"there is no device xla:{n}; this process has {count}")
     name = f"xla:{n}"
     _XLAC._xla_set_default_device(name)
     return torch.device(name)
@@ -243,8 +246,11 @@ def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None
     """Waits until all processes have come here; returns the payloads in the order of the ranks.
 
     What is recorded runs first. `replicas` are the ranks that take part, all by default. Raises RuntimeError when a
-    process does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous.
+    process does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous; TypeError for a payload
+    other than bytes.
     """
+    if not isinstance(payload, bytes):
+        raise TypeError(f"rendezvous {tag!r}: the payload is bytes, not {type(payload).__name__}.")
     torch_xla.sync(wait=True)
     if xr.world_size() == 1:
         return [payload]
@@ -329,7 +335,7 @@ class ToXlaTensorArena:
 def send_cpu_data_to_device(
     datas: Any, device: torch.device | str, input_sharding: Any = None
 ) -> Any:
-    """A nested structure with its CPU tensors moved to the device."""
+    """A nested structure with its CPU tensors moved to the device; of a tensor alone, a list of one."""
     if input_sharding is not None:
         raise NotImplementedError("Sharded inputs (input_sharding) are not implemented.")
 
@@ -341,7 +347,8 @@ def send_cpu_data_to_device(
         tensor = value.data if isinstance(value, PackedSequence) else value
         return isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu"
 
-    return ToXlaTensorArena(convert, select).transform(datas)
+    structure = [datas] if isinstance(datas, torch.Tensor) else datas
+    return ToXlaTensorArena(convert, select).transform(structure)
 
 
 def _maybe_convert_to_cpu(data: Any, convert: bool = True) -> Any:

@@ -291,7 +291,8 @@ class _Uploader:
             future.set_exception(batch.error)
             return
         try:
-            future.set_result(xm.send_cpu_data_to_device(batch.data, self._device))
+            [moved] = xm.send_cpu_data_to_device([batch.data], self._device)
+            future.set_result(moved)
         except BaseException as error:
             future.set_exception(error)
 

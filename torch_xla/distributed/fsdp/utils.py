@@ -40,6 +40,8 @@ def checkpoint_module(module: nn.Module) -> nn.Module:
             *args,
             use_reentrant=False,
             context_fn=lambda: (contextlib.nullcontext(), again()),
+            # All of forward runs again, its step closures too; the compiler drops what nobody needs.
+            early_stop=False,
             **kwargs,
         )
 
