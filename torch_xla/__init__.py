@@ -41,6 +41,7 @@ from ._internal import remote as _remote  # noqa: E402
 from ._internal import tpu as tpu  # noqa: E402
 from ._internal import world as _world  # noqa: E402
 from .core import xla_model as xm  # noqa: E402, F401
+from .distributed import _functional_collectives as _functional_collectives  # noqa: E402
 from .experimental import plugins as _plugins  # noqa: E402
 from .torch_xla import compile as compile  # noqa: E402
 from .torch_xla import device as device  # noqa: E402

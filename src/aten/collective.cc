@@ -1,9 +1,11 @@
 #include "aten/collective.h"
 
+#include <algorithm>
 #include <map>
 
 #include "aten/op.h"
 #include "aten/promotion.h"
+#include "lazy/device.h"
 #include "lazy/eager.h"
 #include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
@@ -124,12 +126,21 @@ auto RecordCollective(F record) {
   return results;
 }
 
-void Note(const at::Tensor& result) {
+// What names processes that are not there is recorded to be looked at: nobody waits for it.
+bool IsPlanned(const RankGroups& groups) {
+  const int64_t size = lazy::Runtime::Get().world_size();
+  return std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+    return std::any_of(group.begin(), group.end(), [&](int64_t rank) { return rank >= size; });
+  });
+}
+
+void Note(const at::Tensor& result, const RankGroups& groups) {
+  if (IsPlanned(groups)) return;
   lazy::NoteCollective(Impl(result)->xla_device(), ReadValue(result).node);
 }
 
-at::Tensor Noted(at::Tensor result) {
-  Note(result);
+at::Tensor Noted(at::Tensor result, const RankGroups& groups) {
+  Note(result, groups);
   return result;
 }
 
@@ -155,7 +166,7 @@ std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
       for (size_t i : places) operands.push_back(tensors[i]);
       std::vector<at::Tensor> reduced =
           Record<&AllReduceLike>(operands, Factor(scale, operands[0]), reduction, groups);
-      Note(reduced[0]);
+      Note(reduced[0], groups);
       for (size_t i = 0; i < places.size(); ++i) results[places[i]] = reduced[i];
     }
     return results;
@@ -175,7 +186,7 @@ at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGrou
   return RecordCollective([&] {
     CheckOperand(tensor, "all_gather");
     if (tensor.dim() == 0) return AllGather(tensor.reshape({1}), 0, groups);
-    return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups));
+    return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups), groups);
   });
 }
 
@@ -184,7 +195,8 @@ at::Tensor ReduceScatter(const at::Tensor& tensor, const std::string& reduction,
   return RecordCollective([&] {
     CheckOperand(tensor, "reduce_scatter");
     return Noted(Record<&ReduceScatterLike>(tensor, Factor(scale, tensor), reduction,
-                                            Wrapped(dimension, tensor), groups));
+                                            Wrapped(dimension, tensor), groups),
+                 groups);
   });
 }
 
@@ -193,21 +205,22 @@ at::Tensor AllToAll(const at::Tensor& tensor, int64_t split_dimension, int64_t c
   return RecordCollective([&] {
     CheckOperand(tensor, "all_to_all");
     return Noted(Record<&AllToAllLike>(tensor, Wrapped(split_dimension, tensor),
-                                       Wrapped(concat_dimension, tensor), split_count, groups));
+                                       Wrapped(concat_dimension, tensor), split_count, groups),
+                 groups);
   });
 }
 
 at::Tensor CollectivePermute(const at::Tensor& tensor, const RankGroups& pairs) {
   return RecordCollective([&] {
     CheckOperand(tensor, "collective_permute");
-    return Noted(Record<&PermuteLike>(tensor, pairs));
+    return Noted(Record<&PermuteLike>(tensor, pairs), pairs);
   });
 }
 
 at::Tensor CollectiveBroadcast(const at::Tensor& tensor, const RankGroups& groups) {
   return RecordCollective([&] {
     CheckOperand(tensor, "collective_broadcast");
-    return Noted(Record<&BroadcastLike>(tensor, groups));
+    return Noted(Record<&BroadcastLike>(tensor, groups), groups);
   });
 }
 

@@ -31,3 +31,29 @@ print([r.dtype for r in results], xm.get_stablehlo([_XLAC._xla_all_gather(a, 0, 
 """
     ).stdout
     assert output.strip() == "[torch.float32, torch.float32, torch.float64] 1"
+
+
+def test_collectives_in_compiled_functions(program):
+    """xm's, and torch's functional ones, in one graph."""
+    program.run_code(
+        """
+import torch, torch_xla
+from torch_xla.core import xla_model as xm
+def own(x):
+    a, b = x * 1.0, x * 2
+    assert xm.all_reduce(xm.REDUCE_SUM, [a, b]) is None
+    c = xm.reduce_scatter(xm.REDUCE_SUM, b, 0.5, 0, 1) + xm.all_gather(a)
+    return c + xm.all_to_all(x, 0, 0, 1) + xm.collective_permute(x, [[0, 0]])
+def functional(x):
+    c10d = torch.ops._c10d_functional
+    y = c10d.wait_tensor(c10d.broadcast(x, 0, "default")) + c10d.all_reduce(x, "avg", "default")
+    [gathered] = c10d.all_gather_into_tensor_coalesced([y], 1, "default")
+    return c10d.reduce_scatter_tensor(gathered, "max", 1, "default").cos()
+x = torch.arange(4.0)
+for function, expected in ((own, 4 * x), (functional, (2 * x).cos())):
+    compiled = torch.compile(function, backend="openxla", fullgraph=True)
+    for f in (function, compiled):
+        torch.testing.assert_close(f(x.to("xla")).cpu(), expected)
+""",
+        XLA_ALWAYS_ALLREDUCE="1",
+    )

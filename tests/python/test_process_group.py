@@ -15,14 +15,38 @@ def test_process_group(program, count, methods):
     assert result.stdout.splitlines()[-1] == "passed"
 
 
-def test_group_of_more_processes_than_the_world(program):
+def test_groups_of_ranks_that_are_not_started_only_record(program):
+    """What they record can be looked at, stands in nobody's way, and says why it cannot run."""
     output = program.run_code(
         """
-import torch.distributed as dist, torch_xla.distributed.xla_backend as backend
+import torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend as backend
+groups = backend._groups_like
+assert groups([4, 5, 6, 7], 12) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+assert groups([1, 5, 9], 12) == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
+for ranks in ([4, 5, 6], [0, 1, 2, 3, 4], [1, 5], [1, 5, 10]):
+    try:
+        groups(ranks, 12)
+        raise AssertionError(ranks)
+    except ValueError:
+        pass
+group = backend.ProcessGroupXla(None, 1, 2, dist.default_pg_timeout, [2, 3], groups([2, 3], 6))
+tensor = torch.ones(2, device="xla")
+group.allreduce([tensor], dist.AllreduceOptions())
+text = torch_xla._XLAC._get_xla_tensors_hlo([tensor])
+assert "replica_groups={{0,1},{2,3},{4,5}}" in text, text
+gathered = [torch.zeros(2, device="xla") for _ in range(2)]
+group.allgather([gathered], [torch.ones(2, device="xla")])
+assert "all-gather(" in torch_xla._XLAC._get_xla_tensors_hlo(gathered)
+del tensor, gathered
+torch_xla.sync()
+alone = backend.ProcessGroupXla(None, 0, 1, dist.default_pg_timeout, [1])
+flags = torch.ones(2, device="xla")
+alone.broadcast([flags], dist.BroadcastOptions())
+assert flags.sum().item() == 2
 try:
-    backend.ProcessGroupXla(dist.HashStore(), 0, 2, dist.default_pg_timeout)
-except ValueError as error:
+    group.allreduce([torch.ones(2)], dist.AllreduceOptions())
+except RuntimeError as error:
     print(error)
 """
     ).stdout
-    assert "[0, 1] cannot be made by rank 0 of 1" in output
+    assert "[2, 3] can only record" in output and "rank 0 of 1" in output

@@ -3,6 +3,8 @@
 `xla_model` offers them, and says what they have in common.
 """
 
+import contextlib
+import contextvars
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ import torch
 
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
+from torch_xla.core import _traced_collectives as traced
 
 REDUCE_SUM = "sum"
 REDUCE_MUL = "mul"
@@ -26,8 +29,32 @@ _REDUCE_TYPES = (REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR, REDUCE_MIN, REDU
 _GRADIENT_BUCKET_MEGABYTES = 4.0
 
 
-def _alone() -> bool:
-    return xr.world_size() == 1 and not os.environ.get("XLA_ALWAYS_ALLREDUCE")
+# (size, rank) of a world that is not started, while its operations are recorded to be looked at.
+_planned: contextvars.ContextVar[tuple[int, int] | None] = contextvars.ContextVar(
+    "_planned", default=None
+)
+
+
+@contextlib.contextmanager
+def planned_world(size: int, rank: int) -> Iterator[None]:
+    """What is recorded meanwhile is of process `rank` of a world of that size, which is not started; it cannot run."""
+    token = _planned.set((size, rank))
+    try:
+        yield
+    finally:
+        _planned.reset(token)
+
+
+def _place_in_world() -> tuple[int, int]:
+    """How many processes there are, and which one this is."""
+    return _planned.get() or (xr.world_size(), xr.global_ordinal())
+
+
+def _alone(ranks: list[list[int]] | None = None) -> bool:
+    """Whether nobody else takes part in an operation, of these groups."""
+    if ranks is not None and _planned.get() is not None and len(_own(ranks)) == 1:
+        return True
+    return _place_in_world()[0] == 1 and not os.environ.get("XLA_ALWAYS_ALLREDUCE")
 
 
 def _checked(reduce_type: str) -> str:
@@ -38,7 +65,7 @@ def _checked(reduce_type: str) -> str:
 
 def _ranks(operation: str, groups: Sequence[Any] | None) -> list[list[int]]:
     """The groups, this process's among them."""
-    size, rank = xr.world_size(), xr.global_ordinal()
+    size, rank = _place_in_world()
     if not groups:
         return [list(range(size))]
     if isinstance(groups[0], int):
@@ -54,13 +81,13 @@ def _ranks(operation: str, groups: Sequence[Any] | None) -> list[list[int]]:
 
 
 def _own(groups: list[list[int]]) -> list[int]:
-    rank = xr.global_ordinal()
+    _, rank = _place_in_world()
     return next(group for group in groups if rank in group)
 
 
 def _place(operation: str, groups: Sequence[Any] | None) -> int:
     """This process's place in its group."""
-    return _own(_ranks(operation, groups)).index(xr.global_ordinal())
+    return _own(_ranks(operation, groups)).index(_place_in_world()[1])
 
 
 def _scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
@@ -88,12 +115,14 @@ def all_reduce(
     integers, and on whether other numbers are zero. Raises ValueError for another reduction.
     """
     _checked(reduce_type)
+    if torch.compiler.is_compiling():
+        return _traced_all_reduce(reduce_type, inputs, scale, groups)
     ranks = _ranks("all_reduce", groups)
     if isinstance(inputs, torch.Tensor):
-        if _alone():
+        if _alone(ranks):
             return _scaled(inputs, scale)
         return _XLAC._xla_all_reduce([inputs], reduce_type, scale, ranks)[0]
-    if not _alone():
+    if not _alone(ranks):
         _XLAC._xla_all_reduce_(list(inputs), reduce_type, scale, ranks)
     elif scale != 1.0:
         with torch.no_grad():
@@ -116,10 +145,12 @@ def all_gather(
     A list is gathered tensor by tensor; `output` receives the results. With n processes in the group, dimension `dim` of the
     result is n times as long; of numbers (0 dimensions) it is a vector of n.
     """
+    if torch.compiler.is_compiling():
+        return _each(lambda x: _gather(x, dim, *traced.flat(groups)), value, output)
     ranks = _ranks("all_gather", groups)
 
     def gather(tensor: torch.Tensor) -> torch.Tensor:
-        if _alone():
+        if _alone(ranks):
             return tensor.clone() if tensor.dim() else tensor.reshape(1)
         return _XLAC._xla_all_gather(tensor, dim, ranks)
 
@@ -156,6 +187,9 @@ def reduce_scatter(
     ValueError unless `shard_count` is the number of processes in the group.
     """
     _checked(reduce_type)
+    if torch.compiler.is_compiling():
+        numbers = (reduce_type, float(scale), scatter_dim, shard_count, *traced.flat(groups))
+        return _each(lambda x: _scatter(x, *numbers), input, output)
     ranks = _ranks("reduce_scatter", groups)
     if shard_count != len(_own(ranks)):
         raise ValueError(
@@ -163,7 +197,7 @@ def reduce_scatter(
         )
 
     def scatter(tensor: torch.Tensor) -> torch.Tensor:
-        if _alone():
+        if _alone(ranks):
             return _scaled(tensor, scale)
         return _XLAC._xla_reduce_scatter(tensor, reduce_type, scale, scatter_dim, ranks)
 
@@ -200,12 +234,16 @@ def all_to_all(
     `split_count` parts are made of `split_dimension`, which it divides. Raises ValueError unless it is the number of processes
     in the group.
     """
+    if torch.compiler.is_compiling():
+        return _exchange(
+            value, split_dimension, concat_dimension, split_count, *traced.flat(groups)
+        )
     ranks = _ranks("all_to_all", groups)
     if split_count != len(_own(ranks)):
         raise ValueError(
             f"all_to_all: split_count={split_count}, but there are {len(_own(ranks))} processes in the group."
         )
-    if _alone():
+    if _alone(ranks):
         return value.clone()
     return _XLAC._xla_all_to_all(value, split_dimension, concat_dimension, split_count, ranks)
 
@@ -216,6 +254,8 @@ def collective_permute(value: torch.Tensor, pairs: list[list[int]]) -> torch.Ten
     All processes give values of one shape, which is the result's. Raises ValueError for a rank that is not there, or that is
     the source, or the target, of two pairs.
     """
+    if torch.compiler.is_compiling():
+        return _permute(value, *traced.flat(pairs))
     size = xr.world_size()
     named = [[int(source), int(target)] for source, target in pairs]
     for side in zip(*named, strict=True):
@@ -243,7 +283,7 @@ def collective_broadcast(
     own = _own(ranks)
     if root_ordinal not in own:
         raise ValueError(f"collective_broadcast: rank {root_ordinal} is not among {own}.")
-    if _alone():
+    if _alone(ranks):
         return
     order = [root_ordinal, *(member for member in own if member != root_ordinal)]
     with torch.no_grad():
@@ -365,6 +405,75 @@ def _each(function: Any, value: Any, output: Any) -> Any:
         for target, source in zip(targets, results, strict=True):
             target.copy_(source)
     return output
+
+
+# --- The same as operators, for dynamo
+
+
+def _traced_all_reduce(reduce_type: str, inputs: Any, scale: float, groups: Any) -> Any:
+    if isinstance(inputs, torch.Tensor):
+        return _reduce(inputs, reduce_type, float(scale), *traced.flat(groups))
+    for tensor in inputs:
+        tensor.copy_(_reduce(tensor, reduce_type, float(scale), *traced.flat(groups)))
+    return None
+
+
+def _reduced(x: torch.Tensor, reduce_type: str, scale: float, groups: Any) -> torch.Tensor:
+    return all_reduce(reduce_type, x, scale, groups)
+
+
+def _gathered(x: torch.Tensor, dim: int, groups: Any) -> torch.Tensor:
+    return all_gather(x, dim, groups)
+
+
+def _gathered_shape(x: torch.Tensor, dim: int, groups: Any) -> list[int]:
+    sizes = list(x.shape) or [1]
+    sizes[dim] *= len(_own(_ranks("all_gather", groups)))
+    return sizes
+
+
+def _scattered(
+    x: torch.Tensor, reduce_type: str, scale: float, dim: int, count: int, groups: Any
+) -> torch.Tensor:
+    return reduce_scatter(reduce_type, x, scale, dim, count, groups)
+
+
+def _scattered_shape(
+    x: torch.Tensor, reduce_type: str, scale: float, dim: int, count: int, groups: Any
+) -> list[int]:
+    sizes = list(x.shape)
+    sizes[dim] //= count
+    return sizes
+
+
+def _exchanged(
+    x: torch.Tensor, split_dim: int, concat_dim: int, count: int, groups: Any
+) -> torch.Tensor:
+    return all_to_all(x, split_dim, concat_dim, count, groups)
+
+
+def _exchanged_shape(
+    x: torch.Tensor, split_dim: int, concat_dim: int, count: int, groups: Any
+) -> list[int]:
+    sizes = list(x.shape)
+    sizes[split_dim] //= count
+    sizes[concat_dim] *= count
+    return sizes
+
+
+def _permuted(x: torch.Tensor, pairs: Any) -> torch.Tensor:
+    return collective_permute(x, pairs or [])
+
+
+_reduce = traced.define("str reduce_type, float scale, ", _reduced, lambda x, *_: x.shape)
+_gather = traced.define("int dim, ", _gathered, _gathered_shape)
+_scatter = traced.define(
+    "str reduce_type, float scale, int dim, int count, ", _scattered, _scattered_shape
+)
+_exchange = traced.define(
+    "int split_dim, int concat_dim, int count, ", _exchanged, _exchanged_shape
+)
+_permute = traced.define("", _permuted, lambda x, *_: x.shape)
 
 
 __all__ = [

@@ -7,6 +7,7 @@ Importing this module registers it. Operations on xla tensors are recorded in th
 `torch_xla.core.xla_model`; operations on CPU tensors run at once, over gloo.
 """
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from torch._C._distributed_c10d import ProcessGroupGloo, Work, _create_work_from
 import torch_xla
 from torch_xla import runtime as xr
 from torch_xla._internal import world
+from torch_xla.core import _collectives
 from torch_xla.core import xla_model as xm
 from torch_xla.distributed import _device_mesh
 
@@ -55,8 +57,8 @@ def _by_device(method: Callable[..., Any]) -> Callable[..., Any]:
     def operation(self: "ProcessGroupXla", *args: Any, **kwargs: Any) -> Any:
         tensors = [value for value in (*args, *kwargs.values()) if _holds_tensors(value)]
         if not any(_on_xla(value) for value in tensors):
-            return getattr(self._cpu, name)(*args, **kwargs)
-        with torch.no_grad():
+            return getattr(self._host_group(), name)(*args, **kwargs)
+        with torch.no_grad(), self._recording():
             return method(self, *args, **kwargs)
 
     return operation
@@ -76,24 +78,28 @@ class ProcessGroupXla(dist.ProcessGroup):
       rank, size: this process's place in the group.
       timeout: how long operations on CPU tensors wait for the others.
       ranks: the group's processes by their ranks among all; all of them by default.
+      mesh: all groups of the world that are like this one, where they are known; operations name all of them.
+
+    A group of ranks that are not started records its operations all the same, to be looked at; they cannot run.
     """
 
     def __init__(
         self,
-        store: dist.Store,
+        store: dist.Store | None,
         rank: int,
         size: int,
         timeout: timedelta,
         ranks: Sequence[int] | None = None,
+        mesh: list[list[int]] | None = None,
     ) -> None:
         super().__init__(rank, size)
         self._ranks = list(ranks) if ranks else list(range(size))
+        self._mesh = mesh or [self._ranks]
+        self._cpu: dist.ProcessGroup | None = None
         if max(self._ranks) >= xr.world_size() or self._ranks[rank] != xr.global_ordinal():
-            raise ValueError(
-                f"A process group of the ranks {self._ranks} cannot be made by rank {xr.global_ordinal()} of "
-                f"{xr.world_size()}: xla devices compute together with as many processes as torchrun or "
-                "torch_xla.launch has started (WORLD_SIZE, RANK)."
-            )
+            return
+        if store is None:
+            store = dist.HashStore()
         gloo = ProcessGroupGloo(store, rank, size, timeout=timeout)
         self._cpu = _group_of(gloo, store, rank, size)
         # What asks a group for its backend, as object collectives do, finds the one for CPU tensors.
@@ -104,7 +110,22 @@ class ProcessGroupXla(dist.ProcessGroup):
         return "xla"
 
     def _groups(self) -> list[list[int]]:
-        return [self._ranks]
+        return self._mesh
+
+    def _host_group(self) -> dist.ProcessGroup:
+        """The group's CPU side. Raises RuntimeError where its processes are not started."""
+        if self._cpu is None:
+            raise RuntimeError(
+                f"The process group of the ranks {self._ranks} can only record operations on xla tensors: this is rank "
+                f"{xr.global_ordinal()} of {xr.world_size()}. torchrun or torch_xla.launch starts processes (WORLD_SIZE, RANK)."
+            )
+        return self._cpu
+
+    def _recording(self) -> contextlib.AbstractContextManager[None]:
+        if self._cpu is not None:
+            return contextlib.nullcontext()
+        size = max(max(group) for group in self._mesh) + 1
+        return _collectives.planned_world(size, self._ranks[self.rank()])
 
     def _reduced(
         self, tensors: Sequence[torch.Tensor], operation: dist.ReduceOp
@@ -141,7 +162,7 @@ class ProcessGroupXla(dist.ProcessGroup):
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
         if not _on_xla(tensors):
-            return self._cpu.allreduce_coalesced(tensors, opts)
+            return self._host_group().allreduce_coalesced(tensors, opts)
         return self.allreduce(tensors, opts)
 
     @_by_device
@@ -170,7 +191,8 @@ class ProcessGroupXla(dist.ProcessGroup):
         opts: Any = None,
     ) -> Work:
         for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
-            for output, part in zip(outputs, self._gathered(tensor), strict=True):
+            # As in PyTorch/XLA there may be more of them than processes.
+            for output, part in zip(outputs, self._gathered(tensor), strict=False):
                 output.copy_(part)
         return _done([output for outputs in output_tensors for output in outputs])
 
@@ -245,7 +267,9 @@ class ProcessGroupXla(dist.ProcessGroup):
         if self._anywhere(len(shapes) > 1):
             return self._alltoall_of_any_sizes(output_tensors, input_tensors)
         if not _on_xla(input_tensors):
-            return self._cpu.alltoall(output_tensors, input_tensors, opts or dist.AllToAllOptions())
+            return self._host_group().alltoall(
+                output_tensors, input_tensors, opts or dist.AllToAllOptions()
+            )
         with torch.no_grad():
             received = self._exchanged(torch.stack(list(input_tensors)))
             for output, part in zip(output_tensors, received, strict=True):
@@ -260,7 +284,7 @@ class ProcessGroupXla(dist.ProcessGroup):
             host = torch.cat([tensor.cpu().flatten() for tensor in inputs])
             received = torch.empty(sum(tensor.numel() for tensor in outputs), dtype=host.dtype)
             sizes = [[tensor.numel() for tensor in tensors] for tensors in (outputs, inputs)]
-            self._cpu.alltoall_base(received, host, *sizes).wait()
+            self._host_group().alltoall_base(received, host, *sizes).wait()
             for output, part in zip(outputs, received.split(sizes[0]), strict=True):
                 output.copy_(part.view(output.shape))
         return _done(list(outputs))
@@ -268,7 +292,7 @@ class ProcessGroupXla(dist.ProcessGroup):
     def _anywhere(self, here: bool) -> bool:
         """Whether it is so in any process of the group; all of them call it."""
         flag = torch.tensor([int(here)])
-        self._cpu.allreduce([flag]).wait()
+        self._host_group().allreduce([flag]).wait()
         return flag.item() > 0
 
     @_by_device
@@ -285,7 +309,9 @@ class ProcessGroupXla(dist.ProcessGroup):
             output.copy_(self._exchanged(parts).reshape(output.shape))
             return _done([output])
         host = torch.empty(output.shape, dtype=output.dtype)
-        self._cpu.alltoall_base(host, input.cpu(), output_split_sizes, input_split_sizes).wait()
+        self._host_group().alltoall_base(
+            host, input.cpu(), output_split_sizes, input_split_sizes
+        ).wait()
         output.copy_(host)
         return _done([output])
 
@@ -347,14 +373,16 @@ class ProcessGroupXla(dist.ProcessGroup):
     def barrier(self, opts: Any = None) -> Work:
         """Waits until all have come here and have run what they had recorded."""
         torch_xla.sync(wait=True)
-        return self._cpu.barrier(opts) if opts is not None else self._cpu.barrier()
+        return (
+            self._host_group().barrier(opts) if opts is not None else self._host_group().barrier()
+        )
 
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
         """See `torch.distributed.monitored_barrier`."""
         torch_xla.sync(wait=True)
-        self._cpu.monitored_barrier(timeout, wait_all_ranks)
+        self._host_group().monitored_barrier(timeout, wait_all_ranks)
 
     # The names of torch 2.13 and later.
     def all_gather_single(
@@ -403,13 +431,40 @@ def _group_of(
     return group
 
 
-def _create_xla_process_group(options: Any, backend_options: Any = None) -> ProcessGroupXla:
+def _create_xla_process_group(
+    options: Any = None,
+    backend_options: Any = None,
+    *,
+    prefix_store: dist.Store | None = None,
+    rank: int = 0,
+    size: int = 1,
+    timeout: timedelta = dist.default_pg_timeout,
+) -> ProcessGroupXla:
+    """As torch calls it, with what it knows of the group; or with a store and this process's place."""
+    if options is None:
+        return ProcessGroupXla(prefix_store, rank, size, timeout)
+    ranks = list(options.global_ranks_in_group)
+    wishes = backend_options.get("xla_pg_options", {}) if isinstance(backend_options, dict) else {}
+    mesh = _groups_like(ranks, dist.get_world_size()) if wishes.get("spmd") else None
     return ProcessGroupXla(
-        options.store,
-        options.group_rank,
-        options.group_size,
-        options.timeout,
-        list(options.global_ranks_in_group),
+        options.store, options.group_rank, options.group_size, options.timeout, ranks, mesh
+    )
+
+
+def _groups_like(ranks: list[int], world_size: int) -> list[list[int]]:
+    """The groups into which the world falls if all are like this one: neighbours, or one of each so many neighbours.
+
+    Raises ValueError where it is of neither kind.
+    """
+    count = world_size // len(ranks)
+    everybody = list(range(world_size))
+    neighbours = [everybody[first : first + len(ranks)] for first in everybody[:: len(ranks)]]
+    apart = [everybody[first::count] for first in everybody[:count]]
+    for groups in (neighbours, apart):
+        if ranks in groups and len(ranks) * count == world_size:
+            return groups
+    raise ValueError(
+        f"The ranks {ranks} and others like them do not make up a world of {world_size}."
     )
 
 
