@@ -20,9 +20,14 @@ def set_device_type(pjrt_device: str) -> None:
     os.environ[xenv.PJRT_DEVICE] = pjrt_device
 
 
-def device_type() -> str:
-    """The kind of device, PJRT_DEVICE up to its first underscore: "CPU", "TPU", "CUDA", a plugin's name."""
-    return os.environ.get(xenv.PJRT_DEVICE, DEFAULT_DEVICE_TYPE).split("_")[0]
+def device_type() -> str | None:
+    """The kind of device, PJRT_DEVICE up to its first underscore: "CPU", "TPU", "CUDA", a plugin's name.
+
+    None where none is named and PJRT_SELECT_DEFAULT_DEVICE=0 asks for no default.
+    """
+    has_default = os.environ.get(xenv.PJRT_SELECT_DEFAULT_DEVICE) != "0"
+    named = os.environ.get(xenv.PJRT_DEVICE, DEFAULT_DEVICE_TYPE if has_default else "")
+    return named.split("_")[0] or None
 
 
 def using_pjrt() -> bool:

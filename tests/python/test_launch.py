@@ -32,3 +32,22 @@ def test_the_guides_text_unmodified(program, tmp_path):
     script = tmp_path / "train_mnist_xla.py"
     script.write_text(head + "\n" + (GUIDE / "mnist_launch.py").read_text())
     program.run(str(script), CPU_NUM_DEVICES="2", timeout=280)
+
+
+def test_results_of_processes(program):
+    """What a function gives in each, and what it raises there."""
+    output = program.run_code(
+        """
+import functools
+from torch_xla import runtime
+from torch_xla._internal import pjrt
+from torch_xla.core import xla_model as xm
+print(pjrt.run_multiprocess(runtime.global_ordinal))
+try:
+    pjrt.run_multiprocess(functools.partial(xm.rendezvous, "tag", ""))
+except TypeError as error:
+    print("raised:", error)
+""",
+        CPU_NUM_DEVICES="2",
+    ).stdout
+    assert "{0: 0, 1: 1}" in output and "raised: rendezvous 'tag': the payload is bytes" in output

@@ -71,6 +71,21 @@ def test_each_process_drives_one_chip_of_a_slice():
     assert addresses == [f"{host}:{8476 + i}" for host in "ab" for i in range(4)]
 
 
+def test_a_slice_as_its_host_describes_it(monkeypatch):
+    told = {
+        "tpu-env": "ACCELERATOR_TYPE: 'v5litepod-16'\nTPU_PROCESS_BOUNDS: '2,2,1'\nWORKER_ID: '2'\n",
+        "worker-network-endpoints": "w-0:1:10.0.0.1,w-1:1:10.0.0.2",
+    }
+    monkeypatch.setattr(tpu, "_get_metadata", told.__getitem__)
+    assert tpu.version() == 5 and tpu.worker_id() == 2
+    assert tpu.get_tpu_env()["TPU_PROCESS_BOUNDS"] == "2,2,1"
+    assert tpu.get_worker_ips() == ["10.0.0.1", "10.0.0.2"]
+    # Whoever asks for it hears the environment alone.
+    os.environ.update(TPU_SKIP_MDS_QUERY="1", TPU_ACCELERATOR_TYPE="v4-16", TPU_HOST_BOUNDS="1,1,2")
+    assert tpu.get_tpu_env() == {"ACCELERATOR_TYPE": "v4-16", "TPU_PROCESS_BOUNDS": "1,1,2"}
+    assert (tpu.version(), tpu.process_bounds_size(), tpu.get_worker_ips()) == (4, 2, ["localhost"])
+
+
 def test_each_process_drives_one_gpu():
     assert plugins.CudaPlugin().client_create_options() == {}
     os.environ.update(LOCAL_RANK="1", LOCAL_WORLD_SIZE="2")

@@ -82,17 +82,12 @@ def spawn_threads(fn: Callable[..., None], args: tuple[Any, ...] = ()) -> None:
 def run_multiprocess(
     fn: Callable[..., R], *args: Any, start_method: str = "spawn", **kwargs: Any
 ) -> dict[int, R]:
-    """Not done: results of several processes.
+    """What `fn(*args, **kwargs)` gives in a new process for each device, by the process's ordinal.
 
-    Raises:
-      RuntimeError: when the runtime has started in this process already.
-      NotImplementedError: else. `torch_xla.launch` runs a function in a process for each device; what it finds goes
-        through `xm.mesh_reduce` or a file.
+    What it raises in one of them is raised here. Raises RuntimeError when the runtime has started in this process already.
     """
     if _XLAC._xla_runtime_is_initialized():
         raise RuntimeError(
             "Runtime is already initialized. Do not use the XLA device before calling xmp.spawn."
         )
-    raise NotImplementedError(
-        "run_multiprocess does not collect results: use torch_xla.launch, and xm.mesh_reduce for what the processes find."
-    )
+    return xmp.results(fn, args, kwargs, start_method)

@@ -323,6 +323,54 @@ def spawn(
     return None
 
 
+def _write_result(
+    index: int, folder: str, fn: Callable[..., Any], args: tuple, kwargs: dict
+) -> None:
+    """Leaves what `fn` gives or raises in the folder, which only this user can write: the launcher unpickles it."""
+    try:
+        outcome = (fn(*args, **kwargs), None)
+    except Exception as error:
+        outcome = (None, error)
+    with open(os.path.join(folder, f"result-{index}.pickle"), "wb") as file:
+        pickle.dump(outcome, file)
+    if outcome[1] is not None:
+        raise outcome[1]
+
+
+def _read_result(folder: str, index: int) -> tuple[Any, Exception | None]:
+    path = os.path.join(folder, f"result-{index}.pickle")
+    if not os.path.exists(path):
+        return None, None
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+def results(
+    fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], start_method: str = "spawn"
+) -> dict[int, T]:
+    """What `fn(*args, **kwargs)` gives in one new process per device of this machine, by the process's number.
+
+    What it raises in one of them is raised here. Values travel pickled.
+    """
+    count = _device_count()
+    folder = PrivateFolder()
+    try:
+        arguments = (folder.path, fn, args, kwargs)
+        context = _start(
+            _write_result, arguments, _Launch(count, machines()), False, start_method, True
+        )
+        try:
+            _join(context)
+        except torch.multiprocessing.ProcessRaisedException as failure:
+            errors = [_read_result(folder.path, index)[1] for index in range(count)]
+            for error in filter(None, errors):
+                raise error from failure
+            raise
+        return {index: _read_result(folder.path, index)[0] for index in range(count)}
+    finally:
+        folder.close()
+
+
 class MpModelWrapper:
     """Holds a model that forked processes share, and moves it to their devices one after another.
 

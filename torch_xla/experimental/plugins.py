@@ -190,7 +190,7 @@ def plugins() -> dict[str, DevicePlugin]:
 def default() -> DevicePlugin:
     """The plugin of the current device type."""
     name = os.environ.get("PJRT_DEVICE", runtime.DEFAULT_DEVICE_TYPE).upper()
-    plugin = _plugins.get(name) or _plugins.get(runtime.device_type().upper())
+    plugin = _plugins.get(name) or _plugins.get((runtime.device_type() or "").upper())
     if plugin is None:
         raise RuntimeError(
             f"PJRT_DEVICE={name} names no plugin; there are {', '.join(sorted(_plugins))}."
