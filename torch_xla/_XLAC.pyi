@@ -387,3 +387,29 @@ class _TraceMe:
     def __enter__(self) -> _TraceMe: ...
     def __exit__(self, *args: object) -> None: ...
     def set_metadata(self, **kwargs: Any) -> None: ...
+
+# Programs for others: torch_xla/stablehlo.py.
+def _export_program(
+    device: str,
+    arguments: Sequence[Tensor],
+    inlines_numbers: bool,
+    has_locations: bool,
+    function: Callable[[list[Tensor]], Sequence[Tensor]],
+) -> tuple[bytes, str, list[int | Tensor]]:
+    """Bytecode, text, and for each parameter its argument's index or its value (src/aten/exported_program.h)."""
+
+def _stablehlo_text(program: bytes) -> str: ...
+def _xla_mark_tensor(
+    x: Tensor, name: str, position: int, id: str, is_input: bool, attributes: dict[str, Any]
+) -> Tensor: ...
+def _xla_mark_location(x: Tensor, name: str) -> Tensor: ...
+def _xla_custom_call(
+    operands: Sequence[Tensor],
+    target: str,
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[torch.dtype],
+    has_side_effect: bool = ...,
+    backend_config: str = ...,
+    api_version: int = ...,
+    frontend_attributes: dict[str, str] = ...,
+) -> list[Tensor]: ...

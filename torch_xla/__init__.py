@@ -43,6 +43,8 @@ from ._internal import world as _world  # noqa: E402
 from .core import xla_model as xm  # noqa: E402, F401
 from .distributed import _functional_collectives as _functional_collectives  # noqa: E402
 from .experimental import plugins as _plugins  # noqa: E402
+from .stablehlo import save_as_stablehlo as save_as_stablehlo  # noqa: E402
+from .stablehlo import save_torch_model_as_stablehlo as save_torch_model_as_stablehlo  # noqa: E402
 from .torch_xla import compile as compile  # noqa: E402
 from .torch_xla import device as device  # noqa: E402
 from .torch_xla import device_count as device_count  # noqa: E402

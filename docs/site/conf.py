@@ -11,7 +11,13 @@ include_patterns = ["*.md", "docs/**.md", "reference/**.rst"]
 
 # The order of the pages. The documents themselves are plain Markdown, so the trees are added while they are read.
 NAVIGATION = {
-    "Guide": ["guide/start", "guide/training", "guide/inference", "guide/from-cuda"],
+    "Guide": [
+        "guide/start",
+        "guide/training",
+        "guide/inference",
+        "guide/export",
+        "guide/from-cuda",
+    ],
     "Using it": [
         *["debugging", "performance", "shapes", "scaling", "checkpoints", "libraries"],
         "compatibility",

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "aten/op.h"
+#include "aten/placeholder.h"
 #include "aten/tensor.h"
 #include "lazy/capture.h"
 #include "lazy/cut_reason.h"

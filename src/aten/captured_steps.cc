@@ -76,17 +76,6 @@ CapturedWork KeepWork(std::span<const lazy::Value> originals,
   return work;
 }
 
-at::Tensor Placeholder(lazy::Device* device, at::ScalarType type, c10::IntArrayRef sizes,
-                       c10::IntArrayRef strides) {
-  const lazy::SharedShape shape = lazy::InternShape(hlo::Shape(ToElementType(type), sizes.vec()));
-  lazy::Reference<lazy::Data> data(new lazy::Data(device, shape.get(), nullptr));
-  data->Drop();
-  lazy::Value value{lazy::Node::MakeData(std::move(data), shape.get()), 0};
-  auto storage = lazy::Storage::Make(device, std::move(value));
-  return at::detail::make_tensor<XlaTensorImpl>(std::move(storage), lazy::Reference<lazy::View>(),
-                                                type, sizes, strides, 0);
-}
-
 Values LowerSteps(Builder& b, std::span<const Value> operands, const CapturedSteps& captured) {
   std::vector<Values> values;
   for (Value operand : operands) values.push_back({operand});

@@ -66,10 +66,6 @@ struct CapturedWork {
 CapturedWork KeepWork(std::span<const lazy::Value> originals,
                       const std::vector<lazy::Value>& roots);
 
-// A tensor without data, in the order that `strides` say; reading it throws.
-at::Tensor Placeholder(lazy::Device* device, at::ScalarType type, c10::IntArrayRef sizes,
-                       c10::IntArrayRef strides);
-
 // Lowers the steps one by one.
 Values LowerSteps(Builder& b, std::span<const Value> operands, const CapturedSteps& steps);
 

@@ -4,6 +4,7 @@
 
 #include "aten/dtype.h"
 #include "aten/op.h"
+#include "aten/placeholder.h"
 #include "aten/tensor.h"
 #include "lazy/capture.h"
 

@@ -246,8 +246,8 @@ struct CustomCallAttributes {
   std::string target;
   bool has_side_effect = false;
   int64_t api_version = 1;
-  std::string backend_config;                               // api versions 1 to 3
-  AttributeDictionary dictionary;                           // api version 4
+  std::string backend_config;      // api versions 1 to 3
+  AttributeDictionary dictionary;  // api version 4; of the others mhlo.frontend_attributes
   std::vector<Dimensions> operand_layouts, result_layouts;  // minor to major; empty: row-major
   std::vector<OutputOperandAlias> output_operand_aliases;
   bool operator==(const CustomCallAttributes&) const = default;

@@ -86,6 +86,7 @@ class FieldDecoder {
   void Rows(const char* name, std::vector<std::vector<int64_t>>& field, int64_t columns);
   void Constant(const char* name, Literal& field);
   void Dictionary(const char* name, AttributeDictionary& field);
+  void OptionalDictionary(const char* name, AttributeDictionary& field) { Dictionary(name, field); }
   void Layouts(const char* name, std::vector<Dimensions>& field);
   void Aliases(const char* name, std::vector<OutputOperandAlias>& field);
   // What JAX writes for consumers that know no dictionaries in backend_config (StableHLO

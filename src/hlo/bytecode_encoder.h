@@ -92,6 +92,7 @@ class FieldEncoder {
   void Dictionary(const char* name, const AttributeDictionary& value) {
     Add(name, encoder_.Dictionary(value));
   }
+  void OptionalDictionary(const char*, const AttributeDictionary&) {}  // outside the properties
   void Layouts(const char* name, const std::vector<Dimensions>& layouts);
   void Aliases(const char* name, const std::vector<OutputOperandAlias>& aliases);
   void TypedCustomCall(const CustomCallAttributes&) {}  // its dictionary is backend_config

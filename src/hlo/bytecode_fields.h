@@ -137,6 +137,9 @@ void VisitCollective(Archive& archive, Opcode opcode, CollectiveAttributes& a) {
 }
 
 // Called computations are the caller's affair: "called_computations", "callee", "decomposition".
+// Outside the operation's own attributes.
+inline constexpr char kFrontendAttributes[] = "mhlo.frontend_attributes";
+
 template <typename Archive>
 void VisitCustomCall(Archive& archive, CustomCallAttributes& a) {
   constexpr int64_t kTypedFfi = 4;
@@ -146,6 +149,7 @@ void VisitCustomCall(Archive& archive, CustomCallAttributes& a) {
     archive.Dictionary("backend_config", a.dictionary);
   } else {
     archive.String("backend_config", a.backend_config);
+    archive.OptionalDictionary(kFrontendAttributes, a.dictionary);
   }
   archive.TypedCustomCall(a);
   archive.String("call_target_name", a.target);

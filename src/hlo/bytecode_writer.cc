@@ -200,8 +200,15 @@ class ModuleWriter {
         std::vector<AttributeId> symbols;
         for (size_t i = 0; i < called.size(); ++i) symbols.push_back(symbol(i));
         fields.Add("called_computations", encoder().Array(std::move(symbols)));
+        WriteFrontendAttributes(instruction.as<CustomCallAttributes>(), operation);
       }
       operation.properties = fields.Take();
+    }
+
+    void WriteFrontendAttributes(const CustomCallAttributes& call, Operation& operation) {
+      if (call.api_version == 4 || call.dictionary.empty()) return;
+      operation.dictionary = encoder().BuiltinDictionary(
+          {encoder().BuiltinString(kFrontendAttributes), encoder().Dictionary(call.dictionary)});
     }
 
     void WriteResults(const Instruction& instruction, Operation& operation) {

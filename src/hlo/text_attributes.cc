@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "hlo/text_syntax.h"
@@ -38,7 +39,11 @@ std::string Hex(const std::byte* bytes, size_t count, bool big_endian) {
 std::string RealText(double value, const std::byte* bits, size_t width, const char* format) {
   if (!std::isfinite(value)) return "0x" + Hex(bits, width, true);
   char buffer[64];
-  std::snprintf(buffer, sizeof(buffer), format, value);
+  std::snprintf(buffer, sizeof(buffer), "%.6e", value);  // MLIR's, where it says all
+  const double read = std::strtod(buffer, nullptr);
+  const bool is_whole =
+      width > sizeof(float) ? read == value : static_cast<float>(read) == static_cast<float>(value);
+  if (!is_whole) std::snprintf(buffer, sizeof(buffer), format, value);
   return buffer;
 }
 
@@ -319,6 +324,9 @@ void AddCustomCall(Entries& out, const CustomCallAttributes& a) {
   if (!a.result_layouts.empty()) out.Add("result_layouts", LayoutsText(a.result_layouts));
   if (!a.output_operand_aliases.empty()) {
     out.Add("output_operand_aliases", AliasesText(a.output_operand_aliases));
+  }
+  if (a.api_version != 4 && !a.dictionary.empty()) {
+    out.Add("mhlo.frontend_attributes", DictionaryText(a.dictionary));
   }
 }
 

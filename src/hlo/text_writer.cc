@@ -14,9 +14,13 @@ namespace {
 
 bool IsBranch(Opcode opcode) { return opcode == Opcode::kIf || opcode == Opcode::kCase; }
 
-// True for an instruction whose tuple shape stands for several results.
+// True for an instruction whose tuple shape stands for several results. Custom calls that are not
+// typed have one, a tuple, as in all programs that XLA itself writes.
 bool IsList(const Instruction& instruction) {
   if (!instruction.shape().is_tuple()) return false;
+  if (instruction.opcode() == Opcode::kCustomCall) {
+    return instruction.as<CustomCallAttributes>().api_version == 4;
+  }
   return instruction.opcode() != Opcode::kTuple && instruction.opcode() != Opcode::kParameter &&
          instruction.opcode() != Opcode::kGetTupleElement;
 }
@@ -266,10 +270,13 @@ class ModuleText {
         return CustomCall(instruction, operands) + type;
       case Opcode::kComposite: {
         const auto& a = instruction.as<CompositeAttributes>();
-        return "stablehlo.composite " + StringText(a.name) + " " + Join(operands) +
-               " {composite_attributes = " + DictionaryText(a.attributes) +
-               ", decomposition = " + Callee(instruction) +
-               ", version = " + std::to_string(a.version) + " : i32}" + type;
+        return "stablehlo.composite " + StringText(a.name) + " " + Join(operands) + " {" +
+               (a.attributes.empty()
+                    ? ""
+                    : "composite_attributes = " + DictionaryText(a.attributes) + ", ") +
+               "decomposition = " + Callee(instruction) +
+               (a.version == 0 ? "" : ", version = " + std::to_string(a.version) + " : i32") + "}" +
+               type;
       }
       case Opcode::kTuple:
         return head + result_type;

@@ -11,6 +11,7 @@
 #include "lazy/location.h"
 #include "lazy/op.h"
 #include "lazy/settings.h"
+#include "passes/resolve_marks.h"
 
 namespace lazy {
 namespace {
@@ -270,6 +271,13 @@ void Graph::LowerIndices(hlo::Builder& builder, const std::vector<bool>& varies,
 
 std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name,
                                           const std::vector<bool>& varies) const {
+  auto module = LowerWithMarks(name, varies);
+  passes::ResolveMarks(*module);
+  return module;
+}
+
+std::unique_ptr<hlo::Module> Graph::LowerWithMarks(const std::string& name,
+                                                   const std::vector<bool>& varies) const {
   auto module = std::make_unique<hlo::Module>(name);
   hlo::Computation* entry = module->AddComputation("main");
   module->set_entry(entry);

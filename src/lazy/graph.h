@@ -85,6 +85,9 @@ class Graph {
   // ask for the precision that was set when the graph was cut, where their lowering names none.
   std::unique_ptr<hlo::Module> Lower(const std::string& name,
                                      const std::vector<bool>& varies = {}) const;
+  // The same, in which the user's marks (hlo/marks.h) have not yet become what they say.
+  std::unique_ptr<hlo::Module> LowerWithMarks(const std::string& name,
+                                              const std::vector<bool>& varies = {}) const;
   // "IR {\n  %0 = f32[2] xla::device_data() …": for people.
   std::string ToText() const;
   std::string ToDot() const;

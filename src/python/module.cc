@@ -2,6 +2,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "python/bindings.h"
+#include "python/export.h"
 
 PYBIND11_MODULE(_XLAC, m) {
   m.doc() = "The C++ core of torch_xla.";
@@ -16,5 +17,6 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindControlFlow(m);
   torch_xla::BindProfiler(m);
   torch_xla::BindXlaBuilder(m);
+  torch_xla::BindExport(m);
   torch_xla::BindWorld(m);
 }

@@ -251,7 +251,7 @@ TEST(TextWriterTest, WritesWhatPeopleRead) {
       R"(module @test attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<2x3xf32>) -> (tensor<2xf32>) {
     %0 = stablehlo.exponential %arg0 : tensor<2x3xf32>
-    %1 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+    %1 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
     %2 = stablehlo.reduce(%0 init: %1) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
     func.return %2 : tensor<2xf32>
   }

@@ -1,0 +1,22 @@
+#include "aten/placeholder.h"
+
+#include <utility>
+
+#include "aten/dtype.h"
+#include "aten/tensor.h"
+#include "lazy/data.h"
+
+namespace torch_xla {
+
+at::Tensor Placeholder(lazy::Device* device, at::ScalarType type, c10::IntArrayRef sizes,
+                       c10::IntArrayRef strides) {
+  const lazy::SharedShape shape = lazy::InternShape(hlo::Shape(ToElementType(type), sizes.vec()));
+  lazy::Reference<lazy::Data> data(new lazy::Data(device, shape.get(), nullptr));
+  data->Drop();
+  lazy::Value value{lazy::Node::MakeData(std::move(data), shape.get()), 0};
+  auto storage = lazy::Storage::Make(device, std::move(value));
+  return at::detail::make_tensor<XlaTensorImpl>(std::move(storage), lazy::Reference<lazy::View>(),
+                                                type, sizes, strides, 0);
+}
+
+}  // namespace torch_xla

@@ -1,0 +1,189 @@
+#include "python/export.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+#include <span>
+
+#include "aten/dtype.h"
+#include "aten/exported_program.h"
+#include "aten/op.h"
+#include "hlo/bytecode.h"
+#include "hlo/marks.h"
+#include "hlo/text_reader.h"
+#include "hlo/text_writer.h"
+#include "lazy/location.h"
+#include "python/bindings.h"
+
+namespace torch_xla {
+namespace {
+
+namespace py = pybind11;
+
+// --- Attributes
+
+template <typename T>
+hlo::AttributeValue TensorAttribute(const py::handle& list) {
+  std::vector<T> values;
+  for (const py::handle value : list) values.push_back(py::cast<T>(value));
+  return {.value = hlo::Literal::FromVector(values)};
+}
+
+hlo::AttributeValue BoolTensorAttribute(const py::handle& list) {
+  hlo::Literal literal(Shape(ElementType::kPred, {static_cast<int64_t>(py::len(list))}));
+  size_t i = 0;
+  for (const py::handle value : list) {
+    literal.mutable_bytes()[i++] = static_cast<std::byte>(py::cast<bool>(value));
+  }
+  return {.value = std::move(literal)};
+}
+
+hlo::AttributeValue AttributeFromPython(const py::handle& value) {
+  if (py::isinstance<py::bool_>(value)) return {.value = py::cast<bool>(value)};
+  if (py::isinstance<py::int_>(value)) {
+    return {.value = py::cast<int64_t>(value), .element_type = ElementType::kS64};
+  }
+  if (py::isinstance<py::float_>(value)) {
+    return {.value = py::cast<double>(value), .element_type = ElementType::kF32};
+  }
+  if (py::isinstance<py::str>(value)) return {.value = py::cast<std::string>(value)};
+  TORCH_CHECK_VALUE(py::isinstance<py::sequence>(value) && py::len(value) > 0,
+                    "an attribute is a string, a number, a bool or a list of numbers, not ",
+                    py::cast<std::string>(py::repr(value)));
+  const py::object first = value[py::int_(0)];
+  if (py::isinstance<py::bool_>(first)) return BoolTensorAttribute(value);
+  if (py::isinstance<py::int_>(first)) return TensorAttribute<int64_t>(value);
+  return TensorAttribute<float>(value);
+}
+
+hlo::AttributeDictionary AttributesFromPython(const py::dict& attributes) {
+  hlo::AttributeDictionary out;
+  for (const auto& [name, value] : attributes) {
+    out.emplace(py::cast<std::string>(name), AttributeFromPython(value));
+  }
+  return out;
+}
+
+// --- Marks
+
+struct CompositeMarkAttribute {
+  hlo::CompositeMark mark;
+  bool operator==(const CompositeMarkAttribute& other) const {
+    return mark.name == other.mark.name && mark.id == other.mark.id &&
+           mark.position == other.mark.position && mark.is_input == other.mark.is_input &&
+           mark.attributes == other.mark.attributes;
+  }
+  uint64_t Hash() const {
+    uint64_t hash = hlo::CombineHash(hlo::HashText(mark.name), hlo::HashText(mark.id));
+    hash = hlo::CombineHash(hash, static_cast<uint64_t>(mark.position) * 2 + mark.is_input);
+    return hlo::CombineHash(
+        hash, hlo::HashAttributes(hlo::CompositeAttributes{.attributes = mark.attributes}));
+  }
+};
+
+Value MarkTensor(Builder& b, Value x, CompositeMarkAttribute attribute) {
+  return hlo::MarkComposite(b, x, attribute.mark);
+}
+
+Value MarkOrigin(Builder& b, Value x, std::string name) { return hlo::MarkLocation(b, x, name); }
+
+// --- Custom calls
+
+struct CustomCallAttribute {
+  hlo::CustomCallAttributes call;
+  std::vector<Shape> results;
+  bool operator==(const CustomCallAttribute&) const = default;
+  uint64_t Hash() const {
+    uint64_t hash = hlo::HashAttributes(call);
+    for (const Shape& shape : results) hash = hlo::CombineHash(hash, shape.Hash());
+    return hash;
+  }
+};
+
+Values CustomCall(Builder& b, Values operands, CustomCallAttribute attribute) {
+  const bool is_single = attribute.results.size() == 1;
+  const Shape shape = is_single ? attribute.results[0] : Shape::Tuple(attribute.results);
+  Value call = b.CustomCall(operands, shape, attribute.call);
+  Values results;
+  for (size_t i = 0; i < attribute.results.size(); ++i) {
+    results.push_back(b.Result(call, static_cast<int64_t>(i)));
+  }
+  return results;
+}
+
+std::vector<at::Tensor> RecordCustomCall(const std::vector<at::Tensor>& operands,
+                                         const std::string& target,
+                                         const std::vector<std::vector<int64_t>>& shapes,
+                                         const std::vector<at::ScalarType>& types,
+                                         bool has_side_effect, const std::string& backend_config,
+                                         int64_t api_version, const py::dict& attributes) {
+  TORCH_CHECK_VALUE(!shapes.empty() && shapes.size() == types.size(), "the custom call ", target,
+                    " has ", shapes.size(), " shapes and ", types.size(),
+                    " types: one of each for every result");
+  constexpr int64_t kTypedCall = 4;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      api_version != kTypedCall, "the custom call ", target,
+      " asks for api_version 4, whose configuration is a dictionary; give 1, 2 or 3 and a string");
+  CustomCallAttribute attribute{.call = {.target = target,
+                                         .has_side_effect = has_side_effect,
+                                         .api_version = std::max<int64_t>(api_version, 1),
+                                         .backend_config = backend_config,
+                                         .dictionary = AttributesFromPython(attributes)}};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    attribute.results.emplace_back(ToElementType(types[i]), shapes[i]);
+  }
+  return WithoutGil([&] {
+    const c10::Device device =
+        operands.empty() ? ToTorchDevice(DeviceFromString("")) : operands[0].device();
+    return RecordOn<&CustomCall>(device, operands, attribute);
+  });
+}
+
+// --- Exports
+
+py::tuple Export(const std::string& device, const std::vector<at::Tensor>& arguments,
+                 bool inlines_numbers, bool has_locations, const py::function& function) {
+  const auto call = [&](const std::vector<at::Tensor>& placeholders) {
+    const py::gil_scoped_acquire gil;
+    return function(placeholders).cast<std::vector<at::Tensor>>();
+  };
+  std::string bytecode, text;
+  const ExportedProgram program = WithoutGil([&] {
+    ExportedProgram exported =
+        ExportFunction(DeviceFromString(device), arguments, inlines_numbers, call);
+    bytecode = hlo::WriteBytecode(*exported.module);
+    text = hlo::WriteStablehloText(*exported.module,
+                                   {.locations = has_locations || lazy::ProgramsHaveLocations()});
+    return exported;
+  });
+  py::list parameters;
+  for (const auto& parameter : program.parameters) {
+    std::visit([&](const auto& value) { parameters.append(py::cast(value)); }, parameter);
+  }
+  return py::make_tuple(py::bytes(bytecode), text, parameters);
+}
+
+}  // namespace
+
+void BindExport(py::module_& m) {
+  m.def("_export_program", &Export);
+  m.def("_stablehlo_text", [](const py::bytes& program) {
+    const auto bytes = std::string(program);
+    return hlo::WriteStablehloText(*hlo::ReadStablehlo(std::as_bytes(std::span(bytes))));
+  });
+  m.def("_xla_mark_tensor", [](const at::Tensor& x, const std::string& name, int64_t position,
+                               const std::string& id, bool is_input, const py::dict& attributes) {
+    const CompositeMarkAttribute mark{
+        {name, id, position, is_input, AttributesFromPython(attributes)}};
+    return WithoutGil([&] { return Record<&MarkTensor>(x, mark); });
+  });
+  m.def("_xla_mark_location", [](const at::Tensor& x, const std::string& name) {
+    return WithoutGil([&] { return Record<&MarkOrigin>(x, name); });
+  });
+  m.def("_xla_custom_call", &RecordCustomCall, py::arg("operands"), py::arg("target"),
+        py::arg("shapes"), py::arg("dtypes"), py::arg("has_side_effect") = false,
+        py::arg("backend_config") = "", py::arg("api_version") = 0,
+        py::arg("frontend_attributes") = py::dict());
+}
+
+}  // namespace torch_xla
