@@ -2,6 +2,7 @@
 
 #include "hlo/builder.h"
 #include "passes/for_each_computation.h"
+#include "passes/inline_where.h"
 
 namespace cpu {
 namespace {
@@ -18,15 +19,25 @@ bool ReceivesFromItself(const Instruction& permute) {
   return false;
 }
 
-// What each result is, or nothing if the instruction is none of these.
-std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
+bool AsksForDevices(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kAllReduce:
     case Opcode::kAllGather:
     case Opcode::kReduceScatter:
     case Opcode::kAllToAll:
     case Opcode::kCollectiveBroadcast:
-      return instruction.operands();
+    case Opcode::kCollectivePermute:
+    case Opcode::kReplicaId:
+    case Opcode::kPartitionId:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What each result of such an instruction is.
+std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
+  switch (instruction.opcode()) {
     case Opcode::kCollectivePermute:
       if (ReceivesFromItself(instruction)) return instruction.operands();
       return {b.Zeros(instruction.shape())};
@@ -34,33 +45,23 @@ std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
     case Opcode::kPartitionId:
       return {b.ConstantScalar(hlo::ElementType::kU32, int64_t{0})};
     default:
-      return {};
+      return instruction.operands();
   }
 }
 
 bool ResolveDevices(hlo::Computation& computation) {
-  std::vector<Instruction*> instructions;
-  for (const auto& instruction : computation.instructions())
-    instructions.push_back(instruction.get());
-  bool changed = false;
+  // None is a result of another that is removed with it.
+  std::vector<Instruction*> found;
+  for (const auto& instruction : computation.instructions()) {
+    if (AsksForDevices(*instruction)) found.push_back(instruction.get());
+  }
   Builder b(&computation);
-  for (Instruction* instruction : instructions) {
-    std::vector<Value> values = Resolved(b, *instruction);
-    if (values.empty()) continue;
-    changed = true;
-    if (instruction->shape().is_tuple()) {
-      std::vector<Instruction*> users = instruction->users();
-      for (Instruction* user : users) {
-        user->ReplaceAllUsesWith(values[user->tuple_index()]);
-        computation.Remove(user);
-      }
-    } else {
-      instruction->ReplaceAllUsesWith(values[0]);
-    }
+  for (Instruction* instruction : found) {
+    passes::ReplaceResults(*instruction, Resolved(b, *instruction));
     computation.Remove(instruction);
   }
-  if (changed) computation.SortTopologically();
-  return changed;
+  if (!found.empty()) computation.SortTopologically();
+  return !found.empty();
 }
 
 }  // namespace
