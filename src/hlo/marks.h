@@ -1,6 +1,6 @@
 // Marks: identities that a program's author put around values, to say something about them. They
 // are custom calls, which no engine runs: who makes a program for an engine takes them out
-// (passes/resolve_marks.h).
+// (lazy/resolve_marks.h).
 #pragma once
 
 #include <cstdint>

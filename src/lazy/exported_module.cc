@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "hlo/builder.h"
+#include "lazy/resolve_marks.h"
 #include "passes/common_subexpressions.h"
 #include "passes/constant_value.h"
 #include "passes/dead_code.h"
 #include "passes/fold_constants.h"
-#include "passes/resolve_marks.h"
 
 namespace lazy {
 namespace {
@@ -102,7 +102,7 @@ ExportedModule ExportGraph(const Graph& graph, const std::string& name, bool inl
   for (const ScalarPack& pack : graph.scalar_packs()) {
     PackExpansion(pack, entry.parameter(first_pack), out).Expand(inlines_numbers);
   }
-  passes::ResolveMarks(*out.module);
+  ResolveMarks(*out.module);
   Simplify(*out.module);
   return out;
 }

@@ -10,8 +10,8 @@
 #include "lazy/graph_observer.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
+#include "lazy/resolve_marks.h"
 #include "lazy/settings.h"
-#include "passes/resolve_marks.h"
 
 namespace lazy {
 namespace {
@@ -272,7 +272,7 @@ void Graph::LowerIndices(hlo::Builder& builder, const std::vector<bool>& varies,
 std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name,
                                           const std::vector<bool>& varies) const {
   auto module = LowerWithMarks(name, varies);
-  passes::ResolveMarks(*module);
+  ResolveMarks(*module);
   return module;
 }
 

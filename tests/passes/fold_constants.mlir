@@ -20,7 +20,7 @@ func.func public @main(%arg0: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xf32
 // COUNT: stablehlo.multiply 0
 // COUNT: stablehlo.broadcast_in_dim 1
 // COUNT: stablehlo.constant 1
-// CHECK: dense<6.000000000e+00> : tensor<f32>
+// CHECK: dense<6.000000e+00> : tensor<f32>
 func.func public @main(%arg0: tensor<100x100xf32>) -> (tensor<100x100xf32>) {
   %0 = stablehlo.constant dense<2.000000000e+00> : tensor<f32>
   %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<100x100xf32>

@@ -73,6 +73,9 @@ def twice():
     return xb.create_computation("twice", lambda x: x + x, [xb.tensor_shape(data)])
 
 data, read = torch.ones(3, device="xla"), pending()
+step = lambda tensors: [tensors[0] + 1]
+body = _XLAC.CapturedFunction(data.device, [data], step)
+is_small = _XLAC.CapturedFunction(data.device, [data], lambda tensors: [tensors[0].sum() < 100])
 begun, go_on = threading.Event(), threading.Event()
 torch_xla.sync()
 
@@ -105,6 +108,7 @@ for name, call in {
     "step": lambda: _XLAC._xla_step_marker("xla:0"),
     "sync of tensors": lambda: _XLAC._xla_sync_multi([tensors[0]]),
     "wait": _XLAC._xla_wait_device_ops,
+    "export": lambda: _XLAC._export_program("xla:0", [data], False, False, step),
     "exit": _XLAC._prepare_to_exit,
     "cpu": tensors[1].cpu,
     "item": tensors[2][0].item,
@@ -212,6 +216,12 @@ for name, call in {
     "_xla_user_computation": lambda: _XLAC._xla_user_computation("twice", [data], twice()),
     "_xla_storage_contents": lambda: _XLAC._xla_storage_contents(data.untyped_storage()._cdata),
     "_xla_storage_data_ptr": lambda: _XLAC._xla_storage_data_ptr(data.untyped_storage()._cdata),
+    "_xla_mark_tensor": lambda: _XLAC._xla_mark_tensor(data, "name", 0, "1", True, {}),
+    "_xla_mark_location": lambda: _XLAC._xla_mark_location(data, "here"),
+    "_xla_custom_call": lambda: _XLAC._xla_custom_call([data], "name", [list(data.shape)], [data.dtype]),
+    "_xla_scan": lambda: _XLAC._xla_scan(body, [data], [], [], 3, False),
+    "_xla_while": lambda: _XLAC._xla_while(is_small, body, [data], []),
+    "_xla_branch": lambda: _XLAC._xla_branch(data.sum() > 0, body, body, [data]),
     "_leave_runtime": _XLAC._leave_runtime,
 }.items():
     count_beside(name, call)
@@ -219,6 +229,7 @@ for name, call in {
 
 # Compiles for devices that are not here, or builds programs, and needs nothing of a runtime.
 OF_NO_RUNTIME = {
+    "_stablehlo_text",
     "_xla_compile_for",
     "_xla_computation_text",
     "_xla_op_build",

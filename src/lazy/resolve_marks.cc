@@ -1,4 +1,4 @@
-#include "passes/resolve_marks.h"
+#include "lazy/resolve_marks.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "hlo/builder.h"
 #include "hlo/marks.h"
 
-namespace passes {
+namespace lazy {
 namespace {
 
 using hlo::Computation;
@@ -229,4 +229,4 @@ bool ResolveMarks(hlo::Module& module) {
   return true;
 }
 
-}  // namespace passes
+}  // namespace lazy

@@ -3,7 +3,7 @@
 
 #include "hlo/module.h"
 
-namespace passes {
+namespace lazy {
 
 // Replaces what lies between the marked inputs and outputs of each name and id by one `composite`,
 // whose decomposition, "<name>.impl", it becomes. Its operands are the marked inputs in their
@@ -13,4 +13,4 @@ namespace passes {
 // position. Returns true if the module changed.
 bool ResolveMarks(hlo::Module& module);
 
-}  // namespace passes
+}  // namespace lazy
