@@ -10,16 +10,18 @@ STUBS = pathlib.Path(__file__).parents[1] / "torch_xla" / "_XLAC.pyi"
 
 
 def declared() -> set[str]:
-    """The names of the stubs' functions and classes."""
-    return {
-        node.name
-        for node in ast.parse(STUBS.read_text()).body
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-    }
+    """The names of the stubs' functions, classes and modules."""
+    names = set()
+    for node in ast.parse(STUBS.read_text()).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.AnnAssign):
+            names.add(node.target.id)
+    return names
 
 
 def offered() -> set[str]:
-    """The names of the extension's functions and classes."""
+    """The names of the extension's functions, classes and modules."""
     return {name for name in vars(torch_xla._XLAC) if not name.startswith("__")}
 
 
