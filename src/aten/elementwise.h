@@ -1,10 +1,27 @@
-// Element-wise lowerings that other families compose.
+// What the element-wise families share, and lowerings of theirs that others compose.
 #pragma once
 
 #include "aten/lowering.h"
 
 namespace torch_xla {
 
+// Some functions have no meaning for some numbers: the others are refused, as in eager.
+void RequireReal(Value x);
+void RequireIntegers(Value x);
+void RequireFloats(Value x);
+template <auto f>
+Value OfReal(Builder& b, Value x) {
+  RequireReal(x);
+  return f(b, x);
+}
+template <auto f>
+Value OfReals(Builder& b, Value x, Value y) {
+  RequireReal(x);
+  return f(b, x, y);
+}
+
+// The signed integer type of a floating type's width, for its bits.
+ElementType SignedIntegerAsWide(ElementType type);
 // The sign bit as a predicate: true for -0 and negative NaNs.
 Value SignBit(Builder& b, Value x);
 Value IsNan(Builder& b, Value x);
@@ -18,6 +35,11 @@ Value Cast(Builder& b, Value x, ElementType type);
 // x where the predicate holds, else zero.
 Value ZeroUnless(Builder& b, Value predicate, Value x);
 Value Acos(Builder& b, Value x);
+// |x|; bools and unsigned integers as they are.
+Value Magnitude(Builder& b, Value x);
+Value Reciprocal(Builder& b, Value x);
+// x with the sign of its imaginary part changed; real numbers as they are.
+Value Conjugate(Builder& b, Value x);
 Value OneMinus(Builder& b, Value x);
 // The gradients of the logistic function and of tanh, from their results.
 Value SigmoidBackward(Builder& b, Value gradient, Value y);
