@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from torch_xla import _XLAC
+from torch_xla._graph_limit import GraphLimit, graph_limit
 
 _compile_ids = itertools.count()
 
@@ -95,52 +96,61 @@ def compile(
       full_graph: raise RuntimeError when the body needs a value before its end (a print, `.item()`, a branch on a
         tensor), which would cut its graph in two.
       name: how debug output calls the graph; the function's name by default.
-      max_different_graphs: raise RuntimeError when the body has been more graphs than this, each of which compiles.
+      max_different_graphs: raise RuntimeError when the function has been more graphs than this, each of which
+        compiles; the message says where the new one leaves those before.
       custom_compile_options: options of the plugin's compiler that hold for this body.
     """
     if name is None:
         name = getattr(f, "__name__", "compiled") if f is not None else "compiled"
-    region = _CompiledRegion(name, full_graph, max_different_graphs, custom_compile_options)
+    region = _CompiledRegion(name, full_graph, custom_compile_options)
+    limit = graph_limit(f)
     if f is None:
-        return region.enter()
+        return _entered(region, limit, max_different_graphs)
 
     @functools.wraps(f)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        with region.enter():
+        with _entered(region, limit, max_different_graphs):
             return f(*args, **kwargs)
 
     return compiled
 
 
+@contextlib.contextmanager
+def _entered(region: "_CompiledRegion", limit: GraphLimit, allowed: int | None) -> Iterator[None]:
+    region.clear_pending()
+    with limit.hold(allowed), region.enter():
+        yield
+
+
 class _CompiledRegion:
-    """What `compile` remembers between the runs of one body."""
+    """How one body of `compile` runs."""
 
     def __init__(
         self,
         name: str,
         full_graph: bool,
-        max_different_graphs: int | None,
         options: dict[str, Any] | None,
     ) -> None:
         self._name = f"{name}_{next(_compile_ids)}" if name == "compiled" else name
         self._full_graph = full_graph
-        self._max_different_graphs = max_different_graphs
         self._options = options
-        self._graphs = 0
 
-    @contextlib.contextmanager
-    def enter(self) -> Iterator[None]:
-        allowed = _XLAC._get_allow_execution()
+    def clear_pending(self) -> None:
+        """Starts what is pending, which belongs to no step of this body."""
         outer_name = _XLAC._get_current_graph_name()
-        # What is pending belongs to no step of this body.
         _XLAC._set_current_graph_name(f"{self._name}_clear_pending")
         try:
             _sync("torch_xla.compile clear the pending graph prior calling the target function")
         finally:
             _XLAC._set_current_graph_name(outer_name)
+
+    @contextlib.contextmanager
+    def enter(self) -> Iterator[None]:
+        """The body, recorded as one graph that runs at its end."""
+        allowed = _XLAC._get_allow_execution()
+        outer_name = _XLAC._get_current_graph_name()
         execution = _XLAC._get_execution()
         _XLAC._set_execution("lazy")
-        met_before = _graphs_met()
         options_before = _custom_compile_options
         if self._options is not None:
             set_custom_compile_options(self._options)
@@ -158,18 +168,6 @@ class _CompiledRegion:
             _XLAC._set_current_graph_name(outer_name)
             if self._options is not None:
                 set_custom_compile_options(options_before)
-        self._graphs += _graphs_met() - met_before
-        if self._max_different_graphs is not None and self._graphs > self._max_different_graphs:
-            raise RuntimeError(
-                f"{self._name} has been compiled to {self._graphs} different graphs, and {self._max_different_graphs} "
-                "are allowed (max_different_graphs). A shape or a Python value that decides the computation has "
-                "changed; PT_XLA_DEBUG_LEVEL=1 shows each compilation and the line that caused it."
-            )
-
-
-def _graphs_met() -> int:
-    """Of those that had no program when they came first: compiled at once, or later if they come again."""
-    return _XLAC._xla_counter_value("NewGraph") or 0
 
 
 def manual_seed(seed: int, device: torch.device | str | None = None) -> None:

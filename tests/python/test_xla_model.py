@@ -225,8 +225,23 @@ def test_too_many_graphs_are_an_error(device):
     step = torch_xla.compile(lambda x: x * 1.5 - 7, max_different_graphs=1, name="scale")
     step(torch.ones(11).to(device))
     step(torch.ones(11).to(device))
-    with pytest.raises(RuntimeError, match="scale has been compiled to 2 different graphs"):
+    with pytest.raises(
+        RuntimeError, match=r"exceeded: 1\nGot: .*f32\[12\].*\nExpected: .*f32\[11\]"
+    ):
         step(torch.ones(12).to(device))
+
+
+def test_a_function_has_one_limit_however_often_it_is_wrapped(device):
+    def grow(x, step):
+        y = x + x
+        return y * 2 if step == 0 else y + x if step == 1 else y
+
+    x = torch.ones(4).to(device)
+    for step in (0, 1, 0):
+        torch_xla.compile(grow, max_different_graphs=2)(x, step)
+    ended = r"Reached the end of the function at: .*aten::add.*\nExpected either of:\n  - .*mul.*\n  - .*add"
+    with pytest.raises(RuntimeError, match=ended):
+        torch_xla.compile(grow, max_different_graphs=2)(x, 2)
 
 
 def test_step_is_a_context(device):
