@@ -12,6 +12,7 @@
 #include "cpu/passes/expand_select_and_scatter.h"
 #include "cpu/passes/fuse_epilogues.h"
 #include "cpu/passes/fusion.h"
+#include "cpu/passes/placements.h"
 #include "cpu/passes/single_device.h"
 #include "cpu/passes/single_kernels.h"
 #include "cpu/passes/split_reductions.h"
@@ -73,6 +74,8 @@ constexpr auto kPipeline = Join(
          "batch normalisation becomes arithmetic and sums"},
         {"single_device", ResolveSingleDevice, kOnOneDevice, kNeeded,
          "collectives of one device become their operands"},
+        {"placements", ResolvePlacements, kAlways, kNeeded,
+         "moves between the memories of a device, which has one, become their operands"},
         {"dimension_sizes", ResolveDimensionSizes, kAlways, kNeeded,
          "static sizes become constants"},
         {"expand_empty", ExpandEmpty, kAlways, kNeeded,

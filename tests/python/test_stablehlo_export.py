@@ -15,7 +15,11 @@ import torch_xla
 import torch_xla.core.xla_model as xm
 from torch_xla.experimental import xla_marker, xla_mlir_debuginfo  # noqa: F401  (register operators)
 from torch_xla.experimental.mark_pattern_utils import StableHLOCompositeBuilder
-from torch_xla.experimental.stablehlo_custom_call import place_to_host, stablehlo_custom_call
+from torch_xla.experimental.stablehlo_custom_call import (
+    place_to_device,
+    place_to_host,
+    stablehlo_custom_call,
+)
 from torch_xla.stablehlo import (
     StableHLOExportOptions,
     StableHLOGraphModule,
@@ -279,7 +283,10 @@ def test_custom_calls_are_written():
     assert "has_side_effect = true" in text
     assert "(tensor<3x3xf32>) -> tuple<tensor<3xi8>, tensor<2xf32>>" in text
     del call  # the CPU engine knows no such call
-    assert '_xla_buffer_placement = "pinned_host"}}' in xm.get_stablehlo([place_to_host(x)])
+    placed = place_to_host(x.requires_grad_())
+    assert '_xla_buffer_placement = "pinned_host"}}' in xm.get_stablehlo([placed])
+    (place_to_device(placed) * 2).sum().backward()  # the CPU engine has one memory
+    assert placed.tolist() == [[1.0] * 3] * 3 and x.grad.tolist() == [[2.0] * 3] * 3
     with pytest.raises(ValueError, match="one of each"):
         stablehlo_custom_call([x], "vendor.op", [(3,)], [])
 

@@ -50,12 +50,12 @@ def stablehlo_custom_call(
 
 
 def place_to_host(t: torch.Tensor) -> torch.Tensor:
-    """The tensor in the host's memory, where the engine knows the call (ours does not run it yet); its gradient comes as it is."""
+    """The tensor in the host's memory, where the device has another (our engine's has not); its gradient comes as it is."""
     return torch.ops.xla.place_to_host(t)
 
 
 def place_to_device(t: torch.Tensor) -> torch.Tensor:
-    """The tensor in the device's memory, where the engine knows the call; its gradient comes as it is."""
+    """The tensor in the device's memory, where the host's is another; its gradient comes as it is."""
     return torch.ops.xla.place_to_device(t)
 
 
