@@ -48,6 +48,48 @@ def flash_attention(
     )
 
 
+def quantized_matmul_int8(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scalar: torch.Tensor,
+    zero_point: torch.Tensor | None = None,
+    quant_block_size: int | None = None,
+    quantize_activation: bool = False,
+    batch_block_size: int | None = None,
+    out_block_size: int | None = None,
+    in_block_size: int | None = None,
+) -> torch.Tensor:
+    """x · dequantized(w)ᵀ, in x's type; also `torch.ops.xla.quantized_matmul_int8`.
+
+    Args:
+      x: [..., in], floating-point.
+      w: int8, [out, in].
+      scalar: the weight's scales, [out].
+      zero_point: what is taken from each scaled weight, [out].
+      quant_block_size: None; `xla_quantized_matmul.quantized_matmul` has scales of blocks.
+      quantize_activation: round each row of x to 8-bit integers and multiply integers.
+      batch_block_size, out_block_size, in_block_size: how a kernel would cut the work; the result is the same.
+
+    Raises:
+      TypeError, ValueError: for other types and shapes.
+      NotImplementedError: for a quant_block_size.
+    """
+    from torch_xla.experimental.xla_quantized_matmul import quantized_matmul
+
+    if quant_block_size is not None:
+        raise NotImplementedError(
+            "quantized_matmul_int8: scales of blocks are xla_quantized_matmul.quantized_matmul's, with block_size."
+        )
+    return quantized_matmul(x, w, scalar, zero_point, quantize_activation=quantize_activation)
+
+
+XLA_LIB.define(
+    "quantized_matmul_int8(Tensor x, Tensor w, Tensor scalar, Tensor? zero_point=None, int? quant_block_size=None, "
+    "bool quantize_activation=False, int? batch_block_size=None, int? out_block_size=None, int? in_block_size=None) -> Tensor"
+)
+XLA_LIB.impl("quantized_matmul_int8", quantized_matmul_int8, "CompositeImplicitAutograd")
+
+
 def repeat_with_fixed_output_size(
     input: torch.Tensor, repeats: torch.Tensor, total_repeat_length: int
 ) -> torch.Tensor:

@@ -104,6 +104,13 @@ def mark_sharding(
     return t
 
 
+def mark_sharding_with_gradients(
+    t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec
+) -> torch.Tensor:
+    """A copy of a tensor, sharded over a mesh as its gradient is, too."""
+    return mark_sharding(t, mesh, partition_spec).clone()
+
+
 def clear_sharding(t: torch.Tensor) -> torch.Tensor:
     """Undoes `mark_sharding`."""
     return t
