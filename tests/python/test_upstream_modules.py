@@ -15,9 +15,12 @@ import torch_xla.debug.metrics as met
 import torch_xla.debug.metrics_compare_utils as mcu
 import torch_xla.debug.model_comparator as mc
 import torch_xla.distributed.data_parallel as dp
+import torch_xla.distributed.spmd.xla_sharding as xs
 import torch_xla.utils.checkpoint as checkpoint
 import torch_xla.utils.utils as xu
 from torch_xla import _XLAC
+from torch_xla._dynamo import dynamo_backend2
+from torch_xla._dynamo.dynamo_bridge import NoneRemover
 from torch_xla._internal import pjrt
 from torch_xla._internal.utils import parse_xla_device
 from torch_xla.distributed.fsdp.utils import apply_xla_patch_to_nn_linear
@@ -326,3 +329,26 @@ def test_names_of_the_binding():
     assert _XLAC._get_xla_tensor_shape_type(x) == "f16"
     assert all(_XLAC._get_git_revs()[name] for name in ("xla", "torch"))
     _XLAC._init_xla_lazy_backend()
+
+
+def test_nones_are_removed_and_come_back():
+    remover, values = NoneRemover(), ["a", None, "b", None]
+    assert remover.remove_nones(values) is values and values == ["a", "b"]
+    assert remover.add_nones(tuple(values)) == ("a", None, "b", None)
+    assert remover.add_nones(values) is values and values == ["a", None, "b", None]
+
+
+def test_second_backend_is_the_first():
+    before = met.counter_value("DynamoExtractCompiledGraph") or 0
+    double = torch.compile(lambda x: x * 2, backend=dynamo_backend2.dynamo_backend)
+    x = torch.ones(3, device="xla")
+    assert double(x).tolist() == double(x + 0).tolist() == [2, 2, 2]
+    assert met.counter_value("DynamoExtractCompiledGraph") == before + 1
+    torch.ops.xla.dynamo_set_buffer_donor_(x, True)  # is defined
+
+
+def test_marks_of_a_mesh_of_one_device():
+    x = torch.ones(2, 2, device="xla", requires_grad=True)
+    mesh = xs.Mesh([0], (1, 1), ("a", "b"))
+    (xs.mark_sharding_with_gradients(x, mesh, ("a", None)) * 3).sum().backward()
+    assert x.grad.tolist() == [[3, 3], [3, 3]]

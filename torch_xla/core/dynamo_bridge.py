@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_xla import _XLAC
+from torch_xla.experimental import dynamo_set_buffer_donor as _operators  # noqa: F401, defines one
 
 # A graph that is called with other numbers again and again is captured for each: indices among them compile nothing. So many
 # are kept.
@@ -194,4 +195,5 @@ def extract_compiled_graph(
       xla_model: a graph of operators.
       xla_args: tensors on one xla device, and numbers.
     """
+    _XLAC._xla_increment_counter("DynamoExtractCompiledGraph", 1)
     return _CompiledGraph(xla_model)
