@@ -282,7 +282,7 @@ def test_metrics_reports_are_numbers():
     with pytest.raises(ValueError, match="1x"):
         mcu.parse_metrics_report("Metric: A\n  Accumulator: 1x\n")
     torch.ones(2, device="xla").add(1).cpu()
-    assert "CompileTime__Percentile_99_sec" in mcu.parse_metrics_report(met.metrics_report())
+    assert "ExecuteTime__Percentile_99_sec" in mcu.parse_metrics_report(met.metrics_report())
 
 
 def test_walks_visit_keys_numbers_and_what_is_wrapped():
