@@ -16,8 +16,11 @@ namespace {
 // As torch is set to, and no more than the engine is (docs/scaling.md).
 int KernelThreads() {
   const int of_torch = at::get_num_threads();
-  const char* variable = std::getenv("TORCH_XLA_NUM_THREADS");
-  const int of_engine = variable == nullptr ? 0 : std::atoi(variable);
+  // Once, as the engine reads it: other threads may change the environment later.
+  static const int of_engine = [] {
+    const char* variable = std::getenv("TORCH_XLA_NUM_THREADS");
+    return variable == nullptr ? 0 : std::atoi(variable);
+  }();
   return of_engine > 0 ? std::min(of_torch, of_engine) : of_torch;
 }
 

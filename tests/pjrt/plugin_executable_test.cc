@@ -1,7 +1,9 @@
 // Programs through the bare C interface: what is compiled, serialized, loaded and refused.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "another_build.h"
@@ -25,6 +27,26 @@ TEST_F(PluginTest, ReadsStablehloText) {
               std::string::npos)
         << error.what();
   }
+}
+
+// By threads of their own, beside which the environment may change.
+TEST_F(PluginTest, TheFormOfProgramsIsReadWithTheFirstClient) {
+  const std::string before = SerializeProgram(*SumAndProduct(), client_->plugin());
+  setenv("TORCH_XLA_PROGRAM_FORMAT", "text", 1);
+  const std::string after = SerializeProgram(*SumAndProduct(), client_->plugin());
+  unsetenv("TORCH_XLA_PROGRAM_FORMAT");
+  EXPECT_EQ(before, after);
+}
+
+TEST(ProgramForm, IsTheOneThatIsAskedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process that has no client yet
+  const auto text_is_sent = [] {
+    setenv("TORCH_XLA_PROGRAM_FORMAT", "text", 1);
+    const std::shared_ptr<Client> client = ClientOf(OurEngine());
+    const std::string sent = SerializeProgram(*SumAndProduct(), client->plugin());
+    std::exit(sent == hlo::WriteStablehloText(*SumAndProduct()) ? 0 : 1);
+  };
+  EXPECT_EXIT(text_is_sent(), testing::ExitedWithCode(0), "");
 }
 
 // They may be taken for programs' names. The eight bytes at the end make the fast hashes of

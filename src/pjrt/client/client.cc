@@ -73,6 +73,16 @@ PJRT_Error* KeyValuePut(PJRT_KeyValuePutCallback_Args* args) {
   });
 }
 
+// As the environment was at the first client: later, programs are written by threads beside which
+// the user's may change it.
+const std::string& ForcedFormat() {
+  static const auto* forced = [] {
+    const char* format = std::getenv("TORCH_XLA_PROGRAM_FORMAT");
+    return new std::string(format != nullptr ? format : "");
+  }();
+  return *forced;
+}
+
 }  // namespace
 
 Memory::Memory(const Plugin& plugin, PJRT_Memory* memory)
@@ -161,6 +171,7 @@ void Device::ClearMemoryStats() const {
 
 std::shared_ptr<Client> Client::Create(const Plugin& plugin, const NamedValues& options,
                                        std::optional<KeyValueStore> store) {
+  ForcedFormat();  // asks the environment
   std::shared_ptr<Client> client(new Client(plugin));
   const std::vector<PJRT_NamedValue> c_options = ToC(options);
   Arguments<PJRT_Client_Create_Args> args;
@@ -406,13 +417,12 @@ std::string SerializeProgram(const hlo::Module& module, const Plugin& plugin) {
   bool text = !theirs.empty() && std::lexicographical_compare(theirs.begin(), theirs.end(),
                                                               std::begin(hlo::kStablehloVersion),
                                                               std::end(hlo::kStablehloVersion));
-  if (const char* forced = std::getenv("TORCH_XLA_PROGRAM_FORMAT")) {
-    const std::string_view format(forced);
-    if (format != "text" && format != "bytecode") {
-      throw hlo::Error("TORCH_XLA_PROGRAM_FORMAT is '" + std::string(format) +
+  if (const std::string& forced = ForcedFormat(); !forced.empty()) {
+    if (forced != "text" && forced != "bytecode") {
+      throw hlo::Error("TORCH_XLA_PROGRAM_FORMAT is '" + forced +
                        "'; it must be 'text' or 'bytecode'");
     }
-    text = format == "text";
+    text = forced == "text";
   }
   return text ? hlo::WriteStablehloText(module) : hlo::WriteBytecode(module);
 }
