@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -39,32 +40,57 @@ Data::~Data() {
 }
 
 const pjrt::Buffer& Data::buffer() const {
-  if (host_contents_ != nullptr) {
-    std::lock_guard lock(BufferMutex());
-    if (buffer_ == nullptr) {
-      buffer_ = device_->client().BufferFromHost(host_contents_->bytes(), *shape_,
-                                                 device_->pjrt_device());
-    }
-  }
-  if (buffer_ == nullptr) {
-    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                     "the buffer of a tensor of shape " + shape_->ToString() +
-                         " was donated to a computation and holds nothing any more");
-  }
+  if (host_contents_ != nullptr) return *SharedBuffer();
+  if (buffer_ == nullptr) ThrowGivenUp();
   return *buffer_;
+}
+
+std::shared_ptr<const pjrt::Buffer> Data::SharedBuffer() const {
+  std::lock_guard lock(BufferMutex());
+  const bool is_current = buffer_ != nullptr && buffer_->client().get() == &device_->client();
+  if (host_contents_ != nullptr && !is_current) {
+    buffer_ =
+        device_->client().BufferFromHost(host_contents_->bytes(), *shape_, device_->pjrt_device());
+  }
+  if (buffer_ == nullptr) ThrowGivenUp();
+  return buffer_;
+}
+
+std::shared_ptr<const HostContents> Data::SharedHostContents() const {
+  std::lock_guard lock(BufferMutex());
+  return host_contents_;
+}
+
+bool Data::has_buffer() const {
+  std::lock_guard lock(BufferMutex());
+  return buffer_ != nullptr || host_contents_ != nullptr;
+}
+
+void Data::ThrowGivenUp() const {
+  throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                   "the buffer of a tensor of shape " + shape_->ToString() +
+                       " was donated to a computation and holds nothing any more");
 }
 
 void Data::Drop() {
   RemoveLiveData(this);
-  buffer_.reset();
-  host_contents_.reset();
+  std::shared_ptr<const pjrt::Buffer> buffer;
+  std::shared_ptr<const HostContents> contents;
+  // They end after the lock.
+  std::lock_guard lock(BufferMutex());
+  buffer_.swap(buffer);
+  host_contents_.swap(contents);
 }
 
 void Data::MoveToCurrentClient() {
+  if (host_contents_ != nullptr) return;  // SharedBuffer sees to them
   if (buffer_ == nullptr || buffer_->client().get() == &device_->client()) return;
   std::vector<std::byte> bytes(shape_->byte_size());
   buffer_->ToHost(bytes.data(), bytes.size());
-  buffer_ = device_->client().BufferFromHost(bytes.data(), *shape_, device_->pjrt_device());
+  std::shared_ptr<const pjrt::Buffer> moved =
+      device_->client().BufferFromHost(bytes.data(), *shape_, device_->pjrt_device());
+  std::lock_guard lock(BufferMutex());
+  buffer_.swap(moved);
 }
 
 Reference<Data> Data::OnHost(Device* device, ShapeRef shape,
@@ -93,11 +119,11 @@ void Data::ToHost(void* destination, size_t bytes) const {
   size->AddSample(static_cast<double>(bytes));
   Span span("xla::download");
   span.Add("bytes", static_cast<int64_t>(bytes));
-  if (host_contents_ != nullptr) {
-    if (bytes > 0) std::memcpy(destination, host_contents_->bytes(), bytes);
+  if (const auto contents = SharedHostContents()) {
+    if (bytes > 0) std::memcpy(destination, contents->bytes(), bytes);
     return;
   }
-  ExplainingMemory([&] { buffer().ToHost(destination, bytes); });
+  ExplainingMemory([&] { SharedBuffer()->ToHost(destination, bytes); });
 }
 
 }  // namespace lazy

@@ -29,15 +29,18 @@ class Data : public Counted<Data> {
 
   Device* device() const { return device_; }
   ShapeRef shape() const { return shape_.get(); }
-  // Throws hlo::Error(kFailedPrecondition) after the buffer was given up.
+  // Throws hlo::Error(kFailedPrecondition) after the buffer was given up. Under SyncMutex, under
+  // which alone that happens.
   const pjrt::Buffer& buffer() const;
-  // Gives up the device memory: its contents were donated or are no longer wanted.
+  // The same for a thread that does not hold it, beside which another may give up the buffer.
+  std::shared_ptr<const pjrt::Buffer> SharedBuffer() const;
+  // Gives up the device memory: its contents were donated or are no longer wanted. Under SyncMutex.
   void Drop();
-  // When the device has moved to another client since: copies the contents there.
+  // When the device has moved to another client since: copies the contents there. Under SyncMutex.
   void MoveToCurrentClient();
   // False after it was given up, and of what stands for data that never were: placeholders.
-  bool has_buffer() const { return buffer_ != nullptr || host_contents_ != nullptr; }
-  // Null if the framework does not hold it.
+  bool has_buffer() const;
+  // Null if the framework does not hold it. Under SyncMutex.
   const HostContents* host_contents() const { return host_contents_.get(); }
   // The user's wish that the next program that takes it gets its memory, whoever else refers to it.
   bool may_be_donated() const { return may_be_donated_; }
@@ -56,10 +59,15 @@ class Data : public Counted<Data> {
   void Destroy() { delete this; }
 
  private:
+  std::shared_ptr<const HostContents> SharedHostContents() const;
+  [[noreturn]] void ThrowGivenUp() const;
+
   Device* device_;
   SharedShape shape_;
-  std::unique_ptr<const HostContents> host_contents_;
-  mutable std::unique_ptr<pjrt::Buffer> buffer_;  // of host contents: made under a lock
+  // They change under SyncMutex and a lock of their own, so that readers hold either. The buffer of
+  // host contents is made under the second alone.
+  std::shared_ptr<const HostContents> host_contents_;
+  mutable std::shared_ptr<const pjrt::Buffer> buffer_;
   int64_t id_;
   std::atomic<bool> may_be_donated_{false};
 };

@@ -93,7 +93,7 @@ void OnReady(const at::Tensor& tensor, const py::function& callback) {
     }
     delete kept;
   };
-  WithoutGil([&] { pjrt::OnReadyOrWait(data->buffer().ReadyEvent(), call); });
+  WithoutGil([&] { pjrt::OnReadyOrWait(data->SharedBuffer()->ReadyEvent(), call); });
 }
 
 Value DotGeneral(Builder& b, Value lhs, Value rhs, Dimensions lhs_contracting,
@@ -145,7 +145,7 @@ void BindBuffers(py::module_& m) {
     const lazy::Reference<lazy::Data> data = DataOf(tensor);
     TORCH_CHECK(data, "a tensor of shape ", tensor.sizes(),
                 " is recorded work and has no buffer yet; call torch_xla.sync() first");
-    return WithoutGil([&] { return data->buffer().UnsafePointer(); });
+    return WithoutGil([&] { return data->SharedBuffer()->UnsafePointer(); });
   });
   m.def("_check_tensor_need_materialization", [](const std::vector<at::Tensor>& tensors) {
     std::vector<bool> needs;

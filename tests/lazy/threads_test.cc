@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "hlo/error.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/live_data.h"
@@ -17,6 +19,7 @@
 #include "lazy/span.h"
 #include "lazy/storage.h"
 #include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
 
 namespace lazy {
 namespace {
@@ -90,6 +93,42 @@ TEST(Threads, WriteTheirRowsBesideReports) {
   for (std::thread& thread : threads) thread.join();
   const hlo::Literal all = Materialized(table)->buffer().ToLiteral();
   for (const float value : all.data<float>()) EXPECT_EQ(value, kSteps);
+#endif
+}
+
+// A wish to donate holds whoever else refers to the data.
+TEST(Threads, ReadWhatAnotherGivesUp) {
+#ifndef PLUGIN_CPU
+  FAIL() << "this build has no engine";
+#else
+  setenv("PJRT_DEVICE", "LIBRARY", 1);
+  setenv("PJRT_LIBRARY_PATH", PLUGIN_CPU, 1);
+  Device* device = Runtime::Get().device(0);
+  const hlo::Shape shape(hlo::ElementType::kF32, {kColumns});
+  const std::vector<float> ones(kColumns, 1);
+  for (int round = 0; round < 100; ++round) {
+    const Reference<Data> data = Data::FromHost(device, shape, ones.data());
+    std::atomic<bool> has_read{false};
+    std::thread reader([&] {
+      std::vector<float> read(kColumns);
+      try {
+        for (;;) {
+          data->ToHost(read.data(), kColumns * sizeof(float));
+          EXPECT_EQ(read, ones);
+          has_read = true;
+        }
+      } catch (const hlo::Error& error) {
+        EXPECT_EQ(error.code(), hlo::ErrorCode::kFailedPrecondition);
+      }
+    });
+    while (!has_read) std::this_thread::yield();
+    {
+      std::lock_guard lock(SyncMutex());
+      data->Drop();
+    }
+    reader.join();
+    EXPECT_FALSE(data->has_buffer());
+  }
 #endif
 }
 
