@@ -2,6 +2,7 @@
 #include "cpu/varying_sizes.h"
 
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "cpu/emit/extent.h"
@@ -307,6 +308,8 @@ TEST(Extent, ConstantsStayConstants) {
   EXPECT_TRUE(sum.Is(27));
   EXPECT_TRUE(difference.Is(-2));
   EXPECT_TRUE((product / 5).Is(4));
+  // The bits of -0.0, which has no magnitude of its type.
+  EXPECT_EQ(Extent(std::numeric_limits<int64_t>::min()).divisor, int64_t{1} << 62);
 }
 
 TEST(Extent, KnowsWhatDividesIt) {

@@ -1,6 +1,7 @@
 #include "cpu/emit/extent.h"
 
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 
 #include "hlo/hash.h"
@@ -10,6 +11,12 @@ namespace {
 
 // Of the random numbers that stand for sizes.
 constexpr uint64_t kSeed = 0x94d049bb133111eb;
+
+// The least number, the bits of -0.0, has none of this type: what divides it is half of that.
+int64_t Magnitude(int64_t number) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  return number == kLeast ? -(kLeast / 2) : std::abs(number);
+}
 
 Extent Varying(int64_t value, int64_t divisor, uint64_t identity) {
   Extent result(value);
@@ -22,7 +29,7 @@ Extent Varying(int64_t value, int64_t divisor, uint64_t identity) {
 }  // namespace
 
 Extent::Extent(int64_t constant)
-    : value(constant), divisor(std::abs(constant)), identity(static_cast<uint64_t>(constant)) {}
+    : value(constant), divisor(Magnitude(constant)), identity(static_cast<uint64_t>(constant)) {}
 
 // Identities are values of the numbers' polynomials, each size that varies being a random number:
 // a * b and b * a are the same, and so are a * b - a and a * (b - 1).
