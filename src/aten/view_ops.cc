@@ -7,7 +7,9 @@
 #include <ATen/ops/detach_native.h>
 #include <torch/library.h>
 
+#include <array>
 #include <numeric>
+#include <span>
 
 #include "aten/tensor.h"
 #include "hlo/size_arithmetic.h"
@@ -23,24 +25,29 @@ using lazy::ViewStep;
 using Kind = ViewStep::Kind;
 using Sizes = c10::SmallVector<int64_t, 8>;
 
-// A tensor that sees `self`'s storage through one more step (none: the same).
-at::Tensor Extend(const at::Tensor& self, std::optional<ViewStep> step, IntArrayRef sizes,
-                  IntArrayRef strides, int64_t offset,
-                  std::optional<at::ScalarType> type = std::nullopt) {
+// A tensor that sees `self`'s storage through more steps (none: the same), which are moved from.
+at::Tensor ExtendBy(const at::Tensor& self, std::span<ViewStep> steps, IntArrayRef sizes,
+                    IntArrayRef strides, int64_t offset, at::ScalarType type) {
   static auto* counter = lazy::Counter("xla::view");
   lazy::Count(counter);
   XlaTensor impl = Impl(self);
   lazy::Reference<lazy::View> view = impl->view();
-  if (step) {
-    ViewChain chain = view ? view->chain() : ViewChain();
-    lazy::AppendStep(chain, std::move(*step));
+  if (!steps.empty()) {
+    ViewChain chain;
+    chain.reserve((view ? view->chain().size() : 0) + steps.size());
+    if (view) chain.assign(view->chain().begin(), view->chain().end());
+    for (ViewStep& step : steps) lazy::AppendStep(chain, std::move(step));
     view = lazy::Reference<lazy::View>(new lazy::View(impl->xla_storage(), std::move(chain)));
   }
-  at::Tensor result =
-      MakeView(self, std::move(view), type.value_or(self.scalar_type()), sizes, strides, offset);
-  result._set_conj(self.is_conj());
-  result._set_neg(self.is_neg());
+  at::Tensor result = MakeView(self, std::move(view), type, sizes, strides, offset);
+  if (self.is_conj()) result._set_conj(true);
+  if (self.is_neg()) result._set_neg(true);
   return result;
+}
+
+at::Tensor Extend(const at::Tensor& self, ViewStep step, IntArrayRef sizes, IntArrayRef strides,
+                  int64_t offset, std::optional<at::ScalarType> type = std::nullopt) {
+  return ExtendBy(self, {&step, 1}, sizes, strides, offset, type.value_or(self.scalar_type()));
 }
 
 ViewStep Reshaped(IntArrayRef sizes) {
@@ -50,7 +57,8 @@ ViewStep Reshaped(IntArrayRef sizes) {
 }
 
 at::Tensor Alias(const at::Tensor& self) {
-  return Extend(self, std::nullopt, self.sizes(), self.strides(), self.storage_offset());
+  return ExtendBy(self, {}, self.sizes(), self.strides(), self.storage_offset(),
+                  self.scalar_type());
 }
 
 // What torch traces with is detached below the tracing.
@@ -81,8 +89,9 @@ at::Tensor Permute(const at::Tensor& self, IntArrayRef dims) {
               "length of the desired ordering of dimensions i.e. input.dim() = ",
               rank, " is not equal to len(dims) = ", dims.size());
   ViewStep step{Kind::kPermute};
+  step.sizes.reserve(rank);
   Sizes sizes, strides;
-  std::vector<bool> seen(rank);
+  c10::SmallVector<bool, 8> seen(rank);
   for (int64_t dim : dims) {
     dim = c10::maybe_wrap_dim(dim, rank);
     TORCH_CHECK(!seen[dim], "permute(): duplicate dims are not allowed.");
@@ -123,7 +132,7 @@ at::Tensor Expand(const at::Tensor& self, IntArrayRef size, bool) {
   return Extend(self, std::move(step), sizes, strides, self.storage_offset());
 }
 
-at::Tensor SqueezeMask(const at::Tensor& self, const std::vector<bool>& drop) {
+at::Tensor SqueezeMask(const at::Tensor& self, c10::ArrayRef<bool> drop) {
   Sizes sizes, strides;
   for (int64_t i = 0; i < self.dim(); ++i) {
     if (drop[i] && self.size(i) == 1) continue;
@@ -135,18 +144,18 @@ at::Tensor SqueezeMask(const at::Tensor& self, const std::vector<bool>& drop) {
 }
 
 at::Tensor SqueezeAll(const at::Tensor& self) {
-  return SqueezeMask(self, std::vector<bool>(self.dim(), true));
+  return SqueezeMask(self, c10::SmallVector<bool, 8>(self.dim(), true));
 }
 
 at::Tensor SqueezeDim(const at::Tensor& self, int64_t dim) {
   dim = c10::maybe_wrap_dim(dim, self.dim());
-  std::vector<bool> drop(self.dim(), false);
+  c10::SmallVector<bool, 8> drop(self.dim(), false);
   if (self.dim() > 0) drop[dim] = true;
   return SqueezeMask(self, drop);
 }
 
 at::Tensor SqueezeDims(const at::Tensor& self, IntArrayRef dims) {
-  std::vector<bool> drop(self.dim(), false);
+  c10::SmallVector<bool, 8> drop(self.dim(), false);
   auto mask = at::dim_list_to_bitset(dims, self.dim());
   for (int64_t i = 0; i < self.dim(); ++i) drop[i] = mask[i];
   return SqueezeMask(self, drop);
@@ -162,6 +171,16 @@ at::Tensor Unsqueeze(const at::Tensor& self, int64_t dim) {
   return Extend(self, Reshaped(sizes), sizes, strides, self.storage_offset());
 }
 
+// Of `dimension`: `size` elements from `start` on, `step` apart.
+ViewStep Sliced(int64_t dimension, int64_t start, int64_t size, int64_t step) {
+  ViewStep slice{Kind::kSlice};
+  slice.dimension = dimension;
+  slice.start = size == 0 ? 0 : start;  // where nothing lies is no difference
+  slice.sizes = {size};
+  slice.strides = {step};
+  return slice;
+}
+
 // Elements start, start + step, … before limit, all within the dimension.
 at::Tensor SliceWithin(const at::Tensor& self, int64_t dim, int64_t start, int64_t limit,
                        int64_t step_size) {
@@ -169,13 +188,8 @@ at::Tensor SliceWithin(const at::Tensor& self, int64_t dim, int64_t start, int64
   Sizes sizes(self.sizes().begin(), self.sizes().end());
   Sizes strides(self.strides().begin(), self.strides().end());
   sizes[dim] = hlo::CeilDivide(limit - start, step_size);
-  ViewStep step{Kind::kSlice};
-  step.dimension = dim;
-  step.start = sizes[dim] == 0 ? 0 : start;  // where nothing lies is no difference
-  step.sizes = {sizes[dim]};
-  step.strides = {step_size};
   strides[dim] *= step_size;
-  return Extend(self, std::move(step), sizes, strides,
+  return Extend(self, Sliced(dim, start, sizes[dim], step_size), sizes, strides,
                 self.storage_offset() + start * self.stride(dim));
 }
 
@@ -201,8 +215,14 @@ at::Tensor Select(const at::Tensor& self, int64_t dim, int64_t index) {
   TORCH_CHECK_INDEX(-size <= index && index < size, "select(): index ", index,
                     " out of range for tensor of size ", self.sizes(), " at dimension ", dim);
   if (index < 0) index += size;
-  at::Tensor row = SliceWithin(self, dim, index, index + 1, 1);
-  return SqueezeDim(row, dim);
+  Sizes sizes(self.sizes().begin(), self.sizes().end());
+  Sizes strides(self.strides().begin(), self.strides().end());
+  sizes.erase(sizes.begin() + dim);
+  strides.erase(strides.begin() + dim);
+  std::array<ViewStep, 2> steps = {Sliced(dim, index, 1, 1), Reshaped(sizes)};
+  const std::span<ViewStep> needed = std::span(steps).subspan(size == 1 ? 1 : 0);
+  return ExtendBy(self, needed, sizes, strides, self.storage_offset() + index * self.stride(dim),
+                  self.scalar_type());
 }
 
 ViewStep Bitcasted(ElementType type, IntArrayRef sizes);
