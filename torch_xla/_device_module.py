@@ -27,10 +27,7 @@ def register() -> None:
 
 
 def _allow_fused_and_foreach() -> None:
-    """Adds xla to the devices that torch takes `fused=True` and `foreach=True` for; torch has no other way to say so.
-
-    Optimizers take `foreach=True` for all; what they do by default stays as it is.
-    """
+    """Adds xla to the devices that torch takes `fused=True` and `foreach=True` for; torch has no other way to say so."""
     from torch.optim import optimizer
     from torch.utils import _foreach_utils
 

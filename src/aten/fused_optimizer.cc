@@ -51,17 +51,20 @@ Value Toward(Builder& b, Value x, Value y, Value weight) {
 // averages (amsgrad), the gradient (with grad_scale). `decoupled` weight decay is AdamW's.
 std::vector<Value> AdamStep(Builder& b, Value parameter, Value gradient, Value average,
                             Value square_average, std::optional<Value> largest, Value step,
-                            Value rate, Value beta1, Value beta2, Value weight_decay, Value eps,
-                            bool decoupled, bool maximize, std::optional<Value> grad_scale,
-                            std::optional<Value> found_inf) {
+                            Value rate, Value beta1, Value beta2, std::optional<Value> weight_decay,
+                            Value eps, bool decoupled, bool maximize,
+                            std::optional<Value> grad_scale, std::optional<Value> found_inf) {
   Amp amp{grad_scale, found_inf};
   auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
   Value p = ToAccumulation(b, parameter);
-  Value decay = Double(b, weight_decay), lr = Double(b, rate);
-  if (decoupled) {
-    p = b.Multiply(p, SpreadNumber(b, OneMinus(b, b.Multiply(lr, decay)), p));
-  } else {
-    g = b.Add(g, b.Multiply(p, SpreadNumber(b, decay, p)));
+  Value lr = Double(b, rate);
+  if (weight_decay) {
+    Value decay = Double(b, *weight_decay);
+    if (decoupled) {
+      p = b.Multiply(p, SpreadNumber(b, OneMinus(b, b.Multiply(lr, decay)), p));
+    } else {
+      g = b.Add(g, b.Multiply(p, SpreadNumber(b, decay, p)));
+    }
   }
   Value one_minus_beta2 = OneMinus(b, Double(b, beta2));
   Value m = Toward(b, ToAccumulation(b, average), g, OneMinus(b, Double(b, beta1)));
@@ -88,14 +91,14 @@ std::vector<Value> AdamStep(Builder& b, Value parameter, Value gradient, Value a
 // Results: the parameter, its momentum if it has one, the gradient (with grad_scale). Of the first
 // step the momentum is the gradient.
 std::vector<Value> SgdStep(Builder& b, Value parameter, Value gradient,
-                           std::optional<Value> momentum, Value weight_decay, Value factor,
-                           Value rate, Value dampening, bool nesterov, bool maximize,
+                           std::optional<Value> momentum, std::optional<Value> weight_decay,
+                           Value factor, Value rate, Value dampening, bool nesterov, bool maximize,
                            bool is_first_step, std::optional<Value> grad_scale,
                            std::optional<Value> found_inf) {
   Amp amp{grad_scale, found_inf};
   auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
   Value p = ToAccumulation(b, parameter);
-  g = b.Add(g, b.Multiply(p, SpreadNumber(b, weight_decay, p)));
+  if (weight_decay) g = b.Add(g, b.Multiply(p, SpreadNumber(b, *weight_decay, p)));
   std::vector<Value> results = {nullptr};
   if (momentum) {
     Value buffer = g;
@@ -115,13 +118,13 @@ std::vector<Value> SgdStep(Builder& b, Value parameter, Value gradient,
 
 // Results: the parameter, the sum of squares, the gradient (with grad_scale).
 std::vector<Value> AdagradStep(Builder& b, Value parameter, Value gradient, Value sum, Value step,
-                               Value rate, Value rate_decay, Value weight_decay, Value eps,
-                               bool maximize, std::optional<Value> grad_scale,
+                               Value rate, Value rate_decay, std::optional<Value> weight_decay,
+                               Value eps, bool maximize, std::optional<Value> grad_scale,
                                std::optional<Value> found_inf) {
   Amp amp{grad_scale, found_inf};
   auto [g, unscaled] = PrepareGradient(b, gradient, amp, maximize);
   Value p = ToAccumulation(b, parameter);
-  g = b.Add(g, b.Multiply(p, SpreadNumber(b, weight_decay, p)));
+  if (weight_decay) g = b.Add(g, b.Multiply(p, SpreadNumber(b, *weight_decay, p)));
   Value s = b.Add(ToAccumulation(b, sum), b.Multiply(g, g));
   Value count = Double(b, step), one = Like(b, count, 1);
   Value decayed = b.Add(one, b.Multiply(b.Subtract(count, one), Double(b, rate_decay)));
@@ -142,6 +145,11 @@ lazy::Value Data(const at::Tensor& number) {
   TORCH_CHECK(number.numel() == 1, "The learning rate is one number, not a tensor of shape ",
               number.sizes());
   return Data(number.item<double>());
+}
+
+// Nothing where nothing decays: 0 times an infinite parameter would be NaN.
+std::optional<lazy::Value> Decay(double number) {
+  return number == 0 ? std::nullopt : std::optional(Data(number));
 }
 
 void CheckLengths(at::TensorList parameters, std::initializer_list<at::TensorList> lists,
@@ -177,8 +185,8 @@ void FusedAdam(at::TensorList parameters, at::TensorList gradients, at::TensorLi
   largest = If(amsgrad, largest);
   CheckLengths(parameters, {gradients, averages, square_averages, steps}, "_fused_adam_");
   if (amsgrad) CheckLengths(parameters, {largest}, "_fused_adam_");
-  lazy::Value lr = Data(rate), b1 = Data(beta1), b2 = Data(beta2), decay = Data(weight_decay),
-              epsilon = Data(eps);
+  lazy::Value lr = Data(rate), b1 = Data(beta1), b2 = Data(beta2), epsilon = Data(eps);
+  const std::optional<lazy::Value> decay = Decay(weight_decay);
   for (size_t i = 0; i < parameters.size(); ++i) {
     std::vector<at::Tensor> results = Record<&AdamStep>(
         parameters[i], gradients[i], averages[i], square_averages[i], At(largest, i), steps[i], lr,
@@ -196,8 +204,8 @@ void FusedSgd(at::TensorList parameters, at::TensorList gradients, at::TensorLis
               const std::optional<at::Tensor>& found_inf) {
   CheckLengths(parameters, {gradients}, "_fused_sgd_");
   if (!momenta.empty()) CheckLengths(parameters, {momenta}, "_fused_sgd_");
-  lazy::Value decay = Data(weight_decay), factor = Data(momentum), lr = Data(rate),
-              damping = Data(dampening);
+  lazy::Value factor = Data(momentum), lr = Data(rate), damping = Data(dampening);
+  const std::optional<lazy::Value> decay = Decay(weight_decay);
   for (size_t i = 0; i < parameters.size(); ++i) {
     std::vector<at::Tensor> results =
         Record<&SgdStep>(parameters[i], gradients[i], At(momenta, i), decay, factor, lr, damping,
@@ -212,8 +220,8 @@ void FusedAdagrad(at::TensorList parameters, at::TensorList gradients, at::Tenso
                   double eps, bool maximize, const std::optional<at::Tensor>& grad_scale,
                   const std::optional<at::Tensor>& found_inf) {
   CheckLengths(parameters, {gradients, sums, steps}, "_fused_adagrad_");
-  lazy::Value lr = Data(rate), lr_decay = Data(rate_decay), decay = Data(weight_decay),
-              epsilon = Data(eps);
+  lazy::Value lr = Data(rate), lr_decay = Data(rate_decay), epsilon = Data(eps);
+  const std::optional<lazy::Value> decay = Decay(weight_decay);
   for (size_t i = 0; i < parameters.size(); ++i) {
     std::vector<at::Tensor> results =
         Record<&AdagradStep>(parameters[i], gradients[i], sums[i], steps[i], lr, lr_decay, decay,
@@ -231,11 +239,13 @@ std::vector<at::Tensor> ListOf(const at::Tensor& x) {
   return x.defined() ? std::vector<at::Tensor>{x} : std::vector<at::Tensor>();
 }
 
+double NumberOrZero(const OptionalTensor& number) { return number ? number->item<double>() : 0; }
+
 std::vector<at::Tensor> RunAdamStep(const at::Tensor& parameter, const at::Tensor& gradient,
                                     const at::Tensor& average, const at::Tensor& square_average,
                                     const OptionalTensor& largest, const at::Tensor& step,
                                     const at::Tensor& rate, const at::Tensor& beta1,
-                                    const at::Tensor& beta2, const at::Tensor& weight_decay,
+                                    const at::Tensor& beta2, const OptionalTensor& weight_decay,
                                     const at::Tensor& eps, bool decoupled, bool maximize,
                                     const OptionalTensor& grad_scale,
                                     const OptionalTensor& found_inf) {
@@ -245,7 +255,7 @@ std::vector<at::Tensor> RunAdamStep(const at::Tensor& parameter, const at::Tenso
   const auto run = [&](auto function) {
     function({results[0]}, {g}, {results[1]}, {results[2]},
              largest ? ListOf(results[3]) : ListOf({}), {step}, rate.item<double>(),
-             beta1.item<double>(), beta2.item<double>(), weight_decay.item<double>(),
+             beta1.item<double>(), beta2.item<double>(), NumberOrZero(weight_decay),
              eps.item<double>(), largest.has_value(), maximize, grad_scale, found_inf);
   };
   using Update = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
@@ -258,10 +268,11 @@ std::vector<at::Tensor> RunAdamStep(const at::Tensor& parameter, const at::Tenso
 
 // In f32 at least: torch's kernel with momentum is wrong for narrower types.
 std::vector<at::Tensor> RunSgdStep(const at::Tensor& parameter, const at::Tensor& gradient,
-                                   const OptionalTensor& momentum, const at::Tensor& weight_decay,
-                                   const at::Tensor& factor, const at::Tensor& rate,
-                                   const at::Tensor& dampening, bool nesterov, bool maximize,
-                                   bool is_first_step, const OptionalTensor& grad_scale,
+                                   const OptionalTensor& momentum,
+                                   const OptionalTensor& weight_decay, const at::Tensor& factor,
+                                   const at::Tensor& rate, const at::Tensor& dampening,
+                                   bool nesterov, bool maximize, bool is_first_step,
+                                   const OptionalTensor& grad_scale,
                                    const OptionalTensor& found_inf) {
   const at::ScalarType type = parameter.scalar_type();
   const at::ScalarType wide = at::isReducedFloatingType(type) ? at::kFloat : type;
@@ -269,7 +280,7 @@ std::vector<at::Tensor> RunSgdStep(const at::Tensor& parameter, const at::Tensor
   if (momentum) results.push_back(Copied(momentum->to(wide)));
   at::Tensor g = grad_scale ? Copied(gradient.to(wide)) : gradient.to(wide).contiguous();
   at::_fused_sgd_({results[0]}, {g}, momentum ? ListOf(results[1]) : ListOf({}),
-                  weight_decay.item<double>(), factor.item<double>(), rate.item<double>(),
+                  NumberOrZero(weight_decay), factor.item<double>(), rate.item<double>(),
                   dampening.item<double>(), nesterov, maximize, is_first_step, grad_scale,
                   found_inf);
   if (grad_scale) results.push_back(g);

@@ -90,6 +90,33 @@ def test_agrees_with_cpu(optimizer_class, kwargs, device):
     check(actual, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("optimizer_class", [torch.optim.Adam, torch.optim.AdamW])
+def test_adam_is_one_operation_for_each_parameter(optimizer_class, device):
+    moved = [x.to(device).requires_grad_() for x in parameters(torch.float32)]
+    for x in moved:
+        x.grad = torch.ones_like(x)
+    optimizer = optimizer_class(moved)
+    torch_xla.sync()
+    optimizer.step()
+    text = torch_xla._XLAC._get_xla_tensors_text(moved)
+    assert text.count("aten::_fused_adam_(") == len(moved)
+    assert "aten::mul" not in text
+    assert all(optimizer.state[x]["step"].device.type == "cpu" for x in moved)
+
+
+@pytest.mark.parametrize("arguments", [{"fused": True}, {"foreach": True}, {}], ids=str)
+@pytest.mark.parametrize("optimizer_class", [torch.optim.Adam, torch.optim.SGD])
+def test_infinite_weights_without_decay(optimizer_class, arguments, device):
+    """What decays by nothing stays infinite: 0 times infinity would be NaN."""
+    results = []
+    for where in ("cpu", device):
+        weight = torch.tensor([float("inf"), 1.0], device=where, requires_grad=True)
+        weight.grad = torch.ones_like(weight)
+        optimizer_class([weight], lr=0.1, **arguments).step()
+        results.append(weight.detach().cpu())
+    torch.testing.assert_close(results[1], results[0])
+
+
 FOREACH = {info.optim_cls for info in optim_db if "foreach" in info.supported_impls}
 
 
