@@ -17,6 +17,7 @@
 #   make fuzz     what comes from outside, and random programs, under libFuzzer and both sanitizers, FUZZ_SECONDS each
 #   make fuzz-long    the same, an hour each
 #   make bench    compare the speed with eager, torch.compile and JAX
+#   make bench-check  the processor time of sixty small programs, against eager's: has a share grown since it was recorded?
 #   make build    the libraries, into torch_xla/lib/
 #   make docs     the documentation as a site, build/docs/html: guide, reference, and how it works
 #   make explain-pipeline   the table of the CPU engine's passes
@@ -34,7 +35,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
+.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench bench-check build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -123,6 +124,9 @@ fuzz-long:
 
 bench: install-test build
 	$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
+
+bench-check: install-test build
+	$(PYTHON) -m benchmarks.small --threads 1 --check $(BENCH_ARGS)
 
 docs: build
 	@scripts/install --docs
