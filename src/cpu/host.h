@@ -1,4 +1,5 @@
-// The CPU that the engine generates code for: the one it runs on.
+// The CPU that the engine generates code for: the one it runs on, with no more instructions than
+// TORCH_XLA_CPU_ISA allows (isa.h).
 #pragma once
 
 #include <string>

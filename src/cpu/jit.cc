@@ -26,6 +26,7 @@
 #include "cpu/code_memory.h"
 #include "cpu/emit/vector_math.h"
 #include "cpu/host.h"
+#include "cpu/isa.h"
 #include "cpu/llvm_object.h"
 #include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
@@ -144,11 +145,34 @@ class Memory : public llvm::RTDyldMemoryManager {
 
 }  // namespace
 
+namespace {
+
+// The least that a feature of LLVM's belongs to.
+Isa Needs(llvm::StringRef feature) {
+  if (feature.starts_with("amx") || feature.starts_with("avx10")) return Isa::kAll;
+  if (feature.starts_with("avx512")) {
+    for (const char* base : {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) {
+      if (feature == base) return Isa::kAvx512;
+    }
+    return Isa::kAll;
+  }
+  if (feature.starts_with("avxvnni") || feature.starts_with("avxifma")) return Isa::kAll;
+  for (const char* vector : {"avx", "avx2", "fma", "fma4", "f16c", "xop", "vaes", "vpclmulqdq"}) {
+    if (feature == vector) return Isa::kAvx2;
+  }
+  return Isa::kBaseline;
+}
+
+}  // namespace
+
 const HostCpu& Host() {
   static const HostCpu host = [] {
     HostCpu result;
     result.name = llvm::sys::getHostCPUName().str();
-    const auto features = llvm::sys::getHostCPUFeatures();
+    auto features = llvm::sys::getHostCPUFeatures();
+    for (auto& feature : features) {
+      if (Needs(feature.getKey()) > IsaCap()) feature.getValue() = false;
+    }
     for (const auto& feature : features) {
       if (!result.features.empty()) result.features += ',';
       result.features += (feature.getValue() ? "+" : "-") + feature.getKey().str();

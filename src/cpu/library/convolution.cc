@@ -33,7 +33,7 @@ bool IsLibraryType(ElementType type) {
 }
 
 bool NativeBFloat16() {
-  static const bool native = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
+  static const bool native = OneDnnIsa() >= dnnl::cpu_isa::avx512_core_bf16;
   return native;
 }
 

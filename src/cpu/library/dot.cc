@@ -1,21 +1,16 @@
-// dot_general. Products of f32 go to oneDNN's sgemm, which has the least overhead of all, or where
-// that is slow to its matmul primitive, as those of bf16, or to OpenBLAS, as f64, c64 and c128;
-// integers go to loops here. Other types are converted on the way in and out. The work is cut into
-// slices of the batch and of the result's rows or columns, one thread each.
-#include <cblas.h>
-
+// dot_general. Products go to the routines of product.h: f32 to the quickest of several, bf16 to
+// oneDNN, f64, c64 and c128 to OpenBLAS, integers to loops. Other types are converted on the way in
+// and out. The work is cut into slices of the batch and of the result's rows or columns, one thread
+// each.
 #include <algorithm>
-#include <climits>
-#include <complex>
 #include <cstring>
-#include <map>
 #include <string>
 
 #include "cpu/library/bind.h"
 #include "cpu/library/contraction_shape.h"
 #include "cpu/library/onednn.h"
+#include "cpu/library/product.h"
 #include "cpu/library/strided_copy.h"
-#include "cpu/library/vector_clones.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
 
@@ -24,234 +19,18 @@ namespace {
 
 using hlo::ElementType;
 
-// One matrix product: C[m,n] = A[m,k] B[k,n], C dense in rows `ldc` apart. The strides of A and B
-// say where rows and columns lie; one of each pair is 1.
-struct Product {
-  int64_t m, n, k;
-  int64_t a_row, a_column, b_row, b_column, ldc;
-
-  bool a_transposed() const { return a_column != 1; }
-  bool b_transposed() const { return b_column != 1; }
-  // The leading dimension as BLAS checks it: at least the row's length, also where there is one
-  // row.
-  int64_t lda() const { return a_transposed() ? std::max(a_column, m) : std::max(a_row, k); }
-  int64_t ldb() const { return b_transposed() ? std::max(b_column, k) : std::max(b_row, n); }
-  auto operator<=>(const Product&) const = default;
-};
-
-// The routine behind the products of one dot.
-class ProductRoutine {
- public:
-  virtual ~ProductRoutine() = default;
-  // Called while binding for each product that will be run.
-  virtual void Prepare(const Product& product) {}
-  virtual void Run(const Product& product, const void* a, const void* b, void* c) const = 0;
-  virtual std::string Name(const Product& product) const = 0;
-};
-
-// oneDNN's matmul primitive, one per distinct product.
-class MatmulRoutine : public ProductRoutine {
- public:
-  MatmulRoutine(dnnl::memory::data_type type, dnnl::memory::data_type result_type)
-      : type_(type), result_type_(result_type) {}
-
-  void Prepare(const Product& p) override {
-    OneThread one_thread;
-    if (primitives_.contains(p)) return;
-    Primitive made;
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    made.a = {{p.m, p.k}, type_, Strides(p.a_row, p.a_column, p.m, p.k)};
-    made.b = {{p.k, p.n}, type_, Strides(p.b_row, p.b_column, p.k, p.n)};
-    made.c = {{p.m, p.n}, result_type_, dnnl::memory::dims{p.ldc, 1}};
-    dnnl::matmul::primitive_desc descriptor(OneDnnEngine(), made.a, made.b, made.c, attributes);
-    made.scratchpad = descriptor.scratchpad_desc();
-    made.primitive = dnnl::matmul(descriptor);
-    primitives_.emplace(p, std::move(made));
-  }
-
-  void Run(const Product& product, const void* a, const void* b, void* c) const override {
-    OneThread one_thread;
-    const Primitive& p = primitives_.at(product);
-    const dnnl::engine& engine = OneDnnEngine();
-    dnnl::memory scratch(p.scratchpad, engine, ThreadScratch(p.scratchpad.get_size()));
-    p.primitive.execute(OneDnnStream(),
-                        {{DNNL_ARG_SRC, dnnl::memory(p.a, engine, const_cast<void*>(a))},
-                         {DNNL_ARG_WEIGHTS, dnnl::memory(p.b, engine, const_cast<void*>(b))},
-                         {DNNL_ARG_DST, dnnl::memory(p.c, engine, c)},
-                         {DNNL_ARG_SCRATCHPAD, scratch}});
-  }
-  std::string Name(const Product& product) const override { return "oneDNN matmul"; }
-
- private:
-  struct Primitive {
-    dnnl::memory::desc a, b, c, scratchpad;
-    dnnl::matmul primitive;
-  };
-
-  // A dimension of size 1 must not carry a stride that contradicts the other's.
-  static dnnl::memory::dims Strides(int64_t row, int64_t column, int64_t rows, int64_t columns) {
-    if (column == 1) return {std::max(row, columns), 1};
-    return {1, std::max(column, rows)};
-  }
-
-  dnnl::memory::data_type type_, result_type_;
-  std::map<Product, Primitive> primitives_;
-};
-
-template <typename T>
-class BlasRoutine : public ProductRoutine {
- public:
-  void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    auto ta = p.a_transposed() ? CblasTrans : CblasNoTrans;
-    auto tb = p.b_transposed() ? CblasTrans : CblasNoTrans;
-    T one = 1, zero = 0;
-    if constexpr (std::is_same_v<T, float>) {
-      cblas_sgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, one, static_cast<const T*>(a), p.lda(),
-                  static_cast<const T*>(b), p.ldb(), zero, static_cast<T*>(c), p.ldc);
-    } else if constexpr (std::is_same_v<T, double>) {
-      cblas_dgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, one, static_cast<const T*>(a), p.lda(),
-                  static_cast<const T*>(b), p.ldb(), zero, static_cast<T*>(c), p.ldc);
-    } else if constexpr (std::is_same_v<T, std::complex<float>>) {
-      cblas_cgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, &one, a, p.lda(), b, p.ldb(), &zero, c,
-                  p.ldc);
-    } else {
-      cblas_zgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, &one, a, p.lda(), b, p.ldb(), &zero, c,
-                  p.ldc);
-    }
-  }
-  std::string Name(const Product& product) const override { return "OpenBLAS gemm"; }
-};
-
-// oneDNN's sgemm, or what is quicker where that is slow; all by measurement.
-class FloatRoutine : public ProductRoutine {
- public:
-  void Prepare(const Product& product) override {
-    if (PrefersMatmul(product)) matmul_.Prepare(product);
-  }
-
-  void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    if (PrefersMatmul(p)) return matmul_.Run(p, a, b, c);
-    if (PrefersBlas(p)) return blas_.Run(p, a, b, c);
-    OneThread one_thread;
-    dnnl_status_t status =
-        dnnl_sgemm(p.a_transposed() ? 'T' : 'N', p.b_transposed() ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
-                   static_cast<const float*>(a), p.lda(), static_cast<const float*>(b), p.ldb(),
-                   0.0f, static_cast<float*>(c), p.ldc);
-    if (status != dnnl_success) {
-      throw hlo::Error(hlo::ErrorCode::kInternal,
-                       "oneDNN's sgemm failed with status " + std::to_string(status));
-    }
-  }
-  std::string Name(const Product& product) const override {
-    if (PrefersMatmul(product)) return matmul_.Name(product);
-    return PrefersBlas(product) ? blas_.Name(product) : "oneDNN sgemm";
-  }
-
- private:
-  // sgemm takes up to thirty times as long where both are transposed. Where only B is, up to six
-  // times for few rows or columns and many multiplications each; as long for many of both, and half
-  // as long for a handful.
-  static bool PrefersMatmul(const Product& p) {
-    if (!p.b_transposed()) return false;
-    const int64_t shorter = std::min(p.m, p.n);
-    return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
-  }
-
-  // Without AVX-512, sgemm reads small and middling matrices where they lie. Lines a multiple of
-  // 2 KB apart share few sets of the cache: it takes up to twice as long then, and threads disturb
-  // each other.
-  static bool PrefersBlas(const Product& p) {
-    static const bool has_avx512 = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
-    constexpr int64_t kLine = 512, kPacked = 768;
-    if (has_avx512 || (p.m >= kPacked && p.n >= kPacked)) return false;
-    if (std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldc}) > INT_MAX) return false;
-    const bool collides =
-        (!p.b_transposed() && p.ldb() % kLine == 0) || (p.a_transposed() && p.lda() % kLine == 0);
-    return collides && (p.k >= 96 || p.m <= 64);
-  }
-
-  MatmulRoutine matmul_{dnnl::memory::data_type::f32, dnnl::memory::data_type::f32};
-  BlasRoutine<float> blas_;
-};
-
-// c[j] += a * b[j]: wraps around for integers.
-template <typename T>
-inline void MultiplyAdd(T* c, T a, const T* b, int64_t n) {
-  // Narrow types in unsigned: int's overflow is undefined.
-  using Wide = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4, uint32_t, T>;
-  for (int64_t j = 0; j < n; ++j) c[j] = static_cast<T>(Wide{c[j]} + Wide{a} * Wide{b[j]});
-}
-template <>
-inline void MultiplyAdd(bool* c, bool a, const bool* b, int64_t n) {
-  if (!a) return;
-  for (int64_t j = 0; j < n; ++j) c[j] |= b[j];
-}
-
-template <typename T>
-inline void BlockedProduct(const Product& p, const T* a, const T* b, T* c) {
-  constexpr int64_t kRows =
-      64;  // of B at a time, so that they stay in the cache over all rows of A
-  for (int64_t i = 0; i < p.m; ++i) std::fill_n(c + i * p.ldc, p.n, T{});
-  if (p.b_column == 1) {
-    for (int64_t k0 = 0; k0 < p.k; k0 += kRows) {
-      int64_t k1 = std::min(p.k, k0 + kRows);
-      for (int64_t i = 0; i < p.m; ++i) {
-        for (int64_t k = k0; k < k1; ++k) {
-          MultiplyAdd(c + i * p.ldc, a[i * p.a_row + k * p.a_column], b + k * p.b_row, p.n);
-        }
-      }
-    }
-    return;
-  }
-  for (int64_t i = 0; i < p.m; ++i) {
-    for (int64_t j = 0; j < p.n; ++j) {
-      T sum{};
-      for (int64_t k = 0; k < p.k; ++k) {
-        MultiplyAdd(&sum, a[i * p.a_row + k * p.a_column], b + k * p.b_row + j * p.b_column, 1);
-      }
-      c[i * p.ldc + j] = sum;
-    }
-  }
-}
-
-// Clones cannot be templates: one function per type.
-#define CPU_PRODUCT(T)                                                                \
-  CPU_VECTOR_CLONES void RunProduct(const Product& p, const T* a, const T* b, T* c) { \
-    BlockedProduct(p, a, b, c);                                                       \
-  }
-CPU_PRODUCT(bool)
-CPU_PRODUCT(uint8_t)
-CPU_PRODUCT(uint16_t)
-CPU_PRODUCT(uint32_t)
-CPU_PRODUCT(uint64_t)
-CPU_PRODUCT(float)
-#undef CPU_PRODUCT
-
-// Signed integers are computed as unsigned ones: the same bits, and wrapping is defined.
-template <typename T>
-class LoopRoutine : public ProductRoutine {
- public:
-  void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    RunProduct(p, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
-  }
-  std::string Name(const Product& product) const override { return "loop"; }
-};
-
 bool NativeBFloat16() {
   static const bool native = [] {
     try {
-      MatmulRoutine routine(dnnl::memory::data_type::bf16, dnnl::memory::data_type::f32);
-      routine.Prepare({.m = 64,
-                       .n = 64,
-                       .k = 64,
-                       .a_row = 64,
-                       .a_column = 1,
-                       .b_row = 64,
-                       .b_column = 1,
-                       .ldc = 64});
-      auto isa = dnnl::get_effective_cpu_isa();
-      return isa >= dnnl::cpu_isa::avx512_core_bf16;
+      MakeBFloat16Routine(false)->Prepare({.m = 64,
+                                           .n = 64,
+                                           .k = 64,
+                                           .a_row = 64,
+                                           .a_column = 1,
+                                           .b_row = 64,
+                                           .b_column = 1,
+                                           .ldc = 64});
+      return OneDnnIsa() >= dnnl::cpu_isa::avx512_core_bf16;
     } catch (const dnnl::error&) {
       return false;
     }
@@ -341,44 +120,19 @@ class DotCall : public LibraryCall {
           product_type_ = ElementType::kBF16;
           direct_ = true;
         }
-        routine_ = std::make_unique<MatmulRoutine>(
-            dnnl::memory::data_type::bf16,
-            narrow ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32);
+        routine_ = MakeBFloat16Routine(narrow);
         break;
       }
       case ElementType::kF32:
-        if (volume <= 512) {
-          routine_ = std::make_unique<LoopRoutine<float>>();
-        } else {
-          routine_ = std::make_unique<FloatRoutine>();
-        }
+        routine_ = volume <= 512 ? MakeLoopRoutine(compute_type_) : MakeFloatRoutine();
         break;
       case ElementType::kF64:
-        routine_ = std::make_unique<BlasRoutine<double>>();
-        break;
       case ElementType::kC64:
-        routine_ = std::make_unique<BlasRoutine<std::complex<float>>>();
-        break;
       case ElementType::kC128:
-        routine_ = std::make_unique<BlasRoutine<std::complex<double>>>();
-        break;
-      case ElementType::kPred:
-        routine_ = std::make_unique<LoopRoutine<bool>>();
+        routine_ = MakeBlasRoutine(compute_type_);
         break;
       default:
-        switch (hlo::ByteWidth(compute_type_)) {
-          case 1:
-            routine_ = std::make_unique<LoopRoutine<uint8_t>>();
-            break;
-          case 2:
-            routine_ = std::make_unique<LoopRoutine<uint16_t>>();
-            break;
-          case 4:
-            routine_ = std::make_unique<LoopRoutine<uint32_t>>();
-            break;
-          default:
-            routine_ = std::make_unique<LoopRoutine<uint64_t>>();
-        }
+        routine_ = MakeLoopRoutine(compute_type_);
     }
   }
 

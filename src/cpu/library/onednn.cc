@@ -8,11 +8,43 @@ extern "C" void omp_set_num_threads(int);
 #include <omp.h>
 #endif
 
+#include "cpu/isa.h"
 #include "cpu/memory.h"
 
 namespace cpu {
 
+namespace {
+
+// Before oneDNN generates any code, which fixes what it uses.
+void CapIsa() {
+  static const bool capped = [] {
+    switch (IsaCap()) {
+      case Isa::kBaseline:
+        dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+        break;
+      case Isa::kAvx2:
+        dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+        break;
+      case Isa::kAvx512:
+        dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
+        break;
+      case Isa::kAll:
+        break;
+    }
+    return true;
+  }();
+  (void)capped;
+}
+
+}  // namespace
+
+dnnl::cpu_isa OneDnnIsa() {
+  CapIsa();
+  return dnnl::get_effective_cpu_isa();
+}
+
 const dnnl::engine& OneDnnEngine() {
+  CapIsa();
   static const dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
 }
@@ -23,6 +55,7 @@ dnnl::stream& OneDnnStream() {
 }
 
 OneThread::OneThread() : previous_(omp_get_max_threads()) {
+  CapIsa();
   if (previous_ != 1) omp_set_num_threads(1);
 }
 

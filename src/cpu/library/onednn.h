@@ -8,6 +8,8 @@ namespace cpu {
 
 // The CPU engine of oneDNN; made once.
 const dnnl::engine& OneDnnEngine();
+// The instructions that oneDNN may use: the processor's, or fewer by TORCH_XLA_CPU_ISA.
+dnnl::cpu_isa OneDnnIsa();
 // A stream of the calling thread.
 dnnl::stream& OneDnnStream();
 

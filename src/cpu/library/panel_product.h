@@ -1,0 +1,16 @@
+// Products of f32 matrices that are copied into panels first, piece by piece, so that how they lie
+// in memory matters little. For processors with AVX2 and FMA.
+#pragma once
+
+#include "cpu/library/product.h"
+
+namespace cpu {
+
+// True where PanelProduct runs: the processor has the instructions, and TORCH_XLA_CPU_ISA allows
+// them.
+bool HasPanelProducts();
+
+// C = A B, with p.k > 0. The same bits for the same values, however they lie in memory.
+void PanelProduct(const Product& p, const float* a, const float* b, float* c);
+
+}  // namespace cpu

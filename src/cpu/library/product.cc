@@ -1,0 +1,312 @@
+#include "cpu/library/product.h"
+
+#include <cblas.h>
+
+#include <climits>
+#include <complex>
+#include <iterator>
+#include <map>
+
+#include "cpu/library/onednn.h"
+#include "cpu/library/panel_product.h"
+#include "cpu/library/vector_clones.h"
+#include "hlo/error.h"
+
+namespace cpu {
+namespace {
+
+using hlo::ElementType;
+
+// oneDNN's matmul primitive, one per distinct product.
+class MatmulRoutine : public ProductRoutine {
+ public:
+  MatmulRoutine(dnnl::memory::data_type type, dnnl::memory::data_type result_type)
+      : type_(type), result_type_(result_type) {}
+
+  void Prepare(const Product& p) override {
+    OneThread one_thread;
+    if (primitives_.contains(p)) return;
+    Primitive made;
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    made.a = {{p.m, p.k}, type_, Strides(p.a_row, p.a_column, p.m, p.k)};
+    made.b = {{p.k, p.n}, type_, Strides(p.b_row, p.b_column, p.k, p.n)};
+    made.c = {{p.m, p.n}, result_type_, dnnl::memory::dims{p.ldc, 1}};
+    dnnl::matmul::primitive_desc descriptor(OneDnnEngine(), made.a, made.b, made.c, attributes);
+    made.scratchpad = descriptor.scratchpad_desc();
+    made.primitive = dnnl::matmul(descriptor);
+    primitives_.emplace(p, std::move(made));
+  }
+
+  void Run(const Product& product, const void* a, const void* b, void* c) const override {
+    OneThread one_thread;
+    const Primitive& p = primitives_.at(product);
+    const dnnl::engine& engine = OneDnnEngine();
+    dnnl::memory scratch(p.scratchpad, engine, ThreadScratch(p.scratchpad.get_size()));
+    p.primitive.execute(OneDnnStream(),
+                        {{DNNL_ARG_SRC, dnnl::memory(p.a, engine, const_cast<void*>(a))},
+                         {DNNL_ARG_WEIGHTS, dnnl::memory(p.b, engine, const_cast<void*>(b))},
+                         {DNNL_ARG_DST, dnnl::memory(p.c, engine, c)},
+                         {DNNL_ARG_SCRATCHPAD, scratch}});
+  }
+  std::string Name(const Product& product) const override { return "oneDNN matmul"; }
+
+ private:
+  struct Primitive {
+    dnnl::memory::desc a, b, c, scratchpad;
+    dnnl::matmul primitive;
+  };
+
+  // A dimension of size 1 must not carry a stride that contradicts the other's.
+  static dnnl::memory::dims Strides(int64_t row, int64_t column, int64_t rows, int64_t columns) {
+    if (column == 1) return {std::max(row, columns), 1};
+    return {1, std::max(column, rows)};
+  }
+
+  dnnl::memory::data_type type_, result_type_;
+  std::map<Product, Primitive> primitives_;
+};
+
+template <typename T>
+class BlasRoutine : public ProductRoutine {
+ public:
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    auto ta = p.a_transposed() ? CblasTrans : CblasNoTrans;
+    auto tb = p.b_transposed() ? CblasTrans : CblasNoTrans;
+    T one = 1, zero = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      cblas_sgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, one, static_cast<const T*>(a), p.lda(),
+                  static_cast<const T*>(b), p.ldb(), zero, static_cast<T*>(c), p.ldc);
+    } else if constexpr (std::is_same_v<T, double>) {
+      cblas_dgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, one, static_cast<const T*>(a), p.lda(),
+                  static_cast<const T*>(b), p.ldb(), zero, static_cast<T*>(c), p.ldc);
+    } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+      cblas_cgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, &one, a, p.lda(), b, p.ldb(), &zero, c,
+                  p.ldc);
+    } else {
+      cblas_zgemm(CblasRowMajor, ta, tb, p.m, p.n, p.k, &one, a, p.lda(), b, p.ldb(), &zero, c,
+                  p.ldc);
+    }
+  }
+  std::string Name(const Product& product) const override { return "OpenBLAS gemm"; }
+};
+
+class SgemmRoutine : public ProductRoutine {
+ public:
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    OneThread one_thread;
+    dnnl_status_t status =
+        dnnl_sgemm(p.a_transposed() ? 'T' : 'N', p.b_transposed() ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
+                   static_cast<const float*>(a), p.lda(), static_cast<const float*>(b), p.ldb(),
+                   0.0f, static_cast<float*>(c), p.ldc);
+    if (status != dnnl_success) {
+      throw hlo::Error(hlo::ErrorCode::kInternal,
+                       "oneDNN's sgemm failed with status " + std::to_string(status));
+    }
+  }
+  std::string Name(const Product& product) const override { return "oneDNN sgemm"; }
+};
+
+class PanelRoutine : public ProductRoutine {
+ public:
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    PanelProduct(p, static_cast<const float*>(a), static_cast<const float*>(b),
+                 static_cast<float*>(c));
+  }
+  std::string Name(const Product& product) const override { return "panels"; }
+};
+
+// Of each product the quickest.
+class FloatRoutine : public ProductRoutine {
+ public:
+  void Prepare(const Product& product) override {
+    std::unique_ptr<ProductRoutine>& routine = routines_[QuickestFloatKernel(product)];
+    if (!routine) routine = MakeFloatRoutine(QuickestFloatKernel(product));
+    routine->Prepare(product);
+  }
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    routines_.at(QuickestFloatKernel(p))->Run(p, a, b, c);
+  }
+  std::string Name(const Product& product) const override {
+    return MakeFloatRoutine(QuickestFloatKernel(product))->Name(product);
+  }
+
+ private:
+  std::map<FloatKernel, std::unique_ptr<ProductRoutine>> routines_;
+};
+
+// c[j] += a * b[j]: wraps around for integers.
+template <typename T>
+inline void MultiplyAdd(T* c, T a, const T* b, int64_t n) {
+  // Narrow types in unsigned: int's overflow is undefined.
+  using Wide = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4, uint32_t, T>;
+  for (int64_t j = 0; j < n; ++j) c[j] = static_cast<T>(Wide{c[j]} + Wide{a} * Wide{b[j]});
+}
+template <>
+inline void MultiplyAdd(bool* c, bool a, const bool* b, int64_t n) {
+  if (!a) return;
+  for (int64_t j = 0; j < n; ++j) c[j] |= b[j];
+}
+
+template <typename T>
+inline void BlockedProduct(const Product& p, const T* a, const T* b, T* c) {
+  constexpr int64_t kRows =
+      64;  // of B at a time, so that they stay in the cache over all rows of A
+  for (int64_t i = 0; i < p.m; ++i) std::fill_n(c + i * p.ldc, p.n, T{});
+  if (p.b_column == 1) {
+    for (int64_t k0 = 0; k0 < p.k; k0 += kRows) {
+      int64_t k1 = std::min(p.k, k0 + kRows);
+      for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t k = k0; k < k1; ++k) {
+          MultiplyAdd(c + i * p.ldc, a[i * p.a_row + k * p.a_column], b + k * p.b_row, p.n);
+        }
+      }
+    }
+    return;
+  }
+  for (int64_t i = 0; i < p.m; ++i) {
+    for (int64_t j = 0; j < p.n; ++j) {
+      T sum{};
+      for (int64_t k = 0; k < p.k; ++k) {
+        MultiplyAdd(&sum, a[i * p.a_row + k * p.a_column], b + k * p.b_row + j * p.b_column, 1);
+      }
+      c[i * p.ldc + j] = sum;
+    }
+  }
+}
+
+// Clones cannot be templates: one function per type.
+#define CPU_PRODUCT(T)                                                                \
+  CPU_VECTOR_CLONES void RunProduct(const Product& p, const T* a, const T* b, T* c) { \
+    BlockedProduct(p, a, b, c);                                                       \
+  }
+CPU_PRODUCT(bool)
+CPU_PRODUCT(uint8_t)
+CPU_PRODUCT(uint16_t)
+CPU_PRODUCT(uint32_t)
+CPU_PRODUCT(uint64_t)
+CPU_PRODUCT(float)
+#undef CPU_PRODUCT
+
+// Signed integers are computed as unsigned ones: the same bits, and wrapping is defined.
+template <typename T>
+class LoopRoutine : public ProductRoutine {
+ public:
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    RunProduct(p, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c));
+  }
+  std::string Name(const Product& product) const override { return "loop"; }
+};
+
+// Lines a multiple of 2 KB apart share few sets of the cache: what reads them where they lie takes
+// up to twice as long.
+bool LinesCollide(const Product& p) {
+  constexpr int64_t kLine = 512;
+  return (!p.b_transposed() && p.ldb() % kLine == 0) || (p.a_transposed() && p.lda() % kLine == 0);
+}
+
+// OpenBLAS counts in int.
+bool FitsBlas(const Product& p) {
+  return std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldc}) <= INT_MAX;
+}
+
+// The table of measured kernels for processors with AVX2 and without AVX-512: a string for each
+// form and each of colliding lines or not, a letter for each class of sizes.
+namespace avx2 {
+#include "cpu/library/float_kernels_avx2.inc"
+}  // namespace avx2
+
+template <size_t N>
+int64_t ClassOf(int64_t size, const int64_t (&limits)[N]) {
+  return std::lower_bound(limits, limits + N, size) - limits;
+}
+
+FloatKernel MeasuredOnAvx2(const Product& p) {
+  const int form = (p.a_transposed() ? 2 : 0) + (p.b_transposed() ? 1 : 0);
+  const int64_t rows = ClassOf(p.m, avx2::kRowLimits);
+  const int64_t columns = ClassOf(p.n, avx2::kColumnLimits);
+  const int64_t depth = ClassOf(p.k, avx2::kDepthLimits);
+  const int64_t index = (rows * (std::size(avx2::kColumnLimits) + 1) + columns) *
+                            (std::size(avx2::kDepthLimits) + 1) +
+                        depth;
+  return static_cast<FloatKernel>(avx2::kKernels[form * 2 + LinesCollide(p)][index]);
+}
+
+// sgemm takes up to thirty times as long where both are transposed. Where only B is, up to six
+// times for few rows or columns and many multiplications each; as long for many of both, and half
+// as long for a handful.
+bool PrefersMatmul(const Product& p) {
+  if (!p.b_transposed()) return false;
+  const int64_t shorter = std::min(p.m, p.n);
+  return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
+}
+
+}  // namespace
+
+bool Runs(FloatKernel kernel) { return kernel != FloatKernel::kPanels || HasPanelProducts(); }
+
+FloatKernel QuickestFloatKernel(const Product& p) {
+  static const bool has_avx512 = OneDnnIsa() >= dnnl::cpu_isa::avx512_core;
+  static const bool is_avx2 = !has_avx512 && HasPanelProducts();
+  if (is_avx2) {
+    const FloatKernel measured = MeasuredOnAvx2(p);
+    return measured == FloatKernel::kBlas && !FitsBlas(p) ? FloatKernel::kPanels : measured;
+  }
+  if (PrefersMatmul(p)) return FloatKernel::kMatmul;
+  const bool packed_by_sgemm = p.m >= 768 && p.n >= 768;
+  if (!has_avx512 && !packed_by_sgemm && LinesCollide(p) && (p.k >= 96 || p.m <= 64) &&
+      FitsBlas(p)) {
+    return FloatKernel::kBlas;
+  }
+  return FloatKernel::kSgemm;
+}
+
+std::unique_ptr<ProductRoutine> MakeFloatRoutine(FloatKernel kernel) {
+  switch (kernel) {
+    case FloatKernel::kSgemm:
+      return std::make_unique<SgemmRoutine>();
+    case FloatKernel::kMatmul:
+      return std::make_unique<MatmulRoutine>(dnnl::memory::data_type::f32,
+                                             dnnl::memory::data_type::f32);
+    case FloatKernel::kBlas:
+      return std::make_unique<BlasRoutine<float>>();
+    case FloatKernel::kPanels:
+      return std::make_unique<PanelRoutine>();
+  }
+  throw hlo::Error(hlo::ErrorCode::kInternal, "the table of kernels names none");
+}
+
+std::unique_ptr<ProductRoutine> MakeFloatRoutine() { return std::make_unique<FloatRoutine>(); }
+
+std::unique_ptr<ProductRoutine> MakeBFloat16Routine(bool bfloat16_result) {
+  using Type = dnnl::memory::data_type;
+  return std::make_unique<MatmulRoutine>(Type::bf16, bfloat16_result ? Type::bf16 : Type::f32);
+}
+
+std::unique_ptr<ProductRoutine> MakeBlasRoutine(ElementType type) {
+  switch (type) {
+    case ElementType::kF64:
+      return std::make_unique<BlasRoutine<double>>();
+    case ElementType::kC64:
+      return std::make_unique<BlasRoutine<std::complex<float>>>();
+    default:
+      return std::make_unique<BlasRoutine<std::complex<double>>>();
+  }
+}
+
+std::unique_ptr<ProductRoutine> MakeLoopRoutine(ElementType type) {
+  if (type == ElementType::kF32) return std::make_unique<LoopRoutine<float>>();
+  if (type == ElementType::kPred) return std::make_unique<LoopRoutine<bool>>();
+  switch (hlo::ByteWidth(type)) {
+    case 1:
+      return std::make_unique<LoopRoutine<uint8_t>>();
+    case 2:
+      return std::make_unique<LoopRoutine<uint16_t>>();
+    case 4:
+      return std::make_unique<LoopRoutine<uint32_t>>();
+    default:
+      return std::make_unique<LoopRoutine<uint64_t>>();
+  }
+}
+
+}  // namespace cpu

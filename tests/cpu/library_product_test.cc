@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "cpu/library/panel_product.h"
+#include "cpu/library/product.h"
+#include "cpu/memory.h"
+#include "library_testing.h"
+
+namespace cpu {
+namespace {
+
+constexpr FloatKernel kKernels[] = {FloatKernel::kSgemm, FloatKernel::kMatmul, FloatKernel::kBlas,
+                                    FloatKernel::kPanels};
+
+// A matrix that lies by rows or by columns, with room after each line; the room holds NaN, which
+// nobody may read into a result.
+struct Matrix {
+  Matrix(int64_t rows, int64_t columns, bool transposed, int64_t room, uint32_t seed)
+      : row(transposed ? 1 : columns + room), column(transposed ? rows + room : 1) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    values.assign((transposed ? columns : rows) * (transposed ? column : row), nan);
+    auto numbers =
+        testing::RandomLiteral(hlo::Shape(hlo::ElementType::kF32, {rows, columns}), seed);
+    const auto data = numbers.data<float>();
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) at(i, j) = data[i * columns + j];
+    }
+  }
+  float& at(int64_t i, int64_t j) { return values[i * row + j * column]; }
+
+  int64_t row, column;
+  std::vector<float> values;
+};
+
+std::vector<float> Multiply(FloatKernel kernel, int64_t m, int64_t n, int64_t k, const Matrix& a,
+                            const Matrix& b) {
+  const int64_t ldc = n + 3;
+  const Product p{.m = m,
+                  .n = n,
+                  .k = k,
+                  .a_row = a.row,
+                  .a_column = a.column,
+                  .b_row = b.row,
+                  .b_column = b.column,
+                  .ldc = ldc};
+  auto routine = MakeFloatRoutine(kernel);
+  routine->Prepare(p);
+  std::vector<float> c(m * ldc, 7);
+  routine->Run(p, a.values.data(), b.values.data(), c.data());
+  std::vector<float> result;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < ldc; ++j) {
+      if (j < n) {
+        result.push_back(c[i * ldc + j]);
+      } else {
+        EXPECT_EQ(c[i * ldc + j], 7) << "written beside the result";
+      }
+    }
+  }
+  return result;
+}
+
+// The sizes end inside and at the edges of tiles, panels and blocks.
+TEST(Product, EveryKernelInEveryForm) {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},   {6, 16, 256}, {7, 17, 257},  {13, 33, 5},
+                                   {5, 8, 300}, {64, 31, 64}, {481, 20, 30}, {485, 16, 513}};
+  for (const auto& [m, n, k] : kSizes) {
+    for (int form = 0; form < 4; ++form) {
+      Matrix a(m, k, (form & 2) != 0, form == 1 ? 512 - k % 512 : 1, 1);
+      Matrix b(k, n, (form & 1) != 0, form == 0 ? 512 - n : 1, 2);
+      std::vector<double> expected(m * n);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t l = 0; l < k; ++l) {
+          for (int64_t j = 0; j < n; ++j) expected[i * n + j] += double{a.at(i, l)} * b.at(l, j);
+        }
+      }
+      for (FloatKernel kernel : kKernels) {
+        if (!Runs(kernel)) continue;
+        const auto got = Multiply(kernel, m, n, k, a, b);
+        double worst = 0;
+        for (int64_t i = 0; i < m * n; ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
+        EXPECT_LT(worst, 1e-6 * static_cast<double>(k) + 1e-6)
+            << static_cast<char>(kernel) << " " << m << " " << n << " " << k << " form " << form;
+      }
+    }
+  }
+}
+
+TEST(Product, PanelsGiveTheSameBitsInEveryForm) {
+  if (!HasPanelProducts()) GTEST_SKIP() << "no AVX2";
+  const int64_t m = 70, n = 50, k = 300;
+  std::vector<std::vector<float>> results;
+  for (int form = 0; form < 4; ++form) {
+    results.push_back(Multiply(FloatKernel::kPanels, m, n, k, Matrix(m, k, (form & 2) != 0, 4, 1),
+                               Matrix(k, n, (form & 1) != 0, 9, 2)));
+    EXPECT_EQ(results.back(), results.front()) << form;
+  }
+}
+
+// Panels are filled up with zeros: what is not finite stays in its row and column.
+TEST(Product, NotFiniteNumbersStayInTheirRowsAndColumns) {
+  const int64_t m = 8, n = 18, k = 40;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (FloatKernel kernel : kKernels) {
+    if (!Runs(kernel)) continue;
+    Matrix a(m, k, false, 1, 1), b(k, n, false, 1, 2);
+    a.at(7, 39) = infinity;
+    b.at(3, 17) = std::numeric_limits<float>::quiet_NaN();
+    const auto got = Multiply(kernel, m, n, k, a, b);
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const float x = got[i * n + j];
+        EXPECT_EQ(std::isnan(x), j == 17) << i << " " << j;
+        EXPECT_EQ(std::isinf(x), j != 17 && i == 7) << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(Product, TheTableNamesKernelsThatRun) {
+  for (int64_t m : {1, 3, 20, 100, 1000}) {
+    for (int64_t n : {1, 30, 300, 1024}) {
+      for (int64_t k : {1, 100, 1024}) {
+        for (int form = 0; form < 4; ++form) {
+          const Product p{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_row = (form & 2) != 0 ? 1 : k,
+                          .a_column = (form & 2) != 0 ? m : 1,
+                          .b_row = (form & 1) != 0 ? 1 : n,
+                          .b_column = (form & 1) != 0 ? k : 1,
+                          .ldc = n};
+          const FloatKernel kernel = QuickestFloatKernel(p);
+          EXPECT_TRUE(Runs(kernel));
+          EXPECT_FALSE(MakeFloatRoutine(kernel)->Name(p).empty());
+        }
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+// In a process of its own, since the variable is read once.
+TEST(Product, TheCapKeepsPanelsOff) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  setenv("TORCH_XLA_CPU_ISA", "sse41", 1);
+  EXPECT_EXIT(_Exit(HasPanelProducts() || Runs(FloatKernel::kPanels) ? 1 : 0),
+              ::testing::ExitedWithCode(0), "");
+  setenv("TORCH_XLA_CPU_ISA", "AVX2", 1);
+  EXPECT_EXIT(_Exit(HasPanelProducts() == (__builtin_cpu_supports("avx2") != 0) ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
+  unsetenv("TORCH_XLA_CPU_ISA");
+}
+#endif
+
+}  // namespace
+}  // namespace cpu
