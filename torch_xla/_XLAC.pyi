@@ -269,6 +269,10 @@ def _set_fallback_observer(observer: Callable[[str], None] | None) -> None:
 # Numerics.
 def _xla_set_mat_mul_precision(precision: str) -> None: ...
 def _xla_get_mat_mul_precision() -> str: ...
+def _set_dynamic_mode(mode: str) -> None:
+    """ "exact", "symbolic" or "bucketed"; programs of another mode are forgotten."""
+
+def _get_dynamic_mode() -> str: ...
 def _xla_set_interpretation(when: str) -> None:
     """When graphs without a program run operation by operation: "never", "auto" or "always"."""
 

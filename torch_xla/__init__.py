@@ -54,6 +54,7 @@ from .torch_xla import launch as launch  # noqa: E402
 from .torch_xla import manual_seed as manual_seed  # noqa: E402
 from .torch_xla import real_devices as real_devices  # noqa: E402
 from .torch_xla import set_custom_compile_options as set_custom_compile_options  # noqa: E402
+from .torch_xla import set_dynamic as set_dynamic  # noqa: E402
 from .torch_xla import step as step  # noqa: E402
 from .torch_xla import sync as sync  # noqa: E402
 from .version import __version__ as __version__  # noqa: E402

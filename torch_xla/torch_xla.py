@@ -204,6 +204,14 @@ def launch(
     return xmp.spawn(fn, args=args, start_method=start_method)
 
 
+def set_dynamic(mode: str) -> None:
+    """What becomes of sizes and indices that vary, from now on; programs of another mode are forgotten.
+
+    "exact" compiles each value. "symbolic", the default, makes arguments of indices, and of sizes where the engine can. "bucketed" pads sizes to powers of two, of which each is compiled once, where that changes no result: for plugins whose programs have fixed sizes (docs/shapes.md). Raises RuntimeError for any other word.
+    """
+    _XLAC._set_dynamic_mode(mode)
+
+
 _custom_compile_options: dict[str, Any] = {}
 
 

@@ -46,14 +46,26 @@ const pjrt::Buffer& Data::buffer() const {
 }
 
 std::shared_ptr<const pjrt::Buffer> Data::SharedBuffer() const {
-  std::lock_guard lock(BufferMutex());
-  const bool is_current = buffer_ != nullptr && buffer_->client().get() == &device_->client();
-  if (host_contents_ != nullptr && !is_current) {
-    buffer_ =
-        device_->client().BufferFromHost(host_contents_->bytes(), *shape_, device_->pjrt_device());
+  std::shared_ptr<const HostContents> contents;
+  {
+    std::lock_guard lock(BufferMutex());
+    if (HoldsCurrentBuffer() || host_contents_ == nullptr) {
+      if (buffer_ == nullptr) ThrowGivenUp();
+      return buffer_;
+    }
+    contents = host_contents_;
   }
-  if (buffer_ == nullptr) ThrowGivenUp();
+  const void* bytes = contents->bytes();  // may wait for the device, so not under the lock
+  std::lock_guard lock(BufferMutex());
+  if (host_contents_ == nullptr) ThrowGivenUp();  // given up meanwhile
+  if (!HoldsCurrentBuffer()) {
+    buffer_ = device_->client().BufferFromHost(bytes, *shape_, device_->pjrt_device());
+  }
   return buffer_;
+}
+
+bool Data::HoldsCurrentBuffer() const {
+  return buffer_ != nullptr && buffer_->client().get() == &device_->client();
 }
 
 std::shared_ptr<const HostContents> Data::SharedHostContents() const {

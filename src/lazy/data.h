@@ -61,6 +61,8 @@ class Data : public Counted<Data> {
  private:
   std::shared_ptr<const HostContents> SharedHostContents() const;
   [[noreturn]] void ThrowGivenUp() const;
+  // Whether there is a buffer, and of the client that the device has now. With the lock taken.
+  bool HoldsCurrentBuffer() const;
 
   Device* device_;
   SharedShape shape_;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lazy/background_compile.h"
+#include "lazy/size_buckets.h"
 #include "lazy/sync_mutex.h"
 
 namespace lazy {
@@ -99,6 +100,7 @@ void ClearComputationCache() {
   std::lock_guard lock(SyncMutex());
   BackgroundCompiler::Get().Stop();
   ProgramCache::Get().Clear();
+  ForgetSizeBuckets();
 }
 
 }  // namespace lazy

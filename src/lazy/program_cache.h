@@ -15,10 +15,15 @@
 
 namespace lazy {
 
+struct Padding;  // size_buckets.h
+
 struct CachedProgram {
   std::vector<uint64_t> signature;
   Specialization specialization;
-  std::unique_ptr<pjrt::LoadedExecutable> executable;
+  std::shared_ptr<pjrt::LoadedExecutable> executable;
+  // Where the graph's arguments and results lie in those of a program of padded sizes, which others
+  // may share; null: they are the same.
+  std::shared_ptr<const Padding> padding;
   // Kept, because the signature has their numbers, which they would not get again.
   std::vector<OperationReference> operations;
   int64_t bytes = 0;  // of the host's memory, as far as that is known

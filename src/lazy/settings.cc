@@ -9,6 +9,7 @@
 
 #include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
+#include "lazy/program_cache.h"
 #include "lazy/sync_mutex.h"
 #include "pjrt/client/compile_options.h"
 
@@ -17,7 +18,27 @@ namespace {
 
 std::atomic<bool> allow_execution{true};
 
+constexpr std::pair<const char*, DynamicMode> kDynamicModes[] = {
+    {"exact", DynamicMode::kExact},
+    {"symbolic", DynamicMode::kSymbolic},
+    {"bucketed", DynamicMode::kBucketed},
+};
+
+DynamicMode DynamicModeOf(std::string_view word) {
+  for (const auto& [name, mode] : kDynamicModes) {
+    if (word == name) return mode;
+  }
+  throw hlo::Error("the mode of what varies is exact, symbolic or bucketed, not " +
+                   std::string(word));
+}
+
+DynamicMode DynamicModeFromEnvironment() {
+  const char* word = std::getenv("TORCH_XLA_DYNAMIC");
+  return word == nullptr || *word == '\0' ? DynamicMode::kSymbolic : DynamicModeOf(word);
+}
+
 struct Settings {
+  DynamicMode dynamic = DynamicModeFromEnvironment();
   std::string graph_name;
   hlo::Precision precision = hlo::Precision::kDefault;
   CompileOverrides overrides;
@@ -91,12 +112,21 @@ std::vector<uint64_t> CustomCompileOptionsKey() {
   return Settings::Get().overrides_key;
 }
 
-bool DynamicPrograms() {
-  static const bool dynamic = [] {
-    const char* mode = std::getenv("TORCH_XLA_DYNAMIC");
-    return mode == nullptr || std::string_view(mode) != "exact";
-  }();
-  return dynamic;
+void SetDynamicMode(const std::string& word) {
+  const DynamicMode mode = DynamicModeOf(word);
+  std::lock_guard lock(SyncMutex());
+  if (std::exchange(Settings::Get().dynamic, mode) != mode) ClearComputationCache();
+}
+DynamicMode CurrentDynamicMode() {
+  std::lock_guard lock(SyncMutex());
+  return Settings::Get().dynamic;
+}
+std::string DynamicModeWord() {
+  const DynamicMode current = CurrentDynamicMode();
+  for (const auto& [name, mode] : kDynamicModes) {
+    if (mode == current) return name;
+  }
+  return "";
 }
 
 }  // namespace lazy

@@ -30,10 +30,17 @@ std::string MatMulPrecision();
 // The same, as programs say it.
 hlo::Precision ContractionPrecision();
 
-// Whether indices of the user's program become arguments of the compiled ones when they vary; false
-// with TORCH_XLA_DYNAMIC=exact, which compiles for each value, to tell a wrong program from a wrong
-// argument.
-bool DynamicPrograms();
+// What becomes of integers of the user's program that vary: indices and sizes.
+enum class DynamicMode {
+  kExact,     // each value is compiled, to tell a wrong program from a wrong argument
+  kSymbolic,  // indices become arguments; so do sizes where the plugin knows how
+  kBucketed,  // indices too, and sizes are padded to a ladder (size_buckets.h)
+};
+// "exact", "symbolic" or "bucketed"; at first TORCH_XLA_DYNAMIC ("symbolic"). Forgets the programs
+// that were compiled in another mode. Throws hlo::Error for any other word.
+void SetDynamicMode(const std::string& word);
+DynamicMode CurrentDynamicMode();
+std::string DynamicModeWord();
 
 // Part of the key of a program, which is compiled anew with others.
 void SetCustomCompileOptions(CompileOverrides options);

@@ -18,6 +18,7 @@
 #include "lazy/program_compile.h"
 #include "lazy/run_queue.h"
 #include "lazy/settings.h"
+#include "lazy/size_buckets.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
 #include "process/clock.h"
@@ -40,9 +41,13 @@ std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
                                            const CachedProgram& program,
                                            std::vector<std::unique_ptr<pjrt::Buffer>>* owned) {
   std::vector<const pjrt::Buffer*> arguments;
+  const Padding* padding = program.padding.get();
   for (const Node* leaf : graph.data_leaves()) {
     leaf->data()->MoveToCurrentClient();
-    arguments.push_back(&leaf->data()->buffer());
+    const bool is_padded = padding != nullptr && padding->parameters[arguments.size()].is_padded();
+    arguments.push_back(
+        is_padded ? PaddedArgument(*leaf->data(), padding->parameters[arguments.size()], owned)
+                  : &leaf->data()->buffer());
   }
   auto add = [&](const ScalarPack& pack) {
     owned->push_back(device->client().BufferFromHost(
@@ -52,6 +57,9 @@ std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
   for (const ScalarPack& pack : graph.scalar_packs()) add(pack);
   const ScalarPack indices = graph.IndexPack(program.specialization.varies);
   if (indices.count > 0) add(indices);
+  if (padding != nullptr) {
+    for (const auto& argument : padding->arguments) arguments.push_back(argument.get());
+  }
   return arguments;
 }
 
@@ -111,7 +119,8 @@ struct ProgramKey {
 // program in all processes.
 bool IndicesMayVary() {
   const Runtime& runtime = Runtime::Get();
-  return DynamicPrograms() && (runtime.world_size() == 1 || runtime.options().device_type == "CPU");
+  return CurrentDynamicMode() != DynamicMode::kExact &&
+         (runtime.world_size() == 1 || runtime.options().device_type == "CPU");
 }
 
 // In a signature: the values of the graph's indices follow, which are then part of the structure.
@@ -165,7 +174,11 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   std::vector<Value> leaves;
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     ShapeRef shape = graph.results()[i].shape_ref();
-    Reference<Data> data(new Data(device, shape, std::move(result.outputs[i])));
+    const bool is_padded = program.padding != nullptr && program.padding->results[i].is_padded();
+    Reference<Data> data =
+        is_padded
+            ? CutData(device, shape, program.padding->results[i], std::move(result.outputs[i]))
+            : Reference<Data>(new Data(device, shape, std::move(result.outputs[i])));
     leaves.push_back(LeafOf(graph, i, std::move(data)));
   }
   LimitInFlight(device, std::move(result.done), manner.next == Next::kWaits);
@@ -188,7 +201,7 @@ std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph
   auto program = BackgroundCompiler::Get().Take(key.hash, key.signature, key.assignment);
   if (program == nullptr) {
     LoweredProgram lowered = LowerProgram(device, graph, key.signature, std::move(missing));
-    lowered.Compile();
+    if (!CompilePadded(device, lowered)) lowered.Compile();
     program = std::move(lowered.program);
   }
   Count(created);
@@ -210,7 +223,9 @@ void CompileInBackground(Device* device, const Graph& graph, const ProgramKey& k
 }
 
 // Where only indices differ from a program's, another program that takes them is the last one.
+// In the padded mode programs are what is wanted.
 Turn TurnFor(const Graph& graph, const ProgramKey& key) {
+  if (CurrentDynamicMode() == DynamicMode::kBucketed) return {};
   if (ProgramCache::Get().HasSpecialization(key.hash, key.signature)) return {};
   return NextTurn(graph, key.hash, key.assignment);
 }

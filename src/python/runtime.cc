@@ -337,6 +337,8 @@ void BindRuntime(py::module_& m) {
   m.def("_xla_get_rng_seed", &GetSeed, py::arg("device") = "");
   m.def("_xla_default_generator", [](int ordinal) { return DefaultGenerator(ordinal); });
   using Unlocked = py::call_guard<py::gil_scoped_release>;
+  m.def("_set_dynamic_mode", &lazy::SetDynamicMode, Unlocked());
+  m.def("_get_dynamic_mode", &lazy::DynamicModeWord, Unlocked());
   m.def("_xla_set_mat_mul_precision", &lazy::SetMatMulPrecision, Unlocked());
   m.def(
       "_xla_set_interpretation",

@@ -3,7 +3,9 @@
 //
 //   // CASE: name
 //   // RUN-PASS: simplify,…      passes of cpu/pipeline.h, by name, in this order; `pipeline`: all,
-//                                as the engine runs them for one device
+//                                as the engine runs them for one device; `pad_sizes 0.1 2.0`:
+//                                PadSizes, where dimension 1 of argument 0 and 0 of 2 vary
+//   // REFUSED: text             what the pass says instead of doing anything
 //   // UNCHANGED                 they say that they change nothing; without it, that they do
 //   // ONCE                      a second run changes nothing
 //   // INSTRUCTIONS: 2           what the entry has left, without its parameters
@@ -31,6 +33,7 @@
 #include "cpu/pipeline.h"
 #include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
+#include "pad_sizes_testing.h"
 #include "pass_test.h"
 
 namespace passes {
@@ -62,7 +65,7 @@ std::ostream& operator<<(std::ostream& out, const FileCase& c) { return out << c
 
 constexpr std::string_view kKnown[] = {
     "CASE",  "RUN-PASS",  "UNCHANGED", "ONCE",      "INSTRUCTIONS", "COMPUTATIONS", "COUNT",
-    "CHECK", "CHECK-NOT", "INPUTS",    "TOLERANCE", "STEPS",        "ON-ENGINE"};
+    "CHECK", "CHECK-NOT", "INPUTS",    "TOLERANCE", "STEPS",        "ON-ENGINE",    "REFUSED"};
 
 // "// NAME: value" or "// NAME"; comments that do not look like it are for people.
 void AddDirective(const std::string& line, FileCase& out) {
@@ -114,7 +117,20 @@ const cpu::Pass& FindPass(std::string_view name) {
   throw hlo::Error("there is no pass " + std::string(name));
 }
 
+bool RunPadSizes(hlo::Module& module, std::istringstream words) {
+  VaryingDimensions dimensions;
+  for (std::string word; words >> word;) {
+    const size_t dot = word.find('.');
+    dimensions.emplace(std::stoll(word.substr(0, dot)), std::stoll(word.substr(dot + 1)));
+  }
+  return PadInside(module, dimensions);
+}
+
 bool RunPasses(hlo::Module& module, const std::string& names) {
+  constexpr std::string_view kPadSizes = "pad_sizes ";
+  if (names.starts_with(kPadSizes)) {
+    return RunPadSizes(module, std::istringstream(names.substr(kPadSizes.size())));
+  }
   if (names == "pipeline") {
     cpu::RunPipeline(module, {.disabled = {}, .verify = true});
     return true;
@@ -209,6 +225,16 @@ TEST_P(PassFileTest, DoesWhatItSays) {
   }
   if (row.Has("ON-ENGINE")) cpu::CheckModule(*module, arguments);
   const auto pass = [&](hlo::Module& m) { return RunPasses(m, row.One("RUN-PASS")); };
+  if (row.Has("REFUSED")) {
+    try {
+      pass(*module);
+      FAIL() << "not refused:\n" << module->ToString();
+    } catch (const hlo::Error& error) {
+      EXPECT_NE(std::string(error.what()).find(row.One("REFUSED")), std::string::npos)
+          << error.what();
+    }
+    return;
+  }
   const bool changed =
       ApplyAndCompare(*module, pass, arguments, std::stod(row.One("TOLERANCE", "0")));
   EXPECT_EQ(changed, !row.Has("UNCHANGED")) << module->ToString();
