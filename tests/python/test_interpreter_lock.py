@@ -123,6 +123,8 @@ for name, call in {
     "collective": lambda: _XLAC._xla_all_reduce([tensors[7]], "sum", 1.0, []),
     "graph name": lambda: _XLAC._set_current_graph_name("x"),
     "its graph name": _XLAC._get_current_graph_name,
+    "what varies": lambda: _XLAC._set_dynamic_mode("symbolic"),
+    "how it varies": _XLAC._get_dynamic_mode,
     "precision": lambda: _XLAC._xla_set_mat_mul_precision("default"),
     "its precision": _XLAC._xla_get_mat_mul_precision,
     "interpretation": lambda: _XLAC._xla_set_interpretation("never"),
