@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "aten/op.h"
+#include "aten/out_rule.h"
 #include "aten/storage_face.h"
 #include "aten/view_flags.h"
 #include "lazy/cut_reason.h"
@@ -45,6 +46,7 @@ lazy::Value ValueOn(lazy::Device* device, const at::Tensor& source) {
 void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   if (self.is_same(source)) return;
   at::assert_no_internal_overlap(self);
+  CheckNoPartialOverlap(self, source);
   // Converted first on the side with fewer bytes: uploads of float64 for a float32 target halve.
   at::Tensor from = source;
   if (!IsXla(source) && source.element_size() > self.element_size()) {
@@ -134,11 +136,12 @@ at::Scalar LocalScalarDense(const at::Tensor& self) {
 }
 
 bool Equal(const at::Tensor& self, const at::Tensor& other) {
-  TORCH_CHECK(self.scalar_type() == other.scalar_type(), "Expected object of data type ",
-              self.scalar_type(), " but got data type ", other.scalar_type(),
-              " for argument 'other' in call to equal");
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
+  if (self.scalar_type() != other.scalar_type()) {
+    const at::ScalarType type = at::result_type(self, other);
+    return Equal(self.to(type), other.to(type));
+  }
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::equal");
   return Record<&AllEqual>(self, other).item<bool>();
 }

@@ -24,8 +24,7 @@ bool IsWrappedNumber(const at::Tensor& tensor) {
 }
 
 // The default type of the category, as a Python number has it.
-at::ScalarType NumberCategory(at::ScalarType type, bool double_default) {
-  at::ScalarType default_type = double_default ? at::kDouble : at::kFloat;
+at::ScalarType NumberCategory(at::ScalarType type, at::ScalarType default_type) {
   if (at::isComplexType(type)) return at::toComplexType(default_type);
   if (at::isFloatingType(type)) return default_type;
   return type == at::kBool ? at::kBool : at::kLong;
@@ -99,11 +98,11 @@ void ElementwiseOperands::Collect(Value value) { values_.push_back(value); }
 
 void ElementwiseOperands::Decide() {
   at::native::ResultTypeState state;
-  bool double_default = attributes_.double_default;
+  const at::ScalarType default_type = attributes_.default_type;
   for (size_t i = 0; i < values_.size(); ++i) {
     at::ScalarType type = ToScalarType(values_[i]->element_type());
     if ((attributes_.numbers >> i) & 1) {
-      state.wrappedResult = Promote(state.wrappedResult, NumberCategory(type, double_default));
+      state.wrappedResult = Promote(state.wrappedResult, NumberCategory(type, default_type));
     } else if (values_[i]->shape().rank() == 0) {
       state.zeroResult = Promote(state.zeroResult, type);
     } else {
@@ -114,7 +113,7 @@ void ElementwiseOperands::Decide() {
   if (promotion_ == Promotion::kNone) return;
   at::ScalarType common = at::native::result_type(state);
   if (promotion_ == Promotion::kToFloat && at::isIntegralType(common, true)) {
-    common = double_default ? at::kDouble : at::kFloat;
+    common = default_type;
   }
   common_ = ToElementType(common);
   compute_ = AccumulationType(common_);
@@ -176,6 +175,10 @@ void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
   TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(), "output with shape ",
               self.sizes(), " doesn't match the broadcast shape ",
               c10::IntArrayRef(result.shape().dimensions()));
+}
+
+void CheckReads(const at::Tensor& self, const at::Tensor& read) {
+  if (read.defined()) CheckNoPartialOverlap(self, read);
 }
 
 std::string InPlaceName(const char* name) {

@@ -306,10 +306,11 @@ auto RecordWith(Context& context, lazy::OperationFamily<F>& family, const Argume
 struct ElementwiseAttributes {
   uint32_t numbers = 0;  // bit i: operand i (of those that promote) is a Python number
   ElementType target = ElementType::kInvalid;  // in place: the type to return
-  bool double_default = false;                 // torch.get_default_dtype() is float64
+  at::ScalarType default_type = at::kFloat;    // torch.get_default_dtype()
   bool operator==(const ElementwiseAttributes&) const = default;
   uint64_t Hash() const {
-    return (numbers * 64 + static_cast<uint64_t>(target)) * 2 + double_default;
+    return (numbers * 64 + static_cast<uint64_t>(target)) * 64 +
+           static_cast<uint64_t>(default_type);
   }
 };
 
@@ -419,13 +420,21 @@ template <typename F, typename... Arguments>
 lazy::Value RecordElementwiseValue(Context& context, lazy::OperationFamily<F>& family,
                                    ElementType target, const Arguments&... arguments) {
   using Parameters = typename lazy::LoweringTraits<F>::Parameters;
-  ElementwiseAttributes attributes{
-      .target = target, .double_default = c10::get_default_dtype_as_scalartype() == at::kDouble};
+  ElementwiseAttributes attributes{.target = target,
+                                   .default_type = c10::get_default_dtype_as_scalartype()};
   attributes.numbers = NumberMask(Parameters(), arguments..., attributes);
   return {RecordNode(context, family, Parameters(), arguments..., attributes), 0};
 }
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result);
+
+// Throws if `self`, which is written in place, shares a part of its memory with what is read.
+void CheckReads(const at::Tensor& self, const at::Tensor& read);
+inline void CheckReads(const at::Tensor& self, const std::optional<at::Tensor>& read) {
+  if (read) CheckReads(self, *read);
+}
+template <typename T>
+void CheckReads(const at::Tensor&, const T&) {}
 
 // What RecordElementwise and RecordElementwiseInto do, for all lowerings of a type.
 template <typename F, typename... Arguments>
@@ -442,6 +451,7 @@ at::Tensor& RecordElementwiseIntoWith(lazy::OperationFamily<F>& family, at::Tens
   ElementType target = ToElementType(self.scalar_type());
   auto value = RecordElementwiseValue(context, family, target, arguments...);
   CheckInPlaceShape(self, value);
+  (CheckReads(self, arguments), ...);
   WriteInto(self, value);
   return self;
 }
