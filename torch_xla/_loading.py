@@ -29,13 +29,14 @@ def _rebuild(storage: Any, offset: int, size: Any, stride: Any) -> torch.Tensor:
     whole = getattr(untyped, "_xla_whole", None)
     if whole is None:
         # Mostly one tensor is all of a storage; else its memory comes as one dimension.
-        if not on_cpu.is_contiguous() or on_cpu.nbytes != untyped.nbytes():
+        is_dense = torch._debug_has_internal_overlap(on_cpu) == 0
+        if not is_dense or on_cpu.nbytes != untyped.nbytes():
             on_cpu = torch.empty(0, dtype=storage.dtype).set_(untyped)
         whole = untyped._xla_whole = on_cpu.to(untyped._xla_device)
-        if whole.shape == torch.Size(size) and on_cpu.is_contiguous():
+        if whole.shape == torch.Size(size) and whole.stride() == stride:
             return whole
     if whole.dtype != storage.dtype:
-        whole = whole.view(-1).view(storage.dtype)
+        whole = whole.as_strided((whole.numel(),), (1,), 0).view(storage.dtype)
     return whole.as_strided(size, stride, offset)
 
 

@@ -96,7 +96,7 @@ void CapturedGraph::Finish(const std::vector<at::Tensor>& outputs) {
     roots.push_back(std::move(value));
   }
   work_ = KeepWork(originals_, roots);
-  storage_count_ = storages_.size();
+  for (const auto& storage : storages_) memory_orders_.push_back(storage->memory_order());
   storages_.clear();
   placeholders_.clear();
   originals_.clear();
@@ -163,11 +163,14 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   if (!work_.steps.steps->results.empty()) {
     results = RecordOn<&CallGraph>(ToTorchDevice(device_), operands, work_.steps);
   }
+  for (size_t i = 0; i < memory_orders_.size(); ++i) {
+    Impl(results[i])->xla_storage()->set_memory_order(memory_orders_[i]);
+  }
   int64_t cut = lazy::CutCount(device_);
   calls_since_cut_ = called_at_cut_.exchange(cut) == cut ? calls_since_cut_ + 1 : 1;
   for (size_t i = 0; i < written_arguments_.size(); ++i) {
     const at::Tensor& argument = arguments[written_arguments_[i]];
-    WriteInto(argument, results[storage_count_ + i]);
+    WriteInto(argument, results[memory_orders_.size() + i]);
     argument.unsafeGetTensorImpl()->bump_version();
   }
   std::vector<at::Tensor> outputs;

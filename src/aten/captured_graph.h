@@ -65,8 +65,8 @@ class CapturedGraph {
   std::vector<lazy::Reference<lazy::Storage>> storages_;  // of the outputs
   std::vector<size_t> written_arguments_;
   std::vector<Output> outputs_;
-  size_t storage_count_ = 0;
-  CapturedWork work_;  // of the arguments
+  std::vector<hlo::Dimensions> memory_orders_;  // of the outputs' storages
+  CapturedWork work_;                           // of the arguments
   std::vector<lazy::SharedShape> argument_shapes_;
   std::vector<std::vector<int64_t>> argument_strides_;
   // Several threads may call one graph.

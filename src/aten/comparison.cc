@@ -41,6 +41,15 @@ Value Where(Builder& b, Value condition, Value x, Value y) {
   return b.Select(ToPred(b, all[0]), all[1], all[2]);
 }
 
+at::Tensor WhereOf(const at::Tensor& condition, const at::Tensor& x, const at::Tensor& y) {
+  if (condition.scalar_type() == at::kByte) {
+    TORCH_WARN_ONCE(
+        "where received a uint8 condition tensor. This behavior is deprecated and will be removed "
+        "in a future version of PyTorch. Use a boolean condition instead.");
+  }
+  return Record<&Where>(condition, x, y);
+}
+
 // `value` takes x's type; the mask may stretch x.
 Value MaskedFill(Builder& b, Value x, Value mask, Value value) {
   if (!IsPred(mask))
@@ -92,7 +101,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&IsSignedInfinity<true>, Promotion::kCompare>(m, "isposinf");
   RegisterElementwise<&IsSignedInfinity<false>, Promotion::kCompare>(m, "isneginf");
   RegisterElementwise<&SignBit, Promotion::kCompare>(m, "signbit");
-  Register<&Where>(m, "where.self");
+  recording::NameKind(lazy::Op<&Where>::kind(), "where");
+  recording::RunByOperator<&Where>("where.self", &WhereOf);
+  m.impl("where.self", &WhereOf);
   Register<&MaskedFill>(m, "masked_fill.Tensor");
   recording::NameKind(lazy::Op<&MaskedFillScalar>::kind(), "masked_fill");
   RunBy<&MaskedFillScalar>(

@@ -4,6 +4,7 @@
 #include <c10/util/strides.h>
 #include <torch/library.h>
 
+#include "aten/layout.h"
 #include "aten/op.h"
 #include "aten/out_rule.h"
 #include "aten/storage_face.h"
@@ -109,7 +110,7 @@ std::vector<at::Tensor> ToCpu(at::TensorList tensors) { return DownloadTensors(t
 at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                   std::optional<at::Layout> layout, std::optional<at::Device> device,
                   std::optional<bool> pin_memory, bool non_blocking,
-                  std::optional<at::MemoryFormat>) {
+                  std::optional<at::MemoryFormat> format) {
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "xla tensors are dense; layout ",
               layout.value_or(at::kStrided), " is not supported");
   at::ScalarType type = dtype.value_or(self.scalar_type());
@@ -117,17 +118,20 @@ at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   if (target.is_xla()) {
     lazy::Device* destination = ToLazyDevice(target);
     lazy::Value value = ValueOn(destination, self);
-    return MakeTensor(destination, ConvertValue(value, ToElementType(type)));
+    at::Tensor copy = MakeTensor(destination, ConvertValue(value, ToElementType(type)));
+    LayOut(copy, StridesLike(self, format));
+    return copy;
   }
   at::Tensor host = DownloadTensor(self);
-  if (target.is_cpu() && host.scalar_type() == type && !pin_memory.value_or(false)) return host;
   return host.to(at::TensorOptions(type).device(target).pinned_memory(pin_memory), non_blocking,
-                 /*copy=*/false);
+                 /*copy=*/false, format);
 }
 
 // Values do not change, so a clone shares them.
-at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat>) {
-  return MakeTensor(Impl(self)->xla_device(), ResolvedValue(self));
+at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat> format) {
+  at::Tensor copy = MakeTensor(Impl(self)->xla_device(), ResolvedValue(self));
+  LayOut(copy, StridesLike(self, format));
+  return copy;
 }
 
 at::Scalar LocalScalarDense(const at::Tensor& self) {
@@ -146,19 +150,34 @@ bool Equal(const at::Tensor& self, const at::Tensor& other) {
   return Record<&AllEqual>(self, other).item<bool>();
 }
 
+// Eager keeps the memory and shows it in other dimensions.
 const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
-                         std::optional<at::MemoryFormat>) {
-  if (self.sizes() == size) return self;
-  XlaTensor impl = Impl(self);
+                         std::optional<at::MemoryFormat> format) {
+  const at::DimVector strides = FormatStrides(size, format.value_or(at::MemoryFormat::Contiguous));
+  if (self.sizes() == size && (!format || self.strides() == strides)) return self;
+  const bool is_permuted = !self.is_contiguous() && self.is_non_overlapping_and_dense();
+  at::Tensor memory = is_permuted ? self.as_strided({self.numel()}, {1}) : self;
+  const hlo::Dimensions order = MemoryOrder(size, strides);
+  hlo::Dimensions sizes = size.vec(), back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    sizes[i] = size[order[i]];
+    back[order[i]] = static_cast<int64_t>(i);
+  }
   lazy::OperandList operands;
-  operands.Add(impl->Read());
-  lazy::Value resized{lazy::Op<&ResizeTo>::Record(operands, {size.vec()}), 0};
-  impl->Rebind(lazy::Storage::Make(impl->xla_device(), std::move(resized)));
+  operands.Add(Impl(memory)->Read());
+  memory = MakeTensor(Impl(self)->xla_device(),
+                      {lazy::Op<&ResizeTo>::Record(operands, {std::move(sizes)}), 0});
+  if (!order.empty()) {
+    memory = memory.permute(back).clone(at::MemoryFormat::Contiguous);
+    LayOut(memory, strides);
+  }
+  Impl(self)->ShareStorage(*Impl(memory));
   return self;
 }
 
 const at::Tensor& ResizeAs(const at::Tensor& self, const at::Tensor& other,
                            std::optional<at::MemoryFormat> format) {
+  if (format == at::MemoryFormat::Preserve) format = other.suggest_memory_format();
   return Resize(self, other.sizes(), format);
 }
 
@@ -178,7 +197,8 @@ at::Tensor& SetStorageAt(at::Tensor& self, at::Storage source, int64_t offset, a
   lazy::Reference<lazy::Storage> storage = StorageOf(source.unsafeGetStorageImpl());
   TORCH_CHECK(storage, "set_: this storage on ", source.device(),
               " is none of the xla device's, or no tensor shows it any longer");
-  at::Tensor whole = at::detail::make_tensor<XlaTensorImpl>(std::move(storage)).view({-1});
+  at::Tensor whole = at::detail::make_tensor<XlaTensorImpl>(std::move(storage));
+  whole = whole.as_strided({whole.numel()}, {1}, 0);
   if (whole.scalar_type() != self.scalar_type()) whole = whole.view(self.scalar_type());
   const at::DimVector dense = c10::contiguous_strides(size);
   Impl(self)->ShareStorage(

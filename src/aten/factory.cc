@@ -4,6 +4,7 @@
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
+#include "aten/layout.h"
 #include "aten/op.h"
 #include "aten/refused_types.h"
 
@@ -80,11 +81,13 @@ at::Tensor MakeConstant(at::IntArrayRef sizes, at::ScalarType type, c10::Device 
 // There is no memory to leave uninitialized: empty tensors are zero.
 at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> layout,
                  std::optional<at::Device> device, std::optional<bool> pin_memory,
-                 std::optional<at::MemoryFormat>) {
+                 std::optional<at::MemoryFormat> format) {
   TORCH_CHECK(!pin_memory.value_or(false), "xla tensors cannot be pinned");
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "xla tensors are dense; layout ",
               layout.value_or(at::kStrided), " is not supported");
-  return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
+  at::Tensor zeros = MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
+  if (format) LayOut(zeros, FormatStrides(size, *format));
+  return zeros;
 }
 
 at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef strides, Options dtype,
@@ -97,7 +100,17 @@ at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef strides, Options d
     TORCH_CHECK(stride >= 0, "Storage size calculation overflowed with sizes=", size,
                 " and strides=", strides);
   }
-  return Empty(size, dtype, layout, device, pin_memory, std::nullopt);
+  const auto empty = [&](at::IntArrayRef sizes) {
+    return Empty(sizes, dtype, layout, device, pin_memory, std::nullopt);
+  };
+  if (IsDense(size, strides)) {
+    at::Tensor dense = empty(size);
+    LayOut(dense, strides);
+    return dense;
+  }
+  const auto width = c10::elementSize(TypeOr(dtype));
+  const auto bytes = at::detail::computeStorageNbytes(size, strides, width);
+  return empty({static_cast<int64_t>(bytes / width)}).as_strided(size, strides);
 }
 
 at::Tensor Zeros(at::IntArrayRef size, Options dtype, std::optional<at::Layout>,
@@ -137,46 +150,55 @@ at::Tensor EmptyLike(const at::Tensor& self, Options dtype, std::optional<at::La
                      std::optional<at::Device> device, std::optional<bool> pin_memory,
                      std::optional<at::MemoryFormat> format) {
   c10::Device target = DeviceLike(self, device);
+  const at::DimVector strides = StridesLike(self, format);
   if (!target.is_xla()) {
-    return at::empty(self.sizes(), at::TensorOptions(dtype.value_or(self.scalar_type()))
-                                       .device(target)
-                                       .pinned_memory(pin_memory));
+    return at::empty_strided(self.sizes(), strides,
+                             at::TensorOptions(dtype.value_or(self.scalar_type()))
+                                 .device(target)
+                                 .pinned_memory(pin_memory));
   }
-  return Empty(self.sizes(), dtype.value_or(self.scalar_type()), layout, target, pin_memory,
-               format);
-}
-
-at::Tensor ConstantLike(const at::Tensor& self, Options dtype, std::optional<at::Device> device,
-                        int64_t value) {
-  c10::Device target = DeviceLike(self, device);
-  at::ScalarType type = dtype.value_or(self.scalar_type());
-  if (!target.is_xla()) {
-    return at::full(self.sizes(), value, at::TensorOptions(type).device(target));
-  }
-  return MakeConstant(self.sizes(), type, target, value);
-}
-
-at::Tensor ZerosLike(const at::Tensor& self, Options dtype, std::optional<at::Layout>,
-                     std::optional<at::Device> device, std::optional<bool>,
-                     std::optional<at::MemoryFormat>) {
-  return ConstantLike(self, dtype, device, 0);
-}
-
-at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Layout>,
-                    std::optional<at::Device> device, std::optional<bool>,
-                    std::optional<at::MemoryFormat>) {
-  return ConstantLike(self, dtype, device, 1);
+  at::Tensor empty = Empty(self.sizes(), dtype.value_or(self.scalar_type()), layout, target,
+                           pin_memory, std::nullopt);
+  LayOut(empty, strides);
+  return empty;
 }
 
 at::Tensor FullLike(const at::Tensor& self, const at::Scalar& value, Options dtype,
                     std::optional<at::Layout>, std::optional<at::Device> device,
-                    std::optional<bool>, std::optional<at::MemoryFormat>) {
+                    std::optional<bool>, std::optional<at::MemoryFormat> format) {
   c10::Device target = DeviceLike(self, device);
   at::ScalarType type = dtype.value_or(self.scalar_type());
+  const at::DimVector strides = StridesLike(self, format);
   if (!target.is_xla()) {
-    return at::full(self.sizes(), value, at::TensorOptions(type).device(target));
+    return at::empty_strided(self.sizes(), strides, at::TensorOptions(type).device(target))
+        .fill_(value);
   }
-  return RecordOn<&FullOf>(target, Number{value, ToElementType(type)}, self.sizes());
+  at::Tensor full = RecordOn<&FullOf>(target, Number{value, ToElementType(type)}, self.sizes());
+  LayOut(full, strides);
+  return full;
+}
+
+at::Tensor ConstantLike(const at::Tensor& self, Options dtype, std::optional<at::Device> device,
+                        std::optional<at::MemoryFormat> format, int64_t value) {
+  c10::Device target = DeviceLike(self, device);
+  if (!target.is_xla()) {
+    return FullLike(self, value, dtype, std::nullopt, target, std::nullopt, format);
+  }
+  at::Tensor full = MakeConstant(self.sizes(), dtype.value_or(self.scalar_type()), target, value);
+  LayOut(full, StridesLike(self, format));
+  return full;
+}
+
+at::Tensor ZerosLike(const at::Tensor& self, Options dtype, std::optional<at::Layout>,
+                     std::optional<at::Device> device, std::optional<bool>,
+                     std::optional<at::MemoryFormat> format) {
+  return ConstantLike(self, dtype, device, format, 0);
+}
+
+at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Layout>,
+                    std::optional<at::Device> device, std::optional<bool>,
+                    std::optional<at::MemoryFormat> format) {
+  return ConstantLike(self, dtype, device, format, 1);
 }
 
 at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {

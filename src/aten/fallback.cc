@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "aten/generator.h"
+#include "aten/layout.h"
 #include "aten/out_rule.h"
 #include "aten/tensor.h"
 #include "aten/view_flags.h"
@@ -104,8 +105,9 @@ const FunctionalPlan& PlanFor(const OperatorHandle& op) {
   return it->second;
 }
 
-// Gives the target of out= the result's shape.
-void ResizeTarget(const at::Tensor& target, at::IntArrayRef sizes) {
+// Gives the target of out= the result's shape, and where that is another one, the result's strides.
+void ResizeTarget(const at::Tensor& target, const at::Tensor& result) {
+  const at::IntArrayRef sizes = result.sizes();
   if (target.sizes() == sizes) return;
   if (target.numel() != 0) {
     TORCH_WARN("An output with one or more elements was resized since it had shape ",
@@ -114,6 +116,7 @@ void ResizeTarget(const at::Tensor& target, at::IntArrayRef sizes) {
                "resized unless they have zero elements.");
   }
   target.resize_(sizes);
+  if (result.is_non_overlapping_and_dense()) LayOut(target, result.strides());
 }
 
 // Throws if a target, once it has the result's size, shares memory with an input: any, where the
@@ -144,8 +147,8 @@ void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Te
   TORCH_CHECK(IsXla(target), schema.name(), ": expected out tensor on xla, but got one on ",
               target.device());
   CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
-  if (!rule.takes_expanded) at::assert_no_internal_overlap(target);
-  if (is_out) ResizeTarget(target, result.sizes());
+  CheckExpanded(rule, schema.name(), target);
+  if (is_out) ResizeTarget(target, result);
   TORCH_CHECK(target.sizes() == result.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", result.sizes());
   WriteInto(target, ResolveFlags(target, ReadValue(result)));

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <unordered_map>
 #include <vector>
 
@@ -50,20 +49,6 @@ Layout LayoutOf(const at::TensorBase& x) { return {x.sizes().vec(), x.strides().
 struct Change {
   Layout from, to;
 };
-
-// Lays `x` out as a base is if nobody else sees it: torch copies a base's gradient into a new
-// tensor, which is row-major on this device, and finds views in it by strides.
-void LayOut(const at::Tensor& x, const Layout& layout) {
-  if (!IsXla(x) || IsTracedOnly(x) || x.sizes() != layout.sizes || LayoutOf(x) == layout) return;
-  if (Impl(x)->xla_storage()->use_count() > 1) return;
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
-  std::vector<int64_t> order(layout.sizes.size()), back(order.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return layout.strides[d]; });
-  for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
-  const at::Tensor laid_out = x.permute(order).contiguous().permute(back);
-  if (LayoutOf(laid_out) == layout) Impl(x)->ShareStorage(*Impl(laid_out));
-}
 
 // `x`, whose dimensions are those of `change.from`, with those of `change.to`: permuted, and with
 // more or fewer dimensions of one element.
@@ -108,7 +93,6 @@ class ChangedView final : public ViewFunc {
     if (const auto* changed = dynamic_cast<const ChangedView*>(&view)) return changed->Clone();
     return std::make_unique<ChangedView>(view.clone_and_set(), std::nullopt, std::nullopt);
   }
-  bool has_changed_base() const { return of_base_.has_value(); }
   void ChangeBase(Change change) { of_base_ = std::move(change); }
   void ChangeView(Change change) {
     if (of_view_) change.from = std::move(of_view_->from);
@@ -117,7 +101,6 @@ class ChangedView final : public ViewFunc {
 
   at::Tensor operator()(const at::Tensor& base) const override {
     TORCH_CHECK(view_ != nullptr, kUnknown);
-    if (of_base_) LayOut(base, of_base_->from);
     return Apply(of_view_, (*view_)(Apply(of_base_, base)));
   }
   std::unique_ptr<ViewFunc> clone_and_set(
@@ -240,16 +223,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
          });
 }
 
-// A view's operators may depend on how its base lies: its gradient has to lie alike.
-void KeepLayout(std::unique_ptr<ViewFunc>& function, const at::Tensor& base) {
-  if (base.is_contiguous()) return;
-  const auto* known = dynamic_cast<const ChangedView*>(function.get());
-  if (known != nullptr && known->has_changed_base()) return;
-  auto changed = ChangedView::From(*function);
-  changed->ChangeBase({LayoutOf(base), LayoutOf(base)});
-  function = std::move(changed);
-}
-
 }  // namespace
 
 void FollowBase(const at::TensorBase& view) {
@@ -258,11 +231,10 @@ void FollowBase(const at::TensorBase& view) {
   const at::Tensor& base = meta->get_backward_view().base_;
   if (IsTracedOnly(base)) return;  // no view of it is ours
   const std::vector<Layout> past = Past().Of(base);
-  if (past.empty() && base.is_contiguous()) return;
+  if (past.empty()) return;
   std::lock_guard lock(meta->mutex_);
   auto& function = FunctionOf(*meta);
-  if (Finds(*function, base, view)) return KeepLayout(function, base);
-  if (past.empty()) return;
+  if (Finds(*function, base, view)) return;
   auto changed = ChangedView::From(*function);
   for (const Layout& layout : past) {
     changed->ChangeBase({LayoutOf(base), layout});

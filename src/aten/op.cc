@@ -39,6 +39,7 @@ at::ScalarType Promote(at::ScalarType a, at::ScalarType b) {
 void NoteTensor(Context& context, const at::Tensor& tensor) {
   if (!IsXla(tensor)) return;
   lazy::Device* device = Impl(tensor)->xla_device();
+  context.lies_otherwise = context.lies_otherwise || LiesOtherwise(tensor);
   if (context.device == nullptr) {
     context.device = device;
     if (context.type == ElementType::kInvalid) {
@@ -168,9 +169,9 @@ Value ElementwiseOperands::Finish(Value result) {
 }
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
-  if (at::has_internal_overlap(self) == at::MemOverlap::Yes &&
-      !OutRuleOf(result.node->operation()->kind().name + "_", "").takes_expanded) {
-    at::assert_no_internal_overlap(self);
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
+    const std::string name = result.node->operation()->kind().name + "_";
+    CheckExpanded(OutRuleOf(name, ""), name, self);
   }
   TORCH_CHECK(c10::IntArrayRef(result.shape().dimensions()) == self.sizes(), "output with shape ",
               self.sizes(), " doesn't match the broadcast shape ",

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "aten/eager_form.h"
+#include "aten/layout.h"
 #include "aten/promotion.h"
 #include "process/fork.h"
 
@@ -21,7 +22,8 @@ struct Context {
   lazy::Device* device = nullptr;
   ElementType type = ElementType::kInvalid;
   int64_t rank = 0;
-  int64_t position = 0;  // of the tensor argument being added, from 1
+  int64_t position = 0;         // of the tensor argument being added, from 1
+  bool lies_otherwise = false;  // an operand is not row-major
 };
 
 void NoteTensor(Context& context, const at::Tensor& tensor);
@@ -292,12 +294,43 @@ lazy::Reference<lazy::Node> RecordNode(Context& context, lazy::OperationFamily<F
   }
 }
 
+// The tensors on xla, or of no dimension, among arguments.
+inline void AddTensors(Operands& out, const at::Tensor& tensor) {
+  if (tensor.defined()) out.push_back(&tensor);
+}
+inline void AddTensors(Operands& out, const std::optional<at::Tensor>& tensor) {
+  if (tensor) AddTensors(out, *tensor);
+}
+inline void AddTensors(Operands& out, at::TensorList tensors) {
+  for (const at::Tensor& tensor : tensors) AddTensors(out, tensor);
+}
+inline void AddTensors(Operands& out, const std::vector<at::Tensor>& tensors) {
+  AddTensors(out, at::TensorList(tensors));
+}
+inline void AddTensors(Operands& out, const at::ITensorListRef& tensors) {
+  for (const at::Tensor& tensor : tensors) AddTensors(out, tensor);
+}
+template <typename T>
+void AddTensors(Operands&, const T&) {}
+
+template <typename... T>
+void AddTensors(Operands& out, const std::tuple<T...>& tensors) {
+  std::apply([&](const T&... tensor) { (AddTensors(out, tensor), ...); }, tensors);
+}
+
 // What Record does, for all lowerings of a type.
 template <typename F, typename... Arguments>
 auto RecordWith(Context& context, lazy::OperationFamily<F>& family, const Arguments&... arguments) {
   using Traits = lazy::LoweringTraits<F>;
   auto node = RecordNode(context, family, typename Traits::Parameters(), arguments...);
-  return Wrap<typename Traits::Result>::From(context.device, node);
+  auto results = Wrap<typename Traits::Result>::From(context.device, node);
+  if (context.lies_otherwise) [[unlikely]] {
+    Operands operands, targets;
+    (AddTensors(operands, arguments), ...);
+    AddTensors(targets, results);
+    LayOutResults(context.kind->name, targets, operands);
+  }
+  return results;
 }
 
 // --- Element-wise
@@ -441,7 +474,13 @@ template <typename F, typename... Arguments>
 at::Tensor RecordElementwiseWith(lazy::OperationFamily<F>& family, const Arguments&... arguments) {
   Context context;
   auto value = RecordElementwiseValue(context, family, ElementType::kInvalid, arguments...);
-  return MakeTensor(context.device, std::move(value));
+  at::Tensor result = MakeTensor(context.device, std::move(value));
+  if (context.lies_otherwise) [[unlikely]] {
+    Operands operands;
+    (AddTensors(operands, arguments), ...);
+    LayOutElementwise(result, operands, (std::is_same_v<Arguments, at::Scalar> || ...));
+  }
+  return result;
 }
 template <typename F, typename... Arguments>
 at::Tensor& RecordElementwiseIntoWith(lazy::OperationFamily<F>& family, at::Tensor& self,

@@ -1,5 +1,7 @@
 #include "aten/out_rule.h"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +13,7 @@ namespace torch_xla {
 namespace {
 
 using Error = OutRule::Error;
+using Expanded = OutRule::Expanded;
 
 // Structured operators, and iterators without promotion, take targets of the result's type only.
 constexpr OutRule kSame{OutType::kSame};
@@ -19,8 +22,10 @@ constexpr OutRule kTruth{OutType::kTruth};
 constexpr OutRule kDeviation{OutType::kCastableToReal, false, Error::kNotImplemented};
 constexpr OutRule kAsked{OutType::kAsked};
 constexpr OutRule kApart{OutType::kCastable, true};
-constexpr OutRule kExpanded{OutType::kCastable, false, Error::kRuntime, true};
-constexpr OutRule kApartExpanded{OutType::kCastable, true, Error::kRuntime, true};
+constexpr OutRule kExpanded{OutType::kCastable, false, Error::kRuntime, Expanded::kTaken};
+constexpr OutRule kDeprecated{OutType::kCastable, false, Error::kRuntime, Expanded::kDeprecated};
+constexpr OutRule kApartDeprecated{OutType::kCastable, true, Error::kRuntime,
+                                   Expanded::kDeprecated};
 
 const std::unordered_map<std::string_view, OutRule>& Rules() {
   static const auto* rules = new std::unordered_map<std::string_view, OutRule>{
@@ -141,14 +146,14 @@ const std::unordered_map<std::string_view, OutRule>& Rules() {
       // In place, what is read must not be written meanwhile.
       {"index_add_", kApart},
       {"index_copy_", kApart},
-      {"index_fill_", kApartExpanded},
+      {"index_fill_", kApartDeprecated},
       {"index_put_", kApart},
       {"index_reduce_", kApart},
       {"put_", kApart},
       {"scatter_", kApart},
       {"scatter_add_", kApart},
       {"scatter_reduce_", kApart},
-      {"masked_fill_", kExpanded},
+      {"masked_fill_", kDeprecated},
       {"threshold_", kExpanded},
       {"tril_", kExpanded},
       {"triu_", kExpanded},
@@ -173,6 +178,12 @@ bool IsAllowed(OutType rule, at::ScalarType result, const at::Tensor& target, bo
   }
 }
 
+std::string_view WithoutNamespace(std::string_view name) {
+  constexpr std::string_view kNamespace = "aten::";
+  if (name.substr(0, kNamespace.size()) == kNamespace) name.remove_prefix(kNamespace.size());
+  return name;
+}
+
 // Where `count` elements of a dense tensor lie in its storage.
 using Bytes = std::pair<int64_t, int64_t>;
 Bytes BytesOf(const at::Tensor& x, int64_t count) {
@@ -188,13 +199,22 @@ constexpr const char* kSharesMemory =
 }  // namespace
 
 OutRule OutRuleOf(const std::string& name, const std::string& overload) {
-  constexpr std::string_view kNamespace = "aten::";
-  std::string_view base = name;
-  if (base.substr(0, kNamespace.size()) == kNamespace) base.remove_prefix(kNamespace.size());
+  const std::string_view base = WithoutNamespace(name);
   std::string full = std::string(base) + "." + overload;
   auto it = Rules().find(full);
   if (it == Rules().end()) it = Rules().find(base);
   return it == Rules().end() ? OutRule() : it->second;
+}
+
+void CheckExpanded(const OutRule& rule, const std::string& name, const at::Tensor& target) {
+  if (rule.expanded == Expanded::kTaken ||
+      at::has_internal_overlap(target) != at::MemOverlap::Yes) {
+    return;
+  }
+  if (rule.expanded == Expanded::kRefused) at::assert_no_internal_overlap(target);
+  TORCH_WARN("Use of ", WithoutNamespace(name),
+             " on expanded tensors is deprecated. Please clone() the tensor before performing this "
+             "operation. This also applies to advanced indexing e.g. tensor[mask] = scalar");
 }
 
 void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& target,
@@ -205,7 +225,8 @@ void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& 
   std::string message =
       rule.type == OutType::kCastable
           ? c10::str("result type ", result, " can't be cast to the desired output type ", type)
-          : c10::str("Expected out tensor to have dtype ", result, ", but got ", type, " instead");
+          : c10::str("Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result),
+                     ", but got ", c10::scalarTypeToTypeMeta(type), " instead");
   TORCH_CHECK_TYPE(rule.error != Error::kType, message);
   TORCH_CHECK_NOT_IMPLEMENTED(rule.error != Error::kNotImplemented, message);
   TORCH_CHECK(false, message);

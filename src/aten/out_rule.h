@@ -23,11 +23,15 @@ struct OutRule {
   bool apart = false;  // the target must not share memory with an input
   // The exception for a wrong type.
   enum class Error { kRuntime, kType, kNotImplemented } error = Error::kRuntime;
-  bool takes_expanded = false;  // several elements of the target may be one in memory
+  // Several elements of the target may be one in memory.
+  enum class Expanded { kRefused, kDeprecated, kTaken } expanded = Expanded::kRefused;
 };
 
 // Of the operator of this name ("aten::abs") and overload.
 OutRule OutRuleOf(const std::string& name, const std::string& overload);
+
+// Throws, or warns, if several elements of the target of that operator are one in memory.
+void CheckExpanded(const OutRule& rule, const std::string& name, const at::Tensor& target);
 
 // Throws unless `target` may hold a result of type `result`. Eager's kernels are not asked for
 // their types where they read nothing.

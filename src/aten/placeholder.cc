@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "aten/dtype.h"
+#include "aten/layout.h"
 #include "aten/tensor.h"
 #include "lazy/data.h"
 
@@ -15,6 +16,7 @@ at::Tensor Placeholder(lazy::Device* device, at::ScalarType type, c10::IntArrayR
   data->Drop();
   lazy::Value value{lazy::Node::MakeData(std::move(data), shape.get()), 0};
   auto storage = lazy::Storage::Make(device, std::move(value));
+  if (IsDense(sizes, strides)) storage->set_memory_order(MemoryOrder(sizes, strides));
   return at::detail::make_tensor<XlaTensorImpl>(std::move(storage), lazy::Reference<lazy::View>(),
                                                 type, sizes, strides, 0);
 }

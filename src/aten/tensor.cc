@@ -5,6 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "aten/elementwise.h"
+#include "aten/layout.h"
 #include "aten/lowering.h"
 #include "aten/op.h"
 #include "aten/storage_face.h"
@@ -27,6 +28,17 @@ Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(
   RunBy<&Expand>(+[](const at::Tensor& x, at::IntArrayRef sizes) { return x.expand(sizes); });
   return true;
 }();
+
+// The sizes and strides of a tensor that is all of a storage.
+void ShowAll(c10::TensorImpl& tensor, const lazy::Storage& storage) {
+  lazy::Value value = storage.value();
+  const hlo::Dimensions& sizes = value.shape().dimensions();
+  if (storage.memory_order().empty()) {
+    tensor.set_sizes_contiguous(sizes);
+  } else {
+    tensor.set_sizes_and_strides(sizes, OrderedStrides(sizes, storage.memory_order()));
+  }
+}
 
 std::string SchemaArgumentName(const std::string& op, int64_t position) {
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -55,9 +67,8 @@ XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage)
     : TensorImpl(kKeys,
                  c10::scalarTypeToTypeMeta(ToScalarType(storage->value().shape().element_type())),
                  ToTorchDevice(storage->device())) {
-  lazy::Value value = storage->value();
-  set_sizes_contiguous(value.shape().dimensions());
   contents_.storage = std::move(storage);
+  ShowAll(*this, *contents_.storage);
 }
 
 XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage,
@@ -159,14 +170,16 @@ void XlaTensor::Write(const lazy::Value& value) const {
   step.sizes = impl_->sizes().vec();
   step.strides = impl_->strides().vec();
   step.start = impl_->storage_offset();
-  view->WriteThrough({step}, value);
+  lazy::ViewChain chain = WholeMemory(*contents_->storage, value.shape().element_type());
+  chain.push_back(std::move(step));
+  view->WriteThrough(chain, value);
 }
 
 void XlaTensor::Rebind(lazy::Reference<lazy::Storage> storage) const {
   contents_->storage = std::move(storage);
   contents_->view = nullptr;
   impl_->set_storage_offset(0);
-  impl_->set_sizes_contiguous(contents_->storage->value().shape().dimensions());
+  ShowAll(*impl_, *contents_->storage);
   ShowStorage();
 }
 
@@ -237,6 +250,24 @@ lazy::Device* ToLazyDevice(c10::Device device) {
 
 c10::Device ToTorchDevice(const lazy::Device* device) {
   return c10::Device(c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(device->ordinal()));
+}
+
+lazy::ViewChain WholeMemory(const lazy::Storage& storage, ElementType type) {
+  using Kind = lazy::ViewStep::Kind;
+  lazy::ViewChain chain;
+  if (!storage.memory_order().empty()) {
+    chain.push_back({.kind = Kind::kPermute, .sizes = storage.memory_order()});
+  }
+  const lazy::Value value = storage.value();
+  const hlo::Shape& stored = value.shape();
+  if (stored.element_type() == type) return chain;
+  const auto from = static_cast<int64_t>(hlo::ByteWidth(stored.element_type()));
+  const auto to = static_cast<int64_t>(hlo::ByteWidth(type));
+  const int64_t count = stored.num_elements() * from / to;
+  chain.push_back(
+      {.kind = Kind::kAsStrided, .sizes = {(count * to + from - 1) / from}, .strides = {1}});
+  chain.push_back({.kind = Kind::kBitcast, .type = type, .sizes = {count}});
+  return chain;
 }
 
 lazy::Value ReadValue(const at::Tensor& tensor) { return Impl(tensor)->Read(); }
@@ -340,21 +371,30 @@ at::Tensor CopyToHost(const lazy::Data& data, at::ScalarType type) {
   return host;
 }
 
+// A copy on the CPU, of the strides that eager's copy has: `value` in other places.
+at::Tensor LaidOutLike(const at::Tensor& tensor, const at::Tensor& value) {
+  const at::DimVector strides = StridesLike(tensor, std::nullopt);
+  if (value.strides() == strides) return value;
+  return at::empty_strided(value.sizes(), strides, value.options()).copy_(value);
+}
+
 at::Tensor Download(const at::Tensor& tensor) {
   XlaTensor impl = Impl(tensor);
   // The storage first, so that a view is read from data and not from its graph.
   lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
-  if (!impl->view()) return CopyToHost(*data, tensor.scalar_type());
+  if (!impl->view()) return LaidOutLike(tensor, CopyToHost(*data, tensor.scalar_type()));
   int64_t bytes = data->shape()->byte_size();
   bool is_large_part = 2 * static_cast<int64_t>(tensor.nbytes()) >= bytes;
   if (!ChangesType(*impl->view()) && (bytes <= kSmallStorage || is_large_part)) {
     at::Tensor base = CopyToHost(*data, tensor.scalar_type());
+    const hlo::Dimensions& order = impl->xla_storage()->memory_order();
+    if (!order.empty()) base = base.permute(order).contiguous();
     at::Tensor part = base.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
-    return part.numel() == base.numel() ? part.contiguous()
-                                        : part.clone(at::MemoryFormat::Contiguous);
+    const bool is_all = part.numel() == base.numel() && part.is_non_overlapping_and_dense();
+    return is_all ? part : part.clone();
   }
   data = lazy::Evaluate(impl->xla_device(), impl->Read());
-  return CopyToHost(*data, tensor.scalar_type());
+  return LaidOutLike(tensor, CopyToHost(*data, tensor.scalar_type()));
 }
 
 }  // namespace

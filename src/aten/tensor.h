@@ -1,6 +1,6 @@
 // The tensor on the xla device: no memory of its own, but a place in a lazy::Storage, seen directly
-// or through a view. It reports the sizes, strides and offset that a dense row-major eager tensor
-// would have, so that everything in torch that decides by strides (view or copy?) decides as in
+// or through a view. It reports the sizes, strides and offset that eager's tensor would have
+// (layout.h), so that everything in torch that decides by strides (view or copy?) decides as in
 // eager.
 #pragma once
 
@@ -20,7 +20,7 @@ struct TensorContents {
 
 class XlaTensorImpl final : public c10::TensorImpl {
  public:
-  // Sees all of the storage.
+  // Sees all of the storage, in its order.
   explicit XlaTensorImpl(lazy::Reference<lazy::Storage> storage);
   // Sees a view of it.
   XlaTensorImpl(lazy::Reference<lazy::Storage> storage, lazy::Reference<lazy::View> view,
@@ -121,7 +121,7 @@ inline bool IsTracedOnly(const at::TensorBase& tensor) {
 // torch.FloatTensor", with the operator and the argument (its name, or its place counted from 1).
 [[noreturn]] void ThrowNotXla(const at::Tensor& tensor, const std::string& op, int64_t position);
 
-// A new tensor, alone in a new storage.
+// A new tensor, alone in a new storage. Row-major (layout.h).
 at::Tensor MakeTensor(lazy::Device* device, lazy::Value value);
 // A new tensor that sees `base`'s storage through `view`; null: all of it.
 at::Tensor MakeView(const at::Tensor& base, lazy::Reference<lazy::View> view, at::ScalarType type,
@@ -129,6 +129,9 @@ at::Tensor MakeView(const at::Tensor& base, lazy::Reference<lazy::View> view, at
 // "xla" and "xla:0" are the current and the first device. Starts the runtime.
 lazy::Device* ToLazyDevice(c10::Device device);
 c10::Device ToTorchDevice(const lazy::Device* device);
+
+// The chain of views to all of a storage's memory in its order, as elements of the type.
+lazy::ViewChain WholeMemory(const lazy::Storage& storage, hlo::ElementType type);
 
 // The tensor's value; it must be on xla.
 lazy::Value ReadValue(const at::Tensor& tensor);
@@ -146,8 +149,8 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
 lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type);
 // A CPU tensor copied to the device.
 lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor);
-// Copies of xla tensors on the CPU, computing what is pending first; others are returned as they
-// are.
+// Copies of xla tensors on the CPU, computing what is pending first, that lie as eager's copies do;
+// others are returned as they are.
 std::vector<at::Tensor> DownloadTensors(at::TensorList tensors);
 at::Tensor DownloadTensor(const at::Tensor& tensor);
 

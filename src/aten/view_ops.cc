@@ -225,20 +225,6 @@ at::Tensor Select(const at::Tensor& self, int64_t dim, int64_t index) {
                   self.scalar_type());
 }
 
-ViewStep Bitcasted(ElementType type, IntArrayRef sizes);
-
-// All elements of self's type that self's storage holds.
-ViewChain WholeStorage(const lazy::Storage& storage, const at::Tensor& self) {
-  const hlo::Shape stored = storage.value().shape();
-  const auto from = static_cast<int64_t>(hlo::ByteWidth(stored.element_type()));
-  const auto to = static_cast<int64_t>(self.element_size());
-  const int64_t count = stored.num_elements() * from / to;
-  ViewStep fitting{Kind::kAsStrided};
-  fitting.sizes = {(count * to + from - 1) / from};
-  fitting.strides = {1};
-  return {std::move(fitting), Bitcasted(ToElementType(self.scalar_type()), {count})};
-}
-
 at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef stride,
                      std::optional<int64_t> offset) {
   TORCH_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
@@ -251,12 +237,16 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   size_t keep = chain.size();
   while (keep > 0 && chain[keep - 1].kind != Kind::kBitcast) --keep;
   chain.resize(keep);
-  const bool is_whole = std::all_of(chain.begin(), chain.end(), [](const ViewStep& step) {
-    return step.kind == Kind::kBitcast || step.kind == Kind::kReshape;
-  });
-  if (!is_whole) chain = WholeStorage(*impl->xla_storage(), self);
-  int64_t available = chain.empty() ? impl->xla_storage()->value().shape().num_elements()
-                                    : c10::multiply_integers(chain.back().sizes);
+  const bool is_row_major = impl->xla_storage()->memory_order().empty();
+  const bool is_whole =
+      is_row_major && std::all_of(chain.begin(), chain.end(), [](const ViewStep& step) {
+        return step.kind == Kind::kBitcast || step.kind == Kind::kReshape;
+      });
+  if (!is_whole) {
+    chain = WholeMemory(*impl->xla_storage(), ToElementType(self.scalar_type()));
+  }
+  const auto bytes = static_cast<int64_t>(impl->xla_storage()->value().shape().byte_size());
+  const int64_t available = bytes / static_cast<int64_t>(self.element_size());
   int64_t last = start;
   bool is_empty = false;
   for (size_t i = 0; i < size.size(); ++i) {

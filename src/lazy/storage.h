@@ -45,6 +45,12 @@ class Storage : public Counted<Storage> {
   // Process-wide, never used twice; those that are made later have larger ones.
   int64_t id() const { return id_; }
   static int64_t next_id();
+  // How the framework lays the value out in memory, where it asks for places there: the value's
+  // dimensions from the farthest apart to the nearest; empty: as they are. The value itself is
+  // row-major.
+  const hlo::Dimensions& memory_order() const { return memory_order_; }
+  // Before others see the storage.
+  void set_memory_order(hlo::Dimensions order) { memory_order_ = std::move(order); }
   Value value() const;
   // In-place update: everything that shares the storage sees it. Throws hlo::Error where this
   // thread captures, and the storage is not the capture's own (capture.h).
@@ -88,6 +94,7 @@ class Storage : public Counted<Storage> {
 
   Device* device_;
   int64_t id_;
+  hlo::Dimensions memory_order_;
   mutable SpinLock lock_;
   Value value_;
   int64_t replaced_data_ = 0;

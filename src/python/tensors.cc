@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "aten/dtype.h"
+#include "aten/layout.h"
 #include "aten/op.h"
 #include "aten/set_data.h"
 #include "aten/storage_face.h"
@@ -169,6 +170,7 @@ void BindTensors(py::module_& m) {
             for (size_t i = 0; i < tensors.size(); ++i) {
               lazy::Device* device = DeviceFromString(devices[devices.size() == 1 ? 0 : i]);
               out.push_back(MakeTensor(device, UploadTensor(device, tensors[i])));
+              LayOut(out.back(), StridesLike(tensors[i], std::nullopt));
             }
             return out;
           });

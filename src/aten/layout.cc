@@ -1,0 +1,283 @@
+#include "aten/layout.h"
+
+#include <ATen/ExpandUtils.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
+
+#include "aten/tensor.h"
+
+namespace torch_xla {
+namespace {
+
+using at::DimVector;
+using at::IntArrayRef;
+using at::MemoryFormat;
+
+// How eager lays out the results of operators that are not element-wise here.
+enum class LayoutRule : uint8_t {
+  kElementwise,     // as those of element-wise ones
+  kPreserved,       // as the first operand
+  kSuggested,       // in the first operand's format
+  kSuggestedImage,  // the same, of two-dimensional images alone
+  kSuggestedAny,    // in channels_last if one of the first two operands is
+  kSuggestedAll,    // in the operands' format if it is one
+  kSuggestedNext,   // in the second operand's format: the first is a gradient
+  kSuggestedLast,   // in channels_last if one of the two operands after the gradient is
+};
+
+const std::unordered_map<std::string_view, LayoutRule>& Rules() {
+  static const auto* rules = new std::unordered_map<std::string_view, LayoutRule>{
+      // Convolutions and what goes with them.
+      {"_adaptive_avg_pool3d", LayoutRule::kSuggestedImage},  // one kind with _adaptive_avg_pool2d
+      {"_adaptive_avg_pool2d_backward", LayoutRule::kSuggestedNext},
+      {"_upsample_bilinear2d_aa", LayoutRule::kSuggested},
+      {"_upsample_nearest_exact2d", LayoutRule::kSuggested},
+      {"_upsample_nearest_exact3d", LayoutRule::kSuggested},
+      {"adaptive_max_pool2d", LayoutRule::kSuggested},
+      {"adaptive_max_pool2d_backward", LayoutRule::kSuggestedNext},
+      {"avg_pool2d", LayoutRule::kSuggested},
+      {"avg_pool2d_backward", LayoutRule::kSuggestedNext},
+      {"batch_norm_backward_evaluation", LayoutRule::kSuggestedNext},
+      {"batch_norm_backward_training", LayoutRule::kSuggestedNext},
+      {"batch_norm_inference", LayoutRule::kSuggested},
+      {"constant_pad_nd", LayoutRule::kSuggested},
+      {"convolution", LayoutRule::kSuggestedAny},
+      {"convolution_backward", LayoutRule::kSuggestedLast},
+      {"convolution_overrideable", LayoutRule::kSuggestedAny},
+      {"convolution_backward_overrideable", LayoutRule::kSuggestedLast},
+      {"max_pool2d_with_indices", LayoutRule::kSuggested},
+      {"max_pool2d_with_indices_backward", LayoutRule::kSuggestedNext},
+      {"max_pool3d_with_indices", LayoutRule::kSuggested},
+      {"max_unpool2d", LayoutRule::kSuggested},
+      {"native_batch_norm", LayoutRule::kSuggested},
+      {"native_group_norm", LayoutRule::kSuggested},
+      {"native_group_norm_backward", LayoutRule::kSuggestedNext},
+      {"pixel_shuffle", LayoutRule::kSuggested},
+      {"reflection_pad3d", LayoutRule::kSuggested},   // and reflection_pad2d
+      {"replication_pad3d", LayoutRule::kSuggested},  // and replication_pad2d
+      {"upsample_bicubic2d", LayoutRule::kSuggested},
+      {"upsample_bilinear2d", LayoutRule::kSuggested},
+      {"upsample_nearest2d", LayoutRule::kSuggested},
+      {"upsample_nearest3d", LayoutRule::kSuggested},
+      {"upsample_trilinear3d", LayoutRule::kSuggested},
+      // Other ways that element-wise operators are recorded.
+      {"complex", LayoutRule::kElementwise},
+      {"glu", LayoutRule::kElementwise},
+      {"log_sigmoid_backward", LayoutRule::kElementwise},
+      {"log_sigmoid_forward", LayoutRule::kElementwise},
+      {"native_dropout_backward", LayoutRule::kElementwise},
+      {"polar", LayoutRule::kElementwise},
+      {"where", LayoutRule::kElementwise},
+      // Places.
+      {"concatenate", LayoutRule::kSuggestedAll},
+      {"flip", LayoutRule::kPreserved},
+      {"sort", LayoutRule::kPreserved},
+  };
+  return *rules;
+}
+
+// -1, 0 or 1: which of two dimensions of the result is to be the nearer one, as the operands lie.
+int Compare(const std::vector<DimVector>& operands, IntArrayRef sizes, int64_t a, int64_t b) {
+  for (const DimVector& strides : operands) {
+    if (strides[a] == 0 || strides[b] == 0) continue;  // one is broadcast
+    if (strides[a] != strides[b]) return strides[a] < strides[b] ? -1 : 1;
+    if (sizes[a] > sizes[b]) return 1;
+  }
+  return 0;
+}
+
+// Strides of an operand in the result's dimensions; 0 where it is broadcast.
+DimVector BroadcastStrides(const at::Tensor& x, IntArrayRef sizes) {
+  DimVector strides(sizes.size(), 0);
+  const auto offset = static_cast<int64_t>(sizes.size()) - x.dim();
+  for (int64_t i = 0; i < x.dim(); ++i) {
+    const bool is_broadcast = x.size(i) == 1 && sizes[offset + i] != 1;
+    strides[offset + i] = is_broadcast ? 0 : x.stride(i);
+  }
+  return strides;
+}
+
+// The operands' order of dimensions, as far as they agree: an insertion sort, since what is not
+// comparable is no order.
+DimVector MergedOrder(IntArrayRef sizes, const Operands& operands) {
+  std::vector<DimVector> strides;
+  for (const at::Tensor* x : operands) strides.push_back(BroadcastStrides(*x, sizes));
+  const auto rank = static_cast<int64_t>(sizes.size());
+  DimVector nearest_first(rank);
+  std::iota(nearest_first.rbegin(), nearest_first.rend(), 0);
+  for (int64_t i = 1; i < rank; ++i) {
+    int64_t place = i;
+    for (int64_t j = i - 1; j >= 0; --j) {
+      const int order = Compare(strides, sizes, nearest_first[j], nearest_first[place]);
+      if (order < 0) break;
+      if (order == 0) continue;
+      std::swap(nearest_first[j], nearest_first[place]);
+      place = j;
+    }
+  }
+  return {nearest_first.rbegin(), nearest_first.rend()};
+}
+
+DimVector ElementwiseStrides(IntArrayRef sizes, const Operands& operands, bool has_number) {
+  const auto all = [&](auto holds) { return std::ranges::all_of(operands, holds); };
+  const auto are_all = [&](MemoryFormat format) {
+    return all([&](const at::Tensor* x) { return x->is_contiguous(format); });
+  };
+  const auto is_alike = [&](const at::Tensor* x) {
+    return x->sizes() == sizes && x->strides() == operands[0]->strides();
+  };
+  if (!has_number && all([&](const at::Tensor* x) { return x->sizes() == sizes; })) {
+    if (are_all(MemoryFormat::Contiguous)) return FormatStrides(sizes, MemoryFormat::Contiguous);
+    if (sizes.size() == 4 && are_all(MemoryFormat::ChannelsLast)) {
+      return FormatStrides(sizes, MemoryFormat::ChannelsLast);
+    }
+    if (all(is_alike) && operands[0]->is_non_overlapping_and_dense()) {
+      return DimVector(operands[0]->strides());
+    }
+  }
+  return OrderedStrides(sizes, MergedOrder(sizes, operands));
+}
+
+hlo::Dimensions FarthestFirst(IntArrayRef strides) {
+  hlo::Dimensions order(strides.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t d) { return strides[d]; });
+  return order;
+}
+
+MemoryFormat Suggested(const at::Tensor& x) { return x.suggest_memory_format(); }
+
+MemoryFormat AnySuggested(at::ArrayRef<const at::Tensor*> operands) {
+  for (const at::Tensor* x : operands) {
+    if (Suggested(*x) != MemoryFormat::Contiguous) return Suggested(*x);
+  }
+  return MemoryFormat::Contiguous;
+}
+
+MemoryFormat AllSuggested(const Operands& operands) {
+  for (const at::Tensor* x : operands) {
+    if (Suggested(*x) != Suggested(*operands[0])) return MemoryFormat::Contiguous;
+  }
+  return Suggested(*operands[0]);
+}
+
+MemoryFormat SuggestedBy(LayoutRule rule, const Operands& operands) {
+  const at::ArrayRef<const at::Tensor*> all(operands);
+  switch (rule) {
+    case LayoutRule::kSuggestedAny:
+      return AnySuggested(all.slice(0, std::min<size_t>(2, all.size())));
+    case LayoutRule::kSuggestedAll:
+      return AllSuggested(operands);
+    case LayoutRule::kSuggestedNext:
+      return Suggested(*all[std::min<size_t>(1, all.size() - 1)]);
+    case LayoutRule::kSuggestedLast:
+      return AnySuggested(all.slice(1, std::min<size_t>(2, all.size() - 1)));
+    default:
+      return Suggested(*all[0]);
+  }
+}
+
+bool HasRankOf(const at::Tensor& x, MemoryFormat format) {
+  return x.dim() == (format == MemoryFormat::ChannelsLast ? 4 : 5);
+}
+
+}  // namespace
+
+bool IsDense(IntArrayRef sizes, IntArrayRef strides) {
+  if (c10::multiply_integers(sizes) == 0) return true;
+  int64_t expected = 1;
+  const hlo::Dimensions order = FarthestFirst(strides);
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    if (sizes[*d] == 1) continue;
+    if (strides[*d] != expected) return false;
+    expected *= sizes[*d];
+  }
+  return true;
+}
+
+hlo::Dimensions MemoryOrder(IntArrayRef sizes, IntArrayRef strides) {
+  hlo::Dimensions order = FarthestFirst(strides);
+  int64_t last = -1;
+  bool is_row_major = true;
+  for (int64_t d : order) {
+    if (sizes[d] == 1) continue;
+    is_row_major = is_row_major && d > last;
+    last = d;
+  }
+  if (is_row_major || c10::multiply_integers(sizes) == 0) order.clear();
+  return order;
+}
+
+DimVector OrderedStrides(IntArrayRef sizes, IntArrayRef order) {
+  DimVector strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = stride;
+    stride *= std::max<int64_t>(sizes[order[i]], 1);
+  }
+  return strides;
+}
+
+DimVector FormatStrides(IntArrayRef sizes, MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::ChannelsLast:
+      TORCH_CHECK(sizes.size() == 4, "required rank 4 tensor to use channels_last format");
+      return DimVector(c10::get_channels_last_strides_2d(sizes));
+    case MemoryFormat::ChannelsLast3d:
+      TORCH_CHECK(sizes.size() == 5, "required rank 5 tensor to use channels_last_3d format");
+      return DimVector(c10::get_channels_last_strides_3d(sizes));
+    default:
+      TORCH_CHECK(format == MemoryFormat::Contiguous, "unsupported memory format ", format);
+      return c10::contiguous_strides(sizes);
+  }
+}
+
+DimVector StridesLike(const at::Tensor& x, std::optional<MemoryFormat> format) {
+  if (format.value_or(MemoryFormat::Preserve) != MemoryFormat::Preserve) {
+    return FormatStrides(x.sizes(), *format);
+  }
+  if (x.layout() != at::kStrided) return c10::contiguous_strides(x.sizes());
+  if (x.is_non_overlapping_and_dense()) return DimVector(x.strides());
+  return DimVector(at::infer_dense_strides(x.sizes(), x.strides()));
+}
+
+void LayOut(const at::Tensor& fresh, IntArrayRef strides) {
+  if (fresh.strides() == strides) return;
+  Impl(fresh)->xla_storage()->set_memory_order(MemoryOrder(fresh.sizes(), strides));
+  fresh.unsafeGetTensorImpl()->set_sizes_and_strides(fresh.sizes(), strides);
+}
+
+void LayOutElementwise(const at::Tensor& result, const Operands& operands, bool has_number) {
+  const auto is_read = [&](const at::Tensor* x) { return x->dim() <= result.dim(); };
+  if (operands.empty() || !std::ranges::all_of(operands, is_read)) return;  // a result beside it
+  LayOut(result, ElementwiseStrides(result.sizes(), operands, has_number));
+}
+
+void LayOutResults(std::string_view name, at::ArrayRef<const at::Tensor*> results,
+                   const Operands& operands) {
+  constexpr std::string_view kNamespace = "aten::";
+  if (name.substr(0, kNamespace.size()) == kNamespace) name.remove_prefix(kNamespace.size());
+  const auto rule = Rules().find(name);
+  if (rule == Rules().end() || operands.empty()) return;
+  for (const at::Tensor* result : results) {
+    if (!result->defined()) continue;
+    if (rule->second == LayoutRule::kElementwise) {
+      LayOutElementwise(*result, operands, /*has_number=*/false);
+    } else if (rule->second == LayoutRule::kPreserved) {
+      if (result->sizes() == operands[0]->sizes()) {
+        LayOut(*result, StridesLike(*operands[0], std::nullopt));
+      }
+    } else {
+      const MemoryFormat format = SuggestedBy(rule->second, operands);
+      if (rule->second == LayoutRule::kSuggestedImage && result->dim() != 4) continue;
+      if (format != MemoryFormat::Contiguous && HasRankOf(*result, format)) {
+        LayOut(*result, FormatStrides(result->sizes(), format));
+      }
+    }
+  }
+}
+
+}  // namespace torch_xla

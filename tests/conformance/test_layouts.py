@@ -1,0 +1,176 @@
+"""Tensors lie as in eager: their strides, what may be a view of them, and what writing to views of them changes.
+
+Each line is a program: statements, and after the last `;;` the result. `D` is the device, and `x` an image in channels_last.
+"""
+
+import io
+
+import pytest
+import torch
+import torch.nn.functional as F
+from comparison import Differences
+
+import torch_xla  # noqa: F401 - the device
+
+PROGRAMS = {
+    "formats that are asked for": """
+        x
+        x.contiguous()
+        x.contiguous(memory_format=torch.channels_last)
+        A(48).view(1,3,4,4).contiguous(memory_format=torch.channels_last)
+        torch.empty(1,3,4,4, device=D, memory_format=torch.channels_last).zero_()
+        torch.zeros_like(x)
+        torch.zeros_like(x, memory_format=torch.contiguous_format)
+        torch.ones_like(A(48).view(1,3,4,4), memory_format=torch.channels_last)
+        torch.full_like(x, 3.)
+        torch.full_like(x[..., 1:], 3.)
+        torch.zeros_like(A(6.).view(2,3).t())
+        torch.empty_strided((2,3), (1,2), device=D).fill_(1)
+        torch.empty_strided((2,3), (6,2), device=D).fill_(1)
+        x.new_empty_strided((2,3), (1,2)).zero_()
+        x.clone()
+        x[:, 1:].clone()
+        x.permute(0,2,3,1).clone()
+        x.clone(memory_format=torch.contiguous_format)
+        x.to(torch.float64)
+        x.double().to(torch.float32, memory_format=torch.contiguous_format)
+        A(48).view(1,3,4,2,2).to(memory_format=torch.channels_last_3d)
+        A(48).view(1,3,4,4)[:, :2].to(torch.int32)
+        y=A(48.).view(1,3,4,4).clone();; y.resize_(1,3,4,4, memory_format=torch.channels_last)
+        y=x.clone();; y.resize_(2,3,4,2)
+        torch.nn.Conv2d(3,2,2).to(D).to(memory_format=torch.channels_last).weight * 0
+    """,
+    "operations": """
+        x + 1
+        x * x
+        x + A(3).view(3,1,1)
+        x * A(4.)
+        x + x.contiguous()
+        x.contiguous() + x
+        -x[:, :, 1:]
+        x > 1
+        torch.where(x > 1, x, 0.)
+        torch.where(x > 1, x, x.contiguous())
+        x.permute(0,2,3,1).exp()
+        A(6.).view(2,3).t() * 1
+        A(6.).view(2,3).t() + O(3,2)
+        O(3,2) + A(6.).view(2,3).t()
+        O(3,1).expand(3,2) + A(2)
+        x.transpose(1,2) * A(3).view(3,1)
+        torch.cat([x, x], 1)
+        torch.cat([x, x.contiguous()], 1)
+        x.flip(2)
+        F.gelu(x)
+        F.conv2d(x, O(2,3,2,2))
+        F.conv2d(x.contiguous(), O(2,3,2,2).to(memory_format=torch.channels_last))
+        F.max_pool2d(x, 2)
+        F.avg_pool2d(x, 2)
+        F.batch_norm(x, None, None, training=True) * 0
+        F.pad(x, (1,1))
+        x.add_(x.contiguous())
+        y=x.contiguous();; y.add_(x)
+        y=x.clone();; y.requires_grad_();; F.conv2d(y, O(2,3,2,2)).sum().backward();; y.grad
+        w=O(2,3,2,2).to(memory_format=torch.channels_last).requires_grad_();; F.conv2d(x, w).sum().backward();; w.grad
+        w=O(2,3).t().requires_grad_();; (w * A(6.).view(3,2)).sum().backward();; w.grad
+        torch.add(x, 1, out=torch.empty(0, device=D))
+        torch.add(x, 1, out=torch.empty(1,3,4,4, device=D))
+    """,
+    "views": """
+        x.view(48)
+        x.view(1,3,16)
+        x.view(1,3,16).add_(1);; x
+        x.permute(0,2,3,1).view(48).mul_(2);; x
+        (A(9.).view(3,3).t() * 1).view(9)
+        (A(9.).view(3,3).t() * 1).t().view(9)
+        x.reshape(48)
+        x.permute(0,2,3,1).reshape(48).zero_();; x
+        x.as_strided((5,), (2,), 3)
+        x.as_strided((5,), (2,), 3).zero_();; x
+        x[:, 1].as_strided((5,), (2,))
+        x.diagonal(0, 2, 3).zero_();; x
+        x.unfold(1, 2, 1)
+        x[:, 1:, ::2].fill_(7);; x
+        x.view(torch.int32)
+        x.view(torch.int16)
+        x.permute(0,2,3,1).view(torch.int16)
+        x.permute(0,2,3,1).view(torch.int16).as_strided((6,), (3,), 1)
+        x.view(torch.int32).as_strided((6,), (3,), 1)
+        torch.view_as_real(torch.complex(x, x)).as_strided((6,), (3,), 1)
+        x[0].t() if False else x[0,0].t().t_().clone()
+        y=x.detach();; y.unsqueeze_(0);; y
+        y=torch.empty(0, device=D);; y.set_(x.untyped_storage(), 3, (4,), (2,));; y
+        y=torch.empty(0, device=D);; y.set_(x);; y
+        torch.func.functionalize(lambda x: x.view(4).view(2,2).t().add_(1))(O(2,2))
+        y=x.clone().requires_grad_();; z=y*1;; z.permute(0,2,3,1).view(48)[3:7].mul_(5);; z.sum().backward();; y.grad
+    """,
+}
+
+
+def run(program: str, device: str):
+    *statements, last = (part.strip() for part in program.split(";;"))
+    image = torch.arange(48.0).view(1, 3, 4, 4).to(memory_format=torch.channels_last)
+    scope = {"torch": torch, "F": F, "D": device, "x": image.to(device)}
+    scope["A"] = lambda *a: torch.arange(*a, device=device)
+    scope["O"] = lambda *a: torch.ones(*a, device=device)
+    try:
+        for statement in statements:
+            exec(statement, scope)
+        return eval(last, scope)
+    except Exception as error:
+        return error
+
+
+def compare(program: str) -> None:
+    expected, result = run(program, "cpu"), run(program, "xla")
+    if isinstance(expected, Exception):
+        assert (type(result), str(result)) == (type(expected), str(expected))
+        return
+    if isinstance(result, Exception):
+        raise result
+    assert result.stride() == expected.stride()
+    for form in (torch.contiguous_format, torch.channels_last):
+        if form == torch.contiguous_format or expected.dim() == 4:
+            is_like = [t.is_contiguous(memory_format=form) for t in (result, expected)]
+            assert is_like[0] == is_like[1], form
+    result = result.detach().cpu()
+    torch.testing.assert_close(result, expected.detach())
+    if torch._debug_has_internal_overlap(expected) == 0:
+        assert result.stride() == expected.detach().to("cpu", copy=True).stride(), "on the CPU"
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_tensors_lie_as_eagers(kind):
+    differences = Differences()
+    for program in PROGRAMS[kind].strip().splitlines():
+        with differences.of(program.strip()):
+            compare(program.strip())
+    differences.fail_if_any()
+
+
+def test_files_keep_layouts():
+    image = torch.arange(48.0).view(1, 3, 4, 4).to(memory_format=torch.channels_last)
+    tensors = {"image": image.to("xla"), "part": image.to("xla")[:, 1:]}
+    file = io.BytesIO()
+    torch.save(tensors, file)
+    for place in ("cpu", "xla"):
+        file.seek(0)
+        for name, loaded in torch.load(file, map_location=place).items():
+            assert loaded.stride() == tensors[name].stride()
+            torch.testing.assert_close(loaded.cpu(), tensors[name].cpu())
+
+
+def test_compiled_functions_keep_layouts():
+    image = torch.arange(48.0).view(1, 3, 4, 4).to("xla", memory_format=torch.channels_last)
+
+    @torch.compile(backend="openxla")
+    def double(x):
+        y = x * 2
+        return y, y[:, 1:].transpose(2, 3)
+
+    for _ in range(2):
+        result, part = double(image)
+        assert result.is_contiguous(memory_format=torch.channels_last)
+        torch.testing.assert_close(result.cpu(), image.cpu() * 2)
+        torch.testing.assert_close(
+            part.as_strided((4,), (3,)).cpu(), result.cpu()[:, 1:].as_strided((4,), (3,))
+        )
