@@ -229,7 +229,7 @@ bool HasXlaArgument(const OperatorHandle& op, const Stack& stack) {
       }
     }
     if (stack[i].isOptionalTensorList()) {
-      for (const std::optional<at::Tensor>& tensor : stack[i].toOptionalTensorList()) {
+      for (const std::optional<at::Tensor> tensor : stack[i].toOptionalTensorList()) {
         if (tensor && IsXla(*tensor)) return true;
       }
     }
