@@ -182,6 +182,16 @@ void SizeClasses::JoinReduce(const Instruction* reduce) {
   }
 }
 
+void SizeClasses::JoinSort(const Instruction* sort) {
+  const Instruction* first = sort->operand(0);
+  for (size_t i = 0; i < sort->operand_count(); ++i) {
+    JoinAll(first, sort->operand(i));
+    for (int64_t d = 0; d < first->shape().rank(); ++d) {
+      Join(Of(first, d), Of(sort, d, static_cast<int64_t>(i)));
+    }
+  }
+}
+
 void SizeClasses::JoinDot(const Instruction* dot) {
   const auto& a = dot->as<hlo::DotAttributes>();
   const Instruction *lhs = dot->operand(0), *rhs = dot->operand(1);
@@ -258,8 +268,11 @@ void SizeClasses::JoinInstruction(const Instruction* instruction) {
   };
   if (hlo::IsElementwise(instruction->opcode())) return join_operands();
   switch (instruction->opcode()) {
+    case Opcode::kConcatenate:  // (sizes along its dimension differ, and are not joined)
+      return join_operands();
+    case Opcode::kSort:
+      return JoinSort(instruction);
     case Opcode::kReverse:
-    case Opcode::kConcatenate:
     case Opcode::kSlice:
     case Opcode::kPad:
     case Opcode::kBitcastConvert:

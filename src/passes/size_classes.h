@@ -46,6 +46,7 @@ class SizeClasses {
   void JoinInstruction(const hlo::Instruction* instruction);
   void JoinReshape(const hlo::Instruction* reshape);
   void JoinReduce(const hlo::Instruction* reduce);
+  void JoinSort(const hlo::Instruction* sort);
   void JoinDot(const hlo::Instruction* dot);
   void JoinGather(const hlo::Instruction* gather);
   void JoinScatter(const hlo::Instruction* scatter);

@@ -1,6 +1,7 @@
 """Every optimizer of torch, with every set of arguments that torch tests it with, against the same on the CPU."""
 
 import copy
+import inspect
 
 import pytest
 import torch
@@ -212,3 +213,16 @@ def test_fused_refuses_lists_of_other_lengths(device):
             maximize=False,
             is_first_step=True,
         )
+
+
+CAPTURABLE = {c for c in FOREACH if "capturable" in inspect.signature(c).parameters}
+
+
+@pytest.mark.parametrize("foreach", [None, True, False])
+@pytest.mark.parametrize("optimizer_class", sorted(CAPTURABLE, key=lambda c: c.__name__))
+def test_capturable_agrees_with_cpu(optimizer_class, foreach, device):
+    """The number of the step is a tensor on the device, as syncfree optimizers ask for."""
+    expected = train(optimizer_class, {"lr": 0.01}, "cpu")
+    kwargs = {"lr": torch.tensor(0.01), "capturable": True, "foreach": foreach}
+    actual = train(optimizer_class, kwargs, device)
+    check(actual, expected, rtol=1e-4, atol=1e-5)

@@ -102,3 +102,12 @@ def test_xm_save_writes_a_plain_file(tmp_path):
     torch.testing.assert_close(loaded["t"].detach(), tensor.detach().cpu())
     # Saving must not hand the tensor's memory to somebody else.
     torch.testing.assert_close((tensor * 2).cpu(), loaded["t"] * 2)
+
+
+@pytest.mark.parametrize("tid", [0, "../../secret", True])
+@pytest.mark.parametrize("folder", ["../..", "/tmp", "0123456789abcdef/..", 7])
+def test_reads_no_file_of_another_folder(tmp_path, tid, folder):
+    """Whoever wrote a checkpoint does not choose which other files are read with it."""
+    torch.save({"a": xser.TensorReference(tid, torch.float32, folder)}, tmp_path / "x")
+    with pytest.raises(ValueError, match="never writes"):
+        xser.load(tmp_path / "x")

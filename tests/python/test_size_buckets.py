@@ -112,6 +112,25 @@ def test_masked_loss():
     check(masked_loss, inputs, [n for n in SIZES if n > 1], most=RUNGS)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y, w: torch.cat([x.reshape(-1, 4), y]) * 2,
+        lambda x, y, w: torch.cat([y, x.reshape(-1, 4)]).cumsum(0),
+        lambda x, y, w: torch.cat([x.reshape(-1, 4), y], 1).sum(0),
+        lambda x, y, w: torch.sort(x.reshape(-1, 4) + y, dim=1, stable=True),
+        lambda x, y, w: torch.topk((x.reshape(-1, 4) @ w).softmax(1), 2, dim=1),
+    ],
+)
+def test_sizes_of_other_factors_meet(function):
+    """Rows that are a product of two sizes in one operand are so in all that it is put together with."""
+    check(
+        function,
+        lambda n: (torch.randn(n, 3, 4), torch.randn(3 * n, 4), torch.randn(4, 4)),
+        [3, 5, 6, 9, 7],
+    )
+
+
 def test_numbers_that_do_not_matter():
     """What is added becomes infinity and NaN, and reaches no result."""
 

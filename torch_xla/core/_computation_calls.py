@@ -1,5 +1,6 @@
 """Computations, and functions of operations, as functions of tensors."""
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,8 +41,11 @@ def xla_computation_as_func(
 
 
 def static_key(value: Any) -> Any:
-    """By which programs are told apart that were made for this argument: 1, 1.0 and True are three, and 0.0 is not -0.0."""
-    return (type(value), value.hex() if isinstance(value, float) else value)
+    """By which programs are told apart that were made for this argument.
+
+    1, 1.0 and True are three, 0.0 is not -0.0, and one NaN is like another: of Python's numbers and of numpy's.
+    """
+    return (type(value), repr(value) if isinstance(value, numbers.Number) else value)
 
 
 class FlattenedInputFunc:

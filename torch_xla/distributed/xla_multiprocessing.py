@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import pathlib
 import pickle
 import signal
 import socket
@@ -327,14 +328,22 @@ def _write_result(
     index: int, folder: str, fn: Callable[..., Any], args: tuple, kwargs: dict
 ) -> None:
     """Leaves what `fn` gives or raises in the folder, which only this user can write: the launcher unpickles it."""
+    path = os.path.join(folder, f"result-{index}.pickle")
     try:
-        outcome = (fn(*args, **kwargs), None)
+        outcome = pickle.dumps((fn(*args, **kwargs), None))
     except Exception as error:
-        outcome = (None, error)
-    with open(os.path.join(folder, f"result-{index}.pickle"), "wb") as file:
-        pickle.dump(outcome, file)
-    if outcome[1] is not None:
-        raise outcome[1]
+        if _travels(error):
+            pathlib.Path(path).write_bytes(pickle.dumps((None, error)))
+        raise
+    pathlib.Path(path).write_bytes(outcome)
+
+
+def _travels(error: Exception) -> bool:
+    """Whether the exception can be raised in another process; its text always can."""
+    try:
+        return type(pickle.loads(pickle.dumps(error))) is type(error)
+    except Exception:
+        return False
 
 
 def _read_result(folder: str, index: int) -> tuple[Any, Exception | None]:

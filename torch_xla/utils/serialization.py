@@ -9,6 +9,7 @@ it left of a new one.
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import uuid
 from typing import Any
@@ -36,6 +37,13 @@ def _tensors_root(path: str) -> pathlib.Path:
 def _tensor_file(path: str, reference: TensorReference) -> pathlib.Path:
     # Checkpoints of upstream have no folder for each save.
     folder = getattr(reference, "folder", "")
+    # Whoever wrote the file may be a stranger: what it refers to lies in its own folder, and nowhere else.
+    known = type(reference.tid) is int and isinstance(folder, str)
+    if not known or not re.fullmatch("([0-9a-f]{16})?", folder):
+        raise ValueError(
+            f"The checkpoint {path} refers to a tensor at {folder!r}, number {reference.tid!r}, which this "
+            "library never writes: it is damaged, or made to read other files."
+        )
     return _tensors_root(path) / folder / f"tensor_{reference.tid}.pt"
 
 
