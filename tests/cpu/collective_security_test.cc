@@ -1,12 +1,16 @@
 // Ranks among strangers: who may join a world, and what others see of it. This program forks: each
 // child is a rank.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <numeric>
+#include <thread>
 
 #include "collective_relay.h"
 #include "collective_testing.h"
@@ -153,21 +157,27 @@ TEST(CollectiveSecurityTest, TheStoreHoldsNoSecret) {
   EXPECT_EQ(statuses, std::vector<int>({0, 0}));
 }
 
+// The address of what a rank says it listens at.
+sockaddr_in AddressIn(const std::string& entry) {
+  std::istringstream text(entry);
+  std::string host;
+  int port = 0;
+  text >> host >> port;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  return address;
+}
+
 // So many connections to what a rank listens at, as soon as it does.
 class Strangers {
  public:
   Strangers(const std::string& entry, int count, const std::string& words) {
-    std::istringstream text(entry);
-    std::string host;
-    int port = 0;
-    text >> host >> port;
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+    const sockaddr_in address = AddressIn(entry);
     for (int i = 0; i < count; ++i) {
       const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      Require(connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0,
+      Require(connect(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
               "a stranger cannot connect");
       if (!words.empty()) send(file, words.data(), words.size(), MSG_NOSIGNAL);
       files_.push_back(file);
@@ -182,37 +192,89 @@ class Strangers {
   std::vector<int> files_;
 };
 
+// A process that connects as fast as it can for as long as this lives, and keeps what it may.
+class Flood {
+ public:
+  explicit Flood(const std::string& entry) : process_(fork()) {
+    if (process_ != 0) return;
+    const sockaddr_in address = AddressIn(entry);
+    std::vector<int> files(500, -1);
+    for (size_t i = 0;; i = (i + 1) % files.size()) {
+      if (files[i] >= 0) close(files[i]);
+      files[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      if (files[i] < 0) continue;
+      (void)connect(files[i], reinterpret_cast<const sockaddr*>(&address), sizeof address);
+      if (getppid() == 1) _exit(0);
+    }
+  }
+  Flood(const Flood&) = delete;
+  ~Flood() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+
+ private:
+  pid_t process_;
+};
+
+// The listener's queue is full by then.
+constexpr milliseconds kTimeToFill(300);
+
+struct Crowd {
+  int count;          // of strangers who come at once
+  std::string words;  // that each says
+  bool never_ends = false;
+};
+
 // How long the world of two takes to come to stand.
-milliseconds TimeToMeet(const std::string& secret, int strangers, const std::string& words) {
+milliseconds TimeToMeet(const std::string& secret, const Crowd& crowd) {
   FolderStore store;
   const auto begin = Clock::now();
   const auto statuses =
       Await(StartRanks("ab", store.Store(), [&](CommunicatorOptions options, KeyValueStore shared) {
         std::unique_ptr<Strangers> here;
+        std::unique_ptr<Flood> flood;
         options.secret = secret;
         shared.put = [&, put = shared.put](const std::string& key, const std::string& value) {
           // They come before the others know where.
           if (key.find("network") != std::string::npos) {
-            here = std::make_unique<Strangers>(value, strangers, words);
+            here = std::make_unique<Strangers>(value, crowd.count, crowd.words);
+            if (crowd.never_ends) {
+              flood = std::make_unique<Flood>(value);
+              std::this_thread::sleep_for(kTimeToFill);
+            }
           }
           put(key, value);
         };
         CarryOut(*ConnectCommunicator(options, shared), AllReduceOf(1000, ""));
       }));
   EXPECT_EQ(statuses, std::vector<int>({0, 0}));
-  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+  const auto waited = crowd.never_ends ? kTimeToFill : milliseconds(0);
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin - waited);
+}
+
+// The shortest of some: a busy machine delays, too.
+milliseconds ShortestTimeToMeet(const std::string& secret, const Crowd& crowd) {
+  milliseconds shortest = TimeToMeet(secret, crowd);
+  for (int i = 0; i < 4 && shortest > milliseconds(500); ++i) {
+    shortest = std::min(shortest, TimeToMeet(secret, crowd));
+  }
+  return shortest;
 }
 
 TEST(CollectiveSecurityTest, StrangersDelayNobody) {
   // Each of them may be silent for 10 s.
-  const seconds most(5);
+  const seconds most(1);
   for (const std::string& secret : {std::string(), kSecret}) {
-    const milliseconds alone = TimeToMeet(secret, 0, "");
-    // Silent ones, those that say something, and more than are kept.
-    for (const auto& [count, words] : std::vector<std::pair<int, std::string>>{
-             {100, ""}, {100, std::string(300, 'x')}, {400, ""}}) {
-      EXPECT_LT(TimeToMeet(secret, count, words) - alone, most)
-          << count << " strangers, " << words.size() << " bytes";
+    const milliseconds alone = ShortestTimeToMeet(secret, {0, ""});
+    // Silent ones, those that say something, more than are kept, and those of whom there is no end.
+    for (const Crowd& crowd :
+         {Crowd{100, ""}, Crowd{100, std::string(300, 'x')}, Crowd{400, ""}, Crowd{0, "", true}}) {
+      const milliseconds taken = ShortestTimeToMeet(secret, crowd);
+      std::cout << crowd.count << (crowd.never_ends ? " and ever more" : "") << " strangers, "
+                << crowd.words.size() << " bytes: " << taken.count() << " ms, alone "
+                << alone.count() << std::endl;
+      EXPECT_LT(taken - alone, most);
     }
   }
 }

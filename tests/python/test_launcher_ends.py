@@ -47,6 +47,8 @@ def temporary():
     ("how", "number"),
     [
         ("spawn", signal.SIGKILL),
+        ("spawn, importing", signal.SIGKILL),
+        ("spawn, importing", signal.SIGHUP),
         ("fork", signal.SIGTERM),
         ("forkserver", signal.SIGKILL),
         ("join=False, fork", signal.SIGKILL),
@@ -69,7 +71,7 @@ def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, nu
         launcher.wait(timeout=MOST_SECONDS)
         while any(map(is_alive, processes)):
             # What one that still imports needs for that comes on top.
-            most = MOST_SECONDS + (20 if "importing" in how else 0)
+            most = MOST_SECONDS + (20 if how == "torchrun, importing" else 0)
             assert time.monotonic() - start < most, "a process lives on"
             time.sleep(0.05)
         assert launcher.returncode == -number

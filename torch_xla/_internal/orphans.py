@@ -1,11 +1,15 @@
 """A process that was started to work for another ends when that one has ended, however it did."""
 
+import contextlib
 import os
 import pathlib
 import select
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from multiprocessing import spawn
+from typing import Any
 
 from torch.multiprocessing import _prctl_pr_set_pdeathsig
 
@@ -114,6 +118,33 @@ def end_with_parent(parent: int) -> None:
     _prctl_pr_set_pdeathsig(signal.SIGKILL)
     if os.getppid() != parent:
         _end()
+
+
+# The first that a new interpreter runs: what it is to import may take long, and be anything. (1: PR_SET_PDEATHSIG)
+_FIRST = (
+    "import ctypes, os; ctypes.CDLL(None).prctl(1, {signal}); "
+    "os.getppid() == {parent} or os._exit(1); "
+)
+
+
+@contextlib.contextmanager
+def interpreters_end_with_this_thread() -> Iterator[None]:
+    """Interpreters that `multiprocessing` starts meanwhile end, by the kernel, with the thread that does so."""
+    command_line = spawn.get_command_line
+    first = _FIRST.format(signal=int(signal.SIGKILL), parent=os.getpid())
+
+    def get_command_line(**options: Any) -> list[str]:
+        words = command_line(**options)
+        if "-c" in words:  # (a frozen program has none)
+            code = words.index("-c") + 1
+            words[code] = first + words[code]
+        return words
+
+    spawn.get_command_line = get_command_line
+    try:
+        yield
+    finally:
+        spawn.get_command_line = command_line
 
 
 def _end_after(descriptor: int) -> None:

@@ -212,7 +212,11 @@ def _start(
             )
             process = context.Process(target=_run, args=(fn, index, args, orders), daemon=daemon)
             # A new interpreter imports the program's module before it calls anything: it must know its place by then.
-            with contextlib.nullcontext() if is_forked else _environment(orders.environment):
+            with contextlib.ExitStack() as before:
+                if not is_forked:
+                    before.enter_context(_environment(orders.environment))
+                if orders.by_lasting_thread:
+                    before.enter_context(orphans.interpreters_end_with_this_thread())
                 process.start()
             processes.append(process)
             error_files.append(orders.error_file)
@@ -233,26 +237,39 @@ def _end(processes: list[Any], launch: _Launch) -> None:
 
 
 class _TerminationError(BaseException):
-    """SIGTERM asks this process to end."""
+    """A signal asks this process to end.
+
+    Args:
+      number: the signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 @contextlib.contextmanager
 def _termination_as_exception() -> Iterator[None]:
-    """SIGTERM raises _TerminationError, where the program does nothing else with it."""
-
-    def stop(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise _TerminationError
-
+    """SIGTERM and SIGHUP raise _TerminationError, where the program does nothing else with them."""
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, stop)
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if is_main and signal.getsignal(number) is signal.SIG_DFL
+    ]
+
+    def stop(number: int, _frame: object) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise _TerminationError(number)
+
+    for number in numbers:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _join(context: _Context) -> None:
@@ -260,10 +277,10 @@ def _join(context: _Context) -> None:
         with _termination_as_exception():
             while not context.join(grace_period=_GRACE_SECONDS):
                 pass
-    except _TerminationError:
+    except _TerminationError as termination:
         _ask_to_end(context)
         context.end()
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), termination.number)
     finally:
         context.end()
 

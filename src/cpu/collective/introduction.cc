@@ -21,10 +21,17 @@ using std::chrono::seconds;
 constexpr size_t kTicketBytes = 32;
 // Whoever connects must have said who it is by then.
 constexpr seconds kGreetingTimeout(10);
-// So many that have not are kept; the oldest goes first.
+// So many that have not are kept. Who must go is drawn by lot, so that none knows how to outlast a
+// rank, which tries again.
 constexpr size_t kMostStrangers = 256;
+// So many that have come are looked at before those that are here already go on.
+constexpr int kMostAtOnce = 64;
 // A rank whose connection was closed before it stood tries again.
 constexpr milliseconds kPause(20);
+// So long a connection may take to be answered before another is tried: where strangers fill the
+// listener's queue, the system would ask again only after seconds. Each further one may take
+// longer.
+constexpr milliseconds kPatience(50), kMostPatience(4000);
 
 // The first bytes on a connection, each way.
 struct Greeting {
@@ -76,13 +83,15 @@ class Introduction::Candidate {
  public:
   enum class Outcome { kWaits, kStands, kEnded, kRefused };
 
-  // Connects to `rank`, not before `start`.
-  Candidate(const Introduction& owner, int64_t rank, bool is_control, Clock::time_point start)
+  // Connects to `rank`, not before `start`, and may take as long as `patience`.
+  Candidate(const Introduction& owner, int64_t rank, bool is_control, Clock::time_point start,
+            milliseconds patience)
       : owner_(owner),
         connects_(true),
         rank_(rank),
         is_control_(is_control),
         start_(start),
+        patience_(patience),
         mine_(GreetingOf(owner.addresses_[rank].ticket, owner.rank_, rank, is_control)) {}
   // Has come, and must say who it is within kGreetingTimeout.
   Candidate(const Introduction& owner, Socket socket)
@@ -98,7 +107,14 @@ class Introduction::Candidate {
   bool connects() const { return connects_; }
   int64_t rank() const { return rank_; }
   bool is_control() const { return is_control_; }
-  Clock::time_point start() const { return start_; }
+  milliseconds patience() const { return patience_; }
+  bool is_known() const { return is_known_; }
+  // When it must have gone on: begun, or come to stand. One that has proven itself may take its
+  // time.
+  Clock::time_point deadline() const {
+    if (!has_started()) return start_;
+    return is_known_ ? Clock::time_point::max() : start_ + patience_;
+  }
   Link& link() { return link_; }
   const Link& link() const { return link_; }
   bool has_started() const { return stage_ != Stage::kWaits; }
@@ -117,7 +133,7 @@ class Introduction::Candidate {
   }
 
  private:
-  enum class Stage { kWaits, kConnects, kHandshake, kWrite, kRead };
+  enum class Stage { kWaits, kConnects, kHandshake, kWrite, kRead, kConfirm };
 
   // As far as it goes.
   Outcome Step() {
@@ -156,8 +172,7 @@ class Introduction::Candidate {
           events_ = POLLOUT;
           const Outcome outcome = Move(&mine_, true);
           if (outcome != Outcome::kStands) return outcome;
-          if (!connects_) return Stands();
-          stage_ = Stage::kRead;
+          stage_ = connects_ ? Stage::kRead : Stage::kConfirm;
           break;
         }
         case Stage::kRead: {
@@ -167,11 +182,26 @@ class Introduction::Candidate {
           if (connects_) {
             const std::string& ticket = owner_.addresses_[rank_].ticket;
             const Greeting expected = GreetingOf(ticket, rank_, owner_.rank_, is_control_);
-            return AreEqual(theirs_, expected) ? Stands() : Outcome::kEnded;
+            if (!AreEqual(theirs_, expected)) return Outcome::kEnded;
+            is_known_ = true;
+            stage_ = Stage::kConfirm;
+            break;
           }
           if (!Accept()) return Outcome::kEnded;
+          is_known_ = true;
           stage_ = Stage::kWrite;
           break;
+        }
+        // The one that connects has the last word: it may have tried several times, and takes one.
+        case Stage::kConfirm: {
+          events_ = connects_ ? POLLOUT : POLLIN;
+          const Outcome outcome = connects_ ? Move(&mine_, true) : Move(&theirs_, false);
+          if (outcome != Outcome::kStands) return outcome;
+          if (!connects_ &&
+              !AreEqual(theirs_, GreetingOf(owner_.ticket_, rank_, owner_.rank_, is_control_))) {
+            return Outcome::kEnded;
+          }
+          return Stands();
         }
       }
     }
@@ -215,6 +245,8 @@ class Introduction::Candidate {
   int64_t rank_ = -1;
   bool is_control_ = false;
   Clock::time_point start_;
+  milliseconds patience_ = kGreetingTimeout;
+  bool is_known_ = false;  // the other side has said, and proven if there is a secret, who it is
   Stage stage_ = Stage::kWaits;
   short events_ = POLLIN;
   Greeting mine_{}, theirs_{};
@@ -295,10 +327,10 @@ std::vector<LinkPair> Introduction::Run() {
   const auto deadline =
       std::min(rendezvous_.deadline(), Clock::now() + rendezvous_.options().heartbeat_timeout);
   for (int64_t rank = 0; rank < rank_; ++rank) {
-    for (bool is_control : {false, true}) ConnectTo(rank, is_control, Clock::now());
+    for (bool is_control : {false, true}) ConnectTo(rank, is_control, Clock::now(), kPatience);
   }
   while (true) {
-    AcceptAll();
+    AcceptSome();
     Advance();
     if (IsComplete()) return std::move(links_);
     if (Clock::now() >= deadline) ThrowMissing();
@@ -306,27 +338,35 @@ std::vector<LinkPair> Introduction::Run() {
   }
 }
 
-void Introduction::ConnectTo(int64_t rank, bool is_control, Clock::time_point start) {
-  candidates_.push_back(std::make_unique<Candidate>(*this, rank, is_control, start));
+void Introduction::ConnectTo(int64_t rank, bool is_control, Clock::time_point start,
+                             milliseconds patience) {
+  candidates_.push_back(std::make_unique<Candidate>(*this, rank, is_control, start, patience));
 }
 
-void Introduction::AcceptAll() {
-  while (Socket socket = listener_.Accept()) {
-    const auto is_stranger = [](const auto& candidate) { return !candidate->connects(); };
-    if (std::ranges::count_if(candidates_, is_stranger) >=
-        static_cast<std::ptrdiff_t>(kMostStrangers + 2 * size_)) {
-      candidates_.erase(std::ranges::find_if(candidates_, is_stranger));
-    }
+void Introduction::AcceptSome() {
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    Socket socket = listener_.Accept();
+    if (!socket) return;
+    MakeRoom();
     candidates_.push_back(std::make_unique<Candidate>(*this, std::move(socket)));
   }
+}
+
+// Drops one of too many strangers.
+void Introduction::MakeRoom() {
+  std::vector<size_t> strangers;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (!candidates_[i]->connects() && !candidates_[i]->is_known()) strangers.push_back(i);
+  }
+  if (strangers.size() < kMostStrangers + 2 * size_) return;
+  const size_t lot = std::uniform_int_distribution<size_t>(0, strangers.size() - 1)(random_);
+  candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(strangers[lot]));
 }
 
 void Introduction::AwaitEvents(Clock::time_point deadline) {
   std::vector<pollfd> entries{{listener_.file(), POLLIN, 0}};
   for (const auto& candidate : candidates_) {
-    const auto next =
-        candidate->has_started() ? candidate->start() + kGreetingTimeout : candidate->start();
-    if (!candidate->connects() || !candidate->has_started()) deadline = std::min(deadline, next);
+    deadline = std::min(deadline, candidate->deadline());
     if (candidate->has_started()) {
       entries.push_back({candidate->link().file(), candidate->events(), 0});
     }
@@ -342,7 +382,8 @@ void Introduction::Advance() {
     Candidate& candidate = *candidates_[i];
     switch (candidate.Advance()) {
       case Candidate::Outcome::kWaits:
-        if (candidate.connects() || Clock::now() < candidate.start() + kGreetingTimeout) continue;
+        if (Clock::now() < candidate.deadline()) continue;
+        Retire(candidate);
         break;
       case Candidate::Outcome::kStands:
         Take(candidate);
@@ -364,11 +405,11 @@ void Introduction::Take(Candidate& candidate) {
   (candidate.is_control() ? pair.control : pair.data) = std::move(candidate.link());
 }
 
-// Closed by the other side, which may have had to choose among too many.
-void Introduction::Retire(Candidate& candidate) {
-  if (candidate.connects()) {
-    ConnectTo(candidate.rank(), candidate.is_control(), Clock::now() + kPause);
-  }
+// Closed by the other side, which may have had to choose among too many, or not answered in time.
+void Introduction::Retire(const Candidate& candidate) {
+  if (!candidate.connects()) return;
+  ConnectTo(candidate.rank(), candidate.is_control(), Clock::now() + kPause,
+            std::min(candidate.patience() * 3 / 2, kMostPatience));
 }
 
 void Introduction::NoteRefused(const Candidate& candidate) {

@@ -2,14 +2,16 @@
 //
 // Each listens, and connects to those below it. All connections come to stand at the same time: one
 // that says nothing delays no other, and is closed after a while. On each the one that connects
-// says who it is and whom it wants, and the other answers, after the TLS handshake where there is
-// one.
+// says who it is and whom it wants, the other answers, and the first confirms, after the TLS
+// handshake where there is one. Who is not answered soon tries again: a flood of strangers may have
+// cost it its place.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,7 @@ namespace cpu {
 
 // What every connection begins with: another number where the bytes that follow, or what the ranks
 // tell each other later, have another form.
-constexpr char kGreetingMagic[16] = "torch_xla 2";
+constexpr char kGreetingMagic[16] = "torch_xla 3";
 
 // A rank's connections with one other: for data, and the control channel.
 struct LinkPair {
@@ -53,12 +55,14 @@ class Introduction {
   void ReadAddresses();
   void CheckMode(int64_t rank) const;
   void WarnOfOpenNetwork() const;
-  void ConnectTo(int64_t rank, bool is_control, Clock::time_point start);
-  void AcceptAll();
+  void ConnectTo(int64_t rank, bool is_control, Clock::time_point start,
+                 std::chrono::milliseconds patience);
+  void AcceptSome();
+  void MakeRoom();
   void AwaitEvents(Clock::time_point deadline);
   void Advance();
   void Take(Candidate& candidate);
-  void Retire(Candidate& candidate);
+  void Retire(const Candidate& candidate);
   void NoteRefused(const Candidate& candidate);
   bool IsComplete() const;
   [[noreturn]] void ThrowMissing() const;
@@ -71,7 +75,8 @@ class Introduction {
   std::vector<Address> addresses_;  // by rank
   std::vector<LinkPair> links_;     // by rank
   std::vector<std::unique_ptr<Candidate>> candidates_;
-  std::map<int64_t, std::string> refused_;  // where those with another secret came from
+  std::minstd_rand random_{std::random_device{}()};  // draws who must go
+  std::map<int64_t, std::string> refused_;           // where those with another secret came from
 };
 
 }  // namespace cpu

@@ -140,8 +140,10 @@ Socket Socket::Accept() const {
       return Socket(file);
     }
     if (errno == EAGAIN) return {};
-    // Whoever gave up while waiting is no failure of ours.
-    if (errno != EINTR && errno != ECONNABORTED) ThrowSystemError("accept", errno);
+    // Whoever gave up while waiting, or cannot be reached, is no failure of ours.
+    const bool is_theirs = errno == ECONNABORTED || errno == EPROTO || errno == EPERM ||
+                           errno == EHOSTUNREACH || errno == ENETUNREACH || errno == EHOSTDOWN;
+    if (errno != EINTR && !is_theirs) ThrowSystemError("accept", errno);
   }
 }
 

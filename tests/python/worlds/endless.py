@@ -15,6 +15,10 @@ if sys.argv[1] == "torchrun, importing":
     while os.getppid() == agent:
         time.sleep(0.05)
 
+if sys.argv[1] == "spawn, importing" and __name__ == "__mp_main__":
+    pathlib.Path(sys.argv[2], f"{os.getpid()}.begun").touch()
+    time.sleep(600)
+
 import torch_xla
 from torch_xla.core import xla_model as xm
 from torch_xla.distributed import xla_multiprocessing as xmp
@@ -55,4 +59,5 @@ if __name__ == "__main__":
     elif sys.argv[1].startswith("join=False"):
         start(sys.argv[1].removeprefix("join=False, "))
     else:
-        torch_xla.launch(work, (sys.argv[2],), start_method=sys.argv[1])
+        method = sys.argv[1].removesuffix(", importing")
+        torch_xla.launch(work, (sys.argv[2],), start_method=method)
