@@ -92,10 +92,13 @@ int64_t BytesOf(const CachedProgram& program, const hlo::Module& module) {
   return bytes;
 }
 
-// As the environment asks.
+// As the environment asked at the first compilation: another thread may be changing it by now.
 void AppendToHloFile(const hlo::Module& module) {
-  const char* path = std::getenv("XLA_SAVE_HLO_FILE");
-  FILE* file = path != nullptr ? std::fopen(path, "a") : nullptr;
+  static const std::string path = [] {
+    const char* given = std::getenv("XLA_SAVE_HLO_FILE");
+    return std::string(given != nullptr ? given : "");
+  }();
+  FILE* file = path.empty() ? nullptr : std::fopen(path.c_str(), "a");
   if (file == nullptr) return;
   const std::string text = hlo::WriteStablehloText(module);
   std::fwrite(text.data(), 1, text.size(), file);

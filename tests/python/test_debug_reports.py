@@ -489,3 +489,18 @@ def test_programs_that_are_remembered_are_few():
     known = [graph for graph in range(2 * programs.MOST) if programs.of(graph)]
     assert known == list(range(programs.MOST, 2 * programs.MOST))
     assert programs.of(number) == number + 1
+
+
+def test_programs_are_appended_to_a_file(program):
+    """XLA_SAVE_HLO_FILE: what the environment said at the first compilation counts."""
+    output = program.run_code(
+        """
+import os, torch, torch_xla
+(torch.ones(3, device="xla") + 1).cpu()
+os.environ["XLA_SAVE_HLO_FILE"] = "other"
+(torch.ones(4, device="xla") * 2).cpu()
+print(open("programs").read().count("func.func public @main"), os.path.exists("other"))
+""",
+        XLA_SAVE_HLO_FILE="programs",
+    )
+    assert output.stdout.split() == ["2", "False"]
