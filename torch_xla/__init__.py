@@ -25,6 +25,7 @@ from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
 from . import _lowering_context as _lowering_context  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
+from . import _backward_thread as _backward_thread  # noqa: E402
 from . import _optimizers as _optimizers  # noqa: E402
 from . import _patched_functions as _patched_functions  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
@@ -69,6 +70,7 @@ _decompositions.register()
 _flex_attention.register()
 _loading.register()
 _module_moves.register()
+_backward_thread.register()
 _optimizers.register()
 _storages.register()
 _patched_functions.register()
