@@ -16,6 +16,7 @@ from . import _binding
 _XLAC = _binding.load()
 
 from . import _accelerator as _accelerator  # noqa: E402
+from . import _backward_thread as _backward_thread  # noqa: E402
 from . import _binding_names as _binding_names  # noqa: E402
 from . import _compilation as _compilation  # noqa: E402
 from . import _control_flow as _control_flow  # noqa: E402
@@ -25,7 +26,6 @@ from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
 from . import _lowering_context as _lowering_context  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
-from . import _backward_thread as _backward_thread  # noqa: E402
 from . import _optimizers as _optimizers  # noqa: E402
 from . import _patched_functions as _patched_functions  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402

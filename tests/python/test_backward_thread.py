@@ -57,7 +57,12 @@ def test_what_is_asked_for_in_a_hook():
     """A hook may itself run a backward, and may fail."""
     inner = torch.ones(2, device="xla", requires_grad=True)
     weight = torch.ones(2, device="xla", requires_grad=True)
-    weight.register_hook(lambda g: torch.autograd.grad((inner**3).sum(), inner)[0] * g)
+
+    def cube(gradient):
+        with torch.enable_grad():
+            return torch.autograd.grad((inner**3).sum(), inner)[0] * gradient
+
+    weight.register_hook(cube)
     (weight * 2).sum().backward()
     torch.testing.assert_close(weight.grad.cpu(), torch.tensor([6.0, 6.0]))
 
