@@ -123,19 +123,6 @@ std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std:
   return client.Compile(program, "mlir", options);
 }
 
-// What plugins read from the environment, once, as it was then: another thread may be changing it.
-const std::vector<std::string>& FlagsOfPlugins() {
-  static const auto* flags = [] {
-    auto* read = new std::vector<std::string>;
-    for (const char* name : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
-      const char* value = std::getenv(name);
-      read->emplace_back(value != nullptr ? value : "");
-    }
-    return read;
-  }();
-  return *flags;
-}
-
 }  // namespace
 
 std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& options) {
@@ -152,7 +139,10 @@ std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& o
   if (client.platform_name() == "cpu") Append(key, ProcessorFeatures());
   Append(key, options.Serialize());
   Append(key, CreateOptions());
-  for (const std::string& flags : FlagsOfPlugins()) Append(key, flags);
+  for (const char* name : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
+    const char* value = std::getenv(name);
+    Append(key, value != nullptr ? value : "");
+  }
   return key;
 }
 
