@@ -9,6 +9,7 @@
 #include "aten/limits.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
+#include "aten/refuse.h"
 #include "aten/special.h"
 
 namespace torch_xla {
@@ -299,9 +300,11 @@ using TruncatedQuotient = ScalingKernel<&TruncatedDivide, kDefault>;
 using RoundingMode = std::optional<std::string_view>;
 
 void CheckRoundingMode(const RoundingMode& mode) {
-  TORCH_CHECK(!mode || *mode == "trunc" || *mode == "floor",
-              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
-              mode.value_or(""), "'");
+  if (!mode || *mode == "trunc" || *mode == "floor") return;
+  Refuse(c10::str("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+                  *mode, "'"),
+         "div(): invalid rounding mode `", *mode,
+         "`. Expected it to be either 'trunc', 'floor', or be left unspecified.");
 }
 
 at::Tensor DivMode(const at::Tensor& x, const at::Tensor& y, RoundingMode mode) {

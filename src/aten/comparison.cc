@@ -37,7 +37,8 @@ Value Where(Builder& b, Value condition, Value x, Value y) {
   Values branches = {x, y};
   PromoteAll(b, branches);
   Values all = {condition, branches[0], branches[1]};
-  BroadcastAll(b, all);
+  const Dimensions dimensions = ElementwiseDimensions(all);
+  for (Value& value : all) value = b.BroadcastTo(value, dimensions);
   return b.Select(ToPred(b, all[0]), all[1], all[2]);
 }
 

@@ -6,6 +6,7 @@
 
 #include "aten/layout.h"
 #include "aten/op.h"
+#include "aten/refuse.h"
 #include "aten/refused_types.h"
 
 namespace torch_xla {
@@ -136,7 +137,13 @@ at::ScalarType FillType(const at::Scalar& value, Options dtype) {
 
 at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
                 std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
-  CheckSizes(size);
+  for (int64_t extent : size) {
+    if (extent >= 0) continue;
+    Refuse(c10::str("Trying to create tensor with negative dimension ", extent, ": ", size),
+           "full(): expected concrete sizes (i.e. non-symbolic) to be positive values. However "
+           "found negative ones: ",
+           size, ".");
+  }
   Number number{value, ToElementType(FillType(value, dtype))};
   return RecordOn<&FullOf>(DeviceOr(device), number, size);
 }

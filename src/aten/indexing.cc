@@ -12,6 +12,7 @@
 #include "aten/out_rule.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refuse.h"
 #include "aten/sort.h"
 #include "lazy/cut_reason.h"
 
@@ -338,6 +339,28 @@ at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> ou
 
 Value AtLeast1d(Builder& b, Value x) { return x->dimensions().empty() ? b.Reshape(x, {1}) : x; }
 
+// Throws if the index of a gather is not of x's rank, or reaches over x's sizes besides
+// `dimension`.
+void CheckGathered(Value x, Value index, int64_t dimension) {
+  if (x->shape().rank() != index->shape().rank()) {
+    Refuse("Index tensor must have the same number of dimensions as input tensor",
+           "gather(): expected rank of input (", x->shape().rank(), ") and index (",
+           index->shape().rank(), ") tensors to be the same.");
+  }
+  Dimensions over;
+  for (int64_t d = 0; d < x->shape().rank(); ++d) {
+    if (d != dimension && index->shape().dimension(d) > x->shape().dimension(d)) over.push_back(d);
+  }
+  if (over.empty()) return;
+  const c10::IntArrayRef sizes = x->dimensions(), index_sizes = index->dimensions();
+  Refuse(
+      c10::str("Size does not match at dimension ", over.front(), " expected index ", index_sizes,
+               " to be no larger than self ", sizes, " apart from dimension ", dimension),
+      "gather(): expected sizes of index ", index_sizes, " to be smaller or equal those of input ",
+      sizes, " on all dimensions, except on dimension ", dimension,
+      ". However, that's not true on dimensions ", c10::IntArrayRef(over), ".");
+}
+
 void CheckIndexShape(Value x, Value index, int64_t dimension, const char* name) {
   if (index->shape().num_elements() == 0) return;  // whatever its type, as in eager
   bool is_index =
@@ -345,6 +368,7 @@ void CheckIndexShape(Value x, Value index, int64_t dimension, const char* name) 
   if (!is_index) {
     throw hlo::Error(std::string(name) + "(): Expected dtype int64 for index");
   }
+  if (std::string_view(name) == "gather") CheckGathered(x, index, dimension);
   if (x->shape().rank() != index->shape().rank()) {
     throw hlo::Error(
         "Index tensor must have the same number of dimensions as input tensor, but got " +

@@ -11,6 +11,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refuse.h"
 
 namespace torch_xla {
 namespace {
@@ -36,21 +37,36 @@ Value Contract(Builder& b, Value x, Value y) {
   return b.DotGeneral(x, y, attributes);
 }
 
-void RequireInner(Value x, Value y, int64_t x_dimension, int64_t y_dimension) {
-  if (x->shape().dimension(x_dimension) == y->shape().dimension(y_dimension)) return;
+std::string NotMultiplied(Value x, Value y) {
   auto text = [](Value v) {
     std::string out;
     for (int64_t d : v->dimensions()) out += (out.empty() ? "" : "x") + std::to_string(d);
     return out;
   };
-  throw hlo::Error("mat1 and mat2 shapes cannot be multiplied (" + text(x) + " and " + text(y) +
-                   ")");
+  return "mat1 and mat2 shapes cannot be multiplied (" + text(x) + " and " + text(y) + ")";
+}
+
+void RequireInner(Value x, Value y, int64_t x_dimension, int64_t y_dimension) {
+  if (x->shape().dimension(x_dimension) == y->shape().dimension(y_dimension)) return;
+  throw hlo::Error(NotMultiplied(x, y));
+}
+
+void CheckMatrix(Value x, const char* position, const char* name) {
+  if (x->shape().rank() == 2) return;
+  Refuse(c10::str(name, " must be a matrix"), "mm(): expected the ", position, " input tensor ",
+         x->shape().ToString(), " to be a matrix (i.e. a 2D tensor).");
 }
 
 Value Mm(Builder& b, Value x, Value y) {
-  RequireRank(x, 2, "mm", "self");
-  RequireRank(y, 2, "mm", "mat2");
-  RequireInner(x, y, 1, 0);
+  CheckMatrix(x, "first", "self");
+  CheckMatrix(y, "second", "mat2");
+  const int64_t inner = x->shape().dimension(1), rows = y->shape().dimension(0);
+  if (inner != rows) {
+    Refuse(NotMultiplied(x, y), "mm(): cannot matrix-multiply tensors ", x->shape().ToString(),
+           " and ", y->shape().ToString(),
+           ". Expected the size of dimension 1 of the first input tensor (", inner,
+           ") to be equal the size of dimension 0 of the second input tensor (", rows, ").");
+  }
   return Contract(b, x, y);
 }
 

@@ -110,7 +110,7 @@ void ElementwiseOperands::Decide() {
       state.dimResult = Promote(state.dimResult, type);
     }
   }
-  dimensions_ = BroadcastDimensions(values_);
+  dimensions_ = ElementwiseDimensions(values_);
   if (promotion_ == Promotion::kNone) return;
   at::ScalarType common = at::native::result_type(state);
   if (promotion_ == Promotion::kToFloat && at::isIntegralType(common, true)) {

@@ -17,6 +17,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refuse.h"
 #include "aten/refused_types.h"
 #include "aten/sort.h"
 #include "hlo/counter_random.h"
@@ -376,6 +377,24 @@ struct IntegersFill {
   }
 };
 
+// The least and the greatest int64 within the type's range.
+std::pair<int64_t, int64_t> IntegersOf(at::ScalarType type) {
+  std::pair<int64_t, int64_t> range(std::numeric_limits<int64_t>::min(),
+                                    std::numeric_limits<int64_t>::max());
+  AT_DISPATCH_V2(type, "random_", AT_WRAP([&] {
+                   using Limits = std::numeric_limits<scalar_t>;
+                   if (static_cast<double>(Limits::lowest()) > -0x1p63) {
+                     range.first = static_cast<int64_t>(Limits::lowest());
+                   }
+                   if (static_cast<double>(Limits::max()) < 0x1p63) {
+                     range.second = static_cast<int64_t>(Limits::max());
+                   }
+                 }),
+                 at::kBool, at::kHalf, at::kBFloat16, AT_EXPAND(AT_ALL_TYPES),
+                 AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES));
+  return range;
+}
+
 // From zero to the largest number up to which the type holds all integers.
 uint64_t LargestInteger(at::ScalarType type) {
   return AT_DISPATCH_V2(type, "random_", AT_WRAP([&] {
@@ -438,6 +457,23 @@ at::Tensor& FillBernoulli(at::Tensor& self, double p, OptionalGenerator generato
   return templates::bernoulli_impl_<ProbabilityFill<&Bernoulli>::Of, XlaGeneratorImpl>(self, p,
                                                                                        generator);
 }
+// Throws what is wrong with [from, to), which eager refuses, if it is empty or beyond the type.
+void ExplainInterval(at::ScalarType type, int64_t from, int64_t to, const std::string& eager) {
+  if (from >= to) {
+    Refuse(eager, "random_(): expected `from` (", from, ") to be smaller than `to` (", to, ").");
+  }
+  const auto [lowest, highest] = IntegersOf(type);
+  const auto check = [&, lowest = lowest, highest = highest](const char* name, int64_t number) {
+    if (number >= lowest && number <= highest) return;
+    const bool is_high = number > highest;
+    Refuse(eager, "random_(): expected `", name, "` to be within the range [", lowest, ", ",
+           highest, "]. However got value ", number, ", which is ",
+           is_high ? "greater than the upper" : "smaller than the lower", " bound.");
+  };
+  check("from", from);
+  check("to", to - 1);
+}
+
 at::Tensor& FillRandomFrom(at::Tensor& self, int64_t from, std::optional<int64_t> to,
                            OptionalGenerator generator) {
   // The template wraps around for such numbers, and never ends for the last of them.
@@ -445,7 +481,13 @@ at::Tensor& FillRandomFrom(at::Tensor& self, int64_t from, std::optional<int64_t
               "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted "
               "to dtype, but got from=",
               from);
-  return templates::random_from_to_impl<IntegersFill, XlaGeneratorImpl>(self, from, to, generator);
+  try {
+    return templates::random_from_to_impl<IntegersFill, XlaGeneratorImpl>(self, from, to,
+                                                                          generator);
+  } catch (const c10::Error& error) {
+    if (to) ExplainInterval(self.scalar_type(), from, *to, error.what_without_backtrace());
+    throw;
+  }
 }
 at::Tensor& FillRandomTo(at::Tensor& self, int64_t to, OptionalGenerator generator) {
   return FillRandomFrom(self, 0, to, generator);

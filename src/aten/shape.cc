@@ -1,6 +1,7 @@
 // Operators that move elements without being views: joining, repeating, padding, masking by
 // position, and the gradients of views.
 #include <algorithm>
+#include <map>
 
 #include "aten/broadcast.h"
 #include "aten/constant.h"
@@ -10,6 +11,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refuse.h"
 #include "hlo/size_arithmetic.h"
 #include "lazy/part.h"
 
@@ -17,6 +19,28 @@ namespace torch_xla {
 namespace {
 
 // --- Joining
+
+// Throws if `next`, the tensor of this number in the list, cannot be put behind `first`.
+void CheckJoins(Value first, Value next, int64_t d, int64_t number) {
+  const auto refuse = [&](const std::string& eager) {
+    Refuse(eager, "cat(): cannot concatenate tensors of shape ", first->shape().ToString(),
+           " with ", next->shape().ToString(), " at dimension ", d,
+           ". Expected shapes to be equal (except at dimension ", d,
+           ") or that either of them was a 1D empty tensor of size (0,).");
+  };
+  const Dimensions& expected = first->dimensions();
+  const Dimensions& found = next->dimensions();
+  if (expected.size() != found.size()) {
+    refuse(c10::str("Tensors must have same number of dimensions: got ", expected.size(), " and ",
+                    found.size()));
+  }
+  for (int64_t i = 0; i < first->shape().rank(); ++i) {
+    if (i == d || expected[i] == found[i]) continue;
+    refuse(c10::str("Sizes of tensors must match except in dimension ", d, ". Expected size ",
+                    expected[i], " but got size ", found[i], " for tensor number ", number,
+                    " in the list."));
+  }
+}
 
 // Empty one-dimensional tensors are left out, as torch has always done.
 Value Concatenate(Builder& b, std::vector<Value> tensors, int64_t dimension) {
@@ -30,12 +54,8 @@ Value Concatenate(Builder& b, std::vector<Value> tensors, int64_t dimension) {
   if (kept.empty()) return tensors.front();
   int64_t d = WrapDimension(dimension, kept.front()->shape().rank());
   for (Value x : kept) {
-    if (x->dimensions().size() != kept.front()->dimensions().size() ||
-        KeepDimensions(x->dimensions(), {d}) != KeepDimensions(kept.front()->dimensions(), {d})) {
-      throw hlo::Error("Sizes of tensors must match except in dimension " + std::to_string(d) +
-                       ". Expected " + kept.front()->shape().ToString() + " but got " +
-                       x->shape().ToString());
-    }
+    const auto number = std::find(tensors.begin(), tensors.end(), x) - tensors.begin();
+    CheckJoins(kept.front(), x, d, number);
   }
   return kept.size() == 1 ? kept.front() : b.Concatenate(kept, d);
 }
@@ -59,7 +79,27 @@ Value StackTensors(Builder& b, std::vector<Value> tensors, int64_t dimension) {
 
 // --- Reordering and repeating
 
+// Throws if a dimension, of -rank to rank - 1, is named twice.
+void CheckFlipped(const Dimensions& dimensions, int64_t rank) {
+  std::map<int64_t, int> times;
+  for (int64_t d : dimensions) ++times[WrapDimension(d, rank)];
+  std::string repeated, eager;
+  Dimensions once;
+  for (const auto& [d, count] : times) {
+    once.push_back(d);
+    if (count == 1) continue;
+    if (eager.empty()) eager = c10::str("dim ", d, " appears multiple times in the list of dims");
+    repeated += c10::str(repeated.empty() ? "" : ", ", d, " (", count, " times)");
+  }
+  if (repeated.empty()) return;
+  Refuse(eager,
+         "flip(): expected each dimension to appear at most once. Found dimensions: ", repeated,
+         ". Consider changing dims from ", c10::IntArrayRef(dimensions), " to ",
+         c10::IntArrayRef(once), ".");
+}
+
 Value Flip(Builder& b, Value x, Dimensions dimensions) {
+  CheckFlipped(dimensions, x->shape().rank());
   Dimensions wrapped = WrapDimensions(dimensions, x->shape().rank());
   return wrapped.empty() || x->dimensions().empty() ? x : b.Reverse(x, wrapped);
 }
@@ -87,11 +127,23 @@ Value Roll(Builder& b, Value x, std::vector<lazy::Index> shifts, Dimensions dime
   return x;
 }
 
+void CheckShifts(at::IntArrayRef shifts, at::IntArrayRef dimensions) {
+  if (shifts.empty()) {
+    Refuse("`shifts` required", "roll(): expected `shifts` to have at least 1 element.");
+  }
+  if (shifts.size() == dimensions.size() || (dimensions.empty() && shifts.size() == 1)) return;
+  const std::string eager = c10::str("shifts and dimensions must align. shifts: ", shifts.size(),
+                                     ", dims:", dimensions.size());
+  if (dimensions.empty()) {
+    Refuse(eager, "roll(): expected `shifts` ", shifts, " (size=", shifts.size(),
+           ") to have exactly 1 element when `dims` is empty.");
+  }
+  Refuse(eager, "roll(): expected `dims` ", dimensions, " (size=", dimensions.size(),
+         ") to match the size of `shifts` ", shifts, " (size=", shifts.size(), ").");
+}
+
 at::Tensor RecordRoll(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRef dimensions) {
-  TORCH_CHECK(!shifts.empty(), "`shifts` required");
-  TORCH_CHECK(shifts.size() == dimensions.size() || (dimensions.empty() && shifts.size() == 1),
-              "shifts and dimensions must align. shifts: ", shifts.size(),
-              ", dims:", dimensions.size());
+  CheckShifts(shifts, dimensions);
   if (self.numel() == 0) return self.clone();  // whatever the dimensions, as in eager
   TORCH_CHECK_INDEX(dimensions.empty() || self.dim() > 0, "Dimension specified as ",
                     dimensions.empty() ? 0 : dimensions[0], " but tensor has no dimensions");
@@ -158,7 +210,11 @@ at::Tensor RecordTriu(const at::Tensor& self, int64_t diagonal) {
 }
 
 Value Trace(Builder& b, Value x) {
-  if (x->shape().rank() != 2) throw hlo::Error("trace: expected a matrix");
+  if (x->shape().rank() != 2) {
+    Refuse(c10::str("trace: expected a matrix, but got tensor with dim ", x->shape().rank()),
+           "trace(): expected the input tensor ", x->shape().ToString(),
+           " to be a matrix (i.e. a 2D tensor).");
+  }
   Shape plane(ElementType::kS64, x->dimensions());
   Value diagonal = b.Eq(b.Iota(plane, 0), b.Iota(plane, 1));
   x = b.Convert(x, SumType(x->element_type()));

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <span>
 
+#include "aten/refuse.h"
 #include "aten/tensor.h"
 #include "hlo/size_arithmetic.h"
 #include "lazy/metrics.h"
@@ -120,12 +121,39 @@ at::Tensor TransposeMatrix(const at::Tensor& self) {
   return self.dim() < 2 ? Alias(self) : TransposeDims(self, 0, 1);
 }
 
+void CheckExpandedRank(const at::Tensor& self, IntArrayRef size) {
+  if (static_cast<int64_t>(size.size()) >= self.dim()) return;
+  Refuse(c10::str("expand(", self.toString(), "{", self.sizes(), "}, size=", size,
+                  "): the number of sizes provided (", size.size(),
+                  ") must be greater or equal to the number of dimensions in the tensor (",
+                  self.dim(), ")"),
+         "expand(): expected the `input` tensor ", Described(self), " (rank: ", self.dim(),
+         ") to have a rank smaller or equal to the given `sizes` ", size, " (rank: ", size.size(),
+         ").");
+}
+
+// Which size and stride each dimension has after torch's rules. `size` has self's rank or more.
+at::InferExpandGeometryResult<at::DimVector> ExpandedGeometry(const at::Tensor& self,
+                                                              IntArrayRef size) {
+  const size_t added = size.size() - self.sizes().size();
+  for (int64_t i = 0; i < self.dim(); ++i) {
+    const int64_t wanted = size[added + i], found = self.size(i);
+    if (wanted == found || found == 1 || wanted < 0) continue;
+    try {
+      at::inferExpandGeometry_dimvector(self.sizes(), self.strides(), size);
+    } catch (const c10::Error& error) {
+      Refuse(error.what_without_backtrace(), "expand(): expected dimension ", added + i,
+             " of the given `sizes` ", size, " (", wanted,
+             ") to be -1, or equal to the size of the `input` tensor ", Described(self),
+             " at dimension ", i, " (", found, ").");
+    }
+  }
+  return at::inferExpandGeometry_dimvector(self.sizes(), self.strides(), size);
+}
+
 at::Tensor Expand(const at::Tensor& self, IntArrayRef size, bool) {
-  TORCH_CHECK(static_cast<int64_t>(size.size()) >= self.dim(), "expand(", self.toString(), "{",
-              self.sizes(), "}, size=", size, "): the number of sizes provided (", size.size(),
-              ") must be greater or equal to the number of dimensions in the tensor (", self.dim(),
-              ")");
-  auto [sizes, strides] = at::inferExpandGeometry_dimvector(self.sizes(), self.strides(), size);
+  CheckExpandedRank(self, size);
+  auto [sizes, strides] = ExpandedGeometry(self, size);
   if (IntArrayRef(sizes) == self.sizes()) return Alias(self);
   ViewStep step{Kind::kExpand};
   step.sizes.assign(sizes.begin(), sizes.end());

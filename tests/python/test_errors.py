@@ -114,3 +114,87 @@ def test_anomaly_detection_finds_nan(device):
     with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"):
         torch.sqrt(x).sum().backward()
     alive(device)
+
+
+def _zeros(*sizes, dtype=torch.float32):
+    return torch.zeros(sizes, dtype=dtype, device="xla")
+
+
+# What a wrong call is told by programs' two homes: {what: (call, words of PyTorch/XLA, of eager)}.
+_REFUSED = {
+    "add": (
+        lambda: _zeros(2, 4, 4) + _zeros(2, 2),
+        "not compatible for broadcasting: f32[2,4,4] vs. f32[2,2]. Expected dimension 1 of",
+        "The size of tensor a (4) must match the size of tensor b (2) at non-singleton dimension 2",
+    ),
+    "where": (
+        lambda: torch.where(_zeros(3, 1, dtype=torch.bool), _zeros(1, 2), _zeros(4)),
+        "f32[1,2] vs. f32[4]. Expected dimension 1 of shape f32[1,2] (2) to match dimension 0",
+        "must match the size of tensor",
+    ),
+    "cat": (
+        lambda: torch.cat([_zeros(0), _zeros(2, 2), _zeros(5, 1)]),
+        "cat(): cannot concatenate tensors of shape f32[2,2] with f32[5,1] at dimension 0",
+        "Expected size 2 but got size 1 for tensor number 2 in the list.",
+    ),
+    "cat of ranks": (
+        lambda: torch.cat([_zeros(2, 2), _zeros(2)]),
+        "cat(): cannot concatenate tensors of shape f32[2,2] with f32[2]",
+        "Tensors must have same number of dimensions: got 2 and 1",
+    ),
+    "div": (
+        lambda: torch.div(_zeros(2), 2, rounding_mode="up"),
+        "div(): invalid rounding mode `up`",
+        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'",
+    ),
+    "flip": (
+        lambda: _zeros(2, 2).flip([0, -1, 1]),
+        "Found dimensions: 1 (2 times). Consider changing dims from [0, -1, 1] to [0, 1].",
+        "dim 1 appears multiple times in the list of dims",
+    ),
+    "full": (
+        lambda: torch.full([2, -1], 1.0, device="xla"),
+        "However found negative ones: [2, -1].",
+        "Trying to create tensor with negative dimension -1: [2, -1]",
+    ),
+    "gather": (
+        lambda: _zeros(2, 2).gather(1, _zeros(3, 4, dtype=torch.int64)),
+        "except on dimension 1. However, that's not true on dimensions [0].",
+        "Size does not match at dimension 0 expected index [3, 4] to be no larger than self [2, 2]",
+    ),
+    "random_": (
+        lambda: _zeros(3, dtype=torch.uint8).random_(-1, 9),
+        "`from` to be within the range [0, 255]. However got value -1, which is smaller than",
+        "from is out of bounds for unsigned char",
+    ),
+    "mm": (
+        lambda: torch.mm(_zeros(2, 5), _zeros(8, 2)),
+        "mm(): cannot matrix-multiply tensors f32[2,5] and f32[8,2]",
+        "mat1 and mat2 shapes cannot be multiplied (2x5 and 8x2)",
+    ),
+    "roll": (
+        lambda: _zeros(2, 2).roll([1, 1], [0]),
+        "roll(): expected `dims` [0] (size=1) to match the size of `shifts` [1, 1] (size=2).",
+        "shifts and dimensions must align. shifts: 2, dims:1",
+    ),
+    "trace": (
+        lambda: _zeros(2).trace(),
+        "trace(): expected the input tensor f32[2] to be a matrix (i.e. a 2D tensor).",
+        "trace: expected a matrix, but got tensor with dim 1",
+    ),
+    "expand": (
+        lambda: _zeros(1, 2).expand(1, 3),
+        "expand(): expected dimension 1 of the given `sizes` [1, 3] (3) to be -1, or equal to",
+        "The expanded size of the tensor (3) must match the existing size (2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", _REFUSED)
+def test_wrong_calls_are_refused_in_both_words(what):
+    call, words, eager = _REFUSED[what]
+    with pytest.raises(RuntimeError) as raised:
+        call()
+    assert words in str(raised.value)
+    _, found = str(raised.value).split("\nException raised from eager's check: ")
+    assert eager in found
