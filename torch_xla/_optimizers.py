@@ -27,8 +27,11 @@ def _foreach_and_xla_devices() -> list[str]:
 
 
 def _capturable_and_xla_devices(supports_xla: bool = True) -> list[str]:
-    # What a step reads of a tensor is recorded with it, in lists of tensors as one by one.
-    return [*_capturable_devices(supports_xla=False), "xla"]
+    # What a step reads of a tensor is recorded with it, in lists of tensors as one by one. In words
+    # that TorchScript knows: `torch.distributed.optim` compiles the optimizers.
+    devices = _capturable_devices(supports_xla=False)
+    devices.append("xla")
+    return devices
 
 
 def _default_of_sgd(params: list[torch.Tensor], *args: Any, **kwargs: Any) -> tuple[bool, bool]:

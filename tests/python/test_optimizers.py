@@ -226,3 +226,9 @@ def test_capturable_agrees_with_cpu(optimizer_class, foreach, device):
     kwargs = {"lr": torch.tensor(0.01), "capturable": True, "foreach": foreach}
     actual = train(optimizer_class, kwargs, device)
     check(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_torchscript_compiles_of_optimizers_compiles():
+    for module in (torch.optim.adadelta, torch.optim.rprop, torch.optim.adam):
+        compiled = torch.jit.script(module._get_capturable_supported_devices)
+        assert "xla" in compiled(supports_xla=False)
