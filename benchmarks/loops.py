@@ -57,7 +57,7 @@ def measure(
 
     step()
     step()
-    compiled = metrics.metric_data("CompileTime")[1] / 1e9
+    compiled = metrics.metric_data("ProgramCompileTime")[1] / 1e9
     times, losses = [], []
     for _ in range(steps):
         start = time.perf_counter()

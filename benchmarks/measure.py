@@ -105,8 +105,12 @@ class Xla(Peer):
     def counts(self) -> dict[str, Any]:
         import torch_xla.debug.metrics as met
 
-        fallbacks = [name for name in met.counter_names() if name.startswith("aten::")]
-        return {"compilations": met.counter_value("UncachedCompile") or 0, "fallbacks": fallbacks}
+        fallbacks = [
+            name
+            for name in met.counter_names()
+            if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+        ]
+        return {"compilations": met.counter_value("ProgramCompile") or 0, "fallbacks": fallbacks}
 
 
 class Jax(Peer):

@@ -110,7 +110,7 @@ def measure(peer: str, program: str, threads: int) -> dict[str, Any]:
     if peer == "xla":
         import torch_xla.debug.metrics as met
 
-        figures["compilations"] = met.counter_value("UncachedCompile") or 0
+        figures["compilations"] = met.counter_value("ProgramCompile") or 0
     return figures
 
 

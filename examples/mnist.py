@@ -104,7 +104,11 @@ class XlaDevice:
 
     def fallbacks(self) -> int:
         """How many operators ran on the CPU for want of a lowering."""
-        counters = (name for name in self._metrics.counter_names() if name.startswith("aten::"))
+        counters = (
+            name
+            for name in self._metrics.counter_names()
+            if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+        )
         return sum(self._metrics.counter_value(name) or 0 for name in counters)
 
     def describe(self) -> str:

@@ -11,6 +11,7 @@
 #include "aten/view_flags.h"
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
+#include "lazy/metrics.h"
 
 namespace torch_xla {
 namespace {
@@ -134,7 +135,10 @@ at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat> format)
   return copy;
 }
 
+// Counted with what runs on the CPU: users look for it there, as what waits for the device.
 at::Scalar LocalScalarDense(const at::Tensor& self) {
+  static auto* read = lazy::Counter("aten::_local_scalar_dense");
+  lazy::Count(read);
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::_local_scalar_dense");
   return DownloadTensor(self).item();
 }

@@ -114,9 +114,9 @@ std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const Cach
 
 std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std::string& program,
                                                 const pjrt::CompileOptions& options) {
-  static auto* uncached = Counter("UncachedCompile");
-  static Metric* time = Metric::Get("CompileTime");
-  Count(uncached);
+  static auto* compiled = Counter("ProgramCompile");
+  static Metric* time = Metric::Get("ProgramCompileTime");
+  Count(compiled);
   TimedSection timed(time);
   Span span("xla::compile");
   span.Add("program_bytes", static_cast<int64_t>(program.size()));

@@ -24,7 +24,7 @@ struct PlaceInCache {
 PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::CompileOptions& options);
 
 // Compiles, or loads what an earlier process compiled under the same key; on any thread. Only what
-// is really compiled counts in UncachedCompile and CompileTime; PersistentCacheHit, -Miss and
+// is really compiled counts in ProgramCompile and ProgramCompileTime; PersistentCacheHit, -Miss and
 // -DeserializeFailure, and the metric PersistentCacheLoad say what the folder did.
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,

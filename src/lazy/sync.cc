@@ -155,10 +155,36 @@ Value LeafOf(const Graph& graph, size_t result, Reference<Data> data) {
   return {Node::MakeData(std::move(data), recorded.shape_ref()), 0};
 }
 
+void AddTimeSince(Metric* time, int64_t start_ns) {
+  time->AddSample(static_cast<double>(process::NowNanoseconds() - start_ns));
+}
+
 // Until now.
 void AddExecuteTime(int64_t start_ns) {
   static Metric* time = Metric::Get("ExecuteTime");
-  time->AddSample(static_cast<double>(process::NowNanoseconds() - start_ns));
+  AddTimeSince(time, start_ns);
+}
+
+// How long a graph that no program served has kept its sync until it could run: next to nothing
+// where it is interpreted. What compilers took in all is ProgramCompileTime (persistent_cache.h).
+void AddCompileTime(int64_t start_ns) {
+  static Metric* time = Metric::Get("CompileTime");
+  AddTimeSince(time, start_ns);
+}
+
+// A graph met before is a cached one to its user, whether or not it has been compiled by now.
+void CountKnown() {
+  static auto* cached = Counter("CachedCompile");
+  Count(cached);
+}
+
+void CountNew(const Graph& graph) {
+  static auto* uncached = Counter("UncachedCompile");
+  static auto* handles = Counter("CreateCompileHandles");
+  static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
+  Count(uncached);
+  Count(handles);
+  aliases->AddSample(static_cast<double>(graph.donations().size()));
 }
 
 std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
@@ -195,7 +221,7 @@ Specialization MissingOf(const ProgramKey& key, const Turn& turn) {
 std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph,
                                               const ProgramKey& key, const Turn& turn,
                                               Observation& observation) {
-  static auto* created = Counter("CreateCompileHandles");
+  const int64_t start = process::NowNanoseconds();
   Specialization missing = MissingOf(key, turn);
   observation.ReportCompile(missing.varies);
   auto program = BackgroundCompiler::Get().Take(key.hash, key.signature, key.assignment);
@@ -204,7 +230,7 @@ std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph
     if (!CompilePadded(device, lowered)) lowered.Compile();
     program = std::move(lowered.program);
   }
-  Count(created);
+  AddCompileTime(start);
   KeepProgram(key.hash, program);
   NoteCompiled(graph);
   observation.ReportCompiled(*program->executable);
@@ -250,9 +276,6 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
 
 // Runs the graph; the results as data leaves, one for each of graph.results().
 std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
-  static auto* cached = Counter("CachedCompile");
-  static auto* met = Counter("NewGraph");
-  static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
   const ProgramKey key = KeyOf(device, graph);
@@ -265,13 +288,12 @@ std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
   Observation observation(graph, key.hash, /*is_told=*/!manner.is_eager);
   observation.Report(GraphEvent::Stage::kCut);
   if (program != nullptr) {
-    Count(cached);
+    CountKnown();
   } else {
+    const int64_t start = process::NowNanoseconds();
     const Turn turn = TurnFor(graph, key);
-    if (turn.is_first && !manner.is_eager) {
-      Count(met);
-      aliases->AddSample(static_cast<double>(graph.donations().size()));
-    }
+    if (!manner.is_eager) turn.is_first ? CountNew(graph) : CountKnown();
+    if (!manner.is_eager && turn.is_interpreted && turn.is_first) AddCompileTime(start);
     if (auto leaves = InterpretedLeaves(device, graph, key, turn, observation, manner)) {
       return *leaves;
     }

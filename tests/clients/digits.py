@@ -46,7 +46,11 @@ def fallbacks() -> dict[str, int]:
         return {}
     import torch_xla.debug.metrics as met
 
-    names = [name for name in met.counter_names() if name.startswith("aten::")]
+    names = [
+        name
+        for name in met.counter_names()
+        if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+    ]
     return {name: met.counter_value(name) or 0 for name in names}
 
 
@@ -56,7 +60,7 @@ def compilations() -> int:
         return 0
     import torch_xla.debug.metrics as met
 
-    return met.counter_value("UncachedCompile") or 0
+    return met.counter_value("ProgramCompile") or 0
 
 
 def write_report(

@@ -101,7 +101,11 @@ def to_host(result: list[torch.Tensor] | Refusal) -> list[torch.Tensor] | Refusa
 
 def fallbacks() -> list[str]:
     """The operators that ran on the CPU since the counters were cleared."""
-    return sorted(name for name in metrics.counter_names() if name.startswith("aten::"))
+    return sorted(
+        name
+        for name in metrics.counter_names()
+        if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+    )
 
 
 class DrawWatch(TorchDispatchMode):

@@ -113,11 +113,11 @@ TEST_F(PersistentCacheTest, EntriesOfAnotherBuildAreCompiledAnew) {
   std::string warning;
   SetWarningHandler([&](const std::string& text) { warning = text; });
   const auto count = [](const char* name) { return Counter(name)->load(); };
-  const int64_t hits = count("PersistentCacheHit"), compiles = count("UncachedCompile");
+  const int64_t hits = count("PersistentCacheHit"), compiles = count("ProgramCompile");
   const int64_t failures = count("PersistentCacheDeserializeFailure");
   EXPECT_NE(CompileOrLoad(client, module, {}, CurrentPlaceInCache(client, {})), nullptr);
   EXPECT_EQ(count("PersistentCacheHit"), hits);
-  EXPECT_EQ(count("UncachedCompile"), compiles + 1);
+  EXPECT_EQ(count("ProgramCompile"), compiles + 1);
   EXPECT_EQ(count("PersistentCacheDeserializeFailure"), failures + 1);
   EXPECT_NE(warning.find("is compiled anew"), std::string::npos) << warning;
   // The new one has taken its place.

@@ -116,13 +116,13 @@ class DynamicProgramTest : public testing::Test {
 };
 
 TEST_F(DynamicProgramTest, TheSecondValueIsTheLastThatCompiles) {
-  const int64_t compiled = Count("UncachedCompile"), dynamic = Count("DynamicCompile");
+  const int64_t compiled = Count("ProgramCompile"), dynamic = Count("DynamicCompile");
   for (int64_t i : {2, 5, 0, 9, 2, 7}) EXPECT_EQ(SumAt(i, 3), static_cast<float>(i + 3));
-  EXPECT_EQ(Count("UncachedCompile") - compiled, 2);
+  EXPECT_EQ(Count("ProgramCompile") - compiled, 2);
   EXPECT_EQ(Count("DynamicCompile") - dynamic, 1);
   EXPECT_EQ(SumAt(2, 8), 10.0f);  // what has not varied yet is a constant of both
   EXPECT_EQ(SumAt(4, 1), 5.0f);
-  EXPECT_EQ(Count("UncachedCompile") - compiled, 3);
+  EXPECT_EQ(Count("ProgramCompile") - compiled, 3);
   EXPECT_EQ(ComputationCacheStatistics().entries, 3);
 }
 

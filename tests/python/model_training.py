@@ -168,8 +168,12 @@ def main() -> None:
     if arguments.device != "cpu":
         import torch_xla.debug.metrics as met
 
-        result["compilations"] = met.counter_value("UncachedCompile") or 0
-        result["fallbacks"] = [name for name in met.counter_names() if name.startswith("aten::")]
+        result["compilations"] = met.counter_value("ProgramCompile") or 0
+        result["fallbacks"] = [
+            name
+            for name in met.counter_names()
+            if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+        ]
     print(json.dumps(result))
 
 

@@ -39,10 +39,10 @@ def run(operator, x, number):
 def test_nan_is_the_same_program_in_every_step(device, name):
     x = torch.tensor([[1.0, -2.0], [NAN, 0.5]], device=device)
     run(OPERATORS[name], x, NAN)
-    compiled, interned = metrics.counter_value("UncachedCompile"), _XLAC._xla_interned_counts()
+    compiled, interned = metrics.counter_value("ProgramCompile"), _XLAC._xla_interned_counts()
     for _ in range(3):
         run(OPERATORS[name], x, NAN)
-    assert metrics.counter_value("UncachedCompile") == compiled
+    assert metrics.counter_value("ProgramCompile") == compiled
     assert _XLAC._xla_interned_counts() == interned
 
 
@@ -56,11 +56,11 @@ def test_nan_in_a_captured_graph(device):
     for _ in range(2):  # compiled by dynamo in the first
         function(x)
         torch_xla.sync()
-    compiled, interned = metrics.counter_value("UncachedCompile"), _XLAC._xla_interned_counts()
+    compiled, interned = metrics.counter_value("ProgramCompile"), _XLAC._xla_interned_counts()
     for _ in range(3):
         function(x)
         torch_xla.sync()
-    assert metrics.counter_value("UncachedCompile") == compiled
+    assert metrics.counter_value("ProgramCompile") == compiled
     assert _XLAC._xla_interned_counts() == interned
 
 

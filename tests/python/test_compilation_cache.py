@@ -34,10 +34,10 @@ def train(index, path, readonly):
         loss.backward()
         xm.optimizer_step(optimizer)
         torch_xla.sync()
-    names = ["UncachedCompile", "PersistentCacheHit", "PersistentCacheMiss", "PersistentCacheDeserializeFailure"]
+    names = ["ProgramCompile", "PersistentCacheHit", "PersistentCacheMiss", "PersistentCacheDeserializeFailure"]
     result = {name: met.counter_value(name) or 0 for name in names}
     result["loss"] = loss.item()
-    result["compile_time"] = (met.metric_data("CompileTime") or (0,))[0]
+    result["compile_time"] = (met.metric_data("ProgramCompileTime") or (0,))[0]
     # At once: the processes of a world write to one pipe.
     os.write(1, (json.dumps(result) + "\\n").encode())
 
@@ -86,8 +86,8 @@ def runs(program) -> Runs:
 
 
 def assert_compiled_nothing(result: dict, like: dict) -> None:
-    assert result["UncachedCompile"] == result["compile_time"] == 0
-    assert result["PersistentCacheHit"] == like["UncachedCompile"] > 0
+    assert result["ProgramCompile"] == result["compile_time"] == 0
+    assert result["PersistentCacheHit"] == like["ProgramCompile"] > 0
     assert result["PersistentCacheMiss"] == 0
     assert result["loss"] == like["loss"]
 
@@ -96,7 +96,7 @@ def test_second_start_compiles_nothing(program, engine):
     runs = Runs(program)
     dumps = [program.folder / "dump0", program.folder / "dump1"]
     first = runs.one(TORCH_XLA_DUMP=str(dumps[0]), **engine)
-    assert first["UncachedCompile"] == first["PersistentCacheMiss"] == len(runs.entries()) > 0
+    assert first["ProgramCompile"] == first["PersistentCacheMiss"] == len(runs.entries()) > 0
     assert first["PersistentCacheHit"] == 0
     assert_compiled_nothing(runs.one(TORCH_XLA_DUMP=str(dumps[1]), **engine), first)
     assert runs.stderr == ""
@@ -109,7 +109,7 @@ def test_programs_of_other_passes_are_others(runs):
     first = runs.one()
     other = runs.one(TORCH_XLA_DISABLE_PASSES="fusion,simplify")
     assert other["PersistentCacheHit"] == 0 and other["PersistentCacheMiss"] > 0
-    assert len(runs.entries()) == first["UncachedCompile"] + other["UncachedCompile"]
+    assert len(runs.entries()) == first["ProgramCompile"] + other["ProgramCompile"]
     assert other["loss"] == pytest.approx(first["loss"], rel=1e-5)
     again = runs.one(TORCH_XLA_DISABLE_PASSES="simplify,fusion")
     assert_compiled_nothing(again, other)
@@ -128,7 +128,7 @@ def test_readonly_uses_and_adds_nothing(runs):
     for entry in gone:
         entry.unlink()
     second = runs.one("readonly")
-    assert second["PersistentCacheHit"] == 1 and second["UncachedCompile"] == len(gone)
+    assert second["PersistentCacheHit"] == 1 and second["ProgramCompile"] == len(gone)
     assert second["loss"] == first["loss"]
     assert runs.entries() == kept
 
@@ -140,13 +140,13 @@ def test_two_processes_of_a_world_share_a_folder(runs):
     assert len(first) == 2
     assert sum(result["PersistentCacheMiss"] for result in first) > 0
     second = runs.all(CPU_NUM_DEVICES="2")
-    assert [result["UncachedCompile"] for result in second] == [0, 0]
+    assert [result["ProgramCompile"] for result in second] == [0, 0]
     assert [result["loss"] for result in second] == [result["loss"] for result in first]
     assert (
         second[0]["PersistentCacheHit"]
-        == first[0]["UncachedCompile"] + first[0]["PersistentCacheHit"]
+        == first[0]["ProgramCompile"] + first[0]["PersistentCacheHit"]
     )
-    assert len(runs.entries()) > alone["UncachedCompile"]
+    assert len(runs.entries()) > alone["ProgramCompile"]
     assert runs.stderr == ""
 
 
@@ -159,9 +159,9 @@ def test_processes_that_start_at_once_share_a_folder(runs):
         results.append(json.loads(output.splitlines()[-1]))
     assert len({result["loss"] for result in results}) == 1
     assert [name for name in os.listdir(runs.path) if not name.endswith(".program")] == []
-    assert len(runs.entries()) == results[0]["PersistentCacheHit"] + results[0]["UncachedCompile"]
+    assert len(runs.entries()) == results[0]["PersistentCacheHit"] + results[0]["ProgramCompile"]
     assert_compiled_nothing(
-        runs.one(), {"UncachedCompile": len(runs.entries()), "loss": results[0]["loss"]}
+        runs.one(), {"ProgramCompile": len(runs.entries()), "loss": results[0]["loss"]}
     )
 
 
@@ -220,9 +220,9 @@ def test_bad_entries_are_compiled_anew_with_a_warning(program, runs):
     # One graph for each; what they give is printed as the loss.
     (program.folder / "trains.py").write_text(
         TRAINS.replace("range(3)", "range(0)").replace(
-            '    names = ["Un',
+            '    names = ["Pr',
             f"    t = torch.ones(3).to('xla')\n    for i in range({len(damages) + 1}):\n"
-            '        t = torch.cat([t, t[:1] * 2])\n        torch_xla.sync()\n    loss = t.sum()\n    torch_xla.sync()\n    names = ["Un',
+            '        t = torch.cat([t, t[:1] * 2])\n        torch_xla.sync()\n    loss = t.sum()\n    torch_xla.sync()\n    names = ["Pr',
         )
     )
     first = runs.one()
@@ -232,8 +232,8 @@ def test_bad_entries_are_compiled_anew_with_a_warning(program, runs):
     for damage, entry in zip(damages, entries, strict=False):
         damage(entry, good)
     second = runs.one()
-    assert second["UncachedCompile"] == len(damages)
-    assert second["PersistentCacheHit"] == first["UncachedCompile"] - len(damages)
+    assert second["ProgramCompile"] == len(damages)
+    assert second["PersistentCacheHit"] == first["ProgramCompile"] - len(damages)
     assert second["loss"] == first["loss"]
     warnings = [line for line in runs.stderr.splitlines() if "is not used" in line]
     for (damage, reason), entry in zip(damages.items(), entries, strict=False):

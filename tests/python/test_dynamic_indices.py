@@ -28,7 +28,7 @@ class Compilations:
     @staticmethod
     def _now():
         return tuple(
-            metrics.counter_value(name) or 0 for name in ("UncachedCompile", "DynamicCompile")
+            metrics.counter_value(name) or 0 for name in ("ProgramCompile", "DynamicCompile")
         )
 
     def __call__(self):
@@ -284,7 +284,7 @@ def work(index):
         torch_xla.sync()
         assert torch.equal(total.cpu(), sum(data[i] * 2 for i in own))
         assert torch.equal(same.cpu(), data[3:6].sum(0))
-    compiled = metrics.counter_value("UncachedCompile")
+    compiled = metrics.counter_value("ProgramCompile")
     assert compiled == (1 if rank == 0 else 2), (rank, compiled)
 
 if __name__ == "__main__":

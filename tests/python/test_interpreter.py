@@ -28,7 +28,7 @@ def interpretation(when):
 
 
 def counts():
-    names = ("InterpretedGraph", "UncachedCompile", "InterpretedGraphFailed")
+    names = ("InterpretedGraph", "ProgramCompile", "InterpretedGraphFailed")
     return [met.counter_value(name) or 0 for name in names]
 
 

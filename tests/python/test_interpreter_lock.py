@@ -180,7 +180,7 @@ for name, call in {
     "_xla_counter_names": _XLAC._xla_counter_names,
     "_xla_counter_value": lambda: _XLAC._xla_counter_value("MarkStep"),
     "_xla_metric_names": _XLAC._xla_metric_names,
-    "_xla_metric_data": lambda: _XLAC._xla_metric_data("CompileTime"),
+    "_xla_metric_data": lambda: _XLAC._xla_metric_data("ProgramCompileTime"),
     "_clear_xla_counters": _XLAC._clear_xla_counters,
     "_clear_xla_metrics": _XLAC._clear_xla_metrics,
     "_get_executed_fallback_ops": _XLAC._get_executed_fallback_ops,

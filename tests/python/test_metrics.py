@@ -26,18 +26,21 @@ def test_report_names_what_happened(device):
     run_a_step(device)
     assert met.counter_value("MarkStep") == 1
     assert {"xla::mm", "xla::relu"} <= set(met.counter_names())
-    assert {"CompileTime", "ExecuteTime", "TransferToDeviceTime", "TransferFromDeviceTime"} <= set(
-        met.metric_names()
-    )
+    assert {
+        "ProgramCompileTime",
+        "ExecuteTime",
+        "TransferToDeviceTime",
+        "TransferFromDeviceTime",
+    } <= set(met.metric_names())
     assert met.counter_value("NoSuchCounter") is None and met.metric_data("NoSuchMetric") is None
 
 
 def test_interpreted_graphs_are_named(device):
     met.clear_all()
     run_a_step(device)
-    assert met.counter_value("InterpretedGraph") == met.counter_value("NewGraph") == 1
+    assert met.counter_value("InterpretedGraph") == met.counter_value("UncachedCompile") == 1
     assert met.metric_data("InterpretTime")[0] == met.metric_data("ExecuteTime")[0] == 1
-    assert met.counter_value("UncachedCompile") is None
+    assert met.counter_value("ProgramCompile") is None
 
 
 def test_aliases_are_counted_where_a_graph_is_new(device):
@@ -82,7 +85,10 @@ def test_clear(device):
     run_a_step(device)
     met.clear_all()
     assert not met.counter_value("MarkStep")
-    assert met.metric_data("CompileTime") is None or met.metric_data("CompileTime")[0] == 0
+    assert (
+        met.metric_data("ProgramCompileTime") is None
+        or met.metric_data("ProgramCompileTime")[0] == 0
+    )
 
 
 def test_metrics_file(program):
@@ -105,3 +111,20 @@ def test_fallbacks_are_counted(device):
     # An operator that no lowering or decomposition covers.
     torch._standard_gamma_grad(values, values)
     assert "aten::_standard_gamma_grad" in met.executed_fallback_ops()
+
+
+def test_a_graph_that_comes_again_is_a_cached_one(device):
+    x = torch.arange(37.0).to(device)
+    torch_xla.sync()
+    met.clear_all()
+    for expected in (None, 1, 2):
+        y = (x * 3).sin()
+        torch_xla.sync()
+        assert met.counter_value("UncachedCompile") == 1
+        assert met.counter_value("CreateCompileHandles") == 1
+        assert met.counter_value("CachedCompile") == expected
+    assert met.metric_data("CompileTime")[0] >= 1
+    assert "CompileTime" in met.short_metrics_report()
+    assert met.executed_fallback_ops() == []
+    assert y.sum().item() and "aten::_local_scalar_dense" in met.short_metrics_report()
+    assert met.executed_fallback_ops() == ["aten::_local_scalar_dense"]

@@ -1,6 +1,7 @@
 """Every optimizer of torch, with every set of arguments that torch tests it with, against the same on the CPU."""
 
 import copy
+import importlib
 import inspect
 
 import pytest
@@ -43,7 +44,7 @@ def parameters(dtype: torch.dtype) -> list[torch.Tensor]:
 
 
 def graphs_met():
-    return metrics.counter_value("NewGraph") or 0
+    return metrics.counter_value("UncachedCompile") or 0
 
 
 def train(optimizer_class, kwargs, device, dtype=torch.float32, found_inf=(), scale=None):
@@ -85,7 +86,11 @@ def test_agrees_with_cpu(optimizer_class, kwargs, device):
     expected = train(optimizer_class, kwargs, "cpu")
     metrics.clear_all()
     actual = train(optimizer_class, kwargs, device)
-    assert [name for name in metrics.counter_names() if name.startswith("aten::")] == []
+    assert [
+        name
+        for name in metrics.counter_names()
+        if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+    ] == []
     # Muon computes with bfloat16.
     tolerance = 5e-3 if optimizer_class is torch.optim.Muon else 5e-6
     check(actual, expected, rtol=tolerance, atol=tolerance)
@@ -126,7 +131,11 @@ def test_foreach_agrees_with_cpu(optimizer_class, device):
     expected = train(optimizer_class, {"foreach": True, "lr": 0.01}, "cpu")
     metrics.clear_all()
     actual = train(optimizer_class, {"foreach": True, "lr": 0.01}, device)
-    assert [name for name in metrics.counter_names() if name.startswith("aten::")] == []
+    assert [
+        name
+        for name in metrics.counter_names()
+        if name.startswith("aten::") and name != "aten::_local_scalar_dense"
+    ] == []
     check(actual, expected, rtol=1e-5, atol=5e-6)
 
 
@@ -229,6 +238,7 @@ def test_capturable_agrees_with_cpu(optimizer_class, foreach, device):
 
 
 def test_what_torchscript_compiles_of_optimizers_compiles():
-    for module in (torch.optim.adadelta, torch.optim.rprop, torch.optim.adam):
+    for name in ("adadelta", "rprop", "adam"):
+        module = importlib.import_module(f"torch.optim.{name}")
         compiled = torch.jit.script(module._get_capturable_supported_devices)
         assert "xla" in compiled(supports_xla=False)

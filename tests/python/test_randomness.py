@@ -212,12 +212,12 @@ def test_a_new_seed_or_step_compiles_nothing(device):
         return F.dropout(torch.rand(9, device=device), 0.3).sum().item()
 
     results = {step()}
-    before = metrics.counter_value("UncachedCompile")
+    before = metrics.counter_value("ProgramCompile")
     for seed in range(4):
         torch_xla.manual_seed(seed)
         results |= {step(), step()}
     assert len(results) == 9
-    assert metrics.counter_value("UncachedCompile") == before
+    assert metrics.counter_value("ProgramCompile") == before
 
 
 def numbers(**options):

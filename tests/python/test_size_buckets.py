@@ -25,7 +25,7 @@ def bucketed():
 
 
 def compiled():
-    return metrics.counter_value("UncachedCompile") or 0
+    return metrics.counter_value("ProgramCompile") or 0
 
 
 def refusals():

@@ -266,10 +266,10 @@ class Checks:
         value = self.own(3)
         for step in range(4):
             if step == 2:
-                before = torch_xla._XLAC._xla_counter_value("UncachedCompile")
+                before = torch_xla._XLAC._xla_counter_value("ProgramCompile")
             value = xm.all_reduce(xm.REDUCE_MAX, value + step)
             torch_xla.sync()
-        assert torch_xla._XLAC._xla_counter_value("UncachedCompile") == before
+        assert torch_xla._XLAC._xla_counter_value("ProgramCompile") == before
 
     def check_wrong_arguments(self) -> None:
         for call in (
