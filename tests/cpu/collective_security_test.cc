@@ -263,8 +263,9 @@ milliseconds ShortestTimeToMeet(const std::string& secret, const Crowd& crowd) {
 }
 
 TEST(CollectiveSecurityTest, StrangersDelayNobody) {
-  // Each of them may be silent for 10 s.
-  const seconds most(1);
+  // Each of them may be silent for 10 s. A flood takes a processor of the world's as well, and the
+  // places that its ranks would have: they come in after some tries.
+  const seconds most(1), most_in_a_flood(10);
   for (const std::string& secret : {std::string(), kSecret}) {
     const milliseconds alone = ShortestTimeToMeet(secret, {0, ""});
     // Silent ones, those that say something, more than are kept, and those of whom there is no end.
@@ -274,7 +275,7 @@ TEST(CollectiveSecurityTest, StrangersDelayNobody) {
       std::cout << crowd.count << (crowd.never_ends ? " and ever more" : "") << " strangers, "
                 << crowd.words.size() << " bytes: " << taken.count() << " ms, alone "
                 << alone.count() << std::endl;
-      EXPECT_LT(taken - alone, most);
+      EXPECT_LT(taken - alone, crowd.never_ends ? most_in_a_flood : most);
     }
   }
 }
