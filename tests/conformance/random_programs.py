@@ -161,11 +161,6 @@ class Program:
     def value(self, name: str) -> Value:
         return self.eager.names[name]
 
-    def sharing(self, x: Value) -> int:
-        """How many variables are in its memory."""
-        memory = x.untyped_storage()._cdata
-        return sum(v.untyped_storage()._cdata == memory for v in self.eager.tensors().values())
-
     def dim(self, x: Value) -> int:
         if x.dim() == 0:
             raise LookupError
