@@ -1,6 +1,7 @@
 """One reason for slow steps."""
 
 import bisect
+import collections
 import functools
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -57,6 +58,16 @@ class Measure:
     def contains(self, time: float) -> bool:
         """Whether a time lies in a measured step."""
         return self.start <= time <= self.end
+
+    def grouped(
+        self, kind: str, key: Callable[[Interval], object] | None = None
+    ) -> list[list[Interval]]:
+        """The main thread's intervals of a kind in the measured steps: those of one line together, or of one key."""
+        groups: dict[object, list[Interval]] = collections.defaultdict(list)
+        for interval in self._run.main_intervals():
+            if interval.kind == kind and self.contains(interval.start):
+                groups[key(interval) if key else line_of(interval.site)].append(interval)
+        return list(groups.values())
 
     def share(self, seconds_per_step: float) -> float:
         """Of a step's time."""

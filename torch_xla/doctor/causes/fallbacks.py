@@ -1,7 +1,5 @@
 """Operators that have no lowering: the graph is cut, their inputs are computed and copied, and torch's CPU kernel runs."""
 
-import collections
-
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of, through
 from torch_xla.doctor.causes.value_reads import idle_after
 from torch_xla.doctor.program_run import Interval, ProgramRun
@@ -10,11 +8,8 @@ from torch_xla.doctor.program_run import Interval, ProgramRun
 def find(run: ProgramRun) -> list[Cause]:
     """A cause for each line and operator."""
     measure = Measure(run)
-    by_line: dict[object, list[Interval]] = collections.defaultdict(list)
-    for interval in run.main_intervals():
-        if interval.kind == "fallback" and measure.contains(interval.start):
-            by_line[line_of(interval.site), interval.name].append(interval)
-    return [_cause(run, measure, calls) for calls in by_line.values()]
+    by_operator = measure.grouped("fallback", lambda call: (line_of(call.site), call.name))
+    return [_cause(run, measure, calls) for calls in by_operator]
 
 
 def _cause(run: ProgramRun, measure: Measure, calls: list[Interval]) -> Cause:

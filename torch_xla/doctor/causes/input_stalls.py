@@ -1,7 +1,5 @@
 """Steps that wait for their batch: the loader is slower than the step."""
 
-import collections
-
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of, through
 from torch_xla.doctor.program_run import Interval, ProgramRun
 
@@ -9,11 +7,7 @@ from torch_xla.doctor.program_run import Interval, ProgramRun
 def find(run: ProgramRun) -> list[Cause]:
     """A cause for each line that iterates a loader."""
     measure = Measure(run)
-    by_line: dict[object, list[Interval]] = collections.defaultdict(list)
-    for interval in run.main_intervals():
-        if interval.kind == "input" and measure.contains(interval.start):
-            by_line[line_of(interval.site)].append(interval)
-    return [_cause(run, measure, stalls) for stalls in by_line.values()]
+    return [_cause(run, measure, stalls) for stalls in measure.grouped("input")]
 
 
 def _cause(run: ProgramRun, measure: Measure, stalls: list[Interval]) -> Cause:

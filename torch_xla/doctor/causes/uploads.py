@@ -1,7 +1,5 @@
 """Tensors that move to the device in the middle of a step, while the program waits for them."""
 
-import collections
-
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of, through
 from torch_xla.doctor.program_run import Interval, ProgramRun
 
@@ -9,11 +7,7 @@ from torch_xla.doctor.program_run import Interval, ProgramRun
 def find(run: ProgramRun) -> list[Cause]:
     """A cause for each line that moves a tensor."""
     measure = Measure(run)
-    by_line: dict[object, list[Interval]] = collections.defaultdict(list)
-    for interval in run.main_intervals():
-        if interval.kind == "upload" and measure.contains(interval.start):
-            by_line[line_of(interval.site)].append(interval)
-    return [_cause(measure, uploads) for uploads in by_line.values()]
+    return [_cause(measure, uploads) for uploads in measure.grouped("upload")]
 
 
 def _cause(measure: Measure, uploads: list[Interval]) -> Cause:

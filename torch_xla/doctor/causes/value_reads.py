@@ -1,7 +1,6 @@
 """Values that the program reads: the device is idle from then until the next program is recorded and started."""
 
 import bisect
-import collections
 
 from torch_xla.doctor.causes.cause import Cause, Measure, line_of, through
 from torch_xla.doctor.program_run import Interval, ProgramRun
@@ -12,11 +11,7 @@ _ELSEWHERE = ("compile", "input", "upload", "fallback", "read")
 def find(run: ProgramRun) -> list[Cause]:
     """A cause for each line that reads."""
     measure = Measure(run)
-    by_line: dict[object, list[Interval]] = collections.defaultdict(list)
-    for interval in run.main_intervals():
-        if interval.kind == "read" and measure.contains(interval.start):
-            by_line[line_of(interval.site)].append(interval)
-    return [_cause(run, measure, reads) for reads in by_line.values()]
+    return [_cause(run, measure, reads) for reads in measure.grouped("read")]
 
 
 def _cause(run: ProgramRun, measure: Measure, reads: list[Interval]) -> Cause:
