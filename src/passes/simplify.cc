@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "hlo/builder.h"
+#include "passes/combiner.h"
 #include "passes/constant_value.h"
 #include "passes/inline_where.h"
 #include "passes/simplify_rearrangement.h"
@@ -198,17 +199,6 @@ Value SimplifyDot(Builder& builder, Instruction& dot) {
   if (!left && !right) return nullptr;
   return builder.DotGeneral(left ? lhs->operand(0) : lhs, right ? rhs->operand(0) : rhs,
                             std::move(a), dot.element_type());
-}
-
-// The operation that a reduction's body is, when it is one on its two parameters.
-std::optional<Opcode> CombinerOf(const hlo::Computation& body) {
-  if (body.results().size() != 1 || body.parameters().size() != 2) return std::nullopt;
-  const Instruction* result = body.result();
-  if (result->operand_count() != 2) return std::nullopt;
-  const Instruction *a = body.parameter(0), *b = body.parameter(1);
-  bool of_parameters = (result->operand(0) == a && result->operand(1) == b) ||
-                       (result->operand(0) == b && result->operand(1) == a);
-  return of_parameters ? std::optional(result->opcode()) : std::nullopt;
 }
 
 // True if combining `init` with any element of `x` gives that element.

@@ -1,9 +1,9 @@
 #include "cpu/collective/bind_collective.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "cpu/collective/reduction.h"
+#include "passes/combiner.h"
 
 namespace cpu {
 namespace {
@@ -54,19 +54,14 @@ std::optional<Reduction> ReductionOf(Opcode opcode) {
 // The body must be one operation on its two parameters.
 Reduction ReductionOf(const Instruction& instruction) {
   const hlo::Computation& body = *instruction.called_computations().at(0);
-  const Instruction& result = *body.result();
-  if (body.parameters().size() == 2 && result.operand_count() == 2 &&
-      result.operand(0) != result.operand(1) &&
-      std::ranges::all_of(result.operands(), [](const Instruction* operand) {
-        return operand->opcode() == Opcode::kParameter;
-      })) {
-    if (auto reduction = ReductionOf(result.opcode())) {
+  if (const std::optional<Opcode> combiner = passes::CombinerOf(body)) {
+    if (auto reduction = ReductionOf(*combiner)) {
       for (const Instruction* operand : instruction.operands()) {
         if (CanReduce(operand->element_type(), *reduction)) continue;
         throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                          "the CPU engine does not reduce " +
                              std::string(hlo::ShortName(operand->element_type())) + " by " +
-                             std::string(hlo::Name(result.opcode())) +
+                             std::string(hlo::Name(*combiner)) +
                              " between processes: " + instruction.ToString());
       }
       return *reduction;
@@ -75,7 +70,8 @@ Reduction ReductionOf(const Instruction& instruction) {
   throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                    "the CPU engine reduces between processes by add, multiply, minimum, maximum, "
                    "and, or and xor alone; this body ends in " +
-                       std::string(hlo::Name(result.opcode())) + ": " + instruction.ToString());
+                       std::string(hlo::Name(body.result()->opcode())) + ": " +
+                       instruction.ToString());
 }
 
 std::string SourceOf(const hlo::Metadata& metadata) {

@@ -1,6 +1,7 @@
 #include "cpu/emit/reducing_kernel.h"
 
 #include "hlo/builder.h"
+#include "passes/combiner.h"
 
 namespace cpu {
 
@@ -14,41 +15,22 @@ ReductionPlan ReducingKernel::PlanReduction(const Instruction* reduce) {
   plan.combiner = reduce->called_computations()[0];
   const size_t count = reduce->operand_count() / 2;
   for (size_t i = 0; i < count; ++i) plan.types.push_back(reduce->operand(i)->element_type());
-  // A plain operation starts from its identity; others from their initial values, which have to
-  // be one.
-  const Instruction* root = plan.combiner->result();
-  const bool plain = count == 1 && plan.combiner->instructions().size() == 3 &&
-                     hlo::IsElementwiseBinary(root->opcode());
   std::vector<Element> init;
   for (size_t i = 0; i < count; ++i) {
     init.push_back(emitter_.Evaluate(reduce->operand(count + i), {}).element);
   }
   plan.initial = init;
-  if (plain) {
-    switch (root->opcode()) {
-      case Opcode::kAdd:
-      case Opcode::kMultiply:
-      case Opcode::kMaximum:
-      case Opcode::kMinimum:
-      case Opcode::kAnd:
-      case Opcode::kOr:
-      case Opcode::kXor: {
-        if (hlo::IsComplex(plan.types[0]) && root->opcode() != Opcode::kAdd &&
-            root->opcode() != Opcode::kMultiply) {
-          break;
-        }
-        Opcode identity_of = root->opcode() == Opcode::kXor ? Opcode::kOr : root->opcode();
-        hlo::Literal identity = hlo::IdentityLiteral(identity_of, plan.types[0]);
-        plan.initial = {emitter_.elementwise().Constant(identity, 0)};
-        const bool same =
-            plan.initial[0].real == init[0].real && plan.initial[0].imaginary == init[0].imaginary;
-        if (!same) plan.init = init;
-        break;
-      }
-      default:
-        break;
-    }
-  }
+  // A plain operation starts from its identity; others from their initial values, which have to
+  // be one.
+  const auto combiner = count == 1 ? passes::CombinerOf(*plan.combiner) : std::nullopt;
+  if (!combiner) return plan;
+  const Opcode identity_of = *combiner == Opcode::kXor ? Opcode::kOr : *combiner;
+  if (!passes::HasIdentity(identity_of, plan.types[0])) return plan;
+  const hlo::Literal identity = hlo::IdentityLiteral(identity_of, plan.types[0]);
+  plan.initial = {emitter_.elementwise().Constant(identity, 0)};
+  const bool same =
+      plan.initial[0].real == init[0].real && plan.initial[0].imaginary == init[0].imaginary;
+  if (!same) plan.init = init;
   return plan;
 }
 

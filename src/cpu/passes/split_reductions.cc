@@ -1,8 +1,10 @@
 #include "cpu/passes/split_reductions.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "hlo/builder.h"
+#include "passes/combiner.h"
 #include "passes/for_each_computation.h"
 
 namespace cpu {
@@ -56,22 +58,10 @@ bool Split(hlo::Computation& computation, Instruction* reduce) {
 
 // A combiner whose initial value may be folded in more than once.
 bool StartsFromIdentity(const Instruction& reduce) {
-  const hlo::Computation& body = *reduce.called_computations()[0];
-  const Opcode opcode = body.result()->opcode();
-  switch (opcode) {
-    case Opcode::kAdd:
-    case Opcode::kMultiply:
-    case Opcode::kMaximum:
-    case Opcode::kMinimum:
-    case Opcode::kAnd:
-    case Opcode::kOr:
-      break;
-    default:
-      return false;
-  }
-  return body.instructions().size() == 3 && reduce.operand(1)->IsConstant() &&
-         !hlo::IsComplex(reduce.element_type()) &&
-         reduce.operand(1)->literal() == hlo::IdentityLiteral(opcode, reduce.element_type());
+  const std::optional<Opcode> combiner = passes::CombinerOf(*reduce.called_computations()[0]);
+  return combiner && passes::HasIdentity(*combiner, reduce.element_type()) &&
+         !hlo::IsComplex(reduce.element_type()) && reduce.operand(1)->IsConstant() &&
+         reduce.operand(1)->literal() == hlo::IdentityLiteral(*combiner, reduce.element_type());
 }
 
 bool SplitAll(hlo::Computation& computation) {
