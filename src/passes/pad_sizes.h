@@ -17,6 +17,7 @@
 
 #include "hlo/literal.h"
 #include "hlo/module.h"
+#include "passes/padded_box.h"
 
 namespace passes {
 
@@ -25,16 +26,6 @@ struct VaryingParts {
   std::vector<std::vector<bool>> dimensions;  // of arrays
   // Constants become arguments; so do the starts of slices, and how far padding moves.
   std::vector<bool> attributes;
-};
-
-// How an argument or a result of `sizes` lies in an array of `padded` ones: at its beginning, in
-// each dimension. Dimensions that others were joined into are those here; the array's own are
-// `dimensions`.
-struct PaddedBox {
-  hlo::Dimensions sizes, padded;
-  hlo::Dimensions dimensions;
-  bool is_padded() const { return sizes != padded; }
-  bool operator==(const PaddedBox&) const = default;
 };
 
 struct PaddedProgram {
@@ -58,10 +49,5 @@ class PaddingRefused : public hlo::Error {
 // of varying sizes. Aliases of what is padded are dropped. Throws PaddingRefused.
 PaddedProgram PadSizes(const hlo::Module& module, const VaryingParts& parts,
                        const std::function<int64_t(int64_t)>& padded);
-
-// Copies the elements of the box, of `width` bytes each, into the padded array, or out of it. The
-// rest of the array is left alone.
-void CopyIntoPadded(const PaddedBox& box, int64_t width, const std::byte* from, std::byte* padded);
-void CopyFromPadded(const PaddedBox& box, int64_t width, const std::byte* padded, std::byte* to);
 
 }  // namespace passes
