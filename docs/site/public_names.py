@@ -43,12 +43,17 @@ def names(module: ModuleType) -> dict[str, Any]:
 
 
 def methods(value: Any) -> dict[str, Any]:
-    """The public methods and properties that a class itself defines, as seen on the class; none of a function."""
+    """The public methods and properties of a class, as seen on it; none of a function.
+
+    They are those that the class defines, and those of the package's private classes that it is made of.
+    """
     if not inspect.isclass(value):
         return {}
+    within = [c for c in value.__mro__ if c is value or _is_private(c)]
+    defined = {name: member for c in reversed(within) for name, member in vars(c).items()}
     return {
         name: getattr(value, name)
-        for name, member in vars(value).items()
+        for name, member in defined.items()
         if is_public(name)
         and (inspect.isroutine(member) or isinstance(member, property | classmethod | staticmethod))
     }
@@ -67,6 +72,12 @@ def pages() -> dict[str, dict[str, Any]]:
 def is_documented_kind(value: Any) -> bool:
     """Whether a value is what has a docstring of its own."""
     return inspect.isroutine(value) or inspect.isclass(value)
+
+
+def _is_private(kind: type) -> bool:
+    """Whether a class is the package's, and its name or its module's is not public."""
+    name = f"{kind.__module__}.{kind.__name__}"
+    return name.startswith(f"{PACKAGE}.") and not is_public(name)
 
 
 def _belongs(value: Any, module: ModuleType) -> bool:

@@ -1,10 +1,8 @@
-"""Computations in the making: shapes, values with their operations, and what starts and ends one.
+"""Values of computations in the making, and what starts and ends one.
 
-The door to it is `xla_builder`.
+The door to it is `xla_builder`. Methods that are element by element, and those of windows, are in files of their own.
 """
 
-import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,148 +10,13 @@ import torch
 
 from torch_xla import _XLAC
 
-
-class Type:
-    """Names of element types, as shapes have them."""
-
-    F32 = "f32"
-    F64 = "f64"
-    BF16 = "bf16"
-    F16 = "f16"
-    U8 = "u8"
-    S8 = "s8"
-    U16 = "u16"
-    S16 = "s16"
-    U32 = "u32"
-    S32 = "s32"
-    U64 = "u64"
-    S64 = "s64"
-    C64 = "c64"
-    C128 = "c128"
-    PRED = "pred"
+from ._builder_elementwise import ElementwiseOperations
+from ._builder_operation import Computation, operation
+from ._builder_shape import _PT_XLA_TYPE_MAP, _XLA_PT_TYPE_MAP, Shape
+from ._builder_windows import WindowOperations
 
 
-_XLA_PT_TYPE_MAP = {
-    Type.F32: torch.float32,
-    Type.F64: torch.float64,
-    Type.BF16: torch.bfloat16,
-    Type.F16: torch.float16,
-    Type.U8: torch.uint8,
-    Type.S8: torch.int8,
-    Type.U16: torch.uint16,
-    Type.S16: torch.int16,
-    Type.U32: torch.uint32,
-    Type.S32: torch.int32,
-    Type.U64: torch.uint64,
-    Type.S64: torch.int64,
-    Type.C64: torch.complex64,
-    Type.C128: torch.complex128,
-    Type.PRED: torch.bool,
-}
-_PT_XLA_TYPE_MAP = {dtype: name for name, dtype in _XLA_PT_TYPE_MAP.items()}
-
-
-class Shape:
-    """An element type and sizes, or a tuple of shapes.
-
-    Args:
-      shape: `{"type": "f32", "sizes": (2, 3)}`, or a sequence of such for a tuple.
-    """
-
-    def __init__(self, shape: Any) -> None:
-        self._shape = shape
-
-    @classmethod
-    def create(
-        cls, dtype: str, sizes: Sequence[int], dynamic_dimensions: Sequence[bool] | None = None
-    ) -> "Shape":
-        """The shape of an array. Sizes that only the running program knows cannot be built (NotImplementedError)."""
-        shape: dict[str, Any] = {"type": str(dtype), "sizes": tuple(sizes)}
-        if dynamic_dimensions is not None:
-            shape["dynamic_dimensions"] = tuple(dynamic_dimensions)
-        return cls(shape)
-
-    @property
-    def shape(self) -> Any:
-        """What the constructor took."""
-        return self._shape
-
-    def is_tuple(self) -> bool:
-        """Whether it is a tuple's."""
-        return isinstance(self._shape, list | tuple)
-
-    def tuple_size(self) -> int:
-        """How many elements the tuple has."""
-        assert self.is_tuple()
-        return len(self._shape)
-
-    def tuple_shape(self, index: int) -> Any:
-        """An element's shape, as the constructor takes it."""
-        assert self.is_tuple()
-        return self._shape[index]
-
-    def is_dynamic(self) -> bool:
-        """Whether it says which sizes only the running program knows."""
-        return "dynamic_dimensions" in self._array
-
-    def as_scalar(self) -> "Shape":
-        """The shape of one element."""
-        return Shape.create(self.dtype, ())
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        return len(self.sizes)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The dimensions' sizes."""
-        return self._array["sizes"]
-
-    @property
-    def dynamic_dimensions(self) -> tuple[bool, ...] | None:
-        """Which sizes only the running program knows; None: it does not say."""
-        return self._array.get("dynamic_dimensions")
-
-    @property
-    def dtype(self) -> str:
-        """The element type, one of `Type`'s."""
-        return self._array["type"]
-
-    @property
-    def _array(self) -> dict[str, Any]:
-        assert not self.is_tuple()
-        return self._shape
-
-
-def _operation(name: str) -> Callable[[Callable[..., Any]], Callable[..., "Op"]]:
-    """Of a method that has no body: it adds the operation `name`.
-
-    The parameters that are an `Op` are operands, the others are attributes of their names.
-    """
-
-    def method_of(declared: Callable[..., Any]) -> Callable[..., "Op"]:
-        signature = inspect.signature(declared)
-        parameters = signature.parameters.values()
-        operand_names = [p.name for p in parameters if p.annotation == "Op"]
-
-        @functools.wraps(declared)
-        def method(self: "Op", *args: Any, **kwargs: Any) -> "Op":
-            given = signature.bind(self, *args, **kwargs)
-            given.apply_defaults()
-            operands = [given.arguments.pop(operand) for operand in operand_names]
-            del given.arguments["self"]
-            return self._with(name, *operands, **given.arguments)
-
-        return method
-
-    return method_of
-
-
-Computation = Any  # what `create_computation` gives, or a function of operations
-
-
-class Op:
+class Op(ElementwiseOperations, WindowOperations):
     """A value of a computation that is being built; its methods and operators add operations to the computation.
 
     Args:
@@ -178,74 +41,13 @@ class Op:
     def _with(self, name: str, *others: "Op", **attributes: Any) -> "Op":
         return mkop(name, (self.op, *(other.op for other in others)), **attributes)
 
-    __hash__ = object.__hash__
-
-    def __add__(self, rhs: "Op") -> "Op":
-        return self._with("Add", rhs)
-
-    def __sub__(self, rhs: "Op") -> "Op":
-        return self._with("Sub", rhs)
-
-    def __mul__(self, rhs: "Op") -> "Op":
-        return self._with("Mul", rhs)
-
-    def __matmul__(self, rhs: "Op") -> "Op":
-        return self._with("Dot", rhs)
-
-    def __truediv__(self, rhs: "Op") -> "Op":
-        return self._with("Div", rhs)
-
-    def __pow__(self, rhs: "Op") -> "Op":
-        return self._with("Pow", rhs)
-
-    def __mod__(self, rhs: "Op") -> "Op":
-        return self._with("Rem", rhs)
-
-    def __neg__(self) -> "Op":
-        return self._with("Neg")
-
-    def __not__(self) -> "Op":
-        return self._with("Not")
-
-    def __invert__(self) -> "Op":
-        return self._with("Not")
-
-    def __and__(self, rhs: "Op") -> "Op":
-        return self._with("And", rhs)
-
-    def __or__(self, rhs: "Op") -> "Op":
-        return self._with("Or", rhs)
-
-    def __xor__(self, rhs: "Op") -> "Op":
-        return self._with("Xor", rhs)
-
-    def __eq__(self, rhs: "Op") -> "Op":  # type: ignore[override]
-        return self._with("Eq", rhs)
-
-    def __ne__(self, rhs: "Op") -> "Op":  # type: ignore[override]
-        return self._with("Ne", rhs)
-
-    def __le__(self, rhs: "Op") -> "Op":
-        return self._with("Le", rhs)
-
-    def __lt__(self, rhs: "Op") -> "Op":
-        return self._with("Lt", rhs)
-
-    def __ge__(self, rhs: "Op") -> "Op":
-        return self._with("Ge", rhs)
-
-    def __gt__(self, rhs: "Op") -> "Op":
-        return self._with("Gt", rhs)
-
-    def __lshift__(self, rhs: "Op") -> "Op":
-        return self._with("ShiftLeft", rhs)
-
-    def __rshift__(self, rhs: "Op") -> "Op":
-        return self._with("ShiftRight", rhs)
+    def _combiner(self, name: str, computation: Computation) -> Any:
+        scalar = self.shape().as_scalar()
+        return Op.make_computation(name, computation, (scalar, scalar))
 
     # Shapes.
 
-    @_operation("Reshape")
+    @operation("Reshape")
     def reshape(
         self,
         sizes: Sequence[int],
@@ -262,7 +64,7 @@ class Op:
         """Repeated along new dimensions in front."""
         return self._with("Broadcast", sizes=sizes)
 
-    @_operation("BroadcastInDim")
+    @operation("BroadcastInDim")
     def broadcast_in_dim(self, sizes: Sequence[int], dimensions: Sequence[int]) -> "Op":
         """Stretched to `sizes`, where dimension i becomes `dimensions[i]`."""
 
@@ -280,7 +82,7 @@ class Op:
             strides=strides if strides is not None else [1] * len(start_indices),
         )
 
-    @_operation("SliceInDim")
+    @operation("SliceInDim")
     def slice_in_dim(self, start_index: int, limit_index: int, dimno: int, stride: int = 1) -> "Op":
         """A part, by its start, limit and stride in one dimension."""
 
@@ -298,7 +100,7 @@ class Op:
             "DynamicUpdateSlice", update, start_indices=Op._extract_xla_ops(start_indices)
         )
 
-    @_operation("Gather")
+    @operation("Gather")
     def gather(
         self,
         start_indices: "Op",
@@ -365,191 +167,6 @@ class Op:
         """The same bits as another element type."""
         return self._with("BitcastConvert", to_type=to_type)
 
-    # Convolutions. Padding is "valid", "same", or (before, behind) of each spatial dimension.
-
-    @_operation("Conv")
-    def conv(
-        self,
-        kernel: "Op",
-        window_strides: Sequence[int],
-        feature_group_count: int = 1,
-        batch_group_count: int = 1,
-        padding: str = "valid",
-        precision_config: Sequence[str] | None = None,
-    ) -> "Op":
-        """A convolution of (batch, feature, spatial...) with a kernel (output, input, spatial...)."""
-
-    @_operation("ConvWithGeneralPadding")
-    def conv_with_general_padding(
-        self,
-        kernel: "Op",
-        window_strides: Sequence[int],
-        padding: Sequence[tuple[int, int]],
-        feature_group_count: int = 1,
-        batch_group_count: int = 1,
-        precision_config: Sequence[str] | None = None,
-    ) -> "Op":
-        """`conv` with (before, behind) of each spatial dimension as padding."""
-
-    @_operation("ConvWithGeneralDimensions")
-    def conv_with_general_dimensions(
-        self,
-        kernel: "Op",
-        window_strides: Sequence[int],
-        input_batch_dimension: int,
-        input_feature_dimension: int,
-        kernel_input_feature_dimension: int,
-        kernel_output_feature_dimension: int,
-        output_batch_dimension: int,
-        output_feature_dimension: int,
-        input_spatial_dimensions: Sequence[int],
-        kernel_spatial_dimensions: Sequence[int],
-        output_spatial_dimensions: Sequence[int],
-        padding: str = "valid",
-        feature_group_count: int = 1,
-        batch_group_count: int = 1,
-        precision_config: Sequence[str] | None = None,
-    ) -> "Op":
-        """`conv` with the dimensions in any order."""
-
-    @_operation("ConvGeneral")
-    def conv_general(
-        self,
-        kernel: "Op",
-        window_strides: Sequence[int],
-        padding: Sequence[tuple[int, int]],
-        input_batch_dimension: int,
-        input_feature_dimension: int,
-        kernel_input_feature_dimension: int,
-        kernel_output_feature_dimension: int,
-        output_batch_dimension: int,
-        output_feature_dimension: int,
-        input_spatial_dimensions: Sequence[int],
-        kernel_spatial_dimensions: Sequence[int],
-        output_spatial_dimensions: Sequence[int],
-        feature_group_count: int = 1,
-        batch_group_count: int = 1,
-        precision_config: Sequence[str] | None = None,
-    ) -> "Op":
-        """`conv` with the dimensions in any order, and (before, behind) of each spatial one as padding."""
-
-    @_operation("ConvGeneralDilated")
-    def conv_general_dilated(
-        self,
-        kernel: "Op",
-        window_strides: Sequence[int],
-        padding: Sequence[tuple[int, int]],
-        lhs_dilation: Sequence[int] | None,
-        rhs_dilation: Sequence[int] | None,
-        input_batch_dimension: int,
-        input_feature_dimension: int,
-        kernel_input_feature_dimension: int,
-        kernel_output_feature_dimension: int,
-        output_batch_dimension: int,
-        output_feature_dimension: int,
-        input_spatial_dimensions: Sequence[int],
-        kernel_spatial_dimensions: Sequence[int],
-        output_spatial_dimensions: Sequence[int],
-        feature_group_count: int = 1,
-        batch_group_count: int = 1,
-        precision_config: Sequence[str] | None = None,
-    ) -> "Op":
-        """`conv_general` with space between the elements of the input (lhs) and of the kernel (rhs)."""
-
-    # Windows and reductions. Computations combine two scalars.
-
-    def _combiner(self, name: str, computation: Computation) -> Any:
-        scalar = self.shape().as_scalar()
-        return Op.make_computation(name, computation, (scalar, scalar))
-
-    def select_and_scatter(
-        self,
-        source: "Op",
-        init_value: "Op",
-        window_dimensions: Sequence[int],
-        window_strides: Sequence[int],
-        select_computation: Computation,
-        scatter_computation: Computation,
-        padding: str | Sequence[tuple[int, int]] = "valid",
-    ) -> "Op":
-        """Each element of `source`, put where the selection chose in its window, and combined there."""
-        return self._with(
-            "SelectAndScatter",
-            source,
-            init_value,
-            window_dimensions=window_dimensions,
-            window_strides=window_strides,
-            select_computation=self._combiner("Select", select_computation),
-            scatter_computation=self._combiner("Scatter", scatter_computation),
-            padding=padding,
-        )
-
-    def select_and_scatter_with_general_padding(
-        self,
-        source: "Op",
-        init_value: "Op",
-        window_dimensions: Sequence[int],
-        window_strides: Sequence[int],
-        select_computation: Computation,
-        scatter_computation: Computation,
-        padding: Sequence[tuple[int, int]],
-    ) -> "Op":
-        """`select_and_scatter` with (before, behind) of each dimension as padding."""
-        return self.select_and_scatter(
-            source,
-            init_value,
-            window_dimensions,
-            window_strides,
-            select_computation,
-            scatter_computation,
-            padding,
-        )
-
-    @_operation("MaxPool")
-    def max_pool(
-        self,
-        kernel_size: Sequence[int],
-        stride: Sequence[int],
-        batch_dimension: int,
-        feature_dimension: int,
-        spatial_dimensions: Sequence[int],
-        padding: str = "valid",
-    ) -> "Op":
-        """The greatest element of each window; sizes and strides are of all dimensions."""
-
-    def reduce(self, init_value: "Op", computation: Computation, dimensions: Sequence[int]) -> "Op":
-        """Combined along `dimensions`."""
-        return self._with(
-            "Reduce",
-            init_value,
-            computation=self._combiner("Reduce", computation),
-            dimensions=dimensions,
-        )
-
-    def reduce_all(self, init_value: "Op", computation: Computation) -> "Op":
-        """Combined along all dimensions."""
-        return self._with(
-            "ReduceAll", init_value, computation=self._combiner("ReduceAll", computation)
-        )
-
-    def reduce_window(
-        self,
-        init_value: "Op",
-        computation: Computation,
-        window_dimensions: Sequence[int],
-        window_strides: Sequence[int],
-        padding: str | Sequence[tuple[int, int]] = "valid",
-    ) -> "Op":
-        """Combined in each window."""
-        return self._with(
-            "ReduceWindow",
-            init_value,
-            computation=self._combiner("ReduceWindow", computation),
-            window_dimensions=window_dimensions,
-            window_strides=window_strides,
-            padding=padding,
-        )
-
     # Choices, and control.
 
     def select(self, true_value: "Op", false_value: "Op") -> "Op":
@@ -560,7 +177,7 @@ class Op:
         """Kept between two values."""
         return self._with("Clamp", min_value, max_value)
 
-    @_operation("TriangularSolve")
+    @operation("TriangularSolve")
     def triangualr_solve(
         self,
         b: "Op",
@@ -650,116 +267,6 @@ class Op:
             return computation
         shapes = [arg if isinstance(arg, Shape) else arg.shape() for arg in args_or_shapes]
         return create_computation(name, cls.wrap_function(computation), shapes, **kwargs)
-
-    # Element by element.
-
-    def acos(self) -> "Op":
-        """The arc cosine."""
-        return self._with("Acos")
-
-    def asin(self) -> "Op":
-        """The arc sine."""
-        return self._with("Asin")
-
-    def atan(self) -> "Op":
-        """The arc tangent."""
-        return self._with("Atan")
-
-    def ceil(self) -> "Op":
-        """Rounded up."""
-        return self._with("Ceil")
-
-    def cos(self) -> "Op":
-        """The cosine."""
-        return self._with("Cos")
-
-    def cosh(self) -> "Op":
-        """The hyperbolic cosine."""
-        return self._with("Cosh")
-
-    def erf(self) -> "Op":
-        """The error function."""
-        return self._with("Erf")
-
-    def erfc(self) -> "Op":
-        """1 less the error function."""
-        return self._with("Erfc")
-
-    def erfinf(self) -> "Op":
-        """The inverse of the error function."""
-        return self._with("ErfInv")
-
-    def exp(self) -> "Op":
-        """The exponential."""
-        return self._with("Exp")
-
-    def expm1(self) -> "Op":
-        """The exponential less 1."""
-        return self._with("Expm1")
-
-    def floor(self) -> "Op":
-        """Rounded down."""
-        return self._with("Floor")
-
-    def log(self) -> "Op":
-        """The natural logarithm."""
-        return self._with("Log")
-
-    def log1p(self) -> "Op":
-        """The natural logarithm of 1 more."""
-        return self._with("Log1p")
-
-    def sqrt(self) -> "Op":
-        """The square root."""
-        return self._with("Sqrt")
-
-    def real(self) -> "Op":
-        """The real part."""
-        return self._with("Real")
-
-    def imag(self) -> "Op":
-        """The imaginary part."""
-        return self._with("Imag")
-
-    def clz(self) -> "Op":
-        """How many leading bits are zero."""
-        return self._with("Clz")
-
-    def conj(self) -> "Op":
-        """The complex conjugate."""
-        return self._with("Conj")
-
-    def rsqrt(self) -> "Op":
-        """The reciprocal of the square root."""
-        return self._with("Rsqrt")
-
-    def sin(self) -> "Op":
-        """The sine."""
-        return self._with("Sin")
-
-    def sinh(self) -> "Op":
-        """The hyperbolic sine."""
-        return self._with("Sinh")
-
-    def tan(self) -> "Op":
-        """The tangent."""
-        return self._with("Tan")
-
-    def tanh(self) -> "Op":
-        """The hyperbolic tangent."""
-        return self._with("Tanh")
-
-    def atan2(self, other: "Op") -> "Op":
-        """The angle of (other, self) in the plane."""
-        return self._with("Atan2", other)
-
-    def max(self, other: "Op") -> "Op":
-        """The greater of both."""
-        return self._with("Max", other)
-
-    def min(self, other: "Op") -> "Op":
-        """The lesser of both."""
-        return self._with("Min", other)
 
     # Values of their own.
 

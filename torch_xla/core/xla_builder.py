@@ -20,10 +20,7 @@ import torch
 
 from torch_xla import _XLAC
 
-from ._builder_op import _XLA_PT_TYPE_MAP as _XLA_PT_TYPE_MAP
 from ._builder_op import Op as Op
-from ._builder_op import Shape as Shape
-from ._builder_op import Type as Type
 from ._builder_op import create_builder as create_builder
 from ._builder_op import create_computation as create_computation
 from ._builder_op import mkleaf as mkleaf
@@ -31,6 +28,9 @@ from ._builder_op import mkop as mkop
 from ._builder_op import mkparam as mkparam
 from ._builder_op import mkshape as mkshape
 from ._builder_op import tensor_shape as tensor_shape
+from ._builder_shape import _XLA_PT_TYPE_MAP as _XLA_PT_TYPE_MAP
+from ._builder_shape import Shape as Shape
+from ._builder_shape import Type as Type
 from ._computation_calls import FlattenedInputFunc as FlattenedInputFunc
 from ._computation_calls import XlaCallable as XlaCallable
 from ._computation_calls import computation_from_module_proto as computation_from_module_proto
