@@ -197,6 +197,8 @@ def _poisson_of_large_mean(mean: Tensor, generator: Generator) -> Tensor:
 
 
 def _poisson(self: Tensor, generator: Generator = None) -> Any:
+    if not self.is_floating_point():
+        return NotImplemented  # eager has the message
     mean = self.to(torch.float64)
     is_large = mean >= _LARGE_MEAN
     large = _poisson_of_large_mean(torch.where(is_large, mean, _LARGE_MEAN), generator)
@@ -238,6 +240,8 @@ def _binomial_of_large_mean(n: Tensor, p: Tensor, generator: Generator) -> Tenso
 
 
 def _binomial(count: Tensor, prob: Tensor, generator: Generator = None) -> Any:
+    if not (count.is_floating_point() and prob.is_floating_point()):
+        return NotImplemented  # eager has the message
     n, p = torch.broadcast_tensors(
         count.to(torch.float64).clamp_min(0).floor(), prob.to(torch.float64)
     )

@@ -21,6 +21,7 @@
 #include "aten/refused_types.h"
 #include "aten/sort.h"
 #include "hlo/counter_random.h"
+#include "hlo/number_conversion.h"
 
 namespace torch_xla {
 namespace {
@@ -126,13 +127,24 @@ Value Permutation(Builder& b, Value state, int64_t n, ElementType type) {
 
 // --- Drawing classes
 
+// Relative to the largest of each row, so that neither sums nor quotients of them leave the numbers
+// of their type, however large or small a program's unnormalized probabilities are.
+Value RelativeProbabilities(Builder& b, Value p) {
+  const Dimensions last = {p->shape().rank() - 1};
+  p = ToAccumulation(b, p);
+  return b.Divide(p, BroadcastReduced(b, Max(b, p, last), last, p->dimensions()));
+}
+
 // A race of exponential clocks with the probabilities as rates: the order of arrival is a draw
-// without replacement.
+// without replacement. Whose probability is zero comes last.
 Value DrawWithoutReplacement(Builder& b, Value state, Value p, int64_t count) {
   int64_t last = p->shape().rank() - 1;
-  p = ToAccumulation(b, p);
-  Value e = StandardExponential(b, BitsFor(b, state, p->dimensions(), p->element_type()));
-  Value order = SortWithIndices(b, b.Divide(p, e), last, true, false).second;
+  Value relative = RelativeProbabilities(b, p);
+  ElementType computed = relative->element_type();
+  Value e = StandardExponential(b, BitsFor(b, state, p->dimensions(), computed));
+  Value speed = ToPositiveFinite(b, b.Divide(relative, e), computed);
+  speed = ZeroUnless(b, b.Gt(p, Like(b, p, 0)), speed);
+  Value order = SortWithIndices(b, speed, last, true, false).second;
   return b.SliceInDim(order, last, 0, count);
 }
 
@@ -140,7 +152,7 @@ Value DrawWithoutReplacement(Builder& b, Value state, Value p, int64_t count) {
 // where the one before it ends, however sums round, so that it is never drawn.
 Value DrawWithReplacement(Builder& b, Value state, Value p, int64_t count) {
   int64_t last = p->shape().rank() - 1, classes = p->shape().dimension(last);
-  p = ToAccumulation(b, p);
+  p = RelativeProbabilities(b, p);
   Value is_possible = b.Gt(p, Like(b, p, 0));
   Value cumulated =
       CumulativeMaximum(b, ZeroUnless(b, is_possible, CumulativeSum(b, p, last)), last);
@@ -277,9 +289,10 @@ void FillWithDraws(const at::Tensor& self, const OptionalGenerator& generator,
             RecordOn<f>(self.device(), state, self.sizes(), self.scalar_type(), arguments...));
 }
 
-// A number passed at run time.
+// A number passed at run time. One beyond f32, which eager draws with in f64, becomes infinite.
 Number Real(double value, const at::Tensor& like) {
-  return {value, like.scalar_type() == at::kDouble ? ElementType::kF64 : ElementType::kF32};
+  if (like.scalar_type() == at::kDouble) return {value, ElementType::kF64};
+  return {static_cast<double>(hlo::ConvertNumber<float>(value)), ElementType::kF32};
 }
 
 // torch's templates check the arguments and call these, each with the tensor itself or an iterator
@@ -485,7 +498,10 @@ at::Tensor& FillRandomFrom(at::Tensor& self, int64_t from, std::optional<int64_t
     return templates::random_from_to_impl<IntegersFill, XlaGeneratorImpl>(self, from, to,
                                                                           generator);
   } catch (const c10::Error& error) {
-    if (to) ExplainInterval(self.scalar_type(), from, *to, error.what_without_backtrace());
+    // (Of a complex type the interval is not what is wrong.)
+    if (to && !self.is_complex()) {
+      ExplainInterval(self.scalar_type(), from, *to, error.what_without_backtrace());
+    }
     throw;
   }
 }
@@ -546,7 +562,8 @@ at::Tensor NormalTensors(const at::Tensor& mean, const at::Tensor& deviation,
 at::Tensor NormalTensorNumber(const at::Tensor& mean, double deviation,
                               OptionalGenerator generator) {
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
-  return NormalTensors(mean, at::full({}, deviation, mean.options()), generator);
+  const at::ScalarType type = c10::toRealValueType(mean.scalar_type());
+  return NormalTensors(mean, at::full({}, deviation, mean.options().dtype(type)), generator);
 }
 at::Tensor NormalNumberTensor(double mean, const at::Tensor& deviation,
                               OptionalGenerator generator) {

@@ -241,6 +241,10 @@ def test_complex(dtype, device):
     assert stats.kstest(parts[:100_000, 1].numpy(), stats.norm(scale=0.5**0.5).cdf).pvalue > P_VALUE
     parts = torch.view_as_real(torch.rand(2**19, device=device, dtype=dtype)).cpu()
     assert (parts >= 0).all() and (parts < 1).all()
+    mean = torch.full((2**17,), 5 - 3j, device=device, dtype=dtype)
+    parts = torch.view_as_real(torch.normal(mean, 2.0)).cpu().double()
+    assert (parts.mean(0) - torch.tensor([5.0, -3.0])).abs().max() < 0.03
+    assert (parts.std(0) - 2**0.5).abs().max() < 0.02
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -267,6 +271,19 @@ def test_positive_and_finite(dtype, device):
         numbers = empty(2**18, dtype).log_normal_(mean, deviation).cpu()
         assert (numbers > 0).all() and numbers.isfinite().all()
     assert empty(2**18, dtype).cauchy_(0, 1e4).cpu().isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_parameters_beyond_the_type(dtype, device):
+    """Of a type that is drawn in f32 they are infinite, and no error."""
+    beyond = 1e300
+    low, high = empty(64, dtype).cauchy_(0, beyond).cpu().double().aminmax()
+    assert -low > 1e4 and high > 1e4 and math.isfinite(high - low)
+    assert (empty(64, dtype).log_normal_(beyond, 1) == torch.finfo(dtype).max).all()
+    assert (empty(64, dtype).exponential_(beyond) < 1e-7).all()
+    for parameters in ((beyond, 1), (-beyond, 1)):
+        expected = torch.empty(64, dtype=dtype).normal_(*parameters)
+        assert torch.equal(empty(64, dtype).normal_(*parameters).cpu(), expected)
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
@@ -315,6 +332,28 @@ def test_classes_of_probability_zero_are_never_drawn(device):
     assert (p[drawn] > 0).all()
     counts = torch.bincount(drawn, minlength=5000).numpy()
     assert chi_square(counts, p.numpy()) > P_VALUE
+
+
+@pytest.mark.parametrize("scale", [2.0**-149, 1e-40, 1.0, 3e38, 1e-310, 1.5e308])
+def test_unnormalized_probabilities(scale, device):
+    """Their sum, and their quotients, may be beyond the type, or below its normal numbers."""
+    torch.manual_seed(0)
+    dtype = torch.float32 if 1e-300 < scale < 1e300 else torch.float64
+    p = torch.tensor([0, 1, 0, 1, 1, 0, 0], dtype=dtype)
+    weights = (p.double() * scale).to(dtype).to(device)
+    counts = torch.bincount(torch.multinomial(weights, 3000, True).cpu(), minlength=7).numpy()
+    assert chi_square(counts[[1, 3, 4]], np.ones(3)) > P_VALUE and counts.sum() == 3000
+    assert counts[[0, 2, 5, 6]].sum() == 0
+    rows = torch.multinomial(weights.expand(3000, 7), 3).cpu()
+    assert torch.equal(rows.sort().values, torch.tensor([1, 3, 4]).expand(3000, 3))
+    first = torch.bincount(rows[:, 0], minlength=7).numpy()
+    assert chi_square(first[[1, 3, 4]], np.ones(3)) > P_VALUE
+
+
+def test_a_small_probability_comes_before_none(device):
+    """Also where it is too small to be compared with the largest."""
+    weights = torch.tensor([0, 1e-20, 0, 3e38], device=device).expand(100, 4)
+    assert torch.equal(torch.multinomial(weights, 2).cpu(), torch.tensor([3, 1]).expand(100, 2))
 
 
 # --- Integers
@@ -421,6 +460,8 @@ ERRORS = {
     "bernoulli_ of nan": lambda x: x.bernoulli_(math.nan),
     "dropout": lambda x: F.dropout(x, 1.5),
     "multinomial of none": lambda x: torch.multinomial(x, 0),
+    "poisson of integers": lambda x: torch.poisson(x.to(torch.int32)),
+    "binomial of integers": lambda x: torch.binomial(x.to(torch.int32), x),
 }
 
 
