@@ -3,8 +3,10 @@
 // costs more than a small attention takes.
 //
 // It is torch's fused operator for CPUs, under the conditions of eager's choice, so that the same
-// programs run fused and what has no derivative there (a second one) has none here. What it does
-// not serve is composed by torch.
+// programs run fused and what has no derivative there (a second one) has none here; beside them,
+// heads that share keys and values. What it does not serve is composed by torch.
+//
+// In HLO it is a composite (hlo/attention_composite.h): engines may have a kernel of their own.
 #include <ATen/NativeFunctions.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "hlo/attention_composite.h"
 
 namespace torch_xla {
 namespace {
@@ -26,6 +29,27 @@ Value CausalMask(Builder& b, const Dimensions& scores) {
   return b.Ge(Iota(b, scores, 2, ElementType::kS32), Iota(b, scores, 3, ElementType::kS32));
 }
 
+// --- The decompositions
+
+// Heads of keys or values as often as there are queries' heads for each.
+Value RepeatHeads(Builder& b, Value x, int64_t heads) {
+  Dimensions dimensions = x->dimensions();
+  if (dimensions[1] == heads) return x;
+  Dimensions repeated = dimensions;
+  repeated.insert(repeated.begin() + 2, heads / dimensions[1]);
+  dimensions[1] = heads;
+  return b.Reshape(b.BroadcastInDim(x, repeated, {0, 1, 3, 4}), dimensions);
+}
+
+// The transpose of RepeatHeads.
+Value SumHeads(Builder& b, Value x, int64_t heads) {
+  Dimensions dimensions = x->dimensions();
+  if (dimensions[1] == heads) return x;
+  dimensions.insert(dimensions.begin() + 2, dimensions[1] / heads);
+  dimensions[1] = heads;
+  return Sum(b, b.Reshape(x, dimensions), {2});
+}
+
 // What the backward pass computes anew is the same instructions, which a program that has both
 // computes once.
 struct Probabilities {
@@ -33,13 +57,15 @@ struct Probabilities {
   Value log_sum;  // [batch, heads, queries]: of the scores' exponentials
 
   // Query and key in the accumulation's type.
-  Probabilities(Builder& b, Value query, Value key, OptionalValue mask, bool is_causal,
-                double scale) {
+  Probabilities(Builder& b, Value query, Value key, OptionalValue mask,
+                const hlo::AttentionAttributes& attributes) {
     Value scores = BatchMatMul(b, query, false, key, true);
     const Dimensions full = scores->dimensions();
-    scores = b.Multiply(scores, Like(b, scores, scale));
+    scores = b.Multiply(scores, Like(b, scores, attributes.scale));
     if (mask) scores = b.Add(scores, b.BroadcastTo(ToAccumulation(b, *mask), full));
-    if (is_causal) scores = b.Select(CausalMask(b, full), scores, Like(b, scores, -kInfinity));
+    if (attributes.is_causal) {
+      scores = b.Select(CausalMask(b, full), scores, Like(b, scores, -kInfinity));
+    }
     const Dimensions row = {3};
     Value largest = Max(b, scores, row);
     Value exponential = b.Exp(b.Subtract(scores, BroadcastReduced(b, largest, row, full)));
@@ -51,46 +77,93 @@ struct Probabilities {
   }
 };
 
+OptionalValue Optional(const Values& operands, size_t index) {
+  return index < operands.size() ? OptionalValue(operands[index]) : std::nullopt;
+}
+
+Values DecomposeAttention(Builder& b, const Values& operands,
+                          const hlo::AttentionAttributes& attributes) {
+  const ElementType type = operands[0]->element_type();
+  Value query = ToAccumulation(b, operands[0]);
+  const int64_t heads = query->shape().dimension(1);
+  Value key = RepeatHeads(b, ToAccumulation(b, operands[1]), heads);
+  Value value = RepeatHeads(b, ToAccumulation(b, operands[2]), heads);
+  const Probabilities probabilities(b, query, key, Optional(operands, 3), attributes);
+  return {b.Convert(BatchMatMul(b, probabilities.weights, value), type), probabilities.log_sum};
+}
+
+// With P the weights: dV = P^T dO, dS = P (dP - rowsum(dO O)) where dP = dO V^T (Dao et al.,
+// FlashAttention).
+Values DecomposeBackward(Builder& b, const Values& operands,
+                         const hlo::AttentionAttributes& attributes) {
+  const ElementType type = operands[1]->element_type();
+  Value gradient = ToAccumulation(b, operands[0]);
+  Value query = ToAccumulation(b, operands[1]);
+  const int64_t heads = query->shape().dimension(1), key_heads = operands[2]->shape().dimension(1);
+  Value key = RepeatHeads(b, ToAccumulation(b, operands[2]), heads);
+  Value value = RepeatHeads(b, ToAccumulation(b, operands[3]), heads);
+  Value result = ToAccumulation(b, operands[4]);
+  Value weights = Probabilities(b, query, key, Optional(operands, 6), attributes).weights;
+  const Dimensions full = weights->dimensions(), row = {3};
+  Value of_value = BatchMatMul(b, weights, true, gradient, false);
+  Value of_weights = BatchMatMul(b, gradient, false, value, true);
+  Value drop = Sum(b, b.Multiply(gradient, result), row);
+  Value of_scores =
+      b.Multiply(weights, b.Subtract(of_weights, BroadcastReduced(b, drop, row, full)));
+  of_scores = b.Multiply(of_scores, Like(b, of_scores, attributes.scale));
+  Value of_key = BatchMatMul(b, of_scores, true, query, false);
+  return {b.Convert(BatchMatMul(b, of_scores, key), type),
+          b.Convert(SumHeads(b, of_key, key_heads), type),
+          b.Convert(SumHeads(b, of_value, key_heads), type)};
+}
+
+// --- What is recorded
+
+using Decomposition = Values (*)(Builder& b, const Values& operands,
+                                 const hlo::AttentionAttributes& attributes);
+
+Values Composite(Builder& b, const char* name, Values operands, OptionalValue mask,
+                 const hlo::AttentionAttributes& attributes, Decomposition decompose) {
+  if (mask) operands.push_back(*mask);
+  return hlo::Attention(b, name, operands, attributes, [&](Builder& body, const Values& inner) {
+    return decompose(body, inner, attributes);
+  });
+}
+
 // The result's dimensions are in `order`, the logarithms' as eager's lie: [batch, queries, heads].
 std::array<Value, 2> ScaledDotProductAttention(Builder& b, Value query, Value key, Value value,
                                                OptionalValue mask, bool is_causal, double scale,
                                                Dimensions order) {
-  const ElementType type = query->element_type();
-  const Probabilities probabilities(b, ToAccumulation(b, query), ToAccumulation(b, key), mask,
-                                    is_causal, scale);
-  Value result = BatchMatMul(b, probabilities.weights, ToAccumulation(b, value));
-  return {b.Convert(b.Transpose(result, order), type),
-          b.Transpose(probabilities.log_sum, {0, 2, 1})};
+  const Values results = Composite(b, hlo::kAttention, {query, key, value}, mask,
+                                   {scale, is_causal}, &DecomposeAttention);
+  return {b.Transpose(results[0], order), b.Transpose(results[1], {0, 2, 1})};
 }
 
 // `result` and `log_sum`: [batch, heads, queries, …]. The gradients of query, key and value.
-// With P the weights: dV = P^T dO, dS = P (dP - rowsum(dO O)) where dP = dO V^T (Dao et al.,
-// FlashAttention).
 std::array<Value, 3> ScaledDotProductAttentionBackward(Builder& b, Value gradient, Value query,
                                                        Value key, Value value, Value result,
                                                        Value log_sum, OptionalValue mask,
                                                        bool is_causal, double scale) {
-  const ElementType type = query->element_type();
-  gradient = ToAccumulation(b, gradient);
-  query = ToAccumulation(b, query);
-  key = ToAccumulation(b, key);
-  result = ToAccumulation(b, result);
-  Value weights = Probabilities(b, query, key, mask, is_causal, scale).weights;
-  const Dimensions full = weights->dimensions(), row = {3};
-  Value of_value = BatchMatMul(b, weights, true, gradient, false);
-  Value of_weights = BatchMatMul(b, gradient, false, ToAccumulation(b, value), true);
-  Value drop = Sum(b, b.Multiply(gradient, result), row);
-  Value of_scores =
-      b.Multiply(weights, b.Subtract(of_weights, BroadcastReduced(b, drop, row, full)));
-  of_scores = b.Multiply(of_scores, Like(b, of_scores, scale));
-  return {b.Convert(BatchMatMul(b, of_scores, key), type),
-          b.Convert(BatchMatMul(b, of_scores, true, query, false), type),
-          b.Convert(of_value, type)};
+  const Values results =
+      Composite(b, hlo::kAttentionBackward, {gradient, query, key, value, result, log_sum}, mask,
+                {scale, is_causal}, &DecomposeBackward);
+  return {results[0], results[1], results[2]};
 }
 
 // --- As torch's kernels for the CPU compute it
 
 at::Tensor WithDenseRows(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
+
+// Those kernels know no heads that share keys and values.
+at::Tensor WithHeads(const at::Tensor& x, int64_t heads) {
+  if (x.size(1) == heads) return WithDenseRows(x);
+  return x.repeat_interleave(heads / x.size(1), 1);
+}
+
+at::Tensor WithoutHeads(const at::Tensor& gradient, int64_t heads) {
+  if (gradient.size(1) == heads) return gradient;
+  return gradient.unflatten(1, {heads, -1}).sum(2);
+}
 
 std::tuple<at::Tensor, at::Tensor> RunAttention(const at::Tensor& query, const at::Tensor& key,
                                                 const at::Tensor& value,
@@ -98,7 +171,8 @@ std::tuple<at::Tensor, at::Tensor> RunAttention(const at::Tensor& query, const a
                                                 bool is_causal, double scale,
                                                 at::IntArrayRef order) {
   auto [result, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-      WithDenseRows(query), WithDenseRows(key), WithDenseRows(value), 0.0, is_causal, mask, scale);
+      WithDenseRows(query), WithHeads(key, query.size(1)), WithHeads(value, query.size(1)), 0.0,
+      is_causal, mask, scale);
   return {result.permute(order), log_sum.transpose(1, 2)};
 }
 
@@ -106,9 +180,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> RunAttentionBackward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key,
     const at::Tensor& value, const at::Tensor& result, const at::Tensor& log_sum,
     const std::optional<at::Tensor>& mask, bool is_causal, double scale) {
-  return at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      WithDenseRows(gradient), WithDenseRows(query), WithDenseRows(key), WithDenseRows(value),
+  const int64_t heads = query.size(1), key_heads = key.size(1);
+  auto [of_query, of_key, of_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      WithDenseRows(gradient), WithDenseRows(query), WithHeads(key, heads), WithHeads(value, heads),
       WithDenseRows(result), log_sum, 0.0, is_causal, mask, scale);
+  return {of_query, WithoutHeads(of_key, key_heads), WithoutHeads(of_value, key_heads)};
 }
 
 // --- The operators
@@ -170,20 +246,24 @@ bool MaskFits(const at::Tensor& mask, at::IntArrayRef scores) {
   return true;
 }
 
-bool HaveOneShape(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+// Queries may have more heads than keys and values, if groups of them share those.
+bool ShapesFit(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+               bool enable_gqa) {
   if (query.dim() != 4 || key.sizes() != value.sizes() || key.dim() != 4) return false;
-  return query.size(0) == key.size(0) && query.size(1) == key.size(1) &&
-         query.size(3) == key.size(3) && query.numel() > 0 && key.numel() > 0;
+  if (query.numel() == 0 || key.numel() == 0) return false;
+  const bool heads_fit =
+      enable_gqa ? query.size(1) % key.size(1) == 0 : query.size(1) == key.size(1);
+  return heads_fit && query.size(0) == key.size(0) && query.size(3) == key.size(3);
 }
 
 bool IsFused(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-             const std::optional<at::Tensor>& mask, double dropout) {
+             const std::optional<at::Tensor>& mask, double dropout, bool enable_gqa) {
   const bool is_plain = IsPlainTensor(query) && IsPlainTensor(key) && IsPlainTensor(value) &&
                         dropout == 0 && at::isFloatingType(query.scalar_type()) &&
                         query.scalar_type() == key.scalar_type() &&
                         query.scalar_type() == value.scalar_type();
   if (!is_plain || !at::globalContext().userEnabledFlashSDP()) return false;
-  if (!HaveOneShape(query, key, value)) return false;
+  if (!ShapesFit(query, key, value, enable_gqa)) return false;
   if (!mask) return true;
   const std::array<int64_t, 4> scores = {query.size(0), query.size(1), query.size(2), key.size(2)};
   const bool has_type =
@@ -202,7 +282,7 @@ at::Tensor ComposedOrFusedAttention(const at::Tensor& query, const at::Tensor& k
                                     const at::Tensor& value, const std::optional<at::Tensor>& mask,
                                     double dropout, bool is_causal, std::optional<double> scale,
                                     bool enable_gqa) {
-  if (!IsFused(query, key, value, mask, dropout)) {
+  if (!IsFused(query, key, value, mask, dropout, enable_gqa)) {
     return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal,
                                                     scale, enable_gqa);
   }

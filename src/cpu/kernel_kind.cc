@@ -123,11 +123,17 @@ constexpr KernelKind kConvolutionCall = {
     .category = "convolution fusion",
     .step_name = "convolution",
 };
+constexpr KernelKind kAttentionCall = {
+    .name = "cpu.attention",
+    .step = kLibrary,
+    .category = "attention",
+    .step_name = "attention",
+};
 
 const KernelKind* KindOf(const Instruction& instruction) {
-  static constexpr const KernelKind* kKinds[] = {&kLoopKernel,     &kReduceKernel, &kScanKernel,
-                                                 &kScatterKernel,  &kSortKernel,   &kDotCall,
-                                                 &kConvolutionCall};
+  static constexpr const KernelKind* kKinds[] = {&kLoopKernel,      &kReduceKernel, &kScanKernel,
+                                                 &kScatterKernel,   &kSortKernel,   &kDotCall,
+                                                 &kConvolutionCall, &kAttentionCall};
   if (instruction.opcode() != Opcode::kComposite) return nullptr;
   const std::string& name = instruction.as<hlo::CompositeAttributes>().name;
   if (!name.starts_with("cpu.")) return nullptr;

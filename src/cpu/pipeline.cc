@@ -6,6 +6,8 @@
 #include <cstdlib>
 
 #include "cpu/fusible.h"
+#include "cpu/library/attention_call.h"
+#include "cpu/passes/attention.h"
 #include "cpu/passes/dimension_sizes.h"
 #include "cpu/passes/expand_empty.h"
 #include "cpu/passes/expand_random.h"
@@ -17,6 +19,7 @@
 #include "cpu/passes/single_kernels.h"
 #include "cpu/passes/split_reductions.h"
 #include "cpu/profile.h"
+#include "hlo/attention_composite.h"
 #include "hlo/verifier.h"
 #include "passes/common_subexpressions.h"
 #include "passes/convolution_layout.h"
@@ -35,9 +38,11 @@ namespace {
 using enum When;
 using enum Need;
 
-// Those that kernels compute (chlo.erf) stay.
+// Those that kernels compute (chlo.erf) stay, and attention where the library has it.
 bool ExpandComposites(hlo::Module& module) {
-  return passes::ExpandComposites(module, [](const hlo::Instruction& c) { return IsFusible(c); });
+  return passes::ExpandComposites(module, [](const hlo::Instruction& c) {
+    return IsFusible(c) || (hlo::IsAttention(c) && ServesAttention(c));
+  });
 }
 
 bool FoldConstants(hlo::Module& module) { return passes::FoldConstants(module); }
@@ -83,6 +88,8 @@ constexpr auto kPipeline = Join(
     }),
     CleanUp(kAlways),
     std::to_array<Pass>({
+        {"attention", MakeAttentionCalls, kAlways, kNeeded,
+         "attention becomes one library call, with the transpositions around it"},
         {"fold_reverse_into_convolution", passes::FoldReverseIntoConvolution, kAlways, kOptional,
          "a convolution flips its kernel itself"},
         {"join_sums_of_dots", passes::JoinSumsOfDots, kAlways, kOptional,

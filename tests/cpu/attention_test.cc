@@ -1,0 +1,319 @@
+// Attention as a library call, against the reference evaluator's decomposition.
+#include <limits>
+
+#include "cpu/library/attention_call.h"
+#include "cpu/pipeline.h"
+#include "engine_testing.h"
+#include "hlo/attention_composite.h"
+
+namespace cpu {
+namespace {
+
+using hlo::AttentionAttributes;
+using hlo::Builder;
+using hlo::Dimensions;
+using hlo::ElementType;
+using hlo::Literal;
+using hlo::Shape;
+using hlo::Value;
+using Values = std::vector<Value>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct AttentionCase {
+  const char* name;
+  int64_t batch, heads, key_heads, queries, keys, width, value_width;
+  bool is_causal = false;
+  Dimensions mask = {};  // none if empty
+  ElementType type = ElementType::kF32;
+  // How operands and results lie: [batch, heads, rows, columns], or transposed from it.
+  Dimensions order = {0, 1, 2, 3};
+};
+
+const Dimensions kRowsFirst = {0, 2, 1, 3};
+
+const AttentionCase kCases[] = {
+    {"tiny", 1, 1, 1, 1, 1, 1, 1},
+    {"small", 2, 3, 3, 5, 7, 8, 8},
+    {"small_causal", 2, 3, 3, 7, 5, 8, 8, true},
+    {"blocks", 1, 2, 2, 64, 128, 64, 64},
+    {"several_blocks", 1, 2, 2, 130, 300, 64, 64},
+    {"several_blocks_causal", 1, 2, 2, 300, 300, 32, 32, true},
+    {"more_keys_causal", 1, 1, 1, 140, 300, 16, 16, true},
+    {"odd_width", 2, 2, 2, 67, 131, 19, 19},
+    {"wide", 1, 1, 1, 70, 140, 160, 160},
+    {"other_width_of_values", 1, 2, 2, 33, 150, 24, 40},
+    {"one_query", 2, 3, 3, 1, 200, 64, 64},
+    {"few_queries", 1, 2, 2, 3, 150, 20, 20, true},
+    {"one_key", 1, 2, 2, 70, 1, 16, 16},
+    {"groups", 1, 6, 2, 66, 130, 16, 16},
+    {"groups_causal", 2, 4, 1, 130, 130, 16, 24, true},
+    {"mask_of_all", 2, 2, 2, 70, 133, 16, 16, false, {2, 2, 70, 133}},
+    {"mask_of_positions", 2, 2, 2, 70, 133, 16, 16, false, {70, 133}},
+    {"mask_of_keys", 2, 2, 2, 70, 133, 16, 16, false, {2, 1, 1, 133}},
+    {"mask_of_queries", 2, 2, 2, 70, 133, 16, 16, false, {70, 1}},
+    {"mask_of_heads", 2, 2, 2, 70, 133, 16, 16, true, {1, 2, 1, 1}},
+    {"transposed", 2, 3, 3, 65, 129, 16, 16, false, {}, ElementType::kF32, kRowsFirst},
+    {"transposed_causal", 2, 4, 2, 65, 65, 24, 24, true, {}, ElementType::kF32, kRowsFirst},
+    {"columns_across", 2, 3, 3, 9, 12, 16, 16, false, {}, ElementType::kF32, {0, 1, 3, 2}},
+    {"bf16", 1, 2, 2, 70, 133, 20, 20, false, {70, 133}, ElementType::kBF16},
+    {"bf16_transposed", 1, 4, 2, 70, 133, 16, 16, true, {}, ElementType::kBF16, kRowsFirst},
+    {"f16", 1, 2, 2, 70, 133, 20, 20, false, {70, 133}, ElementType::kF16},
+    {"f64", 1, 2, 2, 9, 13, 8, 8, true, {9, 13}, ElementType::kF64},
+};
+
+// --- A decomposition of its own
+
+Value Wide(Builder& b, Value x) {
+  return b.Convert(x,
+                   x->element_type() == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32);
+}
+
+Value Contract(Builder& b, Value x, int64_t x_dimension, Value y, int64_t y_dimension) {
+  return b.DotGeneral(x, y, {{0, 1}, {0, 1}, {x_dimension}, {y_dimension}, {}});
+}
+
+Value Repeat(Builder& b, Value x, int64_t heads) {
+  Dimensions dimensions = x->dimensions();
+  Dimensions repeated = {dimensions[0], dimensions[1], heads / dimensions[1], dimensions[2],
+                         dimensions[3]};
+  dimensions[1] = heads;
+  return b.Reshape(b.BroadcastInDim(x, repeated, {0, 1, 3, 4}), dimensions);
+}
+
+Value SumGroups(Builder& b, Value x, int64_t heads) {
+  const Dimensions& dimensions = x->dimensions();
+  return b.Reduce(
+      hlo::Opcode::kAdd,
+      b.Reshape(x, {dimensions[0], heads, dimensions[1] / heads, dimensions[2], dimensions[3]}),
+      {2});
+}
+
+Value AlongRows(Builder& b, Value x, Value like) {
+  return b.BroadcastInDim(x, like->dimensions(), {0, 1, 2});
+}
+
+struct Weights {
+  Value weights, log_sum;
+
+  Weights(Builder& b, Value query, Value key, Value mask, const AttentionAttributes& attributes) {
+    Value scores = Contract(b, query, 3, key, 3);
+    scores = b.Multiply(scores, b.Full(scores->shape(), attributes.scale));
+    if (mask != nullptr) {
+      Dimensions to = {0, 1, 2, 3};
+      to.erase(to.begin(), to.end() - static_cast<int64_t>(mask->shape().rank()));
+      scores = b.Add(scores, b.BroadcastInDim(mask, scores->dimensions(), to));
+    }
+    const Value nothing = b.Full(scores->shape(), -double{kInfinity});
+    if (attributes.is_causal) {
+      const Shape positions(ElementType::kS32, scores->dimensions());
+      scores = b.Select(b.Ge(b.Iota(positions, 2), b.Iota(positions, 3)), scores, nothing);
+    }
+    const Value largest = b.Reduce(hlo::Opcode::kMaximum, scores, {3});
+    const Value exponential = b.Exp(b.Subtract(scores, AlongRows(b, largest, scores)));
+    const Value sum = b.Reduce(hlo::Opcode::kAdd, exponential, {3});
+    const Value masked = b.Eq(largest, b.Full(largest->shape(), -double{kInfinity}));
+    weights = b.Select(AlongRows(b, masked, scores), b.Zeros(scores->shape()),
+                       b.Divide(exponential, AlongRows(b, sum, scores)));
+    log_sum = b.Select(masked, largest, b.Add(largest, b.Log(sum)));
+  }
+};
+
+Values Forward(Builder& b, const Values& x, const AttentionAttributes& attributes) {
+  const int64_t heads = x[0]->dimensions()[1];
+  const Weights w(b, Wide(b, x[0]), Repeat(b, Wide(b, x[1]), heads),
+                  x.size() > 3 ? Wide(b, x[3]) : nullptr, attributes);
+  const Value result = Contract(b, w.weights, 3, Repeat(b, Wide(b, x[2]), heads), 2);
+  return {b.Convert(result, x[0]->element_type()), w.log_sum};
+}
+
+Values Backward(Builder& b, const Values& x, const AttentionAttributes& attributes) {
+  const int64_t heads = x[1]->dimensions()[1], key_heads = x[2]->dimensions()[1];
+  const Value gradient = Wide(b, x[0]), query = Wide(b, x[1]);
+  const Value key = Repeat(b, Wide(b, x[2]), heads), value = Repeat(b, Wide(b, x[3]), heads);
+  const Weights w(b, query, key, x.size() > 6 ? Wide(b, x[6]) : nullptr, attributes);
+  const Value drop = b.Reduce(hlo::Opcode::kAdd, b.Multiply(gradient, Wide(b, x[4])), {3});
+  Value of_scores = b.Subtract(Contract(b, gradient, 3, value, 3), AlongRows(b, drop, w.weights));
+  of_scores =
+      b.Multiply(b.Multiply(w.weights, of_scores), b.Full(of_scores->shape(), attributes.scale));
+  const ElementType type = x[1]->element_type();
+  return {b.Convert(Contract(b, of_scores, 3, key, 2), type),
+          b.Convert(SumGroups(b, Contract(b, of_scores, 2, query, 2), key_heads), type),
+          b.Convert(SumGroups(b, Contract(b, w.weights, 2, gradient, 2), key_heads), type)};
+}
+
+// --- Programs
+
+class Program {
+ public:
+  explicit Program(const AttentionCase& c) : c_(c), builder_(module_.AddComputation("main")) {
+    module_.set_entry(builder_.computation());
+    const Shape queries = ShapeOf(c.heads, c.queries, c.width);
+    const Shape keys = ShapeOf(c.key_heads, c.keys, c.width);
+    const Shape values = ShapeOf(c.key_heads, c.keys, c.value_width);
+    operands_ = {Parameter(queries, true), Parameter(keys, true), Parameter(values, true)};
+    if (!c.mask.empty()) mask_ = Parameter(Shape(c.type, c.mask), false);
+  }
+
+  // With the gradients if `trains`.
+  void Build(bool trains) {
+    const AttentionAttributes attributes = {.scale = 0.4, .is_causal = c_.is_causal};
+    const auto with_mask = [&](Values values) {
+      if (mask_ != nullptr) values.push_back(mask_);
+      return values;
+    };
+    const Values forward =
+        hlo::Attention(builder_, hlo::kAttention, with_mask(operands_), attributes,
+                       [&](Builder& b, const Values& x) { return Forward(b, x, attributes); });
+    Values results = {Lay(forward[0]), builder_.Transpose(forward[1], {0, 2, 1})};
+    if (trains) {
+      const Value gradient = Parameter(ShapeOf(c_.heads, c_.queries, c_.value_width), true);
+      const Values backward = hlo::Attention(
+          builder_, hlo::kAttentionBackward,
+          with_mask({gradient, operands_[0], operands_[1], operands_[2], forward[0], forward[1]}),
+          attributes, [&](Builder& b, const Values& x) { return Backward(b, x, attributes); });
+      for (const Value value : backward) results.push_back(Lay(value));
+    }
+    builder_.computation()->set_results(results);
+  }
+
+  hlo::Module& module() { return module_; }
+  std::vector<Literal>& arguments() { return arguments_; }
+
+ private:
+  Shape ShapeOf(int64_t heads, int64_t rows, int64_t columns) const {
+    return Shape(c_.type, {c_.batch, heads, rows, columns});
+  }
+
+  // A parameter that lies in the case's order.
+  Value Parameter(const Shape& shape, bool transposed) {
+    Shape lies = shape;
+    if (transposed) {
+      Dimensions dimensions;
+      for (const int64_t d : c_.order) dimensions.push_back(shape.dimensions()[d]);
+      lies = Shape(shape.element_type(), dimensions);
+    }
+    arguments_.push_back(
+        RandomLiteral(lies, static_cast<unsigned>(arguments_.size() + 1), -1.5, 1.5));
+    const Value parameter = builder_.Parameter(lies);
+    return transposed ? builder_.Transpose(parameter, c_.order) : parameter;
+  }
+  // The orders are their own inverses.
+  Value Lay(Value x) { return builder_.Transpose(x, c_.order); }
+
+  const AttentionCase& c_;
+  hlo::Module module_;
+  Builder builder_;
+  Values operands_;
+  Value mask_ = nullptr;
+  std::vector<Literal> arguments_;
+};
+
+class AttentionTest : public ::testing::TestWithParam<AttentionCase> {};
+
+TEST_P(AttentionTest, IsAsDecomposed) {
+  Program program(GetParam());
+  program.Build(true);
+  CheckModule(program.module(), program.arguments(), 20);
+}
+
+TEST_P(AttentionTest, WithoutGradients) {
+  Program program(GetParam());
+  program.Build(false);
+  CheckModule(program.module(), program.arguments(), 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// What a masked row, an infinity or NaN gives, forward and backward.
+void CheckSpecial(const std::function<void(std::vector<Literal>&)>& change) {
+  const AttentionCase c = {"special", 1, 2, 2, 70, 140, 16, 16, false, {70, 140}};
+  Program program(c);
+  program.Build(true);
+  change(program.arguments());
+  CheckModule(program.module(), program.arguments(), 20);
+}
+
+TEST(AttentionOfSpecialValues, RowsThatAreWhollyMasked) {
+  CheckSpecial([](std::vector<Literal>& arguments) {
+    auto mask = arguments[3].mutable_data<float>();
+    for (const int64_t row : {0, 7, 69}) {
+      std::fill_n(mask.begin() + row * 140, 140, -kInfinity);
+    }
+  });
+}
+
+TEST(AttentionOfSpecialValues, FirstBlocksThatAreMasked) {
+  CheckSpecial([](std::vector<Literal>& arguments) {
+    auto mask = arguments[3].mutable_data<float>();
+    for (const int64_t row : {0, 7, 69}) {
+      std::fill_n(mask.begin() + row * 140, 130, -kInfinity);
+    }
+  });
+}
+
+TEST(AttentionOfSpecialValues, NotANumberAndInfinities) {
+  for (const float special : {std::numeric_limits<float>::quiet_NaN(), kInfinity}) {
+    for (const int64_t element : {int64_t{3} * 16, int64_t{2} * 70 * 16 - 1}) {
+      CheckSpecial([&](std::vector<Literal>& arguments) {
+        arguments[0].mutable_data<float>()[element] = special;
+      });
+    }
+    CheckSpecial([&](std::vector<Literal>& arguments) {
+      arguments[3].mutable_data<float>()[5] = special;
+      arguments[3].mutable_data<float>()[3 * 140 + 139] = special;
+    });
+  }
+}
+
+TEST(AttentionOfSpecialValues, LargeScores) {
+  CheckSpecial([](std::vector<Literal>& arguments) {
+    for (float& x : arguments[3].mutable_data<float>()) x *= 1000;
+  });
+}
+
+// Work is cut by the number of threads, never by who is quick.
+TEST(Attention, HasTheSameBitsEachTime) {
+  const AttentionCase c = {"large", 1, 1, 1, 300, 600, 32, 32};
+  Program program(c);
+  program.Build(true);
+  const std::unique_ptr<Executable> executable = Compile(program.module());
+  const std::vector<Literal> first = RunOnEngine(*executable, program.arguments());
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<Literal> again = RunOnEngine(*executable, program.arguments());
+    for (size_t k = 0; k < first.size(); ++k) {
+      EXPECT_EQ(0, std::memcmp(first[k].bytes(), again[k].bytes(), first[k].byte_size()));
+    }
+  }
+}
+
+// The largest value of a program of 2,048 positions is not the 16 MB of a head's scores.
+TEST(Attention, HasNoMatrixOfScores) {
+  const AttentionCase c = {"long", 1, 2, 2, 2048, 2048, 16, 16};
+  Program program(c);
+  program.Build(true);
+  const std::unique_ptr<Executable> executable = Compile(program.module());
+  if (!ServesAttention(*[&] {
+        for (const auto& instruction : program.module().entry()->instructions()) {
+          if (hlo::IsAttention(*instruction)) return instruction.get();
+        }
+        throw hlo::Error("no attention");
+      }())) {
+    GTEST_SKIP() << "this processor has no vectors for it";
+  }
+  EXPECT_LT(executable->arena_bytes(), 4 << 20);
+}
+
+// A result that nobody reads is still written somewhere.
+TEST(Attention, ResultsMayBeUnused) {
+  const AttentionCase c = {"unused", 1, 2, 2, 9, 11, 8, 8};
+  Program program(c);
+  program.Build(true);
+  hlo::Computation* entry = program.module().entry();
+  entry->set_results({entry->results()[3]});
+  CheckModule(program.module(), program.arguments(), 20);
+}
+
+}  // namespace
+}  // namespace cpu
