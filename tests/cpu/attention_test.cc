@@ -227,12 +227,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // What a masked row, an infinity or NaN gives, forward and backward.
-void CheckSpecial(const std::function<void(std::vector<Literal>&)>& change) {
+void CheckSpecial(const std::function<void(std::vector<Literal>&)>& change, double scale = 20) {
   const AttentionCase c = {"special", 1, 2, 2, 70, 140, 16, 16, false, {70, 140}};
   Program program(c);
   program.Build(true);
   change(program.arguments());
-  CheckModule(program.module(), program.arguments(), 20);
+  CheckModule(program.module(), program.arguments(), scale);
 }
 
 TEST(AttentionOfSpecialValues, RowsThatAreWhollyMasked) {
@@ -267,10 +267,22 @@ TEST(AttentionOfSpecialValues, NotANumberAndInfinities) {
   }
 }
 
-TEST(AttentionOfSpecialValues, LargeScores) {
+TEST(AttentionOfSpecialValues, NotANumberAmongMasked) {
   CheckSpecial([](std::vector<Literal>& arguments) {
-    for (float& x : arguments[3].mutable_data<float>()) x *= 1000;
+    auto mask = arguments[3].mutable_data<float>();
+    for (const int64_t row : {0, 7, 69}) {
+      std::fill_n(mask.begin() + row * 140, 140, -kInfinity);
+      mask[row * 140 + row] = std::numeric_limits<float>::quiet_NaN();
+    }
   });
+}
+
+TEST(AttentionOfSpecialValues, LargeScores) {
+  CheckSpecial(
+      [](std::vector<Literal>& arguments) {
+        for (float& x : arguments[3].mutable_data<float>()) x *= 1000;
+      },
+      200);  // a score's last bit is 1e-4
 }
 
 // Work is cut by the number of threads, never by who is quick.

@@ -286,7 +286,7 @@ class ForwardPass {
     for (int64_t q = 0; q < queries; ++q) {
       log_sum_[batch * p_.log_sum.batch + head * p_.log_sum.head +
                (first_query + q) * p_.log_sum.row] =
-          maxima[q] == kMinusInfinity ? maxima[q] : maxima[q] * kLn2 + std::log(sums[q]);
+          maxima[q] * kLn2 + std::log(sums[q]);  // minus infinity where all is masked
       sums[q] = sums[q] == 0 ? 0 : 1 / sums[q];
     }
     tiles_.scale_rows(queries, stride, values, stride, sums);
