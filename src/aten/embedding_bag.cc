@@ -6,6 +6,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/sort.h"
+#include "aten/value_check.h"
 
 namespace torch_xla {
 namespace {
@@ -84,6 +85,27 @@ void CheckBags(Value weight, Value indices, Value offsets) {
   }
 }
 
+void CheckBagValues(Builder& b, Value indices, Value offsets, int64_t rows, int64_t mode) {
+  constexpr auto kError = hlo::ErrorCode::kInvalidArgument;
+  const int64_t count = indices->shape().dimension(0), bags = offsets->shape().dimension(0);
+  CheckBounds(
+      b, indices, Positions(rows),
+      {kError,
+       mode == kMax
+           ? "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {}"
+           : "Index of input takes value {} which is not in the valid range [0, " +
+                 std::to_string(rows) + ")"});
+  if (bags == 0) return;
+  CheckBounds(
+      b, b.SliceInDim(offsets, 0, 0, 1), {0, 1},
+      {kError,
+       "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+       "position 0. However, got {}"});
+  CheckBounds(b, b.SliceInDim(offsets, 0, bags - 1, bags), {0, count + 1},
+              {kError, "offsets[-1] can not be greater than input's length " +
+                           std::to_string(count) + " but got offsets[-1] of {}"});
+}
+
 // The bags' values; each index's bag; how many indices each bag counts; for a maximum, the rows.
 std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value offsets,
                                 bool scale_by_frequency, int64_t mode, bool sparse,
@@ -101,6 +123,7 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
   }
   indices = b.Convert(indices, ElementType::kS64);
   offsets = b.Convert(b.SliceInDim(offsets, 0, 0, bags), ElementType::kS64);
+  CheckBagValues(b, indices, offsets, weight->shape().dimension(0), mode);
   Value bag = BagOf(b, offsets, count);
   Value counted = Counted(b, indices, padding_index);
   Value sizes = AddIntoRows(b, bag, b.Convert(counted, ElementType::kS64), bags);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "hlo/evaluator.h"
+#include "lazy/value_check.h"
 
 namespace torch_xla {
 namespace {
@@ -33,11 +34,18 @@ class Evaluated final : public lazy::EagerForm {
       parameters.push_back(builder.Parameter(shape));
       arguments.push_back(ToLiteral(shape, operands[i]));
     }
-    main->set_results(operation.Lower(builder, parameters));
-    std::vector<at::Tensor> results;
-    for (const hlo::Literal& result : hlo::Evaluate(module, arguments)) {
-      results.push_back(ToTensor(result));
+    lazy::ValueChecks checks;
+    const lazy::CheckRecorder recorder(main, &checks);
+    Values values = operation.Lower(builder, parameters);
+    if (Value numbers = recorder.Numbers(builder)) values.push_back(numbers);
+    main->set_results(values);
+    std::vector<hlo::Literal> literals = hlo::Evaluate(module, arguments);
+    if (!checks.empty()) {
+      lazy::RaiseFailed(checks, literals.back().data<uint64_t>());
+      literals.pop_back();
     }
+    std::vector<at::Tensor> results;
+    for (const hlo::Literal& result : literals) results.push_back(ToTensor(result));
     return results;
   }
 };

@@ -2,8 +2,10 @@
 #include "aten/indexing.h"
 
 #include <ATen/MemoryOverlap.h>
+#include <ATen/ops/one_hot_native.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
@@ -14,12 +16,22 @@
 #include "aten/reduction.h"
 #include "aten/refuse.h"
 #include "aten/sort.h"
+#include "aten/value_check.h"
 #include "lazy/cut_reason.h"
 
 namespace torch_xla {
 namespace {
 
 using OptionalValues = std::vector<std::optional<Value>>;
+
+constexpr auto kIndexError = hlo::ErrorCode::kOutOfRange;
+constexpr auto kRuntimeError = hlo::ErrorCode::kInvalidArgument;
+
+// Of a kernel that names neither the index nor the dimension.
+const Words& OutOfRange() {
+  static const Words words{kIndexError, "index out of range in self"};
+  return words;
+}
 
 // --- x[i, :, j]
 
@@ -59,9 +71,14 @@ AdvancedIndex MakeIndex(Builder& b, Value x, const OptionalValues& indices) {
   });
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d]) continue;
+    const int64_t size = x->shape().dimension(static_cast<int64_t>(d));
+    // Eager counts the dimensions that have an index.
+    const auto number = static_cast<int64_t>(a.indexed.size());
     a.indexed.push_back(static_cast<int64_t>(d));
-    Value wrapped =
-        selects_nothing ? *indices[d] : WrapIndex(b, *indices[d], x->shape().dimension(d));
+    if (!selects_nothing) {
+      CheckBounds(b, *indices[d], WrappedPositions(size), OutOfBounds(kIndexError, number, size));
+    }
+    Value wrapped = selects_nothing ? *indices[d] : WrapIndex(b, *indices[d], size);
     present.push_back(b.Convert(wrapped, ElementType::kS64));
   }
   BroadcastAll(b, present);
@@ -312,14 +329,20 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
 
 // --- repeat_interleave
 
+Value Total(Builder& b, Value x) { return Sum(b, b.Convert(x, ElementType::kS64), {0}); }
+
 // Which element each of `size` results repeats: as many elements end at or before it.
 Value RepeatedPositions(Builder& b, Value repeats, int64_t size) {
   ElementType type = repeats->element_type();
+  CheckBounds(b, repeats, {0, std::numeric_limits<int64_t>::max()},
+              {kRuntimeError, "repeats can not be negative"});
+  if (ChecksValues(b)) {
+    CheckBounds(b, Total(b, repeats), {size, size + 1},
+                {kRuntimeError, "allocated size does not match required size"});
+  }
   Value ends = CumulativeSum(b, b.Convert(repeats, ElementType::kS64), 0);
   return b.Convert(CountBelow(b, ends, Iota(b, {size}, 0), true), type);
 }
-
-Value Total(Builder& b, Value x) { return Sum(b, b.Convert(x, ElementType::kS64), {0}); }
 
 // How long the result is has to be known here, which computes what is pending.
 at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> output_size) {
@@ -388,7 +411,18 @@ bool SameBesides(Value x, Value index, int64_t dimension) {
          KeepDimensions(index->dimensions(), {dimension});
 }
 
+int64_t SizeOf(Value x, int64_t dimension) {
+  return x->dimensions().empty() ? 1 : x->shape().dimension(dimension);
+}
+
+// Of x's positions along the dimension, for the operators that take one of each element.
+void CheckPositions(Builder& b, Value x, Value index, int64_t dimension) {
+  const int64_t size = SizeOf(x, dimension);
+  CheckBounds(b, index, Positions(size), OutOfBounds(kRuntimeError, dimension, size));
+}
+
 Value GatherOperator(Builder& b, Value x, Dimension dimension, Value index, bool sparse_gradient) {
+  CheckPositions(b, x, index, dimension);
   Dimensions shape = index->dimensions();
   Value result = GatherAlong(b, AtLeast1d(b, x), AtLeast1d(b, index), dimension);
   return b.Reshape(result, shape);
@@ -423,15 +457,18 @@ Value ScatterWith(Builder& b, Value x, int64_t dimension, Value index, Value upd
 }
 
 Value ScatterSource(Builder& b, Value x, Dimension dimension, Value index, Value src) {
+  CheckPositions(b, x, index, dimension);
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
 Value ScatterValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
+  CheckPositions(b, x, index, dimension);
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
   return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
 
 Value ScatterAdd(Builder& b, Value x, Dimension dimension, Value index, Value src) {
+  CheckPositions(b, x, index, dimension);
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   return ScatterWith(b, x, dimension, index, updates, Opcode::kAdd);
 }
@@ -446,11 +483,13 @@ Opcode ReductionCombiner(const std::string& reduce) {
 
 Value ScatterReduceSource(Builder& b, Value x, Dimension dimension, Value index, Value src,
                           std::string reduce) {
+  CheckPositions(b, x, index, dimension);
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
 Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value,
                          std::string reduce) {
+  CheckPositions(b, x, index, dimension);
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
   return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
@@ -480,6 +519,7 @@ Value ReduceInto(Builder& b, Value x, Value ones, const std::string& reduce, boo
 
 Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Value src,
                        std::string reduce, bool include_self) {
+  CheckPositions(b, x, index, dimension);
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   Value ones = b.Full(updates->shape(), int64_t{1});
   return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
@@ -498,12 +538,30 @@ void RequireIndexType(Value index, bool narrow, const char* name) {
                    index->shape().ToString());
 }
 
+// Eager has a kernel of its own for dimension 1.
+void CheckSelected(Builder& b, Value x, Value index, int64_t dimension) {
+  const int64_t size = SizeOf(x, dimension);
+  const std::string second =
+      "INDICES element is out of DATA bounds, id={} axis_dim=" + std::to_string(size);
+  CheckBounds(b, index, Positions(size),
+              dimension == 1 ? Words{kRuntimeError, second} : OutOfRange());
+}
+
+// Eager adds by scattering, where slices are not within others.
+void CheckAdded(Builder& b, Value x, Value index, int64_t dimension) {
+  const int64_t size = SizeOf(x, dimension), rank = x->shape().rank();
+  const bool scatters = rank > 1 && (dimension == 0 || dimension == rank - 1);
+  CheckBounds(b, index, Positions(size),
+              scatters ? OutOfBounds(kRuntimeError, dimension, size) : OutOfRange());
+}
+
 Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
   if (index->shape().rank() > 1) {
     throw hlo::Error(hlo::ErrorCode::kOutOfRange,
                      "index_select(): Index is supposed to be a vector");
   }
   RequireIndexType(index, true, "index_select");
+  CheckSelected(b, x, index, dimension);
   if (x->dimensions().empty()) return x;
   return TakeAlong(b, x, AtLeast1d(b, index), dimension);
 }
@@ -520,19 +578,25 @@ Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value sour
 
 Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
   RequireIndexType(index, true, "index_add");
+  CheckAdded(b, x, index, dimension);
   Value factor = Splat(b, b.Convert(alpha, source->element_type()), source->dimensions());
   return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), Opcode::kAdd);
 }
 Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
   RequireIndexType(index, false, "index_copy");
+  Words words = OutOfBounds(kIndexError, dimension, SizeOf(x, dimension));
+  words.text = "index_copy_(): " + words.text;
+  CheckBounds(b, index, Positions(SizeOf(x, dimension)), words);
   return SlicesInto(b, x, dimension, index, source, Overwrite(b, x->element_type()));
 }
 Value IndexFill(Builder& b, Value x, Dimension dimension, Value index, Value value) {
   RequireIndexType(index, false, "index_fill");
+  const int64_t size = SizeOf(x, dimension);
+  CheckBounds(b, index, WrappedPositions(size), OutOfBounds(kIndexError, dimension, size));
   Dimensions slices = AtLeast1d(b, x)->dimensions();
   slices[dimension] = AtLeast1d(b, index)->shape().dimension(0);
   Value updates = b.BroadcastTo(b.Convert(value, x->element_type()), slices);
-  index = WrapIndex(b, index, AtLeast1d(b, x)->shape().dimension(dimension));
+  index = WrapIndex(b, index, size);
   return SlicesInto(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
 Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
@@ -541,6 +605,7 @@ Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Sca
 Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
                   std::string reduce, bool include_self) {
   RequireIndexType(index, true, "index_reduce");
+  CheckBounds(b, index, Positions(SizeOf(x, dimension)), OutOfRange());
   Value ones = b.Full(source->shape(), int64_t{1});
   return ReduceInto(b, x, ones, reduce, include_self, [&](Value into, Value values, Opcode opcode) {
     return SlicesInto(b, into, dimension, index, values ? values : source, opcode);
@@ -548,15 +613,22 @@ Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value s
 }
 
 // Of the flattened tensor.
+void CheckTaken(Builder& b, Value index, int64_t size) {
+  const std::string words = "out of range: tried to access index {} on a tensor of " +
+                            std::to_string(size) + " elements.";
+  CheckBounds(b, index, WrappedPositions(size), {kIndexError, words});
+}
 Value Take(Builder& b, Value x, Value index) {
   RequireIndexType(index, false, "take");
   int64_t size = x->shape().num_elements();
+  CheckTaken(b, index, size);
   return TakeRows(b, b.Reshape(x, {size}), WrapIndex(b, index, size));
 }
 Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
   RequireIndexType(index, false, "put");
   int64_t size = x->shape().num_elements(), count = index->shape().num_elements();
   if (count == 0) return x;
+  CheckTaken(b, index, size);
   Value flat = b.Reshape(x, {size}), flat_index = b.Reshape(WrapIndex(b, index, size), {count});
   source = b.Reshape(source, {count});
   Value result =
@@ -569,8 +641,12 @@ Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
 Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
   auto [full, full_mask] = Broadcast(b, x, mask);
   int64_t size = full->shape().num_elements(), available = source->shape().num_elements();
-  if (available == 0) return full;
   Value flags = b.Convert(b.Reshape(full_mask, {size}), ElementType::kS64);
+  if (ChecksValues(b) && available < size) {
+    CheckBounds(b, Sum(b, flags, {0}), {0, available + 1},
+                {kRuntimeError, "Number of elements of source < number of ones in mask"});
+  }
+  if (available == 0) return full;
   hlo::Window window = hlo::Window::Trivial(1);
   window.dimensions = {size};
   window.padding_low = {size - 1};
@@ -581,12 +657,35 @@ Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
   return b.Select(full_mask, b.Reshape(taken, full->dimensions()), full);
 }
 
+// --- Classes
+
+Value OneHot(Builder& b, Value x, int64_t classes) {
+  constexpr auto kLimits = std::numeric_limits<int64_t>();
+  CheckBounds(b, x, {0, kLimits.max()}, {kRuntimeError, "Class values must be non-negative."});
+  CheckBounds(b, x, {kLimits.min(), classes},
+              {kRuntimeError, "Class values must be smaller than num_classes."});
+  Dimensions dimensions = x->dimensions();
+  dimensions.push_back(classes);
+  const int64_t last = x->shape().rank();
+  Value own = b.BroadcastInDim(x, dimensions, AllDimensions(last));
+  return b.Convert(b.Eq(own, Iota(b, dimensions, last)), ElementType::kS64);
+}
+
+// torch's composition finds out how many classes there are, and has the words for what is no class.
+at::Tensor OneHotTensor(const at::Tensor& self, int64_t classes) {
+  if (classes <= 0 || self.numel() == 0 || self.scalar_type() != at::kLong) {
+    return at::native::one_hot(self, classes);
+  }
+  return Record<&OneHot>(self, classes);
+}
+
 // --- Embeddings
 
 Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
                 bool scale_by_frequency, bool sparse) {
   if (weight->shape().rank() != 2) throw hlo::Error("'weight' must be 2-D");
   RequireIndexType(index, true, "embedding");
+  CheckBounds(b, index, Positions(weight->shape().dimension(0)), OutOfRange());
   return TakeRows(b, weight, index);
 }
 
@@ -773,6 +872,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Take>(m, "take");
   Register<&Put>(m, "put");
   Register<&MaskedScatter>(m, "masked_scatter");
+  m.impl("one_hot", &OneHotTensor);
   Register<&Embedding>(m, "embedding");
   RunBy<&EmbeddingDenseBackward>(+[](const at::Tensor& gradient, const at::Tensor& index,
                                      int64_t rows, int64_t padding_index, bool scale_by_frequency) {

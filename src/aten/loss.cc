@@ -8,6 +8,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/value_check.h"
 
 namespace torch_xla {
 namespace {
@@ -108,8 +109,17 @@ Value Weighted(Builder& b, Value loss, const std::optional<Value>& weight) {
   return weight ? b.Multiply(loss, b.BroadcastTo(*weight, loss->dimensions())) : loss;
 }
 
+// NaN is no probability, as in eager.
+void CheckProbabilities(Builder& b, Value x, const char* words) {
+  if (!ChecksValues(b)) return;
+  Value right = b.And(b.Ge(x, Like(b, x, 0)), b.Le(x, Like(b, x, 1)));
+  CheckNone(b, b.Not(right), {hlo::ErrorCode::kInvalidArgument, words});
+}
+
 Value BinaryCrossEntropy(Builder& b, Value x, Value target, std::optional<Value> weight,
                          int64_t reduction) {
+  CheckProbabilities(b, x, "all elements of input should be between 0 and 1");
+  CheckProbabilities(b, target, "all elements of target should be between 0 and 1");
   Value one = Like(b, x, 1);
   Value loss = b.Subtract(b.Multiply(b.Subtract(target, one), BoundedLog(b, b.Subtract(one, x))),
                           b.Multiply(target, BoundedLog(b, x)));
@@ -246,6 +256,8 @@ std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, 
                      " for input of size: " + x->shape().ToString());
   }
   Samples s = AsSamples(b, x);
+  CheckBounds(b, target, {-1, s.classes},
+              {hlo::ErrorCode::kInvalidArgument, "argument #2 'target' is out of range"});
   const Dimensions pairs = {s.count, s.classes, s.classes};
   Listed targets = ListedTargets(b, target, s);
   Value names =
@@ -324,6 +336,8 @@ std::pair<Value, Value> NllLoss(Builder& b, Value x, Value target, std::optional
   target = TargetOf(b, x, target);
   Value scale = TargetWeights(b, x, target, weight, ignored);
   Value index = b.Select(IsCounted(b, target, ignored), target, b.Zeros(target->shape()));
+  CheckBounds(b, index, Positions(x->shape().dimension(dimension)),
+              {hlo::ErrorCode::kOutOfRange, "Target {} is out of bounds."});
   Dimensions with_class = target->dimensions();
   with_class.insert(with_class.begin() + dimension, 1);
   Value picked = GatherAlong(b, x, b.Reshape(index, with_class), dimension);

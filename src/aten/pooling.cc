@@ -8,6 +8,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/resampling.h"
+#include "aten/value_check.h"
 #include "hlo/size_arithmetic.h"
 
 namespace torch_xla {
@@ -193,6 +194,11 @@ Value MaxPool3dBackward(Builder& b, Value gradient, Value x, Dimensions kernel, 
 Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimensions& output) {
   Dimensions dimensions = x->dimensions();
   std::copy(output.begin(), output.end(), dimensions.end() - rank);
+  std::string sizes;
+  for (int64_t size : output) sizes += (sizes.empty() ? "" : "x") + std::to_string(size);
+  CheckBounds(b, positions, Positions(NumElements(output, AllDimensions(rank))),
+              {hlo::ErrorCode::kInvalidArgument,
+               "Found an invalid max index: {} (output volumes are of size " + sizes + ")"});
   return ScatterToPositions(b, x, positions, dimensions, rank, Opcode::kOr);
 }
 Value MaxUnpool2d(Builder& b, Value x, Value positions, Dimensions output) {

@@ -20,6 +20,7 @@
 #include "aten/refuse.h"
 #include "aten/refused_types.h"
 #include "aten/sort.h"
+#include "aten/value_check.h"
 #include "hlo/counter_random.h"
 #include "hlo/number_conversion.h"
 
@@ -61,7 +62,16 @@ Value NormalStandard(Builder& b, Value state, Dimensions dimensions, ElementType
   return b.Convert(StandardNormal(b, BitsFor(b, state, dimensions, type)), type);
 }
 
+// Throws eager's words where an element is not `right`; NaN never is.
+template <typename Right>
+void CheckAll(Builder& b, const char* words, const Right& right) {
+  if (!ChecksValues(b)) return;
+  CheckNone(b, b.Not(right()), {hlo::ErrorCode::kInvalidArgument, words});
+}
+
 Value NormalOf(Builder& b, Value state, Value mean, Value deviation) {
+  CheckAll(b, "normal expects all elements of std >= 0.0",
+           [&] { return b.Ge(deviation, Like(b, deviation, 0)); });
   ElementType type = mean->element_type();
   auto [m, d] = Broadcast(b, ToAccumulation(b, mean),
                           b.Convert(ToAccumulation(b, deviation), AccumulationType(type)));
@@ -102,7 +112,12 @@ Value Bernoulli(Builder& b, Value state, Dimensions dimensions, ElementType type
 
 // The probabilities are a tensor; `type` is the result's.
 Value BernoulliOf(Builder& b, Value state, Value p, Dimensions dimensions, ElementType type) {
-  p = b.BroadcastTo(ToAccumulation(b, ToFloat(b, p)), dimensions);
+  p = ToAccumulation(b, ToFloat(b, p));
+  CheckAll(b,
+           "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message "
+           "be improved?  If so, please report an enhancement request to PyTorch.)",
+           [&] { return b.And(b.Ge(p, Like(b, p, 0)), b.Le(p, Like(b, p, 1))); });
+  p = b.BroadcastTo(p, dimensions);
   ElementType computed = p->element_type();
   Value u = UnitUniform(b, BitsFor(b, state, dimensions, computed), computed);
   return b.Convert(b.Lt(u, p), type);
@@ -135,10 +150,19 @@ Value RelativeProbabilities(Builder& b, Value p) {
   return b.Divide(p, BroadcastReduced(b, Max(b, p, last), last, p->dimensions()));
 }
 
+// Along the last dimension.
+void CheckDistributions(Builder& b, Value p) {
+  CheckAll(b, "probability tensor contains either `inf`, `nan` or element < 0",
+           [&] { return b.And(b.Ge(p, Like(b, p, 0)), b.Lt(p, Like(b, p, kInfinity))); });
+  CheckAll(b, "invalid multinomial distribution (sum of probabilities <= 0)",
+           [&] { return b.Reduce(Opcode::kOr, b.Gt(p, Like(b, p, 0)), {p->shape().rank() - 1}); });
+}
+
 // A race of exponential clocks with the probabilities as rates: the order of arrival is a draw
 // without replacement. Whose probability is zero comes last.
 Value DrawWithoutReplacement(Builder& b, Value state, Value p, int64_t count) {
   int64_t last = p->shape().rank() - 1;
+  CheckDistributions(b, p);
   Value relative = RelativeProbabilities(b, p);
   ElementType computed = relative->element_type();
   Value e = StandardExponential(b, BitsFor(b, state, p->dimensions(), computed));
@@ -152,6 +176,7 @@ Value DrawWithoutReplacement(Builder& b, Value state, Value p, int64_t count) {
 // where the one before it ends, however sums round, so that it is never drawn.
 Value DrawWithReplacement(Builder& b, Value state, Value p, int64_t count) {
   int64_t last = p->shape().rank() - 1, classes = p->shape().dimension(last);
+  CheckDistributions(b, p);
   p = RelativeProbabilities(b, p);
   Value is_possible = b.Gt(p, Like(b, p, 0));
   Value cumulated =

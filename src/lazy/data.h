@@ -47,6 +47,8 @@ class Data : public Counted<Data> {
   void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
   // Process-wide, never used twice.
   int64_t id() const { return id_; }
+  // Data made from now on has no lower one.
+  static int64_t NextId();
 
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,

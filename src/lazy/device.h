@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lazy/check_queue.h"
 #include "lazy/collective.h"
 #include "lazy/node.h"
 #include "pjrt/client/client.h"
@@ -37,8 +38,10 @@ class Device {
   Storage* pending_head = nullptr;
   Storage* pending_tail = nullptr;
   // Recorded operations that other processes take part in, in the order of recording: they run
-  // whether or not their results are wanted here. Guarded by `pending_mutex`.
+  // whether or not their results are wanted here, as do assertions. Guarded by `pending_mutex`.
   std::vector<PendingCollective> pending_collectives;
+  // What programs found wrong with their values.
+  CheckQueue value_checks;
 
  private:
   std::shared_ptr<pjrt::Client> client_;

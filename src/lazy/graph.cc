@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "hlo/builder.h"
@@ -269,15 +270,16 @@ void Graph::LowerIndices(hlo::Builder& builder, const std::vector<bool>& varies,
   }
 }
 
-std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name,
-                                          const std::vector<bool>& varies) const {
-  auto module = LowerWithMarks(name, varies);
+std::unique_ptr<hlo::Module> Graph::Lower(const std::string& name, const std::vector<bool>& varies,
+                                          ValueChecks* checks) const {
+  auto module = LowerWithMarks(name, varies, checks);
   ResolveMarks(*module);
   return module;
 }
 
 std::unique_ptr<hlo::Module> Graph::LowerWithMarks(const std::string& name,
-                                                   const std::vector<bool>& varies) const {
+                                                   const std::vector<bool>& varies,
+                                                   ValueChecks* checks) const {
   auto module = std::make_unique<hlo::Module>(name);
   hlo::Computation* entry = module->AddComputation("main");
   module->set_entry(entry);
@@ -289,9 +291,12 @@ std::unique_ptr<hlo::Module> Graph::LowerWithMarks(const std::string& name,
   }
   LowerScalars(builder, values);
   LowerIndices(builder, varies, values);
+  std::optional<CheckRecorder> recorder;
+  if (checks != nullptr) recorder.emplace(entry, checks);
   std::vector<hlo::Value> operands;
   for (const Node* node : nodes_) {
     if (node->role() != Node::Role::kOperation) continue;
+    if (recorder) recorder->set_node(node);
     operands.clear();
     for (const Value& operand : node->operands()) {
       operands.push_back(values[operand.node->position][operand.index]);
@@ -308,6 +313,10 @@ std::unique_ptr<hlo::Module> Graph::LowerWithMarks(const std::string& name,
   std::vector<hlo::Value> results;
   for (const Value& result : results_) {
     results.push_back(values[result.node->position][result.index]);
+  }
+  if (recorder) {
+    builder.set_metadata({"xla::check_values", "", 0});
+    if (hlo::Value numbers = recorder->Numbers(builder)) results.push_back(numbers);
   }
   entry->set_results(results);
   for (const Donation& donation : donations_) {

@@ -15,6 +15,7 @@
 #include "lazy/downcast.h"
 #include "lazy/node.h"
 #include "lazy/specialization.h"
+#include "lazy/value_check.h"
 
 namespace lazy {
 
@@ -83,11 +84,14 @@ class Graph {
   // The program, in which the indices that do not vary (`varies` as in Specialization) are
   // constants. Parameters: data leaves, then scalar packs, then the pack of indices. Contractions
   // ask for the precision that was set when the graph was cut, where their lowering names none.
-  std::unique_ptr<hlo::Module> Lower(const std::string& name,
-                                     const std::vector<bool>& varies = {}) const;
+  // With `checks` the program checks values: their numbers are one more result, the last, if there
+  // are any.
+  std::unique_ptr<hlo::Module> Lower(const std::string& name, const std::vector<bool>& varies = {},
+                                     ValueChecks* checks = nullptr) const;
   // The same, in which the user's marks (hlo/marks.h) have not yet become what they say.
   std::unique_ptr<hlo::Module> LowerWithMarks(const std::string& name,
-                                              const std::vector<bool>& varies = {}) const;
+                                              const std::vector<bool>& varies = {},
+                                              ValueChecks* checks = nullptr) const;
   // "IR {\n  %0 = f32[2] xla::device_data() …": for people.
   std::string ToText() const;
   std::string ToDot() const;

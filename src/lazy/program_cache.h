@@ -11,6 +11,7 @@
 
 #include "lazy/operation.h"
 #include "lazy/specialization.h"
+#include "lazy/value_check.h"
 #include "pjrt/client/executable.h"
 
 namespace lazy {
@@ -24,6 +25,8 @@ struct CachedProgram {
   // Where the graph's arguments and results lie in those of a program of padded sizes, which others
   // may share; null: they are the same.
   std::shared_ptr<const Padding> padding;
+  // What it checks of its values, by the numbers that are its last result; null: nothing.
+  std::shared_ptr<const ValueChecks> checks;
   // Kept, because the signature has their numbers, which they would not get again.
   std::vector<OperationReference> operations;
   int64_t bytes = 0;  // of the host's memory, as far as that is known

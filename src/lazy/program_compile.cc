@@ -124,7 +124,11 @@ LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint
   LoweredProgram lowered{&device->client(), nullptr, {}, {}, std::make_shared<CachedProgram>()};
   {
     Span span("xla::lower");
-    lowered.module = graph.Lower(ProgramName(graph), specialization.varies);
+    ValueChecks checks;
+    lowered.module = graph.Lower(ProgramName(graph), specialization.varies, &checks);
+    if (!checks.empty()) {
+      lowered.program->checks = std::make_shared<const ValueChecks>(std::move(checks));
+    }
   }
   AppendToHloFile(*lowered.module);
   lowered.options = OptionsFor(device, *lowered.module);

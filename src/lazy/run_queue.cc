@@ -56,6 +56,7 @@ void WaitDeviceOps() {
   ExplainingMemory([&] {
     for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
   });
+  for (const auto& device : Runtime::Get().devices()) device->value_checks.RaiseOfAll();
 }
 
 // Every error that is met ends one execution, which is left.

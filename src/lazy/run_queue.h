@@ -12,7 +12,8 @@ namespace lazy {
 void LimitInFlight(Device* device, pjrt::Event done, bool wait);
 // Waits for all of one device; throws the first error, with the rest left in the queue.
 void WaitFor(Device* device);
-// Waits for everything started on all devices, and takes the lock for it; throws the first error.
+// Waits for everything started on all devices, and takes the lock for it; throws the first error,
+// that of a check of values (check_queue.h) among them.
 void WaitDeviceOps();
 // Waits for everything, whatever becomes of it: errors belong to whoever reads a result.
 void FinishWork();

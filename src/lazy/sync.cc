@@ -197,6 +197,10 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
     result.done.OnReady([start](const hlo::Error*) { AddExecuteTime(start); });
   }
   DropDonated(graph);
+  if (program.checks != nullptr) {
+    device->value_checks.Add(*result.outputs.back(), program.checks, Data::NextId());
+    result.outputs.pop_back();
+  }
   std::vector<Value> leaves;
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     ShapeRef shape = graph.results()[i].shape_ref();
@@ -383,6 +387,12 @@ void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll)
     SyncPending(device, manner, donating);
     if (manner.next == Next::kWaits) WaitFor(device);
   });
+  // Who reads is told with the value.
+  if (manner.next == Next::kWaits) {
+    device->value_checks.RaiseOfAll();
+  } else if (manner.next == Next::kGoesOn && !manner.is_eager) {
+    device->value_checks.RaiseOfFinished();
+  }
 }
 
 void CheckAllowed() {
@@ -406,6 +416,11 @@ void NoteCollective(Device* device, const Reference<Node>& node) {
   device->pending_collectives.push_back({node, SourceScope::Current()});
 }
 
+void NoteAssertion(Device* device, const Reference<Node>& node) {
+  std::lock_guard lock(device->pending_mutex);
+  device->pending_collectives.push_back({node, {}});
+}
+
 void Sync(Device* device, bool wait, Donating donating) {
   SyncThen(device, {wait ? Next::kWaits : Next::kGoesOn}, donating);
 }
@@ -418,6 +433,7 @@ std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values,
     if (wait) WaitFor(device);
     return made;
   });
+  if (wait) device->value_checks.RaiseOfAll();
   std::vector<Value> computed;
   for (size_t i = 0; i < values.size(); ++i) computed.push_back(leaves[graph.result_of_root()[i]]);
   return computed;

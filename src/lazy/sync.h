@@ -17,7 +17,8 @@ namespace lazy {
 enum class Donating : uint8_t { kAll, kWishes, kNothing };
 
 // Computes everything that is pending on the device. With `wait`, returns when it is computed.
-// Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's.
+// Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's; or that
+// of a check of values (value_check.h), once, after which everything is computed and started.
 void Sync(Device* device, bool wait = false, Donating donating = Donating::kAll);
 // How many times what was pending on the device has been started.
 int64_t CutCount(const Device* device);
@@ -25,6 +26,9 @@ int64_t CutCount(const Device* device);
 // sync, after those noted before, whether or not its result is wanted. The line that this thread
 // carries out (SourceScope) goes with it. In a capture it is noted there (capture.h).
 void NoteCollective(Device* device, const Reference<Node>& node);
+// The same of an operation that is recorded for the sake of its check (value_check.h), outside of
+// captures.
+void NoteAssertion(Device* device, const Reference<Node>& node);
 // Data for each of the values, whose graph runs alone, as an operation of eager mode (eager.h): no
 // observer is told of it. With `wait`, returns when they are computed. Under SyncMutex.
 std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values, bool wait);

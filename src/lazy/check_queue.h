@@ -1,0 +1,72 @@
+// The runs of a device whose values are checked (value_check.h) and have not been judged yet. A
+// check that fails stops nothing: its error is raised once, by whoever comes first and may raise
+// it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "hlo/error.h"
+#include "lazy/value_check.h"
+#include "pjrt/client/buffer.h"
+#include "pjrt/client/event.h"
+#include "process/fork.h"
+
+namespace lazy {
+
+// Thread-safe.
+class CheckQueue {
+ public:
+  CheckQueue() = default;
+  CheckQueue(const CheckQueue&) = delete;
+
+  // Adds a run that gives these numbers. Data that it makes, and what is made later, have numbers
+  // (Data::id) from `first_result` on.
+  void Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
+           int64_t first_result);
+
+  // Each throws the error of the first check that is known to have failed, and forgets the others.
+  // Of the runs that are over:
+  void RaiseOfFinished() { RaiseThrough(0); }
+  // Of the runs that the data may come from, which is there:
+  void RaiseOfMakers(int64_t data) { RaiseThrough(data); }
+  // Of all, waiting for them:
+  void RaiseOfAll() { RaiseThrough(std::numeric_limits<int64_t>::max()); }
+
+ private:
+  // The numbers come to the host by themselves.
+  class Run {
+   public:
+    Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
+        int64_t first_result);
+    ~Run();
+    Run(const Run&) = delete;
+
+    bool IsOver() const { return copied_.IsReady(); }
+    int64_t first_result() const { return first_result_; }
+    // Waits. Nothing where a check passed, or the run failed: its error is told otherwise.
+    std::optional<hlo::Error> Failure() const;
+
+   private:
+    std::vector<uint64_t> numbers_;
+    pjrt::Event copied_;
+    std::shared_ptr<const ValueChecks> checks_;
+    int64_t first_result_;
+  };
+
+  void RaiseThrough(int64_t data);
+  std::unique_ptr<Run> TakeFirst(int64_t data);
+  void KeepFirst(std::optional<hlo::Error> failure);
+
+  std::atomic<bool> is_empty_{true};  // no runs, no failure
+  process::Mutex mutex_;
+  std::deque<std::unique_ptr<Run>> runs_;
+  std::optional<hlo::Error> failure_;
+};
+
+}  // namespace lazy
