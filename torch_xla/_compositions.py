@@ -199,6 +199,7 @@ def _poisson_of_large_mean(mean: Tensor, generator: Generator) -> Tensor:
 def _poisson(self: Tensor, generator: Generator = None) -> Any:
     if not self.is_floating_point():
         return NotImplemented  # eager has the message
+    torch._assert_async((self >= 0).all(), "invalid Poisson rate, expected rate to be non-negative")
     mean = self.to(torch.float64)
     is_large = mean >= _LARGE_MEAN
     large = _poisson_of_large_mean(torch.where(is_large, mean, _LARGE_MEAN), generator)

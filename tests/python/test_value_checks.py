@@ -1,0 +1,383 @@
+"""Values that eager looks at when an operation runs: checked when the program has run, in eager's words, once."""
+
+import threading
+import time
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import torch_xla
+from torch_xla.debug import metrics
+from torch_xla.experimental import eager_mode_context
+
+NAN = float("nan")
+
+
+def ints(device, *values, **options):
+    return torch.tensor(values, device=device, **options)
+
+
+def matrix(device):
+    return torch.arange(15.0, device=device).reshape(5, 3)
+
+
+def cube(device):
+    return torch.arange(30.0, device=device).reshape(5, 3, 2)
+
+
+# What eager refuses when it runs. Each gives something to read.
+CASES = {
+    "index": lambda d: matrix(d)[ints(d, 0, 7)],
+    "index, negative": lambda d: matrix(d)[ints(d, 0, -6)],
+    "index, second": lambda d: matrix(d)[ints(d, 0, 1), ints(d, 1, 9)],
+    "index, after a slice": lambda d: matrix(d)[:, ints(d, 1, 9)],
+    "index, int32": lambda d: matrix(d)[ints(d, 0, 7, dtype=torch.int32)],
+    "index, extreme": lambda d: matrix(d)[ints(d, 0, -(2**63))],
+    "index_put": lambda d: matrix(d).index_put((ints(d, 0, 7),), ints(d, 1.0)),
+    "index_put, accumulating": lambda d: matrix(d).index_put(
+        (ints(d, 0, -7),), ints(d, 1.0), accumulate=True
+    ),
+    "index_select": lambda d: matrix(d).index_select(0, ints(d, 0, 7)),
+    "index_select, negative": lambda d: matrix(d).index_select(0, ints(d, 0, -1)),
+    "index_select, dimension 1": lambda d: cube(d).index_select(1, ints(d, 0, -1)),
+    "index_select, dimension 2": lambda d: cube(d).index_select(2, ints(d, 0, 2)),
+    "index_select, scalar": lambda d: ints(d, 1.0)[0].index_select(0, ints(d, 1)),
+    "gather": lambda d: matrix(d).gather(0, ints(d, [0, 7])),
+    "gather, negative": lambda d: matrix(d).gather(1, ints(d, [0, -1])),
+    "scatter": lambda d: matrix(d).scatter(0, ints(d, [0, 7]), torch.ones(1, 2, device=d)),
+    "scatter, value": lambda d: matrix(d).scatter(0, ints(d, [0, -1]), 1.0),
+    "scatter, multiplying": lambda d: matrix(d).scatter(0, ints(d, [0, 7]), 1.0, reduce="multiply"),
+    "scatter_add": lambda d: matrix(d).scatter_add(0, ints(d, [7, 0]), torch.ones(1, 2, device=d)),
+    "scatter_reduce": lambda d: matrix(d).scatter_reduce(
+        1, ints(d, [0, 7]), torch.ones(1, 2, device=d), "amax", include_self=False
+    ),
+    "index_add": lambda d: matrix(d).index_add(0, ints(d, 0, 7), torch.ones(2, 3, device=d)),
+    "index_add, vector": lambda d: matrix(d)[0].index_add(0, ints(d, 0, 7), torch.ones(2, device=d)),
+    "index_add, middle": lambda d: cube(d).index_add(
+        1, ints(d, 0, -1), torch.ones(5, 2, 2, device=d)
+    ),
+    "index_copy": lambda d: matrix(d).index_copy(0, ints(d, 0, -1), torch.ones(2, 3, device=d)),
+    "index_fill": lambda d: matrix(d).index_fill(0, ints(d, 0, -7), 1.0),
+    "index_reduce": lambda d: matrix(d).index_reduce(
+        0, ints(d, 0, 7), torch.ones(2, 3, device=d), "amax"
+    ),
+    "take": lambda d: matrix(d).take(ints(d, 0, 70)),
+    "put": lambda d: matrix(d).put(ints(d, 0, -16), torch.ones(2, device=d)),
+    "masked_scatter": lambda d: matrix(d).masked_scatter(matrix(d) < 9, torch.ones(4, device=d)),
+    "masked_scatter, of nothing": lambda d: matrix(d).masked_scatter(
+        matrix(d) < 9, torch.ones(0, device=d)
+    ),
+    "embedding": lambda d: F.embedding(ints(d, [0, 7]), matrix(d)),
+    "embedding, negative": lambda d: F.embedding(ints(d, 0, -1), matrix(d)),
+    "embedding_bag, max": lambda d: F.embedding_bag(ints(d, [0, 7]), matrix(d), mode="max"),
+    "embedding_bag, offsets": lambda d: F.embedding_bag(ints(d, 0, 1, 2), matrix(d), ints(d, 0, 5)),
+    "embedding_bag, first": lambda d: F.embedding_bag(ints(d, 0, 1, 2), matrix(d), ints(d, 1, 2)),
+    "nll_loss": lambda d: F.nll_loss(matrix(d), ints(d, 0, 1, 2, 3, 0)),
+    "nll_loss, of one": lambda d: F.nll_loss(matrix(d)[0], ints(d, 3)[0]),
+    "nll_loss, pictures": lambda d: F.nll_loss(
+        torch.ones(1, 3, 2, 2, device=d), ints(d, [[0, 1], [2, -3]])
+    ),
+    "cross_entropy": lambda d: F.cross_entropy(matrix(d), ints(d, 0, 1, 2, -1, 0)),
+    "cross_entropy, smoothed": lambda d: F.cross_entropy(
+        matrix(d), ints(d, 0, 1, 2, 3, 0), label_smoothing=0.1
+    ),
+    "cross_entropy, weighted": lambda d: F.cross_entropy(
+        matrix(d), ints(d, 0, 1, 2, 3, 0), weight=torch.ones(3, device=d)
+    ),
+    "multilabel_margin_loss": lambda d: F.multilabel_margin_loss(
+        matrix(d), torch.full((5, 3), -2, device=d)
+    ),
+    "binary_cross_entropy, input": lambda d: F.binary_cross_entropy(ints(d, 2.0), ints(d, 1.0)),
+    "binary_cross_entropy, target": lambda d: F.binary_cross_entropy(ints(d, 0.2), ints(d, NAN)),
+    "one_hot": lambda d: F.one_hot(ints(d, 0, 7), 5),
+    "one_hot, negative": lambda d: F.one_hot(ints(d, 7, -7), 5),
+    "max_unpool": lambda d: F.max_unpool2d(
+        torch.ones(1, 1, 1, 1, device=d), torch.full((1, 1, 1, 1), 70, device=d), 2
+    ),
+    "repeat_interleave": lambda d: torch.repeat_interleave(
+        ints(d, 1, 2), ints(d, 1, -1), output_size=3
+    ),
+    "repeat_interleave, size": lambda d: torch.repeat_interleave(
+        ints(d, 1, 2), ints(d, 1, 1), output_size=3
+    ),
+    "multinomial, negative": lambda d: torch.multinomial(ints(d, -1.0, 1), 1),
+    "multinomial, not a number": lambda d: torch.multinomial(ints(d, NAN, 1), 1, True),
+    "multinomial, infinite": lambda d: torch.multinomial(ints(d, float("inf"), 1), 1),
+    "multinomial, zero": lambda d: torch.multinomial(ints(d, [0.0, 1], [0, 0]), 1, True),
+    "normal": lambda d: torch.normal(ints(d, 0.0), ints(d, -1.0)),
+    "normal, not a number": lambda d: torch.normal(0.0, ints(d, 1.0, NAN)),
+    "bernoulli": lambda d: torch.bernoulli(ints(d, 0.5, 2.0)),
+    "bernoulli_": lambda d: torch.zeros(2, device=d).bernoulli_(ints(d, NAN, 0.5)),
+    "poisson": lambda d: torch.poisson(ints(d, 1.0, -2.0)),
+}
+
+
+def asserts(device):
+    torch._assert_async(ints(device, 1.0)[0] > 3, "no more than three")
+    return ints(device, 1.0) + 1
+
+
+CASES["_assert_async"] = asserts
+
+
+def first_line(error) -> str:
+    return str(error.value).splitlines()[0]
+
+
+def eagers(case) -> tuple[type, str]:
+    with pytest.raises(Exception, match=".") as expected:
+        CASES[case]("cpu")
+    return expected.type, first_line(expected)
+
+
+def read(result):
+    result.cpu()
+
+
+def wait(_):
+    torch_xla.sync(wait=True)
+
+
+def end_steps(_):
+    """The error comes at the end of this step, or of one that ends after the program."""
+    for _ in range(100):
+        torch_xla.sync()
+        time.sleep(0.01)
+
+
+MOMENTS = {"at a read": read, "at sync(wait=True)": wait, "at the end of a step": end_steps}
+
+
+@pytest.fixture(params=["compiled", "interpreted first"])
+def way(request):
+    """Whether graphs are compiled at once, or torch's kernels come first, which refuse as well."""
+    if request.param == "compiled":
+        request.getfixturevalue("programs_only")
+
+
+def assert_alive(device):
+    good = matrix(device)[ints(device, 4, -5)]
+    assert good.tolist() == [[12.0, 13.0, 14.0], [0.0, 1.0, 2.0]]
+    torch_xla.sync(wait=True)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("case", CASES)
+def test_words_are_eagers_at_a_read(case, device):
+    kind, words = eagers(case)
+    result = CASES[case](device)
+    with pytest.raises(kind) as error:
+        read(result)
+    assert first_line(error) == words
+    assert error.type is kind
+    read(result)  # once
+    assert_alive(device)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("case", ["index", "gather", "cross_entropy", "bernoulli", "_assert_async"])
+def test_the_error_comes_once(case, moment, device):
+    kind, words = eagers(case)
+    result = CASES[case](device)
+    with pytest.raises(kind) as error:
+        MOMENTS[moment](result)
+    assert first_line(error) == words
+    MOMENTS[moment](result)
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_other_steps_are_as_ever(device):
+    """A step with a wrong index, and good ones before and after it, of one program."""
+    table, total = matrix(device), torch.zeros(2, 3, device=device)
+    errors, totals = [], []
+    for rows in ([0, 1], [2, 9], [3, 4], [0, 0]):
+        taken = F.embedding(torch.tensor(rows).to(device), table)
+        total = total + (taken if rows[1] < 9 else 0 * taken)
+        try:
+            torch_xla.sync(wait=True)
+        except IndexError as error:
+            errors.append((rows, str(error)))
+        totals.append(total.sum().item())
+    assert [rows for rows, _ in errors] == [[2, 9]]
+    assert totals == [15.0, 15.0, 78.0, 84.0]
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_weights_are_donated_as_ever(device):
+    weight = matrix(device).requires_grad_()
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    for step, label in enumerate([1, 5, 1, 1]):
+        loss = F.cross_entropy(weight, torch.full((5,), label).to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step == 1:
+            with pytest.raises(IndexError, match="Target 5 is out of bounds"):
+                torch_xla.sync(wait=True)
+        else:
+            torch_xla.sync(wait=True)
+    assert weight.isfinite().all()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_compiled_functions_check(device):
+    @torch.compile(backend="openxla", fullgraph=True)
+    def pick(table, rows):
+        return table[rows] * 2
+
+    assert pick(matrix(device), ints(device, 1)).tolist() == [[6.0, 8.0, 10.0]]
+    picked = pick(matrix(device), ints(device, 5))
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 5"):
+        picked.cpu()
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_what_is_known_is_not_checked(device):
+    """Indices that cannot be wrong cost nothing: the program has no more results than are asked for."""
+    x = matrix(device)
+    order = x[:, 0].argsort()
+    known = [x[order], x[torch.arange(5, device=device)], x.gather(0, order.clamp(0, 4)[:, None])]
+    known.append(x[ints(device, 9, 7).remainder(5).abs().clamp(max=4)])
+    torch_xla.sync(wait=True)
+    text = torch_xla._XLAC._get_xla_tensors_hlo(known)
+    assert "check_values" not in text
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_text_and_results_of_graphs_are_as_ever(device):
+    picked = matrix(device)[ints(device, 1)]
+    assert "u64" not in torch_xla._XLAC._get_xla_tensors_hlo([picked])
+    assert "u64" not in torch_xla._XLAC._get_stablehlo([picked], "", [], False)
+
+
+def test_an_empty_index_is_right(device):
+    nothing = torch.zeros(0, dtype=torch.int64, device=device)
+    assert matrix(device)[nothing].shape == (0, 3)
+    assert matrix(device).index_select(0, nothing).tolist() == []
+    assert F.embedding(nothing, torch.zeros(0, 3, device=device)).tolist() == []
+    torch_xla.sync(wait=True)
+
+
+def test_ignored_classes_are_right(device):
+    target = ints(device, 0, -100, 2, 99, 1)
+    assert F.cross_entropy(matrix(device)[[0, 1, 2, 4]], target[[0, 1, 2, 4]]).isfinite()
+    assert F.nll_loss(matrix(device), target.where(target >= 0, 99), ignore_index=99).isfinite()
+    torch_xla.sync(wait=True)
+
+
+def test_the_line_is_told(program):
+    code = """
+import torch, torch_xla
+x = torch.zeros(5, device="xla")[torch.tensor([7]).to("xla")]  # the line
+x.cpu()
+"""
+    path = program.folder / "script.py"
+    path.write_text(code)
+    for variables in ({"XLA_IR_DEBUG": "1"}, {}):
+        result = program.run(str(path), check=False, TORCH_XLA_INTERPRET="never", **variables)
+        assert "IndexError: index 7 is out of bounds for dimension 0 with size 5" in result.stderr
+        assert ("script.py:3" in result.stderr) == ("XLA_IR_DEBUG" in variables)
+        assert ("XLA_IR_DEBUG=1 says" in result.stderr) == (not variables)
+
+
+def test_the_switch(program):
+    code = """
+import torch, torch_xla
+x = torch.arange(5.0, device="xla")[torch.tensor([7]).to("xla")]
+torch_xla.sync(wait=True)
+print(x.shape)
+torch._assert_async(x[0] > 100)
+torch_xla.sync(wait=True)
+"""
+    result = program.run_code(code, TORCH_XLA_CHECK_VALUES="0")
+    assert "torch.Size([1])" in result.stdout
+
+
+def test_other_engines_check(program, engine):
+    code = """
+import torch, torch_xla
+x = torch.arange(5.0, device="xla")
+for index in (1, 7, 2):
+    y = x[torch.tensor([index]).to("xla")]
+    try:
+        print(y.tolist())
+    except IndexError as error:
+        print(str(error).splitlines()[0])
+    torch_xla.sync(wait=True)
+"""
+    result = program.run_code(code, **engine)
+    assert result.stdout.splitlines() == [
+        "[1.0]",
+        "index 7 is out of bounds for dimension 0 with size 5",
+        "[2.0]",
+    ]
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_threads_are_told_of_what_they_read(device):
+    """Each reads what it made; each wrong index is told once, to one of them."""
+    told, failures = [], []
+
+    def work(number):
+        try:
+            for step in range(20):
+                index = 5 if (step + number) % 5 == 0 else 1
+                row = matrix(device)[torch.tensor([index]).to(device)]
+                try:
+                    row.cpu()
+                except IndexError as error:
+                    told.append(str(error))
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        torch_xla.sync(wait=True)
+    except IndexError as error:
+        told.append(str(error))
+    assert not failures
+    # Of runs that failed before anybody came to be told, the first is told.
+    assert 1 <= len(told) <= 16
+    assert_alive(device)
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["started", "awaited"])
+def test_eager_mode(waits, device):
+    with eager_mode_context(True, wait=waits):
+        with pytest.raises(IndexError, match="index 7 is out of bounds"):
+            matrix(device)[ints(device, 7)].cpu()
+        assert matrix(device)[ints(device, 4)].tolist() == [[12.0, 13.0, 14.0]]
+        with pytest.raises(RuntimeError, match="no more than three"):
+            torch._assert_async(ints(device, 1)[0] > 3, "no more than three")
+
+
+def test_assertions_that_hold_say_nothing(device):
+    torch._assert_async(ints(device, 2.0)[0] > 1, "more than one")
+    torch_xla.sync(wait=True)
+    with pytest.raises(RuntimeError, match="more than one value is ambiguous"):
+        torch._assert_async(ints(device, 1, 2))
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_a_model_of_right_values_has_the_same_programs(device):
+    """Steps differ in their values only: nothing is compiled for them."""
+    model = nn.Sequential(nn.Embedding(8, 4), nn.Flatten(), nn.Linear(8, 3)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    compiled = []
+    for step in range(4):
+        rows = torch.tensor([[step, 7 - step], [0, 1]]).to(device)
+        loss = F.cross_entropy(model(rows), torch.tensor([0, 2]).to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        torch_xla.sync(wait=True)
+        compiled.append(metrics.counter_value("ProgramCompile"))
+    assert compiled[1] == compiled[3]
