@@ -368,7 +368,7 @@ bool ChangesType(const lazy::View& view) {
 at::Tensor CopyToHost(const lazy::Data& data, at::ScalarType type) {
   at::Tensor host = at::empty(data.shape()->dimensions(), at::TensorOptions(type));
   if (host.numel() > 0) data.ToHost(host.mutable_data_ptr(), host.nbytes());
-  data.device()->value_checks.RaiseOfMakers(data.id());
+  data.device()->value_checks.RaiseThrough(data.last_checked_run());
   return host;
 }
 

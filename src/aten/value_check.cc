@@ -49,10 +49,16 @@ class KnownBounds {
     return bounds;
   }
 
-  std::optional<Bounds> OfBoth(Value x, size_t first) {
-    const auto a = Of(x->operand(first)), c = Of(x->operand(first + 1));
-    if (!a || !c) return std::nullopt;
-    return Bounds{std::min(a->least, c->least), std::max(a->past, c->past)};
+  // Of all operands from the first on.
+  std::optional<Bounds> OfAll(Value x, size_t first) {
+    std::optional<Bounds> all;
+    for (size_t i = first; i < x->operand_count(); ++i) {
+      const auto bounds = Of(x->operand(i));
+      if (!bounds) return std::nullopt;
+      all = all ? Bounds{std::min(all->least, bounds->least), std::max(all->past, bounds->past)}
+                : *bounds;
+    }
+    return all;
   }
 
   std::optional<Bounds> OfBinary(Value x) {
@@ -98,9 +104,9 @@ class KnownBounds {
       case Opcode::kGather:
         return Of(x->operand(0));
       case Opcode::kSelect:
-        return OfBoth(x, 1);
+        return OfAll(x, 1);
       case Opcode::kConcatenate:
-        return x->operand_count() == 2 ? OfBoth(x, 0) : std::nullopt;
+        return OfAll(x, 0);
       case Opcode::kGetTupleElement:
         return OfPart(x);
       case Opcode::kAdd:

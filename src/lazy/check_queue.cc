@@ -13,8 +13,8 @@ constexpr size_t kMostRuns = 16;
 }  // namespace
 
 CheckQueue::Run::Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-                     int64_t first_result)
-    : numbers_(checks->size()), checks_(std::move(checks)), first_result_(first_result) {
+                     int64_t count)
+    : numbers_(checks->size()), checks_(std::move(checks)), count_(count) {
   copied_ = numbers.ToHostAsync(numbers_.data(), numbers_.size() * sizeof(uint64_t));
 }
 
@@ -40,13 +40,13 @@ std::optional<hlo::Error> CheckQueue::Run::Failure() const {
   return std::nullopt;
 }
 
-void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-                     int64_t first_result) {
-  auto run = std::make_unique<Run>(numbers, std::move(checks), first_result);
+void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks) {
+  auto run = std::make_unique<Run>(numbers, std::move(checks), last_run() + 1);
   std::unique_ptr<Run> oldest;
   {
     std::lock_guard lock(mutex_);
     runs_.push_back(std::move(run));
+    last_run_.fetch_add(1, std::memory_order_relaxed);
     is_empty_.store(false, std::memory_order_relaxed);
     if (runs_.size() > kMostRuns) {
       oldest = std::move(runs_.front());
@@ -56,10 +56,10 @@ void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChe
   if (oldest) KeepFirst(oldest->Failure());
 }
 
-std::unique_ptr<CheckQueue::Run> CheckQueue::TakeFirst(int64_t data) {
+std::unique_ptr<CheckQueue::Run> CheckQueue::TakeFirst(int64_t through) {
   std::lock_guard lock(mutex_);
   if (runs_.empty()) return nullptr;
-  if (runs_.front()->first_result() > data && !runs_.front()->IsOver()) return nullptr;
+  if (runs_.front()->count() > through && !runs_.front()->IsOver()) return nullptr;
   std::unique_ptr<Run> run = std::move(runs_.front());
   runs_.pop_front();
   return run;
@@ -69,11 +69,12 @@ void CheckQueue::KeepFirst(std::optional<hlo::Error> failure) {
   if (!failure) return;
   std::lock_guard lock(mutex_);
   if (!failure_) failure_ = std::move(failure);
+  is_empty_.store(false, std::memory_order_relaxed);
 }
 
-void CheckQueue::RaiseThrough(int64_t data) {
+void CheckQueue::RaiseThrough(int64_t run_count) {
   if (is_empty_.load(std::memory_order_relaxed)) return;
-  while (const std::unique_ptr<Run> run = TakeFirst(data)) KeepFirst(run->Failure());
+  while (const std::unique_ptr<Run> run = TakeFirst(run_count)) KeepFirst(run->Failure());
   std::optional<hlo::Error> failure;
   {
     std::lock_guard lock(mutex_);

@@ -25,30 +25,27 @@ class CheckQueue {
   CheckQueue() = default;
   CheckQueue(const CheckQueue&) = delete;
 
-  // Adds a run that gives these numbers. Data that it makes, and what is made later, have numbers
-  // (Data::id) from `first_result` on.
-  void Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-           int64_t first_result);
+  // Adds a run that gives these numbers. Runs are counted, from 1 on; not two threads at a time.
+  void Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks);
+  int64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
 
   // Each throws the error of the first check that is known to have failed, and forgets the others.
   // Of the runs that are over:
   void RaiseOfFinished() { RaiseThrough(0); }
-  // Of the runs that the data may come from, which is there:
-  void RaiseOfMakers(int64_t data) { RaiseThrough(data); }
-  // Of all, waiting for them:
+  // Of these as well, waiting for them:
+  void RaiseThrough(int64_t run_count);
   void RaiseOfAll() { RaiseThrough(std::numeric_limits<int64_t>::max()); }
 
  private:
   // The numbers come to the host by themselves.
   class Run {
    public:
-    Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-        int64_t first_result);
+    Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks, int64_t count);
     ~Run();
     Run(const Run&) = delete;
 
     bool IsOver() const { return copied_.IsReady(); }
-    int64_t first_result() const { return first_result_; }
+    int64_t count() const { return count_; }
     // Waits. Nothing where a check passed, or the run failed: its error is told otherwise.
     std::optional<hlo::Error> Failure() const;
 
@@ -56,13 +53,14 @@ class CheckQueue {
     std::vector<uint64_t> numbers_;
     pjrt::Event copied_;
     std::shared_ptr<const ValueChecks> checks_;
-    int64_t first_result_;
+    int64_t count_;
   };
 
-  void RaiseThrough(int64_t data);
-  std::unique_ptr<Run> TakeFirst(int64_t data);
+  // The first run, if it is one of these or over.
+  std::unique_ptr<Run> TakeFirst(int64_t through);
   void KeepFirst(std::optional<hlo::Error> failure);
 
+  std::atomic<int64_t> last_run_{0};
   std::atomic<bool> is_empty_{true};  // no runs, no failure
   process::Mutex mutex_;
   std::deque<std::unique_ptr<Run>> runs_;

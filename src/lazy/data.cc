@@ -39,8 +39,6 @@ Data::~Data() {
   Count(destroyed);
 }
 
-int64_t Data::NextId() { return next_id.load(); }
-
 const pjrt::Buffer& Data::buffer() const {
   if (host_contents_ != nullptr) return *SharedBuffer();
   if (buffer_ == nullptr) ThrowGivenUp();

@@ -47,8 +47,10 @@ class Data : public Counted<Data> {
   void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
   // Process-wide, never used twice.
   int64_t id() const { return id_; }
-  // Data made from now on has no lower one.
-  static int64_t NextId();
+  // The last run (CheckQueue) that it may come from; 0: it comes from none whose values are
+  // checked.
+  int64_t last_checked_run() const { return last_checked_run_; }
+  void set_last_checked_run(int64_t run) { last_checked_run_ = run; }  // before others see it
 
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,
@@ -73,6 +75,7 @@ class Data : public Counted<Data> {
   std::shared_ptr<const HostContents> host_contents_;
   mutable std::shared_ptr<const pjrt::Buffer> buffer_;
   int64_t id_;
+  int64_t last_checked_run_ = 0;
   std::atomic<bool> may_be_donated_{false};
 };
 

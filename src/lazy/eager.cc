@@ -1,5 +1,6 @@
 #include "lazy/eager.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -81,6 +82,18 @@ bool FitsInto(double& room, const Node& node) {
   return room >= 0;
 }
 
+// Of the data that it needs.
+int64_t LastCheckedRun(const Node& node) {
+  int64_t last = 0;
+  for (const Value& operand : node.operands()) {
+    const Value* computed = operand.node->computed(operand.index);
+    const Node& maker = computed != nullptr ? *computed->node : *operand.node;
+    const bool is_data = maker.role() == Node::Role::kData;
+    last = std::max(last, is_data ? maker.data()->last_checked_run() : LastCheckedRun(maker));
+  }
+  return last;
+}
+
 std::optional<std::vector<Value>> RunByKernels(Device* device, Node* node) {
   double room = kMostKernelNs;
   if (!HasKernels() || !FitsInto(room, *node)) return std::nullopt;
@@ -89,6 +102,7 @@ std::optional<std::vector<Value>> RunByKernels(Device* device, Node* node) {
     AllEstimates().Of(*node->operation()) = Estimates::kNoKernel;
     return std::nullopt;
   }
+  const int64_t last_checked_run = LastCheckedRun(*node);
   std::vector<Value> leaves;
   for (Reference<Data>& data : *results) {
     if (!data) {
@@ -96,6 +110,7 @@ std::optional<std::vector<Value>> RunByKernels(Device* device, Node* node) {
       continue;
     }
     NoteMaker(data.get(), &node->operation()->kind(), LocationOf(node));
+    data->set_last_checked_run(last_checked_run);
     const ShapeRef shape = data->shape();
     leaves.push_back({Node::MakeData(std::move(data), shape), 0});
   }

@@ -1,5 +1,6 @@
 #include "lazy/sync.h"
 
+#include <algorithm>
 #include <climits>
 #include <optional>
 #include <unordered_map>
@@ -198,7 +199,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   }
   DropDonated(graph);
   if (program.checks != nullptr) {
-    device->value_checks.Add(*result.outputs.back(), program.checks, Data::NextId());
+    device->value_checks.Add(*result.outputs.back(), program.checks);
     result.outputs.pop_back();
   }
   std::vector<Value> leaves;
@@ -209,6 +210,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
         is_padded
             ? CutData(device, shape, program.padding->results[i], std::move(result.outputs[i]))
             : Reference<Data>(new Data(device, shape, std::move(result.outputs[i])));
+    data->set_last_checked_run(device->value_checks.last_run());
     leaves.push_back(LeafOf(graph, i, std::move(data)));
   }
   LimitInFlight(device, std::move(result.done), manner.next == Next::kWaits);
@@ -270,9 +272,14 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
   if (!results) return std::nullopt;
   if (!manner.is_eager) AddExecuteTime(start);
   observation.Report(GraphEvent::Stage::kExecute);
+  int64_t last_checked_run = 0;
+  for (const Node* leaf : graph.data_leaves()) {
+    last_checked_run = std::max(last_checked_run, leaf->data()->last_checked_run());
+  }
   DropDonated(graph);
   std::vector<Value> leaves;
   for (size_t i = 0; i < results->size(); ++i) {
+    (*results)[i]->set_last_checked_run(last_checked_run);
     leaves.push_back(LeafOf(graph, i, std::move((*results)[i])));
   }
   return leaves;
