@@ -2,12 +2,14 @@
 
 #include <deque>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "lazy/live_data.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
+#include "lazy/warning.h"
 
 namespace lazy {
 namespace {
@@ -50,12 +52,18 @@ void WaitFor(Device* device) {
   }
 }
 
-void WaitDeviceOps() {
+void WaitForAll() {
   std::lock_guard lock(SyncMutex());
   if (!Runtime::IsStarted()) return;
   ExplainingMemory([&] {
     for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
   });
+}
+
+void WaitDeviceOps() {
+  std::lock_guard lock(SyncMutex());
+  WaitForAll();
+  if (!Runtime::IsStarted()) return;
   for (const auto& device : Runtime::Get().devices()) device->value_checks.RaiseOfAll();
 }
 
@@ -63,8 +71,20 @@ void WaitDeviceOps() {
 void FinishWork() {
   while (true) {
     try {
-      return WaitDeviceOps();
+      return WaitForAll();
     } catch (const std::exception&) {
+    }
+  }
+}
+
+void WarnOfFailedChecks() {
+  if (!Runtime::IsStarted()) return;
+  for (const auto& device : Runtime::Get().devices()) {
+    try {
+      device->value_checks.RaiseOfAll();
+    } catch (const hlo::Error& error) {
+      Warn("a value was wrong, and nothing has asked for an error since: " +
+           std::string(error.what()));
     }
   }
 }

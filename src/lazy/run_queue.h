@@ -12,10 +12,13 @@ namespace lazy {
 void LimitInFlight(Device* device, pjrt::Event done, bool wait);
 // Waits for all of one device; throws the first error, with the rest left in the queue.
 void WaitFor(Device* device);
-// Waits for everything started on all devices, and takes the lock for it; throws the first error,
-// that of a check of values (check_queue.h) among them.
+// Waits for everything started on all devices, and takes the lock for it; throws the first error.
+void WaitForAll();
+// The same; then throws that of a check of values (check_queue.h).
 void WaitDeviceOps();
 // Waits for everything, whatever becomes of it: errors belong to whoever reads a result.
 void FinishWork();
+// At the end of the process: of checks that nobody came to be told of.
+void WarnOfFailedChecks();
 
 }  // namespace lazy

@@ -184,6 +184,7 @@ void BindDevices(py::module_& m) {
     WithoutGil([] {
       lazy::BackgroundCompiler::Get().Close();
       lazy::FinishWork();
+      lazy::WarnOfFailedChecks();
     });
   });
   m.def("_xla_get_devices", [] {

@@ -1,5 +1,6 @@
 """Values that eager looks at when an operation runs: checked when the program has run, in eager's words, once."""
 
+import os
 import threading
 import time
 
@@ -11,6 +12,7 @@ from torch import nn
 import torch_xla
 from torch_xla.debug import metrics
 from torch_xla.experimental import eager_mode_context
+from torch_xla.utils.dlpack import to_dlpack
 
 NAN = float("nan")
 
@@ -282,6 +284,27 @@ x.cpu()
         assert "IndexError: index 7 is out of bounds for dimension 0 with size 5" in result.stderr
         assert ("script.py:3" in result.stderr) == ("XLA_IR_DEBUG" in variables)
         assert ("XLA_IR_DEBUG=1 says" in result.stderr) == (not variables)
+
+
+def test_who_ends_without_asking_is_warned(program):
+    code = """
+import torch, torch_xla
+x = torch.arange(5.0, device="xla")[torch.tensor([7]).to("xla")]
+torch_xla._XLAC._xla_step_marker("", [], wait=False)
+"""
+    result = program.run_code(code, TORCH_XLA_INTERPRET="never")
+    assert "index 7 is out of bounds" in result.stderr
+
+
+def test_a_fork_takes_no_error_away(device):
+    picked = matrix(device)[ints(device, 7)]
+    to_dlpack(picked)  # runs the program, and asks for no value
+    process = os.fork()
+    if process == 0:
+        os._exit(0)
+    os.waitpid(process, 0)
+    with pytest.raises(IndexError, match="index 7"):
+        picked.cpu()
 
 
 def test_the_switch(program):
