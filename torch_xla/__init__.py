@@ -26,6 +26,7 @@ from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
 from . import _lowering_context as _lowering_context  # noqa: E402
 from . import _module_moves as _module_moves  # noqa: E402
+from . import _nested_attention as _nested_attention  # noqa: E402
 from . import _optimizers as _optimizers  # noqa: E402
 from . import _patched_functions as _patched_functions  # noqa: E402
 from . import _process_exit as _process_exit  # noqa: E402
@@ -70,6 +71,7 @@ _decompositions.register()
 _flex_attention.register()
 _loading.register()
 _module_moves.register()
+_nested_attention.register()
 _backward_thread.register()
 _optimizers.register()
 _storages.register()

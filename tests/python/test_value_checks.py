@@ -56,7 +56,9 @@ CASES = {
         1, ints(d, [0, 7]), torch.ones(1, 2, device=d), "amax", include_self=False
     ),
     "index_add": lambda d: matrix(d).index_add(0, ints(d, 0, 7), torch.ones(2, 3, device=d)),
-    "index_add, vector": lambda d: matrix(d)[0].index_add(0, ints(d, 0, 7), torch.ones(2, device=d)),
+    "index_add, vector": lambda d: matrix(d)[0].index_add(
+        0, ints(d, 0, 7), torch.ones(2, device=d)
+    ),
     "index_add, middle": lambda d: cube(d).index_add(
         1, ints(d, 0, -1), torch.ones(5, 2, 2, device=d)
     ),
