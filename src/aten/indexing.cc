@@ -671,10 +671,17 @@ Value OneHot(Builder& b, Value x, int64_t classes) {
   return b.Convert(b.Eq(own, Iota(b, dimensions, last)), ElementType::kS64);
 }
 
-// torch's composition finds out how many classes there are, and has the words for what is no class.
+// torch's composition has the words for what is no tensor of classes. How many there are has to be
+// known here, which computes what is pending.
 at::Tensor OneHotTensor(const at::Tensor& self, int64_t classes) {
-  if (classes <= 0 || self.numel() == 0 || self.scalar_type() != at::kLong) {
+  if (classes == 0 || classes < -1 || self.numel() == 0 || self.scalar_type() != at::kLong) {
     return at::native::one_hot(self, classes);
+  }
+  if (classes == -1) {
+    const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::one_hot");
+    const auto [least, largest] = at::aminmax(self);
+    TORCH_CHECK(least.item<int64_t>() >= 0, "Class values must be non-negative.");
+    classes = largest.item<int64_t>() + 1;
   }
   return Record<&OneHot>(self, classes);
 }

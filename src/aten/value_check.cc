@@ -11,7 +11,7 @@ namespace torch_xla {
 namespace {
 
 // Constants with more elements are not looked through.
-constexpr int64_t kMostElements = 64;
+constexpr int64_t kMostInConstant = 64;
 // Sums of numbers up to here are exact.
 constexpr int64_t kExact = int64_t{1} << 40;
 
@@ -23,7 +23,8 @@ bool IsWithin(const Bounds& inner, const Bounds& outer) {
 class KnownBounds {
  public:
   std::optional<Bounds> Of(Value x) {
-    if (visits_-- == 0 || !IsIntegral(x)) return std::nullopt;
+    if (visits_ == 0 || !IsIntegral(x)) return std::nullopt;
+    --visits_;
     const auto bounds = BeforeWrapping(x);
     if (!bounds || !IsWithin(*bounds, Range(x->element_type()))) return std::nullopt;
     return bounds;
@@ -39,7 +40,7 @@ class KnownBounds {
 
   static std::optional<Bounds> OfConstant(const hlo::Literal& literal) {
     const int64_t count = literal.IsSplat() ? 1 : literal.shape().num_elements();
-    if (count == 0 || count > kMostElements) return std::nullopt;
+    if (count == 0 || count > kMostInConstant) return std::nullopt;
     Bounds bounds{kExact, -kExact};
     for (int64_t i = 0; i < count; ++i) {
       const int64_t element = literal.AsInt(i);
@@ -128,7 +129,7 @@ Value Largest(Builder& b, Value x) {
   return b.Reduce(Opcode::kMaximum, x, AllDimensions(x->shape().rank()));
 }
 
-void Add(Builder& b, Value number, uint64_t limit, int64_t zero, const Words& words) {
+void AddCheck(Builder& b, Value number, uint64_t limit, int64_t zero, const Words& words) {
   lazy::CheckRecorder::For(b)->Add(b, number, {limit, zero, words.code, words.text, ""});
 }
 
@@ -145,13 +146,13 @@ void CheckBounds(Builder& b, Value x, Bounds bounds, const Words& words) {
   if (bounds.least != 0) wide = b.Subtract(wide, b.Full(wide->shape(), bounds.least));
   Value largest = Largest(b, b.BitcastConvert(wide, ElementType::kU64));
   const auto limit = static_cast<uint64_t>(bounds.past) - static_cast<uint64_t>(bounds.least);
-  Add(b, largest, limit, bounds.least, words);
+  AddCheck(b, largest, limit, bounds.least, words);
 }
 
 void CheckNone(Builder& b, Value wrong, const Words& words) {
   if (!ChecksValues(b) || wrong->shape().num_elements() == 0) return;
   Value any = b.Reduce(Opcode::kOr, wrong, AllDimensions(wrong->shape().rank()));
-  Add(b, b.Convert(any, ElementType::kU64), 1, 0, words);
+  AddCheck(b, b.Convert(any, ElementType::kU64), 1, 0, words);
 }
 
 Words OutOfBounds(hlo::ErrorCode code, int64_t dimension, int64_t size) {

@@ -199,6 +199,8 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   }
   DropDonated(graph);
   if (program.checks != nullptr) {
+    static auto* checked = Counter("CheckedExecution");
+    Count(checked);
     device->value_checks.Add(*result.outputs.back(), program.checks);
     result.outputs.pop_back();
   }
