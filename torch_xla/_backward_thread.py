@@ -15,8 +15,12 @@ _run_elsewhere = graph._engine_run_backward
 
 def _run(outputs: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[torch.Tensor, ...]:
     # What is no tensor, an edge of the graph, has no device that is known here.
-    is_ours = any(getattr(output, "is_xla", False) for output in outputs)
-    if not is_ours or not torch._C._is_multithreading_enabled():
+    for output in outputs:
+        if getattr(output, "is_xla", False):
+            break
+    else:
+        return _run_elsewhere(outputs, *args, **kwargs)
+    if not torch._C._is_multithreading_enabled():
         return _run_elsewhere(outputs, *args, **kwargs)
     torch._C._set_multithreading_enabled(False)
     try:

@@ -1,25 +1,30 @@
 """What torch's optimizers do by default on xla devices: as little Python for each parameter as they can.
 
-As on GPUs, an optimizer that was told neither `foreach` nor `fused` works on lists of tensors. Adam's
-and AdamW's lists are one recorded operation for each parameter. SGD has no more than that anyhow.
+As on GPUs, an optimizer that was told neither `foreach` nor `fused` works on lists of tensors. Those of
+Adam, AdamW, Adagrad and of SGD with momentum or decay are one recorded operation for each parameter; SGD
+alone has no more than that anyhow.
 """
 
 import sys
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import torch
-from torch.optim import adam, optimizer, sgd
+from torch.optim import adagrad, adam, optimizer, sgd
 
 # Narrower ones are rounded once by the operation, and at each of its parts by torch's lists.
-_TYPES = (torch.float32, torch.float64)
+_TYPES = {torch.float32, torch.float64}
+_dtype, _is_xla = attrgetter("dtype"), attrgetter("is_xla")
 
 # Each has its own name for what it imports of `torch.optim.optimizer`.
 _MODULES = [name for name in sys.modules if name.startswith("torch.optim.")]
 
 _foreach_devices = optimizer._get_foreach_kernels_supported_devices
 _capturable_devices = optimizer._get_capturable_supported_devices
-_sgd_default = sgd._default_to_fused_or_foreach
+_multi_tensor_adagrad = adagrad._multi_tensor_adagrad
 _multi_tensor_adam = adam._multi_tensor_adam
+_multi_tensor_sgd = sgd._multi_tensor_sgd
 
 
 def _foreach_and_xla_devices() -> list[str]:
@@ -34,20 +39,17 @@ def _capturable_and_xla_devices(supports_xla: bool = True) -> list[str]:
     return devices
 
 
-def _default_of_sgd(params: list[torch.Tensor], *args: Any, **kwargs: Any) -> tuple[bool, bool]:
-    if params and params[0].is_xla:
-        return False, False
-    return _sgd_default(params, *args, **kwargs)
-
-
 def _is_one_operation(
     params: list[torch.Tensor], grads: list[torch.Tensor], options: dict[str, Any]
 ) -> bool:
     return (
-        not (torch.compiler.is_compiling() or options["capturable"] or options["differentiable"])
+        not (torch.compiler.is_compiling() or options.get("has_sparse_grad"))
+        and not (options.get("capturable") or options.get("differentiable"))
         and isinstance(options["lr"], float)
-        and all(p.is_xla and p.dtype in _TYPES for p in params)
-        and all(type(g) is torch.Tensor and g.dtype in _TYPES for g in grads)
+        and all(map(_is_xla, params))
+        and set(map(type, grads)) <= {torch.Tensor}
+        and _TYPES.issuperset(map(_dtype, params))
+        and _TYPES.issuperset(map(_dtype, grads))
     )
 
 
@@ -58,11 +60,41 @@ def _adam(
     run(params, grads, *state, **options)
 
 
+def _adagrad(
+    params: list[torch.Tensor], grads: list[torch.Tensor], *state: Any, **options: Any
+) -> None:
+    is_one = _is_one_operation(params, grads, options)
+    run = adagrad._fused_adagrad if is_one else _multi_tensor_adagrad
+    run(params, grads, *state, **options)
+
+
+def _sgd(
+    params: list[torch.Tensor],
+    grads: list[torch.Tensor],
+    momenta: list[torch.Tensor | None],
+    *args: Any,
+    **options: Any,
+) -> None:
+    # Parameters that get their first gradient later than others begin by themselves.
+    begun = sum(1 for momentum in momenta if momentum is not None)
+    is_one = (
+        begun in (0, len(momenta))
+        and not torch.is_grad_enabled()  # as in a step that is differentiable, which nothing else says
+        and not isinstance(options["weight_decay"], torch.Tensor)
+        and _is_one_operation(params, grads, options)
+    )
+    run: Callable[..., None] = sgd._fused_sgd if is_one else _multi_tensor_sgd
+    if is_one and options["momentum"] == 0 and options["weight_decay"] == 0:
+        run = sgd._single_tensor_sgd  # an addition, of whose lists none must be made
+    run(params, grads, momenta, *args, **options)
+
+
 def register() -> None:
     """Puts them where torch's own were."""
     optimizer._get_foreach_kernels_supported_devices = _foreach_and_xla_devices
     for module in [optimizer, *map(sys.modules.get, _MODULES)]:
         if hasattr(module, "_get_capturable_supported_devices"):
             module._get_capturable_supported_devices = _capturable_and_xla_devices
-    sgd._default_to_fused_or_foreach = _default_of_sgd
+    adagrad._multi_tensor_adagrad = _adagrad
     adam._multi_tensor_adam = _adam
+    sgd._multi_tensor_sgd = _sgd

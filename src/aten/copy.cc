@@ -1,8 +1,11 @@
 // Moving contents: between devices, between dtypes, between tensors, and to Python numbers.
+#include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/strides.h>
 #include <torch/library.h>
+
+#include <cstring>
 
 #include "aten/layout.h"
 #include "aten/op.h"
@@ -12,6 +15,7 @@
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
 #include "lazy/metrics.h"
+#include "lazy/sync.h"
 
 namespace torch_xla {
 namespace {
@@ -135,12 +139,34 @@ at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat> format)
   return copy;
 }
 
+// The number in a tensor that is all of a storage, without a tensor for it on the CPU.
+at::Scalar NumberOfStorage(const at::Tensor& self) {
+  std::byte bytes[16];
+  try {
+    lazy::Materialized(Impl(self)->xla_storage())->ToHost(bytes, self.nbytes());
+  } catch (const hlo::Error& error) {
+    RethrowAsTorchError(error, "copy to the CPU");
+  }
+  at::Scalar number;
+  AT_DISPATCH_V2(self.scalar_type(), "_local_scalar_dense", AT_WRAP([&] {
+                   scalar_t value;
+                   std::memcpy(&value, bytes, sizeof(value));
+                   number = at::Scalar(value);
+                 }),
+                 at::kBool, at::kHalf, at::kBFloat16, at::kComplexHalf,
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+                 AT_EXPAND(AT_FLOAT8_TYPES));
+  return number;
+}
+
 // Counted with what runs on the CPU: users look for it there, as what waits for the device.
 at::Scalar LocalScalarDense(const at::Tensor& self) {
   static auto* read = lazy::Counter("aten::_local_scalar_dense");
   lazy::Count(read);
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::_local_scalar_dense");
-  return DownloadTensor(self).item();
+  const bool is_storage =
+      self.numel() == 1 && !Impl(self)->view() && !self.is_conj() && !self.is_neg();
+  return is_storage ? NumberOfStorage(self) : DownloadTensor(self).item();
 }
 
 bool Equal(const at::Tensor& self, const at::Tensor& other) {

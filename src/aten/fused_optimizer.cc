@@ -160,12 +160,20 @@ void CheckLengths(at::TensorList parameters, std::initializer_list<at::TensorLis
   }
 }
 
+// As Record, without tensors for the results, which are written at once into those that there are.
+template <auto f, typename... Arguments>
+lazy::Reference<lazy::Node> RecordStep(const Arguments&... arguments) {
+  using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
+  recording::Context context;
+  return recording::RecordNode(context, lazy::Op<f>::family(), Parameters(), arguments...);
+}
+
 // Writes a step's results into what they are of; lists that a step has no result for are empty.
-void WriteStep(const std::vector<at::Tensor>& results, std::initializer_list<at::TensorList> lists,
+void WriteStep(const lazy::Reference<lazy::Node>& step, std::initializer_list<at::TensorList> lists,
                size_t i) {
-  size_t next = 0;
+  uint32_t next = 0;
   for (at::TensorList list : lists) {
-    if (!list.empty()) WriteInto(list[i], results[next++]);
+    if (!list.empty()) WriteInto(list[i], lazy::Value{step, next++});
   }
 }
 
@@ -188,11 +196,11 @@ void FusedAdam(at::TensorList parameters, at::TensorList gradients, at::TensorLi
   lazy::Value lr = Data(rate), b1 = Data(beta1), b2 = Data(beta2), epsilon = Data(eps);
   const std::optional<lazy::Value> decay = Decay(weight_decay);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    std::vector<at::Tensor> results = Record<&AdamStep>(
+    const auto step = RecordStep<&AdamStep>(
         parameters[i], gradients[i], averages[i], square_averages[i], At(largest, i), steps[i], lr,
         b1, b2, decay, epsilon, decoupled, maximize, grad_scale, found_inf);
     WriteStep(
-        results,
+        step,
         {parameters, averages, square_averages, largest, If(grad_scale.has_value(), gradients)}, i);
   }
 }
@@ -207,10 +215,10 @@ void FusedSgd(at::TensorList parameters, at::TensorList gradients, at::TensorLis
   lazy::Value factor = Data(momentum), lr = Data(rate), damping = Data(dampening);
   const std::optional<lazy::Value> decay = Decay(weight_decay);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    std::vector<at::Tensor> results =
-        Record<&SgdStep>(parameters[i], gradients[i], At(momenta, i), decay, factor, lr, damping,
-                         nesterov, maximize, is_first_step, grad_scale, found_inf);
-    WriteStep(results, {parameters, momenta, If(grad_scale.has_value(), gradients)}, i);
+    const auto step =
+        RecordStep<&SgdStep>(parameters[i], gradients[i], At(momenta, i), decay, factor, lr,
+                             damping, nesterov, maximize, is_first_step, grad_scale, found_inf);
+    WriteStep(step, {parameters, momenta, If(grad_scale.has_value(), gradients)}, i);
   }
 }
 
@@ -223,10 +231,10 @@ void FusedAdagrad(at::TensorList parameters, at::TensorList gradients, at::Tenso
   lazy::Value lr = Data(rate), lr_decay = Data(rate_decay), epsilon = Data(eps);
   const std::optional<lazy::Value> decay = Decay(weight_decay);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    std::vector<at::Tensor> results =
-        Record<&AdagradStep>(parameters[i], gradients[i], sums[i], steps[i], lr, lr_decay, decay,
-                             epsilon, maximize, grad_scale, found_inf);
-    WriteStep(results, {parameters, sums, If(grad_scale.has_value(), gradients)}, i);
+    const auto step =
+        RecordStep<&AdagradStep>(parameters[i], gradients[i], sums[i], steps[i], lr, lr_decay,
+                                 decay, epsilon, maximize, grad_scale, found_inf);
+    WriteStep(step, {parameters, sums, If(grad_scale.has_value(), gradients)}, i);
   }
 }
 
@@ -288,10 +296,26 @@ std::vector<at::Tensor> RunSgdStep(const at::Tensor& parameter, const at::Tensor
   return results;
 }
 
+std::vector<at::Tensor> RunAdagradStep(const at::Tensor& parameter, const at::Tensor& gradient,
+                                       const at::Tensor& sum, const at::Tensor& step,
+                                       const at::Tensor& rate, const at::Tensor& rate_decay,
+                                       const OptionalTensor& weight_decay, const at::Tensor& eps,
+                                       bool maximize, const OptionalTensor& grad_scale,
+                                       const OptionalTensor& found_inf) {
+  std::vector<at::Tensor> results = {Copied(parameter), Copied(sum)};
+  at::Tensor g = grad_scale ? Copied(gradient) : gradient.contiguous();
+  at::_fused_adagrad_({results[0]}, {g}, {results[1]}, {step}, rate.item<double>(),
+                      rate_decay.item<double>(), NumberOrZero(weight_decay), eps.item<double>(),
+                      maximize, grad_scale, found_inf);
+  if (grad_scale) results.push_back(g);
+  return results;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&AdamStep>(&RunAdamStep);
+  RunBy<&AdagradStep>(&RunAdagradStep);
   RunBy<&SgdStep>(&RunSgdStep);
   recording::NameKind(lazy::Op<&AdamStep>::kind(), "_fused_adam_");
   recording::NameKind(lazy::Op<&SgdStep>::kind(), "_fused_sgd_");

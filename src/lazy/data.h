@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "hlo/literal.h"
+#include "lazy/live_data.h"
 #include "lazy/operation.h"
 #include "lazy/reference.h"
 #include "pjrt/client/buffer.h"
+#include "process/small_memory.h"
 
 namespace lazy {
 
@@ -22,7 +24,7 @@ class HostContents {
 
 // Its contents may still be in the making (PJRT's buffers wait by themselves); the error of the
 // work that makes them appears where they are read.
-class Data : public Counted<Data> {
+class Data : public Counted<Data>, public process::SmallObject {
  public:
   Data(Device* device, ShapeRef shape, std::unique_ptr<pjrt::Buffer> buffer);
   ~Data();
@@ -51,6 +53,7 @@ class Data : public Counted<Data> {
   // checked.
   int64_t last_checked_run() const { return last_checked_run_; }
   void set_last_checked_run(int64_t run) { last_checked_run_ = run; }  // before others see it
+  LiveEntry& live_entry() const { return live_entry_; }  // for live_data.cc
 
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,
@@ -76,6 +79,7 @@ class Data : public Counted<Data> {
   mutable std::shared_ptr<const pjrt::Buffer> buffer_;
   int64_t id_;
   int64_t last_checked_run_ = 0;
+  mutable LiveEntry live_entry_;
   std::atomic<bool> may_be_donated_{false};
 };
 

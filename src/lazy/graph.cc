@@ -1,6 +1,7 @@
 #include "lazy/graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -17,7 +18,49 @@
 namespace lazy {
 namespace {
 
+// Both under the lock of syncs.
 uint64_t last_cut = 0;
+// The next graph is about as large as the last one.
+struct Sizes {
+  size_t nodes = 0, signature = 0, data_leaves = 0;
+} last_sizes;
+
+constexpr uint32_t kNone = ~uint32_t{0};
+
+// Which of a program's parameters is a Data, by its id. A Data that is several parameters is none:
+// it is donated for none of them.
+class ParameterTable {
+ public:
+  explicit ParameterTable(std::span<Node* const> leaves)
+      : slots_(std::bit_ceil(2 * leaves.size() + 1)) {
+    for (uint32_t i = 0; i < leaves.size(); ++i) {
+      const int64_t id = leaves[i]->data()->id();
+      Slot& slot = Find(id);
+      slot.parameter = slot.id == id ? kNone : i;
+      slot.id = id;
+    }
+  }
+
+  // kNone if it is none.
+  uint32_t Of(int64_t id) { return Find(id).parameter; }
+  void Forget(int64_t id) { Find(id).parameter = kNone; }
+
+ private:
+  struct Slot {
+    int64_t id = 0;  // no Data has this one
+    uint32_t parameter = kNone;
+  };
+
+  // Where the id is, or is to be.
+  Slot& Find(int64_t id) {
+    const size_t mask = slots_.size() - 1;
+    size_t i = hlo::CombineHash(0, static_cast<size_t>(id)) & mask;
+    while (slots_[i].id != 0 && slots_[i].id != id) i = (i + 1) & mask;
+    return slots_[i];
+  }
+
+  std::vector<Slot> slots_;  // a power of two, half of them empty
+};
 
 hlo::Metadata MetadataOf(const Node* node) {
   const SourceLocation* location = ProgramsHaveLocations() ? LocationOf(node) : nullptr;
@@ -56,6 +99,10 @@ uint64_t Encode(const Value& value) {
 Graph::Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives)
     : cut_(++last_cut), precision_(ContractionPrecision()) {
   CheckNotObserved();
+  constexpr size_t kMost = 1 << 16;
+  nodes_.reserve(std::min(kMost, last_sizes.nodes));
+  signature_.reserve(std::min(kMost, last_sizes.signature));
+  data_leaves_.reserve(std::min(kMost, last_sizes.data_leaves));
   // First, so that their order in the program is that of recording, on every process the same.
   for (const PendingCollective& collective : collectives) {
     Node* node = collective.node.get();
@@ -66,16 +113,25 @@ Graph::Graph(std::span<const Value> roots, std::span<const PendingCollective> co
   for (const Value& root : roots) Visit(root.node.get());
   uint64_t precision = static_cast<uint64_t>(precision_);
   signature_.push_back(~(downcast_.signature() | (precision << 8)));  // ends the nodes
-  std::unordered_map<uint64_t, uint32_t> seen;
-  for (const Value& root : roots) {
-    auto [it, is_new] = seen.emplace(Encode(root), static_cast<uint32_t>(results_.size()));
-    if (is_new) {
-      results_.push_back(root);
-      signature_.push_back(Encode(root));
-    }
-    result_of_root_.push_back(it->second);
-  }
+  results_.reserve(roots.size());
+  next_result_.reserve(roots.size());
+  result_of_root_.reserve(roots.size());
+  std::vector<uint32_t> first_result(nodes_.size(), kNone);
+  for (const Value& root : roots) result_of_root_.push_back(ResultOf(root, first_result));
   if (!collectives_.empty()) KeepCollectives(roots);
+  last_sizes = {nodes_.size(), signature_.size() + roots.size() + 1, data_leaves_.size()};
+}
+
+uint32_t Graph::ResultOf(const Value& root, std::vector<uint32_t>& first_result) {
+  uint32_t& first = first_result[root.node->position];
+  for (uint32_t r = first; r != kNone; r = next_result_[r]) {
+    if (results_[r].index == root.index) return r;
+  }
+  const auto result = static_cast<uint32_t>(results_.size());
+  results_.push_back(root);
+  signature_.push_back(Encode(root));
+  next_result_.push_back(std::exchange(first, result));
+  return result;
 }
 
 void Graph::KeepCollectives(std::span<const Value> roots) {
@@ -180,10 +236,7 @@ void Graph::HeedWishes(std::vector<bool>& result_taken) {
 
 void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per_root,
                          bool heeds_wishes) {
-  std::unordered_map<int64_t, uint32_t> parameter_of_data;
-  for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
-    parameter_of_data[data_leaves_[i]->data()->id()] = i;
-  }
+  ParameterTable parameters(data_leaves_);
   for (size_t r = 0; r < result_of_root_.size(); ++r) {
     results_[result_of_root_[r]].node->internal_references += holders_per_root;
   }
@@ -201,15 +254,16 @@ void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per
   }
   std::vector<bool> result_taken(results_.size(), false);
   for (size_t r = 0; r < replaced.size(); ++r) {
-    auto found = parameter_of_data.find(replaced[r]);
-    uint32_t result = result_of_root_[r];
-    if (replaced[r] == 0 || found == parameter_of_data.end() || result_taken[result]) continue;
-    const Node* leaf = data_leaves_[found->second];
+    const uint32_t result = result_of_root_[r];
+    if (replaced[r] == 0 || result_taken[result]) continue;
+    const uint32_t parameter = parameters.Of(replaced[r]);
+    if (parameter == kNone) continue;
+    const Node* leaf = data_leaves_[parameter];
     if (leaf->internal_references == 0 || leaf->data()->use_count() != 1) continue;
     if (leaf->shape(0) != results_[result].shape_ref()) continue;
     result_taken[result] = true;
-    donations_.push_back({result, found->second});
-    parameter_of_data.erase(found);
+    donations_.push_back({result, parameter});
+    parameters.Forget(replaced[r]);
   }
   if (heeds_wishes) HeedWishes(result_taken);
   signature_.push_back(~uint64_t{0});  // ends the results

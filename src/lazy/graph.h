@@ -98,6 +98,8 @@ class Graph {
 
  private:
   void Visit(Node* root);
+  // The root as one of the results, which it becomes if it is none yet.
+  uint32_t ResultOf(const Value& root, std::vector<uint32_t>& first_result);
   // Makes the collectives that no root needs results of the program.
   void KeepCollectives(std::span<const Value> roots);
   void Append(Node* node);
@@ -116,6 +118,7 @@ class Graph {
   std::unordered_map<const Node*, SourceLine> line_of_;  // of collectives, for people
   std::vector<Value> results_;
   std::vector<uint32_t> result_of_root_;
+  std::vector<uint32_t> next_result_;  // of the same node; kNone after the last
   std::vector<ScalarPack> scalar_packs_;
   std::vector<Donation> donations_;
   std::vector<uint32_t> given_up_;

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <tuple>
-#include <unordered_map>
 
 #include "lazy/data.h"
 #include "lazy/device.h"
@@ -14,17 +13,12 @@
 namespace lazy {
 namespace {
 
-struct Maker {
-  const OperationKind* kind = nullptr;
-  const SourceLocation* location = nullptr;
-};
-
-struct LiveRegistry {
+struct LiveList {
   process::Mutex mutex;
-  std::unordered_map<const Data*, Maker> live;
-  static LiveRegistry& Get() {
-    static LiveRegistry* registry = new LiveRegistry;
-    return *registry;
+  const Data* first = nullptr;
+  static LiveList& Get() {
+    static auto* list = new LiveList;
+    return *list;
   }
 };
 
@@ -36,32 +30,41 @@ std::string Size(int64_t bytes) {
 }  // namespace
 
 void AddLiveData(const Data* data) {
-  LiveRegistry& registry = LiveRegistry::Get();
-  std::lock_guard lock(registry.mutex);
-  registry.live.emplace(data, Maker());
+  LiveList& list = LiveList::Get();
+  LiveEntry& entry = data->live_entry();
+  std::lock_guard lock(list.mutex);
+  entry.is_listed = true;
+  entry.next = list.first;
+  if (entry.next != nullptr) entry.next->live_entry().previous = data;
+  list.first = data;
 }
 
 void RemoveLiveData(const Data* data) {
-  LiveRegistry& registry = LiveRegistry::Get();
-  std::lock_guard lock(registry.mutex);
-  registry.live.erase(data);
+  LiveList& list = LiveList::Get();
+  LiveEntry& entry = data->live_entry();
+  std::lock_guard lock(list.mutex);
+  if (!entry.is_listed) return;
+  entry.is_listed = false;
+  if (entry.next != nullptr) entry.next->live_entry().previous = entry.previous;
+  (entry.previous != nullptr ? entry.previous->live_entry().next : list.first) = entry.next;
 }
 
 void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location) {
-  LiveRegistry& registry = LiveRegistry::Get();
-  std::lock_guard lock(registry.mutex);
-  auto found = registry.live.find(data);
-  if (found != registry.live.end()) found->second = {kind, location};
+  std::lock_guard lock(LiveList::Get().mutex);
+  LiveEntry& entry = data->live_entry();
+  entry.kind = kind;
+  entry.location = location;
 }
 
 std::vector<LiveTensors> ListLiveTensors() {
   using Key = std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*>;
   std::map<Key, std::pair<int64_t, SharedShape>> counts;
   {
-    LiveRegistry& registry = LiveRegistry::Get();
-    std::lock_guard lock(registry.mutex);
-    for (const auto& [data, maker] : registry.live) {
-      auto& [count, shape] = counts[{data->device(), data->shape(), maker.kind, maker.location}];
+    LiveList& list = LiveList::Get();
+    std::lock_guard lock(list.mutex);
+    for (const Data* data = list.first; data != nullptr; data = data->live_entry().next) {
+      const LiveEntry& entry = data->live_entry();
+      auto& [count, shape] = counts[{data->device(), data->shape(), entry.kind, entry.location}];
       if (count++ == 0) shape = SharedShape(data->shape());  // the data may go any time
     }
   }

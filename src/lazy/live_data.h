@@ -39,8 +39,18 @@ auto ExplainingMemory(F&& f) {
   }
 }
 
+// A Data's place among those that hold a buffer, and who made it. Under the list's lock.
+struct LiveEntry {
+  const Data* previous = nullptr;
+  const Data* next = nullptr;
+  bool is_listed = false;
+  const OperationKind* kind = nullptr;
+  const SourceLocation* location = nullptr;
+};
+
 // For Data and those who make it.
 void AddLiveData(const Data* data);
+// Again of one that is not there: does nothing.
 void RemoveLiveData(const Data* data);
 void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location);
 

@@ -7,6 +7,7 @@
 #include "lazy/data.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
+#include "process/small_memory.h"
 
 namespace lazy {
 namespace {
@@ -58,6 +59,9 @@ OperationReference IndexOperation() {
   return *operation;
 }
 
+// A node's operands lie behind it.
+size_t BytesOf(size_t operand_count) { return sizeof(Node) + operand_count * sizeof(Value); }
+
 }  // namespace
 
 Node::Node(Role role, OperationReference operation, uint32_t operand_count)
@@ -65,8 +69,7 @@ Node::Node(Role role, OperationReference operation, uint32_t operand_count)
 Node::~Node() = default;
 
 Reference<Node> Node::Make(OperationReference operation, std::span<const Value> operands) {
-  void* memory = ::operator new(sizeof(Node) + operands.size() * sizeof(Value));
-  Node* node = new (memory)
+  Node* node = new (process::AllocateSmall(BytesOf(operands.size())))
       Node(Role::kOperation, std::move(operation), static_cast<uint32_t>(operands.size()));
   Value* out = node->mutable_operands().data();
   for (const Value& operand : operands) new (out++) Value(operand);
@@ -74,7 +77,7 @@ Reference<Node> Node::Make(OperationReference operation, std::span<const Value> 
 }
 
 Reference<Node> Node::MakeData(Reference<Data> data, ShapeRef shape) {
-  Node* node = new (::operator new(sizeof(Node))) Node(Role::kData, DataOperation(shape), 0);
+  Node* node = new (process::AllocateSmall(BytesOf(0))) Node(Role::kData, DataOperation(shape), 0);
   node->data_ = std::move(data);
   return Reference<Node>(node);
 }
@@ -89,13 +92,14 @@ Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {
     throw hlo::Error(hlo::ErrorCode::kInternal,
                      "a scalar of shape " + shape->ToString() + " is too large to be inlined");
   }
-  Node* node = new (::operator new(sizeof(Node))) Node(Role::kScalar, ScalarOperation(shape), 0);
+  Node* node =
+      new (process::AllocateSmall(BytesOf(0))) Node(Role::kScalar, ScalarOperation(shape), 0);
   std::memcpy(node->scalar_.data(), bytes, size);
   return Reference<Node>(node);
 }
 
 Reference<Node> Node::MakeIndex(int64_t index) {
-  Node* node = new (::operator new(sizeof(Node))) Node(Role::kIndex, IndexOperation(), 0);
+  Node* node = new (process::AllocateSmall(BytesOf(0))) Node(Role::kIndex, IndexOperation(), 0);
   std::memcpy(node->scalar_.data(), &index, sizeof(index));
   return Reference<Node>(node);
 }
@@ -136,15 +140,16 @@ void Node::Destroy() {
     pending->push_back(this);
     return;
   }
-  std::vector<Node*> work{this};
+  std::vector<Node*> work;
   pending = &work;
-  while (!work.empty()) {
-    Node* node = work.back();
-    work.pop_back();
+  for (Node* node = this; node != nullptr;) {
     if (locations_are_kept.load(std::memory_order_relaxed)) ForgetLocation(node);
+    const size_t bytes = BytesOf(node->operand_count_);
     for (Value& operand : node->mutable_operands()) operand.~Value();
     node->~Node();
-    ::operator delete(node);
+    process::FreeSmall(node, bytes);
+    node = work.empty() ? nullptr : work.back();
+    if (node != nullptr) work.pop_back();
   }
   pending = nullptr;
 }

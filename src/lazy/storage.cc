@@ -12,6 +12,7 @@
 #include "lazy/eager.h"
 #include "lazy/metrics.h"
 #include "lazy/op.h"
+#include "process/small_memory.h"
 
 namespace lazy {
 namespace {
@@ -37,7 +38,8 @@ Storage::Storage(Device* device, Value value)
 
 Reference<Storage> Storage::Make(Device* device, Value value) {
   if (IsPending(value) && RunsAsCalled()) value = RunNow(device, std::move(value));
-  Reference<Storage> storage(new Storage(device, std::move(value)));
+  Reference<Storage> storage(new (process::AllocateSmall(sizeof(Storage)))
+                                 Storage(device, std::move(value)));
   if (!IsPending(storage->value_)) return storage;
   std::lock_guard lock(device->pending_mutex);
   // No other thread knows it, so its own lock is not needed.
@@ -149,12 +151,14 @@ void Storage::Unlink() {
   (next_ != nullptr ? next_->previous_ : device_->pending_tail) = previous_;
 }
 
+// Nobody refers to it any more, so that its place changes no more; who walks the list may be at it.
 void Storage::Destroy() {
-  {
+  if (place_ != Place::kNowhere) {
     std::lock_guard lock(device_->pending_mutex);
-    if (place_ != Place::kNowhere) Unlink();
+    Unlink();
   }
-  delete this;
+  this->~Storage();
+  process::FreeSmall(this, sizeof(Storage));
 }
 
 std::vector<Reference<Storage>> PendingStorages(Device* device) {

@@ -42,6 +42,7 @@ std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
                                            const CachedProgram& program,
                                            std::vector<std::unique_ptr<pjrt::Buffer>>* owned) {
   std::vector<const pjrt::Buffer*> arguments;
+  arguments.reserve(graph.data_leaves().size() + graph.scalar_packs().size() + 1);
   const Padding* padding = program.padding.get();
   for (const Node* leaf : graph.data_leaves()) {
     leaf->data()->MoveToCurrentClient();
@@ -128,7 +129,11 @@ bool IndicesMayVary() {
 constexpr uint64_t kIndicesFollow = ~uint64_t{1};
 
 ProgramKey KeyOf(Device* device, const Graph& graph) {
-  ProgramKey key{graph.signature(), graph.assignment(), graph.structure_hash()};
+  const std::vector<uint64_t> options = CustomCompileOptionsKey();
+  const std::vector<uint64_t>& structure = graph.signature();
+  ProgramKey key{{}, graph.assignment(), graph.structure_hash()};
+  key.signature.reserve(structure.size() + key.assignment.size() + 2 + options.size());
+  key.signature.assign(structure.begin(), structure.end());
   if (!key.assignment.empty() && !IndicesMayVary()) {
     key.hash = graph.hash();
     key.signature.push_back(kIndicesFollow);
@@ -136,7 +141,6 @@ ProgramKey KeyOf(Device* device, const Graph& graph) {
     key.assignment.clear();
   }
   key.signature.push_back(static_cast<uint64_t>(device->ordinal()));
-  const std::vector<uint64_t> options = CustomCompileOptionsKey();
   key.signature.insert(key.signature.end(), options.begin(), options.end());
   return key;
 }
@@ -164,6 +168,11 @@ void AddTimeSince(Metric* time, int64_t start_ns) {
 void AddExecuteTime(int64_t start_ns) {
   static Metric* time = Metric::Get("ExecuteTime");
   AddTimeSince(time, start_ns);
+}
+
+void AddExecuteTimeOf(const pjrt::Event& done, int64_t start_ns) {
+  if (done.IsReady()) return AddExecuteTime(start_ns);
+  done.OnReady([start_ns](const hlo::Error*) { AddExecuteTime(start_ns); });
 }
 
 // How long a graph that no program served has kept its sync until it could run: next to nothing
@@ -194,9 +203,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   Count(executed);
   const int64_t start = process::NowNanoseconds();
   pjrt::ExecuteResult result = Execute(device, graph, program, manner.next);
-  if (!manner.is_eager) {
-    result.done.OnReady([start](const hlo::Error*) { AddExecuteTime(start); });
-  }
+  if (!manner.is_eager) AddExecuteTimeOf(result.done, start);
   DropDonated(graph);
   if (program.checks != nullptr) {
     static auto* checked = Counter("CheckedExecution");
@@ -205,6 +212,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
     result.outputs.pop_back();
   }
   std::vector<Value> leaves;
+  leaves.reserve(result.outputs.size());
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     ShapeRef shape = graph.results()[i].shape_ref();
     const bool is_padded = program.padding != nullptr && program.padding->results[i].is_padded();
@@ -348,7 +356,11 @@ void SyncPending(Device* device, Manner manner, Donating donating) {
   std::vector<Reference<Storage>> storages;
   std::vector<Value> roots;
   std::vector<int64_t> replaced;
-  for (Reference<Storage>& storage : PendingStorages(device)) {
+  std::vector<Reference<Storage>> listed = PendingStorages(device);
+  storages.reserve(listed.size());
+  roots.reserve(listed.size());
+  replaced.reserve(listed.size());
+  for (Reference<Storage>& storage : listed) {
     auto [value, replaced_data] = storage->TakePending();
     if (!value) continue;  // another thread has given it data meanwhile
     if (const Value* data = value.node->computed(value.index)) {

@@ -96,18 +96,53 @@ def test_agrees_with_cpu(optimizer_class, kwargs, device):
     check(actual, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("optimizer_class", [torch.optim.Adam, torch.optim.AdamW])
-def test_adam_is_one_operation_for_each_parameter(optimizer_class, device):
+ONE_OPERATION = [
+    (torch.optim.Adam, {}, "adam"),
+    (torch.optim.AdamW, {}, "adam"),
+    (torch.optim.Adagrad, {}, "adagrad"),
+    (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True}, "sgd"),
+]
+
+
+@pytest.mark.parametrize("optimizer_class, arguments, name", ONE_OPERATION)
+def test_is_one_operation_for_each_parameter(optimizer_class, arguments, name, device):
     moved = [x.to(device).requires_grad_() for x in parameters(torch.float32)]
     for x in moved:
         x.grad = torch.ones_like(x)
-    optimizer = optimizer_class(moved)
-    torch_xla.sync()
-    optimizer.step()
-    text = torch_xla._XLAC._get_xla_tensors_text(moved)
-    assert text.count("aten::_fused_adam_(") == len(moved)
-    assert "aten::mul" not in text
-    assert all(optimizer.state[x]["step"].device.type == "cpu" for x in moved)
+    optimizer = optimizer_class(moved, **arguments)
+    for _ in range(2):  # the first step makes the state
+        torch_xla.sync()
+        optimizer.step()
+        text = torch_xla._XLAC._get_xla_tensors_text(moved)
+        assert text.count(f"aten::_fused_{name}_(") == len(moved)
+        assert "aten::mul" not in text
+        assert "aten::add" not in text
+    steps = [state["step"] for state in optimizer.state.values() if "step" in state]
+    assert all(step.device.type == "cpu" for step in steps)
+
+
+def test_momenta_that_begin_later(device):
+    """A parameter that gets its first gradient after the others have momenta."""
+    results = []
+    for where in ("cpu", device):
+        weights = [torch.ones(3, device=where, requires_grad=True) for _ in range(2)]
+        optimizer = torch.optim.SGD(weights, lr=0.1, momentum=0.9, dampening=0.5)
+        for step in range(4):
+            for weight in weights[: 1 if step < 2 else 2]:
+                weight.grad = torch.full_like(weight, step + 1.0)
+            optimizer.step()
+        results.append([weight.detach().cpu() for weight in weights])
+    check(*results, rtol=1e-6, atol=1e-6)
+
+
+def test_differentiable_sgd_stays_so(device):
+    weight = torch.ones(3, device=device, requires_grad=True)
+    rate = torch.tensor(2.0, device=device, requires_grad=True)
+    moved = weight * rate
+    moved.grad = torch.ones_like(moved)
+    torch.optim.SGD([moved], lr=0.1, momentum=0.9, differentiable=True).step()
+    (gradient,) = torch.autograd.grad(moved.sum(), rate)
+    assert gradient.item() == 3
 
 
 @pytest.mark.parametrize("arguments", [{"fused": True}, {"foreach": True}, {}], ids=str)

@@ -25,10 +25,14 @@ hlo::Shape QueryShape(const Plugin& plugin, PJRT_Buffer* buffer) {
 
 Buffer::Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer)
     : client_(std::move(client)), buffer_(buffer) {
-  shape_ = QueryShape(plugin(), buffer_);
+  shape_ = std::make_shared<const hlo::Shape>(QueryShape(plugin(), buffer_));
 }
 
 Buffer::Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer, hlo::Shape shape)
+    : Buffer(std::move(client), buffer, std::make_shared<const hlo::Shape>(std::move(shape))) {}
+
+Buffer::Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer,
+               std::shared_ptr<const hlo::Shape> shape)
     : client_(std::move(client)), buffer_(buffer), shape_(std::move(shape)) {}
 
 Buffer::~Buffer() {
@@ -88,13 +92,13 @@ Event Buffer::ReadyEvent() const {
 }
 
 Event Buffer::ToHostAsync(void* destination, size_t bytes) const {
-  const size_t needed = shape_.byte_size();
+  const size_t needed = shape_->byte_size();
   if (bytes < needed) {
-    throw hlo::Error("reading " + shape_.ToString() + " needs " + std::to_string(needed) +
+    throw hlo::Error("reading " + shape_->ToString() + " needs " + std::to_string(needed) +
                      " bytes of room, but there are " + std::to_string(bytes));
   }
   // The default is the device's own layout; say that rows come first.
-  hlo::Dimensions minor_to_major(shape_.rank());
+  hlo::Dimensions minor_to_major(shape_->rank());
   std::iota(minor_to_major.rbegin(), minor_to_major.rend(), 0);
   Arguments<PJRT_Buffer_MemoryLayout> layout;
   layout->type = PJRT_Buffer_MemoryLayout_Type_Tiled;
@@ -118,7 +122,7 @@ void Buffer::ToHost(void* destination, size_t bytes) const {
 }
 
 hlo::Literal Buffer::ToLiteral() const {
-  hlo::Literal literal(shape_);
+  hlo::Literal literal(*shape_);
   ToHost(literal.mutable_bytes(), literal.byte_size());
   return literal;
 }

@@ -9,6 +9,7 @@
 #include "hlo/literal.h"
 #include "hlo/shape.h"
 #include "pjrt/client/event.h"
+#include "process/small_memory.h"
 
 namespace pjrt {
 
@@ -19,15 +20,18 @@ class Memory;
 // Owns a PJRT_Buffer. Its contents may still be on their way: every use waits by itself, and an
 // error of the work that produces it appears in Await, ToHost and the events of what consumes it.
 // Thread-safe. Keeps its client alive.
-class Buffer {
+class Buffer : public process::SmallObject {
  public:
   // Takes the handle over.
   Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer);
   Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer, hlo::Shape shape);
+  // Of a shape that many share.
+  Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer,
+         std::shared_ptr<const hlo::Shape> shape);
   ~Buffer();
   Buffer(const Buffer&) = delete;
 
-  const hlo::Shape& shape() const { return shape_; }
+  const hlo::Shape& shape() const { return *shape_; }
   const std::shared_ptr<Client>& client() const { return client_; }
   PJRT_Buffer* handle() const { return buffer_; }
   Device& device() const;
@@ -77,7 +81,7 @@ class Buffer {
 
   std::shared_ptr<Client> client_;
   PJRT_Buffer* buffer_;
-  hlo::Shape shape_;
+  std::shared_ptr<const hlo::Shape> shape_;
 };
 
 }  // namespace pjrt

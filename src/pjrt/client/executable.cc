@@ -140,6 +140,9 @@ LoadedExecutable::LoadedExecutable(std::shared_ptr<Client> client,
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_GetExecutable, args);
   executable_ = std::make_unique<Executable>(client_->plugin(), args->executable);
   output_shapes_ = executable_->output_shapes();
+  for (const hlo::Shape& shape : output_shapes_) {
+    shared_output_shapes_.push_back(std::make_shared<const hlo::Shape>(shape));
+  }
 }
 
 LoadedExecutable::~LoadedExecutable() {
@@ -175,16 +178,23 @@ bool LoadedExecutable::IsDeleted() const {
 
 ExecuteResult LoadedExecutable::Execute(std::span<const Buffer* const> arguments,
                                         const ExecuteOptions& options) const {
-  std::vector<std::vector<const Buffer*>> lists(1);
-  lists[0].assign(arguments.begin(), arguments.end());
-  return std::move(ExecuteSharded(lists, options)[0]);
+  return std::move(Start({&arguments, 1}, options)[0]);
 }
 
 std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
     const std::vector<std::vector<const Buffer*>>& arguments, const ExecuteOptions& options) const {
+  const std::vector<ArgumentList> lists(arguments.begin(), arguments.end());
+  return Start(lists, options);
+}
+
+std::vector<ExecuteResult> LoadedExecutable::Start(std::span<const ArgumentList> arguments,
+                                                   const ExecuteOptions& options) const {
   const size_t num_devices = arguments.size();
   const size_t num_arguments = num_devices > 0 ? arguments[0].size() : 0;
-  std::vector<std::vector<PJRT_Buffer*>> inputs(num_devices), outputs(num_devices);
+  const size_t num_outputs = output_shapes_.size();
+  // Device after device.
+  std::vector<PJRT_Buffer*> inputs, outputs(num_devices * num_outputs);
+  inputs.reserve(num_devices * num_arguments);
   std::vector<PJRT_Buffer* const*> input_lists(num_devices);
   std::vector<PJRT_Buffer**> output_lists(num_devices);
   std::vector<PJRT_Event*> events(num_devices);
@@ -194,11 +204,9 @@ std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
                        std::to_string(arguments[d].size()) + " arguments, device 0 " +
                        std::to_string(num_arguments));
     }
-    inputs[d].reserve(num_arguments);
-    for (const Buffer* buffer : arguments[d]) inputs[d].push_back(buffer->handle());
-    outputs[d].resize(output_shapes_.size());
-    input_lists[d] = inputs[d].data();
-    output_lists[d] = outputs[d].data();
+    for (const Buffer* buffer : arguments[d]) inputs.push_back(buffer->handle());
+    input_lists[d] = inputs.data() + d * num_arguments;
+    output_lists[d] = outputs.data() + d * num_outputs;
   }
 
   Arguments<PJRT_ExecuteOptions> c_options;
@@ -223,7 +231,7 @@ std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
   args->device_complete_events = events.data();
   args->execute_device = options.device != nullptr ? options.device->handle() : nullptr;
   std::vector<ExecuteResult> results(num_devices);
-  for (ExecuteResult& result : results) result.outputs.reserve(output_shapes_.size());
+  for (ExecuteResult& result : results) result.outputs.reserve(num_outputs);
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_Execute, args);
 
   for (size_t d = 0; d < num_devices; ++d) {
@@ -231,9 +239,9 @@ std::vector<ExecuteResult> LoadedExecutable::ExecuteSharded(
   }
   try {
     for (size_t d = 0; d < num_devices; ++d) {
-      for (size_t i = 0; i < output_shapes_.size(); ++i) {
+      for (size_t i = 0; i < num_outputs; ++i) {
         results[d].outputs.push_back(
-            std::make_unique<Buffer>(client_, outputs[d][i], output_shapes_[i]));
+            std::make_unique<Buffer>(client_, output_lists[d][i], shared_output_shapes_[i]));
       }
     }
   } catch (...) {  // what the caller lent the execution must stay until it is done

@@ -105,10 +105,15 @@ class LoadedExecutable {
       const ExecuteOptions& options = {}) const;
 
  private:
+  using ArgumentList = std::span<const Buffer* const>;
+  std::vector<ExecuteResult> Start(std::span<const ArgumentList> arguments,
+                                   const ExecuteOptions& options) const;
+
   std::shared_ptr<Client> client_;
   PJRT_LoadedExecutable* loaded_;
   std::unique_ptr<Executable> executable_;
   std::vector<hlo::Shape> output_shapes_;
+  std::vector<std::shared_ptr<const hlo::Shape>> shared_output_shapes_;  // the same, for buffers
 };
 
 }  // namespace pjrt

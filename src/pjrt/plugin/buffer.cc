@@ -37,7 +37,15 @@ using pjrt::plugin::Contents;
 using pjrt::plugin::ContentsPtr;
 
 PJRT_Buffer::PJRT_Buffer(PJRT_Device& device, hlo::Shape shape, ContentsPtr contents)
-    : BufferDescription(std::move(shape)),
+    : PJRT_Buffer(device,
+                  std::make_shared<const pjrt::boundary::BufferDescription>(std::move(shape)),
+                  std::move(contents)) {}
+
+PJRT_Buffer::PJRT_Buffer(PJRT_Device& device,
+                         std::shared_ptr<const pjrt::boundary::BufferDescription> described,
+                         ContentsPtr contents)
+    : description(std::move(described)),
+      shape(description->shape),
       client(device.client->shared_from_this()),
       device(device),
       contents(std::move(contents)) {}
@@ -125,7 +133,7 @@ std::shared_ptr<Allocation> Borrow(const PJRT_Client_BufferFromHostBuffer_Args& 
 
 }  // namespace
 
-const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return buffer; }
+const BufferDescription& DescriptionOf(const PJRT_Buffer& buffer) { return *buffer.description; }
 
 void Client_BufferFromHostBuffer(PJRT_Client_BufferFromHostBuffer_Args& args) {
   PJRT_Device& device = DeviceFrom(args.memory, args.device);

@@ -14,6 +14,7 @@
 #include "pjrt/boundary/layout.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/client.h"
+#include "process/small_memory.h"
 
 namespace pjrt::plugin {
 
@@ -62,8 +63,12 @@ PJRT_Device& DeviceFrom(PJRT_Memory* memory, PJRT_Device* device);
 }  // namespace pjrt::plugin
 
 // Thread-safe.
-struct PJRT_Buffer : pjrt::boundary::BufferDescription {
+struct PJRT_Buffer : process::SmallObject {
   PJRT_Buffer(PJRT_Device& device, hlo::Shape shape, pjrt::plugin::ContentsPtr contents);
+  // As a result of a program is described, which all its runs share.
+  PJRT_Buffer(PJRT_Device& device,
+              std::shared_ptr<const pjrt::boundary::BufferDescription> description,
+              pjrt::plugin::ContentsPtr contents);
 
   // Throws if deleted or donated.
   pjrt::plugin::ContentsPtr Get() const;
@@ -71,6 +76,8 @@ struct PJRT_Buffer : pjrt::boundary::BufferDescription {
   pjrt::plugin::ContentsPtr Release();
   bool IsDeleted() const;
 
+  const std::shared_ptr<const pjrt::boundary::BufferDescription> description;
+  const hlo::Shape& shape;  // the description's
   const std::shared_ptr<PJRT_Client> client;
   PJRT_Device& device;
 

@@ -120,6 +120,7 @@ void CompiledProgram::Describe() {
   communicates = executable->communicates();
   for (const hlo::Shape& shape : results()) {
     AddResult(shape);
+    result_descriptions.push_back(std::make_shared<const BufferDescription>(shape));
     result_layouts.Add(LayoutText(shape.rank()));
     result_memory_kinds.Add(kMemoryKind);
   }

@@ -46,6 +46,7 @@ class CompiledProgram : public ProgramDescription {
   CompileOptions options;
   std::unique_ptr<cpu::Executable> executable;
   std::vector<Donation> donations;  // by parameter
+  std::vector<std::shared_ptr<const BufferDescription>> result_descriptions;
   bool communicates = false;        // runs collectives
   // How long the last execution took; what takes no longer than waking the queue's thread runs at
   // once.

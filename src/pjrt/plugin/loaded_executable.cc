@@ -219,28 +219,29 @@ void Launch::Check(PJRT_Buffer* const* arguments, size_t num_arguments,
   }
   std::vector<const PJRT_Buffer*> donated;
   for (size_t i = 0; i < num_arguments; ++i) {
-    const std::string which = "argument " + std::to_string(i);
-    const PJRT_Buffer& buffer = Require(arguments[i], which.c_str());
+    const auto which = [i] { return "argument " + std::to_string(i); };
+    if (arguments[i] == nullptr) throw hlo::Error(which() + " is null");
+    const PJRT_Buffer& buffer = *arguments[i];
     if (buffer.shape != parameters[i]) {
-      throw hlo::Error(which + " of the program '" + program_->name + "' is " +
+      throw hlo::Error(which() + " of the program '" + program_->name + "' is " +
                        buffer.shape.ToString() + ", but must be " + parameters[i].ToString());
     }
     if (buffer.client.get() != device_.client) {
-      throw hlo::Error(which + " belongs to another client");
+      throw hlo::Error(which() + " belongs to another client");
     }
     if (&buffer.device != &device_) {
-      throw hlo::Error(which + " is on " + buffer.device.description->debug_string +
+      throw hlo::Error(which() + " is on " + buffer.device.description->debug_string +
                        ", but the program runs on " + device_.description->debug_string);
     }
     if (buffer.IsDeleted()) {
-      throw hlo::Error(which + " of the program '" + program_->name +
+      throw hlo::Error(which() + " of the program '" + program_->name +
                        "' has been deleted or donated");
     }
     if (program_->donations[i] == Donation::kNone) continue;
     if (!keep[i]) {
       donated.push_back(&buffer);
     } else if (program_->donations[i] == Donation::kMust) {
-      throw hlo::Error(which + " must be donated: the program writes a result into it");
+      throw hlo::Error(which() + " must be donated: the program writes a result into it");
     }
   }
   for (const PJRT_Buffer* buffer : donated) {
@@ -265,9 +266,12 @@ std::vector<std::unique_ptr<PJRT_Buffer>> Launch::MakeResults() {
   std::vector<std::unique_ptr<PJRT_Buffer>> buffers;
   arguments_.reserve(program_->parameters().size());  // TakeArguments needs no memory
   donated_.reserve(program_->parameters().size());
-  for (const hlo::Shape& shape : program_->results()) {
-    results_.push_back(std::make_shared<Contents>(Contents{done_, nullptr}));
-    buffers.push_back(std::make_unique<PJRT_Buffer>(device_, shape, results_.back()));
+  results_.reserve(program_->results().size());
+  buffers.reserve(program_->results().size());
+  for (const auto& description : program_->result_descriptions) {
+    results_.push_back(std::allocate_shared<Contents>(process::SmallAllocator<Contents>(),
+                                                      Contents{done_, nullptr}));
+    buffers.push_back(std::make_unique<PJRT_Buffer>(device_, description, results_.back()));
   }
   return buffers;
 }
@@ -285,7 +289,8 @@ std::shared_ptr<Allocation> Launch::ResultAllocation(size_t result) {
   }
   const auto bytes = static_cast<size_t>(program_->results()[result].byte_size());
   std::shared_ptr<Allocation> lent = result_memory_.Take(bytes);
-  return lent != nullptr ? lent : std::make_shared<Allocation>(bytes);
+  if (lent != nullptr) return lent;
+  return std::allocate_shared<Allocation>(process::SmallAllocator<Allocation>(), bytes);
 }
 
 void Launch::RunProgram() {
