@@ -75,17 +75,19 @@ def _sgd(
     *args: Any,
     **options: Any,
 ) -> None:
-    # Parameters that get their first gradient later than others begin by themselves.
-    begun = sum(1 for momentum in momenta if momentum is not None)
-    is_one = (
-        begun in (0, len(momenta))
-        and not torch.is_grad_enabled()  # as in a step that is differentiable, which nothing else says
-        and not isinstance(options["weight_decay"], torch.Tensor)
-        and _is_one_operation(params, grads, options)
-    )
-    run: Callable[..., None] = sgd._fused_sgd if is_one else _multi_tensor_sgd
-    if is_one and options["momentum"] == 0 and options["weight_decay"] == 0:
-        run = sgd._single_tensor_sgd  # an addition, of whose lists none must be made
+    run: Callable[..., None]
+    if params and params[0].is_xla and options["momentum"] == 0 and options["weight_decay"] == 0:
+        run = sgd._single_tensor_sgd
+    else:
+        # Parameters that get their first gradient later than others begin by themselves.
+        begun = sum(1 for momentum in momenta if momentum is not None)
+        is_one = (
+            begun in (0, len(momenta))
+            and not torch.is_grad_enabled()  # as where a step is differentiable, which no option says
+            and not isinstance(options["weight_decay"], torch.Tensor)
+            and _is_one_operation(params, grads, options)
+        )
+        run = sgd._fused_sgd if is_one else _multi_tensor_sgd
     run(params, grads, momenta, *args, **options)
 
 

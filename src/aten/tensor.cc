@@ -29,10 +29,9 @@ Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(
   return true;
 }();
 
-// The sizes and strides of a tensor that is all of a storage.
-void ShowAll(c10::TensorImpl& tensor, const lazy::Storage& storage) {
-  lazy::Value value = storage.value();
-  const hlo::Dimensions& sizes = value.shape().dimensions();
+// The sizes and strides of a tensor that is all of a storage, whose value is of that shape.
+void ShowAll(c10::TensorImpl& tensor, const lazy::Storage& storage, const hlo::Shape& shape) {
+  const hlo::Dimensions& sizes = shape.dimensions();
   if (storage.memory_order().empty()) {
     tensor.set_sizes_contiguous(sizes);
   } else {
@@ -64,11 +63,11 @@ std::string SchemaArgumentName(const std::string& op, int64_t position) {
 }  // namespace
 
 XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage)
-    : TensorImpl(kKeys,
-                 c10::scalarTypeToTypeMeta(ToScalarType(storage->value().shape().element_type())),
-                 ToTorchDevice(storage->device())) {
+    : TensorImpl(kKeys, caffe2::TypeMeta(), ToTorchDevice(storage->device())) {
+  const lazy::Value value = storage->value();
+  data_type_ = c10::scalarTypeToTypeMeta(ToScalarType(value.shape().element_type()));
   contents_.storage = std::move(storage);
-  ShowAll(*this, *contents_.storage);
+  ShowAll(*this, *contents_.storage, value.shape());
 }
 
 XlaTensorImpl::XlaTensorImpl(lazy::Reference<lazy::Storage> storage,
@@ -179,7 +178,7 @@ void XlaTensor::Rebind(lazy::Reference<lazy::Storage> storage) const {
   contents_->storage = std::move(storage);
   contents_->view = nullptr;
   impl_->set_storage_offset(0);
-  ShowAll(*impl_, *contents_->storage);
+  ShowAll(*impl_, *contents_->storage, contents_->storage->value().shape());
   ShowStorage();
 }
 

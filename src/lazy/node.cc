@@ -1,5 +1,7 @@
 #include "lazy/node.h"
 
+#include <array>
+#include <complex>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -50,6 +52,22 @@ OperationReference ScalarOperation(ShapeRef shape) {
   return InternLeaf(&kind, *table, shape);
 }
 
+// Numbers are the commonest leaves, and of few types.
+OperationReference NumberOperation(hlo::ElementType type) {
+  constexpr auto kLast = static_cast<size_t>(hlo::ElementType::kTuple);
+  static const auto* operations = [] {
+    auto* made = new std::array<OperationReference, kLast>;
+    for (size_t i = 0; i < kLast; ++i) {
+      const auto number = static_cast<hlo::ElementType>(i);
+      if (!hlo::IsNative(number)) continue;
+      (*made)[i] = ScalarOperation(InternShape(hlo::Shape::Scalar(number)).get());
+    }
+    return made;
+  }();
+  if (hlo::IsNative(type)) return (*operations)[static_cast<size_t>(type)];
+  return ScalarOperation(InternShape(hlo::Shape::Scalar(type)).get());
+}
+
 OperationReference IndexOperation() {
   static OperationKind kind{"xla::index", OperationCounter("xla::index")};
   static const auto* operation = [] {
@@ -83,7 +101,11 @@ Reference<Node> Node::MakeData(Reference<Data> data, ShapeRef shape) {
 }
 
 Reference<Node> Node::MakeScalar(hlo::ElementType type, const void* bytes) {
-  return MakeScalar(InternShape(hlo::Shape::Scalar(type)).get(), bytes);
+  static_assert(sizeof(std::complex<double>) <= sizeof(scalar_));
+  Node* node =
+      new (process::AllocateSmall(BytesOf(0))) Node(Role::kScalar, NumberOperation(type), 0);
+  std::memcpy(node->scalar_.data(), bytes, hlo::ByteWidth(type));
+  return Reference<Node>(node);
 }
 
 Reference<Node> Node::MakeScalar(ShapeRef shape, const void* bytes) {

@@ -82,6 +82,16 @@ TEST(GraphTest, ProgramComputesTheGraph) {
   EXPECT_EQ(results[0], Literal::Scalar(100.0f));
 }
 
+TEST(GraphTest, EachValueIsOneResult) {
+  Value x = Leaf({2});
+  Value negated = Record<&Both>({x}, true), sum = Record<&Add>({x, x});
+  Value absolute{negated.node, 1};
+  const std::vector<Value> roots = {absolute, sum, negated, absolute, negated, sum};
+  Graph graph(roots);
+  EXPECT_EQ(graph.results(), (std::vector<Value>{absolute, sum, negated}));
+  EXPECT_EQ(graph.result_of_root(), (std::vector<uint32_t>{0, 1, 2, 0, 2, 1}));
+}
+
 TEST(GraphTest, MissingResultsHaveNoShape) {
   Value x = Leaf({2});
   Value one = Record<&Both>({x}, false), two = Record<&Both>({x}, true);
@@ -219,6 +229,28 @@ TEST_F(DonationTest, ViewsDoNotPreventIt) {
   transposed = Value();
   parameter->set_value(Record<&Add>({parameter->value(), parameter->value()}));
   EXPECT_EQ(Plan().size(), 1u);
+}
+
+TEST_F(DonationTest, EachOfManyBuffersIsDonatedToItsResult) {
+  std::vector<Reference<Storage>> parameters;
+  std::vector<Donation> expected;
+  for (uint32_t i = 0; i < 300; ++i) {
+    parameters.push_back(Storage::Make(&device_, Leaf({2})));
+    const Value old = parameters.back()->value();
+    parameters.back()->set_value(Record<&Add>({old, old}));
+    expected.push_back({i, i});
+  }
+  EXPECT_EQ(Plan(), expected);
+}
+
+TEST_F(DonationTest, BufferOfTwoLeavesIsNot) {
+  auto parameter = Storage::Make(&device_, Leaf({2}));
+  const ShapeRef shape = parameter->value().shape_ref();
+  Value other{Node::MakeData(parameter->value().node->data(), shape), 0};
+  Value sum = Record<&Add>({parameter->value(), other});
+  other = Value();
+  parameter->set_value(std::move(sum));
+  EXPECT_TRUE(Plan().empty());
 }
 
 TEST_F(DonationTest, AnotherShapeIsNot) {
