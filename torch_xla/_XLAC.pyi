@@ -402,6 +402,12 @@ def _export_program(
 ) -> tuple[bytes, str, list[int | Tensor]]:
     """Bytecode, text, and for each parameter its argument's index or its value (src/aten/exported_program.h)."""
 
+def _generalize_programs(samples: Sequence[bytes], has_locations: bool) -> tuple[bytes, str]:
+    """One program for any sizes, from those for a few (src/passes/generalize_sizes.h)."""
+
+def _instantiate_program(program: bytes, arguments: Sequence[Tensor]) -> bytes:
+    """A program for any sizes with the sizes of these arguments."""
+
 def _stablehlo_text(program: bytes) -> str: ...
 def _xla_mark_tensor(
     x: Tensor, name: str, position: int, id: str, is_input: bool, attributes: dict[str, Any]

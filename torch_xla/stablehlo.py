@@ -25,6 +25,7 @@ from ._export_bundle import VariableSignature as VariableSignature
 from ._export_bundle import VariableType as VariableType
 from ._export_interpreter import XLAExportInterpreter as XLAExportInterpreter
 from ._export_interpreter import run_decompositions as _run_decompositions
+from ._export_sizes import SampleSizes
 
 _METHOD = "forward"
 
@@ -64,11 +65,14 @@ class StableHLOGraphModule:
 
     def __init__(self, bundle: StableHLOModelBundle) -> None:
         self._bundle = bundle
-        self._computations: dict[str, Any] = {}
+        self._computations: dict[tuple[str, tuple[int, ...]], Any] = {}  # by dynamic sizes
         self._weights: dict[tuple[VariableType, str | int], torch.Tensor] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the model gives for these arguments, whose sizes and types are the example's: tensors on the device."""
+        """What the model gives for these arguments: tensors on the device.
+
+        Their types are the example's, and so are the sizes of the dimensions that were not exported as dynamic ones.
+        """
         return self.evaluate(None, args, kwargs)
 
     def evaluate(
@@ -92,7 +96,7 @@ class StableHLOGraphModule:
             for location, signature in zip(meta.input_locations, meta.input_signature, strict=True)
         ]
         results = _XLAC._xla_user_computation(
-            f"xla::{meta.name}", inputs, self._computation(function)
+            f"xla::{meta.name}", inputs, self._computation(function, inputs)
         )
         if meta.output_pytree_spec is None:
             return results
@@ -138,13 +142,21 @@ class StableHLOGraphModule:
         names = [function.meta.name for function in functions]
         raise ValueError(f"there is no function {name} in the exported model, which has {names}")
 
-    def _computation(self, function: StableHLOFunc) -> Any:
-        name = function.meta.name
-        if name not in self._computations:
-            self._computations[name] = _XLAC._xla_op_computation_from_module_proto(
-                name, function.bytecode
+    def _computation(self, function: StableHLOFunc, inputs: Sequence[torch.Tensor]) -> Any:
+        meta = function.meta
+        sizes = tuple(
+            value.shape[dimension]
+            for value, signature in zip(inputs, meta.input_signature, strict=True)
+            for dimension in signature.dynamic_dims
+        )
+        if (meta.name, sizes) not in self._computations:
+            program = function.bytecode
+            if sizes:
+                program = _XLAC._instantiate_program(program, inputs)
+            self._computations[meta.name, sizes] = _XLAC._xla_op_computation_from_module_proto(
+                meta.name, program
             )
-        return self._computations[name]
+        return self._computations[meta.name, sizes]
 
     def _input(
         self, location: InputLocation, signature: VariableSignature, arguments: Sequence[Any]
@@ -214,10 +226,11 @@ class _Export:
         self._options = options
         self._exported = _run_decompositions(exported)
         self._arguments, self._in_spec = self._flatten_arguments()
-        self._check_sizes()
+        self._sizes = SampleSizes(self._exported)
         self._states = _export_interpreter.states_of(self._exported)
         self._locations: list[InputLocation] = []  # of the graph's tensors, in its order
         self._tensors: list[torch.Tensor] = []
+        self._values: list[torch.Tensor] = []  # the same, as the graph has them: with symbolic sizes
         self._signatures: list[VariableSignature] = []
         self._placeholders: list[Any] = []  # per placeholder: an index into these, or its value
         self._collect_placeholders()
@@ -270,17 +283,6 @@ class _Export:
             )
         return pytree.tree_flatten((args, kwargs))
 
-    def _check_sizes(self) -> None:
-        for node in self._exported.graph.nodes:
-            value = node.meta.get("val")
-            if node.op != "placeholder" or not isinstance(value, torch.Tensor):
-                continue
-            if any(isinstance(size, torch.SymInt) for size in value.shape):
-                raise NotImplementedError(
-                    f"the size of {node.name}, {tuple(value.shape)}, is symbolic, and programs have fixed sizes: "
-                    "export the model once for each size, without dynamic_shapes"
-                )
-
     def _collect_placeholders(self) -> None:
         states = dict(_export_interpreter.state_placeholders(self._exported))
         nodes = [node for node in self._exported.graph.nodes if node.op == "placeholder"]
@@ -310,9 +312,39 @@ class _Export:
         self._placeholders.append((True, len(self._tensors)))
         self._locations.append(location)
         self._tensors.append(value)
-        self._signatures.append(_export_bundle.signature_of(node.meta.get("val", value)))
+        self._values.append(node.meta.get("val", value))
+        self._signatures.append(_export_bundle.signature_of(self._values[-1]))
 
     def _trace(self) -> tuple[bytes, str, list[int | torch.Tensor]]:
+        if not self._sizes:
+            return self._trace_with(self._tensors)
+        shapes = zip(*[self._sizes.shapes(value) for value in self._values], strict=True)
+        samples = [
+            self._trace_with(
+                [
+                    torch.empty(shape, dtype=tensor.dtype, device="meta")
+                    for shape, tensor in zip(sample, self._tensors, strict=True)
+                ]
+            )
+            for sample in shapes
+        ]
+        parameters = samples[0][2]
+        if any(not _are_equal(parameters, others) for _, _, others in samples):
+            raise NotImplementedError(
+                "a size is a number that the program takes: export it with inline_all_constant=True"
+            )
+        self._result_signatures = [
+            _export_bundle.signature_of(value) if isinstance(value, torch.Tensor) else signature
+            for value, signature in zip(self._user_outputs(), self._result_signatures, strict=True)
+        ]
+        bytecode, text = _XLAC._generalize_programs(
+            [bytecode for bytecode, _, _ in samples], self._options.export_node_metadata
+        )
+        return bytecode, text, parameters
+
+    def _trace_with(
+        self, arguments: Sequence[torch.Tensor]
+    ) -> tuple[bytes, str, list[int | torch.Tensor]]:
         options = self._options
         graph = self._exported.graph_module
         interpreter = XLAExportInterpreter(
@@ -334,7 +366,7 @@ class _Export:
         _XLAC._set_fallback_observer(fallbacks.append)
         try:
             exported = _XLAC._export_program(
-                "", self._tensors, options.inline_all_constant, has_locations, call
+                "", arguments, options.inline_all_constant, has_locations, call
             )
         except Exception as error:
             if fallbacks:
@@ -358,10 +390,30 @@ class _Export:
         self._result_signatures = [_export_bundle.signature_of(result) for result in chosen]
         return chosen
 
+    def _user_outputs(self) -> list[Any]:
+        """The graph's values of the model's results."""
+        kinds = torch.export.graph_signature.OutputKind
+        nodes = self._exported.graph.output_node().args[0]
+        return [
+            node.meta.get("val") if isinstance(node, torch.fx.Node) else node
+            for spec, node in zip(self._exported.graph_signature.output_specs, nodes, strict=True)
+            if spec.kind == kinds.USER_OUTPUT
+        ]
+
     def _state_arrays(self) -> dict[str, Any]:
         if not self._options.export_weights:
             return {}
         return {name: _export_bundle.to_numpy(value) for name, value in self._states.items()}
+
+
+def _are_equal(a: Sequence[int | torch.Tensor], b: Sequence[int | torch.Tensor]) -> bool:
+    """Whether programs take the same: arguments by index, and constants."""
+    return len(a) == len(b) and all(
+        torch.equal(x, y)
+        if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)
+        else not isinstance(x, torch.Tensor) and x == y
+        for x, y in zip(a, b, strict=True)
+    )
 
 
 def _names_locations(graph: torch.fx.GraphModule) -> bool:

@@ -13,6 +13,7 @@
 #include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
 #include "lazy/location.h"
+#include "lazy/programs_of_any_size.h"
 #include "python/bindings.h"
 
 namespace torch_xla {
@@ -163,10 +164,32 @@ py::tuple Export(const std::string& device, const std::vector<at::Tensor>& argum
   return py::make_tuple(py::bytes(bytecode), text, parameters);
 }
 
+py::tuple Generalize(const std::vector<std::string>& samples, bool has_locations) {
+  std::string bytecode, text;
+  WithoutGil([&] {
+    const auto module = lazy::GeneralizePrograms(samples);
+    bytecode = hlo::WriteBytecode(*module);
+    text = hlo::WriteStablehloText(*module,
+                                   {.locations = has_locations || lazy::ProgramsHaveLocations()});
+  });
+  return py::make_tuple(py::bytes(bytecode), text);
+}
+
+py::bytes Instantiate(const std::string& program, const std::vector<at::Tensor>& arguments) {
+  std::vector<Shape> shapes;
+  for (const at::Tensor& argument : arguments) {
+    shapes.emplace_back(ToElementType(argument.scalar_type()), argument.sizes().vec());
+  }
+  return py::bytes(WithoutGil(
+      [&] { return hlo::WriteBytecode(*lazy::InstantiateProgram(program, shapes)); }));
+}
+
 }  // namespace
 
 void BindExport(py::module_& m) {
   m.def("_export_program", &Export);
+  m.def("_generalize_programs", &Generalize);
+  m.def("_instantiate_program", &Instantiate);
   m.def("_stablehlo_text", [](const py::bytes& program) {
     const auto bytes = std::string(program);
     return hlo::WriteStablehloText(*hlo::ReadStablehlo(std::as_bytes(std::span(bytes))));
