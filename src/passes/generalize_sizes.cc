@@ -25,9 +25,9 @@ using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
 
-constexpr ElementType kSizeType = ElementType::kS32;
+constexpr ElementType kExtentType = ElementType::kS32;
 // Of the elements of a constant that are computed one by one.
-constexpr int64_t kMostElements = 64;
+constexpr int64_t kMostComputedElements = 64;
 constexpr int kMostFactors = 4;
 
 // One instruction, and one number, in each sample.
@@ -85,7 +85,7 @@ class Sizes {
 
   // A scalar that is these numbers; null if there is no formula.
   Value Scalar(const Numbers& numbers) {
-    if (IsConstant(numbers)) return builder_.ConstantScalar(kSizeType, numbers[0]);
+    if (IsConstant(numbers)) return builder_.ConstantScalar(kExtentType, numbers[0]);
     if (const auto made = scalars_.find(numbers); made != scalars_.end()) return made->second;
     Value scalar = FromPlace(numbers);
     if (!scalar) scalar = FromLine(numbers, /*with_offset=*/false);
@@ -120,15 +120,15 @@ class Sizes {
   Value Line(Opcode scale, const Numbers& size, int64_t factor, int64_t offset) {
     Value value = Scalar(size);
     if (factor != 1) {
-      value = builder_.Binary(scale, value, builder_.ConstantScalar(kSizeType, factor));
+      value = builder_.Binary(scale, value, builder_.ConstantScalar(kExtentType, factor));
     }
     if (offset == 0) return value;
-    return builder_.Add(value, builder_.ConstantScalar(kSizeType, offset));
+    return builder_.Add(value, builder_.ConstantScalar(kExtentType, offset));
   }
 
   // A product of sizes, and a constant.
   Value FromProduct(const Numbers& numbers, int most_factors) {
-    if (IsConstant(numbers)) return builder_.ConstantScalar(kSizeType, numbers[0]);
+    if (IsConstant(numbers)) return builder_.ConstantScalar(kExtentType, numbers[0]);
     if (Value value = FromPlace(numbers)) return value;
     if (most_factors == 1) return nullptr;
     for (const Numbers& size : known_) {
@@ -277,7 +277,7 @@ class Generalizer {
   }
 
   Value Vector(const Alike& alike, const std::vector<Numbers>& elements) {
-    if (elements.empty()) return builder_.Constant(Literal(Shape(kSizeType, {0})));
+    if (elements.empty()) return builder_.Constant(Literal(Shape(kExtentType, {0})));
     std::vector<Value> parts;
     for (const Numbers& numbers : elements) {
       parts.push_back(builder_.Reshape(Scalar(alike, numbers), {1}));
@@ -423,7 +423,7 @@ class Generalizer {
       return constant->literal().IsSplat();
     });
     if (is_splat) return builder_.BroadcastInDim(SplatElement(alike), shape.dimensions(), {});
-    if (shape.rank() != 1 || shape.dimension(0) > kMostElements ||
+    if (shape.rank() != 1 || shape.dimension(0) > kMostComputedElements ||
         !hlo::IsInteger(shape.element_type())) {
       Refuse(*alike[0], "is a constant of other values for other sizes");
     }

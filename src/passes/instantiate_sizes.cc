@@ -21,7 +21,7 @@ using hlo::Shape;
 using hlo::Value;
 
 // What sizes are computed of: vectors of a shape's length, and scalars.
-constexpr int64_t kMostElements = 64;
+constexpr int64_t kMostKnownElements = 64;
 
 bool Takes(const Shape& declared, const Shape& given) {
   if (declared.element_type() != given.element_type() || declared.rank() != given.rank()) {
@@ -76,7 +76,7 @@ class Instantiator {
 
   // Evaluates what sizes can be computed of.
   void NoteNumbers(Value value) {
-    if (!value->shape().is_array() || value->shape().num_elements() > kMostElements) return;
+    if (!value->shape().is_array() || value->shape().num_elements() > kMostKnownElements) return;
     if (value->IsConstant()) {
       numbers_.emplace(value, value->literal());
       return;

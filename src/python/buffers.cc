@@ -1,4 +1,5 @@
 // The memory behind tensors: which have some, what it is called, and who may take it over.
+#include <ATen/WrapDimUtils.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
@@ -107,6 +108,19 @@ Value DotGeneral(Builder& b, Value lhs, Value rhs, Dimensions lhs_contracting,
                       result_type);
 }
 
+// `position` is "first" or "second".
+void CheckDotOperand(const at::Tensor& tensor, const char* position) {
+  TORCH_CHECK(IsXla(tensor), "Expected input tensor (", position,
+              " argument) to be an actual XLA tensor. Got: ", tensor.toString(),
+              ". Consider moving it (", position, " argument) to XLA.");
+}
+
+// With those that count from the last dimension counted from the first.
+std::vector<int64_t> DotDimensions(const at::Tensor& operand, std::vector<int64_t> dimensions) {
+  for (int64_t& dimension : dimensions) dimension = at::maybe_wrap_dim(dimension, operand.dim());
+  return dimensions;
+}
+
 // `dimensions` is ((lhs contracting, rhs contracting), (lhs batching, rhs batching)), the second
 // pair possibly empty.
 at::Tensor RecordDotGeneral(const at::Tensor& lhs, const at::Tensor& rhs,
@@ -115,13 +129,19 @@ at::Tensor RecordDotGeneral(const at::Tensor& lhs, const at::Tensor& rhs,
   TORCH_CHECK_VALUE(!dimensions.empty() && dimensions[0].size() == 2,
                     "dimension_numbers are ((lhs contracting, rhs contracting), "
                     "(lhs batching, rhs batching))");
-  const bool is_batched = dimensions.size() > 1 && dimensions[1].size() == 2;
-  const std::vector<int64_t> none;
+  CheckDotOperand(lhs, "first");
+  CheckDotOperand(rhs, "second");
+  const auto lhs_contracting = DotDimensions(lhs, dimensions[0][0]);
+  const auto rhs_contracting = DotDimensions(rhs, dimensions[0][1]);
+  std::vector<int64_t> lhs_batching, rhs_batching;
+  if (dimensions.size() > 1 && dimensions[1].size() == 2) {
+    lhs_batching = DotDimensions(lhs, dimensions[1][0]);
+    rhs_batching = DotDimensions(rhs, dimensions[1][1]);
+  }
   return WithoutGil([&] {
-    return Record<&DotGeneral>(lhs, rhs, at::IntArrayRef(dimensions[0][0]),
-                               at::IntArrayRef(dimensions[0][1]),
-                               at::IntArrayRef(is_batched ? dimensions[1][0] : none),
-                               at::IntArrayRef(is_batched ? dimensions[1][1] : none), type);
+    return Record<&DotGeneral>(lhs, rhs, at::IntArrayRef(lhs_contracting),
+                               at::IntArrayRef(rhs_contracting), at::IntArrayRef(lhs_batching),
+                               at::IntArrayRef(rhs_batching), type);
   });
 }
 

@@ -64,7 +64,7 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
     auto module = graph.Lower("IrToHlo");
     text = emit_bytecode
                ? hlo::WriteBytecode(*module)
-               : hlo::WriteStablehloText(*module, {.locations = lazy::ProgramsHaveLocations()});
+               : hlo::WriteStablehloText(*module, {.locations = true});
   }
   if (emit_bytecode) return py::bytes(text);
   return py::str(text);

@@ -187,15 +187,6 @@ def test_what_does_not_fit_is_refused():
         module.evaluate("backward", (torch.ones(2),))
     with pytest.raises(FileNotFoundError, match="no exported function"):
         StableHLOGraphModule.load("/nonexistent")
-    sizes = {"x": {0: torch.export.Dim("batch")}}
-
-    class Model(nn.Module):
-        def forward(self, x):
-            return x + 1
-
-    symbolic = torch.export.export(Model(), (torch.ones(3, 2),), dynamic_shapes=sizes)
-    with pytest.raises(NotImplementedError, match="symbolic"):
-        exported_program_to_stablehlo(symbolic)
 
 
 def composite_model(x, y):

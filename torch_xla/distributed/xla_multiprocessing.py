@@ -138,6 +138,9 @@ def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], orders: _Ord
             # The threads of torch's own pool did not come along: waiting for them would never end.
             torch.set_num_threads(1)
             _XLAC._leave_runtime()
+        # A launched process may call `init_process_group("xla", init_method="xla://")` without importing the backend.
+        import torch_xla.distributed.xla_backend  # noqa: F401
+
         _call(fn, index, args)
         world.leave()
     except KeyboardInterrupt:

@@ -55,10 +55,12 @@ class ZeroRedundancyOptimizer(Optimizer):
       grad_clipping, max_norm: scale the gradients so that their norm, over all processes, is at most `max_norm`, 1 by
         default.
       sharding_groups: lists of ranks that share parameters; all ranks by default.
-      grad_norm_groups: lists of ranks over which the norm is taken; the sharding groups by default.
+      grad_norm_groups: lists of ranks with other parameters of the same model, over which the norm is summed too.
       lazy_init: make the parts only when `init_zero` is called.
-      pin_layout, bucket_cap_mb_all_gather, bucket_cap_mb_reduce_scatter, use_grad_acc_hook, higher_cc_precision:
-        of no effect.
+      use_grad_acc_hook: gradients are summed in `optimizer_dtype`, in the parameters' `main_grad`, and `grad` is None
+        after each backward.
+      save_master_weights: `state_dict` has the parts, too, which lose nothing if the parameters are of a smaller type.
+      pin_layout, bucket_cap_mb_all_gather, bucket_cap_mb_reduce_scatter, higher_cc_precision: of no effect.
       defaults: the options of `optimizer_class`.
     """
 
@@ -76,6 +78,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         bucket_cap_mb_all_gather: int = 0,
         bucket_cap_mb_reduce_scatter: int = 0,
         use_grad_acc_hook: bool = False,
+        save_master_weights: bool = False,
         higher_cc_precision: bool = False,
         **defaults: Any,
     ) -> None:
@@ -84,12 +87,15 @@ class ZeroRedundancyOptimizer(Optimizer):
         self.local_world_size = len(own)
         self.local_rank = own.index(xr.global_ordinal())
         self.sharding_groups = sharding_groups
-        self.grad_norm_groups = grad_norm_groups or sharding_groups
+        self.grad_norm_groups = grad_norm_groups
         self.optimizer_class = optimizer_class
         self.optimizer_dtype = optimizer_dtype or torch.float32
+        self.use_grad_acc_hook = use_grad_acc_hook
+        self.save_master_weights = save_master_weights
         self.max_norm = (1.0 if max_norm is None else max_norm) if grad_clipping else None
         # The norm of the gradients before they were clipped, after each step.
         self.grad_norm: torch.Tensor | None = None
+        self._hooks: list[Any] = []
         self.inited = False
         if not lazy_init:
             self.init_zero()
@@ -110,8 +116,36 @@ class ZeroRedundancyOptimizer(Optimizer):
             ],
             **self.defaults,
         )
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+        if self.use_grad_acc_hook:
+            self._hooks = [
+                shard.whole.register_post_accumulate_grad_hook(self._move_to_main_gradient)
+                for shard in self._every_shard()
+                if shard.whole.requires_grad
+            ]
         torch_xla.sync()
         self.inited = True
+
+    def _move_to_main_gradient(self, parameter: torch.Tensor) -> None:
+        gradient = parameter.grad
+        if gradient is None:
+            return
+        main: torch.Tensor | None = getattr(parameter, "main_grad", None)
+        if main is None:
+            main = torch.zeros_like(gradient, dtype=self.optimizer_dtype)
+            parameter.main_grad = main  # type: ignore[attr-defined]
+        main.add_(gradient.detach().to(self.optimizer_dtype))
+        parameter.grad = None
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients."""
+        super().zero_grad(set_to_none)
+        for shard in self._every_shard() if self.inited else ():
+            main = getattr(shard.whole, "main_grad", None)
+            if main is not None:
+                main.zero_()
 
     def _every_shard(self) -> list[_Shard]:
         return [shard for shards in self._shards for shard in shards]
@@ -133,14 +167,19 @@ class ZeroRedundancyOptimizer(Optimizer):
         self.base_optimizer.step(**kwargs)
         for shard in self._every_shard():
             if shard.part.grad is not None:
-                part = shard.part.detach().to(shard.whole.dtype)
-                shard.write_back(xm.all_gather(part, groups=self.sharding_groups))
+                self._write_back(shard)
                 shard.part.grad = None
         return loss
 
+    def _write_back(self, shard: _Shard) -> None:
+        part = shard.part.detach().to(shard.whole.dtype)
+        shard.write_back(xm.all_gather(part, groups=self.sharding_groups))
+
     def _reduced(self, shard: _Shard) -> torch.Tensor | None:
         """This process's rows of the mean gradient."""
-        gradient = shard.whole.grad
+        gradient = getattr(shard.whole, "main_grad", None)
+        if gradient is None:
+            gradient = shard.whole.grad
         if gradient is None:
             return None
         count = self.local_world_size
@@ -159,7 +198,9 @@ class ZeroRedundancyOptimizer(Optimizer):
         if not gradients:
             return
         squares = torch.stack([gradient.float().square().sum() for gradient in gradients]).sum()
-        total = xm.all_reduce(xm.REDUCE_SUM, squares, groups=self.grad_norm_groups)
+        total = xm.all_reduce(xm.REDUCE_SUM, squares, groups=self.sharding_groups)
+        if self.grad_norm_groups is not None:
+            total = xm.all_reduce(xm.REDUCE_SUM, total, groups=self.grad_norm_groups)
         self.grad_norm = total.sqrt()
         factor = (max_norm / (self.grad_norm + 1e-6)).clamp(max=1.0)
         for gradient in gradients:
@@ -172,6 +213,10 @@ class ZeroRedundancyOptimizer(Optimizer):
         state["shape_info"] = {
             index: tuple(shard.whole.shape) for index, shard in enumerate(self._every_shard())
         }
+        if self.save_master_weights:
+            state["sharded_master_weights"] = {
+                index: shard.part.detach() for index, shard in enumerate(self._every_shard())
+            }
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -179,6 +224,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         given = dict(state_dict)
         base_state = given.pop("base_state")
         shapes = given.pop("shape_info", None)
+        parts = given.pop("sharded_master_weights", None)
         own = {index: tuple(shard.whole.shape) for index, shard in enumerate(self._every_shard())}
         if shapes is not None and shapes != own:
             raise ValueError(
@@ -187,9 +233,13 @@ class ZeroRedundancyOptimizer(Optimizer):
         super().load_state_dict(given)
         base = self.base_optimizer.state_dict()
         self.base_optimizer.load_state_dict({**base, "state": base_state})
-        for shard in self._every_shard():
-            with torch.no_grad():
-                shard.part.copy_(shard.own(shard.whole.detach()))
+        with torch.no_grad():
+            for index, shard in enumerate(self._every_shard()):
+                if parts is None:
+                    shard.part.copy_(shard.own(shard.whole.detach()))
+                else:
+                    shard.part.copy_(parts[index])
+                    self._write_back(shard)
 
 
 def _options(group: dict[str, Any]) -> dict[str, Any]:

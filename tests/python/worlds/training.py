@@ -152,6 +152,41 @@ def by_own_zero_redundancy(index: int) -> None:
     assert held <= everything / xr.world_size() + len(list(model.parameters())) * 8
 
 
+def by_zero_redundancy_in_bfloat16(index: int) -> None:
+    """Gradients are summed in float32, and a saved state has what bfloat16 loses: who goes on from it goes on exactly."""
+    from torch_xla.distributed.zero_redundancy_optimizer import ZeroRedundancyOptimizer
+
+    def train(is_interrupted: bool) -> dict[str, torch.Tensor]:
+        def make() -> ZeroRedundancyOptimizer:
+            return ZeroRedundancyOptimizer(
+                model.parameters(),
+                torch.optim.AdamW,
+                lr=1e-4,
+                use_grad_acc_hook=True,
+                save_master_weights=True,
+            )
+
+        model = make_model().bfloat16().to("xla")
+        optimizer = make()
+        for step, (inputs, targets) in enumerate(batches()):
+            optimizer.zero_grad()
+            for half in range(2):
+                x, y = (part(tensor).chunk(2)[half].bfloat16() for tensor in (inputs, targets))
+                nn.functional.mse_loss(model(x), y).backward()
+            weight = model[0].weight
+            assert weight.grad is None and weight.main_grad.dtype == torch.float32
+            optimizer.step()
+            torch_xla.sync()
+            if is_interrupted and step == 1:
+                saved = optimizer.state_dict()
+                assert saved["sharded_master_weights"][0].dtype == torch.float32
+                optimizer = make()
+                optimizer.load_state_dict(saved)
+        return {name: value.cpu() for name, value in model.state_dict().items()}
+
+    torch.testing.assert_close(train(True), train(False), rtol=0, atol=0)
+
+
 def save_checkpoint(index: int) -> None:
     import torch.distributed.checkpoint as checkpoint
 
