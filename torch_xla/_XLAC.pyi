@@ -396,6 +396,7 @@ class _TraceMe:
 def _export_program(
     device: str,
     arguments: Sequence[Tensor],
+    kept: Sequence[int],
     inlines_numbers: bool,
     has_locations: bool,
     function: Callable[[list[Tensor]], Sequence[Tensor]],

@@ -1,7 +1,6 @@
 """The sizes that an exported program with symbolic ones is recorded with, to become a program for any."""
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,18 +19,12 @@ class SampleSizes:
       exported: a program of `torch.export`.
 
     Raises:
-      NotImplementedError: if a symbol has fewer than two sizes that torch has left possible.
+      NotImplementedError: for a symbol that has fewer sizes than that left.
     """
 
     def __init__(self, exported: Any) -> None:
         tensors = list(_placeholder_tensors(exported))
-        symbols = {
-            symbol
-            for tensor in tensors
-            for size in tensor.shape
-            if isinstance(size, torch.SymInt)
-            for symbol in size.node.expr.free_symbols
-        }
+        symbols = set().union(*map(_symbols_of, tensors))
         # A size that another dimension happens to have could be recorded as another program.
         self._taken = {
             size for tensor in tensors for size in tensor.shape if isinstance(size, int)
@@ -53,27 +46,44 @@ class SampleSizes:
                 for size in tensor.shape
             ]
 
+    @staticmethod
+    def lacking(values: Sequence[torch.Tensor], used: Collection[int]) -> list[int]:
+        """Of those that are not used, the ones that a program needs so that each symbol is a size of an argument."""
+        known = set().union(*(_symbols_of(values[i]) for i in used))
+        kept = []
+        for i, value in enumerate(values):
+            if not _symbols_of(value) <= known:
+                known |= _symbols_of(value)
+                kept.append(i)
+        return kept
+
     def _choose(self, symbol: Any, limits: Any) -> list[int]:
-        lowest = _SMALLEST
-        highest = lowest + _MOST_TRIED
-        if limits is not None and limits.upper.is_finite is not False:
-            highest = min(highest, int(limits.upper))
+        lowest, highest = 2, 2 + _MOST_TRIED
         if limits is not None:
-            lowest = min(max(lowest, int(limits.lower)), highest)
-            highest = max(highest, lowest)
-        possible = range(lowest, highest + 1)
-        free = [n for n in possible if n not in self._taken]
-        primes = [n for n in free if all(n % d for d in range(2, int(n**0.5) + 1))]
-        below = range(max(2, int(limits.lower) if limits is not None else 2), lowest)
-        chosen = list(
-            itertools.islice(dict.fromkeys([*primes, *free, *reversed(below), *possible]), _COUNT)
+            lowest = max(lowest, int(limits.lower))
+            highest = lowest + _MOST_TRIED
+            if limits.upper < highest:
+                highest = int(limits.upper)
+        preferred = sorted(
+            range(lowest, highest + 1),
+            key=lambda n: (n in self._taken, n < _SMALLEST, not _is_prime(n), n),
         )
+        chosen = preferred[:_COUNT]
         if len(chosen) < _COUNT:
             raise NotImplementedError(
                 f"the size {symbol} has only the values {sorted(chosen)}: export the model once for each"
             )
         self._taken.update(chosen)
         return chosen
+
+
+def _symbols_of(tensor: torch.Tensor) -> set[Any]:
+    sizes = [size for size in tensor.shape if isinstance(size, torch.SymInt)]
+    return {symbol for size in sizes for symbol in size.node.expr.free_symbols}
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % divisor for divisor in range(2, int(number**0.5) + 1))
 
 
 def _placeholder_tensors(exported: Any) -> Iterator[torch.Tensor]:

@@ -319,15 +319,17 @@ class _Export:
         if not self._sizes:
             return self._trace_with(self._tensors)
         shapes = zip(*[self._sizes.shapes(value) for value in self._values], strict=True)
-        samples = [
-            self._trace_with(
-                [
-                    torch.empty(shape, dtype=tensor.dtype, device="meta")
-                    for shape, tensor in zip(sample, self._tensors, strict=True)
-                ]
-            )
-            for sample in shapes
-        ]
+        samples = []
+        kept: list[int] = []
+        for sample in shapes:
+            arguments = [
+                torch.empty(shape, dtype=tensor.dtype, device="meta")
+                for shape, tensor in zip(sample, self._tensors, strict=True)
+            ]
+            if not samples:
+                used = self._trace_with(arguments)[2]
+                kept = self._sizes.lacking(self._values, {i for i in used if isinstance(i, int)})
+            samples.append(self._trace_with(arguments, kept))
         parameters = samples[0][2]
         if any(not _are_equal(parameters, others) for _, _, others in samples):
             raise NotImplementedError(
@@ -343,7 +345,7 @@ class _Export:
         return bytecode, text, parameters
 
     def _trace_with(
-        self, arguments: Sequence[torch.Tensor]
+        self, arguments: Sequence[torch.Tensor], kept: Sequence[int] = ()
     ) -> tuple[bytes, str, list[int | torch.Tensor]]:
         options = self._options
         graph = self._exported.graph_module
@@ -366,7 +368,7 @@ class _Export:
         _XLAC._set_fallback_observer(fallbacks.append)
         try:
             exported = _XLAC._export_program(
-                "", arguments, options.inline_all_constant, has_locations, call
+                "", arguments, kept, options.inline_all_constant, has_locations, call
             )
         except Exception as error:
             if fallbacks:

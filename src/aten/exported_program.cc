@@ -1,5 +1,6 @@
 #include "aten/exported_program.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "aten/op.h"
 #include "aten/placeholder.h"
 #include "aten/tensor.h"
+#include "hlo/builder.h"
 #include "lazy/capture.h"
 #include "lazy/data.h"
 #include "lazy/exported_module.h"
@@ -36,7 +38,8 @@ std::vector<lazy::Value> ResultValues(const std::vector<at::Tensor>& results) {
 }  // namespace
 
 ExportedProgram ExportFunction(
-    lazy::Device* device, at::TensorList arguments, bool inlines_numbers,
+    lazy::Device* device, at::TensorList arguments, const std::vector<int64_t>& kept,
+    bool inlines_numbers,
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& function) {
   const lazy::CaptureScope scope;
   std::vector<at::Tensor> placeholders;
@@ -65,6 +68,16 @@ ExportedProgram ExportFunction(
   }
   for (const hlo::Literal& number : exported.numbers) {
     program.parameters.emplace_back(NumberTensor(number));
+  }
+  hlo::Builder builder(program.module->entry());
+  for (const int64_t argument : kept) {
+    const auto is_argument = [&](const auto& parameter) {
+      return std::holds_alternative<int64_t>(parameter) && std::get<int64_t>(parameter) == argument;
+    };
+    if (std::ranges::any_of(program.parameters, is_argument)) continue;
+    const at::Tensor& tensor = arguments[argument];
+    builder.Parameter(Shape(ToElementType(tensor.scalar_type()), tensor.sizes().vec()));
+    program.parameters.emplace_back(argument);
   }
   return program;
 }

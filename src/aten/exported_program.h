@@ -21,10 +21,12 @@ struct ExportedProgram {
 
 // Calls the function once, in a capture of this thread (lazy/capture.h), with placeholders on
 // `device` that are like the arguments, which may be on any device. Arguments that the results do
-// not need are no parameters. Numbers: lazy/exported_module.h. Throws what the function throws, and
+// not need are no parameters, but for those that are `kept`, which come last. Numbers:
+// lazy/exported_module.h. Throws what the function throws, and
 // c10::Error for results that are on other devices.
 ExportedProgram ExportFunction(
-    lazy::Device* device, at::TensorList arguments, bool inlines_numbers,
+    lazy::Device* device, at::TensorList arguments, const std::vector<int64_t>& kept,
+    bool inlines_numbers,
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& function);
 
 }  // namespace torch_xla

@@ -91,6 +91,7 @@ class Sizes {
     if (!scalar) scalar = FromLine(numbers, /*with_offset=*/false);
     if (!scalar) scalar = FromProduct(numbers, kMostFactors);
     if (!scalar) scalar = FromLine(numbers, /*with_offset=*/true);
+    if (!scalar) scalar = FromCorrectedProduct(numbers);
     if (scalar) scalars_.emplace(numbers, scalar);
     return scalar;
   }
@@ -139,6 +140,14 @@ class Sizes {
       }
     }
     return nullptr;
+  }
+
+  // One less than a product, by which a variance is divided.
+  Value FromCorrectedProduct(Numbers numbers) {
+    for (int64_t& number : numbers) ++number;
+    Value product = FromProduct(numbers, kMostFactors);
+    return product ? builder_.Subtract(product, builder_.ConstantScalar(kExtentType, int64_t{1}))
+                   : nullptr;
   }
 
   hlo::Builder& builder_;

@@ -4,7 +4,8 @@
 // the same size in all of them stays as it is, one that differs becomes known only at run time
 // (`?`). What an operation says of such sizes (the dimensions of a broadcast's result, a limit, a
 // mean's divisor) is computed from those of values before it, by a formula that gives each sample
-// its number: a size, its multiple or part plus a constant, a product of sizes. Three samples whose
+// its number: a size, its multiple or part plus a
+// constant, a product of sizes or one less. Three samples whose
 // sizes have nothing in common tell these apart.
 #pragma once
 

@@ -143,7 +143,8 @@ std::vector<at::Tensor> RecordCustomCall(const std::vector<at::Tensor>& operands
 // --- Exports
 
 py::tuple Export(const std::string& device, const std::vector<at::Tensor>& arguments,
-                 bool inlines_numbers, bool has_locations, const py::function& function) {
+                 const std::vector<int64_t>& kept, bool inlines_numbers, bool has_locations,
+                 const py::function& function) {
   const auto call = [&](const std::vector<at::Tensor>& placeholders) {
     const py::gil_scoped_acquire gil;
     return function(placeholders).cast<std::vector<at::Tensor>>();
@@ -151,7 +152,7 @@ py::tuple Export(const std::string& device, const std::vector<at::Tensor>& argum
   std::string bytecode, text;
   const ExportedProgram program = WithoutGil([&] {
     ExportedProgram exported =
-        ExportFunction(DeviceFromString(device), arguments, inlines_numbers, call);
+        ExportFunction(DeviceFromString(device), arguments, kept, inlines_numbers, call);
     bytecode = hlo::WriteBytecode(*exported.module);
     text = hlo::WriteStablehloText(*exported.module,
                                    {.locations = has_locations || lazy::ProgramsHaveLocations()});

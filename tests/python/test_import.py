@@ -39,6 +39,20 @@ print(time.process_time() - start)
     assert float(output.stdout) < 0.5
 
 
+def test_may_be_reloaded(program):
+    output = program.run_code(
+        """
+import importlib
+import torch
+import torch_xla
+importlib.reload(torch_xla)
+module = torch.compile(torch.nn.Linear(3, 2).to("xla"))
+print(module(torch.ones(4, 3, device="xla")).shape)
+"""
+    )
+    assert output.stdout.splitlines() == ["torch.Size([4, 2])"]
+
+
 def test_submodules_are_attributes(program):
     program.run_code(
         """

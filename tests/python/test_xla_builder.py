@@ -436,6 +436,12 @@ def test_dot_general():
     a, b = torch.randn(4, 2, 3), torch.randn(4, 3, 5)
     got = _XLAC._xla_dot_general(a.to("xla"), b.to("xla"), (([2], [1]), ([0], [0])))
     torch.testing.assert_close(got.cpu(), a @ b)
+    got = _XLAC._xla_dot_general(a.to("xla"), b.to("xla"), (([-1], [-2]), ([-3], [-3])))
+    torch.testing.assert_close(got.cpu(), a @ b)
+    with pytest.raises(IndexError, match="expected to be in range of"):
+        _XLAC._xla_dot_general(x, y, (([2], [1]), ()))
+    with pytest.raises(RuntimeError, match="second argument. to be an actual XLA tensor. Got: CPU"):
+        _XLAC._xla_dot_general(x, Y, (([1], [1]), ()))
     i = I.to(torch.int8).to("xla")
     got = _XLAC._xla_dot_general(i, i, (([1], [1]), ()), preferred_element_type=torch.int32)
     assert got.dtype == torch.int32 and math.prod(got.shape) == 4

@@ -68,6 +68,9 @@ def test_collectives_of_one_process_are_identities(device):
     output = torch.zeros_like(value)
     assert xm.all_gather(value, output=output) is output
     torch.testing.assert_close(output.cpu(), value.cpu())
+    larger = torch.zeros(7, 5, device=value.device)
+    assert xm.reduce_scatter(xm.REDUCE_SUM, value, 1.0, 0, 1, output=larger) is larger
+    torch.testing.assert_close(larger.cpu(), value.cpu())
     xm.collective_broadcast([value])
     assert xm.mesh_reduce("tag", value, lambda parts: [part.device.type for part in parts]) == [
         "cpu"

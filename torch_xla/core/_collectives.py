@@ -392,7 +392,7 @@ def broadcast_master_param(model: torch.nn.Module) -> None:
 
 
 def _each(function: Any, value: Any, output: Any) -> Any:
-    """`function` of a tensor, or of each of a list; copied into `output` where there is one."""
+    """`function` of a tensor, or of each of a list; copied into `output` where there is one, which takes its shape."""
     if isinstance(value, torch.Tensor):
         result = function(value)
         targets, results = [output], [result]
@@ -403,6 +403,8 @@ def _each(function: Any, value: Any, output: Any) -> Any:
         return result
     with torch.no_grad():
         for target, source in zip(targets, results, strict=True):
+            if target.shape != source.shape:
+                target.resize_(source.shape)
             target.copy_(source)
     return output
 
