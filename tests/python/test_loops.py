@@ -184,7 +184,6 @@ def test_scan_under_autocast():
         (lambda c, x: (c[:1], x), ValueError, "leaf 0 of the carry .* of shape"),
         (lambda c, x: (c.double(), x), ValueError, "leaf 0 of the carry is torch.float32"),
         (lambda c, x: ((c, c), x), ValueError, "structure"),
-        (lambda c, x: (c.add_(1), x), RuntimeError, "in-place operation"),
         (lambda c, x: (c, x.sum().item() * x), Exception, None),
     ],
 )
@@ -196,6 +195,19 @@ def test_refused_functions(fn, error, text):
     if error is not Exception:  # the same where gradients are asked for
         with pytest.raises(error, match=text):
             scan(fn, init.requires_grad_(), xs)
+
+
+def test_a_function_may_write_into_its_arguments_without_gradients():
+    def counted(carry, x):
+        carry += x.mul_(2)
+        return carry, carry
+
+    init, xs = torch.zeros(1, device=DEVICE), torch.tensor([[1.0], [2.0], [3.0]], device=DEVICE)
+    last, all_of_them = scan(counted, init, xs)
+    assert last.tolist() == [12] and all_of_them.flatten().tolist() == [2, 6, 12]
+    assert init.tolist() == [0] and xs.flatten().tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="in-place operation"):
+        scan(counted, init.requires_grad_(), xs)
 
 
 def test_refused_arguments():

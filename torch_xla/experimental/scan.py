@@ -65,7 +65,8 @@ def scan(
     Raises:
       ValueError: for `fn` that is no function, tensors of different first dimensions, or no tensor in `xs`; for a carry that
         changes its structure, shape or dtype.
-      RuntimeError, AssertionError: for a function that writes into its arguments, or uses other tensors.
+      RuntimeError, AssertionError: for a function that writes into its arguments where gradients are asked for (without,
+        it has copies of its own), or uses other tensors.
     """
     if not callable(fn):
         raise ValueError(f"scan: fn is to be a function of a carry and an element, and is {fn!r}")
@@ -217,12 +218,13 @@ class _Step:
         self._kept = [self._argument_of(node) for node in results[self.result_count :]]
 
     def _flat(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """`fn` of leaves. Each result is memory of its own."""
+        """`fn` of leaves. Each result is memory of its own, and without gradients so is each argument."""
 
         def flat(*leaves: torch.Tensor) -> list[torch.Tensor]:
+            own = leaves if any(self.needs_grad) else tuple(leaf.clone() for leaf in leaves)
             carry, y = fn(
-                self._unflatten_carry(leaves[: self.carry_count]),
-                self._unflatten_x(leaves[self.carry_count :]),
+                self._unflatten_carry(own[: self.carry_count]),
+                self._unflatten_x(own[self.carry_count :]),
             )
             self._check_carry(carry, leaves)
             ys, self._unflatten_y = tree_flatten_none(y)
