@@ -26,9 +26,7 @@ class SampleSizes:
         tensors = list(_placeholder_tensors(exported))
         symbols = set().union(*map(_symbols_of, tensors))
         # A size that another dimension happens to have could be recorded as another program.
-        self._taken = {
-            size for tensor in tensors for size in tensor.shape if isinstance(size, int)
-        }
+        self._taken = {size for tensor in tensors for size in tensor.shape if isinstance(size, int)}
         self._numbers = {
             symbol: self._choose(symbol, exported.range_constraints.get(symbol))
             for symbol in sorted(symbols, key=str)

@@ -230,7 +230,9 @@ class _Export:
         self._states = _export_interpreter.states_of(self._exported)
         self._locations: list[InputLocation] = []  # of the graph's tensors, in its order
         self._tensors: list[torch.Tensor] = []
-        self._values: list[torch.Tensor] = []  # the same, as the graph has them: with symbolic sizes
+        self._values: list[
+            torch.Tensor
+        ] = []  # the same, as the graph has them: with symbolic sizes
         self._signatures: list[VariableSignature] = []
         self._placeholders: list[Any] = []  # per placeholder: an index into these, or its value
         self._collect_placeholders()

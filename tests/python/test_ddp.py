@@ -16,7 +16,16 @@ def run(program, *arguments, **variables):
     ("count", "ways"),
     [
         (1, ["by_optimizer_step", "by_own_zero_redundancy"]),
-        (2, ["by_optimizer_step", "by_ddp", "by_zero_redundancy", "by_own_zero_redundancy", "by_zero_redundancy_in_bfloat16"]),
+        (
+            2,
+            [
+                "by_optimizer_step",
+                "by_ddp",
+                "by_zero_redundancy",
+                "by_own_zero_redundancy",
+                "by_zero_redundancy_in_bfloat16",
+            ],
+        ),
         (4, ["by_optimizer_step", "by_ddp"]),
     ],
 )

@@ -187,9 +187,7 @@ def refined_by_jax(bytecode, arrays):
             program, devices, compiler.get_compile_options(1, 1), []
         )
     out = executable.execute_sharded([jax.device_put(array) for array in arrays])
-    return [
-        torch.from_numpy(np.array(a[0])) for a in out.disassemble_into_single_device_arrays()
-    ]
+    return [torch.from_numpy(np.array(a[0])) for a in out.disassemble_into_single_device_arrays()]
 
 
 @pytest.mark.parametrize("name", ["rows", "statistics", "joined", "parts", "product", "expanded"])

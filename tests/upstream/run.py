@@ -2,13 +2,15 @@
 
     python tests/upstream/run.py CHECKOUT [--group core debug ...] [--only REGEX] [--list-failures]
 
-CHECKOUT is pytorch/xla at tag v2.9.0 (its folders `test` and `torch_xla/test`). Each file is a process of its own, on one
-device of the CPU engine. The packages absl-py, expecttest and parameterized must be there. docs/compatibility.md says which tests
-do not apply here.
+CHECKOUT is pytorch/xla at tag v2.9.0 (its folders `test`, `examples` and `torch_xla/test`). Each file is a process of its
+own, on one device of the CPU engine where its row does not say more. The packages absl-py, expecttest, parameterized and rich must
+be there; torchvision need not (`stand_ins/`). Examples run in a small configuration (`small/`). docs/compatibility.md says which
+tests do not apply here.
 """
 
 import argparse
 import collections
+import importlib.util
 import os
 import re
 import subprocess
@@ -22,8 +24,7 @@ LIMIT_SECONDS = 1800
 
 IR = {"XLA_IR_DEBUG": "1"}
 HLO = {"XLA_HLO_DEBUG": "1"}
-# Where compilations are counted: each graph is compiled when it comes first.
-PROGRAMS = {"TORCH_XLA_INTERPRET": "never"}
+TWO, FOUR = {"CPU_NUM_DEVICES": "2"}, {"CPU_NUM_DEVICES": "4"}
 
 # The files of each group, with what their environment has besides; "@" in a value is a folder for the run.
 Files = dict[str, list[dict[str, str]]]
@@ -62,7 +63,7 @@ GROUPS: dict[str, Files] = {
         "pjrt/test_dtypes.py",
     ),
     "debug": {
-        "test_metrics.py": [PROGRAMS, PROGRAMS | {"XLA_METRICS_FILE": "@/metrics.txt"}],
+        "test_metrics.py": [{}, {"XLA_METRICS_FILE": "@/metrics.txt"}],
         "test_hlo_metadata.py": [{}],
         "debug_tool/test_pt_xla_debug.py": [
             {"PT_XLA_DEBUG": "1", "PT_XLA_DEBUG_FILE": "@/debug.txt"},
@@ -80,33 +81,97 @@ GROUPS: dict[str, Files] = {
         "eager/test_eager_with_xla_compile.py",
         "eager/test_eager_with_torch_compile.py",
     ),
+    "errors": plain(
+        "test_ops_error_message.py", "test_ops_error_message_functionalization_disabled.py"
+    ),
     "ops": plain("test_core_aten_ops.py", "test_ops.py"),
     "dist": plain(
         "test_torch_distributed_xla_backend.py",
         "pjrt/test_runtime.py",
         "pjrt/test_runtime_multi_cpu.py",
-        "pjrt/test_ddp.py",
         "pjrt/test_mesh_service.py",
-    ),
-    "control": plain(
-        "scan/test_scan.py",
-        "scan/test_scan_layers.py",
-        "test_while_loop.py",
-        "test_gradient_accumulation.py",
-    ),
+        "pjrt/test_internal_tpu.py",
+    )
+    | {"pjrt/test_ddp.py": [{}, TWO, FOUR]}
+    | {
+        file: [TWO, FOUR]
+        for file in (
+            "test_mp_replication.py",
+            "test_mp_mesh_reduce.py",
+            "test_mp_save.py",
+            "test_mp_rendezvous.py",
+            "test_mp_reduce_scatter.py",
+            "test_mp_sync_batch_norm.py",
+        )
+    },
+    "control": {
+        **plain(
+            "scan/test_scan.py",
+            "scan/test_scan_layers.py",
+            "test_while_loop.py",
+            "test_gradient_accumulation.py",
+            "test_assume_pure_torch.py",
+        ),
+        "scan/test_scan_debug.py": [HLO],
+    },
     "dynamo": plain(
         "dynamo/test_dynamo.py",
         "dynamo/test_dynamo_aliasing.py",
+        "dynamo/test_dynamo_dynamic_shape.py",
         "dynamo/test_bridge.py",
         "dynamo/test_num_output.py",
+        "dynamo/test_graph_input_matcher.py",
+        "dynamo/test_dynamo_config.py",
+        "dynamo/test_none_remover.py",
+        "dynamo/test_dynamo_integrations_util.py",
     ),
+    "stablehlo": {
+        **plain(
+            "stablehlo/test_exports.py",
+            "stablehlo/test_stablehlo_save_load.py",
+            "stablehlo/test_composite.py",
+            "stablehlo/test_stablehlo_custom_call.py",
+            "stablehlo/test_implicit_broadcasting.py",
+            "stablehlo/test_unbounded_dynamism.py",
+            "stablehlo/test_stablehlo_compile.py",
+            "stablehlo/test_xla_export_interpreter.py",
+            "stablehlo/test_mlir_debuginfo.py",
+            "quantized_ops/test_quantized_matmul.py",
+            "quantized_ops/test_dot_general.py",
+        ),
+        "stablehlo/test_stablehlo_inference.py": [HLO],
+    },
+    "slow": plain("test_python_ops.py", "test_syncfree_optimizers.py"),
+    "examples": {
+        **plain(
+            "../examples/train_resnet_base.py",
+            "../examples/train_resnet_amp.py",
+            "../examples/train_decoder_only_base.py",
+            "../examples/debug/train_resnet_benchmark.py",
+            "../examples/debug/train_resnet_profile.py",
+            "../examples/flash_attention/train_decoder_only_flash_attention.py",
+            "../examples/scan/scan_examples.py",
+            "../examples/eager/train_decoder_only_eager.py",
+            "../examples/eager/train_decoder_only_eager_with_compile.py",
+        ),
+        "../examples/data_parallel/train_resnet_ddp.py": [TWO],
+        "../examples/data_parallel/train_resnet_xla_ddp.py": [TWO],
+        "../examples/eager/train_decoder_only_eager_multi_process.py": [TWO],
+        "../examples/fsdp/train_resnet_fsdp_auto_wrap.py": [TWO],
+    },
 }
 
 
-def environment(checkout: Path, extra: dict[str, str], folder: str) -> dict[str, str]:
+def environment(
+    checkout: Path, extra: dict[str, str], folder: str, is_example: bool
+) -> dict[str, str]:
     """Of a test's process."""
-    tests = checkout / "test"
-    path = [HERE, tests, tests / "spmd", os.environ.get("PYTHONPATH", "")]
+    tests, examples = checkout / "test", checkout / "examples"
+    path = [HERE, tests, tests / "spmd", examples, os.environ.get("PYTHONPATH", "")]
+    if is_example:
+        path.insert(0, HERE / "small")
+    if importlib.util.find_spec("torchvision") is None:
+        path.append(HERE / "stand_ins")
     return (
         os.environ
         | {
@@ -152,7 +217,7 @@ def run(checkout: Path, file: str, extra: dict[str, str]) -> dict[str, str]:
             done = subprocess.run(
                 command,
                 cwd=folder,
-                env=environment(checkout, extra, folder),
+                env=environment(checkout, extra, folder, file.startswith("../examples/")),
                 capture_output=True,
                 timeout=LIMIT_SECONDS,
             )

@@ -59,11 +59,10 @@ def metrics_report() -> str:
 def short_metrics_report(
     counter_names: list[str] | None = None, metric_names: list[str] | None = None
 ) -> str:
-    """Some of them as text; by default those that say why a program is slow, each operator run on the CPU included."""
-    if not counter_names:
-        fallbacks = [name for name in _XLAC._xla_counter_names() if name.startswith("aten::")]
-        counter_names = _SHORT_COUNTERS + fallbacks
-    return _XLAC._short_xla_metrics_report(counter_names, metric_names or _SHORT_METRICS)
+    """Some of them as text, and each operator that ran on the CPU; by default those that say why a program is slow."""
+    fallbacks = [name for name in _XLAC._xla_counter_names() if name.startswith("aten::")]
+    counters = dict.fromkeys([*(counter_names or _SHORT_COUNTERS), *fallbacks])
+    return _XLAC._short_xla_metrics_report(list(counters), metric_names or _SHORT_METRICS)
 
 
 def executed_fallback_ops() -> list[str]:

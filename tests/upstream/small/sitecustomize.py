@@ -34,25 +34,6 @@ def shrink_decoder(model: Any) -> None:
     make.__defaults__ = DECODER + make.__defaults__[len(DECODER) :]
 
 
-def resnet50(**_: Any) -> Any:
-    """What stands for torchvision's, which need not be there."""
-    from torch import nn
-
-    return nn.Sequential(
-        nn.Conv2d(3, 16, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(16),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, 2, 1),
-        nn.Conv2d(16, 512, 3, 2, 1),
-        nn.BatchNorm2d(512),
-        nn.ReLU(inplace=True),
-        nn.AdaptiveAvgPool2d((1, 1)),
-        nn.Flatten(),
-        nn.Linear(512, 2048),
-        nn.Linear(2048, 1000),
-    )
-
-
 class AfterImport(importlib.abc.MetaPathFinder):
     """Calls `action(module)` when the module of that name has been imported."""
 
@@ -81,7 +62,3 @@ class AfterImport(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, AfterImport("torch_xla.utils.utils", shrink_samples))
 sys.meta_path.insert(0, AfterImport("decoder_only_model", shrink_decoder))
-if importlib.util.find_spec("torchvision") is None:
-    torchvision = types.ModuleType("torchvision")
-    torchvision.models = types.SimpleNamespace(resnet50=resnet50)  # type: ignore[attr-defined]
-    sys.modules["torchvision"] = torchvision

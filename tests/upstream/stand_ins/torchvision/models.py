@@ -1,0 +1,54 @@
+"""Residual networks."""
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    """Two convolutions, added to what they take."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.shortcut = nn.Identity()
+        if inputs != outputs:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.body(x) + self.shortcut(x))
+
+
+def _residual(blocks: int, width: int, num_classes: int) -> nn.Sequential:
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, width, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    inputs = width
+    for stage in range(4):
+        outputs = width << stage
+        for block in range(blocks):
+            layers.append(Block(inputs, outputs, 2 if stage and not block else 1))
+            inputs = outputs
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, num_classes)
+    )
+
+
+def resnet18(num_classes: int = 1000) -> nn.Module:
+    """Of its depth and width: 20 convolutions."""
+    return _residual(2, 64, num_classes)
+
+
+def resnet50(num_classes: int = 1000) -> nn.Module:
+    """Much smaller than torchvision's."""
+    return _residual(1, 16, num_classes)
