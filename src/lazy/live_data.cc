@@ -33,7 +33,9 @@ void AddLiveData(const Data* data) {
   LiveList& list = LiveList::Get();
   LiveEntry& entry = data->live_entry();
   std::lock_guard lock(list.mutex);
+  if (entry.is_listed) return;
   entry.is_listed = true;
+  entry.previous = nullptr;  // it may have been listed before
   entry.next = list.first;
   if (entry.next != nullptr) entry.next->live_entry().previous = data;
   list.first = data;
