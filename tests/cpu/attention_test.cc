@@ -155,18 +155,22 @@ class Program {
     if (!c.mask.empty()) mask_ = Parameter(Shape(c.type, c.mask), false);
   }
 
-  // With the gradients if `trains`.
-  void Build(bool trains) {
+  enum Passes { kForward, kBackward, kBoth };
+
+  // The other pass, where a program has one of them, is written out.
+  void Build(Passes passes) {
     const AttentionAttributes attributes = {.scale = 0.4, .is_causal = c_.is_causal};
     const auto with_mask = [&](Values values) {
       if (mask_ != nullptr) values.push_back(mask_);
       return values;
     };
-    const Values forward =
-        hlo::Attention(builder_, hlo::kAttention, with_mask(operands_), attributes,
-                       [&](Builder& b, const Values& x) { return Forward(b, x, attributes); });
+    const auto decompose = [&](Builder& b, const Values& x) { return Forward(b, x, attributes); };
+    const Values forward = passes == kBackward
+                               ? decompose(builder_, with_mask(operands_))
+                               : hlo::Attention(builder_, hlo::kAttention, with_mask(operands_),
+                                                attributes, decompose);
     Values results = {Lay(forward[0]), builder_.Transpose(forward[1], {0, 2, 1})};
-    if (trains) {
+    if (passes != kForward) {
       const Value gradient = Parameter(ShapeOf(c_.heads, c_.queries, c_.value_width), true);
       const Values backward = hlo::Attention(
           builder_, hlo::kAttentionBackward,
@@ -175,6 +179,15 @@ class Program {
       for (const Value value : backward) results.push_back(Lay(value));
     }
     builder_.computation()->set_results(results);
+  }
+
+  // Whether the library serves the program's attentions.
+  std::vector<bool> Served() {
+    std::vector<bool> served;
+    for (const auto& instruction : module_.entry()->instructions()) {
+      if (hlo::IsAttention(*instruction)) served.push_back(ServesAttention(*instruction));
+    }
+    return served;
   }
 
   hlo::Module& module() { return module_; }
@@ -212,15 +225,12 @@ class Program {
 class AttentionTest : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionTest, IsAsDecomposed) {
-  Program program(GetParam());
-  program.Build(true);
-  CheckModule(program.module(), program.arguments(), 20);
-}
-
-TEST_P(AttentionTest, WithoutGradients) {
-  Program program(GetParam());
-  program.Build(false);
-  CheckModule(program.module(), program.arguments(), 20);
+  for (const Program::Passes passes : {Program::kForward, Program::kBackward, Program::kBoth}) {
+    SCOPED_TRACE(passes);
+    Program program(GetParam());
+    program.Build(passes);
+    CheckModule(program.module(), program.arguments(), 20);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest, ::testing::ValuesIn(kCases),
@@ -229,10 +239,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest, ::testing::ValuesIn(kCases),
 // What a masked row, an infinity or NaN gives, forward and backward.
 void CheckSpecial(const std::function<void(std::vector<Literal>&)>& change, double scale = 20) {
   const AttentionCase c = {"special", 1, 2, 2, 70, 140, 16, 16, false, {70, 140}};
-  Program program(c);
-  program.Build(true);
-  change(program.arguments());
-  CheckModule(program.module(), program.arguments(), scale);
+  for (const Program::Passes passes : {Program::kForward, Program::kBackward}) {
+    Program program(c);
+    program.Build(passes);
+    change(program.arguments());
+    CheckModule(program.module(), program.arguments(), scale);
+  }
 }
 
 TEST(AttentionOfSpecialValues, RowsThatAreWhollyMasked) {
@@ -267,6 +279,17 @@ TEST(AttentionOfSpecialValues, NotANumberAndInfinities) {
   }
 }
 
+// The lowest number masks as well, and a row of nothing else weighs all keys alike.
+TEST(AttentionOfSpecialValues, MasksOfTheLowestNumber) {
+  CheckSpecial([](std::vector<Literal>& arguments) {
+    auto mask = arguments[3].mutable_data<float>();
+    for (const int64_t row : {0, 7, 69}) {
+      std::fill_n(mask.begin() + row * 140, row == 7 ? 130 : 140,
+                  std::numeric_limits<float>::lowest());
+    }
+  });
+}
+
 TEST(AttentionOfSpecialValues, NotANumberAmongMasked) {
   CheckSpecial([](std::vector<Literal>& arguments) {
     auto mask = arguments[3].mutable_data<float>();
@@ -289,7 +312,7 @@ TEST(AttentionOfSpecialValues, LargeScores) {
 TEST(Attention, HasTheSameBitsEachTime) {
   const AttentionCase c = {"large", 1, 1, 1, 300, 600, 32, 32};
   Program program(c);
-  program.Build(true);
+  program.Build(Program::kBoth);
   const std::unique_ptr<Executable> executable = Compile(program.module());
   const std::vector<Literal> first = RunOnEngine(*executable, program.arguments());
   for (int i = 0; i < 5; ++i) {
@@ -304,24 +327,36 @@ TEST(Attention, HasTheSameBitsEachTime) {
 TEST(Attention, HasNoMatrixOfScores) {
   const AttentionCase c = {"long", 1, 2, 2, 2048, 2048, 16, 16};
   Program program(c);
-  program.Build(true);
+  program.Build(Program::kBoth);
+  if (!program.Served()[0]) GTEST_SKIP() << "this processor has no vectors for it";
   const std::unique_ptr<Executable> executable = Compile(program.module());
-  if (!ServesAttention(*[&] {
-        for (const auto& instruction : program.module().entry()->instructions()) {
-          if (hlo::IsAttention(*instruction)) return instruction.get();
-        }
-        throw hlo::Error("no attention");
-      }())) {
+  EXPECT_LT(executable->arena_bytes(), 4 << 20);
+}
+
+// Few scores are computed once for both passes, where a program has both.
+TEST(Attention, FewScoresOfBothPassesAreDecomposed) {
+  const auto served = [](const AttentionCase& c, Program::Passes passes) {
+    Program program(c);
+    program.Build(passes);
+    return program.Served();
+  };
+  const AttentionCase few = {"few", 1, 2, 2, 128, 128, 16, 16};
+  if (!served(few, Program::kForward)[0]) {
     GTEST_SKIP() << "this processor has no vectors for it";
   }
-  EXPECT_LT(executable->arena_bytes(), 4 << 20);
+  using Each = std::vector<bool>;
+  EXPECT_EQ(served(few, Program::kBackward), Each({true}));
+  EXPECT_EQ(served(few, Program::kBoth), Each({false, false}));
+  EXPECT_EQ(served({"causal", 1, 2, 2, 128, 128, 16, 16, true}, Program::kBoth),
+            Each({true, true}));
+  EXPECT_EQ(served({"many", 1, 2, 2, 512, 512, 16, 16}, Program::kBoth), Each({true, true}));
 }
 
 // A result that nobody reads is still written somewhere.
 TEST(Attention, ResultsMayBeUnused) {
   const AttentionCase c = {"unused", 1, 2, 2, 9, 11, 8, 8};
   Program program(c);
-  program.Build(true);
+  program.Build(Program::kBoth);
   hlo::Computation* entry = program.module().entry();
   entry->set_results({entry->results()[3]});
   CheckModule(program.module(), program.arguments(), 20);

@@ -24,7 +24,6 @@ constexpr int64_t kQueryBlock = 64, kKeyBlock = 128;
 constexpr int64_t kQueryPart = 1024;
 // Fewer are not worth a copy of the keys.
 constexpr int64_t kManyQueries = 4;
-constexpr float kLn2 = 0.693147181F;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 const std::byte* At(const AttentionArray& array, const void* data, int64_t batch, int64_t head,
@@ -286,7 +285,7 @@ class ForwardPass {
     for (int64_t q = 0; q < queries; ++q) {
       log_sum_[batch * p_.log_sum.batch + head * p_.log_sum.head +
                (first_query + q) * p_.log_sum.row] =
-          maxima[q] * kLn2 + std::log(sums[q]);  // minus infinity where all is masked
+          maxima[q] + std::log(sums[q]);  // minus infinity where all is masked
       sums[q] = sums[q] == 0 ? 0 : 1 / sums[q];
     }
     tiles_.scale_rows(queries, stride, values, stride, sums);
@@ -389,7 +388,7 @@ class BackwardPass {
                kKeyBlock * std::max(padded_, padded_value_), kKeyBlock * padded_,
                kKeyBlock * padded_value_, kQueryBlock * padded_, kQueryBlock * padded_value_,
                kQueryBlock * kKeyBlock, kQueryBlock * kKeyBlock, kQueryBlock * kKeyBlock,
-               group_ * p_.queries, group_ * p_.queries})),
+               group_ * p_.queries, group_ * p_.queries, group_ * p_.queries})),
           keys_across_(pieces_.Take(p_.width * kKeyBlock)),
           values_across_(pieces_.Take(p_.value_width * kKeyBlock)),
           key_copy_(pieces_.Take(kKeyBlock * padded_)),
@@ -402,6 +401,7 @@ class BackwardPass {
           of_scores_(pieces_.Take(kQueryBlock * kKeyBlock)),
           mask_copy_(pieces_.Take(kQueryBlock * kKeyBlock)),
           log_sums_(pieces_.Take(group_ * p_.queries)),
+          factors_(pieces_.Take(group_ * p_.queries)),
           drops_(pieces_.Take(group_ * p_.queries)) {}
 
     void Run() {
@@ -443,10 +443,15 @@ class BackwardPass {
 
     // The rows' logarithmic sums, and the sums of the result times its gradient.
     void Summarize(int64_t i) {
+      // Beside a largest score of this size the logarithm of a sum of some is nothing.
+      constexpr float kLarge = 1e5F;
       const AttentionArray& array = p_.log_sum;
       for (int64_t q = 0; q < p_.queries; ++q) {
-        log_sums_[i * p_.queries + q] =
+        const float log_sum =
             pass_.log_sum_[batch_ * array.batch + Head(i) * array.head + q * array.row];
+        log_sums_[i * p_.queries + q] = log_sum;
+        factors_[i * p_.queries + q] = 1;
+        if (std::abs(log_sum) > kLarge && std::isfinite(log_sum)) SumAgain(i, q);
       }
       for (int64_t q = 0; q < p_.queries; q += kQueryBlock) {
         const int64_t count = std::min(kQueryBlock, p_.queries - q);
@@ -458,6 +463,26 @@ class BackwardPass {
         tiles_.row_dots(count, p_.value_width, of_result.data, of_result.stride, result.data,
                         result.stride, drops_ + i * p_.queries + q);
       }
+    }
+
+    // A row's largest score instead of its logarithmic sum, and what the exponentials of the others
+    // less it are to be multiplied by.
+    void SumAgain(int64_t i, int64_t q) {
+      float largest = kMinusInfinity, sum = 0, factor;
+      for (int64_t key = 0; key < p_.keys && pass_.scores_.Sees(q, key); key += kKeyBlock) {
+        const int64_t keys = std::min(kKeyBlock, p_.keys - key);
+        const Block query =
+            ReadRows(p_.query, At(p_.query, pass_.operands_.query, batch_, Head(i), q), 1, p_.width,
+                     query_copy_);
+        const Block rows = ReadRows(p_.key, At(p_.key, pass_.operands_.key, batch_, key_head_, key),
+                                    keys, p_.width, key_copy_);
+        pass_.scores_.MultiplyFew(1, keys, query, rows, weights_);
+        const ScoreBlock block =
+            pass_.scores_.MakeBlock(batch_, Head(i), q, 1, key, keys, weights_, mask_copy_);
+        tiles_.exponentiate(block, &largest, &sum, &factor);
+      }
+      log_sums_[i * p_.queries + q] = largest;
+      factors_[i * p_.queries + q] = 1 / sum;
     }
 
     void RunKeys(int64_t key, int64_t keys) {
@@ -493,8 +518,8 @@ class BackwardPass {
       const ScoreBlock block =
           pass_.scores_.MakeBlock(batch_, head, q, queries, key, keys, weights_, mask_copy_);
       pass_.scores_.Multiply(queries, keys, p_.value_width, of_result, values_across_, of_scores_);
-      tiles_.differentiate(block, log_sums_ + i * p_.queries + q, drops_ + i * p_.queries + q,
-                           of_scores_);
+      const int64_t row = i * p_.queries + q;
+      tiles_.differentiate(block, log_sums_ + row, factors_ + row, drops_ + row, of_scores_);
       AddProduct(keys, queries, weights_, 1, kKeyBlock, of_result, padded_value_, of_value_,
                  padded_value_);
       AddProduct(keys, queries, of_scores_, 1, kKeyBlock, query, padded_, of_key_, padded_);
@@ -525,7 +550,8 @@ class BackwardPass {
     ScratchPieces pieces_;
     float *const keys_across_, *const values_across_, *const key_copy_, *const rows_;
     float *const of_key_, *const of_value_, *const query_copy_, *const of_result_copy_;
-    float *const weights_, *const of_scores_, *const mask_copy_, *const log_sums_, *const drops_;
+    float *const weights_, *const of_scores_, *const mask_copy_, *const log_sums_, *const factors_;
+    float* const drops_;
     Block key_{};
   };
 

@@ -208,6 +208,44 @@ const Instruction* InnerAttention(const hlo::Computation& body) {
   return nullptr;
 }
 
+// Equal without a doubt: the same computation of the same, a few steps deep.
+bool IsSameValue(const Instruction* x, const Instruction* y, int depth = 4) {
+  if (x == y) return true;
+  if (depth == 0 || x->opcode() != y->opcode() || x->operand_count() != y->operand_count() ||
+      x->operand_count() == 0 || !(x->shape() == y->shape()) ||
+      !(x->attributes() == y->attributes()) || !x->called_computations().empty()) {
+    return false;
+  }
+  for (size_t i = 0; i < x->operand_count(); ++i) {
+    if (!IsSameValue(x->operand(i), y->operand(i), depth - 1)) return false;
+  }
+  return true;
+}
+
+// Whether the program has the other pass over the same scores.
+bool HasBothPasses(const Instruction& attention) {
+  const bool backward = IsBackward(attention);
+  const OperandIndices here(backward), there(!backward);
+  for (const auto& other : attention.parent()->instructions()) {
+    if (!hlo::IsAttention(*other) || IsBackward(*other) == backward) continue;
+    if (IsSameValue(attention.operand(here.query), other->operand(there.query)) &&
+        IsSameValue(attention.operand(here.key), other->operand(there.key))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Where a program has both passes, its decompositions compute the scores once, which takes less
+// time than to compute them again as long as they stay in the cache. By measurement.
+bool IsBetterDecomposed(const Instruction& attention) {
+  const OperandIndices at(IsBackward(attention));
+  const Dimensions& query = attention.operand(at.query)->dimensions();
+  const Dimensions& key = attention.operand(at.key)->dimensions();
+  const int64_t most_keys = hlo::AttentionAttributesOf(attention).is_causal ? 64 : 256;
+  return query[1] == key[1] && query[2] > 1 && key[2] <= most_keys && HasBothPasses(attention);
+}
+
 // Rows stay rows.
 bool KeepsLast(const Dimensions& permutation) {
   return permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
@@ -216,7 +254,7 @@ bool KeepsLast(const Dimensions& permutation) {
 }  // namespace
 
 bool ServesAttention(const Instruction& attention) {
-  if (FindAttentionTiles() == nullptr) return false;
+  if (FindAttentionTiles() == nullptr || IsBetterDecomposed(attention)) return false;
   return std::ranges::all_of(attention.operands(), [](const Instruction* operand) {
     return IsServedType(operand->element_type()) && operand->shape().num_elements() > 0;
   });

@@ -41,10 +41,10 @@ struct AttentionTiles {
   // the blocks before; what was summed up before has to be multiplied by the row's factor. True if
   // one is not 1.
   bool (*exponentiate)(const ScoreBlock& block, float* maxima, float* sums, float* factors);
-  // Scores become weights, exp(score - log_sum), and the weights' gradients those of the scores:
-  // weight * (gradient - drop) * scale.
-  void (*differentiate)(const ScoreBlock& block, const float* log_sums, const float* drops,
-                        float* gradients);
+  // Scores become weights, exp(score - log_sum) * factor, and the weights' gradients those of the
+  // scores: weight * (gradient - drop) * scale.
+  void (*differentiate)(const ScoreBlock& block, const float* log_sums, const float* factors,
+                        const float* drops, float* gradients);
   // Each row times its number.
   void (*scale_rows)(int64_t rows, int64_t columns, float* x, int64_t stride, const float* numbers);
   // The sums of the rows of x * y.
