@@ -10,6 +10,7 @@ and how much the resident memory grew at most.
 """
 
 import argparse
+import functools
 import json
 import time
 from collections.abc import Callable
@@ -96,7 +97,7 @@ def measure(row: str, threads: int, seconds: float) -> dict[str, Any]:
 
     figures: dict[str, Any] = {}
     for what in sides["xla"]:
-        growth = {side: _growth(lambda side=side: run(side, what)) for side in sides}  # type: ignore[misc]
+        growth = {side: _growth(functools.partial(run, side, what)) for side in sides}
         best = dict.fromkeys(sides, float("inf"))
         end = time.perf_counter() + seconds
         turns = 0

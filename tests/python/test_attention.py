@@ -76,6 +76,7 @@ def test_is_as_eager(dtype: torch.dtype, mask: str) -> None:
 LONGER = ((64, 128), (150, 300), (300, 300))
 
 
+@pytest.mark.usefixtures("programs_only")
 @pytest.mark.parametrize("mask", MASKS)
 def test_blocks_are_as_eager(mask: str) -> None:
     for lengths in LONGER:
@@ -84,8 +85,11 @@ def test_blocks_are_as_eager(mask: str) -> None:
         torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_rows_of_the_lowest_number_weigh_all_keys_alike() -> None:
-    """Masks of transformers' kind. Eager's fused kernel forgets by how many keys it has to divide."""
+    """Masks of transformers' kind. Eager's fused kernel, which interpreted graphs run by, forgets by how many keys it has to
+    divide.
+    """
     for length in (7, 300):
         torch.manual_seed(0)
         mask = (torch.rand(length, length) > 0.7) * torch.finfo(torch.float32).min
@@ -118,8 +122,13 @@ def grouped(device: str, dtype: torch.dtype, mask: str, queries: int, keys: int)
 
 
 @pytest.mark.parametrize("mask", [m for m in MASKS if m != "numbers and causal"])
+@pytest.mark.parametrize("interprets", [True, False])
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
-def test_groups_of_heads_are_as_eager(dtype: torch.dtype, mask: str) -> None:
+def test_groups_of_heads_are_as_eager(
+    dtype: torch.dtype, mask: str, interprets: bool, request: pytest.FixtureRequest
+) -> None:
+    if not interprets:
+        request.getfixturevalue("programs_only")
     for lengths in ((5, 7), (70, 300)):
         actual = grouped("xla", dtype, mask, *lengths)
         expected = grouped("cpu", dtype, mask, *lengths)
