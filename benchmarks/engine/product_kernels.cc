@@ -4,6 +4,8 @@
 //   chrt -r 1 taskset -c 0 build/benchmarks/engine/product_kernels >
 //   src/cpu/library/float_kernels_avx2.inc
 //
+// or float_kernels_avx512.inc, on a processor that has AVX-512.
+//
 // The time is the thread's own, the fastest of many runs, which other work disturbs little.
 #include <time.h>
 

@@ -4,8 +4,8 @@
 
 #include <climits>
 #include <complex>
-#include <iterator>
 #include <map>
+#include <span>
 
 #include "cpu/library/onednn.h"
 #include "cpu/library/panel_product.h"
@@ -210,26 +210,40 @@ bool FitsBlas(const Product& p) {
   return std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldc}) <= INT_MAX;
 }
 
-// The table of measured kernels for processors with AVX2 and without AVX-512: a string for each
-// form and each of colliding lines or not, a letter for each class of sizes.
+// A table of measured kernels: a string for each form and each of colliding lines or not, a letter
+// for each class of sizes.
+struct KernelTable {
+  std::span<const int64_t> row_limits, column_limits, depth_limits;
+  std::span<const char* const> kernels;
+
+  FloatKernel At(const Product& p) const {
+    const auto class_of = [](int64_t size, std::span<const int64_t> limits) {
+      return std::ranges::lower_bound(limits, size) - limits.begin();
+    };
+    const auto classes = [](std::span<const int64_t> limits) {
+      return static_cast<int64_t>(limits.size()) + 1;
+    };
+    const int form = (p.a_transposed() ? 2 : 0) + (p.b_transposed() ? 1 : 0);
+    const int64_t row = class_of(p.m, row_limits), column = class_of(p.n, column_limits);
+    const int64_t index = (row * classes(column_limits) + column) * classes(depth_limits) +
+                          class_of(p.k, depth_limits);
+    return static_cast<FloatKernel>(kernels[form * 2 + (LinesCollide(p) ? 1 : 0)][index]);
+  }
+};
+
 namespace avx2 {
 #include "cpu/library/float_kernels_avx2.inc"
+constexpr KernelTable kTable = {kRowLimits, kColumnLimits, kDepthLimits, kKernels};
 }  // namespace avx2
 
-template <size_t N>
-int64_t ClassOf(int64_t size, const int64_t (&limits)[N]) {
-  return std::lower_bound(limits, limits + N, size) - limits;
-}
+namespace avx512 {
+#include "cpu/library/float_kernels_avx512.inc"
+constexpr KernelTable kTable = {kRowLimits, kColumnLimits, kDepthLimits, kKernels};
+}  // namespace avx512
 
-FloatKernel MeasuredOnAvx2(const Product& p) {
-  const int form = (p.a_transposed() ? 2 : 0) + (p.b_transposed() ? 1 : 0);
-  const int64_t rows = ClassOf(p.m, avx2::kRowLimits);
-  const int64_t columns = ClassOf(p.n, avx2::kColumnLimits);
-  const int64_t depth = ClassOf(p.k, avx2::kDepthLimits);
-  const int64_t index = (rows * (std::size(avx2::kColumnLimits) + 1) + columns) *
-                            (std::size(avx2::kDepthLimits) + 1) +
-                        depth;
-  return static_cast<FloatKernel>(avx2::kKernels[form * 2 + LinesCollide(p)][index]);
+// OpenBLAS counts in int.
+FloatKernel WithinBlas(FloatKernel kernel, const Product& p) {
+  return kernel == FloatKernel::kBlas && !FitsBlas(p) ? FloatKernel::kPanels : kernel;
 }
 
 // sgemm takes up to thirty times as long where both are transposed. Where only B is, up to six
@@ -247,15 +261,15 @@ bool Runs(FloatKernel kernel) { return kernel != FloatKernel::kPanels || HasPane
 
 FloatKernel QuickestFloatKernel(const Product& p) {
   static const bool has_avx512 = OneDnnIsa() >= dnnl::cpu_isa::avx512_core;
-  static const bool is_avx2 = !has_avx512 && HasPanelProducts();
-  if (is_avx2) {
-    const FloatKernel measured = MeasuredOnAvx2(p);
-    return measured == FloatKernel::kBlas && !FitsBlas(p) ? FloatKernel::kPanels : measured;
+  if (HasPanelProducts() && !has_avx512) return WithinBlas(avx2::kTable.At(p), p);
+  if (HasPanelProducts()) {
+    // sgemm is at its worst at sizes that stand for no class.
+    const FloatKernel kernel = WithinBlas(avx512::kTable.At(p), p);
+    return kernel == FloatKernel::kSgemm && PrefersMatmul(p) ? FloatKernel::kMatmul : kernel;
   }
   if (PrefersMatmul(p)) return FloatKernel::kMatmul;
   const bool packed_by_sgemm = p.m >= 768 && p.n >= 768;
-  if (!has_avx512 && !packed_by_sgemm && LinesCollide(p) && (p.k >= 96 || p.m <= 64) &&
-      FitsBlas(p)) {
+  if (!packed_by_sgemm && LinesCollide(p) && (p.k >= 96 || p.m <= 64) && FitsBlas(p)) {
     return FloatKernel::kBlas;
   }
   return FloatKernel::kSgemm;
