@@ -347,6 +347,7 @@ TEST(Attention, FewScoresOfBothPassesAreDecomposed) {
   using Each = std::vector<bool>;
   EXPECT_EQ(served(few, Program::kBackward), Each({true}));
   EXPECT_EQ(served(few, Program::kBoth), Each({false, false}));
+  EXPECT_EQ(served({"fewer", 1, 2, 2, 32, 32, 16, 16}, Program::kBoth), Each({true, true}));
   EXPECT_EQ(served({"causal", 1, 2, 2, 128, 128, 16, 16, true}, Program::kBoth),
             Each({true, true}));
   EXPECT_EQ(served({"many", 1, 2, 2, 512, 512, 16, 16}, Program::kBoth), Each({true, true}));

@@ -237,13 +237,14 @@ bool HasBothPasses(const Instruction& attention) {
 }
 
 // Where a program has both passes, its decompositions compute the scores once, which takes less
-// time than to compute them again as long as they stay in the cache. By measurement.
+// time than to compute them again as long as they stay in the cache, unless there are so few that
+// starting several steps counts more, or half of them need not be computed. By measurement.
 bool IsBetterDecomposed(const Instruction& attention) {
   const OperandIndices at(IsBackward(attention));
   const Dimensions& query = attention.operand(at.query)->dimensions();
   const Dimensions& key = attention.operand(at.key)->dimensions();
-  const int64_t most_keys = hlo::AttentionAttributesOf(attention).is_causal ? 64 : 256;
-  return query[1] == key[1] && query[2] > 1 && key[2] <= most_keys && HasBothPasses(attention);
+  return query[1] == key[1] && query[2] > 1 && key[2] >= 64 && key[2] <= 256 &&
+         !hlo::AttentionAttributesOf(attention).is_causal && HasBothPasses(attention);
 }
 
 // Rows stay rows.
