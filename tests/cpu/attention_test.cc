@@ -353,6 +353,75 @@ TEST(Attention, FewScoresOfBothPassesAreDecomposed) {
   EXPECT_EQ(served({"many", 1, 2, 2, 512, 512, 16, 16}, Program::kBoth), Each({true, true}));
 }
 
+TEST(Attention, IsSerialized) {
+  const AttentionCase c = {"saved", 1, 2, 2, 70, 300, 16, 16, true};
+  Program program(c);
+  program.Build(Program::kBoth);
+  const std::unique_ptr<Executable> executable = Compile(program.module());
+  const std::vector<Literal> expected = RunOnEngine(*executable, program.arguments());
+  const std::unique_ptr<Executable> loaded = LoadExecutable(executable->Serialize());
+  const std::vector<Literal> actual = RunOnEngine(*loaded, program.arguments());
+  for (size_t k = 0; k < expected.size(); ++k) {
+    EXPECT_EQ(0, std::memcmp(expected[k].bytes(), actual[k].bytes(), expected[k].byte_size()));
+  }
+}
+
+// Picked twice, as where equal values are not joined.
+TEST(Attention, ResultsMayBePickedTwice) {
+  const AttentionCase c = {"twice", 1, 2, 2, 9, 11, 8, 8};
+  Program program(c);
+  program.Build(Program::kForward);
+  hlo::Computation* entry = program.module().entry();
+  Builder b(entry);
+  for (const auto& instruction : entry->instructions()) {
+    if (!hlo::IsAttention(*instruction)) continue;
+    Values results = entry->results();
+    results.push_back(b.Negate(b.GetTupleElement(instruction.get(), 0)));
+    entry->set_results(results);
+    break;
+  }
+  CompileOptions options;
+  options.disabled_passes = {"common_subexpressions"};
+  CheckCompiled(program.module(), options, program.arguments(),
+                hlo::Evaluate(program.module(), program.arguments()), 20);
+}
+
+// Anybody may give a composite that name.
+TEST(Attention, CompositesOfOtherFormsAreDecomposed) {
+  const auto check = [](const std::vector<Shape>& shapes, bool has_attributes) {
+    hlo::Module module;
+    module.set_entry(module.AddComputation("main"));
+    Builder b(module.entry());
+    Values operands;
+    std::vector<Literal> arguments;
+    for (const Shape& shape : shapes) {
+      operands.push_back(b.Parameter(shape));
+      arguments.push_back(RandomLiteral(shape, static_cast<unsigned>(arguments.size() + 1)));
+    }
+    hlo::Computation* body =
+        b.Region("other", shapes, [](Builder& inner, const Values& x) -> Values {
+          return {inner.Negate(x[0]), inner.Exp(x[1])};
+        });
+    hlo::CompositeAttributes attributes{hlo::kAttention, {}, 0};
+    if (has_attributes) {
+      attributes.attributes["scale"] = {.value = 1.0, .element_type = ElementType::kF64};
+      attributes.attributes["is_causal"] = {.value = false};
+    }
+    const Value composite =
+        b.Create(hlo::Opcode::kComposite, operands, attributes, {body},
+                 Shape::Tuple({body->results()[0]->shape(), body->results()[1]->shape()}));
+    module.entry()->set_results({b.GetTupleElement(composite, 0), b.GetTupleElement(composite, 1)});
+    CheckModule(module, arguments);
+  };
+  const Shape matrix(ElementType::kF32, {3, 4}), four(ElementType::kF32, {1, 2, 3, 4});
+  check({matrix, matrix}, true);
+  check({matrix, matrix, matrix}, true);
+  check({four, four, four}, true);
+  check({four, four, four}, false);
+  check({four, Shape(ElementType::kF32, {1, 3, 3, 4}), four}, true);
+  check({four, four, four, four, four, four, four, four}, true);
+}
+
 // A result that nobody reads is still written somewhere.
 TEST(Attention, ResultsMayBeUnused) {
   const AttentionCase c = {"unused", 1, 2, 2, 9, 11, 8, 8};

@@ -196,16 +196,82 @@ class AttentionCall : public LibraryCall {
   int num_threads_;  // by which the work is cut, whatever pool runs it
 };
 
-bool IsServedType(ElementType type) {
-  return type == ElementType::kF32 || type == ElementType::kF16 || type == ElementType::kBF16;
-}
-
 // The attention in the body of a composite of ours; null if there is none.
 const Instruction* InnerAttention(const hlo::Computation& body) {
   for (const auto& instruction : body.instructions()) {
     if (hlo::IsAttention(*instruction)) return instruction.get();
   }
   return nullptr;
+}
+
+bool IsMaskOf(const Dimensions& mask, const Dimensions& scores) {
+  if (mask.size() != 2 && mask.size() != 4) return false;
+  const size_t missing = 4 - mask.size();
+  for (size_t d = 0; d < mask.size(); ++d) {
+    if (mask[d] != 1 && mask[d] != scores[missing + d]) return false;
+  }
+  return true;
+}
+
+// Whether a composite of that name, which anybody may have made, is what its header says.
+bool IsAsDefined(const Instruction& attention) {
+  const bool backward = IsBackward(attention);
+  const OperandIndices at(backward);
+  const auto operands = static_cast<int>(attention.operand_count());
+  if (operands != at.mask && operands != at.mask + 1) return false;
+  const auto& attributes = attention.as<hlo::CompositeAttributes>().attributes;
+  if (!attributes.contains("scale") || !attributes.contains("is_causal")) return false;
+  const auto dimensions = [&](int index) { return attention.operand(index)->dimensions(); };
+  for (int i = 0; i < at.mask; ++i) {
+    const size_t rank = backward && i == at.log_sum ? 3 : 4;
+    if (!attention.operand(i)->shape().is_array() || dimensions(i).size() != rank) return false;
+  }
+  const Dimensions query = dimensions(at.query), key = dimensions(at.key);
+  const Dimensions value = dimensions(at.value);
+  if (key[1] == 0 || query[1] % key[1] != 0 ||
+      key != Dimensions({query[0], key[1], key[2], query[3]}) ||
+      value != Dimensions({query[0], key[1], key[2], value[3]})) {
+    return false;
+  }
+  const Dimensions result = {query[0], query[1], query[2], value[3]};
+  const Dimensions rows = {query[0], query[1], query[2]};
+  const std::vector<Dimensions> results =
+      backward ? std::vector{query, key, value} : std::vector{result, rows};
+  if (!attention.shape().is_tuple() || attention.shape().tuple_shapes().size() != results.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const hlo::Shape& shape = attention.shape().tuple_shapes()[i];
+    if (!shape.is_array() || shape.dimensions() != results[i]) return false;
+  }
+  if (backward && (dimensions(at.gradient) != result || dimensions(at.result) != result ||
+                   dimensions(at.log_sum) != rows)) {
+    return false;
+  }
+  return operands == at.mask ||
+         IsMaskOf(dimensions(at.mask), {query[0], query[1], query[2], key[2]});
+}
+
+bool IsServedType(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kF16 || type == ElementType::kBF16;
+}
+
+// The logarithms are f32, all others of any type that is read and written as f32.
+bool HasServedTypes(const Instruction& attention) {
+  const bool backward = IsBackward(attention);
+  const OperandIndices at(backward);
+  for (int i = 0; i < static_cast<int>(attention.operand_count()); ++i) {
+    const ElementType type = attention.operand(i)->element_type();
+    const bool is_log_sum = backward && i == at.log_sum;
+    if (is_log_sum ? type != ElementType::kF32 : !IsServedType(type)) return false;
+  }
+  const auto& results = attention.shape().tuple_shapes();
+  for (size_t i = 0; i < results.size(); ++i) {
+    const bool is_log_sum = !backward && i == 1;
+    const ElementType type = results[i].element_type();
+    if (is_log_sum ? type != ElementType::kF32 : !IsServedType(type)) return false;
+  }
+  return true;
 }
 
 // Equal without a doubt: the same computation of the same, a few steps deep.
@@ -227,7 +293,9 @@ bool HasBothPasses(const Instruction& attention) {
   const bool backward = IsBackward(attention);
   const OperandIndices here(backward), there(!backward);
   for (const auto& other : attention.parent()->instructions()) {
-    if (!hlo::IsAttention(*other) || IsBackward(*other) == backward) continue;
+    if (!hlo::IsAttention(*other) || IsBackward(*other) == backward || !IsAsDefined(*other)) {
+      continue;
+    }
     if (IsSameValue(attention.operand(here.query), other->operand(there.query)) &&
         IsSameValue(attention.operand(here.key), other->operand(there.key))) {
       return true;
@@ -255,10 +323,15 @@ bool KeepsLast(const Dimensions& permutation) {
 }  // namespace
 
 bool ServesAttention(const Instruction& attention) {
-  if (FindAttentionTiles() == nullptr || IsBetterDecomposed(attention)) return false;
-  return std::ranges::all_of(attention.operands(), [](const Instruction* operand) {
-    return IsServedType(operand->element_type()) && operand->shape().num_elements() > 0;
-  });
+  const auto is_picked = [](const Instruction* user) {
+    return user->opcode() == Opcode::kGetTupleElement;
+  };
+  const auto has_elements = [](const Instruction* operand) {
+    return operand->shape().num_elements() > 0;
+  };
+  return FindAttentionTiles() != nullptr && IsAsDefined(attention) && HasServedTypes(attention) &&
+         std::ranges::all_of(attention.operands(), has_elements) &&
+         std::ranges::all_of(attention.users(), is_picked) && !IsBetterDecomposed(attention);
 }
 
 bool ReadsTransposed(const Instruction& attention, size_t index, const Dimensions& permutation) {

@@ -25,11 +25,19 @@ bool IsComputationsResult(const Instruction& value) {
   return std::ranges::find(results, &value) != results.end();
 }
 
-// The instruction that picks result `index`; made if there is none.
+// The one instruction that picks result `index`; made if there is none.
 Instruction* Pick(Instruction* attention, int64_t index) {
-  for (Instruction* user : attention->users()) {
-    if (user->tuple_index() == index) return user;
+  Instruction* pick = nullptr;
+  const Values users = attention->users();
+  for (Instruction* user : users) {
+    if (user->tuple_index() != index) continue;
+    if (pick == nullptr) {
+      pick = user;
+    } else {
+      user->ReplaceAllUsesWith(pick);
+    }
   }
+  if (pick != nullptr) return pick;
   return attention->parent()->Add(Opcode::kGetTupleElement,
                                   attention->shape().tuple_shapes()[index], {attention},
                                   hlo::TupleIndexAttributes{index});
