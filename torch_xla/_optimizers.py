@@ -6,7 +6,6 @@ alone has no more than that anyhow.
 """
 
 import sys
-from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -15,6 +14,8 @@ from torch.optim import adagrad, adam, optimizer, sgd
 
 # Narrower ones are rounded once by the operation, and at each of its parts by torch's lists.
 _TYPES = {torch.float32, torch.float64}
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+_NUMBERS = ("weight_decay", "beta1", "beta2")  # that may be tensors
 _dtype, _is_xla = attrgetter("dtype"), attrgetter("is_xla")
 
 # Each has its own name for what it imports of `torch.optim.optimizer`.
@@ -25,6 +26,7 @@ _capturable_devices = optimizer._get_capturable_supported_devices
 _multi_tensor_adagrad = adagrad._multi_tensor_adagrad
 _multi_tensor_adam = adam._multi_tensor_adam
 _multi_tensor_sgd = sgd._multi_tensor_sgd
+_sgd_default = sgd._default_to_fused_or_foreach
 
 
 def _foreach_and_xla_devices() -> list[str]:
@@ -43,52 +45,92 @@ def _is_one_operation(
     params: list[torch.Tensor], grads: list[torch.Tensor], options: dict[str, Any]
 ) -> bool:
     return (
-        not (torch.compiler.is_compiling() or options.get("has_sparse_grad"))
+        bool(params)
+        and not (torch.compiler.is_compiling() or options.get("has_sparse_grad"))
         and not (options.get("capturable") or options.get("differentiable"))
         and isinstance(options["lr"], float)
+        and not any(isinstance(options.get(name), torch.Tensor) for name in _NUMBERS)
         and all(map(_is_xla, params))
-        and set(map(type, grads)) <= {torch.Tensor}
+        and _PLAIN.issuperset(map(type, params))
+        and _PLAIN.issuperset(map(type, grads))
         and _TYPES.issuperset(map(_dtype, params))
         and _TYPES.issuperset(map(_dtype, grads))
     )
 
 
 def _adam(
-    params: list[torch.Tensor], grads: list[torch.Tensor], *state: Any, **options: Any
+    params: list[torch.Tensor],
+    grads: list[torch.Tensor],
+    averages: list[torch.Tensor],
+    square_averages: list[torch.Tensor],
+    largest: list[torch.Tensor],
+    steps: list[torch.Tensor],
+    **options: Any,
 ) -> None:
-    run = adam._fused_adam if _is_one_operation(params, grads, options) else _multi_tensor_adam
-    run(params, grads, *state, **options)
+    state = (averages, square_averages, largest, steps)
+    if not _is_one_operation(params, grads, options):
+        _multi_tensor_adam(params, grads, *state, **options)
+        return
+    torch._foreach_add_(steps, 1)
+    run = torch._fused_adamw_ if options["decoupled_weight_decay"] else torch._fused_adam_
+    names = ("lr", "beta1", "beta2", "weight_decay", "eps", "amsgrad", "maximize")
+    run(params, grads, *state, **{name: options[name] for name in names})
 
 
 def _adagrad(
-    params: list[torch.Tensor], grads: list[torch.Tensor], *state: Any, **options: Any
+    params: list[torch.Tensor],
+    grads: list[torch.Tensor],
+    sums: list[torch.Tensor],
+    steps: list[torch.Tensor],
+    **options: Any,
 ) -> None:
-    is_one = _is_one_operation(params, grads, options)
-    run = adagrad._fused_adagrad if is_one else _multi_tensor_adagrad
-    run(params, grads, *state, **options)
+    if not _is_one_operation(params, grads, options):
+        _multi_tensor_adagrad(params, grads, sums, steps, **options)
+        return
+    torch._foreach_add_(steps, 1)
+    names = ("lr", "lr_decay", "weight_decay", "eps", "maximize")
+    torch._fused_adagrad_(params, grads, sums, steps, **{name: options[name] for name in names})
+
+
+# The function that `_sgd` replaces finds out itself what it does for parameters on xla.
+def _default_of_sgd(params: list[torch.Tensor], *args: Any, **kwargs: Any) -> tuple[bool, bool]:
+    if params and params[0].is_xla:
+        return False, True
+    return _sgd_default(params, *args, **kwargs)
 
 
 def _sgd(
     params: list[torch.Tensor],
     grads: list[torch.Tensor],
     momenta: list[torch.Tensor | None],
-    *args: Any,
     **options: Any,
 ) -> None:
-    run: Callable[..., None]
-    if params and params[0].is_xla and options["momentum"] == 0 and options["weight_decay"] == 0:
-        run = sgd._single_tensor_sgd
-    else:
+    if not (params and params[0].is_xla):
+        _multi_tensor_sgd(params, grads, momenta, **options)
+        return
+    has_momenta = options["momentum"] != 0
+    begun = sum(1 for momentum in momenta if momentum is not None)
+    is_one = (
+        # An addition is one operation anyhow.
+        (has_momenta or isinstance(options["weight_decay"], torch.Tensor) or options["weight_decay"])
         # Parameters that get their first gradient later than others begin by themselves.
-        begun = sum(1 for momentum in momenta if momentum is not None)
-        is_one = (
-            begun in (0, len(momenta))
-            and not torch.is_grad_enabled()  # as where a step is differentiable, which no option says
-            and not isinstance(options["weight_decay"], torch.Tensor)
-            and _is_one_operation(params, grads, options)
-        )
-        run = sgd._fused_sgd if is_one else _multi_tensor_sgd
-    run(params, grads, momenta, *args, **options)
+        and begun in (0, len(momenta))
+        and not torch.is_grad_enabled()  # as where a step is differentiable, which no option says
+        and _is_one_operation(params, grads, options)
+    )
+    if not is_one:
+        sgd._single_tensor_sgd(params, grads, momenta, **options)
+        return
+    if has_momenta and begun == 0:
+        momenta[:] = [torch.empty_like(gradient) for gradient in grads]
+    names = ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize")
+    torch._fused_sgd_(
+        params,
+        grads,
+        momenta if has_momenta else [],
+        is_first_step=begun == 0,
+        **{name: options[name] for name in names},
+    )
 
 
 def register() -> None:
@@ -99,4 +141,5 @@ def register() -> None:
             module._get_capturable_supported_devices = _capturable_and_xla_devices
     adagrad._multi_tensor_adagrad = _adagrad
     adam._multi_tensor_adam = _adam
+    sgd._default_to_fused_or_foreach = _default_of_sgd
     sgd._multi_tensor_sgd = _sgd
