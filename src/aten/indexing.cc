@@ -334,12 +334,12 @@ Value Total(Builder& b, Value x) { return Sum(b, b.Convert(x, ElementType::kS64)
 // Which element each of `size` results repeats: as many elements end at or before it.
 Value RepeatedPositions(Builder& b, Value repeats, int64_t size) {
   ElementType type = repeats->element_type();
-  CheckBounds(b, repeats, {0, std::numeric_limits<int64_t>::max()},
-              {kRuntimeError, "repeats can not be negative"});
   if (ChecksValues(b)) {
     CheckBounds(b, Total(b, repeats), {size, size + 1},
                 {kRuntimeError, "allocated size does not match required size"});
   }
+  CheckBounds(b, repeats, {0, std::numeric_limits<int64_t>::max()},
+              {kRuntimeError, "repeats can not be negative"});
   Value ends = CumulativeSum(b, b.Convert(repeats, ElementType::kS64), 0);
   return b.Convert(CountBelow(b, ends, Iota(b, {size}, 0), true), type);
 }

@@ -103,6 +103,9 @@ CASES = {
     "repeat_interleave": lambda d: torch.repeat_interleave(
         ints(d, 1, 2), ints(d, 1, -1), output_size=3
     ),
+    "repeat_interleave, negative": lambda d: torch.repeat_interleave(
+        ints(d, 1, 2), ints(d, 4, -1), output_size=3
+    ),
     "repeat_interleave, size": lambda d: torch.repeat_interleave(
         ints(d, 1, 2), ints(d, 1, 1), output_size=3
     ),
