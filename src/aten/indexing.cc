@@ -851,6 +851,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&Nonzero>(+[](const at::Tensor& x, int64_t) { return at::nonzero(x); });
   RunBy<&Total>(+[](const at::Tensor& x) { return at::sum(x, at::kLong); });
   RunBy<&RepeatedPositions>(+[](const at::Tensor& repeats, int64_t size) {
+    // torch's kernel has written beyond its result when it meets a negative number.
+    TORCH_CHECK(repeats.min().item<int64_t>() >= 0, "repeats can not be negative");
     return at::repeat_interleave(repeats, std::optional<int64_t>(size));
   });
   m.impl("index.Tensor", &IndexTensor);

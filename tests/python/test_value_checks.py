@@ -103,9 +103,6 @@ CASES = {
     "repeat_interleave": lambda d: torch.repeat_interleave(
         ints(d, 1, 2), ints(d, 1, -1), output_size=3
     ),
-    "repeat_interleave, negative": lambda d: torch.repeat_interleave(
-        ints(d, 1, 2), ints(d, 4, -1), output_size=3
-    ),
     "repeat_interleave, size": lambda d: torch.repeat_interleave(
         ints(d, 1, 2), ints(d, 1, 1), output_size=3
     ),
@@ -267,6 +264,15 @@ def test_text_and_results_of_graphs_are_as_ever(device):
     picked = matrix(device)[ints(device, 1)]
     assert "u64" not in torch_xla._XLAC._get_xla_tensors_hlo([picked])
     assert "u64" not in torch_xla._XLAC._get_stablehlo([picked], "", [], False)
+
+
+@pytest.mark.usefixtures("way")
+def test_repetitions_are_not_negative(device):
+    """Eager, which looks when it has written four times, ends the process."""
+    repeated = torch.repeat_interleave(ints(device, 1, 2), ints(device, 4, -1), output_size=3)
+    with pytest.raises(RuntimeError, match="repeats can not be negative"):
+        repeated.cpu()
+    assert_alive(device)
 
 
 def test_an_empty_index_is_right(device):
