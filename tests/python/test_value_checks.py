@@ -12,7 +12,6 @@ from torch import nn
 import torch_xla
 from torch_xla.debug import metrics
 from torch_xla.experimental import eager_mode_context
-from torch_xla.utils.dlpack import to_dlpack
 
 NAN = float("nan")
 
@@ -210,7 +209,7 @@ def test_other_steps_are_as_ever(device):
             errors.append((rows, str(error)))
         totals.append(total.sum().item())
     assert [rows for rows, _ in errors] == [[2, 9]]
-    assert totals == [15.0, 15.0, 78.0, 84.0]
+    assert totals == [15.0, 15.0, 84.0, 90.0]
 
 
 @pytest.mark.usefixtures("programs_only")
@@ -315,9 +314,13 @@ torch_xla._XLAC._xla_step_marker("", [], wait=False)
     assert "index 7 is out of bounds" in result.stderr
 
 
+@pytest.mark.usefixtures("programs_only")
 def test_a_fork_takes_no_error_away(device):
+    large = torch.ones(1500, 1500, device=device)
+    for _ in range(4):
+        large = large @ large / 1500
     picked = matrix(device)[ints(device, 7)]
-    to_dlpack(picked)  # runs the program, and asks for no value
+    torch_xla.sync()  # it has not run when this returns
     process = os.fork()
     if process == 0:
         os._exit(0)
@@ -357,6 +360,24 @@ for index in (1, 7, 2):
         "index 7 is out of bounds for dimension 0 with size 5",
         "[2.0]",
     ]
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_who_reads_what_is_there_does_not_wait(device):
+    """Nor is it told of a program that it does not need."""
+    here = ints(device, 1.0) + 1
+    torch_xla.sync(wait=True)
+    large = torch.ones(1500, 1500, device=device)
+    for _ in range(8):
+        large = large @ large / 1500
+    picked = matrix(device)[ints(device, 7)]
+    start = time.perf_counter()
+    torch_xla.sync()
+    assert here.tolist() == [2.0]
+    is_told_later = time.perf_counter() - start
+    with pytest.raises(IndexError, match="index 7"):
+        picked.cpu()
+    assert is_told_later < time.perf_counter() - start
 
 
 @pytest.mark.usefixtures("programs_only")
