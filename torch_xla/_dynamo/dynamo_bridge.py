@@ -9,7 +9,7 @@ from torch_xla.utils.buffer_donor_context import (
 
 
 class NoneRemover:
-    """Takes the `None`s out of a list or tuple, and puts them back where they were."""
+    """Takes each `None` out of a list or tuple, and puts it back where it was."""
 
     def __init__(self) -> None:
         self.none_poslist: list[int] = []

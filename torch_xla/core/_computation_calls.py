@@ -99,10 +99,10 @@ class FlattenedInputFunc:
 
 
 class XlaCallable:
-    """A function of `Op`s as a function of tensors. It is built once for each combination of shapes and other arguments.
+    """A function of `Op` values as a function of tensors. It is built once for each combination of shapes and other arguments.
 
     Args:
-      xla_func: takes `Op`s where it is called with tensors; its results are `Op`s, in any structure.
+      xla_func: takes an `Op` where it is called with a tensor; its results are of that class too, in any structure.
     """
 
     def __init__(self, xla_func: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""Operations of tensors whose meaning is a function of `xla_builder.Op`s."""
+"""Operations of tensors whose meaning is a function of `xla_builder.Op` values."""
 
 import pickle
 from collections.abc import Callable
