@@ -156,6 +156,17 @@ class BodyEmitter {
   // The `result`-th output of a reduce_window.
   Value EvaluateReduceWindow(const hlo::Instruction* instruction, int64_t result,
                              const Index& index);
+  // Where a reduce_window looks: body_emitter_windows.cc.
+  struct Windows;
+  // The operands' index at one position of the windows.
+  Index IndexAt(const Windows& windows, const std::vector<Position>& offsets, Mask* inside);
+  // `sums`, combined with the elements there.
+  std::vector<Element> CombineAt(const Windows& windows, const std::vector<Position>& offsets,
+                                 const std::vector<Element>& sums);
+  // The element at `position`, less the padding `low`, of a dimension of `size` elements of which
+  // each has step - 1 gaps behind it. What lies in a gap, or outside, is not `inside`.
+  Position BetweenGaps(const Position& position, const Extent& size, int64_t low, int64_t step,
+                       Mask* inside);
   Value EvaluateConstant(const hlo::Literal& literal);
   Value EvaluateIota(const hlo::Instruction* instruction, const Index& index);
   Index ReshapeIndex(const hlo::Instruction* reshape, const Index& index);

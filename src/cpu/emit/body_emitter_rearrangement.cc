@@ -1,6 +1,5 @@
 #include "cpu/emit/body_emitter.h"
 
-#include "cpu/emit/iteration_space.h"
 #include "hlo/size_arithmetic.h"
 
 // Operations whose elements come from computed places of their operands.
@@ -9,6 +8,17 @@ namespace cpu {
 
 using hlo::Dimensions;
 using hlo::Instruction;
+
+Position BodyEmitter::BetweenGaps(const Position& position, const Extent& size, int64_t low,
+                                  int64_t step, Mask* inside) {
+  *inside = AndMask(*inside, InRange(position, (size - 1) * step + 1));
+  // Positions below zero are out of range already; moving them up keeps the division's operands
+  // positive.
+  const int64_t shift = low > 0 ? hlo::CeilDivide(low, step) : 0;
+  const Position shifted = Add(position, shift * step);
+  *inside = AndMask(*inside, InRange(Remainder(shifted, step), 1));
+  return Add(Divide(shifted, step), -shift);
+}
 
 BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, const Index& given) {
   const auto& attributes = instruction->as<hlo::PadAttributes>();
@@ -31,17 +41,7 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
     Position position = Add(group.position, Extent(0) - Size(attributes.edge_padding_low[d]));
     const int64_t step = attributes.interior_padding[d] + 1;
     if (step > 1) {
-      inside = AndMask(inside, InRange(position, (Size(to[d]) - 1) * step + 1));
-      // Positions below zero are out of range already; moving them up keeps the division's operands
-      // positive.
-      Position shifted = Add(position, (attributes.edge_padding_low[d] > 0
-                                            ? hlo::RoundUp(attributes.edge_padding_low[d], step)
-                                            : 0));
-      inside = AndMask(inside, InRange(Remainder(shifted, step), 1));
-      position =
-          Add(Divide(shifted, step), attributes.edge_padding_low[d] > 0
-                                         ? -hlo::CeilDivide(attributes.edge_padding_low[d], step)
-                                         : 0);
+      position = BetweenGaps(position, Size(to[d]), attributes.edge_padding_low[d], step, &inside);
     } else {
       inside = AndMask(inside, InRange(position, Size(to[d])));
     }
@@ -53,130 +53,6 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
   mask_ = saved;
   return SelectValue(inside, value, Evaluate(instruction->operand(1), {}),
                      instruction->element_type());
-}
-
-BodyEmitter::Value BodyEmitter::EvaluateReduceWindow(const Instruction* instruction, int64_t result,
-                                                     const Index& given) {
-  const auto& window = instruction->as<hlo::Window>();
-  const size_t count = instruction->operand_count() / 2;
-  const Dimensions& to = instruction->operand(0)->dimensions();
-  const Dimensions& from = instruction->shape().is_tuple()
-                               ? instruction->shape().tuple_shapes()[0].dimensions()
-                               : instruction->dimensions();
-  const int64_t rank = static_cast<int64_t>(to.size());
-  auto at = [](const Dimensions& list, int64_t d, int64_t otherwise) {
-    return list.empty() ? otherwise : list[d];
-  };
-  Index index = given;
-  std::vector<int64_t> windowed;
-  for (int64_t d = 0; d < rank; ++d) {
-    const bool trivial = window.dimensions[d] == 1 && at(window.strides, d, 1) == 1 &&
-                         at(window.padding_low, d, 0) == 0 && at(window.padding_high, d, 0) == 0 &&
-                         at(window.base_dilations, d, 1) == 1;
-    if (trivial) continue;
-    windowed.push_back(d);
-    index = SplitAt(SplitAt(index, from, d), from, d + 1);
-  }
-  std::vector<Element> accumulators;
-  for (size_t i = 0; i < count; ++i)
-    accumulators.push_back(Evaluate(instruction->operand(count + i), {}).element);
-  AtInnermost();
-  Widen(accumulators, lanes_ > 1);
-  // Combines the elements at one window position, given by its coordinates.
-  auto combine = [&](const std::vector<Position>& offsets, std::vector<Element> sums) {
-    Index inner = index;
-    Mask inside;
-    for (size_t w = 0; w < windowed.size(); ++w) {
-      const int64_t d = windowed[w];
-      for (IndexGroup& group : inner) {
-        if (group.begin != d) continue;
-        const int64_t low = at(window.padding_low, d, 0);
-        const int64_t dilation = at(window.base_dilations, d, 1);
-        Position position = Add(Multiply(group.position, at(window.strides, d, 1)),
-                                Multiply(offsets[w], at(window.window_dilations, d, 1)));
-        position = Add(position, -low);
-        if (dilation == 1) {
-          if (low != 0 || at(window.padding_high, d, 0) > 0)
-            inside = AndMask(inside, InRange(position, Size(to[d])));
-        } else {
-          inside = AndMask(inside, InRange(position, (Size(to[d]) - 1) * dilation + 1));
-          const int64_t shift = low > 0 ? hlo::CeilDivide(low, dilation) : 0;
-          Position shifted = Add(position, shift * dilation);
-          inside = AndMask(inside, InRange(Remainder(shifted, dilation), 1));
-          position = Add(Divide(shifted, dilation), -shift);
-        }
-        group.position = position;
-      }
-    }
-    Mask saved = mask_;
-    mask_ = AndMask(saved, inside);
-    std::vector<Element> arguments = sums;
-    for (size_t i = 0; i < count; ++i)
-      arguments.push_back(Evaluate(instruction->operand(i), inner).element);
-    mask_ = saved;
-    AtInnermost();
-    Widen(arguments);
-    std::vector<Element> next = Apply(*instruction->called_computations()[0], arguments);
-    for (size_t i = 0; i < count && inside.value; ++i) {
-      std::vector<Element> choice = {next[i], sums[i], {inside.value, nullptr}};
-      Widen(choice);
-      next[i].real = b_.CreateSelect(choice[2].real, choice[0].real, choice[1].real);
-      if (choice[0].imaginary) {
-        next[i].imaginary =
-            b_.CreateSelect(choice[2].real, choice[0].imaginary, choice[1].imaginary);
-      }
-    }
-    if (lanes_ > 1) {
-      for (Element& element : next) element = Splat(element);
-    }
-    return next;
-  };
-  int64_t positions = 1;
-  for (int64_t d : windowed) positions *= window.dimensions[d];
-  if (positions <= 36) {
-    for (int64_t p = 0; p < positions; ++p) {
-      std::vector<Position> offsets(windowed.size());
-      int64_t rest = p;
-      for (size_t w = windowed.size(); w-- > 0;) {
-        offsets[w] = ConstantPosition(rest % window.dimensions[windowed[w]]);
-        rest /= window.dimensions[windowed[w]];
-      }
-      accumulators = combine(offsets, accumulators);
-    }
-  } else {
-    Accumulators initial;
-    for (const Element& element : accumulators) {
-      initial.push_back(element.real);
-      if (element.imaginary) initial.push_back(element.imaginary);
-    }
-    auto unpack = [&](const Accumulators& values) {
-      std::vector<Element> elements = accumulators;
-      size_t next = 0;
-      for (Element& element : elements) {
-        element.real = values[next++];
-        if (element.imaginary) element.imaginary = values[next++];
-      }
-      return elements;
-    };
-    Accumulators sums = Loop(b_.getInt64(0), b_.getInt64(positions), 1, initial,
-                             [&](llvm::Value* variable, const Accumulators& current) {
-                               std::vector<Position> offsets(windowed.size());
-                               Position rest = ScalarPosition(variable, level());
-                               for (size_t w = windowed.size(); w-- > 0;) {
-                                 const int64_t size = window.dimensions[windowed[w]];
-                                 offsets[w] = w == 0 ? rest : Remainder(rest, size);
-                                 if (w > 0) rest = Divide(rest, size);
-                               }
-                               Accumulators next;
-                               for (const Element& element : combine(offsets, unpack(current))) {
-                                 next.push_back(element.real);
-                                 if (element.imaginary) next.push_back(element.imaginary);
-                               }
-                               return next;
-                             });
-    accumulators = unpack(sums);
-  }
-  return {accumulators[result], level()};
 }
 
 BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instruction,

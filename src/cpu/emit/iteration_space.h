@@ -7,8 +7,6 @@
 
 namespace cpu {
 
-// The number of elements of dimensions [begin, end).
-
 // Dimensions of `space` before which a joined run must end, so that every access of the
 // instructions that `roots` (whose dimensions are `space`) reach stays affine within each run.
 // Always contains 0 and the rank.

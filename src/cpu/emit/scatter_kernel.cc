@@ -93,18 +93,22 @@ class ScatterKernel : public Kernel {
     });
   }
 
-  // One index's window.
-  void ScatterUpdate(const Instruction* scatter, const ScatterPlan& plan, const Index& at,
-                     const std::vector<Run>& window) {
-    auto coordinate = [&](const Index& index, int64_t d) {
-      for (const IndexGroup& group : index) {
-        if (group.begin == d) return group.position;
-      }
-      return emitter_.ConstantPosition(0);
-    };
+  Position CoordinateOf(const Index& index, int64_t d) {
+    for (const IndexGroup& group : index) {
+      if (group.begin == d) return group.position;
+    }
+    return emitter_.ConstantPosition(0);
+  }
+
+  // Where the window of the index at `at` begins in the operand, and whether all of it lies inside.
+  struct WindowStart {
+    std::vector<Position> position;
+    llvm::Value* inside;
+  };
+  WindowStart StartOf(const Instruction* scatter, const ScatterPlan& plan, const Index& at) {
     const Instruction* indices = scatter->operand(plan.count);
-    std::vector<Position> start(plan.operand.size(), emitter_.ConstantPosition(0));
-    llvm::Value* inside = b_.getTrue();
+    WindowStart start{std::vector<Position>(plan.operand.size(), emitter_.ConstantPosition(0)),
+                      b_.getTrue()};
     for (size_t k = 0; k < plan.attributes->scatter_dims_to_operand_dims.size(); ++k) {
       const int64_t d = plan.attributes->scatter_dims_to_operand_dims[k];
       Index index;
@@ -112,7 +116,7 @@ class ScatterKernel : public Kernel {
         const int64_t dim = static_cast<int64_t>(i);
         index.push_back(
             {dim, dim + 1,
-             plan.source[i] < 0 ? emitter_.ConstantPosition(k) : coordinate(at, plan.source[i])});
+             plan.source[i] < 0 ? emitter_.ConstantPosition(k) : CoordinateOf(at, plan.source[i])});
       }
       llvm::Value* value = emitter_.Evaluate(indices, index).element.real;
       emitter_.AtInnermost();
@@ -121,21 +125,29 @@ class ScatterKernel : public Kernel {
                   : b_.CreateZExtOrTrunc(value, b_.getInt64Ty());
       const int64_t size = plan.window_of[d] < 0 ? 1 : plan.updates[plan.window_of[d]];
       // Negative starts are large as unsigned numbers.
-      inside = b_.CreateAnd(
-          inside, b_.CreateICmpULT(value, I64(std::max<int64_t>(plan.operand[d] - size + 1, 0))));
-      start[d] = emitter_.ScalarPosition(value, emitter_.level());
+      start.inside = b_.CreateAnd(
+          start.inside,
+          b_.CreateICmpULT(value, I64(std::max<int64_t>(plan.operand[d] - size + 1, 0))));
+      start.position[d] = emitter_.ScalarPosition(value, emitter_.level());
     }
     for (size_t d = 0; d < plan.operand.size(); ++d) {
-      if (plan.batch_of[d] >= 0) start[d] = coordinate(at, plan.batch_of[d]);
+      if (plan.batch_of[d] >= 0) start.position[d] = CoordinateOf(at, plan.batch_of[d]);
     }
-    emitter_.If(inside, [&] {
+    return start;
+  }
+
+  // One index's window.
+  void ScatterUpdate(const Instruction* scatter, const ScatterPlan& plan, const Index& at,
+                     const std::vector<Run>& window) {
+    const WindowStart start = StartOf(scatter, plan, at);
+    emitter_.If(start.inside, [&] {
       ScalarNest(window, 0, at, {}, [&](const Index& outer, const Accumulators&) {
         auto apply = [&](const Index& full) {
           Index target;
           for (size_t d = 0; d < plan.operand.size(); ++d) {
-            Position position = start[d];
+            Position position = start.position[d];
             if (plan.window_of[d] >= 0) {
-              position = emitter_.Add(position, coordinate(full, plan.window_of[d]));
+              position = emitter_.Add(position, CoordinateOf(full, plan.window_of[d]));
             }
             target.push_back({static_cast<int64_t>(d), static_cast<int64_t>(d) + 1, position});
           }
