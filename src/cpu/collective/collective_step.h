@@ -2,7 +2,6 @@
 // another, with computation in between.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <memory>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "cpu/collective/shared_pulse.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cpu/element_cost.h"
 #include "cpu/emit/iteration_space.h"
 #include "cpu/host.h"
 #include "cpu/kernel_kind.h"

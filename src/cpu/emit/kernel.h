@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cpu/element_cost.h"
 #include "cpu/emit/body_emitter.h"
 #include "cpu/emit/kernel_emitter.h"
 

@@ -1,5 +1,6 @@
 #include "cpu/emit/reducing_kernel.h"
 
+#include "cpu/element_cost.h"
 #include "hlo/builder.h"
 #include "passes/combiner.h"
 

@@ -1,8 +1,6 @@
 // Kernels that reduce: how a reduction is accumulated, lane by lane and across the lanes.
 #pragma once
 
-#include <memory>
-
 #include "cpu/emit/kernel.h"
 #include "cpu/emit/row_cache.h"
 

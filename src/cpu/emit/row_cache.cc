@@ -1,5 +1,7 @@
 #include "cpu/emit/row_cache.h"
 
+#include "cpu/element_cost.h"
+
 namespace cpu {
 
 using hlo::Computation;
