@@ -215,8 +215,7 @@ Value SizePadder::Same(const Instruction& instruction, const Shape& shape) {
 }
 
 Value SizePadder::Same(const Instruction& instruction, const Shape& shape,
-                       std::vector<Value> operands,
-                       std::optional<hlo::Attributes> attributes) {
+                       std::vector<Value> operands, std::optional<hlo::Attributes> attributes) {
   Value made = target_.Add(instruction.opcode(), shape, std::move(operands),
                            attributes ? *attributes : instruction.attributes(),
                            instruction.called_computations());
