@@ -41,8 +41,8 @@ bool IsConstant(const Numbers& numbers) {
 [[noreturn]] void Refuse(const Instruction& instruction, const std::string& why) {
   const hlo::Metadata& metadata = instruction.metadata();
   std::string text = "A program for any size: ";
-  text += metadata.op_name.empty() ? std::string(hlo::Name(instruction.opcode()))
-                                   : metadata.op_name;
+  text +=
+      metadata.op_name.empty() ? std::string(hlo::Name(instruction.opcode())) : metadata.op_name;
   if (!metadata.source_file.empty()) {
     text += " (" + metadata.source_file + ":" + std::to_string(metadata.source_line) + ")";
   }
@@ -231,7 +231,8 @@ class Generalizer {
   }
 
   // The shape of all, `?` where they differ.
-  static Shape MergedShape(const Instruction& instruction, const std::vector<const Shape*>& shapes) {
+  static Shape MergedShape(const Instruction& instruction,
+                           const std::vector<const Shape*>& shapes) {
     const Shape& first = *shapes[0];
     for (const Shape* shape : shapes) {
       if (shape->element_type() != first.element_type() || shape->rank() != first.rank() ||
@@ -459,8 +460,7 @@ class Generalizer {
       return value == values[0] || (std::isnan(value) && std::isnan(values[0]));
     };
     if (std::all_of(values.begin(), values.end(), is_first)) {
-      return builder_.Constant(
-          Literal(Shape::Scalar(type), alike[0]->literal().bytes()));
+      return builder_.Constant(Literal(Shape::Scalar(type), alike[0]->literal().bytes()));
     }
     if (const auto numbers = Integers(values)) {
       return builder_.Convert(Scalar(alike, *numbers), type);

@@ -113,13 +113,12 @@ class Instantiator {
     const auto numbers = [&](size_t i) { return Numbers(source, operands[i]); };
     switch (source.opcode()) {
       case Opcode::kGetDimensionSize:
-        return b.ConstantScalar(hlo::ElementType::kS32,
-                                operands[0]->shape().dimension(
-                                    source.as<hlo::DimensionAttributes>().dimension));
+        return b.ConstantScalar(
+            hlo::ElementType::kS32,
+            operands[0]->shape().dimension(source.as<hlo::DimensionAttributes>().dimension));
       case Opcode::kDynamicBroadcastInDim:
-        return b.BroadcastInDim(
-            operands[0], numbers(1),
-            source.as<hlo::DynamicBroadcastAttributes>().broadcast_dimensions);
+        return b.BroadcastInDim(operands[0], numbers(1),
+                                source.as<hlo::DynamicBroadcastAttributes>().broadcast_dimensions);
       case Opcode::kDynamicReshape:
         return b.Reshape(operands[0], numbers(1));
       case Opcode::kDynamicIota:
@@ -158,8 +157,8 @@ class Instantiator {
     const bool is_fixed = source.shape().is_array() && !source.shape().is_dynamic();
     std::vector<Computation*> called;
     for (const Computation* computation : source.called_computations()) {
-      called.push_back(Run(*computation, ArgumentShapes(source, *computation, operands),
-                           b.computation()));
+      called.push_back(
+          Run(*computation, ArgumentShapes(source, *computation, operands), b.computation()));
     }
     return b.Create(source.opcode(), std::move(operands), source.attributes(), std::move(called),
                     is_fixed || source.opcode() == Opcode::kCustomCall

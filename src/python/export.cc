@@ -181,8 +181,8 @@ py::bytes Instantiate(const std::string& program, const std::vector<at::Tensor>&
   for (const at::Tensor& argument : arguments) {
     shapes.emplace_back(ToElementType(argument.scalar_type()), argument.sizes().vec());
   }
-  return py::bytes(WithoutGil(
-      [&] { return hlo::WriteBytecode(*lazy::InstantiateProgram(program, shapes)); }));
+  return py::bytes(
+      WithoutGil([&] { return hlo::WriteBytecode(*lazy::InstantiateProgram(program, shapes)); }));
 }
 
 }  // namespace

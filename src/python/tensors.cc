@@ -62,9 +62,8 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
         tensors.empty() ? PendingValues(DeviceFromString(device)) : ReadValues(tensors);
     lazy::Graph graph(values);
     auto module = graph.Lower("IrToHlo");
-    text = emit_bytecode
-               ? hlo::WriteBytecode(*module)
-               : hlo::WriteStablehloText(*module, {.locations = true});
+    text = emit_bytecode ? hlo::WriteBytecode(*module)
+                         : hlo::WriteStablehloText(*module, {.locations = true});
   }
   if (emit_bytecode) return py::bytes(text);
   return py::str(text);

@@ -76,13 +76,15 @@ TEST_P(GeneralizeSizesTest, OtherSizesAreTheirOwnProgram) {
 }
 
 const Row kRows[] = {
-    {"elementwise", R"(
+    {"elementwise",
+     R"(
 func.func public @main(%arg0: tensor<{n}x3xf32>, %arg1: tensor<{n}x3xf32>) -> (tensor<{n}x3xf32>) {
   %0 = stablehlo.add %arg0, %arg1 : tensor<{n}x3xf32>
   func.return %0 : tensor<{n}x3xf32>
 })",
      {"stablehlo.add %arg0, %arg1 : tensor<?x3xf32>"}},
-    {"filled", R"(
+    {"filled",
+     R"(
 func.func public @main(%arg0: tensor<{n}x{m}xf32>) -> (tensor<{n}x{m}xf32>) {
   %0 = stablehlo.constant dense<2.5> : tensor<{n}x{m}xf32>
   %1 = stablehlo.multiply %arg0, %0 : tensor<{n}x{m}xf32>
@@ -95,7 +97,8 @@ func.func public @main(%arg0: tensor<{n}x4xf32>, %arg1: tensor<4xf32>) -> (tenso
   %1 = stablehlo.subtract %arg0, %0 : tensor<{n}x4xf32>
   func.return %1 : tensor<{n}x4xf32>
 })"},
-    {"joined_and_split", R"(
+    {"joined_and_split",
+     R"(
 func.func public @main(%arg0: tensor<{n}x{m}x3xf32>) -> (tensor<{nm}x3xf32>, tensor<{m}x{n}x3xf32>) {
   %0 = stablehlo.reshape %arg0 : (tensor<{n}x{m}x3xf32>) -> tensor<{nm}x3xf32>
   %1 = stablehlo.negate %0 : tensor<{nm}x3xf32>
@@ -104,7 +107,8 @@ func.func public @main(%arg0: tensor<{n}x{m}x3xf32>) -> (tensor<{nm}x3xf32>, ten
 })",
      {"dynamic_reshape"},
      {{"{nm}", [](Sizes s) { return s.n * s.m; }}}},
-    {"mean", R"(
+    {"mean",
+     R"(
 func.func public @main(%arg0: tensor<{n}x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
   %0 = stablehlo.constant dense<0.0> : tensor<f32>
   %1 = stablehlo.reduce(%arg0 init: %0) applies stablehlo.add across dimensions = [0] : (tensor<{n}x3xf32>, tensor<f32>) -> tensor<3xf32>
@@ -116,22 +120,26 @@ func.func public @main(%arg0: tensor<{n}x3xf32>) -> (tensor<3xf32>, tensor<3xf32
 })",
      {"get_dimension_size"},
      {{"{before}", [](Sizes s) { return s.n - 1; }}}},
-    {"last_and_every_second", R"(
+    {"last_and_every_second",
+     R"(
 func.func public @main(%arg0: tensor<{n}x{m}xf32>) -> (tensor<1x{m}xf32>, tensor<{n}x{half}xf32>) {
   %0 = stablehlo.slice %arg0 [{last}:{n}, 0:{m}] : (tensor<{n}x{m}xf32>) -> tensor<1x{m}xf32>
   %1 = stablehlo.slice %arg0 [0:{n}, 0:{m}:2] : (tensor<{n}x{m}xf32>) -> tensor<{n}x{half}xf32>
   func.return %0, %1 : tensor<1x{m}xf32>, tensor<{n}x{half}xf32>
 })",
      {"real_dynamic_slice"},
-     {{"{last}", [](Sizes s) { return s.n - 1; }}, {"{half}", [](Sizes s) { return (s.m + 1) / 2; }}}},
-    {"counted", R"(
+     {{"{last}", [](Sizes s) { return s.n - 1; }},
+      {"{half}", [](Sizes s) { return (s.m + 1) / 2; }}}},
+    {"counted",
+     R"(
 func.func public @main(%arg0: tensor<{n}xi32>) -> (tensor<{n}xi32>) {
   %0 = stablehlo.iota dim = 0 : tensor<{n}xi32>
   %1 = stablehlo.add %arg0, %0 : tensor<{n}xi32>
   func.return %1 : tensor<{n}xi32>
 })",
      {"dynamic_iota"}},
-    {"padded_to_twice", R"(
+    {"padded_to_twice",
+     R"(
 func.func public @main(%arg0: tensor<{n}xf32>) -> (tensor<{twice}xf32>) {
   %0 = stablehlo.constant dense<1.0> : tensor<f32>
   %1 = stablehlo.pad %arg0, %0, low = [0], high = [{n}], interior = [0] : (tensor<{n}xf32>, tensor<f32>) -> tensor<{twice}xf32>
@@ -139,13 +147,15 @@ func.func public @main(%arg0: tensor<{n}xf32>) -> (tensor<{twice}xf32>) {
 })",
      {"dynamic_pad"},
      {{"{twice}", [](Sizes s) { return 2 * s.n; }}}},
-    {"rows_of_indices", R"(
+    {"rows_of_indices",
+     R"(
 func.func public @main(%arg0: tensor<5x{m}xf32>, %arg1: tensor<{n}x1xi32>) -> (tensor<{n}x{m}xf32>) {
   %0 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, {m}>}> : (tensor<5x{m}xf32>, tensor<{n}x1xi32>) -> tensor<{n}x{m}xf32>
   func.return %0 : tensor<{n}x{m}xf32>
 })",
      {"dynamic_gather"}},
-    {"product", R"(
+    {"product",
+     R"(
 func.func public @main(%arg0: tensor<{n}x4xf32>, %arg1: tensor<4x{m}xf32>) -> (tensor<{n}x{m}xf32>) {
   %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<{n}x4xf32>, tensor<4x{m}xf32>) -> tensor<{n}x{m}xf32>
   func.return %0 : tensor<{n}x{m}xf32>
@@ -184,7 +194,8 @@ void ExpectRefused(const Row& row, const std::string& why) {
 }
 
 TEST(GeneralizeSizesTest, RefusesWhatIsNoFormulaOfSizes) {
-  ExpectRefused({"roots", R"(
+  ExpectRefused({"roots",
+                 R"(
 func.func public @main(%arg0: tensor<{n}xf32>) -> (tensor<{root}xf32>) {
   %0 = stablehlo.constant dense<1.0> : tensor<{root}xf32>
   func.return %0 : tensor<{root}xf32>
