@@ -28,6 +28,8 @@ from ._export_interpreter import run_decompositions as _run_decompositions
 from ._export_sizes import SampleSizes
 
 _METHOD = "forward"
+# Of a module, for the sizes used last.
+_MOST_COMPUTATIONS = 64
 
 
 @dataclasses.dataclass
@@ -149,14 +151,16 @@ class StableHLOGraphModule:
             for value, signature in zip(inputs, meta.input_signature, strict=True)
             for dimension in signature.dynamic_dims
         )
-        if (meta.name, sizes) not in self._computations:
+        found = self._computations.pop((meta.name, sizes), None)
+        if found is None:
             program = function.bytecode
             if sizes:
                 program = _XLAC._instantiate_program(program, inputs)
-            self._computations[meta.name, sizes] = _XLAC._xla_op_computation_from_module_proto(
-                meta.name, program
-            )
-        return self._computations[meta.name, sizes]
+            found = _XLAC._xla_op_computation_from_module_proto(meta.name, program)
+        self._computations[meta.name, sizes] = found
+        if len(self._computations) > _MOST_COMPUTATIONS:
+            del self._computations[next(iter(self._computations))]
+        return found
 
     def _input(
         self, location: InputLocation, signature: VariableSignature, arguments: Sequence[Any]

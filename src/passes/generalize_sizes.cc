@@ -339,6 +339,12 @@ class Generalizer {
     return value;
   }
 
+  static hlo::DynamicBroadcastAttributes BroadcastAttributes(Dimensions dimensions) {
+    hlo::DynamicBroadcastAttributes attributes;
+    attributes.broadcast_dimensions = std::move(dimensions);
+    return attributes;
+  }
+
   // Of operations whose operands do not say the result's sizes; null for others.
   Value WithRunTimeShape(const Alike& alike) {
     const Instruction& first = *alike[0];
@@ -347,9 +353,8 @@ class Generalizer {
       case Opcode::kBroadcastInDim:
         if (!HaveSameAttributes(alike)) return nullptr;
         operands.push_back(ShapeVector(alike));
-        return Create(
-            alike, Opcode::kDynamicBroadcastInDim, std::move(operands),
-            hlo::DynamicBroadcastAttributes{first.as<hlo::DimensionsAttributes>().dimensions});
+        return Create(alike, Opcode::kDynamicBroadcastInDim, std::move(operands),
+                      BroadcastAttributes(first.as<hlo::DimensionsAttributes>().dimensions));
       case Opcode::kReshape:
         operands.push_back(ShapeVector(alike));
         return Create(alike, Opcode::kDynamicReshape, std::move(operands), {});
@@ -357,7 +362,7 @@ class Generalizer {
         return Create(alike, Opcode::kDynamicIota, {ShapeVector(alike)}, first.attributes());
       case Opcode::kConstant:
         return Create(alike, Opcode::kDynamicBroadcastInDim,
-                      {SplatElement(alike), ShapeVector(alike)}, hlo::DynamicBroadcastAttributes{});
+                      {SplatElement(alike), ShapeVector(alike)}, BroadcastAttributes({}));
       case Opcode::kDynamicSlice:
       case Opcode::kRng:
       case Opcode::kRngBitGenerator:
