@@ -309,6 +309,10 @@ class _Export:
         value = self._arguments[position]
         if isinstance(value, torch.Tensor):
             self._add_tensor(node, InputLocation.input_arg(position))
+        elif isinstance(node.meta.get("val"), torch.SymInt):
+            raise NotImplementedError(
+                f"{node.name} is a number that varies: export the model once for each, or give it as a tensor's size"
+            )
         else:
             self._placeholders.append((False, value))
 

@@ -467,34 +467,35 @@ class Generalizer {
     if (std::all_of(values.begin(), values.end(), is_first)) {
       return builder_.Constant(Literal(Shape::Scalar(type), alike[0]->literal().bytes()));
     }
-    if (const auto numbers = Integers(values)) {
-      return builder_.Convert(Scalar(alike, *numbers), type);
+    const auto sizes = Rounded(values);
+    if (sizes && AreExactly(alike, *sizes, [](double size) { return size; })) {
+      return builder_.Convert(Scalar(alike, *sizes), type);
     }
     for (double& value : values) value = 1 / value;
-    const auto divisors = Integers(values);
-    if (!hlo::IsFloat(type) || !divisors || !AreReciprocals(alike, *divisors)) {
+    const auto divisors = Rounded(values);
+    if (!hlo::IsFloat(type) || !divisors ||
+        !AreExactly(alike, *divisors, [](double divisor) { return 1 / divisor; })) {
       Refuse(*alike[0], "is a number that is neither a size nor its reciprocal");
     }
     return builder_.Divide(builder_.ConstantScalar(type, 1.0),
                            builder_.Convert(Scalar(alike, *divisors), type));
   }
 
-  // The values, rounded, if they are close to integers that a size can be.
-  static std::optional<Numbers> Integers(const std::vector<double>& values) {
-    constexpr double kTolerance = 1e-3;
+  // The integers next to the values; none if one is too large for a size.
+  static std::optional<Numbers> Rounded(const std::vector<double>& values) {
     Numbers numbers;
     for (const double value : values) {
       if (!(std::abs(value) <= std::numeric_limits<int32_t>::max())) return std::nullopt;
       numbers.push_back(std::llround(value));
-      if (std::abs(value - static_cast<double>(numbers.back())) > kTolerance) return std::nullopt;
     }
     return numbers;
   }
 
-  static bool AreReciprocals(const Alike& alike, const Numbers& divisors) {
+  // Whether the constants are, to the last bit, what the function gives for these numbers.
+  static bool AreExactly(const Alike& alike, const Numbers& numbers, double (*function)(double)) {
     for (size_t i = 0; i < alike.size(); ++i) {
       const Literal expected =
-          Literal::FromDouble(alike[i]->element_type(), 1 / static_cast<double>(divisors[i]));
+          Literal::FromDouble(alike[i]->element_type(), function(static_cast<double>(numbers[i])));
       if (expected.AsDouble() != alike[i]->literal().AsDouble()) return false;
     }
     return true;

@@ -205,6 +205,15 @@ func.func public @main(%arg0: tensor<{n}xf32>) -> (tensor<{root}xf32>) {
                 "no multiple, part, sum with a constant or product");
 }
 
+TEST(GeneralizeSizesTest, RefusesNumbersThatAreNearlySizes) {
+  ExpectRefused({"nearly", R"(
+func.func public @main(%arg0: tensor<{n}xf32>) -> (tensor<f32>) {
+  %0 = stablehlo.constant dense<0.0000{n}> : tensor<f32>
+  func.return %0 : tensor<f32>
+})"},
+                "neither a size nor its reciprocal");
+}
+
 TEST(GeneralizeSizesTest, RefusesOtherOperationsForOtherSizes) {
   const auto small = hlo::ReadStablehloText(R"(
 func.func public @main(%arg0: tensor<3xf32>) -> (tensor<3xf32>) {

@@ -159,6 +159,14 @@ def test_what_depends_on_a_size_by_more_than_a_formula_is_refused(function, why)
         exported_program_to_stablehlo(program)
 
 
+def test_a_number_that_varies_is_refused():
+    program = torch.export.export(
+        as_module(lambda x, k: x * k), (torch.ones(6), 3), dynamic_shapes=((None, Dim.DYNAMIC),)
+    )
+    with pytest.raises(NotImplementedError, match="is a number that varies"):
+        exported_program_to_stablehlo(program)
+
+
 def test_a_size_of_few_values_is_exported_for_each():
     few = {0: Dim("few", min=2, max=3)}
     program = torch.export.export(as_module(torch.neg), (torch.ones(3),), dynamic_shapes=((few,),))

@@ -142,7 +142,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the gradients."""
         super().zero_grad(set_to_none)
-        for shard in self._every_shard() if self.inited else ():
+        for shard in self._every_shard() if self._hooks else ():
             main = getattr(shard.whole, "main_grad", None)
             if main is not None:
                 main.zero_()
@@ -177,9 +177,9 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _reduced(self, shard: _Shard) -> torch.Tensor | None:
         """This process's rows of the mean gradient."""
-        gradient = getattr(shard.whole, "main_grad", None)
-        if gradient is None:
-            gradient = shard.whole.grad
+        gradient = shard.whole.grad
+        if self.use_grad_acc_hook:
+            gradient = getattr(shard.whole, "main_grad", None)
         if gradient is None:
             return None
         count = self.local_world_size
