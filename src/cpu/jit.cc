@@ -64,12 +64,50 @@ std::unique_ptr<llvm::TargetMachine> MakeTargetMachine() {
       llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
-// After an exception the machine is abandoned, and the next module has another.
-thread_local std::unique_ptr<llvm::TargetMachine> thread_machine;
+// A machine with the passes that make objects for it. To set them up takes as long as they take for
+// a small loop, so they are kept: LLVM's own tests run one pass manager over several modules, too.
+class Compiler {
+ public:
+  Compiler()
+      : stream_(buffer_),
+        machine_(MakeTargetMachine().release()),
+        passes_(new llvm::legacy::PassManager) {
+    passes_->add(llvm::createTargetTransformInfoWrapperPass(machine_->getTargetIRAnalysis()));
+    passes_->add(llvm::createEarlyCSEPass());
+    passes_->add(llvm::createInstructionCombiningPass());
+    passes_->add(llvm::createEarlyCSEPass());
+    if (machine_->addPassesToEmitFile(*passes_, stream_, nullptr,
+                                      llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true)) {
+      throw hlo::Error(hlo::ErrorCode::kInternal, "LLVM cannot write object files for this CPU");
+    }
+  }
+  ~Compiler() {
+    delete passes_;
+    delete machine_;
+  }
+  Compiler(const Compiler&) = delete;
 
-llvm::TargetMachine& ThreadTargetMachine() {
-  if (thread_machine == nullptr) thread_machine = MakeTargetMachine();
-  return *thread_machine;
+  const llvm::TargetMachine& machine() const { return *machine_; }
+  std::string Emit(llvm::Module& module) {
+    buffer_.clear();
+    passes_->run(module);
+    return std::string(buffer_.data(), buffer_.size());
+  }
+
+ private:
+  llvm::SmallVector<char, 0> buffer_;
+  llvm::raw_svector_ostream stream_;
+  // Abandoned if the constructor throws (llvm_object.h).
+  llvm::TargetMachine* const machine_;
+  llvm::legacy::PassManager* const passes_;
+};
+
+// After an exception the compiler is abandoned, and the next module has another.
+thread_local std::unique_ptr<Compiler> thread_compiler;
+
+Compiler& ThreadCompiler() {
+  if (thread_compiler == nullptr) thread_compiler = std::make_unique<Compiler>();
+  return *thread_compiler;
 }
 
 // Each object's sections in one block, all of which becomes executable: generated code writes to
@@ -186,48 +224,29 @@ const HostCpu& Host() {
 }
 
 void PrepareModule(llvm::Module& module) {
-  llvm::TargetMachine& machine = ThreadTargetMachine();
+  const llvm::TargetMachine& machine = ThreadCompiler().machine();
   module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
 }
 
 namespace {
 
-std::string Emit(llvm::TargetMachine& machine, llvm::Module& module) {
+void Verify(const llvm::Module& module) {
   std::string message;
-  llvm::raw_string_ostream message_stream(message);
-  if (llvm::verifyModule(module, &message_stream)) {
-    throw hlo::Error(hlo::ErrorCode::kInternal, "generated code is malformed: " + message);
-  }
-  const LlvmObject<llvm::legacy::FunctionPassManager> functions(&module);
-  functions->add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
-  functions->add(llvm::createEarlyCSEPass());
-  functions->add(llvm::createInstructionCombiningPass());
-  functions->add(llvm::createEarlyCSEPass());
-  functions->doInitialization();
-  for (llvm::Function& function : module) {
-    if (!function.isDeclaration()) functions->run(function);
-  }
-  functions->doFinalization();
-  llvm::SmallVector<char, 0> buffer;
-  llvm::raw_svector_ostream stream(buffer);
-  const LlvmObject<llvm::legacy::PassManager> passes;
-  if (machine.addPassesToEmitFile(*passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
-                                  /*DisableVerify=*/true)) {
-    throw hlo::Error(hlo::ErrorCode::kInternal, "LLVM cannot write object files for this CPU");
-  }
-  passes->run(module);
-  return std::string(buffer.data(), buffer.size());
+  llvm::raw_string_ostream stream(message);
+  if (!llvm::verifyModule(module, &stream)) return;
+  throw hlo::Error(hlo::ErrorCode::kInternal, "generated code is malformed: " + message);
 }
 
 }  // namespace
 
 std::string EmitObject(llvm::Module& module) {
-  llvm::TargetMachine& machine = ThreadTargetMachine();
+  Verify(module);
+  Compiler& compiler = ThreadCompiler();
   try {
-    return Emit(machine, module);
+    return compiler.Emit(module);
   } catch (...) {
-    (void)thread_machine.release();
+    (void)thread_compiler.release();
     throw;
   }
 }

@@ -6,6 +6,7 @@
 #include <complex>
 #include <map>
 #include <span>
+#include <vector>
 
 #include "cpu/library/onednn.h"
 #include "cpu/library/panel_product.h"
@@ -93,6 +94,20 @@ class BlasRoutine : public ProductRoutine {
 
 class SgemmRoutine : public ProductRoutine {
  public:
+  // The process's first product makes oneDNN generate the code of all its kernels, which takes
+  // longer than most small programs do: where a program is compiled, not where it first runs.
+  void Prepare(const Product&) override {
+    static const bool is_generated = [] {
+      OneThread one_thread;
+      constexpr int64_t kSize = 16;
+      const std::vector<float> ones(kSize * kSize, 1.0f);
+      std::vector<float> product(ones.size());
+      // Should it fail, a program's own product says so.
+      return dnnl_sgemm('N', 'N', kSize, kSize, kSize, 1.0f, ones.data(), kSize, ones.data(), kSize,
+                        0.0f, product.data(), kSize) == dnnl_success;
+    }();
+    (void)is_generated;
+  }
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
     OneThread one_thread;
     dnnl_status_t status =
