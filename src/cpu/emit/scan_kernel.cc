@@ -21,27 +21,23 @@ class ScanKernel : public ReducingKernel {
     int64_t d = 0;
     while (window.dimensions[d] == 1) ++d;
     const bool forward = window.padding_low[d] != 0;
-    const int64_t length = space[d];
     const int64_t rank = static_cast<int64_t>(space.size());
-    const int64_t outer = hlo::Product(space, 0, d), inner = hlo::Product(space, d + 1, rank);
-    const int lanes = inner == 1 ? 1 : lanes_;
-    const int64_t vectors = hlo::CeilDivide(inner, lanes);
-    info_.units = outer * vectors;
-    info_.unit_cost = element_cost_ * static_cast<double>(length);
-    const bool ragged = lanes > 1 && inner % lanes != 0;
+    const Extent length = emitter_.Size(space[d]);
+    const Extent inner = emitter_.Product(space, d + 1, rank);
+    const int lanes = inner.value == 1 ? 1 : lanes_;
+    Extent vectors = lanes == 1 ? inner : (inner + (lanes - 1)) / lanes;
+    if (vectors.value == 1) vectors = 1;
+    info_.units = hlo::Product(space, 0, d) * vectors.value;
+    info_.unit_cost = element_cost_ * static_cast<double>(length.value);
+    const bool ragged = lanes > 1 && inner.divisor % lanes != 0;
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());
       Position row = emitter_.Divide(flat, vectors);
-      Position column = vectors == 1 ? emitter_.ConstantPosition(0)
-                                     : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
+      Position column = vectors.Is(1)
+                            ? emitter_.ConstantPosition(0)
+                            : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
       if (lanes > 1) column.stride = 1;
-      if (ragged) {
-        int level;
-        llvm::Value* value = emitter_.ToValue(column, &level);
-        emitter_.AtInnermost();
-        emitter_.set_mask({b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), inner)),
-                           emitter_.level()});
-      }
+      if (ragged) emitter_.set_mask(emitter_.InRange(column, inner));
       ReductionPlan plan = PlanReduction(scan);
       std::vector<Element> start = {emitter_.Evaluate(scan->operand(1), {}).element};
       emitter_.AtInnermost();

@@ -72,20 +72,20 @@ class ScatterKernel : public Kernel {
     if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
     ScatterPlan plan = PlanScatter(scatter);
     std::vector<Run> scattered, window;
-    int64_t updates = 1;
+    Extent updates = 1;
     for (int64_t d : plan.scatter_dims) {
-      scattered.push_back({d, d + 1, plan.updates[d]});
-      updates *= plan.updates[d];
+      scattered.push_back({d, d + 1, emitter_.Size(plan.updates[d])});
+      updates = updates * scattered.back().size;
     }
     for (int64_t d : plan.attributes->update_window_dims) {
       if (plan.lanes && d == static_cast<int64_t>(plan.updates.size()) - 1) continue;
-      window.push_back({d, d + 1, plan.updates[d]});
+      window.push_back({d, d + 1, emitter_.Size(plan.updates[d])});
     }
     const int64_t row = plan.lanes ? plan.updates.back() : 1;
     int64_t others = 1;
     for (const Run& run : window) others *= run.size.value;
     info_.units = plan.lanes ? hlo::CeilDivide(row, lanes_) : 1;
-    info_.unit_cost = element_cost_ * static_cast<double>(updates * others);
+    info_.unit_cost = element_cost_ * static_cast<double>(updates.value * others);
     emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
       Index at = Unflatten(update, emitter_.level(), scattered);
       ScatterUpdate(scatter, plan, at, window);
@@ -118,16 +118,16 @@ class ScatterKernel : public Kernel {
             {dim, dim + 1,
              plan.source[i] < 0 ? emitter_.ConstantPosition(k) : CoordinateOf(at, plan.source[i])});
       }
+      const int64_t size = plan.window_of[d] < 0 ? 1 : plan.updates[plan.window_of[d]];
+      const bool fits = size <= plan.operand[d];
+      // Negative starts are large as unsigned numbers.
+      llvm::Value* limit = I64(fits ? emitter_.Size(plan.operand[d]) - emitter_.Size(size) + 1 : 0);
       llvm::Value* value = emitter_.Evaluate(indices, index).element.real;
       emitter_.AtInnermost();
       value = hlo::IsSignedInteger(indices->element_type())
                   ? b_.CreateSExtOrTrunc(value, b_.getInt64Ty())
                   : b_.CreateZExtOrTrunc(value, b_.getInt64Ty());
-      const int64_t size = plan.window_of[d] < 0 ? 1 : plan.updates[plan.window_of[d]];
-      // Negative starts are large as unsigned numbers.
-      start.inside = b_.CreateAnd(
-          start.inside,
-          b_.CreateICmpULT(value, I64(std::max<int64_t>(plan.operand[d] - size + 1, 0))));
+      start.inside = b_.CreateAnd(start.inside, b_.CreateICmpULT(value, limit));
       start.position[d] = emitter_.ScalarPosition(value, emitter_.level());
     }
     for (size_t d = 0; d < plan.operand.size(); ++d) {
@@ -160,19 +160,12 @@ class ScatterKernel : public Kernel {
           return Accumulators{};
         }
         const int64_t last = static_cast<int64_t>(plan.updates.size()) - 1;
-        const int64_t row = plan.updates.back();
+        const Extent row = emitter_.Size(plan.updates.back());
         emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
           Position lane =
               emitter_.Multiply(emitter_.ScalarPosition(unit, emitter_.level()), lanes_);
           lane.stride = 1;
-          if (row % lanes_ != 0) {
-            int level;
-            llvm::Value* value = emitter_.ToValue(lane, &level);
-            emitter_.AtInnermost();
-            emitter_.set_mask(
-                {b_.CreateICmpULT(value, llvm::ConstantInt::get(value->getType(), row)),
-                 emitter_.level()});
-          }
+          if (row.divisor % lanes_ != 0) emitter_.set_mask(emitter_.InRange(lane, row));
           Index full = outer;
           full.push_back({last, last + 1, lane});
           apply(full);
