@@ -10,6 +10,7 @@
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
+#include "aten/host_kernel.h"
 #include "aten/op.h"
 #include "aten/out_rule.h"
 #include "aten/promotion.h"
@@ -198,10 +199,12 @@ at::Tensor IndexTensor(const at::Tensor& self, const IndexList& indices) {
   return Record<&Index>(self, AsList(WithoutMasks(self, indices)));
 }
 
-// A mask that selects where one value goes needs no positions.
-std::optional<at::Tensor> SingleMask(const at::Tensor& self, const IndexList& indices,
-                                     const at::Tensor& values, bool accumulate) {
-  if (accumulate || values.numel() != 1 || indices.size() == 0) return std::nullopt;
+// A mask that is the only index.
+struct SingleMask {
+  at::Tensor mask;  // as it broadcasts over self
+  int64_t rank;     // the dimensions that it selects from
+};
+std::optional<SingleMask> SingleMaskOf(const at::Tensor& self, const IndexList& indices) {
   std::optional<at::Tensor> mask;
   int64_t dimension = 0, before = 0;
   for (const auto& entry : indices) {
@@ -222,7 +225,7 @@ std::optional<at::Tensor> SingleMask(const at::Tensor& self, const IndexList& in
   }
   std::vector<int64_t> sizes(mask->sizes().begin(), mask->sizes().end());
   sizes.resize(self.dim() - before, 1);
-  return mask->reshape(sizes);
+  return SingleMask{mask->reshape(sizes).to(self.device()), mask->dim()};
 }
 
 at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
@@ -230,9 +233,12 @@ at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
   TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
                     "too many indices for tensor of dimension ", self.dim(), " (got ",
                     indices.size(), ")");
-  if (auto mask = SingleMask(self, indices, values, accumulate)) {
-    at::Tensor value = values.dim() == 0 ? values : values.reshape({});
-    return at::masked_fill(self, mask->to(self.device()), value);
+  // Where one value goes everywhere, the mask's positions need not be known.
+  if (values.numel() == 1 && !accumulate) {
+    if (const auto single = SingleMaskOf(self, indices)) {
+      at::Tensor value = values.dim() == 0 ? values : values.reshape({});
+      return at::masked_fill(self, single->mask, value);
+    }
   }
   return Record<&IndexPut>(self, AsList(WithoutMasks(self, indices)), values, accumulate);
 }
@@ -252,8 +258,24 @@ at::Tensor& IndexPutInPlace(at::Tensor& self, const IndexList& indices, const at
   WriteInto(self, IndexPutFunctional(self, indices, values, accumulate));
   return self;
 }
+
+// Autograd adds as many values where a mask selects as the mask did select, so nobody counts them.
+std::optional<at::Tensor> WithSelectedAdded(const at::Tensor& self, const IndexList& indices,
+                                            const at::Tensor& values) {
+  if (values.scalar_type() != self.scalar_type()) return std::nullopt;
+  const std::optional<SingleMask> single = SingleMaskOf(self, indices);
+  if (!single || values.dim() != self.dim() - single->rank + 1) return std::nullopt;
+  return self + at::zeros_like(self).masked_scatter(single->mask, values);
+}
+
 at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
                                    const at::Tensor& values, bool accumulate, bool unsafe) {
+  if (unsafe && accumulate) {
+    if (const auto sum = WithSelectedAdded(self, indices, values)) {
+      WriteInto(self, *sum);
+      return self;
+    }
+  }
   return IndexPutInPlace(self, indices, values, accumulate);
 }
 
@@ -316,6 +338,9 @@ Value NonzeroStatic(Builder& b, Value x, int64_t size, int64_t fill) {
 at::Tensor NonzeroTensor(const at::Tensor& self) {
   if (self.numel() == 0) return at::empty({0, self.dim()}, self.options().dtype(at::kLong));
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::nonzero");
+  if (LiesOnHost(self)) {
+    return ByHostKernel(self, [](const at::Tensor& x) { return at::nonzero(x); });
+  }
   int64_t count = Record<&CountTrue>(self).item<int64_t>();
   return Record<&Nonzero>(self, count);
 }
@@ -352,6 +377,9 @@ at::Tensor RepeatInterleave(const at::Tensor& repeats, std::optional<int64_t> ou
   if (repeats.numel() == 0) return at::empty_like(repeats);
   if (!output_size) {
     const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::repeat_interleave");
+    if (LiesOnHost(repeats)) {
+      return ByHostKernel(repeats, [](const at::Tensor& x) { return at::repeat_interleave(x); });
+    }
     TORCH_CHECK(repeats.min().item<int64_t>() >= 0, "repeats can not be negative");
     output_size = Record<&Total>(repeats).item<int64_t>();
   }
