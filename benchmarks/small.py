@@ -24,7 +24,7 @@ from benchmarks.fresh_process import figures_of
 from benchmarks.measure import limit_threads
 
 RECORD = pathlib.Path(__file__).with_suffix(".json")
-WARM_STEPS, TURNS, IN_A_PROCESS = 12, 11, 8
+WARM_STEPS, TURNS, IN_A_PROCESS = 50, 11, 8
 # A share may grow by so many times its noise, and by so much in any case.
 NOISES, TOLERANCE = 3, 0.15
 

@@ -23,13 +23,13 @@
 namespace lazy {
 namespace {
 
-// Of one graph. More would save nothing: by then its program is ready.
-constexpr int kMostTurns = 64;
-// Its program is compiled from then on: a graph that came twice is likely to come more often.
-constexpr int kTurnOfCompile = 2;
+// Of one graph. What many small ones lose by more is little, and they are likely to come for ever.
+constexpr int kMostTurns = 256;
+// At the least; and its program is not compiled before the graph comes again.
+constexpr int kLeastTurns = 2;
 // As measured: what a program takes to be made, anew (also for the second sizes, when its loops
 // come to read them) and for further sizes.
-constexpr double kCompileNsPerNode = 500'000, kCompileAgainNsPerNode = 75'000;
+constexpr double kCompileNsPerNode = 800'000, kCompileAgainNsPerNode = 150'000;
 // A graph whose work takes longer than compiling it is interpreted, too, up to this many times as
 // long: a program would be made on the caller's path, and its next sizes may be others.
 constexpr double kPatience = 4;
@@ -134,8 +134,9 @@ bool HasRoomFor(int64_t bytes) {
   return bytes <= most;
 }
 
-// As often as interpreting takes less time, together, than compiling does; and twice, during which
-// the program is compiled, where it takes not much more.
+// As often as interpreting takes less time, together, than compiling does twice, so that a program
+// that is begun after half of that is there when it is wanted; and twice, during which it is
+// compiled, where one turn takes not much more.
 void Plan(const Graph& graph, double compile_ns_per_node, Turns& turns) {
   double work = 0;
   for (const Node* node : graph.nodes()) {
@@ -144,7 +145,13 @@ void Plan(const Graph& graph, double compile_ns_per_node, Turns& turns) {
   turns.is_large = work >= kLargeNs;
   const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
   if (work > kPatience * compile || !HasRoomFor(PeakBytes(graph))) return;
-  turns.most = static_cast<int>(std::clamp<double>(compile / work, kTurnOfCompile, kMostTurns));
+  turns.most = static_cast<int>(std::clamp<double>(2 * compile / work, kLeastTurns, kMostTurns));
+}
+
+// From half of the turns on: a graph that came so often is likely to come as often again, while
+// one that comes no more has cost no compilation.
+bool IsTurnOfCompile(const Turns& turns) {
+  return turns.taken == std::max(kLeastTurns, turns.most / 2);
 }
 
 bool HasEagerForms(const Graph& graph) {
@@ -229,7 +236,7 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   ++turns.taken;
   turn.is_interpreted = true;
   turn.is_large = turns.is_large;
-  turn.compiles = !always && turns.taken == kTurnOfCompile;
+  turn.compiles = !always && IsTurnOfCompile(turns);
   return turn;
 }
 

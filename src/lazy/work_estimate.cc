@@ -54,13 +54,13 @@ constexpr Class kClasses[] = {
     {"solve", Growth::kTriples, 0.05},
     {"cumm", Growth::kElements, 5},  // no product
     {"gamma", Growth::kElements, 300},
-    {"mm", Growth::kMatrices, 0.05},
+    {"mm", Growth::kMatrices, 0.03},
     {"mv", Growth::kElements, 1},
     {"addr", Growth::kElements, 1},
     // Orders and searches.
     {"bucketize", Growth::kElements, 60},
     {"searchsorted", Growth::kElements, 60},
-    {"histogram", Growth::kElements, 60},
+    {"hist", Growth::kElements, 60},
     {"sort", Growth::kElements, 100},
     {"topk", Growth::kElements, 100},
     {"kthvalue", Growth::kElements, 100},
@@ -200,7 +200,7 @@ double CountOf(const Operation& operation, Growth growth, const std::vector<Shap
 }  // namespace
 
 double WorkOf(const Operation& operation) {
-  constexpr double kNsPerNode = 4'000, kNsPerByte = 0.15;
+  constexpr double kNsPerNode = 2'000, kNsPerByte = 0.15;
   const std::vector<ShapeRef> shapes = ShapesOf(operation);
   double bytes = 0;
   for (ShapeRef shape : shapes) bytes += static_cast<double>(shape->byte_size());

@@ -126,14 +126,14 @@ def test_interrupt_during_a_compilation_ends_the_process(program):
     assert process.returncode in (1, 130, -signal.SIGINT)
 
 
-# Each child ends in another way, right after graphs have come twice, whose programs are being compiled.
+# Each child ends in another way, right after graphs have come so often that their programs are being compiled.
 ENDS = """
 import atexit, ctypes, os, sys, threading, torch, torch_xla
 
 def start_compiles(shortest):
     x = torch.ones(7, device="xla")
     for n in range(4):
-        for _ in range(2):
+        for _ in range(128):
             y = x
             for i in range(shortest + n):
                 y = torch.special.erfinv(torch.sin(y) * 0.5) + i
