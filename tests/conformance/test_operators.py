@@ -32,6 +32,7 @@ from differences import (
     WRONG_INTO_STRIDED,
     why_impossible,
 )
+from resized import SIZES, keeps_its_elements, resized, varying_size
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     instantiate_device_type_tests,
@@ -54,6 +55,8 @@ DTYPES = (
     torch.float64,
     torch.complex64,
 )
+# How many of an entry's samples, evenly, come with one size after another.
+SAMPLES_OF_SIZES = 4
 # Where neither the entry nor the type's own tolerance says more: sums in another order.
 TOLERANCES = {
     torch.float32: {"rtol": 1e-4, "atol": 1e-4},
@@ -235,6 +238,22 @@ class TestCommon(TestCase):
             for name, make_out in OUTS.items()
         }
         self.like_eager(op, dtype, op.sample_inputs("cpu", dtype), functions)
+
+    @ops(op_db, allowed_dtypes=(torch.float32,))
+    def test_varying_sizes(self, device, dtype, op):
+        """One structure with one size after another, which its loops come to read from slots."""
+        if keeps_its_elements(op.name):
+            pytest.skip("its elements are no sample in another order")
+        backward = dtype in op.supported_backward_dtypes("cpu")
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=backward))
+        functions = {"": lambda s: run(op, s, backward=backward)}
+        for sample in samples[:: max(1, len(samples) // SAMPLES_OF_SIZES)]:
+            size = varying_size(sample)
+            if size is None:
+                continue
+            for changed in (sample, *(resized(sample, size, new) for new in SIZES), sample):
+                if not isinstance(attempt(functions[""], moved(op, changed, "cpu")), Refusal):
+                    self.like_eager(op, dtype, [changed], functions)
 
     @ops([op for op in op_db if op.error_inputs_func], dtypes=OpDTypes.none)
     def test_errors(self, device, op):
