@@ -79,6 +79,12 @@ at::Tensor MakeConstant(at::IntArrayRef sizes, at::ScalarType type, c10::Device 
   return RecordOn<&ConstantFull>(device, sizes, type, value);
 }
 
+// As eager marks what nobody has written: with NaN, or the largest number.
+bool MarksUninitialized() {
+  const at::Context& context = at::globalContext();
+  return context.deterministicAlgorithms() && context.deterministicFillUninitializedMemory();
+}
+
 // There is no memory to leave uninitialized: empty tensors are zero.
 at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> layout,
                  std::optional<at::Device> device, std::optional<bool> pin_memory,
@@ -86,9 +92,10 @@ at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> 
   TORCH_CHECK(!pin_memory.value_or(false), "xla tensors cannot be pinned");
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "xla tensors are dense; layout ",
               layout.value_or(at::kStrided), " is not supported");
-  at::Tensor zeros = MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
-  if (format) LayOut(zeros, FormatStrides(size, *format));
-  return zeros;
+  at::Tensor empty = MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
+  if (format) LayOut(empty, FormatStrides(size, *format));
+  if (MarksUninitialized()) [[unlikely]] at::native::fill_empty_deterministic_(empty);
+  return empty;
 }
 
 at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef strides, Options dtype,

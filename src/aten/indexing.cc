@@ -529,19 +529,20 @@ Value ReduceInto(Builder& b, Value x, Value ones, const std::string& reduce, boo
                  const Scatter& scatter) {
   Opcode opcode = ReductionCombiner(reduce);
   Value zero = b.Zeros(x->shape()), one = b.Full(x->shape(), int64_t{1});
-  Value counts = nullptr;
+  Value counts = nullptr, receives = nullptr;
   if (!include_self || reduce == "mean") {
     counts = scatter(include_self ? one : zero, ones, Opcode::kAdd);
+    receives = b.Ne(counts, zero);  // complex numbers have no order
   }
   Value start = x;
   if (!include_self) {
     hlo::Literal literal = hlo::IdentityLiteral(opcode, x->element_type());
     Value identity = Splat(b, b.Constant(std::move(literal)), x->dimensions());
-    start = b.Select(b.Gt(counts, zero), identity, x);
+    start = b.Select(receives, identity, x);
   }
   Value result = scatter(start, nullptr, opcode);
   if (reduce != "mean") return result;
-  Value total = b.Maximum(counts, one);
+  Value total = b.Select(receives, counts, one);
   return IsIntegral(x) ? FloorDivide(b, result, total) : b.Divide(result, total);
 }
 

@@ -7,6 +7,7 @@
 
 #include "aten/fallback.h"
 #include "aten/op.h"
+#include "aten/refused_types.h"
 #include "aten/structured_check.h"
 #include "hlo/lapack_call.h"
 
@@ -23,6 +24,13 @@ void RegisterLapack(torch::Library& m, const char* name);
 // (torch.linalg.LinAlgError), one matrix or a batch of them.
 inline void CheckInfo(const at::Tensor& info, const char* name, const at::Tensor& matrix) {
   at::_linalg_check_errors(info, name, /*is_matrix=*/matrix.dim() == 2);
+}
+
+// Throws torch's NotImplementedError for types that LAPACK has no routine for. `kernel` is what eager
+// calls it.
+inline void CheckLapackType(const at::Tensor& matrix, const char* kernel) {
+  const at::ScalarType type = c10::toRealValueType(matrix.scalar_type());
+  CheckKernel(type == at::kFloat || type == at::kDouble, kernel, matrix.scalar_type());
 }
 
 // --- Implementation

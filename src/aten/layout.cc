@@ -65,11 +65,14 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"upsample_trilinear3d", LayoutRule::kSuggested},
       // Other ways that element-wise operators are recorded.
       {"complex", LayoutRule::kElementwise},
+      {"dropout", LayoutRule::kElementwise},
+      {"frexp", LayoutRule::kElementwise},
       {"glu", LayoutRule::kElementwise},
       {"log_sigmoid_backward", LayoutRule::kElementwise},
       {"log_sigmoid_forward", LayoutRule::kElementwise},
       {"native_dropout_backward", LayoutRule::kElementwise},
       {"polar", LayoutRule::kElementwise},
+      {"power_constant", LayoutRule::kElementwise},
       {"where", LayoutRule::kElementwise},
       // Places.
       {"concatenate", LayoutRule::kSuggestedAll},

@@ -28,6 +28,7 @@ std::array<Value, 3> FactorLu(Builder& b, Value a) {
 std::tuple<at::Tensor, at::Tensor, at::Tensor> LuFactorEx(const at::Tensor& a, bool pivot,
                                                           bool check_errors) {
   CheckArguments<at::meta::structured_linalg_lu_factor_ex>(a, pivot, check_errors);
+  CheckLapackType(a, "lu_cpu");
   TORCH_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   auto results = Record<&FactorLu>(a);
   if (check_errors) CheckInfo(std::get<2>(results), "torch.linalg.lu_factor_ex", a);

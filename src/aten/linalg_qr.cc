@@ -16,7 +16,7 @@ std::pair<Value, Value> Reflectors(Builder& b, Value a) {
 
 std::tuple<at::Tensor, at::Tensor> Geqrf(const at::Tensor& a) {
   TORCH_CHECK(a.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
-  at::native::checkFloatingOrComplex(a, "torch.geqrf", /*allow_low_precision_dtypes=*/false);
+  CheckLapackType(a, "geqrf_cpu");
   return Record<&Reflectors>(a);
 }
 
@@ -34,7 +34,6 @@ void CheckReflectors(const char* name, const at::Tensor& packed, const at::Tenso
   TORCH_CHECK(tau.scalar_type() == packed.scalar_type(), name, ": tau dtype ", tau.scalar_type(),
               " does not match input dtype ", packed.scalar_type());
   at::native::checkSameDevice(name, tau, packed, "tau");
-  at::native::checkFloatingOrComplex(packed, name, /*allow_low_precision_dtypes=*/false);
 }
 
 at::Tensor HouseholderProduct(const at::Tensor& packed, const at::Tensor& tau) {
@@ -42,6 +41,7 @@ at::Tensor HouseholderProduct(const at::Tensor& packed, const at::Tensor& tau) {
   CheckReflectors(kName, packed, tau);
   TORCH_CHECK(packed.size(-2) >= packed.size(-1), kName,
               ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  CheckLapackType(packed, "orgqr_cpu");
   return Record<&hlo::lapack::Orgqr>(packed, tau);
 }
 
@@ -55,6 +55,7 @@ at::Tensor Ormqr(const at::Tensor& packed, const at::Tensor& tau, const at::Tens
                  bool left, bool transpose) {
   constexpr const char* kName = "torch.ormqr";
   CheckReflectors(kName, packed, tau);
+  CheckLapackType(packed, "ormqr_cpu");
   TORCH_CHECK(other.dim() >= 2, kName, ": other must have at least 2 dimensions.");
   TORCH_CHECK(packed.dim() == other.dim(), kName,
               ": Expected other to have the same number of dimensions as input, but got "

@@ -22,6 +22,7 @@ std::array<Value, 3> SymmetricEigen(Builder& b, Value a, bool lower, bool vector
 std::tuple<at::Tensor, at::Tensor> Eigh(const at::Tensor& a, c10::string_view triangle,
                                         bool vectors) {
   CheckArguments<at::meta::structured__linalg_eigh>(a, triangle, vectors);
+  CheckLapackType(a, "linalg_eigh_cpu");
   bool lower = triangle == "L" || triangle == "l";
   auto [values, columns, info] = Record<&SymmetricEigen>(a, lower, vectors);
   CheckInfo(info, "linalg.eigh", a);
@@ -37,7 +38,8 @@ std::array<Value, 3> GeneralEigen(Builder& b, Value a, bool vectors) {
 
 std::tuple<at::Tensor, at::Tensor> EigenOf(const at::Tensor& a, const char* name, bool vectors) {
   at::native::squareCheckInputs(a, name);
-  at::native::checkFloatingOrComplex(a, name, /*allow_low_precision_dtypes=*/false);
+  (void)c10::toComplexType(a.scalar_type());  // throws for types without one
+  CheckLapackType(a, "linalg_eig_out_cpu");
   auto [values, columns, info] = Record<&GeneralEigen>(a, vectors);
   TORCH_CHECK(at::isfinite(a).all().item<bool>(), "torch.", name,
               ": input tensor should not contain infs or NaNs.");

@@ -79,9 +79,16 @@ Value NormalOf(Builder& b, Value state, Value mean, Value deviation) {
   return b.Convert(b.Add(b.Multiply(z, d), m), type);
 }
 
+// The draw within finite numbers, unless a parameter is infinite and so says otherwise.
+Value UnlessInfinite(Builder& b, Value parameter, Value draw, Value finite) {
+  Value is_finite = b.Unary(Opcode::kIsFinite, parameter);
+  return b.Select(is_finite, finite, b.Convert(draw, finite->element_type()));
+}
+
 Value LogNormal(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar mean,
                 Scalar deviation) {
-  return ToPositiveFinite(b, b.Exp(DrawNormal(b, state, dimensions, type, mean, deviation)), type);
+  Value x = b.Exp(DrawNormal(b, state, dimensions, type, mean, deviation));
+  return UnlessInfinite(b, FromNumber(b, x, mean), x, ToPositiveFinite(b, x, type));
 }
 
 Value Exponential(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar rate) {
@@ -92,8 +99,9 @@ Value Exponential(Builder& b, Value state, Dimensions dimensions, ElementType ty
 Value Cauchy(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar median,
              Scalar sigma) {
   Value c = StandardCauchy(b, BitsFor(b, state, dimensions, type));
-  Value result = b.Add(b.Multiply(c, FromNumber(b, c, sigma)), FromNumber(b, c, median));
-  return ToFinite(b, result, type);
+  Value middle = FromNumber(b, c, median);
+  Value result = b.Add(b.Multiply(c, FromNumber(b, c, sigma)), middle);
+  return UnlessInfinite(b, middle, result, ToFinite(b, result, type));
 }
 
 // The number of trials until the first success, at least 1. In f64 for types that hold numbers

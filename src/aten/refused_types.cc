@@ -23,6 +23,8 @@ struct TypeRule {
   unsigned refused;
   // So many operands promote, and all of them have to be of refused types.
   size_t operands = 1;
+  // So many do not promote: they have to be of one type.
+  size_t alike = 0;
 };
 
 unsigned RefusalBit(ElementType type) {
@@ -72,7 +74,7 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::huber_loss", {kDiscrete, 2}},
       {"aten::igamma", {kDiscrete, 2}},
       {"aten::igammac", {kDiscrete, 2}},
-      {"aten::lerp", kNoDiscrete},
+      {"aten::lerp", {.refused = kDiscrete, .alike = 2}},
       {"aten::logaddexp", {kDiscrete, 2}},
       {"aten::logaddexp2", {kDiscrete, 2}},
       {"aten::mse_loss", {kDiscrete, 2}},
@@ -120,6 +122,11 @@ void CheckTypes(const lazy::Operation& operation) {
     return (RefusalBit(shape->element_type()) & it->second.refused) != 0;
   };
   auto operands = operation.operand_shapes();
+  for (lazy::ShapeRef shape : operands.first(std::min(operands.size(), it->second.alike))) {
+    if (shape->element_type() == operands[0]->element_type()) continue;
+    throw hlo::Error("operands have to be of one type, but are " + operands[0]->ToString() +
+                     " and " + shape->ToString());
+  }
   operands = operands.first(std::min(operands.size(), it->second.operands));
   if (operands.empty() || !std::ranges::all_of(operands, is_refused)) return;
   throw hlo::Error(

@@ -378,11 +378,23 @@ at::Tensor LaidOutLike(const at::Tensor& tensor, const at::Tensor& value) {
   return at::empty_strided(value.sizes(), strides, value.options()).copy_(value);
 }
 
+// Elements of `data` that lie together there, as `tensor` shows them.
+at::Tensor CopyPartToHost(const lazy::Data& data, const at::Tensor& tensor) {
+  at::Tensor host = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+  const size_t offset = tensor.storage_offset() * tensor.element_size();
+  if (host.numel() > 0) data.PartToHost(host.mutable_data_ptr(), offset, host.nbytes());
+  return host;
+}
+
 at::Tensor Download(const at::Tensor& tensor) {
   XlaTensor impl = Impl(tensor);
   // The storage first, so that a view is read from data and not from its graph.
   lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
   if (!impl->view()) return LaidOutLike(tensor, CopyToHost(*data, tensor.scalar_type()));
+  const bool is_row_major = impl->xla_storage()->memory_order().empty();
+  if (is_row_major && tensor.is_contiguous() && data->HasRowMajorBytes()) {
+    return CopyPartToHost(*data, tensor);
+  }
   int64_t bytes = data->shape()->byte_size();
   bool is_large_part = 2 * static_cast<int64_t>(tensor.nbytes()) >= bytes;
   if (!ChangesType(*impl->view()) && (bytes <= kSmallStorage || is_large_part)) {

@@ -124,18 +124,56 @@ Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const vo
   return Reference<Data>(new Data(device, InternShape(shape).get(), std::move(buffer)));
 }
 
+namespace {
+
+// Times and counts a copy of so many bytes to the host.
+class Download {
+ public:
+  explicit Download(size_t bytes) : timed_(Time()), span_("xla::download") {
+    static Metric* size = Metric::Get("InboundData", MetricUnit::kBytes);
+    size->AddSample(static_cast<double>(bytes));
+    span_.Add("bytes", static_cast<int64_t>(bytes));
+  }
+
+ private:
+  static Metric* Time() {
+    static Metric* time = Metric::Get("TransferFromDeviceTime");
+    return time;
+  }
+
+  TimedSection timed_;
+  Span span_;
+};
+
+}  // namespace
+
 void Data::ToHost(void* destination, size_t bytes) const {
-  static Metric* time = Metric::Get("TransferFromDeviceTime");
-  static Metric* size = Metric::Get("InboundData", MetricUnit::kBytes);
-  TimedSection timed(time);
-  size->AddSample(static_cast<double>(bytes));
-  Span span("xla::download");
-  span.Add("bytes", static_cast<int64_t>(bytes));
+  const Download download(bytes);
   if (const auto contents = SharedHostContents()) {
     if (bytes > 0) std::memcpy(destination, contents->bytes(), bytes);
     return;
   }
   ExplainingMemory([&] { SharedBuffer()->ToHost(destination, bytes); });
+}
+
+bool Data::HasRowMajorBytes() const {
+  if (SharedHostContents() != nullptr) return true;
+  // Other devices tile their memory.
+  const pjrt::Client& client = device_->client();
+  return client.platform_name() == "cpu" &&
+         client.plugin().has(&PJRT_Api::PJRT_Buffer_CopyRawToHost);
+}
+
+void Data::PartToHost(void* destination, size_t offset, size_t bytes) const {
+  const Download download(bytes);
+  if (const auto contents = SharedHostContents()) {
+    const auto* begin = static_cast<const std::byte*>(contents->bytes()) + offset;
+    if (bytes > 0) std::memcpy(destination, begin, bytes);
+    return;
+  }
+  const auto buffer = SharedBuffer();
+  const auto [from, count] = std::pair(static_cast<int64_t>(offset), static_cast<int64_t>(bytes));
+  ExplainingMemory([&] { buffer->CopyRawToHost(destination, from, count).Await(); });
 }
 
 }  // namespace lazy

@@ -62,6 +62,10 @@ class Data : public Counted<Data>, public process::SmallObject {
   static Reference<Data> FromHost(Device* device, const hlo::Shape& shape, const void* bytes);
   // Copies the contents to `destination`, waiting for them.
   void ToHost(void* destination, size_t bytes) const;
+  // Whether PartToHost can be asked: whether the bytes lie on the device as they do on the host.
+  bool HasRowMajorBytes() const;
+  // The same of `bytes` of them, which begin at `offset`.
+  void PartToHost(void* destination, size_t offset, size_t bytes) const;
 
   void Destroy() { delete this; }
 

@@ -20,33 +20,61 @@ int64_t Product(const Dimensions& sizes) {
 
 hlo::Value Flatten(Builder& b, hlo::Value x) { return b.Reshape(x, {x->shape().num_elements()}); }
 
-// Types of different width: `x` as elements of `type`, the last dimension shrinking or growing as
-// torch's view(dtype) has it; a complex number is a pair.
-hlo::Value Bitcast(Builder& b, hlo::Value x, ElementType type, const Dimensions& sizes) {
-  ElementType from = x->element_type();
-  if (hlo::IsComplex(from) && type == hlo::RealType(from)) {
-    Dimensions pair = x->dimensions();
-    pair.push_back(1);
-    hlo::Value parts = b.Concatenate({b.Reshape(b.Real(x), pair), b.Reshape(b.Imag(x), pair)},
-                                     static_cast<int64_t>(pair.size()) - 1);
-    return b.Reshape(parts, sizes);
-  }
-  if (hlo::IsComplex(type) && from == hlo::RealType(type)) {
-    Dimensions pairs = sizes;
-    pairs.push_back(2);
-    x = b.Reshape(x, pairs);
-    int64_t last = static_cast<int64_t>(sizes.size());
-    hlo::Value real = b.Reshape(b.SliceInDim(x, last, 0, 1), sizes);
-    hlo::Value imaginary = b.Reshape(b.SliceInDim(x, last, 1, 2), sizes);
-    return b.Complex(real, imaginary);
-  }
-  size_t old_width = hlo::ByteWidth(from), new_width = hlo::ByteWidth(type);
+// A complex number is a pair of real ones: one more dimension.
+hlo::Value ToPairs(Builder& b, hlo::Value x) {
+  Dimensions pair = x->dimensions();
+  pair.push_back(1);
+  return b.Concatenate({b.Reshape(b.Real(x), pair), b.Reshape(b.Imag(x), pair)}, x->shape().rank());
+}
+
+hlo::Value FromPairs(Builder& b, hlo::Value pairs, const Dimensions& sizes) {
+  const auto last = static_cast<int64_t>(sizes.size());
+  hlo::Value real = b.Reshape(b.SliceInDim(pairs, last, 0, 1), sizes);
+  hlo::Value imaginary = b.Reshape(b.SliceInDim(pairs, last, 1, 2), sizes);
+  return b.Complex(real, imaginary);
+}
+
+// The real type of the same bytes. A bool is a byte.
+ElementType InMemory(ElementType type) {
+  if (hlo::IsComplex(type)) return hlo::RealType(type);
+  return type == ElementType::kPred ? ElementType::kU8 : type;
+}
+
+// The bytes of `x`, of a type of InMemory's, in row-major order as elements of another.
+hlo::Value BitcastReal(Builder& b, hlo::Value x, ElementType type, const Dimensions& sizes) {
+  if (x->element_type() == type) return b.Reshape(x, sizes);
+  const size_t old_width = hlo::ByteWidth(x->element_type()), new_width = hlo::ByteWidth(type);
   if (new_width > old_width) {
     Dimensions groups = sizes;
     groups.push_back(static_cast<int64_t>(new_width / old_width));
     x = b.Reshape(x, groups);
   }
   return b.Reshape(b.BitcastConvert(x, type), sizes);
+}
+
+// The same bytes as elements of `type`, the last dimension shrinking or growing as torch's
+// view(dtype) has it. A byte that is not zero is true, as torch reads bools.
+hlo::Value Bitcast(Builder& b, hlo::Value x, ElementType type, const Dimensions& sizes) {
+  if (hlo::IsComplex(x->element_type())) x = ToPairs(b, x);
+  if (x->element_type() == ElementType::kPred) x = b.Convert(x, ElementType::kU8);
+  Dimensions elements = sizes;
+  if (hlo::IsComplex(type)) elements.push_back(2);
+  x = BitcastReal(b, x, InMemory(type), elements);
+  if (hlo::IsComplex(type)) return FromPairs(b, x, sizes);
+  return type == ElementType::kPred ? b.Ne(x, b.Zeros(x->shape())) : x;
+}
+
+// `x` with the bytes of `part`, which is x as another type. Bytes other than 0 and 1 that a bool
+// left as they were stay.
+hlo::Value WriteBitcast(Builder& b, hlo::Value x, hlo::Value part) {
+  if (part->element_type() != ElementType::kPred) {
+    return Bitcast(b, part, x->element_type(), x->dimensions());
+  }
+  const Dimensions& bytes = part->dimensions();
+  hlo::Value old = Bitcast(b, x, ElementType::kU8, bytes);
+  hlo::Value is_same = b.Eq(b.Ne(old, b.Zeros(old->shape())), part);
+  hlo::Value written = b.Select(is_same, old, b.Convert(part, ElementType::kU8));
+  return Bitcast(b, written, x->element_type(), x->dimensions());
 }
 
 // Positions, in x's row-major order, of the elements that as_strided shows.
@@ -160,7 +188,7 @@ hlo::Value Write(Builder& b, hlo::Value x, hlo::Value part, const ViewStep& step
     case Kind::kExpand:
       return WriteExpand(b, x, part);
     case Kind::kBitcast:
-      return Bitcast(b, part, x->element_type(), x->dimensions());
+      return WriteBitcast(b, x, part);
     case Kind::kAsStrided:
       return WriteAsStrided(b, x, part, step, start);
   }

@@ -412,6 +412,80 @@ PROGRAMS = {
         torch.linalg.solve_triangular(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64), upper=True)
         torch.triangular_solve(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64))
     """,
+    "bytes as another type": """
+        T([True,False]).view(torch.uint8)
+        T([True,False]).view(torch.int8)
+        T([True,False]).view(torch.int16)
+        T([0,1,1,0], dtype=torch.uint8).view(torch.bool)
+        T([0,256,1,257], dtype=torch.int16).view(torch.bool)
+        T(True).view(torch.uint8)
+        T([1+2j,3-4j]).view(torch.float64)
+        T([1+2j,3-4j]).view(torch.int16)
+        T([1+2j,3-4j]).view(torch.uint8)
+        T([1+2j,3-4j]).view(torch.complex128)
+        T([1+2j,3-4j], dtype=torch.complex128).view(torch.complex64)
+        T(1+2j).view(torch.int64)
+        T([[1+2j],[3-4j]]).view(torch.int32)
+        A(8, dtype=torch.int64).view(torch.complex64)
+        A(8, dtype=torch.int32).view(torch.complex64)
+        A(16, dtype=torch.float16).view(torch.complex64)
+        Z(0, dtype=torch.complex64).view(torch.float64)
+        x=T([True,False]);; x.untyped_storage().tolist()
+        x=T([1+2j,3-4j]);; x.untyped_storage().tolist()
+        x=T([1+2j,3-4j]);; x.view(torch.int32)[1:3]=0;; x
+        x=A(4.);; x.view(torch.complex64).mul_(2j);; x
+        x=T([True,False]);; x.view(torch.uint8).fill_(1);; x
+        x=T([0,5,6], dtype=torch.uint8);; x.view(torch.bool)[0]=True;; x
+        x=T([0,5,6], dtype=torch.uint8);; x.view(torch.bool)[1]=False;; x
+        x=T([0,5,6,7], dtype=torch.uint8);; x.view(torch.bool)[2:].fill_(False);; x.view(torch.int16)
+    """,
+    "types that do not promote": """
+        torch.lerp(O(2), O(2,dtype=torch.float64), 0.5)
+        torch.lerp(O(2), O(2,dtype=torch.float64), O(2))
+        torch.lerp(O(2,dtype=torch.float16), O(2,dtype=torch.bfloat16), 0.5)
+        torch.lerp(O(2,dtype=torch.float64), O(2,dtype=torch.float64), 0.5)
+        torch.lerp(O(2,dtype=torch.float16), O(2,dtype=torch.float16), 0.5)
+        x=O(2);; x.lerp_(O(2,dtype=torch.float64), 0.5)
+    """,
+    "complex numbers that scatter": """
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "sum", include_self=False)
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "mean", include_self=False)
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "mean")
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "prod", include_self=False)
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "prod")
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "amax")
+        O(3,dtype=torch.complex64).index_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "mean", include_self=False)
+        O(3,dtype=torch.complex64).index_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "prod", include_self=False)
+    """,
+    "types of matrices": """
+        torch.linalg.eig(O(2,2,dtype=torch.int64))
+        torch.linalg.eig(O(2,2,dtype=torch.bfloat16))
+        torch.linalg.eigvals(O(2,2,dtype=torch.int64))
+        torch.linalg.eigh(O(2,2,dtype=torch.int64))
+        torch.linalg.eigh(O(2,2,dtype=torch.float16))
+        torch.linalg.eigvalsh(O(2,2,dtype=torch.int64))
+        torch.linalg.lu_factor(O(2,2,dtype=torch.int64))
+        torch.linalg.lu(O(2,2,dtype=torch.float16))
+        torch.linalg.inv(O(2,2,dtype=torch.int64))
+        torch.linalg.solve(O(2,2,dtype=torch.float16), O(2,2,dtype=torch.float16))
+        torch.linalg.svd(O(2,2,dtype=torch.int64))
+        torch.linalg.qr(O(2,2,dtype=torch.int64))
+        torch.linalg.cholesky(O(2,2,dtype=torch.int64))
+        torch.geqrf(O(2,2,dtype=torch.int64))
+        torch.ormqr(O(2,2,dtype=torch.float16), O(2,dtype=torch.float16), O(2,2,dtype=torch.float16))
+        torch.linalg.householder_product(O(2,2,dtype=torch.int64), O(2,dtype=torch.int64))
+    """,
+    "infinite parameters of draws": """
+        Z(3).normal_(float("inf"), 1.)
+        Z(3).cauchy_(float("inf"), 1.)
+        Z(3).cauchy_(-float("inf"), 1.)
+        Z(3).cauchy_(float("nan"), 1.)
+        Z(3, dtype=torch.float16).cauchy_(float("inf"), 1.)
+        Z(3).log_normal_(float("inf"), 1.)
+        Z(3).log_normal_(-float("inf"), 1.)
+        Z(3, dtype=torch.bfloat16).log_normal_(float("inf"), 1.)
+        Z(3).exponential_(float("inf"))
+    """,
     "strides over another type": """
         x=A(12).view(3,4).float();; x[0].view(torch.int32).as_strided((2,),(1,))
         x=A(12.).view(3,4);; x[1].view(torch.int32).as_strided((2,2),(1,4))
@@ -446,7 +520,8 @@ def outcome(program: str, device: str):
 
 
 def words(error: Exception) -> str:
-    return str(error).replace("xla:0", "cpu")
+    """Eager's own, which may follow those of PyTorch/XLA."""
+    return str(error).replace("xla:0", "cpu").rpartition("Exception raised from eager's check: ")[2]
 
 
 def compare(program: str, device: str) -> None:
@@ -476,6 +551,27 @@ def test_edges_are_eagers(kind):
 def test_masks_of_bytes_warn(program):
     with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
         run(program, "xla")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.complex64, torch.bool, torch.int8, torch.uint64])
+def test_uninitialized_memory_is_marked_where_determinism_is_asked_for(dtype):
+    makers = {
+        "empty": lambda device: torch.empty(2, 3, dtype=dtype, device=device),
+        "empty_like": lambda device: torch.empty_like(torch.zeros(2, dtype=dtype, device=device)),
+        "empty_strided": lambda device: torch.empty_strided((2, 3), (1, 4), dtype=dtype, device=device),
+        "new_empty": lambda device: torch.zeros(0, dtype=dtype, device=device).new_empty(2),
+        "out=": lambda device: torch.empty(2, out=torch.zeros(1, dtype=dtype, device=device)),
+    }
+    torch.use_deterministic_algorithms(True)
+    try:
+        for name, make in makers.items():
+            marked = make("xla").cpu()
+            torch.testing.assert_close(marked, make("cpu"), equal_nan=True, msg=name)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        assert not torch.empty(2, dtype=dtype, device="xla").cpu().any()
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = True
+        torch.use_deterministic_algorithms(False)
 
 
 def test_rows_of_pooling_windows_are_apart():

@@ -49,6 +49,13 @@ PROGRAMS = {
         x.contiguous() + x
         -x[:, :, 1:]
         x > 1
+        x ** 3
+        x.pow(0.5)
+        x.square()
+        torch.float_power(x, 2)
+        torch.frexp(x)[0]
+        torch.frexp(x)[1]
+        F.dropout(x, 0.5) * 0
         torch.where(x > 1, x, 0.)
         torch.where(x > 1, x, x.contiguous())
         x.permute(0,2,3,1).exp()

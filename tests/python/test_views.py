@@ -4,6 +4,9 @@ import pytest
 import torch
 from view_programs import run_programs
 
+import torch_xla
+import torch_xla.debug.metrics as met
+
 
 def test_random_programs():
     run_programs(100)
@@ -228,3 +231,38 @@ def test_parts_of_conjugated_and_negated_views(view, flag):
     assert torch.equal(part.cpu(), expected)
     part.mul_(2)
     assert torch.equal(part.cpu(), expected * 2)
+
+
+@pytest.mark.parametrize("elements", [100, 1_000_000])
+def test_a_part_is_read_alone(elements):
+    """Reading an element copied all of its tensor, or compiled a program that takes it out of a large one."""
+    x = torch.arange(elements, device="xla")
+    rows = x.view(-1, 10)
+    torch_xla.sync(wait=True)
+    met.clear_all()
+    assert x[7].item() == 7
+    assert rows[3].tolist() == list(range(30, 40))
+    assert rows[2:4].cpu().tolist() == [list(range(20, 30)), list(range(30, 40))]
+    copies, nbytes, _ = met.metric_data("InboundData")
+    assert (copies, nbytes) == (3, 8 * (1 + 10 + 20))
+    assert met.metric_data("CompileTime") is None and met.metric_data("ExecuteTime") is None
+
+
+def test_parts_of_other_types_and_orders_are_read():
+    x = torch.arange(48.0).view(1, 3, 4, 4)
+    for form in (torch.contiguous_format, torch.channels_last):
+        host = x.to(memory_format=form)
+        device = host.to("xla")
+        for part in (
+            lambda t: t[:, 1],
+            lambda t: t[0, :, 2, 3],
+            lambda t: t[:, 1:2, 2],
+            lambda t: t.permute(0, 2, 3, 1)[0, 1],
+            lambda t: t.contiguous()[0, 0, 0].view(torch.int16),
+            lambda t: t.permute(0, 2, 3, 1)[0, 1, 1].contiguous().view(torch.int32)[1:],
+            lambda t: t[0, 1:, 3, 3:],
+            lambda t: t[0, 0, 0, 0].expand(3),
+            lambda t: torch.complex(t, t + 1).conj()[0, 1, 2].imag,
+            lambda t: t[:, :0],
+        ):
+            torch.testing.assert_close(part(device).cpu(), part(host))
