@@ -126,6 +126,32 @@ def test_interrupt_during_a_compilation_ends_the_process(program):
     assert process.returncode in (1, 130, -signal.SIGINT)
 
 
+# The handler's frame lies where oneDNN's products for AVX-512 kept addresses. Once in a run of a second sufficed, most times.
+INTERRUPTED = """
+import signal, time, torch, torch_xla
+signals = 0
+def count(*_):
+    global signals
+    signals += 1
+signal.signal(signal.SIGALRM, count)
+x = torch.ones(300, 300, device="xla")
+weight = torch.ones(8, 16, 3, 3, device="xla")
+image = torch.ones(2, 16, 40, 40, device="xla")
+end = time.monotonic() + 4
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+while time.monotonic() < end:
+    assert (x @ x).sum().item() == 300**3
+    assert torch.nn.functional.conv2d(image, weight).amax().item() == 144
+    assert (torch.ones(3, device="xla") * 2).sum().item() == 6
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert signals > 0
+"""
+
+
+def test_signals_leave_what_is_computed_alone(program):
+    program.run_code(INTERRUPTED, timeout=120, TORCH_XLA_INTERPRET="never")
+
+
 # Each child ends in another way, right after graphs have come so often that their programs are being compiled.
 ENDS = """
 import atexit, ctypes, os, sys, threading, torch, torch_xla

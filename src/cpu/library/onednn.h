@@ -4,6 +4,8 @@
 
 #include <dnnl.hpp>
 
+#include "process/block_signals.h"
+
 namespace cpu {
 
 // The CPU engine of oneDNN; made once.
@@ -13,8 +15,10 @@ dnnl::cpu_isa OneDnnIsa();
 // A stream of the calling thread.
 dnnl::stream& OneDnnStream();
 
-// While alive, oneDNN's OpenMP regions of the calling thread have a team of one. The caller's own
-// setting is restored, since the thread may be the user's.
+// While alive, oneDNN's OpenMP regions of the calling thread have a team of one, and no signal
+// interrupts it: oneDNN's products for AVX-512 keep addresses below the stack, where a handler, such
+// as Python's for Ctrl-C, has its frame. The caller's own settings are restored, since the thread
+// may be the user's.
 class OneThread {
  public:
   OneThread();
@@ -22,6 +26,7 @@ class OneThread {
   OneThread(const OneThread&) = delete;
 
  private:
+  const process::BlockSignals blocked_;
   int previous_;
 };
 
