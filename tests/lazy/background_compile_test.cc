@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -184,19 +185,24 @@ uint64_t BlockedSignals(int thread) {
   return 0;
 }
 
+int NiceOf(int thread) { return getpriority(PRIO_PROCESS, static_cast<id_t>(thread)); }
+
 TEST_F(BackgroundCompile, ItsThreadStaysBehindAndTakesNoSignals) {
-  static constexpr int kNice = 3;
-  std::thread([] {
-    ASSERT_EQ(nice(kNice), kNice);  // of this thread, and of those that it starts
+  static constexpr int kNice = 3, kLast = 19;
+  const int before = NiceOf(0);  // the tests may run behind others themselves
+  if (before + kNice >= kLast) GTEST_SKIP() << "nothing is behind the last";
+  std::thread([=] {
+    // Of this thread, and of those that it starts.
+    ASSERT_EQ(nice(kNice), before + kNice);
     compiler().Start(1, Program(1));
   }).join();
   compiler().Finish();
   std::vector<int> behind;
   for (const int thread : ThreadsOfThisProcess()) {
-    if (getpriority(PRIO_PROCESS, static_cast<id_t>(thread)) > kNice) behind.push_back(thread);
+    if (NiceOf(thread) > before + kNice) behind.push_back(thread);
   }
   ASSERT_EQ(behind.size(), 1U);
-  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(behind[0])), kNice + 10);
+  EXPECT_EQ(NiceOf(behind[0]), std::min(before + kNice + 10, kLast));
   EXPECT_TRUE(BlockedSignals(behind[0]) >> (SIGTERM - 1) & 1);
 }
 
