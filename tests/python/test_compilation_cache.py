@@ -92,23 +92,6 @@ def assert_compiled_nothing(result: dict, like: dict) -> None:
     assert result["loss"] == like["loss"]
 
 
-def test_one_step_fills_the_folder(program):
-    """Also of small graphs, which are interpreted first where nothing is kept."""
-    step = """
-import torch, torch_xla
-import torch_xla.debug.metrics as met
-torch_xla.runtime.initialize_cache("programs")
-x = torch.ones(16).to("xla")
-y = x + x
-torch_xla.sync()
-assert y.tolist() == [2.0] * 16
-print([met.counter_value(name) for name in
-       ("PersistentCacheMiss", "PersistentCacheHit", "ProgramCompile", "InterpretedGraph")])
-"""
-    outputs = [program.run_code(step, TORCH_XLA_INTERPRET="auto").stdout.strip() for _ in range(2)]
-    assert outputs == ["[1, None, 1, None]", "[None, 1, None, None]"]
-
-
 def test_second_start_compiles_nothing(program, engine):
     runs = Runs(program)
     dumps = [program.folder / "dump0", program.folder / "dump1"]
