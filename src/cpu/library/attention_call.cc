@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <variant>
 
 #include "cpu/library/attention.h"
 #include "cpu/library/attention_tiles.h"
@@ -220,7 +221,11 @@ bool IsAsDefined(const Instruction& attention) {
   const auto operands = static_cast<int>(attention.operand_count());
   if (operands != at.mask && operands != at.mask + 1) return false;
   const auto& attributes = attention.as<hlo::CompositeAttributes>().attributes;
-  if (!attributes.contains("scale") || !attributes.contains("is_causal")) return false;
+  const auto scale = attributes.find("scale"), is_causal = attributes.find("is_causal");
+  if (scale == attributes.end() || !std::holds_alternative<double>(scale->second.value) ||
+      is_causal == attributes.end() || !std::holds_alternative<bool>(is_causal->second.value)) {
+    return false;
+  }
   const auto dimensions = [&](int index) { return attention.operand(index)->dimensions(); };
   for (int i = 0; i < at.mask; ++i) {
     const size_t rank = backward && i == at.log_sum ? 3 : 4;
