@@ -58,6 +58,8 @@ const AttentionCase kCases[] = {
     {"columns_across", 2, 3, 3, 9, 12, 16, 16, false, {}, ElementType::kF32, {0, 1, 3, 2}},
     {"bf16", 1, 2, 2, 70, 133, 20, 20, false, {70, 133}, ElementType::kBF16},
     {"bf16_transposed", 1, 4, 2, 70, 133, 16, 16, true, {}, ElementType::kBF16, kRowsFirst},
+    {"bf16_wide", 1, 1, 1, 70, 140, 200, 264, false, {}, ElementType::kBF16},
+    {"bf16_one_query", 1, 4, 2, 1, 140, 24, 24, false, {1, 140}, ElementType::kBF16, kRowsFirst},
     {"f16", 1, 2, 2, 70, 133, 20, 20, false, {70, 133}, ElementType::kF16},
     {"f64", 1, 2, 2, 9, 13, 8, 8, true, {9, 13}, ElementType::kF64},
 };

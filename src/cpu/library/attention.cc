@@ -459,7 +459,7 @@ class BackwardPass {
             ReadRows(pass_.g_.result, At(pass_.g_.result, pass_.of_result_, batch_, Head(i), q),
                      count, p_.value_width, of_result_copy_);
         const Block result = ReadRows(p_.result, At(p_.result, pass_.result_, batch_, Head(i), q),
-                                      count, p_.value_width, weights_);
+                                      count, p_.value_width, rows_);
         tiles_.row_dots(count, p_.value_width, of_result.data, of_result.stride, result.data,
                         result.stride, drops_ + i * p_.queries + q);
       }
