@@ -112,7 +112,11 @@ def _sgd(
     begun = sum(1 for momentum in momenta if momentum is not None)
     is_one = (
         # An addition is one operation anyhow.
-        (has_momenta or isinstance(options["weight_decay"], torch.Tensor) or options["weight_decay"])
+        (
+            has_momenta
+            or isinstance(options["weight_decay"], torch.Tensor)
+            or options["weight_decay"]
+        )
         # Parameters that get their first gradient later than others begin by themselves.
         and begun in (0, len(momenta))
         and not torch.is_grad_enabled()  # as where a step is differentiable, which no option says

@@ -15,6 +15,8 @@ namespace {
 #endif
 #if TORCH_XLA_IS_SANITIZED
 constexpr bool kKeeps = false;
+#elif defined(__has_feature)
+constexpr bool kKeeps = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
 #else
 constexpr bool kKeeps = true;
 #endif

@@ -47,7 +47,7 @@ class CompiledProgram : public ProgramDescription {
   std::unique_ptr<cpu::Executable> executable;
   std::vector<Donation> donations;  // by parameter
   std::vector<std::shared_ptr<const BufferDescription>> result_descriptions;
-  bool communicates = false;        // runs collectives
+  bool communicates = false;  // runs collectives
   // How long the last execution took; what takes no longer than waking the queue's thread runs at
   // once.
   mutable std::atomic<int64_t> last_run_nanoseconds{std::numeric_limits<int64_t>::max()};
