@@ -67,8 +67,8 @@ def test_each_sequence_attends_by_itself(case, device):
 
 
 def test_on_the_cpu_it_is_torchs(device):
-    expected = each_by_itself(*CASES["causal"])
-    for one, other in zip(nested_on("cpu", *CASES["causal"]), expected, strict=True):
+    expected = each_by_itself(*CASES["of themselves"])
+    for one, other in zip(nested_on("cpu", *CASES["of themselves"]), expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
