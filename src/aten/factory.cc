@@ -94,7 +94,8 @@ at::Tensor Empty(at::IntArrayRef size, Options dtype, std::optional<at::Layout> 
               layout.value_or(at::kStrided), " is not supported");
   at::Tensor empty = MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
   if (format) LayOut(empty, FormatStrides(size, *format));
-  if (MarksUninitialized()) [[unlikely]] at::native::fill_empty_deterministic_(empty);
+  if (MarksUninitialized()) [[unlikely]]
+    at::native::fill_empty_deterministic_(empty);
   return empty;
 }
 

@@ -1,5 +1,7 @@
 // Discrete Fourier transforms: torch's normalisations and any set of dimensions
 // over HLO's transform of the last ones.
+#include <ATen/native/Resize.h>
+
 #include <cmath>
 
 #include "aten/dimension.h"
@@ -102,10 +104,18 @@ at::Tensor Frequencies(int64_t n, double d, std::optional<at::ScalarType> type,
   return at::cat(halves).mul_(1.0 / (static_cast<double>(n) * d));
 }
 
+at::Tensor& FrequenciesInto(int64_t n, double d, at::Tensor& out) {
+  at::native::resize_output(out, {n});
+  at::Tensor frequencies = at::fft_fftfreq(n, d, out.options());
+  WriteInto(out, frequencies);
+  return out;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("fft_fftfreq", &Frequencies);
+  m.impl("fft_fftfreq.out", &FrequenciesInto);
   Register<&ComplexToComplex>(m, "_fft_c2c");
   Register<&RealToComplex>(m, "_fft_r2c");
   Register<&ComplexToReal>(m, "_fft_c2r");

@@ -6,6 +6,8 @@
 
 #include <deque>
 #include <memory>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "aten/dtype.h"
@@ -17,11 +19,34 @@
 namespace torch_xla {
 namespace eager {
 
+namespace {
+
+// Kernels that read their operands' memory as if it were row-major, and do not ask: the operators
+// around them, which are not recorded, see to it.
+bool WantsRowMajor(std::string_view name) {
+  static const auto* names = new std::unordered_set<std::string_view>{
+      "aten::adaptive_max_pool3d_backward",
+      "aten::native_group_norm",
+      "aten::native_group_norm_backward",
+      "aten::native_layer_norm_backward",
+  };
+  return names->contains(name);
+}
+
+void MakeRowMajor(torch::jit::Stack& stack) {
+  for (c10::IValue& value : stack) {
+    if (value.isTensor() && value.toTensor().defined()) value = value.toTensor().contiguous();
+  }
+}
+
+}  // namespace
+
 BoxedOperator::BoxedOperator(const std::string& name)
     : name_("aten::" + name.substr(0, name.find('.'))),
       overload_(name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1)) {}
 
 std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
+  if (WantsRowMajor(name_)) MakeRowMajor(stack);
   if (!handle_) {
     handle_ = c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
   }

@@ -26,8 +26,8 @@ inline void CheckInfo(const at::Tensor& info, const char* name, const at::Tensor
   at::_linalg_check_errors(info, name, /*is_matrix=*/matrix.dim() == 2);
 }
 
-// Throws torch's NotImplementedError for types that LAPACK has no routine for. `kernel` is what eager
-// calls it.
+// Throws torch's NotImplementedError for types that LAPACK has no routine for. `kernel` is what
+// eager calls it.
 inline void CheckLapackType(const at::Tensor& matrix, const char* kernel) {
   const at::ScalarType type = c10::toRealValueType(matrix.scalar_type());
   CheckKernel(type == at::kFloat || type == at::kDouble, kernel, matrix.scalar_type());

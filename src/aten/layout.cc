@@ -33,6 +33,7 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       // Convolutions and what goes with them.
       {"_adaptive_avg_pool3d", LayoutRule::kSuggestedImage},  // one kind with _adaptive_avg_pool2d
       {"_adaptive_avg_pool2d_backward", LayoutRule::kSuggestedNext},
+      {"_upsample_bicubic2d_aa", LayoutRule::kSuggested},
       {"_upsample_bilinear2d_aa", LayoutRule::kSuggested},
       {"_upsample_nearest_exact2d", LayoutRule::kSuggested},
       {"_upsample_nearest_exact3d", LayoutRule::kSuggested},

@@ -323,8 +323,9 @@ void CheckClasses(Value x, Value target, const std::optional<Value>& weight, int
                    hlo::ToString((*weight)->dimensions()));
 }
 
-// The target of a single sample may be a vector of one.
+// The target of a single sample may be a vector of one. Bytes do not hold every class to ignore.
 Value TargetOf(Builder& b, Value x, Value target) {
+  target = b.Convert(target, ElementType::kS64);
   const bool is_one = x->shape().rank() == 1 && target->dimensions() == Dimensions{1};
   return is_one ? b.Reshape(target, {}) : target;
 }

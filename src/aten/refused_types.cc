@@ -95,6 +95,8 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::embedding_bag", kNoDiscrete},
       {"aten::reflection_pad3d", kNoBools},
       {"aten::replication_pad3d", kNoBools},
+      {"aten::_upsample_bicubic2d_aa", kNoWide},
+      {"aten::_upsample_bilinear2d_aa", kNoWide},
       {"aten::_upsample_nearest_exact1d", kNoWide},
       {"aten::_upsample_nearest_exact2d", kNoWide},
       {"aten::_upsample_nearest_exact3d", kNoWide},

@@ -27,6 +27,9 @@ PROGRAMS = {
         F.interpolate(A(64,dtype=torch.uint8).view(1,1,4,4,4), size=(3,5,6), mode="trilinear")
         F.interpolate(A(16,dtype=torch.int32).view(1,1,4,4), size=(7,7), mode="nearest")
         F.interpolate(A(16,dtype=torch.int64).view(1,1,4,4), size=(7,7), mode="nearest")
+        F.interpolate(A(16,dtype=torch.int8).view(1,1,4,4), size=(7,7), mode="bilinear", antialias=True)
+        F.interpolate(A(16,dtype=torch.int32).view(1,1,4,4), size=(3,3), mode="bicubic", antialias=True)
+        F.interpolate(A(16,dtype=torch.bool).view(1,1,4,4), size=(3,3), mode="bicubic", antialias=True)
     """,
     "dimensions of size zero": """
         Z(0,1,2,0).index_select(0, T([], dtype=torch.int64))
@@ -189,6 +192,9 @@ PROGRAMS = {
         b=Z(4,2);; torch.arange(8, out=b.t());; b
         b=Z(4,2);; torch.linspace(0,7,8, out=b.t());; b
         b=Z(4,2);; torch.logspace(0,1,8, out=b.t());; b
+        o=Z(10);; torch.fft.fftfreq(10, 0.5, out=o);; o
+        o=Z(0);; torch.fft.fftfreq(11, 0.5, out=o);; o
+        o=Z(0);; torch.fft.rfftfreq(11, 0.5, out=o);; o
     """,
     "complex sequences": """
         torch.linspace(0, 1+2j, 5, device=D)
@@ -439,6 +445,13 @@ PROGRAMS = {
         x=T([0,5,6], dtype=torch.uint8);; x.view(torch.bool)[1]=False;; x
         x=T([0,5,6,7], dtype=torch.uint8);; x.view(torch.bool)[2:].fill_(False);; x.view(torch.int16)
     """,
+    "classes in bytes": """
+        F.nll_loss(A(6.).view(2,3), T([0,2], dtype=torch.uint8))
+        F.nll_loss(A(6.).view(2,3), T([0,2], dtype=torch.uint8), weight=A(3.))
+        F.nll_loss(A(6.).view(2,3), T([0,2], dtype=torch.uint8), ignore_index=2)
+        F.nll_loss(A(314.).view(2,157), T([0,156], dtype=torch.uint8))
+        w=A(6.).view(2,3).requires_grad_();; F.nll_loss(w, T([0,2], dtype=torch.uint8)).backward();; w.grad
+    """,
     "types that do not promote": """
         torch.lerp(O(2), O(2,dtype=torch.float64), 0.5)
         torch.lerp(O(2), O(2,dtype=torch.float64), O(2))
@@ -453,9 +466,6 @@ PROGRAMS = {
         O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "mean")
         O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "prod", include_self=False)
         O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "prod")
-        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "amax")
-        O(3,dtype=torch.complex64).index_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "mean", include_self=False)
-        O(3,dtype=torch.complex64).index_reduce(0, T([0,0,2]), T([1+1j,2,3j]), "prod", include_self=False)
     """,
     "types of matrices": """
         torch.linalg.eig(O(2,2,dtype=torch.int64))
@@ -553,12 +563,16 @@ def test_masks_of_bytes_warn(program):
         run(program, "xla")
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.complex64, torch.bool, torch.int8, torch.uint64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.complex64, torch.bool, torch.int8, torch.uint64]
+)
 def test_uninitialized_memory_is_marked_where_determinism_is_asked_for(dtype):
     makers = {
         "empty": lambda device: torch.empty(2, 3, dtype=dtype, device=device),
         "empty_like": lambda device: torch.empty_like(torch.zeros(2, dtype=dtype, device=device)),
-        "empty_strided": lambda device: torch.empty_strided((2, 3), (1, 4), dtype=dtype, device=device),
+        "empty_strided": lambda device: torch.empty_strided(
+            (2, 3), (1, 4), dtype=dtype, device=device
+        ),
         "new_empty": lambda device: torch.zeros(0, dtype=dtype, device=device).new_empty(2),
         "out=": lambda device: torch.empty(2, out=torch.zeros(1, dtype=dtype, device=device)),
     }

@@ -74,6 +74,8 @@ PROGRAMS = {
         F.avg_pool2d(x, 2)
         F.batch_norm(x, None, None, training=True) * 0
         F.pad(x, (1,1))
+        F.interpolate(x, size=(3,5), mode="bilinear", antialias=True)
+        F.interpolate(x, size=(3,5), mode="bicubic", antialias=True)
         x.add_(x.contiguous())
         y=x.contiguous();; y.add_(x)
         y=x.clone();; y.requires_grad_();; F.conv2d(y, O(2,3,2,2)).sum().backward();; y.grad

@@ -503,3 +503,38 @@ def test_a_wrong_word_is_an_error_of_the_first_graph():
 def test_the_word_is_checked():
     with pytest.raises(RuntimeError, match="never, auto or always"):
         _XLAC._xla_set_interpretation("sometimes")
+
+
+# Kernels of torch's that take row-major memory for granted; `expanded` and `gaps` make operands that lie otherwise.
+KERNELS_OF_ROW_MAJOR_MEMORY = {
+    "group_norm": lambda x, full: F.group_norm(x, 3, full(6, 2.0), full(6, 1.0)),
+    "group_norm of a permuted tensor": lambda x, full: F.group_norm(
+        x.transpose(0, 2).contiguous().transpose(0, 2), 3, full(6, 2.0)
+    ),
+    "layer_norm": lambda x, full: F.layer_norm(x, (6, 4), full((6, 4), 2.0), full((6, 4), 1.0)),
+    "adaptive_max_pool3d": lambda x, full: F.adaptive_max_pool3d(x.view(1, 2, 2, 3, 4), 2),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS_OF_ROW_MAJOR_MEMORY)
+@pytest.mark.parametrize("lie", ["expanded", "gaps"])
+def test_operands_need_not_lie_row_major(name, lie):
+    """Group norm read beyond the memory of a weight that was filled with one number."""
+
+    def full(sizes, value):
+        like = {"device": place, "dtype": torch.float32}
+        if lie == "expanded":
+            return torch.full(sizes if isinstance(sizes, tuple) else (sizes,), value, **like)
+        sizes = sizes if isinstance(sizes, tuple) else (sizes,)
+        return torch.stack([torch.full(sizes, value, **like), torch.full(sizes, 9.0, **like)], -1)[
+            ..., 0
+        ]
+
+    found = {}
+    for place in ("cpu", "xla"):
+        x = torch.arange(48.0).sin().view(2, 6, 4).to(place).requires_grad_()
+        with interpretation("always"):
+            y = KERNELS_OF_ROW_MAJOR_MEMORY[name](x, full)
+            y.backward(full(tuple(y.shape), 0.5) * y.detach())
+            found[place] = [y.detach().cpu(), x.grad.cpu()]
+    torch.testing.assert_close(found["xla"], found["cpu"])
