@@ -2,6 +2,7 @@
 #include "aten/elementwise.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "aten/constant.h"
@@ -137,17 +138,22 @@ Value LogAddExp(Builder& b, Value x, Value y) {
 
 namespace {
 
-// torch's kernels wrap floats that an integer type does not hold; the lowering has its nearest one.
-// Throws for those and NaN.
-void CheckInRange(const at::Tensor& x, at::ScalarType type) {
-  if (x.numel() == 0) return;
+// torch's kernels wrap floats that an integer type does not hold; the lowering has the nearest
+// signed one, and 0 for NaN. Throws for unsigned types.
+at::Tensor ToNearest(const at::Tensor& x, at::ScalarType type) {
+  if (x.numel() == 0) return x.to(type);
   const int bits = static_cast<int>(8 * c10::elementSize(type));
-  const bool is_unsigned = !c10::isSignedType(type);
-  const double low = is_unsigned ? 0 : -std::ldexp(1.0, bits - 1);
-  const double high = std::ldexp(1.0, is_unsigned ? bits : bits - 1);
-  const auto [least, largest] = at::aminmax(x);  // NaN if there is one
-  TORCH_CHECK(least.item<double>() >= low && largest.item<double>() < high,
-              "numbers that the integer type does not hold");
+  const bool is_signed = c10::isSignedType(type);
+  const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0;
+  const double high = std::ldexp(1.0, is_signed ? bits - 1 : bits);  // the first beyond
+  const auto [least, largest] = at::aminmax(x);                      // NaN if there is one
+  if (least.item<double>() >= low && largest.item<double>() < high) return x.to(type);
+  TORCH_CHECK(is_signed, "numbers that the integer type does not hold");
+  const at::Tensor is_held = (x >= low).logical_and_(x < high);
+  const int64_t most = std::numeric_limits<int64_t>::max() >> (64 - bits);
+  at::Tensor result = at::where(is_held, x, at::zeros({}, x.options())).to(type);
+  result.masked_fill_(x >= high, most);
+  return result.masked_fill_(x < low, -most - 1);
 }
 
 }  // namespace
@@ -157,7 +163,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
     // Without the warning that torch gives where the user converts.
     at::Tensor real = x.is_complex() && !at::isComplexType(type) ? at::real(x) : x;
     if (at::isFloatingType(real.scalar_type()) && at::isIntegralType(type, false)) {
-      CheckInRange(real, type);
+      return ToNearest(real, type);
     }
     return real.to(type);
   });

@@ -79,6 +79,25 @@ at::Tensor HistcTensor(const at::Tensor& x, int64_t bins, const at::Scalar& low,
   return Record<&Histc>(x, bins, low, high);
 }
 
+// The bins that the lowering finds, to the last rounding.
+at::Tensor RunHistc(const at::Tensor& x, int64_t bins, const std::optional<at::Tensor>& low,
+                    const std::optional<at::Tensor>& high) {
+  if (x.numel() == 0) return at::zeros({bins}, x.options());
+  at::Tensor first = low ? low->to(x.scalar_type()) : x.min();
+  at::Tensor last = high ? high->to(x.scalar_type()) : x.max();
+  if (!low && first.equal(last)) {
+    first = first - 1;
+    last = last + 1;
+  }
+  TORCH_CHECK(first.isfinite().logical_and_(last.isfinite()).item<bool>(), "no range");
+  const at::Tensor values = x.flatten();
+  const at::Tensor inside = values.ge(first).logical_and_(values.le(last));
+  const at::Tensor kept = values.masked_select(inside);
+  const at::Tensor scaled = (kept - first) * static_cast<double>(bins) / (last - first);
+  const at::Tensor index = scaled.to(at::kLong).clamp_max(bins - 1);
+  return at::bincount(index, {}, bins).to(x.scalar_type());
+}
+
 using OptionalRange = std::optional<std::vector<double>>;
 
 // bins + 1 edges from low to high, counted from the nearer end.
@@ -268,6 +287,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   using Weight = std::optional<at::Tensor>;
   using Ends = std::optional<at::ArrayRef<double>>;
   m.impl("histc", &HistcTensor);
+  RunBy<&Histc>(&RunHistc);
   Register<&HistogramBins>(m, "histogram.bins_tensor");
   m.impl("histogram.bin_ct",
          [](const Tensor& x, int64_t bins, Ends range, const Weight& weight, bool density) {

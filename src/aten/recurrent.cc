@@ -115,6 +115,82 @@ std::array<Value, 5> GruStepBackward(Builder& b, Value output_gradient, Value ke
           bias(g_hidden)};
 }
 
+// --- The same by torch's kernels, which has these steps for accelerators only.
+
+at::Tensor Wide(const at::Tensor& x) {
+  return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
+}
+
+at::Tensor WithBias(const at::Tensor& gates, const OptionalTensor& bias) {
+  return bias ? Wide(gates) + Wide(*bias) : Wide(gates);
+}
+
+std::vector<at::Tensor> RunLstmStep(const at::Tensor& input_gates, const at::Tensor& hidden_gates,
+                                    const at::Tensor& state, const OptionalTensor& input_bias,
+                                    const OptionalTensor& hidden_bias) {
+  const at::ScalarType type = at::result_type(input_gates, state);
+  const at::Tensor gates = WithBias(input_gates, input_bias) + WithBias(hidden_gates, hidden_bias);
+  const std::vector<at::Tensor> parts = gates.chunk(4, 1);
+  const at::Tensor in = parts[0].sigmoid(), forget = parts[1].sigmoid();
+  const at::Tensor candidate = parts[2].tanh(), out = parts[3].sigmoid();
+  const at::Tensor next = forget * Wide(state) + in * candidate;
+  return {(out * next.tanh()).to(type), next.to(type),
+          at::cat({in, forget, candidate, out}, 1).to(input_gates.scalar_type())};
+}
+
+std::vector<at::Tensor> RunLstmStepBackward(const OptionalTensor& output_gradient,
+                                            const OptionalTensor& next_gradient,
+                                            const at::Tensor& state, const at::Tensor& next,
+                                            const at::Tensor& kept, bool has_bias) {
+  const at::ScalarType type = kept.scalar_type();
+  const std::vector<at::Tensor> gates = Wide(kept).chunk(4, 1);
+  const at::Tensor in = gates[0], forget = gates[1], candidate = gates[2], out = gates[3];
+  const auto given = [&](const OptionalTensor& gradient) {
+    return gradient ? Wide(*gradient) : at::zeros_like(in);
+  };
+  const at::Tensor squashed = Wide(next).tanh(), g_output = given(output_gradient);
+  const at::Tensor g_next = given(next_gradient) + at::tanh_backward(g_output * out, squashed);
+  const at::Tensor gradient = at::cat(
+      {at::sigmoid_backward(g_next * candidate, in),
+       at::sigmoid_backward(g_next * Wide(state), forget),
+       at::tanh_backward(g_next * in, candidate), at::sigmoid_backward(g_output * squashed, out)},
+      1);
+  return {gradient.to(type), (g_next * forget).to(state.scalar_type()),
+          has_bias ? gradient.sum(0).to(type) : at::Tensor()};
+}
+
+std::vector<at::Tensor> RunGruStep(const at::Tensor& input_gates, const at::Tensor& hidden_gates,
+                                   const at::Tensor& state, const OptionalTensor& input_bias,
+                                   const OptionalTensor& hidden_bias) {
+  const at::ScalarType type = at::result_type(input_gates, state);
+  const std::vector<at::Tensor> input = WithBias(input_gates, input_bias).chunk(3, 1);
+  const std::vector<at::Tensor> hidden = WithBias(hidden_gates, hidden_bias).chunk(3, 1);
+  const at::Tensor reset = (input[0] + hidden[0]).sigmoid();
+  const at::Tensor update = (input[1] + hidden[1]).sigmoid();
+  const at::Tensor candidate = (input[2] + reset * hidden[2]).tanh();
+  const at::Tensor wide = Wide(state);
+  return {(candidate + update * (wide - candidate)).to(type),
+          at::cat({reset, update, candidate, wide, hidden[2]}, 1).to(input_gates.scalar_type())};
+}
+
+std::vector<at::Tensor> RunGruStepBackward(const at::Tensor& output_gradient,
+                                           const at::Tensor& kept, bool has_bias) {
+  const at::ScalarType type = kept.scalar_type();
+  const std::vector<at::Tensor> values = Wide(kept).chunk(5, 1);
+  const at::Tensor reset = values[0], update = values[1], candidate = values[2];
+  const at::Tensor g = Wide(output_gradient);
+  const at::Tensor g_update = at::sigmoid_backward(g * (values[3] - candidate), update);
+  const at::Tensor g_candidate = at::tanh_backward(g * (1 - update), candidate);
+  const at::Tensor g_reset = at::sigmoid_backward(g_candidate * values[4], reset);
+  const at::Tensor g_input = at::cat({g_reset, g_update, g_candidate}, 1);
+  const at::Tensor g_hidden = at::cat({g_reset, g_update, g_candidate * reset}, 1);
+  const auto bias = [&](const at::Tensor& gates) {
+    return has_bias ? gates.sum(0).to(type) : at::Tensor();
+  };
+  return {g_input.to(type), g_hidden.to(type), (g * update).to(output_gradient.scalar_type()),
+          bias(g_input), bias(g_hidden)};
+}
+
 // --- Cells and sequences as torch's users call them. What differs from the plain case
 // (forward-mode derivatives, function transforms, tracing, projections, arguments that do not fit)
 // is torch's composite's affair.
@@ -285,15 +361,15 @@ void RegisterComposites(torch::Library& m) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  // The first form that a kind is given stays: torch's own would be refused on the CPU.
+  RunBy<&LstmStep>(&RunLstmStep);
+  RunBy<&LstmStepBackward>(&RunLstmStepBackward);
+  RunBy<&GruStep>(&RunGruStep);
+  RunBy<&GruStepBackward>(&RunGruStepBackward);
   Register<&LstmStep>(m, "_thnn_fused_lstm_cell");
   Register<&LstmStepBackward>(m, "_thnn_fused_lstm_cell_backward_impl");
   Register<&GruStep>(m, "_thnn_fused_gru_cell");
   Register<&GruStepBackward>(m, "_thnn_fused_gru_cell_backward");
-  // torch has these for accelerators only.
-  lazy::Op<&LstmStep>::kind().eager_form = nullptr;
-  lazy::Op<&LstmStepBackward>::kind().eager_form = nullptr;
-  lazy::Op<&GruStep>::kind().eager_form = nullptr;
-  lazy::Op<&GruStepBackward>::kind().eager_form = nullptr;
   RegisterComposites(m);
 }
 

@@ -76,8 +76,8 @@ class Compiler {
     passes_->add(llvm::createEarlyCSEPass());
     passes_->add(llvm::createInstructionCombiningPass());
     passes_->add(llvm::createEarlyCSEPass());
-    if (machine_->addPassesToEmitFile(*passes_, stream_, nullptr,
-                                      llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true)) {
+    if (machine_->addPassesToEmitFile(*passes_, stream_, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                      /*DisableVerify=*/true)) {
       throw hlo::Error(hlo::ErrorCode::kInternal, "LLVM cannot write object files for this CPU");
     }
   }

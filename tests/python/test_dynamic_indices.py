@@ -442,3 +442,43 @@ def test_where_one_index_selects_nothing_none_is_out_of_bounds(shape, first, sec
     indices = [torch.full(sizes, 50) for sizes in (first, second)]
     got = x.to("xla")[:, indices[0].to("xla"), :, indices[1].to("xla")]
     torch.testing.assert_close(got.cpu(), x[:, indices[0], :, indices[1]])
+
+
+def test_counts_of_the_data_compile_nothing():
+    """Where the device's memory is the host's, torch's kernel finds what is not zero."""
+    flags = torch.rand(40, 5)
+    compilations = Compilations()
+    for limit in (0.1, 0.3, 0.5, 0.9, 2.0):
+        mask = flags > limit
+        torch.testing.assert_close(mask.to("xla").nonzero().cpu(), mask.nonzero())
+    repeats = torch.tensor([2, 0, 3])
+    for n in range(3):
+        found = torch.repeat_interleave((repeats + n).to("xla"))
+        assert torch.equal(found.cpu(), torch.repeat_interleave(repeats + n))
+    assert compilations()[0] == 0
+
+
+MASKED = {
+    "elements": lambda x, m, rows: x[m],
+    "rows": lambda x, m, rows: x[rows],
+    "columns": lambda x, m, rows: x.T[:, rows],
+    "rows of one more dimension": lambda x, m, rows: x[None, rows],
+    "nothing": lambda x, m, rows: x[torch.zeros_like(m)],
+    "everything": lambda x, m, rows: x[torch.ones_like(m)],
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_gradients_of_masks_read_nothing(name):
+    x, m, rows = torch.randn(6, 5), torch.rand(6, 5) > 0.5, torch.arange(6) % 3 > 0
+    gradients, reads = [], 0
+    for device in ("cpu", "xla"):
+        leaf = x.clone().to(device).detach().requires_grad_()
+        chosen = MASKED[name](leaf, m.to(device), rows.to(device))
+        weights = torch.arange(1.0, chosen.numel() + 1).view(chosen.shape).to(device)
+        reads = metrics.counter_value("ExecuteComputation") or 0
+        (chosen * weights).sum().backward()
+        reads = (metrics.counter_value("ExecuteComputation") or 0) - reads
+        gradients.append(leaf.grad.cpu())
+    assert reads == 0
+    torch.testing.assert_close(*gradients)

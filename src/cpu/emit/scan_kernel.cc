@@ -33,9 +33,8 @@ class ScanKernel : public ReducingKernel {
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());
       Position row = emitter_.Divide(flat, vectors);
-      Position column = vectors.Is(1)
-                            ? emitter_.ConstantPosition(0)
-                            : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
+      Position column = vectors.Is(1) ? emitter_.ConstantPosition(0)
+                                      : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
       if (lanes > 1) column.stride = 1;
       if (ragged) emitter_.set_mask(emitter_.InRange(column, inner));
       ReductionPlan plan = PlanReduction(scan);
