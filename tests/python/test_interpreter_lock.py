@@ -231,6 +231,8 @@ for name, call in {
 
 # Compiles for devices that are not here, or builds programs, and needs nothing of a runtime.
 OF_NO_RUNTIME = {
+    "_generalize_programs",
+    "_instantiate_program",
     "_stablehlo_text",
     "_xla_compile_for",
     "_xla_computation_text",
