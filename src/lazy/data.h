@@ -53,7 +53,7 @@ class Data : public Counted<Data>, public process::SmallObject {
   // checked.
   int64_t last_checked_run() const { return last_checked_run_; }
   void set_last_checked_run(int64_t run) { last_checked_run_ = run; }  // before others see it
-  LiveEntry& live_entry() const { return live_entry_; }  // for live_data.cc
+  LiveEntry& live_entry() const { return live_entry_; }                // for live_data.cc
 
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,

@@ -7,15 +7,9 @@ namespace process {
 namespace {
 
 // Sanitizers see no use of freed memory that is kept.
-#if defined(__has_feature)  // Clang's way to tell of them
-#define TORCH_XLA_IS_SANITIZED \
-  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define TORCH_XLA_IS_SANITIZED (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
-#endif
-#if TORCH_XLA_IS_SANITIZED
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kKeeps = false;
-#elif defined(__has_feature)
+#elif defined(__has_feature)  // Clang's way to tell of them
 constexpr bool kKeeps = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
 #else
 constexpr bool kKeeps = true;

@@ -16,9 +16,10 @@ dnnl::cpu_isa OneDnnIsa();
 dnnl::stream& OneDnnStream();
 
 // While alive, oneDNN's OpenMP regions of the calling thread have a team of one, and no signal
-// interrupts it: oneDNN's products for AVX-512 keep addresses below the stack, where a handler, such
-// as Python's for Ctrl-C, has its frame. The caller's own settings are restored, since the thread
-// may be the user's.
+// interrupts it: a handler that ran amid oneDNN's products for AVX-512, such as Python's for
+// Ctrl-C, made them write where they must not (they seem to keep data below the stack, where a
+// handler has its frame). The caller's own settings are restored, since the thread may be the
+// user's.
 class OneThread {
  public:
   OneThread();
