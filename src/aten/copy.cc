@@ -143,7 +143,9 @@ at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat> format)
 at::Scalar NumberOfStorage(const at::Tensor& self) {
   std::byte bytes[16];
   try {
-    lazy::Materialized(Impl(self)->xla_storage())->ToHost(bytes, self.nbytes());
+    const lazy::Reference<lazy::Data> data = lazy::Materialized(Impl(self)->xla_storage());
+    data->ToHost(bytes, self.nbytes());
+    data->RaiseFailedChecks();
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "copy to the CPU");
   }

@@ -244,6 +244,9 @@ Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampl
   ElementType type = image->element_type();
   Problem p = MakeProblem(b, image, grid, rank, how);
   int64_t channels = image->shape().dimension(1);
+  Dimensions result = {image->shape().dimension(0), channels};
+  result.insert(result.end(), p.places.begin(), p.places.end());
+  if (image->shape().num_elements() == 0) return b.Zeros(Shape(type, result));
   Value sum = nullptr;
   for (const Corner& corner : p.corners) {
     // A pixel outside counts as 0, whatever stands where it is read instead.
@@ -252,8 +255,6 @@ Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampl
     Value term = b.Multiply(pixels, OverChannels(b, corner.weight, channels));
     sum = sum == nullptr ? term : b.Add(sum, term);
   }
-  Dimensions result = {image->shape().dimension(0), channels};
-  result.insert(result.end(), p.places.begin(), p.places.end());
   return b.Convert(b.Reshape(ChannelsLast(b, sum), result), type);
 }
 

@@ -327,7 +327,14 @@ void CheckClasses(Value x, Value target, const std::optional<Value>& weight, int
 Value TargetOf(Builder& b, Value x, Value target) {
   target = b.Convert(target, ElementType::kS64);
   const bool is_one = x->shape().rank() == 1 && target->dimensions() == Dimensions{1};
-  return is_one ? b.Reshape(target, {}) : target;
+  if (is_one) target = b.Reshape(target, {});
+  Dimensions expected = x->dimensions();
+  expected.erase(expected.begin() + ClassDimension(x));
+  if (target->dimensions() != expected) {
+    throw hlo::Error("size mismatch (got input: " + hlo::ToString(x->dimensions()) +
+                     ", target: " + hlo::ToString(target->dimensions()) + ")");
+  }
+  return target;
 }
 
 std::pair<Value, Value> NllLoss(Builder& b, Value x, Value target, std::optional<Value> weight,

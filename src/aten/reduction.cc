@@ -280,7 +280,9 @@ Moments MeanAndVariance(Builder& b, Value x, const Dimensions& dimensions, doubl
   Value centered = b.Subtract(x, BroadcastReduced(b, mean, dimensions, x->dimensions()));
   if (IsComplexValue(centered)) centered = b.Abs(centered);
   Value sum = Sum(b, b.Multiply(centered, centered), dimensions);
-  Value variance = b.Divide(sum, Like(b, sum, std::max(count - correction, 0.0)));
+  // Of no elements it is no number, whatever the correction is.
+  const double divisor = count == 0 ? 0 : std::max(count - correction, 0.0);
+  Value variance = b.Divide(sum, Like(b, sum, divisor));
   if (keep_dimensions) {
     Dimensions kept = KeepDimensions(x->dimensions(), dimensions);
     return {b.Reshape(mean, kept), b.Reshape(variance, kept)};

@@ -367,7 +367,7 @@ bool ChangesType(const lazy::View& view) {
 at::Tensor CopyToHost(const lazy::Data& data, at::ScalarType type) {
   at::Tensor host = at::empty(data.shape()->dimensions(), at::TensorOptions(type));
   if (host.numel() > 0) data.ToHost(host.mutable_data_ptr(), host.nbytes());
-  data.device()->value_checks.RaiseThrough(data.last_checked_run());
+  data.RaiseFailedChecks();
   return host;
 }
 
@@ -383,6 +383,7 @@ at::Tensor CopyPartToHost(const lazy::Data& data, const at::Tensor& tensor) {
   at::Tensor host = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
   const size_t offset = tensor.storage_offset() * tensor.element_size();
   if (host.numel() > 0) data.PartToHost(host.mutable_data_ptr(), offset, host.nbytes());
+  data.RaiseFailedChecks();
   return host;
 }
 

@@ -156,6 +156,8 @@ void Data::ToHost(void* destination, size_t bytes) const {
   ExplainingMemory([&] { SharedBuffer()->ToHost(destination, bytes); });
 }
 
+void Data::RaiseFailedChecks() const { device_->value_checks.RaiseThrough(last_checked_run_); }
+
 bool Data::HasRowMajorBytes() const {
   if (SharedHostContents() != nullptr) return true;
   // Other devices tile their memory.

@@ -53,7 +53,10 @@ class Data : public Counted<Data>, public process::SmallObject {
   // checked.
   int64_t last_checked_run() const { return last_checked_run_; }
   void set_last_checked_run(int64_t run) { last_checked_run_ = run; }  // before others see it
-  LiveEntry& live_entry() const { return live_entry_; }                // for live_data.cc
+  // For who has read it, and hands it to the user: throws the error of a wrong value that it may
+  // come from (value_check.h).
+  void RaiseFailedChecks() const;
+  LiveEntry& live_entry() const { return live_entry_; }  // for live_data.cc
 
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,

@@ -11,9 +11,22 @@ from torch.utils import _pytree as pytree
 SIZES = (7, 13, 2, 1, 0)
 
 
-# Operators whose results say little where the elements come in another order: boundaries have to be sorted, and of a random
-# matrix, factors and inverses are as far from eager's as its condition is bad.
+# Operators whose results say little where the elements come in another order: boundaries have to be sorted, lengths have to
+# fit, positions be different, equal elements have no order, and of a random matrix, factors and inverses are as far from
+# eager's as its condition is bad. And what eager itself does not survive, or leaves open.
 OF_THESE_ELEMENTS = {
+    "_segment_reduce",
+    "kthvalue",
+    "nn.functional.ctc_loss",
+    "nn.functional.max_unpool1d",
+    "nn.functional.max_unpool2d",
+    "nn.functional.max_unpool3d",
+    "nn.functional.pdist",  # eager's gradient of no row ends the process
+    "resize_",  # what is new holds anything
+    "resize_as_",
+    "sparse.mm",
+    "sparse.sampled_addmm",
+    "topk",
     "bucketize",
     "cholesky_inverse",
     "cholesky_solve",
@@ -34,6 +47,14 @@ OF_THESE_ELEMENTS = {
 
 def keeps_its_elements(name: str) -> bool:
     return name in OF_THESE_ELEMENTS or name.startswith("linalg")
+
+
+# Of no elements eager has shapes or numbers of its own here (or ends the process).
+WITHOUT_NONE = ("conv", "native_batch_norm", "native_layer_norm", "margin_loss")
+
+
+def sizes_for(name: str) -> tuple[int, ...]:
+    return SIZES[:-1] if any(part in name for part in WITHOUT_NONE) else SIZES
 
 
 def varying_size(sample: Any) -> int | None:

@@ -32,7 +32,7 @@ from differences import (
     WRONG_INTO_STRIDED,
     why_impossible,
 )
-from resized import SIZES, keeps_its_elements, resized, varying_size
+from resized import keeps_its_elements, resized, sizes_for, varying_size
 from torch.testing._internal.common_device_type import (
     OpDTypes,
     instantiate_device_type_tests,
@@ -251,7 +251,11 @@ class TestCommon(TestCase):
             size = varying_size(sample)
             if size is None:
                 continue
-            for changed in (sample, *(resized(sample, size, new) for new in SIZES), sample):
+            for changed in (
+                sample,
+                *(resized(sample, size, new) for new in sizes_for(op.name)),
+                sample,
+            ):
                 if not isinstance(attempt(functions[""], moved(op, changed, "cpu")), Refusal):
                     self.like_eager(op, dtype, [changed], functions)
 

@@ -486,6 +486,9 @@ def test_what_would_end_the_process_is_left_to_the_program():
             with pytest.raises((IndexError, RuntimeError), match="range"):
                 loss.item()
             loss.backward()
+            # Bags are computed again for it, and with them the error.
+            with contextlib.suppress(IndexError, RuntimeError):
+                table.weight.grad.cpu()
             assert table.weight.grad.cpu().shape == (5, 3)
 
 

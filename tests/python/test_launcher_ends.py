@@ -62,6 +62,8 @@ def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, nu
         [sys.executable, *words],
         env=program.environment(CPU_NUM_DEVICES="2", TMPDIR=str(temporary)),
         start_new_session=True,
+        # Who started the tests may ignore it, as nohup does, and children do what their parents did.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     processes = []
     try:
