@@ -229,6 +229,11 @@ Value OverChannels(Builder& b, Value x, int64_t channels) {
 
 // image[n, index[n, p]], in the type of sums.
 Value Pixels(Builder& b, Value image, Value index) {
+  if (image->shape().num_elements() == 0) {  // an empty batch, of which no slice can be taken
+    Dimensions none = index->dimensions();
+    none.push_back(image->shape().dimension(2));
+    return ToAccumulation(b, b.Zeros(Shape(image->element_type(), none)));
+  }
   hlo::GatherAttributes attributes;
   attributes.offset_dims = {2};
   attributes.collapsed_slice_dims = attributes.start_index_map = {1};
@@ -244,9 +249,6 @@ Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampl
   ElementType type = image->element_type();
   Problem p = MakeProblem(b, image, grid, rank, how);
   int64_t channels = image->shape().dimension(1);
-  Dimensions result = {image->shape().dimension(0), channels};
-  result.insert(result.end(), p.places.begin(), p.places.end());
-  if (image->shape().num_elements() == 0) return b.Zeros(Shape(type, result));
   Value sum = nullptr;
   for (const Corner& corner : p.corners) {
     // A pixel outside counts as 0, whatever stands where it is read instead.
@@ -255,6 +257,8 @@ Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampl
     Value term = b.Multiply(pixels, OverChannels(b, corner.weight, channels));
     sum = sum == nullptr ? term : b.Add(sum, term);
   }
+  Dimensions result = {image->shape().dimension(0), channels};
+  result.insert(result.end(), p.places.begin(), p.places.end());
   return b.Convert(b.Reshape(ChannelsLast(b, sum), result), type);
 }
 

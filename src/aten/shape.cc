@@ -279,12 +279,14 @@ void CheckBorderPad(Value x, const Dimensions& padding) {
           x->shape().ToString());
     }
   }
+  Dimensions sizes;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t size = x->shape().dimension(rank - 1 - i) + padding[2 * i] + padding[2 * i + 1];
-    if (size < 1) {
-      throw hlo::Error("input " + x->shape().ToString() +
-                       " is too small: its padded size would be " + std::to_string(size));
-    }
+    sizes.push_back(x->shape().dimension(rank - 1 - i) + padding[2 * i] + padding[2 * i + 1]);
+  }
+  if (std::ranges::min(sizes) < 0 || std::ranges::max(sizes) < 1) {
+    throw hlo::Error("input " + x->shape().ToString() +
+                     " is too small: its padded sizes would be " + hlo::ToString(sizes) +
+                     ", from the last dimension on");
   }
 }
 

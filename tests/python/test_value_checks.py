@@ -167,6 +167,20 @@ MOMENTS = {
     "at the end of a step": end_steps,
 }
 
+# Ways to read that copy from the device by themselves.
+READS = {
+    "a tensor": lambda x: x.cpu(),
+    "a number": lambda x: x.sum().item(),
+    "a truth": lambda x: bool((x > 0).all()),
+    "a comparison": lambda x: torch.equal(x, x + 1),
+    "a number in a tensor": lambda x: x[0, 0].item(),
+    "rows": lambda x: x[1:].cpu(),
+    "columns": lambda x: x[:, 1].cpu(),
+    "rows as bytes": lambda x: x[1:].view(torch.uint8).cpu(),
+    "a list": lambda x: x[1].tolist(),
+    "a text": repr,
+}
+
 
 @pytest.fixture(params=["compiled", "interpreted first"])
 def way(request):
@@ -207,6 +221,18 @@ def test_the_error_comes_once(case, moment, device):
         MOMENTS[moment](result)
     assert first_line(error) == words
     MOMENTS[moment](result)
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("rows", [5, 5000])
+@pytest.mark.parametrize("kind", READS)
+def test_every_read_is_told(kind, rows, device):
+    """However it is copied, and whatever part of it."""
+    result = torch.zeros(rows, 3, device=device)[torch.full((rows,), rows).to(device)]
+    with pytest.raises(IndexError, match="is out of bounds for dimension 0 with size"):
+        READS[kind](result)
+    READS[kind](result)  # once
     assert_alive(device)
 
 
@@ -264,7 +290,7 @@ def test_what_is_known_is_not_checked(device):
     order = x[:, 0].argsort()
     checked = checked_executions()
     known = [x[order], x.gather(0, order[:, None])]
-    known += [x.index_select(1, x.topk(2, dim=1).indices[0])]
+    known.append(x.index_select(1, x.topk(2, dim=1).indices[0]))
     torch_xla.sync(wait=True)
     assert checked_executions() == checked
     unknown = x[ints(device, 1)]
