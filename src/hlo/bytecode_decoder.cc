@@ -76,14 +76,12 @@ double FloatValue(int64_t bits, ElementType type, size_t offset) {
   }
 }
 
-// MLIR keeps what is narrower than a byte in the low bits of one; we keep signed integers
-// sign-extended.
+// MLIR keeps what is narrower than a byte in the low bits of one, and says nothing of the others;
+// we keep signed integers sign-extended, and zeros above all else.
 void NormalizeNarrow(Literal& literal) {
   ElementType type = literal.shape().element_type();
-  int width = type == ElementType::kS2 || type == ElementType::kU2   ? 2
-              : type == ElementType::kS4 || type == ElementType::kU4 ? 4
-                                                                     : 0;
-  if (width == 0) return;
+  const int width = BitWidth(type);
+  if (type == ElementType::kPred || width == 0 || width >= 8) return;
   std::byte* data = literal.mutable_bytes();
   int shift = 8 - width;
   for (size_t i = 0; i < literal.byte_size(); ++i) {

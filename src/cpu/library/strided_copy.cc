@@ -228,7 +228,8 @@ void PackStrided(ThreadPool& threads, const hlo::Dimensions& dimensions,
       offset += rest % dimensions[i] * strides[i];
       rest /= dimensions[i];
     }
-    auto* in = static_cast<const std::byte*>(source) + offset * from_width;
+    // The offset is negative where a dimension is read backwards.
+    auto* in = static_cast<const std::byte*>(source) + offset * static_cast<int64_t>(from_width);
     auto* out = static_cast<std::byte*>(destination) + index * row * to_width;
     if (row_stride == 1 || row == 1) {
       ConvertRow(in, from, out, to, row);
