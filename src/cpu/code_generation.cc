@@ -56,26 +56,30 @@ struct Wanted {
   std::set<int64_t> varying;  // sizes
 };
 
-// The sizes of each kernel that vary.
+// The sizes of each kernel that vary: those that programs before had otherwise, and `known`.
 std::vector<std::set<int64_t>> VaryingOf(
     const std::vector<std::optional<KernelSignature>>& signatures, SlotsFor slots,
-    KernelCache& cache) {
-  if (slots == SlotsFor::kWhatVaries) return cache.Varying(signatures);
+    const std::set<int64_t>& known, KernelCache& cache) {
   std::vector<std::set<int64_t>> varying(signatures.size());
-  for (size_t i = 0; slots == SlotsFor::kAllSizes && i < signatures.size(); ++i) {
-    if (signatures[i]) varying[i] = AllSizes(signatures[i]->numbers);
+  if (slots == SlotsFor::kNothing) return varying;
+  if (slots == SlotsFor::kWhatVaries) varying = cache.Varying(signatures);
+  for (size_t i = 0; i < signatures.size(); ++i) {
+    if (!signatures[i]) continue;
+    for (const int64_t size : AllSizes(signatures[i]->numbers)) {
+      if (slots == SlotsFor::kAllSizes || known.contains(size)) varying[i].insert(size);
+    }
   }
   return varying;
 }
 
 std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, SlotsFor slots,
-                                GeneratedCode& code) {
+                                const std::set<int64_t>& varying_sizes, GeneratedCode& code) {
   const std::vector<const hlo::Instruction*> instructions = KernelInstructions(module);
   std::vector<std::optional<KernelSignature>> signatures;
   for (const hlo::Instruction* instruction : instructions) {
     signatures.push_back(SignatureOf(*instruction));
   }
-  std::vector<std::set<int64_t>> varying = VaryingOf(signatures, slots, cache);
+  std::vector<std::set<int64_t>> varying = VaryingOf(signatures, slots, varying_sizes, cache);
   std::vector<Wanted> kernels;
   std::unordered_map<std::string, int32_t> by_signature;
   for (size_t i = 0; i < instructions.size(); ++i) {
@@ -186,9 +190,9 @@ std::vector<const KernelCode*> Codes(const GeneratedCode& code) {
 }  // namespace
 
 GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache,
-                           SlotsFor slots) {
+                           SlotsFor slots, const std::set<int64_t>& varying_sizes) {
   GeneratedCode code;
-  const std::vector<Wanted> kernels = FindKernels(module, cache, slots, code);
+  const std::vector<Wanted> kernels = FindKernels(module, cache, slots, varying_sizes, code);
   std::vector<size_t> missing;
   // Those that are kept by their signature have slots for no more than what has varied.
   const bool kept = slots != SlotsFor::kAllSizes;

@@ -2,6 +2,8 @@
 // ones once, on several threads.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +41,10 @@ struct GeneratedCode {
 // The instructions that need kernels, in an order that only depends on the module's structure.
 std::vector<const hlo::Instruction*> KernelInstructions(const hlo::Module& module);
 
+// `varying_sizes` have slots beside what has varied.
 GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCache& cache,
-                           SlotsFor slots = SlotsFor::kWhatVaries);
+                           SlotsFor slots = SlotsFor::kWhatVaries,
+                           const std::set<int64_t>& varying_sizes = {});
 
 // Gives the kernels of a table that was parsed their code. Throws hlo::Error(kInvalidArgument) if
 // it does not belong to the module.

@@ -182,7 +182,8 @@ std::unique_ptr<Executable> Compile(std::unique_ptr<hlo::Module> module,
   dump.Input(*module);
   RunPipeline(*module, PipelineOptionsOf(options),
               [&](const PassRun& run, const hlo::Module& after) { dump.AfterPass(run, after); });
-  GeneratedCode code = GenerateCode(*module, dump, KernelCache::OfProcess(), SlotsOf(options));
+  GeneratedCode code = GenerateCode(*module, dump, KernelCache::OfProcess(), SlotsOf(options),
+                                    options.varying_sizes);
   std::unique_ptr<Executable> executable = Finish(std::move(module), std::move(code), options);
   if (dump) dump.Program(executable->ToString());
   return executable;

@@ -22,6 +22,9 @@ struct CompileOptions {
   int64_t num_partitions = 1;
   // Kernels read all sizes at run time, as if each had varied: for tests.
   bool all_sizes_vary = false;
+  // Sizes of this program's that are other ones in programs of its structure: kernels read them at
+  // run time, as they do those in which it differs from programs before it (varying_sizes.h).
+  std::set<int64_t> varying_sizes;
   // Passes to leave out (pipeline.h), beside those of TORCH_XLA_DISABLE_PASSES.
   std::set<std::string, std::less<>> disabled_passes;
   // This process's among several, for the names of what TORCH_XLA_DUMP writes. The code does not

@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 #include "hlo/error.h"
 #include "hlo/hash.h"
@@ -26,12 +27,17 @@ namespace {
 constexpr int kMostTurns = 256;
 // At the least; and its program is not compiled before the graph comes again.
 constexpr int kLeastTurns = 2;
-// As measured: what a program takes to be made, anew (also for the second sizes, when its loops
-// come to read them) and for further sizes.
-constexpr double kCompileNsPerNode = 800'000, kCompileAgainNsPerNode = 150'000;
-// A graph whose work takes longer than compiling it is interpreted, too, up to this many times as
-// long: a program would be made on the caller's path, and its next sizes may be others.
-constexpr double kPatience = 4;
+// What a program costs to be made, and how many times as long a graph's work may take for it to be
+// interpreted: the program would be made on the caller's path.
+struct Compiling {
+  double ns_per_node, patience;
+};
+// Anew, and for the second sizes, when its loops come to read them: the next sizes may be others.
+constexpr Compiling kAnew{800'000, 4};
+// For further sizes, whose loops are there: three times what was measured, as a small graph's runs
+// gain less by a program than they take. Where it is made in less than one interpreted run, it pays
+// even if it never comes again.
+constexpr Compiling kAgain{150'000, 1.0 / 3};
 // What a thread more costs to start, and the framework's own behind it, is nothing beside this.
 constexpr double kLargeNs = 5e6;
 // Of the values that live at a time. They are memory of the framework's, to which no limit is set.
@@ -39,7 +45,7 @@ constexpr int64_t kMostBytes = 512 << 20;
 constexpr int64_t kPartOfMemory = 8;
 // Of structures, and of graphs with the indices that each was seen with, that are remembered; then
 // all are forgotten, which costs time only.
-constexpr size_t kMostRemembered = 1 << 16, kMostGraphs = 1 << 12;
+constexpr size_t kMostRemembered = 1 << 16, kMostGraphs = 1 << 12, kMostSizes = 1 << 21;
 
 // The graph without sizes and attributes. It only decides how a graph runs, so equal hashes of
 // different structures do no harm.
@@ -58,20 +64,40 @@ uint64_t StructureOf(const Graph& graph) {
 // Of one graph, or of those that differ in indices only.
 struct Turns {
   int taken = 0, most = 0;
+  double work_ns = 0;  // of one
   bool is_large = false;
+  bool is_of_known = false;  // planned as one whose structure's loops are there
   Specialization seen;
+};
+
+// Of the graphs that differ in sizes, too. Two programs, of different sizes, compile all loops:
+// they are begun when the interpreted runs have taken as long as kSampleAfter compilations, and are
+// there after kKnownAfter. More than for a single graph, as the other sizes may never come.
+struct Structure {
+  static constexpr size_t kSamples = 2;
+  static constexpr double kSampleAfter = 2, kKnownAfter = 4;
+
+  double work_ns = 0;          // of all interpreted runs
+  std::vector<int64_t> sizes;  // of the first graph, node by node
+  size_t programs = 0;
+  std::vector<uint64_t> samples;  // graphs that were compiled for the sake of others
+  bool has_failed = false;
+
+  bool is_known(double compile_ns) const {
+    return programs >= kSamples ||
+           (samples.size() >= kSamples && work_ns >= kKnownAfter * compile_ns);
+  }
+  bool is_sample_wanted(uint64_t graph, double compile_ns) const {
+    return samples.size() < kSamples && work_ns >= kSampleAfter * compile_ns &&
+           std::ranges::find(samples, graph) == samples.end();
+  }
 };
 
 // The graphs that came before.
 struct History {
-  std::unordered_map<uint64_t, int> compiled;  // programs of a structure
-  std::unordered_map<uint64_t, Turns> turns;   // of graphs, by hash
-  std::unordered_set<uint64_t> failed;         // structures
-
-  int ProgramsOf(uint64_t structure) const {
-    auto found = compiled.find(structure);
-    return found == compiled.end() ? 0 : found->second;
-  }
+  std::unordered_map<uint64_t, Structure> structures;
+  size_t size_count = 0;                      // that structures have
+  std::unordered_map<uint64_t, Turns> turns;  // of graphs, by hash
 };
 
 struct State {
@@ -133,18 +159,17 @@ bool HasRoomFor(int64_t bytes) {
   return bytes <= most;
 }
 
+double CompileTimeOf(const Graph& graph, const Compiling& compiling) {
+  return compiling.ns_per_node * static_cast<double>(graph.nodes().size());
+}
+
 // As often as interpreting takes less time, together, than compiling does twice, so that a program
 // that is begun after half of that is there when it is wanted; and twice, during which it is
 // compiled, where one turn takes not much more.
-void Plan(const Graph& graph, double compile_ns_per_node, Turns& turns) {
-  double work = 0;
-  for (const Node* node : graph.nodes()) {
-    if (node->role() == Node::Role::kOperation) work += WorkOf(*node->operation());
-  }
-  turns.is_large = work >= kLargeNs;
-  const double compile = compile_ns_per_node * static_cast<double>(graph.nodes().size());
-  if (work > kPatience * compile || !HasRoomFor(PeakBytes(graph))) return;
-  turns.most = static_cast<int>(std::clamp<double>(2 * compile / work, kLeastTurns, kMostTurns));
+int MostTurns(const Graph& graph, const Compiling& compiling, double work_ns) {
+  const double compile = CompileTimeOf(graph, compiling);
+  if (work_ns > compiling.patience * compile || !HasRoomFor(PeakBytes(graph))) return 0;
+  return static_cast<int>(std::clamp<double>(2 * compile / work_ns, kLeastTurns, kMostTurns));
 }
 
 // From half of the turns on: a graph that came so often is likely to come as often again, while
@@ -168,19 +193,69 @@ bool MayInterpret(State& state, const Graph& graph) {
          graph.rounds_nothing() && HasEagerForms(graph);
 }
 
-Turns& TurnsOf(History& history, const Graph& graph, uint64_t hash, const Assignment& assignment) {
+Turns NewTurns(const Graph& graph, const Assignment& assignment) {
+  Turns turns;
+  for (const Node* node : graph.nodes()) {
+    if (node->role() == Node::Role::kOperation) turns.work_ns += WorkOf(*node->operation());
+  }
+  turns.is_large = turns.work_ns >= kLargeNs;
+  turns.most = MostTurns(graph, kAnew, turns.work_ns);
+  turns.seen.assignment = assignment;
+  return turns;
+}
+
+Turns& TurnsOf(History& history, const Structure& structure, const Graph& graph, uint64_t hash,
+               const Assignment& assignment) {
   if (history.turns.size() > kMostGraphs) history.turns.clear();
   auto [it, is_new] = history.turns.try_emplace(hash);
   Turns& turns = it->second;
   if (is_new) {
-    const bool is_known = history.ProgramsOf(StructureOf(graph)) > 1;
-    Plan(graph, is_known ? kCompileAgainNsPerNode : kCompileNsPerNode, turns);
-    turns.seen.assignment = assignment;
+    turns = NewTurns(graph, assignment);
   } else {
     const Specialization* before[] = {&turns.seen};
     turns.seen = Specialize(before, assignment);
   }
+  if (!turns.is_of_known && structure.is_known(CompileTimeOf(graph, kAnew))) {
+    turns.is_of_known = true;
+    turns.most = MostTurns(graph, kAgain, turns.work_ns);
+  }
   return turns;
+}
+
+std::vector<int64_t> SizesOf(const Graph& graph) {
+  std::vector<int64_t> sizes;
+  for (const Node* node : graph.nodes()) {
+    if (node->role() != Node::Role::kOperation) continue;
+    for (ShapeRef shape : node->operation()->result_shapes()) {
+      if (shape == nullptr || !shape->is_array()) continue;
+      sizes.insert(sizes.end(), shape->dimensions().begin(), shape->dimensions().end());
+    }
+  }
+  return sizes;
+}
+
+// Of this graph. None, if the structures are not the same after all.
+std::set<int64_t> SizesThatDiffer(const Graph& graph, const std::vector<int64_t>& first) {
+  const std::vector<int64_t> sizes = SizesOf(graph);
+  std::set<int64_t> differ;
+  if (sizes.size() != first.size()) return differ;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != first[i]) differ.insert(sizes[i]);
+  }
+  return differ;
+}
+
+Structure& StructureWithin(History& history, const Graph& graph) {
+  if (history.structures.size() > kMostRemembered || history.size_count > kMostSizes) {
+    history.structures.clear();
+    history.size_count = 0;
+  }
+  auto [it, is_new] = history.structures.try_emplace(StructureOf(graph));
+  if (is_new) {
+    it->second.sizes = SizesOf(graph);
+    history.size_count += it->second.sizes.size();
+  }
+  return it->second;
 }
 
 }  // namespace
@@ -224,16 +299,26 @@ Interpretation CurrentInterpretation() {
 Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   State& state = State::Get();
   if (!MayInterpret(state, graph)) return {};
-  History& history = state.history;
   const bool always = state.when() == Interpretation::kAlways;
-  if (!always && !history.failed.empty() && history.failed.contains(StructureOf(graph))) return {};
-  Turns& turns = TurnsOf(history, graph, hash, assignment);
+  Structure& structure = StructureWithin(state.history, graph);
+  if (!always && structure.has_failed) return {};
+  Turns& turns = TurnsOf(state.history, structure, graph, hash, assignment);
   Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
-  if (!always && turns.taken == turns.most) return turn;
+  if (!always && turns.taken >= turns.most) return turn;
   ++turns.taken;
+  structure.work_ns += turns.work_ns;
   turn.is_interpreted = true;
   turn.is_large = turns.is_large;
-  turn.compiles = !always && IsTurnOfCompile(turns);
+  if (always) return turn;
+  turn.compiles = IsTurnOfCompile(turns);
+  if (structure.is_sample_wanted(hash, CompileTimeOf(graph, kAnew))) {
+    // Where the graph itself has come often, it is worth a program with its sizes as constants.
+    if (!turn.compiles) turn.varying_sizes = SizesThatDiffer(graph, structure.sizes);
+    turn.compiles = true;
+  }
+  if (turn.compiles && structure.samples.size() < Structure::kSamples) {
+    structure.samples.push_back(hash);
+  }
   return turn;
 }
 
@@ -259,8 +344,7 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
     const auto* error = dynamic_cast<const hlo::Error*>(&exception);
     const bool lacks_memory = error && error->code() == hlo::ErrorCode::kResourceExhausted;
     if (lacks_memory) return std::nullopt;  // which says nothing of the structure
-    if (state.history.failed.size() > kMostRemembered) state.history.failed.clear();
-    state.history.failed.insert(StructureOf(graph));
+    StructureWithin(state.history, graph).has_failed = true;
     return std::nullopt;
   }
 }
@@ -285,9 +369,7 @@ std::optional<std::vector<Reference<Data>>> ResultsByKernels(Device* device, Nod
 void NoteCompiled(const Graph& graph) {
   State& state = State::Get();
   if (state.when() == Interpretation::kNever) return;
-  History& history = state.history;
-  if (history.compiled.size() > kMostRemembered) history.compiled.clear();
-  ++history.compiled[StructureOf(graph)];
+  ++StructureWithin(state.history, graph).programs;
 }
 
 }  // namespace lazy

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,16 +50,20 @@ struct Turn {
   bool is_interpreted = false;
   bool is_first = true;   // it was not interpreted before
   bool is_large = false;  // so that several threads pay
-  // It has come often: its program is to be compiled meanwhile.
+  // It has come often, or others of its structure have: its program is to be compiled meanwhile.
   bool compiles = false;
+  // For that program: those of its sizes that are other ones in graphs of its structure.
+  std::set<int64_t> varying_sizes = {};
   // What differed among the assignments of its indices so far, this one's among them. Empty if it
   // was never interpreted.
   std::optional<Specialization> seen = std::nullopt;
 };
 // To be interpreted are graphs of little work: as often as that, by estimate, takes less than
-// compiling does twice, and 256 times at most; twice where it takes up to four times as long. None
-// is that other processes take part in. What is interpreted depends on the graphs that came before,
-// never on time, so that a run of the user's program repeats, to the last bit. Counts the turn.
+// compiling does twice, and 256 times at most; twice where it takes up to four times as long. When
+// graphs that differ in sizes have taken longer than that together, further sizes are compiled at
+// once, where their loops are found in less time than they are interpreted. None is that other
+// processes take part in. What is interpreted depends on the graphs that came before, never on
+// time, so that a run of the user's program repeats, to the last bit. Counts the turn.
 Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment);
 // The graph's results. Empty where interpreting fails: the program is to say what is wrong.
 std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,

@@ -9,6 +9,7 @@
 #include "lazy/metrics.h"
 #include "lazy/settings.h"
 #include "lazy/span.h"
+#include "pjrt/wire/engine_options.h"
 #include "process/limits.h"
 
 namespace lazy {
@@ -105,6 +106,12 @@ void AppendToHloFile(const hlo::Module& module) {
   std::fclose(file);
 }
 
+std::string Joined(const std::set<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
 }  // namespace
 
 std::string ProgramName(const Graph& graph) {
@@ -119,7 +126,8 @@ void LoweredProgram::Compile() {
 }
 
 LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,
-                            Specialization specialization) {
+                            Specialization specialization,
+                            const std::set<int64_t>& varying_sizes) {
   CheckResultsFit(device, graph);
   LoweredProgram lowered{&device->client(), nullptr, {}, {}, std::make_shared<CachedProgram>()};
   {
@@ -133,6 +141,10 @@ LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint
   AppendToHloFile(*lowered.module);
   lowered.options = OptionsFor(device, *lowered.module);
   lowered.place = CurrentPlaceInCache(device->client(), lowered.options);
+  // After its place in the cache was found: it computes the same without.
+  if (!varying_sizes.empty()) {
+    lowered.options.overrides[pjrt::kVaryingSizesOption] = Joined(varying_sizes);
+  }
   lowered.program->signature = std::move(signature);
   lowered.program->specialization = std::move(specialization);
   lowered.program->operations = OperationsOf(graph);

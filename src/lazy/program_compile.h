@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ struct LoweredProgram {
   void Compile();
 };
 
-// Throws hlo::Error: kResourceExhausted if its results cannot fit into the device's memory.
+// Throws hlo::Error: kResourceExhausted if its results cannot fit into the device's memory. The
+// engine is told of `varying_sizes`, which graphs of the same structure have otherwise.
 LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,
-                            Specialization specialization);
+                            Specialization specialization,
+                            const std::set<int64_t>& varying_sizes = {});
 
 // Adds it to the cache. Counts in DynamicCompile what takes indices at run time.
 void KeepProgram(uint64_t hash, const std::shared_ptr<const CachedProgram>& program);

@@ -259,7 +259,8 @@ void CompileInBackground(Device* device, const Graph& graph, const ProgramKey& k
   BackgroundCompiler& compiler = BackgroundCompiler::Get();
   if (!compiler.is_enabled()) return;
   try {
-    compiler.Start(key.hash, LowerProgram(device, graph, key.signature, MissingOf(key, turn)));
+    compiler.Start(key.hash, LowerProgram(device, graph, key.signature, MissingOf(key, turn),
+                                          turn.varying_sizes));
   } catch (const std::exception&) {
   }
 }

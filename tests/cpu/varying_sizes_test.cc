@@ -5,8 +5,11 @@
 #include <limits>
 #include <random>
 
+#include "cpu/code_generation.h"
+#include "cpu/dump.h"
 #include "cpu/emit/extent.h"
 #include "cpu/kernel_cache.h"
+#include "cpu/pipeline.h"
 #include "engine_testing.h"
 
 namespace cpu {
@@ -275,6 +278,30 @@ TEST(VaryingSizes, TheThirdSizeCompilesNothing) {
     for (int64_t length : {307, 408, 997}) Compile(*ModuleOf(make(7, length, 24)));
     EXPECT_EQ(Compiled(), with_batch);
   }
+}
+
+// Nor is the second, where the first program is told what varies. Constants and limits of slices
+// are other numbers than sizes: that they vary is seen at the second.
+TEST(VaryingSizes, WhatIsKnownToVaryIsCompiledOnce) {
+  size_t compiled_once = 0;
+  for (const auto& [name, make] : Programs()) {
+    SCOPED_TRACE(name);
+    KernelCache cache(int64_t{64} << 20);
+    const auto compile = [&](int64_t length) {
+      const auto module = ModuleOf(make(3, length, 24));
+      RunPipeline(*module, {});
+      GenerateCode(*module, Dump(), cache, SlotsFor::kWhatVaries,
+                   {length, 3 * length, 24 * length});
+    };
+    compile(301);
+    const int64_t first = cache.statistics().compiled;
+    compile(317);
+    const int64_t second = cache.statistics().compiled;
+    compiled_once += second == first ? 1 : 0;
+    for (int64_t length : {416, 1001}) compile(length);
+    EXPECT_EQ(cache.statistics().compiled, second);
+  }
+  EXPECT_GT(compiled_once, Programs().size() / 2);
 }
 
 TEST(VaryingSizes, ResultsFollowTheSizes) {

@@ -146,6 +146,39 @@ def test_the_program_takes_over_at_the_same_run_always():
     assert 2 < found[0] < MANY
 
 
+def test_when_many_sizes_have_come_new_ones_are_compiled_at_once():
+    """The loops are there by then, so that a program takes less to be made than a run."""
+
+    def run(lengths):
+        net = nn.TransformerEncoderLayer(64, 4, 256, 0.0, batch_first=True).to("xla")
+
+        def step(x):
+            net.zero_grad()
+            net(x).sum().backward()
+            torch_xla.sync()
+
+        ways = []
+        for length in lengths:
+            x = torch.randn(8, length, 64).to("xla")
+            before = counts()
+            step(x)
+            _XLAC._xla_finish_background_compiles()
+            ways.append(tuple(x - y for x, y in zip(counts(), before, strict=True))[:2])
+        return ways
+
+    lengths = [40 + 3 * i for i in range(60)]
+    with interpretation("auto"):
+        ways = run(lengths)
+        first = ways.index((0, 1))
+        # Two were compiled for the sake of those that followed, all of which came for the first time.
+        assert [compiled for _, compiled in ways[:first]].count(1) <= 2
+        assert 4 < first < len(lengths) - 10
+        assert ways[first:] == [(0, 1)] * (len(lengths) - first)
+    xr.clear_computation_cache()
+    with interpretation("auto"):
+        assert run(lengths) == ways
+
+
 HEAVY = {
     "product": lambda n: torch.ones(n, 4000, device="xla") @ torch.ones(4000, n, device="xla"),
     "product of integers": lambda n: (

@@ -1,11 +1,15 @@
 #include "pjrt/plugin/executable.h"
 
+#include <charconv>
+#include <set>
+
 #include "cpu/sealed_parts.h"
 #include "hlo/text_reader.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/element_type.h"
+#include "pjrt/wire/engine_options.h"
 #include "process/sha256.h"
 
 namespace pjrt::plugin {
@@ -53,10 +57,30 @@ std::vector<Donation> DonationsOf(const hlo::Module& module) {
 
 constexpr std::string_view kKind = "serialized executable of this plugin, format 2";
 
+// "8,120". Throws hlo::Error.
+std::set<int64_t> ParseSizes(std::string_view text) {
+  std::set<int64_t> sizes;
+  for (const char *next = text.data(), *end = next + text.size(); next != end;) {
+    int64_t size = 0;
+    const auto [after, error] = std::from_chars(next, end, size);
+    if (error != std::errc() || (after != end && *after != ',')) {
+      throw hlo::Error("sizes that vary are numbers with commas between them, not '" +
+                       std::string(text) + "'");
+    }
+    sizes.insert(size);
+    next = after == end ? end : after + 1;
+  }
+  return sizes;
+}
+
 cpu::CompileOptions EngineOptions(const CompileOptions& options) {
   cpu::CompileOptions engine_options;
   engine_options.num_replicas = options.num_replicas;
   engine_options.num_partitions = options.num_partitions;
+  const auto varying = options.overrides.find(kVaryingSizesOption);
+  if (varying != options.overrides.end()) {
+    engine_options.varying_sizes = ParseSizes(varying->second);
+  }
   return engine_options;
 }
 
