@@ -6,6 +6,7 @@
 #include "aten/op.h"
 #include "aten/placeholder.h"
 #include "aten/tensor.h"
+#include "aten/value_check.h"
 #include "lazy/capture.h"
 
 namespace torch_xla {
@@ -81,6 +82,17 @@ Values ResultsOf(Builder& b, Value operation, size_t first, size_t count) {
   return results;
 }
 
+// The first values of a region's parameters, or results, without the state of its checks.
+Values Without(const RegionChecks& checks, const Values& values) {
+  return Values(values.begin(), values.end() - static_cast<int64_t>(checks.state_size()));
+}
+std::span<const Value> StateIn(const RegionChecks& checks, const Values& values) {
+  return std::span(values).last(checks.state_size());
+}
+void Append(Values& values, const Values& more) {
+  values.insert(values.end(), more.begin(), more.end());
+}
+
 struct ScanAttributes {
   StepsReference body;
   std::vector<int64_t> keys = {};  // places among the body's operands
@@ -93,8 +105,8 @@ struct ScanAttributes {
   }
 };
 
-// The state of the loop: its counter, the carries, the stacked ys, and what does not change: xs,
-// the invariants and the constants.
+// The state of the loop: its counter, the carries, the stacked ys, what does not change: xs, the
+// invariants and the constants; and what its checks found.
 Values ScanLoop(Builder& b, Values operands, ScanAttributes scan) {
   const size_t carries = scan.carries, ys = scan.results.size() - carries;
   Values state = {b.ConstantScalar(ElementType::kS64, int64_t{0})};
@@ -106,6 +118,7 @@ Values ScanLoop(Builder& b, Values operands, ScanAttributes scan) {
   }
   state.insert(state.end(), operands.begin() + scan.carries, operands.end());
   if (scan.length == 0) return Values(state.begin() + 1, state.begin() + 1 + carries + ys);
+  RegionChecks checks(b);
   auto run = [&](Builder& r, const Values& parameters) {
     const Values values = Own(r, parameters, state);
     Value count = parameters[0], index = count;
@@ -130,10 +143,18 @@ Values ScanLoop(Builder& b, Values operands, ScanAttributes scan) {
   auto goes_on = [&](Builder& r, const Values& parameters) {
     return Values{r.Lt(parameters[0], r.ConstantScalar(ElementType::kS64, scan.length))};
   };
+  auto checked_run = [&](Builder& r, const Values& parameters) {
+    return checks.Lower(r, StateIn(checks, parameters),
+                        [&] { return run(r, Without(checks, parameters)); });
+  };
+  const size_t own = state.size();
+  Append(state, checks.Start(b));
   const std::vector<Shape> shapes = ShapesOf(state);
   hlo::Computation* condition = b.Region("scan_condition", shapes, goes_on);
-  hlo::Computation* body = b.Region("scan_body", shapes, run);
-  return ResultsOf(b, b.While(state, condition, body), 1, carries + ys);
+  hlo::Computation* body = b.Region("scan_body", shapes, checked_run);
+  Value loop = b.While(state, condition, body);
+  checks.Report(b, ResultsOf(b, loop, own, checks.state_size()));
+  return ResultsOf(b, loop, 1, carries + ys);
 }
 
 struct WhileAttributes {
@@ -155,12 +176,15 @@ Value OneTruth(Builder& b, Value value) {
 }
 
 // The state of the loop: the carries, what does not change (the invariants, the constants of the
-// condition and of the body), and a counter, which tells the runs' keys apart.
+// condition and of the body), a counter, which tells the runs' keys apart, and what the body's
+// checks found. A condition has no way to tell of a check.
 Values RunWhile(Builder& b, Values operands, WhileAttributes loop) {
   Values state = operands;
   state.push_back(b.ConstantScalar(ElementType::kS64, int64_t{0}));
   const size_t body_constants = loop.shared() + loop.condition_constants();
-  auto goes_on = [&](Builder& r, const Values& parameters) {
+  RegionChecks checks(b);
+  auto goes_on = [&](Builder& r, const Values& all) {
+    const Values parameters = Without(checks, all);
     Values values = Own(r, parameters, state);
     std::copy_n(parameters.begin(), loop.carries, values.begin());
     Values inputs(values.begin(), values.begin() + static_cast<int64_t>(body_constants));
@@ -180,10 +204,18 @@ Values RunWhile(Builder& b, Values operands, WhileAttributes loop) {
     next.back() = r.Add(parameters.back(), r.ConstantScalar(ElementType::kS64, int64_t{1}));
     return next;
   };
+  auto checked_run = [&](Builder& r, const Values& parameters) {
+    return checks.Lower(r, StateIn(checks, parameters),
+                        [&] { return run(r, Without(checks, parameters)); });
+  };
+  const size_t own = state.size();
+  Append(state, checks.Start(b));
   const std::vector<Shape> shapes = ShapesOf(state);
   hlo::Computation* condition = b.Region("while_condition", shapes, goes_on);
-  hlo::Computation* body = b.Region("while_body", shapes, run);
-  return ResultsOf(b, b.While(state, condition, body), 0, loop.carries);
+  hlo::Computation* body = b.Region("while_body", shapes, checked_run);
+  Value results = b.While(state, condition, body);
+  checks.Report(b, ResultsOf(b, results, own, checks.state_size()));
+  return ResultsOf(b, results, 0, loop.carries);
 }
 
 struct BranchAttributes {
@@ -197,6 +229,7 @@ struct BranchAttributes {
 Values RunBranch(Builder& b, Value predicate, Values operands, BranchAttributes branch) {
   const std::vector<Shape> shapes = ShapesOf(operands);
   const size_t shared = branch.operands, true_count = branch.on_true.steps->operand_count;
+  RegionChecks checks(b);
   auto region = [&](const char* name, const StepsReference& steps, size_t constants) {
     return b.Region(name, shapes, [&](Builder& r, const Values& parameters) {
       const Values values = Own(r, parameters, operands);
@@ -204,13 +237,15 @@ Values RunBranch(Builder& b, Value predicate, Values operands, BranchAttributes 
       const auto first = values.begin() + static_cast<int64_t>(constants);
       inputs.insert(inputs.end(), first,
                     first + static_cast<int64_t>(steps.steps->operand_count - shared));
-      return LowerSteps(r, inputs, *steps.steps);
+      return checks.Lower(r, checks.Start(r), [&] { return LowerSteps(r, inputs, *steps.steps); });
     });
   };
   hlo::Computation* on_true = region("on_true", branch.on_true, shared);
   hlo::Computation* on_false = region("on_false", branch.on_false, true_count);
   Value results = b.If(OneTruth(b, predicate), operands, on_true, on_false);
-  return ResultsOf(b, results, 0, branch.on_true.steps->results.size());
+  const size_t own = branch.on_true.steps->results.size();
+  checks.Report(b, ResultsOf(b, results, own, checks.state_size()));
+  return ResultsOf(b, results, 0, own);
 }
 
 // --- Recording

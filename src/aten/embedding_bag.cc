@@ -5,6 +5,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refuse.h"
 #include "aten/sort.h"
 #include "aten/value_check.h"
 
@@ -104,6 +105,10 @@ void CheckBagValues(Builder& b, Value indices, Value offsets, int64_t rows, int6
   CheckBounds(b, b.SliceInDim(offsets, 0, bags - 1, bags), {0, count + 1},
               {kError, "offsets[-1] can not be greater than input's length " +
                            std::to_string(count) + " but got offsets[-1] of {}"});
+  if (bags == 1 || !ChecksValues(b)) return;
+  Value begins = b.SliceInDim(offsets, 0, 0, bags - 1), ends = b.SliceInDim(offsets, 0, 1, bags);
+  CheckNone(b, b.Gt(begins, ends),
+            {kError, "embedding_bag: each bag has to begin where the one before ends"});
 }
 
 // The bags' values; each index's bag; how many indices each bag counts; for a maximum, the rows.
@@ -116,6 +121,11 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
     throw hlo::Error("embedding_bag: per_sample_weights only supported with mode='sum'");
   }
   ElementType type = weight->element_type();
+  if (scales && (*scales)->element_type() != type) {
+    Refuse(c10::str("expected scalar type ", ToScalarType(type), " but found ",
+                    ToScalarType((*scales)->element_type())),
+           "embedding_bag: expected per_sample_weights to have the same type as weight");
+  }
   int64_t width = weight->shape().dimension(1), count = indices->shape().dimension(0);
   int64_t bags = offsets->shape().dimension(0) - (include_last_offset ? 1 : 0);
   if (bags < 0) {

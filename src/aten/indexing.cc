@@ -59,7 +59,8 @@ Value JoinIndices(Builder& b, const Values& indices, const Dimensions& shape) {
   return b.Concatenate(columns, static_cast<int64_t>(shape.size()));
 }
 
-AdvancedIndex MakeIndex(Builder& b, Value x, const OptionalValues& indices) {
+// `of_masks`: all indices are positions in masks, within bounds and not negative.
+AdvancedIndex MakeIndex(Builder& b, Value x, const OptionalValues& indices, bool of_masks) {
   AdvancedIndex a;
   if (indices.size() > x->dimensions().size()) {
     throw hlo::Error(hlo::ErrorCode::kOutOfRange, "too many indices for tensor of dimension " +
@@ -76,10 +77,11 @@ AdvancedIndex MakeIndex(Builder& b, Value x, const OptionalValues& indices) {
     // Eager counts the dimensions that have an index.
     const auto number = static_cast<int64_t>(a.indexed.size());
     a.indexed.push_back(static_cast<int64_t>(d));
-    if (!selects_nothing) {
-      CheckBounds(b, *indices[d], WrappedPositions(size), OutOfBounds(kIndexError, number, size));
+    Value wrapped = *indices[d];
+    if (!selects_nothing && !of_masks) {
+      CheckBounds(b, wrapped, WrappedPositions(size), OutOfBounds(kIndexError, number, size));
+      wrapped = WrapIndex(b, wrapped, size);
     }
-    Value wrapped = selects_nothing ? *indices[d] : WrapIndex(b, *indices[d], size);
     present.push_back(b.Convert(wrapped, ElementType::kS64));
   }
   BroadcastAll(b, present);
@@ -100,9 +102,9 @@ bool HasIndex(const OptionalValues& indices) {
   return std::any_of(indices.begin(), indices.end(), [](const auto& i) { return i.has_value(); });
 }
 
-Value Index(Builder& b, Value x, OptionalValues indices) {
+Value Index(Builder& b, Value x, OptionalValues indices, bool of_masks) {
   if (!HasIndex(indices)) return x;
-  AdvancedIndex a = MakeIndex(b, x, indices);
+  AdvancedIndex a = MakeIndex(b, x, indices, of_masks);
   Shape result(x->element_type(), a.result);
   // Nothing of nothing: a gather's slices would have to be in the operand all the same.
   if (result.num_elements() == 0) return b.Zeros(result);
@@ -123,7 +125,8 @@ Value Reduced(Builder& b, Value x, Value updates, Opcode reduction, const Scatte
   return b.Convert(scatter(wide, ToAccumulation(b, updates), combiner), x->element_type());
 }
 
-Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool accumulate) {
+Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool accumulate,
+               bool of_masks) {
   if (values->element_type() != x->element_type()) {
     throw hlo::Error("Index put requires the source and destination dtypes match, got " +
                      x->shape().ToString() + " and " + values->shape().ToString());
@@ -132,7 +135,7 @@ Value IndexPut(Builder& b, Value x, OptionalValues indices, Value values, bool a
     Value full = b.BroadcastTo(values, x->dimensions());
     return accumulate ? b.Add(x, full) : full;
   }
-  AdvancedIndex a = MakeIndex(b, x, indices);
+  AdvancedIndex a = MakeIndex(b, x, indices, of_masks);
   // Leading dimensions of size 1 may be too many.
   Dimensions trimmed = values->dimensions();
   while (trimmed.size() > a.result.size() && trimmed.front() == 1) trimmed.erase(trimmed.begin());
@@ -160,43 +163,44 @@ void CheckIndexType(at::ScalarType type) {
   }
 }
 
+using IndexList = c10::List<std::optional<at::Tensor>>;
+
+struct PositionLists {
+  IndexList indices;
+  bool of_masks = true;  // all of them
+};
+
 // Bool and byte masks become the positions of what they select, one index for each of their
 // dimensions; how many there are has to be known here, which computes what is pending.
-std::vector<std::optional<at::Tensor>> WithoutMasks(
-    const at::Tensor& self, const c10::List<std::optional<at::Tensor>>& indices) {
-  std::vector<std::optional<at::Tensor>> result;
+PositionLists WithoutMasks(const at::Tensor& self, const IndexList& indices) {
+  PositionLists result;
+  IndexList& list = result.indices;
   for (const auto& entry : indices) {
     const std::optional<at::Tensor> index = entry;
     bool present = index && index->defined();
     if (present) CheckIndexType(index->scalar_type());
     if (present && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) {
       for (int64_t d = 0; d < index->dim(); ++d) {
-        TORCH_CHECK_INDEX(self.size(result.size() + d) == index->size(d), "The shape of the mask ",
+        TORCH_CHECK_INDEX(self.size(list.size() + d) == index->size(d), "The shape of the mask ",
                           index->sizes(), " at index ", d,
                           " does not match the shape of the indexed tensor ", self.sizes(),
-                          " at index ", result.size() + d);
+                          " at index ", list.size() + d);
       }
       at::Tensor positions = at::nonzero(*index).to(self.device());
-      for (int64_t d = 0; d < index->dim(); ++d) result.emplace_back(positions.select(1, d));
+      for (int64_t d = 0; d < index->dim(); ++d) list.push_back(positions.select(1, d));
     } else if (present) {
-      result.emplace_back(index->device() == self.device() ? *index : index->to(self.device()));
+      list.push_back(index->device() == self.device() ? *index : index->to(self.device()));
+      result.of_masks = false;
     } else {
-      result.emplace_back(std::nullopt);
+      list.push_back(std::nullopt);
     }
   }
   return result;
 }
 
-c10::List<std::optional<at::Tensor>> AsList(const std::vector<std::optional<at::Tensor>>& indices) {
-  c10::List<std::optional<at::Tensor>> list;
-  for (const auto& index : indices) list.push_back(index);
-  return list;
-}
-
-using IndexList = c10::List<std::optional<at::Tensor>>;
-
 at::Tensor IndexTensor(const at::Tensor& self, const IndexList& indices) {
-  return Record<&Index>(self, AsList(WithoutMasks(self, indices)));
+  const PositionLists positions = WithoutMasks(self, indices);
+  return Record<&Index>(self, positions.indices, positions.of_masks);
 }
 
 // A mask that is the only index.
@@ -240,7 +244,8 @@ at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
       return at::masked_fill(self, single->mask, value);
     }
   }
-  return Record<&IndexPut>(self, AsList(WithoutMasks(self, indices)), values, accumulate);
+  const PositionLists positions = WithoutMasks(self, indices);
+  return Record<&IndexPut>(self, positions.indices, values, accumulate, positions.of_masks);
 }
 at::Tensor& IndexPutInPlace(at::Tensor& self, const IndexList& indices, const at::Tensor& values,
                             bool accumulate) {
@@ -348,8 +353,9 @@ at::Tensor NonzeroTensor(const at::Tensor& self) {
 at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
   std::vector<at::Tensor> pair = at::broadcast_tensors({self, mask});
-  return at::index_select(pair[0].reshape({-1}), 0,
-                          at::nonzero(pair[1].reshape({-1})).select(1, 0));
+  IndexList single;
+  single.push_back(pair[1].reshape({-1}));
+  return IndexTensor(pair[0].reshape({-1}), single);
 }
 
 // --- repeat_interleave
@@ -528,6 +534,9 @@ template <typename Scatter>
 Value ReduceInto(Builder& b, Value x, Value ones, const std::string& reduce, bool include_self,
                  const Scatter& scatter) {
   Opcode opcode = ReductionCombiner(reduce);
+  if (hlo::IsComplex(x->element_type()) && (reduce == "amax" || reduce == "amin")) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "complex numbers have no order");
+  }
   Value zero = b.Zeros(x->shape()), one = b.Full(x->shape(), int64_t{1});
   Value counts = nullptr, receives = nullptr;
   if (!include_self || reduce == "mean") {
@@ -872,10 +881,11 @@ hlo::Computation* Overwrite(Builder& b, ElementType type) {
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  using Indices = c10::List<std::optional<at::Tensor>>;
-  RunBy<&Index>(+[](const at::Tensor& x, const Indices& indices) { return at::index(x, indices); });
-  RunBy<&IndexPut>(+[](const at::Tensor& x, const Indices& indices, const at::Tensor& values,
-                       bool accumulate) { return at::index_put(x, indices, values, accumulate); });
+  RunBy<&Index>(
+      +[](const at::Tensor& x, const IndexList& indices, bool) { return at::index(x, indices); });
+  RunBy<&IndexPut>(+[](const at::Tensor& x, const IndexList& indices, const at::Tensor& values,
+                       bool accumulate,
+                       bool) { return at::index_put(x, indices, values, accumulate); });
   RunBy<&CountTrue>(+[](const at::Tensor& x) { return at::count_nonzero(x); });
   RunBy<&Nonzero>(+[](const at::Tensor& x, int64_t) { return at::nonzero(x); });
   RunBy<&Total>(+[](const at::Tensor& x) { return at::sum(x, at::kLong); });
@@ -920,7 +930,12 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
       TORCH_CHECK_INDEX(least.item<int64_t>() >= 0 && largest.item<int64_t>() < rows,
                         "index out of range");
     }
-    return at::embedding_dense_backward(gradient, index, rows, padding_index, scale_by_frequency);
+    // torch's kernel rounds each sum of a 16-bit type.
+    const at::ScalarType type = gradient.scalar_type();
+    const bool is_narrow = type == at::kHalf || type == at::kBFloat16;
+    return at::embedding_dense_backward(is_narrow ? gradient.to(at::kFloat) : gradient, index, rows,
+                                        padding_index, scale_by_frequency)
+        .to(type);
   });
   Register<&EmbeddingDenseBackward>(m, "embedding_dense_backward");
 }

@@ -1,5 +1,7 @@
 // segment_reduce: consecutive elements along an axis, reduced segment by segment. Each element
 // finds its segment by the segments' ends, and is combined into it.
+#include <limits>
+
 #include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
@@ -8,6 +10,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/sort.h"
+#include "aten/value_check.h"
 
 namespace torch_xla {
 namespace {
@@ -113,6 +116,18 @@ void RequireFloat(Value x) {
                    "\"_segment_reduce_cpu\" not implemented for " + x->shape().ToString());
 }
 
+void CheckLengths(Builder& b, Value lengths, int64_t elements) {
+  constexpr auto kError = hlo::ErrorCode::kInvalidArgument;
+  if (!ChecksValues(b)) return;
+  lengths = b.Convert(lengths, ElementType::kS64);
+  CheckBounds(b, lengths, {0, std::numeric_limits<int64_t>::max()},
+              {kError, "lengths contains negative value!"});
+  CheckBounds(b, Sum(b, lengths, {lengths->shape().rank() - 1}), {elements, elements + 1},
+              {kError,
+               "segment_reduce(): Expected all rows of lengths along axis to sum to "
+               "data.size(lengths.dim()-1) when !unsafe."});
+}
+
 Value SegmentReduce(Builder& b, Value x, std::string reduce, OptionalValue lengths,
                     OptionalValue indices, OptionalValue offsets, Dimension axis, bool unsafe,
                     OptionalConstant initial) {
@@ -122,6 +137,7 @@ Value SegmentReduce(Builder& b, Value x, std::string reduce, OptionalValue lengt
   }
   ElementType type = x->element_type();
   Segments s = MakeSegments(b, x, lengths, offsets, axis);
+  if (lengths && !unsafe) CheckLengths(b, *lengths, s.data[s.axis]);
   Opcode combiner = Combiner(reduce);
   x = ToAccumulation(b, x);
   Value result = Combine(b, s, StartValue(b, s, x->element_type(), combiner, initial), x, combiner);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "aten/dimension.h"
-#include "lazy/value_check.h"
 
 namespace torch_xla {
 namespace {
@@ -153,6 +152,43 @@ void CheckNone(Builder& b, Value wrong, const Words& words) {
   if (!ChecksValues(b) || wrong->shape().num_elements() == 0) return;
   Value any = b.Reduce(Opcode::kOr, wrong, AllDimensions(wrong->shape().rank()));
   AddCheck(b, b.Convert(any, ElementType::kU64), 1, 0, words);
+}
+
+Values RegionChecks::Start(Builder& b) const {
+  if (!are_wanted_) return {};
+  return Values(state_size(), b.ConstantScalar(ElementType::kU64, int64_t{0}));
+}
+
+Values RegionChecks::Lower(Builder& region, std::span<const Value> state,
+                           const std::function<Values()>& lower) {
+  if (!are_wanted_) return lower();
+  lazy::ValueChecks checks;
+  const lazy::CheckRecorder recorder(region.computation(), &checks);
+  Values results = lower();
+  const auto constant = [&](uint64_t x) {
+    return region.ConstantScalar(ElementType::kU64, static_cast<int64_t>(x));
+  };
+  Value failed = state[0], number = state[1];
+  for (size_t i = 0; i < checks.size(); ++i) {
+    const Value checked = recorder.numbers()[i];
+    Value is_first =
+        region.And(region.Eq(failed, constant(0)), region.Ge(checked, constant(checks[i].limit)));
+    checks_.push_back(checks[i]);
+    failed = region.Select(is_first, constant(checks_.size()), failed);
+    number = region.Select(is_first, checked, number);
+  }
+  results.push_back(failed);
+  results.push_back(number);
+  return results;
+}
+
+void RegionChecks::Report(Builder& b, std::span<const Value> state) const {
+  for (size_t i = 0; i < checks_.size(); ++i) {
+    Value is_this =
+        b.Eq(state[0], b.ConstantScalar(ElementType::kU64, static_cast<int64_t>(i + 1)));
+    Value zero = b.ConstantScalar(ElementType::kU64, int64_t{0});
+    lazy::CheckRecorder::For(b)->Add(b, b.Select(is_this, state[1], zero), checks_[i]);
+  }
 }
 
 Words OutOfBounds(hlo::ErrorCode code, int64_t dimension, int64_t size) {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "aten/lowering.h"
 #include "hlo/error.h"
+#include "lazy/value_check.h"
 
 namespace torch_xla {
 
@@ -32,6 +35,26 @@ bool ChecksValues(const Builder& b);
 void CheckBounds(Builder& b, Value x, Bounds bounds, const Words& words);
 // That no element of a pred is true.
 void CheckNone(Builder& b, Value wrong, const Words& words);
+
+// The checks in regions of a loop or branch, whose values the program around them does not have.
+// The first that fails is carried out of them: its number among the checks, from 1 on, and what was
+// checked, u64[] each. Where values are not checked there is no such state.
+class RegionChecks {
+ public:
+  explicit RegionChecks(const Builder& around) : are_wanted_(ChecksValues(around)) {}
+
+  // Nothing has failed.
+  Values Start(Builder& b) const;
+  size_t state_size() const { return are_wanted_ ? 2 : 0; }
+  // What `lower` gives, which lowers into the region, and then the state that follows `state`.
+  Values Lower(Builder& region, std::span<const Value> state, const std::function<Values()>& lower);
+  // Adds the checks to the program, of the state that the regions gave.
+  void Report(Builder& b, std::span<const Value> state) const;
+
+ private:
+  bool are_wanted_;
+  lazy::ValueChecks checks_;  // of all regions
+};
 
 // "index 5 is out of bounds for dimension 0 with size 5", of an IndexError or a RuntimeError.
 Words OutOfBounds(hlo::ErrorCode code, int64_t dimension, int64_t size);

@@ -1,5 +1,6 @@
 #include "lazy/check_queue.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -9,6 +10,8 @@ namespace {
 // Runs whose numbers may wait to be judged. Who only reads values that are there asks for no more
 // than that: then the oldest are judged by those that add to them.
 constexpr size_t kMostRuns = 16;
+// Failures that may wait to be told, of as many threads.
+constexpr size_t kMostFailures = 64;
 
 }  // namespace
 
@@ -53,7 +56,7 @@ void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChe
       runs_.pop_front();
     }
   }
-  if (oldest) KeepFirst(oldest->Failure());
+  if (oldest) Judge(*oldest);
 }
 
 std::unique_ptr<CheckQueue::Run> CheckQueue::TakeFirst(int64_t through) {
@@ -65,23 +68,35 @@ std::unique_ptr<CheckQueue::Run> CheckQueue::TakeFirst(int64_t through) {
   return run;
 }
 
-void CheckQueue::KeepFirst(std::optional<hlo::Error> failure) {
+void CheckQueue::Judge(const Run& run) {
+  std::optional<hlo::Error> failure = run.Failure();
   if (!failure) return;
   std::lock_guard lock(mutex_);
-  if (!failure_) failure_ = std::move(failure);
   is_empty_.store(false, std::memory_order_relaxed);
+  const bool is_known =
+      std::ranges::find(failures_, run.thread(), &Failure::thread) != failures_.end();
+  if (!is_known && failures_.size() < kMostFailures) {
+    failures_.push_back({run.thread(), *std::move(failure)});
+  }
+}
+
+std::optional<hlo::Error> CheckQueue::TakeFailure() {
+  std::lock_guard lock(mutex_);
+  std::optional<hlo::Error> error;
+  if (!failures_.empty()) {
+    auto chosen = std::ranges::find(failures_, std::this_thread::get_id(), &Failure::thread);
+    if (chosen == failures_.end()) chosen = failures_.begin();
+    error = std::move(chosen->error);
+    failures_.erase(chosen);
+  }
+  is_empty_.store(runs_.empty() && failures_.empty(), std::memory_order_relaxed);
+  return error;
 }
 
 void CheckQueue::RaiseThrough(int64_t run_count) {
   if (is_empty_.load(std::memory_order_relaxed)) return;
-  while (const std::unique_ptr<Run> run = TakeFirst(run_count)) KeepFirst(run->Failure());
-  std::optional<hlo::Error> failure;
-  {
-    std::lock_guard lock(mutex_);
-    failure.swap(failure_);
-    is_empty_.store(runs_.empty(), std::memory_order_relaxed);
-  }
-  if (failure) throw hlo::Error(*failure);
+  while (const std::unique_ptr<Run> run = TakeFirst(run_count)) Judge(*run);
+  if (const auto error = TakeFailure()) throw hlo::Error(*error);
 }
 
 }  // namespace lazy

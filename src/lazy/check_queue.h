@@ -1,6 +1,6 @@
 // The runs of a device whose values are checked (value_check.h) and have not been judged yet. A
 // check that fails stops nothing: its error is raised once, by whoever comes first and may raise
-// it.
+// it. Threads that meet several errors are each told of the runs that they started.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "hlo/error.h"
@@ -29,8 +30,8 @@ class CheckQueue {
   void Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks);
   int64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
 
-  // Each throws the error of the first check that is known to have failed, and forgets the others.
-  // Of the runs that are over:
+  // Each throws the error of the first check that is known to have failed, of this thread's runs
+  // before others, and forgets what else is known of the same thread's. Of the runs that are over:
   void RaiseOfFinished() { RaiseThrough(0); }
   // Of these as well, waiting for them:
   void RaiseThrough(int64_t run_count);
@@ -46,6 +47,7 @@ class CheckQueue {
 
     bool IsOver() const { return copied_.IsReady(); }
     int64_t count() const { return count_; }
+    std::thread::id thread() const { return thread_; }
     // Waits. Nothing where a check passed, or the run failed: its error is told otherwise.
     std::optional<hlo::Error> Failure() const;
 
@@ -54,17 +56,24 @@ class CheckQueue {
     pjrt::Event copied_;
     std::shared_ptr<const ValueChecks> checks_;
     int64_t count_;
+    std::thread::id thread_ = std::this_thread::get_id();  // which started it
+  };
+  struct Failure {
+    std::thread::id thread;
+    hlo::Error error;
   };
 
   // The first run, if it is one of these or over.
   std::unique_ptr<Run> TakeFirst(int64_t through);
-  void KeepFirst(std::optional<hlo::Error> failure);
+  void Judge(const Run& run);
+  // That which this thread is to raise, if there is one.
+  std::optional<hlo::Error> TakeFailure();
 
   std::atomic<int64_t> last_run_{0};
   std::atomic<bool> is_empty_{true};  // no runs, no failure
   process::Mutex mutex_;
   std::deque<std::unique_ptr<Run>> runs_;
-  std::optional<hlo::Error> failure_;
+  std::deque<Failure> failures_;  // in the order of the runs, the first of each thread
 };
 
 }  // namespace lazy

@@ -34,8 +34,8 @@ bool ValuesAreChecked();
 void RaiseFailed(const ValueChecks& checks, std::span<const uint64_t> numbers);
 
 // While it lives, what this thread lowers into a computation adds its checks; not what it lowers
-// into regions of loops and branches, whose values are not the computation's. Nothing is added if
-// values are not checked.
+// into regions of loops and branches, whose values are not the computation's: these have recorders
+// of their own. Nothing is added if values are not checked.
 class CheckRecorder {
  public:
   CheckRecorder(const hlo::Computation* computation, ValueChecks* checks);
@@ -49,6 +49,8 @@ class CheckRecorder {
   void set_node(const Node* node) { node_ = node; }
   // `number` is u64[].
   void Add(hlo::Builder& builder, hlo::Value number, ValueCheck check);
+  // One for each check.
+  std::span<const hlo::Value> numbers() const { return numbers_; }
   // All numbers, in the order of the checks; null if there are none.
   hlo::Value Numbers(hlo::Builder& builder) const;
 

@@ -12,6 +12,8 @@ from torch import nn
 import torch_xla
 from torch_xla.debug import metrics
 from torch_xla.experimental import eager_mode_context
+from torch_xla.experimental.fori_loop import while_loop
+from torch_xla.experimental.scan import scan
 
 NAN = float("nan")
 
@@ -77,6 +79,12 @@ CASES = {
     "embedding_bag, max": lambda d: F.embedding_bag(ints(d, [0, 7]), matrix(d), mode="max"),
     "embedding_bag, offsets": lambda d: F.embedding_bag(ints(d, 0, 1, 2), matrix(d), ints(d, 0, 5)),
     "embedding_bag, first": lambda d: F.embedding_bag(ints(d, 0, 1, 2), matrix(d), ints(d, 1, 2)),
+    "multi_margin_loss": lambda d: F.multi_margin_loss(matrix(d), ints(d, 0, 1, 2, 3, 0)),
+    "multi_margin_loss, negative": lambda d: F.multi_margin_loss(matrix(d)[0], ints(d, -1)),
+    "segment_reduce": lambda d: torch.segment_reduce(matrix(d), "sum", lengths=ints(d, 1, 3)),
+    "segment_reduce, negative": lambda d: torch.segment_reduce(
+        matrix(d), "sum", lengths=ints(d, 6, -1)
+    ),
     "nll_loss": lambda d: F.nll_loss(matrix(d), ints(d, 0, 1, 2, 3, 0)),
     "nll_loss, of one": lambda d: F.nll_loss(matrix(d)[0], ints(d, 3)[0]),
     "nll_loss, pictures": lambda d: F.nll_loss(
@@ -283,6 +291,67 @@ def test_compiled_functions_check(device):
     assert_alive(device)
 
 
+def scanned(device, rows):
+    xs = torch.tensor(rows).to(device)
+    return scan(
+        lambda total, row: (total + matrix(device)[row.view(1)].sum(), row), xs[0] * 0.0, xs
+    )[0]
+
+
+def looped(device, rows):
+    """The second row is read in the last turn."""
+
+    def turn(count, row):
+        return count - 1, matrix(device)[row.view(1)][0, 0].long() // 3 + 1
+
+    start = (torch.tensor(len(rows)).to(device), torch.tensor(rows[0]).to(device))
+    return while_loop(lambda count, row: count > 0, turn, start)[1]
+
+
+def chosen(device, rows):
+    def take(row):
+        return matrix(device)[row]
+
+    row = torch.tensor(rows).to(device)[:1]
+    return torch.cond(row.sum() >= 0, take, lambda row: take(row) + 1, (row,))
+
+
+# Each takes rows of a table of five in the region of a loop or branch.
+REGIONS = {
+    "scan": (scanned, [0, 4, 1], [0, 7, 1]),
+    "scan, twice": (scanned, [0, 1], [7, 9]),
+    "while_loop": (looped, [1, 0], [4, 0]),
+    "cond, true": (chosen, [1], [7]),
+    "cond, false": (chosen, [-1], [-7]),
+}
+
+
+@pytest.mark.parametrize("kind", REGIONS)
+def test_regions_check(kind, device):
+    program, right, wrong = REGIONS[kind]
+    program(device, right).cpu()
+    torch_xla.sync(wait=True)
+    result = program(device, wrong)
+    bad = next((row for row in wrong if not -5 <= row < 5), 5)
+    with pytest.raises(
+        IndexError, match=f"index {bad} is out of bounds for dimension 0 with size 5"
+    ):
+        result.cpu()
+    result.cpu()  # once
+    program(device, right).cpu()
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_regions_without_wrong_values_are_not_checked(device):
+    xs = matrix(device)
+    torch_xla.sync(wait=True)
+    checked = checked_executions()
+    scan(lambda total, x: (total + x[x.argsort()].sum(), x), xs[0, 0], xs)
+    torch_xla.sync(wait=True)
+    assert checked_executions() == checked
+
+
 @pytest.mark.usefixtures("programs_only")
 def test_what_is_known_is_not_checked(device):
     """Indices that cannot be wrong cost nothing."""
@@ -291,6 +360,10 @@ def test_what_is_known_is_not_checked(device):
     checked = checked_executions()
     known = [x[order], x.gather(0, order[:, None])]
     known.append(x.index_select(1, x.topk(2, dim=1).indices[0]))
+    for mask in (x > 3, torch.tensor([True, False, True, True, False], device=device)):
+        torch_xla.sync(wait=True)  # then the mask lies on the host, and so do the positions
+        known += [x[mask], x.clone().index_put_((mask,), x.new_tensor(1.0).expand(x[mask].shape))]
+    known.append(x.masked_select(x > 3))
     torch_xla.sync(wait=True)
     assert checked_executions() == checked
     unknown = x[ints(device, 1)]
@@ -450,6 +523,35 @@ def test_threads_are_told_of_what_they_read(device):
     assert not failures
     # Of runs that failed before anybody came to be told, the first is told.
     assert 1 <= len(told) <= 16
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_threads_are_each_told_of_their_own(device):
+    """All are wrong, and all know it before any of them reads."""
+    told, barrier = {}, threading.Barrier(4)
+
+    def work(size):
+        with recording:  # a step takes what all threads have recorded
+            result = torch.zeros(size, device=device)[torch.tensor([size]).to(device)]
+            torch_xla.sync()
+        barrier.wait()
+        try:
+            result.cpu()
+        except IndexError as error:
+            told[size] = str(error).splitlines()[0]
+
+    recording = threading.Lock()
+    threads = [threading.Thread(target=work, args=(size,)) for size in range(5, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == {
+        size: f"index {size} is out of bounds for dimension 0 with size {size}"
+        for size in range(5, 9)
+    }
+    torch_xla.sync(wait=True)
     assert_alive(device)
 
 
