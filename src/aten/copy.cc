@@ -20,16 +20,8 @@
 namespace torch_xla {
 namespace {
 
-Value ResizeTo(Builder& b, Value x, Dimensions sizes) {
-  int64_t count = Shape(x->element_type(), sizes).num_elements();
-  int64_t have = x->shape().num_elements();
-  Value flat = b.Reshape(x, {have});
-  if (count < have) flat = b.SliceInDim(flat, 0, 0, count);
-  if (count > have) {
-    flat = b.Pad(flat, b.ConstantScalar(x->element_type(), int64_t{0}), {0}, {count - have}, {0});
-  }
-  return b.Reshape(flat, sizes);
-}
+// In other dimensions, as many elements as before.
+Value ShowAs(Builder& b, Value x, Dimensions sizes) { return b.Reshape(x, sizes); }
 
 Value AllEqual(Builder& b, Value x, Value y) {
   return b.Reduce(Opcode::kAnd, b.Eq(x, y), [&] {
@@ -72,7 +64,7 @@ void CopyInto(const at::Tensor& self, const at::Tensor& source) {
     if (trimmed.size() != value.shape().dimensions().size()) {
       lazy::OperandList operands;
       operands.Add(value);
-      value = {lazy::Op<&ResizeTo>::Record(operands, {trimmed}), 0};
+      value = {lazy::Op<&ShowAs>::Record(operands, {trimmed}), 0};
     }
   }
   WriteInto(self, ResolveFlags(self, value));
@@ -182,13 +174,17 @@ bool Equal(const at::Tensor& self, const at::Tensor& other) {
   return Record<&AllEqual>(self, other).item<bool>();
 }
 
-// Eager keeps the memory and shows it in other dimensions.
-const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
-                         std::optional<at::MemoryFormat> format) {
-  const at::DimVector strides = FormatStrides(size, format.value_or(at::MemoryFormat::Contiguous));
-  if (self.sizes() == size && (!format || self.strides() == strides)) return self;
-  const bool is_permuted = !self.is_contiguous() && self.is_non_overlapping_and_dense();
-  at::Tensor memory = is_permuted ? self.as_strided({self.numel()}, {1}) : self;
+// All of a storage, flat, as elements of that type.
+at::Tensor WholeOf(lazy::Reference<lazy::Storage> storage, at::ScalarType type) {
+  at::Tensor whole = at::detail::make_tensor<XlaTensorImpl>(std::move(storage));
+  whole = whole.as_strided({whole.numel()}, {1}, 0);
+  return whole.scalar_type() == type ? whole : whole.view(type);
+}
+
+// A storage of its own that begins with the elements of `memory`, dense and with those strides.
+at::Tensor Grown(at::Tensor memory, at::IntArrayRef size, at::IntArrayRef strides) {
+  const int64_t missing = c10::multiply_integers(size) - memory.numel();
+  memory = at::cat({memory, at::empty({missing}, memory.options())});
   const hlo::Dimensions order = MemoryOrder(size, strides);
   hlo::Dimensions sizes = size.vec(), back(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -197,12 +193,27 @@ const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
   }
   lazy::OperandList operands;
   operands.Add(Impl(memory)->Read());
-  memory = MakeTensor(Impl(self)->xla_device(),
-                      {lazy::Op<&ResizeTo>::Record(operands, {std::move(sizes)}), 0});
+  at::Tensor grown = MakeTensor(Impl(memory)->xla_device(),
+                                {lazy::Op<&ShowAs>::Record(operands, {std::move(sizes)}), 0});
   if (!order.empty()) {
-    memory = memory.permute(back).clone(at::MemoryFormat::Contiguous);
-    LayOut(memory, strides);
+    grown = grown.permute(back).clone(at::MemoryFormat::Contiguous);
+    LayOut(grown, strides);
   }
+  return grown;
+}
+
+// Eager keeps the memory and shows it in other dimensions, as this does. Where there is not enough
+// of it, eager makes it larger for all tensors that share it, and here the tensor gets its own.
+const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
+                         std::optional<at::MemoryFormat> format) {
+  const at::DimVector strides = FormatStrides(size, format.value_or(at::MemoryFormat::Contiguous));
+  if (self.sizes() == size && (!format || self.strides() == strides)) return self;
+  at::Tensor memory = WholeOf(Impl(self)->xla_storage(), self.scalar_type());
+  const int64_t offset = std::min(self.storage_offset(), memory.numel());
+  const int64_t available = memory.numel() - offset;
+  memory = c10::multiply_integers(size) <= available
+               ? memory.as_strided(size, strides, offset)
+               : Grown(memory.narrow(0, offset, available), size, strides);
   Impl(self)->ShareStorage(*Impl(memory));
   return self;
 }
@@ -229,9 +240,7 @@ at::Tensor& SetStorageAt(at::Tensor& self, at::Storage source, int64_t offset, a
   lazy::Reference<lazy::Storage> storage = StorageOf(source.unsafeGetStorageImpl());
   TORCH_CHECK(storage, "set_: this storage on ", source.device(),
               " is none of the xla device's, or no tensor shows it any longer");
-  at::Tensor whole = at::detail::make_tensor<XlaTensorImpl>(std::move(storage));
-  whole = whole.as_strided({whole.numel()}, {1}, 0);
-  if (whole.scalar_type() != self.scalar_type()) whole = whole.view(self.scalar_type());
+  const at::Tensor whole = WholeOf(std::move(storage), self.scalar_type());
   const at::DimVector dense = c10::contiguous_strides(size);
   Impl(self)->ShareStorage(
       *Impl(whole.as_strided(size, stride.empty() ? at::IntArrayRef(dense) : stride, offset)));
