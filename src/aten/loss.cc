@@ -188,29 +188,81 @@ Value SampleGradient(Builder& b, Value gradient, const Samples& s, int64_t reduc
   return b.Multiply(spread, Like(b, spread, 1 / static_cast<double>(s.count)));
 }
 
+// The losses of samples. Unlike other losses', their mean over no samples is zero.
+Value ReduceSamples(Builder& b, Value loss, int64_t reduction) {
+  const bool is_empty = loss->shape().num_elements() == 0;
+  return Reduce(b, loss, is_empty && reduction == kMeanReduction ? kSumReduction : reduction);
+}
+
+void CheckPower(double p) {
+  if (p != 1 && p != 2) throw hlo::Error("multi_margin_loss: only p == 1 and p == 2 supported");
+}
+
+void CheckMarginShapes(Value x, Value target, const std::optional<Value>& weight,
+                       const Samples& s) {
+  const bool has_classes = x->shape().rank() <= 2 && s.classes > 0;
+  const bool fits = target->shape().rank() <= 1 && target->shape().num_elements() == s.count;
+  if (has_classes && fits && (!weight || (*weight)->shape().num_elements() == s.classes)) return;
+  throw hlo::Error("multi_margin_loss: expected samples and a target for each, but got " +
+                   x->shape().ToString() + " and " + target->shape().ToString());
+}
+
+// How close each class comes to the sample's own.
+struct Closeness {
+  Value index;      // [N]: the own class
+  Value is_target;  // [N, C]
+  Value excess;     // [N, C]: by how much it is closer than the margin
+};
+Closeness ClosenessOf(Builder& b, const Samples& s, Value target, double margin) {
+  const Dimensions full = s.scores->dimensions();
+  Value index = b.Reshape(b.Convert(target, ElementType::kS64), {s.count});
+  Value own = b.Reshape(GatherAlong(b, s.scores, b.Reshape(index, {s.count, 1}), 1), {s.count});
+  Value is_target = b.Eq(Iota(b, full, 1), b.BroadcastInDim(index, full, {0}));
+  Value excess =
+      b.Add(b.Subtract(s.scores, AlongDimension(b, own, full, 0)), Like(b, s.scores, margin));
+  return {index, is_target, excess};
+}
+
+Value OfTarget(Builder& b, Value values, const Samples& s, const Closeness& c,
+               const std::optional<Value>& weight) {
+  if (!weight) return values;
+  Value own =
+      b.Convert(TakeRows(b, b.Reshape(*weight, {s.classes}), c.index), values->element_type());
+  return b.Multiply(values, AlongDimension(b, own, s.scores->dimensions(), 0));
+}
+
+Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constant margin,
+                      std::optional<Value> weight, int64_t reduction) {
+  const double p = NumberOf(power);
+  CheckPower(p);
+  Samples s = AsSamples(b, x);
+  CheckMarginShapes(x, target, weight, s);
+  CheckBounds(b, target, Positions(s.classes),
+              {hlo::ErrorCode::kInvalidArgument, "target out of range"});
+  s.scores = ToAccumulation(b, s.scores);
+  const Closeness c = ClosenessOf(b, s, target, NumberOf(margin));
+  Value loss = p == 1 ? c.excess : b.Multiply(c.excess, c.excess);
+  Value counts = b.And(b.Gt(c.excess, Like(b, c.excess, 0)), b.Not(c.is_target));
+  loss = Sum(b, OfTarget(b, ZeroUnless(b, counts, loss), s, c, weight), {1});
+  loss = b.Divide(loss, Like(b, loss, static_cast<double>(s.classes)));
+  if (reduction == kNoReduction) loss = b.Reshape(loss, target->dimensions());
+  return b.Convert(ReduceSamples(b, loss, reduction), x->element_type());
+}
+
 // Every class that comes closer to the target's than the margin is pushed down, the target's up.
 Value MultiMarginLossBackward(Builder& b, Value gradient, Value x, Value target, Constant power,
                               Constant margin, std::optional<Value> weight, int64_t reduction) {
-  double p = NumberOf(power);
-  if (p != 1 && p != 2) throw hlo::Error("multi_margin_loss: only p == 1 and p == 2 supported");
+  const double p = NumberOf(power);
+  CheckPower(p);
   Samples s = AsSamples(b, x);
   const Dimensions full = s.scores->dimensions();
-  Value index = b.Reshape(b.Convert(target, ElementType::kS64), {s.count, 1});
-  Value own = b.Reshape(GatherAlong(b, s.scores, index, 1), {s.count});
-  Value z = b.Add(b.Subtract(s.scores, AlongDimension(b, own, full, 0)),
-                  Like(b, s.scores, NumberOf(margin)));
-  Value is_target =
-      b.Eq(Iota(b, full, 1), b.BroadcastInDim(b.Reshape(index, {s.count}), full, {0}));
-  Value share = Like(b, z, p / static_cast<double>(s.classes));
-  Value slope = p == 1 ? share : b.Multiply(share, z);
-  if (weight) {
-    Value of_target = TakeRows(b, *weight, b.Reshape(index, {s.count}));
-    slope = b.Multiply(slope, AlongDimension(b, of_target, full, 0));
-  }
-  Value pushes = b.And(b.Gt(z, Like(b, z, 0)), b.Not(is_target));
+  const Closeness c = ClosenessOf(b, s, target, NumberOf(margin));
+  Value share = Like(b, c.excess, p / static_cast<double>(s.classes));
+  Value slope = OfTarget(b, p == 1 ? share : b.Multiply(share, c.excess), s, c, weight);
+  Value pushes = b.And(b.Gt(c.excess, Like(b, c.excess, 0)), b.Not(c.is_target));
   slope = ZeroUnless(b, pushes, slope);
   Value total = BroadcastReduced(b, Sum(b, slope, {1}), {1}, full);
-  slope = b.Select(is_target, b.Negate(total), slope);
+  slope = b.Select(c.is_target, b.Negate(total), slope);
   Value result = b.Multiply(slope, SampleGradient(b, gradient, s, reduction));
   return b.Reshape(result, x->dimensions());
 }
@@ -269,7 +321,7 @@ std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, 
   Value loss = Sum(b, TooClose(b, s, targets, is_target), {1, 2});
   loss = b.Divide(loss, Like(b, loss, static_cast<double>(s.classes)));
   if (reduction == kNoReduction && x->shape().rank() < 2) loss = b.Reshape(loss, {});
-  return {Reduce(b, loss, reduction),
+  return {ReduceSamples(b, loss, reduction),
           b.Reshape(b.Convert(is_target, x->element_type()), x->dimensions())};
 }
 
@@ -384,6 +436,23 @@ Value NllLossBackward(Builder& b, Value gradient, Value x, Value target,
 
 using OptionalTensor = std::optional<at::Tensor>;
 
+// torch's kernels leave the loss of no samples as they found the memory.
+at::Tensor LossOfNone(const at::Tensor& x, int64_t reduction) {
+  return reduction == kNoReduction ? at::zeros({0}, x.options()) : at::zeros({}, x.options());
+}
+at::Tensor RunMultiMarginLoss(const at::Tensor& x, const at::Tensor& target, const at::Scalar& p,
+                              const at::Scalar& margin, const OptionalTensor& weight,
+                              int64_t reduction) {
+  if (x.numel() == 0) return LossOfNone(x, reduction);
+  return at::multi_margin_loss(x, target, p, margin, weight, reduction);
+}
+std::tuple<at::Tensor, at::Tensor> RunMultilabelMarginLoss(const at::Tensor& x,
+                                                           const at::Tensor& target,
+                                                           int64_t reduction) {
+  if (x.numel() == 0) return {LossOfNone(x, reduction), at::zeros_like(x)};
+  return at::multilabel_margin_loss_forward(x, target, reduction);
+}
+
 bool IsPicture(const at::Tensor& x) { return x.dim() == 4; }
 std::tuple<at::Tensor, at::Tensor> RunNllLoss(const at::Tensor& x, const at::Tensor& target,
                                               const OptionalTensor& weight, int64_t reduction,
@@ -412,7 +481,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&BinaryCrossEntropyWithLogits>(m, "binary_cross_entropy_with_logits");
   Register<&SoftMarginLoss>(m, "soft_margin_loss");
   Register<&SoftMarginLossBackward>(m, "soft_margin_loss_backward");
+  RunBy<&MultiMarginLoss>(&RunMultiMarginLoss);
+  Register<&MultiMarginLoss>(m, "multi_margin_loss");
   Register<&MultiMarginLossBackward>(m, "multi_margin_loss_backward");
+  RunBy<&MultilabelMarginLoss>(&RunMultilabelMarginLoss);
   Register<&MultilabelMarginLoss>(m, "multilabel_margin_loss_forward");
   Register<&MultilabelMarginLossBackward>(m, "multilabel_margin_loss_backward");
   RunBy<&NllLoss>(&RunNllLoss);

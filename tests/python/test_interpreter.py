@@ -607,3 +607,28 @@ def test_composed_forms_give_the_programs_numbers(name):
         found = []
         assert interpreted_compiled(lambda: found.extend(run()))[1] == 0
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("when", ["never", "always"])
+def test_no_samples_have_no_margin_loss(reduction, when):
+    """Eager's kernels leave the result as they found the memory."""
+    x = torch.ones(0, 3, device="xla", requires_grad=True)
+    none = torch.ones(0, dtype=torch.int64, device="xla")
+    with interpretation(when):
+        for loss in (
+            F.multi_margin_loss(x, none, reduction=reduction),
+            F.multilabel_margin_loss(x, none.view(0, 1).expand(0, 3), reduction=reduction),
+        ):
+            loss.backward()
+            assert loss.item() == 0
+            assert x.grad.shape == (0, 3)
+
+
+@pytest.mark.parametrize("when", ["never", "always"])
+def test_gradients_of_16_bit_tables_are_rounded_once(when):
+    """Eager's kernel for the CPU rounds each sum, and stops at 256."""
+    weight = torch.zeros(2, 1, dtype=torch.bfloat16, device="xla", requires_grad=True)
+    with interpretation(when):
+        F.embedding(torch.zeros(1000, dtype=torch.int64, device="xla"), weight).sum().backward()
+        assert weight.grad.tolist() == [[1000.0], [0.0]]
