@@ -165,11 +165,18 @@ at::Tensor WithoutHeads(const at::Tensor& gradient, int64_t heads) {
   return gradient.unflatten(1, {heads, -1}).sum(2);
 }
 
+// They multiply what a causal mask leaves out, minus infinity, by the scale. Where that has to be
+// positive, the queries are scaled before.
+bool ScalesBefore(bool is_causal, double scale) { return is_causal && scale <= 0; }
+
 std::tuple<at::Tensor, at::Tensor> RunAttention(const at::Tensor& query, const at::Tensor& key,
                                                 const at::Tensor& value,
                                                 const std::optional<at::Tensor>& mask,
                                                 bool is_causal, double scale,
                                                 at::IntArrayRef order) {
+  if (ScalesBefore(is_causal, scale)) {
+    return RunAttention(query * scale, key, value, mask, is_causal, 1, order);
+  }
   auto [result, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
       WithDenseRows(query), WithHeads(key, query.size(1)), WithHeads(value, query.size(1)), 0.0,
       is_causal, mask, scale);
@@ -180,6 +187,11 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> RunAttentionBackward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key,
     const at::Tensor& value, const at::Tensor& result, const at::Tensor& log_sum,
     const std::optional<at::Tensor>& mask, bool is_causal, double scale) {
+  if (ScalesBefore(is_causal, scale)) {
+    auto [of_scaled, of_key, of_value] = RunAttentionBackward(gradient, query * scale, key, value,
+                                                              result, log_sum, mask, is_causal, 1);
+    return {of_scaled * scale, of_key, of_value};
+  }
   const int64_t heads = query.size(1), key_heads = key.size(1);
   auto [of_query, of_key, of_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       WithDenseRows(gradient), WithDenseRows(query), WithHeads(key, heads), WithHeads(value, heads),

@@ -76,6 +76,25 @@ def test_is_as_eager(dtype: torch.dtype, mask: str) -> None:
 LONGER = ((64, 128), (150, 300), (300, 300))
 
 
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "interpreted first"])
+@pytest.mark.parametrize("scale", [-0.5, 0.0])
+def test_causal_scales_are_any(scale: float, is_compiled: bool, request) -> None:
+    """torch's kernel for the CPU gives NaN for them; the formula does not."""
+    if is_compiled:
+        request.getfixturevalue("programs_only")
+    ours = operands(5, 5, torch.float32, "xla", LAYOUTS[0])
+    leaves = [x.detach().cpu().requires_grad_() for x in ours]
+    query, key, value = leaves
+    scores = (query @ key.mT * scale).masked_fill(~torch.ones(5, 5).tril().bool(), -torch.inf)
+    expected = scores.softmax(-1) @ value
+    expected.sin().sum().backward()
+    result = F.scaled_dot_product_attention(*ours, is_causal=True, scale=scale)
+    result.sin().sum().backward()
+    torch.testing.assert_close(result.cpu(), expected)
+    for mine, wanted in zip(ours, leaves, strict=True):
+        torch.testing.assert_close(mine.grad.cpu(), wanted.grad)
+
+
 @pytest.mark.usefixtures("programs_only")
 @pytest.mark.parametrize("mask", MASKS)
 def test_blocks_are_as_eager(mask: str) -> None:
