@@ -1,6 +1,5 @@
 // Discrete Fourier transforms: torch's normalisations and any set of dimensions
 // over HLO's transform of the last ones.
-#include <ATen/native/Resize.h>
 
 #include <cmath>
 
@@ -105,9 +104,9 @@ at::Tensor Frequencies(int64_t n, double d, std::optional<at::ScalarType> type,
 }
 
 at::Tensor& FrequenciesInto(int64_t n, double d, at::Tensor& out) {
-  at::native::resize_output(out, {n});
-  at::Tensor frequencies = at::fft_fftfreq(n, d, out.options());
-  WriteInto(out, frequencies);
+  at::Tensor numbers = at::fft_fftfreq(n, d, out.options());
+  at::arange_out(out, n);  // resizes, and has the words for it
+  WriteInto(out, numbers.view(out.sizes()));
   return out;
 }
 

@@ -77,7 +77,13 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"where", LayoutRule::kElementwise},
       // Places.
       {"concatenate", LayoutRule::kSuggestedAll},
+      {"diagonal_scatter", LayoutRule::kPreserved},
       {"flip", LayoutRule::kPreserved},
+      {"index_fill", LayoutRule::kPreserved},
+      {"index_put", LayoutRule::kPreserved},
+      {"put", LayoutRule::kPreserved},
+      {"select_scatter", LayoutRule::kPreserved},
+      {"slice_scatter", LayoutRule::kPreserved},
       {"sort", LayoutRule::kPreserved},
   };
   return *rules;

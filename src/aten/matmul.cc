@@ -164,6 +164,10 @@ Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alp
     throw hlo::Error(
         "For integral input tensors, alpha and beta must not be floating point numbers.");
   }
+  if (!IsPred(all[0]) &&
+      (std::holds_alternative<bool>(beta) || std::holds_alternative<bool>(alpha))) {
+    throw hlo::Error("Boolean alpha and beta only supported for Boolean results.");
+  }
   return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
 }
 

@@ -300,6 +300,16 @@ Value AveragePoolOfBackward(Builder& b, Value gradient, Value x, Dimensions kern
 int64_t WindowStart(int64_t i, int64_t size, int64_t n) { return i * size / n; }
 int64_t WindowEnd(int64_t i, int64_t size, int64_t n) { return hlo::CeilDivide((i + 1) * size, n); }
 
+// Of no elements there is neither a mean nor a maximum. Eager asks it of the dimensions from
+// `first` on.
+void RequireElements(Value x, int64_t first, const char* name) {
+  for (int64_t d = first; d < x->shape().rank(); ++d) {
+    if (x->shape().dimension(d) > 0) continue;
+    throw hlo::Error(std::string(name) + ": expected no dimension of size zero, but got " +
+                     x->shape().ToString());
+  }
+}
+
 // Each of n outputs averages its window.
 Resampling Averages(int64_t size, int64_t n) {
   Resampling r{.input_size = size, .outputs = {}};
@@ -347,6 +357,7 @@ std::pair<Dimensions, Dimensions> SplitWindows(const Dimensions& dimensions,
 }
 
 Value AdaptiveAveragePool(Builder& b, Value x, Dimensions output) {
+  RequireElements(x, x->shape().rank() - static_cast<int64_t>(output.size()), "adaptive_avg_pool");
   ElementType type = x->element_type();
   x = ToAccumulation(b, x);
   if (Divides(x, output)) {
@@ -384,6 +395,7 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
     throw hlo::Error("adaptive_max_pool" + std::to_string(rank) + "d(): output_size must have " +
                      std::to_string(rank) + " entries, got " + hlo::ToString(output));
   }
+  RequireElements(x, 1, "adaptive_max_pool");
   Value positions = FlatPositions(b, x->dimensions(), rank);
   int64_t first = x->shape().rank() - rank;
   for (int64_t i = 0; i < rank; ++i) {

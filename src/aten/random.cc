@@ -464,24 +464,32 @@ struct AllIntegersFill {
   }
 };
 
+// Eager's kernels refuse types, but are not asked where there is nothing to draw.
+bool DrawsNothing(const at::Tensor& self, bool has_kernel, const char* kernel) {
+  if (has_kernel) return false;
+  CheckKernel(self.numel() == 0, kernel, self.scalar_type());
+  return true;
+}
+
 at::Tensor& FillUniform(at::Tensor& self, double from, double to, OptionalGenerator generator) {
   return templates::uniform_impl_<UniformFill, XlaGeneratorImpl>(self, from, to, generator);
 }
 at::Tensor& FillNormal(at::Tensor& self, double mean, double deviation,
                        OptionalGenerator generator) {
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
-  CheckKernel(IsContinuous(self), "normal_kernel_cpu", self.scalar_type());
+  if (DrawsNothing(self, IsContinuous(self), "normal_kernel_cpu")) return self;
   return templates::normal_impl_<NormalFill, XlaGeneratorImpl>(self, mean, deviation, generator);
 }
 at::Tensor& FillLogNormal(at::Tensor& self, double mean, double deviation,
                           OptionalGenerator generator) {
   TORCH_CHECK(deviation > 0, "log_normal_ expects std > 0.0, but found std=", deviation);
-  CheckKernel(self.is_floating_point(), "log_normal_cpu", self.scalar_type());
+  if (DrawsNothing(self, self.is_floating_point(), "log_normal_cpu")) return self;
   return templates::log_normal_impl_<RealFill<&LogNormal>::Of, XlaGeneratorImpl>(
       self, mean, deviation, generator);
 }
 at::Tensor& FillExponential(at::Tensor& self, double rate, OptionalGenerator generator) {
   TORCH_CHECK(rate > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
+  if (self.numel() == 0) return self;
   TORCH_CHECK(self.is_floating_point(),
               "Exponential distribution is a continuous probability distribution. dtype must be a "
               "floating point but you specified ",
@@ -493,13 +501,13 @@ at::Tensor& FillCauchy(at::Tensor& self, double median, double sigma, OptionalGe
                                                                           generator);
 }
 at::Tensor& FillGeometric(at::Tensor& self, double p, OptionalGenerator generator) {
-  CheckKernel(!self.is_complex() && self.scalar_type() != at::kBool, "geometric_cpu",
-              self.scalar_type());
+  const bool has_kernel = !self.is_complex() && self.scalar_type() != at::kBool;
+  if (DrawsNothing(self, has_kernel, "geometric_cpu")) return self;
   return templates::geometric_impl_<ProbabilityFill<&Geometric>::Of, XlaGeneratorImpl>(self, p,
                                                                                        generator);
 }
 at::Tensor& FillBernoulli(at::Tensor& self, double p, OptionalGenerator generator) {
-  CheckKernel(!self.is_complex(), "bernoulli_scalar_cpu_", self.scalar_type());
+  if (DrawsNothing(self, !self.is_complex(), "bernoulli_scalar_cpu_")) return self;
   return templates::bernoulli_impl_<ProbabilityFill<&Bernoulli>::Of, XlaGeneratorImpl>(self, p,
                                                                                        generator);
 }
@@ -607,6 +615,7 @@ at::Tensor NormalNumberTensor(double mean, const at::Tensor& deviation,
 at::Tensor DropoutAutograd(const at::Tensor& x, double p, bool train) {
   TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
   if (p == 0 || !train || x.numel() == 0) return x;
+  if (p == 1) return x.mul(at::zeros({}, x.options()));  // of any type, and NaN where x is infinite
   return std::get<0>(at::native_dropout(x, p, train));
 }
 

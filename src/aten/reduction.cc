@@ -1,6 +1,8 @@
 // Sums, extremes, moments, norms: what folds dimensions.
 #include "aten/reduction.h"
 
+#include <limits>
+
 #include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
@@ -223,7 +225,13 @@ Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions,
                  OptionalType dtype) {
   ElementType type = hlo::RealType(dtype.value_or(x->element_type()));
   if (dtype) x = b.Convert(x, *dtype);
-  Value result = NormOver(b, ToAccumulation(b, x), NumberOf(p), Reduced(x, dimensions), keep);
+  const Dimensions reduced = Reduced(x, dimensions);
+  const double power = NumberOf(p);
+  const bool has_identity = power >= 0 && power != std::numeric_limits<double>::infinity();
+  if (!has_identity && NumElements(x->dimensions(), reduced) == 0) {
+    throw hlo::Error("this norm has no value for no elements");
+  }
+  Value result = NormOver(b, ToAccumulation(b, x), power, reduced, keep);
   return b.Convert(result, type);
 }
 

@@ -16,7 +16,8 @@ namespace {
 using hlo::ElementType;
 
 // Bits of what is refused.
-constexpr unsigned kBoolBit = 1, kByteBit = 2, kIntegerBit = 4, kComplexBit = 8;
+constexpr unsigned kBoolBit = 1, kByteBit = 2, kLongBit = 4, kOtherIntegerBit = 8, kComplexBit = 16;
+constexpr unsigned kIntegerBit = kLongBit | kOtherIntegerBit;
 constexpr unsigned kDiscrete = kBoolBit | kByteBit | kIntegerBit;
 
 struct TypeRule {
@@ -30,11 +31,13 @@ struct TypeRule {
 unsigned RefusalBit(ElementType type) {
   if (type == ElementType::kPred) return kBoolBit;
   if (type == ElementType::kU8) return kByteBit;
-  if (hlo::IsInteger(type)) return kIntegerBit;
+  if (type == ElementType::kS64) return kLongBit;
+  if (hlo::IsInteger(type)) return kOtherIntegerBit;
   return hlo::IsComplex(type) ? kComplexBit : 0;
 }
 
 constexpr TypeRule kNoBools{kBoolBit}, kNoDiscrete{kDiscrete}, kNoWide{kBoolBit | kIntegerBit};
+constexpr TypeRule kNoShort{kBoolBit | kByteBit | kOtherIntegerBit};
 
 // By the name of the operator, or of the lowering where several have one.
 const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
@@ -84,6 +87,7 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::_logcumsumexp", kNoDiscrete},
       {"aten::argmax", kNoBools},
       {"aten::argmin", kNoBools},
+      {"aten::index_reduce", {kBoolBit | kComplexBit}},
       {"aten::kthvalue", kNoBools},
       {"aten::median", kNoBools},
       {"aten::nanmedian", kNoBools},
@@ -92,6 +96,9 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       // Windows and images.
       {"aten::_adaptive_avg_pool3d", kNoDiscrete},
       {"aten::adaptive_max_pool2d", kNoDiscrete},
+      {"aten::adaptive_max_pool3d", kNoDiscrete},
+      {"aten::avg_pool2d", kNoShort},
+      {"aten::avg_pool3d", kNoShort},
       {"aten::embedding_bag", kNoDiscrete},
       {"aten::reflection_pad3d", kNoBools},
       {"aten::replication_pad3d", kNoBools},

@@ -31,7 +31,74 @@ PROGRAMS = {
         F.interpolate(A(16,dtype=torch.int32).view(1,1,4,4), size=(3,3), mode="bicubic", antialias=True)
         F.interpolate(A(16,dtype=torch.bool).view(1,1,4,4), size=(3,3), mode="bicubic", antialias=True)
     """,
+    "memory of tensors that change their size": """
+        x=A(6.);; x.resize_(2);; x.resize_(6);; x
+        x=A(6.).view(2,3);; x.resize_(2);; x.add_(1);; x.resize_(3,2);; x
+        x=A(6.);; y=x.view(2,3);; y.resize_(2);; y.add_(10);; x
+        x=A(6.)[2:];; x.resize_(2,2);; x
+        x=A(6.)[2:4];; x.resize_(4);; x
+        x=A(6.)[2:4];; x.resize_(1);; x.storage_offset()
+        x=A(6.);; x.resize_(3,3);; x.view(-1)[:6]
+        x=A(6.)[2:];; x.resize_(3,3);; x.view(-1)[:4]
+        x=A(6.).view(2,3).t();; x.resize_(6);; x
+        x=A(6.).view(2,3).t();; x.resize_(2,2);; x
+        x=A(4.).view(torch.int32);; x.resize_(2);; x.resize_(4);; x
+        x=A(12.).view(1,3,2,2).contiguous(memory_format=torch.channels_last);; x.resize_(12);; x
+        x=A(6.);; x.resize_(0);; x.resize_(2,3);; x
+        x=A(6.);; x.resize_as_(Z(2));; x.resize_as_(Z(3,2));; x
+    """,
+    "types of draws": """
+        F.dropout(T([1,2]), p=1.)
+        F.dropout(T([True,False]), p=1.)
+        F.dropout(T([1.,float("inf")]), p=1.)
+        F.dropout(T([1,2]), p=0.5)
+        torch.randn(0, dtype=torch.uint8, device=D)
+        torch.randn(2, dtype=torch.uint8, device=D)
+        Z(0,dtype=torch.int64).normal_()
+        Z(0,dtype=torch.bool).exponential_()
+        Z(0,dtype=torch.complex64).geometric_(0.5)
+        Z(0,dtype=torch.int64).log_normal_()
+        Z(0,dtype=torch.complex64).bernoulli_(0.5)
+        Z(0,dtype=torch.int64).normal_(0,-1)
+    """,
+    "types without an order": """
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "amax")
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "amin", include_self=False)
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "prod")
+        O(3,dtype=torch.complex64).index_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "amax")
+        O(3,dtype=torch.complex64).index_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "mean")
+        O(3,dtype=torch.bool).index_reduce(0, T([0,1]), O(2,dtype=torch.bool), "amin")
+        O(3,dtype=torch.bool).index_reduce(0, T([0,1]), O(2,dtype=torch.bool), "prod")
+        O(3,dtype=torch.bool).scatter_reduce(0, T([0,1]), O(2,dtype=torch.bool), "amin")
+    """,
+    "windows of integers": """
+        F.avg_pool2d(A(16).view(1,1,4,4), 2)
+        F.avg_pool2d(A(16,dtype=torch.int32).view(1,1,4,4), 2)
+        F.avg_pool2d(A(16,dtype=torch.uint8).view(1,1,4,4), 2)
+        F.avg_pool3d(A(64).view(1,1,4,4,4), 2)
+        F.avg_pool3d(A(64,dtype=torch.int16).view(1,1,4,4,4), 2)
+        F.adaptive_max_pool3d(A(64,dtype=torch.int16).view(1,1,4,4,4), 2)
+    """,
+    "norms of nothing": """
+        torch.linalg.vector_norm(Z(0), float("inf"))
+        torch.linalg.vector_norm(Z(0,3), float("inf"), dim=0)
+        torch.linalg.vector_norm(Z(0,3), float("inf"), dim=1)
+        torch.linalg.vector_norm(Z(3,0), -1., dim=1, keepdim=True)
+        torch.linalg.vector_norm(Z(3,0), -float("inf"), dim=(0,1))
+        torch.linalg.vector_norm(Z(3,0), 0.5)
+        torch.linalg.norm(Z(0), -0.5)
+    """,
     "dimensions of size zero": """
+        F.adaptive_max_pool2d(O(1,0,4,4), 2)
+        F.adaptive_max_pool2d(O(0,2,4,4), 2)
+        F.adaptive_max_pool2d(O(1,2,0,4), 2)
+        F.adaptive_max_pool3d(O(1,2,4,0,4), 2)
+        F.adaptive_avg_pool2d(O(1,0,4,4), 2)
+        F.adaptive_avg_pool2d(O(1,2,0,4), 2)
+        F.adaptive_avg_pool3d(O(1,2,4,0,4), 2)
+        F.adaptive_avg_pool1d(O(1,2,0), 2)
+        F.multi_margin_loss(Z(0,3), Z(0,dtype=torch.int64), reduction="none")
+        F.multilabel_margin_loss(Z(0,3), Z(0,3,dtype=torch.int64), reduction="none")
         Z(0,1,2,0).index_select(0, T([], dtype=torch.int64))
         Z(0,1,2,0).index_select(3, T([], dtype=torch.int64))
         Z(0).index_select(0, T([], dtype=torch.int64))
@@ -266,6 +333,9 @@ PROGRAMS = {
         Z(3).masked_fill(T([1,0,1],dtype=torch.uint8), 1)
         Z(3).masked_scatter(T([1,0,1],dtype=torch.uint8), O(3))
         torch.addr(Z(2,3,dtype=torch.bool), O(2,dtype=torch.bool), O(3,dtype=torch.bool), beta=1.5)
+        torch.addr(Z(2,3), O(2), O(3), beta=True)
+        torch.addr(Z(2,3,dtype=torch.int64), O(2,dtype=torch.int64), O(3,dtype=torch.int64), alpha=True)
+        torch.addr(Z(2,3,dtype=torch.bool), O(2,dtype=torch.bool), O(3,dtype=torch.bool), alpha=True)
         torch.addr(Z(2,3,dtype=torch.int64), O(2,dtype=torch.int64), O(3,dtype=torch.int64), beta=1.5)
         torch.add(O(2,dtype=torch.bool), O(2,dtype=torch.bool), alpha=1.5)
         torch.add(O(2,dtype=torch.int64), O(2,dtype=torch.int64), alpha=1.5)
@@ -575,6 +645,7 @@ def test_uninitialized_memory_is_marked_where_determinism_is_asked_for(dtype):
         ),
         "new_empty": lambda device: torch.zeros(0, dtype=dtype, device=device).new_empty(2),
         "out=": lambda device: torch.empty(2, out=torch.zeros(1, dtype=dtype, device=device)),
+        "resize_": lambda device: torch.ones(1, dtype=dtype, device=device).resize_(3),
     }
     torch.use_deterministic_algorithms(True)
     try:
@@ -586,6 +657,18 @@ def test_uninitialized_memory_is_marked_where_determinism_is_asked_for(dtype):
     finally:
         torch.utils.deterministic.fill_uninitialized_memory = True
         torch.use_deterministic_algorithms(False)
+
+
+def test_frequencies_into_another_shape_warn():
+    with pytest.warns(UserWarning, match="The out tensor will be resized"):
+        run("out = Z(2);; torch.fft.fftfreq(5, out=out)", "xla")
+
+
+def test_weights_of_samples_are_of_the_tables_type():
+    program = "F.embedding_bag(T([0,1]), O(3,2), T([0]), mode='sum', per_sample_weights={})"
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        run(program.format("O(2, dtype=torch.float64)"), "xla")
+    assert run(program.format("O(2)"), "xla").tolist() == [[2.0, 2.0]]
 
 
 def test_rows_of_pooling_windows_are_apart():

@@ -53,6 +53,12 @@ PROGRAMS = {
         x.pow(0.5)
         x.square()
         torch.float_power(x, 2)
+        torch.slice_scatter(x, A(12.).view(1,3,1,4), 2, 0, 1)
+        torch.select_scatter(x, A(12.).view(1,3,4), 2, 0)
+        torch.diagonal_scatter(A(6.).view(2,3).t(), A(2.))
+        A(6.).view(2,3).t().index_fill(0, A(1), 7.)
+        A(6.).view(2,3).t().index_put((A(1),), torch.ones(1, 2, device=D))
+        A(6.).view(2,3).t().put(A(1), torch.ones(1, device=D))
         torch.frexp(x)[0]
         torch.frexp(x)[1]
         F.dropout(x, 0.5) * 0
