@@ -85,9 +85,9 @@ class Bench {
     constexpr double kWorth = 0.98;
     FloatKernel quickest = FloatKernel::kMatmul;
     double least = 1e9;
-    for (FloatKernel kernel :
-         {FloatKernel::kPanels, FloatKernel::kBlas, FloatKernel::kSgemm, FloatKernel::kMatmul}) {
-      if (!cpu::Runs(kernel)) continue;
+    for (FloatKernel kernel : {FloatKernel::kWidePanels, FloatKernel::kRows, FloatKernel::kPanels,
+                               FloatKernel::kBlas, FloatKernel::kSgemm, FloatKernel::kMatmul}) {
+      if (!cpu::Serves(kernel, p)) continue;
       const double seconds = Seconds(kernel, p, least);
       if (seconds < kWorth * least) {
         least = seconds;

@@ -13,8 +13,9 @@
 namespace cpu {
 namespace {
 
-constexpr FloatKernel kKernels[] = {FloatKernel::kSgemm, FloatKernel::kMatmul, FloatKernel::kBlas,
-                                    FloatKernel::kPanels};
+constexpr FloatKernel kKernels[] = {FloatKernel::kSgemm,      FloatKernel::kMatmul,
+                                    FloatKernel::kBlas,       FloatKernel::kPanels,
+                                    FloatKernel::kWidePanels, FloatKernel::kRows};
 
 // A matrix that lies by rows or by columns, with room after each line; the room holds NaN, which
 // nobody may read into a result.
@@ -36,6 +37,7 @@ struct Matrix {
   std::vector<float> values;
 };
 
+// Nothing if the kernel does not serve such a product.
 std::vector<float> Multiply(FloatKernel kernel, int64_t m, int64_t n, int64_t k, const Matrix& a,
                             const Matrix& b) {
   const int64_t ldc = n + 3;
@@ -47,6 +49,7 @@ std::vector<float> Multiply(FloatKernel kernel, int64_t m, int64_t n, int64_t k,
                   .b_row = b.row,
                   .b_column = b.column,
                   .ldc = ldc};
+  if (!Serves(kernel, p)) return {};
   auto routine = MakeFloatRoutine(kernel);
   routine->Prepare(p);
   std::vector<float> c(m * ldc, 7);
@@ -66,8 +69,10 @@ std::vector<float> Multiply(FloatKernel kernel, int64_t m, int64_t n, int64_t k,
 
 // The sizes end inside and at the edges of tiles, panels and blocks.
 TEST(Product, EveryKernelInEveryForm) {
-  constexpr int64_t kSizes[][3] = {{1, 1, 1},   {6, 16, 256}, {7, 17, 257},  {13, 33, 5},
-                                   {5, 8, 300}, {64, 31, 64}, {481, 20, 30}, {485, 16, 513}};
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},    {6, 16, 256},  {7, 17, 257},  {13, 33, 5},
+                                   {5, 8, 300},  {64, 31, 64},  {481, 20, 30}, {485, 16, 513},
+                                   {8, 48, 512}, {9, 49, 1025}, {2, 96, 7},    {521, 50, 9},
+                                   {3, 47, 1},   {12, 63, 24}};
   for (const auto& [m, n, k] : kSizes) {
     for (int form = 0; form < 4; ++form) {
       Matrix a(m, k, (form & 2) != 0, form == 1 ? 512 - k % 512 : 1, 1);
@@ -79,8 +84,8 @@ TEST(Product, EveryKernelInEveryForm) {
         }
       }
       for (FloatKernel kernel : kKernels) {
-        if (!Runs(kernel)) continue;
         const auto got = Multiply(kernel, m, n, k, a, b);
+        if (got.empty()) continue;
         double worst = 0;
         for (int64_t i = 0; i < m * n; ++i) worst = std::max(worst, std::abs(got[i] - expected[i]));
         EXPECT_LT(worst, 1e-6 * static_cast<double>(k) + 1e-6)
@@ -92,12 +97,15 @@ TEST(Product, EveryKernelInEveryForm) {
 
 TEST(Product, PanelsGiveTheSameBitsInEveryForm) {
   if (!HasPanelProducts()) GTEST_SKIP() << "no AVX2";
-  const int64_t m = 70, n = 50, k = 300;
-  std::vector<std::vector<float>> results;
-  for (int form = 0; form < 4; ++form) {
-    results.push_back(Multiply(FloatKernel::kPanels, m, n, k, Matrix(m, k, (form & 2) != 0, 4, 1),
-                               Matrix(k, n, (form & 1) != 0, 9, 2)));
-    EXPECT_EQ(results.back(), results.front()) << form;
+  const int64_t m = 70, n = 50, k = 600;
+  for (FloatKernel kernel : {FloatKernel::kPanels, FloatKernel::kWidePanels}) {
+    if (!Runs(kernel)) continue;
+    std::vector<std::vector<float>> results;
+    for (int form = 0; form < 4; ++form) {
+      results.push_back(Multiply(kernel, m, n, k, Matrix(m, k, (form & 2) != 0, 4, 1),
+                                 Matrix(k, n, (form & 1) != 0, 9, 2)));
+      EXPECT_EQ(results.back(), results.front()) << static_cast<char>(kernel) << form;
+    }
   }
 }
 
@@ -106,11 +114,11 @@ TEST(Product, NotFiniteNumbersStayInTheirRowsAndColumns) {
   const int64_t m = 8, n = 18, k = 40;
   const float infinity = std::numeric_limits<float>::infinity();
   for (FloatKernel kernel : kKernels) {
-    if (!Runs(kernel)) continue;
-    Matrix a(m, k, false, 1, 1), b(k, n, false, 1, 2);
+    Matrix a(m, k, false, 1, 1), b(k, n, kernel == FloatKernel::kRows, 1, 2);
     a.at(7, 39) = infinity;
     b.at(3, 17) = std::numeric_limits<float>::quiet_NaN();
     const auto got = Multiply(kernel, m, n, k, a, b);
+    if (got.empty()) continue;
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         const float x = got[i * n + j];
@@ -135,7 +143,7 @@ TEST(Product, TheTableNamesKernelsThatRun) {
                           .b_column = (form & 1) != 0 ? k : 1,
                           .ldc = n};
           const FloatKernel kernel = QuickestFloatKernel(p);
-          EXPECT_TRUE(Runs(kernel));
+          EXPECT_TRUE(Serves(kernel, p));
           EXPECT_FALSE(MakeFloatRoutine(kernel)->Name(p).empty());
         }
       }
@@ -148,10 +156,13 @@ TEST(Product, TheTableNamesKernelsThatRun) {
 TEST(Product, TheCapKeepsPanelsOff) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   setenv("TORCH_XLA_CPU_ISA", "sse41", 1);
-  EXPECT_EXIT(_Exit(HasPanelProducts() || Runs(FloatKernel::kPanels) ? 1 : 0),
+  EXPECT_EXIT(_Exit(Runs(FloatKernel::kPanels) || Runs(FloatKernel::kWidePanels) ? 1 : 0),
               ::testing::ExitedWithCode(0), "");
   setenv("TORCH_XLA_CPU_ISA", "AVX2", 1);
-  EXPECT_EXIT(_Exit(HasPanelProducts() == (__builtin_cpu_supports("avx2") != 0) ? 0 : 1),
+  EXPECT_EXIT(_Exit(HasPanelProducts() == (__builtin_cpu_supports("avx2") != 0) &&
+                            !Runs(FloatKernel::kWidePanels) && !Runs(FloatKernel::kRows)
+                        ? 0
+                        : 1),
               ::testing::ExitedWithCode(0), "");
   unsetenv("TORCH_XLA_CPU_ISA");
 }

@@ -1,6 +1,7 @@
 #include "cpu/library/attention_tiles.h"
 
 #include "cpu/isa.h"
+#include "cpu/library/transpose_8x8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -48,29 +49,6 @@ CPU_TARGET inline float Largest(Vector x) {
   half = _mm_max_ps(half, _mm_movehl_ps(half, half));
   return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
 }
-CPU_TARGET inline void Transpose8x8(const float* from, int64_t from_stride, float* to,
-                                    int64_t to_stride) {
-  __m256 v[8], t[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) v[i] = _mm256_loadu_ps(from + i * from_stride);
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-    v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(to + i * to_stride, _mm256_permute2f128_ps(v[i], v[i + 4], 0x20));
-    _mm256_storeu_ps(to + (4 + i) * to_stride, _mm256_permute2f128_ps(v[i], v[i + 4], 0x31));
-  }
-}
 
 #include "cpu/library/attention_tiles.inc"
 #undef CPU_TARGET
@@ -112,10 +90,6 @@ CPU_TARGET inline __m256 Half(Vector x) {
 CPU_TARGET inline float Sum(Vector x) { return avx2::Sum(_mm256_add_ps(Half<0>(x), Half<1>(x))); }
 CPU_TARGET inline float Largest(Vector x) {
   return avx2::Largest(_mm256_max_ps(Half<0>(x), Half<1>(x)));
-}
-CPU_TARGET inline void Transpose8x8(const float* from, int64_t from_stride, float* to,
-                                    int64_t to_stride) {
-  avx2::Transpose8x8(from, from_stride, to, to_stride);
 }
 
 #include "cpu/library/attention_tiles.inc"

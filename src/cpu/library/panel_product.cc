@@ -4,6 +4,7 @@
 
 #include "cpu/isa.h"
 #include "cpu/library/onednn.h"
+#include "cpu/library/transpose_8x8.h"
 #include "hlo/size_arithmetic.h"
 
 #if defined(__x86_64__)
@@ -121,28 +122,7 @@ void PackRows(int64_t rows, int64_t depth, const float* a, int64_t row, int64_t 
 // Eight contiguous columns of B: eight rows at a time are transposed in registers.
 CPU_AVX2 void PackContiguousColumns(int64_t depth, const float* b, int64_t column, float* panel) {
   int64_t k = 0;
-  for (; k + 8 <= depth; k += 8) {
-    __m256 v[8], t[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) v[i] = _mm256_loadu_ps(b + i * column + k);
-#pragma GCC unroll 4
-    for (int i = 0; i < 8; i += 2) {
-      t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-      t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-    }
-#pragma GCC unroll 2
-    for (int i = 0; i < 8; i += 4) {
-      v[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-      v[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-      v[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-      v[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      _mm256_store_ps(panel + (k + i) * kColumns, _mm256_permute2f128_ps(v[i], v[i + 4], 0x20));
-      _mm256_store_ps(panel + (k + 4 + i) * kColumns, _mm256_permute2f128_ps(v[i], v[i + 4], 0x31));
-    }
-  }
+  for (; k + 8 <= depth; k += 8) Transpose8x8(b + k, column, panel + k * kColumns, kColumns);
   for (; k < depth; ++k) {
     for (int64_t j = 0; j < 8; ++j) panel[k * kColumns + j] = b[j * column + k];
   }

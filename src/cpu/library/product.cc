@@ -10,7 +10,9 @@
 
 #include "cpu/library/onednn.h"
 #include "cpu/library/panel_product.h"
+#include "cpu/library/row_product.h"
 #include "cpu/library/vector_clones.h"
+#include "cpu/library/wide_panel_product.h"
 #include "hlo/error.h"
 
 namespace cpu {
@@ -131,23 +133,57 @@ class PanelRoutine : public ProductRoutine {
   std::string Name(const Product& product) const override { return "panels"; }
 };
 
+class WidePanelRoutine : public ProductRoutine {
+ public:
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    WidePanelProduct(p, static_cast<const float*>(a), static_cast<const float*>(b),
+                     static_cast<float*>(c));
+  }
+  std::string Name(const Product& product) const override { return "wide panels"; }
+};
+
+class RowRoutine : public ProductRoutine {
+ public:
+  void Run(const Product& p, const void* a, const void* b, void* c) const override {
+    RowProduct(p, static_cast<const float*>(a), static_cast<const float*>(b),
+               static_cast<float*>(c));
+  }
+  std::string Name(const Product& product) const override { return "rows"; }
+};
+
 // Of each product the quickest.
 class FloatRoutine : public ProductRoutine {
  public:
   void Prepare(const Product& product) override {
-    std::unique_ptr<ProductRoutine>& routine = routines_[QuickestFloatKernel(product)];
-    if (!routine) routine = MakeFloatRoutine(QuickestFloatKernel(product));
-    routine->Prepare(product);
+    if (std::ranges::find(choices_, product, &Choice::product) != choices_.end()) return;
+    const FloatKernel kernel = QuickestFloatKernel(product);
+    auto made = std::ranges::find(routines_, kernel, &Made::kernel);
+    if (made == routines_.end()) {
+      routines_.push_back({kernel, MakeFloatRoutine(kernel)});
+      made = routines_.end() - 1;
+    }
+    made->routine->Prepare(product);
+    choices_.push_back({product, made->routine.get()});
   }
+  // The products of a dot are four at most: a whole block, and the last of its row and column.
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    routines_.at(QuickestFloatKernel(p))->Run(p, a, b, c);
+    std::ranges::find(choices_, p, &Choice::product)->routine->Run(p, a, b, c);
   }
   std::string Name(const Product& product) const override {
     return MakeFloatRoutine(QuickestFloatKernel(product))->Name(product);
   }
 
  private:
-  std::map<FloatKernel, std::unique_ptr<ProductRoutine>> routines_;
+  struct Made {
+    FloatKernel kernel;
+    std::unique_ptr<ProductRoutine> routine;
+  };
+  struct Choice {
+    Product product;
+    const ProductRoutine* routine;
+  };
+  std::vector<Made> routines_;
+  std::vector<Choice> choices_;
 };
 
 // c[j] += a * b[j]: wraps around for integers.
@@ -261,10 +297,10 @@ FloatKernel WithinBlas(FloatKernel kernel, const Product& p) {
   return kernel == FloatKernel::kBlas && !FitsBlas(p) ? FloatKernel::kPanels : kernel;
 }
 
-// sgemm takes up to thirty times as long where both are transposed. Where only B is, up to six
-// times for few rows or columns and many multiplications each; as long for many of both, and half
-// as long for a handful.
-bool PrefersMatmul(const Product& p) {
+// Sizes at which sgemm is slow. It takes up to thirty times as long as others where both are
+// transposed. Where only B is, up to six times for few rows or columns and many multiplications
+// each; as long for many of both, and half as long for a handful.
+bool SlowsSgemm(const Product& p) {
   if (!p.b_transposed()) return false;
   const int64_t shorter = std::min(p.m, p.n);
   return p.a_transposed() || (shorter >= 16 && shorter <= 128 && p.k >= 256);
@@ -272,17 +308,33 @@ bool PrefersMatmul(const Product& p) {
 
 }  // namespace
 
-bool Runs(FloatKernel kernel) { return kernel != FloatKernel::kPanels || HasPanelProducts(); }
+bool Runs(FloatKernel kernel) {
+  switch (kernel) {
+    case FloatKernel::kPanels:
+      return HasPanelProducts();
+    case FloatKernel::kWidePanels:
+      return HasWidePanelProducts();
+    case FloatKernel::kRows:
+      return HasRowProducts();
+    default:
+      return true;
+  }
+}
+
+bool Serves(FloatKernel kernel, const Product& p) {
+  if (kernel == FloatKernel::kBlas) return FitsBlas(p);
+  return Runs(kernel) && (kernel != FloatKernel::kRows || (!p.a_transposed() && p.b_transposed()));
+}
 
 FloatKernel QuickestFloatKernel(const Product& p) {
   static const bool has_avx512 = OneDnnIsa() >= dnnl::cpu_isa::avx512_core;
-  if (HasPanelProducts() && !has_avx512) return WithinBlas(avx2::kTable.At(p), p);
-  if (HasPanelProducts()) {
+  if (HasWidePanelProducts() && has_avx512) {
     // sgemm is at its worst at sizes that stand for no class.
     const FloatKernel kernel = WithinBlas(avx512::kTable.At(p), p);
-    return kernel == FloatKernel::kSgemm && PrefersMatmul(p) ? FloatKernel::kMatmul : kernel;
+    return kernel == FloatKernel::kSgemm && SlowsSgemm(p) ? FloatKernel::kWidePanels : kernel;
   }
-  if (PrefersMatmul(p)) return FloatKernel::kMatmul;
+  if (HasPanelProducts()) return WithinBlas(avx2::kTable.At(p), p);
+  if (SlowsSgemm(p)) return FloatKernel::kMatmul;
   const bool packed_by_sgemm = p.m >= 768 && p.n >= 768;
   if (!packed_by_sgemm && LinesCollide(p) && (p.k >= 96 || p.m <= 64) && FitsBlas(p)) {
     return FloatKernel::kBlas;
@@ -301,6 +353,10 @@ std::unique_ptr<ProductRoutine> MakeFloatRoutine(FloatKernel kernel) {
       return std::make_unique<BlasRoutine<float>>();
     case FloatKernel::kPanels:
       return std::make_unique<PanelRoutine>();
+    case FloatKernel::kWidePanels:
+      return std::make_unique<WidePanelRoutine>();
+    case FloatKernel::kRows:
+      return std::make_unique<RowRoutine>();
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "the table of kernels names none");
 }

@@ -41,13 +41,17 @@ std::unique_ptr<ProductRoutine> MakeBFloat16Routine(bool bfloat16_result);
 
 // What computes products of f32.
 enum class FloatKernel : char {
-  kSgemm = 's',   // oneDNN's: the least overhead, reads operands where they lie
-  kMatmul = 'm',  // oneDNN's primitive
-  kBlas = 'b',    // OpenBLAS, which copies operands first
-  kPanels = 'p',  // ours (panel_product.h)
+  kSgemm = 's',       // oneDNN's: the least overhead, reads operands where they lie
+  kMatmul = 'm',      // oneDNN's primitive
+  kBlas = 'b',        // OpenBLAS, which copies operands first
+  kPanels = 'p',      // ours (panel_product.h)
+  kWidePanels = 'w',  // ours for AVX-512 (wide_panel_product.h)
+  kRows = 'r',        // ours for AVX-512, of few rows and B transposed (row_product.h)
 };
 // True if this processor can run it.
 bool Runs(FloatKernel kernel);
+// True if it can besides compute this product.
+bool Serves(FloatKernel kernel, const Product& product);
 // The quickest for such a product on this processor, by measurement.
 FloatKernel QuickestFloatKernel(const Product& product);
 std::unique_ptr<ProductRoutine> MakeFloatRoutine(FloatKernel kernel);
