@@ -4,13 +4,17 @@
 //   chrt -r 1 taskset -c 0 build/benchmarks/engine/product_kernels >
 //   src/cpu/library/float_kernels_avx2.inc
 //
-// or float_kernels_avx512.inc, on a processor that has AVX-512.
+// or float_kernels_avx512.inc, on a processor that has AVX-512. With the sizes of a product, and
+// `a`, `b` or `ab` for what is transposed, it prints each kernel's GFLOP/s instead:
+//
+//   chrt -r 1 taskset -c 0 build/benchmarks/engine/product_kernels 8 768 768 b
 //
 // The time is the thread's own, the fastest of many runs, which other work disturbs little.
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <string>
@@ -32,6 +36,10 @@ constexpr Class kRows[] = {{1, 1},   {4, 3},   {12, 8},    {24, 16},
                            {48, 32}, {96, 64}, {192, 128}, {kNone, 384}};
 constexpr Class kColumns[] = {{8, 4}, {32, 16}, {128, 64}, {512, 256}, {kNone, 1024}};
 constexpr Class kDepths[] = {{32, 16}, {128, 64}, {512, 256}, {kNone, 1024}};
+constexpr int64_t kMostElements = int64_t{4} << 20;  // of a matrix
+constexpr FloatKernel kKernels[] = {FloatKernel::kWidePanels, FloatKernel::kRows,
+                                    FloatKernel::kPanels,     FloatKernel::kBlas,
+                                    FloatKernel::kSgemm,      FloatKernel::kMatmul};
 constexpr int64_t kLine =
     512;  // lines a multiple of so many elements apart share sets of the cache
 
@@ -85,8 +93,7 @@ class Bench {
     constexpr double kWorth = 0.98;
     FloatKernel quickest = FloatKernel::kMatmul;
     double least = 1e9;
-    for (FloatKernel kernel : {FloatKernel::kWidePanels, FloatKernel::kRows, FloatKernel::kPanels,
-                               FloatKernel::kBlas, FloatKernel::kSgemm, FloatKernel::kMatmul}) {
+    for (FloatKernel kernel : kKernels) {
       if (!cpu::Serves(kernel, p)) continue;
       const double seconds = Seconds(kernel, p, least);
       if (seconds < kWorth * least) {
@@ -98,10 +105,9 @@ class Bench {
   }
 
  private:
-  static constexpr size_t kBytes = size_t{16} << 20;
   static cpu::Block Filled() {
-    cpu::Block block(kBytes);
-    std::fill_n(static_cast<float*>(block.data()), kBytes / sizeof(float), 0.5f);
+    cpu::Block block(kMostElements * sizeof(float));
+    std::fill_n(static_cast<float*>(block.data()), kMostElements, 0.5f);
     return block;
   }
   cpu::Block a_ = Filled(), b_ = Filled(), c_ = Filled();
@@ -116,9 +122,49 @@ void PrintLimits(const char* name, const Class (&classes)[N]) {
   std::printf("};\n");
 }
 
+// Of matrices without room between their lines. False for sizes that no matrix here has.
+bool PrintRates(int64_t m, int64_t n, int64_t k, const std::string& transposed) {
+  if (std::min({m, n, k}) < 1 || std::max({m, n, k}) > kMostElements ||
+      std::max({m * n, m * k, n * k}) > kMostElements) {
+    std::fprintf(stderr, "A matrix has 1 to %ld elements.\n", static_cast<long>(kMostElements));
+    return false;
+  }
+  const bool a = transposed.find('a') != std::string::npos,
+             b = transposed.find('b') != std::string::npos;
+  const Product p = {.m = m,
+                     .n = n,
+                     .k = k,
+                     .a_row = a ? 1 : k,
+                     .a_column = a ? m : 1,
+                     .b_row = b ? 1 : n,
+                     .b_column = b ? k : 1,
+                     .ldc = n};
+  Bench bench;
+  std::map<FloatKernel, double> least;
+  for (int turn = 0; turn < 4; ++turn) {
+    for (FloatKernel kernel : kKernels) {
+      if (!cpu::Serves(kernel, p)) continue;
+      const double seconds = bench.Seconds(kernel, p, 1e9);
+      least[kernel] = turn == 0 ? seconds : std::min(least[kernel], seconds);
+    }
+  }
+  const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n * k);
+  for (const auto& [kernel, seconds] : least) {
+    std::printf("%7.1f  %s%s\n", work / seconds, cpu::MakeFloatRoutine(kernel)->Name(p).c_str(),
+                kernel == cpu::QuickestFloatKernel(p) ? ", which the table names" : "");
+  }
+  return true;
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  if (count >= 4) {
+    return PrintRates(std::atoll(arguments[1]), std::atoll(arguments[2]), std::atoll(arguments[3]),
+                      count > 4 ? arguments[4] : "")
+               ? 0
+               : 1;
+  }
   std::printf("// Written by benchmarks/engine/product_kernels.cc.\n");
   PrintLimits("kRowLimits", kRows);
   PrintLimits("kColumnLimits", kColumns);
