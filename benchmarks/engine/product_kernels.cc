@@ -151,7 +151,7 @@ bool PrintRates(int64_t m, int64_t n, int64_t k, const std::string& transposed) 
   const double work = 2e-9 * static_cast<double>(m) * static_cast<double>(n * k);
   for (const auto& [kernel, seconds] : least) {
     std::printf("%7.1f  %s%s\n", work / seconds, cpu::MakeFloatRoutine(kernel)->Name(p).c_str(),
-                kernel == cpu::QuickestFloatKernel(p) ? ", which the table names" : "");
+                kernel == cpu::QuickestFloatKernel(p) ? ", which serves" : "");
   }
   return true;
 }
