@@ -31,7 +31,8 @@ class CheckQueue {
   int64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
 
   // Each throws the error of the first check that is known to have failed, of this thread's runs
-  // before others, and forgets what else is known of the same thread's. Of the runs that are over:
+  // before others, and forgets what else is known of the same thread's. Of this thread's runs that
+  // are over:
   void RaiseOfFinished() { RaiseThrough(0); }
   // Of these as well, waiting for them:
   void RaiseThrough(int64_t run_count);

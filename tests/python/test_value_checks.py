@@ -529,26 +529,28 @@ def test_threads_are_told_of_what_they_read(device):
 @pytest.mark.usefixtures("programs_only")
 def test_threads_are_each_told_of_their_own(device):
     """All are wrong, and all know it before any of them reads."""
-    told, barrier = {}, threading.Barrier(4)
+    told, barrier, recording = {}, threading.Barrier(4), threading.Lock()
+
+    def listen(size, act):
+        try:
+            act()
+        except IndexError as error:
+            told.setdefault(size, []).append(str(error).splitlines()[0])
 
     def work(size):
         with recording:  # a step takes what all threads have recorded
             result = torch.zeros(size, device=device)[torch.tensor([size]).to(device)]
-            torch_xla.sync()
+            listen(size, torch_xla.sync)
         barrier.wait()
-        try:
-            result.cpu()
-        except IndexError as error:
-            told[size] = str(error).splitlines()[0]
+        listen(size, result.cpu)
 
-    recording = threading.Lock()
     threads = [threading.Thread(target=work, args=(size,)) for size in range(5, 9)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert told == {
-        size: f"index {size} is out of bounds for dimension 0 with size {size}"
+        size: [f"index {size} is out of bounds for dimension 0 with size {size}"]
         for size in range(5, 9)
     }
     torch_xla.sync(wait=True)
