@@ -14,6 +14,7 @@
 #include "lazy/background_compile.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
+#include "lazy/persistent_cache.h"
 #include "lazy/program_compile.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
@@ -185,11 +186,13 @@ bool HasEagerForms(const Graph& graph) {
   });
 }
 
-// Ranks of a world have histories of their own, and their replicas are to stay the same bits.
+// Ranks of a world have histories of their own, and their replicas are to stay the same bits. Who
+// keeps programs for later processes wants them of all graphs, and those that are kept at once.
 bool MayInterpret(State& state, const Graph& graph) {
   const Runtime& runtime = Runtime::Get();
   return state.interpreter != nullptr && state.when() != Interpretation::kNever &&
          runtime.options().device_type == "CPU" && runtime.world_size() == 1 &&
+         (state.when() == Interpretation::kAlways || !KeepsPrograms()) &&
          graph.rounds_nothing() && HasEagerForms(graph);
 }
 

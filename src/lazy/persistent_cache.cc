@@ -46,14 +46,16 @@ std::string ReadEnvironment(CacheSettings& settings) {
   return "";
 }
 
-std::shared_ptr<CacheFolder> FolderInUse() {
+enum class Asking { kOnly, kToUse };
+
+std::shared_ptr<CacheFolder> CurrentFolder(Asking asking) {
   CacheSettings& settings = CacheSettings::Get();
   std::shared_ptr<CacheFolder> folder;
   std::string warning;
   {
     std::lock_guard lock(settings.mutex);
     warning = ReadEnvironment(settings);
-    settings.used_by = getpid();
+    if (asking == Asking::kToUse) settings.used_by = getpid();
     folder = settings.folder;
   }
   if (!warning.empty()) Warn(warning);  // a warning may run the program's code
@@ -147,7 +149,7 @@ std::string CacheKeyOf(const pjrt::Client& client, const pjrt::CompileOptions& o
 }
 
 PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::CompileOptions& options) {
-  std::shared_ptr<CacheFolder> folder = FolderInUse();
+  std::shared_ptr<CacheFolder> folder = CurrentFolder(Asking::kToUse);
   if (!folder) return {};
   return {std::move(folder), CacheKeyOf(client, options)};
 }
@@ -180,6 +182,11 @@ void InitializePersistentCache(const std::string& path, bool readonly) {
   CacheSettings& settings = CacheSettings::Get();
   std::lock_guard lock(settings.mutex);
   settings.folder = std::move(folder);
+}
+
+bool KeepsPrograms() {
+  const std::shared_ptr<CacheFolder> folder = CurrentFolder(Asking::kOnly);
+  return folder != nullptr && !folder->readonly();
 }
 
 bool HasPersistentCache() {

@@ -13,7 +13,10 @@ namespace lazy {
 // Keeps compiled programs in a folder, for later processes. Programs of another engine, or damaged
 // files, are compiled anew.
 void InitializePersistentCache(const std::string& path, bool readonly);
+// Whether this process has compiled with such a folder, and it is too late for another.
 bool HasPersistentCache();
+// Whether what is compiled from here on is kept.
+bool KeepsPrograms();
 
 // Where a program may be kept. Partly of the environment, which the user's program may change while
 // another thread reads it: so this is for the thread that asks for the program.

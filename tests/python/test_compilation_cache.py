@@ -92,6 +92,39 @@ def assert_compiled_nothing(result: dict, like: dict) -> None:
     assert result["loss"] == like["loss"]
 
 
+CACHE_VARIABLES = {"XLA_PERSISTENT_CACHE_PATH": "programs"}
+
+STEP = """
+import sys
+import torch, torch_xla
+import torch_xla.debug.metrics as met
+if sys.argv[1:]:
+    torch_xla.runtime.initialize_cache("programs", readonly=sys.argv[1] == "readonly")
+x = torch.ones(16).to("xla")
+y = x + x
+torch_xla.sync()
+assert y.tolist() == [2.0] * 16
+print([met.counter_value(name) for name in
+       ("PersistentCacheMiss", "PersistentCacheHit", "ProgramCompile", "InterpretedGraph")])
+"""
+
+
+@pytest.mark.parametrize("by", ["initialize_cache", "environment"])
+def test_one_step_fills_the_folder(program, by):
+    """Also of small graphs, which are interpreted first where nothing is kept; from the process's first graph on."""
+    script = program.folder / "step.py"
+    script.write_text(STEP)
+    arguments, variables = (["keeps"], {}) if by == "initialize_cache" else ([], CACHE_VARIABLES)
+
+    def counts(*arguments: str, **variables: str) -> str:
+        result = program.run(str(script), *arguments, TORCH_XLA_INTERPRET="auto", **variables)
+        return result.stdout.strip()
+
+    outputs = [counts(*arguments, **variables) for _ in range(2)]
+    assert outputs == ["[1, None, 1, None]", "[None, 1, None, None]"]
+    assert counts("readonly") == "[None, None, None, 1]"
+
+
 def test_second_start_compiles_nothing(program, engine):
     runs = Runs(program)
     dumps = [program.folder / "dump0", program.folder / "dump1"]
