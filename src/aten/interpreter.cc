@@ -15,6 +15,7 @@
 #include "aten/parallel_kernels.h"
 #include "aten/plain_kernels.h"
 #include "lazy/device.h"
+#include "lazy/metrics.h"
 
 namespace torch_xla {
 namespace eager {
@@ -254,6 +255,7 @@ class GraphInterpreter final : public lazy::Interpreter {
   static Results RunHere(lazy::Device* device, const lazy::Graph& graph) {
     const PlainKernels scope;
     GraphValues values(graph);
+    SetData(values, graph);
     for (lazy::Node* node : graph.nodes()) RunNode(values, node);
     Results results;
     for (const lazy::Value& result : graph.results()) {
@@ -262,11 +264,19 @@ class GraphInterpreter final : public lazy::Interpreter {
     return results;
   }
 
+  static void SetData(GraphValues& values, const lazy::Graph& graph) {
+    static lazy::Metric* time = lazy::Metric::Get("UnwrapXlaData");
+    const lazy::TimedSection timed(time);
+    for (lazy::Node* leaf : graph.data_leaves()) {
+      leaf->data()->MoveToCurrentClient();
+      values.SetLeaf(leaf, TensorOf(*leaf->data()));
+    }
+  }
+
   static void RunNode(GraphValues& values, lazy::Node* node) {
     switch (node->role()) {
       case lazy::Node::Role::kData:
-        node->data()->MoveToCurrentClient();
-        return values.SetLeaf(node, TensorOf(*node->data()));
+        return;
       case lazy::Node::Role::kScalar:
       case lazy::Node::Role::kIndex:
         return values.SetLeaf(node, TensorOfNumber(node));

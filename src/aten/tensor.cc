@@ -15,6 +15,7 @@
 #include "lazy/live_data.h"
 #include "lazy/location.h"
 #include "lazy/metrics.h"
+#include "lazy/recording_time.h"
 #include "lazy/sync.h"
 
 namespace torch_xla {
@@ -340,6 +341,7 @@ lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type) {
 lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
   static lazy::Metric* time = lazy::Metric::Get("TensorToData");
   const lazy::TimedSection timed(time);
+  const lazy::RecordingTime recording;
   at::Tensor dense = tensor.resolve_conj().resolve_neg().contiguous();
   ElementType type = ToElementType(dense.scalar_type());
   try {

@@ -192,8 +192,8 @@ bool MayInterpret(State& state, const Graph& graph) {
   const Runtime& runtime = Runtime::Get();
   return state.interpreter != nullptr && state.when() != Interpretation::kNever &&
          runtime.options().device_type == "CPU" && runtime.world_size() == 1 &&
-         (state.when() == Interpretation::kAlways || !KeepsPrograms()) &&
-         graph.rounds_nothing() && HasEagerForms(graph);
+         (state.when() == Interpretation::kAlways || !KeepsPrograms()) && graph.rounds_nothing() &&
+         HasEagerForms(graph);
 }
 
 Turns NewTurns(const Graph& graph, const Assignment& assignment) {

@@ -9,6 +9,7 @@
 #include "lazy/data.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
+#include "lazy/recording_time.h"
 #include "process/small_memory.h"
 
 namespace lazy {
@@ -177,6 +178,7 @@ void Node::Destroy() {
 }
 
 Reference<Node> MakeNode(OperationReference operation, std::span<const Value> operands) {
+  const RecordingTime timed;
   operation->kind().counter->fetch_add(1, std::memory_order_relaxed);
   Reference<Node> node = Node::Make(std::move(operation), operands);
   if (locations_are_kept.load(std::memory_order_relaxed)) NoteLocation(node.get(), operands);

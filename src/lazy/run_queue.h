@@ -2,14 +2,17 @@
 // SyncMutex.
 #pragma once
 
+#include <functional>
+
 #include "lazy/device.h"
 #include "pjrt/client/event.h"
 
 namespace lazy {
 
 // Adds an execution, and waits until few enough are in flight; with `wait`, for all of them. Throws
-// the error of one that it waited for.
-void LimitInFlight(Device* device, pjrt::Event done, bool wait);
+// the error of one that it waited for. `over`, if any, is called once, when the execution is over,
+// and before whoever waits for it goes on.
+void LimitInFlight(Device* device, pjrt::Event done, bool wait, std::function<void()> over);
 // Waits for all of one device; throws the first error, with the rest left in the queue.
 void WaitFor(Device* device);
 // Waits for everything started on all devices, and takes the lock for it; throws the first error.

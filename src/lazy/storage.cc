@@ -153,6 +153,8 @@ void Storage::Unlink() {
 
 // Nobody refers to it any more, so that its place changes no more; who walks the list may be at it.
 void Storage::Destroy() {
+  static auto* destroyed = Counter("DestroyXlaTensor");
+  Count(destroyed);
   if (place_ != Place::kNowhere) {
     std::lock_guard lock(device_->pending_mutex);
     Unlink();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -96,7 +98,12 @@ pjrt::ExecuteResult Execute(Device* device, const Graph& graph, const CachedProg
     span.Add("run_id", int64_t{options.launch_id});
   }
   std::vector<std::unique_ptr<pjrt::Buffer>> owned;
-  return program.executable->Execute(Arguments(device, graph, program, &owned), options);
+  const std::vector<const pjrt::Buffer*> arguments = [&] {
+    static Metric* time = Metric::Get("UnwrapXlaData");
+    const TimedSection timed(time);
+    return Arguments(device, graph, program, &owned);
+  }();
+  return program.executable->Execute(arguments, options);
 }
 
 void CheckDevices(Device* device, const Graph& graph) {
@@ -152,6 +159,12 @@ void DropDonated(const Graph& graph) {
   for (const uint32_t parameter : graph.given_up()) graph.data_leaves()[parameter]->data()->Drop();
 }
 
+// Of making leaves of results.
+Metric* LeavesTime() {
+  static Metric* time = Metric::Get("WrapXlaData");
+  return time;
+}
+
 // One for each of graph.results(), which the leaf stands for from now on.
 Value LeafOf(const Graph& graph, size_t result, Reference<Data> data) {
   const Value& recorded = graph.results()[result];
@@ -170,11 +183,6 @@ void AddExecuteTime(int64_t start_ns) {
   AddTimeSince(time, start_ns);
 }
 
-void AddExecuteTimeOf(const pjrt::Event& done, int64_t start_ns) {
-  if (done.IsReady()) return AddExecuteTime(start_ns);
-  done.OnReady([start_ns](const hlo::Error*) { AddExecuteTime(start_ns); });
-}
-
 // How long a graph that no program served has kept its sync until it could run: next to nothing
 // where it is interpreted. What compilers took in all is ProgramCompileTime (persistent_cache.h).
 void AddCompileTime(int64_t start_ns) {
@@ -188,13 +196,42 @@ void CountKnown() {
   Count(cached);
 }
 
+// Numbers come to the device with each run: none is kept there from one to the next.
+void CountNumbers(const Graph& graph) {
+  static auto* numbers = Counter("DeviceDataCacheMiss");
+  for (const ScalarPack& pack : graph.scalar_packs()) Count(numbers, pack.count);
+}
+
 void CountNew(const Graph& graph) {
   static auto* uncached = Counter("UncachedCompile");
   static auto* handles = Counter("CreateCompileHandles");
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   Count(uncached);
   Count(handles);
+  // Every graph's program comes to its compiler as StableHLO; it is counted for who asks for that.
+  if (std::getenv("XLA_STABLEHLO_COMPILE") != nullptr) {
+    static auto* as_stablehlo = Counter("StableHloCompile");
+    Count(as_stablehlo);
+  }
   aliases->AddSample(static_cast<double>(graph.donations().size()));
+}
+
+// The results of a run that has been started.
+std::vector<Value> LeavesOf(Device* device, const Graph& graph, const CachedProgram& program,
+                            std::vector<std::unique_ptr<pjrt::Buffer>> outputs) {
+  const TimedSection timed(LeavesTime());
+  std::vector<Value> leaves;
+  leaves.reserve(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    ShapeRef shape = graph.results()[i].shape_ref();
+    const bool is_padded = program.padding != nullptr && program.padding->results[i].is_padded();
+    Reference<Data> data =
+        is_padded ? CutData(device, shape, program.padding->results[i], std::move(outputs[i]))
+                  : Reference<Data>(new Data(device, shape, std::move(outputs[i])));
+    data->set_last_checked_run(device->value_checks.last_run());
+    leaves.push_back(LeafOf(graph, i, std::move(data)));
+  }
+  return leaves;
 }
 
 std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
@@ -203,7 +240,6 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   Count(executed);
   const int64_t start = process::NowNanoseconds();
   pjrt::ExecuteResult result = Execute(device, graph, program, manner.next);
-  if (!manner.is_eager) AddExecuteTimeOf(result.done, start);
   DropDonated(graph);
   if (program.checks != nullptr) {
     static auto* checked = Counter("CheckedExecution");
@@ -211,19 +247,10 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
     device->value_checks.Add(*result.outputs.back(), program.checks);
     result.outputs.pop_back();
   }
-  std::vector<Value> leaves;
-  leaves.reserve(result.outputs.size());
-  for (size_t i = 0; i < result.outputs.size(); ++i) {
-    ShapeRef shape = graph.results()[i].shape_ref();
-    const bool is_padded = program.padding != nullptr && program.padding->results[i].is_padded();
-    Reference<Data> data =
-        is_padded
-            ? CutData(device, shape, program.padding->results[i], std::move(result.outputs[i]))
-            : Reference<Data>(new Data(device, shape, std::move(result.outputs[i])));
-    data->set_last_checked_run(device->value_checks.last_run());
-    leaves.push_back(LeafOf(graph, i, std::move(data)));
-  }
-  LimitInFlight(device, std::move(result.done), manner.next == Next::kWaits);
+  std::vector<Value> leaves = LeavesOf(device, graph, program, std::move(result.outputs));
+  std::function<void()> over;
+  if (!manner.is_eager) over = [start] { AddExecuteTime(start); };
+  LimitInFlight(device, std::move(result.done), manner.next == Next::kWaits, std::move(over));
   return leaves;
 }
 
@@ -288,6 +315,7 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
     last_checked_run = std::max(last_checked_run, leaf->data()->last_checked_run());
   }
   DropDonated(graph);
+  const TimedSection timed(LeavesTime());
   std::vector<Value> leaves;
   for (size_t i = 0; i < results->size(); ++i) {
     (*results)[i]->set_last_checked_run(last_checked_run);
@@ -300,6 +328,7 @@ std::optional<std::vector<Value>> InterpretedLeaves(Device* device, const Graph&
 std::vector<Value> Run(Device* device, const Graph& graph, Manner manner) {
   static Metric* size = Metric::Get("TensorsGraphSize", MetricUnit::kNumber);
   CheckDevices(device, graph);
+  CountNumbers(graph);
   const ProgramKey key = KeyOf(device, graph);
   Span lookup("xla::cache_lookup");
   std::shared_ptr<const CachedProgram> program =
@@ -399,10 +428,16 @@ void SyncPending(Device* device, Manner manner, Donating donating) {
   if (SpansRecordedSince() != 0) Recording::On(device).since_ns = SpanClock();
 }
 
+std::unique_lock<std::recursive_mutex> LockOfSyncs() {
+  static Metric* time = Metric::Get("DeviceLockWait");
+  const TimedSection timed(time);
+  return std::unique_lock(SyncMutex());
+}
+
 void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll) {
   Span span("xla::sync");
   if (span) span.Add("reason", CurrentCutReason().ToString());
-  std::lock_guard lock(SyncMutex());
+  const std::unique_lock lock = LockOfSyncs();
   CheckNotObserved();
   Runtime::Get().CheckNotForked();
   ExplainingMemory([&] {

@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include "lazy/recording_time.h"
 #include "python/bindings.h"
 
 namespace torch_xla {
@@ -9,7 +10,10 @@ namespace torch_xla {
 namespace py = pybind11;
 
 void BindMetrics(py::module_& m) {
-  m.def("_xla_metrics_report", [] { return lazy::MetricsReport(); });
+  m.def("_xla_metrics_report", [] {
+    lazy::TimeRecording();
+    return lazy::MetricsReport();
+  });
   m.def("_short_xla_metrics_report",
         [](const std::vector<std::string>& counters, const std::vector<std::string>& metrics) {
           return lazy::MetricsReport(counters, metrics);
@@ -29,7 +33,10 @@ void BindMetrics(py::module_& m) {
     return py::make_tuple(data.total_samples, data.accumulator, data.samples);
   });
   m.def("_clear_xla_counters", &lazy::ClearCounters);
-  m.def("_clear_xla_metrics", &lazy::ClearMetrics);
+  m.def("_clear_xla_metrics", [] {
+    lazy::TimeRecording();
+    lazy::ClearMetrics();
+  });
 }
 
 }  // namespace torch_xla

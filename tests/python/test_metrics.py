@@ -1,5 +1,7 @@
 """`torch_xla.debug.metrics`: names and text as tools expect them."""
 
+import contextlib
+import gc
 import itertools
 import re
 
@@ -7,9 +9,20 @@ import pytest
 import torch
 
 import torch_xla
+import torch_xla.core.xla_model as xm
 import torch_xla.debug.metrics as met
 
 sizes = itertools.count(3)
+
+
+@contextlib.contextmanager
+def interpretation(when):
+    before = torch_xla._XLAC._xla_get_interpretation()
+    torch_xla._XLAC._xla_set_interpretation(when)
+    try:
+        yield
+    finally:
+        torch_xla._XLAC._xla_set_interpretation(before)
 
 
 def run_a_step(device) -> None:
@@ -53,6 +66,49 @@ def test_aliases_are_counted_where_a_graph_is_new(device):
     x += 1
     torch_xla.sync()
     assert met.metric_data("InputOutputAliasCount")[:2] == (1, 1.0)
+
+
+def test_what_a_step_costs_by_parts(device):
+    """As PyTorch/XLA names them; both where a graph is interpreted and where it has a program."""
+    for when in ("auto", "never"):
+        gc.collect()  # no tensor of another test ends meanwhile
+        with interpretation(when):
+            met.clear_all()
+            size = next(sizes)
+            t = torch.ones(size, size).to(device)
+            t = t * 3 + t * 0.5
+            torch_xla.sync()
+            del t
+        parts = {"UnwrapXlaData", "WrapXlaData", "DeviceLockWait", "LazyTracing", "TensorToData"}
+        assert parts <= set(met.metric_names())
+        assert met.metric_data("UnwrapXlaData")[0] == met.metric_data("WrapXlaData")[0] == 1
+        assert met.metric_data("LazyTracing")[0] >= 4  # an upload, and three operations
+        assert met.counter_value("DeviceDataCacheMiss") >= 2
+        assert met.counter_value("DestroyXlaTensor") == met.counter_value("CreateXlaTensor")
+
+
+def test_recording_is_timed_once_somebody_looks(program):
+    code = """
+import torch, torch_xla
+import torch_xla.debug.metrics as met
+x = torch.ones(3).to("xla") + 1
+{looks}
+print("LazyTracing" in met.metric_names(), (x * 2).tolist(), "LazyTracing" in met.metric_names())
+"""
+    for looks, expected in (("", "False"), ("met.metrics_report()", "True")):
+        output = program.run_code(code.format(looks=looks)).stdout.strip()
+        assert output == f"False [4.0, 4.0, 4.0] {expected}"
+
+
+def test_the_time_of_an_execution_is_there_when_it_has_been_waited_for(device):
+    with interpretation("never"):
+        t = torch.ones(512, 512).to(device)
+        for _ in range(50):
+            met.clear_all()
+            t = (t @ t).clamp(max=1)
+            torch_xla.sync()
+            xm.wait_device_ops()
+            assert met.metric_data("ExecuteTime")[0] == 1
 
 
 TIME = r"(\d+d)?(\d\dh)?(\d\dm)?(\d\ds)?(\d\d\dms)?\d\d\d\.\d\d\dus"
