@@ -1,5 +1,7 @@
 #include "aten/captured_graph.h"
 
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "aten/op.h"
@@ -9,7 +11,10 @@
 #include "lazy/cut_reason.h"
 #include "lazy/eager.h"
 #include "lazy/graph.h"
+#include "lazy/metrics.h"
+#include "lazy/settings.h"
 #include "lazy/sync.h"
+#include "process/fork.h"
 
 namespace torch_xla {
 
@@ -25,9 +30,44 @@ at::Tensor PlaceholderLike(const at::Tensor& like) {
   return Placeholder(Impl(like)->xla_device(), like.scalar_type(), like.sizes(), like.strides());
 }
 
+lazy::Metric* CallSizes(const char* name) {
+  return lazy::Metric::Get(name, lazy::MetricUnit::kNumber);
+}
+
 constexpr const char* kExecuting = "dynamo is executing a compiled program";
 
 std::atomic<bool> runs_apart{false};
+
+// The devices on which calls were recorded, with the cut after which the last one was.
+class CallsSinceCut {
+ public:
+  static CallsSinceCut& Get() {
+    static auto* calls = new CallsSinceCut;
+    return *calls;
+  }
+
+  void Note(lazy::Device* device, int64_t cut) {
+    std::lock_guard lock(mutex_);
+    last_[device] = cut;
+  }
+  // Those with calls that no cut has taken yet.
+  std::vector<lazy::Device*> Pending() {
+    std::unordered_map<lazy::Device*, int64_t> last;
+    {
+      std::lock_guard lock(mutex_);
+      last = last_;
+    }
+    std::vector<lazy::Device*> pending;
+    for (const auto& [device, cut] : last) {
+      if (lazy::CutCount(device) == cut) pending.push_back(device);
+    }
+    return pending;
+  }
+
+ private:
+  process::Mutex mutex_;
+  std::unordered_map<lazy::Device*, int64_t> last_;
+};
 
 // A step calls one graph at most so often, for instance of equal layers.
 constexpr int64_t kCallsInStep = 64;
@@ -119,10 +159,15 @@ bool CapturedGraph::BeginsStep(at::TensorList arguments) const {
 
 void CapturedGraph::SetRunApart(bool apart) { runs_apart = apart; }
 
-void CapturedGraph::EndStep(const char* cause) const {
+void CapturedGraph::StartCalls() {
+  if (lazy::CaptureScope::Current() != nullptr || !lazy::AllowExecution()) return;
+  for (lazy::Device* device : CallsSinceCut::Get().Pending()) EndStep(device, kExecuting);
+}
+
+void CapturedGraph::EndStep(lazy::Device* device, const char* cause) {
   const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, cause);
   try {
-    lazy::Sync(device_);
+    lazy::Sync(device);
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "");
   }
@@ -144,9 +189,9 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   const bool is_apart = runs_apart || lazy::RunsAsCalled();
   const lazy::RecordOnly one_graph;
   if (is_apart) {
-    EndStep("torch_xla.sync when dynamo processing input graphs");
+    EndStep(device_, "torch_xla.sync when dynamo processing input graphs");
   } else if (BeginsStep(arguments)) {
-    EndStep(kExecuting);
+    EndStep(device_, kExecuting);
   }
   std::vector<lazy::Value> operands;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -159,6 +204,8 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   for (lazy::Value& constant : work_.ConstantsForCall(device_)) {
     operands.push_back(std::move(constant));
   }
+  static lazy::Metric* inputs = CallSizes("RunCachedGraphInputData");
+  inputs->AddSample(static_cast<double>(arguments.size()));
   std::vector<at::Tensor> results;
   if (!work_.steps.steps->results.empty()) {
     results = RecordOn<&CallGraph>(ToTorchDevice(device_), operands, work_.steps);
@@ -166,7 +213,8 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   for (size_t i = 0; i < memory_orders_.size(); ++i) {
     Impl(results[i])->xla_storage()->set_memory_order(memory_orders_[i]);
   }
-  int64_t cut = lazy::CutCount(device_);
+  const int64_t cut = lazy::CutCount(device_);
+  CallsSinceCut::Get().Note(device_, cut);
   calls_since_cut_ = called_at_cut_.exchange(cut) == cut ? calls_since_cut_ + 1 : 1;
   for (size_t i = 0; i < written_arguments_.size(); ++i) {
     const at::Tensor& argument = arguments[written_arguments_[i]];
@@ -178,7 +226,9 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     outputs.push_back(output.argument ? arguments[*output.argument]
                                       : MakeOutput(output, results[output.storage]));
   }
-  if (is_apart) EndStep(kExecuting);
+  static lazy::Metric* made = CallSizes("RunCachedGraphOutputData");
+  made->AddSample(static_cast<double>(outputs.size()));
+  if (is_apart) EndStep(device_, kExecuting);
   return outputs;
 }
 

@@ -34,6 +34,10 @@ class CapturedGraph {
   // and in eager mode always.
   static void SetRunApart(bool apart);
 
+  // Starts what calls on any device have recorded: to whoever waits for the device a call of a
+  // compiled function is under way. In a capture there is nothing to start.
+  static void StartCalls();
+
   // Records a call; writes into the arguments what the function wrote into the placeholders.
   // Numbers are drawn anew. Nothing for arguments of other shapes or types. What earlier calls have
   // recorded is started first where a new step seems to begin, so that a program that never calls
@@ -56,7 +60,7 @@ class CapturedGraph {
   void Finish(const std::vector<at::Tensor>& outputs);
   Output DescribeOutput(const at::Tensor& output);
   bool BeginsStep(at::TensorList arguments) const;
-  void EndStep(const char* cause) const;
+  static void EndStep(lazy::Device* device, const char* cause);
   at::Tensor MakeOutput(const Output& output, const at::Tensor& whole) const;
 
   lazy::Device* device_ = nullptr;

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "aten/captured_graph.h"
 #include "aten/generator.h"
 #include "aten/runtime_hooks.h"
 #include "aten/tensor.h"
@@ -269,7 +270,12 @@ void BindSteps(py::module_& m) {
       py::arg("sync_xla_data") = true);
   m.def(
       "_xla_wait_device_ops",
-      [](const std::vector<std::string>&) { WithoutGil([] { lazy::WaitDeviceOps(); }); },
+      [](const std::vector<std::string>&) {
+        WithoutGil([] {
+          CapturedGraph::StartCalls();
+          lazy::WaitDeviceOps();
+        });
+      },
       py::arg("devices") = std::vector<std::string>());
   m.def("_set_execution",
         [](const std::string& word) { ChangeExecution(lazy::ExecutionOf(word)); });

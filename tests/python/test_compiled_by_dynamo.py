@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import warnings
 
 import pytest
 import torch
@@ -91,6 +92,51 @@ def test_many_calls_without_a_sync_do_not_pile_up():
     assert metrics.counter_value("ExecuteComputation") == 7
     for result in results:
         torch.testing.assert_close(result.cpu(), torch.ones(3).sin() + 1)
+
+
+def test_who_waits_for_the_device_waits_for_calls():
+    """Their program has run then, and a sync finds nothing to do."""
+
+    @compiled
+    def step(x):
+        return torch.cos(x) * 2
+
+    x = torch.ones(5, 7, device="xla")
+    torch_xla.sync()
+    for call in range(1, 4):
+        metrics.clear_all()
+        y = step(x)
+        assert metrics.metric_data("RunCachedGraphInputData")[:2] == (1, 1.0)
+        assert metrics.metric_data("RunCachedGraphOutputData")[:2] == (1, 1.0)
+        assert metrics.metric_data("ExecuteTime") is None
+        xm.wait_device_ops()
+        assert metrics.metric_data("ExecuteTime")[0] == 1
+        assert (metrics.metric_data("CompileTime") is None) == (call > 1)
+        torch_xla.sync()
+        xm.wait_device_ops()
+        assert metrics.metric_data("ExecuteTime")[0] == 1
+    torch.testing.assert_close(y.cpu(), torch.cos(torch.ones(5, 7)) * 2)
+
+
+def test_a_function_of_the_cpu_alone_is_told_of():
+    @compiled
+    def twice(x, y):
+        return x * 2 + y
+
+    with pytest.warns(UserWarning, match=r"Found tensor with shape torch\.Size\(\[3, 4\]\) on cpu"):
+        twice(torch.ones(3, 4), torch.ones(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        twice(torch.ones(3, 4, device="xla"), torch.ones(4, device="xla"))
+
+
+def test_waiting_starts_no_other_work():
+    torch_xla.sync(wait=True)  # what other tests have called
+    x = torch.ones(3, device="xla") + 1
+    metrics.clear_all()
+    xm.wait_device_ops()
+    assert metrics.metric_data("ExecuteTime") is None
+    assert x.tolist() == [2.0] * 3
 
 
 def test_written_arguments_and_views():

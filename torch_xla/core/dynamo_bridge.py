@@ -6,6 +6,7 @@ step by step, as each step begins with the first graph of the one before.
 """
 
 import contextlib
+import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -186,6 +187,18 @@ def _is_elsewhere(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type != "xla"
 
 
+def _warn_of_the_cpu(arguments: Sequence[Any]) -> None:
+    """Of each tensor that a graph takes, where none is on the device: the graph runs on the CPU then."""
+    if any(map(_is_on_device, arguments)):
+        return
+    for tensor in filter(_is_elsewhere, arguments):
+        warnings.warn(
+            f"Found tensor with shape {tensor.size()} on {tensor.device}, as all that a compiled function takes: it "
+            "runs there. Move model and inputs to xla first.",
+            stacklevel=3,
+        )
+
+
 def extract_compiled_graph(
     xla_model: fx.GraphModule, xla_args: Sequence[Any]
 ) -> Callable[..., Any]:
@@ -196,4 +209,5 @@ def extract_compiled_graph(
       xla_args: tensors on one xla device, and numbers.
     """
     _XLAC._xla_increment_counter("DynamoExtractCompiledGraph", 1)
+    _warn_of_the_cpu(xla_args)
     return _CompiledGraph(xla_model)

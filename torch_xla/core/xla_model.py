@@ -148,7 +148,10 @@ def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
 
 
 def wait_device_ops(devices: list[str] | None = None) -> None:
-    """Waits until the executions in flight have ended, on all devices if none are given."""
+    """Waits until the executions in flight have ended, on all devices if none are given.
+
+    Calls of functions that `torch.compile` has compiled are run first. Other recorded operations wait for `torch_xla.sync()`.
+    """
     _XLAC._xla_wait_device_ops([_name(device) for device in devices or []])
 
 
