@@ -4,8 +4,12 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ScalarOps.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
+
+#include <string_view>
+#include <unordered_set>
 
 #include "aten/broadcast.h"
 #include "aten/out_rule.h"
@@ -17,6 +21,23 @@ namespace {
 
 bool IsHostScalar(const at::Tensor& tensor) {
   return tensor.defined() && tensor.device().is_cpu() && tensor.dim() == 0;
+}
+
+// Arithmetic of two tensors takes one of the CPU along, as PyTorch/XLA does: programs written for
+// it add masks and tables that they have never moved.
+bool TakesHostTensors(std::string_view name) {
+  static const auto* names = new std::unordered_set<std::string_view>{
+      "aten::add",          "aten::sub",         "aten::rsub",       "aten::mul",
+      "aten::div",          "aten::pow",         "aten::fmod",       "aten::bitwise_and",
+      "aten::bitwise_or",   "aten::bitwise_xor", "aten::__lshift__", "aten::__rshift__",
+      "aten::floor_divide",
+  };
+  return names->contains(name);
+}
+
+bool IsPlainHostTensor(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().is_cpu() && tensor.layout() == at::kStrided &&
+         !tensor.is_nested() && !at::isTensorSubclassLike(tensor);
 }
 
 bool IsWrappedNumber(const at::Tensor& tensor) {
@@ -69,6 +90,9 @@ lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
   ++context.position;
   if (IsXla(tensor)) return ResolvedValue(tensor);
   if (!IsHostScalar(tensor)) {
+    if (TakesHostTensors(context.kind->name) && IsPlainHostTensor(tensor)) {
+      return UploadTensor(context.device, tensor);
+    }
     ThrowNotXla(tensor, context.kind->name, context.position);
   }
   at::Scalar scalar = tensor.item();
@@ -169,6 +193,7 @@ Value ElementwiseOperands::Finish(Value result) {
 }
 
 void CheckInPlaceShape(const at::Tensor& self, const lazy::Value& result) {
+  if (!IsXla(self)) ThrowNotXla(self, result.node->operation()->kind().name, 1);
   if (at::has_internal_overlap(self) == at::MemOverlap::Yes) {
     const std::string name = result.node->operation()->kind().name + "_";
     CheckExpanded(OutRuleOf(name, ""), name, self);

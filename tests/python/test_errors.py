@@ -59,19 +59,61 @@ def test_shape_and_dtype_errors_are_eagers(case, device):
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda x: x + torch.ones(3),
-        lambda x: torch.ones(3) + x,
-        lambda x: x.add_(torch.ones(3)),
+        lambda x: torch.ones(3).add_(x),
+        lambda x: torch.maximum(x, torch.ones(3)),
         lambda x: torch.cat([x, torch.ones(3)]),
         lambda x: torch.nn.functional.linear(x, torch.ones(2, 3)),
         lambda x: torch.where(x > 0, x, torch.ones(3)),
     ],
-    ids=["add", "reversed add", "add_", "cat", "linear", "where"],
+    ids=["add_ to the CPU", "maximum", "cat", "linear", "where"],
 )
 def test_mixed_devices_are_an_error(operation, device):
     with pytest.raises(RuntimeError, match=NOT_XLA):
         operation(torch.ones(3, device=device))
     alive(device)
+
+
+# Arithmetic of two tensors takes one of the CPU along, as PyTorch/XLA's does.
+ARITHMETIC = {
+    "add": lambda x, y: x + y,
+    "add, scaled": lambda x, y: torch.add(x, y, alpha=2),
+    "sub": lambda x, y: x - y,
+    "rsub": torch.rsub,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "div, rounded": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "pow": lambda x, y: x**y,
+    "fmod": torch.fmod,
+    "and": lambda x, y: x & y,
+    "or": lambda x, y: x | y,
+    "xor": lambda x, y: x ^ y,
+    "shift": lambda x, y: x << y,
+    "shift to the right": lambda x, y: x >> y,
+}
+
+
+@pytest.mark.parametrize("operation", ARITHMETIC.values(), ids=ARITHMETIC)
+def test_arithmetic_takes_tensors_of_the_cpu(operation, device):
+    x = torch.arange(6, dtype=torch.int16).view(2, 3)
+    y = torch.arange(1, 4, dtype=torch.int32)
+    for a, b in ((x, y), (y, x + 1)):
+        expected = operation(a, b)
+        for mixed in (operation(a.to(device), b), operation(a, b.to(device))):
+            assert mixed.device.type == "xla"
+            torch.testing.assert_close(mixed.cpu(), expected)
+
+
+def test_arithmetic_in_place_takes_tensors_of_the_cpu(device):
+    x = torch.zeros(2, 3, device=device)
+    x += torch.ones(3, 2, dtype=torch.float64).t()
+    assert x.dtype == torch.float32 and x.tolist() == [[1.0] * 3] * 2
+
+
+def test_gradients_beside_a_tensor_of_the_cpu(device):
+    mask = torch.tensor([1.0, 0.0, 2.0])
+    x = torch.ones(3, device=device, requires_grad=True)
+    (mask * x).sum().backward()
+    assert x.grad.device.type == "xla" and x.grad.tolist() == mask.tolist()
 
 
 def test_cpu_scalars_mix_with_device_tensors(device):
