@@ -55,8 +55,9 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
 def _sync(cause: str, wait: bool = False, reset_scope: bool = True) -> None:
     """`sync` by somebody whom debug output shall name."""
     from torch_xla.core import xla_model as xm
-    from torch_xla.debug import observers
+    from torch_xla.debug import observers, start_saving
 
+    start_saving()
     start = time.perf_counter()
     _XLAC._xla_step_marker("", [], wait=wait, reset_scope=reset_scope, cause=cause)
     end = time.perf_counter()

@@ -336,6 +336,14 @@ def test_graphs_are_saved(program, form):
     assert re.search(expected, graph, re.MULTILINE), graph
 
 
+def test_graphs_are_saved_once_where_it_is_asked_for_after_the_import(program):
+    asks = 'import os; os.environ["XLA_SAVE_TENSORS_FILE"] = "graphs"'
+    for variables in ({}, {"XLA_SAVE_TENSORS_FILE": "others"}):
+        program.run_code(GRAPH.format(more=asks), **variables)
+    assert (program.folder / "graphs.0").read_text().count("## BEGIN_GRAPH") == 2
+    assert not (program.folder / "others.0").exists()
+
+
 def test_a_form_that_does_not_exist_is_said(program):
     result = program.run_code(
         GRAPH.format(more=""), XLA_SAVE_TENSORS_FILE="g", XLA_SAVE_TENSORS_FMT="xml"

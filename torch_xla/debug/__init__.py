@@ -21,3 +21,11 @@ def start_reports() -> None:
         from . import _reports
 
         _reports.start()
+
+
+def start_saving() -> None:
+    """Starts what XLA_SAVE_TENSORS_FILE asks for, where the program has set it after the import."""
+    if os.environ.get("XLA_SAVE_TENSORS_FILE"):
+        from . import _reports
+
+        _reports.observe_graphs()

@@ -6,6 +6,7 @@ first what is different from the nearest graph before it.
 
 import atexit
 import collections
+import functools
 import hashlib
 import os
 import sys
@@ -34,7 +35,6 @@ def level() -> int:
 def start() -> None:
     """Starts what the environment asks for."""
     wants_reports = level() > 0
-    wants_graphs = bool(os.environ.get("XLA_SAVE_TENSORS_FILE"))
     if wants_reports or any(
         getenv_as(name, bool, False) for name in ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
     ):
@@ -44,8 +44,8 @@ def start() -> None:
         if "TORCH_XLA_INTERPRET" not in os.environ:
             _XLAC._xla_set_interpretation("never")
         _XLAC._run_captured_graphs_apart(True)
-    if wants_reports or wants_graphs:
-        observers.add(graph=_observe)
+    if wants_reports or os.environ.get("XLA_SAVE_TENSORS_FILE"):
+        observe_graphs()
     if wants_reports:
         observers.add(wait=waits.add, step=lambda _: analyze_metrics())
     if level() >= 100:
@@ -53,6 +53,12 @@ def start() -> None:
 
 
 # --- Graphs ---
+
+
+@functools.cache
+def observe_graphs() -> None:
+    """From the first call on each graph is reported and saved, as the environment says by then."""
+    observers.add(graph=_observe)
 
 
 class ProgramBytes:
