@@ -131,7 +131,8 @@ def test_a_function_of_the_cpu_alone_is_told_of():
 
 
 def test_waiting_starts_no_other_work():
-    torch_xla.sync(wait=True)  # what other tests have called
+    assert (torch.ones(2, device="xla") + 1).tolist() == [2.0] * 2  # with what other tests called
+    torch_xla.sync(wait=True)
     x = torch.ones(3, device="xla") + 1
     metrics.clear_all()
     xm.wait_device_ops()
