@@ -3,7 +3,23 @@
 import os
 from pathlib import Path
 
+import processor_times
 import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--processor-times",
+        type=int,
+        default=0,
+        metavar="N",
+        help="show the N tests that took the most processor time, that of the processes they awaited included",
+    )
+
+
+def pytest_configure(config):
+    if config.option.processor_times:
+        config.pluginmanager.register(processor_times.Plugin(config.option.processor_times))
 
 
 def pytest_sessionfinish(session, exitstatus):

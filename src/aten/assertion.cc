@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/value_check.h"
 #include "lazy/capture.h"
@@ -18,7 +17,7 @@ namespace {
 
 Value Assertion(Builder& b, Value x, std::string words) {
   Value holds = ToPred(b, b.Reshape(x, {}));
-  CheckNone(b, b.Not(holds), {hlo::ErrorCode::kInvalidArgument, words});
+  CheckNone(b, b.Not(holds), {kRuntimeError, words});
   return holds;
 }
 

@@ -14,7 +14,6 @@
 #include <cmath>
 #include <functional>
 
-#include "aten/dimension.h"
 #include "aten/matmul.h"
 #include "aten/op.h"
 #include "aten/promotion.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aten/refuse.h"
+#include "hlo/error.h"
 
 namespace torch_xla {
 namespace {

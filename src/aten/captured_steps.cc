@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "aten/dtype.h"
 #include "aten/generator.h"
 #include "aten/tensor.h"
 #include "lazy/data.h"

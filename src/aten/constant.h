@@ -1,7 +1,12 @@
 // Reading a Constant, the attribute that carries a Python number.
 #pragma once
 
-#include "aten/op.h"
+#include <complex>
+#include <type_traits>
+#include <variant>
+
+#include "aten/op_arguments.h"
+#include "hlo/error.h"
 
 namespace torch_xla {
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "aten/dtype.h"
 #include "aten/op.h"
 #include "aten/placeholder.h"
 #include "aten/tensor.h"

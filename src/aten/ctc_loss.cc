@@ -1,12 +1,9 @@
 // Connectionist temporal classification (Graves et al., 2006): the probability of a target summed
 // over all its alignments with the input, by the forward recursion over time; the gradient needs
 // the backward recursion too. Both are loops on the device, whose steps take all samples together.
-#include "aten/broadcast.h"
-#include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
-#include "aten/promotion.h"
 #include "aten/reduction.h"
 
 namespace torch_xla {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hlo/error.h"
+
 namespace torch_xla {
 
 int64_t WrapDimension(int64_t dimension, int64_t rank) {

@@ -1,5 +1,4 @@
 // Distances between the rows of matrices, each with each (cdist) and among themselves (pdist).
-#include "aten/broadcast.h"
 #include "aten/indexing.h"
 #include "aten/linalg.h"
 #include "aten/op.h"

@@ -7,6 +7,7 @@
 #include "aten/limits.h"
 #include "aten/promotion.h"
 #include "aten/special.h"
+#include "hlo/error.h"
 #include "hlo/number_conversion.h"
 
 namespace torch_xla {

@@ -1,5 +1,4 @@
 // EmbeddingBag: rows of a table, summed, averaged or maximised bag by bag.
-#include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
@@ -87,11 +86,10 @@ void CheckBags(Value weight, Value indices, Value offsets) {
 }
 
 void CheckBagValues(Builder& b, Value indices, Value offsets, int64_t rows, int64_t mode) {
-  constexpr auto kError = hlo::ErrorCode::kInvalidArgument;
   const int64_t count = indices->shape().dimension(0), bags = offsets->shape().dimension(0);
   CheckBounds(
       b, indices, Positions(rows),
-      {kError,
+      {kRuntimeError,
        mode == kMax
            ? "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {}"
            : "Index of input takes value {} which is not in the valid range [0, " +
@@ -99,16 +97,16 @@ void CheckBagValues(Builder& b, Value indices, Value offsets, int64_t rows, int6
   if (bags == 0) return;
   CheckBounds(
       b, b.SliceInDim(offsets, 0, 0, 1), {0, 1},
-      {kError,
+      {kRuntimeError,
        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
        "position 0. However, got {}"});
   CheckBounds(b, b.SliceInDim(offsets, 0, bags - 1, bags), {0, count + 1},
-              {kError, "offsets[-1] can not be greater than input's length " +
-                           std::to_string(count) + " but got offsets[-1] of {}"});
+              {kRuntimeError, "offsets[-1] can not be greater than input's length " +
+                                  std::to_string(count) + " but got offsets[-1] of {}"});
   if (bags == 1 || !ChecksValues(b)) return;
   Value begins = b.SliceInDim(offsets, 0, 0, bags - 1), ends = b.SliceInDim(offsets, 0, 1, bags);
   CheckNone(b, b.Gt(begins, ends),
-            {kError, "embedding_bag: each bag has to begin where the one before ends"});
+            {kRuntimeError, "embedding_bag: each bag has to begin where the one before ends"});
 }
 
 // The bags' values; each index's bag; how many indices each bag counts; for a maximum, the rows.

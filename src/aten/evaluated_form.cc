@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "aten/dtype.h"
+#include "aten/eager_form.h"
+#include "aten/lowering.h"
 #include "hlo/evaluator.h"
 #include "lazy/value_check.h"
 

@@ -2,7 +2,7 @@
 // program's, so that they are the same numbers. Slow, and for nothing that torch's kernels compute.
 #pragma once
 
-#include "aten/op.h"
+#include "lazy/op.h"
 
 namespace torch_xla {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "aten/dtype.h"
-#include "aten/op.h"
+#include "aten/lowering.h"
 #include "aten/placeholder.h"
 #include "aten/tensor.h"
 #include "hlo/builder.h"

@@ -3,7 +3,9 @@
 //
 // As torch's own kernels: computed in float32 for lower precisions; `grad_scale` divides the
 // gradients, which keep the quotient; where `found_inf` is not zero nothing changes.
+#include <initializer_list>
 #include "aten/elementwise.h"
+
 #include "aten/op.h"
 #include "aten/promotion.h"
 

@@ -2,6 +2,7 @@
 // is a weighted sum over the taps around its place, which are the product of a few taps in each
 // dimension. Places and sums are computed in f32 for f16 and bf16: places have few digits there.
 #include <array>
+#include <initializer_list>
 
 #include "aten/dimension.h"
 #include "aten/elementwise.h"

@@ -6,7 +6,6 @@
 #include "aten/elementwise.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
-#include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/sort.h"
 

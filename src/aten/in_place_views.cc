@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <vector>

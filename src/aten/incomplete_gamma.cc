@@ -2,7 +2,6 @@
 // above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until no
 // element changes any more.
 #include "aten/dimension.h"
-#include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/special.h"
 

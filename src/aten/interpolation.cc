@@ -6,10 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "aten/dimension.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
-#include "aten/reduction.h"
 #include "aten/resampling.h"
 
 namespace torch_xla {

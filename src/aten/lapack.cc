@@ -1,5 +1,6 @@
 #include "aten/lapack.h"
 
+#include "hlo/lapack_call.h"
 #include "lazy/device.h"
 
 namespace torch_xla {

@@ -4,12 +4,10 @@
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/native/LinearAlgebraUtils.h>
+#include <torch/library.h>
 
 #include "aten/fallback.h"
-#include "aten/op.h"
 #include "aten/refused_types.h"
-#include "aten/structured_check.h"
-#include "hlo/lapack_call.h"
 
 namespace torch_xla {
 

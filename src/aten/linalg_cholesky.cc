@@ -3,8 +3,10 @@
 
 #include "aten/lapack.h"
 #include "aten/linalg.h"
-#include "aten/matmul.h"
+#include "aten/op.h"
 #include "aten/reduction.h"
+#include "aten/structured_check.h"
+#include "hlo/lapack_call.h"
 
 namespace torch_xla {
 namespace {

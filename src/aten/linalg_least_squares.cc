@@ -3,6 +3,8 @@
 
 #include "aten/lapack.h"
 #include "aten/linalg.h"
+#include "aten/op.h"
+#include "hlo/lapack_call.h"
 
 namespace torch_xla {
 namespace {

@@ -13,7 +13,10 @@
 #include "aten/indexing.h"
 #include "aten/lapack.h"
 #include "aten/linalg.h"
+#include "aten/op.h"
 #include "aten/reduction.h"
+#include "aten/structured_check.h"
+#include "hlo/lapack_call.h"
 
 namespace torch_xla {
 namespace {

@@ -5,6 +5,9 @@
 
 #include "aten/lapack.h"
 #include "aten/linalg.h"
+#include "aten/op.h"
+#include "aten/structured_check.h"
+#include "hlo/lapack_call.h"
 
 namespace torch_xla {
 namespace {

@@ -113,7 +113,7 @@ Value Weighted(Builder& b, Value loss, const std::optional<Value>& weight) {
 void CheckProbabilities(Builder& b, Value x, const char* words) {
   if (!ChecksValues(b)) return;
   Value right = b.And(b.Ge(x, Like(b, x, 0)), b.Le(x, Like(b, x, 1)));
-  CheckNone(b, b.Not(right), {hlo::ErrorCode::kInvalidArgument, words});
+  CheckNone(b, b.Not(right), {kRuntimeError, words});
 }
 
 Value BinaryCrossEntropy(Builder& b, Value x, Value target, std::optional<Value> weight,
@@ -308,8 +308,7 @@ std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, 
                      " for input of size: " + x->shape().ToString());
   }
   Samples s = AsSamples(b, x);
-  CheckBounds(b, target, {-1, s.classes},
-              {hlo::ErrorCode::kInvalidArgument, "argument #2 'target' is out of range"});
+  CheckBounds(b, target, {-1, s.classes}, {kRuntimeError, "argument #2 'target' is out of range"});
   const Dimensions pairs = {s.count, s.classes, s.classes};
   Listed targets = ListedTargets(b, target, s);
   Value names =

@@ -11,7 +11,6 @@
 
 #include <limits>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "hlo/builder.h"

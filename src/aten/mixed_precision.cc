@@ -2,7 +2,6 @@
 // the scale's own growth.
 #include "aten/dimension.h"
 #include "aten/op.h"
-#include "aten/reduction.h"
 
 namespace torch_xla {
 namespace {

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "aten/dimension.h"
-#include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"

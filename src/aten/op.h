@@ -15,33 +15,15 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <ATen/core/IListRef.h>
 #include <torch/library.h>
 
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
-#include "aten/lowering.h"
-#include "aten/tensor.h"
-#include "lazy/op.h"
+#include "aten/lowering.h"        // IWYU pragma: export
+#include "aten/op_arguments.h"    // IWYU pragma: export
+#include "aten/op_elementwise.h"  // IWYU pragma: export
 
 namespace torch_xla {
-
-// A Python or C++ number that changes from call to call without a recompile: in the lowering a
-// rank-0 value (s64 for integers, pred for bools, else f32, or f64 and complex where the first
-// tensor operand or the number is so). In Record, pass an at::Scalar or a Number of an explicit
-// type.
-using lazy::Scalar;
-struct Number {
-  at::Scalar value;
-  ElementType type;
-};
-
-// Attribute that holds a number which shapes the code (a pow exponent): baked into the graph.
-using Constant = std::variant<bool, int64_t, double, std::complex<double>>;
 
 // --- Recording
 
@@ -88,15 +70,6 @@ auto AsTuple(std::vector<at::Tensor> tensors);
 template <auto f>
 void Register(torch::Library& m, const char* name);
 
-// How an element-wise operator treats dtypes, as TensorIterator's configurations.
-enum class Promotion {
-  kDefault,  // computes and returns the operands' common type
-  kToFloat,  // the same; integers and bools compute and return the default float type
-  kCompare,  // computes in the common type, returns bool
-  kToReal,   // computes in the common type, returns the lowering's own type (abs, real)
-  kNone,     // values arrive in their own types; returns what the lowering returns
-};
-
 // Registers an element-wise operator and, where the schema has one, its in-place form `name_`.
 // Every Value and Scalar arrives in `f` in the common dtype (f32 for f16 and bf16, rounded after),
 // the Values stretched to the common shape, the Scalars of rank 0. f's parameters are the schema's;
@@ -135,4 +108,4 @@ void RunElementwiseBy(Signature* function);
 
 }  // namespace torch_xla
 
-#include "aten/op_inl.h"
+#include "aten/op_inl.h"  // IWYU pragma: export

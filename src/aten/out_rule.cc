@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "aten/tensor.h"
+#include "hlo/error.h"
 
 namespace torch_xla {
 namespace {

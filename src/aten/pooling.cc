@@ -196,9 +196,9 @@ Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimens
   std::copy(output.begin(), output.end(), dimensions.end() - rank);
   std::string sizes;
   for (int64_t size : output) sizes += (sizes.empty() ? "" : "x") + std::to_string(size);
-  CheckBounds(b, positions, Positions(NumElements(output, AllDimensions(rank))),
-              {hlo::ErrorCode::kInvalidArgument,
-               "Found an invalid max index: {} (output volumes are of size " + sizes + ")"});
+  CheckBounds(
+      b, positions, Positions(NumElements(output, AllDimensions(rank))),
+      {kRuntimeError, "Found an invalid max index: {} (output volumes are of size " + sizes + ")"});
   return ScatterToPositions(b, x, positions, dimensions, rank, Opcode::kOr);
 }
 Value MaxUnpool2d(Builder& b, Value x, Value positions, Dimensions output) {

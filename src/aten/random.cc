@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "aten/broadcast.h"
-#include "aten/dimension.h"
 #include "aten/draws.h"
 #include "aten/elementwise.h"
 #include "aten/evaluated_form.h"
@@ -66,7 +65,7 @@ Value NormalStandard(Builder& b, Value state, Dimensions dimensions, ElementType
 template <typename Right>
 void CheckAll(Builder& b, const char* words, const Right& right) {
   if (!ChecksValues(b)) return;
-  CheckNone(b, b.Not(right()), {hlo::ErrorCode::kInvalidArgument, words});
+  CheckNone(b, b.Not(right()), {kRuntimeError, words});
 }
 
 Value NormalOf(Builder& b, Value state, Value mean, Value deviation) {

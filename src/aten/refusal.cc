@@ -12,6 +12,7 @@
 #include "aten/eager_form.h"
 #include "aten/plain_kernels.h"
 #include "aten/refused_types.h"
+#include "hlo/error.h"
 
 namespace torch_xla {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "aten/broadcast.h"
 #include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"

@@ -1,6 +1,5 @@
 // Softmax and its logarithm, as plain reductions and element-wise steps that the engine fuses.
 #include "aten/dimension.h"
-#include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"

@@ -6,7 +6,6 @@
 
 #include "aten/dimension.h"
 #include "aten/polynomial.h"
-#include "aten/promotion.h"
 
 namespace torch_xla {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/TensorImpl.h>
 
-#include "aten/dtype.h"
+#include "hlo/error.h"
 #include "lazy/storage.h"
 
 namespace torch_xla {

@@ -22,9 +22,13 @@ struct Bounds {
 inline Bounds Positions(int64_t size) { return {0, size}; }
 inline Bounds WrappedPositions(int64_t size) { return {-size, size}; }
 
+// Eager's exceptions.
+inline constexpr auto kIndexError = hlo::ErrorCode::kOutOfRange;
+inline constexpr auto kRuntimeError = hlo::ErrorCode::kInvalidArgument;
+
 struct Words {
-  hlo::ErrorCode code;  // kOutOfRange: IndexError; kInvalidArgument: RuntimeError
-  std::string text;     // "{}" is a value out of bounds
+  hlo::ErrorCode code;
+  std::string text;  // "{}" is a value out of bounds
 };
 
 // Whether checks are wanted in what is being lowered: those that follow add nothing where they are

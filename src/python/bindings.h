@@ -3,11 +3,9 @@
 
 #include <pybind11/pybind11.h>
 
-#include <functional>
 #include <string>
 #include <utility>
 
-#include "hlo/error.h"
 #include "lazy/device.h"
 
 namespace torch_xla {

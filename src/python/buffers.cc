@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "aten/dtype.h"
 #include "aten/op.h"
 #include "aten/tensor.h"
 #include "lazy/data.h"

@@ -15,7 +15,6 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/graph.h"
-#include "lazy/location.h"
 #include "lazy/sync_mutex.h"
 #include "python/bindings.h"
 

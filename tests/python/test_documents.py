@@ -3,7 +3,10 @@
 import ast
 import importlib.util
 import inspect
+import re
+import shutil
 import subprocess
+import sys
 import urllib.parse
 
 import documents
@@ -54,12 +57,24 @@ RECIPES = [page for page in PAGES if documents.blocks(page, "diff")]
 
 
 @pytest.mark.parametrize("page", RECIPES, ids=documents.name)
-def test_a_recipe_applies(page):
-    """Its patches fit the files as they are."""
+def test_a_recipe_applies(page, tmp_path):
+    """Its patches fit the files as they are, and leave them formatted."""
     patch = "".join(documents.blocks(page, "diff"))
-    command = ["git", "apply", "--check", "-C1", "--ignore-whitespace", "-"]
-    check = subprocess.run(command, cwd=ROOT, input=patch, text=True, capture_output=True)
-    assert check.returncode == 0, check.stderr
+    changed = re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE)
+    for name in (".clang-format", "pyproject.toml", *changed):
+        if (ROOT / name).exists():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+
+    def run(*command):
+        done = subprocess.run(command, cwd=tmp_path, input=patch, text=True, capture_output=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    run("git", "apply", "-C1", "--ignore-whitespace", "-")
+    if sources := [name for name in changed if name.endswith((".cc", ".h"))]:
+        run("clang-format-19", "--dry-run", "--Werror", *sources)
+    if modules := [name for name in changed if name.endswith(".py")]:
+        run(sys.executable, "-m", "ruff", "format", "--check", *modules)
 
 
 def test_there_are_recipes():

@@ -1,15 +1,10 @@
-// The extensions offered: CallerWaits, ResultMemory, Layouts, MemoryDescriptions and Profiler.
+// The chain of extensions that the engine offers.
 #include "pjrt/boundary/extensions.h"
 
-#include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/profiler_extension.h"
-#include "pjrt/plugin/buffer.h"
-#include "pjrt/plugin/executable.h"
 
 namespace pjrt::boundary {
-
-using namespace plugin;
 
 PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);

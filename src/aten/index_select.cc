@@ -1,0 +1,96 @@
+// Slices along a dimension by a vector of indices: index_select, and writes to what it reads.
+#include <cstdint>
+#include <string>
+
+#include "aten/indexing.h"
+#include "aten/op.h"
+#include "aten/value_check.h"
+
+namespace torch_xla {
+namespace {
+
+// Eager has a kernel of its own for dimension 1.
+void CheckSelected(Builder& b, Value x, Value index, int64_t dimension) {
+  const int64_t size = SizeAlong(x, dimension);
+  const std::string second =
+      "INDICES element is out of DATA bounds, id={} axis_dim=" + std::to_string(size);
+  CheckBounds(b, index, Positions(size),
+              dimension == 1 ? Words{kRuntimeError, second} : OutOfRange());
+}
+
+// Eager adds by scattering, where slices are not within others.
+void CheckAdded(Builder& b, Value x, Value index, int64_t dimension) {
+  const int64_t size = SizeAlong(x, dimension), rank = x->shape().rank();
+  const bool scatters = rank > 1 && (dimension == 0 || dimension == rank - 1);
+  CheckBounds(b, index, Positions(size),
+              scatters ? OutOfBounds(kRuntimeError, dimension, size) : OutOfRange());
+}
+
+Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
+  if (index->shape().rank() > 1) {
+    throw hlo::Error(kIndexError, "index_select(): Index is supposed to be a vector");
+  }
+  RequireIndexType(index, true, "index_select");
+  CheckSelected(b, x, index, dimension);
+  if (x->dimensions().empty()) return x;
+  return TakeAlong(b, x, AtLeast1d(b, index), dimension);
+}
+
+template <typename Combiner>
+Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value source,
+                 Combiner combiner) {
+  Dimensions shape = x->dimensions();
+  index = AtLeast1d(b, index);
+  Value result =
+      ScatterSlices(b, AtLeast1d(b, x), index, AtLeast1d(b, source), dimension, combiner);
+  return b.Reshape(result, shape);
+}
+
+Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
+  RequireIndexType(index, true, "index_add");
+  CheckAdded(b, x, index, dimension);
+  Value factor = Splat(b, b.Convert(alpha, source->element_type()), source->dimensions());
+  return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), Opcode::kAdd);
+}
+Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
+  RequireIndexType(index, false, "index_copy");
+  Words words = OutOfBounds(kIndexError, dimension, SizeAlong(x, dimension));
+  words.text = "index_copy_(): " + words.text;
+  CheckBounds(b, index, Positions(SizeAlong(x, dimension)), words);
+  return SlicesInto(b, x, dimension, index, source, Overwrite(b, x->element_type()));
+}
+Value IndexFill(Builder& b, Value x, Dimension dimension, Value index, Value value) {
+  RequireIndexType(index, false, "index_fill");
+  const int64_t size = SizeAlong(x, dimension);
+  CheckBounds(b, index, WrappedPositions(size), OutOfBounds(kIndexError, dimension, size));
+  Dimensions slices = AtLeast1d(b, x)->dimensions();
+  slices[dimension] = AtLeast1d(b, index)->shape().dimension(0);
+  Value updates = b.BroadcastTo(b.Convert(value, x->element_type()), slices);
+  index = WrapIndex(b, index, size);
+  return SlicesInto(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
+}
+Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
+  return IndexFill(b, x, dimension, index, value);
+}
+Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
+                  std::string reduce, bool include_self) {
+  RequireIndexType(index, true, "index_reduce");
+  CheckBounds(b, index, Positions(SizeAlong(x, dimension)), OutOfRange());
+  const auto scatter = [&](Value into, Value values, Opcode reduction) {
+    return SlicesInto(b, into, dimension, index, values, reduction);
+  };
+  return ReduceInto(b, x, source, reduce, include_self, scatter);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  Register<&IndexSelect>(m, "index_select");
+  Register<&IndexAdd>(m, "index_add");
+  Register<&IndexCopy>(m, "index_copy");
+  Register<&IndexFill>(m, "index_fill.int_Tensor");
+  Register<&IndexFillScalar>(m, "index_fill.int_Scalar");
+  Register<&IndexReduce>(m, "index_reduce");
+}
+
+}  // namespace torch_xla
