@@ -178,7 +178,14 @@ bool Equal(const at::Tensor& self, const at::Tensor& other) {
 at::Tensor WholeOf(lazy::Reference<lazy::Storage> storage, at::ScalarType type) {
   at::Tensor whole = at::detail::make_tensor<XlaTensorImpl>(std::move(storage));
   whole = whole.as_strided({whole.numel()}, {1}, 0);
-  return whole.scalar_type() == type ? whole : whole.view(type);
+  if (whole.scalar_type() == type) return whole;
+  // Of a wider type there are as many as are whole.
+  const auto wide = static_cast<int64_t>(c10::elementSize(type));
+  const int64_t narrow = whole.element_size();
+  if (wide > narrow) {
+    whole = whole.narrow(0, 0, whole.numel() * narrow / wide * (wide / narrow));
+  }
+  return whole.view(type);
 }
 
 // A storage of its own that begins with the elements of `memory`, dense and with those strides.

@@ -30,9 +30,10 @@ Value BagOf(Builder& b, Value offsets, int64_t count) {
   return b.Subtract(CumulativeSum(b, begins, 0), OneForEach(b, begins));
 }
 
-// Which indices count: all but the padding.
-Value Counted(Builder& b, Value indices, int64_t padding_index) {
-  return b.Ne(indices, b.Full(indices->shape(), padding_index));
+// Which indices count: all but the padding, and those behind the last offset, which are of no bag.
+Value Counted(Builder& b, Value indices, int64_t padding_index, Value bag, int64_t bags) {
+  Value has_bag = b.Lt(bag, b.Full(bag->shape(), bags));
+  return b.And(b.Ne(indices, b.Full(indices->shape(), padding_index)), has_bag);
 }
 
 Value OverColumns(Builder& b, Value x, int64_t columns) {
@@ -130,10 +131,15 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
     throw hlo::Error("include_last_offset: number of offset should be at least 1");
   }
   indices = b.Convert(indices, ElementType::kS64);
-  offsets = b.Convert(b.SliceInDim(offsets, 0, 0, bags), ElementType::kS64);
+  offsets = b.Convert(offsets, ElementType::kS64);
   CheckBagValues(b, indices, offsets, weight->shape().dimension(0), mode);
   Value bag = BagOf(b, offsets, count);
-  Value counted = Counted(b, indices, padding_index);
+  if (bags == 0) {
+    Value nothing = b.Zeros(Shape(ElementType::kS64, {0}));
+    Value rows = mode == kMax ? b.Zeros(Shape(ElementType::kS64, {0, width})) : nothing;
+    return {b.Zeros(Shape(type, {0, width})), bag, nothing, rows};
+  }
+  Value counted = Counted(b, indices, padding_index, bag, bags);
   Value sizes = AddIntoRows(b, bag, b.Convert(counted, ElementType::kS64), bags);
   Value taken = ToAccumulation(b, TakeRows(b, weight, indices));
   if (mode == kMax) {
@@ -166,12 +172,13 @@ Value MaximumBackward(Builder& b, Value gradient, Value sizes, Value rows, int64
 Value EmbeddingBagDenseBackward(Builder& b, Value gradient, Value indices, Value bag, Value sizes,
                                 Value rows, int64_t table_rows, bool scale_by_frequency,
                                 int64_t mode, std::optional<Value> scales, int64_t padding_index) {
+  int64_t width = gradient->shape().dimension(1), bags = gradient->shape().dimension(0);
+  if (bags == 0) return b.Zeros(Shape(gradient->element_type(), {table_rows, width}));
   if (mode == kMax) return MaximumBackward(b, gradient, sizes, rows, table_rows);
-  int64_t width = gradient->shape().dimension(1);
   ElementType type = AccumulationType(gradient->element_type());
   indices = b.Convert(indices, ElementType::kS64);
   Value spread = b.Convert(TakeRows(b, gradient, bag), type);
-  Value counted = Counted(b, indices, padding_index);
+  Value counted = Counted(b, indices, padding_index, bag, bags);
   Value factor = b.Convert(counted, type);
   if (scales) factor = b.Multiply(factor, b.Convert(*scales, type));
   if (mode == kMean) {
@@ -205,10 +212,12 @@ at::Tensor EmbeddingBagBackward(const at::Tensor& gradient, const at::Tensor& in
 Value EmbeddingBagScalesBackward(Builder& b, Value gradient, Value weight, Value indices,
                                  Value offsets, Value bag, int64_t mode, int64_t padding_index) {
   ElementType type = gradient->element_type();
+  const int64_t bags = gradient->shape().dimension(0);
+  if (bags == 0) return b.Zeros(Shape(type, indices->dimensions()));
   Value spread = TakeRows(b, ToAccumulation(b, gradient), bag);
   Value taken = ToAccumulation(b, TakeRows(b, weight, indices));
   Value products = Sum(b, b.Multiply(spread, taken), {1});
-  Value counted = Counted(b, indices, padding_index);
+  Value counted = Counted(b, indices, padding_index, bag, bags);
   return b.Convert(ZeroUnless(b, counted, products), type);
 }
 

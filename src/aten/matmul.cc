@@ -128,6 +128,7 @@ Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
                  const Constant& alpha) {
   Value stretched = b.BroadcastTo(bias, product->dimensions());
   if (IsNumber(alpha, 1) && IsNumber(beta, 1)) return b.Add(product, stretched);
+  if (IsNumber(alpha, 0)) product = b.Zeros(product->shape());  // whatever is no number in it
   Value result = Times(b, ToAccumulation(b, product), alpha);
   if (!IsNumber(beta, 0)) {
     result = b.Add(result, Times(b, ToAccumulation(b, stretched), beta));

@@ -116,14 +116,14 @@ void RequireFloat(Value x) {
                    "\"_segment_reduce_cpu\" not implemented for " + x->shape().ToString());
 }
 
-void CheckLengths(Builder& b, Value lengths, int64_t elements) {
-  constexpr auto kError = hlo::ErrorCode::kInvalidArgument;
+void CheckLengths(Builder& b, Value lengths, int64_t elements, bool unsafe) {
   if (!ChecksValues(b)) return;
   lengths = b.Convert(lengths, ElementType::kS64);
   CheckBounds(b, lengths, {0, std::numeric_limits<int64_t>::max()},
-              {kError, "lengths contains negative value!"});
+              {kRuntimeError, "lengths contains negative value!"});
+  if (unsafe) return;
   CheckBounds(b, Sum(b, lengths, {lengths->shape().rank() - 1}), {elements, elements + 1},
-              {kError,
+              {kRuntimeError,
                "segment_reduce(): Expected all rows of lengths along axis to sum to "
                "data.size(lengths.dim()-1) when !unsafe."});
 }
@@ -137,7 +137,7 @@ Value SegmentReduce(Builder& b, Value x, std::string reduce, OptionalValue lengt
   }
   ElementType type = x->element_type();
   Segments s = MakeSegments(b, x, lengths, offsets, axis);
-  if (lengths && !unsafe) CheckLengths(b, *lengths, s.data[s.axis]);
+  if (lengths) CheckLengths(b, *lengths, s.data[s.axis], unsafe);
   Opcode combiner = Combiner(reduce);
   x = ToAccumulation(b, x);
   Value result = Combine(b, s, StartValue(b, s, x->element_type(), combiner, initial), x, combiner);

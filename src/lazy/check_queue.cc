@@ -76,16 +76,18 @@ void CheckQueue::Judge(const Run& run) {
   const bool is_known =
       std::ranges::find(failures_, run.thread(), &Failure::thread) != failures_.end();
   if (!is_known && failures_.size() < kMostFailures) {
-    failures_.push_back({run.thread(), *std::move(failure)});
+    failures_.push_back({run.thread(), run.count(), *std::move(failure)});
   }
 }
 
-std::optional<hlo::Error> CheckQueue::TakeFailure() {
+std::optional<hlo::Error> CheckQueue::TakeFailure(int64_t through) {
   std::lock_guard lock(mutex_);
   std::optional<hlo::Error> error;
-  if (!failures_.empty()) {
-    auto chosen = std::ranges::find(failures_, std::this_thread::get_id(), &Failure::thread);
-    if (chosen == failures_.end()) chosen = failures_.begin();
+  auto chosen = std::ranges::find(failures_, std::this_thread::get_id(), &Failure::thread);
+  if (chosen == failures_.end()) {
+    chosen = std::ranges::find_if(failures_, [&](const Failure& f) { return f.run <= through; });
+  }
+  if (chosen != failures_.end()) {
     error = std::move(chosen->error);
     failures_.erase(chosen);
   }
@@ -96,12 +98,7 @@ std::optional<hlo::Error> CheckQueue::TakeFailure() {
 void CheckQueue::RaiseThrough(int64_t run_count) {
   if (is_empty_.load(std::memory_order_relaxed)) return;
   while (const std::unique_ptr<Run> run = TakeFirst(run_count)) Judge(*run);
-  if (run_count == 0) {  // a step tells of its own thread's runs, and who reads of all
-    std::lock_guard lock(mutex_);
-    const auto own = std::ranges::find(failures_, std::this_thread::get_id(), &Failure::thread);
-    if (own == failures_.end()) return;
-  }
-  if (const auto error = TakeFailure()) throw hlo::Error(*error);
+  if (const auto error = TakeFailure(run_count)) throw hlo::Error(*error);
 }
 
 }  // namespace lazy

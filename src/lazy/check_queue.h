@@ -31,8 +31,9 @@ class CheckQueue {
   int64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
 
   // Each throws the error of the first check that is known to have failed, of this thread's runs
-  // before others, and forgets what else is known of the same thread's. Of this thread's runs that
-  // are over:
+  // before others, and forgets what else is known of the same thread's. A run is of the thread that
+  // cut its graph, which may hold what other threads have recorded. Of this thread's runs that are
+  // over:
   void RaiseOfFinished() { RaiseThrough(0); }
   // Of these as well, waiting for them:
   void RaiseThrough(int64_t run_count);
@@ -61,14 +62,15 @@ class CheckQueue {
   };
   struct Failure {
     std::thread::id thread;
+    int64_t run = 0;
     hlo::Error error;
   };
 
   // The first run, if it is one of these or over.
   std::unique_ptr<Run> TakeFirst(int64_t through);
   void Judge(const Run& run);
-  // That which this thread is to raise, if there is one.
-  std::optional<hlo::Error> TakeFailure();
+  // That which this thread is to raise, if there is one: its own, or one of these runs.
+  std::optional<hlo::Error> TakeFailure(int64_t through);
 
   std::atomic<int64_t> last_run_{0};
   std::atomic<bool> is_empty_{true};  // no runs, no failure

@@ -66,6 +66,7 @@ uint64_t StructureOf(const Graph& graph) {
 struct Turns {
   int taken = 0, most = 0;
   double work_ns = 0;  // of one
+  uint64_t structure = 0;
   bool is_large = false;
   bool is_of_known = false;  // planned as one whose structure's loops are there
   Specialization seen;
@@ -88,9 +89,11 @@ struct Structure {
     return programs >= kSamples ||
            (samples.size() >= kSamples && work_ns >= kKnownAfter * compile_ns);
   }
-  bool is_sample_wanted(uint64_t graph, double compile_ns) const {
-    return samples.size() < kSamples && work_ns >= kSampleAfter * compile_ns &&
-           std::ranges::find(samples, graph) == samples.end();
+  bool is_sample(uint64_t graph) const {
+    return std::ranges::find(samples, graph) != samples.end();
+  }
+  bool is_sample_wanted(double compile_ns) const {
+    return samples.size() < kSamples && work_ns >= kSampleAfter * compile_ns;
   }
 };
 
@@ -201,14 +204,14 @@ Turns NewTurns(const Graph& graph, const Assignment& assignment) {
   for (const Node* node : graph.nodes()) {
     if (node->role() == Node::Role::kOperation) turns.work_ns += WorkOf(*node->operation());
   }
+  turns.structure = StructureOf(graph);
   turns.is_large = turns.work_ns >= kLargeNs;
   turns.most = MostTurns(graph, kAnew, turns.work_ns);
   turns.seen.assignment = assignment;
   return turns;
 }
 
-Turns& TurnsOf(History& history, const Structure& structure, const Graph& graph, uint64_t hash,
-               const Assignment& assignment) {
+Turns& TurnsOf(History& history, const Graph& graph, uint64_t hash, const Assignment& assignment) {
   if (history.turns.size() > kMostGraphs) history.turns.clear();
   auto [it, is_new] = history.turns.try_emplace(hash);
   Turns& turns = it->second;
@@ -217,10 +220,6 @@ Turns& TurnsOf(History& history, const Structure& structure, const Graph& graph,
   } else {
     const Specialization* before[] = {&turns.seen};
     turns.seen = Specialize(before, assignment);
-  }
-  if (!turns.is_of_known && structure.is_known(CompileTimeOf(graph, kAnew))) {
-    turns.is_of_known = true;
-    turns.most = MostTurns(graph, kAgain, turns.work_ns);
   }
   return turns;
 }
@@ -248,12 +247,12 @@ std::set<int64_t> SizesThatDiffer(const Graph& graph, const std::vector<int64_t>
   return differ;
 }
 
-Structure& StructureWithin(History& history, const Graph& graph) {
+Structure& StructureWithin(History& history, const Graph& graph, uint64_t structure) {
   if (history.structures.size() > kMostRemembered || history.size_count > kMostSizes) {
     history.structures.clear();
     history.size_count = 0;
   }
-  auto [it, is_new] = history.structures.try_emplace(StructureOf(graph));
+  auto [it, is_new] = history.structures.try_emplace(structure);
   if (is_new) {
     it->second.sizes = SizesOf(graph);
     history.size_count += it->second.sizes.size();
@@ -303,9 +302,13 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   State& state = State::Get();
   if (!MayInterpret(state, graph)) return {};
   const bool always = state.when() == Interpretation::kAlways;
-  Structure& structure = StructureWithin(state.history, graph);
+  Turns& turns = TurnsOf(state.history, graph, hash, assignment);
+  Structure& structure = StructureWithin(state.history, graph, turns.structure);
   if (!always && structure.has_failed) return {};
-  Turns& turns = TurnsOf(state.history, structure, graph, hash, assignment);
+  if (!turns.is_of_known && structure.is_known(CompileTimeOf(graph, kAnew))) {
+    turns.is_of_known = true;
+    turns.most = MostTurns(graph, kAgain, turns.work_ns);
+  }
   Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
   if (!always && turns.taken >= turns.most) return turn;
   ++turns.taken;
@@ -313,8 +316,10 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   turn.is_interpreted = true;
   turn.is_large = turns.is_large;
   if (always) return turn;
+  // In the background, that is, and once.
+  if (!BackgroundCompiler::Get().is_enabled() || structure.is_sample(hash)) return turn;
   turn.compiles = IsTurnOfCompile(turns);
-  if (structure.is_sample_wanted(hash, CompileTimeOf(graph, kAnew))) {
+  if (structure.is_sample_wanted(CompileTimeOf(graph, kAnew))) {
     // Where the graph itself has come often, it is worth a program with its sizes as constants.
     if (!turn.compiles) turn.varying_sizes = SizesThatDiffer(graph, structure.sizes);
     turn.compiles = true;
@@ -347,7 +352,7 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
     const auto* error = dynamic_cast<const hlo::Error*>(&exception);
     const bool lacks_memory = error && error->code() == hlo::ErrorCode::kResourceExhausted;
     if (lacks_memory) return std::nullopt;  // which says nothing of the structure
-    StructureWithin(state.history, graph).has_failed = true;
+    StructureWithin(state.history, graph, StructureOf(graph)).has_failed = true;
     return std::nullopt;
   }
 }
@@ -372,7 +377,7 @@ std::optional<std::vector<Reference<Data>>> ResultsByKernels(Device* device, Nod
 void NoteCompiled(const Graph& graph) {
   State& state = State::Get();
   if (state.when() == Interpretation::kNever) return;
-  ++StructureWithin(state.history, graph).programs;
+  ++StructureWithin(state.history, graph, StructureOf(graph)).programs;
 }
 
 }  // namespace lazy

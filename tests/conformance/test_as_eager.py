@@ -107,6 +107,11 @@ PROGRAMS = {
         torch.repeat_interleave(Z(0), T([], dtype=torch.int64))
         F.embedding_bag(T([], dtype=torch.int64), O(4,3), T([0,0]), mode="max")
         w=O(4,3).requires_grad_();; F.embedding_bag(T([], dtype=torch.int64), w, T([0,0]), mode="max").sum().backward();; w.grad
+        F.embedding_bag(T([0,1,2,3,0]), A(12.).view(4,3), T([0,2,4]), mode="sum", include_last_offset=True)
+        F.embedding_bag(T([0,1,2,3,0]), A(12.).view(4,3), T([0,2,4]), mode="max", include_last_offset=True)
+        F.embedding_bag(T([], dtype=torch.int64), A(12.).view(4,3), T([0]), mode="sum", include_last_offset=True)
+        y=A(5, dtype=torch.uint8)[:4].view(torch.int16);; y.resize_(1)
+        torch.addmm(O(2,2), O(2,2)*float("nan"), O(2,2), alpha=0)
         Z(0,3).argmax(0)
         Z(0).argmax()
         Z(0,3).max(0)
