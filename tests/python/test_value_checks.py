@@ -1,7 +1,7 @@
 """Values that eager looks at when an operation runs: checked when the program has run, in eager's words, once."""
 
-import os
 import itertools
+import os
 import threading
 import time
 
