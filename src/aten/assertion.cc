@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "aten/op.h"
+#include "aten/promotion.h"
 #include "aten/value_check.h"
 #include "lazy/capture.h"
 #include "lazy/eager.h"

@@ -10,7 +10,6 @@
 #include "lazy/capture.h"
 #include "lazy/cut_reason.h"
 #include "lazy/eager.h"
-#include "lazy/graph.h"
 #include "lazy/metrics.h"
 #include "lazy/settings.h"
 #include "lazy/sync.h"

@@ -13,6 +13,7 @@
 
 #include "aten/broadcast.h"
 #include "aten/out_rule.h"
+#include "aten/promotion.h"
 #include "aten/view_flags.h"
 #include "lazy/metrics.h"
 

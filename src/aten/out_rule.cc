@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "aten/tensor.h"
-#include "hlo/error.h"
 
 namespace torch_xla {
 namespace {

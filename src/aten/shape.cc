@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "aten/constant.h"
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/indexing.h"

@@ -126,8 +126,7 @@ void LoweredProgram::Compile() {
 }
 
 LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,
-                            Specialization specialization,
-                            const std::set<int64_t>& varying_sizes) {
+                            Specialization specialization, const std::set<int64_t>& varying_sizes) {
   CheckResultsFit(device, graph);
   LoweredProgram lowered{&device->client(), nullptr, {}, {}, std::make_shared<CachedProgram>()};
   {

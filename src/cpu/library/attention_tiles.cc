@@ -1,7 +1,6 @@
 #include "cpu/library/attention_tiles.h"
 
 #include "cpu/isa.h"
-#include "cpu/library/transpose_8x8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "cpu/library/vector_clones.h"
-#include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
 
 namespace cpu {

@@ -8,7 +8,6 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
-#include "pjrt/element_type.h"
 #include "pjrt/wire/engine_options.h"
 #include "process/sha256.h"
 
