@@ -3,7 +3,7 @@
 #include <array>
 #include <complex>
 #include <cstring>
-#include <new>
+#include <new>  // IWYU pragma: keep: objects are made in memory that is there
 #include <vector>
 
 #include "lazy/data.h"

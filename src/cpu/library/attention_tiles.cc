@@ -1,6 +1,7 @@
 #include "cpu/library/attention_tiles.h"
 
 #include "cpu/isa.h"
+#include "cpu/library/transpose_8x8.h"  // IWYU pragma: keep: attention_tiles.inc wants it
 
 #if defined(__x86_64__)
 #include <immintrin.h>
