@@ -75,6 +75,11 @@ Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Sca
 Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
                   std::string reduce, bool include_self) {
   RequireIndexType(index, true, "index_reduce");
+  // Of more dimensions eager reduces slices, by functions that take them.
+  if (x->shape().rank() <= 1 && (IsPred(x) || hlo::IsComplex(x->element_type()))) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "aten::index_reduce: not implemented for " + x->shape().ToString());
+  }
   CheckBounds(b, index, Positions(SizeAlong(x, dimension)), OutOfRange());
   const auto scatter = [&](Value into, Value values, Opcode reduction) {
     return SlicesInto(b, into, dimension, index, values, reduction);

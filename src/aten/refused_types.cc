@@ -87,7 +87,6 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::_logcumsumexp", kNoDiscrete},
       {"aten::argmax", kNoBools},
       {"aten::argmin", kNoBools},
-      {"aten::index_reduce", {kBoolBit | kComplexBit}},
       {"aten::kthvalue", kNoBools},
       {"aten::median", kNoBools},
       {"aten::nanmedian", kNoBools},

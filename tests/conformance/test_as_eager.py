@@ -69,6 +69,9 @@ PROGRAMS = {
         O(3,dtype=torch.complex64).index_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "mean")
         O(3,dtype=torch.bool).index_reduce(0, T([0,1]), O(2,dtype=torch.bool), "amin")
         O(3,dtype=torch.bool).index_reduce(0, T([0,1]), O(2,dtype=torch.bool), "prod")
+        Z(3,2,dtype=torch.bool).index_reduce(0, T([0,1]), O(2,2,dtype=torch.bool), "amax")
+        O(3,2,dtype=torch.bool).index_reduce(1, T([1,0]), Z(3,2,dtype=torch.bool), "amin")
+        O(3,2,dtype=torch.complex64).index_reduce(0, T([0,1]), O(2,2,dtype=torch.complex64), "amax")
         O(3,dtype=torch.bool).scatter_reduce(0, T([0,1]), O(2,dtype=torch.bool), "amin")
     """,
     "windows of integers": """
