@@ -28,7 +28,8 @@ class Plugin:
         return report
 
     def pytest_runtest_logreport(self, report):
-        self._tests[report.nodeid] += report.processor_seconds
+        # Not of a worker that has died.
+        self._tests[report.nodeid] += getattr(report, "processor_seconds", 0)
 
     def pytest_terminal_summary(self, terminalreporter):
         files = collections.Counter()

@@ -54,10 +54,11 @@ int64_t LineLength(int64_t size, bool collide) {
   return collide ? lines * kLine : size + 16 + (size % kLine == kLine - 16 ? 16 : 0);
 }
 
+// `line` says how far apart lines of so many elements are.
+template <typename Line>
 Product MakeProduct(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed,
-                    bool collide) {
-  const int64_t lda = LineLength(a_transposed ? m : k, collide);
-  const int64_t ldb = LineLength(b_transposed ? k : n, collide);
+                    const Line& line) {
+  const int64_t lda = line(a_transposed ? m : k), ldb = line(b_transposed ? k : n);
   return {.m = m,
           .n = n,
           .k = k,
@@ -65,7 +66,7 @@ Product MakeProduct(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_t
           .a_column = a_transposed ? lda : 1,
           .b_row = b_transposed ? 1 : ldb,
           .b_column = b_transposed ? ldb : 1,
-          .ldc = LineLength(n, collide)};
+          .ldc = line(n)};
 }
 
 class Bench {
@@ -129,16 +130,9 @@ bool PrintRates(int64_t m, int64_t n, int64_t k, const std::string& transposed) 
     std::fprintf(stderr, "A matrix has 1 to %ld elements.\n", static_cast<long>(kMostElements));
     return false;
   }
-  const bool a = transposed.find('a') != std::string::npos,
-             b = transposed.find('b') != std::string::npos;
-  const Product p = {.m = m,
-                     .n = n,
-                     .k = k,
-                     .a_row = a ? 1 : k,
-                     .a_column = a ? m : 1,
-                     .b_row = b ? 1 : n,
-                     .b_column = b ? k : 1,
-                     .ldc = n};
+  const bool a = transposed.find('a') != std::string::npos;
+  const bool b = transposed.find('b') != std::string::npos;
+  const Product p = MakeProduct(m, n, k, a, b, [](int64_t size) { return size; });
   Bench bench;
   std::map<FloatKernel, double> least;
   for (int turn = 0; turn < 4; ++turn) {

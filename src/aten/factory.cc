@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "aten/layout.h"
+#include "aten/number_output.h"
 #include "aten/op.h"
 #include "aten/refuse.h"
 #include "aten/refused_types.h"
@@ -335,6 +336,8 @@ at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dt
 
 // --- out=: the numbers go into the target in its order, whatever its shape, if they are as many.
 
+}  // namespace
+
 at::Tensor& WriteNumbers(at::Tensor& out, const at::Tensor& numbers) {
   if (out.numel() != numbers.numel()) out.resize_(numbers.sizes());
   at::assert_no_internal_overlap(out);
@@ -342,11 +345,7 @@ at::Tensor& WriteNumbers(at::Tensor& out, const at::Tensor& numbers) {
   return out;
 }
 
-at::Tensor& ArangeOut(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
-                      at::Tensor& out) {
-  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.toLong() != 0,
-                    "step must be nonzero");
-  at::Tensor numbers = at::arange(start, end, step, out.options());
+at::Tensor& WriteRange(at::Tensor& out, const at::Tensor& numbers) {
   if (out.numel() != numbers.numel() && out.numel() > 0) {
     TORCH_WARN("The number of elements in the out tensor of shape ", out.sizes(), " is ",
                out.numel(), " which does not match the computed number of elements ",
@@ -356,6 +355,15 @@ at::Tensor& ArangeOut(const at::Scalar& start, const at::Scalar& end, const at::
                numbers.numel(), ",).");
   }
   return WriteNumbers(out, numbers);
+}
+
+namespace {
+
+at::Tensor& ArangeOut(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
+                      at::Tensor& out) {
+  TORCH_CHECK_VALUE(!at::isIntegralType(out.scalar_type(), false) || step.toLong() != 0,
+                    "step must be nonzero");
+  return WriteRange(out, at::arange(start, end, step, out.options()));
 }
 
 at::Tensor& LinspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "aten/dimension.h"
+#include "aten/number_output.h"
 #include "aten/op.h"
 
 namespace torch_xla {
@@ -104,10 +105,7 @@ at::Tensor Frequencies(int64_t n, double d, std::optional<at::ScalarType> type,
 }
 
 at::Tensor& FrequenciesInto(int64_t n, double d, at::Tensor& out) {
-  at::Tensor numbers = at::fft_fftfreq(n, d, out.options());
-  at::arange_out(out, n);  // resizes, and has the words for it
-  WriteInto(out, numbers.view(out.sizes()));
-  return out;
+  return WriteRange(out, at::fft_fftfreq(n, d, out.options()));
 }
 
 }  // namespace

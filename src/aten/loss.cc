@@ -237,8 +237,7 @@ Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constan
   CheckPower(p);
   Samples s = AsSamples(b, x);
   CheckMarginShapes(x, target, weight, s);
-  CheckBounds(b, target, Positions(s.classes),
-              {hlo::ErrorCode::kInvalidArgument, "target out of range"});
+  CheckBounds(b, target, Positions(s.classes), {kRuntimeError, "target out of range"});
   s.scores = ToAccumulation(b, s.scores);
   const Closeness c = ClosenessOf(b, s, target, NumberOf(margin));
   Value loss = p == 1 ? c.excess : b.Multiply(c.excess, c.excess);

@@ -25,4 +25,21 @@ Isa IsaCap() {
   return cap;
 }
 
+Isa KernelIsa() {
+  static const Isa isa = [] {
+#if defined(__x86_64__)
+    const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+                            __builtin_cpu_supports("avx512bw") != 0 &&
+                            __builtin_cpu_supports("avx512vl") != 0 &&
+                            __builtin_cpu_supports("avx512dq") != 0;
+    const Isa has = has_avx512 ? Isa::kAvx512 : has_avx2 ? Isa::kAvx2 : Isa::kBaseline;
+    return std::min(has, IsaCap());
+#else
+    return Isa::kBaseline;
+#endif
+  }();
+  return isa;
+}
+
 }  // namespace cpu

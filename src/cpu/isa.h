@@ -16,4 +16,8 @@ enum class Isa {
 // (kInvalidArgument) for another word.
 Isa IsaCap();
 
+// What kernels of our own may be written for: the most that the processor has and the cap allows,
+// kAvx512 at most.
+Isa KernelIsa();
+
 }  // namespace cpu

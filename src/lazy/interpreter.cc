@@ -44,8 +44,8 @@ constexpr double kLargeNs = 5e6;
 // Of the values that live at a time. They are memory of the framework's, to which no limit is set.
 constexpr int64_t kMostBytes = 512 << 20;
 constexpr int64_t kPartOfMemory = 8;
-// Of structures, and of graphs with the indices that each was seen with, that are remembered; then
-// all are forgotten, which costs time only.
+// Of structures, of graphs with the indices that each was seen with, and of the sizes that
+// structures have together, that are remembered; then all are forgotten, which costs time only.
 constexpr size_t kMostRemembered = 1 << 16, kMostGraphs = 1 << 12, kMostSizes = 1 << 21;
 
 // The graph without sizes and attributes. It only decides how a graph runs, so equal hashes of

@@ -208,8 +208,10 @@ void CountNew(const Graph& graph) {
   static Metric* aliases = Metric::Get("InputOutputAliasCount", MetricUnit::kNumber);
   Count(uncached);
   Count(handles);
-  // Every graph's program comes to its compiler as StableHLO; it is counted for who asks for that.
-  if (std::getenv("XLA_STABLEHLO_COMPILE") != nullptr) {
+  // Every graph's program comes to its compiler as StableHLO; it is counted for who asks for that,
+  // at the first graph: another thread may be changing the environment later.
+  static const bool counts_stablehlo = std::getenv("XLA_STABLEHLO_COMPILE") != nullptr;
+  if (counts_stablehlo) {
     static auto* as_stablehlo = Counter("StableHloCompile");
     Count(as_stablehlo);
   }

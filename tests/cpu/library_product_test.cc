@@ -96,7 +96,7 @@ TEST(Product, EveryKernelInEveryForm) {
 }
 
 TEST(Product, PanelsGiveTheSameBitsInEveryForm) {
-  if (!HasPanelProducts()) GTEST_SKIP() << "no AVX2";
+  if (!Runs(FloatKernel::kPanels)) GTEST_SKIP() << "no AVX2";
   const int64_t m = 70, n = 50, k = 600;
   for (FloatKernel kernel : {FloatKernel::kPanels, FloatKernel::kWidePanels}) {
     if (!Runs(kernel)) continue;
@@ -159,7 +159,7 @@ TEST(Product, TheCapKeepsPanelsOff) {
   EXPECT_EXIT(_Exit(Runs(FloatKernel::kPanels) || Runs(FloatKernel::kWidePanels) ? 1 : 0),
               ::testing::ExitedWithCode(0), "");
   setenv("TORCH_XLA_CPU_ISA", "AVX2", 1);
-  EXPECT_EXIT(_Exit(HasPanelProducts() == (__builtin_cpu_supports("avx2") != 0) &&
+  EXPECT_EXIT(_Exit(Runs(FloatKernel::kPanels) == (__builtin_cpu_supports("avx2") != 0) &&
                             !Runs(FloatKernel::kWidePanels) && !Runs(FloatKernel::kRows)
                         ? 0
                         : 1),

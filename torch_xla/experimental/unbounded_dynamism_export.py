@@ -109,19 +109,20 @@ def _group_norm(
     x: torch.Tensor,
     weight: torch.Tensor | None,
     bias: torch.Tensor | None,
-    sizes: Sequence[Any],
+    batch: Any,
+    channels: int,
+    spatial: Sequence[int],
     group: int,
     eps: float,
 ) -> torch.Tensor:
-    """Of a tensor of these sizes. The first, of the batch, may vary."""
-    batch, channels, *spatial = sizes
+    """Of a tensor of these sizes, of which the batch's may vary."""
     per_channel = [channels] + [1] * len(spatial)
     weight = None if weight is None else _ATEN.view.default(weight, per_channel)
     bias = None if bias is None else _ATEN.view.default(bias, per_channel)
     if group == channels:
-        return _normalized(x, list(range(2, len(sizes))), weight, bias, eps)
+        return _normalized(x, list(range(2, 2 + len(spatial))), weight, bias, eps)
     groups = _ATEN.reshape.default(x, [batch, group, channels // group, *spatial])
-    result = _normalized(groups, list(range(2, len(sizes) + 1)), None, None, eps)
+    result = _normalized(groups, list(range(2, 3 + len(spatial))), None, None, eps)
     result = _ATEN.reshape.default(result, [batch, channels, *spatial])
     result = result if weight is None else _ATEN.mul.Tensor(result, weight)
     return result if bias is None else _ATEN.add.Tensor(result, bias)
@@ -138,7 +139,7 @@ def native_group_norm_impl(
     eps: float,
 ) -> torch.Tensor:
     """The first result of `native_group_norm`, of means and arithmetic."""
-    return _group_norm(input, weight, bias, [N, C, *input.shape[2:]], group, eps)
+    return _group_norm(input, weight, bias, N, C, input.shape[2:], group, eps)
 
 
 def native_layer_norm_pattern(
@@ -167,7 +168,7 @@ def native_group_norm_pattern(
 
 
 def _inline(node: fx.Node, function: Callable[..., torch.Tensor], *arguments: Any) -> fx.Node:
-    """The function's operators before the node, for these arguments of the graph: tensors, None or sizes."""
+    """The function's operators before the node. What of the arguments is a node of the graph is traced."""
     traced = fx.Graph()
     tracer = fx.proxy.GraphAppendingTracer(traced)
     proxies = [fx.Proxy(traced.placeholder(f"x{i}"), tracer) for i in range(len(arguments))]
@@ -189,12 +190,14 @@ def _inline(node: fx.Node, function: Callable[..., torch.Tensor], *arguments: An
     return places[result.node]
 
 
-def _replace_first_result(node: fx.Node, make: Callable[[], fx.Node]) -> None:
-    """Of several results; nothing where another one of them is used, too."""
+def _replace_first_result(
+    node: fx.Node, function: Callable[..., torch.Tensor], *arguments: Any
+) -> None:
+    """Of several results, by the function's; nothing where another one of them is used, too."""
     users = list(node.users)
     if not all(user.target is operator.getitem and user.args[1] == 0 for user in users):
         return
-    new = make()
+    new = _inline(node, function, *arguments)
     for user in users:
         _replace(user, new)
     node.graph.erase_node(node)
@@ -205,15 +208,7 @@ def decompose_dynamic_native_layer_norm(gm: fx.GraphModule) -> None:
     for node in _calls(gm, _ATEN.native_layer_norm.default):
         x, shape, weight, bias, eps = node.args
         if _is_dynamic(x):
-
-            def decomposed(
-                x: Any, weight: Any, bias: Any, shape: Any = shape, eps: Any = eps
-            ) -> Any:
-                return native_layer_norm_impl(x, shape, weight, bias, eps)
-
-            _replace_first_result(
-                node, lambda n=node, f=decomposed, a=(x, weight, bias): _inline(n, f, *a)
-            )
+            _replace_first_result(node, native_layer_norm_impl, x, shape, weight, bias, eps)
     _finish(gm)
 
 
@@ -222,23 +217,10 @@ def decompose_dynamic_native_group_norm(gm: fx.GraphModule) -> None:
     for node in _calls(gm, _ATEN.native_group_norm.default):
         x, weight, bias, batch, channels, _, group, eps = node.args
         spatial = _shape(x)[2:]
-        if not _is_dynamic(x) or any(isinstance(size, torch.SymInt) for size in spatial):
-            continue
-
-        def decomposed(
-            x: Any,
-            weight: Any,
-            bias: Any,
-            batch: Any,
-            sizes: Any = (channels, *spatial),
-            group: Any = group,
-            eps: Any = eps,
-        ) -> Any:
-            return _group_norm(x, weight, bias, [batch, *sizes], group, eps)
-
-        _replace_first_result(
-            node, lambda n=node, f=decomposed, a=(x, weight, bias, batch): _inline(n, f, *a)
-        )
+        if _is_dynamic(x) and not any(isinstance(size, torch.SymInt) for size in spatial):
+            _replace_first_result(
+                node, _group_norm, x, weight, bias, batch, channels, spatial, group, eps
+            )
     _finish(gm)
 
 

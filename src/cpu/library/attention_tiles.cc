@@ -98,20 +98,8 @@ CPU_TARGET inline float Largest(Vector x) {
 }  // namespace avx512
 
 const AttentionTiles* FindAttentionTiles() {
-  static const AttentionTiles* const tiles = []() -> const AttentionTiles* {
-    const auto supports = [](auto... has) { return (has && ...); };
-    if (IsaCap() >= Isa::kAvx512 &&
-        supports(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512bw"),
-                 __builtin_cpu_supports("avx512vl"), __builtin_cpu_supports("avx512dq"))) {
-      return &avx512::kAttentionTiles;
-    }
-    if (IsaCap() >= Isa::kAvx2 &&
-        supports(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"))) {
-      return &avx2::kAttentionTiles;
-    }
-    return nullptr;
-  }();
-  return tiles;
+  if (KernelIsa() >= Isa::kAvx512) return &avx512::kAttentionTiles;
+  return KernelIsa() >= Isa::kAvx2 ? &avx2::kAttentionTiles : nullptr;
 }
 
 #else

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cpu/isa.h"
 #include "cpu/library/onednn.h"
 #include "cpu/library/transpose_8x8.h"
 #include "hlo/size_arithmetic.h"
@@ -152,12 +151,6 @@ void PackColumns(int64_t columns, int64_t depth, const float* b, int64_t row, in
 
 }  // namespace
 
-bool HasPanelProducts() {
-  static const bool has = IsaCap() >= Isa::kAvx2 && __builtin_cpu_supports("avx2") != 0 &&
-                          __builtin_cpu_supports("fma") != 0;
-  return has;
-}
-
 void PanelProduct(const Product& p, const float* a, const float* b, float* c) {
   auto* const b_panel =
       static_cast<float*>(ThreadScratch((kDepth * kColumns + kDepth * kBlockRows) * sizeof(float)));
@@ -189,8 +182,6 @@ void PanelProduct(const Product& p, const float* a, const float* b, float* c) {
 }
 
 #else
-
-bool HasPanelProducts() { return false; }
 
 void PanelProduct(const Product&, const float*, const float*, float*) {}
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu/isa.h"
 #include "cpu/library/onednn.h"
 #include "cpu/library/panel_product.h"
 #include "cpu/library/row_product.h"
@@ -124,31 +125,20 @@ class SgemmRoutine : public ProductRoutine {
   std::string Name(const Product& product) const override { return "oneDNN sgemm"; }
 };
 
-class PanelRoutine : public ProductRoutine {
+// A kernel of our own.
+class OwnRoutine : public ProductRoutine {
  public:
-  void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    PanelProduct(p, static_cast<const float*>(a), static_cast<const float*>(b),
-                 static_cast<float*>(c));
-  }
-  std::string Name(const Product& product) const override { return "panels"; }
-};
+  using Kernel = void (*)(const Product&, const float*, const float*, float*);
+  OwnRoutine(const char* name, Kernel kernel) : name_(name), kernel_(kernel) {}
 
-class WidePanelRoutine : public ProductRoutine {
- public:
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    WidePanelProduct(p, static_cast<const float*>(a), static_cast<const float*>(b),
-                     static_cast<float*>(c));
+    kernel_(p, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
   }
-  std::string Name(const Product& product) const override { return "wide panels"; }
-};
+  std::string Name(const Product& product) const override { return name_; }
 
-class RowRoutine : public ProductRoutine {
- public:
-  void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    RowProduct(p, static_cast<const float*>(a), static_cast<const float*>(b),
-               static_cast<float*>(c));
-  }
-  std::string Name(const Product& product) const override { return "rows"; }
+ private:
+  const char* name_;
+  Kernel kernel_;
 };
 
 // Of each product the quickest.
@@ -167,7 +157,11 @@ class FloatRoutine : public ProductRoutine {
   }
   // The products of a dot are four at most: a whole block, and the last of its row and column.
   void Run(const Product& p, const void* a, const void* b, void* c) const override {
-    std::ranges::find(choices_, p, &Choice::product)->routine->Run(p, a, b, c);
+    const auto choice = std::ranges::find(choices_, p, &Choice::product);
+    if (choice == choices_.end()) {
+      throw hlo::Error(hlo::ErrorCode::kInternal, "a product runs that nobody prepared");
+    }
+    choice->routine->Run(p, a, b, c);
   }
   std::string Name(const Product& product) const override {
     return MakeFloatRoutine(QuickestFloatKernel(product))->Name(product);
@@ -317,11 +311,10 @@ bool FavorsMatmul(const Product& p) {
 bool Runs(FloatKernel kernel) {
   switch (kernel) {
     case FloatKernel::kPanels:
-      return HasPanelProducts();
+      return KernelIsa() >= Isa::kAvx2;
     case FloatKernel::kWidePanels:
-      return HasWidePanelProducts();
     case FloatKernel::kRows:
-      return HasRowProducts();
+      return KernelIsa() >= Isa::kAvx512;
     default:
       return true;
   }
@@ -334,13 +327,13 @@ bool Serves(FloatKernel kernel, const Product& p) {
 
 FloatKernel QuickestFloatKernel(const Product& p) {
   static const bool has_avx512 = OneDnnIsa() >= dnnl::cpu_isa::avx512_core;
-  if (HasWidePanelProducts() && has_avx512) {
+  if (KernelIsa() >= Isa::kAvx512 && has_avx512) {
     // sgemm is at its worst at sizes that stand for no class.
     FloatKernel kernel = WithinBlas(avx512::kTable.At(p), p);
     if (kernel == FloatKernel::kSgemm && SlowsSgemm(p)) kernel = FloatKernel::kWidePanels;
     return kernel == FloatKernel::kWidePanels && FavorsMatmul(p) ? FloatKernel::kMatmul : kernel;
   }
-  if (HasPanelProducts()) return WithinBlas(avx2::kTable.At(p), p);
+  if (KernelIsa() >= Isa::kAvx2) return WithinBlas(avx2::kTable.At(p), p);
   if (SlowsSgemm(p)) return FloatKernel::kMatmul;
   const bool packed_by_sgemm = p.m >= 768 && p.n >= 768;
   if (!packed_by_sgemm && LinesCollide(p) && (p.k >= 96 || p.m <= 64) && FitsBlas(p)) {
@@ -359,11 +352,11 @@ std::unique_ptr<ProductRoutine> MakeFloatRoutine(FloatKernel kernel) {
     case FloatKernel::kBlas:
       return std::make_unique<BlasRoutine<float>>();
     case FloatKernel::kPanels:
-      return std::make_unique<PanelRoutine>();
+      return std::make_unique<OwnRoutine>("panels", &PanelProduct);
     case FloatKernel::kWidePanels:
-      return std::make_unique<WidePanelRoutine>();
+      return std::make_unique<OwnRoutine>("wide panels", &WidePanelProduct);
     case FloatKernel::kRows:
-      return std::make_unique<RowRoutine>();
+      return std::make_unique<OwnRoutine>("rows", &RowProduct);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "the table of kernels names none");
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "cpu/isa.h"
 #include "hlo/size_arithmetic.h"
 
 #if defined(__x86_64__)
@@ -85,14 +84,6 @@ constexpr std::array<const TileFunction*, kRows + 1> kTiles = {
 
 }  // namespace
 
-bool HasRowProducts() {
-  static const bool has = IsaCap() >= Isa::kAvx512 && __builtin_cpu_supports("avx512f") != 0 &&
-                          __builtin_cpu_supports("avx512bw") != 0 &&
-                          __builtin_cpu_supports("avx512vl") != 0 &&
-                          __builtin_cpu_supports("avx512dq") != 0;
-  return has;
-}
-
 void RowProduct(const Product& p, const float* a, const float* b, float* c) {
   const int64_t most = std::max(kLeastDepth, kCachedElements / p.m);
   const int64_t depth = hlo::RoundUp(hlo::CeilDivide(p.k, hlo::CeilDivide(p.k, most)), kLanes);
@@ -109,8 +100,6 @@ void RowProduct(const Product& p, const float* a, const float* b, float* c) {
 }
 
 #else
-
-bool HasRowProducts() { return false; }
 
 void RowProduct(const Product&, const float*, const float*, float*) {}
 

@@ -7,10 +7,6 @@
 
 namespace cpu {
 
-// True where RowProduct runs: the processor has the instructions, and TORCH_XLA_CPU_ISA allows
-// them.
-bool HasRowProducts();
-
 // C = A B where A's rows and B's columns are contiguous, with p.k > 0.
 void RowProduct(const Product& p, const float* a, const float* b, float* c);
 

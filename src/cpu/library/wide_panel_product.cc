@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "cpu/isa.h"
 #include "cpu/library/onednn.h"
 #include "cpu/library/transpose_8x8.h"
 #include "hlo/size_arithmetic.h"
@@ -153,14 +152,6 @@ CPU_AVX512 void MultiplyPiece(const Product& p, const Piece& piece) {
 
 }  // namespace
 
-bool HasWidePanelProducts() {
-  static const bool has = IsaCap() >= Isa::kAvx512 && __builtin_cpu_supports("avx512f") != 0 &&
-                          __builtin_cpu_supports("avx512bw") != 0 &&
-                          __builtin_cpu_supports("avx512vl") != 0 &&
-                          __builtin_cpu_supports("avx512dq") != 0;
-  return has;
-}
-
 void WidePanelProduct(const Product& p, const float* a, const float* b, float* c) {
   auto* const panel = p.b_transposed()
                           ? static_cast<float*>(ThreadScratch(kDepth * kColumns * sizeof(float)))
@@ -194,8 +185,6 @@ void WidePanelProduct(const Product& p, const float* a, const float* b, float* c
 }
 
 #else
-
-bool HasWidePanelProducts() { return false; }
 
 void WidePanelProduct(const Product&, const float*, const float*, float*) {}
 

@@ -7,10 +7,6 @@
 
 namespace cpu {
 
-// True where WidePanelProduct runs: the processor has the instructions, and TORCH_XLA_CPU_ISA
-// allows them.
-bool HasWidePanelProducts();
-
 // C = A B, with p.k > 0. The same bits for the same values, however they lie in memory.
 void WidePanelProduct(const Product& p, const float* a, const float* b, float* c);
 
