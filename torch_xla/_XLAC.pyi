@@ -131,6 +131,14 @@ def _lowered_tensors(
 ) -> tuple[bytes, str, list[int], list[Tensor], list[Tensor]]:
     """The tensors' program as bytecode and as JSON, ids and tensors of its data, and its numbers, which come after them."""
 
+def _xla_tensors_report(nodes_threshold: int, device: str) -> str:
+    """The tensors of a device whose graphs have more nodes than that, with these graphs, and the lines that recorded them where
+    they are noted. Data is a graph of one node."""
+
+def _set_xla_custom_op_name_prefix(tensor: Tensor, prefix: str, max_call_stack_depth: int) -> bool:
+    """Names the operation that a tensor is recorded as: `prefix` stands before its name in programs, which also say where the so
+    many outermost functions of this thread are. False if it is no xla tensor; one that is data has no operation to be named."""
+
 def _xla_compile_for(
     library: str, topology: str, options: dict[str, Any], bytecode: bytes
 ) -> dict[str, Any]: ...
@@ -350,6 +358,10 @@ def _set_wait_observer(observer: Callable[[str, str, float], None] | None) -> No
 def _keep_locations(keep: bool) -> None:
     """Notes for each recorded operation the user's line, and for each tensor that it takes the user's name."""
 
+def _set_ir_debug(enabled: bool) -> None:
+    """The same, as PyTorch/XLA calls it; and what is recorded within a `profiler.Trace` is noted with its name."""
+
+def _get_ir_debug() -> bool: ...
 def _put_locations_into_programs(put: bool) -> None:
     """Programs that are compiled from now on carry the noted lines, as with XLA_HLO_DEBUG=1."""
 

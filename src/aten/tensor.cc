@@ -347,7 +347,9 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
   try {
     hlo::Shape shape(type, dense.sizes().vec());
     auto data = lazy::Data::FromHost(device, shape, dense.const_data_ptr());
-    if (lazy::HasLocationProvider()) lazy::NoteMaker(data.get(), nullptr, lazy::Here());
+    if (lazy::HasLocationProvider()) {
+      lazy::NoteMaker(data.get(), nullptr, lazy::Here(), lazy::CurrentSections());
+    }
     return {lazy::Node::MakeData(std::move(data), lazy::InternShape(shape).get()), 0};
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "copy to the xla device");

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 #include <unordered_map>
+#include <vector>
 
 #include "hlo/hlo_text_writer.h"
 
@@ -62,12 +63,64 @@ std::string ProgramShapeJson(const Computation& computation) {
          ", \"result\": " + ShapeJson(ResultShape(computation)) + "}";
 }
 
-std::string MetadataJson(const Metadata& metadata) {
-  std::string out = "\"opType\": " + Quoted(metadata.op_name);
-  out += ", \"opName\": " + Quoted(metadata.op_name);
+// The lines that instructions come from, with those that called them, each once: tables that refer
+// to each other by number, from 1 on.
+class FrameTables {
+ public:
+  // Of the frame, and of those that called it; 0 for none.
+  int64_t NumberOf(const SourceFrame* frame) {
+    if (frame == nullptr) return 0;
+    if (auto found = frames_.find(frame); found != frames_.end()) return found->second;
+    const int64_t caller = NumberOf(frame->caller);
+    const int64_t location = Add(
+        locations_,
+        "{\"fileNameId\": " + std::to_string(Add(files_, Quoted(frame->file))) +
+            ", \"functionNameId\": " + std::to_string(Add(functions_, Quoted(frame->function))) +
+            ", \"line\": " + std::to_string(frame->line) + "}");
+    std::string text = "{\"fileLocationId\": " + std::to_string(location);
+    if (caller != 0) text += ", \"parentFrameId\": " + std::to_string(caller);
+    written_frames_.push_back(text + "}");
+    return frames_[frame] = static_cast<int64_t>(written_frames_.size());
+  }
+
+  // Empty if there are no frames.
+  std::string Json() const {
+    if (written_frames_.empty()) return "";
+    const auto as_is = [](const std::string& text) { return text; };
+    return "{\"fileNames\": " + Array(files_.written, as_is) +
+           ", \"functionNames\": " + Array(functions_.written, as_is) +
+           ", \"fileLocations\": " + Array(locations_.written, as_is) +
+           ", \"stackFrames\": " + Array(written_frames_, as_is) + "}";
+  }
+
+ private:
+  struct Table {
+    std::unordered_map<std::string, int64_t> number_of;
+    std::vector<std::string> written;
+  };
+  static int64_t Add(Table& table, const std::string& text) {
+    int64_t& number = table.number_of[text];
+    if (number == 0) {
+      table.written.push_back(text);
+      number = static_cast<int64_t>(table.written.size());
+    }
+    return number;
+  }
+
+  Table files_, functions_, locations_;
+  std::unordered_map<const SourceFrame*, int64_t> frames_;
+  std::vector<std::string> written_frames_;
+};
+
+std::string MetadataJson(const Metadata& metadata, FrameTables& frames) {
+  std::string out = "\"opType\": " + Quoted(HloOperationName(metadata.operation()));
+  out += ", \"opName\": " + Quoted(HloOperationName(metadata.op_name));
   if (!metadata.source_file.empty()) {
     out += ", \"sourceFile\": " + Quoted(metadata.source_file);
     out += ", \"sourceLine\": " + std::to_string(metadata.source_line);
+  }
+  if (const int64_t frame = frames.NumberOf(metadata.frame); frame != 0) {
+    out += ", \"stackFrameId\": " + std::to_string(frame);
   }
   return "{" + out + "}";
 }
@@ -86,11 +139,16 @@ class JsonWriter {
 
   std::string Write() {
     const Computation& entry = *module_.entry();
-    return "{\"name\": " + Quoted(module_.name()) +
-           ", \"entryComputationName\": " + Quoted(entry.name()) +
-           ", \"entryComputationId\": " + Int64(id_of_.at(&entry)) +
-           ", \"hostProgramShape\": " + ProgramShapeJson(entry) + ", \"computations\": " +
-           Array(module_.computations(), [this](const auto& c) { return Json(*c); }) + "}";
+    std::string out = "{\"name\": " + Quoted(module_.name()) +
+                      ", \"entryComputationName\": " + Quoted(entry.name()) +
+                      ", \"entryComputationId\": " + Int64(id_of_.at(&entry)) +
+                      ", \"hostProgramShape\": " + ProgramShapeJson(entry) +
+                      ", \"computations\": " +
+                      Array(module_.computations(), [this](const auto& c) { return Json(*c); });
+    if (const std::string frames = frames_.Json(); !frames.empty()) {
+      out += ", \"stackFrameIndex\": " + frames;
+    }
+    return out + "}";
   }
 
  private:
@@ -123,7 +181,7 @@ class JsonWriter {
     return out;
   }
 
-  std::string Json(const Instruction& instruction) const {
+  std::string Json(const Instruction& instruction) {
     std::string out = Named(HloOpcodeName(instruction.opcode()), instruction.id(),
                             instruction.shape(), instruction.operands());
     if (instruction.opcode() == Opcode::kParameter) {
@@ -135,7 +193,7 @@ class JsonWriter {
                    [this](const Computation* called) { return Int64(id_of_.at(called)); });
     }
     if (!instruction.metadata().op_name.empty()) {
-      out += ", \"metadata\": " + MetadataJson(instruction.metadata());
+      out += ", \"metadata\": " + MetadataJson(instruction.metadata(), frames_);
     }
     return out + "}";
   }
@@ -143,6 +201,7 @@ class JsonWriter {
   const Module& module_;
   std::unordered_map<const Computation*, int64_t> id_of_;
   int64_t next_ = 1;
+  FrameTables frames_;
 };
 
 }  // namespace

@@ -294,11 +294,8 @@ std::string CalledText(const Instruction& instruction) {
 
 std::string MetadataText(const Metadata& metadata) {
   if (metadata.op_name.empty()) return "";
-  std::string op = metadata.op_name;
-  for (size_t at = op.find("::"); at != std::string::npos; at = op.find("::")) {
-    op.replace(at, 2, "__");
-  }
-  std::string out = "op_type=\"" + op + "\" op_name=\"" + op + "\"";
+  std::string out = "op_type=\"" + HloOperationName(metadata.operation()) + "\" op_name=\"" +
+                    HloOperationName(metadata.op_name) + "\"";
   if (!metadata.source_file.empty()) {
     out += " source_file=\"" + metadata.source_file +
            "\" source_line=" + std::to_string(metadata.source_line);
@@ -459,6 +456,14 @@ std::string EntryLayout(const Computation& entry) {
 }
 
 }  // namespace
+
+std::string HloOperationName(std::string_view name) {
+  std::string out(name);
+  for (size_t at = out.find("::"); at != std::string::npos; at = out.find("::")) {
+    out.replace(at, 2, "__");
+  }
+  return out;
+}
 
 std::string HloOpcodeName(Opcode opcode) {
   static const auto* others = new std::map<Opcode, std::string>{

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "hlo/module.h"
 
@@ -15,5 +16,8 @@ std::string WriteHloText(const Module& module);
 
 // As XLA writes it: "dot", "broadcast", "opt-barrier".
 std::string HloOpcodeName(Opcode opcode);
+
+// A framework's operation as metadata write it: "aten__add".
+std::string HloOperationName(std::string_view name);
 
 }  // namespace hlo

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hlo/attributes.h"
@@ -15,12 +16,33 @@ namespace hlo {
 
 class Computation;
 
+// A line of a program, and the one that called it. Never destroyed.
+struct SourceFrame {
+  std::string file, function;
+  int32_t line = 0;
+  const SourceFrame* caller = nullptr;
+};
+
 // Where an instruction comes from, for people: shown in errors, dumps and profiles, never part of
 // what is computed or hashed.
 struct Metadata {
-  std::string op_name;  // the framework's operation, "aten::add"
+  // The framework's operation, "aten::add", behind the sections of the program that it is in, if
+  // they are known: "Net/Linear[0]/aten::add".
+  std::string op_name;
   std::string source_file;
   int32_t source_line = 0;
+  const SourceFrame* frame = nullptr;  // null: nobody keeps who called whom
+
+  // The same of another operation.
+  Metadata WithOperation(std::string_view name) const {
+    Metadata other = *this;
+    other.op_name.replace(op_name.rfind('/') + 1, std::string::npos, name);
+    return other;
+  }
+  // Without the sections.
+  std::string_view operation() const {
+    return std::string_view(op_name).substr(op_name.rfind('/') + 1);
+  }
 };
 
 // An instruction with several results (while, sort, variadic reduce, batch_norm_training, …) has a

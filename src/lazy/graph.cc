@@ -62,10 +62,29 @@ class ParameterTable {
   std::vector<Slot> slots_;  // a power of two, half of them empty
 };
 
+// The innermost line that says something of the program: the framework's private files, through
+// which its calls go, do not.
+const hlo::SourceFrame& TellingFrame(const hlo::SourceFrame* frame) {
+  const hlo::SourceFrame* telling = frame;
+  while (telling->file.find("/torch/_") != std::string::npos) {
+    if (telling->caller == nullptr) return *frame;
+    telling = telling->caller;
+  }
+  return *telling;
+}
+
 hlo::Metadata MetadataOf(const Node* node) {
-  const SourceLocation* location = ProgramsHaveLocations() ? LocationOf(node) : nullptr;
-  if (location == nullptr) return {node->operation()->kind().name, "", 0};
-  return {node->operation()->kind().name, location->file, location->line};
+  hlo::Metadata metadata{SectionsOf(node) + node->operation()->kind().name, "", 0, FrameOf(node)};
+  if (metadata.frame != nullptr) {
+    const hlo::SourceFrame& telling = TellingFrame(metadata.frame);
+    metadata.source_file = telling.file;
+    metadata.source_line = telling.line;
+  } else if (const SourceLocation* location =
+                 ProgramsHaveLocations() ? LocationOf(node) : nullptr) {
+    metadata.source_file = location->file;
+    metadata.source_line = location->line;
+  }
+  return metadata;
 }
 
 std::string LayoutText(const hlo::Shape& shape) {
@@ -400,10 +419,12 @@ std::string Graph::ToText() const {
     out += ")";
     std::string attributes = node->AttributesText();
     if (!attributes.empty()) out += ", attributes=(" + attributes + ")";
-    if (const SourceLocation* location = LocationOf(node)) {
-      out += ", scope=" + name + "." + std::to_string(++scopes[name]);
-      out += ", location=" + LocationText(*location);
+    const SourceLocation* location = LocationOf(node);
+    const std::string scope = SectionsOf(node) + name;
+    if (location != nullptr || scope != name) {
+      out += ", scope=" + scope + "." + std::to_string(++scopes[scope]);
     }
+    if (location != nullptr) out += ", location=" + LocationText(*location);
     out += ", xla_shape=" + shapes;
     for (uint32_t r : root_numbers[node]) out += ", ROOT=" + std::to_string(r);
     out += "\n";

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "lazy/data.h"
 #include "lazy/device.h"
@@ -51,30 +52,35 @@ void RemoveLiveData(const Data* data) {
   (entry.previous != nullptr ? entry.previous->live_entry().next : list.first) = entry.next;
 }
 
-void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location) {
+void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location,
+               Sections sections) {
   std::lock_guard lock(LiveList::Get().mutex);
   LiveEntry& entry = data->live_entry();
   entry.kind = kind;
   entry.location = location;
+  entry.sections = std::move(sections);
 }
 
 std::vector<LiveTensors> ListLiveTensors() {
-  using Key = std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*>;
+  using Key =
+      std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*, std::string>;
   std::map<Key, std::pair<int64_t, SharedShape>> counts;
   {
     LiveList& list = LiveList::Get();
     std::lock_guard lock(list.mutex);
     for (const Data* data = list.first; data != nullptr; data = data->live_entry().next) {
       const LiveEntry& entry = data->live_entry();
-      auto& [count, shape] = counts[{data->device(), data->shape(), entry.kind, entry.location}];
+      std::string sections = entry.sections != nullptr ? *entry.sections : "";
+      auto& [count, shape] =
+          counts[{data->device(), data->shape(), entry.kind, entry.location, std::move(sections)}];
       if (count++ == 0) shape = SharedShape(data->shape());  // the data may go any time
     }
   }
   std::vector<LiveTensors> tensors;
   for (const auto& [key, counted] : counts) {
-    const auto& [device, unheld, kind, location] = key;
+    const auto& [device, unheld, kind, location, sections] = key;
     const auto& [count, shape] = counted;
-    tensors.push_back({device, shape, kind != nullptr ? kind->name : "", location, count,
+    tensors.push_back({device, shape, kind != nullptr ? kind->name : "", location, sections, count,
                        count * shape->byte_size()});
   }
   std::stable_sort(tensors.begin(), tensors.end(),

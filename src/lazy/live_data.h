@@ -19,6 +19,7 @@ struct LiveTensors {
   SharedShape shape;
   std::string made_by;             // "aten::mm", or "" for what came from the host
   const SourceLocation* location;  // null if that was not kept
+  std::string sections;            // of the program that made it, with a slash behind each
   int64_t count = 0;               // of equal ones
   int64_t bytes = 0;               // of all of them
 };
@@ -46,12 +47,14 @@ struct LiveEntry {
   bool is_listed = false;
   const OperationKind* kind = nullptr;
   const SourceLocation* location = nullptr;
+  Sections sections;
 };
 
 // For Data and those who make it.
 void AddLiveData(const Data* data);
 // Again of one that is not there: does nothing.
 void RemoveLiveData(const Data* data);
-void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location);
+void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location,
+               Sections sections = nullptr);
 
 }  // namespace lazy

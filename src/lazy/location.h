@@ -3,9 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "hlo/instruction.h"
 #include "lazy/node.h"
 
 namespace lazy {
@@ -44,6 +47,21 @@ void SetProgramsHaveLocations(bool have);
 // How the user's program calls a leaf, "argument `x` of `Net.forward`"; empty if that is not known.
 std::string LeafName(const Node* leaf);
 void SetLeafName(const Node* leaf, std::string name);
+
+// The sections of the user's program, one within the other, that this thread is in, for what it
+// records meanwhile: "forward.1/attention.3", where numbers tell sections of one name apart.
+void EnterSection(std::string_view name);
+void LeaveSection();
+// With a slash behind each; null: in none.
+using Sections = std::shared_ptr<const std::string>;
+Sections CurrentSections();
+// "" if none are known.
+std::string SectionsOf(const Node* node);
+// Says of a node that was recorded where it belongs, instead of what was noted: `sections`, which
+// stand before its operation's name as they are, and who called whom.
+void SetOrigin(const Node* node, std::string sections, const hlo::SourceFrame* frame);
+// Null if nobody has said so.
+const hlo::SourceFrame* FrameOf(const Node* node);
 
 // For Node.
 extern std::atomic<bool> locations_are_kept;

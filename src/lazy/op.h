@@ -220,6 +220,8 @@ void AppendAttribute(std::string& out, const T& value) {
       AppendAttribute(out, static_cast<std::decay_t<decltype(v)>>(v));
     }
     out += "]";
+  } else if constexpr (requires { out += value.ToString(); }) {
+    out += value.ToString();
   } else {
     out += "…";
   }

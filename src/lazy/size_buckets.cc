@@ -149,7 +149,8 @@ std::unique_ptr<hlo::Module> PlainOperations(const hlo::Module& module) {
 
 void CountRefusal(const passes::PaddingRefused& refusal) {
   const hlo::Metadata& metadata = refusal.metadata();
-  std::string name = "PaddingRefused::" + (metadata.op_name.empty() ? "?" : metadata.op_name);
+  std::string name =
+      "PaddingRefused::" + (metadata.op_name.empty() ? "?" : std::string(metadata.operation()));
   if (!metadata.source_file.empty()) {
     name += "@" + metadata.source_file.substr(metadata.source_file.rfind('/') + 1) + ":" +
             std::to_string(metadata.source_line);

@@ -215,6 +215,33 @@ uint64_t ViewStep::Hash() const {
   return hash;
 }
 
+const char* ViewStep::name() const {
+  switch (kind) {
+    case Kind::kReshape:
+    case Kind::kBitcast:
+      return "aten::view";
+    case Kind::kPermute:
+      return "aten::permute";
+    case Kind::kSlice:
+      return "aten::slice";
+    case Kind::kExpand:
+      return "aten::expand";
+    case Kind::kAsStrided:
+      return "aten::as_strided";
+  }
+  return "";
+}
+
+std::string ViewStep::ToString() const {
+  std::string out;
+  const auto add = [&out](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  if (kind == Kind::kBitcast) add(std::string(hlo::ShortName(type)));
+  if (kind == Kind::kSlice) add("dim=" + std::to_string(dimension));
+  for (int64_t size : sizes) add(std::to_string(size));
+  for (int64_t stride : strides) add("step=" + std::to_string(stride));
+  return std::string(name()) + "(" + out + ")";
+}
+
 void AppendStep(ViewChain& chain, ViewStep step) {
   if (!chain.empty() && step.kind == Kind::kReshape && chain.back().kind == Kind::kReshape) {
     chain.back() = std::move(step);
@@ -243,7 +270,12 @@ ViewChain AddStarts(OperandList& operands, const ViewChain& chain) {
 
 hlo::Value ReadView(Builder& b, hlo::Value base, std::vector<Index> starts, ViewChain chain) {
   const std::vector<Index> start = StartsOfSteps(chain, starts);
-  for (size_t i = 0; i < chain.size(); ++i) base = Read(b, base, chain[i], start[i]);
+  const hlo::Metadata metadata = b.metadata();
+  for (size_t i = 0; i < chain.size(); ++i) {
+    b.set_metadata(metadata.WithOperation(chain[i].name()));
+    base = Read(b, base, chain[i], start[i]);
+  }
+  b.set_metadata(metadata);
   return base;
 }
 

@@ -29,6 +29,10 @@ struct ViewStep {
   bool has_start() const { return kind == Kind::kSlice || kind == Kind::kAsStrided; }
   bool operator==(const ViewStep&) const = default;
   uint64_t Hash() const;
+  // What torch calls it: "aten::permute".
+  const char* name() const;
+  // "aten::permute(1, 0)"
+  std::string ToString() const;
 };
 
 using ViewChain = std::vector<ViewStep>;

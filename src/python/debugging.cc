@@ -212,6 +212,8 @@ void BindDebugging(py::module_& m) {
   m.def("_set_graph_observer", &SetGraphObserver);
   m.def("_set_wait_observer", &SetWaitObserver);
   m.def("_keep_locations", &KeepLocations);
+  m.def("_set_ir_debug", &KeepLocations);
+  m.def("_get_ir_debug", &lazy::HasLocationProvider);
   m.def("_location_seconds", &LocationSeconds);
   m.def("_put_locations_into_programs", &lazy::SetProgramsHaveLocations);
   m.def("_live_tensors", &LiveTensors);

@@ -2,8 +2,10 @@
 #include <pybind11/stl.h>
 
 #include <unordered_map>
+#include <utility>
 
 #include "aten/torch_profiler.h"
+#include "lazy/location.h"
 #include "lazy/profile.h"
 #include "lazy/span.h"
 #include "pjrt/wire/xspace.h"
@@ -33,9 +35,14 @@ class TraceMe {
   TraceMe* Enter() {
     span_ = std::make_unique<lazy::Span>(name_);
     if (*span_) SetMetadata(arguments_);
+    is_section_ = lazy::HasLocationProvider();
+    if (is_section_) lazy::EnterSection(name_);
     return this;
   }
-  void Exit(const py::args&) { span_.reset(); }
+  void Exit(const py::args&) {
+    if (std::exchange(is_section_, false)) lazy::LeaveSection();
+    span_.reset();
+  }
   void SetMetadata(const py::dict& arguments) {
     if (span_ == nullptr || !*span_) return;
     for (const auto& [name, value] : arguments) {
@@ -47,6 +54,7 @@ class TraceMe {
   std::string name_;
   py::dict arguments_;
   std::unique_ptr<lazy::Span> span_;
+  bool is_section_ = false;  // of what is recorded, for who wants to know where that is
 };
 
 // An XSpace as tuples and dictionaries; the names of stats and events are objects that their uses

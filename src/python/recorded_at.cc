@@ -9,6 +9,7 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -198,6 +199,25 @@ void KeepLocations(bool keep) {
   } else {
     lazy::SetLocationProvider(nullptr);
   }
+}
+
+const hlo::SourceFrame* OutermostFrames(int64_t depth) {
+  using Key = std::tuple<std::string, std::string, int32_t, const hlo::SourceFrame*>;
+  static auto* all = new std::map<Key, const hlo::SourceFrame*>;
+  std::vector<py::object> frames;
+  for (py::object frame = InnermostFrame(); frame; frame = CallerOf(frame)) frames.push_back(frame);
+  const hlo::SourceFrame* innermost = nullptr;
+  for (auto frame = frames.rbegin(); frame != frames.rend() && depth > 0; ++frame, --depth) {
+    const py::object code = CodeOf(*frame);
+    const int32_t line = LineOf(*frame);
+    std::string file = Text(code.attr("co_filename")), function = Text(code.attr("co_name"));
+    const hlo::SourceFrame*& known = (*all)[{file, function, line, innermost}];
+    if (known == nullptr) {
+      known = new hlo::SourceFrame{std::move(file), std::move(function), line, innermost};
+    }
+    innermost = known;
+  }
+  return innermost;
 }
 
 double LocationSeconds() { return static_cast<double>(location_nanoseconds.load()) * 1e-9; }

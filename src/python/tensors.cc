@@ -15,8 +15,11 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/graph.h"
+#include "lazy/live_data.h"
+#include "lazy/location.h"
 #include "lazy/sync_mutex.h"
 #include "python/bindings.h"
+#include "python/recorded_at.h"
 
 namespace torch_xla {
 namespace {
@@ -88,6 +91,63 @@ std::string DebugInfo(const at::Tensor& tensor) {
     out += "None";
   }
   return out + "\nTensor on host: None\n}\n";
+}
+
+std::string FramesText(const lazy::CallPath* path) {
+  if (path == nullptr) return "";
+  std::string text = "Python Frames:\n";
+  for (; path != nullptr; path = path->caller) {
+    const lazy::SourceLocation& line = *path->location;
+    text += "  " + line.function + " (" + line.file + ":" + std::to_string(line.line) + ")\n";
+  }
+  return text;
+}
+
+std::string ReportLine(const std::string& shape, const lazy::Device* device, size_t nodes) {
+  return "Tensor: shape=" + shape + ", device=" + DeviceToString(device) +
+         ", ir_nodes=" + std::to_string(nodes) + "\n";
+}
+
+// The tensors of a device that take more than so many nodes of a graph, with these graphs, and who
+// recorded them. Data is one node.
+std::string TensorsReport(int64_t nodes_threshold, const std::string& device_name) {
+  const lazy::Device* device = DeviceFromString(device_name);
+  std::string text;
+  py::gil_scoped_release unlocked;  // who has the other lock may wait for the interpreter's
+  std::lock_guard lock(lazy::SyncMutex());
+  for (const lazy::Value& value : PendingValues(DeviceFromString(device_name))) {
+    const lazy::Graph graph(std::span(&value, 1));
+    if (std::ssize(graph.nodes()) <= nodes_threshold) continue;
+    text += ReportLine(value.shape().ToString(), device, graph.nodes().size()) +
+            FramesText(lazy::CallPathOf(value.node.get())) + graph.ToText() + "\n";
+  }
+  if (nodes_threshold >= 1) return text;
+  for (const lazy::LiveTensors& data : lazy::ListLiveTensors()) {
+    if (data.device != device) continue;
+    const lazy::CallPath path{data.location};
+    const std::string scope =
+        data.sections.empty() ? "" : ", scope=" + data.sections.substr(0, data.sections.size() - 1);
+    for (int64_t i = 0; i < data.count; ++i) {
+      text += ReportLine(data.shape->ToString(), device, 1) +
+              FramesText(data.location != nullptr ? &path : nullptr) +
+              "IR {\n  %0 = " + data.shape->ToString() + " xla::device_data()" + scope + "\n}\n\n";
+    }
+  }
+  return text;
+}
+
+// Names the operation that a tensor is recorded as: `prefix` stands before its name in programs,
+// with the `depth` outermost lines that this thread's functions are at. False if it is no xla
+// tensor.
+bool SetOperationPrefix(const at::Tensor& tensor, const std::string& prefix, int64_t depth) {
+  if (!IsXla(tensor)) return false;
+  const hlo::SourceFrame* frame = OutermostFrames(depth);
+  py::gil_scoped_release unlocked;
+  const lazy::Value value = Impl(tensor)->Read();
+  if (value.node->role() == lazy::Node::Role::kOperation) {
+    lazy::SetOrigin(value.node.get(), prefix, frame);
+  }
+  return true;
 }
 
 // Results that the compiler does not move work across.
@@ -189,6 +249,9 @@ void BindTensors(py::module_& m) {
       return hlo::WriteHloText(*graph.Lower("IrToHlo"));
     });
   });
+  m.def("_xla_tensors_report", &TensorsReport, py::arg("nodes_threshold"), py::arg("device"));
+  m.def("_set_xla_custom_op_name_prefix", &SetOperationPrefix, py::arg("tensor"), py::arg("prefix"),
+        py::arg("max_call_stack_depth"));
   m.def("_get_stablehlo", &StableHlo);
   m.def("_lowered_tensors", &LoweredTensors);
   m.def("_get_xla_tensor_debug_info", &DebugInfo);

@@ -93,5 +93,42 @@ TEST(LiveDataTest, ListsTheLargestFirst) {
   EXPECT_EQ(ListLiveTensors()[0].count, 1);
 }
 
+TEST(LocationTest, SectionsStandBeforeTheOperation) {
+  SetLocationProvider([](std::span<const Value>) -> const CallPath* { return nullptr; });
+  EnterSection("step");
+  EnterSection("block");
+  LeaveSection();
+  EnterSection("block");
+  Value inside = RecordNegated(Leaf());
+  EXPECT_EQ(*CurrentSections(), "step.1/block.2/");
+  LeaveSection();
+  LeaveSection();
+  Value outside = RecordNegated(Leaf());
+  SetLocationProvider(nullptr);
+  EXPECT_EQ(CurrentSections(), nullptr);
+  EXPECT_EQ(SectionsOf(inside.node.get()), "step.1/block.2/");
+  EXPECT_EQ(SectionsOf(outside.node.get()), "");
+  const Graph graph(std::span<const Value>(&inside, 1));
+  EXPECT_NE(graph.ToText().find("scope=step.1/block.2/aten::negated.1"), std::string::npos);
+  const auto module = graph.Lower("test");
+  const hlo::Metadata& metadata = module->entry()->results()[0]->metadata();
+  EXPECT_EQ(metadata.op_name, "step.1/block.2/aten::negated");
+  EXPECT_EQ(metadata.operation(), "aten::negated");
+}
+
+TEST(LocationTest, AnOriginThatIsToldReplacesWhatWasNoted) {
+  static const hlo::SourceFrame outer{"/home/me/train.py", "main", 3};
+  static const hlo::SourceFrame line{"/site/torch/nn/modules/linear.py", "forward", 7, &outer};
+  static const hlo::SourceFrame inner{"/site/torch/_dynamo/eval_frame.py", "_fn", 9, &line};
+  Value value = RecordNegated(Leaf());
+  SetOrigin(value.node.get(), "Net/Linear[0]/", &inner);
+  const auto module = Graph(std::span<const Value>(&value, 1)).Lower("test");
+  const hlo::Metadata& metadata = module->entry()->results()[0]->metadata();
+  EXPECT_EQ(metadata.op_name, "Net/Linear[0]/aten::negated");
+  EXPECT_EQ(metadata.source_file, line.file);
+  EXPECT_EQ(metadata.source_line, 7);
+  EXPECT_EQ(metadata.frame, &inner);
+}
+
 }  // namespace
 }  // namespace lazy

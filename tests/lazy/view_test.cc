@@ -177,5 +177,20 @@ TEST(ViewStepTest, ComplexNumbersArePairs) {
   EXPECT_EQ(written, Literal::FromVector<std::complex<float>>({{3, 4}}));
 }
 
+TEST(ViewTest, StepsAreNamedAsTorchNamesThem) {
+  ViewStep slice{.kind = ViewStep::Kind::kSlice, .sizes = {3}, .strides = {2}, .dimension = 1};
+  EXPECT_EQ(slice.ToString(), "aten::slice(dim=1, 3, step=2)");
+  ViewStep permute{.kind = ViewStep::Kind::kPermute, .sizes = {1, 0}};
+  EXPECT_EQ(permute.ToString(), "aten::permute(1, 0)");
+  hlo::Module module("test");
+  hlo::Computation* entry = module.AddComputation("main");
+  module.set_entry(entry);
+  hlo::Builder b(entry);
+  b.set_metadata({"net/aten::read_view", "", 0});
+  hlo::Value x = b.Parameter(hlo::Shape(hlo::ElementType::kF32, {2, 3}));
+  EXPECT_EQ(ReadView(b, x, {}, {permute})->metadata().op_name, "net/aten::permute");
+  EXPECT_EQ(b.metadata().op_name, "net/aten::read_view");
+}
+
 }  // namespace
 }  // namespace lazy
