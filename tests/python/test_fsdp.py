@@ -20,6 +20,7 @@ def run(program, count, *checks, **options):
             [
                 "trains_as_one_process",
                 "wraps_what_policies_pick",
+                "fills_parameters_of_the_meta_device",
                 "clips_gradients",
                 "shards_within_groups",
                 "saves_parts_that_become_a_whole",

@@ -28,7 +28,7 @@ def found(module, name):
 
 
 def lacking_parameters(value, wanted):
-    """Those that a function here does not take by name."""
+    """Those that a function, or a class, does not take by name here."""
     ours = inspect.signature(value).parameters
     if any(parameter.kind == parameter.VAR_KEYWORD for parameter in ours.values()):
         return []
@@ -45,7 +45,8 @@ def lacking(module, names):
             if name.rpartition(".")[0] not in missing:  # or its class is missing
                 missing.add(name)
             continue
-        if wanted != "class" and callable(value):
+        wanted = wanted.removeprefix("class").strip("()")
+        if wanted and callable(value):
             missing |= {f"{name}({parameter})" for parameter in lacking_parameters(value, wanted)}
     return missing
 

@@ -200,6 +200,33 @@ def wraps_what_policies_pick(index: int) -> None:
     assert wrapped(model) == ["Model", "Linear", "Linear", "Linear"], wrapped(model)
 
 
+def fills_parameters_of_the_meta_device(index: int) -> None:
+    def fill(module: nn.Module) -> None:
+        module.to_empty(device="cpu")
+        for value in module.parameters():
+            nn.init.constant_(value, 0.5)
+
+    def layers() -> nn.Module:
+        return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.BatchNorm1d(WIDTH), nn.Linear(WIDTH, 3))
+
+    with torch.device("meta"):
+        wholes = [layers() for _ in range(3)]
+    policy = fsdp.wrap.always_wrap_policy
+    model = fsdp.XlaFullyShardedDataParallel(wholes[0], param_init_fn=fill, auto_wrap_policy=policy)
+    assert all((value.cpu()[:1] == 0.5).all() for value in model.parameters())
+    model = fsdp.XlaFullyShardedDataParallel(wholes[1], auto_wrap_policy=policy)
+    model(torch.ones(4, WIDTH, device="xla")).sum().backward()
+    assert all(value.cpu().isfinite().all() for value in model.parameters())
+    assert sum(value.std().item() > 0 for value in model.parameters()) >= 2
+    wholes[2].extra = nn.Parameter(torch.empty(3, device="meta"))
+    try:
+        fsdp.XlaFullyShardedDataParallel(wholes[2])
+    except ValueError as error:
+        assert "Sequential are on the meta device" in str(error), error
+    else:
+        raise AssertionError("there is nothing that fills `extra`")
+
+
 def clips_gradients(index: int) -> None:
     for norm_type in (2.0, 1.0, float("inf")):
         compare(

@@ -128,8 +128,10 @@ class XlaFullyShardedDataParallel(nn.Module):
       sharding_groups, sharding_rank, sharding_world_size: the processes that share parameters; all by default.
       auto_wrap_policy: which submodules are wrapped by themselves (`fsdp.wrap`).
       auto_wrapper_callable: what wraps them; this class by default.
+      param_init_fn: gives values to a module with parameters on the meta device; without it they are made on the CPU, and
+        each module's `reset_parameters()` fills its own. Processes keep their parts of what they draw themselves.
       execute_sharding_on_init: cut the parameters into parts at once, rather than with the next step.
-      mark_step_on_finalization: run the step when backward has ended.
+      sync_on_finalization: run the step when backward has ended. Its old name is `mark_step_on_finalization`.
 
     The other arguments have no effect: parameters are always kept as flat parts, each of its own. Raises ValueError for a
     module that is wrapped already.
@@ -145,7 +147,7 @@ class XlaFullyShardedDataParallel(nn.Module):
         execute_sharding_on_init: bool = True,
         optimization_barrier_in_forward: bool = True,
         optimization_barrier_in_backward: bool = True,
-        mark_step_on_finalization: bool = False,
+        sync_on_finalization: bool = False,
         disable_reshard_on_root: bool = True,
         compute_dtype: torch.dtype | None = None,
         buffer_dtype: torch.dtype | None = None,
@@ -155,11 +157,16 @@ class XlaFullyShardedDataParallel(nn.Module):
         sharding_world_size: int | None = None,
         shard_param_on_dim_0: bool = False,
         pin_layout_in_collective_ops: bool = True,
+        reduce_scatter_bucket_size_mb: int | None = 0,
         coalesce_all_gather_ops: bool = False,
-        coalesce_reduce_scatter_ops: bool = False,
         auto_wrap_policy: wrap.Policy | None = None,
         auto_wrapper_callable: Callable[..., nn.Module] | None = None,
+        param_init_fn: Callable[[nn.Module], None] | None = None,
         _shard_size_multiple: int = 1,
+        _use_xla_patched_linear: bool = True,
+        *,
+        mark_step_on_finalization: bool = False,
+        coalesce_reduce_scatter_ops: bool = False,
     ) -> None:
         super().__init__()
         if getattr(module, "_is_fsdp", False):
@@ -172,6 +179,7 @@ class XlaFullyShardedDataParallel(nn.Module):
             "sharding_groups": sharding_groups,
             "sharding_rank": sharding_rank,
             "sharding_world_size": sharding_world_size,
+            "param_init_fn": param_init_fn,
             "_shard_size_multiple": _shard_size_multiple,
         }
         if auto_wrap_policy is not None:
@@ -187,11 +195,12 @@ class XlaFullyShardedDataParallel(nn.Module):
         self.reshard_after_forward = reshard_after_forward
         self.compute_dtype = compute_dtype
         self.fp32_reduce_scatter = fp32_reduce_scatter
-        self.mark_step_on_finalization = mark_step_on_finalization
+        self.sync_on_finalization = sync_on_finalization or mark_step_on_finalization
         self.synchronizes = True
         self._finalizing = False
         # While forward runs, the modules have their parameters.
         self._in_forward = False
+        _fill_meta_parameters(module, param_init_fn)
         self._sharded = self._shard(module)
         self._serve_recomputation()
         self.module = module
@@ -325,7 +334,7 @@ class XlaFullyShardedDataParallel(nn.Module):
 
     def note_backward(self) -> None:
         """Called for each gradient of a backward."""
-        if not self.mark_step_on_finalization or self._finalizing:
+        if not self.sync_on_finalization or self._finalizing:
             return
         self._finalizing = True
 
@@ -421,6 +430,29 @@ def _unwrapped_modules(module: nn.Module, path: str = "") -> Iterator[tuple[str,
     yield path, module
     for name, child in module.named_children():
         yield from _unwrapped_modules(child, f"{path}.{name}" if path else name)
+
+
+def _fill_meta_parameters(
+    module: nn.Module, param_init_fn: Callable[[nn.Module], None] | None
+) -> None:
+    """Gives memory and values to the parameters that have neither and belong to no inner wrapper."""
+    empty = [
+        inner
+        for _, inner in _unwrapped_modules(module)
+        if any(tensor.is_meta for tensor in inner.parameters(recurse=False))
+    ]
+    if empty and param_init_fn is not None:
+        param_init_fn(module)
+        return
+    for inner in empty:
+        if not callable(getattr(inner, "reset_parameters", None)):
+            raise ValueError(
+                f"XlaFullyShardedDataParallel: the parameters of {type(inner).__name__} are on the meta device, and it "
+                "has no reset_parameters() to fill them; give param_init_fn."
+            )
+        inner.to_empty(device="cpu", recurse=False)
+        with torch.no_grad():
+            inner.reset_parameters()
 
 
 def _original_name(root: nn.Module, key: str) -> str:
