@@ -5,7 +5,7 @@ number is read.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -299,6 +299,41 @@ def _grouped_mm(
     return product if out_dtype is None else product.to(out_dtype)
 
 
+# --- Functional forms, which exported programs call
+
+
+def _copied(view: Callable[..., Any]) -> Callable[..., Any]:
+    """What a view shows, in memory of its own."""
+
+    def copy(*args: Any, **kwargs: Any) -> Any:
+        shown = view(*args, **kwargs)
+        if isinstance(shown, Tensor):
+            return shown.clone(memory_format=torch.contiguous_format)
+        return [part.clone(memory_format=torch.contiguous_format) for part in shown]
+
+    return copy
+
+
+def _copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    return self.clone().copy_(src, non_blocking)
+
+
+def _slow_conv_transpose2d(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Sequence[int],
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    output_padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+) -> Tensor:
+    return torch.ops.aten.convolution(
+        self, weight, bias, stride, padding, dilation, True, output_padding, 1
+    )
+
+
+_aten = torch.ops.aten
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten::_unique2": _unique2,
     "aten::_unique": _unique,
@@ -310,4 +345,16 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten::poisson": _poisson,
     "aten::binomial": _binomial,
     "aten::_grouped_mm": _grouped_mm,
+    "aten::copy": _copy,
+    "aten::lift_fresh_copy": torch.clone,
+    "aten::detach_copy": _copied(_aten.detach),
+    "aten::slice_copy.Tensor": _copied(_aten.slice.Tensor),
+    "aten::select_copy.int": _copied(_aten.select.int),
+    "aten::split_copy.Tensor": _copied(_aten.split.Tensor),
+    "aten::_reshape_alias_copy": _copied(_aten._reshape_alias),
+    "aten::view_as_complex_copy": _copied(_aten.view_as_complex),
+    "aten::view_as_real_copy": _copied(_aten.view_as_real),
+    "aten::_conj_copy": torch.conj_physical,
+    "aten::_neg_view_copy": torch.neg,
+    "aten::slow_conv_transpose2d": _slow_conv_transpose2d,
 }

@@ -202,3 +202,40 @@ def test_draws_have_gradients(device):
     shape = torch.full((1000,), 3.0, device=device, requires_grad=True)
     torch.distributions.Gamma(shape, 1.0).rsample().mean().backward()
     assert 0.8 < shape.grad.sum().item() < 1.2
+
+
+ATEN = torch.ops.aten
+MATRIX = torch.arange(24.0).reshape(4, 6)
+COMPLEX = torch.view_as_complex(MATRIX.reshape(4, 3, 2))
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (ATEN.copy.default, (MATRIX, MATRIX[0].int())),
+        (ATEN.lift_fresh_copy.default, (MATRIX,)),
+        (ATEN.detach_copy.default, (MATRIX.t(),)),
+        (ATEN.slice_copy.Tensor, (MATRIX, 1, 1, 5, 2)),
+        (ATEN.select_copy.int, (MATRIX, 0, 2)),
+        (ATEN.split_copy.Tensor, (MATRIX, 3)),
+        (ATEN._reshape_alias_copy.default, (MATRIX, [6, 4], [4, 1])),
+        (ATEN.view_as_complex_copy.default, (MATRIX.reshape(4, 3, 2),)),
+        (ATEN.view_as_real_copy.default, (COMPLEX,)),
+        (ATEN._conj_copy.default, (COMPLEX,)),
+        (ATEN._neg_view_copy.default, (MATRIX,)),
+        (
+            ATEN.slow_conv_transpose2d.default,
+            (torch.ones(1, 2, 4, 4), torch.ones(2, 3, 3, 3), [3, 3], torch.ones(3), [2, 2], [1, 1]),
+        ),
+    ],
+)
+def test_functional_forms(operator, arguments):
+    check(operator, *arguments)
+    if operator is not ATEN.slow_conv_transpose2d.default:
+        held = arguments[0].to("xla")
+        parts = operator(
+            held, *(x.to("xla") if isinstance(x, torch.Tensor) else x for x in arguments[1:])
+        )
+        for part in parts if isinstance(parts, list) else [parts]:
+            part.zero_()
+        torch.testing.assert_close(held.cpu(), arguments[0])  # its memory is its own
