@@ -1,6 +1,7 @@
 // The extension module _XLAC. What each function does is said in torch_xla/_XLAC.pyi.
 #include <torch/csrc/utils/pybind.h>
 
+#include "lazy/metrics.h"
 #include "python/bindings.h"
 #include "python/export.h"
 
@@ -19,4 +20,6 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindXlaBuilder(m);
   torch_xla::BindExport(m);
   torch_xla::BindWorld(m);
+  // Loading the library has registered its kernels.
+  lazy::Count(lazy::Counter("RegisterXLAFunctions"));
 }

@@ -68,6 +68,7 @@ def test_a_wish_gives_the_memory_to_the_next_program():
     assert _XLAC._set_buffer_donation(x, True) and _XLAC._get_buffer_donation(x)
     assert met.counter_value("XlaSetBufferDonation") == before + 1
     assert not _XLAC._set_buffer_donation(x + y, True)  # recorded work has no memory to give
+    assert met.counter_value("XlaSetBufferDonation") == before + 2
     torch_xla.sync()
     assert not _XLAC._is_placecholder(x)  # nothing has taken it
     total = x + y
@@ -138,3 +139,30 @@ def test_callbacks_come_when_the_value_is_there():
     assert callback.on_ready_event(y + 1).wait(60)
     with pytest.raises(RuntimeError, match="not an XLA tensor"):
         callback.on_ready_event(torch.ones(2))
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_a_compiled_function_wishes_for_its_arguments_memory():
+    @torch.compile(backend="openxla")
+    def scaled(x):
+        torch.ops.xla.dynamo_set_buffer_donor_(x, True)
+        return x * 2
+
+    @torch.compile(backend="openxla")
+    def scale(x):
+        x = torch.ops.xla.dynamo_set_buffer_donor_(x, True)
+        x *= 2
+
+    for _ in range(2):
+        x = uploaded(5, 5)
+        expected = x.cpu() * 2
+        torch_xla.sync()
+        doubled = scaled(x)
+        assert _XLAC._get_buffer_donation(x)
+        torch_xla.sync(wait=True)
+        assert _XLAC._is_placecholder(x)  # its memory was given up
+        torch.testing.assert_close(doubled.cpu(), expected)
+        for times in (2, 4):
+            scale(doubled)
+            torch_xla.sync()
+            torch.testing.assert_close(doubled.cpu(), expected * times)

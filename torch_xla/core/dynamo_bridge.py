@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_xla import _XLAC
-from torch_xla.experimental import dynamo_set_buffer_donor as _operators  # noqa: F401, defines one
+from torch_xla.experimental.dynamo_set_buffer_donor import wishes_of
 
 # A graph that is called with other numbers again and again is captured for each: indices among them compile nothing. So many
 # are kept.
@@ -133,8 +133,12 @@ class _CompiledGraph:
         ]
         self._captures: OrderedDict[tuple[Any, ...], list[_Capture]] = OrderedDict()
         self._can_be_captured = not any(node.op == "call_module" for node in module.graph.nodes)
+        self._wishes = wishes_of(module.graph)
 
     def __call__(self, *arguments: Any) -> Any:
+        for place, should_donate in self._wishes:
+            if _is_on_device(arguments[place]):
+                _XLAC._set_buffer_donation(arguments[place], should_donate)
         if self._can_be_captured:
             constants = [_attribute(self._module, name) for name in self._constants]
             key = _key_of(arguments, constants)
