@@ -4,8 +4,8 @@
 
 CHECKOUT is pytorch/xla at tag v2.9.0 (its folders `test`, `examples` and `torch_xla/test`). Each file is a process of its
 own, on one device of the CPU engine where its row does not say more. The packages absl-py, expecttest, parameterized and rich must
-be there; torchvision need not (`stand_ins/`). Examples run in a small configuration (`small/`). docs/compatibility.md says which
-tests do not apply here.
+be there; torchvision need not (`stand_ins/`). Examples run in a small configuration (`small/`); tests that look for a TPU find one
+in the group `dist_ungated` (`ungated/`). docs/compatibility.md says which tests do not apply here.
 """
 
 import argparse
@@ -25,6 +25,14 @@ LIMIT_SECONDS = 1800
 IR = {"XLA_IR_DEBUG": "1"}
 HLO = {"XLA_HLO_DEBUG": "1"}
 TWO, FOUR = {"CPU_NUM_DEVICES": "2"}, {"CPU_NUM_DEVICES": "4"}
+UNGATED = FOUR | {"UPSTREAM_HARDWARE": "TPU"}
+DEBUG = {"PT_XLA_DEBUG": "1", "PT_XLA_DEBUG_FILE": "@/debug.txt"}
+TEXT = {"XLA_SAVE_TENSORS_FILE": "@/graphs.txt", "XLA_SAVE_TENSORS_FMT": "text"}
+HLO_TEXT = TEXT | {"XLA_SAVE_TENSORS_FMT": "hlo"}
+# These are started by torchrun, the others start their processes.
+BY_TORCHRUN = {"test_mp_early_exit.py"}
+# It looks through the objects that its callers hold, and stumbles over pytest's.
+WITHOUT_PYTEST = {"test_hlo_metadata.py"}
 
 # The files of each group, with what their environment has besides; "@" in a value is a folder for the run.
 Files = dict[str, list[dict[str, str]]]
@@ -45,6 +53,7 @@ GROUPS: dict[str, Files] = {
         "test_callback.py",
         "test_data_type.py",
         "test_autocast_xla.py",
+        "test_autocast.py",
         "test_inplace_update.py",
         "test_as_stride_use_slice.py",
         "test_operations_hlo.py",
@@ -53,6 +62,7 @@ GROUPS: dict[str, Files] = {
         "test_compilation_cache_utils.py",
         "test_gru.py",
         "test_grad_checkpoint.py",
+        "test_mat_mul_precision.py",
         "test_mat_mul_precision_get_and_set.py",
         "test_manual_xla_registration.py",
         "test_runtime_client_initialization_error.py",
@@ -61,12 +71,13 @@ GROUPS: dict[str, Files] = {
         "test_fp8.py",
         "test_profiler_session.py",
         "pjrt/test_dtypes.py",
+        "test_persistent_cache.py",
     ),
     "debug": {
         "test_metrics.py": [{}, {"XLA_METRICS_FILE": "@/metrics.txt"}],
         "test_hlo_metadata.py": [{}],
         "debug_tool/test_pt_xla_debug.py": [
-            {"PT_XLA_DEBUG": "1", "PT_XLA_DEBUG_FILE": "@/debug.txt"},
+            DEBUG,
             {"PT_XLA_DEBUG_LEVEL": "1", "PT_XLA_DEBUG_FILE": "@/debug.txt"},
             {"PT_XLA_DEBUG_LEVEL": "2", "PT_XLA_DEBUG_FILE": "@/debug.txt"},
         ],
@@ -80,6 +91,7 @@ GROUPS: dict[str, Files] = {
         "eager/test_eager.py",
         "eager/test_eager_with_xla_compile.py",
         "eager/test_eager_with_torch_compile.py",
+        "eager/test_eager_spmd.py",
     ),
     "errors": plain(
         "test_ops_error_message.py", "test_ops_error_message_functionalization_disabled.py"
@@ -104,27 +116,56 @@ GROUPS: dict[str, Files] = {
             "test_mp_sync_batch_norm.py",
         )
     },
+    "dist_ungated": {
+        "debug_tool/test_mp_pt_xla_debug.py": [UNGATED | DEBUG],
+        **{
+            file: [UNGATED]
+            for file in (
+                "test_mp_all_gather.py",
+                "test_mp_all_to_all.py",
+                "test_mp_collective_permute.py",
+                "test_mp_distributed_mm.py",
+                "test_mp_early_exit.py",
+                "test_mp_collective_matmul.py",
+                "test_zero1.py",
+                "dynamo/test_traceable_collectives.py",
+                "test_fsdp_auto_wrap.py",
+                "eager/test_eager_all_reduce_in_place.py",
+                "torch_distributed/test_torch_distributed_all_gather_xla_backend.py",
+                "torch_distributed/test_torch_distributed_all_reduce_xla_backend.py",
+                "torch_distributed/test_torch_distributed_bucketed_all_reduce_xla_backend.py",
+                "torch_distributed/test_torch_distributed_multi_all_reduce_xla_backend.py",
+                "torch_distributed/test_torch_distributed_reduce_scatter_xla_backend.py",
+                "torch_distributed/test_torch_distributed_fsdp_meta.py",
+                "torch_distributed/test_ddp.py",
+            )
+        },
+    },
     "control": {
         **plain(
             "scan/test_scan.py",
             "scan/test_scan_layers.py",
+            "scan/test_scan_spmd.py",
             "test_while_loop.py",
             "test_gradient_accumulation.py",
             "test_assume_pure_torch.py",
         ),
         "scan/test_scan_debug.py": [HLO],
     },
-    "dynamo": plain(
-        "dynamo/test_dynamo.py",
-        "dynamo/test_dynamo_aliasing.py",
-        "dynamo/test_dynamo_dynamic_shape.py",
-        "dynamo/test_bridge.py",
-        "dynamo/test_num_output.py",
-        "dynamo/test_graph_input_matcher.py",
-        "dynamo/test_dynamo_config.py",
-        "dynamo/test_none_remover.py",
-        "dynamo/test_dynamo_integrations_util.py",
-    ),
+    "dynamo": {
+        "dynamo/test_dynamo_graph_dump.py": [TEXT],
+        **plain(
+            "dynamo/test_dynamo.py",
+            "dynamo/test_dynamo_aliasing.py",
+            "dynamo/test_dynamo_dynamic_shape.py",
+            "dynamo/test_bridge.py",
+            "dynamo/test_num_output.py",
+            "dynamo/test_graph_input_matcher.py",
+            "dynamo/test_dynamo_config.py",
+            "dynamo/test_none_remover.py",
+            "dynamo/test_dynamo_integrations_util.py",
+        ),
+    },
     "stablehlo": {
         **plain(
             "stablehlo/test_exports.py",
@@ -141,6 +182,42 @@ GROUPS: dict[str, Files] = {
             "quantized_ops/test_dot_general.py",
         ),
         "stablehlo/test_stablehlo_inference.py": [HLO],
+    },
+    "spmd": {
+        **plain(
+            "spmd/test_xla_virtual_device.py",
+            "spmd/test_xla_spmd_python_api_interaction.py",
+            "spmd/test_dynamo_spmd.py",
+            "spmd/test_spmd_debugging.py",
+            "spmd/test_xla_sharding_hlo.py",
+            "spmd/test_train_spmd_linear_model.py",
+            "spmd/test_xla_auto_sharding.py",
+            "spmd/test_spmd_parameter_wrapping.py",
+            "spmd/test_dtensor_integration.py",
+            "spmd/test_dtensor_integration2.py",
+        ),
+        **{
+            file: [{}, FOUR]
+            for file in (
+                "spmd/test_xla_sharding.py",
+                "spmd/test_xla_distributed_checkpoint.py",
+                "spmd/test_mp_input_sharding.py",
+                "spmd/test_fsdp_v2.py",
+            )
+        },
+        **{
+            file: [FOUR]
+            for file in (
+                "spmd/test_dtensor_convert_mesh.py",
+                "spmd/test_xla_dtensor_spec_conversion.py",
+                "spmd/test_dtensor_redistribute.py",
+                "spmd/test_xla_sharded_tensor.py",
+                "spmd/test_xla_dtensor_placements.py",
+                "spmd/test_dtensor_integration3.py",
+            )
+        },
+        "spmd/test_spmd_graph_dump.py": [TEXT, HLO_TEXT],
+        "spmd/test_spmd_lowering_context.py": [HLO_TEXT],
     },
     "slow": plain("test_python_ops.py", "test_syncfree_optimizers.py"),
     "examples": {
@@ -171,6 +248,8 @@ def environment(
     path = [HERE, tests, tests / "spmd", examples, os.environ.get("PYTHONPATH", "")]
     if is_example:
         path.insert(0, HERE / "small")
+    if "UPSTREAM_HARDWARE" in extra:
+        path.insert(0, HERE / "ungated")
     if importlib.util.find_spec("torchvision") is None:
         path.append(HERE / "stand_ins")
     return (
@@ -207,11 +286,18 @@ def outcomes(report: Path) -> dict[str, str]:
 def run(checkout: Path, file: str, extra: dict[str, str]) -> dict[str, str]:
     """The outcomes of a file's tests. A script is one test; a file that does not load, or dies, is one that failed."""
     path = checkout / "test" / file
-    is_script = "TestCase" not in path.read_text() and "TestBase" not in path.read_text()
+    source = path.read_text()
+    starts_processes = "torch_xla.launch" in source.split("__name__ == ")[-1]
+    has_tests = re.search("TestCase|TestBase|ShardingTest", source) and file not in WITHOUT_PYTEST
+    is_script = starts_processes or not has_tests
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, str(path)]
-        if not is_script:
+        if file in BY_TORCHRUN:
+            devices = extra.get("CPU_NUM_DEVICES", "1")
+            launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={devices}"]
+            command = [sys.executable, *launcher, str(path)]
+        elif not is_script:
             options = ["-q", "-p", "plugin", "-p", "no:cacheprovider", f"--junitxml={report}"]
             # Only methods are tests: functions of that name are the bodies of some.
             options += ["-o", "python_functions=no_function"]

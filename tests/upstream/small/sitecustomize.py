@@ -1,11 +1,9 @@
 """Makes upstream's examples small: two steps of few, small samples and a narrow model. Loaded by each of their processes."""
 
-import importlib.abc
-import importlib.util
-import sys
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from after_import import after_import
 
 SAMPLES, PIXELS, TOKENS, STEPS = 4, 32, 16, 2
 # Of the decoder: hidden size, layers, heads, heads of keys, inner size, vocabulary.
@@ -34,31 +32,5 @@ def shrink_decoder(model: Any) -> None:
     make.__defaults__ = DECODER + make.__defaults__[len(DECODER) :]
 
 
-class AfterImport(importlib.abc.MetaPathFinder):
-    """Calls `action(module)` when the module of that name has been imported."""
-
-    def __init__(self, name: str, action: Callable[[Any], None]) -> None:
-        self._name, self._action, self._is_busy = name, action, False
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != self._name or self._is_busy:
-            return None
-        self._is_busy = True
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._is_busy = False
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def execute_and_act(module: types.ModuleType) -> None:
-            execute(module)
-            self._action(module)
-
-        spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
-        return spec
-
-
-sys.meta_path.insert(0, AfterImport("torch_xla.utils.utils", shrink_samples))
-sys.meta_path.insert(0, AfterImport("decoder_only_model", shrink_decoder))
+after_import("torch_xla.utils.utils", shrink_samples)
+after_import("decoder_only_model", shrink_decoder)
