@@ -4,7 +4,10 @@
 
 #include <thread>
 
+#include "cpu/library/dot.h"
 #include "cpu/library/epilogue.h"
+#include "cpu/library/row_product.h"
+#include "cpu/library/strided_copy.h"
 #include "library_testing.h"
 
 namespace cpu {
@@ -38,6 +41,11 @@ const DotCase kCases[] = {
     {"rhs_transposed", {65, 70}, {50, 70}, Dot({}, {}, {1}, {1})},
     {"both_transposed", {70, 65}, {50, 70}, Dot({}, {}, {0}, {1})},
     {"both_transposed_row", {70, 1}, {50, 70}, Dot({}, {}, {0}, {1})},
+    {"few_rows_rhs_transposed", {3, 70}, {50, 70}, Dot({}, {}, {1}, {1})},
+    {"few_columns_of_lhs", {70, 3}, {50, 70}, Dot({}, {}, {0}, {1})},
+    {"row_rhs_transposed", {70}, {50, 70}, Dot({}, {}, {0}, {1})},
+    {"few_rows_batch", {6, 2, 40}, {6, 21, 40}, Dot({0}, {0}, {2}, {2})},
+    {"few_rows_two_contracted", {5, 5, 20}, {30, 5, 20}, Dot({}, {}, {1, 2}, {1, 2})},
     {"large", {300, 200}, {200, 310}, Dot({}, {}, {1}, {0})},
     {"tall", {3000, 20}, {20, 17}, Dot({}, {}, {1}, {0})},
     {"wide", {5, 64}, {64, 4000}, Dot({}, {}, {1}, {0})},
@@ -265,6 +273,77 @@ TEST(DotEpilogue, EachForm) {
       CheckEpilogue(c, type);
     }
   }
+}
+
+// A composite whose right operand is converted in it, with a scale for each column.
+struct ConvertCase {
+  ElementType stored, read;
+  const char* lines;
+};
+
+constexpr ConvertCase kConverts[] = {
+    {ElementType::kS8, ElementType::kF32, "rhs of s8"},
+    {ElementType::kS8, ElementType::kBF16, "rhs of s8"},
+    {ElementType::kS8, ElementType::kF16, "rhs of s8"},
+    {ElementType::kBF16, ElementType::kF32, "rhs of bf16"},
+    {ElementType::kF16, ElementType::kF32, "rhs of f16"},
+    {ElementType::kF32, ElementType::kBF16, "rhs rounded to bf16"},
+};
+
+TEST(DotConvert, ReadsTheMatrixWhereItLies) {
+  if (!RunsRows()) GTEST_SKIP() << "no AVX2";
+  for (const ConvertCase& c : kConverts) {
+    for (int64_t m : {1, 8}) {
+      hlo::Module module;
+      hlo::Computation* body = module.AddComputation("body");
+      Builder inside(body);
+      const std::vector<Shape> shapes = {Shape(c.read, {m, 300}), Shape(c.stored, {70, 300}),
+                                         Shape(c.read, {70})};
+      std::vector<Value> parameters;
+      for (const Shape& shape : shapes) parameters.push_back(inside.Parameter(shape));
+      Value matrix = inside.Convert(parameters[1], c.read);
+      Value dot = inside.DotGeneral(parameters[0], matrix, Dot({}, {}, {1}, {1}), c.read);
+      ASSERT_TRUE(ReadsThroughConvert(*dot));
+      body->set_results({inside.Multiply(dot, inside.BroadcastInDim(parameters[2], {m, 70}, {1}))});
+      module.set_entry(module.AddComputation("main"));
+      Builder builder(module.entry());
+      std::vector<Value> operands;
+      std::vector<Literal> literals;
+      for (const Shape& shape : shapes) {
+        operands.push_back(builder.Parameter(shape));
+        literals.push_back(RandomLiteral(shape, literals.size() + 1));
+      }
+      Value composite = builder.Create(Opcode::kComposite, operands,
+                                       hlo::CompositeAttributes{"cpu.dot", {}, 0}, {body});
+      std::string description;
+      const auto got = RunLibraryCall(*composite, literals, &description);
+      ASSERT_EQ(got.size(), 1u);
+      EXPECT_NE(description.find(c.lines), std::string::npos) << description;
+      Literal converted(matrix->shape());
+      ConvertRow(literals[1].bytes(), c.stored, converted.mutable_bytes(), c.read, 70 * 300);
+      std::vector<Number> expected = NaiveDot(*dot, literals[0], converted);
+      const auto scales = Numbers(literals[2]);
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] *= scales[i % 70];
+      EXPECT_TRUE(Near(got[0], expected, Tolerance(c.read))) << description;
+    }
+  }
+}
+
+TEST(DotConvert, NotWhereItWouldNotPay) {
+  hlo::Module module;
+  module.set_entry(module.AddComputation("main"));
+  Builder b(module.entry());
+  const auto reads = [&](int64_t m, ElementType stored, ElementType read, int64_t contracted) {
+    Value lhs = b.Parameter(Shape(read, {m, 64}));
+    Value matrix = b.Convert(b.Parameter(Shape(stored, {64, 64})), read);
+    return ReadsThroughConvert(*b.DotGeneral(lhs, matrix, Dot({}, {}, {1}, {contracted}), read));
+  };
+  EXPECT_EQ(reads(1, ElementType::kS8, ElementType::kF32, 1), RunsRows());
+  EXPECT_FALSE(reads(64, ElementType::kS8, ElementType::kF32, 1)) << "many rows";
+  EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kF32, 0)) << "not in lines";
+  EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kS32, 1)) << "integers";
+  EXPECT_FALSE(reads(1, ElementType::kF16, ElementType::kBF16, 1)) << "rounded twice";
+  EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kF64, 1)) << "wider than f32";
 }
 
 TEST(DotEpilogue, ReluKeepsNaN) {

@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "cpu/library/panel_product.h"
 #include "cpu/library/product.h"
+#include "cpu/library/row_product.h"
 #include "cpu/memory.h"
 #include "library_testing.h"
 
@@ -151,16 +154,143 @@ TEST(Product, TheTableNamesKernelsThatRun) {
   }
 }
 
+// Lines of a type, and what numbers they stand for.
+struct Lines {
+  LineType type;
+  std::vector<std::byte> bytes;
+  std::vector<double> values;
+};
+
+template <typename T, typename Value>
+Lines MakeLines(LineType type, const std::vector<T>& stored, Value value) {
+  Lines lines{
+      .type = type, .bytes = std::vector<std::byte>(stored.size() * sizeof(T)), .values = {}};
+  std::memcpy(lines.bytes.data(), stored.data(), lines.bytes.size());
+  for (const T& x : stored) lines.values.push_back(static_cast<double>(value(x)));
+  return lines;
+}
+
+std::vector<Lines> LinesOfEveryType(int64_t count) {
+  const hlo::Shape shape(hlo::ElementType::kF32, {count});
+  const auto literal = testing::RandomLiteral(shape, 3);
+  const auto data = literal.data<float>();
+  const std::vector<float> floats(data.begin(), data.end());
+  std::vector<hlo::BFloat16> bf16;
+  std::vector<hlo::Float16> f16;
+  std::vector<int8_t> s8;
+  for (float x : floats) {
+    bf16.emplace_back(x);
+    f16.emplace_back(x);
+    s8.push_back(static_cast<int8_t>(std::lround(x * 128 - 0.5f)));
+  }
+  const auto same = [](auto x) { return static_cast<float>(x); };
+  return {MakeLines(LineType::kFloat, floats, same),
+          MakeLines(LineType::kRounded, floats,
+                    [](float x) { return static_cast<float>(hlo::BFloat16(x)); }),
+          MakeLines(LineType::kBFloat16, bf16, same), MakeLines(LineType::kFloat16, f16, same),
+          MakeLines(LineType::kInt8, s8, same)};
+}
+
+// The sizes end inside and at the edges of tiles, quarters and depths. True if all is right.
+bool RowsAreRight() {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},  {1, 5, 16},   {2, 3, 31},  {3, 6, 1025},
+                                   {4, 8, 33}, {5, 13, 48},  {9, 4, 100}, {16, 7, 530},
+                                   {6, 2, 7},  {1, 50, 8200}};
+  for (const auto& [m, n, k] : kSizes) {
+    const int64_t ldc = n + 2, line = k + 3;
+    const Matrix a(m, k, false, 1, 1);
+    const Product p{.m = m,
+                    .n = n,
+                    .k = k,
+                    .a_row = a.row,
+                    .a_column = 1,
+                    .b_row = 1,
+                    .b_column = line,
+                    .ldc = ldc};
+    for (const Lines& lines : LinesOfEveryType(n * line)) {
+      std::vector<float> c(m * ldc, 7);
+      MakeRowRoutine(lines.type)->Run(p, a.values.data(), lines.bytes.data(), c.data());
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < ldc; ++j) {
+          double expected = j < n ? 0 : 7, size = 1;
+          for (int64_t l = 0; j < n && l < k; ++l) {
+            const double term = double{a.values[i * a.row + l]} * lines.values[j * line + l];
+            expected += term;
+            size += std::abs(term);
+          }
+          if (!(std::abs(c[i * ldc + j] - expected) <= 1e-6 * size)) {
+            ADD_FAILURE() << MakeRowRoutine(lines.type)->Name(p) << " " << m << " " << n << " " << k
+                          << " at " << i << " " << j << ": " << c[i * ldc + j] << ", not "
+                          << expected;
+            return false;
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+TEST(Product, RowsTimesLinesOfEveryType) {
+  if (!RunsRows()) GTEST_SKIP() << "no AVX2";
+  EXPECT_TRUE(RowsAreRight());
+}
+
+// What rounds to bf16 in registers: ties to even, the largest numbers to infinity, and NaN of any
+// bits stays one.
+TEST(Product, RowsRoundAsConversionsDo) {
+  if (!RunsRows()) GTEST_SKIP() << "no AVX2";
+  for (uint32_t bits :
+       {0x3f808000u, 0x3f818000u, 0x3f808001u, 0x3f807fffu, 0x7f7fffffu, 0xff7fffffu, 0x7f800000u,
+        0x7fffffffu, 0xffffffffu, 0x7f800001u, 0x00000001u, 0x80008000u}) {
+    const float number = std::bit_cast<float>(bits), one = 1;
+    const Product p{
+        .m = 1, .n = 1, .k = 1, .a_row = 1, .a_column = 1, .b_row = 1, .b_column = 1, .ldc = 1};
+    float rounded = 0;
+    MakeRowRoutine(LineType::kRounded)->Run(p, &one, &number, &rounded);
+    const auto expected = static_cast<float>(hlo::BFloat16(number));
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(rounded)) << std::hex << bits;
+    } else {
+      EXPECT_EQ(rounded, expected) << std::hex << bits;
+    }
+  }
+}
+
+// A product of few rows and a large matrix is bound by memory: there the table has no say.
+TEST(Product, RowsServeWhereMemoryIsRead) {
+  if (!RunsRows()) GTEST_SKIP() << "no AVX2";
+  Product p{.m = 1,
+            .n = 768,
+            .k = 768,
+            .a_row = 768,
+            .a_column = 1,
+            .b_row = 1,
+            .b_column = 768,
+            .ldc = 768};
+  EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
+  std::swap(p.b_row, p.b_column);
+  EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows);
+}
+
 #if defined(__x86_64__)
 // In a process of its own, since the variable is read once.
+TEST(Product, RowsAreRightWithinTheCap) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  setenv("TORCH_XLA_CPU_ISA", "AVX2", 1);
+  EXPECT_EXIT(_Exit(!RunsRows() || RowsAreRight() ? 0 : 1), ::testing::ExitedWithCode(0), "");
+  unsetenv("TORCH_XLA_CPU_ISA");
+}
+
 TEST(Product, TheCapKeepsPanelsOff) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   setenv("TORCH_XLA_CPU_ISA", "sse41", 1);
-  EXPECT_EXIT(_Exit(Runs(FloatKernel::kPanels) || Runs(FloatKernel::kWidePanels) ? 1 : 0),
-              ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      _Exit(Runs(FloatKernel::kPanels) || Runs(FloatKernel::kWidePanels) || RunsRows() ? 1 : 0),
+      ::testing::ExitedWithCode(0), "");
   setenv("TORCH_XLA_CPU_ISA", "AVX2", 1);
   EXPECT_EXIT(_Exit(Runs(FloatKernel::kPanels) == (__builtin_cpu_supports("avx2") != 0) &&
-                            !Runs(FloatKernel::kWidePanels) && !Runs(FloatKernel::kRows)
+                            !Runs(FloatKernel::kWidePanels)
                         ? 0
                         : 1),
               ::testing::ExitedWithCode(0), "");

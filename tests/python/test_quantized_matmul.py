@@ -66,3 +66,17 @@ def test_what_does_not_fit_is_refused():
         XlaQuantizedLinear(6, 8, block_size=4)
     with pytest.raises(ValueError, match="zero point"):
         XlaQuantizedLinear(6, 8).load_quantized_weight(w, scales, POINTS)
+
+
+@pytest.mark.parametrize("rows", [1, 8, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_layer_of_a_model(rows, dtype):
+    """Few rows read the weight as it is, many a converted copy: the same numbers."""
+    torch.manual_seed(0)
+    w = torch.randint(-128, 128, (300, 200), dtype=torch.int8)
+    x, scales = torch.randn(rows, 200).to(dtype), torch.rand(300).to(dtype) / 100
+    expected = (x.double() @ w.double().t()) * scales.double()
+    result = quantized_matmul(*on_device(x, w, scales)).cpu()
+    assert result.dtype == dtype
+    tolerance = 1e-5 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance * 10)

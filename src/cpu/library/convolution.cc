@@ -28,13 +28,14 @@ memory::data_type DataType(ElementType type) {
   return type == ElementType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 
-bool IsLibraryType(ElementType type) {
-  return type == ElementType::kF32 || type == ElementType::kBF16;
-}
-
 bool NativeBFloat16() {
   static const bool native = OneDnnIsa() >= dnnl::cpu_isa::avx512_core_bf16;
   return native;
+}
+
+// Of what oneDNN reorders weights quickly: others take up to a hundred times as long.
+bool IsLibraryType(ElementType type) {
+  return type == ElementType::kF32 || (type == ElementType::kBF16 && NativeBFloat16());
 }
 
 // Strides of [batch, channels, spatial...] with the channels minor-most.

@@ -1,7 +1,9 @@
 // dot_general. Products go to the routines of product.h: f32 to the quickest of several, bf16 to
-// oneDNN, f64, c64 and c128 to OpenBLAS, integers to loops. Other types are converted on the way in
-// and out. The work is cut into slices of the batch and of the result's rows or columns, one thread
-// each.
+// oneDNN, f64, c64 and c128 to OpenBLAS, integers to loops. Few rows times the lines of a matrix of
+// a narrow type go to row_product.h. Other types are converted on the way in and out. The work is
+// cut into slices of the batch and of the result's rows or columns, one thread each.
+#include "cpu/library/dot.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -10,6 +12,7 @@
 #include "cpu/library/contraction_shape.h"
 #include "cpu/library/onednn.h"
 #include "cpu/library/product.h"
+#include "cpu/library/row_product.h"
 #include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
@@ -49,18 +52,47 @@ ElementType ComputeType(const hlo::Instruction& dot) {
   return result;
 }
 
+bool FitsFloat(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kBF16 || type == ElementType::kF16;
+}
+
+// What the lines of the right operand are to a product that reads them where they lie and converts
+// each number in registers, if that is the quickest: it reads the matrix once for each four rows.
+// `stored` is the type in memory.
+std::optional<LineType> NarrowLines(const hlo::Instruction& dot, ElementType stored) {
+  constexpr int64_t kMostRows = 16;
+  const ElementType read = dot.operand(1)->element_type();
+  if (!RunsRows() || (stored == ElementType::kF32 && read == ElementType::kF32)) {
+    return std::nullopt;
+  }
+  if (!FitsFloat(dot.operand(0)->element_type()) || !FitsFloat(dot.element_type())) {
+    return std::nullopt;
+  }
+  const bool packs_lhs = dot.operand(0)->element_type() != ElementType::kF32;
+  const ContractionShape shape = AnalyzeDot(dot, packs_lhs, false);
+  if (shape.m > kMostRows || shape.k == 0 || shape.rhs.packed) return std::nullopt;
+  if (shape.lhs.contracted_stride != 1 || shape.rhs.contracted_stride != 1) return std::nullopt;
+  return LineTypeOf(stored, read);
+}
+
+// The value outside a composite's body that an operand of its product is, or is converted from.
+const hlo::Instruction& Source(const hlo::Instruction& operand) {
+  return operand.opcode() == hlo::Opcode::kConvert ? *operand.operand(0) : operand;
+}
+
 class DotCall : public LibraryCall {
  public:
   DotCall(const hlo::Instruction& dot, const Epilogue* epilogue, const hlo::Shape& result_shape)
-      : compute_type_(ComputeType(dot)),
-        lhs_type_(dot.operand(0)->element_type()),
-        rhs_type_(dot.operand(1)->element_type()),
+      : lhs_type_(dot.operand(0)->element_type()),
+        rhs_type_((epilogue == nullptr ? *dot.operand(1) : Source(*dot.operand(1))).element_type()),
         result_type_(result_shape.element_type()),
-        shape_(AnalyzeDot(dot, lhs_type_ != compute_type_, rhs_type_ != compute_type_)) {
+        lines_(NarrowLines(dot, rhs_type_)),
+        compute_type_(lines_ ? ElementType::kF32 : ComputeType(dot)),
+        shape_(AnalyzeDot(dot, lhs_type_ != compute_type_, !lines_ && rhs_type_ != compute_type_)) {
     if (epilogue != nullptr) {
       epilogue_ = *epilogue;
       lhs_operand_ = static_cast<int>(dot.operand(0)->parameter_number());
-      rhs_operand_ = static_cast<int>(dot.operand(1)->parameter_number());
+      rhs_operand_ = static_cast<int>(Source(*dot.operand(1)).parameter_number());
     }
     ChooseRoutine();
     PlanSlices();
@@ -113,6 +145,10 @@ class DotCall : public LibraryCall {
     product_type_ = compute_type_ == ElementType::kBF16 ? ElementType::kF32 : compute_type_;
     direct_ = result_type_ == product_type_;
     int64_t volume = shape_.m * shape_.n * shape_.k;
+    if (lines_) {
+      routine_ = MakeRowRoutine(*lines_);
+      return;
+    }
     switch (compute_type_) {
       case ElementType::kBF16: {
         bool narrow = plain && result_type_ == ElementType::kBF16;
@@ -217,11 +253,13 @@ class DotCall : public LibraryCall {
     int64_t index = slice / column_slices_ / row_slices_;
     int64_t m = std::min(row_block_, shape_.m - row),
             n = std::min(column_block_, shape_.n - column);
-    int64_t width = static_cast<int64_t>(hlo::ByteWidth(compute_type_));
-    auto* a = static_cast<const std::byte*>(lhs) +
-              (shape_.Offset(shape_.lhs, index) + row * shape_.lhs.free_stride) * width;
+    const auto width = [](ElementType type) { return static_cast<int64_t>(hlo::ByteWidth(type)); };
+    auto* a =
+        static_cast<const std::byte*>(lhs) +
+        (shape_.Offset(shape_.lhs, index) + row * shape_.lhs.free_stride) * width(compute_type_);
     auto* b = static_cast<const std::byte*>(rhs) +
-              (shape_.Offset(shape_.rhs, index) + column * shape_.rhs.free_stride) * width;
+              (shape_.Offset(shape_.rhs, index) + column * shape_.rhs.free_stride) *
+                  width(lines_ ? rhs_type_ : compute_type_);
     int64_t position = (index * shape_.m + row) * shape_.n + column;
     auto* out = static_cast<std::byte*>(result) + position * hlo::ByteWidth(result_type_);
     Product product = MakeProduct(m, n);
@@ -259,7 +297,9 @@ class DotCall : public LibraryCall {
     }
   }
 
-  ElementType compute_type_, product_type_, lhs_type_, rhs_type_, result_type_;
+  ElementType lhs_type_, rhs_type_, result_type_;
+  std::optional<LineType> lines_;  // of the right operand, if it is not of compute_type_
+  ElementType compute_type_, product_type_ = ElementType::kF32;
   ContractionShape shape_;
   std::optional<Epilogue> epilogue_;
   int lhs_operand_ = 0, rhs_operand_ = 1;
@@ -271,6 +311,12 @@ class DotCall : public LibraryCall {
 };
 
 }  // namespace
+
+bool ReadsThroughConvert(const hlo::Instruction& dot) {
+  const hlo::Instruction& rhs = *dot.operand(1);
+  return dot.operand(0) != &rhs && rhs.opcode() == hlo::Opcode::kConvert &&
+         NarrowLines(dot, rhs.operand(0)->element_type()).has_value();
+}
 
 std::unique_ptr<LibraryCall> BindDot(const hlo::Instruction& dot, const Epilogue* epilogue,
                                      const hlo::Shape& result_shape) {

@@ -237,9 +237,12 @@ std::optional<Epilogue> Epilogue::FromBody(const hlo::Computation& body) {
     contraction = instruction.get();
   }
   if (contraction == nullptr || body.results().size() != 1) return std::nullopt;
-  for (const Instruction* operand : contraction->operands()) {
-    if (operand->opcode() != Opcode::kParameter) return std::nullopt;
-  }
+  const auto is_from_outside = [&](const Instruction* operand) {
+    if (operand->opcode() == Opcode::kParameter) return true;
+    return operand->opcode() == Opcode::kConvert && operand == contraction->operand(1) &&
+           operand->operand(0)->opcode() == Opcode::kParameter;
+  };
+  if (!std::ranges::all_of(contraction->operands(), is_from_outside)) return std::nullopt;
   return EpilogueReader(*contraction, *body.result(), [](const Instruction*) { return true; })
       .Read();
 }

@@ -27,7 +27,8 @@ bool CanFuseEpilogue(const hlo::Instruction& contraction,
 class Epilogue {
  public:
   // Reads the body of a composite; nullopt if something is not understood or there is no single
-  // contraction. Operands of the steps are the body's parameter numbers.
+  // contraction, of the body's parameters, or of a conversion of one as right operand. Operands of
+  // the steps are the body's parameter numbers.
   static std::optional<Epilogue> FromBody(const hlo::Computation& body);
   // For CanFuseEpilogue: operands are not numbered.
   static std::optional<Epilogue> FromInstructions(

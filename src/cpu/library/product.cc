@@ -306,6 +306,13 @@ bool FavorsMatmul(const Product& p) {
   return !p.a_transposed() && p.b_transposed() && p.m > 96 && p.m <= 192 && p.n > 512 && p.k > 512;
 }
 
+// Few rows times a transposed B that the second cache does not hold: what counts is how fast it is
+// read from memory, and the table's measurements read what is in the third one.
+bool ReadsMemory(const Product& p) {
+  constexpr int64_t kRows = 8, kCachedElements = int64_t{1} << 18;
+  return p.m <= kRows && p.n * p.k > kCachedElements && !p.a_transposed() && p.b_transposed();
+}
+
 }  // namespace
 
 bool Runs(FloatKernel kernel) {
@@ -313,8 +320,9 @@ bool Runs(FloatKernel kernel) {
     case FloatKernel::kPanels:
       return KernelIsa() >= Isa::kAvx2;
     case FloatKernel::kWidePanels:
-    case FloatKernel::kRows:
       return KernelIsa() >= Isa::kAvx512;
+    case FloatKernel::kRows:
+      return RunsRows();
     default:
       return true;
   }
@@ -326,6 +334,7 @@ bool Serves(FloatKernel kernel, const Product& p) {
 }
 
 FloatKernel QuickestFloatKernel(const Product& p) {
+  if (RunsRows() && ReadsMemory(p)) return FloatKernel::kRows;
   static const bool has_avx512 = OneDnnIsa() >= dnnl::cpu_isa::avx512_core;
   if (KernelIsa() >= Isa::kAvx512 && has_avx512) {
     // sgemm is at its worst at sizes that stand for no class.
@@ -356,7 +365,7 @@ std::unique_ptr<ProductRoutine> MakeFloatRoutine(FloatKernel kernel) {
     case FloatKernel::kWidePanels:
       return std::make_unique<OwnRoutine>("wide panels", &WidePanelProduct);
     case FloatKernel::kRows:
-      return std::make_unique<OwnRoutine>("rows", &RowProduct);
+      return MakeRowRoutine(LineType::kFloat);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "the table of kernels names none");
 }

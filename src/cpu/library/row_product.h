@@ -1,13 +1,32 @@
 // Products of few rows with the transpose of a matrix, as linear layers make them at inference:
-// each element of the result is a sum over two contiguous lines, so nothing has to be copied. For
-// processors with AVX-512.
+// each element of the result is a sum over two contiguous lines, so nothing has to be copied. What
+// bounds them is reading the matrix, so it may be of a narrower type, whose numbers become f32 in
+// registers. For processors with AVX2 or AVX-512.
 #pragma once
+
+#include <memory>
+#include <optional>
 
 #include "cpu/library/product.h"
 
 namespace cpu {
 
-// C = A B where A's rows and B's columns are contiguous, with p.k > 0.
-void RowProduct(const Product& p, const float* a, const float* b, float* c);
+// What the lines of the matrix consist of.
+enum class LineType {
+  kFloat,
+  kRounded,  // f32, of which the nearest bf16 counts
+  kBFloat16,
+  kFloat16,
+  kInt8,
+};
+
+// Of lines of `stored` that a product reads as numbers of `read`; nullopt if there is no such type.
+std::optional<LineType> LineTypeOf(hlo::ElementType stored, hlo::ElementType read);
+
+// True if this processor has the instructions.
+bool RunsRows();
+
+// C = A B where A's rows and B's columns are contiguous, with p.k > 0. A and C are of f32.
+std::unique_ptr<ProductRoutine> MakeRowRoutine(LineType type);
 
 }  // namespace cpu

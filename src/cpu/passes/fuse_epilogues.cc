@@ -6,6 +6,7 @@
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
 #include "cpu/library/convolution_problem.h"
+#include "cpu/library/dot.h"
 #include "cpu/library/epilogue.h"
 #include "cpu/passes/composite.h"
 
@@ -71,11 +72,23 @@ Values FindEpilogue(const Instruction& contraction) {
   return best;
 }
 
-void Fuse(Instruction* contraction, const Values& epilogue) {
+// The conversion of the right operand, if the product does it itself. Where others use the
+// converted matrix too, it is there anyway; then what is narrower is read.
+Values FindPrologue(const Instruction& contraction) {
+  if (contraction.opcode() != Opcode::kDotGeneral || !ReadsThroughConvert(contraction)) return {};
+  Instruction* convert = contraction.operand(1);
+  const bool is_kept = IsResult(*convert) || convert->users().size() != 1;
+  const auto width = [](const Instruction& x) { return hlo::ByteWidth(x.element_type()); };
+  if (is_kept && width(*convert->operand(0)) >= width(*convert)) return {};
+  return {convert};
+}
+
+void Fuse(Instruction* contraction, const Values& prologue, const Values& epilogue) {
   const bool is_dot = contraction->opcode() == Opcode::kDotGeneral;
-  Values members = {contraction};
+  Values members = prologue;
+  members.push_back(contraction);
   members.insert(members.end(), epilogue.begin(), epilogue.end());
-  Instruction* last = epilogue.back();
+  Instruction* last = members.back();
   const auto replaced = AddComposite(members, {{last}}, is_dot ? kDotCall : kConvolutionCall);
   for (const Replacement& replacement : replaced) {
     replacement.by->set_metadata(contraction->metadata());  // where the time goes
@@ -86,13 +99,17 @@ void Fuse(Instruction* contraction, const Values& epilogue) {
 bool FuseAll(Computation& computation) {
   Values contractions;
   for (const auto& instruction : computation.instructions()) {
-    if (TakesEpilogue(*instruction)) contractions.push_back(instruction.get());
+    const Opcode opcode = instruction->opcode();
+    if (opcode == Opcode::kDotGeneral || opcode == Opcode::kConvolution) {
+      contractions.push_back(instruction.get());
+    }
   }
   bool changed = false;
   for (Instruction* contraction : contractions) {
-    Values epilogue = FindEpilogue(*contraction);
-    if (epilogue.empty()) continue;
-    Fuse(contraction, epilogue);
+    const Values prologue = FindPrologue(*contraction);
+    const Values epilogue = TakesEpilogue(*contraction) ? FindEpilogue(*contraction) : Values();
+    if (prologue.empty() && epilogue.empty()) continue;
+    Fuse(contraction, prologue, epilogue);
     changed = true;
   }
   if (!changed) return false;
