@@ -111,7 +111,7 @@ StepDescription Describe(const Instruction& instruction) {
   description.text = instruction.ToString();
   description.category = CategoryOf(instruction);
   const hlo::Metadata metadata = MetadataOf(instruction);
-  description.operation = metadata.op_name;
+  description.operation = metadata.operation();
   description.source_file = metadata.source_file;
   description.source_line = metadata.source_line;
   const bool has_parts = instruction.opcode() == Opcode::kWhile ||
