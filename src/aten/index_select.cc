@@ -32,6 +32,11 @@ Value IndexSelect(Builder& b, Value x, Dimension dimension, Value index) {
   }
   RequireIndexType(index, true, "index_select");
   CheckSelected(b, x, index, dimension);
+  const int64_t count = index->shape().num_elements();
+  if (x->dimensions().empty() && count != 1) {
+    throw hlo::Error("index_select(): Index to scalar can have only 1 value, got " +
+                     std::to_string(count) + " value(s)");
+  }
   if (x->dimensions().empty()) return x;
   return TakeAlong(b, x, AtLeast1d(b, index), dimension);
 }

@@ -161,6 +161,7 @@ Value Hash(Builder& b, Value x, Dimensions dimensions, bool keep, int64_t mode) 
   ElementType wide = IsFloatValue(x) ? ElementType::kF64 : ElementType::kS64;
   Value bits = b.BitcastConvert(b.Convert(x, wide), ElementType::kU64);
   Dimensions full = bits->dimensions(), reduced = Reduced(x, dimensions);
+  RequireElements(x, reduced, "hash_tensor");
   Value zero = b.Zeros(Shape::Scalar(ElementType::kU64));
   Value hash = b.Reduce(bits, zero, reduced, b.ScalarCombiner(Opcode::kXor, ElementType::kU64));
   return keep ? b.Reshape(hash, KeepDimensions(full, reduced)) : hash;

@@ -12,7 +12,8 @@ struct Row {
   Builder& b;
   Dimensions full, reduced;
   Row(Builder& b, Value x, int64_t dimension) : b(b), full(x->dimensions()) {
-    if (!full.empty()) reduced = {WrapDimension(dimension, full.size())};
+    const int64_t wrapped = WrapDimension(dimension, x->shape().rank());
+    if (!full.empty()) reduced = {wrapped};
   }
   Value Spread(Value value) const { return BroadcastReduced(b, value, reduced, full); }
   Value SumSpread(Value x) const { return Spread(Sum(b, x, reduced)); }

@@ -69,6 +69,10 @@ std::pair<Value, Value> NthAlong(Builder& b, Value x, int64_t dimension, int64_t
 
 std::pair<Value, Value> KthValue(Builder& b, Value x, int64_t k, Dimension dimension, bool keep) {
   int64_t size = x->dimensions().empty() ? 1 : x->shape().dimension(dimension);
+  if (size == 0) {
+    throw hlo::Error(kIndexError, "kthvalue(): Expected reduction dim " +
+                                      std::to_string(dimension.value) + " to have non-zero size.");
+  }
   if (k < 1 || k > size) {
     throw hlo::Error("kthvalue(): selected number k out of range for dimension " +
                      std::to_string(dimension.value));
@@ -229,6 +233,7 @@ std::pair<Value, Value> Mode(Builder& b, Value x, Dimension dimension, bool keep
 
 Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool right,
                    std::optional<std::string> side, std::optional<Value> sorter) {
+  if (boundaries->shape().rank() == 0) throw hlo::Error("the boundaries must have a dimension");
   if (sorter) boundaries = GatherAlong(b, boundaries, *sorter, boundaries->shape().rank() - 1);
   Values pair = {boundaries, values};
   PromoteAll(b, pair);

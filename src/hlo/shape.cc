@@ -32,6 +32,10 @@ bool Shape::is_dynamic() const {
   return false;
 }
 
+void Shape::ThrowNoDimension(int64_t i) const {
+  throw Error(ErrorCode::kOutOfRange, ToString() + " has no dimension " + std::to_string(i));
+}
+
 int64_t Shape::num_elements() const {
   int64_t count = 1;
   bool overflow = false;

@@ -27,7 +27,11 @@ class Shape {
 
   ElementType element_type() const { return element_type_; }
   const Dimensions& dimensions() const { return dimensions_; }
-  int64_t dimension(int64_t i) const { return dimensions_[i]; }
+  // Throws Error if there is no such dimension.
+  int64_t dimension(int64_t i) const {
+    if (static_cast<size_t>(i) >= dimensions_.size()) ThrowNoDimension(i);
+    return dimensions_[static_cast<size_t>(i)];
+  }
   int64_t rank() const { return static_cast<int64_t>(dimensions_.size()); }
   bool is_scalar() const { return is_array() && dimensions_.empty(); }
   bool is_tuple() const { return element_type_ == ElementType::kTuple; }
@@ -50,6 +54,8 @@ class Shape {
   std::string ToString() const;
 
  private:
+  [[noreturn]] void ThrowNoDimension(int64_t i) const;
+
   ElementType element_type_ = ElementType::kInvalid;
   Dimensions dimensions_;
   std::vector<Shape> tuple_shapes_;
