@@ -67,16 +67,16 @@ std::pair<Value, Value> NthAlong(Builder& b, Value x, int64_t dimension, int64_t
   return {b.Reshape(value, squeezed), b.Reshape(index, squeezed)};
 }
 
+void RequireKth(int64_t k, int64_t size, int64_t dimension) {
+  TORCH_CHECK_INDEX(size > 0, "kthvalue(): Expected reduction dim ", dimension,
+                    " to have non-zero size.");
+  TORCH_CHECK(k >= 1 && k <= size, "kthvalue(): selected number k out of range for dimension ",
+              dimension);
+}
+
 std::pair<Value, Value> KthValue(Builder& b, Value x, int64_t k, Dimension dimension, bool keep) {
   int64_t size = x->dimensions().empty() ? 1 : x->shape().dimension(dimension);
-  if (size == 0) {
-    throw hlo::Error(kIndexError, "kthvalue(): Expected reduction dim " +
-                                      std::to_string(dimension.value) + " to have non-zero size.");
-  }
-  if (k < 1 || k > size) {
-    throw hlo::Error("kthvalue(): selected number k out of range for dimension " +
-                     std::to_string(dimension.value));
-  }
+  RequireKth(k, size, dimension.value);
   return NthAlong(b, x, dimension, k - 1, keep);
 }
 
@@ -314,8 +314,7 @@ Sorted RunTopK(const at::Tensor& x, int64_t k, int64_t dimension, bool largest, 
   return {values.narrow(dimension, 0, k), indices.narrow(dimension, 0, k)};
 }
 Sorted RunKthValue(const at::Tensor& x, int64_t k, int64_t dimension, bool keep) {
-  TORCH_CHECK(k >= 1 && k <= (x.dim() == 0 ? 1 : x.size(dimension)),
-              "kthvalue(): selected number k out of range for dimension ", dimension);
+  RequireKth(k, x.dim() == 0 ? 1 : x.size(dimension), dimension);
   auto [values, indices] = RunSort(x, dimension, false);
   if (x.dim() == 0) return {values, indices};
   if (!keep) return {values.select(dimension, k - 1), indices.select(dimension, k - 1)};
