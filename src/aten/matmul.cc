@@ -128,7 +128,6 @@ Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
                  const Constant& alpha) {
   Value stretched = b.BroadcastTo(bias, product->dimensions());
   if (IsNumber(alpha, 1) && IsNumber(beta, 1)) return b.Add(product, stretched);
-  if (IsNumber(alpha, 0)) product = b.Zeros(product->shape());  // whatever is no number in it
   Value result = Times(b, ToAccumulation(b, product), alpha);
   if (!IsNumber(beta, 0)) {
     result = b.Add(result, Times(b, ToAccumulation(b, stretched), beta));
@@ -136,21 +135,27 @@ Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
   return b.Convert(result, product->element_type());
 }
 
+// The same of a product of matrices, which an alpha of 0 ignores, too.
+Value AccumulateDot(Builder& b, Value bias, Value dot, const Constant& beta,
+                    const Constant& alpha) {
+  return Accumulate(b, bias, IsNumber(alpha, 0) ? b.Zeros(dot->shape()) : dot, beta, alpha);
+}
+
 Value Addmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
-  return Accumulate(b, bias, Mm(b, x, y), beta, alpha);
+  return AccumulateDot(b, bias, Mm(b, x, y), beta, alpha);
 }
 Value Addmv(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
-  return Accumulate(b, bias, Mv(b, x, y), beta, alpha);
+  return AccumulateDot(b, bias, Mv(b, x, y), beta, alpha);
 }
 Value Baddbmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
-  return Accumulate(b, bias, Bmm(b, x, y), beta, alpha);
+  return AccumulateDot(b, bias, Bmm(b, x, y), beta, alpha);
 }
 Value Addbmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
   Bmm(b, x, y);  // checks
   hlo::DotAttributes attributes;
   attributes.lhs_contracting_dimensions = {0, 2};
   attributes.rhs_contracting_dimensions = {0, 1};
-  return Accumulate(b, bias, b.DotGeneral(x, y, attributes), beta, alpha);
+  return AccumulateDot(b, bias, b.DotGeneral(x, y, attributes), beta, alpha);
 }
 
 Value Outer(Builder& b, Value x, Value y) {

@@ -579,6 +579,23 @@ PROGRAMS = {
         torch.ormqr(O(2,2,dtype=torch.float16), O(2,dtype=torch.float16), O(2,2,dtype=torch.float16))
         torch.linalg.householder_product(O(2,2,dtype=torch.int64), O(2,dtype=torch.int64))
     """,
+    "products times nothing": """
+        torch.addr(T([[NAN]]), T([0.]), T([0.]), beta=0., alpha=0.)
+        torch.addr(T([[0.]]), T([NAN]), T([1.]), beta=0., alpha=0.)
+        torch.addr(T([[0.]]), T([NAN]), T([1.]), beta=1., alpha=0.)
+        torch.addmm(T([[NAN]]), T([[2.]]), T([[1.]]), beta=0., alpha=0.)
+        torch.addmm(T([[1.]]), T([[NAN]]), T([[1.]]), beta=1., alpha=0.)
+        torch.addmv(T([1.]), T([[NAN]]), T([1.]), beta=1., alpha=0.)
+        torch.addmv(T([NAN]), T([[1.]]), T([1.]), beta=0., alpha=0.)
+        torch.baddbmm(O(1,8,8), Z(1,8,8)+NAN, O(1,8,8), beta=1., alpha=0.)
+        torch.addbmm(T([[1.]]), T([[[NAN]]]), T([[[1.]]]), beta=1., alpha=0.)
+        torch.addcmul(T([1.]), T([NAN]), T([1.]), value=0.)
+        torch.addcdiv(T([1.]), T([NAN]), T([1.]), value=0.)
+        torch.add(T([1.]), T([NAN]), alpha=0.)
+        torch.sub(T([1.]), T([NAN]), alpha=0.)
+        torch.lerp(T([1.]), T([NAN]), 0.)
+        torch.lerp(T([1.]), T([NAN]), T([0.]))
+    """,
     "infinite parameters of draws": """
         Z(3).normal_(float("inf"), 1.)
         Z(3).cauchy_(float("inf"), 1.)
@@ -603,7 +620,7 @@ MAKERS = {"T": torch.tensor, "Z": torch.zeros, "O": torch.ones, "A": torch.arang
 
 
 def run(program: str, device: str):
-    names = {"torch": torch, "F": F, "D": device}
+    names = {"torch": torch, "F": F, "D": device, "NAN": float("nan")}
     names |= {name: functools.partial(maker, device=device) for name, maker in MAKERS.items()}
     *statements, last = program.split(";;")
     for statement in statements:
