@@ -21,8 +21,9 @@ class Builder {
   Module* module() const { return computation_->module(); }
 
   // Metadata of all instructions made from here on.
-  void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
-  const Metadata& metadata() const { return metadata_; }
+  void set_metadata(SharedMetadata metadata) { metadata_ = std::move(metadata); }
+  const Metadata& metadata() const { return *metadata_; }
+  const SharedMetadata& shared_metadata() const { return metadata_; }
   // What contractions made from here on ask for, unless their attributes name a precision.
   void set_precision(Precision precision) { precision_ = precision; }
 
@@ -155,7 +156,7 @@ class Builder {
 
  private:
   Computation* computation_;
-  Metadata metadata_;
+  SharedMetadata metadata_;
   Precision precision_ = Precision::kDefault;
 };
 

@@ -389,16 +389,20 @@ AttributeValue Decoder::TensorValue(const Attribute& attribute, size_t offset) {
   return {std::move(values), type};
 }
 
-Metadata Decoder::Location(AttributeId location) {
-  Metadata metadata;
-  CollectLocation(location, metadata, 0);
-  return metadata;
+const SharedMetadata& Decoder::Location(AttributeId location) {
+  const auto [found, is_new] = locations_.try_emplace(location);
+  if (is_new) {
+    Metadata metadata;
+    CollectLocation(location, metadata, 0);
+    found->second = std::move(metadata);
+  }
+  return found->second;
 }
 
 // The outermost name and the innermost file: loc("op"(callsite("function"("file":1:2) at …))).
 void Decoder::CollectLocation(AttributeId id, Metadata& metadata, int depth) {
   const Attribute& location = program_.attributes[id];
-  // Text that many operations share is copied for each: enough is enough, and it is only for
+  // Text that many locations share is copied for each: enough is enough, and it is only for
   // people.
   auto copy = [this](AttributeId text, std::string& out) {
     std::string_view value = program_.attributes[text].text;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "hlo/attributes.h"
@@ -40,7 +41,7 @@ class Decoder {
   // A tensor of 64-bit integers (or index).
   std::vector<int64_t> Integers(const Attribute& attribute, size_t limit, size_t offset);
   AttributeDictionary Dictionary(const Attribute& attribute, size_t offset, int depth = 0);
-  Metadata Location(AttributeId location);
+  const SharedMetadata& Location(AttributeId location);
 
   // Accounts for `bytes` of memory that the input does not itself occupy; throws
   // Error(kResourceExhausted) when that is more than a multiple of the input's size.
@@ -58,6 +59,7 @@ class Decoder {
 
   const Program& program_;
   std::vector<std::optional<Shape>> shapes_;
+  std::unordered_map<AttributeId, SharedMetadata> locations_;
   size_t budget_;
   size_t splat_budget_;
 };

@@ -321,7 +321,7 @@ class ModuleReader {
         Instruction* element =
             computation.Add(Opcode::kGetTupleElement, made.shape().tuple_shapes()[i], {&made},
                             TupleIndexAttributes{static_cast<int64_t>(i)});
-        element->set_metadata(made.metadata());
+        element->set_metadata(made.shared_metadata());
         offsets_.emplace(element, operation.offset);
         values[value] = element;
       }

@@ -6,6 +6,8 @@
 
 namespace hlo {
 
+constinit const Metadata SharedMetadata::kNone{};
+
 void Instruction::AddUser(Instruction* user) { users_.push_back(user); }
 
 void Instruction::RemoveUser(Instruction* user) {
@@ -75,9 +77,10 @@ std::string Instruction::ToString() const {
   for (size_t i = 0; i < called_computations_.size(); ++i) {
     text += (i ? ", @" : ", calls @") + called_computations_[i]->name();
   }
-  if (!metadata_.source_file.empty()) {
-    text += ", metadata={op_name=\"" + metadata_.op_name + "\" source_file=\"" +
-            metadata_.source_file + "\" source_line=" + std::to_string(metadata_.source_line) + "}";
+  if (!metadata_->source_file.empty()) {
+    text += ", metadata={op_name=\"" + metadata_->op_name + "\" source_file=\"" +
+            metadata_->source_file + "\" source_line=" + std::to_string(metadata_->source_line) +
+            "}";
   }
   return text;
 }

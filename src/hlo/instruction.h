@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hlo/attributes.h"
@@ -45,6 +47,23 @@ struct Metadata {
   }
 };
 
+// Metadata that instructions share: what a pass makes of one, and what was recorded together, says
+// the same of itself.
+class SharedMetadata {
+ public:
+  SharedMetadata() = default;
+  SharedMetadata(Metadata metadata)  // NOLINT: whoever has metadata of its own need not know
+      : metadata_(std::make_shared<const Metadata>(std::move(metadata))) {}
+
+  const Metadata& operator*() const { return metadata_ == nullptr ? kNone : *metadata_; }
+  const Metadata* operator->() const { return &**this; }
+
+ private:
+  static const Metadata kNone;
+
+  std::shared_ptr<const Metadata> metadata_;  // null: none
+};
+
 // An instruction with several results (while, sort, variadic reduce, batch_norm_training, …) has a
 // tuple shape, and get_tuple_element instructions pick them; tuples appear nowhere else except
 // for kTuple itself and parameters of programs that use them. Control flow is StableHLO's: `while`
@@ -79,8 +98,9 @@ class Instruction {
     return std::get<T>(attributes_);
   }
 
-  const Metadata& metadata() const { return metadata_; }
-  void set_metadata(Metadata metadata) { metadata_ = std::move(metadata); }
+  const Metadata& metadata() const { return *metadata_; }
+  const SharedMetadata& shared_metadata() const { return metadata_; }
+  void set_metadata(SharedMetadata metadata) { metadata_ = std::move(metadata); }
 
   Computation* parent() const { return parent_; }
   // Unique in the module, increasing with creation.
@@ -115,7 +135,7 @@ class Instruction {
   std::vector<Instruction*> users_;
   std::vector<Computation*> called_computations_;
   Attributes attributes_;
-  Metadata metadata_;
+  SharedMetadata metadata_;
   Computation* parent_ = nullptr;
   int64_t id_ = 0;
   size_t place_ = 0;  // in the computation's list, as Computation::NumberPlaces has left it

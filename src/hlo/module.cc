@@ -222,7 +222,7 @@ class ComputationCloner {
       }
       Instruction* copy = target.Add(instruction->opcode(), instruction->shape(),
                                      std::move(operands), instruction->attributes(), called);
-      copy->set_metadata(instruction->metadata());
+      copy->set_metadata(instruction->shared_metadata());
       copies.emplace(instruction, copy);
     }
     std::vector<Instruction*> results;

@@ -5,28 +5,39 @@
 
 namespace hlo {
 
-Shape::Shape(ElementType element_type, Dimensions dimensions)
-    : element_type_(element_type), dimensions_(std::move(dimensions)) {
-  for (int64_t size : dimensions_) {
+constinit const Dimensions Shape::kNoDimensions{};
+constinit const std::vector<Shape> Shape::kNoElements{};
+
+Shape::Shape(ElementType element_type, Dimensions dimensions) : element_type_(element_type) {
+  for (int64_t size : dimensions) {
     if (size < 0 && size != kDynamic) {
       throw Error("a shape has the negative dimension " + std::to_string(size) + ": " +
-                  hlo::ToString(dimensions_));
+                  hlo::ToString(dimensions));
     }
   }
+  if (!dimensions.empty()) dimensions_ = std::make_shared<const Dimensions>(std::move(dimensions));
 }
 
 Shape Shape::Tuple(std::vector<Shape> elements) {
   Shape shape;
   shape.element_type_ = ElementType::kTuple;
-  shape.tuple_shapes_ = std::move(elements);
+  if (!elements.empty()) {
+    shape.elements_ = std::make_shared<const std::vector<Shape>>(std::move(elements));
+  }
   return shape;
 }
 
+bool Shape::operator==(const Shape& other) const {
+  return element_type_ == other.element_type_ &&
+         (dimensions_ == other.dimensions_ || dimensions() == other.dimensions()) &&
+         (elements_ == other.elements_ || tuple_shapes() == other.tuple_shapes());
+}
+
 bool Shape::is_dynamic() const {
-  for (int64_t size : dimensions_) {
+  for (int64_t size : dimensions()) {
     if (size == kDynamic) return true;
   }
-  for (const Shape& element : tuple_shapes_) {
+  for (const Shape& element : tuple_shapes()) {
     if (element.is_dynamic()) return true;
   }
   return false;
@@ -39,7 +50,7 @@ void Shape::ThrowNoDimension(int64_t i) const {
 int64_t Shape::num_elements() const {
   int64_t count = 1;
   bool overflow = false;
-  for (int64_t size : dimensions_) {
+  for (int64_t size : dimensions()) {
     if (size == kDynamic) {
       throw Error("the number of elements of " + ToString() + " is known only at run time");
     }
@@ -55,7 +66,7 @@ int64_t Shape::byte_size() const {
   int64_t total = 0;
   bool overflow = false;
   if (is_tuple()) {
-    for (const Shape& element : tuple_shapes_) {
+    for (const Shape& element : tuple_shapes()) {
       overflow |= __builtin_add_overflow(total, element.byte_size(), &total);
     }
   } else {
@@ -67,7 +78,10 @@ int64_t Shape::byte_size() const {
 }
 
 Shape Shape::WithElementType(ElementType element_type) const {
-  return Shape(element_type, dimensions_);
+  Shape shape;
+  shape.element_type_ = element_type;
+  shape.dimensions_ = dimensions_;
+  return shape;
 }
 
 Shape Shape::WithDimensions(Dimensions dimensions) const {
@@ -76,26 +90,26 @@ Shape Shape::WithDimensions(Dimensions dimensions) const {
 
 size_t Shape::Hash() const {
   size_t hash = static_cast<size_t>(element_type_);
-  hash = CombineHash(hash, dimensions_.size());
-  for (int64_t size : dimensions_) hash = CombineHash(hash, static_cast<size_t>(size));
-  for (const Shape& element : tuple_shapes_) hash = CombineHash(hash, element.Hash());
+  hash = CombineHash(hash, dimensions().size());
+  for (int64_t size : dimensions()) hash = CombineHash(hash, static_cast<size_t>(size));
+  for (const Shape& element : tuple_shapes()) hash = CombineHash(hash, element.Hash());
   return hash;
 }
 
 std::string Shape::ToString() const {
   if (is_tuple()) {
     std::string text = "(";
-    for (size_t i = 0; i < tuple_shapes_.size(); ++i) {
-      text += (i ? ", " : "") + tuple_shapes_[i].ToString();
+    for (size_t i = 0; i < tuple_shapes().size(); ++i) {
+      text += (i ? ", " : "") + tuple_shapes()[i].ToString();
     }
     return text + ")";
   }
   std::string text(ShortName(element_type_));
   if (is_token()) return text;
   text += "[";
-  for (size_t i = 0; i < dimensions_.size(); ++i) {
+  for (size_t i = 0; i < dimensions().size(); ++i) {
     if (i) text += ",";
-    text += dimensions_[i] == kDynamic ? "?" : std::to_string(dimensions_[i]);
+    text += dimensions()[i] == kDynamic ? "?" : std::to_string(dimensions()[i]);
   }
   return text + "]";
 }

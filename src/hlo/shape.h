@@ -1,8 +1,10 @@
 // Shape: an element type and dimensions, or a tuple of shapes. Layout is no part of it: buffers
-// that cross a boundary are dense and row-major.
+// that cross a boundary are dense and row-major. Copies share their dimensions: each pass makes
+// many, and none changes one.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,19 +28,19 @@ class Shape {
   static Shape Tuple(std::vector<Shape> elements);
 
   ElementType element_type() const { return element_type_; }
-  const Dimensions& dimensions() const { return dimensions_; }
+  const Dimensions& dimensions() const { return dimensions_ ? *dimensions_ : kNoDimensions; }
   // Throws Error if there is no such dimension.
   int64_t dimension(int64_t i) const {
-    if (static_cast<size_t>(i) >= dimensions_.size()) ThrowNoDimension(i);
-    return dimensions_[static_cast<size_t>(i)];
+    if (static_cast<size_t>(i) >= dimensions().size()) ThrowNoDimension(i);
+    return dimensions()[static_cast<size_t>(i)];
   }
-  int64_t rank() const { return static_cast<int64_t>(dimensions_.size()); }
-  bool is_scalar() const { return is_array() && dimensions_.empty(); }
+  int64_t rank() const { return static_cast<int64_t>(dimensions().size()); }
+  bool is_scalar() const { return is_array() && dimensions().empty(); }
   bool is_tuple() const { return element_type_ == ElementType::kTuple; }
   bool is_token() const { return element_type_ == ElementType::kToken; }
   bool is_array() const { return !is_tuple() && !is_token(); }
   bool is_dynamic() const;
-  const std::vector<Shape>& tuple_shapes() const { return tuple_shapes_; }
+  const std::vector<Shape>& tuple_shapes() const { return elements_ ? *elements_ : kNoElements; }
 
   // Product of the dimensions; 1 for a scalar. Throws Error if a dimension is dynamic.
   int64_t num_elements() const;
@@ -48,7 +50,7 @@ class Shape {
   Shape WithElementType(ElementType element_type) const;
   Shape WithDimensions(Dimensions dimensions) const;
 
-  bool operator==(const Shape& other) const = default;
+  bool operator==(const Shape& other) const;
   size_t Hash() const;
   // "f32[2,3]", "(f32[2], s32[])".
   std::string ToString() const;
@@ -56,9 +58,12 @@ class Shape {
  private:
   [[noreturn]] void ThrowNoDimension(int64_t i) const;
 
+  static const Dimensions kNoDimensions;
+  static const std::vector<Shape> kNoElements;
+
   ElementType element_type_ = ElementType::kInvalid;
-  Dimensions dimensions_;
-  std::vector<Shape> tuple_shapes_;
+  std::shared_ptr<const Dimensions> dimensions_;        // null: none
+  std::shared_ptr<const std::vector<Shape>> elements_;  // of a tuple; null: none
 };
 
 // Strides, in elements, of the dense row-major layout.

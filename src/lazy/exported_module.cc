@@ -75,7 +75,7 @@ void FoldSplats(hlo::Computation& computation) {
     if (instruction->shape().num_elements() > kMaxSplat) continue;
     const std::optional<hlo::Literal> scalar = passes::SplatOf(instruction);
     if (!scalar) continue;
-    builder.set_metadata(instruction->metadata());
+    builder.set_metadata(instruction->shared_metadata());
     instruction->ReplaceAllUsesWith(
         builder.Constant(hlo::Literal::Splat(instruction->shape(), *scalar)));
   }

@@ -388,7 +388,7 @@ std::unique_ptr<hlo::Module> Graph::LowerWithMarks(const std::string& name,
     results.push_back(values[result.node->position][result.index]);
   }
   if (recorder) {
-    builder.set_metadata({"xla::check_values", "", 0});
+    builder.set_metadata(hlo::Metadata{"xla::check_values", "", 0});
     if (hlo::Value numbers = recorder->Numbers(builder)) results.push_back(numbers);
   }
   entry->set_results(results);

@@ -141,7 +141,7 @@ class Decomposition {
     for (Instruction* operand : instruction.operands()) operands.push_back(copies_.at(operand));
     Instruction* copy = target_->Add(instruction.opcode(), instruction.shape(), operands,
                                      instruction.attributes(), instruction.called_computations());
-    copy->set_metadata(instruction.metadata());
+    copy->set_metadata(instruction.shared_metadata());
     return copy;
   }
 
@@ -155,7 +155,7 @@ class Decomposition {
       shapes.push_back(output->shape());
     }
     hlo::Builder builder(&source_);
-    builder.set_metadata({composite_.identity.first, "", 0});
+    builder.set_metadata(hlo::Metadata{composite_.identity.first, "", 0});
     hlo::Value composite =
         builder.Create(Opcode::kComposite, operands_, std::move(attributes), {target_},
                        shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes));

@@ -105,7 +105,7 @@ class Eliminator {
     Instruction* shared =
         computation_.Add(instruction->opcode(), instruction->shape(), instruction->operands(),
                          instruction->attributes(), std::move(called));
-    shared->set_metadata(instruction->metadata());
+    shared->set_metadata(instruction->shared_metadata());
     instruction->ReplaceAllUsesWith(shared);
     changed_ = true;
     return shared;

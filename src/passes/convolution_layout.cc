@@ -64,12 +64,12 @@ class Rewriter {
     }
     if (!any) return false;
     for (Instruction* instruction : original) {
-      builder_.set_metadata(instruction->metadata());
+      builder_.set_metadata(instruction->shared_metadata());
       if (!Rewrite(*instruction)) KeepPlain(instruction);
     }
     for (size_t i = 0; i < computation_->results().size(); ++i) {
       Value result = computation_->result(i);
-      builder_.set_metadata(result->metadata());
+      builder_.set_metadata(result->shared_metadata());
       computation_->set_result(i, Plain(result));
     }
     computation_->SortTopologically();

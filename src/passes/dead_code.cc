@@ -124,7 +124,7 @@ bool ShrinkLoop(Instruction& loop) {
   Computation* condition = CopyNeeded(*loop.called_computations()[0], needed, {true});
   Computation* body = CopyNeeded(*loop.called_computations()[1], needed, needed);
   hlo::Builder builder(loop.parent());
-  builder.set_metadata(loop.metadata());
+  builder.set_metadata(loop.shared_metadata());
   Instruction* smaller = builder.While(operands, condition, body);
   std::vector<Instruction*> results(needed.size(), nullptr);
   for (size_t i = 0, k = 0; i < needed.size(); ++i) {
@@ -156,7 +156,7 @@ bool ShrinkBranches(Instruction& branches) {
   Computation& computation = *branches.parent();
   Instruction* smaller = computation.Add(branches.opcode(), branches.shape(), std::move(operands),
                                          branches.attributes(), std::move(called));
-  smaller->set_metadata(branches.metadata());
+  smaller->set_metadata(branches.shared_metadata());
   branches.ReplaceAllUsesWith(smaller);
   computation.Remove(&branches);
   return true;

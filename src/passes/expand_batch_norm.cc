@@ -23,7 +23,7 @@ class Expansion {
         wide_(type_ == ElementType::kF16 || type_ == ElementType::kBF16 ? ElementType::kF32
                                                                         : type_),
         x_(Operand(0)) {
-    builder_.set_metadata(instruction.metadata());
+    builder_.set_metadata(instruction.shared_metadata());
     for (int64_t i = 0; i < x_->shape().rank(); ++i) {
       if (i != attributes_.feature_index) reduced_.push_back(i);
     }

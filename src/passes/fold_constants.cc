@@ -69,7 +69,7 @@ class Folder {
       }
       Instruction* value = Fold(instruction);
       if (!value) continue;
-      value->set_metadata(instruction.metadata());
+      value->set_metadata(instruction.shared_metadata());
       instruction.ReplaceAllUsesWith(value);
       changed_ = true;
     }

@@ -30,7 +30,7 @@ bool FoldInto(hlo::Computation& computation, Instruction* convolution) {
   Instruction* folded =
       computation.Add(Opcode::kConvolution, convolution->shape(),
                       {convolution->operand(0), reverse->operand(0)}, std::move(attributes));
-  folded->set_metadata(convolution->metadata());
+  folded->set_metadata(convolution->shared_metadata());
   convolution->ReplaceAllUsesWith(folded);
   return true;
 }

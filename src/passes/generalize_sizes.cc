@@ -180,7 +180,7 @@ class Generalizer {
       for (const Computation* sample : samples_) {
         alike.push_back(sample->instructions()[place].get());
       }
-      builder_.set_metadata(alike[0]->metadata());
+      builder_.set_metadata(alike[0]->shared_metadata());
       CheckAlike(alike);
       const Value value = Generalized(alike);
       for (size_t i = 0; i < alike.size(); ++i) values_[i].emplace(alike[i], value);
@@ -335,7 +335,7 @@ class Generalizer {
     }
     Value value = builder_.computation()->Add(first.opcode(), shape, Operands(alike),
                                               first.attributes(), std::move(called));
-    value->set_metadata(first.metadata());
+    value->set_metadata(first.shared_metadata());
     return value;
   }
 

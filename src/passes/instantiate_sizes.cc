@@ -46,7 +46,7 @@ class Instantiator {
     hlo::Builder builder(computation);
     Values values;
     for (const auto& instruction : source.instructions()) {
-      builder.set_metadata(instruction->metadata());
+      builder.set_metadata(instruction->shared_metadata());
       const Value value = instruction->opcode() == Opcode::kParameter
                               ? Parameter(builder, *instruction, parameters)
                               : Instantiated(builder, *instruction, values);

@@ -349,7 +349,7 @@ bool SimplifyOnce(hlo::Computation& computation) {
   Builder builder(&computation);
   for (Instruction* instruction : instructions) {
     if (instruction->shape().is_dynamic()) continue;
-    builder.set_metadata(instruction->metadata());
+    builder.set_metadata(instruction->shared_metadata());
     Value value = Simplified(builder, *instruction);
     if (!value || value == instruction || value->shape() != instruction->shape()) continue;
     instruction->ReplaceAllUsesWith(value);

@@ -53,7 +53,7 @@ std::vector<Literal> SizePadder::Run() {
   }
   for (const auto& instruction : entry_.instructions()) {
     if (instruction->opcode() == Opcode::kParameter) continue;
-    builder_.set_metadata(instruction->metadata());
+    builder_.set_metadata(instruction->shared_metadata());
     CheckSizes(*instruction);
     values_[instruction.get()] = Padded(*instruction);
     CheckShape(*instruction);
@@ -148,7 +148,7 @@ void SizePadder::CheckShape(const Instruction& instruction) const {
 }
 
 Value SizePadder::Argument(Literal literal) {
-  const hlo::Metadata metadata = builder_.metadata();
+  const hlo::SharedMetadata metadata = builder_.shared_metadata();
   builder_.set_metadata({});
   Value parameter = builder_.Parameter(literal.shape());
   builder_.set_metadata(metadata);
@@ -219,7 +219,7 @@ Value SizePadder::Same(const Instruction& instruction, const Shape& shape,
   Value made = target_.Add(instruction.opcode(), shape, std::move(operands),
                            attributes ? *attributes : instruction.attributes(),
                            instruction.called_computations());
-  made->set_metadata(instruction.metadata());
+  made->set_metadata(instruction.shared_metadata());
   return made;
 }
 

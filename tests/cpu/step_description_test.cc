@@ -24,7 +24,7 @@ class StepDescriptionTest : public testing::Test {
 };
 
 TEST_F(StepDescriptionTest, Dot) {
-  builder_.set_metadata({"aten::bmm", "train.py", 12});
+  builder_.set_metadata(hlo::Metadata{"aten::bmm", "train.py", 12});
   hlo::Value x = Parameter({8, 3, 5}), y = Parameter({8, 5, 7});
   hlo::DotAttributes attributes;
   attributes.lhs_batching_dimensions = attributes.rhs_batching_dimensions = {0};

@@ -88,7 +88,7 @@ TEST(BytecodeTest, RoundTripsAliasesDonorsAndCounts) {
 
 TEST(BytecodeTest, KeepsMetadata) {
   auto module = MakeModule({F32({2})}, [](Builder& b, const Values& x) {
-    b.set_metadata({"aten::neg", "model.py", 12});
+    b.set_metadata(Metadata{"aten::neg", "model.py", 12});
     return Values{b.Negate(x[0])};
   });
   auto again = Read(WriteBytecode(*module));

@@ -152,9 +152,29 @@ TEST(Module, CloneIsEqualAndIndependent) {
   EXPECT_FALSE(SameComputation(*clone->entry(), *module->entry()));
 }
 
+// A pass copies many instructions: copies of a shape, and of where they come from, are the same
+// objects.
+TEST(Module, CopiesShareShapesAndMetadata) {
+  auto module = Sample();
+  Instruction* result = module->entry()->result(0);
+  result->set_metadata(Metadata{"aten::add", "model.py", 3});
+  auto clone = module->Clone();
+  const Instruction* copy = clone->entry()->result(0);
+  EXPECT_EQ(&copy->metadata(), &result->metadata());
+  ASSERT_FALSE(result->dimensions().empty());
+  EXPECT_EQ(&copy->dimensions(), &result->dimensions());
+  EXPECT_EQ(&result->shape().WithElementType(ElementType::kS32).dimensions(),
+            &result->dimensions());
+  result->set_metadata({});
+  EXPECT_EQ(copy->metadata().op_name, "aten::add");
+  EXPECT_EQ(Shape::Scalar(ElementType::kF32).dimensions(), Dimensions());
+  EXPECT_NE(Shape(ElementType::kF32, {2}), Shape(ElementType::kF32, {3}));
+  EXPECT_EQ(Shape(ElementType::kF32, {2}), Shape(ElementType::kF32, {2}));
+}
+
 TEST(Module, HashKnowsWhatIsComputedAndNothingElse) {
   auto a = Sample("a"), b = Sample("b");
-  b->entry()->result(0)->set_metadata({"aten::add", "model.py", 3});
+  b->entry()->result(0)->set_metadata(Metadata{"aten::add", "model.py", 3});
   EXPECT_EQ(a->Hash(), b->Hash());
   b->entry()->RemoveDeadInstructions();
   EXPECT_EQ(a->Hash(), b->Hash());

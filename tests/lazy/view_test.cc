@@ -186,7 +186,7 @@ TEST(ViewTest, StepsAreNamedAsTorchNamesThem) {
   hlo::Computation* entry = module.AddComputation("main");
   module.set_entry(entry);
   hlo::Builder b(entry);
-  b.set_metadata({"net/aten::read_view", "", 0});
+  b.set_metadata(hlo::Metadata{"net/aten::read_view", "", 0});
   hlo::Value x = b.Parameter(hlo::Shape(hlo::ElementType::kF32, {2, 3}));
   EXPECT_EQ(ReadView(b, x, {}, {permute})->metadata().op_name, "net/aten::permute");
   EXPECT_EQ(b.metadata().op_name, "net/aten::read_view");

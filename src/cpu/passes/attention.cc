@@ -71,7 +71,7 @@ void MakeCall(Instruction* attention) {
   const auto count = static_cast<int64_t>(attention->shape().tuple_shapes().size());
   for (int64_t i = 0; i < count; ++i) AddOutput(attention, i, members, outputs);
   for (const Replacement& replacement : AddComposite(members, outputs, kAttentionCall)) {
-    replacement.by->set_metadata(attention->metadata());
+    replacement.by->set_metadata(attention->shared_metadata());
     replacement.value->ReplaceAllUsesWith(replacement.by);
   }
 }

@@ -80,7 +80,7 @@ std::vector<Replacement> AddComposite(std::span<Instruction* const> members,
   Instruction* composite = computation.Add(
       Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes), body.operands,
       hlo::CompositeAttributes{std::string(kind.name), {}, 0}, {body.computation});
-  composite->set_metadata(outputs[0]->metadata());
+  composite->set_metadata(outputs[0]->shared_metadata());
   const auto pick = [&](int64_t index, const hlo::Shape& shape) {
     if (shapes.size() == 1) return composite;
     return computation.Add(Opcode::kGetTupleElement, shape, {composite},

@@ -25,7 +25,7 @@ class Expander {
   explicit Expander(hlo::Computation& computation) : b_(&computation) {}
 
   void Expand(Instruction* instruction) {
-    b_.set_metadata(instruction->metadata());
+    b_.set_metadata(instruction->shared_metadata());
     Value state = instruction->operand(0);
     const Shape& shape = instruction->shape().tuple_shapes()[1];
     const bool threefry =

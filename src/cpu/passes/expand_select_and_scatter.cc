@@ -41,7 +41,7 @@ Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& win
 
 void Expand(hlo::Computation& computation, Instruction* instruction) {
   Builder b(&computation);
-  b.set_metadata(instruction->metadata());
+  b.set_metadata(instruction->shared_metadata());
   hlo::Window window = instruction->as<hlo::Window>();
   Value source = instruction->operand(1);
   Value init = instruction->operand(2);

@@ -91,7 +91,7 @@ void Fuse(Instruction* contraction, const Values& prologue, const Values& epilog
   Instruction* last = members.back();
   const auto replaced = AddComposite(members, {{last}}, is_dot ? kDotCall : kConvolutionCall);
   for (const Replacement& replacement : replaced) {
-    replacement.by->set_metadata(contraction->metadata());  // where the time goes
+    replacement.by->set_metadata(contraction->shared_metadata());  // where the time goes
     replacement.value->ReplaceAllUsesWith(replacement.by);
   }
 }
