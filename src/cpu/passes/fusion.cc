@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <memory>
+#include <ranges>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -34,8 +35,10 @@ constexpr int64_t kMaxCheapCopies = 32;
 // So many elements at least share what is computed once a row.
 constexpr int64_t kLeastRow = 8;
 
-Dimensions Stripped(Dimensions dimensions) {
-  while (!dimensions.empty() && dimensions.back() == 1) dimensions.pop_back();
+std::span<const int64_t> Stripped(std::span<const int64_t> dimensions) {
+  while (!dimensions.empty() && dimensions.back() == 1) {
+    dimensions = dimensions.first(dimensions.size() - 1);
+  }
   return dimensions;
 }
 
@@ -136,12 +139,14 @@ class Fuser {
 
   // True if it built a kernel.
   bool Run() {
-    int64_t position = 0;
-    for (const auto& instruction : computation_.instructions()) {
-      order_.push_back(instruction.get());
-      position_[instruction.get()] = position++;
-    }
-    for (Instruction* result : computation_.results()) needed_.insert(result);
+    for (const auto& instruction : computation_.instructions()) order_.push_back(instruction.get());
+    if (order_.empty()) return false;
+    const auto [first, last] =
+        std::ranges::minmax(order_ | std::views::transform(&Instruction::id));
+    first_id_ = first;
+    choices_.resize(static_cast<size_t>(last - first + 1));
+    for (size_t i = 0; i < order_.size(); ++i) Of(order_[i]).place = static_cast<int64_t>(i);
+    for (const Instruction* result : computation_.results()) Of(result).needed = true;
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(*it);
     if (clusters_.empty()) return false;
     Build();
@@ -150,6 +155,20 @@ class Fuser {
 
  private:
   using Homes = std::vector<Cluster*>;
+
+  // What is known of an instruction.
+  struct Choice {
+    int64_t place = 0;    // in the program
+    bool needed = false;  // in memory
+    bool live = false;
+    Homes homes;  // where it is evaluated
+  };
+  Choice& Of(const Instruction* instruction) {
+    return choices_[static_cast<size_t>(instruction->id() - first_id_)];
+  }
+  const Choice& Of(const Instruction* instruction) const {
+    return choices_[static_cast<size_t>(instruction->id() - first_id_)];
+  }
 
   // Who wants a value: clusters that would evaluate it, and whether someone reads it from memory.
   struct Demand {
@@ -162,8 +181,8 @@ class Fuser {
     if (p->opcode() == Opcode::kParameter) return;
     const Demand demand = DemandFor(p);
     if (!demand.in_memory && demand.clusters.empty()) return;  // dead
-    live_.insert(p);
-    if (demand.in_memory) needed_.insert(p);
+    Of(p).live = true;
+    if (demand.in_memory) Of(p).needed = true;
     if (IsReduction(*p)) return PlaceReduce(p, demand);
     if (IsFusible(*p) && p->shape().is_tuple()) return PlaceWindows(p);
     if (IsView(*p)) return PlaceView(p, demand);
@@ -177,17 +196,15 @@ class Fuser {
 
   Demand DemandFor(const Instruction* p) const {
     Demand demand;
-    demand.in_memory = needed_.contains(p) || p->HasSideEffect();
+    demand.in_memory = Of(p).needed || p->HasSideEffect();
     for (const Instruction* user : p->users()) {
-      auto found = homes_.find(user);
-      const bool standalone = found == homes_.end() || found->second.empty();
-      if (standalone && !IsView(*user)) {
+      const Choice& choice = Of(user);
+      if (choice.homes.empty() && !IsView(*user)) {
         if (IsLive(user)) demand.in_memory = true;
         continue;
       }
-      if (IsView(*user) && needed_.contains(user)) demand.in_memory = true;
-      if (found == homes_.end()) continue;
-      for (Cluster* cluster : found->second) {
+      if (IsView(*user) && choice.needed) demand.in_memory = true;
+      for (Cluster* cluster : choice.homes) {
         if (std::exchange(cluster->wanted, p) != p) demand.clusters.push_back(cluster);
       }
     }
@@ -195,11 +212,11 @@ class Fuser {
   }
 
   // Not of any kernel: it is read from memory.
-  void KeepOutside(Instruction* p) { needed_.insert(p); }
+  void KeepOutside(Instruction* p) { Of(p).needed = true; }
 
   void Inline(Instruction* p, Cluster& cluster) {
     Join(cluster, p);
-    homes_[p].push_back(&cluster);
+    Of(p).homes.push_back(&cluster);
   }
 
   // Evaluates it in each cluster that wants it and may. True if all may.
@@ -217,16 +234,16 @@ class Fuser {
 
   // A reduce_window of several arrays is a loop of its own.
   void PlaceWindows(Instruction* p) {
-    needed_.insert(p);
+    Of(p).needed = true;
     Cluster* cluster = NewLoop(p);
     cluster->space = p->shape().tuple_shapes()[0].dimensions();
-    homes_[p] = {cluster};
+    Of(p).homes = {cluster};
   }
 
   // Inside a kernel it is evaluated; in memory it is its operand.
   void PlaceView(Instruction* p, const Demand& demand) {
     const bool inside = IsFusible(*p) ? InlineWhereAllowed(p, demand) : demand.clusters.empty();
-    if (!inside) needed_.insert(p);
+    if (!inside) Of(p).needed = true;
   }
 
   // It costs nothing to compute it again for everyone, and a loop writes it for who reads it from
@@ -234,25 +251,24 @@ class Fuser {
   void PlaceFree(Instruction* p, const Demand& demand) {
     const bool inside = InlineWhereAllowed(p, demand);
     if (inside && !demand.in_memory) return;
-    needed_.insert(p);
-    if (!p->IsConstant()) homes_[p].push_back(NewLoop(p));
+    Of(p).needed = true;
+    if (!p->IsConstant()) Of(p).homes.push_back(NewLoop(p));
   }
 
   // Several want it: it is computed once, where it is used first if possible, or by itself.
   void PlaceInMemory(Instruction* p, const Demand& demand) {
-    needed_.insert(p);
+    Of(p).needed = true;
     for (Cluster* cluster : demand.clusters) {
       if (!MayOutput(p, *cluster)) continue;
       Inline(p, *cluster);
       AddOutput(*cluster, p);
       return;
     }
-    homes_[p] = {NewLoop(p)};
+    Of(p).homes = {NewLoop(p)};
   }
 
   bool IsLive(const Instruction* instruction) const {
-    return live_.contains(instruction) || instruction->HasSideEffect() ||
-           !instruction->shape().is_array();
+    return Of(instruction).live || instruction->HasSideEffect() || !instruction->shape().is_array();
   }
 
   Cluster* NewLoop(Instruction* root) {
@@ -268,25 +284,33 @@ class Fuser {
   // A member becomes a result.
   void AddOutput(Cluster& cluster, Instruction* p) {
     cluster.outputs.push_back(p);
-    spans_.Add(position_.at(p), LastPlace(cluster));
+    spans_.Add(Of(p).place, LastPlace(cluster));
   }
 
   // The first member is the last in the program, as users are placed before their operands.
-  int64_t LastPlace(const Cluster& cluster) const { return position_.at(cluster.members[0]); }
+  int64_t LastPlace(const Cluster& cluster) const { return Of(cluster.members[0]).place; }
 
-  // The members that use p. A value may have very many users, a cluster has few members.
-  static std::vector<const Instruction*> UsersIn(const Cluster& cluster, const Instruction* p) {
-    std::vector<const Instruction*> users;
+  // Whether `meets` holds for one of the members that use p. A value may have very many users, a
+  // cluster has few members.
+  template <typename Predicate>
+  static bool AnyUserIn(const Cluster& cluster, const Instruction* p, const Predicate& meets) {
     const auto uses = [&](const Instruction* member) {
       return std::ranges::find(member->operands(), p) != member->operands().end();
     };
-    const auto is_member = [&](const Instruction* user) { return cluster.set.contains(user); };
     if (p->users().size() < cluster.members.size()) {
-      std::ranges::copy_if(p->users(), std::back_inserter(users), is_member);
-    } else {
-      std::ranges::copy_if(cluster.members, std::back_inserter(users), uses);
+      return std::ranges::any_of(p->users(), [&](const Instruction* user) {
+        return cluster.set.contains(user) && meets(user);
+      });
     }
-    return users;
+    return std::ranges::any_of(
+        cluster.members, [&](const Instruction* member) { return uses(member) && meets(member); });
+  }
+  template <typename Visitor>
+  static void ForUsersIn(const Cluster& cluster, const Instruction* p, const Visitor& visit) {
+    AnyUserIn(cluster, p, [&](const Instruction* user) {
+      visit(user);
+      return false;
+    });
   }
 
   // Adds p to the cluster and finds at which index it is evaluated there.
@@ -295,14 +319,14 @@ class Fuser {
     cluster.set.insert(p);
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
     cluster.copies[p] = Copies(p, cluster);
-    for (const Instruction* user : UsersIn(cluster, p)) {
+    ForUsersIn(cluster, p, [&](const Instruction* user) {
       const bool identity = AtIdentity(cluster, user, p);
       const bool row_identity = AtRowIdentity(cluster, user, p);
       if (identity) cluster.identity.insert(p);
       if (row_identity) cluster.row_identity.insert(p);
       if (cluster.elsewhere.contains(user) || (!identity && !row_identity))
         cluster.elsewhere.insert(p);
-    }
+    });
   }
 
   static bool AtIdentity(const Cluster& cluster, const Instruction* user, const Instruction* p) {
@@ -317,7 +341,7 @@ class Fuser {
     if (user->opcode() == Opcode::kBroadcastInDim) return IsRowBroadcast(cluster, user);
     if (!cluster.row_identity.contains(user)) return false;
     if (user->opcode() == Opcode::kReshape) {
-      return Stripped(user->dimensions()) == Stripped(p->dimensions());
+      return std::ranges::equal(Stripped(user->dimensions()), Stripped(p->dimensions()));
     }
     return hlo::IsElementwise(user->opcode());
   }
@@ -329,21 +353,21 @@ class Fuser {
     for (size_t i = 0; i < map.size(); ++i) {
       if (map[i] != static_cast<int64_t>(i)) return false;
     }
-    Dimensions operand = Stripped(broadcast->operand(0)->dimensions());
+    const std::span<const int64_t> operand = Stripped(broadcast->operand(0)->dimensions());
     return std::equal(operand.begin(), operand.end(), cluster.space.begin());
   }
 
   // Users that only change the index each ask for another element.
   static int64_t Copies(const Instruction* p, const Cluster& cluster) {
     int64_t same = 0, sum = 0;
-    for (const Instruction* user : UsersIn(cluster, p)) {
+    ForUsersIn(cluster, p, [&](const Instruction* user) {
       const int64_t copies = cluster.copies.at(user);
       if (hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kReduce) {
         same = std::max(same, copies);
       } else {
         sum += copies;
       }
-    }
+    });
     return std::max<int64_t>(same + sum, 1);
   }
 
@@ -353,8 +377,7 @@ class Fuser {
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
     if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
-    return std::ranges::none_of(UsersIn(cluster, p),
-                                [&](const Instruction* user) { return IsRepeatedBy(user, p); });
+    return !AnyUserIn(cluster, p, [&](const Instruction* user) { return IsRepeatedBy(user, p); });
   }
 
   // True if the user would have elements of p computed several times that cost something.
@@ -379,7 +402,7 @@ class Fuser {
     const auto& map = broadcast->as<hlo::DimensionsAttributes>().dimensions;
     bool leading = true;
     for (size_t i = 0; i < map.size(); ++i) leading &= map[i] == static_cast<int64_t>(i);
-    const Dimensions operand = Stripped(p->dimensions());
+    const std::span<const int64_t> operand = Stripped(p->dimensions());
     leading &= std::equal(operand.begin(), operand.end(), broadcast->dimensions().begin());
     return !leading || to / from < kLeastRow;
   }
@@ -390,10 +413,8 @@ class Fuser {
         cluster.outputs.size() >= kMaxOutputs || cluster.outputs[0]->shape().is_tuple()) {
       return false;
     }
-    bool identity = false;
-    for (const Instruction* user : UsersIn(cluster, p)) {
-      identity |= AtIdentity(cluster, user, p);
-    }
+    const bool identity = AnyUserIn(
+        cluster, p, [&](const Instruction* user) { return AtIdentity(cluster, user, p); });
     if (!identity || p->dimensions() != cluster.space) return false;
     if (!MayInline(p, cluster)) return false;
     return !OthersReach(p, cluster);
@@ -415,8 +436,7 @@ class Fuser {
         const bool inside = cluster.set.contains(user);
         if (!inside) stack.push_back(user);
         // A duplicated user outside counts too, and who reads an alias in memory.
-        auto found = homes_.find(user);
-        if (found != homes_.end() && found->second.size() > 1) push_users(user);
+        if (Of(user).homes.size() > 1) push_users(user);
         if (inside && IsView(*user)) same.push_back(user);
       }
     }
@@ -424,12 +444,10 @@ class Fuser {
     while (!stack.empty()) {
       const Instruction* instruction = stack.back();
       stack.pop_back();
-      if (position_.at(instruction) > last || !seen.insert(instruction).second) continue;
+      if (Of(instruction).place > last || !seen.insert(instruction).second) continue;
       if (cluster.set.contains(instruction)) return true;
       push_users(instruction);
-      auto found = homes_.find(instruction);
-      if (found == homes_.end()) continue;
-      for (const Cluster* other : found->second) {
+      for (const Cluster* other : Of(instruction).homes) {
         for (const Instruction* output : other->outputs) {
           if (seen.insert(output).second) push_users(output);
         }
@@ -465,14 +483,14 @@ class Fuser {
         BecomeRows(p, *cluster);
         Join(*cluster, p);
         if (output) {
-          needed_.insert(p);
+          Of(p).needed = true;
           AddOutput(*cluster, p);
         }
-        homes_[p] = {cluster};
+        Of(p).homes = {cluster};
         return;
       }
     }
-    needed_.insert(p);
+    Of(p).needed = true;
     Cluster* cluster = ReduceBeside(p);
     if (cluster == nullptr) {
       clusters_.push_back(std::make_unique<Cluster>());
@@ -482,7 +500,7 @@ class Fuser {
     }
     Join(*cluster, p);
     AddOutput(*cluster, p);
-    homes_[p] = {cluster};
+    Of(p).homes = {cluster};
     for (const Instruction* source : Sources(p)) {
       Homes& reducers = reducers_of_[source];
       std::erase(reducers, cluster);
@@ -534,15 +552,12 @@ class Fuser {
     }
     if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
       return false;
-    for (const Instruction* user : UsersIn(cluster, p)) {
-      if (!AtRowIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
-      if (user->opcode() == Opcode::kBroadcastInDim &&
-          Stripped(p->dimensions()).size() != p->dimensions().size() &&
-          p->dimensions() != Dimensions(space.begin(), space.begin() + KeptRank(p))) {
-        return false;
-      }
-    }
-    return true;
+    return !AnyUserIn(cluster, p, [&](const Instruction* user) {
+      if (!AtRowIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return true;
+      return user->opcode() == Opcode::kBroadcastInDim &&
+             Stripped(p->dimensions()).size() != p->dimensions().size() &&
+             p->dimensions() != Dimensions(space.begin(), space.begin() + KeptRank(p));
+    });
   }
 
   // The whole cluster becomes row values: everything in it must be at the row's index.
@@ -551,12 +566,12 @@ class Fuser {
       if (member->shape().rank() == 0 || IsSplatConstant(member)) continue;
       if (!cluster.identity.contains(member) || cluster.elsewhere.contains(member)) return false;
     }
-    bool identity = false;
-    for (const Instruction* user : UsersIn(cluster, p)) {
-      if (!AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return false;
-      identity = true;
-    }
-    return identity;
+    bool used = false;
+    const bool elsewhere = AnyUserIn(cluster, p, [&](const Instruction* user) {
+      used = true;
+      return !AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user);
+    });
+    return used && !elsewhere;
   }
 
   void BecomeRows(const Instruction* p, Cluster& cluster) {
@@ -597,7 +612,7 @@ class Fuser {
 
   void BuildComposite(Cluster& cluster) {
     std::sort(cluster.members.begin(), cluster.members.end(),
-              [&](Instruction* a, Instruction* b) { return position_[a] < position_[b]; });
+              [&](Instruction* a, Instruction* b) { return Of(a).place < Of(b).place; });
     const std::vector<Replacement> replaced =
         AddComposite(cluster.members, cluster.outputs,
                      cluster.kind == Cluster::kReduce ? kReduceKernel : kLoopKernel);
@@ -606,10 +621,8 @@ class Fuser {
 
   Computation& computation_;
   std::vector<Instruction*> order_;
-  std::unordered_map<const Instruction*, int64_t> position_;
-  std::unordered_set<const Instruction*> needed_;
-  std::unordered_set<const Instruction*> live_;
-  std::unordered_map<const Instruction*, Homes> homes_;
+  int64_t first_id_ = 0;
+  std::vector<Choice> choices_;  // by id, from the first
   KernelSpans spans_;
   std::unordered_map<const Instruction*, Homes> reducers_of_;  // by their sources; the latest ones
   std::vector<std::unique_ptr<Cluster>> clusters_;
