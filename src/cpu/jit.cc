@@ -224,9 +224,17 @@ const HostCpu& Host() {
 }
 
 void PrepareModule(llvm::Module& module) {
-  const llvm::TargetMachine& machine = ThreadCompiler().machine();
-  module.setTargetTriple(machine.getTargetTriple().str());
-  module.setDataLayout(machine.createDataLayout());
+  // Known once and for ever: a thread that finds all its kernels there makes no compiler.
+  struct Target {
+    std::string triple;
+    llvm::DataLayout layout;
+  };
+  static const auto* target = [] {
+    const llvm::TargetMachine& machine = ThreadCompiler().machine();
+    return new Target{machine.getTargetTriple().str(), machine.createDataLayout()};
+  }();
+  module.setTargetTriple(target->triple);
+  module.setDataLayout(target->layout);
 }
 
 namespace {
