@@ -12,6 +12,7 @@
 #include "lazy/metrics.h"
 #include "lazy/span.h"
 #include "lazy/warning.h"
+#include "pjrt/client/module_compile.h"
 #include "process/fork.h"
 #include "process/library_identity.h"
 #include "process/sha256.h"
@@ -114,15 +115,32 @@ std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const Cach
   }
 }
 
-std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std::string& program,
-                                                const pjrt::CompileOptions& options) {
+// What `compile` gives, counted and timed.
+template <typename Compile>
+std::unique_ptr<pjrt::LoadedExecutable> Compiled(const Compile& compile) {
   static auto* compiled = Counter("ProgramCompile");
   static Metric* time = Metric::Get("ProgramCompileTime");
   Count(compiled);
   TimedSection timed(time);
   Span span("xla::compile");
-  span.Add("program_bytes", static_cast<int64_t>(program.size()));
-  return client.Compile(program, "mlir", options);
+  return compile(span);
+}
+
+std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std::string& program,
+                                                const pjrt::CompileOptions& options) {
+  return Compiled([&](Span& span) {
+    span.Add("program_bytes", static_cast<int64_t>(program.size()));
+    return client.Compile(program, "mlir", options);
+  });
+}
+
+// What nobody keeps need not become bytes.
+std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const hlo::Module& module,
+                                                const pjrt::CompileOptions& options) {
+  if (!pjrt::TakesModules(client.plugin())) {
+    return Compile(client, pjrt::SerializeProgram(module, client.plugin()), options);
+  }
+  return Compiled([&](Span&) { return pjrt::CompileModule(client, module, options); });
 }
 
 }  // namespace
@@ -158,8 +176,8 @@ std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       const hlo::Module& module,
                                                       const pjrt::CompileOptions& options,
                                                       const PlaceInCache& place) {
+  if (!place.folder) return Compile(client, module, options);
   std::string program = pjrt::SerializeProgram(module, client.plugin());
-  if (!place.folder) return Compile(client, program, options);
   std::string key_text = place.key;
   Append(key_text, program);
   const process::Sha256Digest key = process::Sha256Of(key_text);

@@ -8,7 +8,10 @@
 
 #include "another_build.h"
 #include "hlo/bytecode.h"
+#include "hlo/module_identity.h"
 #include "hlo/text_writer.h"
+#include "pjrt/client/module_compile.h"
+#include "pjrt/module_extension.h"
 #include "plugin_testing.h"
 
 namespace pjrt {
@@ -61,6 +64,56 @@ TEST_F(PluginTest, DifferentProgramsHaveDifferentFingerprints) {
   };
   EXPECT_EQ(fingerprint("cosine"), fingerprint("cosine"));
   EXPECT_NE(fingerprint("cosine"), fingerprint("negate"));
+}
+
+// A module is handed over as it is, and stays its maker's.
+TEST_F(PluginTest, CompilesModules) {
+  const auto module = SumAndProduct();
+  const size_t hash = module->Hash();
+  ASSERT_TRUE(TakesModules(client_->plugin()));
+  const auto executable = CompileModule(*client_, *module, {});
+  EXPECT_EQ(module->Hash(), hash);
+  auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
+  const Buffer* arguments[] = {x.get(), x.get()};
+  const auto outputs = executable->Execute(arguments).outputs;
+  const auto expected = client_->Compile(*module)->Execute(arguments).outputs;
+  ASSERT_EQ(outputs.size(), expected.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_EQ(outputs[i]->ToLiteral(), expected[i]->ToLiteral());
+  }
+}
+
+TEST_F(PluginTest, WhatCameAsAModuleHasNoCode) {
+  const auto executable = CompileModule(*client_, *SumAndProduct(), {});
+  const auto again = CompileModule(*client_, *SumAndProduct(), {});
+  EXPECT_NE(executable->executable().fingerprint(), again->executable().fingerprint());
+  const auto expect_refused = [](const auto& ask) {
+    try {
+      ask();
+      ADD_FAILURE() << "answered";
+    } catch (const hlo::Error& error) {
+      EXPECT_EQ(error.code(), hlo::ErrorCode::kUnimplemented);
+      EXPECT_NE(std::string(error.what()).find("handed over as a module"), std::string::npos);
+    }
+  };
+  expect_refused([&] { executable->executable().Serialize(); });
+  expect_refused([&] { executable->executable().optimized_program(); });
+}
+
+TEST_F(PluginTest, ModulesOfAnotherBuildAreRefused) {
+  const auto* modules =
+      client_->plugin().extension<PJRT_Module_Extension>(PJRT_Extension_Type_Module);
+  ASSERT_NE(modules, nullptr);
+  EXPECT_STREQ(modules->identity, hlo::ModuleIdentity());
+  auto args = New<PJRT_Module_Compile_Args>();
+  args.client = client_->handle();
+  EXPECT_EQ(CodeOf(modules->compile(&args)), PJRT_Error_Code_INVALID_ARGUMENT);
+  const auto module = SumAndProduct();
+  args.module = module.get();
+  const std::string identity = "another build";
+  args.identity = identity.data();
+  args.identity_size = identity.size();
+  EXPECT_EQ(CodeOf(modules->compile(&args)), PJRT_Error_Code_FAILED_PRECONDITION);
 }
 
 // Compiled ahead of time, then loaded by who has the devices.

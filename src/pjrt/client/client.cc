@@ -8,6 +8,7 @@
 #include "hlo/bytecode.h"
 #include "hlo/text_writer.h"
 #include "pjrt/client/call.h"
+#include "pjrt/client/module_compile.h"
 #include "pjrt/client/wait.h"
 #include "pjrt/element_type.h"
 
@@ -411,6 +412,8 @@ std::unique_ptr<LoadedExecutable> Client::Load(const Executable& executable,
   PJRT_INVOKE(plugin_, Client_Load, args);
   return std::make_unique<LoadedExecutable>(shared_from_this(), args->loaded_executable);
 }
+
+bool FormatIsForced() { return !ForcedFormat().empty(); }
 
 std::string SerializeProgram(const hlo::Module& module, const Plugin& plugin) {
   const std::vector<int64_t>& theirs = plugin.stablehlo_version();

@@ -1,10 +1,15 @@
 #include "pjrt/plugin/executable.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <charconv>
 #include <set>
 
+#include "cpu/pipeline.h"
 #include "cpu/sealed_parts.h"
 #include "hlo/text_reader.h"
+#include "hlo/verifier.h"
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
@@ -90,6 +95,18 @@ Donation ParseDonation(char byte) {
   return static_cast<Donation>(byte);
 }
 
+// Whoever keeps programs may take equal fingerprints for equal programs.
+std::string FingerprintOf(const CompiledProgram& program, std::string_view code) {
+  return process::ToHex(process::Sha256OfParts({PlatformVersion(), program.compile_options, code}));
+}
+
+// Of a program that nothing is known to be equal to.
+std::string NewFingerprint() {
+  static std::atomic<int64_t> last = 0;
+  const std::string number = std::to_string(getpid()) + " " + std::to_string(++last);
+  return process::ToHex(process::Sha256OfParts({PlatformVersion(), "module", number}));
+}
+
 }  // namespace
 
 std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Program& source,
@@ -99,25 +116,55 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Progr
   const std::string_view code(&Require(source.code, "program code"), source.code_size);
   const std::string_view format(source.format, source.format_size);
   auto program = std::make_shared<CompiledProgram>();
-  program->options = ParseCompileOptions(options);
-  std::unique_ptr<hlo::Module> module = ParseProgram(format, code);
-  CheckOptions(program->options, num_devices);
-  cpu::CompileOptions engine_options = EngineOptions(program->options);
-  engine_options.rank = rank;
-  program->donations = DonationsOf(*module);
-  program->name = module->name();
-  program->executable = cpu::Compile(std::move(module), engine_options);
-  program->code = code;
-  program->compile_options = options;
-  program->Describe();
+  program->code_ = code;
+  program->CompileFor(ParseProgram(format, code), options, num_devices, rank);
+  program->fingerprint = FingerprintOf(*program, program->code_);
   return program;
+}
+
+std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const hlo::Module& module,
+                                                                std::string_view options,
+                                                                int64_t num_devices,
+                                                                std::optional<int64_t> rank) {
+  std::unique_ptr<hlo::Module> copy = module.Clone();
+  // As a reader of its bytes leaves it.
+  copy->RemoveUnreachableComputations();
+  copy->SortComputations();
+  if (cpu::VerifiesByDefault()) hlo::VerifyModule(*copy);
+  auto program = std::make_shared<CompiledProgram>();
+  program->CompileFor(std::move(copy), options, num_devices, rank);
+  program->fingerprint = NewFingerprint();
+  return program;
+}
+
+void CompiledProgram::CompileFor(std::unique_ptr<hlo::Module> module,
+                                 std::string_view serialized_options, int64_t num_devices,
+                                 std::optional<int64_t> rank) {
+  compile_options = serialized_options;
+  options = ParseCompileOptions(serialized_options);
+  CheckOptions(options, num_devices);
+  cpu::CompileOptions engine_options = EngineOptions(options);
+  engine_options.rank = rank;
+  donations = DonationsOf(*module);
+  name = module->name();
+  executable = cpu::Compile(std::move(module), engine_options);
+  Describe();
+}
+
+const std::string& CompiledProgram::code() const {
+  if (code_.empty()) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "the program was handed over as a module, so its code is not there; a program "
+                     "that is to be serialized is compiled from bytecode or text");
+  }
+  return code_;
 }
 
 std::string CompiledProgram::Serialize() const {
   const std::string engine = executable->Serialize();
   const std::string_view donation_bytes(reinterpret_cast<const char*>(donations.data()),
                                         donations.size());
-  return cpu::SealParts(kKind, {name, code, compile_options, donation_bytes, engine});
+  return cpu::SealParts(kKind, {name, code(), compile_options, donation_bytes, engine});
 }
 
 std::shared_ptr<const CompiledProgram> CompiledProgram::Deserialize(std::string_view bytes,
@@ -126,7 +173,7 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::Deserialize(std::string_
   const std::vector<std::string_view> parts = cpu::OpenSealed(kKind, bytes, 5);
   auto program = std::make_shared<CompiledProgram>();
   program->name = parts[0];
-  program->code = parts[1];
+  program->code_ = parts[1];
   program->compile_options = options.empty() ? parts[2] : options;
   program->options = ParseCompileOptions(program->compile_options);
   CheckOptions(program->options, num_devices);
@@ -136,6 +183,7 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::Deserialize(std::string_
     throw hlo::Error("the serialized executable contradicts itself");
   }
   program->Describe();
+  program->fingerprint = FingerprintOf(*program, program->code_);
   return program;
 }
 
@@ -151,9 +199,6 @@ void CompiledProgram::Describe() {
     parameter_layouts.Add(LayoutText(shape.rank()));
     parameter_memory_kinds.Add(kMemoryKind);
   }
-
-  // Whoever keeps programs may take equal fingerprints for equal programs.
-  fingerprint = process::ToHex(process::Sha256OfParts({PlatformVersion(), compile_options, code}));
 }
 
 }  // namespace pjrt::plugin
@@ -223,7 +268,7 @@ void Executable_GetCompiledMemoryStats(PJRT_Executable_GetCompiledMemoryStats_Ar
 
 // The program as it was compiled from: what the engine makes of it has no MLIR form.
 void Executable_OptimizedProgram(PJRT_Executable_OptimizedProgram_Args& args) {
-  FillProgram(ProgramOf(args.executable).code, "mlir", Require(args.program, "program"));
+  FillProgram(ProgramOf(args.executable).code(), "mlir", Require(args.program, "program"));
 }
 
 void Executable_Serialize(PJRT_Executable_Serialize_Args& args) {

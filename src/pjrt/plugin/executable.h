@@ -35,14 +35,21 @@ class CompiledProgram : public ProgramDescription {
                                                         std::string_view options,
                                                         int64_t num_devices,
                                                         std::optional<int64_t> rank = {});
+  // The same of a module that its maker keeps (pjrt/module_extension.h). It has no code, so it
+  // cannot be serialized.
+  static std::shared_ptr<const CompiledProgram> Compile(const hlo::Module& module,
+                                                        std::string_view options,
+                                                        int64_t num_devices,
+                                                        std::optional<int64_t> rank = {});
   // Throws what cpu::LoadExecutable throws. `options`, unless empty, replace those compiled with;
   // what the code depends on must agree, and `num_devices` must do.
   static std::shared_ptr<const CompiledProgram> Deserialize(std::string_view bytes,
                                                             std::string_view options,
                                                             int64_t num_devices);
   std::string Serialize() const;
+  // The program as it came. Throws hlo::Error(kUnimplemented) if it came as a module.
+  const std::string& code() const;
 
-  std::string code;  // the program as it came
   CompileOptions options;
   std::unique_ptr<cpu::Executable> executable;
   std::vector<Donation> donations;  // by parameter
@@ -56,7 +63,11 @@ class CompiledProgram : public ProgramDescription {
   const std::vector<hlo::Shape>& results() const { return executable->result_shapes(); }
 
  private:
+  void CompileFor(std::unique_ptr<hlo::Module> module, std::string_view options,
+                  int64_t num_devices, std::optional<int64_t> rank);
   void Describe();
+
+  std::string code_;  // empty if it came as a module
 };
 
 }  // namespace pjrt::plugin

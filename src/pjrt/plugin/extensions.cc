@@ -1,10 +1,35 @@
 // The chain of extensions that the engine offers.
 #include "pjrt/boundary/extensions.h"
 
+#include <string_view>
+
+#include "hlo/error.h"
+#include "hlo/module.h"
+#include "hlo/module_identity.h"
+#include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/profiler_extension.h"
+#include "pjrt/module_extension.h"
+#include "pjrt/plugin/executable.h"
 
 namespace pjrt::boundary {
+namespace {
+
+void Module_Compile(PJRT_Module_Compile_Args& args) {
+  PJRT_Client& client = Require(args.client, "client");
+  if (args.module == nullptr) throw hlo::Error("module is null");
+  if (std::string_view(args.identity, args.identity_size) != hlo::ModuleIdentity()) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the module is of another build; send its bytecode");
+  }
+  const auto& module = *static_cast<const hlo::Module*>(args.module);
+  const std::string_view options(args.compile_options, args.compile_options_size);
+  args.executable = new PJRT_LoadedExecutable(
+      client, plugin::CompiledProgram::Compile(
+                  module, options, static_cast<int64_t>(client.devices.size()), client.rank()));
+}
+
+}  // namespace
 
 PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
@@ -14,7 +39,10 @@ PJRT_Extension_Base* Extensions() {
   results.base = {sizeof results, PJRT_Extension_Type_ResultMemory, &layouts.base};
   static PJRT_CallerWaits_Extension waits{
       {sizeof waits, PJRT_Extension_Type_CallerWaits, &results.base}};
-  return &waits.base;
+  static PJRT_Module_Extension modules{{sizeof modules, PJRT_Extension_Type_Module, &waits.base},
+                                       hlo::ModuleIdentity(),
+                                       &Entry<PJRT_Module_Compile_Args, Module_Compile>};
+  return &modules.base;
 }
 
 }  // namespace pjrt::boundary

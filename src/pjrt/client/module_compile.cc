@@ -1,0 +1,41 @@
+#include "pjrt/client/module_compile.h"
+
+#include <string>
+#include <string_view>
+
+#include "hlo/module_identity.h"
+#include "pjrt/client/call.h"
+#include "pjrt/module_extension.h"
+
+namespace pjrt {
+namespace {
+
+const PJRT_Module_Extension* ExtensionOf(const Plugin& plugin) {
+  return plugin.extension<PJRT_Module_Extension>(PJRT_Extension_Type_Module);
+}
+
+}  // namespace
+
+bool TakesModules(const Plugin& plugin) {
+  const PJRT_Module_Extension* extension = ExtensionOf(plugin);
+  return extension != nullptr && std::string_view(extension->identity) == hlo::ModuleIdentity() &&
+         !FormatIsForced();
+}
+
+std::unique_ptr<LoadedExecutable> CompileModule(Client& client, const hlo::Module& module,
+                                                const CompileOptions& options) {
+  const Plugin& plugin = client.plugin();
+  const std::string serialized_options = options.Serialize();
+  Arguments<PJRT_Module_Compile_Args> args;
+  args->client = client.handle();
+  const std::string_view identity = hlo::ModuleIdentity();
+  args->identity = identity.data();
+  args->identity_size = identity.size();
+  args->module = &module;
+  args->compile_options = serialized_options.data();
+  args->compile_options_size = serialized_options.size();
+  if (PJRT_Error* error = ExtensionOf(plugin)->compile(args.get())) plugin.Throw(error);
+  return std::make_unique<LoadedExecutable>(client.shared_from_this(), args->executable);
+}
+
+}  // namespace pjrt

@@ -1,0 +1,20 @@
+// Compiling a program that is handed over as it is (pjrt/module_extension.h).
+#pragma once
+
+#include <memory>
+
+#include "hlo/module.h"
+#include "pjrt/client/client.h"
+
+namespace pjrt {
+
+// Whether TORCH_XLA_PROGRAM_FORMAT said, when the first client was made, how programs are sent.
+bool FormatIsForced();
+// False if the plugin is of another build or takes bytes only, and where the format is forced.
+bool TakesModules(const Plugin& plugin);
+// By a plugin that does. What is compiled in this way can neither be serialized nor tell its
+// program.
+std::unique_ptr<LoadedExecutable> CompileModule(Client& client, const hlo::Module& module,
+                                                const CompileOptions& options);
+
+}  // namespace pjrt
