@@ -81,6 +81,7 @@ struct Structure {
 
   double work_ns = 0;          // of all interpreted runs
   std::vector<int64_t> sizes;  // of the first graph, node by node
+  std::vector<bool> varies;    // which of them another graph had otherwise
   size_t programs = 0;
   std::vector<uint64_t> samples;  // graphs that were compiled for the sake of others
   bool has_failed = false;
@@ -236,15 +237,17 @@ std::vector<int64_t> SizesOf(const Graph& graph) {
   return sizes;
 }
 
-// Of this graph. None, if the structures are not the same after all.
-std::set<int64_t> SizesThatDiffer(const Graph& graph, const std::vector<int64_t>& first) {
+// Those of this graph that are not the same in all graphs so far, this one among them. None, if the
+// structures are not the same after all.
+std::set<int64_t> NoteSizes(const Graph& graph, Structure& structure) {
   const std::vector<int64_t> sizes = SizesOf(graph);
-  std::set<int64_t> differ;
-  if (sizes.size() != first.size()) return differ;
+  std::set<int64_t> varying;
+  if (sizes.size() != structure.sizes.size()) return varying;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != first[i]) differ.insert(sizes[i]);
+    if (sizes[i] != structure.sizes[i]) structure.varies[i] = true;
+    if (structure.varies[i]) varying.insert(sizes[i]);
   }
-  return differ;
+  return varying;
 }
 
 Structure& StructureWithin(History& history, const Graph& graph, uint64_t structure) {
@@ -255,6 +258,7 @@ Structure& StructureWithin(History& history, const Graph& graph, uint64_t struct
   auto [it, is_new] = history.structures.try_emplace(structure);
   if (is_new) {
     it->second.sizes = SizesOf(graph);
+    it->second.varies.resize(it->second.sizes.size());
     history.size_count += it->second.sizes.size();
   }
   return it->second;
@@ -309,8 +313,13 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
     turns.is_of_known = true;
     turns.most = MostTurns(graph, kAgain, turns.work_ns);
   }
+  const std::set<int64_t> varying_sizes = NoteSizes(graph, structure);
   Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
-  if (!always && turns.taken >= turns.most) return turn;
+  if (!always && turns.taken >= turns.most) {
+    // One that has come often has a program with its sizes as constants.
+    if (turns.is_of_known && turns.most == 0) turn.varying_sizes = varying_sizes;
+    return turn;
+  }
   ++turns.taken;
   structure.work_ns += turns.work_ns;
   turn.is_interpreted = true;
@@ -321,7 +330,7 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   turn.compiles = IsTurnOfCompile(turns);
   if (structure.is_sample_wanted(CompileTimeOf(graph, kAnew))) {
     // Where the graph itself has come often, it is worth a program with its sizes as constants.
-    if (!turn.compiles) turn.varying_sizes = SizesThatDiffer(graph, structure.sizes);
+    if (!turn.compiles) turn.varying_sizes = varying_sizes;
     turn.compiles = true;
   }
   if (turn.compiles && structure.samples.size() < Structure::kSamples) {

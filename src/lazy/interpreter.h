@@ -52,7 +52,8 @@ struct Turn {
   bool is_large = false;  // so that several threads pay
   // It has come often, or others of its structure have: its program is to be compiled meanwhile.
   bool compiles = false;
-  // For that program: those of its sizes that are other ones in graphs of its structure.
+  // For the program that is compiled now, for the sake of the structure or because its loops are
+  // there: those of its sizes that are other ones in graphs of its structure.
   std::set<int64_t> varying_sizes = {};
   // What differed among the assignments of its indices so far, this one's among them. Empty if it
   // was never interpreted.

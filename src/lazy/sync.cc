@@ -271,7 +271,8 @@ std::shared_ptr<const CachedProgram> Compiled(Device* device, const Graph& graph
   observation.ReportCompile(missing.varies);
   auto program = BackgroundCompiler::Get().Take(key.hash, key.signature, key.assignment);
   if (program == nullptr) {
-    LoweredProgram lowered = LowerProgram(device, graph, key.signature, std::move(missing));
+    LoweredProgram lowered =
+        LowerProgram(device, graph, key.signature, std::move(missing), turn.varying_sizes);
     if (!CompilePadded(device, lowered)) lowered.Compile();
     program = std::move(lowered.program);
   }

@@ -179,6 +179,42 @@ def test_when_many_sizes_have_come_new_ones_are_compiled_at_once():
         assert run(lengths) == ways
 
 
+# Sums over more than 2^17 elements are cut in parts, from a length of 64 on: other loops than the shorter ones have.
+LENGTHS = """
+import os, pathlib, torch, torch_xla
+from torch import nn
+from torch_xla import _XLAC
+
+net = nn.TransformerEncoderLayer(64, 4, 256, 0.0, batch_first=True).to("xla")
+
+def programs_after(length):
+    net.zero_grad()
+    net(torch.ones(8, length, 64).to("xla")).sum().backward()
+    torch_xla.sync()
+    _XLAC._xla_finish_background_compiles()
+    return len(list(pathlib.Path(os.environ["TORCH_XLA_DUMP"]).glob("*.program")))
+
+for length in range(20, 63):
+    before = programs_after(length)
+print(before, programs_after(66))
+"""
+
+
+def test_a_program_whose_sizes_vary_compiles_only_its_new_loops(program):
+    """Its structure is another one than that of the program before, and its sizes are known to vary nevertheless."""
+    folder = program.folder / "dump"
+    result = program.run_code(LENGTHS, TORCH_XLA_DUMP=str(folder))
+    assert result.stderr == ""
+    before, after = (int(number) for number in result.stdout.split())
+    assert after == before + 1
+
+    def loops(number):
+        return {path.read_text() for path in folder.glob(f"{number:04d}.*.ll")}
+
+    new = loops(before).difference(*(loops(number) for number in range(before)))
+    assert 0 < len(new) < len(loops(before)) / 4
+
+
 HEAVY = {
     "product": lambda n: torch.ones(n, 4000, device="xla") @ torch.ones(4000, n, device="xla"),
     "product of integers": lambda n: (
