@@ -406,8 +406,17 @@ def test_a_stranger_gets_no_memory(tmp_path):
     assert len(asked) == 1
 
 
+def test_a_server_that_is_started_again_is_the_same_one(guarded):
+    assert xp.start_server(guarded.port) is guarded
+    first = xp.start_server(0)
+    first.stop()
+    with contextlib.closing(socket.create_server(("127.0.0.1", first.port))):
+        with pytest.raises(RuntimeError, match="cannot listen on port"):
+            xp.start_server(first.port)  # what has been stopped is none
+
+
 def test_ports(server):
-    with pytest.raises(RuntimeError, match="cannot listen on port"):
+    with pytest.raises(RuntimeError, match="cannot listen on port .* without_token=True"):
         xp.start_server(server.port)
     with pytest.raises(RuntimeError, match="not between"):
         xp.start_server(70000)

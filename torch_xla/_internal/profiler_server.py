@@ -243,6 +243,7 @@ class ProfilerServer:
     def __init__(self, port: int, logdir: str | None = None, without_token: bool = False) -> None:
         if not 0 <= port < 65536:
             raise RuntimeError(f"start_server: port {port} is not between 0 and 65535.")
+        self.process, self.logdir, self.without_token = os.getpid(), logdir, without_token
         service = _Service(logdir)
         guard = _Guard(without_token)
         self._server = grpc.server(
@@ -283,7 +284,29 @@ class ProfilerServer:
 
     def stop(self) -> None:
         """Ends the server; requests that are being answered are given up."""
+        if _running.get(self.port) is self:
+            del _running[self.port]
         self._finalizer()
+
+
+# By port: a program that starts its server again, as a notebook's cell does, has it.
+_running: weakref.WeakValueDictionary[int, ProfilerServer] = weakref.WeakValueDictionary()
+
+
+def serve(port: int, logdir: str | None, without_token: bool) -> ProfilerServer:
+    """The server that this process has on the port, if it answers the same; else a new one."""
+    server = _running.get(port)
+    # A forked process has the object, and the server stays the parent's.
+    if server is None or server.process != os.getpid():
+        server = ProfilerServer(port, logdir, without_token)
+        _running[server.port] = server
+        return server
+    if (server.logdir, server.without_token) != (logdir, without_token):
+        raise RuntimeError(
+            f"start_server: cannot listen on port {port}: this process has a server there, with "
+            f"logdir={server.logdir!r} and without_token={server.without_token}; stop it first."
+        )
+    return server
 
 
 def _listen(server: grpc.Server, host: str, port: int) -> int:

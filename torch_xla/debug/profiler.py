@@ -76,7 +76,8 @@ def start_server(
 ) -> "ProfilerServer | None":
     """Starts the server that `trace` and TensorBoard's "capture profile" ask. Keep the object: the server ends with it.
 
-    It listens on this machine's own address. Raises RuntimeError when the port is busy or no port.
+    It listens on this machine's own address. Started again with the same arguments it is the server that is there. Raises
+    RuntimeError when the port is busy or no port.
 
     Args:
       port: 0 lets the system choose; the object's `port` says which it is.
@@ -90,10 +91,10 @@ def start_server(
     if only_on_master and xr.global_ordinal() != 0:
         return None
     # With its library only for who wants one.
-    from torch_xla._internal.profiler_server import ProfilerServer
+    from torch_xla._internal import profiler_server
 
     port = port + xr.local_ordinal() if port > 0 else port
-    return ProfilerServer(port, logdir, without_token)
+    return profiler_server.serve(port, logdir, without_token)
 
 
 def trace(
