@@ -48,9 +48,10 @@ int64_t HandleOf(const at::Tensor& tensor) {
 
 bool SetDonation(const at::Tensor& tensor, bool wish) {
   static auto* counter = lazy::Counter("XlaSetBufferDonation");
-  lazy::Count(counter);
   const lazy::Reference<lazy::Data> data = DataOf(tensor);
-  if (!data || !data->has_buffer()) return false;
+  if (!data) return false;
+  lazy::Count(counter);
+  if (!data->has_buffer()) return false;
   data->set_may_be_donated(wish);
   return true;
 }
