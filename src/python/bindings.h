@@ -28,6 +28,10 @@ void BindWorld(pybind11::module_& m);           // the other processes, and oper
 lazy::Device* DeviceFromString(const std::string& name);
 std::string DeviceToString(const lazy::Device* device);
 
+// Whether a sync that leaves tensors as they are (sync_xla_data=False) donates what the user wishes
+// to donate.
+bool HeedsDonations();
+
 // Calls `f` without the interpreter's lock: whatever may wait, for the runtime to start, for the
 // device, for a file, or for a lock whose holder may want the interpreter's.
 template <typename F>

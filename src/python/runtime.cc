@@ -224,8 +224,6 @@ void BindDevices(py::module_& m) {
   });
 }
 
-// Whether a sync that leaves tensors as they are (sync_xla_data=False) donates what the user
-// wishes to donate.
 std::atomic<bool> heeds_donations{false};
 
 // What is recorded already is started first: operations of eager mode take data.
@@ -243,7 +241,7 @@ void ChangeExecution(lazy::Execution execution) {
 void BindSteps(py::module_& m) {
   m.def("_xla_set_enable_alias_with_buffer_donor_config",
         [](bool enabled) { heeds_donations = enabled; });
-  m.def("_xla_get_enable_alias_with_buffer_donor_config", [] { return heeds_donations.load(); });
+  m.def("_xla_get_enable_alias_with_buffer_donor_config", &HeedsDonations);
   m.def("_xla_step_marker", &StepMarker, py::arg("device") = "",
         py::arg("devices") = std::vector<std::string>(), py::arg("wait") = false,
         py::arg("reset_scope") = true, py::arg("cause") = "user torch_xla.sync");
@@ -313,6 +311,8 @@ lazy::Device* DeviceFromString(const std::string& name) {
 std::string DeviceToString(const lazy::Device* device) {
   return "xla:" + std::to_string(device->ordinal());
 }
+
+bool HeedsDonations() { return heeds_donations; }
 
 void BindRuntime(py::module_& m) {
   {

@@ -84,9 +84,11 @@ std::string DebugInfo(const at::Tensor& tensor) {
   out += "\nIR: " + (is_data ? std::string("None") : value.node->operation()->kind().name);
   out += "\nXLAData: ";
   if (is_data) {
+    const auto& data = value.node->data();
+    const bool is_given_up = data->may_be_donated() && !data->has_buffer();
     out += "\n  Data Device: " + DeviceToString(impl->xla_device()) +
            "\n  Data Shape: " + value.shape().ToString() +
-           "\n  Data Handle: " + std::to_string(value.node->data()->id());
+           "\n  Data Handle: " + (is_given_up ? "Deleted" : std::to_string(data->id()));
   } else {
     out += "None";
   }
@@ -256,7 +258,10 @@ void BindTensors(py::module_& m) {
   m.def("_lowered_tensors", &LoweredTensors);
   m.def("_get_xla_tensor_debug_info", &DebugInfo);
   m.def("_get_graph_hash", [](const std::vector<at::Tensor>& tensors) {
-    uint64_t hash = WithGraph(tensors, [](const lazy::Graph& graph) { return graph.hash(); });
+    uint64_t hash = WithGraph(tensors, [](lazy::Graph& graph) {
+      graph.PlanDonation({}, 1, HeedsDonations());
+      return graph.hash();
+    });
     return py::bytes(reinterpret_cast<const char*>(&hash), sizeof(hash));
   });
 }

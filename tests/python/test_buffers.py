@@ -76,6 +76,8 @@ def test_a_wish_gives_the_memory_to_the_next_program():
     torch_xla.sync(wait=True)
     assert _XLAC._is_placecholder(x) and not _XLAC._is_placecholder(y)
     assert _XLAC._unsafe_buffer_pointer(total) == address
+    assert "Data Handle: Deleted" in _XLAC._get_xla_tensor_debug_info(x)
+    assert "Data Handle: Deleted" not in _XLAC._get_xla_tensor_debug_info(y)
     torch.testing.assert_close(total.cpu(), expected)
     with pytest.raises(RuntimeError, match="is deleted"):
         _XLAC._get_tensors_handle([x])
@@ -91,6 +93,17 @@ def test_a_wish_for_memory_that_no_result_can_take_frees_it():
     torch_xla.sync(wait=True)
     assert _XLAC._is_placecholder(x)
     torch.testing.assert_close(total.cpu(), expected)
+
+
+def test_a_graph_that_heeds_wishes_is_another_one():
+    x = uploaded(8)
+    y = x + 1
+    plain = _XLAC._get_graph_hash([y])
+    with alias_with_buffer_donor_config():
+        assert _XLAC._get_graph_hash([y]) == plain
+        _XLAC._set_buffer_donation(x, True)
+        assert _XLAC._get_graph_hash([y]) != plain
+    assert _XLAC._get_graph_hash([y]) == plain
 
 
 def test_a_wish_can_be_taken_back():
