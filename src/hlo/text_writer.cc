@@ -35,9 +35,9 @@ std::string LocationText(const Metadata& metadata) {
                          ? "unknown"
                          : StringText(metadata.source_file) + ":" +
                                std::to_string(std::max(metadata.source_line, 0)) + ":0";
-  if (metadata.op_name.empty()) return " loc(" + file + ")";
-  if (metadata.source_file.empty()) return " loc(" + StringText(metadata.op_name) + ")";
-  return " loc(" + StringText(metadata.op_name) + "(" + file + "))";
+  if (metadata.op_name.empty()) return file;
+  if (metadata.source_file.empty()) return StringText(metadata.op_name);
+  return StringText(metadata.op_name) + "(" + file + ")";
 }
 
 class ModuleText {
@@ -52,7 +52,7 @@ class ModuleText {
            " attributes {mhlo.num_partitions = " + std::to_string(module_.num_partitions) +
            " : i32, mhlo.num_replicas = " + std::to_string(module_.num_replicas) + " : i32} {\n";
     for (const Computation* function : functions_.functions) WriteFunction(*function);
-    return out_ + "}\n";
+    return out_ + "}\n" + alias_definitions_;
   }
 
  private:
@@ -186,8 +186,19 @@ class ModuleText {
     return "stablehlo." + std::string(Name(instruction.opcode()));
   }
 
-  std::string Location(const Instruction& instruction) const {
-    return options_.locations ? LocationText(instruction.metadata()) : "";
+  std::string Location(const Instruction& instruction) {
+    if (!options_.locations) return "";
+    const std::string text = LocationText(instruction.metadata());
+    return " loc(" + (options_.location_aliases ? AliasOf(text) : text) + ")";
+  }
+
+  // "#loc", "#loc1", … as MLIR counts them.
+  std::string AliasOf(const std::string& location) {
+    const size_t number = aliases_.size();
+    const auto [found, is_new] =
+        aliases_.try_emplace(location, number == 0 ? "#loc" : "#loc" + std::to_string(number));
+    if (is_new) alias_definitions_ += found->second + " = loc(" + location + ")\n";
+    return found->second;
   }
 
   // "stablehlo.name …" for operations whose short syntax is simple; empty for the others.
@@ -450,6 +461,8 @@ class ModuleText {
   std::unordered_map<const Instruction*, std::vector<std::string>> values_;
   std::unordered_map<const Instruction*, std::string> packed_;  // lists as tuples
   int64_t next_argument_ = 0, next_value_ = 0;
+  std::unordered_map<std::string, std::string> aliases_;  // of locations
+  std::string alias_definitions_;
 };
 
 }  // namespace

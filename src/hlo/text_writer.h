@@ -8,7 +8,9 @@
 namespace hlo {
 
 struct TextOptions {
-  bool locations = false;              // append loc("op"("file":line:column)) from the metadata
+  bool locations = false;  // append loc("op"("file":line:column)) from the metadata
+  // Each of them once, after the module, under a name by which operations refer to it: #loc1.
+  bool location_aliases = false;
   int64_t max_constant_elements = -1;  // longer constants are elided (not parseable); -1: never
 };
 

@@ -64,8 +64,9 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
         tensors.empty() ? PendingValues(DeviceFromString(device)) : ReadValues(tensors);
     lazy::Graph graph(values);
     auto module = graph.Lower("IrToHlo");
-    text = emit_bytecode ? hlo::WriteBytecode(*module)
-                         : hlo::WriteStablehloText(*module, {.locations = true});
+    text = emit_bytecode
+               ? hlo::WriteBytecode(*module)
+               : hlo::WriteStablehloText(*module, {.locations = true, .location_aliases = true});
   }
   if (emit_bytecode) return py::bytes(text);
   return py::str(text);

@@ -96,6 +96,24 @@ TEST(TextReader, LocationsThatAreAliasesOfAliases) {
   EXPECT_EQ(module->entry()->result()->metadata().source_line, 7);
 }
 
+TEST(TextWriter, LocationsThatAreAliases) {
+  const std::string text =
+      R"(module @m attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.abs %arg0 : tensor<4xf32> loc(#loc)
+    %1 = stablehlo.negate %0 : tensor<4xf32> loc(#loc1)
+    %2 = stablehlo.sqrt %1 : tensor<4xf32> loc(#loc)
+    func.return %2 : tensor<4xf32>
+  }
+}
+#loc = loc("two"("file.py":8:0))
+#loc1 = loc(unknown)
+)";
+  const auto module = ReadStablehloText(text);
+  EXPECT_EQ(WriteStablehloText(*module, {.locations = true, .location_aliases = true}), text);
+  EXPECT_EQ(module->entry()->result()->metadata().source_line, 8);
+}
+
 TEST(TextReader, AliasesOfAttributesAndTypes) {
   auto module = ReadStablehloText(R"(
     !t = tensor<4xf32>
