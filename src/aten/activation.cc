@@ -7,6 +7,7 @@
 #include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/special.h"
+#include "aten/twin.h"
 
 namespace torch_xla {
 namespace {
@@ -259,9 +260,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Hardswish>(m, "hardswish");
   RegisterElementwise<&HardswishBackward>(m, "hardswish_backward");
   RegisterElementwise<&Hardshrink>(m, "hardshrink");
-  RegisterElementwise<&ShrinkBackward>(m, "hardshrink_backward");
+  RegisterElementwise<&Twin<0, &ShrinkBackward>::Lower>(m, "hardshrink_backward");
   RegisterElementwise<&Softshrink>(m, "softshrink");
-  RegisterElementwise<&ShrinkBackward>(m, "softshrink_backward");
+  RegisterElementwise<&Twin<1, &ShrinkBackward>::Lower>(m, "softshrink_backward");
   RunBy<&LogSigmoid>(+[](const at::Tensor& x) {
     return std::make_tuple(at::log_sigmoid(x), at::empty({0}, x.options()));
   });

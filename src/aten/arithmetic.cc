@@ -11,6 +11,7 @@
 #include "aten/promotion.h"
 #include "aten/refuse.h"
 #include "aten/special.h"
+#include "aten/twin.h"
 
 namespace torch_xla {
 namespace {
@@ -415,10 +416,12 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Binary<Opcode::kXor>>(m, "bitwise_xor.Tensor");
   RegisterElementwise<&Binary<Opcode::kShiftLeft>>(m, "bitwise_left_shift.Tensor");
   RegisterElementwise<&ShiftRight>(m, "bitwise_right_shift.Tensor");
-  RegisterElementwise<&Binary<Opcode::kShiftLeft>>(m, "__lshift__.Tensor");
-  RegisterElementwise<&ShiftRight>(m, "__rshift__.Tensor");
-  RegisterElementwiseScalar<&Binary<Opcode::kShiftLeft>>(m, "__lshift__.Scalar");
-  RegisterElementwiseScalar<&ShiftRight>(m, "__rshift__.Scalar");
+  using LeftShift = Twin<0, &Binary<Opcode::kShiftLeft>>;
+  using RightShift = Twin<0, &ShiftRight>;
+  RegisterElementwise<&LeftShift::Lower>(m, "__lshift__.Tensor");
+  RegisterElementwise<&RightShift::Lower>(m, "__rshift__.Tensor");
+  RegisterElementwiseScalar<&LeftShift::Lower>(m, "__lshift__.Scalar");
+  RegisterElementwiseScalar<&RightShift::Lower>(m, "__rshift__.Scalar");
 
   RegisterElementwise<&LerpScalar>(m, "lerp.Scalar");
   RegisterElementwise<&LerpTensor>(m, "lerp.Tensor");
@@ -427,10 +430,12 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("clamp", &ClampByNumbers);
   m.impl("clamp_", &ClampByNumbersInto);
   RegisterElementwise<&Clamp>(m, "clamp.Tensor");
-  RegisterElementwiseScalar<&OfReals<&Binary<Opcode::kMaximum>>>(m, "clamp_min");
-  RegisterElementwiseScalar<&OfReals<&Binary<Opcode::kMinimum>>>(m, "clamp_max");
-  RegisterElementwise<&OfReals<&Binary<Opcode::kMaximum>>>(m, "clamp_min.Tensor");
-  RegisterElementwise<&OfReals<&Binary<Opcode::kMinimum>>>(m, "clamp_max.Tensor");
+  using ClampMin = Twin<0, &OfReals<&Binary<Opcode::kMaximum>>>;
+  using ClampMax = Twin<0, &OfReals<&Binary<Opcode::kMinimum>>>;
+  RegisterElementwiseScalar<&ClampMin::Lower>(m, "clamp_min");
+  RegisterElementwiseScalar<&ClampMax::Lower>(m, "clamp_max");
+  RegisterElementwise<&ClampMin::Lower>(m, "clamp_min.Tensor");
+  RegisterElementwise<&ClampMax::Lower>(m, "clamp_max.Tensor");
 }
 
 }  // namespace torch_xla

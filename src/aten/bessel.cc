@@ -8,6 +8,7 @@
 #include "aten/op.h"
 #include "aten/polynomial.h"
 #include "aten/special.h"
+#include "aten/twin.h"
 
 namespace torch_xla {
 namespace {
@@ -316,8 +317,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Computed<J1>, kToFloat>(m, "special_bessel_j1");
   RegisterElementwise<&Computed<Y0>, kToFloat>(m, "special_bessel_y0");
   RegisterElementwise<&Computed<Y1>, kToFloat>(m, "special_bessel_y1");
-  RegisterElementwise<&BesselI0, kToFloat>(m, "special_modified_bessel_i0");
-  RegisterElementwise<&BesselI1, kToFloat>(m, "special_modified_bessel_i1");
+  RegisterElementwise<&Twin<0, &BesselI0>::Lower, kToFloat>(m, "special_modified_bessel_i0");
+  RegisterElementwise<&Twin<0, &BesselI1>::Lower, kToFloat>(m, "special_modified_bessel_i1");
   RegisterElementwise<&Computed<K<0>>, kToFloat>(m, "special_modified_bessel_k0");
   RegisterElementwise<&Computed<K<1>>, kToFloat>(m, "special_modified_bessel_k1");
   RegisterElementwise<&Computed<ScaledK<0>>, kToFloat>(m, "special_scaled_modified_bessel_k0");

@@ -18,20 +18,19 @@ using at::MemoryFormat;
 
 // How eager lays out the results of operators that are not element-wise here.
 enum class LayoutRule : uint8_t {
-  kElementwise,     // as those of element-wise ones
-  kPreserved,       // as the first operand
-  kSuggested,       // in the first operand's format
-  kSuggestedImage,  // the same, of two-dimensional images alone
-  kSuggestedAny,    // in channels_last if one of the first two operands is
-  kSuggestedAll,    // in the operands' format if it is one
-  kSuggestedNext,   // in the second operand's format: the first is a gradient
-  kSuggestedLast,   // in channels_last if one of the two operands after the gradient is
+  kElementwise,    // as those of element-wise ones
+  kPreserved,      // as the first operand
+  kSuggested,      // in the first operand's format
+  kSuggestedAny,   // in channels_last if one of the first two operands is
+  kSuggestedAll,   // in the operands' format if it is one
+  kSuggestedNext,  // in the second operand's format: the first is a gradient
+  kSuggestedLast,  // in channels_last if one of the two operands after the gradient is
 };
 
 const std::unordered_map<std::string_view, LayoutRule>& Rules() {
   static const auto* rules = new std::unordered_map<std::string_view, LayoutRule>{
       // Convolutions and what goes with them.
-      {"_adaptive_avg_pool3d", LayoutRule::kSuggestedImage},  // one kind with _adaptive_avg_pool2d
+      {"_adaptive_avg_pool2d", LayoutRule::kSuggested},
       {"_adaptive_avg_pool2d_backward", LayoutRule::kSuggestedNext},
       {"_upsample_bicubic2d_aa", LayoutRule::kSuggested},
       {"_upsample_bilinear2d_aa", LayoutRule::kSuggested},
@@ -57,8 +56,10 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"native_group_norm", LayoutRule::kSuggested},
       {"native_group_norm_backward", LayoutRule::kSuggestedNext},
       {"pixel_shuffle", LayoutRule::kSuggested},
-      {"reflection_pad3d", LayoutRule::kSuggested},   // and reflection_pad2d
-      {"replication_pad3d", LayoutRule::kSuggested},  // and replication_pad2d
+      {"reflection_pad2d", LayoutRule::kSuggested},
+      {"reflection_pad3d", LayoutRule::kSuggested},
+      {"replication_pad2d", LayoutRule::kSuggested},
+      {"replication_pad3d", LayoutRule::kSuggested},
       {"upsample_bicubic2d", LayoutRule::kSuggested},
       {"upsample_bilinear2d", LayoutRule::kSuggested},
       {"upsample_nearest2d", LayoutRule::kSuggested},
@@ -282,7 +283,6 @@ void LayOutResults(std::string_view name, at::ArrayRef<const at::Tensor*> result
       }
     } else {
       const MemoryFormat format = SuggestedBy(rule->second, operands);
-      if (rule->second == LayoutRule::kSuggestedImage && result->dim() != 4) continue;
       if (format != MemoryFormat::Contiguous && HasRankOf(*result, format)) {
         LayOut(*result, FormatStrides(result->sizes(), format));
       }

@@ -8,6 +8,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/twin.h"
 #include "aten/value_check.h"
 
 namespace torch_xla {
@@ -451,20 +452,6 @@ std::tuple<at::Tensor, at::Tensor> RunMultilabelMarginLoss(const at::Tensor& x,
   return at::multilabel_margin_loss_forward(x, target, reduction);
 }
 
-bool IsPicture(const at::Tensor& x) { return x.dim() == 4; }
-std::tuple<at::Tensor, at::Tensor> RunNllLoss(const at::Tensor& x, const at::Tensor& target,
-                                              const OptionalTensor& weight, int64_t reduction,
-                                              int64_t ignored) {
-  return IsPicture(x) ? at::nll_loss2d_forward(x, target, weight, reduction, ignored)
-                      : at::nll_loss_forward(x, target, weight, reduction, ignored);
-}
-at::Tensor RunNllLossBackward(const at::Tensor& gradient, const at::Tensor& x,
-                              const at::Tensor& target, const OptionalTensor& weight,
-                              int64_t reduction, int64_t ignored, const at::Tensor& total) {
-  const auto backward = IsPicture(x) ? &at::nll_loss2d_backward : &at::nll_loss_backward;
-  return backward(gradient, x, target, weight, reduction, ignored, total);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -485,12 +472,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&MultilabelMarginLoss>(&RunMultilabelMarginLoss);
   Register<&MultilabelMarginLoss>(m, "multilabel_margin_loss_forward");
   Register<&MultilabelMarginLossBackward>(m, "multilabel_margin_loss_backward");
-  RunBy<&NllLoss>(&RunNllLoss);
-  RunBy<&NllLossBackward>(&RunNllLossBackward);
-  Register<&NllLoss>(m, "nll_loss_forward");
-  Register<&NllLossBackward>(m, "nll_loss_backward");
-  Register<&NllLoss>(m, "nll_loss2d_forward");
-  Register<&NllLossBackward>(m, "nll_loss2d_backward");
+  Register<&Twin<1, &NllLoss>::Lower>(m, "nll_loss_forward");
+  Register<&Twin<1, &NllLossBackward>::Lower>(m, "nll_loss_backward");
+  Register<&Twin<2, &NllLoss>::Lower>(m, "nll_loss2d_forward");
+  Register<&Twin<2, &NllLossBackward>::Lower>(m, "nll_loss2d_backward");
 }
 
 }  // namespace torch_xla

@@ -28,9 +28,20 @@ bool IsHostScalar(const at::Tensor& tensor) {
 // it add masks and tables that they have never moved.
 bool TakesHostTensors(std::string_view name) {
   static const auto* names = new std::unordered_set<std::string_view>{
-      "aten::add",          "aten::sub",         "aten::rsub",       "aten::mul",
-      "aten::div",          "aten::pow",         "aten::fmod",       "aten::bitwise_and",
-      "aten::bitwise_or",   "aten::bitwise_xor", "aten::__lshift__", "aten::__rshift__",
+      "aten::add",
+      "aten::sub",
+      "aten::rsub",
+      "aten::mul",
+      "aten::div",
+      "aten::pow",
+      "aten::fmod",
+      "aten::bitwise_and",
+      "aten::bitwise_or",
+      "aten::bitwise_xor",
+      "aten::bitwise_left_shift",
+      "aten::bitwise_right_shift",
+      "aten::__lshift__",
+      "aten::__rshift__",
       "aten::floor_divide",
   };
   return names->contains(name);

@@ -8,6 +8,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/resampling.h"
+#include "aten/twin.h"
 #include "aten/value_check.h"
 #include "hlo/size_arithmetic.h"
 
@@ -482,13 +483,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&AveragePoolOfBackward<2>>(m, "avg_pool2d_backward");
   Register<&AveragePoolOf<3>>(m, "avg_pool3d");
   Register<&AveragePoolOfBackward<3>>(m, "avg_pool3d_backward");
-  RunBy<&AdaptiveAveragePool>(+[](const at::Tensor& x, at::IntArrayRef output) {
-    return output.size() == 2 ? at::_adaptive_avg_pool2d(x, output)
-                              : at::_adaptive_avg_pool3d(x, output);
-  });
-  Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool2d");
+  Register<&Twin<2, &AdaptiveAveragePool>::Lower>(m, "_adaptive_avg_pool2d");
   Register<&AdaptiveAveragePoolOfBackward<2>>(m, "_adaptive_avg_pool2d_backward");
-  Register<&AdaptiveAveragePool>(m, "_adaptive_avg_pool3d");
+  Register<&Twin<3, &AdaptiveAveragePool>::Lower>(m, "_adaptive_avg_pool3d");
   Register<&AdaptiveAveragePoolOfBackward<3>>(m, "_adaptive_avg_pool3d_backward");
   Register<&AdaptiveMaxPool<2>>(m, "adaptive_max_pool2d");
   Register<&AdaptiveMaxPoolBackward<2>>(m, "adaptive_max_pool2d_backward");

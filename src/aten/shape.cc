@@ -10,6 +10,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/refuse.h"
+#include "aten/twin.h"
 #include "hlo/size_arithmetic.h"
 #include "lazy/part.h"
 
@@ -514,15 +515,11 @@ at::Tensor ZeroTensor(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
   return at::zeros(sizes, type, layout, device, pin_memory);
 }
 
-// One of torch's operators for each number of padded dimensions.
-template <auto one, auto two, auto three>
-at::Tensor RunPad(const at::Tensor& x, at::IntArrayRef padding) {
-  return (padding.size() == 2 ? one : padding.size() == 4 ? two : three)(x, padding);
-}
-template <auto one, auto two, auto three>
-at::Tensor RunPadBackward(const at::Tensor& gradient, const at::Tensor& x,
-                          at::IntArrayRef padding) {
-  return (padding.size() == 2 ? one : padding.size() == 4 ? two : three)(gradient, x, padding);
+// Of so many padded dimensions.
+template <int64_t rank, Border border>
+void RegisterBorderPad(torch::Library& m, const std::string& name) {
+  Register<&Twin<rank, &BorderPad<border>>::Lower>(m, name.c_str());
+  Register<&Twin<rank, &BorderPadBackward<border>>::Lower>(m, (name + "_backward").c_str());
 }
 
 }  // namespace
@@ -567,24 +564,12 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("triu", TORCH_FN(RecordTriu));
   Register<&Trace>(m, "trace");
   Register<&ConstantPad>(m, "constant_pad_nd");
-  RunBy<&BorderPad<Border::kReflect>>(
-      &RunPad<&at::reflection_pad1d, &at::reflection_pad2d, &at::reflection_pad3d>);
-  RunBy<&BorderPadBackward<Border::kReflect>>(
-      &RunPadBackward<&at::reflection_pad1d_backward, &at::reflection_pad2d_backward,
-                      &at::reflection_pad3d_backward>);
-  RunBy<&BorderPad<Border::kReplicate>>(
-      &RunPad<&at::replication_pad1d, &at::replication_pad2d, &at::replication_pad3d>);
-  RunBy<&BorderPadBackward<Border::kReplicate>>(
-      &RunPadBackward<&at::replication_pad1d_backward, &at::replication_pad2d_backward,
-                      &at::replication_pad3d_backward>);
-  for (const char* name : {"reflection_pad1d", "reflection_pad2d", "reflection_pad3d"}) {
-    Register<&BorderPad<Border::kReflect>>(m, name);
-    Register<&BorderPadBackward<Border::kReflect>>(m, (std::string(name) + "_backward").c_str());
-  }
-  for (const char* name : {"replication_pad1d", "replication_pad2d", "replication_pad3d"}) {
-    Register<&BorderPad<Border::kReplicate>>(m, name);
-    Register<&BorderPadBackward<Border::kReplicate>>(m, (std::string(name) + "_backward").c_str());
-  }
+  RegisterBorderPad<1, Border::kReflect>(m, "reflection_pad1d");
+  RegisterBorderPad<2, Border::kReflect>(m, "reflection_pad2d");
+  RegisterBorderPad<3, Border::kReflect>(m, "reflection_pad3d");
+  RegisterBorderPad<1, Border::kReplicate>(m, "replication_pad1d");
+  RegisterBorderPad<2, Border::kReplicate>(m, "replication_pad2d");
+  RegisterBorderPad<3, Border::kReplicate>(m, "replication_pad3d");
   m.impl("slice_backward", TORCH_FN(RecordSliceBackward));
   m.impl("select_backward", TORCH_FN(RecordSelectBackward));
   m.impl("slice_scatter", TORCH_FN(RecordSliceScatter));

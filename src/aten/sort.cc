@@ -7,6 +7,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/twin.h"
 
 namespace torch_xla {
 namespace {
@@ -365,7 +366,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&RunningExtreme<true>>(m, "cummax");
   Register<&RunningExtreme<false>>(m, "cummin");
   Register<&LogCumulativeSumExp>(m, "logcumsumexp");
-  Register<&LogCumulativeSumExp>(m, "_logcumsumexp");
+  Register<&Twin<0, &LogCumulativeSumExp>::Lower>(m, "_logcumsumexp");
   Register<&SearchSorted>(m, "searchsorted.Tensor");
   Register<&SearchSortedNumber>(m, "searchsorted.Scalar");
   Register<&Bucketize>(m, "bucketize.Tensor");

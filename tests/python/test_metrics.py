@@ -7,6 +7,7 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import torch_xla
 import torch_xla.core.xla_model as xm
@@ -54,6 +55,39 @@ def test_interpreted_graphs_are_named(device):
     assert met.counter_value("InterpretedGraph") == met.counter_value("UncachedCompile") == 1
     assert met.metric_data("InterpretTime")[0] == met.metric_data("ExecuteTime")[0] == 1
     assert met.counter_value("ProgramCompile") is None
+
+
+# Some that share a lowering with another.
+NAMES = {
+    "nll_loss_forward": lambda x: F.nll_loss(x, x.argmax(1)),
+    "nll_loss2d_forward": lambda x: F.nll_loss(x[..., None, None], x.argmax(1)[..., None, None]),
+    "_adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x[None], 3),
+    "_adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x[None, None], (1, 2, 2)),
+    "reflection_pad1d": lambda x: F.pad(x, (1, 1), "reflect"),
+    "reflection_pad2d": lambda x: F.pad(x[None], (1, 1, 1, 1), "reflect"),
+    "replication_pad2d": lambda x: F.pad(x[None], (1, 1, 1, 1), "replicate"),
+    "replication_pad3d": lambda x: F.pad(x[None, None], (1,) * 6, "replicate"),
+    "hardshrink_backward": lambda x: torch.ops.aten.hardshrink_backward(x, x, 0.5),
+    "softshrink_backward": lambda x: torch.ops.aten.softshrink_backward(x, x, 0.5),
+    "logcumsumexp": lambda x: x.logcumsumexp(0),
+    "maximum": lambda x: torch.maximum(x, -x),
+    "minimum": lambda x: torch.minimum(x, -x),
+    "clamp_min": lambda x: x.clamp_min(0.5),
+    "clamp_max": lambda x: x.clamp_max(-x),
+    "bitwise_left_shift": lambda x: torch.bitwise_left_shift(x.long(), x.long()),
+    "__rshift__": lambda x: x.long() >> 1,
+    "i0": torch.i0,
+    "special_modified_bessel_i1": torch.special.modified_bessel_i1,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_counts_by_its_own_name(device, name):
+    x = torch.rand(4, 4).to(device)
+    met.clear_all()
+    result = NAMES[name](x)
+    assert met.counter_value(f"xla::{name}") == 1, met.counter_names()
+    assert f" aten::{name}(" in torch_xla._XLAC._get_xla_tensors_text([result])
 
 
 def test_aliases_are_counted_where_a_graph_is_new(device):
