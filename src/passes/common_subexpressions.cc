@@ -80,6 +80,7 @@ class Eliminator {
   bool Run() {
     std::vector<Instruction*> instructions;
     for (const auto& owned : computation_.instructions()) instructions.push_back(owned.get());
+    table_.reserve(instructions.size());
     for (Instruction* instruction : instructions) {
       instruction = ShareCalled(instruction);
       if (!CanShare(*instruction)) continue;
@@ -98,6 +99,7 @@ class Eliminator {
  private:
   // The instruction, or one that replaced it, calling the first of equal computations.
   Instruction* ShareCalled(Instruction* instruction) {
+    if (instruction->called_computations().empty()) return instruction;
     std::vector<Computation*> called = instruction->called_computations();
     for (Computation*& computation : called) computation = computations_.FirstEqual(computation);
     if (called == instruction->called_computations()) return instruction;
