@@ -135,12 +135,13 @@ std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std:
 }
 
 // What nobody keeps need not become bytes.
-std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const hlo::Module& module,
+std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client,
+                                                std::unique_ptr<hlo::Module> module,
                                                 const pjrt::CompileOptions& options) {
   if (!pjrt::TakesModules(client.plugin())) {
-    return Compile(client, pjrt::SerializeProgram(module, client.plugin()), options);
+    return Compile(client, pjrt::SerializeProgram(*module, client.plugin()), options);
   }
-  return Compiled([&](Span&) { return pjrt::CompileModule(client, module, options); });
+  return Compiled([&](Span&) { return pjrt::CompileModule(client, std::move(module), options); });
 }
 
 }  // namespace
@@ -173,11 +174,11 @@ PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::Compile
 }
 
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
-                                                      const hlo::Module& module,
+                                                      std::unique_ptr<hlo::Module> module,
                                                       const pjrt::CompileOptions& options,
                                                       const PlaceInCache& place) {
-  if (!place.folder) return Compile(client, module, options);
-  std::string program = pjrt::SerializeProgram(module, client.plugin());
+  if (!place.folder) return Compile(client, std::move(module), options);
+  std::string program = pjrt::SerializeProgram(*module, client.plugin());
   std::string key_text = place.key;
   Append(key_text, program);
   const process::Sha256Digest key = process::Sha256Of(key_text);

@@ -30,7 +30,7 @@ PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::Compile
 // is really compiled counts in ProgramCompile and ProgramCompileTime; PersistentCacheHit, -Miss and
 // -DeserializeFailure, and the metric PersistentCacheLoad say what the folder did.
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
-                                                      const hlo::Module& module,
+                                                      std::unique_ptr<hlo::Module> module,
                                                       const pjrt::CompileOptions& options,
                                                       const PlaceInCache& place);
 

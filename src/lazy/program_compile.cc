@@ -72,8 +72,8 @@ std::vector<OperationReference> OperationsOf(const Graph& graph) {
   return {operations.begin(), operations.end()};
 }
 
-// What a program takes of the host's memory: its code, and what describes it.
-int64_t BytesOf(const CachedProgram& program, const hlo::Module& module) {
+// What a program takes of the host's memory: what describes it, and its code.
+int64_t BytesOf(const hlo::Module& module) {
   // As measured of the engine's programs, small ones and large ones, beside their code.
   constexpr int64_t kBytesOfProgram = 16 << 10, kBytesOfInstruction = 2 << 10;
   int64_t bytes = kBytesOfProgram;
@@ -84,7 +84,10 @@ int64_t BytesOf(const CachedProgram& program, const hlo::Module& module) {
         bytes += instruction->shape().byte_size();
     }
   }
-  bytes += static_cast<int64_t>(program.signature.size() * sizeof(uint64_t));
+  return bytes;
+}
+int64_t BytesOf(const CachedProgram& program) {
+  auto bytes = static_cast<int64_t>(program.signature.size() * sizeof(uint64_t));
   try {
     bytes += std::max<int64_t>(0, program.executable->executable().generated_code_bytes());
   } catch (const hlo::Error&) {
@@ -120,9 +123,9 @@ std::string ProgramName(const Graph& graph) {
 }
 
 void LoweredProgram::Compile() {
-  program->executable = CompileOrLoad(*client, *module, options, place);
-  program->bytes = BytesOf(*program, *module);
-  module.reset();
+  const int64_t bytes = BytesOf(*module);
+  program->executable = CompileOrLoad(*client, std::move(module), options, place);
+  program->bytes = bytes + BytesOf(*program);
 }
 
 LoweredProgram LowerProgram(Device* device, const Graph& graph, std::vector<uint64_t> signature,

@@ -15,7 +15,9 @@ struct PJRT_Module_Compile_Args {
   PJRT_Client* client;
   const char* identity;  // the caller's hlo::ModuleIdentity()
   size_t identity_size;
-  const void* module;  // an hlo::Module, well formed; only read, and not after the call
+  // An hlo::Module of the heap, well formed. It becomes the plugin's, also where the call fails,
+  // but for another identity.
+  void* module;
   const char* compile_options;
   size_t compile_options_size;
   // out; there is no text of it: it can neither be serialized nor tell its program

@@ -99,7 +99,7 @@ TEST_F(PersistentCacheTest, EntriesOfAnotherBuildAreCompiledAnew) {
   std::string folder = (std::filesystem::temp_directory_path() / "cache-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   InitializePersistentCache(folder, /*readonly=*/false);
-  CompileOrLoad(client, module, {}, CurrentPlaceInCache(client, {}));
+  CompileOrLoad(client, module.Clone(), {}, CurrentPlaceInCache(client, {}));
   const std::string entry = std::filesystem::directory_iterator(folder)->path().stem();
   process::Sha256Digest key;
   for (size_t i = 0; i < key.size(); ++i) {
@@ -115,13 +115,13 @@ TEST_F(PersistentCacheTest, EntriesOfAnotherBuildAreCompiledAnew) {
   const auto count = [](const char* name) { return Counter(name)->load(); };
   const int64_t hits = count("PersistentCacheHit"), compiles = count("ProgramCompile");
   const int64_t failures = count("PersistentCacheDeserializeFailure");
-  EXPECT_NE(CompileOrLoad(client, module, {}, CurrentPlaceInCache(client, {})), nullptr);
+  EXPECT_NE(CompileOrLoad(client, module.Clone(), {}, CurrentPlaceInCache(client, {})), nullptr);
   EXPECT_EQ(count("PersistentCacheHit"), hits);
   EXPECT_EQ(count("ProgramCompile"), compiles + 1);
   EXPECT_EQ(count("PersistentCacheDeserializeFailure"), failures + 1);
   EXPECT_NE(warning.find("is compiled anew"), std::string::npos) << warning;
   // The new one has taken its place.
-  CompileOrLoad(client, module, {}, CurrentPlaceInCache(client, {}));
+  CompileOrLoad(client, module.Clone(), {}, CurrentPlaceInCache(client, {}));
   EXPECT_EQ(count("PersistentCacheHit"), hits + 1);
   SetWarningHandler([](const std::string&) {});
   std::filesystem::remove_all(folder);

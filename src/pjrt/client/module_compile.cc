@@ -22,16 +22,20 @@ bool TakesModules(const Plugin& plugin) {
          !FormatIsForced();
 }
 
-std::unique_ptr<LoadedExecutable> CompileModule(Client& client, const hlo::Module& module,
+std::unique_ptr<LoadedExecutable> CompileModule(Client& client, std::unique_ptr<hlo::Module> module,
                                                 const CompileOptions& options) {
   const Plugin& plugin = client.plugin();
+  if (!TakesModules(plugin)) {
+    throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
+                     "the plugin " + plugin.path() + " takes no modules of this build");
+  }
   const std::string serialized_options = options.Serialize();
   Arguments<PJRT_Module_Compile_Args> args;
   args->client = client.handle();
   const std::string_view identity = hlo::ModuleIdentity();
   args->identity = identity.data();
   args->identity_size = identity.size();
-  args->module = &module;
+  args->module = module.release();
   args->compile_options = serialized_options.data();
   args->compile_options_size = serialized_options.size();
   if (PJRT_Error* error = ExtensionOf(plugin)->compile(args.get())) plugin.Throw(error);

@@ -14,7 +14,7 @@ bool FormatIsForced();
 bool TakesModules(const Plugin& plugin);
 // By a plugin that does. What is compiled in this way can neither be serialized nor tell its
 // program.
-std::unique_ptr<LoadedExecutable> CompileModule(Client& client, const hlo::Module& module,
+std::unique_ptr<LoadedExecutable> CompileModule(Client& client, std::unique_ptr<hlo::Module> module,
                                                 const CompileOptions& options);
 
 }  // namespace pjrt

@@ -122,17 +122,16 @@ std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const PJRT_Progr
   return program;
 }
 
-std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(const hlo::Module& module,
+std::shared_ptr<const CompiledProgram> CompiledProgram::Compile(std::unique_ptr<hlo::Module> module,
                                                                 std::string_view options,
                                                                 int64_t num_devices,
                                                                 std::optional<int64_t> rank) {
-  std::unique_ptr<hlo::Module> copy = module.Clone();
   // As a reader of its bytes leaves it.
-  copy->RemoveUnreachableComputations();
-  copy->SortComputations();
-  if (cpu::VerifiesByDefault()) hlo::VerifyModule(*copy);
+  module->RemoveUnreachableComputations();
+  module->SortComputations();
+  if (cpu::VerifiesByDefault()) hlo::VerifyModule(*module);
   auto program = std::make_shared<CompiledProgram>();
-  program->CompileFor(std::move(copy), options, num_devices, rank);
+  program->CompileFor(std::move(module), options, num_devices, rank);
   program->fingerprint = NewFingerprint();
   return program;
 }

@@ -35,9 +35,9 @@ class CompiledProgram : public ProgramDescription {
                                                         std::string_view options,
                                                         int64_t num_devices,
                                                         std::optional<int64_t> rank = {});
-  // The same of a module that its maker keeps (pjrt/module_extension.h). It has no code, so it
+  // The same of what was handed over as a module (pjrt/module_extension.h). It has no code, so it
   // cannot be serialized.
-  static std::shared_ptr<const CompiledProgram> Compile(const hlo::Module& module,
+  static std::shared_ptr<const CompiledProgram> Compile(std::unique_ptr<hlo::Module> module,
                                                         std::string_view options,
                                                         int64_t num_devices,
                                                         std::optional<int64_t> rank = {});

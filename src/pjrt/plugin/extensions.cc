@@ -1,7 +1,9 @@
 // The chain of extensions that the engine offers.
 #include "pjrt/boundary/extensions.h"
 
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "hlo/error.h"
 #include "hlo/module.h"
@@ -16,17 +18,18 @@ namespace pjrt::boundary {
 namespace {
 
 void Module_Compile(PJRT_Module_Compile_Args& args) {
-  PJRT_Client& client = Require(args.client, "client");
-  if (args.module == nullptr) throw hlo::Error("module is null");
   if (std::string_view(args.identity, args.identity_size) != hlo::ModuleIdentity()) {
     throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
                      "the module is of another build; send its bytecode");
   }
-  const auto& module = *static_cast<const hlo::Module*>(args.module);
+  std::unique_ptr<hlo::Module> module(static_cast<hlo::Module*>(args.module));
+  if (module == nullptr) throw hlo::Error("module is null");
+  PJRT_Client& client = Require(args.client, "client");
   const std::string_view options(args.compile_options, args.compile_options_size);
+  const auto num_devices = static_cast<int64_t>(client.devices.size());
   args.executable = new PJRT_LoadedExecutable(
-      client, plugin::CompiledProgram::Compile(
-                  module, options, static_cast<int64_t>(client.devices.size()), client.rank()));
+      client,
+      plugin::CompiledProgram::Compile(std::move(module), options, num_devices, client.rank()));
 }
 
 }  // namespace
