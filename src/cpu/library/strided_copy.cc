@@ -202,45 +202,70 @@ bool PackTransposed(ThreadPool& threads, const hlo::Dimensions& dimensions,
   return true;
 }
 
+// The same copy with as few dimensions as it has: none of size 1, and neighbours that are walked as
+// one are one.
+void MergeDimensions(hlo::Dimensions& dimensions, hlo::Dimensions& strides) {
+  hlo::Dimensions merged, merged_strides;
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (dimensions[i] == 1) continue;
+    if (!merged.empty() && merged_strides.back() == strides[i] * dimensions[i]) {
+      merged.back() *= dimensions[i];
+      merged_strides.back() = strides[i];
+    } else {
+      merged.push_back(dimensions[i]);
+      merged_strides.push_back(strides[i]);
+    }
+  }
+  dimensions = std::move(merged);
+  strides = std::move(merged_strides);
+}
+
 }  // namespace
 
-void PackStrided(ThreadPool& threads, const hlo::Dimensions& dimensions,
-                 const hlo::Dimensions& strides, const void* source, ElementType from,
+void PackStrided(ThreadPool& threads, const hlo::Dimensions& all_dimensions,
+                 const hlo::Dimensions& all_strides, const void* source, ElementType from,
                  void* destination, ElementType to) {
+  if (hlo::Product(all_dimensions) == 0) return;
+  hlo::Dimensions dimensions = all_dimensions, strides = all_strides;
+  MergeDimensions(dimensions, strides);
   int64_t rank = static_cast<int64_t>(dimensions.size());
   int64_t row = rank == 0 ? 1 : dimensions[rank - 1];
   int64_t row_stride = rank == 0 ? 1 : strides[rank - 1];
-  int64_t rows = 1;
-  for (int64_t i = 0; i + 1 < rank; ++i) rows *= dimensions[i];
-  if (rows * row == 0) return;
-  size_t from_width = hlo::ByteWidth(from), to_width = hlo::ByteWidth(to);
+  int64_t rows = hlo::Product(dimensions) / row;
+  const auto from_width = static_cast<int64_t>(hlo::ByteWidth(from));
+  const auto to_width = static_cast<int64_t>(hlo::ByteWidth(to));
   if (from == to &&
       PackTransposed(threads, dimensions, strides, static_cast<const std::byte*>(source),
-                     from_width, static_cast<std::byte*>(destination))) {
+                     hlo::ByteWidth(from), static_cast<std::byte*>(destination))) {
     return;
   }
-  int64_t rows_per_chunk = std::max<int64_t>(1, 16384 / row);
-  int64_t chunks = hlo::CeilDivide(rows, rows_per_chunk);
-  auto copy_row = [&](int64_t index) {
-    int64_t offset = 0;
+  auto copy_part = [&](int64_t index, int64_t begin, int64_t count) {
+    int64_t offset = begin * row_stride;
     for (int64_t i = rank - 2, rest = index; i >= 0; --i) {
       offset += rest % dimensions[i] * strides[i];
       rest /= dimensions[i];
     }
     // The offset is negative where a dimension is read backwards.
-    auto* in = static_cast<const std::byte*>(source) + offset * static_cast<int64_t>(from_width);
-    auto* out = static_cast<std::byte*>(destination) + index * row * to_width;
+    auto* in = static_cast<const std::byte*>(source) + offset * from_width;
+    auto* out = static_cast<std::byte*>(destination) + (index * row + begin) * to_width;
     if (row_stride == 1 || row == 1) {
-      ConvertRow(in, from, out, to, row);
+      ConvertRow(in, from, out, to, count);
       return;
     }
     DispatchPair(from, to, [&]<typename From, typename To>() {
-      CopyRow(reinterpret_cast<const From*>(in), row_stride, reinterpret_cast<To*>(out), row);
+      CopyRow(reinterpret_cast<const From*>(in), row_stride, reinterpret_cast<To*>(out), count);
     });
   };
-  threads.ParallelFor(chunks, [&](int64_t chunk) {
-    int64_t end = std::min(rows, (chunk + 1) * rows_per_chunk);
-    for (int64_t index = chunk * rows_per_chunk; index < end; ++index) copy_row(index);
+  // A chunk is some whole rows, or a part of a long one.
+  constexpr int64_t kChunk = 16384;
+  const int64_t rows_per_chunk = std::max<int64_t>(1, kChunk / row);
+  const int64_t parts = rows_per_chunk > 1 ? 1 : hlo::CeilDivide(row, kChunk);
+  threads.ParallelFor(hlo::CeilDivide(rows, rows_per_chunk) * parts, [&](int64_t chunk) {
+    const int64_t begin = chunk % parts * kChunk;
+    const int64_t count = parts == 1 ? row : std::min(kChunk, row - begin);
+    const int64_t first = chunk / parts * rows_per_chunk;
+    const int64_t end = std::min(rows, first + rows_per_chunk);
+    for (int64_t index = first; index < end; ++index) copy_part(index, begin, count);
   });
 }
 

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "cpu/library/strided_copy.h"
+#include "hlo/size_arithmetic.h"
+
+namespace cpu {
+namespace {
+
+using hlo::BFloat16;
+using hlo::Dimensions;
+using hlo::ElementType;
+
+struct Copy {
+  Dimensions dimensions, strides;
+  int64_t first = 0;  // where element 0 is read, of the source
+};
+
+// How long copies look to PackStrided, which sees neighbouring dimensions as one where it can.
+const Copy kCopies[] = {
+    {{}, {}},
+    {{0, 5}, {5, 1}},
+    {{1, 1}, {7, 9}},
+    {{2, 3, 5}, {15, 5, 1}},                    // one run
+    {{3, 50021}, {50021, 1}},                   // one that several threads share
+    {{3, 50021}, {50030, 1}},                   // long rows with room between them
+    {{40, 7, 3, 3}, {63, 9, 3, 1}},             // weights of a convolution
+    {{40, 7, 3, 3}, {63, 9, -3, -1}, 8},        // and flipped ones
+    {{4, 1, 300}, {300, 0, 1}},                 // a dimension of size 1, whatever its stride
+    {{300, 200}, {1, 300}},                     // a transposition
+    {{2, 30, 20, 10}, {6000, 10, 300, 1}},      // dimensions that change places
+    {{2, 30, 20, 10}, {6000, 1, 300, 30}},      // channels that become the first dimension
+    {{5, 40000}, {0, 1}},                       // the same row again
+    {{20000, 3}, {0, 0}},                       // the same element again
+    {{70, 300}, {-300, 1}, int64_t{69} * 300},  // rows from the last to the first
+};
+
+int64_t Extent(const Copy& copy) {
+  int64_t end = copy.first;
+  for (size_t i = 0; i < copy.dimensions.size(); ++i) {
+    if (copy.strides[i] > 0) end += std::max<int64_t>(0, copy.dimensions[i] - 1) * copy.strides[i];
+  }
+  return end + 1;
+}
+
+// Element i, in row-major order, is read there.
+int64_t Position(const Copy& copy, int64_t i) {
+  int64_t position = copy.first;
+  for (size_t d = copy.dimensions.size(); d-- > 0;) {
+    position += i % copy.dimensions[d] * copy.strides[d];
+    i /= copy.dimensions[d];
+  }
+  return position;
+}
+
+template <typename From, typename To>
+void CopiesAs(ElementType from, ElementType to, int threads) {
+  ThreadPool pool(threads);
+  for (const Copy& copy : kCopies) {
+    std::vector<From> source;
+    for (int64_t i = 0; i < Extent(copy); ++i) {
+      source.push_back(static_cast<From>(static_cast<float>(i % 1009) / 7 - 60));
+    }
+    const int64_t count = hlo::Product(copy.dimensions);
+    const To untouched = static_cast<To>(-12345.0f);
+    std::vector<To> result(count + 1, untouched);
+    PackStrided(pool, copy.dimensions, copy.strides, source.data() + copy.first, from,
+                result.data(), to);
+    for (int64_t i = 0; i < count; ++i) {
+      const To wanted = static_cast<To>(static_cast<float>(source[Position(copy, i)]));
+      ASSERT_EQ(static_cast<float>(result[i]), static_cast<float>(wanted))
+          << hlo::ToString(copy.dimensions) << " by " << hlo::ToString(copy.strides) << ", " << i;
+    }
+    EXPECT_EQ(static_cast<float>(result[count]), static_cast<float>(untouched));
+  }
+}
+
+TEST(StridedCopy, ReadsEachElementWhereTheStridesSay) {
+  for (int threads : {1, 3}) {
+    CopiesAs<float, float>(ElementType::kF32, ElementType::kF32, threads);
+    CopiesAs<BFloat16, BFloat16>(ElementType::kBF16, ElementType::kBF16, threads);
+    CopiesAs<BFloat16, float>(ElementType::kBF16, ElementType::kF32, threads);
+    CopiesAs<float, BFloat16>(ElementType::kF32, ElementType::kBF16, threads);
+    CopiesAs<float, double>(ElementType::kF32, ElementType::kF64, threads);
+  }
+}
+
+}  // namespace
+}  // namespace cpu
