@@ -37,6 +37,25 @@ Predicates PredicatesOf(hlo::ComparisonDirection direction) {
   return {P::ICMP_SLT, P::ICMP_ULT, P::FCMP_OLT};
 }
 
+// True if the result is exact in the operands' type whatever they are, so that nothing is to round:
+// one of them, its sign changed, or a whole number no longer than it.
+bool IsExact(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kAbs:
+    case Opcode::kCeil:
+    case Opcode::kFloor:
+    case Opcode::kMaximum:
+    case Opcode::kMinimum:
+    case Opcode::kNegate:
+    case Opcode::kRoundNearestAfz:
+    case Opcode::kRoundNearestEven:
+    case Opcode::kSign:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void ElementwiseEmitter::Unsupported(const hlo::Instruction& instruction) {
@@ -224,8 +243,9 @@ Element ElementwiseEmitter::Unary(const hlo::Instruction& instruction, const Ele
     return {llvm::Constant::getNullValue(x.real->getType())};
   if (hlo::IsFloat(from)) {
     Value* result = FloatUnary(instruction, x.real);
-    return {hlo::IsFloat(instruction.element_type()) ? Round(result, instruction.element_type())
-                                                     : result};
+    const ElementType type = instruction.element_type();
+    const bool rounds = hlo::IsFloat(type) && !IsExact(instruction.opcode());
+    return {rounds ? Round(result, type) : result};
   }
   return {IntegerUnary(instruction, x.real)};
 }
@@ -233,7 +253,10 @@ Element ElementwiseEmitter::Unary(const hlo::Instruction& instruction, const Ele
 Element ElementwiseEmitter::Binary(Opcode opcode, ElementType type, const Element& x,
                                    const Element& y) {
   if (hlo::IsComplex(type)) return ComplexBinary(opcode, x, y);
-  if (hlo::IsFloat(type)) return {Round(FloatBinary(opcode, x.real, y.real), type)};
+  if (hlo::IsFloat(type)) {
+    Value* result = FloatBinary(opcode, x.real, y.real);
+    return {IsExact(opcode) ? result : Round(result, type)};
+  }
   return {IntegerBinary(opcode, type, x.real, y.real)};
 }
 
