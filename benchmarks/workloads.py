@@ -109,6 +109,20 @@ def bert(device: str, compiler: Compiler) -> Step:
     )
 
 
+def gpt(device: str, compiler: Compiler) -> Step:
+    """6 layers, width 384, sequence 128, batch 4, dropout 0.1, AdamW."""
+    model = models.GPT(2048, 128, 384, 6, 6, dropout=0.1).to(device)
+    model.tie_weights()
+    return _training(
+        model,
+        lambda parameters: optim.AdamW(parameters, lr=1e-4),
+        torch.randint(2048, (4, 128)),
+        torch.randint(2048, (4, 128)),
+        device,
+        compiler,
+    )
+
+
 def gpt_infer(device: str, compiler: Compiler) -> Step:
     """6 layers, width 384, sequence 128, batch 1."""
     model = models.GPT(2048, 128, 384, 6, 6)
@@ -170,6 +184,7 @@ WORKLOADS: dict[str, Callable[[str, Compiler], Step]] = {
         resnet18,
         resnet18_infer,
         bert,
+        gpt,
         gpt_infer,
         lstm,
         chain,
