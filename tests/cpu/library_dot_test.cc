@@ -290,42 +290,49 @@ constexpr ConvertCase kConverts[] = {
     {ElementType::kF32, ElementType::kBF16, "rhs rounded to bf16"},
 };
 
+void CheckConvert(const ConvertCase& c, int64_t m, bool transposed) {
+  hlo::Module module;
+  hlo::Computation* body = module.AddComputation("body");
+  Builder inside(body);
+  const hlo::Dimensions sizes = transposed ? hlo::Dimensions{70, 300} : hlo::Dimensions{300, 70};
+  const std::vector<Shape> shapes = {Shape(c.read, {m, 300}), Shape(c.stored, sizes),
+                                     Shape(c.read, {70})};
+  std::vector<Value> parameters;
+  for (const Shape& shape : shapes) parameters.push_back(inside.Parameter(shape));
+  Value matrix = inside.Convert(parameters[1], c.read);
+  Value dot =
+      inside.DotGeneral(parameters[0], matrix, Dot({}, {}, {1}, {transposed ? 1 : 0}), c.read);
+  ASSERT_TRUE(ReadsThroughConvert(*dot));
+  body->set_results({inside.Multiply(dot, inside.BroadcastInDim(parameters[2], {m, 70}, {1}))});
+  module.set_entry(module.AddComputation("main"));
+  Builder builder(module.entry());
+  std::vector<Value> operands;
+  std::vector<Literal> literals;
+  for (const Shape& shape : shapes) {
+    operands.push_back(builder.Parameter(shape));
+    literals.push_back(RandomLiteral(shape, literals.size() + 1));
+  }
+  Value composite = builder.Create(Opcode::kComposite, operands,
+                                   hlo::CompositeAttributes{"cpu.dot", {}, 0}, {body});
+  std::string description;
+  const auto got = RunLibraryCall(*composite, literals, &description);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_NE(description.find(c.lines), std::string::npos) << description;
+  Literal converted(matrix->shape());
+  ConvertRow(literals[1].bytes(), c.stored, converted.mutable_bytes(), c.read, 70 * 300);
+  std::vector<Number> expected = NaiveDot(*dot, literals[0], converted);
+  const auto scales = Numbers(literals[2]);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] *= scales[i % 70];
+  EXPECT_TRUE(Near(got[0], expected, Tolerance(c.read))) << description;
+}
+
 TEST(DotConvert, ReadsTheMatrixWhereItLies) {
   if (!RunsRows()) GTEST_SKIP() << "no AVX2";
   for (const ConvertCase& c : kConverts) {
-    for (int64_t m : {1, 8}) {
-      hlo::Module module;
-      hlo::Computation* body = module.AddComputation("body");
-      Builder inside(body);
-      const std::vector<Shape> shapes = {Shape(c.read, {m, 300}), Shape(c.stored, {70, 300}),
-                                         Shape(c.read, {70})};
-      std::vector<Value> parameters;
-      for (const Shape& shape : shapes) parameters.push_back(inside.Parameter(shape));
-      Value matrix = inside.Convert(parameters[1], c.read);
-      Value dot = inside.DotGeneral(parameters[0], matrix, Dot({}, {}, {1}, {1}), c.read);
-      ASSERT_TRUE(ReadsThroughConvert(*dot));
-      body->set_results({inside.Multiply(dot, inside.BroadcastInDim(parameters[2], {m, 70}, {1}))});
-      module.set_entry(module.AddComputation("main"));
-      Builder builder(module.entry());
-      std::vector<Value> operands;
-      std::vector<Literal> literals;
-      for (const Shape& shape : shapes) {
-        operands.push_back(builder.Parameter(shape));
-        literals.push_back(RandomLiteral(shape, literals.size() + 1));
-      }
-      Value composite = builder.Create(Opcode::kComposite, operands,
-                                       hlo::CompositeAttributes{"cpu.dot", {}, 0}, {body});
-      std::string description;
-      const auto got = RunLibraryCall(*composite, literals, &description);
-      ASSERT_EQ(got.size(), 1u);
-      EXPECT_NE(description.find(c.lines), std::string::npos) << description;
-      Literal converted(matrix->shape());
-      ConvertRow(literals[1].bytes(), c.stored, converted.mutable_bytes(), c.read, 70 * 300);
-      std::vector<Number> expected = NaiveDot(*dot, literals[0], converted);
-      const auto scales = Numbers(literals[2]);
-      for (size_t i = 0; i < expected.size(); ++i) expected[i] *= scales[i % 70];
-      EXPECT_TRUE(Near(got[0], expected, Tolerance(c.read))) << description;
-    }
+    CheckConvert(c, 1, true);
+    CheckConvert(c, 8, true);
+    CheckConvert(c, 1, false);
+    CheckConvert(c, 2, false);
   }
 }
 
@@ -340,7 +347,8 @@ TEST(DotConvert, NotWhereItWouldNotPay) {
   };
   EXPECT_EQ(reads(1, ElementType::kS8, ElementType::kF32, 1), RunsRows());
   EXPECT_FALSE(reads(64, ElementType::kS8, ElementType::kF32, 1)) << "many rows";
-  EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kF32, 0)) << "not in lines";
+  EXPECT_EQ(reads(1, ElementType::kS8, ElementType::kF32, 0), RunsRows());
+  EXPECT_FALSE(reads(8, ElementType::kS8, ElementType::kF32, 0)) << "many rows, not transposed";
   EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kS32, 1)) << "integers";
   EXPECT_FALSE(reads(1, ElementType::kF16, ElementType::kBF16, 1)) << "rounded twice";
   EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kF64, 1)) << "wider than f32";

@@ -117,16 +117,18 @@ TEST(Product, NotFiniteNumbersStayInTheirRowsAndColumns) {
   const int64_t m = 8, n = 18, k = 40;
   const float infinity = std::numeric_limits<float>::infinity();
   for (FloatKernel kernel : kKernels) {
-    Matrix a(m, k, false, 1, 1), b(k, n, kernel == FloatKernel::kRows, 1, 2);
-    a.at(7, 39) = infinity;
-    b.at(3, 17) = std::numeric_limits<float>::quiet_NaN();
-    const auto got = Multiply(kernel, m, n, k, a, b);
-    if (got.empty()) continue;
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        const float x = got[i * n + j];
-        EXPECT_EQ(std::isnan(x), j == 17) << i << " " << j;
-        EXPECT_EQ(std::isinf(x), j != 17 && i == 7) << i << " " << j;
+    for (bool transposed : {false, true}) {
+      Matrix a(m, k, false, 1, 1), b(k, n, transposed, 1, 2);
+      a.at(7, 39) = infinity;
+      b.at(3, 17) = std::numeric_limits<float>::quiet_NaN();
+      const auto got = Multiply(kernel, m, n, k, a, b);
+      if (got.empty()) continue;
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const float x = got[i * n + j];
+          EXPECT_EQ(std::isnan(x), j == 17) << i << " " << j;
+          EXPECT_EQ(std::isinf(x), j != 17 && i == 7) << i << " " << j;
+        }
       }
     }
   }
@@ -192,29 +194,30 @@ std::vector<Lines> LinesOfEveryType(int64_t count) {
 }
 
 // The sizes end inside and at the edges of tiles, quarters and depths. True if all is right.
-bool RowsAreRight() {
-  constexpr int64_t kSizes[][3] = {{1, 1, 1},  {1, 5, 16},   {2, 3, 31},  {3, 6, 1025},
-                                   {4, 8, 33}, {5, 13, 48},  {9, 4, 100}, {16, 7, 530},
-                                   {6, 2, 7},  {1, 50, 8200}};
+bool RowsAreRight(bool transposed) {
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},  {1, 5, 16},    {2, 3, 31},  {3, 6, 1025},
+                                   {4, 8, 33}, {5, 13, 48},   {9, 4, 100}, {16, 7, 530},
+                                   {6, 2, 7},  {1, 50, 8200}, {3, 4200, 9}};
   for (const auto& [m, n, k] : kSizes) {
-    const int64_t ldc = n + 2, line = k + 3;
+    const int64_t ldc = n + 2, line = (transposed ? k : n) + 3;
     const Matrix a(m, k, false, 1, 1);
     const Product p{.m = m,
                     .n = n,
                     .k = k,
                     .a_row = a.row,
                     .a_column = 1,
-                    .b_row = 1,
-                    .b_column = line,
+                    .b_row = transposed ? 1 : line,
+                    .b_column = transposed ? line : 1,
                     .ldc = ldc};
-    for (const Lines& lines : LinesOfEveryType(n * line)) {
+    for (const Lines& lines : LinesOfEveryType((transposed ? n : k) * line)) {
       std::vector<float> c(m * ldc, 7);
       MakeRowRoutine(lines.type)->Run(p, a.values.data(), lines.bytes.data(), c.data());
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < ldc; ++j) {
           double expected = j < n ? 0 : 7, size = 1;
           for (int64_t l = 0; j < n && l < k; ++l) {
-            const double term = double{a.values[i * a.row + l]} * lines.values[j * line + l];
+            const double term =
+                double{a.values[i * a.row + l]} * lines.values[l * p.b_row + j * p.b_column];
             expected += term;
             size += std::abs(term);
           }
@@ -233,7 +236,8 @@ bool RowsAreRight() {
 
 TEST(Product, RowsTimesLinesOfEveryType) {
   if (!RunsRows()) GTEST_SKIP() << "no AVX2";
-  EXPECT_TRUE(RowsAreRight());
+  EXPECT_TRUE(RowsAreRight(true));
+  EXPECT_TRUE(RowsAreRight(false));
 }
 
 // What rounds to bf16 in registers: ties to even, the largest numbers to infinity, and NaN of any
@@ -270,6 +274,8 @@ TEST(Product, RowsServeWhereMemoryIsRead) {
             .ldc = 768};
   EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
   std::swap(p.b_row, p.b_column);
+  EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
+  p.m = 4;
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows);
 }
 
@@ -278,7 +284,8 @@ TEST(Product, RowsServeWhereMemoryIsRead) {
 TEST(Product, RowsAreRightWithinTheCap) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   setenv("TORCH_XLA_CPU_ISA", "AVX2", 1);
-  EXPECT_EXIT(_Exit(!RunsRows() || RowsAreRight() ? 0 : 1), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_Exit(!RunsRows() || (RowsAreRight(true) && RowsAreRight(false)) ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
   unsetenv("TORCH_XLA_CPU_ISA");
 }
 

@@ -60,7 +60,7 @@ bool FitsFloat(ElementType type) {
 // each number in registers, if that is the quickest: it reads the matrix once for each four rows.
 // `stored` is the type in memory.
 std::optional<LineType> NarrowLines(const hlo::Instruction& dot, ElementType stored) {
-  constexpr int64_t kMostRows = 16;
+  constexpr int64_t kMostRows = 16, kMostRowsOfSums = 2;  // a row of sums: see SumLines
   const ElementType read = dot.operand(1)->element_type();
   if (!RunsRows() || (stored == ElementType::kF32 && read == ElementType::kF32)) {
     return std::nullopt;
@@ -70,8 +70,9 @@ std::optional<LineType> NarrowLines(const hlo::Instruction& dot, ElementType sto
   }
   const bool packs_lhs = dot.operand(0)->element_type() != ElementType::kF32;
   const ContractionShape shape = AnalyzeDot(dot, packs_lhs, false);
-  if (shape.m > kMostRows || shape.k == 0 || shape.rhs.packed) return std::nullopt;
-  if (shape.lhs.contracted_stride != 1 || shape.rhs.contracted_stride != 1) return std::nullopt;
+  const bool transposed = shape.rhs.contracted_stride == 1;
+  if (shape.m > (transposed ? kMostRows : kMostRowsOfSums) || shape.k == 0) return std::nullopt;
+  if (shape.lhs.contracted_stride != 1 || shape.rhs.packed) return std::nullopt;
   return LineTypeOf(stored, read);
 }
 

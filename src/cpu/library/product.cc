@@ -306,11 +306,13 @@ bool FavorsMatmul(const Product& p) {
   return !p.a_transposed() && p.b_transposed() && p.m > 96 && p.m <= 192 && p.n > 512 && p.k > 512;
 }
 
-// Few rows times a transposed B that the second cache does not hold: what counts is how fast it is
-// read from memory, and the table's measurements read what is in the third one.
+// Few rows times a B that the second cache does not hold: what counts is how fast it is read from
+// memory, and the table's measurements read what is in the third one. Where B is not transposed,
+// each row's sums are loaded and stored again with every four of its lines.
 bool ReadsMemory(const Product& p) {
-  constexpr int64_t kRows = 8, kCachedElements = int64_t{1} << 18;
-  return p.m <= kRows && p.n * p.k > kCachedElements && !p.a_transposed() && p.b_transposed();
+  constexpr int64_t kRows = 2, kRowsOfTransposed = 8, kCachedElements = int64_t{1} << 18;
+  return p.m <= (p.b_transposed() ? kRowsOfTransposed : kRows) && p.n * p.k > kCachedElements &&
+         !p.a_transposed();
 }
 
 }  // namespace
@@ -330,7 +332,7 @@ bool Runs(FloatKernel kernel) {
 
 bool Serves(FloatKernel kernel, const Product& p) {
   if (kernel == FloatKernel::kBlas) return FitsBlas(p);
-  return Runs(kernel) && (kernel != FloatKernel::kRows || (!p.a_transposed() && p.b_transposed()));
+  return Runs(kernel) && (kernel != FloatKernel::kRows || !p.a_transposed());
 }
 
 FloatKernel QuickestFloatKernel(const Product& p) {

@@ -46,7 +46,7 @@ enum class FloatKernel : char {
   kBlas = 'b',        // OpenBLAS, which copies operands first
   kPanels = 'p',      // ours (panel_product.h)
   kWidePanels = 'w',  // ours for AVX-512 (wide_panel_product.h)
-  kRows = 'r',        // ours, of few rows and B transposed (row_product.h)
+  kRows = 'r',        // ours, of few rows (row_product.h)
 };
 // True if this processor can run it.
 bool Runs(FloatKernel kernel);

@@ -66,6 +66,8 @@ CPU_TARGET inline Vector Load(const int8_t* x) {
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x));
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
+CPU_TARGET inline Vector Broadcast(float x) { return _mm256_set1_ps(x); }
+CPU_TARGET inline void Store(float* to, Vector x) { _mm256_storeu_ps(to, x); }
 CPU_TARGET inline void StoreSums(const Vector (&x)[4], float* sums) {
   const Vector pairs = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
   _mm_storeu_ps(sums, _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1)));
@@ -114,6 +116,8 @@ CPU_TARGET inline Vector Load(const int8_t* x) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
   return _mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepi8_epi32(kAll, bytes));
 }
+CPU_TARGET inline Vector Broadcast(float x) { return _mm512_set1_ps(x); }
+CPU_TARGET inline void Store(float* to, Vector x) { _mm512_storeu_ps(to, x); }
 CPU_TARGET inline void StoreSums(const Vector (&x)[4], float* sums) {
   const auto low = [&](int i) CPU_TARGET { return _mm512_maskz_unpacklo_ps(kAll, x[i], x[i + 1]); };
   const auto high = [&](int i)
@@ -137,8 +141,12 @@ namespace {
 template <typename T>
 void MultiplyLines(const Product& p, const float* a, const void* b, float* c) {
   const auto* lines = static_cast<const T*>(b);
-  if (KernelIsa() >= Isa::kAvx512) return row_product_avx512::MultiplyLines(p, a, lines, c);
-  row_product_avx2::MultiplyLines(p, a, lines, c);
+  const bool wide = KernelIsa() >= Isa::kAvx512;
+  if (p.b_row == 1) {
+    return wide ? row_product_avx512::MultiplyLines(p, a, lines, c)
+                : row_product_avx2::MultiplyLines(p, a, lines, c);
+  }
+  wide ? row_product_avx512::SumLines(p, a, lines, c) : row_product_avx2::SumLines(p, a, lines, c);
 }
 
 void RowProduct(LineType type, const Product& p, const float* a, const void* b, float* c) {

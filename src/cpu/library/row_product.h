@@ -1,7 +1,8 @@
-// Products of few rows with the transpose of a matrix, as linear layers make them at inference:
-// each element of the result is a sum over two contiguous lines, so nothing has to be copied. What
-// bounds them is reading the matrix, so it may be of a narrower type, whose numbers become f32 in
-// registers. For processors with AVX2 or AVX-512.
+// Products of few rows with a matrix, as layers make them at inference. Of a transposed one, as
+// linear layers have it, each element of the result is a sum over two contiguous lines; of another,
+// each row is a sum of the matrix's rows. So nothing has to be copied. What bounds them is reading
+// the matrix, so it may be of a narrower type, whose numbers become f32 in registers. For
+// processors with AVX2 or AVX-512.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,7 @@ std::optional<LineType> LineTypeOf(hlo::ElementType stored, hlo::ElementType rea
 // True if this processor has the instructions.
 bool RunsRows();
 
-// C = A B where A's rows and B's columns are contiguous, with p.k > 0. A and C are of f32.
+// C = A B where A's rows are contiguous, and B's rows or columns, with p.k > 0. A and C are of f32.
 std::unique_ptr<ProductRoutine> MakeRowRoutine(LineType type);
 
 }  // namespace cpu
