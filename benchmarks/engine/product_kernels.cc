@@ -177,7 +177,8 @@ int main(int count, char** arguments) {
       for (const Class& columns : kColumns) {
         for (const Class& depth : kDepths) {
           const Product p =
-              MakeProduct(rows.size, columns.size, depth.size, a_transposed, b_transposed, collide);
+              MakeProduct(rows.size, columns.size, depth.size, a_transposed, b_transposed,
+                          [&](int64_t size) { return LineLength(size, collide); });
           letters += static_cast<char>(bench.Quickest(p));
         }
       }
