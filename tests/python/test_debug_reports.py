@@ -325,7 +325,7 @@ def test_graphs_are_saved(program, form):
         text,
         re.MULTILINE,
     )
-    assert re.search(r"\nGraph Hash: [0-9a-f]{32}\n\n## END_GRAPH\n", text)
+    assert re.search(r"\nGraph Hash: [0-9a-f]{32}\n\n\n## END_GRAPH\n\n$", text)
     graph = text.partition("## BEGIN_GRAPH\n")[2].partition("\nGraph Hash")[0]
     expected = {
         "text": r"^  %\d+ = f32\[2,3\]\{1,0\} aten::mul\(%\d+, %\d+\).*, scope=aten::mul.1, location=double@<string>:4, xla_shape=f32\[2,3\]\{1,0\}, ROOT=0$",
@@ -334,6 +334,23 @@ def test_graphs_are_saved(program, form):
         "stablehlo": r"stablehlo.multiply",
     }[form]
     assert re.search(expected, graph, re.MULTILINE), graph
+
+
+def test_a_call_of_a_compiled_function_is_saved_by_itself(program):
+    program.run_code(
+        """
+import torch, torch_xla
+x = torch.ones(3).to("xla")
+double = torch.compile(lambda x: x + x, backend="openxla")
+for calls in range(1, 3):
+    y = double(x)
+    assert open("graphs.0").read().count("aten::call_graph") == calls
+z = y - 1
+torch_xla.sync()
+assert open("graphs.0").read().count("## BEGIN_GRAPH") == 3
+""",
+        XLA_SAVE_TENSORS_FILE="graphs",
+    )
 
 
 def test_graphs_are_saved_once_where_it_is_asked_for_after_the_import(program):

@@ -40,10 +40,9 @@ def start() -> None:
     ):
         _XLAC._keep_locations(True)
     if wants_reports:
-        # Each graph has its program, which is reported, and each compiled function a graph of its own.
+        # Each graph has its program, which is reported.
         if "TORCH_XLA_INTERPRET" not in os.environ:
             _XLAC._xla_set_interpretation("never")
-        _XLAC._run_captured_graphs_apart(True)
     if wants_reports or os.environ.get("XLA_SAVE_TENSORS_FILE"):
         observe_graphs()
     if wants_reports:
@@ -57,7 +56,11 @@ def start() -> None:
 
 @functools.cache
 def observe_graphs() -> None:
-    """From the first call on each graph is reported and saved, as the environment says by then."""
+    """From the first call on each graph is reported and saved, as the environment says by then.
+
+    Each compiled function has a graph of its own then, which is there when it has been called.
+    """
+    _XLAC._run_captured_graphs_apart(True)
     observers.add(graph=_observe)
 
 
@@ -278,7 +281,7 @@ def _save_graph(event: Any) -> None:
     frames = "".join(f"{line}\n" for line in _frame_lines()[1:])
     record = (
         f"[ScheduleSyncTensorsGraph]\nTensorsGraphInfo:\n{frames}\nRoot Hashes: ({roots})\n"
-        f"\n## BEGIN_GRAPH\n{writers[form]()}\nGraph Hash: {_graph_hash(event)}\n\n## END_GRAPH\n\n"
+        f"\n## BEGIN_GRAPH\n{writers[form]()}\nGraph Hash: {_graph_hash(event)}\n\n\n## END_GRAPH\n\n"
     )
     path = f"{os.environ['XLA_SAVE_TENSORS_FILE']}.{xr.global_ordinal()}"
     with _write_lock, open(path, "a") as file:
