@@ -314,6 +314,23 @@ def _copied(view: Callable[..., Any]) -> Callable[..., Any]:
     return copy
 
 
+def _im2col(
+    self: Tensor,
+    kernel_size: list[int],
+    dilation: list[int],
+    padding: list[int],
+    stride: list[int],
+) -> Tensor:
+    from torch._decomp import decomposition_table
+
+    self.size(1)  # eager's first question
+    if not (self.is_floating_point() or self.is_complex() or self.dtype == torch.bool):
+        raise NotImplementedError(f"im2col: not implemented for {self.dtype}")
+    if min(padding, default=0) < 0:
+        raise RuntimeError(f"padding should be non-negative, but got {padding}")
+    return decomposition_table[_aten.im2col.default](self, kernel_size, dilation, padding, stride)
+
+
 def _copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return self.clone().copy_(src, non_blocking)
 
@@ -345,12 +362,14 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten::poisson": _poisson,
     "aten::binomial": _binomial,
     "aten::_grouped_mm": _grouped_mm,
+    "aten::im2col": _im2col,
     "aten::copy": _copy,
     "aten::lift_fresh_copy": torch.clone,
     "aten::detach_copy": _copied(_aten.detach),
     "aten::slice_copy.Tensor": _copied(_aten.slice.Tensor),
     "aten::select_copy.int": _copied(_aten.select.int),
     "aten::split_copy.Tensor": _copied(_aten.split.Tensor),
+    "aten::view_copy": _copied(torch.reshape),
     "aten::_reshape_alias_copy": _copied(_aten._reshape_alias),
     "aten::view_as_complex_copy": _copied(_aten.view_as_complex),
     "aten::view_as_real_copy": _copied(_aten.view_as_real),

@@ -153,7 +153,9 @@ Value Hardtanh(Builder& b, Value x, Constant low, Constant high) {
   return b.Clamp(l, x, h);
 }
 Value HardtanhBackward(Builder& b, Value gradient, Value x, Constant low, Constant high) {
-  return ZeroUnless(b, Inside(b, x, NumberOf(low), NumberOf(high), false), gradient);
+  // A limit that is no number is none.
+  Value is_outside = b.Or(b.Le(x, Like(b, x, NumberOf(low))), b.Ge(x, Like(b, x, NumberOf(high))));
+  return b.Select(is_outside, Like(b, gradient, 0), gradient);
 }
 
 // clamp(x + 3, 0, 6) / 6.
@@ -177,7 +179,9 @@ Value Hardshrink(Builder& b, Value x, Constant lambda) {
   return b.Select(Inside(b, x, -NumberOf(lambda), NumberOf(lambda), true), Like(b, x, 0), x);
 }
 Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
-  Value inside = Inside(b, x, -NumberOf(lambda), NumberOf(lambda), true);
+  const double limit = NumberOf(lambda);
+  if (std::isnan(limit)) return gradient;
+  Value inside = Inside(b, x, -limit, limit, true);
   return b.Select(inside, Like(b, gradient, 0), gradient);
 }
 Value Softshrink(Builder& b, Value x, Constant lambda) {

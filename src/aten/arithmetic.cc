@@ -223,6 +223,33 @@ Value Clamp(Builder& b, Value x, std::optional<Value> low, std::optional<Value> 
   return x;
 }
 
+// Of one side. Torch's kernels for numbers take no truth values, those for tensors, which are
+// maximum and minimum, no complex numbers.
+template <bool is_low, bool by_number>
+Value ClampSide(Builder& b, Value x, Value limit) {
+  if (by_number && IsPred(x)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "clamp is not supported for truth values");
+  }
+  return is_low ? Clamp(b, x, limit, std::nullopt) : Clamp(b, x, std::nullopt, limit);
+}
+
+at::Tensor ClampByTensors(const at::Tensor& self, const std::optional<at::Tensor>& low,
+                          const std::optional<at::Tensor>& high) {
+  if (low && !high) return at::clamp_min(self, *low);
+  if (high && !low) return at::clamp_max(self, *high);
+  return RecordElementwise<&Clamp, Promotion::kDefault>(self, low, high);
+}
+at::Tensor& ClampByTensorsInto(at::Tensor& self, const std::optional<at::Tensor>& low,
+                               const std::optional<at::Tensor>& high) {
+  if (low && !high) return self.clamp_min_(*low);
+  if (high && !low) return self.clamp_max_(*high);
+  return RecordElementwiseInto<&Clamp, Promotion::kDefault>(self, self, low, high);
+}
+at::Tensor RunClamp(const at::Tensor& x, const std::optional<at::Tensor>& low,
+                    const std::optional<at::Tensor>& high) {
+  return at::clamp(x, low, high);
+}
+
 using Limit = std::optional<at::Scalar>;
 
 // The limits promote as numbers do: an integer clamped to 2.5 is a float.
@@ -429,13 +456,14 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&AddQuotient>(m, "addcdiv");
   m.impl("clamp", &ClampByNumbers);
   m.impl("clamp_", &ClampByNumbersInto);
-  RegisterElementwise<&Clamp>(m, "clamp.Tensor");
-  using ClampMin = Twin<0, &OfReals<&Binary<Opcode::kMaximum>>>;
-  using ClampMax = Twin<0, &OfReals<&Binary<Opcode::kMinimum>>>;
-  RegisterElementwiseScalar<&ClampMin::Lower>(m, "clamp_min");
-  RegisterElementwiseScalar<&ClampMax::Lower>(m, "clamp_max");
-  RegisterElementwise<&ClampMin::Lower>(m, "clamp_min.Tensor");
-  RegisterElementwise<&ClampMax::Lower>(m, "clamp_max.Tensor");
+  RunElementwiseBy<&Clamp, kDefault>(&RunClamp);
+  recording::NameKind(recording::ElementwiseFamily<&Clamp, kDefault>().kind(), "clamp");
+  m.impl("clamp.Tensor", &ClampByTensors);
+  m.impl("clamp_.Tensor", &ClampByTensorsInto);
+  RegisterElementwiseScalar<&ClampSide<true, true>>(m, "clamp_min");
+  RegisterElementwiseScalar<&ClampSide<false, true>>(m, "clamp_max");
+  RegisterElementwise<&ClampSide<true, false>>(m, "clamp_min.Tensor");
+  RegisterElementwise<&ClampSide<false, false>>(m, "clamp_max.Tensor");
 }
 
 }  // namespace torch_xla

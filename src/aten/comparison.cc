@@ -48,6 +48,9 @@ at::Tensor WhereOf(const at::Tensor& condition, const at::Tensor& x, const at::T
         "where received a uint8 condition tensor. This behavior is deprecated and will be removed "
         "in a future version of PyTorch. Use a boolean condition instead.");
   }
+  TORCH_CHECK(condition.scalar_type() == at::kByte || condition.scalar_type() == at::kBool,
+              "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+              condition.scalar_type());
   return Record<&Where>(condition, x, y);
 }
 

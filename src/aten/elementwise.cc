@@ -28,7 +28,9 @@ void RequireIntegers(Value x) {
   if (!IsIntegral(x) || IsPred(x)) throw hlo::Error("implemented for integers only");
 }
 void RequireFloats(Value x) {
-  if (!IsFloatValue(x)) throw hlo::Error("implemented for floating-point numbers only");
+  if (!IsFloatValue(x)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "implemented for floating-point numbers only");
+  }
 }
 
 Value Magnitude(Builder& b, Value x) {

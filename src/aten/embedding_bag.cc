@@ -69,6 +69,10 @@ Maxima MaximaOfBags(Builder& b, Value taken, Value indices, Value bag, Value cou
 }
 
 void CheckBags(Value weight, Value indices, Value offsets) {
+  if (!IsFloatValue(weight)) {
+    throw hlo::Error("Expected tensor for argument #1 'weight' to be of floats, but got " +
+                     weight->shape().ToString());
+  }
   auto is_index = [](Value x) {
     return x->element_type() == ElementType::kS64 || x->element_type() == ElementType::kS32;
   };

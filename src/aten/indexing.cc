@@ -190,6 +190,12 @@ Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dime
   return b.Scatter(x, WithIndexVector(b, index), slices, combiner, attributes);
 }
 
+void RequireOneType(Value x, Value updates) {
+  if (updates->shape().num_elements() == 0 || x->element_type() == updates->element_type()) return;
+  throw hlo::Error("self and source expected to have the same dtype, but got " +
+                   x->shape().ToString() + " and " + updates->shape().ToString());
+}
+
 Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dimension,
                    Opcode reduction) {
   return ReduceWidely(b, x, updates, reduction, [&](Value into, Value from, auto* combiner) {

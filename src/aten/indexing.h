@@ -55,9 +55,12 @@ Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dime
                    Opcode reduction);
 Value ScatterSlices(Builder& b, Value x, Value index, Value slices, int64_t dimension,
                     Opcode reduction);
+// Throws if there are updates, and of another type than what they go into.
+void RequireOneType(Value x, Value updates);
 // scatter(x, updates, combiner) of a reduction in the accumulation type: in bf16, 256 + 1 is 256.
 template <typename Scatter>
 Value ReduceWidely(Builder& b, Value x, Value updates, Opcode reduction, const Scatter& scatter) {
+  RequireOneType(x, updates);
   Value wide = ToAccumulation(b, x);
   auto* combiner = b.ScalarCombiner(reduction, wide->element_type());
   return b.Convert(scatter(wide, ToAccumulation(b, updates), combiner), x->element_type());

@@ -41,7 +41,9 @@ at::Tensor Cholesky(const at::Tensor& a, bool upper) {
   TORCH_WARN_ONCE(
       "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a "
       "future PyTorch release.");
+  if (a.numel() == 0) return at::empty_like(a);  // whatever its shape
   at::native::squareCheckInputs(a, "cholesky");
+  CheckLapackType(a, "cholesky_cpu");
   auto [factor, info] = at::linalg_cholesky_ex(a, upper, /*check_errors=*/false);
   CheckInfo(info, "cholesky", a);
   return factor;
@@ -72,6 +74,7 @@ Pair InverseFromFactor(Builder& b, Value factor, bool upper) {
 
 at::Tensor CholeskyInverse(const at::Tensor& factor, bool upper) {
   at::native::squareCheckInputs(factor, "cholesky_inverse");
+  CheckLapackType(factor, "cholesky_inverse_out_cpu");
   auto [inverse, info] = Record<&InverseFromFactor>(factor, upper);
   CheckInfo(info, "cholesky_inverse", factor);
   return inverse;

@@ -4,6 +4,7 @@
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
 #include "aten/op.h"
+#include "aten/refused_types.h"
 #include "aten/structured_check.h"
 
 namespace torch_xla {
@@ -24,6 +25,7 @@ Value Cross(Builder& b, Value x, Value y, int64_t dimension) {
 
 at::Tensor CheckedCross(const at::Tensor& x, const at::Tensor& y, int64_t dimension) {
   CheckArguments<at::meta::structured_linalg_cross>(x, y, dimension);
+  CheckKernel(x.scalar_type() != at::kBool, "cross", x.scalar_type());
   return Record<&Cross>(x, y, dimension);
 }
 

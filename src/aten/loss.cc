@@ -1,4 +1,5 @@
 // Losses and their gradients.
+#include <tuple>
 
 #include "aten/broadcast.h"
 #include "aten/constant.h"
@@ -83,7 +84,7 @@ Value SmoothL1LossBackward(Builder& b, Value gradient, Value x, Value y, int64_t
 
 // Of x's type, whatever y's, as in eager.
 Value HuberLoss(Builder& b, Value x, Value y, int64_t reduction, double delta) {
-  if (delta <= 0) {
+  if (!(delta > 0)) {
     throw hlo::Error("huber_loss does not support non-positive values for delta.");
   }
   auto [a, c] = InCommonType(b, x, y);
@@ -134,23 +135,36 @@ Value BinaryCrossEntropyBackward(Builder& b, Value gradient, Value x, Value targ
 }
 
 // (1 - y) x + (1 + (pos - 1) y) (log(1 + exp(-|x|)) + max(-x, 0)).
+// Eager computes it in place of 1 - target: the target's type is the result's, whatever the others'
+// are.
 Value BinaryCrossEntropyWithLogits(Builder& b, Value x, Value target, std::optional<Value> weight,
                                    std::optional<Value> positive_weight, int64_t reduction) {
-  Value one = Like(b, x, 1);
+  const ElementType type = target->element_type();
+  if (!IsFloatValue(target)) {
+    throw hlo::Error("result type Float can't be cast to the desired output type " +
+                     std::string(hlo::ShortName(type)));
+  }
   Value softplus = b.Add(b.Unary(Opcode::kLogPlusOne, b.Exp(b.Negate(b.Abs(x)))),
                          b.Maximum(b.Negate(x), Like(b, x, 0)));
+  std::tie(x, target) = InCommonType(b, x, target);
+  softplus = b.Convert(softplus, x->element_type());
+  for (std::optional<Value>* v : {&weight, &positive_weight}) {
+    if (*v) *v = b.Convert(**v, x->element_type());
+  }
+  Value one = Like(b, x, 1);
   if (positive_weight) {
     Value positive = b.BroadcastTo(*positive_weight, x->dimensions());
     softplus = b.Multiply(softplus, b.Add(b.Multiply(b.Subtract(positive, one), target), one));
   }
   Value loss = b.Add(b.Multiply(b.Subtract(one, target), x), softplus);
-  return Reduce(b, Weighted(b, loss, weight), reduction);
+  return b.Convert(Reduce(b, Weighted(b, loss, weight), reduction), type);
 }
 
 Value SoftMarginLoss(Builder& b, Value input, Value classes, int64_t reduction) {
   auto [x, target] = InCommonType(b, input, classes);
   Value z = b.Negate(b.Multiply(x, target));
-  return Reduce(b, b.Unary(Opcode::kLogPlusOne, b.Exp(z)), reduction);
+  Value loss = Reduce(b, b.Unary(Opcode::kLogPlusOne, b.Exp(z)), reduction);
+  return b.Convert(loss, input->element_type());
 }
 Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value classes,
                              int64_t reduction) {
@@ -160,8 +174,9 @@ Value SoftMarginLossBackward(Builder& b, Value gradient, Value input, Value clas
   double share =
       reduction == kMeanReduction ? 1 / static_cast<double>(x->shape().num_elements()) : 1;
   Value slope = b.Multiply(b.Multiply(target, z), Like(b, z, -share));
-  return b.Multiply(b.Divide(slope, b.Add(z, Like(b, z, 1))),
-                    b.BroadcastTo(gradient, x->dimensions()));
+  slope = b.Divide(slope, b.Add(z, Like(b, z, 1)));
+  gradient = b.Convert(b.BroadcastTo(gradient, x->dimensions()), x->element_type());
+  return b.Convert(b.Multiply(slope, gradient), input->element_type());
 }
 
 // --- Margins: samples [N, C], or one sample [C]
@@ -303,7 +318,9 @@ std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, 
         "Expected non-empty vector or matrix with optional 0-dim batch size, but got: " +
         x->shape().ToString());
   }
-  if (target->dimensions() != sizes) {
+  const bool is_one = sizes.size() < 2 && x->shape().num_elements() == 1;
+  if (target->dimensions() != sizes &&
+      !(is_one && target->shape().rank() < 2 && target->shape().num_elements() == 1)) {
     throw hlo::Error("inconsistent target size: " + target->shape().ToString() +
                      " for input of size: " + x->shape().ToString());
   }

@@ -126,6 +126,7 @@ Value Times(Builder& b, Value x, const Constant& factor) {
 // numbers and their products are those of f32.
 Value Accumulate(Builder& b, Value bias, Value product, const Constant& beta,
                  const Constant& alpha) {
+  RequireSameType(bias, product);
   Value stretched = b.BroadcastTo(bias, product->dimensions());
   if (IsNumber(alpha, 1) && IsNumber(beta, 1)) return b.Add(product, stretched);
   Value result = Times(b, ToAccumulation(b, product), alpha);
@@ -214,6 +215,7 @@ Value TimesMatrix(Builder& b, Value x, Value y) {
 
 Value Linear(Builder& b, Value x, Value weight, OptionalValue bias) {
   Value product = TimesMatrix(b, x, SwapLastTwo(b, weight));
+  if (bias) RequireSameType(*bias, product);
   return bias ? b.Add(product, b.BroadcastTo(*bias, product->dimensions())) : product;
 }
 

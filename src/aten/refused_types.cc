@@ -36,8 +36,10 @@ unsigned RefusalBit(ElementType type) {
   return hlo::IsComplex(type) ? kComplexBit : 0;
 }
 
-constexpr TypeRule kNoBools{kBoolBit}, kNoDiscrete{kDiscrete}, kNoWide{kBoolBit | kIntegerBit};
-constexpr TypeRule kNoShort{kBoolBit | kByteBit | kOtherIntegerBit};
+constexpr TypeRule kNoBools{kBoolBit}, kNoComplex{kComplexBit}, kNoDiscrete{kDiscrete};
+constexpr TypeRule kOnlyReal{kDiscrete | kComplexBit};
+constexpr TypeRule kOnlyImages{kBoolBit | kIntegerBit | kComplexBit};
+constexpr TypeRule kNoShort{kBoolBit | kByteBit | kOtherIntegerBit | kComplexBit};
 
 // By the name of the operator, or of the lowering where several have one.
 const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
@@ -57,13 +59,16 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::ceil", kNoBools},
       {"aten::floor", kNoBools},
       {"aten::frac", kNoDiscrete},
-      {"aten::gelu", kNoDiscrete},
+      {"aten::gelu", kOnlyReal},
+      {"aten::glu", kNoComplex},
       {"aten::hardshrink", kNoDiscrete},
-      {"aten::hardsigmoid", kNoDiscrete},
-      {"aten::hardswish", kNoDiscrete},
-      {"aten::isneginf", {kComplexBit}},
-      {"aten::isposinf", {kComplexBit}},
+      {"aten::hardsigmoid", kOnlyReal},
+      {"aten::hardswish", kOnlyReal},
+      {"aten::isneginf", kNoComplex},
+      {"aten::isposinf", kNoComplex},
+      {"aten::hardtanh", {kBoolBit | kComplexBit}},
       {"aten::leaky_relu", kNoDiscrete},
+      {"aten::logit", kNoComplex},
       {"aten::relu", {kBoolBit | kComplexBit}},
       {"aten::round", kNoBools},
       {"aten::softshrink", kNoDiscrete},
@@ -75,51 +80,58 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::addcmul", {kBoolBit, 3}},
       {"aten::clamp", {kBoolBit, 3}},
       {"aten::huber_loss", {kDiscrete, 2}},
-      {"aten::igamma", {kDiscrete, 2}},
-      {"aten::igammac", {kDiscrete, 2}},
+      {"aten::igamma", {kDiscrete | kComplexBit, 2}},
+      {"aten::igammac", {kDiscrete | kComplexBit, 2}},
       {"aten::lerp", {.refused = kDiscrete, .alike = 2}},
       {"aten::logaddexp", {kDiscrete, 2}},
       {"aten::logaddexp2", {kDiscrete, 2}},
       {"aten::mse_loss", {kDiscrete, 2}},
+      {"aten::multi_margin_loss", kOnlyReal},
+      {"aten::multilabel_margin_loss_forward", kOnlyReal},
+      {"aten::nextafter", {kComplexBit, 2}},
       {"aten::nll_loss2d_forward", kNoDiscrete},
       {"aten::nll_loss_forward", kNoDiscrete},
       {"aten::smooth_l1_loss", {kDiscrete, 2}},
       // Reductions, sorts and searches.
       {"aten::_logcumsumexp", kNoDiscrete},
       {"aten::logcumsumexp", kNoDiscrete},
+      {"aten::amax", kNoComplex},
+      {"aten::amin", kNoComplex},
       {"aten::argmax", kNoBools},
       {"aten::argmin", kNoBools},
       {"aten::kthvalue", kNoBools},
       {"aten::median", kNoBools},
+      {"aten::mode", kNoComplex},
       {"aten::nanmedian", kNoBools},
       {"aten::searchsorted", kNoBools},
       {"aten::topk", kNoBools},
       // Windows and images.
-      {"aten::_adaptive_avg_pool2d", kNoDiscrete},
-      {"aten::_adaptive_avg_pool3d", kNoDiscrete},
-      {"aten::adaptive_max_pool2d", kNoDiscrete},
-      {"aten::adaptive_max_pool3d", kNoDiscrete},
+      {"aten::_adaptive_avg_pool2d", kOnlyReal},
+      {"aten::_adaptive_avg_pool3d", kOnlyReal},
+      {"aten::adaptive_max_pool2d", kOnlyReal},
+      {"aten::adaptive_max_pool3d", kOnlyReal},
       {"aten::avg_pool2d", kNoShort},
       {"aten::avg_pool3d", kNoShort},
-      {"aten::embedding_bag", kNoDiscrete},
+      {"aten::max_pool2d_with_indices", {kBoolBit | kComplexBit}},
+      {"aten::max_pool3d_with_indices", {kBoolBit | kComplexBit}},
       {"aten::reflection_pad1d", kNoBools},
       {"aten::reflection_pad2d", kNoBools},
       {"aten::reflection_pad3d", kNoBools},
       {"aten::replication_pad1d", kNoBools},
       {"aten::replication_pad2d", kNoBools},
       {"aten::replication_pad3d", kNoBools},
-      {"aten::_upsample_bicubic2d_aa", kNoWide},
-      {"aten::_upsample_bilinear2d_aa", kNoWide},
-      {"aten::_upsample_nearest_exact1d", kNoWide},
-      {"aten::_upsample_nearest_exact2d", kNoWide},
-      {"aten::_upsample_nearest_exact3d", kNoWide},
-      {"aten::upsample_bicubic2d", kNoWide},
-      {"aten::upsample_bilinear2d", kNoWide},
-      {"aten::upsample_linear1d", kNoDiscrete},
-      {"aten::upsample_nearest1d", kNoWide},
-      {"aten::upsample_nearest2d", kNoWide},
-      {"aten::upsample_nearest3d", kNoWide},
-      {"aten::upsample_trilinear3d", kNoDiscrete},
+      {"aten::_upsample_bicubic2d_aa", kOnlyImages},
+      {"aten::_upsample_bilinear2d_aa", kOnlyImages},
+      {"aten::_upsample_nearest_exact1d", kOnlyImages},
+      {"aten::_upsample_nearest_exact2d", kOnlyImages},
+      {"aten::_upsample_nearest_exact3d", kOnlyImages},
+      {"aten::upsample_bicubic2d", kOnlyImages},
+      {"aten::upsample_bilinear2d", kOnlyImages},
+      {"aten::upsample_linear1d", kOnlyReal},
+      {"aten::upsample_nearest1d", kOnlyImages},
+      {"aten::upsample_nearest2d", kOnlyImages},
+      {"aten::upsample_nearest3d", kOnlyImages},
+      {"aten::upsample_trilinear3d", kOnlyReal},
   };
   return *rules;
 }
@@ -142,6 +154,9 @@ void CheckTypes(const lazy::Operation& operation) {
     throw hlo::Error("operands have to be of one type, but are " + operands[0]->ToString() +
                      " and " + shape->ToString());
   }
+  // Of no elements torch's kernels may take any type (refusal.cc asks them).
+  const auto is_empty = [](lazy::ShapeRef shape) { return shape->num_elements() == 0; };
+  if (std::ranges::any_of(operands, is_empty)) return;
   operands = operands.first(std::min(operands.size(), it->second.operands));
   if (operands.empty() || !std::ranges::all_of(operands, is_refused)) return;
   throw hlo::Error(

@@ -307,7 +307,10 @@ Sorted RunSort(const at::Tensor& x, int64_t dimension, bool descending) {
 Sorted RunSortStable(const at::Tensor& x, std::optional<bool>, int64_t dimension, bool descending) {
   return RunSort(x, dimension, descending);
 }
-Sorted RunTopK(const at::Tensor& x, int64_t k, int64_t dimension, bool largest, bool) {
+// Which of equal elements torch's own operators select is not defined: they are only asked what
+// they refuse.
+Sorted RunTopK(const at::Tensor& x, int64_t k, int64_t dimension, bool largest, bool sorted) {
+  if (x.is_complex()) return at::topk(x, k, dimension, largest, sorted);
   TORCH_CHECK(k >= 0 && k <= (x.dim() == 0 ? 1 : x.size(dimension)),
               "selected index k out of range");
   auto [values, indices] = RunSort(x, dimension, largest);
@@ -315,6 +318,7 @@ Sorted RunTopK(const at::Tensor& x, int64_t k, int64_t dimension, bool largest, 
   return {values.narrow(dimension, 0, k), indices.narrow(dimension, 0, k)};
 }
 Sorted RunKthValue(const at::Tensor& x, int64_t k, int64_t dimension, bool keep) {
+  if (x.is_complex() || x.numel() == 0) return at::kthvalue(x, k, dimension, keep);
   RequireKth(k, x.dim() == 0 ? 1 : x.size(dimension), dimension);
   auto [values, indices] = RunSort(x, dimension, false);
   if (x.dim() == 0) return {values, indices};

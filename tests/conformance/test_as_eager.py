@@ -120,6 +120,52 @@ PROGRAMS = {
         Z(0,3).max(0)
         Z(3,0).masked_select(Z(3,0,dtype=torch.bool))
     """,
+    "one type for what is added up": """
+        torch.addmm(O(2,2,dtype=torch.float16), O(2,2), O(2,2))
+        torch.addmm(O(2,2,dtype=torch.int16), O(2,2), O(2,2), beta=0.)
+        torch.addmv(O(2,dtype=torch.bfloat16), O(2,2), O(2), alpha=2.)
+        torch.baddbmm(O(1,2,2,dtype=torch.int16), O(1,2,2), O(1,2,2))
+        torch.baddbmm(O(1,2,2,dtype=torch.int16), O(1,2,2), O(1,2,2), beta=0.)
+        O(2,3,dtype=torch.float16).index_add(0, T([0,1]), O(2,3))
+        O(2,3,dtype=torch.float16).index_reduce(0, T([0,1]), O(2,3), "prod")
+        O(2,3,dtype=torch.bfloat16).scatter_add(0, Z(2,3,dtype=torch.int64), O(2,3))
+        O(2,3,dtype=torch.float16).scatter_reduce(0, Z(2,3,dtype=torch.int64), O(2,3), "sum")
+        O(2,3,dtype=torch.float16).put(T([0,1]), O(2), accumulate=True)
+        O(2,3,dtype=torch.float16).index_put((T([0,1]),), O(2,3), accumulate=True)
+        torch.where(T([1,0], dtype=torch.int16), O(2), Z(2))
+        torch.where(T([1.,0]), O(2), Z(2))
+    """,
+    "types of losses": """
+        F.binary_cross_entropy_with_logits(A(3.,dtype=torch.bfloat16), O(3))
+        F.binary_cross_entropy_with_logits(A(3.), O(3,dtype=torch.bfloat16))
+        F.binary_cross_entropy_with_logits(A(3.,dtype=torch.float16), O(3), pos_weight=O(3,dtype=torch.float64))
+        F.binary_cross_entropy_with_logits(A(3.), O(3,dtype=torch.float64), weight=O(3))
+        F.binary_cross_entropy_with_logits(A(3.), T([1,0,1]))
+        x=A(3.,dtype=torch.float16).requires_grad_();; F.binary_cross_entropy_with_logits(x, Z(3)).backward();; x.grad
+        F.soft_margin_loss(A(3.,dtype=torch.float16), O(3))
+        F.soft_margin_loss(A(3.), O(3,dtype=torch.float64))
+        x=A(3.,dtype=torch.float16).requires_grad_();; F.soft_margin_loss(x, O(3)).backward();; x.grad
+        F.multilabel_margin_loss(T([1.]), T(0))
+        F.multilabel_margin_loss(T(1.), T([0]))
+        F.huber_loss(O(2), Z(2), delta=float("nan"))
+    """,
+    "limits that are no numbers": """
+        x=A(3.).sub(1).requires_grad_();; F.hardshrink(x, float("nan")).sum().backward();; x.grad
+        x=A(3.).sub(1).requires_grad_();; F.hardtanh(x, float("nan"), 0.5).sum().backward();; x.grad
+        x=A(3.).sub(1).requires_grad_();; F.hardtanh(x, -0.5, float("nan")).sum().backward();; x.grad
+    """,
+    "limits of truth values": """
+        torch.clamp(O(2,dtype=torch.bool), max=Z(2,dtype=torch.bool))
+        torch.clamp(O(2,dtype=torch.bool), min=O(2,dtype=torch.bool))
+        torch.clamp(O(2,dtype=torch.bool), O(2,dtype=torch.bool), O(2,dtype=torch.bool))
+        x=O(2,dtype=torch.bool);; x.clamp_(max=Z(2,dtype=torch.bool))
+        torch.clamp(A(4), min=T([1,1,3,3]))
+        torch.clamp_min(O(2,dtype=torch.bool), True)
+        torch.clamp_max(O(2,dtype=torch.bool), True)
+        torch.clamp_max(O(2,dtype=torch.bool), 2)
+        torch.clamp_max(O(2,dtype=torch.complex64), 1)
+        torch.clamp_min(O(2,dtype=torch.complex64), O(2))
+    """,
     "types of indices": """
         Z(3)[T([0.])]
         Z(3).index_select(0, T([0.]))
@@ -322,6 +368,7 @@ PROGRAMS = {
         A(9.)[1:].view(torch.complex64)
         torch.view_as_complex(A(9.)[1:].view(4,2))
         torch.view_as_complex(A(8.).view(2,4).t())
+        torch.view_copy(A(6.).view(2,3).t(), (6,))
         x=Z(1).expand(3,3);; x.normal_().shape
         x=Z(1).expand(3,3);; x.bernoulli_(O(3,3)).shape
         x=Z(1).expand(3,3);; F.threshold_(x, 0.5, 2.)
@@ -511,6 +558,28 @@ PROGRAMS = {
         F.scaled_dot_product_attention(T([[[1]]]), T([[[1]]]), T([[[1]]]))
         torch.linalg.solve_triangular(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64), upper=True)
         torch.triangular_solve(O(2,2,dtype=torch.int64), O(2,2,dtype=torch.int64))
+        torch.topk(O(2,dtype=torch.complex64), 1)
+        torch.kthvalue(O(2,dtype=torch.complex64), 1)
+        torch.linalg.cross(O(2,3,dtype=torch.bool), O(2,3,dtype=torch.bool))
+        torch.igamma(O(2,dtype=torch.complex64), O(2,dtype=torch.complex64))
+        torch.amax(T(1j))
+        F.gelu(O(2,dtype=torch.complex64))
+        F.hardswish(O(2,dtype=torch.complex64))
+        F.hardsigmoid(O(2,dtype=torch.complex64))
+        F.hardtanh(O(2,dtype=torch.complex64))
+        F.hardtanh(O(2,dtype=torch.bool))
+        F.glu(O(2,dtype=torch.complex64))
+        torch.logit(O(2,dtype=torch.complex64))
+        F.avg_pool2d(O(1,2,4,4,dtype=torch.complex64), 2)
+        F.max_pool2d(O(1,2,4,4,dtype=torch.bool), 2)
+        F.max_pool3d(O(1,2,4,4,4,dtype=torch.complex64), 2)
+        F.adaptive_avg_pool2d(O(1,2,4,4,dtype=torch.complex64), 2)
+        F.interpolate(O(1,2,4,dtype=torch.complex64), size=2)
+        F.interpolate(O(1,2,4,dtype=torch.complex64), size=2, mode="linear")
+        F.multi_margin_loss(T([[1,2]]), T([0]))
+        F.multilabel_margin_loss(T([[1,2]]), T([[0,1]]))
+        torch.cholesky(O(2,2,dtype=torch.int64))
+        torch.cholesky_inverse(O(2,2,dtype=torch.int64))
     """,
     "bytes as another type": """
         T([True,False]).view(torch.uint8)
@@ -663,6 +732,23 @@ def test_edges_are_eagers(kind):
         with differences.of(program.strip()):
             compare(program.strip(), "xla")
     differences.fail_if_any()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "F.unfold(T(1.), 2)",
+        "F.unfold(A(16).view(1,1,4,4), 2)",
+        "F.unfold(O(1,1,4,4), 2, padding=-1)",
+        "torch.mode(O(2,dtype=torch.complex64))",
+        "torch.nextafter(O(2,dtype=torch.complex64), O(2,dtype=torch.complex64))",
+        "F.embedding_bag(T([0,1]), A(6).view(3,2), T([0]))",
+    ],
+)
+def test_exceptions_are_eagers_in_other_words(program):
+    expected, result = outcome(program, "cpu"), outcome(program, "xla")
+    assert isinstance(expected, Exception)
+    assert type(result) is type(expected)
 
 
 @pytest.mark.parametrize(
