@@ -18,17 +18,13 @@ struct Geometry {
   int64_t rank() const { return static_cast<int64_t>(stride.size()); }
 };
 
-// A list of one entry stands for all dimensions.
-Dimensions Expanded(const Dimensions& list, int64_t rank) {
-  return list.size() == 1 ? Dimensions(rank, list[0]) : list;
-}
-
 Geometry MakeGeometry(int64_t rank, const Dimensions& stride, const Dimensions& padding,
                       const Dimensions& dilation, const Dimensions& output_padding,
                       int64_t groups) {
   if (rank < 1) throw hlo::Error("weight should have at least three dimensions");
-  return {Expanded(stride, rank), Expanded(padding, rank), Expanded(dilation, rank),
-          Expanded(output_padding, rank), groups};
+  return {PerDimension(stride, rank, "stride"), PerDimension(padding, rank, "padding"),
+          PerDimension(dilation, rank, "dilation"),
+          PerDimension(output_padding, rank, "output_padding"), groups};
 }
 
 hlo::Window PlainWindow(int64_t rank) {
@@ -149,6 +145,13 @@ Value Transposed(Builder& b, Value x, Value weight, const Geometry& g) {
   return InputGradient(b, x, weight, g, sizes);
 }
 
+// Of an input without channels the result has none, whatever the weight would give.
+Value WithoutChannels(Builder& b, Value result) {
+  Dimensions none = result->dimensions();
+  none[1] = 0;
+  return b.Zeros(Shape(result->element_type(), none));
+}
+
 std::string DimensionsText(const Dimensions& dimensions) { return hlo::ToString(dimensions); }
 
 // Torch's checks, in its words where a model's author meets them.
@@ -174,6 +177,14 @@ void CheckShapes(Value x, Value weight, const std::optional<Value>& bias, const 
                      " channels, but got " + std::to_string(x->shape().dimension(1)) +
                      " channels instead");
   }
+  const int64_t outputs =
+      transposed ? weight->shape().dimension(1) * g.groups : weight->shape().dimension(0);
+  if (bias && (*bias)->dimensions() != Dimensions{outputs}) {
+    throw hlo::Error("Given weight of size " + DimensionsText(weight->dimensions()) +
+                     ", expected bias to be 1-dimensional with " + std::to_string(outputs) +
+                     " elements, but got bias of size " + DimensionsText((*bias)->dimensions()) +
+                     " instead");
+  }
   for (int64_t i = 0; i < g.rank() && !transposed; ++i) {
     int64_t kernel = Dilated(weight->shape().dimension(i + 2), g.dilation[i]);
     int64_t padded = x->shape().dimension(i + 2) + 2 * g.padding[i];
@@ -195,6 +206,7 @@ Value Convolution(Builder& b, Value x, Value weight, std::optional<Value> bias, 
   }
   CheckShapes(x, weight, bias, g, transposed);
   Value result = transposed ? Transposed(b, x, weight, g) : Forward(b, x, weight, g);
+  if (x->shape().dimension(1) == 0) return WithoutChannels(b, result);
   if (!bias) return result;
   return b.Add(result, AlongDimension(b, *bias, result->dimensions(), 1));
 }
@@ -207,6 +219,12 @@ std::array<Value, 3> ConvolutionBackward(Builder& b, Value gradient, Value x, Va
   int64_t rank = weight->shape().rank() - 2;
   Geometry g = MakeGeometry(rank, stride, padding, dilation, output_padding, groups);
   std::array<Value, 3> results = {nullptr, nullptr, nullptr};
+  if (x->shape().dimension(1) == 0) {
+    if (output_mask[0]) results[0] = b.Zeros(x->shape());
+    if (output_mask[1]) results[1] = b.Zeros(weight->shape());
+    if (output_mask[2]) results[2] = b.Zeros(Shape(x->element_type(), bias_sizes.value()));
+    return results;
+  }
   if (output_mask[0]) {
     results[0] = transposed ? Forward(b, gradient, weight, g, SpatialSizes(x))
                             : InputGradient(b, gradient, weight, g, SpatialSizes(x));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "hlo/error.h"
 
@@ -64,6 +66,13 @@ Dimensions AllDimensions(int64_t rank) {
   Dimensions all(rank);
   std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+Dimensions PerDimension(const Dimensions& list, int64_t count, const char* what) {
+  if (list.size() == 1) return Dimensions(count, list[0]);
+  if (std::cmp_equal(list.size(), count)) return list;
+  throw hlo::Error(std::string(what) + " must be one integer, or " + std::to_string(count) +
+                   " of them, but got " + hlo::ToString(list));
 }
 
 Dimensions MoveDimensionPermutation(int64_t rank, int64_t from, int64_t to) {

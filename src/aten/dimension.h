@@ -23,6 +23,9 @@ int64_t NumElements(const Dimensions& dimensions, const Dimensions& among);
 Dimensions OtherDimensions(const Dimensions& dimensions, int64_t rank);
 // 0, 1, …, rank - 1.
 Dimensions AllDimensions(int64_t rank);
+// A list with an entry for each of `count` dimensions, where one entry stands for all. Of another
+// length it is an error that says what the list is.
+Dimensions PerDimension(const Dimensions& list, int64_t count, const char* what);
 // A permutation that moves dimension `from` to `to`, keeping the others' order.
 Dimensions MoveDimensionPermutation(int64_t rank, int64_t from, int64_t to);
 

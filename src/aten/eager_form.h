@@ -150,8 +150,8 @@ std::vector<at::Tensor> AsList(const std::tuple<T...>& tensors) {
                     tensors);
 }
 
-// An aten operator by name, "add.Tensor"; found at the first call. Calls are under the lock of
-// syncs.
+// An aten operator by name, "add.Tensor"; found at the first call, by whichever thread that is, and
+// under a lock.
 class BoxedOperator {
  public:
   explicit BoxedOperator(const std::string& name);

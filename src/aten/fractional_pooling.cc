@@ -52,9 +52,19 @@ Value WindowPositions(Builder& b, Value samples, const Dimensions& sizes, const 
   return flat;
 }
 
+// Torch's kernels look at neither.
+void RequireWindow(Value x, const Dimensions& window) {
+  if (hlo::IsComplex(x->element_type())) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "complex numbers have no order");
+  }
+  if (std::ranges::all_of(window, [](int64_t n) { return n > 0; })) return;
+  throw hlo::Error("kernel sizes should be greater than zero, but are " + hlo::ToString(window));
+}
+
 template <int64_t rank>
 std::pair<Value, Value> FractionalMaxPool(Builder& b, Value x, Dimensions window, Dimensions output,
                                           Value samples) {
+  RequireWindow(x, window);
   const Dimensions& input = x->dimensions();
   Dimensions sizes(input.end() - rank, input.end()), pooled(input.begin(), input.end() - rank);
   pooled.insert(pooled.end(), output.begin(), output.end());

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "aten/plain_kernels.h"
 #include "lazy/device.h"
 #include "lazy/metrics.h"
+#include "process/fork.h"
 
 namespace torch_xla {
 namespace eager {
@@ -48,8 +50,12 @@ BoxedOperator::BoxedOperator(const std::string& name)
 
 std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
   if (WantsRowMajor(name_)) MakeRowMajor(stack);
-  if (!handle_) {
-    handle_ = c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
+  {
+    static process::Mutex finding;
+    const std::lock_guard lock(finding);
+    if (!handle_) {
+      handle_ = c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
+    }
   }
   handle_->callBoxed(stack);
   std::vector<at::Tensor> tensors;

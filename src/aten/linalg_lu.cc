@@ -109,6 +109,11 @@ Value Reorder(Builder& b, Value x, Value order, bool rows) {
 
 std::array<Value, 3> UnpackLu(Builder& b, Value lu, Value pivots, bool data, bool permutation) {
   int64_t m = Rows(lu), n = Columns(lu), k = std::min(m, n), rank = lu->shape().rank();
+  if (pivots->dimensions() != Batched(lu, {k})) {
+    throw hlo::Error("lu_unpack: expected a pivot for each of " + std::to_string(k) +
+                     " rows, but got " + lu->shape().ToString() + " and " +
+                     pivots->shape().ToString());
+  }
   Value nothing = b.Zeros(Shape(lu->element_type(), {0}));
   std::array<Value, 3> results = {nothing, nothing, nothing};
   if (permutation) {

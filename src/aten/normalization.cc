@@ -17,6 +17,22 @@ ElementType StatisticsType(ElementType input, const OptionalValue& parameter) {
   return parameter ? PromoteTypes(input, (*parameter)->element_type()) : input;
 }
 
+// Torch's kernels read a parameter in the input's type, or in f32 beside an input of half
+// precision.
+void CheckParameter(Value x, const OptionalValue& parameter, const Dimensions& shape,
+                    const char* name) {
+  if (!parameter) return;
+  const ElementType type = (*parameter)->element_type(), of_input = x->element_type();
+  const bool is_half = of_input == ElementType::kF16 || of_input == ElementType::kBF16;
+  if (type != of_input && !(is_half && type == ElementType::kF32)) {
+    throw hlo::Error("expected scalar type " + std::string(hlo::ShortName(of_input)) +
+                     " but found " + std::string(hlo::ShortName(type)));
+  }
+  if ((*parameter)->dimensions() == shape) return;
+  throw hlo::Error("Expected " + std::string(name) + " of shape " + hlo::ToString(shape) +
+                   ", but got " + (*parameter)->shape().ToString());
+}
+
 // --- Batch normalisation: channels are dimension 1
 
 // A value per channel stretched over the input's shape.
@@ -37,17 +53,24 @@ Value InverseDeviation(Builder& b, Value variance, double eps) {
   return b.Rsqrt(b.Add(variance, Like(b, variance, eps)));
 }
 
+void CheckChannels(Value x, const OptionalValue& parameter, const char* name) {
+  CheckParameter(x, parameter, {x->shape().dimension(1)}, name);
+}
+
 // Result, mean and inverse deviation of the batch, and its unbiased variance for the running
 // statistics.
 std::array<Value, 4> BatchNormTraining(Builder& b, Value x, OptionalValue weight,
                                        OptionalValue bias, OptionalValue running, double eps) {
+  CheckChannels(x, weight, "weight");
+  CheckChannels(x, bias, "bias");
+  CheckChannels(x, running, "running_mean");
   ElementType type = x->element_type();
   x = Wide(b, x);
   Dimensions reduced = BatchDimensions(x);
   int64_t count = NumElements(x->dimensions(), reduced);
-  if (count == 0) {
-    throw hlo::Error("batch norm in training needs at least one value per channel, but got " +
-                     x->shape().ToString());
+  if (x->shape().num_elements() == 0) {
+    throw hlo::Error("input tensor must have at least one element, but got input_sizes = " +
+                     hlo::ToString(x->dimensions()));
   }
   Moments moments = MeanAndVariance(b, x, reduced, 0);
   Value inverse = InverseDeviation(b, moments.variance, eps);
@@ -61,6 +84,10 @@ std::array<Value, 4> BatchNormTraining(Builder& b, Value x, OptionalValue weight
 
 Value BatchNormInference(Builder& b, Value x, OptionalValue weight, OptionalValue bias, Value mean,
                          Value variance, double eps) {
+  CheckChannels(x, weight, "weight");
+  CheckChannels(x, bias, "bias");
+  CheckChannels(x, mean, "running_mean");
+  CheckChannels(x, variance, "running_var");
   ElementType type = x->element_type();
   x = Wide(b, x);
   Value inverse = InverseDeviation(b, Wide(b, variance), eps);
@@ -149,10 +176,13 @@ ThreeTensors NativeBatchNorm(const at::Tensor& x, const OptionalTensor& weight,
                              const OptionalTensor& bias, const OptionalTensor& running_mean,
                              const OptionalTensor& running_variance, bool training, double momentum,
                              double eps) {
-  bool has_running = running_mean && running_mean->defined();
+  x.size(1);  // throws if there are no channels
+  const auto is_there = [](const OptionalTensor& x) { return x && x->defined(); };
+  const bool has_running = is_there(running_mean);
+  TORCH_CHECK_VALUE(has_running == is_there(running_variance),
+                    "running_mean and running_var must either both be None or neither be None");
   if (!training) {
-    TORCH_CHECK(has_running && running_variance && running_variance->defined(),
-                "batch norm in evaluation needs running statistics");
+    TORCH_CHECK(has_running, "batch norm in evaluation needs running statistics");
     at::Tensor result =
         Record<&BatchNormInference>(x, weight, bias, *running_mean, *running_variance, eps);
     at::Tensor none = at::empty({0}, x.options());
@@ -242,6 +272,8 @@ Value OverLast(Builder& b, Value weight, Value x) {
 std::array<Value, 3> LayerNorm(Builder& b, Value x, Dimensions normalized, OptionalValue weight,
                                OptionalValue bias, double eps) {
   CheckNormalizedShape(x, normalized);
+  CheckParameter(x, weight, normalized, "weight");
+  CheckParameter(x, bias, normalized, "bias");
   ElementType type = x->element_type();
   x = Wide(b, x);
   Dimensions reduced = LastDimensions(x, normalized.size());
@@ -292,9 +324,28 @@ Value Grouped(Builder& b, Value x, int64_t n, int64_t groups) {
   return b.Reshape(x, {n, groups, size});
 }
 
+void CheckGroups(Value x, int64_t n, int64_t channels, int64_t pixels, int64_t groups) {
+  if (groups > 0 && channels % groups == 0 && x->shape().num_elements() == n * channels * pixels) {
+    return;
+  }
+  throw hlo::Error("group norm: " + std::to_string(groups) + " groups do not divide " +
+                   std::to_string(n) + " times " + std::to_string(channels) + " channels of " +
+                   std::to_string(pixels) + " elements, of " + x->shape().ToString());
+}
+
+// The shape of an input of that many elements in which channels are dimension 1: its own, if it can
+// be.
+Dimensions WithChannels(const Dimensions& full, int64_t n, int64_t channels, int64_t pixels) {
+  const bool has_channels = full.size() > 1 && full[0] == n && full[1] == channels;
+  return has_channels ? full : Dimensions{n, channels, pixels};
+}
+
 std::array<Value, 3> GroupNorm(Builder& b, Value x, OptionalValue weight, OptionalValue bias,
                                int64_t n, int64_t channels, int64_t pixels, int64_t groups,
                                double eps) {
+  CheckGroups(x, n, channels, pixels, groups);
+  CheckParameter(x, weight, {channels}, "weight");
+  CheckParameter(x, bias, {channels}, "bias");
   ElementType type = x->element_type();
   Dimensions full = x->dimensions();
   Value grouped = Grouped(b, Wide(b, x), n, groups);
@@ -302,9 +353,10 @@ std::array<Value, 3> GroupNorm(Builder& b, Value x, OptionalValue weight, Option
   Value inverse = InverseDeviation(b, moments.variance, eps);
   auto spread = [&](Value v) { return BroadcastReduced(b, v, {2}, grouped->dimensions()); };
   Value result = b.Multiply(b.Subtract(grouped, spread(moments.mean)), spread(inverse));
-  result = b.Reshape(result, full);
+  result = b.Reshape(result, WithChannels(full, n, channels, pixels));
   if (weight) result = b.Multiply(result, Channels(b, *weight, result));
   if (bias) result = b.Add(result, Channels(b, *bias, result));
+  result = b.Reshape(result, full);
   ElementType statistics = StatisticsType(type, weight);
   return {b.Convert(result, type), b.Convert(moments.mean, statistics),
           b.Convert(inverse, statistics)};
@@ -314,9 +366,11 @@ std::array<Value, 3> GroupNormBackward(Builder& b, Value gradient, Value x, Valu
                                        Value inverse, OptionalValue weight, int64_t n,
                                        int64_t channels, int64_t pixels, int64_t groups,
                                        std::array<bool, 3> wanted) {
+  CheckGroups(x, n, channels, pixels, groups);
   ElementType type = x->element_type();
-  gradient = Wide(b, gradient);
-  Dimensions full = x->dimensions();
+  const Shape of_input = x->shape();
+  Dimensions full = WithChannels(x->dimensions(), n, channels, pixels);
+  gradient = b.Reshape(Wide(b, gradient), full);
   Value grouped = Grouped(b, Wide(b, x), n, groups);
   auto spread = [&](Value v) { return BroadcastReduced(b, v, {2}, grouped->dimensions()); };
   Value standardized =
@@ -329,7 +383,8 @@ std::array<Value, 3> GroupNormBackward(Builder& b, Value gradient, Value x, Valu
     Value projection = spread(Mean(b, b.Multiply(scaled, standardized), {2}));
     Value centered =
         b.Subtract(b.Subtract(scaled, mean_gradient), b.Multiply(standardized, projection));
-    results[0] = b.Convert(b.Reshape(b.Multiply(centered, spread(Wide(b, inverse))), full), type);
+    Value result = b.Multiply(centered, spread(Wide(b, inverse)));
+    results[0] = b.Convert(b.Reshape(result, of_input.dimensions()), type);
   }
   ElementType weight_type = weight ? (*weight)->element_type() : type;
   Dimensions reduced = OtherDimensions({1}, full.size());

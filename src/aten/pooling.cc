@@ -2,6 +2,10 @@
 // them is batch.
 #include "aten/pooling.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
 #include "aten/op.h"
@@ -22,10 +26,6 @@ struct Pooling {
   Dimensions padding_high;  // with what ceil_mode adds
   int64_t rank() const { return static_cast<int64_t>(kernel.size()); }
 };
-
-Dimensions PerDimension(const Dimensions& list, int64_t rank) {
-  return list.size() == 1 ? Dimensions(rank, list[0]) : list;
-}
 
 int64_t SpatialSize(Value x, const Pooling& p, int64_t i) {
   return x->shape().dimension(x->shape().rank() - p.rank() + i);
@@ -56,10 +56,10 @@ void CheckNotEmpty(Value x, const Pooling& p) {
 Pooling MakePooling(Value x, int64_t rank, const Dimensions& kernel, const Dimensions& stride,
                     const Dimensions& padding, const Dimensions& dilation, bool ceil_mode) {
   Pooling p;
-  p.kernel = PerDimension(kernel, rank);
-  p.stride = stride.empty() ? p.kernel : PerDimension(stride, rank);
-  p.padding = PerDimension(padding, rank);
-  p.dilation = PerDimension(dilation, rank);
+  p.kernel = PerDimension(kernel, rank, "kernel_size");
+  p.stride = stride.empty() ? p.kernel : PerDimension(stride, rank, "stride");
+  p.padding = PerDimension(padding, rank, "padding");
+  p.dilation = PerDimension(dilation, rank, "dilation");
   if (x->shape().rank() < rank + 1 || x->shape().rank() > rank + 2) {
     throw hlo::Error(
         "pooling over " + std::to_string(rank) +
@@ -194,6 +194,13 @@ Value MaxPool3dBackward(Builder& b, Value gradient, Value x, Dimensions kernel, 
 
 Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimensions& output) {
   Dimensions dimensions = x->dimensions();
+  const int64_t before = x->shape().rank() - rank;
+  if (std::cmp_not_equal(output.size(), rank) || (before != 1 && before != 2)) {
+    throw hlo::Error("Input to max_unpooling" + std::to_string(rank) + "d should be a " +
+                     std::to_string(rank + 1) + "d or " + std::to_string(rank + 2) +
+                     "d Tensor, but got a tensor with " + std::to_string(x->shape().rank()) +
+                     " dimensions.");
+  }
   std::copy(output.begin(), output.end(), dimensions.end() - rank);
   std::string sizes;
   for (int64_t size : output) sizes += (sizes.empty() ? "" : "x") + std::to_string(size);
@@ -311,6 +318,18 @@ void RequireElements(Value x, int64_t first, const char* name) {
   }
 }
 
+// One size of the result for each of the spatial dimensions, with a channel and maybe a batch
+// dimension before them.
+void CheckAdaptive(Value x, const Dimensions& output, const std::string& name) {
+  const int64_t rank = static_cast<int64_t>(output.size());
+  const int64_t before = x->shape().rank() - rank;
+  const bool has_sizes = std::ranges::none_of(output, [](int64_t n) { return n < 0; });
+  if (has_sizes && (before == 1 || before == 2)) return;
+  throw hlo::Error(name + ": expected " + std::to_string(rank + 1) + " or " +
+                   std::to_string(rank + 2) + " dimensions and sizes of the result, but got " +
+                   x->shape().ToString() + " and " + hlo::ToString(output));
+}
+
 // Each of n outputs averages its window.
 Resampling Averages(int64_t size, int64_t n) {
   Resampling r{.input_size = size, .outputs = {}};
@@ -358,6 +377,7 @@ std::pair<Dimensions, Dimensions> SplitWindows(const Dimensions& dimensions,
 }
 
 Value AdaptiveAveragePool(Builder& b, Value x, Dimensions output) {
+  CheckAdaptive(x, output, "adaptive_avg_pool");
   RequireElements(x, x->shape().rank() - static_cast<int64_t>(output.size()), "adaptive_avg_pool");
   ElementType type = x->element_type();
   x = ToAccumulation(b, x);
@@ -396,6 +416,7 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
     throw hlo::Error("adaptive_max_pool" + std::to_string(rank) + "d(): output_size must have " +
                      std::to_string(rank) + " entries, got " + hlo::ToString(output));
   }
+  CheckAdaptive(x, output, "adaptive_max_pool");
   RequireElements(x, 1, "adaptive_max_pool");
   Value positions = FlatPositions(b, x->dimensions(), rank);
   int64_t first = x->shape().rank() - rank;
@@ -414,8 +435,8 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
       values.push_back(b.Reshape(b.GetTupleElement(pairs, 0), kept));
       indices.push_back(b.Reshape(b.GetTupleElement(pairs, 1), kept));
     }
-    x = b.Concatenate(values, d);
-    positions = b.Concatenate(indices, d);
+    x = values.empty() ? b.SliceInDim(x, d, 0, 0) : b.Concatenate(values, d);
+    positions = indices.empty() ? b.SliceInDim(positions, d, 0, 0) : b.Concatenate(indices, d);
   }
   return {x, positions};
 }

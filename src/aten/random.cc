@@ -252,12 +252,14 @@ std::tuple<at::Tensor, at::Tensor> RunDropout(const at::Tensor& state, const at:
 }
 
 Value DropoutBackward(Builder& b, Value gradient, Value mask, double scale) {
-  return ScaleUnderMask(b, mask, ToFloat(b, gradient), scale);
+  auto [x, kept] = Broadcast(b, ToFloat(b, gradient), mask);
+  return ScaleUnderMask(b, kept, x, scale);
 }
 
 std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
                                                  std::optional<bool> train) {
-  if (!train.value_or(true) || x.numel() == 0) {
+  if (x.numel() == 0) return {x, at::empty_like(x)};  // of this type, as eager's
+  if (!train.value_or(true)) {
     return {x.clone(), at::ones(x.sizes(), x.options().dtype(at::kBool))};
   }
   TORCH_CHECK(IsContinuous(x), "result type Float can't be cast to the desired output type ",

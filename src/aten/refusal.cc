@@ -5,7 +5,9 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "aten/dtype.h"
@@ -20,8 +22,17 @@ namespace {
 // What torch takes after all is computed: larger operands are not asked about.
 constexpr int64_t kMostElements = int64_t{1} << 22;
 
-// Its lengths have to add up.
-constexpr std::string_view kRefusesZeros = "aten::segment_reduce";
+// Of torch's kernels, those that say nothing about zeros: one whose lengths have to add up, and
+// some that look at no shapes, and read beyond what they are given.
+bool IsAsked(const lazy::OperationKind& kind) {
+  static const auto* others = new std::unordered_set<std::string_view>{
+      "aten::segment_reduce",
+      "aten::embedding_bag",
+      "aten::native_batch_norm",
+      "aten::lu_unpack",
+  };
+  return kind.eager_form != nullptr && !others->contains(kind.name);
+}
 
 // What a refused call warns about, nobody did.
 class Silence final : public c10::WarningHandler {
@@ -36,27 +47,36 @@ std::vector<at::Tensor> ZerosFor(const lazy::Operation& operation) {
   return zeros;
 }
 
+// Throws what torch throws for operands of these shapes and types.
+void RunOnZeros(const lazy::Operation& operation) {
+  if (!IsAsked(operation.kind())) return;
+  int64_t elements = 0;
+  for (lazy::ShapeRef shape : operation.operand_shapes()) elements += shape->num_elements();
+  if (elements > kMostElements) return;
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  const PlainKernels scope;
+  const OneThread one_thread;
+  try {
+    operation.kind().eager_form->Run(operation, ZerosFor(operation));
+  } catch (const hlo::Error&) {
+    // An evaluated form refuses as the lowering does.
+  }
+}
+
 class EagerRefusal final : public lazy::Refusal {
  public:
   void CheckTypes(const lazy::Operation& operation) const override {
     torch_xla::CheckTypes(operation);
   }
 
-  void Explain(const lazy::Operation& operation) const override {
-    if (operation.kind().eager_form == nullptr || operation.kind().name == kRefusesZeros) return;
-    int64_t elements = 0;
-    for (lazy::ShapeRef shape : operation.operand_shapes()) elements += shape->num_elements();
-    if (elements > kMostElements) return;
-    Silence silence;
-    const c10::WarningUtils::WarningHandlerGuard guard(&silence);
-    const PlainKernels scope;
-    const OneThread one_thread;
-    try {
-      operation.kind().eager_form->Run(operation, ZerosFor(operation));
-    } catch (const hlo::Error&) {
-      // An evaluated form refuses as the lowering does.
-    }
+  // What becomes of nothing is each kernel's own answer: a result, or an error.
+  void CheckEmpty(const lazy::Operation& operation) const override {
+    const auto is_empty = [](lazy::ShapeRef shape) { return shape->num_elements() == 0; };
+    if (std::ranges::any_of(operation.operand_shapes(), is_empty)) RunOnZeros(operation);
   }
+
+  void Explain(const lazy::Operation& operation) const override { RunOnZeros(operation); }
 };
 
 [[maybe_unused]] const bool is_refusal_set = [] {

@@ -36,10 +36,15 @@ Segments MakeSegments(Builder& b, Value data, const OptionalValue& lengths,
         "segment_reduce() is not implemented for lengths of type " + given->shape().ToString());
   }
   given = b.Convert(given, ElementType::kS64);
+  const char* const name = lengths ? "lengths" : "offsets";
   if (axis != given->shape().rank() - 1) {
-    throw hlo::Error(
-        "segment_reduce(): Expected axis to be the last dimension of lengths but got " +
-        std::to_string(axis) + " and " + given->shape().ToString());
+    throw hlo::Error("segment_reduce(): Expected axis to be the last dimension of " +
+                     std::string(name) + " but got " + std::to_string(axis) + ".");
+  }
+  if (data->shape().rank() < given->shape().rank()) {
+    throw hlo::Error("segment_reduce(): expected data of at least as many dimensions as " +
+                     std::string(name) + ", but got " + data->shape().ToString() + " and " +
+                     given->shape().ToString());
   }
   Segments s{axis, data->dimensions(), data->dimensions(), nullptr, nullptr};
   Value starts, ends;
@@ -49,6 +54,7 @@ Segments MakeSegments(Builder& b, Value data, const OptionalValue& lengths,
     starts = b.Subtract(ends, given);
   } else {
     int64_t count = given->shape().dimension(axis) - 1;
+    if (count < 0) throw hlo::Error("Trying to create tensor with negative dimension -1: [-1]");
     starts = b.SliceInDim(given, axis, 0, count);
     ends = b.SliceInDim(given, axis, 1, count + 1);
     s.lengths = b.Subtract(ends, starts);
@@ -117,6 +123,12 @@ void RequireFloat(Value x) {
 }
 
 void CheckLengths(Builder& b, Value lengths, int64_t elements, bool unsafe) {
+  if (!unsafe && lengths->shape().num_elements() == 0) {
+    // Eager looks for the smallest length.
+    throw hlo::Error(
+        "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+        "reduction dim with the 'dim' argument.");
+  }
   if (!ChecksValues(b)) return;
   lengths = b.Convert(lengths, ElementType::kS64);
   CheckBounds(b, lengths, {0, std::numeric_limits<int64_t>::max()},

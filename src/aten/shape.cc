@@ -270,7 +270,13 @@ void CheckReflection(Value x, int64_t dimension, int64_t low, int64_t high) {
 // Only the batch may be empty, and something has to be left.
 void CheckBorderPad(Value x, const Dimensions& padding) {
   const int64_t rank = x->shape().rank(), count = static_cast<int64_t>(padding.size()) / 2;
-  for (int64_t d = std::max<int64_t>(rank - 1 - count, 0); d < rank; ++d) {
+  if (padding.empty() || padding.size() % 2 != 0 || rank < count + 1 || rank > count + 2) {
+    throw hlo::Error(
+        "expected two paddings for each spatial dimension, and a channel and maybe a " +
+        std::string("batch dimension before those, but got ") + hlo::ToString(padding) + " and " +
+        x->shape().ToString());
+  }
+  for (int64_t d = rank - 1 - count; d < rank; ++d) {
     if (x->shape().dimension(d) == 0) {
       throw hlo::Error(
           "Expected a tensor with possibly 0 batch size and other non-zero dimensions "
@@ -494,7 +500,7 @@ Value DiagonalEmbed(Builder& b, Value x, int64_t offset, int64_t dim1, int64_t d
 Value UnfoldBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimension, int64_t size,
                      int64_t step) {
   int64_t d = WrapDimension(dimension, sizes.size());
-  if (sizes.empty()) return b.Reshape(gradient, {});
+  if (sizes.empty()) return size == 0 ? Zero(b, gradient->element_type()) : b.Reshape(gradient, {});
   int64_t windows = gradient->shape().dimension(d), rank = gradient->shape().rank();
   std::vector<int64_t> places;
   for (int64_t w = 0; w < windows; ++w) {

@@ -48,7 +48,8 @@ std::string Target(const std::string& routine, ElementType type) {
     case ElementType::kC128:
       return "lapack_z" + routine + "_ffi";
     default:
-      throw Error("LAPACK's " + routine + " has no type " + std::string(ShortName(type)));
+      throw Error(ErrorCode::kUnimplemented,
+                  "LAPACK's " + routine + " has no type " + std::string(ShortName(type)));
   }
 }
 
@@ -139,6 +140,9 @@ std::vector<Value> Sytrf(Builder& b, Value a, bool hermitian) {
 }
 
 Value Sytrs(Builder& b, Value ld, Value pivots, Value rhs, bool hermitian) {
+  if (pivots->element_type() != ElementType::kS32) {
+    throw Error("LAPACK's pivots are s32, not " + pivots->shape().ToString());
+  }
   return Call(b, hermitian && IsComplexType(ld) ? "hetrs" : "sytrs", {ld, pivots, rhs},
               {rhs->shape()}, {{"uplo", Letter('L')}})[0];
 }

@@ -114,6 +114,7 @@ void Operation::InferResultShapes() {
     if (refusal != nullptr) refusal->Explain(*this);
     throw;
   }
+  if (refusal != nullptr) refusal->CheckEmpty(*this);
   for (hlo::Value result : results) {
     AddResultShape(result == nullptr ? SharedShape() : InternShape(result->shape()));
   }

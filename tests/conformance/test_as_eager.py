@@ -120,6 +120,91 @@ PROGRAMS = {
         Z(0,3).max(0)
         Z(3,0).masked_select(Z(3,0,dtype=torch.bool))
     """,
+    "what becomes of nothing": """
+        F.conv2d(O(1,0,4,4), O(2,0,3,3))
+        F.conv1d(O(1,0,4), O(2,0,3), padding=1)
+        F.conv3d(O(1,0,4,4,4), O(2,0,3,3,3))
+        F.conv2d(O(1,3,4,4), O(0,3,3,3))
+        F.conv1d(O(1,3,4), O(0,3,3))
+        F.conv2d(O(1,3,0,4), O(2,3,3,3), padding=1)
+        F.conv2d(O(1,3,4,4), O(2,3,0,3))
+        F.conv2d(O(0,3,4,4), O(2,3,3,3))
+        F.conv_transpose2d(O(1,0,4,4), O(0,2,3,3))
+        F.conv_transpose2d(O(1,3,4,4), O(3,0,3,3))
+        F.conv_transpose1d(O(0,3,4), O(3,2,3))
+        w=O(2,0,3,3).requires_grad_();; F.conv2d(O(2,0,4,4), w).sum().backward();; w.grad
+        x=O(2,0,4,4).requires_grad_();; F.conv2d(x, O(2,0,3,3), O(2)).sum().backward();; x.grad
+        torch.native_batch_norm(O(0,3), None, None, None, None, True, 0.1, 1e-5)
+        torch.native_batch_norm(O(0,3,2), O(3), O(3), Z(3), O(3), True, 0.1, 1e-5)
+        torch.native_batch_norm(O(0,3,2), O(3), O(3), Z(3), O(3), False, 0.1, 1e-5)
+        torch.native_batch_norm(O(2,0,2), None, None, None, None, True, 0.1, 1e-5)
+        torch.native_batch_norm(O(3), None, None, None, None, True, 0.1, 1e-5)
+        torch.segment_reduce(T([]), "sum", lengths=T([], dtype=torch.int64))
+        torch.segment_reduce(Z(0,3), "sum", lengths=T([], dtype=torch.int64))
+        torch.segment_reduce(O(3), "sum", lengths=T([], dtype=torch.int64))
+        torch.segment_reduce(O(3), "sum", offsets=T([], dtype=torch.int64))
+        torch.segment_reduce(O(3), "sum", lengths=T(3))
+        torch.segment_reduce(T([]), "mean", lengths=T([0,0]))
+        F.adaptive_avg_pool1d(Z(0,2,4,dtype=torch.int64), 2)
+        F.adaptive_avg_pool2d(Z(0,2,4,4,dtype=torch.int64), 2)
+        F.adaptive_avg_pool2d(Z(2,0,4,4,dtype=torch.int64), 2)
+        F.adaptive_avg_pool3d(Z(0,2,4,4,4,dtype=torch.int64), 2)
+        F.adaptive_max_pool2d(Z(0,2,4,4,dtype=torch.int64), 2)
+        F.adaptive_max_pool1d(O(1,2,4), 0)
+        F.adaptive_max_pool2d(O(1,2,4,4), (0,2))
+        F.adaptive_avg_pool2d(O(1,2,4,4), (0,2))
+        torch.native_dropout(Z(0), 0.5, True)
+        torch.native_dropout(Z(0,3,dtype=torch.float16), 0.5, True)
+        torch.native_dropout(Z(0,dtype=torch.int64), 0.5, False)
+        torch.kthvalue(Z(0,3), 1, 0)
+        torch.kthvalue(Z(2,0), 1, 1)
+        torch.cholesky(Z(0,5))
+        torch.cholesky(Z(0))
+        torch.lu_unpack(Z(0,3,3), Z(0,3,dtype=torch.int32))
+        x=T(1.).requires_grad_();; x.unfold(0,0,1).sum().backward();; x.grad
+    """,
+    "lists of another length": """
+        F.conv2d(O(1,2,4,4), O(3,2,2,2), stride=[])
+        F.conv2d(O(1,2,4,4), O(3,2,2,2), padding=[1,1,1])
+        F.conv_transpose2d(O(1,2,4,4), O(2,3,2,2), output_padding=[])
+        F.conv_transpose2d(O(1,2,4,4), O(2,3,2,2), output_padding=[1,1,1])
+        F.conv_transpose3d(O(1,2,4,4,4), O(2,3,2,2,2), dilation=[1,1])
+        F.avg_pool3d(O(1,2,4,4,4), [])
+        F.avg_pool2d(O(1,2,4,4), [2,2,2])
+        F.avg_pool2d(O(1,2,4,4), 2, [1,1,1])
+        F.avg_pool2d(O(1,2,4,4), 2, padding=[])
+        F.max_pool2d(O(1,2,4,4), [])
+        F.max_pool2d(O(1,2,4,4), 2, padding=[])
+        F.max_pool3d(O(1,2,4,4,4), 2, dilation=[])
+        torch.ops.aten._adaptive_avg_pool2d(O(4,4), (1,2))
+        F.adaptive_max_pool2d(O(1,1,1,4,4), (1,2))
+        F.adaptive_avg_pool2d(O(1,2,4,4), (-1,2))
+        F.max_unpool2d(O(1,1,1,2,2), A(4).view(1,1,1,2,2), 2, output_size=(4,4))
+        torch.ops.aten.reflection_pad1d(O(3,3,9,9), (2,2))
+        torch.ops.aten.reflection_pad1d(O(9), (2,2))
+        torch.ops.aten.reflection_pad1d(O(3,9), (2,2,2))
+        torch.ops.aten.reflection_pad2d(O(3,3,9,9,9), (2,2,2,2))
+        torch.ops.aten.reflection_pad3d(O(3,3,9,9,9,9), (2,2,2,2,2,2))
+        torch.ops.aten.replication_pad1d(O(3,3,9,9), (2,2))
+        torch.ops.aten.replication_pad2d(O(9,9), (2,2,2,2))
+        torch.ops.aten.replication_pad3d(O(3,3,9,9,9,9), (2,2,2,2,2,2))
+    """,
+    "parameters of layers": """
+        F.conv2d(O(1,3,4,4), O(2,3,3,3), O(1))
+        F.conv_transpose2d(O(1,3,4,4), O(3,2,3,3), O(1))
+        F.linear(O(2,3), O(4,3), O(4,dtype=torch.float64))
+        F.linear(O(2,3), O(4,3), O(4,dtype=torch.bool))
+        torch.native_layer_norm(O(2,3), (3,), O(1), None, 1e-5)
+        torch.native_layer_norm(O(2,3), (3,), O(3), T(1.), 1e-5)
+        torch.native_layer_norm(O(2,3), (3,), O(3,dtype=torch.float16), None, 1e-5)
+        torch.native_layer_norm(O(2,3,dtype=torch.bfloat16), (3,), O(3), O(3), 1e-5)
+        torch.native_group_norm(O(1,6,3), O(1), None, 1, 6, 3, 2, 1e-5)
+        torch.native_group_norm(O(1,6,3), O(6), None, 1, 6, 2, 2, 1e-5)
+        torch.native_group_norm(O(1,6,3), O(6), None, 1, 6, 3, 4, 1e-5)
+        torch.native_group_norm(A(18.), O(6), O(6), 1, 6, 3, 2, 1e-5)
+        torch.native_group_norm(A(18.).view(1,1,6,3), O(6), O(6), 1, 6, 3, 2, 1e-5)
+        torch.native_batch_norm(O(2,3), O(3), None, O(3), None, True, 0.1, 1e-5)
+    """,
     "one type for what is added up": """
         torch.addmm(O(2,2,dtype=torch.float16), O(2,2), O(2,2))
         torch.addmm(O(2,2,dtype=torch.int16), O(2,2), O(2,2), beta=0.)
@@ -132,6 +217,7 @@ PROGRAMS = {
         O(2,3,dtype=torch.float16).scatter_reduce(0, Z(2,3,dtype=torch.int64), O(2,3), "sum")
         O(2,3,dtype=torch.float16).put(T([0,1]), O(2), accumulate=True)
         O(2,3,dtype=torch.float16).index_put((T([0,1]),), O(2,3), accumulate=True)
+        torch.linalg.ldl_solve(O(2,2), T([1,2],dtype=torch.int32), O(2,2,dtype=torch.float64))
         torch.where(T([1,0], dtype=torch.int16), O(2), Z(2))
         torch.where(T([1.,0]), O(2), Z(2))
     """,
@@ -743,12 +829,37 @@ def test_edges_are_eagers(kind):
         "torch.mode(O(2,dtype=torch.complex64))",
         "torch.nextafter(O(2,dtype=torch.complex64), O(2,dtype=torch.complex64))",
         "F.embedding_bag(T([0,1]), A(6).view(3,2), T([0]))",
+        "torch.segment_reduce(T(1.), 'max', lengths=T([0,0]))",
+        "F.fractional_max_pool2d(O(1,3,4,4,dtype=torch.complex64), 2, output_size=2)",
+        "torch.linalg.ldl_factor(O(2,2,dtype=torch.float16))",
     ],
 )
 def test_exceptions_are_eagers_in_other_words(program):
     expected, result = outcome(program, "cpu"), outcome(program, "xla")
     assert isinstance(expected, Exception)
     assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize("pivots", ([5, 6], [0, 1], [-1, 1], [1, -2], [-1, -9]))
+def test_pivots_that_are_none_solve_nothing(pivots):
+    """LAPACK reads the rows that they name, wherever those are; eager's values are what lies there."""
+    solve = torch.linalg.ldl_solve
+    pivots = torch.tensor(pivots, dtype=torch.int32, device="xla")
+    assert solve(torch.eye(2, device="xla"), pivots, torch.eye(2, device="xla")).isnan().all()
+
+
+def test_kernels_that_read_beyond_their_operands_are_not_asked():
+    """Eager ends the process, or gives what lies in memory."""
+    for program in (
+        "torch.native_batch_norm(O(2,3), Z(0), None, None, None, True, 0.1, 1e-5)",
+        "torch.native_batch_norm(O(2,3), None, None, Z(0), Z(0), True, 0.1, 1e-5)",
+        "torch.lu_unpack(O(3,3), Z(0,dtype=torch.int32))",
+        "torch.linalg.ldl_solve(O(2,2), T([1,2],dtype=torch.uint8), O(2,2))",
+        "torch.lu_unpack(O(3,3), T(1,dtype=torch.int32))",
+        "F.fractional_max_pool2d(O(1,3,4,4), -1, output_size=2)",
+    ):
+        with pytest.raises(RuntimeError):
+            run(program, "xla")
 
 
 @pytest.mark.parametrize(

@@ -295,12 +295,27 @@ void Sytrf(const Item& x) {
   x.Store(0, a.data(), lda);
 }
 
+// Whether sytrf may have given them: the number of a row for each block of one row, and its
+// negative twice for a block of two. LAPACK reads rows by them without a look.
+bool ArePivots(const int* pivots, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (pivots[i] == 0 || pivots[i] < -n || pivots[i] > n) return false;
+    if (pivots[i] < 0 && (++i == n || pivots[i] >= 0 || pivots[i] < -n)) return false;
+  }
+  return true;
+}
+
 template <typename T, bool hermitian>
 void Sytrs(const Item& x) {
   char uplo = x.Letter("uplo", 'L');
   int n = x.rows(0), columns = x.columns(2), ld = std::max(1, n), info = 0;
   auto a = x.Load<T>(0), b = x.Load<T>(2);
   const int* pivots = x.In<int>(1);
+  if (!ArePivots(pivots, n)) {
+    std::fill_n(x.Out<T>(0), int64_t{n} * columns,
+                std::numeric_limits<typename RealOf<T>::Type>::quiet_NaN());
+    return;
+  }
   if constexpr (hermitian) {
     lapack::hetrs<T>(&uplo, &n, &columns, a.data(), &ld, pivots, b.data(), &ld, &info);
   } else {
