@@ -235,7 +235,10 @@ PROGRAMS = {
         F.multilabel_margin_loss(T(1.), T([0]))
         F.huber_loss(O(2), Z(2), delta=float("nan"))
     """,
-    "limits that are no numbers": """
+    "what is no number": """
+        torch.addr(O(1,2), T([float("nan")]), O(2), alpha=0.)
+        torch.addr(O(1,2), T([float("nan")]), O(2), beta=0., alpha=0.)
+        torch.addr(T([[float("nan")]]), O(1), O(1), beta=0., alpha=0.)
         x=A(3.).sub(1).requires_grad_();; F.hardshrink(x, float("nan")).sum().backward();; x.grad
         x=A(3.).sub(1).requires_grad_();; F.hardtanh(x, float("nan"), 0.5).sum().backward();; x.grad
         x=A(3.).sub(1).requires_grad_();; F.hardtanh(x, -0.5, float("nan")).sum().backward();; x.grad
