@@ -175,12 +175,7 @@ Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alp
       (std::holds_alternative<bool>(beta) || std::holds_alternative<bool>(alpha))) {
     throw hlo::Error("Boolean alpha and beta only supported for Boolean results.");
   }
-  Value product = Outer(b, all[1], all[2]);
-  // Unlike in a product of matrices, what is no number stays none with an alpha of 0.
-  if (IsNumber(alpha, 0) && IsFloatValue(product)) {
-    return Accumulate(b, all[0], b.Multiply(product, Like(b, product, 0)), beta, int64_t{1});
-  }
-  return Accumulate(b, all[0], product, beta, alpha);
+  return Accumulate(b, all[0], Outer(b, all[1], all[2]), beta, alpha);
 }
 
 // The sum over some dimensions of the product of three tensors, each with new dimensions of size 1;
