@@ -9,6 +9,7 @@
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make test-upstream  PyTorch/XLA's own tests: CHECKOUT is pytorch/xla at v2.9.0; UPSTREAM_ARGS="--group core --only gru"
+#   make test-recipes  the recipes of docs/recipes: each is applied to a copy of the tree, built and tried
 #   make test-failures  10,000 forks beside working threads, a failure of each allocation (FAILURE_SECONDS of those
 #                 of a compile), a network that is away, clients that are stopped for five minutes: half an hour
 #   make sanitize the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer, then, where threads
@@ -35,7 +36,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs bench bench-check build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
+.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs test-recipes bench bench-check build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -55,7 +56,7 @@ build-test: install-test
 test: ctest pytest
 
 test-all: PYTEST_TIER :=
-test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-failures sanitize fuzz soak
+test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-recipes test-failures sanitize fuzz soak
 
 # Many of them wait for one another more than they compute, hence more at a time than there are processors.
 ctest: build-test
@@ -94,6 +95,9 @@ test-draws: build-test
 
 test-programs: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_random_programs.py --operator-programs 100000 $(PYTEST_ARGS)
+
+test-recipes: install-test
+	$(PYTHON) tests/recipes.py $(RECIPES)
 
 test-clients: install-clients build
 	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)

@@ -5,6 +5,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "aten/refused_types.h"
 
 namespace torch_xla {
 namespace {
@@ -176,6 +177,7 @@ ThreeTensors NativeBatchNorm(const at::Tensor& x, const OptionalTensor& weight,
                              const OptionalTensor& bias, const OptionalTensor& running_mean,
                              const OptionalTensor& running_variance, bool training, double momentum,
                              double eps) {
+  CheckKernel(at::isFloatingType(x.scalar_type()), "batch_norm", x.scalar_type());
   x.size(1);  // throws if there are no channels
   const auto is_there = [](const OptionalTensor& x) { return x && x->defined(); };
   const bool has_running = is_there(running_mean);

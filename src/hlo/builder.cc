@@ -1,9 +1,9 @@
 #include "hlo/builder.h"
 
-#include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "hlo/error.h"
 #include "hlo/number_conversion.h"
 #include "hlo/shape_inference.h"
 

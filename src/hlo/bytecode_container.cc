@@ -8,7 +8,6 @@
 #include "hlo/bytecode_attributes.h"
 #include "hlo/bytecode_operations.h"
 #include "hlo/bytecode_stream.h"
-#include "hlo/error.h"
 
 namespace hlo::bytecode {
 namespace {

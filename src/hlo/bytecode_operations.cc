@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "hlo/opcode.h"
+
 namespace hlo::bytecode {
 namespace {
 

@@ -1,5 +1,4 @@
 // Makes a bytecode Program of a Module: the reverse of bytecode_reader.cc.
-#include <algorithm>
 #include <unordered_map>
 
 #include "hlo/bytecode.h"

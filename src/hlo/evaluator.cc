@@ -3,6 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "hlo/error.h"
 #include "hlo/evaluation.h"
 
 namespace hlo {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "hlo/error.h"
 #include "hlo/minifloat.h"
 
 namespace hlo::text {

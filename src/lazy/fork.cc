@@ -1,9 +1,7 @@
 #include "lazy/fork.h"
 
 #include <atomic>
-#include <new>
 
-#include "hlo/error.h"
 #include "lazy/background_compile.h"
 #include "lazy/device.h"
 #include "lazy/profile.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "passes/constant_value.h"
-
 namespace passes {
 namespace {
 

@@ -204,6 +204,8 @@ PROGRAMS = {
         torch.native_group_norm(A(18.), O(6), O(6), 1, 6, 3, 2, 1e-5)
         torch.native_group_norm(A(18.).view(1,1,6,3), O(6), O(6), 1, 6, 3, 2, 1e-5)
         torch.native_batch_norm(O(2,3), O(3), None, O(3), None, True, 0.1, 1e-5)
+        torch.native_batch_norm(O(2,3,dtype=torch.int64), None, None, None, None, True, 0.1, 1e-5)
+        torch.native_batch_norm(O(2,3,dtype=torch.bool), None, None, Z(3), O(3), False, 0.1, 1e-5)
     """,
     "one type for what is added up": """
         torch.addmm(O(2,2,dtype=torch.float16), O(2,2), O(2,2))

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "cpu/collective/member_parts.h"
-#include "cpu/collective/reduction.h"
 #include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
 

@@ -2,8 +2,6 @@
 
 #include <llvm/IR/Intrinsics.h>
 
-#include "cpu/host.h"
-
 // Masks, and reading and writing memory under them.
 
 namespace cpu {

@@ -2,9 +2,6 @@
 
 #include <numeric>
 
-#include "cpu/emit/iteration_space.h"
-#include "hlo/size_arithmetic.h"
-
 // Where the lanes stand: the arithmetic of positions, and how an operation moves an index.
 
 namespace cpu {

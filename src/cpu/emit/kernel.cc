@@ -5,10 +5,8 @@
 #include <algorithm>
 
 #include "cpu/element_cost.h"
-#include "cpu/emit/iteration_space.h"
 #include "cpu/host.h"
 #include "cpu/kernel_kind.h"
-#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {

@@ -1,5 +1,4 @@
 // Scans: a running reduction along one dimension.
-#include "cpu/emit/iteration_space.h"
 #include "cpu/emit/reducing_kernel.h"
 #include "hlo/size_arithmetic.h"
 

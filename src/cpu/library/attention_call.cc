@@ -1,7 +1,6 @@
 #include "cpu/library/attention_call.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <variant>
 

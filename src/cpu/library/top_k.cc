@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cpu/library/bind.h"
-#include "cpu/library/sort.h"
 #include "hlo/number_conversion.h"
 
 namespace cpu {

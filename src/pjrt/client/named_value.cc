@@ -1,6 +1,5 @@
 #include "pjrt/client/named_value.h"
 
-#include "hlo/error.h"
 #include "hlo/shape.h"
 
 namespace pjrt {

@@ -5,7 +5,6 @@
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
-#include "pjrt/element_type.h"
 #include "process/fork.h"
 
 namespace pjrt::plugin {
