@@ -410,9 +410,11 @@ def test_a_server_that_is_started_again_is_the_same_one(guarded):
     assert xp.start_server(guarded.port) is guarded
     first = xp.start_server(0)
     first.stop()
-    with contextlib.closing(socket.create_server(("127.0.0.1", first.port))):
-        with pytest.raises(RuntimeError, match="cannot listen on port"):
-            xp.start_server(first.port)  # what has been stopped is none
+    with (
+        socket.create_server(("127.0.0.1", first.port)),
+        pytest.raises(RuntimeError, match="cannot listen on port"),
+    ):
+        xp.start_server(first.port)  # what has been stopped is none
 
 
 def test_ports(server):
