@@ -418,7 +418,7 @@ def test_a_server_that_is_started_again_is_the_same_one(guarded):
 
 
 def test_ports(server):
-    with pytest.raises(RuntimeError, match="cannot listen on port .* without_token=True"):
+    with pytest.raises(RuntimeError, match=r"cannot listen on port .* without_token=True"):
         xp.start_server(server.port)
     with pytest.raises(RuntimeError, match="not between"):
         xp.start_server(70000)

@@ -39,10 +39,9 @@ def start() -> None:
         getenv_as(name, bool, False) for name in ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
     ):
         _XLAC._keep_locations(True)
-    if wants_reports:
+    if wants_reports and "TORCH_XLA_INTERPRET" not in os.environ:
         # Each graph has its program, which is reported.
-        if "TORCH_XLA_INTERPRET" not in os.environ:
-            _XLAC._xla_set_interpretation("never")
+        _XLAC._xla_set_interpretation("never")
     if wants_reports or os.environ.get("XLA_SAVE_TENSORS_FILE"):
         observe_graphs()
     if wants_reports:
