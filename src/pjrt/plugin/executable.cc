@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <set>
 
 #include "cpu/pipeline.h"
@@ -100,10 +101,13 @@ std::string FingerprintOf(const CompiledProgram& program, std::string_view code)
   return process::ToHex(process::Sha256OfParts({PlatformVersion(), program.compile_options, code}));
 }
 
-// Of a program that nothing is known to be equal to.
+// Of a program that nothing is known to be equal to. Processes of two containers may have one
+// number.
 std::string NewFingerprint() {
   static std::atomic<int64_t> last = 0;
-  const std::string number = std::to_string(getpid()) + " " + std::to_string(++last);
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const std::string number =
+      std::to_string(getpid()) + " " + std::to_string(++last) + " " + std::to_string(now);
   return process::ToHex(process::Sha256OfParts({PlatformVersion(), "module", number}));
 }
 

@@ -117,9 +117,9 @@ def clear_sharding(t: torch.Tensor) -> torch.Tensor:
 
 
 class XLAPatchedLinear:
-    """A linear layer's product without reshaping its input, which would hide from the compiler how it is sharded.
+    """The name that sharded programs use for a linear layer whose input keeps its dimensions.
 
-    `apply(input, weight, bias=None)` is `torch.nn.functional.linear`, which keeps the input's dimensions here.
+    `apply(input, weight, bias=None)` is `torch.nn.functional.linear`: nothing is sharded here that a reshape could hide.
     """
 
     @staticmethod
@@ -144,7 +144,7 @@ class EinsumLinear(nn.Linear):
 
 
 def apply_xla_patch_to_nn_linear(module: nn.Module) -> nn.Module:
-    """The module, whose linear layers keep their input's dimensions as they are."""
+    """The module as it is."""
     return module
 
 
