@@ -121,6 +121,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&EachWithEachBackward>(m, "_cdist_backward");
   Register<&Pdist>(m, "_pdist_forward");
   Register<&PdistBackward>(m, "_pdist_backward");
+  lazy::Op<&PdistBackward>::kind().eager_form = nullptr;  // torch's kernel divides by no columns
 }
 
 }  // namespace torch_xla

@@ -84,6 +84,7 @@ at::Tensor NonzeroTensor(const at::Tensor& self) {
 Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
   auto [full, full_mask] = Broadcast(b, x, mask);
   int64_t size = full->shape().num_elements(), available = source->shape().num_elements();
+  if (size == 0) return full;
   Value flags = b.Convert(b.Reshape(full_mask, {size}), ElementType::kS64);
   if (ChecksValues(b) && available < size) {
     CheckBounds(b, Sum(b, flags, {0}), {0, available + 1},

@@ -417,6 +417,15 @@ std::pair<Value, Value> WeightNormBackward(Builder& b, Value gradient, Value v, 
   return {b.Multiply(centered, b.BroadcastTo(scale, v->dimensions())), gradient_of_g};
 }
 
+// Of a batch norm of nothing: torch's kernel divides by the number of elements.
+ThreeTensors GradientsOfNothing(const at::Tensor& x, const at::Tensor& mean,
+                                std::array<bool, 3> wanted) {
+  const auto zeros = [](const at::Tensor& like, bool is_wanted) {
+    return is_wanted ? at::zeros_like(like) : at::Tensor();
+  };
+  return {zeros(x, wanted[0]), zeros(mean, wanted[1]), zeros(mean, wanted[2])};
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -446,6 +455,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&BatchNormBackwardTraining>(+[](const at::Tensor& gradient, const at::Tensor& x,
                                         const OptionalTensor& weight, const at::Tensor& mean,
                                         const at::Tensor& inverse, std::array<bool, 3> wanted) {
+    if (x.numel() == 0) return GradientsOfNothing(x, mean, wanted);
     return at::native_batch_norm_backward(gradient, x, weight, {}, {}, mean, inverse, true, 0,
                                           wanted);
   });
@@ -453,8 +463,14 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
                                           const OptionalTensor& weight, const at::Tensor& mean,
                                           const at::Tensor& variance, double eps,
                                           std::array<bool, 3> wanted) {
+    if (x.numel() == 0) return GradientsOfNothing(x, mean, wanted);
     return at::native_batch_norm_backward(gradient, x, weight, mean, variance, {}, {}, false, eps,
                                           wanted);
+  });
+  RunBy<&WeightNorm>(+[](const at::Tensor& v, const at::Tensor& g, int64_t dimension) {
+    // Torch's kernel divides by the number of elements.
+    if (v.numel() == 0) return std::tuple(v.clone(), at::zeros(g.sizes(), v.options()));
+    return at::_weight_norm_interface(v, g, dimension);
   });
   m.impl("native_batch_norm", &NativeBatchNorm);
   m.impl("native_batch_norm_backward", &NativeBatchNormBackward);

@@ -29,7 +29,9 @@ bool IsAsked(const lazy::OperationKind& kind) {
       "aten::segment_reduce",
       "aten::embedding_bag",
       "aten::native_batch_norm",
-      "aten::lu_unpack",
+      "aten::batch_norm_inference",
+      "aten::batch_norm_backward_training",
+      "aten::batch_norm_backward_evaluation",
   };
   return kind.eager_form != nullptr && !others->contains(kind.name);
 }
@@ -52,6 +54,9 @@ void RunOnZeros(const lazy::Operation& operation) {
   if (!IsAsked(operation.kind())) return;
   int64_t elements = 0;
   for (lazy::ShapeRef shape : operation.operand_shapes()) elements += shape->num_elements();
+  for (lazy::ShapeRef shape : operation.result_shapes()) {
+    if (shape != nullptr) elements += shape->num_elements();
+  }
   if (elements > kMostElements) return;
   Silence silence;
   const c10::WarningUtils::WarningHandlerGuard guard(&silence);
@@ -70,10 +75,16 @@ class EagerRefusal final : public lazy::Refusal {
     torch_xla::CheckTypes(operation);
   }
 
-  // What becomes of nothing is each kernel's own answer: a result, or an error.
+  // What becomes of nothing is each kernel's own answer: a result, or an error. That the CPU's
+  // kernel lacks a type says nothing of ours, unless GPUs' lack it, too.
   void CheckEmpty(const lazy::Operation& operation) const override {
     const auto is_empty = [](lazy::ShapeRef shape) { return shape->num_elements() == 0; };
-    if (std::ranges::any_of(operation.operand_shapes(), is_empty)) RunOnZeros(operation);
+    if (std::ranges::none_of(operation.operand_shapes(), is_empty)) return;
+    try {
+      RunOnZeros(operation);
+    } catch (const c10::NotImplementedError&) {
+      if (RefusesTypes(operation)) throw;
+    }
   }
 
   void Explain(const lazy::Operation& operation) const override { RunOnZeros(operation); }

@@ -142,23 +142,28 @@ void CheckKernel(bool has_kernel, const char* kernel, at::ScalarType type) {
   TORCH_CHECK_NOT_IMPLEMENTED(has_kernel, '"', kernel, "\" not implemented for '", type, "'");
 }
 
-void CheckTypes(const lazy::Operation& operation) {
+bool RefusesTypes(const lazy::Operation& operation) {
   const auto it = TypeRules().find(operation.kind().name);
-  if (it == TypeRules().end()) return;
+  if (it == TypeRules().end()) return false;
   const auto is_refused = [&](lazy::ShapeRef shape) {
     return (RefusalBit(shape->element_type()) & it->second.refused) != 0;
   };
   auto operands = operation.operand_shapes();
+  operands = operands.first(std::min(operands.size(), it->second.operands));
+  return !operands.empty() && std::ranges::all_of(operands, is_refused);
+}
+
+void CheckTypes(const lazy::Operation& operation) {
+  const auto it = TypeRules().find(operation.kind().name);
+  if (it == TypeRules().end()) return;
+  const auto operands = operation.operand_shapes();
   for (lazy::ShapeRef shape : operands.first(std::min(operands.size(), it->second.alike))) {
     if (shape->element_type() == operands[0]->element_type()) continue;
     throw hlo::Error("operands have to be of one type, but are " + operands[0]->ToString() +
                      " and " + shape->ToString());
   }
-  // Of no elements torch's kernels may take any type (refusal.cc asks them).
   const auto is_empty = [](lazy::ShapeRef shape) { return shape->num_elements() == 0; };
-  if (std::ranges::any_of(operands, is_empty)) return;
-  operands = operands.first(std::min(operands.size(), it->second.operands));
-  if (operands.empty() || !std::ranges::all_of(operands, is_refused)) return;
+  if (std::ranges::any_of(operands, is_empty) || !RefusesTypes(operation)) return;
   throw hlo::Error(
       hlo::ErrorCode::kUnimplemented,
       "not implemented for " + std::string(hlo::ShortName(operands[0]->element_type())));

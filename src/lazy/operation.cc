@@ -114,10 +114,10 @@ void Operation::InferResultShapes() {
     if (refusal != nullptr) refusal->Explain(*this);
     throw;
   }
-  if (refusal != nullptr) refusal->CheckEmpty(*this);
   for (hlo::Value result : results) {
     AddResultShape(result == nullptr ? SharedShape() : InternShape(result->shape()));
   }
+  if (refusal != nullptr) refusal->CheckEmpty(*this);
 }
 
 // All tables of the process.

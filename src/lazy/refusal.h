@@ -10,8 +10,8 @@ class Refusal {
   virtual ~Refusal() = default;
   // Throws hlo::Error if the framework has no kernel for the types of the operands.
   virtual void CheckTypes(const Operation& operation) const = 0;
-  // Of an operation that its lowering takes: throws what the framework throws for operands of no
-  // elements.
+  // Of an operation that its lowering takes, and whose results' shapes are known: throws what the
+  // framework throws for operands of no elements.
   virtual void CheckEmpty(const Operation& operation) const = 0;
   // Of an operation that its lowering or CheckTypes refuses: throws what the framework throws.
   // Returns if it throws nothing.

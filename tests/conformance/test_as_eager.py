@@ -739,6 +739,10 @@ PROGRAMS = {
         torch.ormqr(O(2,2,dtype=torch.float16), O(2,dtype=torch.float16), O(2,2,dtype=torch.float16))
         torch.linalg.householder_product(O(2,2,dtype=torch.int64), O(2,dtype=torch.int64))
     """,
+    "what torch's kernel for the CPU has no answer to": """
+        torch.zeros(0,5,device=D).masked_scatter(O(0,5,dtype=torch.bool), O(3))
+        (Z(0,dtype=torch.float32) + Z(0,dtype=torch.float32)).dtype
+    """,
     "products times nothing": """
         torch.addr(T([[NAN]]), T([0.]), T([0.]), beta=0., alpha=0.)
         torch.addr(T([[0.]]), T([NAN]), T([1.]), beta=0., alpha=0.)

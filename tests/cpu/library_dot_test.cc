@@ -340,15 +340,19 @@ TEST(DotConvert, NotWhereItWouldNotPay) {
   hlo::Module module;
   module.set_entry(module.AddComputation("main"));
   Builder b(module.entry());
-  const auto reads = [&](int64_t m, ElementType stored, ElementType read, int64_t contracted) {
+  const auto reads = [&](int64_t m, ElementType stored, ElementType read, int64_t contracted,
+                         int64_t columns = 64) {
     Value lhs = b.Parameter(Shape(read, {m, 64}));
-    Value matrix = b.Convert(b.Parameter(Shape(stored, {64, 64})), read);
+    const Dimensions sizes = contracted == 0 ? Dimensions{64, columns} : Dimensions{columns, 64};
+    Value matrix = b.Convert(b.Parameter(Shape(stored, sizes)), read);
     return ReadsThroughConvert(*b.DotGeneral(lhs, matrix, Dot({}, {}, {1}, {contracted}), read));
   };
   EXPECT_EQ(reads(1, ElementType::kS8, ElementType::kF32, 1), RunsRows());
   EXPECT_FALSE(reads(64, ElementType::kS8, ElementType::kF32, 1)) << "many rows";
   EXPECT_EQ(reads(1, ElementType::kS8, ElementType::kF32, 0), RunsRows());
   EXPECT_FALSE(reads(8, ElementType::kS8, ElementType::kF32, 0)) << "many rows, not transposed";
+  EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kF32, 0, 10)) << "short lines";
+  EXPECT_EQ(reads(1, ElementType::kS8, ElementType::kF32, 1, 10), RunsRows());
   EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kS32, 1)) << "integers";
   EXPECT_FALSE(reads(1, ElementType::kF16, ElementType::kBF16, 1)) << "rounded twice";
   EXPECT_FALSE(reads(1, ElementType::kS8, ElementType::kF64, 1)) << "wider than f32";

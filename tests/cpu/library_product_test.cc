@@ -195,11 +195,12 @@ std::vector<Lines> LinesOfEveryType(int64_t count) {
 
 // The sizes end inside and at the edges of tiles, quarters and depths. True if all is right.
 bool RowsAreRight(bool transposed) {
-  constexpr int64_t kSizes[][3] = {{1, 1, 1},  {1, 5, 16},    {2, 3, 31},  {3, 6, 1025},
-                                   {4, 8, 33}, {5, 13, 48},   {9, 4, 100}, {16, 7, 530},
-                                   {6, 2, 7},  {1, 50, 8200}, {3, 4200, 9}};
+  constexpr int64_t kSizes[][3] = {{1, 1, 1},    {2, 40, 1}, {1, 5, 16},    {2, 3, 31},
+                                   {3, 6, 1025}, {4, 8, 33}, {5, 13, 48},   {9, 4, 100},
+                                   {16, 7, 530}, {6, 2, 7},  {1, 50, 8200}, {3, 4200, 9}};
   for (const auto& [m, n, k] : kSizes) {
-    const int64_t ldc = n + 2, line = (transposed ? k : n) + 3;
+    // A single line, as it lies in memory, is the lines of its transposed form as well.
+    const int64_t ldc = n + 2, line = k == 1 && n > 1 ? 1 : (transposed ? k : n) + 3;
     const Matrix a(m, k, false, 1, 1);
     const Product p{.m = m,
                     .n = n,
@@ -277,6 +278,24 @@ TEST(Product, RowsServeWhereMemoryIsRead) {
   EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
   p.m = 4;
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows);
+  p = {.m = 1,
+       .n = 4,
+       .k = 100000,
+       .a_row = 100000,
+       .a_column = 1,
+       .b_row = 4,
+       .b_column = 1,
+       .ldc = 4};
+  EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "short lines";
+  p = {.m = 1,
+       .n = 512,
+       .k = 100000,
+       .a_row = 100000,
+       .a_column = 1,
+       .b_row = 512,
+       .b_column = 1,
+       .ldc = 512};
+  EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "long sums of f32";
 }
 
 #if defined(__x86_64__)

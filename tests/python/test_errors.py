@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import torch_xla
+from torch_xla import _XLAC
 
 NOT_XLA = r"Input tensor is not an XLA tensor: torch\.FloatTensor"
 
@@ -240,3 +241,48 @@ def test_wrong_calls_are_refused_in_both_words(what):
     assert words in str(raised.value)
     _, found = str(raised.value).split("\nException raised from eager's check: ")
     assert eager in found
+
+
+def norm_of_nothing(training):
+    def backward(device):
+        x, four = torch.zeros(0, 4, 2, device=device), torch.ones(4, device=device)
+        return torch.ops.aten.native_batch_norm_backward(
+            x, x, four, four, four, four, four, training, 1e-5, [True] * 3
+        )
+
+    return backward
+
+
+def distances_of_nothing(device):
+    x = torch.zeros(0, 3, device=device, requires_grad=True)
+    torch.nn.functional.pdist(x).sum().backward()
+    return [x.grad]
+
+
+def weights_of_nothing(device):
+    v, g = torch.zeros(0, 3, device=device), torch.zeros(0, 1, device=device)
+    return torch.ops.aten._weight_norm_interface(v, g, 0)
+
+
+NOTHING = {
+    "batch norm in training": (norm_of_nothing(True), [(0, 4, 2), (4,), (4,)]),
+    "batch norm in evaluation": (norm_of_nothing(False), [(0, 4, 2), (4,), (4,)]),
+    "distances": (distances_of_nothing, [(0, 3)]),
+    "weight norm": (weights_of_nothing, [(0, 3), (0, 1)]),
+    "unsigned numbers": (lambda d: [torch.zeros(0, device=d, dtype=torch.uint32) + 1], [(0,)]),
+}
+
+
+@pytest.mark.parametrize("what", NOTHING)
+@pytest.mark.parametrize("interpretation", ["always", "never"])
+def test_what_eager_cannot_take_without_elements_ends_no_process(device, what, interpretation):
+    """Some of torch's kernels for the CPU divide by no elements, or lack a type that xla has."""
+    call, shapes = NOTHING[what]
+    before = _XLAC._xla_get_interpretation()
+    _XLAC._xla_set_interpretation(interpretation)
+    try:
+        results = [x.cpu() for x in call(device)]
+    finally:
+        _XLAC._xla_set_interpretation(before)
+    assert [tuple(x.shape) for x in results] == shapes
+    assert not any(x.any() for x in results if x.dtype != torch.uint32)

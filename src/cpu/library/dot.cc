@@ -60,7 +60,8 @@ bool FitsFloat(ElementType type) {
 // each number in registers, if that is the quickest: it reads the matrix once for each four rows.
 // `stored` is the type in memory.
 std::optional<LineType> NarrowLines(const hlo::Instruction& dot, ElementType stored) {
-  constexpr int64_t kMostRows = 16, kMostRowsOfSums = 2;  // a row of sums: see SumLines
+  // A row of sums: see SumLines.
+  constexpr int64_t kMostRows = 16, kMostRowsOfSums = 2, kLeastSummedColumns = 64;
   const ElementType read = dot.operand(1)->element_type();
   if (!RunsRows() || (stored == ElementType::kF32 && read == ElementType::kF32)) {
     return std::nullopt;
@@ -73,6 +74,9 @@ std::optional<LineType> NarrowLines(const hlo::Instruction& dot, ElementType sto
   const bool transposed = shape.rhs.contracted_stride == 1;
   if (shape.m > (transposed ? kMostRows : kMostRowsOfSums) || shape.k == 0) return std::nullopt;
   if (shape.lhs.contracted_stride != 1 || shape.rhs.packed) return std::nullopt;
+  if (!transposed && (shape.n < kLeastSummedColumns || shape.k > kMostSummedRows)) {
+    return std::nullopt;
+  }
   return LineTypeOf(stored, read);
 }
 

@@ -309,8 +309,11 @@ bool FavorsMatmul(const Product& p) {
 // Few rows times a B that the second cache does not hold: what counts is how fast it is read from
 // memory, and the table's measurements read what is in the third one. Where B is not transposed,
 // each row's sums are loaded and stored again with every four of its lines, which pays for several
-// rows where the others' lines collide and no wide panels serve.
+// rows where the others' lines collide and no wide panels serve, and not for short lines.
 bool ReadsMemory(const Product& p) {
+  constexpr int64_t kLeastSummedColumns = 256;
+  const bool sums = p.b_column == 1 && (p.b_row != 1 || p.k == 1);
+  if (sums && (p.n < kLeastSummedColumns || p.k > kMostSummedRows)) return false;
   constexpr int64_t kMost = 8, kMostOfSums = 2, kCachedElements = int64_t{1} << 18;
   const bool pays = p.b_transposed() || (LinesCollide(p) && KernelIsa() < Isa::kAvx512);
   return p.m <= (pays ? kMost : kMostOfSums) && p.n * p.k > kCachedElements && !p.a_transposed();

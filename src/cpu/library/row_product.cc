@@ -142,7 +142,9 @@ template <typename T>
 void MultiplyLines(const Product& p, const float* a, const void* b, float* c) {
   const auto* lines = static_cast<const T*>(b);
   const bool wide = KernelIsa() >= Isa::kAvx512;
-  if (p.b_row == 1) {
+  // Of a single line of B its elements are the lines of a transposed B, of one number each.
+  const bool is_line = p.k == 1 && p.b_column == 1;
+  if (p.b_row == 1 && !is_line) {
     return wide ? row_product_avx512::MultiplyLines(p, a, lines, c)
                 : row_product_avx2::MultiplyLines(p, a, lines, c);
   }

@@ -5,6 +5,7 @@
 // processors with AVX2 or AVX-512.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -23,6 +24,9 @@ enum class LineType {
 
 // Of lines of `stored` that a product reads as numbers of `read`; nullopt if there is no such type.
 std::optional<LineType> LineTypeOf(hlo::ElementType stored, hlo::ElementType read);
+
+// The most of B's rows that pay as one sum, which is a number of f32 for each of C's elements.
+inline constexpr int64_t kMostSummedRows = int64_t{1} << 14;
 
 // True if this processor has the instructions.
 bool RunsRows();
