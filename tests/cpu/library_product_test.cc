@@ -210,7 +210,7 @@ bool RowsAreRight(bool transposed) {
                     .b_row = transposed ? 1 : line,
                     .b_column = transposed ? line : 1,
                     .ldc = ldc};
-    for (const Lines& lines : LinesOfEveryType((transposed ? n : k) * line)) {
+    for (const Lines& lines : LinesOfEveryType(transposed ? n * line : std::max(k * line, n))) {
       std::vector<float> c(m * ldc, 7);
       MakeRowRoutine(lines.type)->Run(p, a.values.data(), lines.bytes.data(), c.data());
       for (int64_t i = 0; i < m; ++i) {
