@@ -7,6 +7,7 @@
 
 #include "aten/constant.h"
 #include "aten/op.h"
+#include "aten/promotion.h"
 
 namespace torch_xla {
 
