@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "aten/constant.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 
