@@ -15,6 +15,7 @@
 #include "aten/plain_kernels.h"
 #include "aten/refused_types.h"
 #include "hlo/error.h"
+#include "lazy/view.h"
 
 namespace torch_xla {
 namespace {
@@ -24,6 +25,7 @@ constexpr int64_t kMostElements = int64_t{1} << 22;
 
 // Of torch's kernels, those that say nothing about zeros: one whose lengths have to add up, and
 // some that look at no shapes, and read beyond what they are given.
+// Views were judged where they were made: what reads and writes them is ours.
 bool IsAsked(const lazy::OperationKind& kind) {
   static const auto* others = new std::unordered_set<std::string_view>{
       "aten::segment_reduce",
@@ -33,7 +35,9 @@ bool IsAsked(const lazy::OperationKind& kind) {
       "aten::batch_norm_backward_training",
       "aten::batch_norm_backward_evaluation",
   };
-  return kind.eager_form != nullptr && !others->contains(kind.name);
+  const bool is_view =
+      &kind == &lazy::Op<&lazy::ReadView>::kind() || &kind == &lazy::Op<&lazy::WriteView>::kind();
+  return kind.eager_form != nullptr && !is_view && !others->contains(kind.name);
 }
 
 // What a refused call warns about, nobody did.

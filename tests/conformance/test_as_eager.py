@@ -92,6 +92,8 @@ PROGRAMS = {
         torch.linalg.norm(Z(0), -0.5)
     """,
     "dimensions of size zero": """
+        x=Z(0,3,dtype=torch.complex64);; torch.linalg.svd(x);; y=torch.view_as_real(x.mT);; y.neg()
+        torch.linalg.eig(Z(0,0))[1].mH.real.neg()
         Z(0,5).masked_scatter(O(0,5,dtype=torch.bool), O(3))
         F.adaptive_max_pool2d(O(1,0,4,4), 2)
         F.adaptive_max_pool2d(O(0,2,4,4), 2)
