@@ -13,6 +13,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -159,6 +160,7 @@ class BoxedOperator {
 
  private:
   const std::string name_, overload_;
+  mutable std::atomic<bool> is_found_ = false;
   mutable std::optional<c10::OperatorHandle> handle_;
 };
 

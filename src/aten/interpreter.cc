@@ -50,12 +50,13 @@ BoxedOperator::BoxedOperator(const std::string& name)
 
 std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
   if (WantsRowMajor(name_)) MakeRowMajor(stack);
-  {
+  if (!is_found_.load(std::memory_order_acquire)) {
     static process::Mutex finding;
     const std::lock_guard lock(finding);
     if (!handle_) {
       handle_ = c10::Dispatcher::singleton().findSchemaOrThrow(name_.c_str(), overload_.c_str());
     }
+    is_found_.store(true, std::memory_order_release);
   }
   handle_->callBoxed(stack);
   std::vector<at::Tensor> tensors;

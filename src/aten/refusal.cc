@@ -24,8 +24,8 @@ namespace {
 constexpr int64_t kMostElements = int64_t{1} << 22;
 
 // Of torch's kernels, those that say nothing about zeros: one whose lengths have to add up, and
-// some that look at no shapes, and read beyond what they are given.
-// Views were judged where they were made: what reads and writes them is ours.
+// some that look at no shapes, and read beyond what they are given. What reads and writes views is
+// ours: these were judged where they were made.
 bool IsAsked(const lazy::OperationKind& kind) {
   static const auto* others = new std::unordered_set<std::string_view>{
       "aten::segment_reduce",

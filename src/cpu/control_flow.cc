@@ -10,7 +10,8 @@ bool CallsSteps(hlo::Opcode opcode) {
          opcode == hlo::Opcode::kCase;
 }
 
-bool RewriteSteps(hlo::Module& module, bool (*rewrite)(hlo::Computation& computation)) {
+bool RewriteSteps(hlo::Module& module,
+                  const std::function<bool(hlo::Computation& computation)>& rewrite) {
   std::vector<hlo::Computation*> found, pending = {module.entry()};
   while (!pending.empty()) {
     hlo::Computation* computation = pending.back();

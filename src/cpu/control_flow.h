@@ -1,6 +1,8 @@
 // Which of a module's computations run as steps, and which are part of one.
 #pragma once
 
+#include <functional>
+
 #include "hlo/module.h"
 
 namespace cpu {
@@ -12,6 +14,7 @@ bool CallsSteps(hlo::Opcode opcode);
 // Calls `rewrite` once for each computation whose instructions become steps: the entry, and what
 // control flow calls. Returns true if one of the calls did; then computations that nothing reaches
 // any more are dropped, and callees stand before callers.
-bool RewriteSteps(hlo::Module& module, bool (*rewrite)(hlo::Computation& computation));
+bool RewriteSteps(hlo::Module& module,
+                  const std::function<bool(hlo::Computation& computation)>& rewrite);
 
 }  // namespace cpu

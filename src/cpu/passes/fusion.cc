@@ -132,20 +132,29 @@ struct Cluster {
   const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
 };
 
+// What is known of an instruction.
+struct Choice {
+  int64_t place = 0;    // in the program
+  bool needed = false;  // in memory
+  bool live = false;
+  std::vector<Cluster*> homes;  // where it is evaluated
+};
+
 class Fuser {
  public:
-  explicit Fuser(Computation& computation)
-      : computation_(computation), spans_(computation.instructions().size()) {}
+  // `choices` is of the whole module, by the instructions' ids.
+  Fuser(Computation& computation, std::vector<Choice>& choices)
+      : computation_(computation), choices_(choices), spans_(computation.instructions().size()) {}
 
   // True if it built a kernel.
   bool Run() {
     for (const auto& instruction : computation_.instructions()) order_.push_back(instruction.get());
     if (order_.empty()) return false;
-    const auto [first, last] =
-        std::ranges::minmax(order_ | std::views::transform(&Instruction::id));
-    first_id_ = first;
-    choices_.resize(static_cast<size_t>(last - first + 1));
-    for (size_t i = 0; i < order_.size(); ++i) Of(order_[i]).place = static_cast<int64_t>(i);
+    const int64_t last = std::ranges::max(order_ | std::views::transform(&Instruction::id));
+    choices_.resize(std::max(choices_.size(), static_cast<size_t>(last) + 1));
+    for (size_t i = 0; i < order_.size(); ++i) {
+      Of(order_[i]) = {.place = static_cast<int64_t>(i), .homes = {}};
+    }
     for (const Instruction* result : computation_.results()) Of(result).needed = true;
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) Place(*it);
     if (clusters_.empty()) return false;
@@ -156,18 +165,8 @@ class Fuser {
  private:
   using Homes = std::vector<Cluster*>;
 
-  // What is known of an instruction.
-  struct Choice {
-    int64_t place = 0;    // in the program
-    bool needed = false;  // in memory
-    bool live = false;
-    Homes homes;  // where it is evaluated
-  };
-  Choice& Of(const Instruction* instruction) {
-    return choices_[static_cast<size_t>(instruction->id() - first_id_)];
-  }
-  const Choice& Of(const Instruction* instruction) const {
-    return choices_[static_cast<size_t>(instruction->id() - first_id_)];
+  Choice& Of(const Instruction* instruction) const {
+    return choices_[static_cast<size_t>(instruction->id())];
   }
 
   // Who wants a value: clusters that would evaluate it, and whether someone reads it from memory.
@@ -620,19 +619,20 @@ class Fuser {
   }
 
   Computation& computation_;
+  std::vector<Choice>& choices_;
   std::vector<Instruction*> order_;
-  int64_t first_id_ = 0;
-  std::vector<Choice> choices_;  // by id, from the first
   KernelSpans spans_;
   std::unordered_map<const Instruction*, Homes> reducers_of_;  // by their sources; the latest ones
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Replacement> replacements_;
 };
 
-bool FuseIn(Computation& computation) { return Fuser(computation).Run(); }
-
 }  // namespace
 
-bool FuseLoops(hlo::Module& module) { return RewriteSteps(module, FuseIn); }
+bool FuseLoops(hlo::Module& module) {
+  std::vector<Choice> choices;
+  return RewriteSteps(module,
+                      [&](Computation& computation) { return Fuser(computation, choices).Run(); });
+}
 
 }  // namespace cpu

@@ -8,7 +8,6 @@
 #include "hlo/bytecode.h"
 #include "hlo/text_writer.h"
 #include "pjrt/client/call.h"
-#include "pjrt/client/module_compile.h"
 #include "pjrt/client/wait.h"
 #include "pjrt/element_type.h"
 

@@ -176,6 +176,8 @@ class Client : public std::enable_shared_from_this<Client> {
   std::vector<Device*> all_devices_, addressable_devices_;
 };
 
+// Whether TORCH_XLA_PROGRAM_FORMAT said, when the first client was made, how programs are sent.
+bool FormatIsForced();
 // The program as it is sent to the plugin, in format "mlir".
 std::string SerializeProgram(const hlo::Module& module, const Plugin& plugin);
 

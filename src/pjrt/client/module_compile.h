@@ -8,8 +8,6 @@
 
 namespace pjrt {
 
-// Whether TORCH_XLA_PROGRAM_FORMAT said, when the first client was made, how programs are sent.
-bool FormatIsForced();
 // False if the plugin is of another build or takes bytes only, and where the format is forced.
 bool TakesModules(const Plugin& plugin);
 // By a plugin that does. What is compiled in this way can neither be serialized nor tell its
