@@ -2,8 +2,8 @@
 
     python tests/recipes.py [NAME...]        collective, pass, ...; all without names
 
-The copy lies in build/recipes and is built there, from scratch the first time. A recipe that fails leaves its patch and
-prints what the command said; the others go on. `tests/python/test_documents.py` tries in seconds whether they apply.
+The copy lies in build/recipes and is built there, from scratch the first time. Of a recipe that fails it prints what the
+command said; the others go on. `tests/python/test_documents.py` tries in seconds whether they apply.
 """
 
 import os
@@ -54,12 +54,14 @@ def follow(page):
     applied = run("git", "apply", "-C1", "--ignore-whitespace", "-", text=patch)
     if applied.returncode:
         return applied.stdout
+    trouble = None
     for commands in documents.blocks(page, "bash"):
         done = run("bash", "-euc", commands)
         if done.returncode:
-            return f"{commands}{done.stdout[-4000:]}"
+            trouble = f"{commands}{done.stdout[-4000:]}"
+            break
     reverted = run("git", "apply", "-R", "-C1", "--ignore-whitespace", "-", text=patch)
-    return reverted.stdout if reverted.returncode else None
+    return trouble or (reverted.stdout if reverted.returncode else None)
 
 
 def main(names):
@@ -76,7 +78,6 @@ def main(names):
         if trouble:
             print(trouble)
             failed += 1
-            copy_tree()
     sys.exit(1 if failed or not pages else 0)
 
 
