@@ -3,6 +3,7 @@
 #include <set>
 
 #include "cpu/arena_planner.h"
+#include "hlo/error.h"
 #include "hlo/opcode.h"
 
 namespace cpu {

@@ -22,6 +22,7 @@
 #include "cpu/kernel_kind.h"
 #include "cpu/kernel_signature.h"
 #include "cpu/llvm_object.h"
+#include "hlo/error.h"
 #include "process/block_signals.h"
 #include "process/fork.h"
 #include "process/limits.h"

@@ -15,6 +15,7 @@
 #include "cpu/sealed_parts.h"
 #include "cpu/step_emission.h"
 #include "hlo/bytecode.h"
+#include "hlo/error.h"
 #include "process/library_identity.h"
 
 namespace cpu {

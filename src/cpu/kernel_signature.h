@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

@@ -4,10 +4,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "cpu/executable.h"
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

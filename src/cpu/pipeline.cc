@@ -20,6 +20,7 @@
 #include "cpu/passes/split_reductions.h"
 #include "cpu/profile.h"
 #include "hlo/attention_composite.h"
+#include "hlo/error.h"
 #include "hlo/verifier.h"
 #include "passes/common_subexpressions.h"
 #include "passes/convolution_layout.h"

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 
 namespace hlo {
 

@@ -4,7 +4,6 @@
 
 #include "hlo/attributes.h"
 #include "hlo/bytecode_program.h"
-#include "hlo/error.h"
 #include "hlo/opcode.h"
 
 namespace hlo::bytecode {

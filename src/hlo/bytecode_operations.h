@@ -2,12 +2,10 @@
 // attributes.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "hlo/opcode.h"
 
 namespace hlo::bytecode {
 

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "hlo/error.h"
 #include "hlo/module.h"
 #include "hlo/number_conversion.h"
 

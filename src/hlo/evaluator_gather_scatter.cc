@@ -1,6 +1,7 @@
 // gather and scatter.
 #include <algorithm>
 
+#include "hlo/error.h"
 #include "hlo/evaluation.h"
 
 namespace hlo::evaluation {

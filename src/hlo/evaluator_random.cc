@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "hlo/counter_random.h"
+#include "hlo/error.h"
 #include "hlo/evaluation.h"
 #include "hlo/size_arithmetic.h"
 

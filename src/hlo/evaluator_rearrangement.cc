@@ -2,6 +2,7 @@
 // operands.
 #include <algorithm>
 
+#include "hlo/error.h"
 #include "hlo/evaluation.h"
 #include "hlo/size_arithmetic.h"
 

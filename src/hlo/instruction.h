@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "hlo/attributes.h"
-#include "hlo/error.h"
 #include "hlo/opcode.h"
 #include "hlo/shape.h"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/error.h"
+
 namespace hlo::lapack {
 namespace {
 

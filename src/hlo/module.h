@@ -2,7 +2,6 @@
 // computations, one of which is the entry.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>

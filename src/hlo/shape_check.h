@@ -2,11 +2,9 @@
 // share. Internal to shape inference; the families are in shape_inference_*.cc.
 #pragma once
 
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "hlo/error.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "hlo/error.h"
 #include "hlo/shape_inference.h"
 
 namespace hlo {

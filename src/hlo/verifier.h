@@ -3,6 +3,7 @@
 // every pass.
 #pragma once
 
+#include "hlo/error.h"
 #include "hlo/module.h"
 
 namespace hlo {

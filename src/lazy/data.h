@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 
-#include "hlo/literal.h"
 #include "lazy/live_data.h"
 #include "lazy/operation.h"
 #include "lazy/reference.h"

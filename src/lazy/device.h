@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lazy/check_queue.h"
 #include "lazy/collective.h"
-#include "lazy/node.h"
 #include "pjrt/client/client.h"
 #include "process/fork.h"
 

@@ -3,7 +3,6 @@
 // by a program of its own, which is kept and starts in the order of the calls.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>

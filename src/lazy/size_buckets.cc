@@ -15,6 +15,7 @@
 #include "passes/expand_batch_norm.h"
 #include "passes/expand_composites.h"
 #include "passes/inline_calls.h"
+#include "passes/pad_sizes.h"
 
 namespace lazy {
 namespace {

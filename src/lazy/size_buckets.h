@@ -12,7 +12,7 @@
 
 #include "lazy/data.h"
 #include "lazy/program_compile.h"
-#include "passes/pad_sizes.h"
+#include "passes/padded_box.h"
 
 namespace lazy {
 

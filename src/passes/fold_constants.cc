@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 #include "hlo/evaluator.h"
 
 namespace passes {

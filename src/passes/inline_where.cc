@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "hlo/error.h"
+
 namespace passes {
 namespace {
 

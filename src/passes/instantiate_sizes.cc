@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 #include "hlo/evaluator.h"
 #include "hlo/verifier.h"
 

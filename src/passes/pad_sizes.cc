@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hlo/error.h"
 #include "passes/size_padder.h"
 
 namespace passes {

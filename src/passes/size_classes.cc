@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "hlo/error.h"
+
 namespace passes {
 namespace {
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "hlo/error.h"
+
 namespace passes {
 
 using hlo::Dimensions;

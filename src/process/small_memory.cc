@@ -1,7 +1,6 @@
 #include "process/small_memory.h"
 
 #include <array>
-#include <cstdint>
 
 namespace process {
 namespace {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <new>
 
 namespace process {
 

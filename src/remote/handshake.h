@@ -10,7 +10,6 @@
 // two ends, so that nobody in between can pass it on.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>

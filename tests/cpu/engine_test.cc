@@ -1,5 +1,6 @@
 #include "cpu/sealed_parts.h"
 #include "engine_testing.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {

@@ -11,6 +11,7 @@
 #include "cpu/kernel_signature.h"
 #include "cpu/pipeline.h"
 #include "engine_testing.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {

@@ -7,6 +7,7 @@
 #include "cpu/dump.h"
 #include "cpu/kernel_cache.h"
 #include "hlo/builder.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {

@@ -8,6 +8,7 @@
 #include "cpu/executable.h"
 #include "cpu/memory.h"
 #include "expected_results.h"
+#include "hlo/error.h"
 #include "hlo/evaluator.h"
 #include "hlo/verifier.h"
 

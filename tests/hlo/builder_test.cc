@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hlo/error.h"
 #include "hlo/verifier.h"
 
 namespace hlo {

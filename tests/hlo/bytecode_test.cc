@@ -10,6 +10,7 @@
 #include "hlo/builder.h"
 #include "hlo/bytecode_container.h"
 #include "hlo/bytecode_operations.h"
+#include "hlo/error.h"
 #include "hlo/text_writer.h"
 #include "hlo/verifier.h"
 

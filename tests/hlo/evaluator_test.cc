@@ -9,6 +9,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/counter_random.h"
+#include "hlo/error.h"
 #include "hlo/number_conversion.h"
 #include "hlo/verifier.h"
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 #include "hlo/verifier.h"
 
 namespace hlo {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 
 namespace hlo {
 namespace {

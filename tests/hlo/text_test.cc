@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "hlo/bytecode.h"
+#include "hlo/error.h"
 #include "hlo/minifloat.h"
 #include "hlo/text_writer.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 
 namespace hlo {
 namespace {

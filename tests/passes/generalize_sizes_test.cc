@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "hlo/error.h"
 #include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
 #include "pass_test.h"

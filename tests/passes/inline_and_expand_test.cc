@@ -1,3 +1,4 @@
+#include "hlo/error.h"
 #include "pass_test.h"
 #include "passes/expand_composites.h"
 #include "passes/inline_calls.h"

@@ -31,6 +31,7 @@
 
 #include "../cpu/engine_testing.h"
 #include "cpu/pipeline.h"
+#include "hlo/error.h"
 #include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
 #include "pad_sizes_testing.h"

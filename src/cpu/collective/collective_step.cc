@@ -1,5 +1,7 @@
 #include "cpu/collective/collective_step.h"
 
+#include "hlo/error.h"
+
 namespace cpu {
 
 void CollectiveStep::Run(const RunState& state) const {

@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/kernel_signature.h"
+#include "hlo/error.h"
 
 namespace cpu {
 

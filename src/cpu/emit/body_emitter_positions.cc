@@ -1,4 +1,5 @@
 #include "cpu/emit/body_emitter.h"
+#include "hlo/error.h"
 
 #include <numeric>
 

@@ -1,5 +1,6 @@
 // Between types: see elementwise_emitter.h.
 #include "cpu/emit/elementwise_emitter.h"
+#include "hlo/error.h"
 
 #include <llvm/IR/Intrinsics.h>
 

@@ -3,6 +3,8 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include "hlo/error.h"
+
 namespace cpu {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/vector_math.h"
+#include "hlo/error.h"
 
 namespace cpu {
 

@@ -1,5 +1,6 @@
 // Arithmetic on integers and predicates: see elementwise_emitter.h.
 #include "cpu/emit/elementwise_emitter.h"
+#include "hlo/error.h"
 
 #include <llvm/IR/Intrinsics.h>
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

@@ -8,6 +8,7 @@
 #include "cpu/library/attention_tiles.h"
 #include "cpu/library/bind.h"
 #include "hlo/attention_composite.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {

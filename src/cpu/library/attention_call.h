@@ -2,7 +2,7 @@
 // transpositions of operands and results around it.
 #pragma once
 
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

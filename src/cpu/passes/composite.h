@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu/kernel_kind.h"
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 

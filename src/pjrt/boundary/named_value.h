@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "hlo/error.h"
 #include "pjrt/c_api.h"

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <string>
 
 #include "hlo/literal.h"
 #include "hlo/shape.h"

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "pjrt/client/plugin.h"
 
 namespace pjrt {
 

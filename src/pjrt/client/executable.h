@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "hlo/shape.h"
 #include "pjrt/client/buffer.h"
-#include "pjrt/client/compile_options.h"
 #include "pjrt/client/event.h"
 #include "pjrt/client/named_value.h"
 

@@ -5,6 +5,8 @@
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
+#include "pjrt/boundary/layout.h"
+#include "pjrt/element_type.h"
 #include "process/fork.h"
 
 namespace pjrt::plugin {

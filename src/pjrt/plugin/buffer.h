@@ -5,13 +5,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "cpu/memory.h"
 #include "hlo/shape.h"
 #include "pjrt/boundary/buffer_description.h"
 #include "pjrt/boundary/event.h"
-#include "pjrt/boundary/layout.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/client.h"
 #include "process/small_memory.h"

@@ -4,7 +4,6 @@
 #include "pjrt/boundary/memory.h"
 #include "pjrt/c_api.h"
 #include "pjrt/plugin/queue.h"
-#include "pjrt/plugin/topology.h"
 
 struct PJRT_Device {
   PJRT_Device(PJRT_Client* client, PJRT_DeviceDescription* description);

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cpu/executable.h"
+#include "pjrt/boundary/buffer_description.h"
 #include "pjrt/boundary/program_description.h"
 #include "pjrt/c_api.h"
-#include "pjrt/plugin/buffer.h"
 #include "pjrt/plugin/client.h"
 #include "pjrt/plugin/compile_options.h"
 

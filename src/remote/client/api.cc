@@ -1,3 +1,4 @@
+#include "hlo/error.h"
 #include "pjrt/boundary/extensions.h"
 #include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/boundary/serialized.h"

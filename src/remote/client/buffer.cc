@@ -5,8 +5,6 @@
 
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
-#include "pjrt/boundary/layout.h"
-#include "pjrt/element_type.h"
 
 using pjrt::boundary::Completion;
 using pjrt::boundary::CompletionPtr;

@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "hlo/shape.h"
 #include "pjrt/boundary/buffer_description.h"

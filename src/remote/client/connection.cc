@@ -8,11 +8,11 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <system_error>
 #include <unordered_map>
 
+#include "hlo/error.h"
 #include "pjrt/boundary/event.h"
 #include "process/block_signals.h"
 #include "process/fork.h"

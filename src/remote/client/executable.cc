@@ -7,7 +7,6 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
-#include "pjrt/element_type.h"
 #include "remote/client/blob.h"
 
 namespace remote {

@@ -7,7 +7,6 @@
 #include "pjrt/boundary/layout.h"
 #include "remote/client/blob.h"
 #include "remote/client/buffer.h"
-#include "remote/client/executable.h"
 
 namespace pjrt::boundary {
 namespace {
