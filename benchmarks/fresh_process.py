@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -13,10 +14,17 @@ _CACHES = ("XLA_PERSISTENT_CACHE_PATH", "JAX_COMPILATION_CACHE_DIR", "TORCHINDUC
 _MOST_SECONDS = 900
 
 
-def figures_of(module: str, arguments: Sequence[str]) -> dict[str, Any] | None:
-    """What the last line says; None, and what it printed on stderr, when it fails."""
-    name = f"{module} {' '.join(arguments)}"
+def figures_of(
+    module: str, arguments: Sequence[str], tree: pathlib.Path | None = None
+) -> dict[str, Any] | None:
+    """What the last line says; None, and what it printed on stderr, when it fails.
+
+    The module and the package are those of `tree`, a built checkout; without it, those of the working directory.
+    """
+    name = f"{module} {' '.join(arguments)}" + (f" in {tree}" if tree else "")
     environment = {key: value for key, value in os.environ.items() if key not in _CACHES}
+    if tree:
+        environment["PYTHONPATH"] = str(tree)
     with tempfile.TemporaryDirectory() as cold_cache:
         environment["TORCHINDUCTOR_CACHE_DIR"] = cold_cache
         try:
@@ -26,6 +34,7 @@ def figures_of(module: str, arguments: Sequence[str]) -> dict[str, Any] | None:
                 text=True,
                 timeout=_MOST_SECONDS,
                 env=environment,
+                cwd=tree,
             )
         except subprocess.TimeoutExpired:
             print(f"{name}: no result after {_MOST_SECONDS} s", file=sys.stderr)

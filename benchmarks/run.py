@@ -3,6 +3,7 @@
     python -m benchmarks.run                                   everything; about an hour
     python -m benchmarks.run --workloads cnn lstm --threads 1 --repeats 1
     python -m benchmarks.run --output docs/performance-tables.md
+    python -m benchmarks.run --peers xla --against ../before   a change of the project: an older build takes turns, too
 
 Each figure comes from a fresh process; the peers take turns, and the median over the turns counts.
 """
@@ -34,7 +35,7 @@ WORKLOADS = (
     "recording",
 )
 # Recording is what a lazy device does; the others run at once, or do not run Python at all.
-RECORDING_PEERS = ("eager", "xla")
+RECORDING_PEERS = ("eager", "xla", "xla_before")
 NEEDS = {"jax": "jax", "xla_on_xla_cpu": "lammps_jax_pjrt_cpu"}
 
 
@@ -56,6 +57,17 @@ def _processor() -> str:
     return platform.machine()
 
 
+def _measure(
+    peer: str, workload: str, threads: int, arguments: argparse.Namespace
+) -> dict[str, Any] | None:
+    """One process's figures; `xla_before` is the xla device of the other checkout."""
+    options = ["--threads", str(threads), "--seconds", str(arguments.seconds)]
+    if peer == "xla_before":
+        tree = arguments.against.resolve()
+        return figures_of("benchmarks.measure", ["xla", workload, *options], tree)
+    return figures_of("benchmarks.measure", [peer, workload, *options])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=WORKLOADS)
@@ -63,11 +75,19 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument(
+        "--against",
+        type=pathlib.Path,
+        metavar="TREE",
+        help="also measure the torch_xla of another checkout, which is built",
+    )
     parser.add_argument("--output", type=pathlib.Path, help="a file for the tables")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the figures")
     arguments = parser.parse_args()
     missing = [peer for peer, module in NEEDS.items() if not importlib.util.find_spec(module)]
     peers = [peer for peer in arguments.peers if peer not in missing]
+    if arguments.against:
+        peers.append("xla_before")
 
     figures: dict[str, dict[str, tables.Results]] = {}
     for threads in arguments.threads:
@@ -77,17 +97,7 @@ def main() -> None:
                 for peer in peers:
                     if workload == "recording" and peer not in RECORDING_PEERS:
                         continue
-                    found = figures_of(
-                        "benchmarks.measure",
-                        [
-                            peer,
-                            workload,
-                            "--threads",
-                            str(threads),
-                            "--seconds",
-                            str(arguments.seconds),
-                        ],
-                    )
+                    found = _measure(peer, workload, threads, arguments)
                     if found is not None:
                         runs.setdefault(peer, []).append(found)
             results = {peer: median_of(found) for peer, found in runs.items()}

@@ -7,6 +7,7 @@ NAMES = {
     "eager": "eager",
     "inductor": "torch.compile",
     "xla": "torch_xla",
+    "xla_before": "torch_xla before",
     "jax": "JAX",
     "xla_on_xla_cpu": "torch_xla on XLA:CPU",
 }
