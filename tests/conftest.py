@@ -6,6 +6,10 @@ from pathlib import Path
 import processor_times
 import pytest
 
+# Eager PyTorch's threads wait for one another awake, which takes the processors from the other workers' tests. Read when
+# torch is loaded, here and in the processes that tests start.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 
 def pytest_addoption(parser):
     parser.addoption(
