@@ -62,13 +62,14 @@ test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-
 ctest: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) $(CTEST_ARGS)
 
-# JAX, the oracle and foreign client, and torch in processes of their own.
+# JAX, the oracle and foreign client, and torch in processes of their own. Tests of Python often wait for processes.
+MORE_JOBS := $$(($(JOBS) + 1))
 PYTEST_TIER := -m "not exhaustive"
 pytest: export TORCH_XLA_PYTEST_MATCHED := $(CURDIR)/$(BUILD)/pytest-matched
 pytest: build-test
 	@rm -f $(TORCH_XLA_PYTEST_MATCHED)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/pjrt $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python tests/programs $(PYTEST_TIER) $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile tests/python tests/programs $(PYTEST_TIER) $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 8 --programs 1000 $(PYTEST_ARGS)
 	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py --share 80 $(PYTEST_ARGS)
 	@test -e $(TORCH_XLA_PYTEST_MATCHED) || { echo "No test matches $(PYTEST_ARGS)." >&2; exit 5; }
@@ -76,7 +77,7 @@ pytest: build-test
 check: build-test
 	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo -m "not slow" $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) --dist loadfile tests/python tests/programs -m "not slow and not exhaustive" $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile tests/python tests/programs -m "not slow and not exhaustive" $(PYTEST_ARGS)
 
 # Their helpers' packages are none of ours: pip install --no-deps --target FOLDER absl-py expecttest parameterized, and EXTRA=FOLDER
 test-upstream: build

@@ -1,7 +1,6 @@
 // Steps that only move bytes: block transposes, concatenations, updates of a region.
 #pragma once
 
-
 #include "cpu/step_sequence.h"
 #include "hlo/instruction.h"
 

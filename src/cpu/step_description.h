@@ -2,7 +2,6 @@
 // viewers know.
 #pragma once
 
-
 #include "cpu/executable.h"
 #include "hlo/instruction.h"
 

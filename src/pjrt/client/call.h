@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-
 namespace pjrt {
 
 // An argument struct followed by zeros that are declared part of it. A plugin newer than c_api.h
