@@ -19,6 +19,7 @@
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
 #include "lazy/work_estimate.h"
+#include "process/heap.h"
 #include "process/limits.h"
 
 namespace lazy {
@@ -44,6 +45,9 @@ constexpr double kLargeNs = 5e6;
 // Of the values that live at a time. They are memory of the framework's, to which no limit is set.
 constexpr int64_t kMostBytes = 512 << 20;
 constexpr int64_t kPartOfMemory = 8;
+// What a graph's values took stays malloc's after them: beside the program's memory, from this many
+// bytes on, it would be most of what a step takes more than by the program alone.
+constexpr int64_t kReleasedBytes = 32 << 20;
 // Of structures, of graphs with the indices that each was seen with, and of the sizes that
 // structures have together, that are remembered; then all are forgotten, which costs time only.
 constexpr size_t kMostRemembered = 1 << 16, kMostGraphs = 1 << 12, kMostSizes = 1 << 21;
@@ -65,10 +69,12 @@ uint64_t StructureOf(const Graph& graph) {
 // Of one graph, or of those that differ in indices only.
 struct Turns {
   int taken = 0, most = 0;
-  double work_ns = 0;  // of one
+  double work_ns = 0;      // of one
+  int64_t peak_bytes = 0;  // likewise
   uint64_t structure = 0;
   bool is_large = false;
   bool is_of_known = false;  // planned as one whose structure's loops are there
+  bool is_over = false;      // its program runs from now on
   Specialization seen;
 };
 
@@ -171,10 +177,10 @@ double CompileTimeOf(const Graph& graph, const Compiling& compiling) {
 // As often as interpreting takes less time, together, than compiling does twice, so that a program
 // that is begun after half of that is there when it is wanted; and twice, during which it is
 // compiled, where one turn takes not much more.
-int MostTurns(const Graph& graph, const Compiling& compiling, double work_ns) {
+int MostTurns(const Turns& turns, const Graph& graph, const Compiling& compiling) {
   const double compile = CompileTimeOf(graph, compiling);
-  if (work_ns > compiling.patience * compile || !HasRoomFor(PeakBytes(graph))) return 0;
-  return static_cast<int>(std::clamp<double>(2 * compile / work_ns, kLeastTurns, kMostTurns));
+  if (turns.work_ns > compiling.patience * compile || !HasRoomFor(turns.peak_bytes)) return 0;
+  return static_cast<int>(std::clamp<double>(2 * compile / turns.work_ns, kLeastTurns, kMostTurns));
 }
 
 // From half of the turns on: a graph that came so often is likely to come as often again, while
@@ -207,7 +213,8 @@ Turns NewTurns(const Graph& graph, const Assignment& assignment) {
   }
   turns.structure = StructureOf(graph);
   turns.is_large = turns.work_ns >= kLargeNs;
-  turns.most = MostTurns(graph, kAnew, turns.work_ns);
+  turns.peak_bytes = PeakBytes(graph);
+  turns.most = MostTurns(turns, graph, kAnew);
   turns.seen.assignment = assignment;
   return turns;
 }
@@ -264,6 +271,15 @@ Structure& StructureWithin(History& history, const Graph& graph, uint64_t struct
   return it->second;
 }
 
+// The program takes over.
+void EndTurns(Turns& turns) {
+  const bool was_interpreted = turns.taken > 0;
+  if (was_interpreted && !turns.is_over && turns.peak_bytes >= kReleasedBytes) {
+    process::ReleaseFreeMemory();
+  }
+  turns.is_over = true;
+}
+
 }  // namespace
 
 Interpretation InterpretationOf(std::string_view word) {
@@ -311,11 +327,12 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   if (!always && structure.has_failed) return {};
   if (!turns.is_of_known && structure.is_known(CompileTimeOf(graph, kAnew))) {
     turns.is_of_known = true;
-    turns.most = MostTurns(graph, kAgain, turns.work_ns);
+    turns.most = MostTurns(turns, graph, kAgain);
   }
   const std::set<int64_t> varying_sizes = NoteSizes(graph, structure);
   Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
   if (!always && turns.taken >= turns.most) {
+    EndTurns(turns);
     // One that has come often has a program with its sizes as constants.
     if (turns.is_of_known && turns.most == 0) turn.varying_sizes = varying_sizes;
     return turn;
