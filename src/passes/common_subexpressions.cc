@@ -1,7 +1,8 @@
 #include "passes/common_subexpressions.h"
 
-#include <algorithm>
+#include <bit>
 #include <unordered_map>
+#include <vector>
 
 #include "hlo/hash.h"
 
@@ -44,11 +45,67 @@ bool CanShare(const Instruction& instruction) {
   }
 }
 
-std::vector<Instruction*> OrderedOperands(const Instruction& instruction) {
-  std::vector<Instruction*> operands = instruction.operands();
-  if (IsCommutative(instruction)) std::ranges::sort(operands, {}, &Instruction::id);
-  return operands;
+// Whether the two operands of a commutative operation change places, so that equal ones have one
+// order.
+bool Swaps(const Instruction& instruction) {
+  return IsCommutative(instruction) && instruction.operand(0)->id() > instruction.operand(1)->id();
 }
+
+const Instruction* OrderedOperand(const Instruction& instruction, bool swaps, size_t i) {
+  return instruction.operand(swaps ? 1 - i : i);
+}
+
+bool SameOperands(const Instruction& a, const Instruction& b) {
+  if (a.operand_count() != b.operand_count()) return false;
+  const bool a_swaps = Swaps(a), b_swaps = Swaps(b);
+  for (size_t i = 0; i < a.operand_count(); ++i) {
+    if (OrderedOperand(a, a_swaps, i) != OrderedOperand(b, b_swaps, i)) return false;
+  }
+  return true;
+}
+
+bool Same(const Instruction& a, const Instruction& b) {
+  return a.opcode() == b.opcode() && SameOperands(a, b) && a.shape() == b.shape() &&
+         a.called_computations() == b.called_computations() && a.attributes() == b.attributes();
+}
+
+size_t HashOf(const Instruction& instruction) {
+  size_t hash = CombineHash(static_cast<size_t>(instruction.opcode()), instruction.shape().Hash());
+  hash = CombineHash(hash, hlo::HashAttributes(instruction.attributes()));
+  const bool swaps = Swaps(instruction);
+  for (size_t i = 0; i < instruction.operand_count(); ++i) {
+    hash = CombineHash(hash, static_cast<size_t>(OrderedOperand(instruction, swaps, i)->id()));
+  }
+  return hash;
+}
+
+// The instructions of one computation, of which no two are the same. Places in one array: a node of
+// memory for each of a program's thousands is what most of the time would go to.
+class InstructionTable {
+ public:
+  // Of at most `count`.
+  explicit InstructionTable(size_t count) : places_(std::bit_ceil(2 * count + 1)) {}
+
+  // The same instruction that is there, or this one, which is from now on.
+  Instruction* FindOrAdd(Instruction* instruction) {
+    const size_t hash = HashOf(*instruction), mask = places_.size() - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+      Place& place = places_[i];
+      if (place.instruction == nullptr) {
+        place = {hash, instruction};
+        return instruction;
+      }
+      if (place.hash == hash && Same(*place.instruction, *instruction)) return place.instruction;
+    }
+  }
+
+ private:
+  struct Place {
+    size_t hash = 0;
+    Instruction* instruction = nullptr;
+  };
+  std::vector<Place> places_;
+};
 
 // Equal computations, by the first of them.
 class ComputationTable {
@@ -80,11 +137,11 @@ class Eliminator {
   bool Run() {
     std::vector<Instruction*> instructions;
     for (const auto& owned : computation_.instructions()) instructions.push_back(owned.get());
-    table_.reserve(instructions.size());
+    InstructionTable table(instructions.size());
     for (Instruction* instruction : instructions) {
       instruction = ShareCalled(instruction);
       if (!CanShare(*instruction)) continue;
-      Instruction* earlier = FindOrAdd(instruction);
+      Instruction* earlier = table.FindOrAdd(instruction);
       if (earlier == instruction) continue;
       instruction->ReplaceAllUsesWith(earlier);
       changed_ = true;
@@ -113,32 +170,8 @@ class Eliminator {
     return shared;
   }
 
-  Instruction* FindOrAdd(Instruction* instruction) {
-    std::vector<Instruction*> operands = OrderedOperands(*instruction);
-    size_t hash =
-        CombineHash(static_cast<size_t>(instruction->opcode()), instruction->shape().Hash());
-    hash = CombineHash(hash, hlo::HashAttributes(instruction->attributes()));
-    for (const Instruction* operand : operands) {
-      hash = CombineHash(hash, static_cast<size_t>(operand->id()));
-    }
-    auto [begin, end] = table_.equal_range(hash);
-    for (auto it = begin; it != end; ++it) {
-      if (Same(*it->second, *instruction, operands)) return it->second;
-    }
-    table_.emplace(hash, instruction);
-    return instruction;
-  }
-
-  static bool Same(const Instruction& a, const Instruction& b,
-                   const std::vector<Instruction*>& operands_of_b) {
-    return a.opcode() == b.opcode() && a.shape() == b.shape() &&
-           a.called_computations() == b.called_computations() &&
-           OrderedOperands(a) == operands_of_b && a.attributes() == b.attributes();
-  }
-
   Computation& computation_;
   ComputationTable& computations_;
-  std::unordered_multimap<size_t, Instruction*> table_;
   bool changed_ = false;
 };
 
