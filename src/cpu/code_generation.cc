@@ -112,12 +112,10 @@ void Add(KernelCache& cache, const std::string& signature, const CompiledKernel&
   if (!signature.empty()) cache.Add(signature, {kernel.code, kernel.info});
 }
 
-// In a context of its own: its bytes depend on nothing else.
-void Emit(const Wanted& wanted, int64_t number, const Dump& dump, KernelCache& cache,
-          CompiledKernel& kernel) {
-  const LlvmObject<llvm::LLVMContext> context;
-  context->setDiscardValueNames(!dump);  // they are for readers
-  const LlvmObject<llvm::Module> ir("kernel", *context);
+// In a module of its own: its bytes depend on nothing else.
+void Emit(const Wanted& wanted, int64_t number, const Dump& dump, llvm::LLVMContext& context,
+          KernelCache& cache, CompiledKernel& kernel) {
+  const LlvmObject<llvm::Module> ir("kernel", context);
   llvm::Module& target = *ir;
   PrepareModule(target);
   const KernelKind& kind = *KindOf(*wanted.composite);
@@ -139,15 +137,20 @@ size_t UsableCpus() {
   return static_cast<size_t>(cpus);
 }
 
-// Calls `work` for each of `count` numbers, on as many threads as pay.
-void ForEach(size_t count, const std::function<void(size_t)>& work) {
+// Calls `work` for each of `count` numbers, on as many threads as pay, each with a context that it
+// makes: to make one takes as long as a sixth of a kernel.
+void ForEach(size_t count, bool has_names,
+             const std::function<void(llvm::LLVMContext&, size_t)>& work) {
+  if (count == 0) return;
   const size_t threads = std::clamp<size_t>(std::min(count / 2, UsableCpus()), 1, 8);
   std::vector<std::exception_ptr> errors(threads);
   std::atomic<size_t> next = 0;
   auto run = [&](size_t thread) noexcept {
     const process::NoForkOfCaller no_fork;
     try {
-      for (size_t i = next++; i < count; i = next++) work(i);
+      const LlvmObject<llvm::LLVMContext> context;
+      context->setDiscardValueNames(!has_names);
+      for (size_t i = next++; i < count; i = next++) work(*context, i);
     } catch (...) {
       errors[thread] = std::current_exception();
       next = count;  // the others end, too
@@ -201,9 +204,10 @@ GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCa
     // A dump shows all code, the one that is there already as well.
     if (dump || !kept || !Find(cache, kernels[i].signature, code.kernels[i])) missing.push_back(i);
   }
-  ForEach(missing.size(), [&](size_t k) {
+  // Names are for those who read a dump.
+  ForEach(missing.size(), bool(dump), [&](llvm::LLVMContext& context, size_t k) {
     const size_t i = missing[k];
-    Emit(kernels[i], static_cast<int64_t>(i), dump, cache, code.kernels[i]);
+    Emit(kernels[i], static_cast<int64_t>(i), dump, context, cache, code.kernels[i]);
     if (kept) Add(cache, kernels[i].signature, code.kernels[i]);
   });
   NumberObjects(code);

@@ -1,7 +1,7 @@
 #include "cpu/kernel_kind.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 
 #include "cpu/element_cost.h"
 
@@ -12,33 +12,27 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Operands of a fused loop that it reads, each element only before it writes the same element of
-// its results.
-std::set<int64_t> ElementwiseOperands(const Computation& body) {
-  std::set<int64_t> result;
-  const hlo::Dimensions& space = body.result()->dimensions();
-  for (const auto& instruction : body.instructions()) {
-    if (instruction->opcode() == Opcode::kReduce) return result;
-  }
-  std::set<const Instruction*> identity(body.results().begin(), body.results().end());
-  std::set<const Instruction*> other;
-  for (auto it = body.instructions().rbegin(); it != body.instructions().rend(); ++it) {
-    const Instruction* instruction = it->get();
-    const bool pass =
-        identity.contains(instruction) && !other.contains(instruction) &&
-        (hlo::IsElementwise(instruction->opcode()) || instruction->opcode() == Opcode::kMap ||
-         instruction->opcode() == Opcode::kComposite ||
-         instruction->opcode() == Opcode::kBitcastConvert);
-    for (const Instruction* operand : instruction->operands()) {
-      (pass && operand->dimensions() == space ? identity : other).insert(operand);
-    }
-  }
-  for (const Instruction* parameter : body.parameters()) {
-    if (identity.contains(parameter) && !other.contains(parameter)) {
-      result.insert(parameter->parameter_number());
-    }
-  }
-  return result;
+// Whether a value of a fused loop becomes results at its own index only, by element-wise
+// operations. `known`: those that were asked about; one that does not ends the walk.
+bool StaysInPlace(const Instruction* value, const hlo::Dimensions& space,
+                  std::unordered_set<const Instruction*>& known) {
+  if (!known.insert(value).second) return true;
+  return std::ranges::all_of(value->users(), [&](const Instruction* user) {
+    const bool is_elementwise =
+        hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kMap ||
+        user->opcode() == Opcode::kComposite || user->opcode() == Opcode::kBitcastConvert;
+    return is_elementwise && value->dimensions() == space && StaysInPlace(user, space, known);
+  });
+}
+
+// Whether a fused loop reads an operand's elements only before it writes the same ones of its
+// results.
+bool IsReadInPlace(const Computation& body, int64_t operand) {
+  const bool reduces = std::ranges::any_of(
+      body.instructions(), [](const auto& i) { return i->opcode() == Opcode::kReduce; });
+  if (reduces) return false;
+  std::unordered_set<const Instruction*> known;
+  return StaysInPlace(body.parameter(operand), body.result()->dimensions(), known);
 }
 
 // Element by element: of the same width.
@@ -48,7 +42,7 @@ bool LoopMayOverwrite(const Instruction& composite, int64_t operand, int64_t res
       composite.shape().is_tuple() ? composite.shape().tuple_shapes()[result] : composite.shape();
   return hlo::ByteWidth(from.element_type()) == hlo::ByteWidth(to.element_type()) &&
          from.dimensions() == to.dimensions() &&
-         ElementwiseOperands(*composite.called_computations()[0]).contains(operand);
+         IsReadInPlace(*composite.called_computations()[0], operand);
 }
 
 // Only what it updates, and that only by its own result.
