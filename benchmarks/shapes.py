@@ -2,7 +2,7 @@
 
     python -m benchmarks.shapes                                     all programs; a markdown table
     python -m benchmarks.shapes --programs sample lengths --peers eager xla
-    python -m benchmarks.shapes --plot folder                       also the time against the steps, as pictures
+    python -m benchmarks.shapes --plot shapes.png                   also the time against the steps, as a picture
     python -m benchmarks.shapes --measure xla sample                one program on one peer; its figures as JSON
 
 The programs are in `varying_sizes.py`. Each runs twice in a fresh process: the first time from nothing compiled, and once more
@@ -148,20 +148,29 @@ def table(results: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> st
     return "\n".join(rows)
 
 
-def plot(program: str, figures: dict[str, dict[str, Any]], folder: pathlib.Path) -> None:
-    """Seconds since the start against the number of steps, of each peer's first run."""
+def plot(results: dict[str, dict[str, dict[str, Any]]], path: pathlib.Path) -> None:
+    """A picture of each program: seconds since the start against the number of steps, in each peer's first run."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for peer, found in figures.items():
-        axes.plot(list(itertools.accumulate(found["steps"])), label=tables.NAMES[peer])
-    axes.set(xlabel="steps", ylabel="seconds since the start", title=program)
-    axes.legend()
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{program}.svg")
+    columns = min(3, len(results))
+    rows = math.ceil(len(results) / columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(4 * columns, 3 * rows), squeeze=False, layout="constrained"
+    )
+    for place, (program, figures) in zip(axes.flat, results.items(), strict=False):
+        for peer, found in figures.items():
+            color = f"C{PEERS.index(peer)}"
+            seconds = list(itertools.accumulate(found["steps"]))
+            place.plot(range(1, len(seconds) + 1), seconds, color, label=tables.NAMES[peer])
+        # From milliseconds of a step to half a minute of a compiler.
+        place.set(xlabel="steps", ylabel="seconds since the start", title=program, yscale="log")
+    for place in axes.flat[len(results) :]:
+        place.set_axis_off()
+    axes.flat[0].legend()
+    figure.savefig(path)
     plt.close(figure)
 
 
@@ -170,7 +179,7 @@ def main() -> None:
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--plot", type=pathlib.Path, help="a folder for pictures")
+    parser.add_argument("--plot", type=pathlib.Path, help="a file for a picture")
     parser.add_argument("--measure", nargs=2, metavar=("PEER", "PROGRAM"))
     arguments = parser.parse_args()
     if arguments.measure:
@@ -195,8 +204,8 @@ def main() -> None:
             times = f"first {found['first_s']:.2f} s, second {found['second_s']:.2f} s"
             print(f"{program}, {tables.NAMES[peer]}: {times}", file=sys.stderr)
         wrong += differences(program, figures)
-        if arguments.plot:
-            plot(program, figures, arguments.plot)
+    if arguments.plot:
+        plot(results, arguments.plot)
     print(table(results, peers))
     if wrong:
         sys.exit("\n".join(wrong))
