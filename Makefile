@@ -7,6 +7,7 @@
 #   make conformance   torch's whole databases of operators, modules and optimizers on the device
 #   make test-draws    random numbers by the hundred million, where rare events happen
 #   make test-programs a hundred thousand random programs of operators against eager
+#   make test-sizes    random programs with a hundred thousand sizes, against eager and exact programs, and in a world
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
 #   make test-upstream  PyTorch/XLA's own tests: CHECKOUT is pytorch/xla at v2.9.0; UPSTREAM_ARGS="--group core --only gru"
 #   make test-recipes  the recipes of docs/recipes: each is applied to a copy of the tree, built and tried
@@ -36,7 +37,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs test-recipes bench bench-check build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
+.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs test-sizes test-recipes bench bench-check build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -56,7 +57,7 @@ build-test: install-test
 test: ctest pytest
 
 test-all: PYTEST_TIER :=
-test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-recipes test-failures sanitize fuzz soak
+test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-sizes test-recipes test-failures sanitize fuzz soak
 
 # Many of them wait for one another more than they compute, hence more at a time than there are processors.
 ctest: build-test
@@ -96,6 +97,11 @@ test-draws: build-test
 
 test-programs: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_random_programs.py --operator-programs 100000 $(PYTEST_ARGS)
+
+test-sizes: build-test
+	$(PYTHON) tests/python/sized_programs.py --steps 100000
+	$(PYTHON) tests/python/sized_programs.py --steps 10000 --peer exact
+	$(PYTHON) tests/python/sized_programs.py --steps 20000 --processes 2
 
 test-recipes: install-test
 	$(PYTHON) tests/recipes.py $(RECIPES)

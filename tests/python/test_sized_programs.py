@@ -1,0 +1,27 @@
+"""Random programs whose sizes vary: short versions of what `make test-sizes` does at length."""
+
+import pathlib
+
+import pytest
+import torch
+from sized_programs import difference
+
+SCRIPT = str(pathlib.Path(__file__).parent / "sized_programs.py")
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--peer", "exact"), ("--processes", "2")], ids=["eager", "exact", "world"]
+)
+def test_give_what_others_give(program, options):
+    program.run(SCRIPT, "--steps", "50", *options, timeout=900)
+
+
+def test_what_differs_is_told():
+    x = torch.arange(4.0)
+    assert difference([x], [x.clone()]) is None
+    assert difference("IndexError", "IndexError") is None
+    assert difference("IndexError", "RuntimeError")
+    assert difference([x, x / 0], [x, x / 0]) is None
+    for wrong in ([x[:3]], [x, x], [x.double()], [x + 0.01], [x / 0], "IndexError"):
+        assert difference(wrong, [x])
+        assert difference([x], wrong)
