@@ -10,6 +10,28 @@ using hlo::Dimensions;
 using hlo::Instruction;
 using hlo::Opcode;
 
+namespace {
+
+// Numbers of less than a byte are in a program's arguments and results only: WidenTypes has made
+// wider ones of them in between.
+bool IsConvertible(hlo::ElementType type) {
+  return hlo::IsNative(type) || (hlo::IsInteger(type) && hlo::ByteWidth(type) == 1);
+}
+
+bool HasKernelTypes(const Instruction& instruction) {
+  if (instruction.opcode() == Opcode::kConvert) {
+    return IsConvertible(instruction.element_type()) &&
+           IsConvertible(instruction.operand(0)->element_type());
+  }
+  return hlo::IsNative(instruction.element_type()) && HasNativeOperands(instruction);
+}
+
+bool HasElements(const Instruction* operand) {
+  return operand->shape().is_array() && operand->shape().num_elements() > 0;
+}
+
+}  // namespace
+
 bool HasNativeOperands(const Instruction& instruction) {
   return std::ranges::all_of(instruction.operands(), [](const Instruction* operand) {
     return operand->shape().is_array() && hlo::IsNative(operand->element_type());
@@ -81,14 +103,9 @@ bool IsFusible(const Instruction& instruction) {
     }
     return count > 0;
   }
-  if (!instruction.shape().is_array() || !hlo::IsNative(instruction.element_type())) return false;
+  if (!instruction.shape().is_array() || !HasKernelTypes(instruction)) return false;
   if (instruction.shape().is_dynamic() || instruction.shape().num_elements() == 0) return false;
-  for (const Instruction* operand : instruction.operands()) {
-    if (!operand->shape().is_array() || !hlo::IsNative(operand->element_type()) ||
-        operand->shape().num_elements() == 0) {
-      return false;
-    }
-  }
+  if (!std::ranges::all_of(instruction.operands(), HasElements)) return false;
   switch (instruction.opcode()) {
     case Opcode::kBitcastConvert:
       return hlo::ByteWidth(instruction.element_type()) ==

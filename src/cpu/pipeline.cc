@@ -32,6 +32,7 @@
 #include "passes/inline_calls.h"
 #include "passes/join_sums_of_dots.h"
 #include "passes/simplify.h"
+#include "passes/widen_types.h"
 
 namespace cpu {
 namespace {
@@ -84,6 +85,8 @@ constexpr auto kPipeline = Join(
          "moves between the memories of a device, which has one, become their operands"},
         {"dimension_sizes", ResolveDimensionSizes, kAlways, kNeeded,
          "static sizes become constants"},
+        {"widen_types", passes::WidenTypes, kAlways, kNeeded,
+         "numbers that no kernel computes become those of a wider type"},
         {"expand_empty", ExpandEmpty, kAlways, kNeeded,
          "operations over nothing become what they give"},
     }),

@@ -136,6 +136,10 @@ class ScalarProgram {
 // may be formed in any order, so they are formed in double.
 bool IsFloatSum(const Computation& body);
 
+// Whether it computes with numbers that no C++ type holds, rather than moving them.
+bool ComputesNarrow(const Instruction& instruction);
+Leaves EvaluateNarrow(const Instruction& instruction, const Leaves& operands);
+
 // The families.
 Leaves EvaluateElementwise(const Instruction& instruction, const Leaves& operands);
 Leaves EvaluateRearrangement(const Instruction& instruction, const Leaves& operands);

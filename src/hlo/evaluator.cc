@@ -57,6 +57,7 @@ Dimensions ReadIntegers(const Literal& literal) {
 namespace {
 
 Leaves Dispatch(const Instruction& instruction, const Leaves& operands) {
+  if (ComputesNarrow(instruction)) return EvaluateNarrow(instruction, operands);
   switch (instruction.opcode()) {
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcastInDim:

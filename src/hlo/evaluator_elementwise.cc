@@ -208,7 +208,7 @@ ScalarKernel FindFor(const Instruction& instruction) {
 }  // namespace
 
 ScalarKernel FindScalarKernel(const Instruction& instruction) {
-  if (!IsElementwise(instruction.opcode())) return nullptr;
+  if (!IsElementwise(instruction.opcode()) || ComputesNarrow(instruction)) return nullptr;
   if (instruction.opcode() == Opcode::kSelect) return &SelectKernel;
   return DispatchNative(instruction.operand(0)->element_type(),
                         [&]<typename T>() { return FindFor<T>(instruction); });

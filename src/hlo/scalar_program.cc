@@ -76,7 +76,8 @@ bool IsFloatSum(const Computation& body) {
   if (body.results().size() != 1 || body.parameters().size() != 2) return false;
   const Instruction* sum = body.result();
   if (sum->opcode() != Opcode::kAdd) return false;
-  if (!IsFloat(sum->element_type()) && !IsComplex(sum->element_type())) return false;
+  const ElementType type = sum->element_type();
+  if (!IsNative(type) || (!IsFloat(type) && !IsComplex(type))) return false;
   const auto& operands = sum->operands();
   return std::ranges::is_permutation(operands, body.parameters());
 }

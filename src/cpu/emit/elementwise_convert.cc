@@ -9,8 +9,26 @@ namespace cpu {
 using hlo::ElementType;
 using llvm::Value;
 
+namespace {
+
+bool IsPartOfByte(ElementType type) { return hlo::IsInteger(type) && hlo::BitWidth(type) < 8; }
+
+}  // namespace
+
+Value* ElementwiseEmitter::LowBits(Value* x, ElementType type) {
+  const int bits = hlo::BitWidth(type);
+  if (hlo::IsUnsignedInteger(type)) return b_.CreateAnd(x, Int(x, (1 << bits) - 1));
+  return b_.CreateAShr(b_.CreateShl(x, 8 - bits), 8 - bits);
+}
+
 Element ElementwiseEmitter::Convert(const Element& x, ElementType from, ElementType to) {
   if (from == to) return x;
+  // Four or two bits lie in a byte.
+  const auto byte = [](ElementType type) {
+    return hlo::IsSignedInteger(type) ? ElementType::kS8 : ElementType::kU8;
+  };
+  if (IsPartOfByte(from)) return Convert({LowBits(x.real, from)}, byte(from), to);
+  if (IsPartOfByte(to)) return {LowBits(Convert(x, from, byte(to)).real, to)};
   if (hlo::IsComplex(to)) {
     ElementType part = hlo::RealType(to);
     Element real = Convert({x.real}, hlo::RealType(from), part);

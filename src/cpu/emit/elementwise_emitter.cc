@@ -68,7 +68,11 @@ void ElementwiseEmitter::Unsupported(const hlo::Instruction& instruction) {
 llvm::Type* MemoryType(llvm::LLVMContext& context, ElementType type) {
   switch (type) {
     case ElementType::kPred:
+    case ElementType::kS2:
+    case ElementType::kS4:
     case ElementType::kS8:
+    case ElementType::kU2:
+    case ElementType::kU4:
     case ElementType::kU8:
       return llvm::Type::getInt8Ty(context);
     case ElementType::kS16:

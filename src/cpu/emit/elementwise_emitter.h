@@ -64,6 +64,7 @@ class ElementwiseEmitter {
   llvm::Value* Shift(hlo::Opcode opcode, llvm::Value* x, llvm::Value* amount);
   llvm::Value* IntegerPower(hlo::ElementType type, llvm::Value* x, llvm::Value* y);
   Element Compare(const hlo::Instruction& instruction, const Element& x, const Element& y);
+  llvm::Value* LowBits(llvm::Value* x, hlo::ElementType type);
   llvm::Value* ReducePrecision(const hlo::Instruction& instruction, llvm::Value* x);
   Element BitcastConvert(const Element& x, hlo::ElementType from, hlo::ElementType to);
   Element ComplexMultiply(const Element& x, const Element& y);
