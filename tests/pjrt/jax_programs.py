@@ -341,6 +341,112 @@ def batched_linear_algebra(x):
     )
 
 
+# Numbers of four bits and of a byte. (XLA's own CPU backend has too few kernels for two bits.)
+for dtype, low in dict(int4=-8, uint4=0).items():
+
+    def small_integers(x, y):
+        shifts = (
+            lax.shift_left(x, y),
+            lax.shift_right_logical(x, y),
+            lax.shift_right_arithmetic(x, y),
+        )
+        kept = jnp.where(y == 0, jnp.ones_like(y), y)
+        return (
+            (x + y, x - y, x * y, lax.div(x, kept), lax.rem(x, kept)),
+            (x & y, x | y, x ^ y, ~x, -x, *shifts),
+            (x < y, x == y, jnp.maximum(x, y), jnp.minimum(x, y)),
+            (x.T, x[1:3], jnp.concatenate([x, y]), x[jnp.array([1, 0])], jnp.pad(x, 1)),
+            (x.max(), x.min(0), jnp.sort(x, 1)),
+            (x.astype(jnp.float32), x.astype(jnp.int32) @ y.astype(jnp.int32).T),
+        )
+
+    PROGRAMS[f"arithmetic_{dtype}"] = (
+        small_integers,
+        tuple(rng.integers(low, low + 16, (2, 4, 5)).astype(jnp.dtype(dtype))),
+        0,
+    )
+
+    def to_small_integers(x, y, dtype=dtype):
+        return x.astype(dtype), y.astype(dtype), (x * 2).astype(dtype) + y.astype(dtype)
+
+    PROGRAMS[f"conversions_to_{dtype}"] = (
+        to_small_integers,
+        (np.arange(-40, 40), np.linspace(-7, 15, 80, dtype=np.float32)),
+        0,
+    )
+for dtype in ["e4m3fn", "e5m2", "e4m3b11fnuz", "e4m3fnuz", "e5m2fnuz", "e4m3", "e3m4"]:
+
+    def bytes_with_a_point(x, y):
+        def product(type):
+            dimensions = (((1,), (1,)), ((), ()))
+            return lax.dot_general(x, y, dimensions, preferred_element_type=type)
+
+        return (
+            (x + y, x * y, x / y, -x, jnp.abs(x), jnp.sqrt(jnp.abs(x))),
+            (x < y, x == y, jnp.maximum(x, y), jnp.sort(x, 1), jnp.isfinite(x * y)),
+            (x.T, x[1:3], jnp.concatenate([x, y]), x.astype(jnp.float32), x.astype(jnp.int8)),
+            product(jnp.float32),
+        )
+
+    PROGRAMS[f"arithmetic_float8_{dtype}"] = (
+        bytes_with_a_point,
+        tuple((rng.standard_normal((2, 4, 5)) * 3).astype(np.float32).astype(f"float8_{dtype}")),
+        1e-6,
+    )
+
+    def to_bytes(x, dtype=dtype):
+        narrow = x.astype(f"float8_{dtype}")
+        return narrow.astype(jnp.float32), lax.bitcast_convert_type(narrow, jnp.uint8)
+
+    # Every exponent of the type, its ties, and what is beyond its range.
+    PROGRAMS[f"conversions_to_float8_{dtype}"] = (
+        to_bytes,
+        (np.outer(2.0 ** np.arange(-20, 20), np.arange(-33, 34) / 16).astype(np.float32),),
+        0,
+    )
+
+    def from_bytes(x, dtype=dtype):
+        return lax.bitcast_convert_type(x, f"float8_{dtype}").astype(jnp.float32)
+
+    PROGRAMS[f"conversions_from_float8_{dtype}"] = (
+        from_bytes,
+        (np.arange(256, dtype=np.uint8),),
+        0,
+    )
+
+
+@program(
+    F32.astype(jnp.float8_e4m3fn),
+    F32.astype(jnp.float8_e5m2),
+    F32.astype(jnp.bfloat16),
+    tolerance=1e-2,
+)
+def mixed_products(x, y, z):
+    dimensions = (((1,), (1,)), ((), ()))
+    f32 = dict(preferred_element_type=jnp.float32)
+    return lax.dot_general(x, y, dimensions, **f32), lax.dot_general(x, z, dimensions, **f32)
+
+
+@program(
+    np.array([1.79e308, 9e307, 1e300, 1e-300, -0.5, -1, np.inf, np.nan, -0.0]), tolerance=1e-15
+)
+def logarithms_next_to_the_largest_number(x):
+    return jnp.log1p(x)
+
+
+@program(np.array([0, 1, 1j, 0.5, np.nan, complex(0, np.nan)], np.complex64), tolerance=0)
+def truth_of_complex_numbers(x):
+    return x.astype(bool), x.astype(jnp.complex128).astype(bool)
+
+
+for dtype in ["float16", "bfloat16"]:
+    PROGRAMS[f"triangular_solve_{dtype}"] = (
+        lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
+        ((np.tril(SQUARE) + 3 * np.eye(6)).astype(dtype), TALL[:6].astype(dtype)),
+        2e-2,
+    )
+
+
 @program(F32[0], F64, tolerance=1e-4)
 def fft(x, y):
     return (

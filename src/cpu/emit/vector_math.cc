@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "cpu/host.h"
 
@@ -131,7 +132,13 @@ Value* VectorMath::Log(Value* x) {
 }
 
 Value* VectorMath::Log1p(Value* x) {
-  if (IsDouble(x)) return Library("log1p", "u10", {x});
+  if (IsDouble(x)) {
+    // The library says infinity for what is next to the largest number.
+    Value* huge = b_.CreateFCmpOGT(x, Constant(x, 1e300));
+    Value* near = b_.CreateSelect(huge, b_.CreateFMul(x, Constant(x, 0x1p-64)), x);
+    Value* log = Library("log1p", "u10", {near});
+    return b_.CreateSelect(huge, b_.CreateFAdd(log, Constant(x, 64 * std::numbers::ln2)), log);
+  }
   Value* one = Constant(x, 1.0);
   Value* u = b_.CreateFAdd(x, one);
   // What the addition lost, relative to u.
