@@ -18,7 +18,7 @@ import torch
 import torch_xla
 import torch_xla.debug.profiler as xp
 from torch_xla._internal import profiler_messages as messages
-from torch_xla._internal import profiler_token
+from torch_xla._internal import profiler_server, profiler_token
 from torch_xla.debug import trace_events
 
 # What is counted, and shown, are programs.
@@ -415,6 +415,22 @@ def test_a_server_that_is_started_again_is_the_same_one(guarded):
         pytest.raises(RuntimeError, match="cannot listen on port"),
     ):
         xp.start_server(first.port)  # what has been stopped is none
+
+
+def test_threads_that_start_a_server_at_once_have_the_same_one(guarded, monkeypatch):
+    port = guarded.port
+    guarded.stop()
+    start = profiler_server.ProfilerServer.__init__
+
+    def start_late(*arguments):
+        time.sleep(0.2)
+        start(*arguments)
+
+    monkeypatch.setattr(profiler_server.ProfilerServer, "__init__", start_late)
+    with futures.ThreadPoolExecutor(6) as threads:
+        servers = list(threads.map(xp.start_server, [port] * 6))
+    servers[0].stop()
+    assert len(set(map(id, servers))) == 1
 
 
 def test_ports(server):

@@ -291,16 +291,27 @@ class ProfilerServer:
 
 # By port: a program that starts its server again, as a notebook's cell does, has it.
 _running: weakref.WeakValueDictionary[int, ProfilerServer] = weakref.WeakValueDictionary()
+# Held by who looks for a server and starts one.
+_starting = threading.Lock()
+
+
+def _forget_who_starts() -> None:
+    global _starting
+    _starting = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_who_starts)
 
 
 def serve(port: int, logdir: str | None, without_token: bool) -> ProfilerServer:
     """The server that this process has on the port, if it answers the same; else a new one."""
-    server = _running.get(port)
-    # A forked process has the object, and the server stays the parent's.
-    if server is None or server.process != os.getpid():
-        server = ProfilerServer(port, logdir, without_token)
-        _running[server.port] = server
-        return server
+    with _starting:
+        server = _running.get(port)
+        # A forked process has the object, and the server stays the parent's.
+        if server is None or server.process != os.getpid():
+            server = ProfilerServer(port, logdir, without_token)
+            _running[server.port] = server
+            return server
     if (server.logdir, server.without_token) != (logdir, without_token):
         raise RuntimeError(
             f"start_server: cannot listen on port {port}: this process has a server there, with "
