@@ -31,7 +31,7 @@ NOISES, TOLERANCE = 3, 0.15
 Figures = dict[str, dict[str, float]]
 
 
-def _settled(step: Callable[[], Any]) -> None:
+def settle(step: Callable[[], Any]) -> None:
     """Until no step compiles, here or in the background."""
     import torch_xla.debug.metrics as met
 
@@ -66,7 +66,7 @@ def measured(name: str, seconds: float) -> dict[str, float]:
         torch.manual_seed(0)
         steps.append(PROGRAMS[name](device))
     for step in steps:
-        _settled(step)
+        settle(step)
     count = max(1, int(seconds * 1e3 / TURNS / 2 / _milliseconds(steps[0], WARM_STEPS)))
     turns = [[_milliseconds(step, count) for step in steps] for _ in range(TURNS)]
     shares = [xla / eager for eager, xla in turns]

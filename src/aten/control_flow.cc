@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "aten/loop_rows.h"
 #include "aten/op.h"
 #include "aten/placeholder.h"
 #include "aten/tensor.h"
@@ -25,12 +26,6 @@ Values Own(Builder& b, std::span<const Value> parameters, std::span<const Value>
   return values;
 }
 
-std::vector<Shape> ShapesOf(std::span<const Value> values) {
-  std::vector<Shape> shapes;
-  for (Value value : values) shapes.push_back(value->shape());
-  return shapes;
-}
-
 Value U64(Builder& b, uint64_t value) {
   return b.ConstantScalar(ElementType::kU64, static_cast<int64_t>(value));
 }
@@ -52,33 +47,6 @@ Value KeyOfRun(Builder& b, Value key, Value run) {
 Values WithKeysOfRun(Builder& b, Values values, const std::vector<int64_t>& keys, Value run) {
   for (int64_t key : keys) values[key] = KeyOfRun(b, values[key], run);
   return values;
-}
-
-std::vector<Value> StartsAt(Builder& b, Value index, int64_t rank) {
-  std::vector<Value> starts(rank, b.ConstantScalar(ElementType::kS64, int64_t{0}));
-  starts[0] = index;
-  return starts;
-}
-
-Value TakeRow(Builder& b, Value x, Value index) {
-  Dimensions sizes = x->dimensions();
-  sizes[0] = 1;
-  Value row = b.DynamicSlice(x, StartsAt(b, index, x->shape().rank()), sizes);
-  return b.Reshape(row, Dimensions(sizes.begin() + 1, sizes.end()));
-}
-
-Value PutRow(Builder& b, Value x, Value row, Value index) {
-  Dimensions sizes = row->dimensions();
-  sizes.insert(sizes.begin(), 1);
-  return b.DynamicUpdateSlice(x, b.Reshape(row, sizes), StartsAt(b, index, x->shape().rank()));
-}
-
-Values ResultsOf(Builder& b, Value operation, size_t first, size_t count) {
-  Values results;
-  for (size_t i = 0; i < count; ++i) {
-    results.push_back(b.Result(operation, static_cast<int64_t>(first + i)));
-  }
-  return results;
 }
 
 // The first values of a region's parameters, or results, without the state of its checks.

@@ -19,6 +19,7 @@ enum class Growth {
   kConvolution,  // those of a convolution
   kTriples,      // with three indices of which each operand and result has two, at most
   kPairs,        // each element with each of its row
+  kSteps,        // the multiplications of recurrent layers, and their steps, one after the other
   kUnbounded,
 };
 
@@ -53,6 +54,7 @@ constexpr Class kClasses[] = {
     {"solve", Growth::kTriples, 0.05},
     {"cumm", Growth::kElements, 5},  // no product
     {"gamma", Growth::kElements, 300},
+    {"recurrent_layers", Growth::kSteps, 0.03},
     {"mm", Growth::kMatrices, 0.03},
     {"mv", Growth::kElements, 1},
     {"addr", Growth::kElements, 1},
@@ -155,6 +157,20 @@ double ConvolutionMultiplications(const Operation& operation) {
   return (is_backward ? 2 : 1) * (operands[0]->rank() > 4 ? 5 : 1) * most * window;
 }
 
+// Of each step of each sequence with the weights. The operands: the input, whose last dimension is
+// a step's; a state, [layers, batch, width]; the weights, matrices.
+double RecurrentMultiplications(const Operation& operation) {
+  constexpr double kOfStep = 1e6;  // as long as a step's own operations take
+  const auto operands = operation.operand_shapes();
+  const bool is_backward = operation.kind().name.find("backward") != std::string::npos;
+  const auto inputs = static_cast<double>(operands[0]->dimensions().back());
+  const double elements = ElementsOf(operands[0]) / inputs;
+  double weights = 0;
+  for (ShapeRef shape : operands.subspan(1)) weights += shape->rank() == 2 ? ElementsOf(shape) : 0;
+  const double steps = elements / static_cast<double>(operands[1]->dimensions()[1]);
+  return (is_backward ? 2 : 1) * (elements * weights + kOfStep * steps);
+}
+
 double RowPairs(const Operation& operation, double elements) {
   double most = 1;
   for (ShapeRef shape : operation.operand_shapes()) {
@@ -190,6 +206,8 @@ double CountOf(const Operation& operation, Growth growth, const std::vector<Shap
       return SlownessOfProducts(type) * std::pow(elements, 1.5);
     case Growth::kPairs:
       return RowPairs(operation, elements);
+    case Growth::kSteps:
+      return SlownessOfProducts(type) * RecurrentMultiplications(operation);
     case Growth::kUnbounded:
       return std::numeric_limits<double>::infinity();
   }

@@ -111,6 +111,20 @@ TEST(WorkEstimate, GradientsOfConvolutionsAreTwo) {
   ExpectRatio(backward, forward, 2);
 }
 
+TEST(WorkEstimate, RecurrentLayersGrowWithStepsAndWeights) {
+  const auto layers = [](const std::string& name, int64_t steps, int64_t batch, int64_t width) {
+    return Work(name,
+                {{steps, batch, width}, {1, batch, width}, {4 * width, width}, {4 * width, width}},
+                {{{steps, batch, width}}});
+  };
+  const double work = layers("aten::recurrent_layers", 100, 32, 512);
+  ExpectRatio(layers("aten::recurrent_layers", 200, 32, 512), work, 2);
+  ExpectRatio(layers("aten::recurrent_layers", 100, 32, 1024), work, 4);
+  ExpectRatio(layers("aten::recurrent_layers_backward", 100, 32, 512), work, 2);
+  // However small a step is, its operations start one after the other.
+  EXPECT_GT(layers("aten::recurrent_layers", 100, 1, 1), 1e6);
+}
+
 TEST(WorkEstimate, SlowFunctionsAreKnown) {
   const double work = Unary("aten::add", 100'000);
   EXPECT_GT(Unary("aten::sort", 100'000), 20 * work);

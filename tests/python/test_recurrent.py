@@ -1,6 +1,7 @@
-"""LSTM and GRU on the device: cells, sequences of any kind, their derivatives, as on the CPU and without it."""
+"""Recurrent networks on the device: cells, sequences of any kind, their derivatives, as on the CPU and without it."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -10,9 +11,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import torch_xla
 import torch_xla.debug.metrics as metrics
+from torch_xla import _XLAC
 
 STEPS, BATCH, INPUT, WIDTH = 5, 3, 4, 6
-KINDS = {"lstm": nn.LSTM, "gru": nn.GRU}
+KINDS = {
+    "lstm": nn.LSTM,
+    "gru": nn.GRU,
+    "tanh": nn.RNN,
+    "relu": partial(nn.RNN, nonlinearity="relu"),
+}
 CELLS = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}
 
 
@@ -81,9 +88,18 @@ SEQUENCES = {
 }
 
 
+@pytest.fixture(params=["always", "never"])
+def interpretation(request):
+    """Torch's kernels run the graphs, or programs do."""
+    before = _XLAC._xla_get_interpretation()
+    _XLAC._xla_set_interpretation(request.param)
+    yield
+    _XLAC._xla_set_interpretation(before)
+
+
 @pytest.mark.parametrize("options", SEQUENCES.values(), ids=SEQUENCES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_sequence(kind, options):
+def test_sequence(kind, options, interpretation):
     cpu, device = on_both(lambda: KINDS[kind](INPUT, WIDTH, **options))
     layers = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
     x = random(STEPS, BATCH, INPUT, seed=7)
@@ -94,19 +110,34 @@ def test_sequence(kind, options):
     check(cpu, device, random(STEPS, INPUT, seed=8))
 
 
-def test_projections_and_packed_sequences():
+def test_projections():
     cpu, device = on_both(lambda: nn.LSTM(INPUT, WIDTH, proj_size=2))
     check(cpu, device, random(STEPS, BATCH, INPUT))
-    cpu, device = on_both(lambda: nn.GRU(INPUT, WIDTH))
 
-    def packed(module, x):
-        lengths = torch.tensor([5, 3, 2])
-        output, state = module(pack_padded_sequence(x, lengths))
-        return pad_packed_sequence(output)[0], state
 
+class Packed(nn.Module):
+    """A recurrent network over sequences of several lengths, in any order."""
+
+    def __init__(self, network, lengths):
+        super().__init__()
+        self.network, self.lengths = network, lengths
+
+    def forward(self, x, *states):
+        packed = pack_padded_sequence(x, torch.tensor(self.lengths), enforce_sorted=False)
+        output, last = self.network(packed, *states)
+        return pad_packed_sequence(output)[0], last
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "num_layers": 2}], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_sequences(kind, options, interpretation):
+    """Longer ones go on while the others' states stay, in both directions."""
+    lengths = [2, STEPS, 3]
+    cpu, device = on_both(lambda: Packed(KINDS[kind](INPUT, WIDTH, **options), lengths))
     x = random(STEPS, BATCH, INPUT)
-    expected = packed(cpu, x)
-    torch.testing.assert_close([t.cpu() for t in packed(device, x.to("xla"))], list(expected))
+    check(cpu, device, x)
+    layers = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+    check(cpu, device, x, *states(kind, layers, BATCH, WIDTH))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,6 +162,21 @@ def test_second_derivatives(kind):
         gradient.square().sum().backward()
         results.append([tensor.grad.cpu() for tensor in (x, *module.parameters())])
     torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_second_derivatives_of_sequences(kind):
+    """As for cells: the gradient of one operation is composed where it is differentiated."""
+    results = []
+    for module, where in zip(
+        on_both(lambda: KINDS[kind](INPUT, WIDTH).double()), ("cpu", "xla"), strict=True
+    ):
+        x = random(STEPS, BATCH, INPUT).double().to(where).requires_grad_()
+        output = module(x)[0]
+        (gradient,) = torch.autograd.grad(output.square().sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+        results.append([tensor.grad.cpu() for tensor in (x, *module.parameters())])
+    torch.testing.assert_close(results[1], results[0])
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -190,19 +236,19 @@ def test_wrong_sizes_raise_as_on_the_cpu(cell):
             device(x.to("xla"))
 
 
-def test_a_step_records_few_operators():
-    """Two products, the cell's step, and as many backwards; not the composite's thirty."""
-    _, device = on_both(lambda: nn.LSTM(INPUT, WIDTH))
-    counts = {}
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sequence_is_recorded_as_one_operation(kind):
+    """However long it is, forward and backward."""
+    _, device = on_both(lambda: KINDS[kind](INPUT, WIDTH))
+    counts = []
     for steps in (10, 20):
         x = random(steps, BATCH, INPUT).to("xla")
+        device.zero_grad()
         torch_xla.sync(wait=True)
         metrics.clear_all()
         device(x)[0].sum().backward()
         torch_xla.sync(wait=True)
-        counts[steps] = sum(
-            metrics.counter_value(name)
-            for name in metrics.counter_names()
-            if name.startswith("xla::")
-        )
-    assert (counts[20] - counts[10]) / 10 < 25, counts
+        names = [name for name in metrics.counter_names() if name.startswith("xla::")]
+        counts.append({name: metrics.counter_value(name) for name in names})
+    assert counts[0] == counts[1]
+    assert counts[0]["xla::recurrent_layers"] == counts[0]["xla::recurrent_layers_backward"] == 1
