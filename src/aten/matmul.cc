@@ -2,6 +2,7 @@
 #include "aten/matmul.h"
 
 #include <ATen/NativeFunctions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
 
@@ -219,6 +220,15 @@ Value Linear(Builder& b, Value x, Value weight, OptionalValue bias) {
   return bias ? b.Add(product, b.BroadcastTo(*bias, product->dimensions())) : product;
 }
 
+// Weights of 8 bits, [out, in], and the scale of each output. Rounded where the operators that it
+// is made of round.
+Value QuantizedLinear(Builder& b, Value x, Value weight, Value scale) {
+  const ElementType type = x->element_type();
+  Value product = ToAccumulation(b, Linear(b, x, b.Convert(weight, type), std::nullopt));
+  Value wide = b.Convert(b.Convert(scale, type), product->element_type());
+  return b.Convert(b.Multiply(product, b.BroadcastTo(wide, product->dimensions())), type);
+}
+
 // Of ranks 2 and more.
 Value MatMul(Builder& b, Value x, Value y) {
   if (y->shape().rank() == 2) return TimesMatrix(b, x, y);
@@ -282,6 +292,25 @@ at::Tensor RecordMatMul(const at::Tensor& x, const at::Tensor& y) {
   return at::native::matmul(x, y);
 }
 
+// What differs from the plain case, errors included, is composed in Python
+// (experimental/xla_quantized_matmul.py).
+at::Tensor QuantizedMatMul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+                           const std::optional<at::Tensor>& zero_point, int64_t block_size,
+                           bool int4_weight, bool quantize_activation) {
+  const auto is_plain = [](const auto&... tensors) { return (IsPlainTensor(tensors) && ...); };
+  const bool has_point = zero_point && zero_point->defined();
+  if (!has_point && block_size == -1 && !quantize_activation && is_plain(x, weight, scale) &&
+      x.dim() > 0 && at::isFloatingType(x.scalar_type()) && weight.dim() == 2 &&
+      weight.scalar_type() == at::kChar && x.size(-1) == weight.size(1) &&
+      at::isFloatingType(scale.scalar_type()) && scale.sizes() == weight.sizes().slice(0, 1)) {
+    return Record<&QuantizedLinear>(x, weight, scale);
+  }
+  static const auto composed = c10::Dispatcher::singleton()
+                                   .findSchemaOrThrow("xla::_quantized_matmul", "")
+                                   .typed<decltype(QuantizedMatMul)>();
+  return composed.call(x, weight, scale, zero_point, block_size, int4_weight, quantize_activation);
+}
+
 // Above autograd, where derivatives are asked for or not; below, where it is off.
 void RegisterComposites(torch::Library& m) {
   m.impl("linear", &RecordLinear);
@@ -330,5 +359,13 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterComposites(m); }
+
+TORCH_LIBRARY_IMPL(xla, XLA, m) {
+  m.impl("quantized_matmul", &QuantizedMatMul);
+  RunBy<&QuantizedLinear>(
+      +[](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale) {
+        return at::linear(x, weight.to(x.scalar_type())) * scale.to(x.scalar_type());
+      });
+}
 
 }  // namespace torch_xla

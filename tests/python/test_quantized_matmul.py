@@ -3,6 +3,9 @@
 import pytest
 import torch
 
+import torch_xla
+import torch_xla.debug.metrics as metrics
+from torch_xla import _XLAC
 from torch_xla.experimental.custom_kernel import quantized_matmul_int8
 from torch_xla.experimental.xla_quantized_matmul import XlaQuantizedLinear, quantized_matmul
 
@@ -41,6 +44,28 @@ def test_scales_of_blocks():
     layer.load_quantized_weight(w, scales, points)
     torch.testing.assert_close(layer(X), expected)
     torch.testing.assert_close(layer.to("xla")(X.to("xla")).cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("interpretation", ["always", "never"])
+def test_the_plain_case_is_one_operation(dtype, interpretation):
+    """Generation records it for each matrix and token."""
+    x, w, scales = X.to(dtype), weight((8, 6)), torch.linspace(0.001, 0.01, 8)
+    before = _XLAC._xla_get_interpretation()
+    _XLAC._xla_set_interpretation(interpretation)
+    try:
+        given = on_device(x, w, scales)
+        torch_xla.sync(wait=True)
+        metrics.clear_all()
+        for rows in (given[0], given[0][0], given[0][0, 0]):
+            result = quantized_matmul(rows, *given[1:])
+        assert metrics.counter_value("xla::quantized_linear") == 3
+        assert not {"xla::linear", "xla::mul"} & set(metrics.counter_names())
+        expected = torch.nn.functional.linear(x[0, 0], w.to(dtype)) * scales.to(dtype)
+        assert result.dtype == dtype
+        torch.testing.assert_close(result.cpu(), expected)
+    finally:
+        _XLAC._xla_set_interpretation(before)
 
 
 def test_half_precision_stays():

@@ -133,11 +133,14 @@ def _meta(
     return x.new_empty(*x.shape[:-1], w.shape[0 if block_size == -1 else 2])
 
 
-XLA_LIB.define(
-    "quantized_matmul(Tensor x, Tensor w, Tensor scaler, Tensor? zero_point=None, int block_size=-1, "
-    "bool int4_weight=False, bool quantize_activation=False) -> Tensor"
+_SCHEMA = (
+    "(Tensor x, Tensor w, Tensor scaler, Tensor? zero_point=None, int block_size=-1, bool int4_weight=False, "
+    "bool quantize_activation=False) -> Tensor"
 )
-XLA_LIB.impl("quantized_matmul", _quantized_matmul, "XLA")
+# On the device the plain case is one operation (aten/matmul.cc), which calls the second for all others.
+XLA_LIB.define("quantized_matmul" + _SCHEMA)
+XLA_LIB.define("_quantized_matmul" + _SCHEMA)
+XLA_LIB.impl("_quantized_matmul", _quantized_matmul, "XLA")
 XLA_LIB.impl("quantized_matmul", _quantized_matmul, "CompositeExplicitAutograd")
 XLA_LIB.impl("quantized_matmul", _meta, "Meta")
 
