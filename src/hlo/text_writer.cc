@@ -216,7 +216,10 @@ class ModuleText {
       case Opcode::kConvert:
       case Opcode::kReshape:
       case Opcode::kBitcastConvert:
+      case Opcode::kDynamicPad:
+      case Opcode::kDynamicReshape:
       case Opcode::kDynamicUpdateSlice:
+      case Opcode::kRealDynamicSlice:
         return head + type;
       case Opcode::kConstant:
         return "stablehlo.constant " +
@@ -236,9 +239,16 @@ class ModuleText {
         return head + ", dims = " + dimensions() + type;
       case Opcode::kReverse:
         return head + ", dims = " + dimensions() + result_type;
+      case Opcode::kDynamicBroadcastInDim: {
+        const auto& a = instruction.as<DynamicBroadcastAttributes>();
+        const DynamicBroadcastAttributes alone{.broadcast_dimensions = a.broadcast_dimensions};
+        return a == alone ? head + ", dims = " + ListText(a.broadcast_dimensions) + type : "";
+      }
       case Opcode::kDynamicSlice:
         return head + ", sizes = " + dimensions() + type;
       case Opcode::kConcatenate:
+      case Opcode::kDynamicIota:
+      case Opcode::kGetDimensionSize:
         return head + ", dim = " + std::to_string(instruction.as<DimensionAttributes>().dimension) +
                type;
       case Opcode::kSlice:

@@ -115,6 +115,28 @@ TEST(TextWriter, LocationsThatAreAliases) {
   EXPECT_EQ(module->entry()->result()->metadata().source_line, 8);
 }
 
+TEST(TextWriter, OperationsOfUnknownSizesAreShort) {
+  const std::string lines[] = {
+      "stablehlo.get_dimension_size %arg0, dim = 1 : (tensor<3x?xf32>) -> tensor<i32>",
+      "stablehlo.dynamic_broadcast_in_dim %arg0, %arg1, dims = [0, 1] : (tensor<3x?xf32>, "
+      "tensor<2xi32>) -> tensor<3x?xf32>",
+      "stablehlo.dynamic_reshape %arg0, %arg1 : (tensor<3x?xf32>, tensor<2xi32>) -> "
+      "tensor<?x?xf32>",
+      "stablehlo.dynamic_iota %arg1, dim = 1 : (tensor<2xi32>) -> tensor<3x?xf32>",
+      "stablehlo.real_dynamic_slice %arg0, %arg1, %arg1, %arg1 : (tensor<3x?xf32>, tensor<2xi32>, "
+      "tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>"};
+  std::string text = "func.func @main(%arg0: tensor<3x?xf32>, %arg1: tensor<2xi32>) -> () {\n";
+  int number = 0;
+  for (const std::string& line : lines) {
+    text += "  %" + std::to_string(number++) + " = " + line + "\n";
+  }
+  const auto module = ReadStablehloText(text + "  func.return\n}\n");
+  const std::string written = WriteStablehloText(*module);
+  for (const std::string& line : lines) {
+    EXPECT_NE(written.find(line + "\n"), std::string::npos) << "no " << line << " in\n" << written;
+  }
+}
+
 TEST(TextReader, AliasesOfAttributesAndTypes) {
   auto module = ReadStablehloText(R"(
     !t = tensor<4xf32>
