@@ -9,7 +9,7 @@ from typing import Any
 
 from torch_xla.debug import observers
 
-_LEAVES = ("xla::device_data", "xla::scalar", "xla::index")
+_LEAVES = ("xla::device_data", "prim::Constant", "xla::index")
 
 
 class GraphLimit:

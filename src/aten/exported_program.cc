@@ -54,7 +54,7 @@ ExportedProgram ExportFunction(
   const std::vector<at::Tensor> results = function(placeholders);
   std::lock_guard lock(lazy::SyncMutex());
   const std::vector<lazy::Value> values = ResultValues(results);
-  const lazy::Graph graph(values);
+  const lazy::Graph graph = lazy::Graph::ToShow(values);
   lazy::ExportedModule exported = lazy::ExportGraph(graph, "IrToHlo", inlines_numbers);
   ExportedProgram program{std::move(exported.module), {}};
   for (lazy::Node* leaf : graph.data_leaves()) {

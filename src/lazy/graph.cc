@@ -93,12 +93,13 @@ std::string LayoutText(const hlo::Shape& shape) {
   return shape.ToString() + "{" + text + "}";
 }
 
-// "f32[2,3]{1,0}", or several of them in parentheses.
-std::string ShapesText(const Operation& operation) {
+// "f32[2,3]{1,0}", or several of them in parentheses: with the types of the numbers that they hold.
+std::string ShapesText(const Operation& operation, const Downcast& downcast) {
   auto shapes = operation.result_shapes();
   std::string text;
   for (ShapeRef shape : shapes) {
-    text += (text.empty() ? "" : ", ") + (shape == nullptr ? "none" : LayoutText(*shape));
+    const auto held = [&] { return shape->WithElementType(downcast.Held(shape->element_type())); };
+    text += (text.empty() ? "" : ", ") + (shape == nullptr ? "none" : LayoutText(held()));
   }
   return shapes.size() > 1 ? "(" + text + ")" : text;
 }
@@ -115,8 +116,9 @@ uint64_t Encode(const Value& value) {
 
 }  // namespace
 
-Graph::Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives)
-    : cut_(++last_cut), precision_(ContractionPrecision()) {
+Graph::Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives,
+             VisitOrder order)
+    : cut_(++last_cut), order_(order), precision_(ContractionPrecision()) {
   CheckNotObserved();
   constexpr size_t kMost = 1 << 16;
   nodes_.reserve(std::min(kMost, last_sizes.nodes));
@@ -187,7 +189,10 @@ void Graph::Visit(Node* root) {
       stack_.pop_back();
       continue;
     }
-    Node* operand = operands[next++].node.get();
+    const size_t place =
+        order_ == VisitOrder::kFirstOperandFirst ? next : operands.size() - 1 - next;
+    ++next;
+    Node* operand = operands[place].node.get();
     if (operand->visit == cut_) continue;
     operand->visit = cut_;
     if (operand->operands().empty()) {
@@ -408,7 +413,7 @@ std::string Graph::ToText() const {
   std::map<std::string, int> scopes;
   for (const Node* node : nodes_) {
     const std::string& name = node->operation()->kind().name;
-    const std::string shapes = ShapesText(*node->operation());
+    const std::string shapes = ShapesText(*node->operation(), downcast_);
     out += "  %" + std::to_string(node->position) + " = " + shapes + " " + name + "(";
     bool first = true;
     for (const Value& operand : node->operands()) {

@@ -28,6 +28,10 @@ struct ScalarPack {
   std::vector<std::byte> bytes;
 };
 
+// In which order a node's operands are visited, and with them nodes and parameters numbered.
+// PyTorch/XLA visits the last operand first, and so do graphs that people and other programs read.
+enum class VisitOrder : uint8_t { kFirstOperandFirst, kLastOperandFirst };
+
 // One of the program's results takes over the buffer of a parameter that nobody else holds.
 struct Donation {
   uint32_t result = 0;
@@ -42,7 +46,12 @@ class Graph {
   // `collectives` are operations that run whether or not a root needs them, before everything that
   // does not need to run before them and in their order. Each is held once by the caller.
   // Throws hlo::Error(kFailedPrecondition) inside an observer of graphs (graph_observer.h).
-  explicit Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives = {});
+  explicit Graph(std::span<const Value> roots, std::span<const PendingCollective> collectives = {},
+                 VisitOrder order = VisitOrder::kFirstOperandFirst);
+  // For people and other programs.
+  static Graph ToShow(std::span<const Value> roots) {
+    return Graph(roots, {}, VisitOrder::kLastOperandFirst);
+  }
   Graph(const Graph&) = delete;
 
   // All nodes, operands before users.
@@ -111,6 +120,7 @@ class Graph {
                     std::vector<std::vector<hlo::Value>>& values) const;
 
   uint64_t cut_;
+  const VisitOrder order_;
   const hlo::Precision precision_;
   Downcast downcast_ = Downcast::FromEnvironment();
   std::vector<Node*> nodes_, data_leaves_, scalar_leaves_, index_leaves_;

@@ -48,7 +48,7 @@ OperationReference DataOperation(ShapeRef shape) {
 }
 
 OperationReference ScalarOperation(ShapeRef shape) {
-  static OperationKind kind{"xla::scalar", OperationCounter("xla::scalar")};
+  static OperationKind kind{"prim::Constant", OperationCounter("prim::Constant")};
   static auto* table = new OperationTable;
   return InternLeaf(&kind, *table, shape);
 }

@@ -212,6 +212,38 @@ def test_variables_are_read_when_programs_are_made(name, device, monkeypatch):
     assert (x + 0.001).tolist() == pytest.approx([1.001] * 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("XLA_USE_BF16", {"float": "bf16", "double": "bf16", "int64": "s64"}),
+        ("XLA_DOWNCAST_BF16", {"float": "bf16", "double": "f32", "int64": "s64"}),
+        ("XLA_USE_32BIT_LONG", {"float": "f32", "int64": "s32", "uint64": "u32"}),
+    ],
+)
+def test_texts_show_the_types_of_the_numbers(name, held, device, monkeypatch):
+    monkeypatch.setenv(name, "1")
+    for dtype, expected in held.items():
+        x = torch.tensor([2, 3], dtype=getattr(torch, dtype), device=device)
+        y = x + x
+        assert y.dtype == x.dtype
+        text = torch_xla._XLAC._get_xla_tensors_text([y])
+        assert (
+            f"{expected}[2]{{0}} xla::device_data()" in text
+            and f"{expected}[2]{{0}} aten::add" in text
+        )
+
+
+def test_long_integers_of_32_bits(device, monkeypatch):
+    """Neuron's devices have no others."""
+    x = torch.tensor([2**31 - 1, 5, -(2**31), 2**40 + 7]).to(device)
+    y = x + 1
+    torch.testing.assert_close(y.cpu(), x.cpu() + 1)
+    monkeypatch.setenv("XLA_USE_32BIT_LONG", "1")
+    short = x + 1
+    assert short.dtype == torch.int64
+    assert short.tolist() == [-(2**31), 6, 1 - 2**31, 8]
+
+
 def test_precision_of_matrix_products(device):
     x = torch.ones(2, 2).to(device)
     texts = {}

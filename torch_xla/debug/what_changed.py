@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-DATA, SCALAR, INDEX = LEAVES = ("xla::device_data", "xla::scalar", "xla::index")
+DATA, SCALAR, INDEX = LEAVES = ("xla::device_data", "prim::Constant", "xla::index")
 
 
 class Location(NamedTuple):
