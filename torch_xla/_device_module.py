@@ -111,7 +111,7 @@ def init() -> None:
 
 def synchronize(device: Any = None) -> None:
     """Runs what is pending and waits for it."""
-    _XLAC._xla_step_marker("", [], wait=True, reset_scope=True)
+    _XLAC._xla_step_marker("", [], wait=True, reset_scope=False)
     _XLAC._xla_wait_device_ops([])
 
 

@@ -47,12 +47,12 @@ def sync(wait: bool = False, reset_scope: bool = True) -> None:
 
     Args:
       wait: return only when the execution has ended.
-      reset_scope: end the scopes that name the recorded operations.
+      reset_scope: a step ends outside of `xp.Trace`; within one it is a RuntimeError. With False it may.
     """
     _sync("user torch_xla.sync", wait, reset_scope)
 
 
-def _sync(cause: str, wait: bool = False, reset_scope: bool = True) -> None:
+def _sync(cause: str, wait: bool = False, reset_scope: bool = False) -> None:
     """`sync` by somebody whom debug output shall name."""
     from torch_xla.core import xla_model as xm
     from torch_xla.debug import observers, start_saving

@@ -35,8 +35,8 @@ class TraceMe {
   TraceMe* Enter() {
     span_ = std::make_unique<lazy::Span>(name_);
     if (*span_) SetMetadata(arguments_);
-    is_section_ = lazy::HasLocationProvider();
-    if (is_section_) lazy::EnterSection(name_);
+    lazy::EnterSection(name_);
+    is_section_ = true;
     return this;
   }
   void Exit(const py::args&) {
@@ -54,7 +54,7 @@ class TraceMe {
   std::string name_;
   py::dict arguments_;
   std::unique_ptr<lazy::Span> span_;
-  bool is_section_ = false;  // of what is recorded, for who wants to know where that is
+  bool is_section_ = false;  // between Enter and Exit
 };
 
 // An XSpace as tuples and dictionaries; the names of stats and events are objects that their uses

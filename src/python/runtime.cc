@@ -16,6 +16,7 @@
 #include "lazy/device.h"
 #include "lazy/eager.h"
 #include "lazy/interpreter.h"
+#include "lazy/location.h"
 #include "lazy/metrics.h"
 #include "lazy/persistent_cache.h"
 #include "lazy/program_cache.h"
@@ -136,9 +137,19 @@ void SynchronizeWithoutGil(lazy::Device* device) {
   WithoutGil([&] { Synchronize(device); });
 }
 
+// Sections of the program are parts of a step.
+void CheckNoSection() {
+  const lazy::Sections sections = lazy::CurrentSections();
+  if (sections == nullptr) return;
+  TORCH_CHECK(false, "Expecting scope to be empty but it is ",
+              sections->substr(0, sections->size() - 1),
+              ": end the step after the profiler's Trace, or say sync(reset_scope=False)");
+}
+
 void StepMarker(const std::string& device, const std::vector<std::string>& devices, bool wait,
                 bool reset_scope, const std::string& cause) {
   static auto* steps = lazy::Counter("MarkStep");
+  if (reset_scope) CheckNoSection();
   const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, cause);
   // Nothing is pending before there is a runtime.
   if (!lazy::Runtime::IsStarted()) return;

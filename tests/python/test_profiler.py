@@ -160,6 +160,22 @@ def test_a_forked_process_has_no_part_in_its_parents_profile():
     assert [event.stats["step_num"] for event in space.events("train")] == [6]
 
 
+def test_a_step_ends_outside_of_sections():
+    @xp.trace_me("whole")
+    def step():
+        torch_xla.sync()
+
+    with pytest.raises(RuntimeError, match=r"Expecting scope to be empty but it is whole\.1:"):
+        step()
+    with xp.Trace("outer"), xp.Trace("inner"):
+        with pytest.raises(RuntimeError, match=r"outer\.1/inner\.1: end the step after"):
+            torch_xla.sync()
+        torch_xla.sync(reset_scope=False)
+        with xp.StepTrace("step"):
+            assert (torch.ones(2, device="xla") + 1).tolist() == [2, 2]
+    torch_xla.sync()
+
+
 def test_malformed_profiles():
     with pytest.raises(RuntimeError, match="no valid trace"):
         trace_events.parse(b"\x0a\xff")
