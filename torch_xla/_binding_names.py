@@ -26,6 +26,16 @@ def _xla_get_all_devices() -> list[str]:
     return [device["name"] for device in _XLAC._xla_global_device_attributes()]
 
 
+def _get_base_seed_as_tensor(device: str = "") -> torch.Tensor:
+    """The seed of the numbers that are drawn next, as a tensor on the device."""
+    return torch.tensor(_XLAC._xla_get_rng_seed(device), device=device or "xla")
+
+
+def _get_seed_info_id() -> int:
+    """What PyTorch/XLA has as the identity of the seed among a graph's inputs. Here the seed is none of them."""
+    return -127389
+
+
 def _init_xla_lazy_backend() -> None:
     """Loading the binding has registered the device; again there is nothing to do."""
 
@@ -37,6 +47,8 @@ def register() -> None:
         _get_xla_tensor_shape_type,
         _get_git_revs,
         _xla_get_all_devices,
+        _get_base_seed_as_tensor,
+        _get_seed_info_id,
         _init_xla_lazy_backend,
     ):
         setattr(_XLAC, function.__name__, function)

@@ -19,10 +19,6 @@ namespace torch_xla {
 
 namespace {
 
-Values CallGraph(Builder& b, Values operands, StepsReference reference) {
-  return LowerSteps(b, operands, *reference.steps);
-}
-
 at::Tensor PlaceholderLike(const at::Tensor& like) {
   TORCH_CHECK(IsXla(like) && !like.is_conj() && !like.is_neg(),
               "a captured graph takes plain tensors on xla, not one on ", like.device());

@@ -21,9 +21,10 @@ uint64_t HashOf(const CapturedSteps& steps) {
 }
 
 // Only the key of random numbers is a scalar with a dimension; one that a capture made is zeros
-// (RandomState). Numbers that were drawn before the capture stay the same in each call.
-bool IsRandomKey(const lazy::Node& node) {
-  return node.role() == lazy::Node::Role::kScalar && node.shape(0)->rank() == 1 &&
+// (RandomState). Numbers that were drawn before the capture stay the same in each call of it.
+bool IsDrawnAnew(const lazy::Node& node, KeysOfWork keys) {
+  if (node.role() != lazy::Node::Role::kScalar || node.shape(0)->rank() != 1) return false;
+  return keys == KeysOfWork::kAllAnew ||
          std::ranges::all_of(node.scalar(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
@@ -43,8 +44,8 @@ std::vector<lazy::Value> CapturedWork::ConstantsForCall(lazy::Device* device) co
   return values;
 }
 
-CapturedWork KeepWork(std::span<const lazy::Value> originals,
-                      const std::vector<lazy::Value>& roots) {
+CapturedWork KeepWork(std::span<const lazy::Value> originals, const std::vector<lazy::Value>& roots,
+                      KeysOfWork keys) {
   std::lock_guard lock(lazy::SyncMutex());
   lazy::Graph graph(roots);
   CapturedWork work;
@@ -54,8 +55,9 @@ CapturedWork KeepWork(std::span<const lazy::Value> originals,
   for (lazy::Node* node : graph.nodes()) {
     if (node->role() == lazy::Node::Role::kOperation || position.contains(node)) continue;
     position[node] = count++;
-    work.constants.push_back(
-        IsRandomKey(*node) ? lazy::Value() : lazy::Value{lazy::Reference<lazy::Node>(node), 0});
+    work.constants.push_back(IsDrawnAnew(*node, keys)
+                                 ? lazy::Value()
+                                 : lazy::Value{lazy::Reference<lazy::Node>(node), 0});
   }
   auto steps = std::make_shared<CapturedSteps>();
   steps->operand_count = count;
@@ -87,6 +89,10 @@ Values LowerSteps(Builder& b, std::span<const Value> operands, const CapturedSte
   Values results;
   for (CapturedValue place : captured.results) results.push_back(value_at(place));
   return results;
+}
+
+Values CallGraph(Builder& b, Values operands, StepsReference reference) {
+  return LowerSteps(b, operands, *reference.steps);
 }
 
 }  // namespace torch_xla

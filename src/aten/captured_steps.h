@@ -62,11 +62,18 @@ struct CapturedWork {
   std::vector<lazy::Value> ConstantsForCall(lazy::Device* device) const;
 };
 
-// Takes the lock of syncs. Each of `originals` is the value of one placeholder.
-CapturedWork KeepWork(std::span<const lazy::Value> originals,
-                      const std::vector<lazy::Value>& roots);
+// Which keys of random numbers each call draws anew: those that a capture made, or all.
+enum class KeysOfWork : uint8_t { kOfCapture, kAllAnew };
+
+// Takes the lock of syncs. Each of `originals` is the value of one placeholder, or another leaf
+// that calls give anew.
+CapturedWork KeepWork(std::span<const lazy::Value> originals, const std::vector<lazy::Value>& roots,
+                      KeysOfWork keys = KeysOfWork::kOfCapture);
 
 // Lowers the steps one by one.
 Values LowerSteps(Builder& b, std::span<const Value> operands, const CapturedSteps& steps);
+
+// The lowering of a call.
+Values CallGraph(Builder& b, Values operands, StepsReference reference);
 
 }  // namespace torch_xla

@@ -4,10 +4,14 @@
 #include <ATen/ATen.h>
 
 #include "lazy/device.h"
+#include "lazy/node.h"
 
 namespace torch_xla {
 
-// A tensor whose value is a leaf without data, in the order that `strides` say: reading it throws.
+// A leaf without data.
+lazy::Value PlaceholderValue(lazy::Device* device, lazy::ShapeRef shape);
+
+// A tensor whose value is such a leaf, in the order that `strides` say: reading it throws.
 at::Tensor Placeholder(lazy::Device* device, at::ScalarType type, c10::IntArrayRef sizes,
                        c10::IntArrayRef strides);
 

@@ -46,6 +46,14 @@ class Data : public Counted<Data>, public process::SmallObject {
   // The user's wish that the next program that takes it gets its memory, whoever else refers to it.
   bool may_be_donated() const { return may_be_donated_; }
   void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
+  // Whether exports take any size of this dimension (programs_of_any_size.h).
+  bool has_any_size(int64_t dimension) const { return ((any_size_ >> dimension) & 1) != 0; }
+  void set_any_size(int64_t dimension) { any_size_ |= uint64_t{1} << dimension; }
+  // The storage whose value it was first; 0 if it was none's.
+  int64_t holder() const { return holder_.load(std::memory_order_relaxed); }
+  void NoteHolder(int64_t storage) {
+    if (holder() == 0) holder_.store(storage, std::memory_order_relaxed);
+  }
   // Process-wide, never used twice.
   int64_t id() const { return id_; }
   // The last run (CheckQueue) that it may come from; 0: it comes from none whose values are
@@ -87,6 +95,8 @@ class Data : public Counted<Data>, public process::SmallObject {
   int64_t last_checked_run_ = 0;
   mutable LiveEntry live_entry_;
   std::atomic<bool> may_be_donated_{false};
+  std::atomic<uint64_t> any_size_{0};  // a bit for each dimension
+  std::atomic<int64_t> holder_{0};
 };
 
 }  // namespace lazy

@@ -4,7 +4,9 @@
 
 #include "hlo/text_reader.h"
 #include "hlo/verifier.h"
+#include "lazy/data.h"
 #include "passes/common_subexpressions.h"
+#include "passes/forget_sizes.h"
 #include "passes/generalize_sizes.h"
 #include "passes/instantiate_sizes.h"
 
@@ -16,6 +18,22 @@ std::unique_ptr<hlo::Module> Read(const std::string& program) {
 }
 
 }  // namespace
+
+std::unique_ptr<hlo::Module> LowerForAnySize(const Graph& graph, const std::string& name) {
+  std::vector<passes::ParameterDimension> marked;
+  for (size_t i = 0; i < graph.data_leaves().size(); ++i) {
+    const Data& data = *graph.data_leaves()[i]->data();
+    for (int64_t d = 0; d < data.shape()->rank(); ++d) {
+      if (data.has_any_size(d)) marked.push_back({static_cast<int64_t>(i), d});
+    }
+  }
+  auto module = graph.Lower(name);
+  if (marked.empty()) return module;
+  module = passes::ForgetSizes(*module, marked);
+  passes::EliminateCommonSubexpressions(*module);
+  hlo::VerifyModule(*module);
+  return module;
+}
 
 std::unique_ptr<hlo::Module> GeneralizePrograms(const std::vector<std::string>& samples) {
   std::vector<std::unique_ptr<hlo::Module>> modules;

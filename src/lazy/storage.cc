@@ -21,6 +21,10 @@ std::atomic<int64_t> next_storage_id{1};
 
 bool IsPending(const Value& value) { return value && value.node->role() == Node::Role::kOperation; }
 
+void NoteHolder(const Value& value, int64_t storage) {
+  if (value && value.node->role() == Node::Role::kData) value.node->data()->NoteHolder(storage);
+}
+
 }  // namespace
 
 void SpinLock::Pause(int tries) {
@@ -34,7 +38,9 @@ void SpinLock::Pause(int tries) {
 Storage::Storage(Device* device, Value value)
     : device_(device),
       id_(next_storage_id.fetch_add(1, std::memory_order_relaxed)),
-      value_(std::move(value)) {}
+      value_(std::move(value)) {
+  NoteHolder(value_, id_);
+}
 
 Reference<Storage> Storage::Make(Device* device, Value value) {
   if (IsPending(value) && RunsAsCalled()) value = RunNow(device, std::move(value));
@@ -83,6 +89,7 @@ bool Storage::Replace(const Value* expected, Value value) {
       replaced_data_ = value_.node->data()->id();
     }
     std::swap(value_, value);  // the old value is destroyed after unlocking
+    NoteHolder(value_, id_);
     if (!views_with_value_.empty()) TakeViewValues(&dropped);
     is_misplaced = place_ != ProperPlace(capture);
   }
@@ -100,6 +107,7 @@ void Storage::Materialize(const Value& expected, const Value& data) {
     if (!(value_ == expected)) return;
     old = std::move(value_);
     value_ = data;
+    NoteHolder(value_, id_);
     replaced_data_ = 0;
     TakeViewValues(&dropped);
     is_misplaced = place_ != ProperPlace(capture);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "aten/op.h"
+#include "aten/placeholder.h"
 #include "aten/tensor.h"
 #include "lazy/data.h"
 #include "lazy/graph.h"
@@ -32,9 +33,7 @@ at::Tensor PlaceholderTensor(const UserShape& shape) {
   TORCH_CHECK_VALUE(!shape.is_tuple, "a placeholder is an array, not the tuple ", shape.ToString());
   lazy::Device* device = DeviceFromString("");
   const lazy::SharedShape interned = lazy::InternShape(shape.array);
-  lazy::Reference<lazy::Data> data(new lazy::Data(device, interned.get(), nullptr));
-  data->Drop();
-  return MakeTensor(device, {lazy::Node::MakeData(std::move(data), interned.get()), 0});
+  return MakeTensor(device, PlaceholderValue(device, interned.get()));
 }
 
 int64_t HandleOf(const at::Tensor& tensor) {
@@ -62,7 +61,7 @@ std::pair<std::vector<int64_t>, std::vector<at::Tensor>> DataLeaves(
   std::lock_guard lock(lazy::SyncMutex());
   std::vector<lazy::Value> values;
   for (const at::Tensor& tensor : tensors) values.push_back(ReadValue(tensor));
-  const lazy::Graph graph(values);
+  const lazy::Graph graph = lazy::Graph::ToShow(values);
   std::vector<int64_t> ids;
   std::vector<at::Tensor> leaves;
   for (lazy::Node* leaf : graph.data_leaves()) {
@@ -72,7 +71,7 @@ std::pair<std::vector<int64_t>, std::vector<at::Tensor>> DataLeaves(
     leaves.push_back(input != inputs.end() ? *input
                                            : MakeTensor(leaf->data()->device(),
                                                         {lazy::Reference<lazy::Node>(leaf), 0}));
-    ids.push_back(Impl(leaves.back())->xla_storage()->id());
+    ids.push_back(leaf->data()->holder());
   }
   return {ids, leaves};
 }

@@ -17,6 +17,8 @@
 #include "lazy/graph.h"
 #include "lazy/live_data.h"
 #include "lazy/location.h"
+#include "lazy/programs_of_any_size.h"
+#include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
 #include "python/bindings.h"
 #include "python/recorded_at.h"
@@ -43,7 +45,7 @@ auto WithGraph(const std::vector<at::Tensor>& tensors, F f) {
   py::gil_scoped_release unlocked;  // who has the other lock may wait for the interpreter's
   std::lock_guard lock(lazy::SyncMutex());
   std::vector<lazy::Value> values = ReadValues(tensors);
-  lazy::Graph graph(values);
+  lazy::Graph graph = lazy::Graph::ToShow(values);
   return f(graph);
 }
 
@@ -62,8 +64,8 @@ py::object StableHlo(const std::vector<at::Tensor>& tensors, const std::string& 
     std::lock_guard lock(lazy::SyncMutex());
     std::vector<lazy::Value> values =
         tensors.empty() ? PendingValues(DeviceFromString(device)) : ReadValues(tensors);
-    lazy::Graph graph(values);
-    auto module = graph.Lower("IrToHlo");
+    const lazy::Graph graph = lazy::Graph::ToShow(values);
+    const auto module = lazy::LowerForAnySize(graph, "IrToHlo");
     text = emit_bytecode
                ? hlo::WriteBytecode(*module)
                : hlo::WriteStablehloText(*module, {.locations = true, .location_aliases = true});
@@ -119,7 +121,7 @@ std::string TensorsReport(int64_t nodes_threshold, const std::string& device_nam
   py::gil_scoped_release unlocked;  // who has the other lock may wait for the interpreter's
   std::lock_guard lock(lazy::SyncMutex());
   for (const lazy::Value& value : PendingValues(DeviceFromString(device_name))) {
-    const lazy::Graph graph(std::span(&value, 1));
+    const lazy::Graph graph = lazy::Graph::ToShow(std::span(&value, 1));
     if (std::ssize(graph.nodes()) <= nodes_threshold) continue;
     text += ReportLine(value.shape().ToString(), device, graph.nodes().size()) +
             FramesText(lazy::CallPathOf(value.node.get())) + graph.ToText() + "\n";
@@ -186,6 +188,16 @@ py::tuple LoweredTensors(const std::vector<at::Tensor>& tensors, const std::stri
     for (const auto& pack : graph.scalar_packs()) numbers.push_back(HostTensor(pack));
   });
   return py::make_tuple(py::bytes(bytecode), json, ids, leaves, numbers);
+}
+
+// Makes exports of what takes the tensor take any size of its dimension.
+void MarkDynamic(const at::Tensor& tensor, int64_t dimension) {
+  const XlaTensor impl = CheckedImpl(tensor);
+  TORCH_CHECK(!impl->view(), "a dimension of a view cannot be marked as dynamic: mark it of ",
+              "the tensor itself, or export the model by torch.export with dynamic_shapes");
+  const int64_t place = at::maybe_wrap_dim(dimension, tensor.dim());
+  py::gil_scoped_release unlocked;
+  lazy::Materialized(impl->xla_storage())->set_any_size(place);
 }
 
 void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {
@@ -256,15 +268,9 @@ void BindTensors(py::module_& m) {
   m.def("_set_xla_custom_op_name_prefix", &SetOperationPrefix, py::arg("tensor"), py::arg("prefix"),
         py::arg("max_call_stack_depth"));
   m.def("_get_stablehlo", &StableHlo);
+  m.def("_xla_mark_dynamic", &MarkDynamic);
   m.def("_lowered_tensors", &LoweredTensors);
   m.def("_get_xla_tensor_debug_info", &DebugInfo);
-  m.def("_get_graph_hash", [](const std::vector<at::Tensor>& tensors) {
-    uint64_t hash = WithGraph(tensors, [](lazy::Graph& graph) {
-      graph.PlanDonation({}, 1, HeedsDonations());
-      return graph.hash();
-    });
-    return py::bytes(reinterpret_cast<const char*>(&hash), sizeof(hash));
-  });
 }
 
 }  // namespace torch_xla

@@ -52,11 +52,22 @@ def test_what_is_computed_is_known():
 def test_the_leaves_of_recorded_work_are_the_inputs():
     x, y = uploaded(4), uploaded(4)
     ids, leaves = _XLAC._get_tensors_xla_device_data_node([x * y], [x])
-    assert _XLAC._xla_get_tensor_id(x) in ids and len(leaves) == 2
-    assert ids == [_XLAC._xla_get_tensor_id(leaf) for leaf in leaves]
+    assert sorted(ids) == sorted(map(_XLAC._xla_get_tensor_id, [x, y])) and len(leaves) == 2
+    assert leaves[ids.index(_XLAC._xla_get_tensor_id(x))] is x
     torch.testing.assert_close(
         sorted(leaf.sum().item() for leaf in leaves), sorted([x.sum().item(), y.sum().item()])
     )
+
+
+def test_what_people_read_is_numbered_from_the_last_operand_on():
+    x, y = uploaded(2, 3), uploaded(3, 4)
+    product = x @ y
+    lines = _XLAC._get_xla_tensors_text([product * 2]).splitlines()
+    kinds = ["prim::Constant", "f32[3,4]", "f32[2,3]", "aten::mm(%2, %1)", "aten::mul(%3, %0)"]
+    assert all(kind in line for kind, line in zip(kinds, lines[1:-1], strict=False))
+    assert "(p0.1: f32[3,4], p1.2: f32[2,3])" in _XLAC._get_xla_tensors_hlo([product])
+    ids, _ = _XLAC._get_tensors_xla_device_data_node([product])
+    assert ids == [_XLAC._xla_get_tensor_id(y), _XLAC._xla_get_tensor_id(x)]
 
 
 @pytest.mark.usefixtures("programs_only")

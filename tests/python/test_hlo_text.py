@@ -19,13 +19,13 @@ def test_a_program_has_a_header_an_entry_and_a_root():
     text = text_of(lambda a, b: a @ b, (3, 5), (5, 4))
     lines = text.splitlines()
     assert lines[0] == (
-        "HloModule IrToHlo, entry_computation_layout={(f32[3,5]{1,0}, f32[5,4]{1,0})->(f32[3,4]{1,0})}"
+        "HloModule IrToHlo, entry_computation_layout={(f32[5,4]{1,0}, f32[3,5]{1,0})->(f32[3,4]{1,0})}"
     )
     assert re.fullmatch(
-        r"ENTRY %\S+ \(p0\.\d+: f32\[3,5\], p1\.\d+: f32\[5,4\]\) -> \(f32\[3,4\]\) \{", lines[2]
+        r"ENTRY %\S+ \(p0\.\d+: f32\[5,4\], p1\.\d+: f32\[3,5\]\) -> \(f32\[3,4\]\) \{", lines[2]
     )
     assert re.search(
-        r"  %dot\.\d+ = f32\[3,4\]\{1,0\} dot\(f32\[3,5\]\{1,0\} %p0\.\d+, f32\[5,4\]\{1,0\} %p1\.\d+\), "
+        r"  %dot\.\d+ = f32\[3,4\]\{1,0\} dot\(f32\[3,5\]\{1,0\} %p1\.\d+, f32\[5,4\]\{1,0\} %p0\.\d+\), "
         r"lhs_contracting_dims=\{1\}, rhs_contracting_dims=\{0\}",
         text,
     )

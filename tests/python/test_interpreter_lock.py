@@ -78,6 +78,10 @@ body = _XLAC.CapturedFunction(data.device, [data], step)
 is_small = _XLAC.CapturedFunction(data.device, [data], lambda tensors: [tensors[0].sum() < 100])
 begun, go_on = threading.Event(), threading.Event()
 torch_xla.sync()
+kept = data * 2
+_XLAC._xla_warm_up_cache([kept], [])
+kept_hash = _XLAC._get_graph_hash([kept])
+torch_xla.sync()
 
 def observe(event):
     begun.set()
@@ -121,6 +125,7 @@ for name, call in {
     "hlo": lambda: _XLAC._get_xla_tensors_hlo([tensors[6]]),
     "stablehlo": lambda: _XLAC._get_stablehlo([tensors[6]], "", [], False),
     "hash": lambda: _XLAC._get_graph_hash([tensors[6]]),
+    "keep by hash": lambda: _XLAC._xla_warm_up_cache([tensors[6]], []),
     "collective": lambda: _XLAC._xla_all_reduce([tensors[7]], "sum", 1.0, []),
     "graph name": lambda: _XLAC._set_current_graph_name("x"),
     "its graph name": _XLAC._get_current_graph_name,
@@ -228,6 +233,9 @@ for name, call in {
     "_xla_scan": lambda: _XLAC._xla_scan(body, [data], [], [], 3, False),
     "_xla_while": lambda: _XLAC._xla_while(is_small, body, [data], []),
     "_xla_branch": lambda: _XLAC._xla_branch(data.sum() > 0, body, body, [data]),
+    "_run_cached_graph": lambda: _XLAC._run_cached_graph(kept_hash, [data]),
+    "_xla_mark_dynamic": lambda: _XLAC._xla_mark_dynamic(data, 0),
+    "_clear_pending_irs": lambda: _XLAC._clear_pending_irs("xla:0"),
     "_leave_runtime": _XLAC._leave_runtime,
 }.items():
     count_beside(name, call)

@@ -30,7 +30,7 @@ def test_program_and_what_it_takes():
     assert "dot" in opcodes and opcodes[-1] == "tuple"
     assert entry["instructions"][-1]["id"] == entry["rootId"]
     shapes = module["hostProgramShape"]["parameters"]
-    assert [shape["dimensions"] for shape in shapes[:2]] == [["2", "3"], ["3", "4"]]
+    assert [shape["dimensions"] for shape in shapes[:2]] == [["3", "4"], ["2", "3"]]
     text = context.hlo_text()
     assert 'name: "Example"' in text and text.count('opcode: "parameter"') == len(shapes)
 

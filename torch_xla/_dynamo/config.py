@@ -1,4 +1,5 @@
 """Settings of compiled functions."""
 
-# Whether to leave out the check that a compiled function's inputs need no computing first. There is none here.
+# Whether a compiled function's inputs are data already, from its second call on. Recorded work is welcome otherwise: it runs
+# with the function.
 skip_input_data_check: bool = False

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_xla import _XLAC
+from torch_xla._dynamo import config
 from torch_xla.experimental.dynamo_set_buffer_donor import wishes_of
 
 # A graph that is called with other numbers again and again is captured for each: indices among them compile nothing. So many
@@ -136,6 +137,8 @@ class _CompiledGraph:
         self._wishes = wishes_of(module.graph)
 
     def __call__(self, *arguments: Any) -> Any:
+        if config.skip_input_data_check and self._captures:
+            _check_are_data(arguments)
         for place, should_donate in self._wishes:
             if _is_on_device(arguments[place]):
                 _XLAC._set_buffer_donation(arguments[place], should_donate)
@@ -189,6 +192,18 @@ def _is_on_device(value: Any) -> bool:
 
 def _is_elsewhere(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type != "xla"
+
+
+def _check_are_data(arguments: Sequence[Any]) -> None:
+    """Raises RuntimeError for a tensor that is recorded work."""
+    tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+    for place, is_pending in enumerate(_XLAC._check_tensor_need_materialization(tensors)):
+        if is_pending:
+            raise RuntimeError(
+                f"input data to dynamo graph can not be a pending ir: tensor {place} of {len(tensors)}, of shape "
+                f"{tuple(tensors[place].shape)}, is recorded work. Call torch_xla.sync() before, or leave "
+                "torch_xla._dynamo.config.skip_input_data_check as it is."
+            )
 
 
 def _warn_of_the_cpu(arguments: Sequence[Any]) -> None:
