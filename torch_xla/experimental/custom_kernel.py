@@ -5,6 +5,15 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from torch_xla.experimental._grouped_matmul import gmm as gmm
+from torch_xla.experimental._grouped_matmul import gmm_backward as gmm_backward
+from torch_xla.experimental._grouped_matmul import tgmm as tgmm
+from torch_xla.experimental._paged_attention import (
+    multi_queries_paged_attention as multi_queries_paged_attention,
+)
+from torch_xla.experimental._paged_attention import paged_attention as paged_attention
+from torch_xla.experimental._paged_attention import ragged_paged_attention as ragged_paged_attention
+
 # The library in which vendors' packages define operators of their own.
 XLA_LIB = torch.library.Library("xla", "FRAGMENT")
 
@@ -83,11 +92,22 @@ def quantized_matmul_int8(
     return quantized_matmul(x, w, scalar, zero_point, quantize_activation=quantize_activation)
 
 
-XLA_LIB.define(
+_OPERATORS = {
     "quantized_matmul_int8(Tensor x, Tensor w, Tensor scalar, Tensor? zero_point=None, int? quant_block_size=None, "
-    "bool quantize_activation=False, int? batch_block_size=None, int? out_block_size=None, int? in_block_size=None) -> Tensor"
-)
-XLA_LIB.impl("quantized_matmul_int8", quantized_matmul_int8, "CompositeImplicitAutograd")
+    "bool quantize_activation=False, int? batch_block_size=None, int? out_block_size=None, int? in_block_size=None) -> Tensor": quantized_matmul_int8,
+    "paged_attention(Tensor q, Tensor k_pages, Tensor v_pages, Tensor lengths, Tensor page_indices, "
+    "int pages_per_compute_block, str? megacore_mode=None, float? attn_logits_soft_cap=None) -> Tensor": paged_attention,
+    "multi_queries_paged_attention(Tensor q, Tensor k_pages, Tensor v_pages, Tensor lengths, Tensor page_indices, "
+    "Tensor effective_q_lens, int num_kv_pages_per_compute_block, int num_queries_per_compute_block, bool use_kernel=True, "
+    "float? attn_logits_soft_cap=None) -> Tensor": multi_queries_paged_attention,
+    "ragged_paged_attention(Tensor q, Tensor kv_pages, Tensor kv_lens, Tensor page_indices, Tensor cu_q_lens, "
+    "Tensor num_seqs, *, float sm_scale=1, int? sliding_window=None, float? soft_cap=None, float? mask_value=None, "
+    "float? k_scale=None, float? v_scale=None, bool use_kernel=True, int? num_kv_pages_per_block=None, "
+    "int? num_queries_per_block=None, int? vmem_limit_bytes=None) -> Tensor": ragged_paged_attention,
+}
+for _schema, _function in _OPERATORS.items():
+    XLA_LIB.define(_schema)
+    XLA_LIB.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
 
 
 def repeat_with_fixed_output_size(
