@@ -314,6 +314,18 @@ def _copied(view: Callable[..., Any]) -> Callable[..., Any]:
     return copy
 
 
+def _torchs(operator: Any, *args: Any, **kwargs: Any) -> Any:
+    """By torch's own decomposition, which asks less than its kernels do."""
+    from torch._decomp import decomposition_table
+
+    return decomposition_table[operator](*args, **kwargs)
+
+
+def _refuse_integers(name: str, x: Tensor) -> None:
+    if not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool):
+        raise NotImplementedError(f"{name}: not implemented for {x.dtype}")
+
+
 def _im2col(
     self: Tensor,
     kernel_size: list[int],
@@ -321,14 +333,27 @@ def _im2col(
     padding: list[int],
     stride: list[int],
 ) -> Tensor:
-    from torch._decomp import decomposition_table
-
     self.size(1)  # eager's first question
-    if not (self.is_floating_point() or self.is_complex() or self.dtype == torch.bool):
-        raise NotImplementedError(f"im2col: not implemented for {self.dtype}")
+    _refuse_integers("im2col", self)
     if min(padding, default=0) < 0:
         raise RuntimeError(f"padding should be non-negative, but got {padding}")
-    return decomposition_table[_aten.im2col.default](self, kernel_size, dilation, padding, stride)
+    return _torchs(_aten.im2col.default, self, kernel_size, dilation, padding, stride)
+
+
+def _col2im(self: Tensor, *window: list[int]) -> Tensor:
+    _refuse_integers("col2im", self)
+    return _torchs(_aten.col2im.default, self, *window)
+
+
+def _isin(operator: Any) -> Callable[..., Any]:
+    def isin(elements: Any, among: Any, **options: bool) -> Any:
+        for x in (elements, among):
+            if isinstance(x, Tensor) and (x.dtype == torch.bool or x.is_complex()):
+                name = torch.empty(0, dtype=x.dtype).type().split(".")[-1].removesuffix("Tensor")
+                raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
+        return _torchs(operator, elements, among, **options)
+
+    return isin
 
 
 def _copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
@@ -363,6 +388,10 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten::binomial": _binomial,
     "aten::_grouped_mm": _grouped_mm,
     "aten::im2col": _im2col,
+    "aten::col2im": _col2im,
+    "aten::isin.Tensor_Tensor": _isin(_aten.isin.Tensor_Tensor),
+    "aten::isin.Tensor_Scalar": _isin(_aten.isin.Tensor_Scalar),
+    "aten::isin.Scalar_Tensor": _isin(_aten.isin.Scalar_Tensor),
     "aten::copy": _copy,
     "aten::lift_fresh_copy": torch.clone,
     "aten::detach_copy": _copied(_aten.detach),

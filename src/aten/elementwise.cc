@@ -62,6 +62,11 @@ Value Truncate(Builder& b, Value x) {
 Value Cast(Builder& b, Value x, ElementType type) {
   if (type == ElementType::kPred) return ToPred(b, x);
   if (IsComplexValue(x) && !hlo::IsComplex(type)) x = b.Real(x);
+  // Without infinities torch takes the largest number; HLO none.
+  if (type == ElementType::kF8E4M3FN && x->element_type() != type) {
+    x = b.Convert(x, PromoteTypes(x->element_type(), ElementType::kF32));
+    x = b.Clamp(ScalarLike(b, x, -448), x, ScalarLike(b, x, 448));
+  }
   // torch defines it for bytes alone; other integers are HLO's nearest.
   if (type == ElementType::kU8 && hlo::IsFloat(x->element_type())) {
     x = b.Convert(x, PromoteTypes(x->element_type(), ElementType::kF32));

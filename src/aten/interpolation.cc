@@ -199,9 +199,44 @@ std::vector<Resampling> Resamplings(const Interpolation& how, const Dimensions& 
   return all;
 }
 
+// The most bits behind the point with which all weights are less than 2^15.
+int FractionBits(const Resampling& r) {
+  double most = 0;
+  for (const Taps& taps : r.outputs) {
+    for (const Tap& tap : taps) most = std::max(most, tap.weight);
+  }
+  int bits = 0;
+  while (bits < 22 && std::ldexp(most, bits + 1) + 0.5 < 1 << 15) ++bits;
+  return bits;
+}
+
+// In integers, rows first, with bytes in between: eager's kernel for images does so, and its
+// roundings are seen.
+Value ResampleBytes(Builder& b, Value x, std::vector<Resampling> resamplings) {
+  for (size_t i = resamplings.size(); i-- > 0;) {
+    Resampling& r = resamplings[i];
+    const int bits = FractionBits(r);
+    for (Taps& taps : r.outputs) {
+      for (Tap& tap : taps) tap.weight = std::round(std::ldexp(tap.weight, bits));
+    }
+    Value sum = Resample(b, b.Convert(x, ElementType::kS32), static_cast<int64_t>(i) + 2, {r});
+    sum = b.Add(sum, b.Full(sum->shape(), std::ldexp(0.5, bits)));
+    sum = b.Binary(Opcode::kShiftRightArithmetic, sum, b.Full(sum->shape(), int64_t{bits}));
+    x = b.Convert(b.Clamp(ScalarLike(b, sum, 0), sum, ScalarLike(b, sum, 255)), ElementType::kU8);
+  }
+  return x;
+}
+
+bool IsImageOfBytes(Value x, const Interpolation& how) {
+  return x->element_type() == ElementType::kU8 && how.scales.size() == 2 && !IsNearest(how.filter);
+}
+
 Value Interpolate(Builder& b, Value x, const Dimensions& output, const Interpolation& how) {
   CheckSizes(x->dimensions(), output, how.scales.size());
   ElementType type = x->element_type();
+  if (IsImageOfBytes(x, how)) {
+    return ResampleBytes(b, x, Resamplings(how, x->dimensions(), output, ElementType::kF64));
+  }
   if (!IsNearest(how.filter)) x = ToAccumulation(b, ToFloat(b, x));
   x = Resample(b, x, 2, Resamplings(how, x->dimensions(), output, type));
   return ToType(b, x, type);

@@ -270,6 +270,12 @@ at::Tensor RecordLinear(const at::Tensor& x, const at::Tensor& weight,
       weight.dim() == 2 && x.size(-1) == weight.size(1) && (!has_bias || IsBias(*bias, weight))) {
     return Record<&Linear>(x, weight, has_bias ? bias : std::nullopt);
   }
+  // Where eager adds the bias in the product's kernel, which takes one type; torch's own formula
+  // for this device adds it afterwards.
+  if (has_bias && bias->scalar_type() != weight.scalar_type() && weight.dim() == 2 && x.dim() > 0 &&
+      x.is_contiguous()) {
+    return at::addmm(*bias, x.reshape({-1, x.size(-1)}), weight.t());  // throws
+  }
   return at::native::linear(x, weight, bias);
 }
 

@@ -116,6 +116,9 @@ Values MovingAverages(Builder& b, Values running, Values batch, Scalar momentum)
 std::array<Value, 3> BatchNormGradients(Builder& b, Value gradient, Value x,
                                         const OptionalValue& weight, Value mean, Value inverse,
                                         bool training, std::array<bool, 3> wanted) {
+  CheckChannels(x, weight, "weight");
+  CheckChannels(x, mean, "mean");
+  CheckChannels(x, inverse, "deviation");
   ElementType type = x->element_type();
   gradient = Wide(b, gradient);
   x = Wide(b, x);

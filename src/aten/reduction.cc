@@ -224,6 +224,10 @@ Value Deviation(Builder& b, Value x, OptionalDimensions dimensions,
 
 Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions, bool keep,
                  OptionalType dtype) {
+  if (IsIntegral(x)) {
+    throw hlo::Error("a norm is of floating point or complex numbers, not of " +
+                     x->shape().ToString());
+  }
   ElementType type = hlo::RealType(dtype.value_or(x->element_type()));
   if (dtype) x = b.Convert(x, *dtype);
   const Dimensions reduced = Reduced(x, dimensions);

@@ -75,7 +75,9 @@ const std::unordered_map<std::string_view, TypeRule>& TypeRules() {
       {"aten::threshold", kNoBools},
       {"aten::trunc", kNoBools},
       // Several operands.
+      {"aten::_log_softmax_backward_data", {.refused = kDiscrete, .alike = 2}},
       {"aten::_prelu_kernel", kNoDiscrete},
+      {"aten::_softmax_backward_data", {.refused = kDiscrete, .alike = 2}},
       {"aten::addcdiv", {kDiscrete, 3}},
       {"aten::addcmul", {kBoolBit, 3}},
       {"aten::clamp", {kBoolBit, 3}},

@@ -69,6 +69,13 @@ def test_edges_are_eagers(kind):
     [
         "F.unfold(T(1.), 2)",
         "F.unfold(A(16).view(1,1,4,4), 2)",
+        "F.fold(T([[[1,2],[3,4],[5,6],[7,8]]]), (2,3), 2)",
+        "torch.norm(T([1,2]))",
+        "torch.norm(T([1,2]), 1)",
+        "torch.norm(T([True,False]), 2, 0)",
+        "torch.norm(T([1,2]), 2, 0, False, dtype=torch.float32)",
+        "F.normalize(T([[1,2]]))",
+        "F.normalize(T([[1,2]]), p=1)",
         "F.unfold(O(1,1,4,4), 2, padding=-1)",
         "torch.mode(O(2,dtype=torch.complex64))",
         "torch.nextafter(O(2,dtype=torch.complex64), O(2,dtype=torch.complex64))",
