@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 #include "passes/size_classes.h"
 
 namespace passes {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "hlo/error.h"
 #include "hlo/literal.h"
 #include "hlo/module.h"
 #include "passes/padded_box.h"

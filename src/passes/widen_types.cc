@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 #include "hlo/minifloat.h"
 
 namespace passes {
