@@ -277,7 +277,7 @@ std::vector<at::Tensor> InLowerPrecision(at::TensorList tensors) {
   return cast;
 }
 
-bool NeedsGradient(const at::Tensor& x, at::TensorList states, at::TensorList parameters) {
+bool SequenceNeedsGradient(const at::Tensor& x, at::TensorList states, at::TensorList parameters) {
   const auto needs = [](const at::Tensor& tensor) { return tensor.requires_grad(); };
   return at::GradMode::is_enabled() &&
          (needs(x) || std::ranges::any_of(states, needs) || std::ranges::any_of(parameters, needs));
@@ -286,7 +286,7 @@ bool NeedsGradient(const at::Tensor& x, at::TensorList states, at::TensorList pa
 std::vector<at::Tensor> OneOperation(const at::Tensor& x, at::TensorList states,
                                      at::TensorList parameters,
                                      const RecurrentAttributes& attributes) {
-  if (NeedsGradient(x, states, parameters)) {
+  if (SequenceNeedsGradient(x, states, parameters)) {
     return RecurrentFunction::apply(attributes, x, states, parameters);
   }
   return RecordRecurrentLayers(x, states, parameters, attributes);

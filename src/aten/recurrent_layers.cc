@@ -245,7 +245,7 @@ Values CellStepBackward(Builder& b, CellKind kind, const Values& gradients, cons
 }
 
 // The outputs of the steps before each.
-Value Before(Builder& b, Value outputs, Value first, bool backwards) {
+Value OutputsBefore(Builder& b, Value outputs, Value first, bool backwards) {
   const Dimensions& sizes = outputs->dimensions();
   first = b.Reshape(first, {1, sizes[1], sizes[2]});
   if (backwards) return b.Concatenate({b.SliceInDim(outputs, 0, 1, sizes[0]), first}, 0);
@@ -297,7 +297,7 @@ LayerGradients LowerLayerBackward(Builder& b, Value x, OptionalValue is_there, c
   const Values results = Sweep(b, !backwards, carries, sequences, {of.w_hh}, rows, step);
 
   Value of_input = Flat(b, results[carries.size()]), of_hidden = Flat(b, results.back());
-  Value before = Flat(b, Before(b, kept.back(), states[0], backwards));
+  Value before = Flat(b, OutputsBefore(b, kept.back(), states[0], backwards));
   LayerGradients out;
   out.input = b.Reshape(BatchMatMul(b, of_input, of.w_ih), x->dimensions());
   out.states = Values(results.begin(), results.begin() + static_cast<int64_t>(carries.size()));
