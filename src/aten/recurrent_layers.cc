@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <tuple>
 #include <utility>
 
 #include "aten/elementwise.h"
