@@ -156,7 +156,6 @@ def _clear_pending_irs(device: str) -> None:
 def _xla_mark_dynamic(tensor: Tensor, dimension: int) -> None:
     """Makes exports of what takes the tensor take any size of its dimension."""
 
-
 # The memory behind tensors.
 def _xla_create_placeholder_tensor(shape: dict[str, Any]) -> Tensor: ...
 def _is_placecholder(tensor: Tensor) -> bool:

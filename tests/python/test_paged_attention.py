@@ -49,7 +49,7 @@ def on_device(*values):
 )
 @pytest.mark.parametrize("as_operator", [False, True])
 def test_ragged(options, as_operator):
-    lengths, queries = [5, 11, 1], [5, 2, 1]
+    lengths = [5, 11, 1]
     k, v = ([torch.randn(n, HEADS, SIZE) for n in lengths] for _ in range(2))
     q = torch.randn(10, QUERY_HEADS, SIZE)  # two tokens behind the last sequence
     pages, indices = paged(
