@@ -31,8 +31,9 @@ SIZES = (
     [1, 128, 257, 600],
 )
 NAMES = "nmkr"  # the last is each rank's own
-# No two sizes that come of these are equal by chance. The last is the second again, as another rank has it.
-PROBES = [(6, 10, 15, 21), (7, 11, 13, 23), (8, 14, 18, 27), (7, 11, 13, 29)]
+# No two sizes that come of these are equal by chance. The last two are the second again, as other ranks have it: one is the
+# least of all, one the largest, so that what takes the smaller of two sizes shows that it differs.
+PROBES = [(6, 10, 15, 21), (7, 11, 13, 23), (8, 14, 18, 27), (7, 11, 13, 3), (7, 11, 13, 97)]
 MOST_ELEMENTS = 1 << 18
 STEPS_OF_A_PROGRAM = 25
 TOLERANCE = 1e-3
@@ -190,9 +191,9 @@ def generate(number: int, may_select: bool = True) -> Program:
             add(f"{name} = {x}.clone(); {write}")
         else:
             add(f"{name} = {rng.choice(kinds).format(**parts)}")
-    first, second = (runs[i].floats() for i in (1, 3))
+    first, *others = (runs[i].floats() for i in (1, 3, 4))
     kept = [name for name in first if rng.random() < 0.4 or name == list(first)[-1]]
-    own = {name for name in first if first[name].shape != second[name].shape}
+    own = {name for name in first if any(first[name].shape != x[name].shape for x in others)}
     return Program(lines, gradients, kept, own)
 
 
