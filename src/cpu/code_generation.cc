@@ -137,8 +137,8 @@ size_t UsableCpus() {
   return static_cast<size_t>(cpus);
 }
 
-// Calls `work` for each of `count` numbers, on as many threads as pay, each with a context that it
-// makes: to make one takes as long as a sixth of a kernel.
+// Calls `work` for each of `count` numbers, on as many threads as pay, each with a context of its
+// own: to make one for each kernel takes a part of the kernel's time that shows.
 void ForEach(size_t count, bool has_names,
              const std::function<void(llvm::LLVMContext&, size_t)>& work) {
   if (count == 0) return;

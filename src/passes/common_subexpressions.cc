@@ -79,8 +79,8 @@ size_t HashOf(const Instruction& instruction) {
   return hash;
 }
 
-// The instructions of one computation, of which no two are the same. Places in one array: a node of
-// memory for each of a program's thousands is what most of the time would go to.
+// The instructions of one computation, of which no two are the same. Places in one array, as a
+// program has thousands: none has memory of its own.
 class InstructionTable {
  public:
   // Of at most `count`.
