@@ -161,7 +161,7 @@ trace_events.start()
 for _ in range(3):
     with xp.Trace("step"):
         y = (x @ x).relu()
-        torch_xla.sync(wait=True)
+        torch_xla.sync(wait=True, reset_scope=False)
 space = trace_events.parse(trace_events.stop())
 assert not space.warnings and not space.errors, space
 (device,) = (plane for plane in space.planes if plane.is_device)
