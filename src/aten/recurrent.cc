@@ -181,9 +181,21 @@ class RecurrentFunction : public torch::autograd::Function<RecurrentFunction> {
             .batch_sizes = Dimensions(numbers.begin() + 5, numbers.end())};
   }
 
-  static List ComposedGradients(at::TensorList inputs, const List& gradients,
+  // Each in a place of its own in the graph: its gradient is what comes through these layers from
+  // this operand, be it given as another one too, or one of which another was computed.
+  static List ApartInGraph(at::TensorList inputs) {
+    List apart;
+    for (const at::Tensor& input : inputs) {
+      apart.push_back(input.requires_grad() ? input.view_as(input) : input);
+    }
+    return apart;
+  }
+
+  static List ComposedGradients(at::TensorList saved, const List& gradients,
                                 const RecurrentAttributes& attributes) {
     const int64_t states = attributes.states();
+    const List apart = ApartInGraph(saved);
+    const at::TensorList inputs = apart;
     const List outputs = ComposedLayers(inputs[0], inputs.slice(1, states),
                                         inputs.slice(1 + states), {0, true, attributes});
     List wanted, given, of;

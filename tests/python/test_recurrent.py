@@ -179,6 +179,65 @@ def test_second_derivatives_of_sequences(kind):
     torch.testing.assert_close(results[1], results[0])
 
 
+def twice_with_the_state(module, x):
+    output, state = module(x)
+    return module(x, state)[0].square().sum() + output.sum()
+
+
+def of_its_own_output(module, x):
+    output = module(x)[0]
+    return module(output)[0].square().sum() + output.sum()
+
+
+def with_states_of_the_input(module, x):
+    state = x.mean(0, keepdim=True)
+    pair = (state, state.sin()) if isinstance(module, nn.LSTM) else state
+    return module(x, pair)[0].square().sum()
+
+
+def with_one_tensor_for_both_states(module, x):
+    state = x[:1]
+    pair = (state, state) if isinstance(module, nn.LSTM) else state
+    return module(x, pair)[0].square().sum()
+
+
+def with_tied_weights(module, x):
+    """Layers that share their weights; others than the module's kind, of square weights."""
+    w, b = next(module.parameters())[:INPUT], module.bias_ih_l0[:INPUT]
+    state = torch.zeros_like(x[:1]).repeat(2, 1, 1)
+    output = torch.rnn_tanh(x, state, [w, w, b, b] * 2, True, 2, 0.0, False, False, False)[0]
+    return output.square().sum()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        twice_with_the_state,
+        of_its_own_output,
+        with_states_of_the_input,
+        with_one_tensor_for_both_states,
+        with_tied_weights,
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_second_derivatives_of_operands_that_depend_on_each_other(kind, loss):
+    """First derivatives, of which a graph is made, and second: each path through the layers once."""
+    results = []
+    for module, where in zip(
+        on_both(lambda: KINDS[kind](INPUT, INPUT).double()), ("cpu", "xla"), strict=True
+    ):
+        x = random(STEPS, BATCH, INPUT).double().to(where).requires_grad_()
+        operands = [x, *module.parameters()]
+        first = torch.autograd.grad(
+            loss(module, x), operands, create_graph=True, materialize_grads=True
+        )
+        second = torch.autograd.grad(
+            sum(gradient.square().sum() for gradient in first), operands, materialize_grads=True
+        )
+        results.append([tensor.detach().cpu() for tensor in (*first, *second)])
+    torch.testing.assert_close(results[1], results[0])
+
+
 @pytest.mark.parametrize("kind", CELLS)
 def test_transforms(kind):
     """Derivatives forwards and backwards."""
