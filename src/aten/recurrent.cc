@@ -266,9 +266,9 @@ std::optional<int64_t> BatchOf(const at::Tensor& x, const RecurrentAttributes& a
 bool IsPlainSequence(const at::Tensor& x, at::TensorList states, at::TensorList parameters,
                      const RecurrentAttributes& attributes) {
   const std::optional<int64_t> batch = BatchOf(x, attributes);
-  if (!batch || x.numel() == 0 || !IsPlain(x) || !IsPlain(states) || !IsPlain(parameters) ||
-      static_cast<int64_t>(states.size()) != attributes.states() || states[0].dim() != 3 ||
-      !HaveOneFloatingType(x, states, parameters)) {
+  if (!batch || attributes.layers < 1 || x.numel() == 0 || !IsPlain(x) || !IsPlain(states) ||
+      !IsPlain(parameters) || static_cast<int64_t>(states.size()) != attributes.states() ||
+      states[0].dim() != 3 || !HaveOneFloatingType(x, states, parameters)) {
     return false;
   }
   const std::array<int64_t, 3> sizes = {attributes.layers * attributes.directions(), *batch,
@@ -362,6 +362,11 @@ std::tuple<at::Tensor, at::Tensor> OfOneState(const at::Tensor& x, const at::Ten
 
 RecurrentAttributes PackedAttributes(CellKind kind, const at::Tensor& batch_sizes, bool has_biases,
                                      int64_t layers, bool bidirectional) {
+  TORCH_CHECK(
+      batch_sizes.dim() == 1 && batch_sizes.numel() > 0,
+      "Packed sequences have one batch size for each step, and at least one; batch_sizes is "
+      "of the shape ",
+      batch_sizes.sizes(), ".");
   const at::Tensor sizes = batch_sizes.to(at::kCPU, at::kLong).contiguous();
   const int64_t* first = sizes.const_data_ptr<int64_t>();
   return {.kind = kind,

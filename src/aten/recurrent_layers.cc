@@ -222,6 +222,11 @@ LayerResults LowerLayer(Builder& b, Value x, OptionalValue is_there, const Value
   return {*output, Values(results.begin(), output), Values(output + 1, results.end())};
 }
 
+// What is not a number lets the gradient pass, as in torch.
+Value ReluBackward(Builder& b, Value gradient, Value output) {
+  return b.Select(b.Le(output, Like(b, output, 0)), Like(b, gradient, 0), gradient);
+}
+
 // The gradients of the input's gates, of the state's, and of the states before, without what comes
 // through the state's gates: none, where all of it does.
 Values CellStepBackward(Builder& b, CellKind kind, const Values& gradients, const Values& kept) {
@@ -238,7 +243,7 @@ Values CellStepBackward(Builder& b, CellKind kind, const Values& gradients, cons
   }
   Value gradient = ToAccumulation(b, gradients[0]), output = ToAccumulation(b, kept[0]);
   Value gates = kind == CellKind::kTanh ? TanhBackward(b, gradient, output)
-                                        : ZeroUnless(b, b.Gt(output, Like(b, output, 0)), gradient);
+                                        : ReluBackward(b, gradient, output);
   gates = b.Convert(gates, kept[0]->element_type());
   return {gates, gates, nullptr};
 }

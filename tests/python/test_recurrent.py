@@ -295,6 +295,39 @@ def test_wrong_sizes_raise_as_on_the_cpu(cell):
             device(x.to("xla"))
 
 
+@pytest.mark.parametrize("function", [torch.lstm, torch.gru, torch.rnn_tanh])
+def test_a_stack_without_layers_is_refused(function):
+    x, state = random(STEPS, BATCH, INPUT).to("xla"), random(0, BATCH, WIDTH).to("xla")
+    states = (state, state) if function is torch.lstm else state
+    with pytest.raises(RuntimeError):
+        function(x, states, [], True, 0, 0.0, False, False, False)
+
+
+@pytest.mark.parametrize("function", [torch.lstm, torch.gru, torch.rnn_tanh])
+def test_packed_sequences_have_batch_sizes(function):
+    x, state = random(STEPS, BATCH, INPUT).to("xla"), random(1, BATCH, WIDTH).to("xla")
+    gates = {torch.lstm: 4, torch.gru: 3}.get(function, 1)
+    weights = [random(gates * WIDTH, size).to("xla") for size in (INPUT, WIDTH)]
+    states = (state, state) if function is torch.lstm else state
+    for sizes in (torch.zeros(0, dtype=torch.int64), torch.tensor(BATCH)):
+        with pytest.raises(RuntimeError, match="one batch size for each step"):
+            function(x, sizes, states, weights, False, 1, 0.0, False, False)
+
+
+def test_gradients_pass_what_is_not_a_number(interpretation):
+    """Through relu, as without the device."""
+    gradients = []
+    modules = on_both(lambda: KINDS["relu"](INPUT, WIDTH))
+    for module, where in zip(modules, ("cpu", "xla"), strict=True):
+        x = random(STEPS, BATCH, INPUT)
+        x[2, 0, 1] = torch.nan
+        x = x.to(where).requires_grad_()
+        module(x)[0].sum().backward()
+        gradients.append(x.grad.cpu())
+    assert gradients[0][2, 0].abs().min() > 0
+    torch.testing.assert_close(gradients[1], gradients[0], equal_nan=True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sequence_is_recorded_as_one_operation(kind):
     """However long it is, forward and backward."""
