@@ -298,7 +298,7 @@ at::Tensor RecordMatMul(const at::Tensor& x, const at::Tensor& y) {
   return at::native::matmul(x, y);
 }
 
-// What differs from the plain case, errors included, is composed in Python
+// What differs from the plain case, errors and derivatives included, is composed in Python
 // (experimental/xla_quantized_matmul.py).
 at::Tensor QuantizedMatMul(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                            const std::optional<at::Tensor>& zero_point, int64_t block_size,
@@ -306,7 +306,8 @@ at::Tensor QuantizedMatMul(const at::Tensor& x, const at::Tensor& weight, const 
   const auto is_plain = [](const auto&... tensors) { return (IsPlainTensor(tensors) && ...); };
   const bool has_point = zero_point && zero_point->defined();
   if (!has_point && block_size == -1 && !quantize_activation && is_plain(x, weight, scale) &&
-      x.dim() > 0 && at::isFloatingType(x.scalar_type()) && weight.dim() == 2 &&
+      !NeedsGradient(x) && !NeedsGradient(scale) && x.dim() > 0 &&
+      at::isFloatingType(x.scalar_type()) && weight.dim() == 2 &&
       weight.scalar_type() == at::kChar && x.size(-1) == weight.size(1) &&
       at::isFloatingType(scale.scalar_type()) && scale.sizes() == weight.sizes().slice(0, 1)) {
     return Record<&QuantizedLinear>(x, weight, scale);

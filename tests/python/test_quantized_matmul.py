@@ -68,6 +68,20 @@ def test_the_plain_case_is_one_operation(dtype, interpretation):
         _XLAC._xla_set_interpretation(before)
 
 
+@pytest.mark.parametrize("differentiated", [(0,), (1,), (0, 1)])
+def test_gradients(differentiated):
+    """Of the input, as through a frozen layer to an adapter before it, and of the scales."""
+    gradients = []
+    for where in ("cpu", "xla"):
+        given = [X.clone().to(where), torch.linspace(0.001, 0.01, 8).to(where)]
+        for i in differentiated:
+            given[i].requires_grad_()
+        result = quantized_matmul(given[0], weight((8, 6)).to(where), given[1])
+        result.square().sum().backward()
+        gradients.append([given[i].grad.cpu() for i in differentiated])
+    torch.testing.assert_close(gradients[1], gradients[0])
+
+
 def test_half_precision_stays():
     w, scales = weight((8, 6)), torch.linspace(0.001, 0.01, 8)
     given = on_device(X.to(torch.bfloat16), w, scales, POINTS)
