@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <ranges>
@@ -158,16 +159,22 @@ double ConvolutionMultiplications(const Operation& operation) {
 }
 
 // Of each step of each sequence with the weights. The operands: the input, whose last dimension is
-// a step's; a state, [layers, batch, width]; the weights, matrices.
+// a step's; states, [layers times directions, batch, width]; the parameters, matrices and vectors;
+// of a backward, what is kept, blocks, and gradients.
 double RecurrentMultiplications(const Operation& operation) {
   constexpr double kOfStep = 1e6;  // as long as a step's own operations take
   const auto operands = operation.operand_shapes();
   const bool is_backward = operation.kind().name.find("backward") != std::string::npos;
   const auto inputs = static_cast<double>(operands[0]->dimensions().back());
   const double elements = ElementsOf(operands[0]) / inputs;
+  const auto is_block = [](ShapeRef shape) { return shape->rank() > 2; };
   double weights = 0;
-  for (ShapeRef shape : operands.subspan(1)) weights += shape->rank() == 2 ? ElementsOf(shape) : 0;
-  const double steps = elements / static_cast<double>(operands[1]->dimensions()[1]);
+  for (ShapeRef shape : operands | std::views::drop(1) | std::views::drop_while(is_block) |
+                            std::views::take_while(std::not_fn(is_block))) {
+    weights += shape->rank() == 2 ? ElementsOf(shape) : 0;
+  }
+  const hlo::Dimensions& state = operands[1]->dimensions();
+  const double steps = elements / static_cast<double>(state[1]) * static_cast<double>(state[0]);
   return (is_backward ? 2 : 1) * (elements * weights + kOfStep * steps);
 }
 

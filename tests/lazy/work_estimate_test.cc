@@ -125,6 +125,26 @@ TEST(WorkEstimate, RecurrentLayersGrowWithStepsAndWeights) {
   EXPECT_GT(layers("aten::recurrent_layers", 100, 1, 1), 1e6);
 }
 
+TEST(WorkEstimate, StepsOfEachRecurrentLayerAndDirectionCount) {
+  const auto stack = [](int64_t layers) {
+    Dimensions operands = {{100, 1, 2}, {layers, 1, 2}};
+    for (int64_t i = 0; i < layers; ++i) {
+      operands.insert(operands.end(), {{8, 2}, {8, 2}, {8}, {8}});
+    }
+    return Work("aten::recurrent_layers", operands, {{{100, 1, 2}}});
+  };
+  ExpectRatio(stack(6), stack(1), 6);
+}
+
+TEST(WorkEstimate, GradientsOfPackedSequencesAreNoWeights) {
+  const hlo::Dimensions elements{3200, 64}, state{1, 32, 64}, weight{256, 64}, bias{256};
+  const Dimensions forward = {elements, state, state, weight, weight, bias, bias};
+  Dimensions backward = forward;
+  backward.insert(backward.end(), {{100, 32, 256}, {100, 32, 64}, {100, 32, 64}, elements, state});
+  ExpectRatio(Work("aten::recurrent_layers_backward", backward, {elements}),
+              Work("aten::recurrent_layers", forward, {elements}), 2);
+}
+
 TEST(WorkEstimate, SlowFunctionsAreKnown) {
   const double work = Unary("aten::add", 100'000);
   EXPECT_GT(Unary("aten::sort", 100'000), 20 * work);
