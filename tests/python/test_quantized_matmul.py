@@ -68,6 +68,7 @@ def test_the_plain_case_is_one_operation(dtype, interpretation):
         _XLAC._xla_set_interpretation(before)
 
 
+@pytest.mark.filterwarnings("error:.*autograd kernel")
 @pytest.mark.parametrize("differentiated", [(0,), (1,), (0, 1)])
 def test_gradients(differentiated):
     """Of the input, as through a frozen layer to an adapter before it, and of the scales."""

@@ -143,6 +143,8 @@ XLA_LIB.define("_quantized_matmul" + _SCHEMA)
 XLA_LIB.impl("_quantized_matmul", _quantized_matmul, "XLA")
 XLA_LIB.impl("quantized_matmul", _quantized_matmul, "CompositeExplicitAutograd")
 XLA_LIB.impl("quantized_matmul", _meta, "Meta")
+for _name in ("quantized_matmul", "_quantized_matmul"):  # what they are composed of has derivatives
+    XLA_LIB.impl(_name, torch.library.fallthrough_kernel, "Autograd")
 
 
 class XlaQuantizedLinear(torch.nn.Module):
