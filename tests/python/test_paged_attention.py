@@ -33,7 +33,7 @@ def paged(sequences, pages_of_one):
     """Pages in no order, [pages, PAGE, …], and whose they are; what no sequence has is NaN."""
     count = len(sequences) * pages_of_one
     order = torch.randperm(count).reshape(len(sequences), pages_of_one)
-    pages = torch.full((count, PAGE, *sequences[0].shape[1:]), 1e30)
+    pages = torch.full((count, PAGE, *sequences[0].shape[1:]), torch.nan)
     for sequence, indices in zip(sequences, order, strict=True):
         for place, row in enumerate(sequence):
             pages[indices[place // PAGE], place % PAGE] = row
@@ -75,6 +75,20 @@ def test_ragged(options, as_operator):
         )
         torch.testing.assert_close(result[starts[i] : starts[i + 1]], expected)
     assert result.shape == q.shape
+
+
+def test_ragged_without_tokens():
+    result = ragged_paged_attention(
+        *on_device(
+            torch.randn(0, QUERY_HEADS, SIZE),
+            torch.randn(4, PAGE, 2 * HEADS, SIZE),
+            torch.tensor([0], dtype=torch.int32),
+            torch.tensor([[0, 1]], dtype=torch.int32),
+            torch.tensor([0, 0], dtype=torch.int32),
+            torch.tensor([0], dtype=torch.int32),
+        )
+    )
+    assert result.shape == (0, QUERY_HEADS, SIZE)
 
 
 def test_ragged_in_parts_is_the_same(monkeypatch):
@@ -145,3 +159,18 @@ def test_groups_from_one_on():
     ).cpu()
     torch.testing.assert_close(parts[0], lhs[3:5].T @ grad[3:5])
     torch.testing.assert_close(parts[1], lhs[5:].T @ grad[5:])
+
+
+def test_what_is_infinite_stays_in_its_group():
+    sizes = torch.tensor([3, 4], dtype=torch.int32)
+    lhs, rhs, grad = torch.randn(8, 5), torch.randn(2, 5, 6), torch.randn(8, 6)
+    lhs[7], grad[7], rhs[1, 0, 0] = torch.nan, torch.nan, torch.inf  # the last row is of no group
+    a, b = (x.to("xla").requires_grad_() for x in (lhs, rhs))
+    result = gmm(a, b, sizes.to("xla"))
+    torch.testing.assert_close(result[:3].cpu(), lhs[:3] @ rhs[0])
+    assert torch.equal(result[7].cpu(), torch.zeros(6))
+    expected = torch.stack([lhs[:3].T @ grad[:3], lhs[3:7].T @ grad[3:7]])
+    torch.testing.assert_close(tgmm(*on_device(lhs.T, grad, sizes)).cpu(), expected)
+    result.backward(grad.to("xla"))
+    torch.testing.assert_close(a.grad[:3].cpu(), grad[:3] @ rhs[0].T)
+    torch.testing.assert_close(b.grad.cpu(), expected)

@@ -21,7 +21,9 @@ def gmm(
       group_offset: the group of `group_sizes` that is the first of `rhs`.
     """
     matrices = rhs.transpose(1, 2) if transpose_rhs else rhs
-    return _apart(lhs, group_sizes, rhs.shape[0], group_offset) @ matrices.flatten(0, 1)
+    is_of = _is_of(group_sizes, lhs.shape[0], rhs.shape[0], group_offset)
+    product = _only(is_of, lhs) @ matrices
+    return _only(is_of, product).sum(0, dtype=product.dtype)
 
 
 def tgmm(
@@ -43,8 +45,8 @@ def tgmm(
       num_actual_groups: how many groups the result has; as many as `group_sizes` by default.
     """
     groups = group_sizes.shape[0] if num_actual_groups is None else num_actual_groups
-    product = _apart(lhs.T, group_sizes, groups, group_offset).T @ rhs
-    return product.unflatten(0, (groups, -1))
+    is_of = _is_of(group_sizes, rhs.shape[0], groups, group_offset)
+    return _only(is_of, lhs.T).mT @ _only(is_of, rhs)
 
 
 def gmm_backward(
@@ -60,13 +62,17 @@ def gmm_backward(
     )
 
 
-def _apart(
-    x: torch.Tensor, group_sizes: torch.Tensor, groups: int, offset: torch.Tensor | None
+def _is_of(
+    group_sizes: torch.Tensor, m: int, groups: int, offset: torch.Tensor | None
 ) -> torch.Tensor:
-    """[m, groups·k] of x [m, k]: each row in the columns of its group, and zeros elsewhere."""
-    rows = torch.arange(x.shape[0], device=x.device)
+    """[groups, m, 1]: which of m rows each group has."""
+    rows = torch.arange(m, device=group_sizes.device)
     group = torch.searchsorted(group_sizes.long().cumsum(0), rows, right=True)
     if offset is not None:
         group = group - offset.reshape(())
-    is_of = group[:, None] == torch.arange(groups, device=x.device)
-    return torch.where(is_of[..., None], x[:, None], torch.zeros((), dtype=x.dtype)).flatten(1)
+    return (group == torch.arange(groups, device=group_sizes.device)[:, None])[..., None]
+
+
+def _only(is_of: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """x [m, n] or [groups, m, n] with zeros in rows of other groups, whose infinities a factor of 0 would not take away."""
+    return torch.where(is_of, x, torch.zeros((), dtype=x.dtype))

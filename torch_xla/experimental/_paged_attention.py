@@ -67,7 +67,7 @@ def multi_queries_paged_attention(
     """
     k, v = (_gathered(pages.permute(1, 2, 0, 3), page_indices) for pages in (k_pages, v_pages))
     queries = torch.arange(q.shape[1], device=q.device)
-    last = (lengths - effective_q_lens)[:, None] + queries
+    last = torch.minimum((lengths - effective_q_lens)[:, None] + queries, lengths[:, None] - 1)
     seen = torch.arange(k.shape[1], device=q.device) <= last[..., None]
     return _attention(q, k, v, seen, 1.0, attn_logits_soft_cap, _MASK_VALUE)
 
@@ -131,7 +131,7 @@ def ragged_paged_attention(
         parts.append(
             _attention(q[part, None], k, v, seen[part, None], sm_scale, soft_cap, masked)[:, 0]
         )
-    return torch.cat(parts)
+    return torch.cat([q[:0], *parts])
 
 
 _MASK_VALUE = -0.7 * torch.finfo(torch.float32).max
@@ -153,6 +153,9 @@ def _attention(
     mask_value: float,
 ) -> torch.Tensor:
     """Of q [n, queries, query heads, size] over k and v [n, length, heads, size], `seen` [n, queries, length]."""
+    # Slots that nobody wrote may hold a NaN, which a weight of 0 would not take away.
+    unseen = ~seen.any(1)[..., None, None]
+    k, v = k.masked_fill(unseen, 0), v.masked_fill(unseen, 0)
     grouped = q.float().unflatten(2, (k.shape[2], -1))
     scores = torch.einsum("nqhgd,nkhd->nqhgk", grouped, k.float()) * scale
     if soft_cap is not None:
