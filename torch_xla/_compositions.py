@@ -346,10 +346,13 @@ def _col2im(self: Tensor, *window: list[int]) -> Tensor:
 
 
 def _isin(operator: Any) -> Callable[..., Any]:
+    numbers = {bool: torch.bool, complex: torch.complex128}
+
     def isin(elements: Any, among: Any, **options: bool) -> Any:
         for x in (elements, among):
-            if isinstance(x, Tensor) and (x.dtype == torch.bool or x.is_complex()):
-                name = torch.empty(0, dtype=x.dtype).type().split(".")[-1].removesuffix("Tensor")
+            dtype = x.dtype if isinstance(x, Tensor) else numbers.get(type(x), torch.float64)
+            if dtype == torch.bool or dtype.is_complex:
+                name = torch.empty(0, dtype=dtype).type().split(".")[-1].removesuffix("Tensor")
                 raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
         return _torchs(operator, elements, among, **options)
 

@@ -189,6 +189,14 @@ bool IsNearest(Filter filter) {
   return filter == Filter::kNearest || filter == Filter::kNearestExact;
 }
 
+bool IsAntialias(Filter filter) { return filter >= Filter::kLinearAntialias; }
+
+Resampling Unchanged(int64_t size) {
+  Resampling r{.input_size = size, .outputs = {}};
+  for (int64_t i = 0; i < size; ++i) r.outputs.push_back({{i, 1}});
+  return r;
+}
+
 std::vector<Resampling> Resamplings(const Interpolation& how, const Dimensions& input,
                                     const Dimensions& output, ElementType type) {
   std::vector<Resampling> all;
@@ -227,6 +235,18 @@ Value ResampleBytes(Builder& b, Value x, std::vector<Resampling> resamplings) {
   return x;
 }
 
+// Eager leaves out a dimension that keeps its size when it filters, whatever the scale; but its
+// gradient does not.
+std::vector<Resampling> ForwardResamplings(const Interpolation& how, const Dimensions& input,
+                                           const Dimensions& output, ElementType type) {
+  std::vector<Resampling> all = Resamplings(how, input, output, type);
+  if (!IsAntialias(how.filter)) return all;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (input[i + 2] == output[i]) all[i] = Unchanged(output[i]);
+  }
+  return all;
+}
+
 bool IsImageOfBytes(Value x, const Interpolation& how) {
   return x->element_type() == ElementType::kU8 && how.scales.size() == 2 && !IsNearest(how.filter);
 }
@@ -235,10 +255,10 @@ Value Interpolate(Builder& b, Value x, const Dimensions& output, const Interpola
   CheckSizes(x->dimensions(), output, how.scales.size());
   ElementType type = x->element_type();
   if (IsImageOfBytes(x, how)) {
-    return ResampleBytes(b, x, Resamplings(how, x->dimensions(), output, ElementType::kF64));
+    return ResampleBytes(b, x, ForwardResamplings(how, x->dimensions(), output, ElementType::kF64));
   }
   if (!IsNearest(how.filter)) x = ToAccumulation(b, ToFloat(b, x));
-  x = Resample(b, x, 2, Resamplings(how, x->dimensions(), output, type));
+  x = Resample(b, x, 2, ForwardResamplings(how, x->dimensions(), output, type));
   return ToType(b, x, type);
 }
 

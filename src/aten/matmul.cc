@@ -263,6 +263,12 @@ bool IsBias(const at::Tensor& bias, const at::Tensor& weight) {
          bias.scalar_type() == weight.scalar_type() && bias.size(0) == weight.size(0);
 }
 
+// What eager's kernel of products adds, if x has not two dimensions: a vector.
+bool IsVector(const at::Tensor& bias) {
+  const auto is_long = [](int64_t size) { return size != 1; };
+  return bias.dim() == 1 || std::ranges::count_if(bias.sizes(), is_long) == 1;
+}
+
 at::Tensor RecordLinear(const at::Tensor& x, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias) {
   const bool has_bias = bias && bias->defined();
@@ -273,7 +279,7 @@ at::Tensor RecordLinear(const at::Tensor& x, const at::Tensor& weight,
   // Where eager adds the bias in the product's kernel, which takes one type; torch's own formula
   // for this device adds it afterwards.
   if (has_bias && bias->scalar_type() != weight.scalar_type() && weight.dim() == 2 && x.dim() > 0 &&
-      x.is_contiguous()) {
+      x.is_contiguous() && (x.dim() == 2 || IsVector(*bias))) {
     return at::addmm(*bias, x.reshape({-1, x.size(-1)}), weight.t());  // throws
   }
   return at::native::linear(x, weight, bias);

@@ -113,7 +113,10 @@ Value GatherTaps(Builder& b, Value x, int64_t dimension, const Resampling& r) {
   return WithoutEmpty(b, sum, dimension, r);
 }
 
+// Integers of 32 bits go through f64, which holds their sums and has a fast product.
 Value MultiplyMatrix(Builder& b, Value x, int64_t dimension, const Resampling& r) {
+  const ElementType type = x->element_type();
+  if (type == ElementType::kS32) x = b.Convert(x, ElementType::kF64);
   std::vector<double> matrix(r.input_size * OutputSize(r), 0.0);
   for (int64_t i = 0; i < OutputSize(r); ++i) {
     for (const Tap& tap : r.outputs[i]) matrix[tap.index * OutputSize(r) + i] += tap.weight;
@@ -124,7 +127,7 @@ Value MultiplyMatrix(Builder& b, Value x, int64_t dimension, const Resampling& r
   attributes.rhs_contracting_dimensions = {0};
   Value product = b.DotGeneral(x, b.Convert(weights, x->element_type()), attributes);
   int64_t rank = x->shape().rank();
-  return b.Transpose(product, MoveDimensionPermutation(rank, rank - 1, dimension));
+  return b.Convert(b.Transpose(product, MoveDimensionPermutation(rank, rank - 1, dimension)), type);
 }
 
 Value ResampleDimension(Builder& b, Value x, int64_t dimension, const Resampling& r) {

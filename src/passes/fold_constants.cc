@@ -102,8 +102,10 @@ class Folder {
     return value ? Builder(&computation_).Constant(std::move(*value)) : nullptr;
   }
 
-  // f(fill(a), fill(b)) is fill(f(a, b)).
+  // f(fill(a), fill(b)) is fill(f(a, b)), where kernels fill with such numbers: those of less than
+  // a byte they only convert to.
   Instruction* FoldFill(const Instruction& instruction) {
+    if (!hlo::IsNative(instruction.element_type())) return nullptr;
     std::vector<Instruction*> scalars;
     std::vector<Literal> literals;
     for (const Instruction* operand : instruction.operands()) {

@@ -378,7 +378,17 @@ class Widener {
     }
     const Value value = b.Create(source.opcode(), std::move(operands), source.attributes(),
                                  std::move(called), Wide(source.shape()));
+    if (is_narrow && source.opcode() == Opcode::kRngBitGenerator) {
+      return RandomBits(b, source, value);
+    }
     return Computes(source.opcode()) ? Rounded(b, value, type) : value;
+  }
+
+  // Of the bytes that are drawn, the low bits.
+  static Value RandomBits(Builder& b, const Instruction& source, Value drawn) {
+    const ElementType type = source.shape().tuple_shapes()[1].element_type();
+    if (!IsNarrowInteger(type)) Refuse(source);
+    return b.Tuple({b.GetTupleElement(drawn, 0), Rounded(b, b.GetTupleElement(drawn, 1), type)});
   }
 
   // Others give values that are there, or call computations that round.

@@ -271,6 +271,25 @@ TEST(Engine, OperationsOverNothing) {
   });
 }
 
+// The evaluator draws none of less than a byte.
+TEST(Engine, RandomIntegersOfFewBits) {
+  for (ElementType type : {ElementType::kU2, ElementType::kU4, ElementType::kS4}) {
+    hlo::Module module;
+    hlo::Computation* entry = module.AddComputation("main");
+    module.set_entry(entry);
+    Builder b(entry);
+    Value state = b.Parameter(Shape(ElementType::kU64, {2}));
+    Value random = b.RngBitGenerator(state, hlo::RngAlgorithm::kThreeFry, Shape(type, {400}));
+    entry->set_results({b.Convert(b.GetTupleElement(random, 1), ElementType::kS32)});
+    const hlo::Literal seed = RandomLiteral(Shape(ElementType::kU64, {2}), 1);
+    const auto drawn = RunOnEngine(*Compile(module, {}), {seed})[0];
+    const auto [low, high] = std::ranges::minmax(drawn.data<int32_t>());
+    const int numbers = 1 << hlo::BitWidth(type);
+    EXPECT_EQ(low, hlo::IsSignedInteger(type) ? -numbers / 2 : 0);
+    EXPECT_EQ(high - low, numbers - 1);
+  }
+}
+
 // Each has results, though it reads nothing.
 TEST(Engine, ResultsOfNothing) {
   CheckProgram(

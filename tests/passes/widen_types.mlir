@@ -63,6 +63,15 @@ func.func public @main(%arg0: tensor<9xf32>, %arg1: tensor<9xi32>) -> (tensor<9x
   func.return %5, %6, %7 : tensor<9xi32>, tensor<9xi32>, tensor<9xf32>
 }
 // -----
+// CASE: results_of_one_integer_of_four_bits
+// RUN-PASS: pipeline
+// STEPS: cpu.loop
+func.func public @main() -> (tensor<3x5xi4>) {
+  %0 = stablehlo.constant dense<3> : tensor<i4>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<i4>) -> tensor<3x5xi4>
+  func.return %1 : tensor<3x5xi4>
+}
+// -----
 // CASE: products_of_integers_of_four_bits
 // RUN-PASS: widen_types
 // TOLERANCE: 0
