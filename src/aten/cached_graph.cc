@@ -59,10 +59,13 @@ class KeptGraphs {
   std::deque<uint64_t> order_;
 };
 
+// Transformations of functions have tensors that say that they are on xla, too.
+bool HasValue(const at::Tensor& tensor) { return IsXla(tensor) && !IsTracedOnly(tensor); }
+
 std::vector<lazy::Value> RecordedValues(at::TensorList tensors) {
   std::vector<lazy::Value> values;
   for (const at::Tensor& tensor : tensors) {
-    if (IsXla(tensor)) values.push_back(ReadValue(tensor));
+    if (HasValue(tensor)) values.push_back(ReadValue(tensor));
   }
   return values;
 }
@@ -77,16 +80,29 @@ std::vector<lazy::Value> PendingAmong(const std::vector<lazy::Value>& values) {
   return pending;
 }
 
+// A kept graph holds its numbers, which are no part of a cut's hash; but draws its keys of random
+// numbers, the scalars with a dimension, anew.
+uint64_t HashOfNumbers(const lazy::Graph& graph) {
+  uint64_t hash = 0;
+  for (const lazy::Node* node : graph.nodes()) {
+    if (node->role() != lazy::Node::Role::kScalar || node->shape(0)->rank() != 0) continue;
+    for (const std::byte byte : node->scalar()) {
+      hash = hlo::CombineHash(hash, static_cast<uint64_t>(byte));
+    }
+  }
+  return hash;
+}
+
 uint64_t HashOfCut(std::span<const lazy::Value> values, bool heeds_wishes) {
   std::lock_guard lock(lazy::SyncMutex());
   lazy::Graph graph(values);  // as a sync cuts it
   graph.PlanDonation({}, 1, heeds_wishes);
-  return graph.hash();
+  return hlo::CombineHash(graph.hash(), HashOfNumbers(graph));
 }
 
-std::vector<lazy::Value> DataLeavesOf(std::span<const lazy::Value> roots) {
+std::vector<lazy::Value> DataLeavesOf(std::span<const lazy::Value> values) {
   std::lock_guard lock(lazy::SyncMutex());
-  const lazy::Graph graph = lazy::Graph::ToShow(roots);
+  const lazy::Graph graph = lazy::Graph::ToShow(values);
   std::vector<lazy::Value> leaves;
   for (lazy::Node* leaf : graph.data_leaves()) {
     leaves.push_back({lazy::Reference<lazy::Node>(leaf), 0});
@@ -105,9 +121,9 @@ void KeepGraph(at::TensorList tensors, bool heeds_wishes) {
   const std::vector<lazy::Value> roots = PendingAmong(values);
   if (roots.empty()) return;
   auto graph = std::make_shared<KeptGraph>();
-  const auto on_xla = std::ranges::find_if(tensors, IsXla);
+  const auto on_xla = std::ranges::find_if(tensors, HasValue);
   graph->device = Impl(*on_xla)->xla_device();
-  const std::vector<lazy::Value> leaves = DataLeavesOf(roots);
+  const std::vector<lazy::Value> leaves = DataLeavesOf(values);
   for (const lazy::Value& leaf : leaves) graph->inputs.emplace_back(leaf.shape_ref());
   graph->work = KeepWork(leaves, roots, KeysOfWork::kAllAnew);
   KeptGraphs::Get().Keep(HashOfCut(values, heeds_wishes), std::move(graph));
@@ -125,7 +141,10 @@ std::vector<at::Tensor> RunKeptGraph(uint64_t hash, at::TensorList inputs) {
   const c10::Device device = ToTorchDevice(graph->device);
   std::vector<lazy::Value> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    operands.push_back(ReadValue(inputs[i].to(device)));
+    const at::Tensor input = inputs[i].to(device);
+    TORCH_CHECK(HasValue(input), "input ", i,
+                " of the graph is no dense tensor with a value: ", input.toString());
+    operands.push_back(ReadValue(input));
     TORCH_CHECK(operands.back().shape_ref() == graph->inputs[i].get(), "input ", i,
                 " of the graph is to be ", graph->inputs[i]->ToString(), ", not ",
                 operands.back().shape().ToString());

@@ -10,7 +10,8 @@
 
 namespace torch_xla {
 
-// The hash of what the tensors' recorded work is; `heeds_wishes` as in Graph::PlanDonation.
+// The hash of what the tensors' recorded work is, its numbers among it; `heeds_wishes` as in
+// Graph::PlanDonation.
 uint64_t GraphHash(at::TensorList tensors, bool heeds_wishes);
 
 // Keeps the recorded work of the tensors under its hash, of some thousand graphs those that were

@@ -79,9 +79,13 @@ bool Data::has_buffer() const {
 }
 
 void Data::ThrowGivenUp() const {
+  // What is donated without a wish is nobody's to read.
+  const char* why = may_be_donated_
+                        ? " was donated to a computation and holds nothing any more"
+                        : " was never made: the tensor is a placeholder, or what was recorded for "
+                          "it was forgotten (_clear_pending_irs)";
   throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                   "the buffer of a tensor of shape " + shape_->ToString() +
-                       " was donated to a computation and holds nothing any more");
+                   "the buffer of a tensor of shape " + shape_->ToString() + why);
 }
 
 void Data::Drop() {

@@ -60,7 +60,10 @@ std::pair<std::vector<int64_t>, std::vector<at::Tensor>> DataLeaves(
     const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& inputs) {
   std::lock_guard lock(lazy::SyncMutex());
   std::vector<lazy::Value> values;
-  for (const at::Tensor& tensor : tensors) values.push_back(ReadValue(tensor));
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
+    values.push_back(ReadValue(tensor));
+  }
   const lazy::Graph graph = lazy::Graph::ToShow(values);
   std::vector<int64_t> ids;
   std::vector<at::Tensor> leaves;

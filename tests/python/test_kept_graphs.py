@@ -61,6 +61,39 @@ def test_each_tensor_that_is_recorded_work_is_a_result_once():
     assert len(_XLAC._run_cached_graph(identity, values)) == 2
 
 
+def test_graphs_of_other_numbers_are_others():
+    x = uploaded(2, 3)
+    identities = [kept([x * factor]) for factor in (2.0, 3.0)]
+    for identity, factor in zip(identities, (2.0, 3.0), strict=True):
+        (product,) = _XLAC._run_cached_graph(identity, [x])
+        torch.testing.assert_close(product.cpu(), x.cpu() * factor)
+    assert kept([x * 2.0]) == identities[0]
+    # Keys of random numbers are drawn anew, and so no numbers of the graph.
+    assert len({kept([x + torch.rand(2, 3, device="xla")]) for _ in range(2)}) == 1
+
+
+def test_inputs_stand_in_the_order_of_the_data_where_a_result_is_data_too():
+    x, y, unused = uploaded(2), uploaded(2), uploaded(2)
+    results = [unused, x, x - y]
+    identity = kept(results)
+    _, values = _XLAC._get_tensors_xla_device_data_node(results)
+    assert len(values) == 3
+    (difference,) = _XLAC._run_cached_graph(identity, values)
+    torch.testing.assert_close(difference.cpu(), x.cpu() - y.cpu())
+
+
+def test_what_is_no_dense_tensor_is_refused():
+    x = uploaded(2, 3)
+    identity = kept([x + 1])
+    for other in (torch.ones(2, 3).to_sparse(), torch.ones(2, 3).to_sparse_csr()):
+        with pytest.raises(RuntimeError, match="input 0 of the graph is no dense tensor"):
+            _XLAC._run_cached_graph(identity, [other])
+    with pytest.raises(RuntimeError, match="input 0 of the graph is no dense tensor"):
+        torch.func.vmap(lambda row: _XLAC._run_cached_graph(identity, [row])[0])(uploaded(2, 2, 3))
+    with pytest.raises(RuntimeError, match="not an XLA tensor"):
+        _XLAC._get_tensors_xla_device_data_node([torch.ones(2)])
+
+
 def test_numbers_are_drawn_anew():
     x = uploaded(100)
     identity = kept([x + torch.rand(100, device="xla")])
@@ -85,7 +118,7 @@ def test_what_is_forgotten_is_not_computed():
     assert "aten::add" not in _XLAC._get_xla_tensors_text([forgotten])
     torch_xla.sync()
     assert _XLAC._is_placecholder(forgotten) and not _XLAC._is_placecholder(x)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="what was recorded for it was forgotten"):
         forgotten.cpu()
 
 
