@@ -33,15 +33,6 @@ struct Notes {
   }
 };
 
-struct SectionStack {
-  std::vector<Sections> open;  // each with those around it
-  std::unordered_map<std::string, int64_t> entered;
-  static SectionStack& Get() {
-    thread_local SectionStack stack;
-    return stack;
-  }
-};
-
 // What was noted of a node, or nothing.
 Note NoteOf(const Node* node) {
   if (!locations_are_kept.load(std::memory_order_relaxed)) return {};
@@ -61,6 +52,43 @@ std::atomic<bool>& Programs() {
 }
 
 }  // namespace
+
+// The sections that a thread is in. Others may take some out.
+class SectionStack {
+ public:
+  static const std::shared_ptr<SectionStack>& OfThread() {
+    thread_local auto stack = std::make_shared<SectionStack>();
+    return stack;
+  }
+
+  int64_t Enter(std::string_view name) {
+    std::lock_guard lock(mutex_);
+    std::string sections = open_.empty() ? "" : *open_.back().sections;
+    sections += name;
+    sections += "." + std::to_string(++entered_[sections]) + "/";
+    open_.push_back({++last_, std::make_shared<const std::string>(std::move(sections))});
+    return last_;
+  }
+  void Leave(int64_t number) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(open_, [&](const Open& open) { return open.number == number; });
+    if (open_.empty()) entered_.clear();
+  }
+  Sections Current() {
+    std::lock_guard lock(mutex_);
+    return open_.empty() ? nullptr : open_.back().sections;
+  }
+
+ private:
+  struct Open {
+    int64_t number;
+    Sections sections;  // with those around it
+  };
+  process::Mutex mutex_;
+  std::vector<Open> open_;
+  std::unordered_map<std::string, int64_t> entered_;
+  int64_t last_ = 0;
+};
 
 void SetLocationProvider(LocationProvider new_provider, HereProvider here) {
   provider = new_provider;
@@ -113,24 +141,11 @@ void SetLeafName(const Node* leaf, std::string name) {
   notes.of_node[leaf].leaf_name = std::move(name);
 }
 
-void EnterSection(std::string_view name) {
-  SectionStack& stack = SectionStack::Get();
-  std::string sections = stack.open.empty() ? "" : *stack.open.back();
-  sections += name;
-  sections += "." + std::to_string(++stack.entered[sections]) + "/";
-  stack.open.push_back(std::make_shared<const std::string>(std::move(sections)));
-}
+Section::Section(std::string_view name)
+    : stack_(SectionStack::OfThread()), number_(stack_->Enter(name)) {}
+Section::~Section() { stack_->Leave(number_); }
 
-void LeaveSection() {
-  SectionStack& stack = SectionStack::Get();
-  stack.open.pop_back();
-  if (stack.open.empty()) stack.entered.clear();
-}
-
-Sections CurrentSections() {
-  const SectionStack& stack = SectionStack::Get();
-  return stack.open.empty() ? nullptr : stack.open.back();
-}
+Sections CurrentSections() { return SectionStack::OfThread()->Current(); }
 
 std::string SectionsOf(const Node* node) {
   const Sections sections = NoteOf(node).sections;

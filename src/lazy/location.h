@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,11 +49,23 @@ void SetProgramsHaveLocations(bool have);
 std::string LeafName(const Node* leaf);
 void SetLeafName(const Node* leaf, std::string name);
 
-// The sections of the user's program, one within the other, that this thread is in, for what it
-// records meanwhile: "forward.1/attention.3", where numbers tell sections of one name apart.
-void EnterSection(std::string_view name);
-void LeaveSection();
-// With a slash behind each; null: in none.
+class SectionStack;
+
+// A part of the user's program: what the thread that made it records while it lives is of it. It
+// may end on another thread and after those around it, as a generator's does that is dropped.
+class Section {
+ public:
+  explicit Section(std::string_view name);
+  ~Section();
+  Section(const Section&) = delete;
+
+ private:
+  std::shared_ptr<SectionStack> stack_;
+  int64_t number_;
+};
+
+// Those that this thread is in, one within the other: "forward.1/attention.3", where numbers tell
+// sections of one name apart. With a slash behind each; null: in none.
 using Sections = std::shared_ptr<const std::string>;
 Sections CurrentSections();
 // "" if none are known.

@@ -1,6 +1,7 @@
 // Profiles, and spans that the user's program names.
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -33,16 +34,13 @@ class TraceMe {
       : name_(std::move(name)), arguments_(std::move(arguments)) {}
 
   TraceMe* Enter() {
+    Leave();  // entered twice, it is left once
     span_ = std::make_unique<lazy::Span>(name_);
     if (*span_) SetMetadata(arguments_);
-    lazy::EnterSection(name_);
-    is_section_ = true;
+    section_ = std::make_unique<lazy::Section>(name_);
     return this;
   }
-  void Exit(const py::args&) {
-    if (std::exchange(is_section_, false)) lazy::LeaveSection();
-    span_.reset();
-  }
+  void Exit(const py::args&) { Leave(); }
   void SetMetadata(const py::dict& arguments) {
     if (span_ == nullptr || !*span_) return;
     for (const auto& [name, value] : arguments) {
@@ -51,10 +49,15 @@ class TraceMe {
   }
 
  private:
+  void Leave() {
+    section_.reset();
+    span_.reset();
+  }
+
   std::string name_;
   py::dict arguments_;
   std::unique_ptr<lazy::Span> span_;
-  bool is_section_ = false;  // between Enter and Exit
+  std::unique_ptr<lazy::Section> section_;
 };
 
 // An XSpace as tuples and dictionaries; the names of stats and events are objects that their uses

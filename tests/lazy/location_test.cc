@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
+
 #include "lazy/data.h"
 #include "lazy/graph.h"
 #include "lazy/live_data.h"
@@ -95,14 +98,16 @@ TEST(LiveDataTest, ListsTheLargestFirst) {
 
 TEST(LocationTest, SectionsStandBeforeTheOperation) {
   SetLocationProvider([](std::span<const Value>) -> const CallPath* { return nullptr; });
-  EnterSection("step");
-  EnterSection("block");
-  LeaveSection();
-  EnterSection("block");
-  Value inside = RecordNegated(Leaf());
-  EXPECT_EQ(*CurrentSections(), "step.1/block.2/");
-  LeaveSection();
-  LeaveSection();
+  Value inside;
+  {
+    const Section step("step");
+    {
+      const Section first("block");
+    }
+    const Section second("block");
+    inside = RecordNegated(Leaf());
+    EXPECT_EQ(*CurrentSections(), "step.1/block.2/");
+  }
   Value outside = RecordNegated(Leaf());
   SetLocationProvider(nullptr);
   EXPECT_EQ(CurrentSections(), nullptr);
@@ -114,6 +119,18 @@ TEST(LocationTest, SectionsStandBeforeTheOperation) {
   const hlo::Metadata& metadata = module->entry()->results()[0]->metadata();
   EXPECT_EQ(metadata.op_name, "step.1/block.2/aten::negated");
   EXPECT_EQ(metadata.operation(), "aten::negated");
+}
+
+TEST(LocationTest, SectionsEndOnAnyThreadAndInAnyOrder) {
+  auto outer = std::make_unique<Section>("outer");
+  auto inner = std::make_unique<Section>("inner");
+  std::thread([&] {
+    EXPECT_EQ(CurrentSections(), nullptr);
+    outer.reset();
+  }).join();
+  EXPECT_EQ(*CurrentSections(), "outer.1/inner.1/");
+  inner.reset();
+  EXPECT_EQ(CurrentSections(), nullptr);
 }
 
 TEST(LocationTest, AnOriginThatIsToldReplacesWhatWasNoted) {

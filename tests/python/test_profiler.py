@@ -1,12 +1,14 @@
 """Profiles of this process: what is in them, and what they cost a program that nobody profiles."""
 
 import os
+import threading
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 import torch_xla
+import torch_xla.core.xla_model as xm
 import torch_xla.debug.profiler as xp
 from torch_xla.debug import trace_events
 
@@ -173,6 +175,35 @@ def test_a_step_ends_outside_of_sections():
         torch_xla.sync(reset_scope=False)
         with xp.StepTrace("step"):
             assert (torch.ones(2, device="xla") + 1).tolist() == [2, 2]
+    torch_xla.sync()
+
+
+def test_what_ends_no_step_may_stand_within_a_section(tmp_path):
+    with xp.Trace("saving"):
+        assert xm.rendezvous("within", b"payload") == [b"payload"]
+        xm.save({"x": torch.ones(2, device="xla") + 1}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt")["x"].tolist() == [2, 2]
+    torch_xla.sync()
+
+
+def test_a_section_ends_with_its_trace():
+    def section():
+        with xp.Trace("of a generator"):
+            yield
+
+    generators = [section()]
+    next(generators[0])
+    thread = threading.Thread(target=generators.clear)  # closes it there
+    thread.start()
+    thread.join()
+    torch_xla.sync()
+    trace = xp.Trace("entered twice")
+    trace.__enter__()
+    with trace:
+        pass
+    torch_xla.sync()
+    trace.__enter__()
+    del trace
     torch_xla.sync()
 
 

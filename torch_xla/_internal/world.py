@@ -303,7 +303,7 @@ def _whereabouts(shared: dist.Store, other: int) -> str:
 def finish() -> None:
     """Runs the collectives that are recorded, which other processes wait for, and waits for all that runs."""
     if _XLAC._xla_has_pending_collectives():
-        _XLAC._xla_step_marker("", [], wait=True)
+        _XLAC._xla_step_marker("", [], wait=True, reset_scope=False)
     _XLAC._xla_wait_device_ops()
 
 

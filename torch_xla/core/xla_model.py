@@ -254,7 +254,7 @@ def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None
     """
     if not isinstance(payload, bytes):
         raise TypeError(f"rendezvous {tag!r}: the payload is bytes, not {type(payload).__name__}.")
-    torch_xla.sync(wait=True)
+    torch_xla.sync(wait=True, reset_scope=False)  # no step ends here
     if xr.world_size() == 1:
         return [payload]
     ranks = sorted(replicas) if replicas else list(range(xr.world_size()))

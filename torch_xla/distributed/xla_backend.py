@@ -372,7 +372,7 @@ class ProcessGroupXla(dist.ProcessGroup):
 
     def barrier(self, opts: Any = None) -> Work:
         """Waits until all have come here and have run what they had recorded."""
-        torch_xla.sync(wait=True)
+        torch_xla.sync(wait=True, reset_scope=False)
         return (
             self._host_group().barrier(opts) if opts is not None else self._host_group().barrier()
         )
@@ -381,7 +381,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
         """See `torch.distributed.monitored_barrier`."""
-        torch_xla.sync(wait=True)
+        torch_xla.sync(wait=True, reset_scope=False)
         self._host_group().monitored_barrier(timeout, wait_all_ranks)
 
     # The names of torch 2.13 and later.

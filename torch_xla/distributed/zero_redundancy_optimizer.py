@@ -125,7 +125,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 for shard in self._every_shard()
                 if shard.whole.requires_grad
             ]
-        torch_xla.sync()
+        torch_xla.sync(reset_scope=False)
         self.inited = True
 
     def _move_to_main_gradient(self, parameter: torch.Tensor) -> None:

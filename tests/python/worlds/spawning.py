@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 import torch_xla
+import torch_xla.debug.profiler as xp
 import torch_xla.distributed.xla_multiprocessing as xmp
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
@@ -31,6 +32,21 @@ def forks_without_pickling():
         assert sorted(queue.get() for _ in range(3)) == [(i, 3, 5) for i in range(3)]
     assert xr.world_size() == 1
     assert not _XLAC._xla_runtime_is_initialized()
+
+
+def ends_within_a_section():
+    def work(index):
+        generator = traced()
+        next(generator)
+        open_ones.append(generator)
+
+    def traced():
+        with xp.Trace("epoch"):
+            xm.all_reduce(xm.REDUCE_SUM, [torch.ones(3, device="xla")])
+            yield
+
+    open_ones = []
+    xmp.spawn(work, nprocs=2, start_method="fork")
 
 
 def forks_after_computing():

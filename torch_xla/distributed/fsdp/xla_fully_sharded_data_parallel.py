@@ -206,7 +206,7 @@ class XlaFullyShardedDataParallel(nn.Module):
         self.module = module
         self._move_buffers(buffer_dtype or compute_dtype)
         if execute_sharding_on_init:
-            torch_xla.sync()
+            torch_xla.sync(reset_scope=False)
 
     def _shard(self, module: nn.Module) -> list[_ShardedParameter]:
         """Replaces the parameters that no inner wrapper holds by parts that this module holds."""
@@ -340,7 +340,7 @@ class XlaFullyShardedDataParallel(nn.Module):
 
         def finalize() -> None:
             self._finalizing = False
-            torch_xla.sync()
+            torch_xla.sync(reset_scope=False)
 
         torch.autograd.Variable._execution_engine.queue_callback(finalize)
 
