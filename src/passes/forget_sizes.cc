@@ -84,11 +84,107 @@ class UnknownSizes {
   std::map<std::set<int64_t>, int64_t> common_;
 };
 
+// Of each dimension whether the program itself has made it; of what is no array, one flag.
+using MadeDimensions = std::vector<bool>;
+
+// Which of a program's sizes come from no parameter, but from a broadcast, a constant or the like:
+// those may be numbers that were taken from a size that was marked.
+class MadeSizes {
+ public:
+  explicit MadeSizes(const hlo::Computation& computation) {
+    for (const auto& instruction : computation.instructions()) {
+      of_[instruction.get()] = Find(*instruction);
+    }
+  }
+
+  const MadeDimensions& Of(const Instruction* instruction) const { return of_.at(instruction); }
+
+ private:
+  static MadeDimensions All(const Instruction& instruction, bool made) {
+    const Shape& shape = instruction.shape();
+    return MadeDimensions(shape.is_array() ? static_cast<size_t>(shape.rank()) : 1, made);
+  }
+
+  static void Append(const MadeDimensions& made, const Dimensions& chosen, MadeDimensions& into) {
+    for (const int64_t d : chosen) into.push_back(made[static_cast<size_t>(d)]);
+  }
+
+  MadeDimensions Find(const Instruction& instruction) const {
+    if (hlo::IsElementwise(instruction.opcode())) return OfElementwise(instruction);
+    switch (instruction.opcode()) {
+      case Opcode::kParameter:
+        return All(instruction, false);
+      case Opcode::kConstant:
+      case Opcode::kIota:
+      case Opcode::kRng:
+      case Opcode::kRngBitGenerator:
+        return All(instruction, true);
+      case Opcode::kBroadcastInDim:
+        return OfBroadcast(instruction);
+      case Opcode::kTranspose:
+        return OfTranspose(instruction);
+      case Opcode::kDotGeneral:
+        return OfDot(instruction);
+      default:
+        return All(instruction,
+                   std::ranges::any_of(instruction.operands(), [&](const Instruction* operand) {
+                     return std::ranges::find(Of(operand), true) != Of(operand).end();
+                   }));
+    }
+  }
+
+  // Operands have equal sizes: one that a parameter gives is none that was made.
+  MadeDimensions OfElementwise(const Instruction& instruction) const {
+    MadeDimensions made = All(instruction, true);
+    for (const Instruction* operand : instruction.operands()) {
+      if (operand->shape().is_scalar()) continue;
+      for (size_t d = 0; d < made.size(); ++d) made[d] = made[d] && Of(operand)[d];
+    }
+    return made;
+  }
+
+  MadeDimensions OfBroadcast(const Instruction& broadcast) const {
+    const Instruction* operand = broadcast.operand(0);
+    const Dimensions& map = broadcast.as<hlo::DimensionsAttributes>().dimensions;
+    MadeDimensions made = All(broadcast, true);
+    for (size_t i = 0; i < map.size(); ++i) {
+      const auto d = static_cast<size_t>(map[i]);
+      if (operand->dimensions()[i] == broadcast.dimensions()[d]) made[d] = Of(operand)[i];
+    }
+    return made;
+  }
+
+  MadeDimensions OfTranspose(const Instruction& transpose) const {
+    MadeDimensions made;
+    Append(Of(transpose.operand(0)), transpose.as<hlo::DimensionsAttributes>().dimensions, made);
+    return made;
+  }
+
+  MadeDimensions OfDot(const Instruction& instruction) const {
+    const auto& dot = instruction.as<hlo::DotAttributes>();
+    const Instruction *lhs = instruction.operand(0), *rhs = instruction.operand(1);
+    MadeDimensions made;
+    Append(Of(lhs), dot.lhs_batching_dimensions, made);
+    Append(Of(lhs),
+           OtherDimensions(lhs->shape().rank(), dot.lhs_contracting_dimensions,
+                           dot.lhs_batching_dimensions),
+           made);
+    Append(Of(rhs),
+           OtherDimensions(rhs->shape().rank(), dot.rhs_contracting_dimensions,
+                           dot.rhs_batching_dimensions),
+           made);
+    return made;
+  }
+
+  std::unordered_map<const Instruction*, MadeDimensions> of_;
+};
+
 // A value that may stretch: `map[i]` is the dimension of the result that its dimension i is.
 struct Stretchable {
   Value value;
   Extents extents;
   Dimensions map;
+  MadeDimensions made = {};
 
   bool Has(const Extents& sizes) const { return extents == sizes && std::ranges::is_sorted(map); }
 };
@@ -98,7 +194,11 @@ class Forgetter {
  public:
   Forgetter(const hlo::Computation& source, std::span<const ParameterDimension> forgotten,
             hlo::Computation& target)
-      : source_(source), forgotten_(forgotten), builder_(&target), unknown_(builder_) {}
+      : source_(source),
+        forgotten_(forgotten),
+        made_(source),
+        builder_(&target),
+        unknown_(builder_) {}
 
   void Run() {
     for (const auto& instruction : source_.instructions()) {
@@ -187,7 +287,7 @@ class Forgetter {
       map = std::move(inner);
       source = source->operand(0);
     }
-    return {values_.at(source), Of(source), std::move(map)};
+    return {values_.at(source), Of(source), std::move(map), made_.Of(source)};
   }
 
   // A constant with equal elements fills any size.
@@ -207,7 +307,7 @@ class Forgetter {
     for (const Instruction* operand : source.operands()) operands.push_back(Filling(operand));
     Extents extents = Recorded(source);
     for (size_t d = 0; d < extents.size(); ++d) {
-      extents[d] = CommonExtent(operands, static_cast<int64_t>(d), extents[d]);
+      extents[d] = CommonExtent(source, operands, static_cast<int64_t>(d));
     }
     // Those of select and clamp may be scalars for all elements.
     const auto is_for_all = [&](size_t i) { return source.operand(i)->shape().is_scalar(); };
@@ -228,19 +328,24 @@ class Forgetter {
   }
 
   // What the operands' sizes that face each other at a dimension stretch to.
-  int64_t CommonExtent(const std::vector<Stretchable>& operands, int64_t dimension,
-                       int64_t recorded) {
+  int64_t CommonExtent(const Instruction& source, const std::vector<Stretchable>& operands,
+                       int64_t dimension) {
     std::set<int64_t> unknown;
     int64_t known = 1;
+    bool is_made = false;
     for (const Stretchable& operand : operands) {
       for (size_t i = 0; i < operand.map.size(); ++i) {
         if (operand.map[i] != dimension) continue;
         const int64_t extent = operand.extents[i];
         if (IsUnknown(extent)) unknown.insert(extent);
-        if (!IsUnknown(extent) && extent != 1) known = extent;
+        if (IsUnknown(extent) || extent == 1) continue;
+        known = extent;
+        is_made |= operand.made[i];
       }
     }
-    if (unknown.empty()) return recorded;
+    if (unknown.empty()) return source.dimensions()[static_cast<size_t>(dimension)];
+    if (is_made)
+      Refuse(source, "meets a size of the program's own, which may be one that was marked");
     return known != 1 ? known : unknown_.Common(unknown);
   }
 
@@ -324,6 +429,7 @@ class Forgetter {
 
   const hlo::Computation& source_;
   std::span<const ParameterDimension> forgotten_;
+  MadeSizes made_;
   hlo::Builder builder_;
   UnknownSizes unknown_;
   std::unordered_map<const Instruction*, Value> values_;  // of the source's

@@ -4,7 +4,9 @@
 // generalize_sizes.h makes such a program of several; here there is one, and nothing says which
 // sizes belong together. So each chosen dimension is a size of its own, which may also be 1 when
 // the program runs: where it meets another size in an element-wise operation, both stretch to what
-// numpy's rule gives of them (`get_dimension_size`, `dynamic_broadcast_in_dim`).
+// numpy's rule gives of them (`get_dimension_size`, `dynamic_broadcast_in_dim`). What the program
+// has as a number stays one: a size that a function reads of its argument and that meets no unknown
+// one, such as that of zeros which it returns, is the size of the call.
 #pragma once
 
 #include <memory>
@@ -21,7 +23,8 @@ struct ParameterDimension {
 
 // Beside element-wise operations, dimensions of unknown size go through broadcasts, transposes,
 // products and reductions of other dimensions. Throws hlo::Error (kUnimplemented), naming the
-// operation, where one comes to another: its attributes or numbers could hold the size.
+// operation, where one comes to another: its attributes or numbers could hold the size. So could a
+// size that comes from no parameter, and that an unknown one meets.
 std::unique_ptr<hlo::Module> ForgetSizes(const hlo::Module& module,
                                          std::span<const ParameterDimension> forgotten);
 

@@ -125,7 +125,22 @@ func.func public @main(%arg0: tensor<3x2xf32>) -> (tensor<2x2xf32>) {
   %1 = stablehlo.dot_general %0, %arg0, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
   func.return %1 : tensor<2x2xf32>
 })",
-                                                            "one alone"}};
+                                                            "one alone"},
+                                                           {R"(
+func.func public @main(%arg0: tensor<3x2xf32>, %arg1: tensor<1x2xf32>) -> (tensor<3x2xf32>) {
+  %0 = stablehlo.broadcast_in_dim %arg1, dims = [0, 1] : (tensor<1x2xf32>) -> tensor<3x2xf32>
+  %1 = stablehlo.negate %0 : tensor<3x2xf32>
+  %2 = stablehlo.multiply %arg0, %1 : tensor<3x2xf32>
+  func.return %2 : tensor<3x2xf32>
+})",
+                                                            "a size of the program's own"},
+                                                           {R"(
+func.func public @main(%arg0: tensor<3x2xf32>) -> (tensor<3x2xf32>) {
+  %0 = stablehlo.iota dim = 0 : tensor<3x2xf32>
+  %1 = stablehlo.add %arg0, %0 : tensor<3x2xf32>
+  func.return %1 : tensor<3x2xf32>
+})",
+                                                            "a size of the program's own"}};
   for (const auto& [text, words] : kPrograms) {
     try {
       Open(text, {{0, 0}});

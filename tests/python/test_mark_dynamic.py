@@ -102,6 +102,9 @@ def test_sizes_that_do_not_fit_are_refused():
         (lambda x: x.reshape(15), "may hold a size that was marked"),
         (lambda x: x[1:3], "may hold a size that was marked"),
         (lambda x: x.sort(0).values, "may hold a size that was marked"),
+        (lambda x: -x.new_ones(1).expand(5, 3).exp() * x, "a size of the program's own"),
+        (lambda x: x + torch.arange(x.shape[0], device="xla")[:, None], "a size of the program's"),
+        (lambda x: x * torch.rand_like(x), "a size of the program's own"),
     ],
 )
 def test_what_may_hold_a_size_is_refused(function, words):
