@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_xla._grouped_products import columns_times_rows, rows_of_groups, rows_times_matrices
+
 Generator = torch.Generator | None
 
 # Drawing by rejection takes the first of so many attempts. What accepts one least often are Poisson's numbers of mean ten, which
@@ -263,14 +265,6 @@ def _binomial(count: Tensor, prob: Tensor, generator: Generator = None) -> Any:
 # --- Products of groups
 
 
-def _groups_of(offsets: Tensor, size: int) -> Tensor:
-    """[groups, size]: which places are whose; a group ends where its offset says."""
-    place = torch.arange(size, device=offsets.device)
-    ends = offsets.to(torch.int64).view(-1, 1)
-    starts = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
-    return (place >= starts) & (place < ends)
-
-
 def _grouped_mm(
     self: Tensor,
     mat2: Tensor,
@@ -278,10 +272,7 @@ def _grouped_mm(
     bias: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Any:
-    """A product for each group: of batches, or of the rows, columns or inner places up to each offset.
-
-    Every row meets every group's matrix, with zeros where it belongs to another one: right for few groups.
-    """
+    """A product for each group: of batches, or of the rows, columns or inner places up to each offset."""
     if bias is not None:
         raise RuntimeError("Bias not supported yet")
     if (offs is not None) != (self.dim() == 2 or mat2.dim() == 2):
@@ -289,13 +280,14 @@ def _grouped_mm(
     if offs is None:
         product = torch.bmm(self, mat2)
     elif self.dim() == 2 and mat2.dim() == 2:
-        product = (_groups_of(offs, self.shape[1]).unsqueeze(1) * self) @ mat2
+        is_of = rows_of_groups(offs, self.shape[1], offs.shape[0])
+        product = columns_times_rows(is_of, self, mat2)
     elif self.dim() == 2:
-        own = _groups_of(offs, self.shape[0]).t().unsqueeze(2)
-        product = (own * self.unsqueeze(1)).flatten(1) @ mat2.flatten(0, 1)
+        is_of = rows_of_groups(offs, self.shape[0], offs.shape[0])
+        product = rows_times_matrices(is_of, self, mat2)
     else:
-        own = _groups_of(offs, mat2.shape[1]).unsqueeze(1)
-        product = self.transpose(0, 1).flatten(1) @ (own * mat2).flatten(0, 1)
+        is_of = rows_of_groups(offs, mat2.shape[1], offs.shape[0])
+        product = rows_times_matrices(is_of, mat2.T, self.mT).T
     return product if out_dtype is None else product.to(out_dtype)
 
 

@@ -25,9 +25,10 @@
 namespace torch_xla {
 namespace {
 
-// --- Cells. What differs from the plain case
-// (forward-mode derivatives, function transforms, tracing, projections, arguments that do not fit)
-// is torch's composite's affair.
+// --- Cells
+//
+// What differs from the plain case (forward-mode derivatives, function transforms, tracing,
+// projections, arguments that do not fit) is torch's composite's affair.
 
 bool IsPlain(const at::Tensor& tensor) {
   return !tensor.defined() || (!IsTracedOnly(tensor) && !tensor._fw_grad(0).defined());

@@ -63,16 +63,21 @@ class SectionStack {
 
   int64_t Enter(std::string_view name) {
     std::lock_guard lock(mutex_);
-    std::string sections = open_.empty() ? "" : *open_.back().sections;
+    std::string sections;
+    int64_t count = 1;
+    if (!open_.empty()) {
+      Open& around = open_.back();
+      sections = *around.sections;
+      count = ++around.entered[std::string(name)];
+    }
     sections += name;
-    sections += "." + std::to_string(++entered_[sections]) + "/";
-    open_.push_back({++last_, std::make_shared<const std::string>(std::move(sections))});
+    sections += "." + std::to_string(count) + "/";
+    open_.push_back({++last_, std::make_shared<const std::string>(std::move(sections)), {}});
     return last_;
   }
   void Leave(int64_t number) {
     std::lock_guard lock(mutex_);
     std::erase_if(open_, [&](const Open& open) { return open.number == number; });
-    if (open_.empty()) entered_.clear();
   }
   Sections Current() {
     std::lock_guard lock(mutex_);
@@ -83,10 +88,11 @@ class SectionStack {
   struct Open {
     int64_t number;
     Sections sections;  // with those around it
+    // How often it had a section of each name: with it they are forgotten.
+    std::unordered_map<std::string, int64_t> entered;
   };
   process::Mutex mutex_;
   std::vector<Open> open_;
-  std::unordered_map<std::string, int64_t> entered_;
   int64_t last_ = 0;
 };
 

@@ -102,6 +102,23 @@ def test_grouped_products(dtype, offsets):
         torch.testing.assert_close(columns[:, a:b], w[group].t() @ x[a:b].t(), **tolerance)
 
 
+def test_infinities_stay_in_their_group_of_products():
+    torch.manual_seed(0)
+    ends = torch.tensor([2, 3, 6], dtype=torch.int32)
+    x, w = torch.randn(6, 8), torch.randn(3, 8, 4)
+    x[2, 1], w[1, 0, 0] = torch.inf, torch.nan
+    product = lambda a, b, o: F.grouped_mm(a, b, offs=o)  # noqa: E731
+    rows = on_device(product, x, w, ends)
+    torch.testing.assert_close(rows[:2], x[:2] @ w[0])
+    torch.testing.assert_close(rows[3:], x[3:] @ w[2])
+    inner = on_device(product, x.t(), x, ends)
+    columns = on_device(product, w.transpose(1, 2), x.t(), ends)
+    assert not rows[2].isfinite().all() and not inner[1].isfinite().all()
+    for group, (a, b) in enumerate([(0, 2), (3, 6)]):
+        torch.testing.assert_close(inner[2 * group], x[a:b].t() @ x[a:b])
+        torch.testing.assert_close(columns[:, a:b], w[2 * group].t() @ x[a:b].t())
+
+
 def test_gradients_of_grouped_products(device):
     torch.manual_seed(0)
     x, w = torch.randn(6, 8), torch.randn(3, 8, 4)

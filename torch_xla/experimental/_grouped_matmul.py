@@ -2,6 +2,8 @@
 
 import torch
 
+from torch_xla._grouped_products import columns_times_rows, rows_of_groups, rows_times_matrices
+
 
 def gmm(
     lhs: torch.Tensor,
@@ -21,9 +23,8 @@ def gmm(
       group_offset: the group of `group_sizes` that is the first of `rhs`.
     """
     matrices = rhs.transpose(1, 2) if transpose_rhs else rhs
-    is_of = _is_of(group_sizes, lhs.shape[0], rhs.shape[0], group_offset)
-    product = _only(is_of, lhs) @ matrices
-    return _only(is_of, product).sum(0, dtype=product.dtype)
+    is_of = _rows_of_groups(group_sizes, lhs.shape[0], rhs.shape[0], group_offset)
+    return rows_times_matrices(is_of, lhs, matrices)
 
 
 def tgmm(
@@ -45,8 +46,8 @@ def tgmm(
       num_actual_groups: how many groups the result has; as many as `group_sizes` by default.
     """
     groups = group_sizes.shape[0] if num_actual_groups is None else num_actual_groups
-    is_of = _is_of(group_sizes, rhs.shape[0], groups, group_offset)
-    return _only(is_of, lhs.T).mT @ _only(is_of, rhs)
+    is_of = _rows_of_groups(group_sizes, rhs.shape[0], groups, group_offset)
+    return columns_times_rows(is_of, lhs, rhs)
 
 
 def gmm_backward(
@@ -62,17 +63,8 @@ def gmm_backward(
     )
 
 
-def _is_of(
+def _rows_of_groups(
     group_sizes: torch.Tensor, m: int, groups: int, offset: torch.Tensor | None
 ) -> torch.Tensor:
-    """[groups, m, 1]: which of m rows each group has."""
-    rows = torch.arange(m, device=group_sizes.device)
-    group = torch.searchsorted(group_sizes.long().cumsum(0), rows, right=True)
-    if offset is not None:
-        group = group - offset.reshape(())
-    return (group == torch.arange(groups, device=group_sizes.device)[:, None])[..., None]
-
-
-def _only(is_of: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """x [m, n] or [groups, m, n] with zeros in rows of other groups, whose infinities a factor of 0 would not take away."""
-    return torch.where(is_of, x, torch.zeros((), dtype=x.dtype))
+    first = 0 if offset is None else offset.reshape(())
+    return rows_of_groups(group_sizes.long().cumsum(0), m, groups, first)
