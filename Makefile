@@ -70,15 +70,15 @@ pytest: export TORCH_XLA_PYTEST_MATCHED := $(CURDIR)/$(BUILD)/pytest-matched
 pytest: build-test
 	@rm -f $(TORCH_XLA_PYTEST_MATCHED)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/pjrt $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile tests/python tests/programs $(PYTEST_TIER) $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 8 --programs 1000 $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile --no-loadscope-reorder tests/python tests/programs $(PYTEST_TIER) $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 12 --programs 1000 $(PYTEST_ARGS)
 	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py --share 80 $(PYTEST_ARGS)
 	@test -e $(TORCH_XLA_PYTEST_MATCHED) || { echo "No test matches $(PYTEST_ARGS)." >&2; exit 5; }
 
 check: build-test
-	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -LE slow $(CTEST_ARGS)
+	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) -C check -L check $(CTEST_ARGS)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo -m "not slow" $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile tests/python tests/programs -m "not slow and not exhaustive" $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile --no-loadscope-reorder tests/python tests/programs -m "not slow and not exhaustive" $(PYTEST_ARGS)
 
 # Their helpers' packages are none of ours: pip install --no-deps --target FOLDER absl-py expecttest parameterized, and EXTRA=FOLDER
 test-upstream: build

@@ -1,5 +1,6 @@
 """What the Python tests share: the engines, and running a program in a process of its own."""
 
+import collections
 import contextlib
 import importlib.util
 import os
@@ -54,10 +55,12 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(items):
-    """What starts processes of its own takes seconds: `make check` leaves it out."""
+    """Marks as slow what starts processes of its own, and puts files of many such tests first, lest the last one runs alone."""
     for item in items:
-        if {"program", "network", "reports"} & set(getattr(item, "fixturenames", ())):
+        if {"program", "network", "reports", "pod"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+    slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
 
 
 def engine_environment(engine: str) -> dict[str, str]:

@@ -162,6 +162,7 @@ def test_scaler_skips_steps_that_overflow(optimizer_class, device):
     assert both[1] == losses[0]
 
 
+@pytest.mark.slow
 def test_transformer_converges_in_bfloat16_as_in_float32(device):
     """Tokens repeat those of four places before, which attention has to find out."""
 

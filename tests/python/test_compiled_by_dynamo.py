@@ -53,6 +53,7 @@ def train(model, where, wrap, sync, steps=6):
     return [*losses, *model.state_dict().values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sync", [True, False])
 def test_training(sync):
     """Forward, backward and the optimizer's step are one program, which also runs step by step where nobody syncs."""
@@ -227,6 +228,7 @@ def test_arguments_that_are_views():
     assert base[0].tolist() == [0.0, 1.0, 2.0, 3.0] and base[1].tolist() == [5.0, 6.0, 7.0, 8.0]
 
 
+@pytest.mark.slow
 def test_captures_beside_syncs_of_another_thread():
     """What is recorded on placeholders is nobody else's, and the numbers that others draw go on."""
     done, failures, drawn = threading.Event(), [], []

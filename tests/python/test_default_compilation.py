@@ -1,8 +1,10 @@
 """`torch.compile` without a backend's name."""
 
+import pytest
 import torch
 
 
+@pytest.mark.slow
 def test_default_compilation_is_ours(device):
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.GELU()).to(device)
     compiled = torch.compile(model, mode="reduce-overhead")

@@ -16,6 +16,7 @@ from documents import PAGES, ROOT
 PAGES_WITH_PROGRAMS = [page for page in PAGES if documents.python_blocks(page)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES_WITH_PROGRAMS, ids=documents.name)
 def test_programs_of_a_page_run(page, tmp_path, monkeypatch):
     """In order, each with the variables of those before it."""

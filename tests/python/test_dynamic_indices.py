@@ -308,6 +308,7 @@ def test_slices_of_wrong_gradients_and_empty_shifts_are_errors():
         torch.ops.aten.select_backward(x[0], [12, 6, 5], 0, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
 )
@@ -407,6 +408,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILED)
 @pytest.mark.parametrize("gradients", [False, True])
 def test_captured_steps(name, gradients):

@@ -115,6 +115,7 @@ def check(result, expected):
         torch.testing.assert_close(got.cpu(), want.cpu(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_one_program_serves_all_sizes(name, tmp_path):
     model, arguments, _ = MODELS[name]
@@ -205,6 +206,7 @@ def refined_by_jax(bytecode, arrays):
     return [torch.from_numpy(np.array(a[0])) for a in out.disassemble_into_single_device_arrays()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "statistics", "joined", "parts", "product", "expanded"])
 def test_xla_computes_the_same(name):
     model, arguments, _ = MODELS[name]

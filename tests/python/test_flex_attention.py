@@ -40,7 +40,7 @@ def run(f, leaves, place):
     return [x.cpu() for x in (result.detach(), *(leaf.grad for leaf in leaves))]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("score", "mask"), [(None, None), (distance, None), (None, causal), (capped, window)]
 )

@@ -146,6 +146,7 @@ def test_the_program_takes_over_at_the_same_run_always():
     assert 2 < found[0] < MANY
 
 
+@pytest.mark.slow
 def test_when_many_sizes_have_come_new_ones_are_compiled_at_once():
     """The loops are there by then, so that a program takes less to be made than a run."""
 
@@ -525,6 +526,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
+@pytest.mark.slow
 def test_a_child_computes_after_a_fork():
     """OpenMP's threads of torch, which a child does not inherit, are not this thread's after it has interpreted."""
     environment = dict(os.environ, TORCH_XLA_INTERPRET="always")

@@ -64,6 +64,7 @@ def mixed(carry, x):
     return {"hidden": hidden, "count": count + 1, "none": None}, (hidden.sum(0), count, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partition", ["default", "min_cut"])
 @pytest.mark.parametrize("pure", [False, True])
 def test_scan_is_a_loop_of_python(partition, pure):

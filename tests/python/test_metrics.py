@@ -102,6 +102,7 @@ def test_aliases_are_counted_where_a_graph_is_new(device):
     assert met.metric_data("InputOutputAliasCount")[:2] == (1, 1.0)
 
 
+@pytest.mark.slow
 def test_what_a_step_costs_by_parts(device):
     """As PyTorch/XLA names them; both where a graph is interpreted and where it has a program."""
     for when in ("auto", "never"):

@@ -159,7 +159,8 @@ class Broken(Dataset):
         raise OSError(f"image {index} is damaged")
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+# When workers are left at an exception, torch's loader waits five seconds for each.
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_exception_shows_the_loaders_lines(device, workers):
     data = DataLoader(Broken(), batch_size=2, num_workers=workers)
     with pytest.raises(OSError, match="image 5 is damaged") as raised:

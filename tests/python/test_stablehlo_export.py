@@ -97,6 +97,7 @@ def test_a_model_is_exported_saved_loaded_and_called(tmp_path):
         torch.testing.assert_close(result["all"][1].cpu(), expected["all"][1])
 
 
+@pytest.mark.slow
 def test_xla_computes_the_bytecode():
     jax = pytest.importorskip("jax")
     from jax._src import compiler, xla_bridge
@@ -126,6 +127,7 @@ def test_xla_computes_the_bytecode():
     torch.testing.assert_close(torch.from_numpy(np.array(result)), model(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_may_stay_out(tmp_path):
     model, x = nn.Linear(3, 2), torch.randn(1, 3)
     module = export(model, x, options=StableHLOExportOptions(export_weights=False))
@@ -149,6 +151,7 @@ def test_bfloat16_weights_are_kept_by_their_bits(tmp_path):
     torch.testing.assert_close(StableHLOGraphModule.load(str(tmp_path))(x).cpu(), model(x))
 
 
+@pytest.mark.slow
 def test_numbers_are_constants_or_parameters():
     def function(x):
         return (x - 5) * 1.0 - 1
@@ -295,6 +298,7 @@ def test_allowed_operators_are_custom_calls():
     )
 
 
+@pytest.mark.slow
 def test_locations_are_said():
     def function(x):
         return torch.ops.xla.write_mlir_debuginfo(x + x, "MY_ADD") * x

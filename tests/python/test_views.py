@@ -8,6 +8,7 @@ import torch_xla
 import torch_xla.debug.metrics as met
 
 
+@pytest.mark.slow
 def test_random_programs():
     run_programs(100)
 
