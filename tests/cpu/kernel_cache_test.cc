@@ -99,6 +99,29 @@ TEST(KernelCache, OneLayerMoreCompilesNoKernelOfTheOthers) {
   EXPECT_LT(two.kernel_of_instruction.size(), three.kernel_of_instruction.size());
 }
 
+// `rows` times the same of a row, as programs do that loop over them, and all of it together.
+std::unique_ptr<hlo::Module> OfEachRow(int64_t rows) {
+  return Fused(F32({rows, 37}), [&](Builder& b, Value x) {
+    std::vector<Value> results;
+    for (int64_t i = 0; i < rows; ++i) {
+      const Value row = b.SliceInDim(x, 0, i, i + 1);
+      const Value sum = b.Reduce(hlo::Opcode::kAdd, Scaled(b, row, 3), {1});
+      const Value sums = b.BroadcastInDim(sum, row->dimensions(), {0});
+      results.push_back(b.Subtract(row, sums));
+    }
+    return b.Concatenate(results, 0);
+  });
+}
+
+// Rows differ in where they begin, which a kernel takes as an argument. Those whose beginning is
+// another of the loop's numbers, or no offset, have kernels of their own.
+TEST(KernelCache, AThousandEqualOperationsAreAFewKernels) {
+  KernelCache cache(kEnough);
+  const GeneratedCode code = GenerateCode(*OfEachRow(1024), Dump(), cache);
+  EXPECT_EQ(code.kernel_of_instruction.size(), 1024u);
+  EXPECT_LE(cache.statistics().compiled, 8);
+}
+
 // Found by their code, not by their composites.
 TEST(KernelCache, ShapesOfTheSameLoopShareCode) {
   KernelCache cache(kEnough);

@@ -2,10 +2,12 @@
 
 import time
 
+import pytest
 import torch
 import torch.nn.functional as F
 
 import torch_xla
+import torch_xla.debug.metrics as met
 
 
 def _logits(table: torch.Tensor, projection: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
@@ -33,3 +35,36 @@ def test_a_loop_that_reads_nothing_compiles_quickly() -> None:
     chosen = expected.gather(2, tokens[:, start.shape[1] :, None])[..., 0]
     # Where two are equal but for rounding, either may follow.
     assert (expected.amax(2) - chosen).max() < 1e-3
+
+
+# Of each row, stacked: how many operations, and what they are.
+ROW_WISE = {
+    "element-wise": (4, lambda row: torch.tanh(row * 2 + 1)),
+    "with sums": (5, lambda row: torch.tanh(row * 2 + 1).softmax(0)),
+    "products": (3, lambda row: row @ row.mul(2)),
+}
+
+
+def _stacked(function, rows: int) -> tuple[float, float]:
+    """Processor seconds from the first operation to the result, and how far it is from eager's."""
+    x = torch.randn(rows, 32)
+    there = x.to("xla")
+    torch_xla.sync(wait=True)
+    began = time.process_time()
+    result = torch.stack([function(there[i]) for i in range(rows)])
+    torch_xla.sync(wait=True)
+    seconds = time.process_time() - began
+    expected = torch.stack([function(x[i]) for i in range(rows)])
+    return seconds, (result.cpu() - expected).abs().max().item()
+
+
+@pytest.mark.usefixtures("programs_only")
+@pytest.mark.parametrize("name", ROW_WISE)
+def test_an_operation_more_takes_no_millisecond(name: str) -> None:
+    operations, function = ROW_WISE[name]
+    few, _ = _stacked(function, 16)
+    before = met.counter_value("ProgramCompile") or 0
+    many, difference = _stacked(function, 1040)
+    assert met.counter_value("ProgramCompile") == before + 1
+    assert many - few < 1e-3 * 1024 * operations
+    assert difference < 1e-4

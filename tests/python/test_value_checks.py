@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import torch_xla
+from benchmarks import value_checks
 from torch_xla.debug import metrics
 from torch_xla.experimental import eager_mode_context
 from torch_xla.experimental.fori_loop import while_loop
@@ -455,6 +456,13 @@ torch_xla.sync(wait=True)
 """
     result = program.run_code(code, TORCH_XLA_CHECK_VALUES="0")
     assert "torch.Size([1])" in result.stdout
+
+
+@pytest.mark.slow
+def test_checks_cost_little():
+    """1 % and less on a quiet machine; the bound leaves room for what else runs."""
+    least = value_checks.compared(turns=3, steps=25)
+    assert least["with"] < 1.15 * least["without"]
 
 
 def test_other_engines_check(program, engine):
