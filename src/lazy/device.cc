@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -43,6 +44,14 @@ World CurrentWorld() {
     provider = ProviderOfWorld();
   }
   return provider ? provider() : World();
+}
+
+// Of CPU_NUM_DEVICES; how many there may be is the engine's to say.
+int64_t DeviceCount(const std::string& text) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && end == text.data() + text.size()) return count;
+  throw hlo::Error("CPU_NUM_DEVICES is '" + text + "', which is no number of devices");
 }
 
 // What a plugin is told of the world.
@@ -98,9 +107,8 @@ RuntimeOptions OptionsFromEnvironment() {
                        "this build has no CPU engine; name a plugin: PJRT_DEVICE=LIBRARY "
                        "PJRT_LIBRARY_PATH=/path/to/plugin.so");
     }
-    std::string count = Environment("CPU_NUM_DEVICES");
-    if (!count.empty()) {
-      options.create_options["cpu_device_count"] = static_cast<int64_t>(std::atoll(count.c_str()));
+    if (const std::string count = Environment("CPU_NUM_DEVICES"); !count.empty()) {
+      options.create_options["cpu_device_count"] = DeviceCount(count);
     }
   } else {
     throw hlo::Error(hlo::ErrorCode::kNotFound,

@@ -154,8 +154,18 @@ print(torch.ones(2) + 1)
         ({"PJRT_DEVICE": "WARP"}, "WARP"),
         ({"PJRT_DEVICE": "TPU"}, "libtpu"),
         ({"PJRT_DEVICE": "CUDA"}, "jax-cuda13-pjrt"),
+        ({"CPU_NUM_DEVICES": "four"}, "CPU_NUM_DEVICES is 'four'"),
     ],
-    ids=["missing", "no path", "not a plugin", "not a library", "unknown", "no TPU", "no CUDA"],
+    ids=[
+        "missing",
+        "no path",
+        "not a plugin",
+        "not a library",
+        "unknown",
+        "no TPU",
+        "no CUDA",
+        "no number",
+    ],
 )
 def test_says_why_an_engine_does_not_start(program, variables, message):
     output = program.run_code(FIRST_TENSOR, **variables).stdout.strip()
