@@ -1,8 +1,6 @@
 #include "passes/forget_sizes.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -12,172 +10,19 @@
 
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "passes/made_sizes.h"
 #include "passes/size_classes.h"
+#include "passes/unknown_sizes.h"
 
 namespace passes {
 namespace {
 
 using hlo::Dimensions;
-using hlo::ElementType;
 using hlo::Instruction;
 using hlo::kDynamic;
 using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
-
-constexpr ElementType kScalarSizeType = ElementType::kS32;
-
-// Of each dimension its size, or a negative number that stands for an unknown one: equal numbers
-// are equal sizes.
-using Extents = std::vector<int64_t>;
-
-bool IsUnknown(int64_t extent) { return extent < 0; }
-bool HasUnknown(const Extents& extents) { return std::ranges::any_of(extents, IsUnknown); }
-
-Dimensions KnownDimensions(const Extents& extents) {
-  Dimensions dimensions;
-  for (const int64_t extent : extents) dimensions.push_back(IsUnknown(extent) ? kDynamic : extent);
-  return dimensions;
-}
-
-// The unknown sizes of a program, and how it computes them.
-class UnknownSizes {
- public:
-  explicit UnknownSizes(hlo::Builder& builder) : builder_(builder) {}
-
-  int64_t OfDimension(Value value, int64_t dimension) {
-    return Add(
-        builder_.Create(Opcode::kGetDimensionSize, {value}, hlo::DimensionAttributes{dimension}));
-  }
-
-  // What these stretch to; equal ones stay what they are.
-  int64_t Common(const std::set<int64_t>& unknown) {
-    if (unknown.size() == 1) return *unknown.begin();
-    if (const auto made = common_.find(unknown); made != common_.end()) return made->second;
-    const Value one = builder_.ConstantScalar(kScalarSizeType, int64_t{1});
-    Value size = Scalar(*unknown.begin());
-    for (auto other = std::next(unknown.begin()); other != unknown.end(); ++other) {
-      size = builder_.Select(builder_.Eq(size, one), Scalar(*other), size);
-    }
-    return common_.emplace(unknown, Add(size)).first->second;
-  }
-
-  Value Scalar(int64_t extent) {
-    return IsUnknown(extent) ? scalars_[static_cast<size_t>(-extent - 1)]
-                             : builder_.ConstantScalar(kScalarSizeType, extent);
-  }
-
-  Value Vector(const Extents& extents) {
-    std::vector<Value> parts;
-    for (const int64_t extent : extents) parts.push_back(builder_.Reshape(Scalar(extent), {1}));
-    return parts.size() == 1 ? parts[0] : builder_.Concatenate(std::move(parts), 0);
-  }
-
- private:
-  int64_t Add(Value scalar) {
-    scalars_.push_back(scalar);
-    return -static_cast<int64_t>(scalars_.size());
-  }
-
-  hlo::Builder& builder_;
-  std::vector<Value> scalars_;  // of -1, -2, …
-  std::map<std::set<int64_t>, int64_t> common_;
-};
-
-// Of each dimension whether the program itself has made it; of what is no array, one flag.
-using MadeDimensions = std::vector<bool>;
-
-// Which of a program's sizes come from no parameter, but from a broadcast, a constant or the like:
-// those may be numbers that were taken from a size that was marked.
-class MadeSizes {
- public:
-  explicit MadeSizes(const hlo::Computation& computation) {
-    for (const auto& instruction : computation.instructions()) {
-      of_[instruction.get()] = Find(*instruction);
-    }
-  }
-
-  const MadeDimensions& Of(const Instruction* instruction) const { return of_.at(instruction); }
-
- private:
-  static MadeDimensions All(const Instruction& instruction, bool made) {
-    const Shape& shape = instruction.shape();
-    return MadeDimensions(shape.is_array() ? static_cast<size_t>(shape.rank()) : 1, made);
-  }
-
-  static void Append(const MadeDimensions& made, const Dimensions& chosen, MadeDimensions& into) {
-    for (const int64_t d : chosen) into.push_back(made[static_cast<size_t>(d)]);
-  }
-
-  MadeDimensions Find(const Instruction& instruction) const {
-    if (hlo::IsElementwise(instruction.opcode())) return OfElementwise(instruction);
-    switch (instruction.opcode()) {
-      case Opcode::kParameter:
-        return All(instruction, false);
-      case Opcode::kConstant:
-      case Opcode::kIota:
-      case Opcode::kRng:
-      case Opcode::kRngBitGenerator:
-        return All(instruction, true);
-      case Opcode::kBroadcastInDim:
-        return OfBroadcast(instruction);
-      case Opcode::kTranspose:
-        return OfTranspose(instruction);
-      case Opcode::kDotGeneral:
-        return OfDot(instruction);
-      default:
-        return All(instruction,
-                   std::ranges::any_of(instruction.operands(), [&](const Instruction* operand) {
-                     return std::ranges::find(Of(operand), true) != Of(operand).end();
-                   }));
-    }
-  }
-
-  // Operands have equal sizes: one that a parameter gives is none that was made.
-  MadeDimensions OfElementwise(const Instruction& instruction) const {
-    MadeDimensions made = All(instruction, true);
-    for (const Instruction* operand : instruction.operands()) {
-      if (operand->shape().is_scalar()) continue;
-      for (size_t d = 0; d < made.size(); ++d) made[d] = made[d] && Of(operand)[d];
-    }
-    return made;
-  }
-
-  MadeDimensions OfBroadcast(const Instruction& broadcast) const {
-    const Instruction* operand = broadcast.operand(0);
-    const Dimensions& map = broadcast.as<hlo::DimensionsAttributes>().dimensions;
-    MadeDimensions made = All(broadcast, true);
-    for (size_t i = 0; i < map.size(); ++i) {
-      const auto d = static_cast<size_t>(map[i]);
-      if (operand->dimensions()[i] == broadcast.dimensions()[d]) made[d] = Of(operand)[i];
-    }
-    return made;
-  }
-
-  MadeDimensions OfTranspose(const Instruction& transpose) const {
-    MadeDimensions made;
-    Append(Of(transpose.operand(0)), transpose.as<hlo::DimensionsAttributes>().dimensions, made);
-    return made;
-  }
-
-  MadeDimensions OfDot(const Instruction& instruction) const {
-    const auto& dot = instruction.as<hlo::DotAttributes>();
-    const Instruction *lhs = instruction.operand(0), *rhs = instruction.operand(1);
-    MadeDimensions made;
-    Append(Of(lhs), dot.lhs_batching_dimensions, made);
-    Append(Of(lhs),
-           OtherDimensions(lhs->shape().rank(), dot.lhs_contracting_dimensions,
-                           dot.lhs_batching_dimensions),
-           made);
-    Append(Of(rhs),
-           OtherDimensions(rhs->shape().rank(), dot.rhs_contracting_dimensions,
-                           dot.rhs_batching_dimensions),
-           made);
-    return made;
-  }
-
-  std::unordered_map<const Instruction*, MadeDimensions> of_;
-};
 
 // A value that may stretch: `map[i]` is the dimension of the result that its dimension i is.
 struct Stretchable {
