@@ -74,12 +74,17 @@ def _xla_step_marker(
 ) -> None:
     """Cuts and runs what is pending. Debug reports call it by `cause`."""
 
+def _sync_devices_of(tensors: Sequence[Tensor], wait: bool = ...) -> None:
+    """Computes all that is pending on the tensors' devices, as one graph each."""
+
 def _xla_sync_multi(
     tensors: Sequence[Tensor],
     devices: Sequence[str] = ...,
     wait: bool = ...,
     sync_xla_data: bool = ...,
-) -> None: ...
+) -> None:
+    """Computes what the tensors need; other recorded work stays, and computes again what it shares with them."""
+
 def _xla_wait_device_ops(devices: Sequence[str] = ...) -> None: ...
 def _set_execution(word: str) -> None:
     """When operations run: "lazy" (with a sync), "eager" (as they are called), "eager_wait" (and have ended then)."""

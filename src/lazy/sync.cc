@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -383,13 +384,25 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
   }
 }
 
-void SyncPending(Device* device, Manner manner, Donating donating) {
+using Choice = std::optional<std::span<const Reference<Storage>>>;
+
+// Of the device's pending storages those that are chosen; without a choice, all.
+std::vector<Reference<Storage>> ChosenStorages(Device* device, Choice choice) {
+  std::vector<Reference<Storage>> storages = PendingStorages(device);
+  if (!choice) return storages;
+  std::unordered_set<const Storage*> chosen;
+  for (const Reference<Storage>& storage : *choice) chosen.insert(storage.get());
+  std::erase_if(storages, [&](const auto& storage) { return !chosen.contains(storage.get()); });
+  return storages;
+}
+
+void SyncPending(Device* device, Manner manner, Donating donating, Choice choice) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
   std::vector<Reference<Storage>> storages;
   std::vector<Value> roots;
   std::vector<int64_t> replaced;
-  std::vector<Reference<Storage>> listed = PendingStorages(device);
+  std::vector<Reference<Storage>> listed = ChosenStorages(device, choice);
   storages.reserve(listed.size());
   roots.reserve(listed.size());
   replaced.reserve(listed.size());
@@ -437,14 +450,15 @@ std::unique_lock<std::recursive_mutex> LockOfSyncs() {
   return std::unique_lock(SyncMutex());
 }
 
-void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll) {
+void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll,
+              Choice choice = std::nullopt) {
   Span span("xla::sync");
   if (span) span.Add("reason", CurrentCutReason().ToString());
   const std::unique_lock lock = LockOfSyncs();
   CheckNotObserved();
   Runtime::Get().CheckNotForked();
   ExplainingMemory([&] {
-    SyncPending(device, manner, donating);
+    SyncPending(device, manner, donating, choice);
     if (manner.next == Next::kWaits) WaitFor(device);
   });
   // Who reads is told with the value.
@@ -483,6 +497,11 @@ void NoteAssertion(Device* device, const Reference<Node>& node) {
 
 void Sync(Device* device, bool wait, Donating donating) {
   SyncThen(device, {wait ? Next::kWaits : Next::kGoesOn}, donating);
+}
+
+void SyncOnly(Device* device, std::span<const Reference<Storage>> storages, bool wait,
+              Donating donating) {
+  SyncThen(device, {wait ? Next::kWaits : Next::kGoesOn}, donating, storages);
 }
 
 std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values, bool wait) {

@@ -1,5 +1,6 @@
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -249,6 +250,48 @@ void ChangeExecution(lazy::Execution execution) {
   });
 }
 
+lazy::Donating WishesOrNothing() {
+  return heeds_donations ? lazy::Donating::kWishes : lazy::Donating::kNothing;
+}
+
+// In the order of the tensors.
+std::vector<lazy::Device*> DevicesOf(const std::vector<at::Tensor>& tensors) {
+  std::vector<lazy::Device*> devices;
+  for (const at::Tensor& tensor : tensors) {
+    if (!IsXla(tensor)) continue;
+    lazy::Device* device = Impl(tensor)->xla_device();
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+      devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
+// What these tensors need, and no other recorded work.
+void SyncTensors(const std::vector<at::Tensor>& tensors, const std::vector<std::string>&, bool wait,
+                 bool sync_xla_data) {
+  const lazy::Donating donating = sync_xla_data ? lazy::Donating::kAll : WishesOrNothing();
+  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, "torch_xla syncing tensors");
+  WithoutGil([&] {
+    std::vector<lazy::Reference<lazy::Storage>> storages;
+    for (const at::Tensor& tensor : tensors) {
+      if (IsXla(tensor)) storages.push_back(Impl(tensor)->xla_storage());
+    }
+    for (lazy::Device* device : DevicesOf(tensors)) {
+      lazy::SyncOnly(device, storages, wait, donating);
+    }
+  });
+}
+
+// For tensors that are about to be saved: what is pending beside them is computed with them, as it
+// would compute again what it has in common with them.
+void SyncDevicesOf(const std::vector<at::Tensor>& tensors, bool wait) {
+  const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, "torch_xla saving tensors");
+  WithoutGil([&] {
+    for (lazy::Device* device : DevicesOf(tensors)) lazy::Sync(device, wait, WishesOrNothing());
+  });
+}
+
 void BindSteps(py::module_& m) {
   m.def("_xla_set_enable_alias_with_buffer_donor_config",
         [](bool enabled) { heeds_donations = enabled; });
@@ -256,27 +299,10 @@ void BindSteps(py::module_& m) {
   m.def("_xla_step_marker", &StepMarker, py::arg("device") = "",
         py::arg("devices") = std::vector<std::string>(), py::arg("wait") = false,
         py::arg("reset_scope") = true, py::arg("cause") = "user torch_xla.sync");
-  m.def(
-      "_xla_sync_multi",
-      [](const std::vector<at::Tensor>& tensors, const std::vector<std::string>&, bool wait,
-         bool sync_xla_data) {
-        const lazy::Donating donating = sync_xla_data     ? lazy::Donating::kAll
-                                        : heeds_donations ? lazy::Donating::kWishes
-                                                          : lazy::Donating::kNothing;
-        const lazy::CutScope scope(lazy::CutReason::Kind::kCaller, "torch_xla saving tensors");
-        WithoutGil([&] {
-          std::vector<lazy::Device*> done;
-          for (const at::Tensor& tensor : tensors) {
-            if (!IsXla(tensor)) continue;
-            lazy::Device* device = Impl(tensor)->xla_device();
-            if (std::find(done.begin(), done.end(), device) != done.end()) continue;
-            lazy::Sync(device, wait, donating);
-            done.push_back(device);
-          }
-        });
-      },
-      py::arg("tensors"), py::arg("devices") = std::vector<std::string>(), py::arg("wait") = true,
-      py::arg("sync_xla_data") = true);
+  m.def("_xla_sync_multi", &SyncTensors, py::arg("tensors"),
+        py::arg("devices") = std::vector<std::string>(), py::arg("wait") = true,
+        py::arg("sync_xla_data") = true);
+  m.def("_sync_devices_of", &SyncDevicesOf, py::arg("tensors"), py::arg("wait") = false);
   m.def(
       "_xla_wait_device_ops",
       [](const std::vector<std::string>&) {

@@ -148,6 +148,20 @@ def test_a_sync_of_tensors_donates_by_wish_if_it_is_asked_to(enabled):
     assert not _XLAC._xla_get_enable_alias_with_buffer_donor_config()
 
 
+def test_a_sync_of_tensors_leaves_other_work_pending():
+    x = uploaded(4)
+    shared = x + 1
+    wanted, other = shared * 2, shared * 3
+    x += 5
+    expected = (x.clone(), shared)
+    _XLAC._xla_sync_multi([wanted, wanted[1:]], devices=[], wait=True)
+    needs = _XLAC._check_tensor_need_materialization([wanted, shared, other, x])
+    assert needs == [False, True, True, True]
+    # Their operands were not given up, and the results are what a sync of everything gives.
+    torch.testing.assert_close(other / 3, wanted / 2)
+    torch.testing.assert_close(expected[0] - 4, expected[1])
+
+
 def test_callbacks_come_when_the_value_is_there():
     x = uploaded(64, 64)
     y = x @ x

@@ -157,7 +157,7 @@ def wait_device_ops(devices: list[str] | None = None) -> None:
 
 def unlazy(tensors: list[torch.Tensor]) -> None:
     """Runs what the tensors need, and waits for it."""
-    _XLAC._xla_sync_multi(tensors, devices=[], wait=True, sync_xla_data=False)
+    _XLAC._sync_devices_of(tensors, wait=True)
 
 
 def optimizer_step(
@@ -361,7 +361,7 @@ def _maybe_convert_to_cpu(data: Any, convert: bool = True) -> Any:
     """
 
     def move(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        _XLAC._xla_sync_multi(tensors, devices=[], wait=False, sync_xla_data=False)
+        _XLAC._sync_devices_of(tensors)
         return [tensor.cpu() for tensor in tensors] if convert else tensors
 
     def select(value: Any) -> bool:

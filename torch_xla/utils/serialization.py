@@ -72,7 +72,7 @@ def _run_pending(data: Any) -> None:
     """Computes all that the tensors need as one graph, not as one for each tensor."""
     tensors: list[torch.Tensor] = []
     xu.for_each_instance(data, _is_xla_tensor, tensors.append)
-    _XLAC._xla_sync_multi(tensors, devices=[], wait=False, sync_xla_data=False)
+    _XLAC._sync_devices_of(tensors)
 
 
 def _write(data: Any, path: str) -> None:
