@@ -189,16 +189,49 @@ def test_models_on_all_devices_of_the_process():
     assert here(lambda m, loader, device, context: str(device), []) == ["cpu"]
 
 
-def test_linear_layers_keep_their_products():
+def test_a_patched_linear_layer_keeps_its_inputs_dimensions():
     layer = nn.Linear(4, 3).to("xla")
     x = torch.randn(2, 5, 4, device="xla")
     expected = layer(x)
-    apply_xla_patch_to_nn_linear(layer, xla_patched_nn_linear_forward)
-    torch.testing.assert_close(layer(x), expected)
-    torch.testing.assert_close(XLAPatchedLinear.apply(x, layer.weight, layer.bias), expected)
+    apply_xla_patch_to_nn_linear(nn.Sequential(layer), xla_patched_nn_linear_forward)
+    output = layer(x)
+    assert "reshape" not in _XLAC._get_xla_tensors_hlo([output])
+    torch.testing.assert_close(output, expected)
     einsum = EinsumLinear(4, 3).to("xla")
     einsum.load_state_dict(layer.state_dict())
     torch.testing.assert_close(einsum(x), expected)
+    # What refuses and what is one row is torch's own.
+    torch.testing.assert_close(
+        XLAPatchedLinear.apply(x[0, 0], layer.weight, layer.bias), expected[0, 0]
+    )
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+        layer(torch.ones(2, 5, device="xla"))
+
+
+def test_a_patched_linear_layer_has_derivatives_of_derivatives():
+    torch.manual_seed(0)
+    operands = [torch.randn(shape, dtype=torch.double) for shape in ((2, 3, 4), (2, 4), (2,))]
+
+    def gradients(apply, device):
+        given = [operand.to(device).requires_grad_() for operand in operands]
+        first = torch.autograd.grad(apply(*given).pow(3).sum(), given, create_graph=True)
+        return [*first, *torch.autograd.grad(sum(part.pow(2).sum() for part in first), given)]
+
+    for ours, eager in zip(
+        gradients(XLAPatchedLinear.apply, "xla"),
+        gradients(nn.functional.linear, "cpu"),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours.cpu(), eager)
+
+
+def test_a_patched_linear_layer_heeds_autocast():
+    layer, x = nn.Linear(4, 3).to("xla"), torch.randn(2, 4, device="xla")
+    with torch.autocast("xla"):
+        output = XLAPatchedLinear.apply(x, layer.weight, layer.bias)
+    assert output.dtype == torch.bfloat16
+    output.sum().backward()
+    assert layer.weight.grad.dtype == layer.bias.grad.dtype == torch.float32
 
 
 def test_gru_of_one_direction(caplog):

@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from torch_xla import _XLAC
+
 PartitionSpec = tuple[Any, ...]
 
 
@@ -116,18 +118,49 @@ def clear_sharding(t: torch.Tensor) -> torch.Tensor:
     return t
 
 
-class XLAPatchedLinear:
-    """The name that sharded programs use for a linear layer whose input keeps its dimensions.
+class _LinearOfAnyRank(torch.autograd.Function):
+    """A linear layer as one contraction, whose input keeps its dimensions: sharded programs find their axes there."""
 
-    `apply(input, weight, bias=None)` is `torch.nn.functional.linear`: nothing is sharded here that a reshape could hide.
-    """
+    @staticmethod
+    def forward(ctx: Any, input: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(input, weight)
+        return _XLAC._xla_dot_general(input, weight, (((input.dim() - 1,), (1,)), ((), ())))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
+        input, weight = ctx.saved_tensors
+        rows = gradient.flatten(0, -2)
+        return gradient @ weight, rows.t() @ input.flatten(0, -2)
+
+
+def _is_one_contraction(input: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether the layer can be recorded as it is: what is compiled or refused goes to torch's own."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(input) in (torch.Tensor, nn.Parameter)
+        and input.device.type == weight.device.type == "xla"
+        and input.dtype == weight.dtype
+        and input.dim() >= 2
+        and input.shape[-1] == weight.shape[-1]
+    )
+
+
+class XLAPatchedLinear:
+    """The name that sharded programs use for a linear layer whose input keeps its dimensions."""
 
     @staticmethod
     def apply(
         input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """The layer's output, with gradients and under autocast."""
-        return F.linear(input, weight, bias)
+        """`torch.nn.functional.linear`, with gradients and under autocast, without a reshape of the input."""
+        if input.is_xla and torch.is_autocast_enabled("xla"):
+            dtype = torch.get_autocast_dtype("xla")
+            input, weight = input.to(dtype), weight.to(dtype)
+            bias = bias if bias is None else bias.to(dtype)
+        if not _is_one_contraction(input, weight):
+            return F.linear(input, weight, bias)
+        output = _LinearOfAnyRank.apply(input, weight)
+        return output if bias is None else output + bias
 
 
 def xla_patched_nn_linear_forward(m: nn.Linear, input: torch.Tensor) -> torch.Tensor:
