@@ -223,6 +223,7 @@ int FractionBits(const Resampling& r) {
 Value ResampleBytes(Builder& b, Value x, std::vector<Resampling> resamplings) {
   for (size_t i = resamplings.size(); i-- > 0;) {
     Resampling& r = resamplings[i];
+    if (KeepsAll(r)) continue;
     const int bits = FractionBits(r);
     for (Taps& taps : r.outputs) {
       for (Tap& tap : taps) tap.weight = std::round(std::ldexp(tap.weight, bits));

@@ -5,12 +5,14 @@
 #include "aten/dimension.h"
 #include "aten/indexing.h"
 #include "aten/reduction.h"
+#include "hlo/size_arithmetic.h"
 
 namespace torch_xla {
 namespace {
 
-// More taps than this are cheaper as a product with a dense matrix.
-constexpr size_t kMostGatheredTaps = 12;
+// More taps than these are cheaper as a sum over a window. Sums of taps are computed anew for each
+// tap of the next dimension, which costs more where each is rounded to a byte.
+constexpr size_t kMostGatheredTaps = 6, kMostGatheredTapsOfIntegers = 2;
 
 int64_t OutputSize(const Resampling& r) { return static_cast<int64_t>(r.outputs.size()); }
 
@@ -71,9 +73,18 @@ size_t MostTaps(const Resampling& r) {
   return most;
 }
 
+// In the type at once: what a loop reads is not converted in it.
+Value Numbers(Builder& b, const std::vector<double>& values, ElementType type, Dimensions sizes) {
+  auto literal = [&]<typename T>(T) {
+    return hlo::Literal::FromVector(std::vector<T>(values.begin(), values.end()), sizes);
+  };
+  if (type == ElementType::kF32) return b.Constant(literal(0.0f));
+  if (type == ElementType::kS32) return b.Constant(literal(int32_t{0}));
+  return b.Convert(b.Constant(literal(0.0)), type);
+}
+
 Value Vector(Builder& b, const std::vector<double>& values, ElementType type) {
-  return b.Convert(
-      b.Constant(hlo::Literal::FromVector(values, {static_cast<int64_t>(values.size())})), type);
+  return Numbers(b, values, type, {static_cast<int64_t>(values.size())});
 }
 
 // The k-th tap of every output. One that is missing repeats the last, without weight: an element
@@ -113,28 +124,84 @@ Value GatherTaps(Builder& b, Value x, int64_t dimension, const Resampling& r) {
   return WithoutEmpty(b, sum, dimension, r);
 }
 
-// Integers of 32 bits go through f64, which holds their sums and has a fast product.
-Value MultiplyMatrix(Builder& b, Value x, int64_t dimension, const Resampling& r) {
-  const ElementType type = x->element_type();
-  if (type == ElementType::kS32) x = b.Convert(x, ElementType::kF64);
-  std::vector<double> matrix(r.input_size * OutputSize(r), 0.0);
-  for (int64_t i = 0; i < OutputSize(r); ++i) {
-    for (const Tap& tap : r.outputs[i]) matrix[tap.index * OutputSize(r) + i] += tap.weight;
+// Each output's elements from its first tap to its last, all of one width: those that have fewer
+// see some of their neighbours without weight.
+struct Windows {
+  int64_t width = 1;
+  std::vector<int64_t> starts;
+  std::vector<double> weights, present;  // outputs x width
+
+  explicit Windows(const Resampling& r) {
+    std::vector<int64_t> firsts;
+    for (const Taps& taps : r.outputs) {
+      int64_t first = r.input_size, last = 0;
+      for (const Tap& tap : taps) {
+        first = std::min(first, tap.index);
+        last = std::max(last, tap.index);
+      }
+      firsts.push_back(taps.empty() ? 0 : first);
+      width = std::max(width, last - firsts.back() + 1);
+    }
+    weights.resize(r.outputs.size() * width);
+    present.resize(weights.size());
+    for (size_t i = 0; i < r.outputs.size(); ++i) {
+      starts.push_back(std::min(firsts[i], r.input_size - width));
+      for (const Tap& tap : r.outputs[i]) {
+        const size_t place = i * width + tap.index - starts[i];
+        weights[place] = tap.weight;
+        present[place] = 1;
+      }
+    }
   }
-  Value weights = b.Constant(hlo::Literal::FromVector(matrix, {r.input_size, OutputSize(r)}));
-  hlo::DotAttributes attributes;
-  attributes.lhs_contracting_dimensions = {dimension};
-  attributes.rhs_contracting_dimensions = {0};
-  Value product = b.DotGeneral(x, b.Convert(weights, x->element_type()), attributes);
-  int64_t rank = x->shape().rank();
-  return b.Convert(b.Transpose(product, MoveDimensionPermutation(rank, rank - 1, dimension)), type);
+};
+
+// The second dimension of x, split into outputs and their windows.
+Value GatherWindows(Builder& b, Value x, const Windows& windows) {
+  hlo::GatherAttributes attributes;
+  attributes.offset_dims = OtherDimensions({1}, x->shape().rank() + 1);
+  attributes.start_index_map = {1};
+  attributes.index_vector_dim = 1;
+  attributes.slice_sizes = x->dimensions();
+  attributes.slice_sizes[1] = windows.width;
+  const auto outputs = static_cast<int64_t>(windows.starts.size());
+  return b.Gather(x, b.Constant(hlo::Literal::FromVector(windows.starts, {outputs, 1})),
+                  attributes);
+}
+
+// What is before and behind the dimension as one each, which makes the loop twice as fast.
+Dimensions Flattened(const Dimensions& dimensions, int64_t dimension) {
+  const size_t at = dimension, end = dimensions.size();
+  Dimensions flat{hlo::Product(dimensions, 0, at), dimensions[at]};
+  if (at + 1 < end) flat.push_back(hlo::Product(dimensions, at + 1, end));
+  return flat;
+}
+
+// One loop, however many taps there are. A number that an output does not see must not reach it
+// even as a NaN; zero times an integer is nothing.
+Value SumWindows(Builder& b, Value x, int64_t dimension, const Resampling& r) {
+  const Windows windows(r);
+  Dimensions result = x->dimensions();
+  result[dimension] = OutputSize(r);
+  Value terms = GatherWindows(b, b.Reshape(x, Flattened(x->dimensions(), dimension)), windows);
+  auto along = [&](const std::vector<double>& values) {
+    Value matrix = Numbers(b, values, x->element_type(), {OutputSize(r), windows.width});
+    return b.BroadcastInDim(matrix, terms->dimensions(), {1, 2});
+  };
+  const bool all = std::ranges::count(windows.present, 0) == 0;
+  if (!all && !hlo::IsInteger(x->element_type())) {
+    Value present = b.Convert(along(windows.present), ElementType::kPred);
+    terms = b.Select(present, terms, b.Zeros(terms->shape()));
+  }
+  return b.Reshape(Sum(b, b.Multiply(terms, along(windows.weights)), {2}), result);
 }
 
 Value ResampleDimension(Builder& b, Value x, int64_t dimension, const Resampling& r) {
   if (int64_t times = Repetitions(r)) return Repeat(b, x, dimension, times);
   if (int64_t size = GroupSize(r)) return SumGroups(b, x, dimension, size);
-  if (MostTaps(r) <= kMostGatheredTaps) return GatherTaps(b, x, dimension, r);
-  return MultiplyMatrix(b, x, dimension, r);
+  const bool integers = hlo::IsInteger(x->element_type());
+  const size_t gathered = integers ? kMostGatheredTapsOfIntegers : kMostGatheredTaps;
+  if (MostTaps(r) <= gathered) return GatherTaps(b, x, dimension, r);
+  return SumWindows(b, x, dimension, r);
 }
 
 }  // namespace
@@ -147,6 +214,8 @@ void AddTap(Taps& taps, int64_t index, double weight) {
   }
   taps.push_back({index, weight});
 }
+
+bool KeepsAll(const Resampling& resampling) { return Repetitions(resampling) == 1; }
 
 Resampling Transposed(const Resampling& resampling) {
   Resampling transposed{.input_size = OutputSize(resampling), .outputs = {}};

@@ -23,6 +23,9 @@ struct Resampling {
   std::vector<Taps> outputs;
 };
 
+// Whether each output is the element at its place.
+bool KeepsAll(const Resampling& resampling);
+
 // The gradient's: what each input element went into.
 Resampling Transposed(const Resampling& resampling);
 
