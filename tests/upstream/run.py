@@ -5,7 +5,10 @@
 CHECKOUT is pytorch/xla at tag v2.9.0 (its folders `test`, `examples` and `torch_xla/test`). Each file is a process of its
 own, on one device of the CPU engine where its row does not say more. The packages absl-py, expecttest, parameterized and rich must
 be there; torchvision need not (`stand_ins/`). Examples run in a small configuration (`small/`); tests that look for a TPU find one
-in the group `dist_ungated` (`ungated/`). docs/compatibility.md says which tests do not apply here.
+in the group `dist_ungated` (`ungated/`).
+
+A group's share is of the tests that apply here: `not_applicable.toml` has the others, each with its reason. Of them only failures
+are left out of the share; one that passes, or that is not there, is an error of the list.
 """
 
 import argparse
@@ -16,7 +19,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -33,6 +38,9 @@ HLO_TEXT = TEXT | {"XLA_SAVE_TENSORS_FMT": "hlo"}
 BY_TORCHRUN = {"test_mp_early_exit.py"}
 # One looks through the objects that its callers hold, and stumbles over pytest's; the other wants to be the program.
 WITHOUT_PYTEST = {"test_hlo_metadata.py", "test_deprecation.py"}
+
+# Where the user of an example is to have made a folder.
+FOLDERS = {"../examples/debug/train_resnet_profile.py": Path("/tmp/profile")}
 
 # The files of each group, with what their environment has besides; "@" in a value is a folder for the run.
 Files = dict[str, list[dict[str, str]]]
@@ -292,6 +300,8 @@ def run(checkout: Path, file: str, extra: dict[str, str]) -> dict[str, str]:
     starts_processes = "torch_xla.launch" in source.split("__name__ == ")[-1]
     has_tests = re.search("TestCase|TestBase|ShardingTest", source) and file not in WITHOUT_PYTEST
     is_script = starts_processes or not has_tests
+    if file in FOLDERS:
+        FOLDERS[file].mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, str(path)]
@@ -323,8 +333,63 @@ def run(checkout: Path, file: str, extra: dict[str, str]) -> dict[str, str]:
         )
 
 
+Outcomes = dict[tuple[str, str], list[str]]
+
+
+def not_applicable() -> dict[str, dict[str, dict[str, str]]]:
+    """By group, file and test the reason why it says nothing here."""
+    return tomllib.loads((HERE / "not_applicable.toml").read_text())
+
+
+def wrong_entries(listed: Iterable[tuple[str, str]], found: Outcomes) -> list[str]:
+    """What the list says wrongly of tests that do not fail each time they run."""
+    wrong = []
+    for file, test in listed:
+        kinds = set(found.get((file, test), ["is not there"])) - {"failed"}
+        wrong += [f"{file}: {test} is listed as not applicable, but {kind}" for kind in kinds]
+    return wrong
+
+
+def summary(group: str, listed: Collection[tuple[str, str]], found: Outcomes) -> str:
+    """A group's counts, and the share that passes of what applies."""
+    total = collections.Counter(kind for kinds in found.values() for kind in kinds)
+    apart = sum(found[name].count("failed") for name in listed if name in found)
+    applicable = total["passed"] + total["failed"] - apart
+    share = 100 * total["passed"] / applicable if applicable else 100
+    return (
+        f"{group}: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped; "
+        f"of the failures {apart} not applicable: {total['passed']} of {applicable}, {share:.1f} %"
+    )
+
+
+def run_group(checkout: Path, group: str, only: str, lists_failures: bool) -> bool:
+    """Prints a line for each file, and the sum. False if something failed, or the list is wrong."""
+    files = {file: modes for file, modes in GROUPS[group].items() if re.search(only, file)}
+    reasons = not_applicable().get(group, {})
+    listed = [(file, test) for file in files for test in reasons.get(file, {})]
+    outcomes_of: Outcomes = collections.defaultdict(list)
+    for file, modes in files.items():
+        for mode in modes:
+            found = run(checkout, file, mode)
+            for test, kind in found.items():
+                outcomes_of[file, test].append(kind)
+            counts = collections.Counter(found.values())
+            setting = " ".join(f"{name}={value}" for name, value in mode.items())
+            numbers = " ".join(f"{counts[kind]:4}" for kind in ("passed", "failed", "skipped"))
+            print(f"{group:8} {file:44} {numbers}  {setting}", flush=True)
+            failures = [test for test, kind in found.items() if kind == "failed"]
+            for test in failures if lists_failures else []:
+                reason = reasons.get(file, {}).get(test)
+                print(f"    {test}" + (f" ({reason})" if reason else ""), flush=True)
+    wrong = wrong_entries(listed, outcomes_of)
+    print(*wrong, summary(group, listed, outcomes_of), sep="\n", flush=True)
+    return not wrong and not any(
+        "failed" in kinds for name, kinds in outcomes_of.items() if name not in listed
+    )
+
+
 def main() -> int:
-    """Prints a line for each file, and the sum of each group. 0 if nothing failed."""
+    """0 if nothing failed that applies."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--group", nargs="+", default=["core", "debug"], choices=GROUPS)
@@ -334,27 +399,10 @@ def main() -> int:
     checkout = options.checkout.resolve()
     if not (checkout / "test" / "test_operations.py").exists():
         parser.error(f"{checkout} is no checkout of pytorch/xla: it has no test/test_operations.py")
-    any_failed = False
-    for group in options.group:
-        total: collections.Counter[str] = collections.Counter()
-        for file, modes in GROUPS[group].items():
-            for mode in modes if re.search(options.only, file) else []:
-                found = run(checkout, file, mode)
-                counts = collections.Counter(found.values())
-                total.update(counts)
-                setting = " ".join(f"{name}={value}" for name, value in mode.items())
-                numbers = " ".join(f"{counts[kind]:4}" for kind in ("passed", "failed", "skipped"))
-                print(f"{group:8} {file:44} {numbers}  {setting}", flush=True)
-                if options.list_failures:
-                    print(
-                        *(f"    {name}" for name, kind in found.items() if kind == "failed"),
-                        sep="\n",
-                    )
-        print(
-            f"{group}: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped"
-        )
-        any_failed = any_failed or total["failed"] > 0
-    return 1 if any_failed else 0
+    passed = [
+        run_group(checkout, group, options.only, options.list_failures) for group in options.group
+    ]
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":
