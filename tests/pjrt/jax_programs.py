@@ -120,6 +120,19 @@ def reductions(x):
     )
 
 
+SPARSE_NANS = np.random.default_rng(1).integers(-3, 3, (37, 133)).astype(np.float32)
+SPARSE_NANS[np.random.default_rng(2).random(SPARSE_NANS.shape) < 0.1] = np.nan
+
+
+@program(SPARSE_NANS, tolerance=0)
+def places_among_nans(x):
+    """The first of several: a row's elements are taken in their order."""
+    places = []
+    for y in (x, x.astype(np.float64), x.astype(np.float16), x.reshape(37, 7, 19)):
+        places += [y.argmax(-1), y.argmin(-1), y.argmax(0), y.argmin(0), y.argmax(), y.argmin()]
+    return places
+
+
 @program(F32)
 def shapes(x):
     return (

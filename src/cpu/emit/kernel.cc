@@ -7,6 +7,7 @@
 #include "cpu/element_cost.h"
 #include "cpu/host.h"
 #include "cpu/kernel_kind.h"
+#include "passes/combiner.h"
 
 namespace cpu {
 namespace {
@@ -50,6 +51,21 @@ std::vector<Run> Kernel::MakeRuns(const Dimensions& space, const std::set<int64_
   return runs;
 }
 
+bool ReducesInOrder(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kReduce) return false;
+  return instruction.operand_count() != 2 ||
+         !passes::CombinerOf(*instruction.called_computations()[0]);
+}
+
+bool ReducesRows(const Instruction& reduce) {
+  const Dimensions& sizes = reduce.operand(0)->dimensions();
+  const auto& reduced = reduce.as<hlo::DimensionsAttributes>().dimensions;
+  for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
+    if (sizes[d] != 1) return std::ranges::find(reduced, d) != reduced.end();
+  }
+  return true;
+}
+
 void SortGroups(Index& index) {
   std::sort(index.begin(), index.end(), [](const IndexGroup& a, const IndexGroup& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -89,11 +105,13 @@ llvm::Function* Kernel::MakeFunction(llvm::Module& module, const std::string& na
   return function;
 }
 
-// As many as fill a register with the widest type that is computed with.
+// As many as fill a register with the widest type that is computed with. Lanes would take the
+// elements of a row out of order.
 int Kernel::ChooseLanes() const {
   size_t width = 1;
   int expensive = 0;
   for (const auto& instruction : body_.instructions()) {
+    if (ReducesInOrder(*instruction) && ReducesRows(*instruction)) return 1;
     if (!instruction->shape().is_array()) continue;
     ElementType type = instruction->element_type();
     size_t bytes = hlo::ByteWidth(hlo::RealType(type));

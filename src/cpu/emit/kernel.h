@@ -25,6 +25,11 @@ const hlo::Instruction* ReduceOf(const hlo::Instruction* instruction);
 // A tuple-shaped reduce stands for its inputs.
 std::vector<const hlo::Instruction*> WithoutTuples(
     const std::vector<const hlo::Instruction*>& roots);
+// A reduction by more than one plain operation takes its elements in their order: which of several
+// NaNs JAX's argmax picks depends on it.
+bool ReducesInOrder(const hlo::Instruction& instruction);
+// Whether the elements that a reduction sums lie next to each other.
+bool ReducesRows(const hlo::Instruction& reduce);
 // Groups in the order of their dimensions.
 void SortGroups(Index& index);
 

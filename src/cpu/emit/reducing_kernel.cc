@@ -122,6 +122,7 @@ std::vector<Element> ReducingKernel::Finish(const ReductionPlan& plan,
 int ReducingKernel::Unroll(int64_t columns) const {
   int64_t work = 0;
   for (const auto& instruction : body_.instructions()) {
+    if (ReducesInOrder(*instruction)) return 1;
     work += IsExpensive(*instruction) ? 100 : instruction->opcode() != Opcode::kConstant;
   }
   return columns >= 8 * lanes_ && work <= 16 && cache_.empty() ? 4 : 1;
