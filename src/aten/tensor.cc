@@ -9,6 +9,7 @@
 #include "aten/lowering.h"
 #include "aten/op.h"
 #include "aten/storage_face.h"
+#include "hlo/minifloat.h"
 #include "lazy/cut_reason.h"
 #include "lazy/data.h"
 #include "lazy/device.h"
@@ -270,7 +271,14 @@ lazy::ViewChain WholeMemory(const lazy::Storage& storage, ElementType type) {
   return chain;
 }
 
-lazy::Value ReadValue(const at::Tensor& tensor) { return Impl(tensor)->Read(); }
+XlaTensor CheckedImpl(const at::Tensor& tensor) {
+  const bool is_wrapped = tensor.defined() && tensor.key_set().has(c10::DispatchKey::XLA);
+  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString(),
+              is_wrapped ? ", which a transform or a trace stands in for" : "");
+  return Impl(tensor);
+}
+
+lazy::Value ReadValue(const at::Tensor& tensor) { return CheckedImpl(tensor)->Read(); }
 
 lazy::Value ConvertValue(const lazy::Value& value, hlo::ElementType type) {
   if (value.shape().element_type() == type) return value;
@@ -293,7 +301,7 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
 }
 
 void WriteInto(const at::Tensor& self, const lazy::Value& value) {
-  XlaTensor impl = Impl(self);
+  XlaTensor impl = CheckedImpl(self);
   lazy::Value converted = ConvertValue(value, ToElementType(self.scalar_type()));
   const auto& dimensions = converted.shape().dimensions();
   if (c10::IntArrayRef(dimensions) != self.sizes()) {
@@ -311,6 +319,8 @@ void WriteInto(const at::Tensor& self, const at::Tensor& value) {
 }
 
 lazy::Value ScalarValue(const at::Scalar& scalar, hlo::ElementType type) {
+  // As torch, which rounds such numbers from float.
+  if (hlo::FindMinifloat(type)) return ConvertValue(ScalarValue(scalar, ElementType::kF32), type);
   std::byte bytes[16] = {};
   hlo::DispatchNative(type, [&]<typename T>() {
     T value;

@@ -103,19 +103,27 @@ class XlaTensor {
   TensorContents* contents_;
 };
 
+// torch traces with tensors, and its transforms wrap some, that say they are on xla and are none of
+// ours.
+inline bool IsTracedOnly(const at::TensorBase& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  return impl->get_backend_meta() == nullptr && dynamic_cast<XlaTensorImpl*>(impl) == nullptr;
+}
+// Whether the tensor is one of ours. Only what has one of these keys may be no more than a wrapper.
 inline bool IsXla(const at::TensorBase& tensor) {
-  return tensor.defined() && tensor.key_set().has(c10::DispatchKey::XLA);
+  constexpr c10::DispatchKeySet kOfWrappers(
+      {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
+       c10::DispatchKey::Functionalize, c10::DispatchKey::Batched, c10::DispatchKey::Python});
+  if (!tensor.defined()) return false;
+  const c10::DispatchKeySet keys = tensor.key_set();
+  return keys.has(c10::DispatchKey::XLA) && (!keys.has_any(kOfWrappers) || !IsTracedOnly(tensor));
 }
 // The tensor must be IsXla.
 inline XlaTensor Impl(const at::TensorBase& tensor) {
   return XlaTensor(tensor.unsafeGetTensorImpl());
 }
-
-// torch traces with tensors that say they are on xla and are none of ours.
-inline bool IsTracedOnly(const at::TensorBase& tensor) {
-  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return impl->get_backend_meta() == nullptr && dynamic_cast<XlaTensorImpl*>(impl) == nullptr;
-}
+// For what comes from outside: throws where the tensor is none of ours.
+XlaTensor CheckedImpl(const at::Tensor& tensor);
 
 // Throws what a CPU tensor among xla tensors gets: "Input tensor is not an XLA tensor:
 // torch.FloatTensor", with the operator and the argument (its name, or its place counted from 1).
@@ -133,7 +141,7 @@ c10::Device ToTorchDevice(const lazy::Device* device);
 // The chain of views to all of a storage's memory in its order, as elements of the type.
 lazy::ViewChain WholeMemory(const lazy::Storage& storage, hlo::ElementType type);
 
-// The tensor's value; it must be on xla.
+// The tensor's value. Throws where it is none of ours, as WriteInto does.
 lazy::Value ReadValue(const at::Tensor& tensor);
 // Writes into `self`, through its view and into everything that shares its memory. `value` has
 // self's dimensions (a broadcastable shape otherwise, which is stretched) and any type, which is

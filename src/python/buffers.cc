@@ -23,7 +23,6 @@ namespace py = pybind11;
 
 // The data that a tensor's value is; null for recorded work.
 lazy::Reference<lazy::Data> DataOf(const at::Tensor& tensor) {
-  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
   const lazy::Value value = ReadValue(tensor);
   if (value.node->role() != lazy::Node::Role::kData) return {};
   return value.node->data();
@@ -60,10 +59,7 @@ std::pair<std::vector<int64_t>, std::vector<at::Tensor>> DataLeaves(
     const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& inputs) {
   std::lock_guard lock(lazy::SyncMutex());
   std::vector<lazy::Value> values;
-  for (const at::Tensor& tensor : tensors) {
-    TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
-    values.push_back(ReadValue(tensor));
-  }
+  for (const at::Tensor& tensor : tensors) values.push_back(ReadValue(tensor));
   const lazy::Graph graph = lazy::Graph::ToShow(values);
   std::vector<int64_t> ids;
   std::vector<at::Tensor> leaves;
@@ -82,9 +78,8 @@ std::pair<std::vector<int64_t>, std::vector<at::Tensor>> DataLeaves(
 // Calls `callback` on a thread of the runtime when the tensor's storage is computed. What is
 // recorded for it is started.
 void OnReady(const at::Tensor& tensor, const py::function& callback) {
-  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
-  const lazy::Reference<lazy::Data> data =
-      WithoutGil([&] { return lazy::Materialized(Impl(tensor)->xla_storage()); });
+  const lazy::Reference<lazy::Storage> storage = CheckedImpl(tensor)->xla_storage();
+  const lazy::Reference<lazy::Data> data = WithoutGil([&] { return lazy::Materialized(storage); });
   auto* kept = new py::function(callback);
   const auto call = [kept](const hlo::Error*) {
     if (!Py_IsInitialized()) return;

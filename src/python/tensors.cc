@@ -28,11 +28,6 @@ namespace {
 
 namespace py = pybind11;
 
-XlaTensor CheckedImpl(const at::Tensor& tensor) {
-  TORCH_CHECK(IsXla(tensor), "Input tensor is not an XLA tensor: ", tensor.toString());
-  return Impl(tensor);
-}
-
 std::vector<lazy::Value> ReadValues(const std::vector<at::Tensor>& tensors) {
   std::vector<lazy::Value> values;
   for (const at::Tensor& tensor : tensors) values.push_back(CheckedImpl(tensor)->Read());
