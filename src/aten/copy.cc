@@ -155,6 +155,7 @@ at::Scalar NumberOfStorage(const at::Tensor& self) {
 
 // Counted with what runs on the CPU: users look for it there, as what waits for the device.
 at::Scalar LocalScalarDense(const at::Tensor& self) {
+  TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
   static auto* read = lazy::Counter("aten::_local_scalar_dense");
   lazy::Count(read);
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::_local_scalar_dense");

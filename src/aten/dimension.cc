@@ -32,11 +32,14 @@ Dimensions WrapDimensions(const Dimensions& dimensions, int64_t rank) {
   return wrapped;
 }
 
+void CheckSetOfDimensions(int64_t rank) {
+  if (rank > 64) throw hlo::Error("only tensors with up to 64 dims are supported");
+}
+
 Dimensions ReductionDimensions(const std::optional<Dimensions>& dimensions, int64_t rank) {
   if (!dimensions || dimensions->empty()) return AllDimensions(rank);
   Dimensions wrapped = WrapDimensions(*dimensions, rank);
-  // What fits in torch's set of dimensions.
-  if (rank > 64) throw hlo::Error("only tensors with up to 64 dims are supported");
+  CheckSetOfDimensions(rank);
   if (rank == 0) return {};
   std::sort(wrapped.begin(), wrapped.end());
   return wrapped;

@@ -13,6 +13,8 @@ namespace torch_xla {
 int64_t WrapDimension(int64_t dimension, int64_t rank);
 // Each wrapped; a repeated one is an error.
 Dimensions WrapDimensions(const Dimensions& dimensions, int64_t rank);
+// Throws for more dimensions than torch has sets of.
+void CheckSetOfDimensions(int64_t rank);
 // What a reduction runs over, sorted: the listed dimensions, all when none are listed.
 Dimensions ReductionDimensions(const std::optional<Dimensions>& dimensions, int64_t rank);
 // The shape with the reduced dimensions of size 1.

@@ -1,4 +1,5 @@
 // Tensors from nothing: constants, sequences, identity.
+#include <ATen/Dispatch_v2.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/TensorFactories.h>
@@ -144,6 +145,13 @@ at::ScalarType FillType(const at::Scalar& value, Options dtype) {
   return c10::get_default_dtype_as_scalartype();
 }
 
+// Throws where torch's kernel takes no such number for one of eight bits.
+void CheckNumber(const at::Scalar& value, at::ScalarType type) {
+  if (!c10::isFloat8Type(type)) return;
+  AT_DISPATCH_V2(type, "fill_", AT_WRAP([&] { (void)value.to<scalar_t>(); }),
+                 AT_EXPAND(AT_FLOAT8_TYPES));
+}
+
 at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
                 std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
   for (int64_t extent : size) {
@@ -153,7 +161,9 @@ at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
            "found negative ones: ",
            size, ".");
   }
-  Number number{value, ToElementType(FillType(value, dtype))};
+  const at::ScalarType type = FillType(value, dtype);
+  CheckNumber(value, type);
+  Number number{value, ToElementType(type)};
   return RecordOn<&FullOf>(DeviceOr(device), number, size);
 }
 
@@ -218,6 +228,7 @@ at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Lay
 }
 
 at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {
+  CheckNumber(value, self.scalar_type());
   Number number{value, ToElementType(self.scalar_type())};
   WriteInto(self, RecordOn<&FullOf>(self.device(), number, self.sizes()));
   return self;

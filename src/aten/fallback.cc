@@ -144,7 +144,8 @@ void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Te
     target.copy_(result);
     return;
   }
-  TORCH_CHECK(IsXla(target), schema.name(), ": expected out tensor on xla, but got one on ",
+  TORCH_CHECK(IsXla(target), schema.name(),
+              ": expected the out tensor to be on the same device, xla, but got one on ",
               target.device());
   CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
   CheckExpanded(rule, schema.name(), target);

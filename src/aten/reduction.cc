@@ -132,6 +132,7 @@ std::pair<Value, Value> ExtremeWithIndex(Builder& b, Value x, Dimension dimensio
 template <Opcode combiner>
 Value ArgExtreme(Builder& b, Value x, std::optional<int64_t> dimension, bool keep) {
   Dimensions full = x->dimensions();
+  if (dimension) CheckSetOfDimensions(x->shape().rank());
   if (!dimension) x = b.Reshape(x, {x->shape().num_elements()});
   int64_t d = dimension ? WrapDimension(*dimension, x->shape().rank()) : 0;
   if (x->shape().rank() > 0)

@@ -6,6 +6,7 @@
 
 #include "hlo/error.h"
 #include "hlo/hash.h"
+#include "hlo/minifloat.h"
 #include "hlo/number_conversion.h"
 
 namespace hlo {
@@ -66,10 +67,17 @@ Literal Literal::Splat(const Shape& shape, const Literal& scalar) {
 }
 
 Literal Literal::FromDouble(ElementType type, double value) {
+  if (FindMinifloat(type)) {
+    const uint8_t bits = RoundToMinifloat(type, value);
+    return Literal(Shape::Scalar(type), &bits);
+  }
   return ScalarFromNumber(type, value);
 }
 
-Literal Literal::FromInt(ElementType type, int64_t value) { return ScalarFromNumber(type, value); }
+Literal Literal::FromInt(ElementType type, int64_t value) {
+  if (FindMinifloat(type)) return FromDouble(type, static_cast<double>(value));
+  return ScalarFromNumber(type, value);
+}
 
 std::byte* Literal::mutable_bytes() {
   if (!data_) return nullptr;

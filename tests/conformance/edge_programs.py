@@ -817,4 +817,35 @@ PROGRAMS = {
         x=A(12.).view(3,4);; x[:2,1:].view(torch.int32).as_strided((2,2),(4,1),1)
         x=A(12.).view(3,4);; y=x[1].view(torch.int32).as_strided((2,),(1,));; y.fill_(0);; x
     """,
+    "numbers of eight bits": """
+        torch.zeros(3, dtype=torch.float8_e4m3fn, device=D).view(torch.uint8)
+        torch.ones(3, dtype=torch.float8_e5m2, device=D).view(torch.uint8)
+        torch.full((3,), -2.3, dtype=torch.float8_e4m3fnuz, device=D).view(torch.uint8)
+        torch.full((3,), 1000, dtype=torch.float8_e4m3fn, device=D).view(torch.uint8)
+        torch.full((3,), 1e9, dtype=torch.float8_e5m2, device=D).view(torch.uint8)
+        x=torch.zeros(3, dtype=torch.float8_e4m3fnuz, device=D);; x.fill_(1000.)
+        torch.full((3,), NAN, dtype=torch.float8_e5m2fnuz, device=D).view(torch.uint8)
+        torch.full((3,), float("inf"), dtype=torch.float8_e5m2, device=D).view(torch.uint8)
+        torch.empty(2, 3, dtype=torch.float8_e5m2, device=D).shape
+        torch.empty_strided((2,2), (1,2), dtype=torch.float8_e5m2, device=D).stride()
+        x=A(4.).to(torch.float8_e5m2);; (torch.zeros_like(x).view(torch.uint8), torch.ones_like(x).view(torch.uint8), torch.full_like(x, 3.).view(torch.uint8), torch.empty_like(x).to(torch.float32).shape, x.new_zeros(2).view(torch.uint8))
+        x=A(4.).to(torch.float8_e4m3fn);; x[1:].fill_(2.5);; x.view(torch.uint8)
+        x=A(4.).to(torch.float8_e4m3fn);; x[1:3].zero_();; x.view(torch.uint8)
+        x=A(4.).to(torch.float8_e4m3fn);; x[0]=2.;; x.view(torch.uint8)
+        torch.zeros((), dtype=torch.float8_e4m3fn, device=D).item()
+        torch.eye(2, dtype=torch.float8_e4m3fn, device=D).view(torch.uint8)
+    """,
+    "windows and limits": """
+        torch.kaiser_window(5, device=D)
+        torch.kaiser_window(6, periodic=False, dtype=torch.float64, device=D)
+        torch.kaiser_window(6, True, 3., dtype=torch.float64, device=D)
+        torch.kaiser_window(7, False, 3., dtype=torch.bfloat16, device=D).float()
+        torch.kaiser_window(0, device=D), torch.kaiser_window(1, device=D)
+        torch.kaiser_window(-1, device=D)
+        O(*[1]*65).argmax(0)
+        O(*[1]*65).argmin(-1, keepdim=True)
+        O(*[1]*65).argmax()
+        torch.ops.aten._local_scalar_dense(Z(0))
+        Z(0).item()
+    """,
 }
