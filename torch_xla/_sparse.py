@@ -387,11 +387,21 @@ def _sparse_sparse_matmul(self: Tensor, other: Tensor) -> Any:
     return _coo_of_size(indices, values, (self.shape[0], other.shape[1]), False).coalesce()
 
 
+def _scalar_name(dtype: torch.dtype) -> str:
+    """As torch's errors call it: Float."""
+    return torch.empty(0, dtype=dtype).type().removeprefix("torch.").removesuffix("Tensor")
+
+
 def _sampled_addmm(
     self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Any:
     if not _is_matrix(self) or mat1.dim() != 2:
         return NotImplemented
+    if self.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+        raise RuntimeError(
+            "sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, "
+            f"but got {_scalar_name(self.dtype)}"
+        )
     rows, columns = _indices(self)
     products = (_wide(mat1)[rows] * mat2.t()[columns]).sum(-1)
     return _with_values(self, (alpha * products + beta * self.values()).to(self.dtype))
@@ -401,6 +411,15 @@ def _reduced_product(self: Tensor, other: Tensor, reduce: str) -> Any:
     """A product whose sums may be means or extremes, and where each extreme came from among the elements."""
     if self.layout != torch.sparse_csr or not _is_matrix(self) or other.dim() != 2:
         return NotImplemented
+    name = _scalar_name(self.dtype)
+    if not self.is_floating_point():
+        raise NotImplementedError(f"\"spmm_reduce_kernel\" not implemented for '{name}'")
+    if other.dtype != self.dtype:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'other' to have scalar type {name}; but got "
+            f"torch.{_scalar_name(other.dtype)}Tensor instead (while checking arguments for "
+            "sparse_mm_reduce)"
+        )
     rows, columns = _indices(self)
     terms = _wide(self.values())[:, None] * other[columns]
     if reduce not in ("amax", "amin"):

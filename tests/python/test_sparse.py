@@ -355,3 +355,26 @@ def test_a_step_with_sparse_gradients_leaves_nothing_behind():
         optimizer.step()
         torch_xla.sync()
     assert fallbacks() == before
+
+
+PRODUCTS = {
+    "sampled": lambda a, x, y: torch.sparse.sampled_addmm(a, x, y).to_dense(),
+    "reduced": lambda a, x, y: torch.sparse.mm(a, x, "sum"),
+    "of another type": lambda a, x, y: torch.sparse.mm(a.float(), x.double(), "mean"),
+}
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.int32, torch.bool, torch.complex64], ids=str
+)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_types_of_products_are_eagers(name, dtype):
+    outcomes = []
+    for device in DEVICES:
+        a, x, y = torch.eye(3).to(dtype).to_sparse_csr(), torch.ones(3, 2), torch.ones(2, 3)
+        try:
+            operands = on(device, a, x.to(dtype), y.to(dtype))
+            outcomes.append(PRODUCTS[name](*operands).cpu().tolist())
+        except (RuntimeError, NotImplementedError) as error:
+            outcomes.append((type(error), str(error)))
+    assert outcomes[0] == outcomes[1]
