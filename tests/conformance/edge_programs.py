@@ -842,6 +842,8 @@ PROGRAMS = {
         torch.kaiser_window(7, False, 3., dtype=torch.bfloat16, device=D).float()
         torch.kaiser_window(0, device=D), torch.kaiser_window(1, device=D)
         torch.kaiser_window(-1, device=D)
+        torch.log1p(T([1e200+1e200j, 1e-200+1e-10j, 1e200j, -1+1e-200j, 1e308+1e308j, -1e200+3j], dtype=torch.complex128))
+        torch.log1p(T([1e30+1e30j, 1e-30+1e-10j, -1+1e-30j, 0.4+0.4j, -0.4, complex(NAN, 1), complex("inf")]))
         O(*[1]*65).argmax(0)
         O(*[1]*65).argmin(-1, keepdim=True)
         O(*[1]*65).argmax()

@@ -36,12 +36,17 @@ Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, co
     case Opcode::kLog:
       return ComplexLog(x);
     case Opcode::kLogPlusOne: {
-      // log|1+z| = log1p(2a + a² + b²) / 2.
+      // log|1+z| = log1p(2a + a² + b²) / 2 next to zero; elsewhere the squares may overflow, and
+      // next to -1 they cancel.
       Value* square =
           b_.CreateFAdd(b_.CreateFMul(x.real, b_.CreateFAdd(x.real, Float(x.real, 2.0))),
                         b_.CreateFMul(x.imaginary, x.imaginary));
-      return {b_.CreateFMul(Float(x.real, 0.5), math.Log1p(square)),
-              math.Atan2(x.imaginary, b_.CreateFAdd(x.real, one))};
+      Value* half = Float(x.real, 0.5);
+      Value* small = b_.CreateAnd(b_.CreateFCmpOLT(Abs(x.real), half),
+                                  b_.CreateFCmpOLT(Abs(x.imaginary), half));
+      const Element log = ComplexLog({b_.CreateFAdd(x.real, one), x.imaginary});
+      return {b_.CreateSelect(small, b_.CreateFMul(half, math.Log1p(square)), log.real),
+              log.imaginary};
     }
     case Opcode::kLogistic: {
       Element e = ComplexExp({b_.CreateFNeg(x.real), b_.CreateFNeg(x.imaginary)});
