@@ -150,40 +150,20 @@ Value RunningReduction(Builder& b, Value x, Dimension dimension, std::optional<E
   return b.Convert(Running(b, combiner, x, dimension), type);
 }
 
-// Values and the positions of the latest among equals; NaN wins and stays.
+// Values and the positions of the latest among equals; NaN wins and stays. Two running reductions
+// of numbers, which are one pass each; one of pairs would begin anew for each element.
 template <bool largest>
 std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension) {
-  Value positions =
-      b.Iota(Shape(ElementType::kS64, x->dimensions().empty() ? Dimensions{1} : x->dimensions()),
-             dimension);
   if (x->dimensions().empty() || x->shape().num_elements() == 0) {
     return {x, b.Zeros(Shape(ElementType::kS64, x->dimensions()))};
   }
-  ElementType type = x->element_type();
-  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
-  auto* later = b.Region("later_extreme", {value, index, value, index},
-                         [](Builder& r, const Values& p) -> Values {
-                           Value wins = largest ? r.Gt(p[2], p[0]) : r.Lt(p[2], p[0]);
-                           Value equal = r.Eq(p[2], p[0]);
-                           if (IsFloatValue(p[0])) {
-                             Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
-                             wins = r.And(r.Or(wins, new_nan), r.Not(old_nan));
-                             equal = r.Or(equal, r.And(old_nan, new_nan));
-                           }
-                           // The initial position is negative: anything is later.
-                           Value is_later = r.Gt(p[3], p[1]);
-                           Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
-                           Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
-                           wins = r.Or(wins, r.And(equal, is_later));
-                           Value take = r.And(some, r.Or(none, wins));
-                           return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
-                         });
-  Opcode combiner = largest ? Opcode::kMaximum : Opcode::kMinimum;
-  Value pairs = b.Create(Opcode::kReduceWindow,
-                         {x, positions, b.Constant(hlo::IdentityLiteral(combiner, type)),
-                          b.ConstantScalar(ElementType::kS64, int64_t{-1})},
-                         RunningWindow(x, dimension), {later});
-  return {b.GetTupleElement(pairs, 0), b.GetTupleElement(pairs, 1)};
+  Value extreme = Running(b, largest ? Opcode::kMaximum : Opcode::kMinimum, x, dimension);
+  Value is_extreme = b.Eq(x, extreme);
+  if (IsFloatValue(x)) is_extreme = b.Or(is_extreme, IsNan(b, x));
+  Value position = Iota(b, x->dimensions(), dimension);
+  position = b.Select(is_extreme, position, b.Zeros(position->shape()));
+  position = CumulativeMaximum(b, position, dimension);
+  return {GatherAlong(b, x, position, dimension), position};
 }
 
 // In twice the width, as in eager: the gradient takes exponentials of differences of such sums.
