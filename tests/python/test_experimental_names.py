@@ -66,6 +66,22 @@ def test_a_configuration_goes_through_json():
         splash_attention(q, q, q, SplashAttentionConfig(attentiontype_local_sliding=True).to_json())
 
 
+def test_a_capped_row_that_sees_nothing_is_zero():
+    config = SplashAttentionConfig(attentiontype_local_sliding=True, slide_window_size=2).to_json()
+    q, k, v = (torch.randn(1, 2, n, 4, device="xla", requires_grad=True) for n in (12, 5, 5))
+    for cap in (None, 5.0):
+        result = splash_attention(q, k, v, config, attn_logits_soft_cap=cap)
+        assert result[:, :, 7:].abs().max() == 0
+        gradients = torch.autograd.grad(result.square().sum(), (q, k, v))
+        assert all(x.isfinite().all() for x in gradients)
+    with pytest.raises(ValueError, match="4 heads of q cannot share 3 of k"):
+        splash_attention(
+            *(torch.ones(1, n, 2, 4, device="xla") for n in (4, 3, 3)),
+            config,
+            attn_logits_soft_cap=5.0,
+        )
+
+
 def test_quantized_tensors():
     x = torch.tensor([[-3.0, 0.25, 0.75], [1.26, 2.0, 900.0]], device="xla")
     whole = quantized.xla_quantize_per_tensor(x, 0.5, 3, -128, 127, torch.int8)
@@ -76,6 +92,11 @@ def test_quantized_tensors():
     assert channels.tolist() == [[-5, 1, 3], [1, 1, 127]]
     back = quantized.xla_dequantize_per_tensor(channels, scales, points, *limits)
     assert back.tolist() == [[-3.0, 0.0, 1.0], [2.0, 2.0, 254.0]]
+    assert quantized.xla_dequantize_per_tensor(whole, 0.5, 3, *limits)[0].tolist() == [-3, 0, 1]
+    # All integers of the result, not only those that the input's type has.
+    halves = torch.tensor([127.5, 254.0], dtype=torch.bfloat16, device="xla")
+    wide = -32768, 32767, torch.int16
+    assert quantized.xla_quantize_per_tensor(halves, 0.1, 3, *wide).tolist() == [1278, 2543]
 
 
 @pytreeify
@@ -98,3 +119,15 @@ def test_a_function_of_structures_has_its_own_derivative():
     (first["y"].sum() + second[0].sum()).backward()
     assert first["y"].tolist() == [5.0] * 3 and second[0].tolist() == [2.0] * 3
     assert x.grad.tolist() == [5.0] * 3 and z.grad.tolist() == [20.0] * 3
+
+
+def test_a_derived_class_runs_its_own_functions():
+    class Doubled(Scaled):
+        @staticmethod
+        def forward(ctx, tree, factor):
+            return Scaled.forward(ctx, tree, 2 * factor)
+
+    x = torch.ones(3, device="xla", requires_grad=True)
+    first, _ = Doubled.apply({"x": [x], "z": torch.ones(3, device="xla")}, 5)
+    first["y"].sum().backward()
+    assert first["y"].tolist() == x.grad.tolist() == [10.0] * 3

@@ -234,6 +234,40 @@ def test_a_patched_linear_layer_heeds_autocast():
     assert layer.weight.grad.dtype == layer.bias.grad.dtype == torch.float32
 
 
+def test_a_patched_linear_layer_is_torchs_where_that_is_asked_more():
+    x, weight = torch.randn(2, 3, 4, device="xla"), torch.randn(5, 4, device="xla")
+
+    def loss(weight):
+        return XLAPatchedLinear.apply(x, weight).pow(2).sum()
+
+    expected = torch.func.grad(lambda weight: nn.functional.linear(x, weight).pow(2).sum())(weight)
+    torch.testing.assert_close(torch.func.grad(loss)(weight), expected)
+    torch.testing.assert_close(torch.func.jvp(loss, (weight,), (weight,))[1], 2 * loss(weight))
+    many = torch.vmap(XLAPatchedLinear.apply, (0, None))(x, weight)
+    torch.testing.assert_close(many, nn.functional.linear(x, weight))
+    traced = torch.fx.experimental.proxy_tensor.make_fx(loss)(weight)
+    torch.testing.assert_close(traced(3 * weight), 9 * loss(weight))
+    jacobians = [
+        torch.autograd.functional.jacobian(loss, weight, vectorize=way) for way in (False, True)
+    ]
+    torch.testing.assert_close(*jacobians)
+
+
+def test_a_patched_linear_layer_takes_and_refuses_what_torchs_does():
+    x, weight = torch.randn(2, 4, device="xla"), torch.randn(3, 4, device="xla")
+    torch.testing.assert_close(XLAPatchedLinear.apply(x, weight[0]), x @ weight[0])
+    with pytest.raises(RuntimeError):
+        XLAPatchedLinear.apply(x, weight, torch.ones(2, 2, 3, device="xla"))
+    with torch.autocast("xla"):
+        assert XLAPatchedLinear.apply(x.double(), weight.double()).dtype == torch.float64
+    given = [part.to(torch.complex64).mul(1 + 2j).requires_grad_() for part in (x, weight)]
+    ours, expected = (
+        torch.autograd.grad(apply(*given).real.sum(), given)
+        for apply in (XLAPatchedLinear.apply, nn.functional.linear)
+    )
+    torch.testing.assert_close(ours, expected)
+
+
 def test_gru_of_one_direction(caplog):
     gru, own = nn.GRU(4, 6, 2), GRU(4, 6, 2)
     own.load_state_dict(gru.state_dict())

@@ -1,6 +1,6 @@
 """Functions with a derivative of their own (`torch.autograd.Function`) that take and give nested structures of tensors."""
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
@@ -13,45 +13,52 @@ def _leaves_of_gradient(gradient: Any, spec: TreeSpec) -> list[Any]:
     return [None] * spec.num_leaves if gradient is None else spec.flatten_up_to(gradient)
 
 
+class _Call(NamedTuple):
+    """What a call is of, and the structures of its arguments and, once it has run, of its result: only tensors leave `apply`."""
+
+    function: type[torch.autograd.Function]
+    arguments: list[TreeSpec]
+    results: list[TreeSpec]
+
+
+class _Flat(torch.autograd.Function):
+    """A function of structures as one of their leaves."""
+
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *leaves: Any) -> Any:
+        given = iter(leaves)
+        arguments = [
+            tree_unflatten([next(given) for _ in range(spec.num_leaves)], spec)
+            for spec in call.arguments
+        ]
+        results, spec = tree_flatten(call.function.forward(ctx, *arguments))
+        call.results.append(spec)
+        ctx.call_of_pytreeify = call
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        call = ctx.call_of_pytreeify
+        tree = tree_unflatten(gradients, call.results[0])
+        found = call.function.backward(ctx, *(tree if isinstance(tree, tuple) else (tree,)))
+        found = found if isinstance(found, tuple) else (found,)
+        pairs = zip(found, call.arguments, strict=True)
+        return None, *(leaf for pair in pairs for leaf in _leaves_of_gradient(*pair))
+
+
 def pytreeify(cls: Function) -> Function:
     """The class, whose `apply` takes and gives tensors in any structure.
 
     Its `forward` gets the arguments as they were given. Its `backward` gets gradients in the structure of the result, those of
-    a tuple one by one, and gives for each argument its gradient, in the argument's structure, or None.
+    a tuple one by one, and gives for each argument its gradient, in the argument's structure, or None; several are a tuple.
+    `ctx.needs_input_grad` is of the arguments' leaves, behind one that is none of them.
     """
 
-    class Flat(torch.autograd.Function):
-        """The same of leaves. The structure of the result goes into `specs`, as only tensors leave `apply`."""
-
-        @staticmethod
-        def forward(
-            ctx: Any, argument_specs: list[TreeSpec], specs: list[TreeSpec], *leaves: Any
-        ) -> Any:
-            given = iter(leaves)
-            arguments = [
-                tree_unflatten([next(given) for _ in range(spec.num_leaves)], spec)
-                for spec in argument_specs
-            ]
-            results, spec = tree_flatten(cls.forward(ctx, *arguments))
-            specs.append(spec)
-            ctx.specs_of_pytreeify = argument_specs, spec
-            return tuple(results)
-
-        @staticmethod
-        def backward(ctx: Any, *gradients: Any) -> Any:
-            argument_specs, spec = ctx.specs_of_pytreeify
-            tree = tree_unflatten(gradients, spec)
-            found = cls.backward(ctx, *(tree if isinstance(tree, tuple) else (tree,)))
-            found = found if isinstance(found, tuple) else (found,)
-            pairs = zip(found, argument_specs, strict=True)
-            return None, None, *(leaf for pair in pairs for leaf in _leaves_of_gradient(*pair))
-
-    def apply(*arguments: Any) -> Any:
+    def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
         flat = [tree_flatten(argument) for argument in arguments]
-        specs: list[TreeSpec] = []
-        leaves = [leaf for part, _ in flat for leaf in part]
-        results = Flat.apply([spec for _, spec in flat], specs, *leaves)
-        return tree_unflatten(results, specs[0])
+        call = _Call(function, [spec for _, spec in flat], [])
+        results = _Flat.apply(call, *(leaf for part, _ in flat for leaf in part))
+        return tree_unflatten(results, call.results[0])
 
-    cls.apply = staticmethod(apply)  # type: ignore[assignment]
+    cls.apply = classmethod(apply)  # type: ignore[assignment]
     return cls

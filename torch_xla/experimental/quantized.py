@@ -3,8 +3,10 @@
 import torch
 
 
-def _along(input: torch.Tensor, axis: int, values: torch.Tensor) -> torch.Tensor:
-    """One value for each channel, which is a place along `axis`."""
+def _along(input: torch.Tensor, axis: int, values: float | torch.Tensor) -> torch.Tensor:
+    """One value for each channel, which is a place along `axis`; a number is all channels'."""
+    if not isinstance(values, torch.Tensor):
+        return torch.tensor(values, device=input.device)
     shape = [1] * input.dim()
     shape[axis] = -1
     return values.to(input.device).reshape(shape)
@@ -17,6 +19,8 @@ def _quantized(
     limits: tuple[int, int],
     dtype: torch.dtype,
 ) -> torch.Tensor:
+    if input.dtype in (torch.float16, torch.bfloat16):
+        input = input.float()  # which do not have all of these integers
     return (torch.round(input * (1 / scale)) + zero_point).clamp(*limits).to(dtype)
 
 
@@ -48,8 +52,8 @@ def xla_quantize_per_channel(
 
 def xla_dequantize_per_tensor(
     input: torch.Tensor,
-    scale: torch.Tensor,
-    zero_point: torch.Tensor,
+    scale: float | torch.Tensor,
+    zero_point: int | torch.Tensor,
     axis: int,
     quant_min: int,
     quant_max: int,

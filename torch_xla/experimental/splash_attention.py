@@ -96,7 +96,13 @@ def splash_attention(
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=seen, scale=1.0, enable_gqa=q.shape[1] != k.shape[1]
         )
-    groups = q.shape[1] // k.shape[1]
+    groups, left = divmod(q.shape[1], k.shape[1])
+    if left:
+        raise ValueError(
+            f"splash_attention: {q.shape[1]} heads of q cannot share {k.shape[1]} of k evenly."
+        )
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     scores = attn_logits_soft_cap * torch.tanh(q @ k.mT / attn_logits_soft_cap)
-    return scores.masked_fill(~seen, float("-inf")).softmax(-1) @ v
+    # The lowest number, unlike infinity, leaves a row that sees nothing a softmax, which is then taken away.
+    weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1)
+    return weights.masked_fill(~seen, 0.0) @ v

@@ -129,19 +129,41 @@ class _LinearOfAnyRank(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
         input, weight = ctx.saved_tensors
-        rows = gradient.flatten(0, -2)
-        return gradient @ weight, rows.t() @ input.flatten(0, -2)
+        rows = gradient.reshape(-1, gradient.shape[-1])
+        return gradient @ weight, rows.t() @ input.reshape(-1, input.shape[-1])
 
 
-def _is_one_contraction(input: torch.Tensor, weight: torch.Tensor) -> bool:
-    """Whether the layer can be recorded as it is: what is compiled or refused goes to torch's own."""
+def _is_transformed() -> bool:
+    """Whether operations are traced or transformed, by what sees only those of torch."""
     return (
-        not torch.compiler.is_compiling()
-        and type(input) in (torch.Tensor, nn.Parameter)
-        and input.device.type == weight.device.type == "xla"
-        and input.dtype == weight.dtype
+        torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def _is_one_contraction(
+    input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> bool:
+    """Whether the layer can be recorded as it is: what is transformed, refused or complex goes to torch's own."""
+    tensors = [input, weight] if bias is None else [input, weight, bias]
+    return (
+        not _is_transformed()
+        and all(type(tensor) in (torch.Tensor, nn.Parameter) for tensor in tensors)
+        and all(tensor.is_xla and tensor.dtype == input.dtype for tensor in tensors)
+        and input.is_floating_point()
         and input.dim() >= 2
+        and weight.dim() == 2
         and input.shape[-1] == weight.shape[-1]
+        and (bias is None or bias.shape == weight.shape[:1])
+    )
+
+
+def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """As autocast does it."""
+    return (
+        tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != torch.float64 else tensor
     )
 
 
@@ -155,9 +177,9 @@ class XLAPatchedLinear:
         """`torch.nn.functional.linear`, with gradients and under autocast, without a reshape of the input."""
         if input.is_xla and torch.is_autocast_enabled("xla"):
             dtype = torch.get_autocast_dtype("xla")
-            input, weight = input.to(dtype), weight.to(dtype)
-            bias = bias if bias is None else bias.to(dtype)
-        if not _is_one_contraction(input, weight):
+            input, weight = _cast(input, dtype), _cast(weight, dtype)
+            bias = bias if bias is None else _cast(bias, dtype)
+        if not _is_one_contraction(input, weight, bias):
             return F.linear(input, weight, bias)
         output = _LinearOfAnyRank.apply(input, weight)
         return output if bias is None else output + bias
