@@ -20,11 +20,26 @@ Value Before(Builder& b, Value x, Value y) {
   return b.Or(less, b.And(IsNan(b, y), b.Not(IsNan(b, x))));
 }
 
+// Zeros are one number, and so are NaNs, the largest: in the order of all bits a sort needs no more
+// than keys. The engine knows this form, which is JAX's.
+Value Canonical(Builder& b, Value x) {
+  x = b.Select(b.Eq(x, Like(b, x, 0.0)), Like(b, x, 0.0), x);
+  return b.Select(b.Ne(x, x), Like(b, x, kNaN), x);
+}
+
+// The same as Before, for sorting.
+Value SortsBefore(Builder& b, Value x, Value y) {
+  const ElementType type = x->element_type();
+  if (type != ElementType::kF32 && type != ElementType::kF64) return Before(b, x, y);
+  return b.Compare(Canonical(b, x), Canonical(b, y), hlo::ComparisonDirection::kLt,
+                   hlo::ComparisonType::kTotalOrder);
+}
+
 hlo::Computation* Comparator(Builder& b, ElementType type, bool descending) {
   Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
   return b.Region(descending ? "descending" : "ascending", {value, value, index, index},
                   [=](Builder& r, const Values& p) -> Values {
-                    return {descending ? Before(r, p[1], p[0]) : Before(r, p[0], p[1])};
+                    return {descending ? SortsBefore(r, p[1], p[0]) : SortsBefore(r, p[0], p[1])};
                   });
 }
 

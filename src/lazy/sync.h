@@ -20,8 +20,9 @@ enum class Donating : uint8_t { kAll, kWishes, kNothing };
 // Throws hlo::Error: a compile's, an earlier execution's (once), or with `wait` this one's; or that
 // of a check of values (value_check.h), once, after which everything is computed and started.
 void Sync(Device* device, bool wait = false, Donating donating = Donating::kAll);
-// The same of what those of these storages hold that are the device's, and of noted collectives and assertions, as
-// those keep their order. Other recorded work stays, and computes again what it has in common.
+// The same of what those of these storages hold that are the device's, and of noted collectives and
+// assertions, as those keep their order. Other recorded work stays, and computes again what it has
+// in common.
 void SyncOnly(Device* device, std::span<const Reference<Storage>> storages, bool wait,
               Donating donating);
 // How many times what was pending on the device has been started.
