@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import time
+from unittest import mock
 
 from benchmarks.fresh_process import figures_of
 from benchmarks.measure import limit_threads
@@ -53,8 +54,10 @@ def compared(turns: int, steps: int) -> dict[str, float]:
     least = {"with": float("inf"), "without": float("inf")}
     for _ in range(turns):
         for name, switch in ("with", "1"), ("without", "0"):
-            os.environ[SWITCH] = switch
-            figures = figures_of("benchmarks.value_checks", ["--measure", "--steps", str(steps)])
+            with mock.patch.dict(os.environ, {SWITCH: switch}):
+                figures = figures_of(
+                    "benchmarks.value_checks", ["--measure", "--steps", str(steps)]
+                )
             if figures is None or (figures["checked"] > 0) != (name == "with"):
                 raise SystemExit(f"No figures {name} checks: {figures}")
             least[name] = min(least[name], figures["step"])

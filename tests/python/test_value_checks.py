@@ -458,7 +458,7 @@ torch_xla.sync(wait=True)
     assert "torch.Size([1])" in result.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_checks_cost_little():
     """1 % and less on a quiet machine; the bound leaves room for what else runs."""
     least = value_checks.compared(turns=3, steps=25)
