@@ -74,12 +74,12 @@ def test_a_capped_row_that_sees_nothing_is_zero():
         assert result[:, :, 7:].abs().max() == 0
         gradients = torch.autograd.grad(result.square().sum(), (q, k, v))
         assert all(x.isfinite().all() for x in gradients)
-    with pytest.raises(ValueError, match="4 heads of q cannot share 3 of k"):
-        splash_attention(
-            *(torch.ones(1, n, 2, 4, device="xla") for n in (4, 3, 3)),
-            config,
-            attn_logits_soft_cap=5.0,
-        )
+        with pytest.raises(ValueError, match="4 heads of q cannot share 3 of k"):
+            splash_attention(
+                *(torch.ones(1, n, 2, 4, device="xla") for n in (4, 3, 3)),
+                config,
+                attn_logits_soft_cap=cap,
+            )
 
 
 def test_quantized_tensors():
@@ -131,3 +131,26 @@ def test_a_derived_class_runs_its_own_functions():
     first, _ = Doubled.apply({"x": [x], "z": torch.ones(3, device="xla")}, 5)
     first["y"].sum().backward()
     assert first["y"].tolist() == x.grad.tolist() == [10.0] * 3
+
+
+@pytest.mark.parametrize("several", [tuple, list])
+def test_a_function_of_structures_is_told_which_arguments_need_gradients(several):
+    needed = []
+
+    @pytreeify
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, tree, factor):
+            ctx.save_for_backward(factor)
+            return tree["x"] * factor
+
+        @staticmethod
+        def backward(ctx, gradient):
+            needed.append(ctx.needs_input_grad)
+            return several(({"x": gradient * ctx.saved_tensors[0], "n": None}, None))
+
+    x, y = (torch.full((3,), 2.0, device="xla", requires_grad=True) for _ in range(2))
+    Product.apply({"x": x, "n": 1}, y.detach()).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+    Product.apply({"x": x.detach(), "n": 1}, y).sum().backward()
+    assert needed == [(True, False), (False, True)]

@@ -243,6 +243,10 @@ def test_a_patched_linear_layer_is_torchs_where_that_is_asked_more():
     expected = torch.func.grad(lambda weight: nn.functional.linear(x, weight).pow(2).sum())(weight)
     torch.testing.assert_close(torch.func.grad(loss)(weight), expected)
     torch.testing.assert_close(torch.func.jvp(loss, (weight,), (weight,))[1], 2 * loss(weight))
+    with torch.autograd.forward_ad.dual_level():
+        dual = XLAPatchedLinear.apply(torch.autograd.forward_ad.make_dual(x, x), weight)
+        tangent = torch.autograd.forward_ad.unpack_dual(dual).tangent
+    torch.testing.assert_close(tangent, nn.functional.linear(x, weight))
     many = torch.vmap(XLAPatchedLinear.apply, (0, None))(x, weight)
     torch.testing.assert_close(many, nn.functional.linear(x, weight))
     traced = torch.fx.experimental.proxy_tensor.make_fx(loss)(weight)
@@ -258,8 +262,13 @@ def test_a_patched_linear_layer_takes_and_refuses_what_torchs_does():
     torch.testing.assert_close(XLAPatchedLinear.apply(x, weight[0]), x @ weight[0])
     with pytest.raises(RuntimeError):
         XLAPatchedLinear.apply(x, weight, torch.ones(2, 2, 3, device="xla"))
+    with pytest.raises(RuntimeError, match="same dtype"):
+        XLAPatchedLinear.apply(x, weight, torch.ones(3, dtype=torch.half, device="xla"))
+    derived = weight.as_subclass(type("Derived", (torch.Tensor,), {}))
+    assert type(XLAPatchedLinear.apply(x, derived)) is type(derived)
     with torch.autocast("xla"):
         assert XLAPatchedLinear.apply(x.double(), weight.double()).dtype == torch.float64
+        assert XLAPatchedLinear.apply(x.int(), weight.int()).dtype == torch.int32
     given = [part.to(torch.complex64).mul(1 + 2j).requires_grad_() for part in (x, weight)]
     ours, expected = (
         torch.autograd.grad(apply(*given).real.sum(), given)

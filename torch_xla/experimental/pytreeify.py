@@ -26,7 +26,10 @@ class _Flat(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: _Call, *leaves: Any) -> Any:
-        given = iter(leaves)
+        given, needs = iter(leaves), iter(ctx.needs_input_grad[1:])
+        ctx.needs_input_grad = tuple(
+            any([next(needs) for _ in range(spec.num_leaves)]) for spec in call.arguments
+        )
         arguments = [
             tree_unflatten([next(given) for _ in range(spec.num_leaves)], spec)
             for spec in call.arguments
@@ -41,7 +44,9 @@ class _Flat(torch.autograd.Function):
         call = ctx.call_of_pytreeify
         tree = tree_unflatten(gradients, call.results[0])
         found = call.function.backward(ctx, *(tree if isinstance(tree, tuple) else (tree,)))
-        found = found if isinstance(found, tuple) else (found,)
+        # A list is several arguments' gradients, as for torch, or the gradient of one that is a list.
+        several = isinstance(found, list) and len(call.arguments) > 1
+        found = found if several or isinstance(found, tuple) else (found,)
         pairs = zip(found, call.arguments, strict=True)
         return None, *(leaf for pair in pairs for leaf in _leaves_of_gradient(*pair))
 
@@ -50,8 +55,8 @@ def pytreeify(cls: Function) -> Function:
     """The class, whose `apply` takes and gives tensors in any structure.
 
     Its `forward` gets the arguments as they were given. Its `backward` gets gradients in the structure of the result, those of
-    a tuple one by one, and gives for each argument its gradient, in the argument's structure, or None; several are a tuple.
-    `ctx.needs_input_grad` is of the arguments' leaves, behind one that is none of them.
+    a tuple one by one, and gives for each argument its gradient, in the argument's structure, or None; several are a tuple or list.
+    `ctx.needs_input_grad` says of each argument whether any of its tensors needs a gradient.
     """
 
     def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:

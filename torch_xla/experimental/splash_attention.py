@@ -92,14 +92,14 @@ def splash_attention(
       attn_logits_soft_cap: scores become `cap·tanh(score/cap)`.
     """
     seen = _seen(q, k, SplashAttentionConfig.from_json(config), decoder_segment_ids, causal)
-    if attn_logits_soft_cap is None:
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=seen, scale=1.0, enable_gqa=q.shape[1] != k.shape[1]
-        )
     groups, left = divmod(q.shape[1], k.shape[1])
     if left:
         raise ValueError(
             f"splash_attention: {q.shape[1]} heads of q cannot share {k.shape[1]} of k evenly."
+        )
+    if attn_logits_soft_cap is None:
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=seen, scale=1.0, enable_gqa=groups != 1
         )
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     scores = attn_logits_soft_cap * torch.tanh(q @ k.mT / attn_logits_soft_cap)
