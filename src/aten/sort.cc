@@ -24,13 +24,12 @@ Value Before(Builder& b, Value x, Value y) {
 // than keys. The engine knows this form, which is JAX's.
 Value Canonical(Builder& b, Value x) {
   x = b.Select(b.Eq(x, Like(b, x, 0.0)), Like(b, x, 0.0), x);
-  return b.Select(b.Ne(x, x), Like(b, x, kNaN), x);
+  return b.Select(IsNan(b, x), Like(b, x, kNaN), x);
 }
 
 // The same as Before, for sorting.
 Value SortsBefore(Builder& b, Value x, Value y) {
-  const ElementType type = x->element_type();
-  if (type != ElementType::kF32 && type != ElementType::kF64) return Before(b, x, y);
+  if (!IsFloatValue(x)) return Before(b, x, y);
   return b.Compare(Canonical(b, x), Canonical(b, y), hlo::ComparisonDirection::kLt,
                    hlo::ComparisonType::kTotalOrder);
 }

@@ -3,6 +3,7 @@
 #include "cpu/library/sort.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -21,13 +22,13 @@ using hlo::Opcode;
 constexpr int64_t kParallelLine = 1 << 15;  // a shorter line is sorted by one thread
 
 // A number whose unsigned order is the wanted order of the key.
-template <typename U>
+template <typename U, int kMantissa>
 U FloatKey(U bits, bool canonical) {
-  constexpr U kSign = U{1} << (sizeof(U) * 8 - 1);
-  constexpr int kMantissa = sizeof(U) == 8 ? 52 : sizeof(U) == 4 ? 23 : 10;
+  constexpr U kSign = static_cast<U>(U{1} << (sizeof(U) * 8 - 1));
   if (canonical) {
-    U exponent_mask = (~U{0} >> 1) >> kMantissa << kMantissa;
-    U magnitude = bits & ~kSign;
+    constexpr U kMagnitude = kSign - 1;
+    U exponent_mask = kMagnitude >> kMantissa << kMantissa;
+    U magnitude = bits & kMagnitude;
     if (magnitude == 0) bits = 0;
     if (magnitude > exponent_mask) bits = exponent_mask | (U{1} << (kMantissa - 1));
   }
@@ -42,11 +43,20 @@ uint64_t KeyOf(const SortOrder& order, const std::byte* element) {
   };
   uint64_t key = 0;
   switch (order.type) {
+    case ElementType::kF16:
+      key =
+          FloatKey<uint16_t, 10>(read.template operator()<uint16_t>(), order.zeros_and_nans_equal);
+      break;
+    case ElementType::kBF16:
+      key = FloatKey<uint16_t, 7>(read.template operator()<uint16_t>(), order.zeros_and_nans_equal);
+      break;
     case ElementType::kF32:
-      key = FloatKey<uint32_t>(read.template operator()<uint32_t>(), order.zeros_and_nans_equal);
+      key =
+          FloatKey<uint32_t, 23>(read.template operator()<uint32_t>(), order.zeros_and_nans_equal);
       break;
     case ElementType::kF64:
-      key = FloatKey<uint64_t>(read.template operator()<uint64_t>(), order.zeros_and_nans_equal);
+      key =
+          FloatKey<uint64_t, 52>(read.template operator()<uint64_t>(), order.zeros_and_nans_equal);
       break;
     case ElementType::kPred:
     case ElementType::kU8:
@@ -275,7 +285,9 @@ class LineSorter {
 };
 
 bool HasKey(ElementType type) {
-  return type == ElementType::kF32 || type == ElementType::kF64 || type == ElementType::kPred ||
+  constexpr std::array kOthers = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
+                                  ElementType::kF64, ElementType::kPred};
+  return std::ranges::find(kOthers, type) != kOthers.end() ||
          (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
 }
 

@@ -27,8 +27,8 @@ struct SortOrder {
   int64_t operand = 0;
   hlo::ElementType type = hlo::ElementType::kF32;
   bool descending = false;
-  // f32 and f64 keys in IEEE 754 total order (−NaN < −inf < … < −0 < +0 < … < NaN). Otherwise a NaN
-  // compares like `compare` says: false.
+  // Floating point keys in IEEE 754 total order (−NaN < −inf < … < −0 < +0 < … < NaN). Otherwise a
+  // NaN compares like `compare` says: false.
   bool total_order = false;
   bool zeros_and_nans_equal = false;  // as JAX canonicalises: −0 = +0, all NaNs equal and last
 };
