@@ -11,6 +11,7 @@ import sys
 
 import network_hosts
 import pytest
+from program_server import ProgramServer
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -77,26 +78,37 @@ def engine_environment(engine: str) -> dict[str, str]:
 class Program:
     """Runs Python programs in processes of their own."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, server: ProgramServer) -> None:
         self.folder = folder
+        self._server = server
 
-    def environment(self, **variables: str) -> dict[str, str]:
+    @staticmethod
+    def environment(**variables: str) -> dict[str, str]:
         """This process's, with the source tree importable and other variables added."""
         path = f"{ROOT}{os.pathsep}{ROOT / 'examples'}"
         return {**os.environ, "PYTHONPATH": path, **variables}
 
     def run(
-        self, *arguments: str, timeout: float = 300, check: bool = True, **variables: str
+        self,
+        *arguments: str,
+        timeout: float = 300,
+        check: bool = True,
+        anew: bool = False,
+        **variables: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `python ARGUMENTS`; a failure shows what the program printed."""
-        result = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        """Runs `python ARGUMENTS`, for `anew` with nothing loaded; a failure shows what the program printed."""
+        environment = self.environment(**variables)
+        if not anew and self._server.serves(arguments, environment):
+            result = self._server.run(arguments, self.folder, environment, timeout)
+        else:
+            result = subprocess.run(
+                [sys.executable, *arguments],
+                cwd=self.folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+            )
         if check and result.returncode != 0:
             pytest.fail(f"exit status {result.returncode}\n{result.stdout}\n{result.stderr}")
         return result
@@ -106,9 +118,16 @@ class Program:
         return self.run("-c", code, **options)
 
 
+@pytest.fixture(scope="session")
+def program_server():
+    server = ProgramServer(Program.environment())
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def program(tmp_path: pathlib.Path) -> Program:
-    return Program(tmp_path)
+def program(tmp_path: pathlib.Path, program_server: ProgramServer) -> Program:
+    return Program(tmp_path, program_server)
 
 
 # What passes on one engine and one model has shown the boundary: the rest of the other engine is for `make test-all`.

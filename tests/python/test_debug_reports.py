@@ -78,13 +78,14 @@ DOUBLE, SINGLE = "=" * 80, "-" * 80
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory):
+def reports(tmp_path_factory, program_server):
     """The blocks of level 2, each a list of its lines without the prefix, with its prefix first."""
     from conftest import Program
 
-    program = Program(tmp_path_factory.mktemp("reports"))
+    program = Program(tmp_path_factory.mktemp("reports"), program_server)
     (program.folder / "train.py").write_text(TRAIN)
-    result = program.run("train.py", PT_XLA_DEBUG_LEVEL="2", PT_XLA_DEBUG_FILE="out.txt")
+    variables = {"PT_XLA_DEBUG_LEVEL": "2", "PT_XLA_DEBUG_FILE": "out.txt"}
+    result = program.run("train.py", anew=True, **variables)  # frames are shown
     assert "Unexpected execution happens inside the compiled function" in result.stdout
     assert result.stderr == ""
     return blocks_of((program.folder / "out.txt").read_text())

@@ -126,5 +126,5 @@ def run(index, case, folder):
 
 
 if __name__ == "__main__":
-    torch_xla.launch(run, (globals()[sys.argv[1]], sys.argv[2]))
+    torch_xla.launch(run, (globals()[sys.argv[1]], sys.argv[2]), start_method="fork")
     print("passed")

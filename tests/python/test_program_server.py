@@ -1,0 +1,49 @@
+"""A program of the tests' server is as one that is started by itself."""
+
+import signal
+import subprocess
+
+import pytest
+
+SHOWN = """
+import atexit, os, sys
+atexit.register(print, "the end")
+print(__name__, sys.argv, sys.path[0], os.getcwd(), os.environ.get("TORCH_XLA_WORD"), sys.stdin.read())
+print("torch_xla" in sys.modules, [path for path in sys.path if path.endswith("tests/python")])
+print("complaint", file=sys.stderr)
+"""
+ENDS = {
+    "pass": 0,
+    "raise SystemExit(3)": 3,
+    "1 / 0": 1,
+    "import os, signal; os.kill(os.getpid(), signal.SIGTERM)": -signal.SIGTERM,
+}
+
+
+@pytest.mark.parametrize("arguments", [("-c", SHOWN, "one", "two"), ("shown.py", "one")])
+def test_it_sees_what_another_would_see(program, arguments):
+    (program.folder / "shown.py").write_text(SHOWN)
+    served = program.run(*arguments, TORCH_XLA_WORD="word")
+    anew = program.run(*arguments, anew=True, TORCH_XLA_WORD="word")
+    assert served.stdout.endswith("the end\n") and served.stdout == anew.stdout
+    assert served.stderr == anew.stderr == "complaint\n"
+
+
+@pytest.mark.parametrize("code", ENDS)
+def test_it_ends_as_another_would_end(program, code):
+    served, anew = (program.run_code(code, check=False, anew=anew) for anew in (False, True))
+    assert served.returncode == anew.returncode == ENDS[code]
+    assert served.stderr.splitlines()[-1:] == anew.stderr.splitlines()[-1:]
+
+
+def test_torch_is_loaded_for_it(program):
+    code = "import sys; print('torch' in sys.modules)"
+    assert program.run_code(code).stdout == "True\n"
+    assert program.run_code(code, OMP_NUM_THREADS="3").stdout == "False\n"  # which torch reads
+
+
+def test_one_that_takes_too_long_is_ended_and_the_next_one_runs(program):
+    with pytest.raises(subprocess.TimeoutExpired) as raised:
+        program.run_code("import time; print('begun', flush=True); time.sleep(60)", timeout=1)
+    assert raised.value.stdout == "begun\n"
+    assert program.run_code("print('next')").stdout == "next\n"
