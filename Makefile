@@ -57,11 +57,14 @@ build-test: install-test
 test: ctest pytest
 
 test-all: PYTEST_TIER :=
+test-all: CTEST_TIER :=
 test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-sizes test-recipes test-failures sanitize fuzz soak
 
 # Many of them wait for one another more than they compute, hence more at a time than there are processors.
+# Programs with many short tests are one test each, but in `make test-all`: `.venv/bin/ctest --test-dir build -R name` runs one.
+CTEST_TIER := -C check -LE each
 ctest: build-test
-	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) $(CTEST_ARGS)
+	.venv/bin/ctest --test-dir $(BUILD) --output-on-failure --timeout 600 -j $$((2 * $(JOBS))) $(CTEST_TIER) $(CTEST_ARGS)
 
 # JAX, the oracle and foreign client, and torch in processes of their own. Tests of Python often wait for processes.
 MORE_JOBS := $$(($(JOBS) + 1))
