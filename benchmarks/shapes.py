@@ -110,7 +110,8 @@ def measure(peer: str, program: str, threads: int) -> dict[str, Any]:
     if peer == "xla":
         import torch_xla.debug.metrics as met
 
-        figures["compilations"] = met.counter_value("ProgramCompile") or 0
+        figures["programs"] = met.counter_value("ProgramCompile") or 0
+        figures["loops"] = met.counter_value("LoopCompile") or 0
     return figures
 
 
@@ -134,16 +135,16 @@ def differences(program: str, figures: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def table(results: dict[str, dict[str, dict[str, Any]]], peers: list[str]) -> str:
-    """Markdown: seconds of the first run and of the second, and compilations."""
+    """Markdown: seconds of the first run and of the second; programs that were made, and loops that LLVM compiled for them."""
     head = [f"{tables.NAMES[peer]} {which}" for peer in peers for which in ("first", "second")]
-    rows = ["| program | " + " | ".join([*head, "compilations"]) + " |"]
-    rows.append("|---|" + "---:|" * (len(head) + 1))
+    rows = ["| program | " + " | ".join([*head, "programs", "loops"]) + " |"]
+    rows.append("|---|" + "---:|" * (len(head) + 2))
     for program, figures in results.items():
         cells = []
         for peer in peers:
             for key in ("first_s", "second_s"):
                 cells.append(tables.number(figures[peer][key]) if peer in figures else "-")
-        cells.append(str(figures.get("xla", {}).get("compilations", "-")))
+        cells += [str(figures.get("xla", {}).get(count, "-")) for count in ("programs", "loops")]
         rows.append(f"| {program} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 

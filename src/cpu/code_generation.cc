@@ -229,8 +229,7 @@ void LoadObjects(const hlo::Module& module, const std::vector<std::string_view>&
       throw hlo::Error("the executable lacks the code of " + kernel.name);
     }
     // By its bytes alone: what whoever wrote the executable says of it is for this executable.
-    const std::string object(objects[number]);
-    kernel.code = cache.Code(object, [&] { return object; });
+    kernel.code = cache.Load(std::string(objects[number]));
   }
 }
 

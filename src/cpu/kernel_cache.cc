@@ -65,6 +65,20 @@ void KernelCache::Add(const std::string& signature, const CachedKernel& kernel) 
 
 std::shared_ptr<const KernelCode> KernelCache::Code(const std::string& source,
                                                     const std::function<std::string()>& compile) {
+  return FindOrMake(source, [&] {
+    std::string object = compile();
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++statistics_.compiled;
+    return object;
+  });
+}
+
+std::shared_ptr<const KernelCode> KernelCache::Load(const std::string& object) {
+  return FindOrMake(object, [&] { return object; });
+}
+
+std::shared_ptr<const KernelCode> KernelCache::FindOrMake(
+    const std::string& source, const std::function<std::string()>& make) {
   const process::NoFork no_fork;  // nor in the thread that is waited for
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -78,9 +92,8 @@ std::shared_ptr<const KernelCode> KernelCache::Code(const std::string& source,
     in_work_ended_.notify_all();
   };
   const std::unique_ptr<void, decltype(end_work)> in_work(this, end_work);
-  auto code = std::make_shared<const KernelCode>(compile());
+  auto code = std::make_shared<const KernelCode>(make());
   std::lock_guard<std::mutex> lock(mutex_);
-  ++statistics_.compiled;
   codes_.Insert(source, code, BytesOf(*code));
   return code;
 }

@@ -74,6 +74,8 @@ class KernelCache {
   // while others wait for it. Throws what `compile` throws.
   std::shared_ptr<const KernelCode> Code(const std::string& source,
                                          const std::function<std::string()>& compile);
+  // The code of an object that was compiled elsewhere.
+  std::shared_ptr<const KernelCode> Load(const std::string& object);
 
   struct Statistics {
     int64_t found = 0;     // by signature
@@ -83,6 +85,9 @@ class KernelCache {
   Statistics statistics() const;
 
  private:
+  std::shared_ptr<const KernelCode> FindOrMake(const std::string& source,
+                                               const std::function<std::string()>& make);
+
   // Taken only where no fork can happen.
   mutable std::mutex mutex_;
   std::condition_variable in_work_ended_;

@@ -115,20 +115,34 @@ std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const Cach
   }
 }
 
+// Those that were compiled since this was last called: the engine counts for the whole process.
+void CountLoops(const pjrt::Plugin& plugin) {
+  static auto* loops = Counter("LoopCompile");
+  static auto* mutex = new process::Mutex;
+  static int64_t counted = 0;
+  std::lock_guard lock(*mutex);
+  const int64_t compiled = pjrt::CompiledLoops(plugin);
+  Count(loops, compiled - counted);
+  counted = compiled;
+}
+
 // What `compile` gives, counted and timed.
 template <typename Compile>
-std::unique_ptr<pjrt::LoadedExecutable> Compiled(const Compile& compile) {
+std::unique_ptr<pjrt::LoadedExecutable> Compiled(const pjrt::Client& client,
+                                                 const Compile& compile) {
   static auto* compiled = Counter("ProgramCompile");
   static Metric* time = Metric::Get("ProgramCompileTime");
   Count(compiled);
   TimedSection timed(time);
   Span span("xla::compile");
-  return compile(span);
+  auto executable = compile(span);
+  CountLoops(client.plugin());
+  return executable;
 }
 
 std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client, const std::string& program,
                                                 const pjrt::CompileOptions& options) {
-  return Compiled([&](Span& span) {
+  return Compiled(client, [&](Span& span) {
     span.Add("program_bytes", static_cast<int64_t>(program.size()));
     return client.Compile(program, "mlir", options);
   });
@@ -141,7 +155,7 @@ std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client,
   if (!pjrt::TakesModules(client.plugin())) {
     return Compile(client, pjrt::SerializeProgram(*module, client.plugin()), options);
   }
-  return Compiled([&](Span&) { return pjrt::CompileModule(client, std::move(module), options); });
+  return Compiled(client, [&](Span&) { return pjrt::CompileModule(client, std::move(module), options); });
 }
 
 }  // namespace

@@ -27,8 +27,9 @@ struct PlaceInCache {
 PlaceInCache CurrentPlaceInCache(const pjrt::Client& client, const pjrt::CompileOptions& options);
 
 // Compiles, or loads what an earlier process compiled under the same key; on any thread. Only what
-// is really compiled counts in ProgramCompile and ProgramCompileTime; PersistentCacheHit, -Miss and
-// -DeserializeFailure, and the metric PersistentCacheLoad say what the folder did.
+// is really compiled counts in ProgramCompile and ProgramCompileTime, and the loops that our engine
+// compiled for it in LoopCompile; PersistentCacheHit, -Miss and -DeserializeFailure, and the metric
+// PersistentCacheLoad say what the folder did.
 std::unique_ptr<pjrt::LoadedExecutable> CompileOrLoad(pjrt::Client& client,
                                                       std::unique_ptr<hlo::Module> module,
                                                       const pjrt::CompileOptions& options,

@@ -29,4 +29,7 @@ struct PJRT_Module_Extension {
   // The plugin's hlo::ModuleIdentity(): it refuses modules of whoever has another.
   const char* identity;
   PJRT_Error* (*compile)(PJRT_Module_Compile_Args* args);
+  // The loops that LLVM has compiled in this process, for all clients: programs that are prepared
+  // from loops that are there add none.
+  int64_t (*compiled_loops)();
 };

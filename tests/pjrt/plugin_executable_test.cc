@@ -79,6 +79,15 @@ TEST_F(PluginTest, CompilesModules) {
   }
 }
 
+TEST_F(PluginTest, CountsTheLoopsThatItCompiles) {
+  const auto compile = [&] { CompileModule(*client_, SumAndProduct(), {}); };
+  compile();
+  const int64_t compiled = CompiledLoops(client_->plugin());
+  EXPECT_GT(compiled, 0);
+  compile();
+  EXPECT_EQ(CompiledLoops(client_->plugin()), compiled);
+}
+
 TEST_F(PluginTest, WhatCameAsAModuleHasNoCode) {
   const auto executable = CompileModule(*client_, SumAndProduct(), {});
   const auto again = CompileModule(*client_, SumAndProduct(), {});

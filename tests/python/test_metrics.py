@@ -57,6 +57,19 @@ def test_interpreted_graphs_are_named(device):
     assert met.counter_value("ProgramCompile") is None
 
 
+@pytest.mark.usefixtures("programs_only")
+def test_loops_of_further_sizes_are_found(device):
+    """Each size is a program; the first two are loops for all."""
+    met.clear_all()
+    loops = []
+    for size in (1009, 1013, 1019, 1021):
+        t = torch.randn(size, 3).to(device)
+        (t.relu() * 2).cpu()
+        loops.append(met.counter_value("LoopCompile"))
+    assert met.counter_value("ProgramCompile") == 4
+    assert 0 < loops[0] < loops[1] == loops[2] == loops[3]
+
+
 # Some that share a lowering with another.
 NAMES = {
     "nll_loss_forward": lambda x: F.nll_loss(x, x.argmax(1)),

@@ -10,16 +10,18 @@
 namespace pjrt {
 namespace {
 
+// Of a plugin of this build; null of others.
 const PJRT_Module_Extension* ExtensionOf(const Plugin& plugin) {
-  return plugin.extension<PJRT_Module_Extension>(PJRT_Extension_Type_Module);
+  const auto* extension = plugin.extension<PJRT_Module_Extension>(PJRT_Extension_Type_Module);
+  const bool is_ours =
+      extension != nullptr && std::string_view(extension->identity) == hlo::ModuleIdentity();
+  return is_ours ? extension : nullptr;
 }
 
 }  // namespace
 
 bool TakesModules(const Plugin& plugin) {
-  const PJRT_Module_Extension* extension = ExtensionOf(plugin);
-  return extension != nullptr && std::string_view(extension->identity) == hlo::ModuleIdentity() &&
-         !FormatIsForced();
+  return ExtensionOf(plugin) != nullptr && !FormatIsForced();
 }
 
 std::unique_ptr<LoadedExecutable> CompileModule(Client& client, std::unique_ptr<hlo::Module> module,
@@ -40,6 +42,11 @@ std::unique_ptr<LoadedExecutable> CompileModule(Client& client, std::unique_ptr<
   args->compile_options_size = serialized_options.size();
   if (PJRT_Error* error = ExtensionOf(plugin)->compile(args.get())) plugin.Throw(error);
   return std::make_unique<LoadedExecutable>(client.shared_from_this(), args->executable);
+}
+
+int64_t CompiledLoops(const Plugin& plugin) {
+  const PJRT_Module_Extension* extension = ExtensionOf(plugin);
+  return extension != nullptr ? extension->compiled_loops() : 0;
 }
 
 }  // namespace pjrt

@@ -14,5 +14,7 @@ bool TakesModules(const Plugin& plugin);
 // program.
 std::unique_ptr<LoadedExecutable> CompileModule(Client& client, std::unique_ptr<hlo::Module> module,
                                                 const CompileOptions& options);
+// The loops that such a plugin has compiled in this process; none of one that does not say.
+int64_t CompiledLoops(const Plugin& plugin);
 
 }  // namespace pjrt

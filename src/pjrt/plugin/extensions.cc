@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cpu/kernel_cache.h"
 #include "hlo/error.h"
 #include "hlo/module.h"
 #include "hlo/module_identity.h"
@@ -32,6 +33,8 @@ void Module_Compile(PJRT_Module_Compile_Args& args) {
       plugin::CompiledProgram::Compile(std::move(module), options, num_devices, client.rank()));
 }
 
+int64_t CompiledLoops() { return cpu::KernelCache::OfProcess().statistics().compiled; }
+
 }  // namespace
 
 PJRT_Extension_Base* Extensions() {
@@ -44,7 +47,8 @@ PJRT_Extension_Base* Extensions() {
       {sizeof waits, PJRT_Extension_Type_CallerWaits, &results.base}};
   static PJRT_Module_Extension modules{{sizeof modules, PJRT_Extension_Type_Module, &waits.base},
                                        hlo::ModuleIdentity(),
-                                       &Entry<PJRT_Module_Compile_Args, Module_Compile>};
+                                       &Entry<PJRT_Module_Compile_Args, Module_Compile>,
+                                       &CompiledLoops};
   return &modules.base;
 }
 
