@@ -5,8 +5,8 @@
 
 namespace torch_xla {
 
-// Runs `work` on a thread of its own, which ends with it, as many of torch's threads as torch and
-// the engine are set to beside it; throws what it throws. False, and nothing was done, if they are
+// Runs `work` on a thread that is nobody's, with as many of torch's threads beside it as torch and
+// the engine are set to; throws what it throws. False, and nothing was done, if they are
 // set to one, or no thread can be started.
 //
 // A pool of OpenMP's belongs to the thread that opened the first parallel region. That of a thread

@@ -40,8 +40,8 @@ constexpr Compiling kAnew{800'000, 4};
 // gain less by a program than they take. Where it is made in less than one interpreted run, it pays
 // even if it never comes again.
 constexpr Compiling kAgain{150'000, 1.0 / 3};
-// What a thread more costs to start, and the framework's own behind it, is nothing beside this.
-constexpr double kLargeNs = 5e6;
+// To wake a thread and the framework's own behind it is nothing beside this.
+constexpr double kLargeNs = 1e6;
 // Of the values that live at a time. They are memory of the framework's, to which no limit is set.
 constexpr int64_t kMostBytes = 512 << 20;
 constexpr int64_t kPartOfMemory = 8;

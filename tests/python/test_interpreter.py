@@ -508,6 +508,29 @@ def test_inside_transforms_and_modes():
             assert y[0, 0].item() == pytest.approx(3 * x[0, 0].item())
 
 
+THREADS = """
+import os, torch, torch_xla
+torch.set_num_threads(2)
+x = torch.rand(600, 600, device="xla")
+threads = []
+for n in range(4):
+    (x[n:] @ x).sum().item()
+    threads.append(set(os.listdir("/proc/self/task")))
+assert torch_xla._XLAC._xla_counter_value("InterpretedGraph") >= 4
+assert threads[0] == threads[3], threads
+print(len(threads[0]))
+"""
+
+
+def test_the_threads_of_kernels_stay(program):
+    """To make a thread, and OpenMP's pool behind it, for each graph took most of a millisecond."""
+    alone, beside = (
+        int(program.run_code(code, TORCH_XLA_INTERPRET="always").stdout)
+        for code in (THREADS.replace("num_threads(2)", "num_threads(1)"), THREADS)
+    )
+    assert beside >= alone + 2  # the one that kernels are called on, and another of its pool
+
+
 FORKS = """
 import os, torch, torch_xla
 torch.set_num_threads(4)
@@ -521,14 +544,16 @@ assert torch.get_num_threads() == 4
 child = os.fork()
 if child == 0:
     y = torch.randn(500, 500)
-    os._exit(0 if (y @ y).tanh().isfinite().all() else 1)
+    is_right = (y @ y).tanh().isfinite().all() and (large @ large).max().item() == 700
+    os._exit(0 if is_right else 1)
 assert os.waitpid(child, 0)[1] == 0
 """
 
 
 @pytest.mark.slow
 def test_a_child_computes_after_a_fork():
-    """OpenMP's threads of torch, which a child does not inherit, are not this thread's after it has interpreted."""
+    """Eager and by interpretation: OpenMP's threads, which a child does not inherit, are not this thread's after it has interpreted,
+    and the thread that they belong to is another one in the child."""
     environment = dict(os.environ, TORCH_XLA_INTERPRET="always")
     subprocess.run([sys.executable, "-c", FORKS], env=environment, check=True, timeout=120)
 
