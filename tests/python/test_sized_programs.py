@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 import torch
-from sized_programs import difference
+from sized_programs import Program, difference, is_small
 
 SCRIPT = str(pathlib.Path(__file__).parent / "sized_programs.py")
 
@@ -14,6 +14,18 @@ SCRIPT = str(pathlib.Path(__file__).parent / "sized_programs.py")
 )
 def test_give_what_others_give(program, options):
     program.run(SCRIPT, "--steps", "50", *options, timeout=900)
+
+
+def test_what_has_no_room_is_not_small():
+    """Eager's error would be compared with that of a device that has the room, or need not compute it."""
+
+    def program(line):
+        return Program([line], gradients=False, kept=["v0"], own=set())
+
+    assert not is_small(program("v0 = torch.ones(n * 2**40)"), (257, 1, 1, 1))
+    assert not is_small(program("v0 = torch.ones(n * 2000)"), (257, 1, 1, 1))
+    assert is_small(program("v0 = torch.ones(n)"), (257, 1, 1, 1))
+    assert is_small(program("v0 = torch.ones(n) @ torch.ones(m)"), (257, 1, 1, 1))
 
 
 def test_what_differs_is_told():
