@@ -177,6 +177,42 @@ def test_shapes_that_change(rows):
         torch.testing.assert_close(total(x.to("xla")).cpu(), x.sin().sum(0))
 
 
+class Sized(nn.Module):
+    """Sizes that become shapes, indices and numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.heads, self.out = nn.Embedding(11, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, tokens):
+        rows, length = tokens.shape
+        x = self.table(tokens) + torch.arange(length, device=tokens.device).unsqueeze(-1) / length
+        x = self.heads(x).view(rows, length, 2, 4).transpose(1, 2)
+        x = F.scaled_dot_product_attention(x, x, x).transpose(1, 2).reshape(rows, length, -1)
+        padded = F.pad(x, (0, 0, 0, length // 2))[:, length // 3 :]
+        return self.out(torch.cat([padded, x.mean(1, keepdim=True)], 1)).flatten(0, 1)
+
+
+def test_sizes_are_symbols_of_one_graph():
+    """dynamo makes one graph of all sizes, forward and backward, and after the first few their loops are there."""
+    torch.manual_seed(0)
+    model = Sized()
+    on_device = copy.deepcopy(model).to("xla")
+    forward = torch.compile(on_device, backend="openxla", dynamic=True)
+    loops = []
+    for rows, length in [(5, 37), (6, 41), (9, 53), (7, 61), (6, 41), (12, 43), (10, 59), (13, 47)]:
+        tokens = torch.arange(rows * length).reshape(rows, length) % 11
+        for net, call, where in ((model, model, "cpu"), (on_device, forward, "xla")):
+            net.zero_grad()
+            call(tokens.to(where)).square().mean().backward()
+        for mine, theirs in zip(on_device.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-5)
+        loops.append(metrics.counter_value("LoopCompile"))
+    assert counters["stats"]["unique_graphs"] == 1
+    assert metrics.counter_value("DynamoExtractCompiledGraph") == 2
+    assert 0 < loops[0] < loops[3] == loops[-1], loops
+
+
 def test_numbers_that_change():
     scale = compiled(lambda x, factor, count: x * factor + count)
     x = torch.ones(2, device="xla")
