@@ -50,12 +50,22 @@ struct StepTime {
   int64_t start_ns = 0, end_ns = 0;
 };
 
+// What whoever runs a program lets the foreign functions that it calls find, under the number of
+// its type (foreign_handlers.h).
+struct ForeignData {
+  int64_t type_id = 0;
+  void* data = nullptr;
+};
+
 struct RunOptions {
   ThreadPool* threads = nullptr;  // null: ThreadPool::Default()
   // What the program's collectives run on, if it has any; its ranks are the replicas.
   Communicator* communicator = nullptr;
   int64_t replica_id = 0;
   int64_t partition_id = 0;
+  // For foreign functions.
+  std::span<const ForeignData> foreign_data;
+  int32_t device_ordinal = 0;
   // Where the steps' times go, in the order of their ends; null: nowhere.
   std::vector<StepTime>* step_times = nullptr;
 };

@@ -39,7 +39,8 @@ std::unique_ptr<LibraryCall> BindLibraryCall(const hlo::Instruction& instruction
       return BindDeviceNumber(instruction);
     case hlo::Opcode::kCustomCall:
       if (auto call = BindLinearAlgebra(instruction)) return call;
-      return BindTopK(instruction);
+      if (auto call = BindTopK(instruction)) return call;
+      return BindForeignCall(instruction);
     default:
       return nullptr;
   }

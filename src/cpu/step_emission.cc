@@ -58,9 +58,11 @@ BoundStep Bind(const Instruction& instruction, const SequenceMaker& make_sequenc
   if (bound.data_movement) return bound;
   bound.call = BindLibraryCall(instruction);
   if (!bound.call) {
+    const bool is_foreign = instruction.opcode() == Opcode::kCustomCall;
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                      "the CPU engine does not implement " +
-                         std::string(hlo::Name(instruction.opcode())) + ": " +
+                         std::string(hlo::Name(instruction.opcode())) +
+                         (is_foreign ? ", and nobody has registered a handler for it: " : ": ") +
                          instruction.ToString());
   }
   bound.scratch_bytes.push_back(bound.call->scratch_bytes());

@@ -1490,6 +1490,47 @@ struct PJRT_Profiler_Extension {
   int64_t traceme_context_id;         // only in the chain of an argument struct
 };
 
+// ---- FFI extension: handlers of foreign functions that programs call (cpu/foreign_interface.h),
+// and the data that an execution lets them find.
+
+struct PJRT_FFI_Type_Info {
+  void (*deleter)(void* object);
+  void (*serialize)();
+  void (*deserialize)();
+};
+struct PJRT_FFI_Type_Register_Args {
+  PJRT_HEADER;
+  const char* type_name;
+  size_t type_name_size;
+  int64_t type_id;  // 0: the plugin chooses, out
+  PJRT_FFI_Type_Info* type_info;
+};
+struct PJRT_FFI_UserData {
+  int64_t type_id;
+  void* data;
+};
+struct PJRT_FFI_UserData_Add_Args {
+  PJRT_HEADER;
+  PJRT_ExecuteContext* context;
+  PJRT_FFI_UserData user_data;
+};
+// No chain of extensions.
+struct PJRT_FFI_Register_Handler_Args {
+  size_t struct_size;
+  const char* target_name;
+  size_t target_name_size;
+  void* handler;
+  const char* platform_name;
+  size_t platform_name_size;
+  int32_t traits;
+};
+struct PJRT_FFI_Extension {
+  PJRT_Extension_Base base;
+  PJRT_Error* (*type_register)(PJRT_FFI_Type_Register_Args* args);
+  PJRT_Error* (*user_data_add)(PJRT_FFI_UserData_Add_Args* args);
+  PJRT_Error* (*register_handler)(PJRT_FFI_Register_Handler_Args* args);
+};
+
 // ---- The table. Its functions in order, after Error_Destroy and Error_Message, which return
 // nothing. Append only.
 #define PJRT_API_FUNCTIONS(X)                                         \

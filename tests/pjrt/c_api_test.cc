@@ -131,6 +131,12 @@ namespace {
   X(PJRT_ExecuteContext_Destroy_Args, context, 24)                                                \
   X(PJRT_ExecuteOptions, num_hlo_output_callbacks, 144)                                           \
   X(PJRT_Extension_Base, next, 24)                                                                \
+  X(PJRT_FFI_Extension, register_handler, 48)                                                     \
+  X(PJRT_FFI_Register_Handler_Args, traits, 52)                                                   \
+  X(PJRT_FFI_Type_Info, deserialize, 24)                                                          \
+  X(PJRT_FFI_Type_Register_Args, type_info, 48)                                                   \
+  X(PJRT_FFI_UserData, data, 16)                                                                  \
+  X(PJRT_FFI_UserData_Add_Args, user_data, 40)                                                    \
   X(PJRT_HloOutputCallbackInfo, num_operands, 32)                                                 \
   X(PJRT_KeyValueGetCallback_Args, value_deleter_callback, 80)                                    \
   X(PJRT_KeyValuePutCallback_Args, user_arg, 64)                                                  \

@@ -12,8 +12,13 @@ os.dup2(2, 1)
 warnings.filterwarnings("ignore")
 
 import jax  # noqa: E402
+import jax_callbacks  # noqa: E402, F401 - more checks
 import jax_programs  # noqa: E402
 import numpy as np  # noqa: E402
+
+from torch_xla.experimental import jax_plugin  # noqa: E402
+
+jax_plugin.share_foreign_functions(os.environ["PLUGIN"])
 
 
 def compare(name):

@@ -24,7 +24,7 @@ PLUGIN = os.environ.get("TORCH_XLA_TEST_PLUGIN") or str(BUILT)
 
 def names():
     """The programs' names, asked of a process that imports JAX."""
-    script = "import jax_programs as p; print([*p.PROGRAMS, *p.CHECKS])"
+    script = "import jax_callbacks, jax_programs as p; print([*p.PROGRAMS, *p.CHECKS])"
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=HERE, env=environment, capture_output=True, text=True
@@ -43,6 +43,7 @@ class Worker:
             **os.environ,
             "PJRT_NAMES_AND_LIBRARY_PATHS": f"torch_xla_cpu:{options}",
             "JAX_PLATFORMS": "torch_xla_cpu,cpu",
+            "PLUGIN": PLUGIN,
         }
         self.log = folder / "worker.log"
         self.process = None

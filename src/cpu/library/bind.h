@@ -18,6 +18,8 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
 // cholesky, triangular_solve and the lapack_*_ffi and TopK custom calls.
 std::unique_ptr<LibraryCall> BindLinearAlgebra(const hlo::Instruction& instruction);
 std::unique_ptr<LibraryCall> BindTopK(const hlo::Instruction& instruction);
+// A custom call whose target has a handler (cpu/foreign_handlers.h).
+std::unique_ptr<LibraryCall> BindForeignCall(const hlo::Instruction& call);
 // A composite whose body holds one of hlo/attention_composite.h.
 std::unique_ptr<LibraryCall> BindAttention(const hlo::Instruction& composite);
 std::unique_ptr<LibraryCall> BindFft(const hlo::Instruction& instruction);

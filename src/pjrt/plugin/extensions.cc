@@ -14,6 +14,7 @@
 #include "pjrt/boundary/profiler_extension.h"
 #include "pjrt/module_extension.h"
 #include "pjrt/plugin/executable.h"
+#include "pjrt/plugin/foreign_functions.h"
 
 namespace pjrt::boundary {
 namespace {
@@ -41,8 +42,9 @@ PJRT_Extension_Base* Extensions() {
   static PJRT_Profiler_Extension profiler = ProfilerExtension(nullptr);
   static PJRT_MemoryDescriptions_Extension memories = MemoryDescriptionsExtension(&profiler.base);
   static PJRT_Layouts_Extension layouts = LayoutsExtension(&memories.base);
+  static PJRT_FFI_Extension foreign = ForeignFunctionsExtension(&layouts.base);
   static PJRT_ResultMemory_Extension results{};
-  results.base = {sizeof results, PJRT_Extension_Type_ResultMemory, &layouts.base};
+  results.base = {sizeof results, PJRT_Extension_Type_ResultMemory, &foreign.base};
   static PJRT_CallerWaits_Extension waits{
       {sizeof waits, PJRT_Extension_Type_CallerWaits, &results.base}};
   static PJRT_Module_Extension modules{{sizeof modules, PJRT_Extension_Type_Module, &waits.base},

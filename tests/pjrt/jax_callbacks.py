@@ -1,0 +1,147 @@
+"""Programs that call functions of Python's back while they run."""
+
+import contextlib
+import io
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import io_callback
+from jax_programs import check
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def shape_of(x, dtype=None):
+    return jax.ShapeDtypeStruct(x.shape, dtype or x.dtype)
+
+
+def expect_equal(got, expected):
+    got = jax.tree.map(np.asarray, got)
+    jax.tree.map(np.testing.assert_array_equal, got, expected)
+
+
+@check
+def pure_callbacks(devices):
+    """Operands, results and a part that is compiled, in several types."""
+
+    def host(x, y):
+        return np.asarray(x) * 2, (np.asarray(y) > 1, np.asarray(x).sum(dtype=x.dtype))
+
+    def f(x, y):
+        results = (shape_of(x), (shape_of(y, bool), jax.ShapeDtypeStruct((), x.dtype)))
+        doubled, (large, total) = jax.pure_callback(host, results, x + 1, y)
+        return doubled + 1, large, total
+
+    for dtype in "float32", "float64", "bfloat16", "complex64", "int8", "uint64":
+        x, y = X.astype(jnp.dtype(dtype)), np.arange(3, dtype=np.int16)
+        one = np.ones((), x.dtype)
+        expect_equal(jax.jit(f)(x, y), ((x + one) * 2 + one, y > 1, (x + one).sum(dtype=x.dtype)))
+
+
+@check
+def callbacks_with_other_layouts(devices):
+    """Results that do not lie row by row, and ones without elements."""
+    f = jax.jit(lambda x: jax.pure_callback(lambda a: np.asarray(a).T, shape_of(x.T), x))
+    expect_equal(f(X), X.T)
+    empty = np.zeros((0, 3), np.float32)
+    expect_equal(f(empty), empty.T)
+
+
+@check
+def callbacks_keep_what_they_get(devices):
+    kept = []
+    f = jax.jit(lambda x: jax.debug.callback(kept.append, x * 2))
+    for i in range(3):
+        f(X + i)
+    jax.effects_barrier()
+    expect_equal(sorted(kept, key=np.sum), [(X + i) * 2 for i in range(3)])
+
+
+@check
+def ordered_callbacks(devices):
+    """One after the other, within a program and between programs."""
+    seen = []
+
+    def note(x):
+        seen.append(float(x))
+        return np.asarray(x) + 1
+
+    def f(x):
+        for _ in range(4):
+            x = io_callback(note, shape_of(x), x, ordered=True)
+        return x
+
+    f = jax.jit(f)
+    x = np.float32(0)
+    for _ in range(5):
+        x = f(x)
+    expect_equal(x, np.float32(20))
+    assert seen == [float(i) for i in range(20)], seen
+
+
+@check
+def callbacks_in_loops_and_branches(devices):
+    seen = []
+
+    def body(i, x):
+        jax.debug.callback(lambda i: seen.append(int(i)), i, ordered=True)
+        return jax.lax.cond(
+            i % 2 == 0,
+            lambda x: jax.pure_callback(lambda a: np.asarray(a) * 2, shape_of(x), x),
+            lambda x: x + 1,
+            x,
+        )
+
+    expect_equal(jax.jit(lambda x: jax.lax.fori_loop(0, 4, body, x))(X), ((X * 2) + 1) * 2 + 1)
+    jax.effects_barrier()
+    assert seen == [0, 1, 2, 3], seen
+    double = lambda x: jax.pure_callback(  # noqa: E731
+        lambda a: np.asarray(a) * 2, shape_of(x), x, vmap_method="sequential"
+    )
+    expect_equal(jax.jit(jax.vmap(double))(X), X * 2)
+
+
+@check
+def printing(devices):
+    lines = io.StringIO()
+    with contextlib.redirect_stdout(lines):
+        jax.jit(lambda x: jax.debug.print("sum {}, row {}", x.sum(), x[1]))(X)
+        jax.effects_barrier()
+    assert lines.getvalue() == "sum 15.0, row [3. 4. 5.]\n", lines.getvalue()
+
+
+@check
+def errors_of_callbacks(devices):
+    def fail(x):
+        raise ValueError("no such number")
+
+    f = jax.jit(lambda x: jax.pure_callback(fail, shape_of(x), x))
+    wrong = jax.jit(lambda x: jax.pure_callback(lambda a: np.asarray(a)[:1], shape_of(x), x))
+    for function, words in (f, "no such number"), (wrong, "shape"):
+        try:
+            np.asarray(function(X))
+            raise AssertionError("nothing was raised")
+        except jax.errors.JaxRuntimeError as error:
+            assert words in str(error), error
+    expect_equal(jax.jit(lambda x: x + 1)(X), X + 1)
+
+
+@check
+def callbacks_on_several_devices(devices):
+    """Each device's program calls on its own thread."""
+    f = jax.jit(lambda x: jax.pure_callback(lambda a: np.asarray(a) + 1, shape_of(x), x))
+    results = [f(jax.device_put(X + i, device)) for i, device in enumerate(devices)]
+    expect_equal(results, [X + i + 1 for i in range(len(devices))])
+
+
+@check
+def foreign_functions_of_buffers(devices):
+    """jaxlib's own foreign functions: here the one that gives a function the buffers themselves."""
+    from jax.experimental import buffer_callback
+
+    def host(context, out, x):
+        np.asarray(out)[...] = np.asarray(x) * 3
+
+    call = buffer_callback.buffer_callback(host, shape_of(X))
+    expect_equal(jax.jit(lambda x: call(x) + 1)(X), X * 3 + 1)
