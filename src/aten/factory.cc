@@ -410,14 +410,10 @@ at::Tensor NewEmptyStrided(const at::Tensor& self, c10::SymIntArrayRef size,
   return at::empty_strided_symint(size, stride, self.options().merge_in(options));
 }
 
-// Zeros of the sizes and strides of `other`, for forward derivatives. torch's own asks how many
-// bytes the storage of `other` has; here that is none. Before them stand `batch` dimensions of
-// `self`.
+// Zeros of the sizes and strides of `other`, in a storage of the same size, for forward derivatives:
+// torch compares the two. Before them stand `batch` dimensions of `self`.
 at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, int64_t batch) {
-  int64_t span = other.numel() == 0 ? 0 : other.storage_offset() + 1;
-  for (int64_t i = 0; span > 0 && i < other.dim(); ++i) {
-    span += (other.size(i) - 1) * other.stride(i);
-  }
+  const auto span = static_cast<int64_t>(other.storage().nbytes() / other.itemsize());
   Dimensions flat(self.sizes().begin(), self.sizes().begin() + batch);
   Dimensions sizes = flat, strides(batch);
   flat.push_back(span);

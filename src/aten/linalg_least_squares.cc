@@ -65,9 +65,12 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> LeastSquares(
   if (driver != "gelsy") {
     at::_linalg_check_errors(info, "torch.linalg.lstsq", /*is_matrix=*/info.numel() == 1);
   }
-  // A matrix that several right sides share has one rank.
+  // A matrix that several right sides share has one rank; nobody has computed that of one that none
+  // has.
   auto own = [&](at::Tensor x) {
-    for (int64_t i = 0; i < a.dim() - 2; ++i) x = x.narrow(i, 0, a.size(i));
+    for (int64_t i = 0; i < a.dim() - 2; ++i) {
+      x = x.size(i) >= a.size(i) ? x.narrow(i, 0, a.size(i)) : x.sum(i, true).to(x.scalar_type());
+    }
     return x;
   };
   at::Tensor residuals = at::empty({0}, a.options().dtype(c10::toRealValueType(a.scalar_type())));

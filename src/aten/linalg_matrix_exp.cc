@@ -100,6 +100,15 @@ at::Tensor CheckedMatrixExp(const at::Tensor& a) {
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_matrix_exp", &CheckedMatrixExp); }
+// As eager's, which neither fills `out` nor resizes it.
+at::Tensor& AddLinearCombination(const at::Tensor& x, const at::Tensor& coefficients,
+                                 at::Tensor& out) {
+  return out.add_(at::_compute_linear_combination(x, coefficients));
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("linalg_matrix_exp", &CheckedMatrixExp);
+  m.impl("_compute_linear_combination.out", &AddLinearCombination);
+}
 
 }  // namespace torch_xla

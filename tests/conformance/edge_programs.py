@@ -150,6 +150,9 @@ PROGRAMS = {
         torch.log1p(T([1.79e308,9e307,1e300,-0.], dtype=torch.float64))
     """,
     "what becomes of nothing": """
+        torch.linalg.lstsq(O(1,3,2), O(0,3,2)).solution
+        torch.linalg.lstsq(O(1,2,2), O(0,2,1), driver="gelsd").solution
+        o=Z(0);; torch._compute_linear_combination(O(3,2,2), O(2,3), out=o);; o
         F.conv2d(O(1,0,4,4), O(2,0,3,3))
         F.conv1d(O(1,0,4), O(2,0,3), padding=1)
         F.conv3d(O(1,0,4,4,4), O(2,0,3,3,3))
@@ -191,6 +194,10 @@ PROGRAMS = {
         torch.cholesky(Z(0))
         torch.lu_unpack(Z(0,3,3), Z(0,3,dtype=torch.int32))
         x=T(1.).requires_grad_();; x.unfold(0,0,1).sum().backward();; x.grad
+    """,
+    "targets that are added to": """
+        o=O(2,2,2);; torch._compute_linear_combination(O(3,2,2), O(2,3), out=o);; o
+        o=O(2,2,2);; torch._compute_linear_combination(A(12.).view(3,2,2), A(6.).view(2,3), out=o.mT);; o
     """,
     "lists of another length": """
         F.conv2d(O(1,2,4,4), O(3,2,2,2), stride=[])

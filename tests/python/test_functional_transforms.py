@@ -131,6 +131,15 @@ CASES = {
         random(3, 4),
         random(4, 3, seed=1),
     ),
+    "jvp of views of parts": (
+        lambda x, v: jvp(
+            lambda y: torch.stack([y.select(1, i) for i in range(4)]).sin(),
+            (torch.stack([x, x]).select(0, 0),),
+            (torch.stack([v, v]).select(0, 1),),
+        ),
+        random(3, 4),
+        random(3, 4, seed=1),
+    ),
     "jvp of a write": (jvp_of_write, random(3, 4), random(3, 4, seed=1)),
     "linearize": (linearized, random(3, 4), random(3, 4, seed=1)),
     "vmap of jvp of a write": (vmap(jvp_of_write), random(2, 3, 4), random(2, 3, 4, seed=1)),
