@@ -1,0 +1,172 @@
+"""Single operators on the xla device and in eager PyTorch, the worst first: forward, and of layers with their gradients.
+
+    python -m benchmarks.operators                          a markdown table of what takes 1.2 of eager's time and more
+    python -m benchmarks.operators --above 0                of all
+    python -m benchmarks.operators --only pool sort         of those whose names hold one of these words
+    python -m benchmarks.operators --shape 100 10000        matrices of another shape, where an operator takes any
+
+Milliseconds of processor time, the least of turns in one process, each with one thread and compiled; a few dozen operators to
+a process. What is short on both sides (`--least` milliseconds) is the overhead of a step, which `benchmarks.small` measures,
+and is left out.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.fresh_process import figures_of
+from benchmarks.measure import limit_threads
+
+IN_A_PROCESS = 40
+FEWEST_TURNS, MOST_TURNS, TURN_SECONDS = 3, 15, 0.15
+
+
+def _names(words: list[str]) -> list[str]:
+    from benchmarks.single_operators import ELEMENTWISE, LAYERS, MATRIX
+
+    names = [*ELEMENTWISE, *MATRIX]
+    names += [name + suffix for name in LAYERS for suffix in (", layer", ", gradient")]
+    return [name for name in names if not words or any(word in name for word in words)]
+
+
+def _inputs(shapes: list[Any], device: str) -> list[Any]:
+    import torch
+
+    torch.manual_seed(0)
+    inputs = []
+    for shape in shapes:
+        if isinstance(shape, tuple) and isinstance(shape[-1], tuple):
+            inputs.append(torch.randint(shape[0], shape[1]).to(device))
+        else:
+            inputs.append(torch.randn(shape).to(device).requires_grad_())
+    return inputs
+
+
+def _layer(name: str, device: str, with_gradient: bool) -> Callable[[], Any]:
+    import copy
+
+    import torch
+
+    from benchmarks.single_operators import LAYERS
+
+    function, *shapes = LAYERS[name]
+    inputs = _inputs(shapes, device)
+    if isinstance(function, torch.nn.Module):
+        module = copy.deepcopy(function).to(device)
+        function = lambda x: module(x)[0]  # noqa: E731
+    if not with_gradient:
+        inputs = [x.detach() for x in inputs]
+
+        def forward() -> Any:
+            with torch.no_grad():
+                return function(*inputs)
+
+        return forward
+    leaves = [x for x in inputs if x.requires_grad]
+    cotangent = torch.randn_like(function(*inputs))
+
+    def backward() -> Any:
+        return torch.autograd.grad(function(*inputs), leaves, cotangent, allow_unused=True)
+
+    return backward
+
+
+def _call(name: str, shape: list[int], device: str) -> Callable[[], Any]:
+    from benchmarks.single_operators import ELEMENTWISE, MATRIX
+
+    base, _, kind = name.partition(", ")
+    if kind:
+        return _layer(base, device, kind == "gradient")
+    function = (ELEMENTWISE | MATRIX)[name]
+    (x,) = _inputs([tuple(shape)], device)
+    x = x.detach()
+    return lambda: function(x)
+
+
+def _milliseconds(call: Callable[[], Any], sync: Callable[[], None]) -> float:
+    start = time.process_time()
+    result = call()
+    sync()
+    taken = time.process_time() - start
+    del result
+    return taken * 1e3
+
+
+def measured(name: str, shape: list[int]) -> list[float]:
+    """Milliseconds in eager and on the device."""
+    import torch_xla
+
+    def wait() -> None:
+        torch_xla.sync(wait=True)
+
+    sides = [(_call(name, shape, "cpu"), lambda: None), (_call(name, shape, "xla"), wait)]
+    wait()
+    for call, sync in sides:
+        _milliseconds(call, sync)
+    turns: list[list[float]] = []
+    end = time.perf_counter() + 2 * TURN_SECONDS
+    while len(turns) < MOST_TURNS and (len(turns) < FEWEST_TURNS or time.perf_counter() < end):
+        turns.append([_milliseconds(call, sync) for call, sync in sides])
+    return list(map(min, zip(*turns, strict=True)))
+
+
+def _measure_here(names: list[str], shape: list[int]) -> dict[str, Any]:
+    limit_threads(1)
+    import torch
+
+    from torch_xla import _XLAC
+
+    torch.set_num_threads(1)
+    _XLAC._xla_set_interpretation("never")
+    figures: dict[str, Any] = {}
+    for name in names:
+        try:
+            figures[name] = measured(name, shape)
+        except Exception as error:  # an operator that does not take this shape
+            figures[name] = str(error).partition("\n")[0]
+    return figures
+
+
+def _print_table(figures: dict[str, Any], above: float, least: float) -> None:
+    rows = []
+    for name, row in figures.items():
+        if isinstance(row, str):
+            print(f"{name}: {row}")
+        elif max(row) >= least:
+            rows.append((row[1] / row[0], name, *row))
+    print("| operator | eager, ms | xla, ms | ratio |\n|---|---:|---:|---:|")
+    for ratio, name, eager, xla in sorted(rows, reverse=True):
+        if ratio >= above:
+            print(f"| {name} | {eager:.2f} | {xla:.2f} | {ratio:.2f} |")
+    mean = math.exp(statistics.fmean(math.log(row[0]) for row in rows))
+    over = sum(row[0] >= 1.2 for row in rows)
+    print(f"| geometric mean of {len(rows)}; {over} at 1.2 and above | | | {mean:.2f} |")
+
+
+def main() -> None:
+    """Prints the table, or the figures of some operators."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="+", default=[], help="words in their names")
+    parser.add_argument("--shape", type=int, nargs=2, default=[1000, 1000])
+    parser.add_argument("--above", type=float, default=1.2)
+    parser.add_argument("--least", type=float, default=0.2, help="milliseconds")
+    parser.add_argument("--here", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.here:
+        print(json.dumps(_measure_here(arguments.here, arguments.shape)))
+        return
+    names = _names(arguments.only)
+    figures: dict[str, Any] = {}
+    for start in range(0, len(names), IN_A_PROCESS):
+        some = names[start : start + IN_A_PROCESS]
+        options = ["--shape", *map(str, arguments.shape), "--here", *some]
+        figures.update(figures_of("benchmarks.operators", options) or {})
+    _print_table(figures, arguments.above, arguments.least)
+
+
+if __name__ == "__main__":
+    main()
