@@ -4,6 +4,7 @@
 #include <ranges>
 #include <utility>
 
+#include "cpu/early_releases.h"
 #include "cpu/fusible.h"
 #include "hlo/opcode.h"
 
@@ -216,6 +217,11 @@ void FindAsynchronous(Schedule& schedule, const std::vector<int64_t>& aliases) {
 Schedule MakeSchedule(const Computation& computation, const std::vector<int64_t>& aliases) {
   Schedule schedule;
   schedule.order = FindOrder(computation);
+  // The order of collectives is that of all ranks, and stays.
+  if (std::ranges::none_of(schedule.order,
+                           [](const Instruction* i) { return hlo::IsCollective(i->opcode()); })) {
+    schedule.order = WithEarlyReleases(computation, schedule.order, aliases);
+  }
   for (const Instruction* result : computation.results()) {
     schedule.results.push_back(Resolve(result));
   }

@@ -29,7 +29,8 @@ struct Schedule {
 // The module's order, except that collectives start as soon as their operands are there, in their
 // own order, which is the same on all ranks, and are done where their results are used first.
 // All-gathers do not run far ahead of what uses them: what they gather needs more memory than their
-// operands. `aliases`: as for AssignBuffers.
+// operands. Where there are no collectives, what frees more memory than it takes runs early
+// (early_releases.h). `aliases`: as for AssignBuffers.
 Schedule MakeSchedule(const hlo::Computation& computation, const std::vector<int64_t>& aliases);
 
 }  // namespace cpu

@@ -89,6 +89,32 @@ TEST(BufferAssignment, ValuesThatLiveTogetherLieApart) {
   fan.Check();
 }
 
+// As gradients of weights are, which are recorded when all that they read is there.
+TEST(BufferAssignment, WhatFreesMoreThanItTakesRunsEarly) {
+  const Compiled step(2, [](Builder& b, const Values& p) {
+    Values values, products;
+    Value x = p[0];
+    for (int i = 0; i < 8; ++i) values.push_back(x = Turned(b, b.Tanh(x)));
+    for (Value value : values) products.push_back(b.MatMul(value, p[1]));
+    return products;
+  });
+  EXPECT_LE(step.executable->arena_bytes(), 3 * kBytes);
+  step.Check();
+}
+
+// What would free memory waits for those that read an argument which it overwrites.
+TEST(BufferAssignment, AnEarlyResultLeavesADonatedArgumentToItsReaders) {
+  const Compiled step(2,
+                      [](Builder& b, const Values& p) {
+                        const Value product = Turned(b, b.Tanh(p[1]));
+                        const Value reader = Turned(b, b.Exp(p[0]));
+                        return Values{b.Add(p[0], Turned(b, product)), reader};
+                      },
+                      {{0, 0, false}});
+  EXPECT_EQ(step.Count("copy("), 0);
+  step.Check();
+}
+
 // Results are computed where the caller wants them.
 TEST(BufferAssignment, ResultsNeedNoCopy) {
   const Compiled step(
