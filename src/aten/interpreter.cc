@@ -110,48 +110,6 @@ void CheckShapes(const lazy::Operation& operation, const std::vector<at::Tensor>
   }
 }
 
-// The values of a graph's nodes, each as long as a node needs it.
-class GraphValues {
- public:
-  explicit GraphValues(const lazy::Graph& graph) : graph_(graph), values_(graph.nodes().size()) {
-    uses_.resize(values_.size());
-    for (const lazy::Node* node : graph.nodes()) {
-      for (const lazy::Value& operand : node->operands()) ++uses_[operand.node->position];
-    }
-    for (const lazy::Value& result : graph.results()) ++uses_[result.node->position];
-  }
-
-  void SetLeaf(const lazy::Node* node, at::Tensor tensor) {
-    leaves_.push_back(tensor);
-    values_[node->position].push_back(std::move(tensor));
-  }
-  void Set(const lazy::Node* node, std::vector<at::Tensor> tensors) {
-    CheckShapes(*node->operation(), tensors);
-    values_[node->position] = std::move(tensors);
-  }
-
-  // The node's operands; what is needed no more is theirs alone.
-  std::vector<at::Tensor> Operands(const lazy::Node* node) {
-    std::vector<at::Tensor> operands;
-    operands.reserve(node->operands().size());
-    for (const lazy::Value& operand : node->operands()) operands.push_back(Take(operand));
-    return operands;
-  }
-
-  at::Tensor Take(const lazy::Value& value) {
-    const uint32_t position = value.node->position;
-    at::Tensor tensor = values_[position].at(value.index);
-    if (--uses_[position] == 0) values_[position].clear();
-    return tensor;
-  }
-
- private:
-  const lazy::Graph& graph_;
-  std::vector<std::vector<at::Tensor>> values_;  // by position
-  std::vector<uint32_t> uses_;
-  std::vector<at::Tensor> leaves_;  // held, so that no operation finds one its own
-};
-
 // Not lazily conjugated or negated, row-major.
 at::Tensor Dense(const at::Tensor& tensor) {
   return tensor.resolve_conj().resolve_neg().contiguous();
@@ -164,6 +122,63 @@ lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, a
       device->client().BufferFromHost(tensor.const_data_ptr(), *shape, device->pjrt_device());
   return lazy::Reference<lazy::Data>(new lazy::Data(device, shape, std::move(buffer)));
 }
+
+// The values of a graph's nodes, each as long as a node needs it.
+class GraphValues {
+ public:
+  explicit GraphValues(const lazy::Graph& graph) {
+    first_.reserve(graph.nodes().size());
+    size_t count = 0;
+    for (const lazy::Node* node : graph.nodes()) {
+      first_.push_back(count);
+      count += node->role() == lazy::Node::Role::kOperation
+                   ? node->operation()->result_shapes().size()
+                   : 1;
+    }
+    values_.resize(count);
+    for (const lazy::Node* node : graph.nodes()) {
+      for (const lazy::Value& operand : node->operands()) ++Of(operand).uses;
+    }
+    for (const lazy::Value& result : graph.results()) ++Of(result).uses;
+  }
+
+  // Memory of others, which no operation is to find its own.
+  void SetLeaf(const lazy::Node* node, at::Tensor tensor) {
+    leaves_.push_back(tensor);
+    Set(node, 0, std::move(tensor));
+  }
+  // One that nobody needs is let go at once: a statistic that only a backward would read.
+  void Set(const lazy::Node* node, size_t index, at::Tensor tensor) {
+    GraphValue& value = values_[first_[node->position] + index];
+    if (value.uses > 0) value.tensor = std::move(tensor);
+  }
+
+  // The node's operands; what is needed no more is theirs alone.
+  std::vector<at::Tensor> Operands(const lazy::Node* node) {
+    std::vector<at::Tensor> operands;
+    operands.reserve(node->operands().size());
+    for (const lazy::Value& operand : node->operands()) operands.push_back(Take(operand));
+    return operands;
+  }
+
+  at::Tensor Take(const lazy::Value& taken) {
+    GraphValue& value = Of(taken);
+    return --value.uses == 0 ? std::move(value.tensor) : value.tensor;
+  }
+
+ private:
+  struct GraphValue {
+    at::Tensor tensor;
+    uint32_t uses = 0;  // still to come: by operations, and as a result
+  };
+  GraphValue& Of(const lazy::Value& value) {
+    return values_[first_[value.node->position] + value.index];
+  }
+
+  std::vector<size_t> first_;  // of each node's values, by position
+  std::vector<GraphValue> values_;
+  std::vector<at::Tensor> leaves_;
+};
 
 // A small result of a kernel, as the next kernel takes it.
 class KernelResult final : public lazy::HostContents {
@@ -239,6 +254,64 @@ class NodeRun {
   std::vector<at::Tensor> borrowed_;  // of memory that is none of theirs
 };
 
+// One run of a graph.
+class GraphRun {
+ public:
+  GraphRun(lazy::Device* device, const lazy::Graph& graph)
+      : device_(device), graph_(graph), values_(graph) {}
+
+  std::vector<lazy::Reference<lazy::Data>> Results() {
+    SetData();
+    for (lazy::Node* node : graph_.nodes()) Run(node);
+    std::vector<lazy::Reference<lazy::Data>> results;
+    for (const lazy::Value& result : graph_.results()) {
+      results.push_back(DataOf(device_, result.shape_ref(), values_.Take(result)));
+    }
+    return results;
+  }
+
+ private:
+  void SetData() {
+    static lazy::Metric* time = lazy::Metric::Get("UnwrapXlaData");
+    const lazy::TimedSection timed(time);
+    for (lazy::Node* leaf : graph_.data_leaves()) {
+      leaf->data()->MoveToCurrentClient();
+      values_.SetLeaf(leaf, TensorOf(*leaf->data()));
+    }
+  }
+
+  void Run(lazy::Node* node) {
+    switch (node->role()) {
+      case lazy::Node::Role::kData:
+        return;
+      case lazy::Node::Role::kScalar:
+      case lazy::Node::Role::kIndex:
+        return values_.SetLeaf(node, TensorOfNumber(node));
+      case lazy::Node::Role::kOperation:
+        return SetResults(node, Computed(node));
+    }
+  }
+
+  std::vector<at::Tensor> Computed(const lazy::Node* node) {
+    const lazy::Operation& operation = *node->operation();
+    const std::vector<at::Tensor> operands = values_.Operands(node);
+    std::vector<at::Tensor> tensors = operation.kind().eager_form->Run(operation, operands);
+    CheckShapes(operation, tensors);
+    return tensors;
+  }
+
+  void SetResults(const lazy::Node* node, std::vector<at::Tensor> tensors) {
+    const auto shapes = node->operation()->result_shapes();
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (shapes[i] != nullptr) values_.Set(node, i, std::move(tensors[i]));
+    }
+  }
+
+  lazy::Device* const device_;
+  const lazy::Graph& graph_;
+  GraphValues values_;
+};
+
 class GraphInterpreter final : public lazy::Interpreter {
  public:
   using Results = std::vector<lazy::Reference<lazy::Data>>;
@@ -261,37 +334,7 @@ class GraphInterpreter final : public lazy::Interpreter {
  private:
   static Results RunHere(lazy::Device* device, const lazy::Graph& graph) {
     const PlainKernels scope;
-    GraphValues values(graph);
-    SetData(values, graph);
-    for (lazy::Node* node : graph.nodes()) RunNode(values, node);
-    Results results;
-    for (const lazy::Value& result : graph.results()) {
-      results.push_back(DataOf(device, result.shape_ref(), values.Take(result)));
-    }
-    return results;
-  }
-
-  static void SetData(GraphValues& values, const lazy::Graph& graph) {
-    static lazy::Metric* time = lazy::Metric::Get("UnwrapXlaData");
-    const lazy::TimedSection timed(time);
-    for (lazy::Node* leaf : graph.data_leaves()) {
-      leaf->data()->MoveToCurrentClient();
-      values.SetLeaf(leaf, TensorOf(*leaf->data()));
-    }
-  }
-
-  static void RunNode(GraphValues& values, lazy::Node* node) {
-    switch (node->role()) {
-      case lazy::Node::Role::kData:
-        return;
-      case lazy::Node::Role::kScalar:
-      case lazy::Node::Role::kIndex:
-        return values.SetLeaf(node, TensorOfNumber(node));
-      case lazy::Node::Role::kOperation:
-        const lazy::Operation& operation = *node->operation();
-        const std::vector<at::Tensor> operands = values.Operands(node);
-        return values.Set(node, operation.kind().eager_form->Run(operation, operands));
-    }
+    return GraphRun(device, graph).Results();
   }
 };
 

@@ -695,3 +695,38 @@ def test_gradients_of_16_bit_tables_are_rounded_once(when):
     with interpretation(when):
         F.embedding(torch.zeros(1000, dtype=torch.int64, device="xla"), weight).sum().backward()
         assert weight.grad.tolist() == [[1000.0], [0.0]]
+
+
+# Bytes, whose positions are eight times as large.
+UNUSED_RESULTS = """
+import pathlib
+import torch
+import torch_xla
+from torch_xla import _XLAC
+from torch_xla.debug import metrics
+
+def peak():
+    return int(pathlib.Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
+
+def sort_again_and_again(x, count):
+    results = [x]
+    for _ in range(count):
+        results.append(results[-1].sort()[0])
+    torch_xla.sync(wait=True)
+    return results
+
+x = torch.arange(1000000).view(1000, 1000).to(torch.int8).to("xla")
+_XLAC._xla_set_interpretation("never")
+sort_again_and_again(x, 2)  # so that the compiler's own memory is there
+_XLAC._xla_set_interpretation("always")
+before = peak()
+sort_again_and_again(x, 32)
+assert metrics.counter_value("InterpretedGraph") == 1
+print(peak() - before)
+"""
+
+
+def test_results_that_nobody_needs_are_let_go_at_once(program):
+    # What is freed goes back to the system at once.
+    output = program.run_code(UNUSED_RESULTS, MALLOC_MMAP_THRESHOLD_="65536").stdout
+    assert int(output) < 120  # with all positions 276
