@@ -31,6 +31,8 @@ class CapturedFunction:
         like: Sequence[Tensor],
         function: Callable[[list[Tensor]], Sequence[Tensor]],
     ) -> None: ...
+    def does_the_same(self, other: CapturedFunction) -> bool:
+        """Whether both do the same operations with the same numbers, and on the same other tensors."""
 
 class PjRtPlugin:
     """A PJRT plugin: subclasses override the functions that differ from these defaults."""

@@ -1,5 +1,6 @@
 #include "aten/control_flow.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "aten/loop_rows.h"
@@ -250,6 +251,20 @@ void CheckCarries(const CapturedFunction& body, const std::vector<lazy::Value>& 
   }
 }
 
+// A key of random numbers, which is none, is any.
+bool IsSameConstant(const lazy::Value& a, const lazy::Value& b) {
+  if (a == b) return true;
+  if (!a || !b || a.node->role() != b.node->role()) return false;
+  switch (a.node->role()) {
+    case lazy::Node::Role::kScalar:
+      return a.shape() == b.shape() && a.node->scalar() == b.node->scalar();
+    case lazy::Node::Role::kIndex:
+      return a.node->index() == b.node->index();
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 CapturedFunction::CapturedFunction(c10::Device device, at::TensorList like,
@@ -277,6 +292,12 @@ CapturedFunction::CapturedFunction(c10::Device device, at::TensorList like,
                 ": give the new value as a result instead");
   }
   work_ = KeepWork(originals, roots);
+}
+
+bool CapturedFunction::DoesTheSame(const CapturedFunction& other) const {
+  return device_ == other.device_ && arguments_ == other.arguments_ &&
+         work_.steps == other.work_.steps &&
+         std::ranges::equal(work_.constants, other.work_.constants, &IsSameConstant);
 }
 
 std::vector<lazy::Value> CapturedFunction::Read(at::TensorList arguments) const {

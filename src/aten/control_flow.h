@@ -27,6 +27,9 @@ class CapturedFunction {
   const CapturedWork& work() const { return work_; }
   size_t argument_count() const { return arguments_.size(); }
   const std::vector<Shape>& results() const { return results_; }
+  // Whether both do the same operations with the same numbers. Other tensors that they use are the
+  // same ones.
+  bool DoesTheSame(const CapturedFunction& other) const;
   // Throws unless they are on the device and like those that the capture was made for.
   std::vector<lazy::Value> Read(at::TensorList arguments) const;
 

@@ -25,7 +25,9 @@ std::unique_ptr<CapturedFunction> Capture(const c10::Device& device, const Tenso
 }  // namespace
 
 void BindControlFlow(py::module_& m) {
-  py::class_<CapturedFunction>(m, "CapturedFunction").def(py::init(&Capture));
+  py::class_<CapturedFunction>(m, "CapturedFunction")
+      .def(py::init(&Capture))
+      .def("does_the_same", &CapturedFunction::DoesTheSame);
   m.def("_xla_scan", [](const CapturedFunction& body, const Tensors& carries, const Tensors& xs,
                         const Tensors& invariants, int64_t length, bool reverse) {
     return WithoutGil([&] { return Scan(body, carries, xs, invariants, length, reverse); });

@@ -1,5 +1,8 @@
 """Loops and branches of the device: one operation in the program, the numbers and gradients of a loop in Python."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,6 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import torch_xla
 import torch_xla.debug.metrics as met
+import torch_xla.experimental.scan as scan_module
 from torch_xla import _XLAC
 from torch_xla.experimental.fori_loop import fori_loop, while_loop
 from torch_xla.experimental.gradient_accumulation import gradient_accumulation
@@ -142,11 +146,12 @@ def test_scan_of_scan():
     init, xs = random(3), random(2, 4, 3)
     expected, ys = scan_of_python(in_python, init, xs)
     (expected.sum() + ys.sum()).backward()
-    own_init, own_xs = to_device((init, xs))
-    carry, own_ys = scan(outer, own_init, own_xs)
-    (carry.sum() + own_ys.sum()).backward()
-    torch.testing.assert_close([carry.cpu(), own_ys.cpu()], [expected, ys])
-    torch.testing.assert_close([own_init.grad.cpu(), own_xs.grad.cpu()], [init.grad, xs.grad])
+    for _ in range(2):
+        own_init, own_xs = to_device((init, xs))
+        carry, own_ys = scan(outer, own_init, own_xs)
+        (carry.sum() + own_ys.sum()).backward()
+        torch.testing.assert_close([carry.cpu(), own_ys.cpu()], [expected, ys])
+        torch.testing.assert_close([own_init.grad.cpu(), own_xs.grad.cpu()], [init.grad, xs.grad])
 
 
 def test_each_run_draws_numbers_of_its_own_and_backward_has_its_mask():
@@ -478,3 +483,68 @@ def test_layers_of_a_vector():
     expected = layers[1](layers[0](x))
     result = scan_layers([layer.to(DEVICE) for layer in layers], x.to(DEVICE))
     torch.testing.assert_close(result.cpu(), expected)
+
+
+class Doubled(torch.autograd.Function):
+    """Its gradient is a number that may change while the results stay."""
+
+    factor = 2.0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * Doubled.factor
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """Counts how often torch traces a function."""
+    count = []
+    trace = scan_module.aot_export_joint_simple
+    monkeypatch.setattr(
+        scan_module, "aot_export_joint_simple", lambda *a, **k: count.append(0) or trace(*a, **k)
+    )
+    return count
+
+
+def test_a_function_that_does_what_it_did_is_not_traced_again(traces):
+    def gradient(scale, detaches=False):
+        init, xs = to_device(torch.ones(3, requires_grad=True)), torch.ones(2, 3, device=DEVICE)
+
+        def fn(carry, x):
+            factor = Doubled.apply(carry).detach() if detaches else Doubled.apply(carry)
+            return factor * scale + x, None
+
+        carry, _ = scan(fn, init, xs)
+        if carry.requires_grad and not detaches:
+            carry.sum().backward()
+        return carry.tolist()[0], None if init.grad is None else init.grad.tolist()[0]
+
+    # A shape that no other test has.
+    assert gradient(1.25) == gradient(1.25) == (9.75, 6.25)
+    assert len(traces) == 1
+    # Another number, another gradient, no gradient: each is another function.
+    assert gradient(1.5) == (13.0, 9.0)
+    assert len(traces) == 2
+    Doubled.factor = 3.0
+    try:
+        assert gradient(1.25) == (9.75, 14.0625)
+    finally:
+        Doubled.factor = 2.0
+    assert len(traces) == 3
+    assert gradient(1.25, detaches=True) == (9.75, None)
+    assert len(traces) == 4
+    assert gradient(1.25) == (9.75, 6.25)
+    assert len(traces) == 4
+
+
+def test_what_was_traced_keeps_no_tensors():
+    init = torch.rand(7, device=DEVICE)
+    gone = weakref.ref(init)
+    scan(lambda c, x: (c * x, None), init, torch.rand(2, 7, device=DEVICE))
+    del init
+    gc.collect()
+    assert gone() is None

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from torch_xla import _control_flow
+from torch_xla import _control_flow, _recordings
 
 PyTree = Any
 Unflatten = Callable[[Sequence[Any]], PyTree]
@@ -27,6 +27,8 @@ Unflatten = Callable[[Sequence[Any]], PyTree]
 _SCAN_COMPUTATION_CACHE: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
     weakref.WeakKeyDictionary()
 )
+# Of the others, by what they record.
+_KNOWN = _recordings.Known()
 
 
 def scan(
@@ -56,8 +58,8 @@ def scan(
       xs: tensors in any structure, of one first dimension.
       partition_fn: what to keep for backward: `functorch.compile.default_partition` keeps everything, and
         `min_cut_rematerialization_partition` computes some of it again.
-      is_fn_pure: whether `fn` depends on nothing but its arguments, so that it is traced once for all calls with such
-        arguments, and not in each call.
+      is_fn_pure: whether `fn` depends on nothing but its arguments, so that it is called for the first of all calls with
+        such arguments only. Otherwise it is called each time, and traced where it does not do what it did before.
 
     Returns:
       The last carry, and the ys of all runs, stacked.
@@ -101,26 +103,27 @@ def value_and_grad_partitioned(
     # A carry comes to depend on whatever needs a gradient.
     needs_grad = [differentiable and _is_continuous(leaf) for leaf in carries]
     needs_grad += [differentiable and leaf.requires_grad for leaf in xs_leaves]
-    like = [*carries, *_control_flow.slices_like(xs_leaves)]
+    like = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in carries]
+    like += _control_flow.slices_like(xs_leaves)
+    device = leaves_device(carries, xs_leaves)
 
     def make() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-        step = _Step(
-            fn, init, xs, like, leaves_device(carries, xs_leaves), needs_grad, partition_fn
-        )
+        step = _Step(fn, init, xs, like, device, needs_grad, partition_fn)
         return step.forward, step.alias_input, step.backward
 
-    if not is_fn_pure:
-        return make()
-    known = _SCAN_COMPUTATION_CACHE.setdefault(fn, {})
     key = (
         tuple((tuple(leaf.shape), leaf.dtype) for leaf in like),
         tuple(needs_grad),
         tree_structure(init),
         tree_structure(xs),
-        leaves_device(carries, xs_leaves),
+        device,
         _autocast_state(),
         partition_fn,
     )
+    if not is_fn_pure:
+        flat = _of_leaves(fn, init, xs, any(needs_grad))
+        return _KNOWN.get(key, _recordings.record(flat, device, like, needs_grad), make)
+    known = _SCAN_COMPUTATION_CACHE.setdefault(fn, {})
     if key not in known:
         known[key] = make()
     return known[key]
@@ -155,6 +158,22 @@ def leaves_device(*groups: Sequence[torch.Tensor]) -> torch.device:
             if leaf.device.type == "xla":
                 return leaf.device
     raise ValueError("scan: none of the tensors is on xla")
+
+
+def _of_leaves(
+    fn: Callable[..., Any], init: PyTree, xs: PyTree, has_gradients: bool
+) -> Callable[..., tuple[list[torch.Tensor], Any]]:
+    """`fn` of leaves, giving leaves and the structures of both results. Without gradients it has copies to write into."""
+    carries, unflatten_carry = tree_flatten_none(init)
+    _, unflatten_x = tree_flatten_none(xs)
+
+    def of_leaves(*leaves: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+        own = leaves if has_gradients else tuple(leaf.clone() for leaf in leaves)
+        carry, y = fn(unflatten_carry(own[: len(carries)]), unflatten_x(own[len(carries) :]))
+        structures = tree_structure(carry), tree_structure(y)
+        return [*_tensors(carry, "the carry"), *_tensors(y, "y")], structures
+
+    return of_leaves
 
 
 class _Step:

@@ -1,0 +1,94 @@
+"""What functions record, to find out whether one does what another did.
+
+Tracing a function for its gradients takes torch a hundred times as long as the function takes to be recorded. Who has traced
+one, and is given another that may be the same, records it, with its gradients, and compares.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+
+from torch_xla import _control_flow
+
+Made = TypeVar("Made")
+
+# Of each kind, and of kinds; the longest unused is forgotten.
+_MOST_OF_A_KIND = 8
+_MOST_KINDS = 64
+
+
+class Recording(NamedTuple):
+    """A function's results and gradients, as a body of a loop has them, and what is no tensor of them."""
+
+    body: Any
+    facts: tuple[Any, ...]
+
+    def does_the_same(self, other: "Recording") -> bool:
+        """Whether both give the same for any arguments."""
+        return self.facts == other.facts and self.body.does_the_same(other.body)
+
+
+def record(
+    function: Callable[..., tuple[Sequence[torch.Tensor], Any]],
+    device: torch.device,
+    like: Sequence[torch.Tensor],
+    needs_grad: Sequence[bool],
+) -> Recording | None:
+    """Calls `function` once, of tensors like these; None where that raises, or cannot be recorded.
+
+    Args:
+      function: gives tensors, and what else it says of them, which is compared too.
+      device, like: see `torch_xla._control_flow.capture`.
+      needs_grad: of each of `like`.
+    """
+    facts: list[Any] = []
+
+    def run(*leaves: torch.Tensor) -> list[torch.Tensor]:
+        for leaf, needs in zip(leaves, needs_grad, strict=True):
+            leaf.requires_grad_(needs)
+        results, said = function(*leaves)
+        wanted = [leaf for leaf, needs in zip(leaves, needs_grad, strict=True) if needs]
+        continuous = [result for result in results if result.requires_grad]
+        # Others for each result, so that it matters where each goes.
+        tangents = [torch.full_like(result, i + 2) for i, result in enumerate(continuous)]
+        gradients: Sequence[Any] = []
+        if wanted and continuous:
+            gradients = torch.autograd.grad(continuous, wanted, tangents, allow_unused=True)
+        facts.extend([said, [r.requires_grad for r in results], [g is not None for g in gradients]])
+        return [x.detach() for x in (*results, *gradients) if x is not None]
+
+    try:
+        body = _control_flow.capture(device, like, run)
+    except Exception:
+        return None  # whoever traces it says why
+    return Recording(body, tuple(facts))
+
+
+class Known:
+    """What was made for functions, by what these record."""
+
+    def __init__(self) -> None:
+        self._kinds: OrderedDict[Any, list[tuple[Recording, Any]]] = OrderedDict()
+
+    def get(self, kind: Any, recording: Recording | None, make: Callable[[], Made]) -> Made:
+        """What was made for a function of this kind that does the same, or what `make` makes."""
+        try:
+            hash(kind)
+        except TypeError:  # a user's structure, which need not have one
+            return make()
+        if recording is None:
+            return make()
+        entries = self._kinds.setdefault(kind, [])
+        self._kinds.move_to_end(kind)
+        for i, (known, made) in enumerate(entries):
+            if known.does_the_same(recording):
+                entries.append(entries.pop(i))
+                return made
+        made = make()
+        entries.append((recording, made))
+        del entries[:-_MOST_OF_A_KIND]
+        if len(self._kinds) > _MOST_KINDS:
+            self._kinds.popitem(last=False)
+        return made
