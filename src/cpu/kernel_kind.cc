@@ -123,11 +123,17 @@ constexpr KernelKind kAttentionCall = {
     .category = "attention",
     .step_name = "attention",
 };
+constexpr KernelKind kTopKCall = {
+    .name = "cpu.top_k",
+    .step = kLibrary,
+    .category = "sort",
+    .step_name = "top-k",
+};
 
 const KernelKind* KindOf(const Instruction& instruction) {
-  static constexpr const KernelKind* kKinds[] = {&kLoopKernel,      &kReduceKernel, &kScanKernel,
-                                                 &kScatterKernel,   &kSortKernel,   &kDotCall,
-                                                 &kConvolutionCall, &kAttentionCall};
+  static constexpr const KernelKind* kKinds[] = {&kLoopKernel,      &kReduceKernel,  &kScanKernel,
+                                                 &kScatterKernel,   &kSortKernel,    &kDotCall,
+                                                 &kConvolutionCall, &kAttentionCall, &kTopKCall};
   if (instruction.opcode() != Opcode::kComposite) return nullptr;
   const std::string& name = instruction.as<hlo::CompositeAttributes>().name;
   if (!name.starts_with("cpu.")) return nullptr;

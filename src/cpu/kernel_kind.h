@@ -34,7 +34,7 @@ struct KernelKind {
 };
 
 extern const KernelKind kLoopKernel, kReduceKernel, kScanKernel, kScatterKernel, kSortKernel,
-    kDotCall, kConvolutionCall, kAttentionCall;
+    kDotCall, kConvolutionCall, kAttentionCall, kTopKCall;
 
 // Null if the instruction is no composite of the engine's. Throws hlo::Error(kInternal) for a kind
 // that is not there.

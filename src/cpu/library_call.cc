@@ -15,6 +15,7 @@ std::unique_ptr<LibraryCall> BindContraction(const hlo::Instruction& contraction
 
 std::unique_ptr<LibraryCall> BindComposite(const hlo::Instruction& composite) {
   if (auto attention = BindAttention(composite)) return attention;
+  if (auto slices = BindSlicesOfSort(composite)) return slices;
   auto epilogue = Epilogue::FromBody(*composite.called_computations().at(0));
   if (!epilogue) return nullptr;
   return BindContraction(epilogue->contraction(), &*epilogue, composite.shape());

@@ -18,6 +18,7 @@
 #include "cpu/passes/single_device.h"
 #include "cpu/passes/single_kernels.h"
 #include "cpu/passes/split_reductions.h"
+#include "cpu/passes/top_k.h"
 #include "cpu/profile.h"
 #include "hlo/attention_composite.h"
 #include "hlo/error.h"
@@ -113,6 +114,8 @@ constexpr auto kPipeline = Join(
         // Fuse: operations become kernels and library calls.
         {"split_reductions", SplitReductions, kAlways, kOptional,
          "large sums to few results get parts for several threads"},
+        {"top_k", MakeTopKCalls, kAlways, kOptional,
+         "sorts of which but the first elements are read select these"},
         {"fuse_epilogues", FuseEpilogues, kAlways, kOptional,
          "products and convolutions take the bias, activation or residual behind them"},
         {"fusion", FuseLoops, kAlways, kOptional,

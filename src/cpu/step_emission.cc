@@ -10,6 +10,7 @@
 #include "cpu/kernel_kind.h"
 #include "cpu/sort.h"
 #include "cpu/step_description.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {

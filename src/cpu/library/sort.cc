@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/library/sort_key.h"
 #include "cpu/memory.h"
 #include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
@@ -20,74 +21,6 @@ using hlo::Instruction;
 using hlo::Opcode;
 
 constexpr int64_t kParallelLine = 1 << 15;  // a shorter line is sorted by one thread
-
-// A number whose unsigned order is the wanted order of the key.
-template <typename U, int kMantissa>
-U FloatKey(U bits, bool canonical) {
-  constexpr U kSign = static_cast<U>(U{1} << (sizeof(U) * 8 - 1));
-  if (canonical) {
-    constexpr U kMagnitude = kSign - 1;
-    U exponent_mask = kMagnitude >> kMantissa << kMantissa;
-    U magnitude = bits & kMagnitude;
-    if (magnitude == 0) bits = 0;
-    if (magnitude > exponent_mask) bits = exponent_mask | (U{1} << (kMantissa - 1));
-  }
-  return (bits & kSign) != 0 ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
-}
-
-uint64_t KeyOf(const SortOrder& order, const std::byte* element) {
-  auto read = [&]<typename T>() {
-    T value;
-    std::memcpy(&value, element, sizeof(T));
-    return value;
-  };
-  uint64_t key = 0;
-  switch (order.type) {
-    case ElementType::kF16:
-      key =
-          FloatKey<uint16_t, 10>(read.template operator()<uint16_t>(), order.zeros_and_nans_equal);
-      break;
-    case ElementType::kBF16:
-      key = FloatKey<uint16_t, 7>(read.template operator()<uint16_t>(), order.zeros_and_nans_equal);
-      break;
-    case ElementType::kF32:
-      key =
-          FloatKey<uint32_t, 23>(read.template operator()<uint32_t>(), order.zeros_and_nans_equal);
-      break;
-    case ElementType::kF64:
-      key =
-          FloatKey<uint64_t, 52>(read.template operator()<uint64_t>(), order.zeros_and_nans_equal);
-      break;
-    case ElementType::kPred:
-    case ElementType::kU8:
-      key = read.template operator()<uint8_t>();
-      break;
-    case ElementType::kU16:
-      key = read.template operator()<uint16_t>();
-      break;
-    case ElementType::kU32:
-      key = read.template operator()<uint32_t>();
-      break;
-    case ElementType::kU64:
-      key = read.template operator()<uint64_t>();
-      break;
-    case ElementType::kS8:
-      key = static_cast<uint8_t>(read.template operator()<uint8_t>() ^ 0x80u);
-      break;
-    case ElementType::kS16:
-      key = static_cast<uint16_t>(read.template operator()<uint16_t>() ^ 0x8000u);
-      break;
-    case ElementType::kS32:
-      key = read.template operator()<uint32_t>() ^ 0x80000000u;
-      break;
-    case ElementType::kS64:
-      key = read.template operator()<uint64_t>() ^ (uint64_t{1} << 63);
-      break;
-    default:
-      break;
-  }
-  return order.descending ? ~key : key;
-}
 
 struct Keyed {
   uint64_t key;
@@ -239,10 +172,11 @@ class LineSorter {
     Block memory(2 * length_ * sizeof(Keyed));
     auto* items = static_cast<Keyed*>(memory.data());
     const SortOperand& operand = operands_[order_->operand];
-    auto* keys = static_cast<const std::byte*>(operand.input) + start * operand.width;
-    for (int64_t i = 0; i < length_; ++i) {
-      items[i] = {KeyOf(*order_, keys + i * stride_ * operand.width), static_cast<uint32_t>(i)};
-    }
+    auto* line = static_cast<const std::byte*>(operand.input) + start * operand.width;
+    Block key_memory(length_ * sizeof(uint64_t));
+    auto* keys = static_cast<uint64_t*>(key_memory.data());
+    MakeSortKeys(*order_, {line, length_, stride_}, keys);
+    for (int64_t i = 0; i < length_; ++i) items[i] = {keys[i], static_cast<uint32_t>(i)};
     auto before = [](const Keyed& a, const Keyed& b) { return a.key < b.key; };
     ParallelSort(threads_, items, items + length_, length_, before,
                  [&](Keyed* part, Keyed* buffer, int64_t count) {
@@ -284,13 +218,6 @@ class LineSorter {
   const std::optional<SortOrder>& order_;
 };
 
-bool HasKey(ElementType type) {
-  constexpr std::array kOthers = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
-                                  ElementType::kF64, ElementType::kPred};
-  return std::ranges::find(kOthers, type) != kOthers.end() ||
-         (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
-}
-
 // JAX's canonical key of a float parameter: select(x == 0, 0, x), then select(isnan, NaN, that);
 // returns the parameter.
 const Instruction* CanonicalParameter(const Instruction* value) {
@@ -315,6 +242,13 @@ const Instruction* CanonicalParameter(const Instruction* value) {
 
 }  // namespace
 
+bool HasSortKey(ElementType type) {
+  constexpr std::array kOthers = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
+                                  ElementType::kF64, ElementType::kPred};
+  return std::ranges::find(kOthers, type) != kOthers.end() ||
+         (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
+}
+
 std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator) {
   if (comparator.results().size() != 1) return std::nullopt;
   const Instruction* compare = comparator.result();
@@ -325,7 +259,7 @@ std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator) 
   const Instruction *a = compare->operand(0), *b = compare->operand(1);
   SortOrder order;
   order.type = a->element_type();
-  if (!HasKey(order.type)) return std::nullopt;
+  if (!HasSortKey(order.type)) return std::nullopt;
   order.total_order = attributes.type == hlo::ComparisonType::kTotalOrder;
   if (hlo::IsFloat(order.type)) {
     // Without total order NaN compares equal to everything, which is no order at all.

@@ -1,92 +1,159 @@
-// The custom calls TopK and mhlo.topk: the k largest (or smallest) of the last dimension, in order,
-// with their indices; equal ones by index.
+// The first elements of sorted lines: the custom calls TopK and mhlo.topk (the k largest, or
+// smallest, of the last dimension, with their indices), and slices of sorts (cpu/passes/top_k.h).
 #include <algorithm>
-#include <numeric>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/library/bind.h"
-#include "hlo/number_conversion.h"
+#include "cpu/library/select_first.h"
+#include "cpu/library/sort.h"
+#include "cpu/library/sort_key.h"
+#include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
 
-// Larger first; NaN above everything, as in a descending total order.
-template <typename T>
-bool Larger(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (a != a || b != b) return a != a && b == b;
-  }
-  return a > b;
-}
+using hlo::ElementType;
+using hlo::Instruction;
+using hlo::Opcode;
+
+// What a result holds of the sorted lines.
+struct Excerpt {
+  static constexpr int64_t kPositions = -1;
+
+  int64_t operand;  // the sorted one, one that is sorted with it, or where elements came from
+  ElementType type;
+  int64_t begin, end;
+
+  int64_t count() const { return end - begin; }
+};
 
 class TopKCall : public LibraryCall {
  public:
-  TopKCall(const hlo::Shape& shape, int64_t k, bool largest)
-      : shape_(shape), k_(k), largest_(largest) {}
+  // `keys`: the number of the operand that is sorted by; `shape`: its shape.
+  TopKCall(hlo::Shape shape, int64_t dimension, const SortOrder& order, int64_t keys,
+           std::vector<Excerpt> excerpts)
+      : shape_(std::move(shape)), order_(order), keys_(keys), excerpts_(std::move(excerpts)) {
+    for (int64_t d = 0; d < shape_.rank(); ++d) {
+      (d < dimension ? outer_ : d == dimension ? length_ : inner_) *= shape_.dimensions()[d];
+    }
+    key_width_ = static_cast<int64_t>(hlo::ByteWidth(shape_.element_type()));
+    for (const Excerpt& excerpt : excerpts_) wanted_ = std::max(wanted_, excerpt.end);
+  }
 
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
-    int64_t row = shape_.dimensions().back();
-    if (k_ == 0 || row == 0) return;
-    hlo::DispatchNative(shape_.element_type(), [&]<typename T>() {
-      if constexpr (std::is_arithmetic_v<hlo::ComputeType<T>>) {
-        context.threads.ParallelFor(shape_.num_elements() / row, [&](int64_t i) {
-          RunRow(static_cast<const T*>(operands[0]) + i * row, row,
-                 static_cast<T*>(results[0]) + i * k_, static_cast<int32_t*>(results[1]) + i * k_);
-        });
-      }
+    if (wanted_ == 0 || shape_.num_elements() == 0) return;
+    // Neighbouring lines read the same cache lines.
+    constexpr int64_t kMostLines = 16;
+    const int64_t groups = hlo::CeilDivide(inner_, kMostLines);
+    context.threads.ParallelFor(outer_ * groups, [&](int64_t i) {
+      const int64_t first = i % groups * kMostLines;
+      RunLines(i / groups, first, std::min(kMostLines, inner_ - first), operands, results);
     });
   }
-  std::string Description() const override { return "top " + std::to_string(k_); }
+  std::string Description() const override { return "top " + std::to_string(wanted_); }
 
  private:
-  template <typename T>
-  void RunRow(const T* values, int64_t count, T* best, int32_t* indices) const {
-    using O = hlo::ComputeType<T>;
-    std::vector<int32_t> order(count);
-    std::iota(order.begin(), order.end(), 0);
-    auto before = [&](int32_t i, int32_t j) {
-      O a = static_cast<O>(values[i]), b = static_cast<O>(values[j]);
-      if (!largest_) std::swap(a, b);
-      if (Larger(a, b)) return true;
-      if (Larger(b, a)) return false;
-      return i < j;
-    };
-    std::partial_sort(order.begin(), order.begin() + k_, order.end(), before);
-    for (int64_t i = 0; i < k_; ++i) {
-      indices[i] = order[i];
-      best[i] = values[order[i]];
+  void RunLines(int64_t outer, int64_t first, int64_t lines, const void* const* operands,
+                void* const* results) const {
+    std::vector<uint64_t> keys(length_ * lines);
+    std::vector<uint32_t> positions(wanted_);
+    const int64_t start = outer * length_ * inner_ + first;
+    const auto* elements = static_cast<const std::byte*>(operands[keys_]);
+    MakeSortKeys(order_, {elements + start * key_width_, length_, inner_, lines}, keys.data());
+    for (int64_t l = 0; l < lines; ++l) {
+      SelectFirst({keys.data() + l * length_, static_cast<size_t>(length_)}, positions);
+      for (size_t r = 0; r < excerpts_.size(); ++r) {
+        Write(excerpts_[r], positions, outer, first + l, operands, results[r]);
+      }
+    }
+  }
+
+  void Write(const Excerpt& excerpt, std::span<const uint32_t> positions, int64_t outer,
+             int64_t inner, const void* const* operands, void* result) const {
+    const auto width = static_cast<int64_t>(hlo::ByteWidth(excerpt.type));
+    auto* to = static_cast<std::byte*>(result) + (outer * excerpt.count() * inner_ + inner) * width;
+    for (int64_t i = excerpt.begin; i < excerpt.end; ++i, to += inner_ * width) {
+      if (excerpt.operand != Excerpt::kPositions) {
+        const auto* from = static_cast<const std::byte*>(operands[excerpt.operand]);
+        std::memcpy(to, from + ((outer * length_ + positions[i]) * inner_ + inner) * width, width);
+      } else if (width == 4) {
+        *reinterpret_cast<uint32_t*>(to) = positions[i];
+      } else {
+        *reinterpret_cast<uint64_t*>(to) = positions[i];
+      }
     }
   }
 
   hlo::Shape shape_;
-  int64_t k_;
-  bool largest_;
+  SortOrder order_;
+  int64_t keys_;
+  std::vector<Excerpt> excerpts_;
+  int64_t outer_ = 1, length_ = 1, inner_ = 1;
+  int64_t key_width_ = 0;
+  int64_t wanted_ = 0;  // the longest excerpt's end
 };
+
+bool IsLargest(const hlo::CustomCallAttributes& call) {
+  const auto found = call.dictionary.find("largest");
+  if (found == call.dictionary.end()) return true;
+  const bool* flag = std::get_if<bool>(&found->second.value);
+  return flag == nullptr || *flag;
+}
 
 }  // namespace
 
-std::unique_ptr<LibraryCall> BindTopK(const hlo::Instruction& instruction) {
-  const auto& attributes = instruction.as<hlo::CustomCallAttributes>();
+std::unique_ptr<LibraryCall> BindTopK(const Instruction& call) {
+  const auto& attributes = call.as<hlo::CustomCallAttributes>();
   if (attributes.target != "TopK" && attributes.target != "mhlo.topk") return nullptr;
-  if (!instruction.shape().is_tuple() || instruction.shape().tuple_shapes().size() != 2 ||
-      instruction.operand_count() == 0) {
+  if (!call.shape().is_tuple() || call.shape().tuple_shapes().size() != 2 ||
+      call.operand_count() == 0) {
     return nullptr;
   }
-  const hlo::Shape& shape = instruction.operand(0)->shape();
-  const hlo::Shape& values = instruction.shape().tuple_shapes()[0];
-  const hlo::Shape& indices = instruction.shape().tuple_shapes()[1];
-  if (shape.rank() == 0 || values.rank() != shape.rank() || hlo::IsComplex(shape.element_type()) ||
-      indices.element_type() != hlo::ElementType::kS32 ||
+  const hlo::Shape& shape = call.operand(0)->shape();
+  const hlo::Shape& values = call.shape().tuple_shapes()[0];
+  const hlo::Shape& indices = call.shape().tuple_shapes()[1];
+  SortOrder order;
+  order.type = shape.element_type();
+  order.descending = IsLargest(attributes);
+  order.total_order = order.zeros_and_nans_equal = true;
+  if (shape.rank() == 0 || values.rank() != shape.rank() || !HasSortKey(order.type) ||
+      indices.element_type() != ElementType::kS32 ||
       values.dimensions().back() > shape.dimensions().back()) {
     return nullptr;
   }
-  bool largest = true;
-  auto found = attributes.dictionary.find("largest");
-  if (found != attributes.dictionary.end()) {
-    if (auto* flag = std::get_if<bool>(&found->second.value)) largest = *flag;
+  const int64_t count = values.dimensions().back();
+  return std::make_unique<TopKCall>(
+      shape, shape.rank() - 1, order, 0,
+      std::vector<Excerpt>{{0, order.type, 0, count},
+                           {Excerpt::kPositions, ElementType::kS32, 0, count}});
+}
+
+std::unique_ptr<LibraryCall> BindSlicesOfSort(const Instruction& composite) {
+  const Instruction* sort = nullptr;
+  std::vector<Excerpt> excerpts;
+  for (const Instruction* slice : composite.called_computations().at(0)->results()) {
+    if (slice->opcode() != Opcode::kSlice) return nullptr;
+    const Instruction* picked = slice->operand(0);
+    sort = picked->opcode() == Opcode::kGetTupleElement ? picked->operand(0) : picked;
+    if (sort->opcode() != Opcode::kSort) return nullptr;
+    const Instruction* sorted = sort->operand(picked == sort ? 0 : picked->tuple_index());
+    const int64_t dimension = sort->as<hlo::SortAttributes>().dimension;
+    const auto& range = slice->as<hlo::SliceAttributes>();
+    excerpts.push_back(
+        {sorted->opcode() == Opcode::kIota ? Excerpt::kPositions : sorted->parameter_number(),
+         slice->element_type(), range.start_indices[dimension], range.limit_indices[dimension]});
   }
-  return std::make_unique<TopKCall>(shape, values.dimensions().back(), largest);
+  const auto order = RecognizeSortOrder(*sort->called_computations()[0]);
+  if (!order) return nullptr;
+  const Instruction* keys = sort->operand(order->operand);
+  return std::make_unique<TopKCall>(keys->shape(), sort->as<hlo::SortAttributes>().dimension,
+                                    *order, keys->parameter_number(), std::move(excerpts));
 }
 
 }  // namespace cpu

@@ -1,0 +1,109 @@
+#include "cpu/passes/top_k.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cpu/control_flow.h"
+#include "cpu/fusible.h"
+#include "cpu/library/sort.h"
+#include "cpu/passes/composite.h"
+
+namespace cpu {
+namespace {
+
+using hlo::Instruction;
+using hlo::Opcode;
+using Values = std::vector<Instruction*>;
+
+// To sort all takes no longer if more of it is wanted than one part of so many.
+constexpr int64_t kLeastParts = 4;
+
+// Whether it cuts the sorted dimension only, and not far from its start.
+bool IsOfFirst(const Instruction& slice, int64_t dimension) {
+  if (slice.opcode() != Opcode::kSlice) return false;
+  const auto& range = slice.as<hlo::SliceAttributes>();
+  const hlo::Dimensions& whole = slice.operand(0)->dimensions();
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (range.strides[d] != 1) return false;
+    if (static_cast<int64_t>(d) == dimension) {
+      if (range.limit_indices[d] * kLeastParts > whole[d]) return false;
+    } else if (range.start_indices[d] != 0 || range.limit_indices[d] != whole[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Where the sorted elements were before: not made, as the library has it.
+bool IsPosition(const Instruction& operand, int64_t dimension) {
+  return operand.opcode() == Opcode::kIota && hlo::IsInteger(operand.element_type()) &&
+         hlo::BitWidth(operand.element_type()) >= 32 &&
+         operand.as<hlo::DimensionAttributes>().dimension == dimension;
+}
+
+bool IsServed(const Instruction& sort) {
+  if (sort.opcode() != Opcode::kSort || !HasNativeOperands(sort)) return false;
+  const int64_t length = sort.operand(0)->dimensions()[sort.as<hlo::SortAttributes>().dimension];
+  return length <= int64_t{UINT32_MAX} && RecognizeSortOrder(*sort.called_computations()[0]);
+}
+
+bool IsGivenBack(const Instruction& value) {
+  return std::ranges::find(value.parent()->results(), &value) != value.parent()->results().end();
+}
+
+// The slices that are all that is read of a sort; none if anything else is.
+Values SlicesOf(Instruction* sort) {
+  const Values picked = sort->shape().is_tuple() ? sort->users() : Values{sort};
+  Values slices;
+  for (const Instruction* result : picked) {
+    if (IsGivenBack(*result)) return {};
+    for (Instruction* user : result->users()) {
+      if (!IsOfFirst(*user, sort->as<hlo::SortAttributes>().dimension)) return {};
+      slices.push_back(user);
+    }
+  }
+  return slices;
+}
+
+Values Members(Instruction* sort, const Values& slices) {
+  const int64_t dimension = sort->as<hlo::SortAttributes>().dimension;
+  const int64_t keys = RecognizeSortOrder(*sort->called_computations()[0])->operand;
+  Values members;
+  for (size_t i = 0; i < sort->operand_count(); ++i) {
+    Instruction* operand = sort->operand(i);
+    if (operand != sort->operand(keys) && IsPosition(*operand, dimension))
+      members.push_back(operand);
+  }
+  members.push_back(sort);
+  for (Instruction* slice : slices) {
+    if (slice->operand(0) != sort) members.push_back(slice->operand(0));
+  }
+  members.insert(members.end(), slices.begin(), slices.end());
+  return members;
+}
+
+bool MakeCalls(hlo::Computation& computation) {
+  Values sorts;
+  for (const auto& instruction : computation.instructions()) {
+    if (IsServed(*instruction)) sorts.push_back(instruction.get());
+  }
+  bool changed = false;
+  for (Instruction* sort : sorts) {
+    const Values slices = SlicesOf(sort);
+    if (slices.empty()) continue;
+    for (const Replacement& replacement : AddComposite(Members(sort, slices), slices, kTopKCall)) {
+      replacement.value->ReplaceAllUsesWith(replacement.by);
+    }
+    changed = true;
+  }
+  if (!changed) return false;
+  computation.SortTopologically();
+  computation.RemoveDeadInstructions();
+  return true;
+}
+
+}  // namespace
+
+bool MakeTopKCalls(hlo::Module& module) { return RewriteSteps(module, MakeCalls); }
+
+}  // namespace cpu
