@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <complex>
+#include <limits>
+
 #include "hlo/evaluator.h"
 #include "library_testing.h"
 
@@ -12,29 +16,66 @@ using hlo::Dimensions;
 using hlo::FftType;
 using hlo::Value;
 
+void CheckFft(const Dimensions& batch, const Dimensions& lengths, ElementType real) {
+  for (FftType type : {FftType::kFft, FftType::kIfft, FftType::kRfft, FftType::kIrfft}) {
+    Dimensions dimensions = batch;
+    dimensions.insert(dimensions.end(), lengths.begin(), lengths.end());
+    if (type == FftType::kIrfft) dimensions.back() = dimensions.back() / 2 + 1;
+    Shape shape(type == FftType::kRfft ? real : hlo::ComplexType(real), dimensions);
+    hlo::Module module;
+    module.set_entry(module.AddComputation("main"));
+    Builder builder(module.entry());
+    Value fft = builder.Fft(builder.Parameter(shape), type, lengths);
+    Literal x = RandomLiteral(shape, 5);
+    auto got = RunLibraryCall(*fft, {x});
+    ASSERT_EQ(got.size(), 1u);
+    auto expected = hlo::EvaluateInstruction(*fft, {x});
+    EXPECT_TRUE(Near(got[0], expected[0], Tolerance(real) * 2)) << fft->ToString();
+  }
+}
+
+// Of each radix, of several, of a prime that is none, and more lines than a vector has lanes.
 TEST(Fft, MatchesTheEvaluator) {
-  for (bool wide : {false, true}) {
-    ElementType real = wide ? ElementType::kF64 : ElementType::kF32;
-    ElementType complex = hlo::ComplexType(real);
+  for (ElementType real : {ElementType::kF32, ElementType::kF64}) {
     for (const Dimensions& lengths :
-         {Dimensions{1}, Dimensions{8}, Dimensions{7}, Dimensions{30}, Dimensions{4, 6},
-          Dimensions{5, 3}, Dimensions{2, 3, 8}, Dimensions{3, 4, 5}}) {
-      for (FftType type : {FftType::kFft, FftType::kIfft, FftType::kRfft, FftType::kIrfft}) {
-        Dimensions dimensions = {3};
-        dimensions.insert(dimensions.end(), lengths.begin(), lengths.end());
-        if (type == FftType::kIrfft) dimensions.back() = dimensions.back() / 2 + 1;
-        Shape shape(type == FftType::kRfft ? real : complex, dimensions);
-        hlo::Module module;
-        module.set_entry(module.AddComputation("main"));
-        Builder builder(module.entry());
-        Value fft = builder.Fft(builder.Parameter(shape), type, lengths);
-        Literal x = RandomLiteral(shape, 5);
-        auto got = RunLibraryCall(*fft, {x});
-        ASSERT_EQ(got.size(), 1u);
-        auto expected = hlo::EvaluateInstruction(*fft, {x});
-        EXPECT_TRUE(Near(got[0], expected[0], Tolerance(real) * 2)) << fft->ToString();
-      }
+         {Dimensions{1}, Dimensions{2}, Dimensions{8}, Dimensions{7}, Dimensions{30},
+          Dimensions{64}, Dimensions{37}, Dimensions{74}, Dimensions{120}, Dimensions{67},
+          Dimensions{134}, Dimensions{4, 6}, Dimensions{5, 3}, Dimensions{2, 3, 8},
+          Dimensions{3, 4, 5}}) {
+      CheckFft({3}, lengths, real);
     }
+    CheckFft({37}, {12}, real);
+    CheckFft({5, 7}, {6, 18}, real);
+  }
+}
+
+// Too long for a vector's lanes.
+TEST(Fft, OneLongLine) {
+  constexpr int64_t kLength = 3 << 12;
+  hlo::Module module;
+  module.set_entry(module.AddComputation("main"));
+  Builder builder(module.entry());
+  Value x = builder.Parameter(Shape(ElementType::kC64, {kLength}));
+  Value fft = builder.Fft(x, FftType::kFft, {kLength});
+  Value back = builder.Fft(fft, FftType::kIfft, {kLength});
+  const Literal literal = RandomLiteral(x->shape(), 5);
+  const Literal spectrum = RunLibraryCall(*fft, {literal})[0];
+  EXPECT_TRUE(Near(RunLibraryCall(*back, {spectrum})[0], literal, 1e-5));
+}
+
+// Lines lie side by side in vectors, and stay by themselves.
+TEST(Fft, ANanStaysInItsLine) {
+  hlo::Module module;
+  module.set_entry(module.AddComputation("main"));
+  Builder builder(module.entry());
+  const Shape shape(ElementType::kF32, {4, 10});
+  Value fft = builder.Fft(builder.Parameter(shape), FftType::kRfft, {10});
+  std::vector<float> numbers(40, 1);
+  numbers[13] = std::numeric_limits<float>::quiet_NaN();
+  const auto got = RunLibraryCall(*fft, {Literal::FromVector<float>(numbers, {4, 10})});
+  const auto spectrum = got[0].data<std::complex<float>>();
+  for (int64_t i = 0; i < 24; ++i) {
+    EXPECT_EQ(std::isnan(spectrum[i].real()), i / 6 == 1) << i;
   }
 }
 

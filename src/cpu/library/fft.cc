@@ -1,12 +1,16 @@
-// fft through Eigen's FFT (kissfft), one line at a time, parallel over lines.
+// fft by plans of our own (fft_plan.h), as many lines at a time as a vector has lanes; a few long
+// lines by Eigen's (kissfft).
 #include <Eigen/Core>
 #include <algorithm>
 #include <complex>
+#include <memory>
+#include <numbers>
 #include <string>
 #include <unsupported/Eigen/FFT>
 #include <vector>
 
 #include "cpu/library/bind.h"
+#include "cpu/library/fft_plan.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
 
@@ -14,128 +18,332 @@ namespace cpu {
 namespace {
 
 using hlo::Dimensions;
+using hlo::FftType;
+
+// The lines of an array along one dimension.
+struct FftLines {
+  int64_t length, inner = 1, count = 1;  // inner: the distance of a line's elements
+
+  FftLines(const Dimensions& sizes, int64_t dimension) : length(sizes[dimension]) {
+    for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
+      if (d != dimension) count *= sizes[d];
+      if (d > dimension) inner *= sizes[d];
+    }
+  }
+  int64_t Start(int64_t line) const { return line / inner * inner * length + line % inner; }
+};
+
+// Some lines in the lanes of vectors, and room to transform them.
+template <typename R>
+class LaneBlock {
+ public:
+  using C = std::complex<R>;
+  using Number = FftNumber<R>;
+
+  LaneBlock(const FftPlan<R>& plan, int64_t length)
+      : plan_(plan), size_(std::max(plan.size(), length)), memory_(2 * size_ * sizeof(Number)) {
+    data_ = static_cast<Number*>(memory_.data());
+    other_ = data_ + size_;
+  }
+
+  // Element i of line l is from(l)(i). Lanes without a line are zeros.
+  template <typename From>
+  void Load(int64_t length, int64_t lines, const From& from) {
+    if (lines < Number::kLanes) std::fill_n(data_, length, Number{});
+    ForPieces(length, lines, [&](int64_t l, int64_t begin, int64_t end) {
+      const auto element = from(l);
+      for (int64_t i = begin; i < end; ++i) {
+        const C value = element(i);
+        data_[i].real[l] = value.real();
+        data_[i].imaginary[l] = value.imag();
+      }
+    });
+  }
+  // Element i of line l goes to to(l)(i, element).
+  template <typename To>
+  void Store(int64_t length, int64_t lines, const To& to) const {
+    ForPieces(length, lines, [&](int64_t l, int64_t begin, int64_t end) {
+      const auto put = to(l);
+      for (int64_t i = begin; i < end; ++i) put(i, C(data_[i].real[l], data_[i].imaginary[l]));
+    });
+  }
+
+  void Transform(int64_t length, bool inverse) {
+    if (inverse) Exchange(length, 1);
+    if (plan_.Run(data_, other_) != data_) std::swap(data_, other_);
+    if (inverse) Exchange(length, R{1} / static_cast<R>(length));
+  }
+
+  // Of real lines of twice the length, whose neighbours were one complex number: their spectrum, of
+  // length + 1 numbers, from the transform of these. `roots`: exp(-pi i k / length).
+  void SpectrumOfReal(int64_t length, const std::vector<C>& roots) {
+    const R half{0.5};
+    for (int64_t k = 0; k <= length; ++k) {
+      const Number &a = data_[k % length], &b = data_[(length - k) % length];
+      const R c = roots[k].real(), s = roots[k].imag();
+      const auto even_real = (a.real + b.real) * half;
+      const auto even_imaginary = (a.imaginary - b.imaginary) * half;
+      const auto odd_real = (a.imaginary + b.imaginary) * half;
+      const auto odd_imaginary = (b.real - a.real) * half;
+      other_[k].real = even_real + odd_real * c - odd_imaginary * s;
+      other_[k].imaginary = even_imaginary + odd_real * s + odd_imaginary * c;
+    }
+    std::swap(data_, other_);
+  }
+  // The way back: the numbers whose inverse transform has real neighbours as its parts. What would
+  // be imaginary in the first and last number of such a spectrum is passed over.
+  void PairsOfReal(int64_t length, const std::vector<C>& roots) {
+    const R half{0.5};
+    data_[0].imaginary = data_[length].imaginary = typename Number::Vector{};
+    for (int64_t k = 0; k < length; ++k) {
+      const Number &a = data_[k], &b = data_[length - k];
+      const R c = roots[k].real(), s = -roots[k].imag();
+      const auto even_real = (a.real + b.real) * half;
+      const auto even_imaginary = (a.imaginary - b.imaginary) * half;
+      const auto turned_real = (a.real - b.real) * half;
+      const auto turned_imaginary = (a.imaginary + b.imaginary) * half;
+      const auto odd_real = turned_real * c - turned_imaginary * s;
+      const auto odd_imaginary = turned_real * s + turned_imaginary * c;
+      other_[k].real = even_real - odd_imaginary;
+      other_[k].imaginary = even_imaginary + odd_real;
+    }
+    std::swap(data_, other_);
+  }
+
+ private:
+  // A cache line of each line at a time.
+  template <typename F>
+  static void ForPieces(int64_t length, int64_t lines, const F& f) {
+    constexpr int64_t kPiece = 8;
+    for (int64_t begin = 0; begin < length; begin += kPiece) {
+      for (int64_t l = 0; l < lines; ++l) f(l, begin, std::min(length, begin + kPiece));
+    }
+  }
+
+  void Exchange(int64_t length, R scale) {
+    for (int64_t i = 0; i < length; ++i) {
+      data_[i] = {data_[i].imaginary * scale, data_[i].real * scale};
+    }
+  }
+
+  const FftPlan<R>& plan_;
+  int64_t size_;
+  Block memory_;
+  Number *data_, *other_;
+};
+
+// Transforms of lines, wherever they come from and go to.
+template <typename R>
+class LineTransform {
+ public:
+  using C = std::complex<R>;
+  using Lanes = LaneBlock<R>;
+  static constexpr int64_t kLanes = FftNumber<R>::kLanes;
+
+  LineTransform(int64_t length, int64_t lines) : length_(length), lines_(lines) {
+    // A lane without a line is lost, and a block is to stay in the second cache.
+    constexpr int64_t kMostNumbers = 1 << 15;
+    if (lines == 0 || length == 0) return;
+    const int64_t in_use = std::min(lines, kLanes);
+    if (length * kLanes / in_use <= kMostNumbers) plan_ = std::make_unique<FftPlan<R>>(length);
+  }
+
+  bool has_plan() const { return plan_ != nullptr; }
+
+  // from(line)(i) gives elements, to(line)(i, value) takes them.
+  template <typename From, typename To>
+  void Run(const CallContext& context, bool inverse, const From& from, const To& to) const {
+    if (!plan_) return RunLineByLine(context, inverse, from, to);
+    ForBlocks(context, length_, [&](Lanes& block, int64_t first, int64_t count) {
+      block.Load(length_, count, [&](int64_t l) { return from(first + l); });
+      block.Transform(length_, inverse);
+      block.Store(length_, count, [&](int64_t l) { return to(first + l); });
+    });
+  }
+
+  // run(block, first line, how many), with room for `size` numbers.
+  template <typename F>
+  void ForBlocks(const CallContext& context, int64_t size, const F& run) const {
+    context.threads.ParallelFor(hlo::CeilDivide(lines_, kLanes), [&](int64_t i) {
+      Lanes block(*plan_, size);
+      run(block, i * kLanes, std::min(kLanes, lines_ - i * kLanes));
+    });
+  }
+
+ private:
+  template <typename From, typename To>
+  void RunLineByLine(const CallContext& context, bool inverse, const From& from,
+                     const To& to) const {
+    context.threads.ParallelFor(lines_, [&](int64_t line) {
+      // Plans hold tables and scratch memory of their own: one per thread.
+      thread_local Eigen::FFT<R> plan;
+      std::vector<C> in(length_), out(length_);
+      const auto element = from(line);
+      for (int64_t i = 0; i < length_; ++i) in[i] = element(i);
+      inverse ? plan.inv(out.data(), in.data(), length_) : plan.fwd(out.data(), in.data(), length_);
+      const auto put = to(line);
+      for (int64_t i = 0; i < length_; ++i) put(i, out[i]);
+    });
+  }
+
+  int64_t length_, lines_;
+  std::unique_ptr<FftPlan<R>> plan_;
+};
+
+// Real lines, and their spectra up to the middle.
+template <typename R>
+class RealLineTransform {
+ public:
+  using C = std::complex<R>;
+
+  RealLineTransform(int64_t length, int64_t lines)
+      : length_(length),
+        middle_(length / 2),
+        whole_(length, lines),
+        halves_(std::max<int64_t>(middle_, 1), length % 2 == 0 ? lines : 0) {
+    if (!halves_.has_plan()) return;
+    for (int64_t k = 0; k <= middle_; ++k) {
+      roots_.push_back(static_cast<std::complex<R>>(std::polar(
+          1.0, -std::numbers::pi * static_cast<double>(k) / static_cast<double>(middle_))));
+    }
+  }
+
+  void Forward(const CallContext& context, const R* in, C* out) const {
+    const int64_t numbers = middle_ + 1;
+    const auto to = [=](int64_t line) {
+      return [=, spectrum = out + line * numbers](int64_t i, C value) {
+        if (i < numbers) spectrum[i] = value;
+      };
+    };
+    if (!halves_.has_plan()) {
+      const auto from = [=, this](int64_t line) {
+        return [elements = in + line * length_](int64_t i) { return C(elements[i]); };
+      };
+      return whole_.Run(context, false, from, to);
+    }
+    halves_.ForBlocks(context, numbers, [&](LaneBlock<R>& block, int64_t first, int64_t count) {
+      block.Load(middle_, count, [&](int64_t l) {
+        return [pairs = reinterpret_cast<const C*>(in) + (first + l) * middle_](int64_t i) {
+          return pairs[i];
+        };
+      });
+      block.Transform(middle_, false);
+      block.SpectrumOfReal(middle_, roots_);
+      block.Store(numbers, count, [&](int64_t l) { return to(first + l); });
+    });
+  }
+
+  void Inverse(const CallContext& context, const C* in, R* out) const {
+    const int64_t numbers = middle_ + 1;
+    if (!halves_.has_plan()) {
+      const auto from = [=, this](int64_t line) {
+        return [=, this, spectrum = in + line * numbers](int64_t i) {
+          // The spectrum of a real signal: these are real whatever is given.
+          if (i == 0 || 2 * i == length_) return C(spectrum[i].real());
+          return i < numbers ? spectrum[i] : std::conj(spectrum[length_ - i]);
+        };
+      };
+      return whole_.Run(context, true, from, [=, this](int64_t line) {
+        return
+            [elements = out + line * length_](int64_t i, C value) { elements[i] = value.real(); };
+      });
+    }
+    halves_.ForBlocks(context, numbers, [&](LaneBlock<R>& block, int64_t first, int64_t count) {
+      block.Load(numbers, count, [&](int64_t l) {
+        return [spectrum = in + (first + l) * numbers](int64_t i) { return spectrum[i]; };
+      });
+      block.PairsOfReal(middle_, roots_);
+      block.Transform(middle_, true);
+      block.Store(middle_, count, [&](int64_t l) {
+        return [pairs = reinterpret_cast<C*>(out) + (first + l) * middle_](int64_t i, C value) {
+          pairs[i] = value;
+        };
+      });
+    });
+  }
+
+ private:
+  int64_t length_, middle_;
+  LineTransform<R> whole_, halves_;
+  std::vector<C> roots_;  // exp(-2 pi i k / length)
+};
 
 template <typename R>
 class FftCall : public LibraryCall {
  public:
   using C = std::complex<R>;
 
-  FftCall(const hlo::Instruction& fft)
-      : type_(fft.as<hlo::FftAttributes>().type),
-        length_(fft.as<hlo::FftAttributes>().length),
-        input_(fft.operand(0)->shape()),
-        output_(fft.shape()) {}
+  explicit FftCall(const hlo::Instruction& fft)
+      : type_(fft.as<hlo::FftAttributes>().type), input_(fft.operand(0)->shape()) {
+    const Dimensions& length = fft.as<hlo::FftAttributes>().length;
+    const Dimensions& sizes =
+        type_ == FftType::kRfft ? fft.shape().dimensions() : input_.dimensions();
+    is_empty_ = fft.shape().num_elements() == 0;
+    const auto rank = static_cast<int64_t>(sizes.size());
+    const auto count = static_cast<int64_t>(length.size());
+    if (IsReal()) {
+      const FftLines lines(sizes, rank - 1);
+      real_ = std::make_unique<RealLineTransform<R>>(length.back(), lines.count);
+    }
+    for (int64_t d = rank - (IsReal() ? 2 : 1); d >= rank - count; --d) {
+      const FftLines lines(sizes, d);
+      complex_.emplace_back(lines, LineTransform<R>(lines.length, lines.count));
+    }
+  }
 
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
-    if (output_.num_elements() == 0) return;
+    if (is_empty_) return;
     switch (type_) {
-      case hlo::FftType::kFft:
-      case hlo::FftType::kIfft: {
+      case FftType::kFft:
+      case FftType::kIfft:
+        return Transform(context, static_cast<const C*>(operands[0]), static_cast<C*>(results[0]),
+                         type_ == FftType::kIfft);
+      case FftType::kRfft: {
         auto* values = static_cast<C*>(results[0]);
-        std::copy_n(static_cast<const C*>(operands[0]), output_.num_elements(), values);
-        TransformFrom(context, values, output_.dimensions(), 0, type_ == hlo::FftType::kIfft);
-        break;
+        real_->Forward(context, static_cast<const R*>(operands[0]), values);
+        return Transform(context, values, values, false);
       }
-      case hlo::FftType::kRfft: {
-        auto* values = static_cast<C*>(results[0]);
-        RealToComplex(context, static_cast<const R*>(operands[0]), values);
-        TransformFrom(context, values, output_.dimensions(), 1, false);
-        break;
-      }
-      case hlo::FftType::kIrfft: {
-        Block copy(input_.byte_size());
+      case FftType::kIrfft: {
+        auto* in = static_cast<const C*>(operands[0]);
+        auto* out = static_cast<R*>(results[0]);
+        if (complex_.empty()) return real_->Inverse(context, in, out);
+        const Block copy(input_.byte_size());
         auto* values = static_cast<C*>(copy.data());
-        std::copy_n(static_cast<const C*>(operands[0]), input_.num_elements(), values);
-        TransformFrom(context, values, input_.dimensions(), 1, true);
-        ComplexToReal(context, values, static_cast<R*>(results[0]));
-        break;
+        Transform(context, in, values, true);
+        return real_->Inverse(context, values, out);
       }
     }
   }
 
-  std::string Description() const override {
-    return "kissfft of " + std::to_string(length_.size()) + " dimensions";
-  }
+  std::string Description() const override { return "fft"; }
 
  private:
-  // Plans hold tables and scratch memory of their own: one per thread.
-  static Eigen::FFT<R>& Plan() {
-    thread_local Eigen::FFT<R> plan;
-    return plan;
-  }
+  bool IsReal() const { return type_ == FftType::kRfft || type_ == FftType::kIrfft; }
 
-  // Complex transforms of the innermost length_.size() dimensions, except the last `skip`.
-  void TransformFrom(const CallContext& context, C* values, const Dimensions& sizes, int64_t skip,
-                     bool inverse) const {
-    int64_t rank = static_cast<int64_t>(sizes.size());
-    for (int64_t d = rank - 1 - skip; d >= rank - static_cast<int64_t>(length_.size()); --d) {
-      Transform(context, values, sizes, d, inverse);
+  // Along each dimension; the first of them reads `in`, the others what is there.
+  void Transform(const CallContext& context, const C* in, C* values, bool inverse) const {
+    for (const auto& [lines, transform] : complex_) {
+      const int64_t inner = lines.inner;
+      transform.Run(
+          context, inverse,
+          [&](int64_t line) {
+            return [=, line = in + lines.Start(line)](int64_t i) { return line[i * inner]; };
+          },
+          [&](int64_t line) {
+            return [=, line = values + lines.Start(line)](int64_t i, C value) {
+              line[i * inner] = value;
+            };
+          });
+      in = values;
     }
   }
 
-  static void Transform(const CallContext& context, C* values, const Dimensions& sizes,
-                        int64_t dimension, bool inverse) {
-    int64_t n = sizes[dimension], inner = 1, lines = 1;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      if (static_cast<int64_t>(i) != dimension) lines *= sizes[i];
-      if (static_cast<int64_t>(i) > dimension) inner *= sizes[i];
-    }
-    ForLines(context, lines, n, [&](int64_t line) {
-      C* start = values + line / inner * inner * n + line % inner;
-      std::vector<C> in(n), out(n);
-      for (int64_t i = 0; i < n; ++i) in[i] = start[i * inner];
-      Line(out.data(), in.data(), n, inverse);
-      for (int64_t i = 0; i < n; ++i) start[i * inner] = out[i];
-    });
-  }
-
-  static void Line(C* out, const C* in, int64_t n, bool inverse) {
-    if (n == 1) {
-      out[0] = in[0];
-    } else if (inverse) {
-      Plan().inv(out, in, n);
-    } else {
-      Plan().fwd(out, in, n);
-    }
-  }
-
-  void RealToComplex(const CallContext& context, const R* in, C* out) const {
-    int64_t n = length_.back(), half = n / 2 + 1;
-    ForLines(context, input_.num_elements() / n, n, [&](int64_t line) {
-      std::vector<C> full(n), spectrum(n);
-      for (int64_t i = 0; i < n; ++i) full[i] = in[line * n + i];
-      Line(spectrum.data(), full.data(), n, false);
-      std::copy_n(spectrum.data(), half, out + line * half);
-    });
-  }
-
-  void ComplexToReal(const CallContext& context, const C* in, R* out) const {
-    int64_t n = length_.back(), half = n / 2 + 1;
-    ForLines(context, output_.num_elements() / n, n, [&](int64_t line) {
-      std::vector<C> spectrum(n), full(n);
-      for (int64_t i = 0; i < half; ++i) spectrum[i] = in[line * half + i];
-      for (int64_t i = half; i < n; ++i) spectrum[i] = std::conj(spectrum[n - i]);
-      // The spectrum of a real signal: these two are real whatever is given.
-      spectrum[0] = spectrum[0].real();
-      if (n % 2 == 0) spectrum[n / 2] = spectrum[n / 2].real();
-      Line(full.data(), spectrum.data(), n, true);
-      for (int64_t i = 0; i < n; ++i) out[line * n + i] = full[i].real();
-    });
-  }
-
-  template <typename F>
-  static void ForLines(const CallContext& context, int64_t lines, int64_t n, const F& run) {
-    int64_t per_chunk = std::max<int64_t>(1, 4096 / n);
-    context.threads.ParallelFor(hlo::CeilDivide(lines, per_chunk), [&](int64_t chunk) {
-      int64_t end = std::min(lines, (chunk + 1) * per_chunk);
-      for (int64_t line = chunk * per_chunk; line < end; ++line) run(line);
-    });
-  }
-
-  hlo::FftType type_;
-  Dimensions length_;
-  hlo::Shape input_, output_;
+  FftType type_;
+  hlo::Shape input_;
+  bool is_empty_;
+  std::vector<std::pair<FftLines, LineTransform<R>>> complex_;  // from the last dimension on
+  std::unique_ptr<RealLineTransform<R>> real_;                  // of the last dimension
 };
 
 }  // namespace
