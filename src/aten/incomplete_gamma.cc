@@ -1,6 +1,6 @@
 // The regularized incomplete gamma functions: below and up to a by the series of the lower one,
 // above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until no
-// element changes any more.
+// element changes any more by what its type shows.
 #include "aten/dimension.h"
 #include "aten/op.h"
 #include "aten/special.h"
@@ -8,8 +8,12 @@
 namespace torch_xla {
 namespace {
 
-constexpr double kPrecision = 1.11e-16;
 constexpr double kMostSteps = 4000;
+// Steps that are one pass through memory. Those after an element has settled do not change it.
+constexpr int kStepsAtATime = 8;
+
+// The change of a number, relative to it, that its type does not show.
+double Unseen(ElementType type) { return type == ElementType::kF64 ? 1.11e-16 : 1e-11; }
 
 // x^a exp(-x) / gamma(a).
 Value Factor(Builder& b, Value a, Value x) {
@@ -17,8 +21,8 @@ Value Factor(Builder& b, Value a, Value x) {
   return b.Exp(exponent);
 }
 
-// Steps of state {k, changes, …} while some element changes; `step(b, k, state)` gives the next
-// states and, in front, which elements changed.
+// Steps of `state` while some element changes; `step(b, k, state)` gives the next ones of step k,
+// from 1 on, and, in front, which elements changed.
 template <typename Step>
 Values UntilSettled(Builder& b, const Values& start, const char* name, const Step& step) {
   Shape scalar = Shape::Scalar(ElementType::kF64);
@@ -31,11 +35,16 @@ Values UntilSettled(Builder& b, const Values& start, const char* name, const Ste
     return {r.And(p[1], r.Lt(p[0], ScalarLike(r, p[0], kMostSteps)))};
   });
   auto* body = b.Region(name, shapes, [&](Builder& r, const Values& p) -> Values {
-    Value k = Splat(r, p[0], p[2]->dimensions());
-    Values next = step(r, k, Values(p.begin() + 2, p.end()));
-    Value changed = r.Reduce(Opcode::kOr, next[0], AllDimensions(next[0]->shape().rank()));
-    Values result = {r.Add(p[0], ScalarLike(r, p[0], 1)), changed};
-    result.insert(result.end(), next.begin() + 1, next.end());
+    Value k = p[0], changes = nullptr;
+    Values state(p.begin() + 2, p.end());
+    for (int i = 0; i < kStepsAtATime; ++i) {
+      Values next = step(r, Splat(r, k, state[0]->dimensions()), state);
+      changes = next[0];
+      state.assign(next.begin() + 1, next.end());
+      k = r.Add(k, ScalarLike(r, k, 1));
+    }
+    Values result = {k, r.Reduce(Opcode::kOr, changes, AllDimensions(changes->shape().rank()))};
+    result.insert(result.end(), state.begin(), state.end());
     return result;
   });
   Value loop = b.While(carried, condition, body);
@@ -47,19 +56,19 @@ Values UntilSettled(Builder& b, const Values& start, const char* name, const Ste
 }
 
 // The sum of x^n / ((a + 1) … (a + n)), over a.
-Value LowerSeries(Builder& b, Value a, Value x) {
+Value LowerSeries(Builder& b, Value a, Value x, double unseen) {
   Value one = Like(b, x, 1);
-  Values sums = UntilSettled(
-      b, {one, one, a, x}, "lower_series", [](Builder& r, Value k, const Values& p) -> Values {
-        Value term = r.Divide(r.Multiply(p[0], p[3]), r.Add(p[2], k));
-        Value changes = r.Gt(term, r.Multiply(p[1], Like(r, term, kPrecision)));
-        return {changes, term, r.Add(p[1], term), p[2], p[3]};
-      });
+  Values sums = UntilSettled(b, {one, one, a, x}, "lower_series",
+                             [=](Builder& r, Value k, const Values& p) -> Values {
+                               Value term = r.Divide(r.Multiply(p[0], p[3]), r.Add(p[2], k));
+                               Value changes = r.Gt(term, r.Multiply(p[1], Like(r, term, unseen)));
+                               return {changes, term, r.Add(p[1], term), p[2], p[3]};
+                             });
   return b.Divide(b.Multiply(sums[1], Factor(b, a, x)), a);
 }
 
 // Lentz' method for 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))).
-Value UpperFraction(Builder& b, Value a, Value x) {
+Value UpperFraction(Builder& b, Value a, Value x, double unseen) {
   constexpr double kTiny = 1e-300;
   Value one = Like(b, x, 1);
   Value first = b.Subtract(b.Add(x, one), a);
@@ -74,7 +83,7 @@ Value UpperFraction(Builder& b, Value a, Value x) {
         Value next_d = r.Divide(unit, nonzero(r.Add(r.Multiply(numerator, p[1]), denominator)));
         Value next_c = nonzero(r.Add(denominator, r.Divide(numerator, p[0])));
         Value delta = r.Multiply(next_c, next_d);
-        Value changes = r.Gt(r.Abs(r.Subtract(delta, unit)), Like(r, delta, 2 * kPrecision));
+        Value changes = r.Gt(r.Abs(r.Subtract(delta, unit)), Like(r, delta, 2 * unseen));
         return {changes, next_c, next_d, r.Multiply(p[2], delta), p[3], p[4]};
       });
   return b.Multiply(state[2], Factor(b, a, x));
@@ -90,9 +99,11 @@ Value IncompleteGamma(Builder& b, Value a, Value x, bool upper) {
   Value is_above = b.And(b.Gt(x, one), b.Gt(x, a));
   // Elements that need the other method, or none, stand still at numbers that settle at once.
   Value in_series = b.And(is_inside, b.Not(is_above)), in_fraction = b.And(is_inside, is_above);
-  Value low = LowerSeries(b, b.Select(in_series, a, one), b.Select(in_series, x, Like(b, x, 0.1)));
-  Value high =
-      UpperFraction(b, b.Select(in_fraction, a, one), b.Select(in_fraction, x, Like(b, x, 2)));
+  const double unseen = Unseen(type);
+  Value low =
+      LowerSeries(b, b.Select(in_series, a, one), b.Select(in_series, x, Like(b, x, 0.1)), unseen);
+  Value high = UpperFraction(b, b.Select(in_fraction, a, one),
+                             b.Select(in_fraction, x, Like(b, x, 2)), unseen);
   Value result = upper ? b.Select(is_above, high, b.Subtract(one, low))
                        : b.Select(is_above, b.Subtract(one, high), low);
   // At the edges one function is 0 and the other 1; where both arguments are, neither is defined.

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include <cmath>
 #include <numbers>
@@ -191,6 +192,14 @@ Value* VectorMath::Erf(Value* x) {
   Value* large =
       b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, b_.CreateFSub(Constant(x, 1.0), e), x);
   return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, Constant(x, 1.0)), small, large);
+}
+
+// Powers of two take a seventh of the time of others.
+Value* VectorMath::Pow(Value* x, Value* y) {
+  if (llvm::PatternMatch::match(x, llvm::PatternMatch::m_SpecificFP(2.0))) {
+    return Library("exp2", "u10", {y});
+  }
+  return Library("pow", "u10", {x, y});
 }
 
 Value* VectorMath::Fmod(Value* x, Value* y) {

@@ -23,7 +23,7 @@ class VectorMath {
   llvm::Value* Cos(llvm::Value* x) { return Library("cos", "u10", {x}); }
   llvm::Value* Tan(llvm::Value* x) { return Library("tan", "u10", {x}); }
   llvm::Value* Cbrt(llvm::Value* x) { return Library("cbrt", "u10", {x}); }
-  llvm::Value* Pow(llvm::Value* x, llvm::Value* y) { return Library("pow", "u10", {x, y}); }
+  llvm::Value* Pow(llvm::Value* x, llvm::Value* y);
   llvm::Value* Atan2(llvm::Value* y, llvm::Value* x) { return Library("atan2", "u10", {y, x}); }
   llvm::Value* Hypot(llvm::Value* x, llvm::Value* y) { return Library("hypot", "u05", {x, y}); }
   // C's fmod: exact.
