@@ -31,9 +31,15 @@ Value AllEqual(Builder& b, Value x, Value y) {
   }());
 }
 
+// Throws for what stands in for a tensor on xla: copied by way of the CPU it would come back here.
+void RefuseStandIn(const at::Tensor& tensor) {
+  if (tensor.device().is_xla() && tensor.layout() == at::kStrided) CheckedImpl(tensor);
+}
+
 // `source`'s contents on `device`, from wherever they are.
 lazy::Value ValueOn(lazy::Device* device, const at::Tensor& source) {
   if (!IsXla(source)) {
+    RefuseStandIn(source);
     const lazy::CutScope scope(lazy::CutReason::Kind::kUpload, "aten::_to_copy");
     return UploadTensor(device, source.device().is_cpu() ? source : source.cpu());
   }
@@ -53,7 +59,7 @@ void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   if (!IsXla(source) && source.numel() > self.numel()) {
     from = from.expand(self.sizes());
   }
-  lazy::Value value = ValueOn(Impl(self)->xla_device(), from);
+  lazy::Value value = ValueOn(CheckedImpl(self)->xla_device(), from);
   if (c10::IntArrayRef(value.shape().dimensions()) != self.sizes()) {
     TORCH_CHECK(at::is_expandable_to(source.sizes(), self.sizes()), "The size of tensor a (",
                 self.sizes(), ") must match the size of tensor b (", source.sizes(),
@@ -75,6 +81,7 @@ at::Tensor& Copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) 
   if (IsXla(self)) {
     CopyInto(self, source);
   } else {
+    RefuseStandIn(self);
     self.copy_(DownloadTensor(source), non_blocking);
   }
   return self;
@@ -85,6 +92,7 @@ at::Tensor CopyFrom(const at::Tensor& source, const at::Tensor& destination, boo
   if (IsXla(destination)) {
     CopyInto(destination, source);
   } else {
+    RefuseStandIn(destination);
     destination.copy_(DownloadTensor(source), non_blocking);
   }
   return destination;
@@ -95,6 +103,7 @@ at::Tensor CopyFromAndResize(const at::Tensor& source, const at::Tensor& destina
     if (destination.sizes() != source.sizes()) destination.resize_(source.sizes());
     CopyInto(destination, source);
   } else {
+    RefuseStandIn(destination);
     at::Tensor host = DownloadTensor(source);
     destination.resize_(host.sizes());
     destination.copy_(host);
@@ -110,6 +119,7 @@ at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
                   std::optional<at::MemoryFormat> format) {
   TORCH_CHECK(layout.value_or(at::kStrided) == at::kStrided, "xla tensors are dense; layout ",
               layout.value_or(at::kStrided), " is not supported");
+  RefuseStandIn(self);
   at::ScalarType type = dtype.value_or(self.scalar_type());
   c10::Device target = device.value_or(self.device());
   if (target.is_xla()) {
@@ -126,7 +136,8 @@ at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
 
 // Values do not change, so a clone shares them.
 at::Tensor Clone(const at::Tensor& self, std::optional<at::MemoryFormat> format) {
-  at::Tensor copy = MakeTensor(Impl(self)->xla_device(), ResolvedValue(self));
+  lazy::Device* device = CheckedImpl(self)->xla_device();
+  at::Tensor copy = MakeTensor(device, ResolvedValue(self));
   LayOut(copy, StridesLike(self, format));
   return copy;
 }
@@ -160,7 +171,7 @@ at::Scalar LocalScalarDense(const at::Tensor& self) {
   lazy::Count(read);
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::_local_scalar_dense");
   const bool is_storage =
-      self.numel() == 1 && !Impl(self)->view() && !self.is_conj() && !self.is_neg();
+      self.numel() == 1 && !CheckedImpl(self)->view() && !self.is_conj() && !self.is_neg();
   return is_storage ? NumberOfStorage(self) : DownloadTensor(self).item();
 }
 
@@ -216,7 +227,7 @@ const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
                          std::optional<at::MemoryFormat> format) {
   const at::DimVector strides = FormatStrides(size, format.value_or(at::MemoryFormat::Contiguous));
   if (self.sizes() == size && (!format || self.strides() == strides)) return self;
-  at::Tensor memory = WholeOf(Impl(self)->xla_storage(), self.scalar_type());
+  at::Tensor memory = WholeOf(CheckedImpl(self)->xla_storage(), self.scalar_type());
   const int64_t offset = std::min(self.storage_offset(), memory.numel());
   const int64_t available = memory.numel() - offset;
   memory = c10::multiply_integers(size) <= available
@@ -238,7 +249,7 @@ at::Tensor& SetSource(at::Tensor& self, const at::Tensor& source) {
   if (!IsXla(source)) ThrowNotXla(source, "aten::set_", 2);
   TORCH_CHECK(self.scalar_type() == source.scalar_type(), "Could not set tensor of type ",
               source.scalar_type(), " to a tensor of type ", self.scalar_type());
-  Impl(self)->ShareStorage(*Impl(source));
+  CheckedImpl(self)->ShareStorage(*Impl(source));
   return self;
 }
 
@@ -250,7 +261,7 @@ at::Tensor& SetStorageAt(at::Tensor& self, at::Storage source, int64_t offset, a
               " is none of the xla device's, or no tensor shows it any longer");
   const at::Tensor whole = WholeOf(std::move(storage), self.scalar_type());
   const at::DimVector dense = c10::contiguous_strides(size);
-  Impl(self)->ShareStorage(
+  CheckedImpl(self)->ShareStorage(
       *Impl(whole.as_strided(size, stride.empty() ? at::IntArrayRef(dense) : stride, offset)));
   return self;
 }

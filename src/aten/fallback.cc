@@ -322,6 +322,7 @@ TORCH_LIBRARY_IMPL(_, XLA, m) {
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   // torch's own reads memory; ours is a composition.
   m.impl("_grouped_mm", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
+  m.impl("addr.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("all.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("any.dims_out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());
   m.impl("cummax.out", torch::CppFunction::makeFromBoxedFunction<&FallBack>());

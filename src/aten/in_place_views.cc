@@ -186,7 +186,7 @@ bool Finds(const ViewFunc& function, const at::Tensor& base, const at::TensorBas
 
 at::Tensor& Become(at::Tensor& self, const at::Tensor& view) {
   Change change{LayoutOf(self), LayoutOf(view)};
-  Impl(self)->ShareStorage(*Impl(view));
+  CheckedImpl(self)->ShareStorage(*CheckedImpl(view));
   if (auto* meta = MetaOf(self)) {
     auto changed = ChangedView::From(*FunctionOf(*meta));
     changed->ChangeView(std::move(change));

@@ -5,10 +5,14 @@
 #include "aten/broadcast.h"
 #include "aten/elementwise.h"
 #include "aten/matmul.h"
+#include "hlo/error.h"
 
 namespace torch_xla {
 
 Dimensions BatchDimensions(Value x) {
+  if (x->shape().rank() < 2) {
+    throw hlo::Error("expected matrices, but got " + x->shape().ToString());
+  }
   return Dimensions(x->dimensions().begin(), x->dimensions().end() - 2);
 }
 

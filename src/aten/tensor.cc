@@ -402,7 +402,7 @@ at::Tensor CopyPartToHost(const lazy::Data& data, const at::Tensor& tensor) {
 }
 
 at::Tensor Download(const at::Tensor& tensor) {
-  XlaTensor impl = Impl(tensor);
+  XlaTensor impl = CheckedImpl(tensor);
   // The storage first, so that a view is read from data and not from its graph.
   lazy::Reference<lazy::Data> data = lazy::Materialized(impl->xla_storage());
   if (!impl->view()) return LaidOutLike(tensor, CopyToHost(*data, tensor.scalar_type()));

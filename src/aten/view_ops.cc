@@ -31,7 +31,7 @@ at::Tensor ExtendBy(const at::Tensor& self, std::span<ViewStep> steps, IntArrayR
                     IntArrayRef strides, int64_t offset, at::ScalarType type) {
   static auto* counter = lazy::Counter("xla::view");
   lazy::Count(counter);
-  XlaTensor impl = Impl(self);
+  XlaTensor impl = CheckedImpl(self);
   lazy::Reference<lazy::View> view = impl->view();
   if (!steps.empty()) {
     ViewChain chain;
@@ -258,7 +258,7 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
   TORCH_CHECK(size.size() == stride.size(), "mismatch in length of strides and shape");
   int64_t start = offset.value_or(self.storage_offset());
   TORCH_CHECK(start >= 0, "Tensor: invalid storage offset ", start);
-  XlaTensor impl = Impl(self);
+  XlaTensor impl = CheckedImpl(self);
   // Strides count the storage's elements of this tensor's type: what comes before a change of type
   // stays.
   ViewChain chain = impl->view() ? impl->view()->chain() : ViewChain();
@@ -307,7 +307,7 @@ at::Tensor AsStrided(const at::Tensor& self, IntArrayRef size, IntArrayRef strid
 
 // A copy of all that self's memory holds, and self's place in it.
 at::Tensor CloneWithStorage(const at::Tensor& self) {
-  XlaTensor impl = Impl(self);
+  XlaTensor impl = CheckedImpl(self);
   for (const ViewStep& step : impl->view() ? impl->view()->chain() : ViewChain()) {
     if (step.kind == Kind::kBitcast) return self.clone();
   }

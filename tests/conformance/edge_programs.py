@@ -337,6 +337,15 @@ PROGRAMS = {
         F.nll_loss(O(2,3), T([0,1], dtype=torch.int32))
         F.nll_loss(O(2,3), T([0.,1]))
     """,
+    "vectors for matrices": """
+        torch.linalg.solve_triangular(O(2), O(2,3), upper=True)
+        torch.linalg.solve_triangular(O(2,2), O(2), upper=True)
+        torch.triangular_solve(O(2), O(2,2))
+        torch.triangular_solve(O(2,2), O(2))
+        torch.cholesky_solve(O(2), O(2,2))
+        torch.linalg.lu_solve(O(2), O(2,dtype=torch.int32), O(2,2))
+        torch.linalg.ldl_solve(O(2), O(2,dtype=torch.int32), O(2,2))
+    """,
     "wrong lengths": """
         F.cross_entropy(O(2,3), T([0,1]), weight=O(2))
         F.cross_entropy(O(2,3), T([0,1]), weight=O(4))

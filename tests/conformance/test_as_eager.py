@@ -164,3 +164,9 @@ def test_rows_of_pooling_windows_are_apart():
     """A stride of zero was a division by zero."""
     with pytest.raises(RuntimeError, match="stride should"):
         F.avg_pool2d(torch.ones(1, 2, 3, 3, device="xla"), 2, stride=0)
+
+
+def test_targets_elsewhere_are_refused():
+    vector = torch.ones(2, device="xla")
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.addr(torch.ones(2, 2, device="xla"), vector, vector, out=torch.zeros(2, 2))

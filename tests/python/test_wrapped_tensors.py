@@ -113,3 +113,54 @@ def test_what_has_left_its_transform_is_none_of_ours(device):
     torch.func.vmap(lambda t: (escaped.append(t), t)[1])(torch.ones(2, 3, device=device))
     with pytest.raises(RuntimeError, match="transform or a trace stands in for"):
         _XLAC._get_xla_tensors_text(escaped)
+
+
+# Operators as a class of Python's tensors calls them below its own dispatch, where torch shows them a tensor without
+# memory.
+BELOW_PYTHON = {
+    "view": lambda t: t.view(12),
+    "transpose": lambda t: t.mT,
+    "expand": lambda t: t.expand(2, 3, 4),
+    "select": lambda t: t[0],
+    "slice": lambda t: t[1:],
+    "unbind": lambda t: t.unbind(),
+    "as_strided": lambda t: t.as_strided((2,), (1,)),
+    "other type": lambda t: t.view(torch.int32),
+    "diagonal": lambda t: t.diagonal(),
+    "unfold": lambda t: t.unfold(0, 2, 1),
+    "alias": lambda t: torch.ops.aten.alias(t),
+    "squeeze in place": lambda t: t.unsqueeze_(0),
+    "resize": lambda t: t.resize_(2, 2),
+    "set to it": lambda t: x().set_(t),
+    "set it": lambda t: t.set_(x()),
+    "fill": lambda t: t.fill_(1),
+    "copy": lambda t: t.copy_(x()),
+    "copied": lambda t: x().copy_(t),
+    "clone": lambda t: t.clone(),
+    "item": lambda t: t.sum().item(),
+    "to cpu": lambda t: t.cpu(),
+    "add": lambda t: t + x(),
+    "in place": lambda t: t.add_(1),
+    "index": lambda t: t[torch.tensor([0, 1], device="xla")],
+    "put": lambda t: t.index_put_((torch.tensor([0], device="xla"),), x()[0]),
+    "random": lambda t: t.normal_(),
+    "out": lambda t: torch.add(x(), x(), out=t),
+    "list": lambda t: torch._foreach_add_([t], 1),
+    "cat": lambda t: torch.cat([t, x()]),
+    "product": lambda t: t @ t.mT,
+}
+
+
+class Shown(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", BELOW_PYTHON)
+def test_tensors_without_memory_are_refused(name, device):
+    shown = torch.Tensor._make_wrapper_subclass(Shown, (3, 4), dtype=torch.float32, device=device)
+    with torch.utils._mode_utils.no_dispatch(), pytest.raises(RuntimeError) as refusal:
+        BELOW_PYTHON[name](shown)
+    assert "INTERNAL" not in str(refusal.value)
+    assert (x() + 1).sum().item() == 24
