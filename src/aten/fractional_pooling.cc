@@ -83,7 +83,7 @@ std::pair<Value, Value> FractionalMaxPool(Builder& b, Value x, Dimensions window
   Value none = b.ConstantScalar(ElementType::kS64, int64_t{-1});
   Value pairs =
       b.ReduceVariadic({b.Reshape(values, full), positions}, {Lowest(b, x->element_type()), none},
-                       reduced, LargerPair(b, x->element_type()));
+                       reduced, LargerPair(b, x->element_type(), ElementType::kS64));
   return {b.Reshape(b.GetTupleElement(pairs, 0), pooled),
           b.Reshape(b.GetTupleElement(pairs, 1), pooled)};
 }

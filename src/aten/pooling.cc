@@ -3,6 +3,7 @@
 #include "aten/pooling.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -114,11 +115,12 @@ Value SumWindows(Builder& b, Value x, const Pooling& p) {
 // --- Maximum
 
 // Each element's position among the spatial ones, row-major: what torch calls its index.
-Value FlatPositions(Builder& b, const Dimensions& dimensions, int64_t spatial_rank) {
+Value FlatPositions(Builder& b, ElementType type, const Dimensions& dimensions,
+                    int64_t spatial_rank) {
   Value flat = nullptr;
   int64_t stride = 1, rank = static_cast<int64_t>(dimensions.size());
   for (int64_t d = rank - 1; d >= rank - spatial_rank; --d) {
-    Value index = Iota(b, dimensions, d);
+    Value index = b.Iota(Shape(type, dimensions), d);
     Value term = b.Multiply(index, b.Full(index->shape(), stride));
     flat = flat == nullptr ? term : b.Add(flat, term);
     stride *= dimensions[d];
@@ -126,13 +128,20 @@ Value FlatPositions(Builder& b, const Dimensions& dimensions, int64_t spatial_ra
   return flat;
 }
 
+// They are found in 32 bits where these hold them, which a vector has twice as many of.
+ElementType PositionType(Value x, const Pooling& p) {
+  int64_t count = 1;
+  for (int64_t i = 0; i < p.rank(); ++i) count *= SpatialSize(x, p, i);
+  return count <= std::numeric_limits<int32_t>::max() ? ElementType::kS32 : ElementType::kS64;
+}
+
 Value MaxPositions(Builder& b, Value x, const Pooling& p) {
-  ElementType type = x->element_type();
-  Value positions = FlatPositions(b, x->dimensions(), p.rank());
-  Value none = b.ConstantScalar(ElementType::kS64, int64_t{-1});
+  const ElementType type = x->element_type(), short_type = PositionType(x, p);
+  Value positions = FlatPositions(b, short_type, x->dimensions(), p.rank());
+  Value none = b.ConstantScalar(short_type, int64_t{-1});
   Value pairs = b.Create(Opcode::kReduceWindow, {x, positions, Lowest(b, type), none},
-                         FullWindow(x->shape().rank(), p), {LargerPair(b, type)});
-  return b.GetTupleElement(pairs, 1);
+                         FullWindow(x->shape().rank(), p), {LargerPair(b, type, short_type)});
+  return b.Convert(b.GetTupleElement(pairs, 1), ElementType::kS64);
 }
 
 // The positions are dead code where only the values are used: they are computed apart.
@@ -418,7 +427,7 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
   }
   CheckAdaptive(x, output, "adaptive_max_pool");
   RequireElements(x, 1, "adaptive_max_pool");
-  Value positions = FlatPositions(b, x->dimensions(), rank);
+  Value positions = FlatPositions(b, ElementType::kS64, x->dimensions(), rank);
   int64_t first = x->shape().rank() - rank;
   for (int64_t i = 0; i < rank; ++i) {
     int64_t d = first + i, size = x->shape().dimension(d);
@@ -430,7 +439,7 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
       Value pairs = b.ReduceVariadic(
           {window, places},
           {Lowest(b, x->element_type()), b.ConstantScalar(ElementType::kS64, int64_t{-1})}, {d},
-          LargerPair(b, x->element_type()));
+          LargerPair(b, x->element_type(), ElementType::kS64));
       Dimensions kept = KeepDimensions(window->dimensions(), {d});
       values.push_back(b.Reshape(b.GetTupleElement(pairs, 0), kept));
       indices.push_back(b.Reshape(b.GetTupleElement(pairs, 1), kept));
@@ -451,8 +460,8 @@ Value Lowest(Builder& b, ElementType type) {
   return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
 }
 
-hlo::Computation* LargerPair(Builder& b, ElementType type) {
-  Shape value = Shape::Scalar(type), index = Shape::Scalar(ElementType::kS64);
+hlo::Computation* LargerPair(Builder& b, ElementType value_type, ElementType position_type) {
+  Shape value = Shape::Scalar(value_type), index = Shape::Scalar(position_type);
   return b.Region("larger_pair", {value, index, value, index},
                   [](Builder& r, const Values& p) -> Values {
                     Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);

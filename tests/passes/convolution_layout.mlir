@@ -116,3 +116,109 @@ func.func public @main(%arg0: tensor<2x6x6x3xf32>, %arg1: tensor<3x3x3x4xf32>) -
   %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x6x6x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x6x6x4xf32>
   func.return %0 : tensor<2x6x6x4xf32>
 }
+// -----
+// CASE: positions_of_strided_windows
+// RUN-PASS: convolution_layout,common_subexpressions
+// COUNT: stablehlo.transpose 3
+// CHECK: stablehlo.transpose %arg0
+// CHECK: stablehlo.iota dim = 2 : tensor<2x7x9x16xi32>
+// ON-ENGINE
+func.func public @main(%arg0: tensor<2x16x7x9xf32>) -> (tensor<2x16x4x5xf32>, tensor<2x16x4x5xi64>) {
+  %0 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %1 = "stablehlo.reduce_window"(%arg0, %0) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, base_dilations = array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>, padding = dense<[[0, 0], [0, 0], [1, 1], [1, 1]]> : tensor<4x2xi64>}> ({
+  ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
+    %2 = stablehlo.maximum %arg1, %arg2 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<2x16x7x9xf32>, tensor<f32>) -> tensor<2x16x4x5xf32>
+  %3 = stablehlo.iota dim = 3 : tensor<2x16x7x9xi32>
+  %4 = stablehlo.constant dense<1> : tensor<i32>
+  %5 = stablehlo.broadcast_in_dim %4, dims = [] : (tensor<i32>) -> tensor<2x16x7x9xi32>
+  %6 = stablehlo.multiply %3, %5 : tensor<2x16x7x9xi32>
+  %7 = stablehlo.iota dim = 2 : tensor<2x16x7x9xi32>
+  %8 = stablehlo.constant dense<9> : tensor<i32>
+  %9 = stablehlo.broadcast_in_dim %8, dims = [] : (tensor<i32>) -> tensor<2x16x7x9xi32>
+  %10 = stablehlo.multiply %7, %9 : tensor<2x16x7x9xi32>
+  %11 = stablehlo.add %6, %10 : tensor<2x16x7x9xi32>
+  %12 = stablehlo.constant dense<-1> : tensor<i32>
+  %13 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %14:2 = "stablehlo.reduce_window"(%arg0, %11, %13, %12) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, base_dilations = array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>, padding = dense<[[0, 0], [0, 0], [1, 1], [1, 1]]> : tensor<4x2xi64>}> ({
+  ^bb0(%arg3: tensor<f32>, %arg4: tensor<i32>, %arg5: tensor<f32>, %arg6: tensor<i32>):
+    %15 = stablehlo.compare GT, %arg5, %arg3 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %16 = stablehlo.compare EQ, %arg5, %arg3 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %17 = stablehlo.compare NE, %arg3, %arg3 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %18 = stablehlo.compare NE, %arg5, %arg5 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %19 = stablehlo.not %17 : tensor<i1>
+    %20 = stablehlo.and %18, %19 : tensor<i1>
+    %21 = stablehlo.or %15, %20 : tensor<i1>
+    %22 = stablehlo.and %18, %17 : tensor<i1>
+    %23 = stablehlo.or %16, %22 : tensor<i1>
+    %24 = stablehlo.compare LT, %arg6, %arg4 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %25 = stablehlo.constant dense<0> : tensor<i32>
+    %26 = stablehlo.compare LT, %arg4, %25 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %27 = stablehlo.constant dense<0> : tensor<i32>
+    %28 = stablehlo.compare GE, %arg6, %27 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %29 = stablehlo.and %23, %24 : tensor<i1>
+    %30 = stablehlo.or %21, %29 : tensor<i1>
+    %31 = stablehlo.or %26, %30 : tensor<i1>
+    %32 = stablehlo.and %28, %31 : tensor<i1>
+    %33 = stablehlo.select %32, %arg5, %arg3 : tensor<i1>, tensor<f32>
+    %34 = stablehlo.select %32, %arg6, %arg4 : tensor<i1>, tensor<i32>
+    stablehlo.return %33, %34 : tensor<f32>, tensor<i32>
+  }) : (tensor<2x16x7x9xf32>, tensor<2x16x7x9xi32>, tensor<f32>, tensor<i32>) -> (tensor<2x16x4x5xf32>, tensor<2x16x4x5xi32>)
+  %35 = stablehlo.convert %14#1 : (tensor<2x16x4x5xi32>) -> tensor<2x16x4x5xi64>
+  func.return %1, %35 : tensor<2x16x4x5xf32>, tensor<2x16x4x5xi64>
+}
+// -----
+// CASE: gradient_of_a_strided_maximum
+// RUN-PASS: convolution_layout
+// COUNT: stablehlo.transpose 3
+// ONCE
+func.func public @main(%arg0: tensor<2x16x4x5xi64>, %arg1: tensor<2x16x7x9xf32>, %arg2: tensor<2x16x4x5xf32>) -> (tensor<2x16x7x9xf32>) {
+  %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  %1 = "stablehlo.select_and_scatter"(%arg1, %arg2, %0) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, padding = dense<[[0, 0], [0, 0], [1, 1], [1, 1]]> : tensor<4x2xi64>}> ({
+  ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+    %2 = stablehlo.compare GE, %arg3, %arg4 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %3 = stablehlo.compare NE, %arg3, %arg3 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %4 = stablehlo.or %2, %3 : tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  }, {
+  ^bb0(%arg5: tensor<f32>, %arg6: tensor<f32>):
+    %5 = stablehlo.add %arg5, %arg6 : tensor<f32>
+    stablehlo.return %5 : tensor<f32>
+  }) : (tensor<2x16x7x9xf32>, tensor<2x16x4x5xf32>, tensor<f32>) -> tensor<2x16x7x9xf32>
+  func.return %1 : tensor<2x16x7x9xf32>
+}
+// -----
+// CASE: gradient_of_a_strided_mean
+// RUN-PASS: convolution_layout
+// COUNT: stablehlo.transpose 2
+// TOLERANCE: 1e-5
+// ONCE
+func.func public @main(%arg0: tensor<2x16x7x9xf32>, %arg1: tensor<2x16x4x5xf32>) -> (tensor<2x16x7x9xf32>) {
+  %0 = stablehlo.constant dense<1.111111119e-01> : tensor<f32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<2x16x4x5xf32>
+  %2 = stablehlo.multiply %arg1, %1 : tensor<2x16x4x5xf32>
+  %3 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  %4 = "stablehlo.reduce_window"(%2, %3) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 1, 1>, base_dilations = array<i64: 1, 1, 2, 2>, window_dilations = array<i64: 1, 1, 1, 1>, padding = dense<[[0, 0], [0, 0], [1, 1], [1, 1]]> : tensor<4x2xi64>}> ({
+  ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+    %5 = stablehlo.add %arg2, %arg3 : tensor<f32>
+    stablehlo.return %5 : tensor<f32>
+  }) : (tensor<2x16x4x5xf32>, tensor<f32>) -> tensor<2x16x7x9xf32>
+  func.return %4 : tensor<2x16x7x9xf32>
+}
+// -----
+// CASE: a_strided_mean_stays
+// RUN-PASS: convolution_layout
+// UNCHANGED
+func.func public @main(%arg0: tensor<2x16x7x9xf32>) -> (tensor<2x16x4x5xf32>) {
+  %0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  %1 = "stablehlo.reduce_window"(%arg0, %0) <{window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 2>, base_dilations = array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>, padding = dense<[[0, 0], [0, 0], [1, 1], [1, 1]]> : tensor<4x2xi64>}> ({
+  ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
+    %2 = stablehlo.add %arg1, %arg2 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) : (tensor<2x16x7x9xf32>, tensor<f32>) -> tensor<2x16x4x5xf32>
+  %3 = stablehlo.constant dense<1.111111119e-01> : tensor<f32>
+  %4 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<f32>) -> tensor<2x16x4x5xf32>
+  %5 = stablehlo.multiply %1, %4 : tensor<2x16x4x5xf32>
+  func.return %5 : tensor<2x16x4x5xf32>
+}
