@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "hlo/error.h"
 #include "hlo/hash.h"
 
 namespace hlo {
