@@ -40,8 +40,9 @@ constexpr Compiling kAnew{800'000, 4};
 // gain less by a program than they take. Where it is made in less than one interpreted run, it pays
 // even if it never comes again.
 constexpr Compiling kAgain{150'000, 1.0 / 3};
-// To wake a thread and the framework's own behind it is nothing beside this.
-constexpr double kLargeNs = 1e6;
+// To wake a thread and the framework's own behind it is nothing beside this; and smaller graphs do
+// not suffer where more threads want to run than there are processors, as OpenMP's then wait.
+constexpr double kLargeNs = 5e6;
 // Of the values that live at a time. They are memory of the framework's, to which no limit is set.
 constexpr int64_t kMostBytes = 512 << 20;
 constexpr int64_t kPartOfMemory = 8;

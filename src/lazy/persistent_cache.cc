@@ -155,7 +155,8 @@ std::unique_ptr<pjrt::LoadedExecutable> Compile(pjrt::Client& client,
   if (!pjrt::TakesModules(client.plugin())) {
     return Compile(client, pjrt::SerializeProgram(*module, client.plugin()), options);
   }
-  return Compiled(client, [&](Span&) { return pjrt::CompileModule(client, std::move(module), options); });
+  return Compiled(client,
+                  [&](Span&) { return pjrt::CompileModule(client, std::move(module), options); });
 }
 
 }  // namespace

@@ -511,7 +511,7 @@ def test_inside_transforms_and_modes():
 THREADS = """
 import os, torch, torch_xla
 torch.set_num_threads(2)
-x = torch.rand(600, 600, device="xla")
+x = torch.rand(800, 800, device="xla")
 threads = []
 for n in range(4):
     (x[n:] @ x).sum().item()
