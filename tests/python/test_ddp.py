@@ -21,6 +21,7 @@ def run(program, *arguments, **variables):
             [
                 "by_optimizer_step",
                 "by_ddp",
+                "by_ddp_in_full_graphs",
                 "by_zero_redundancy",
                 "by_own_zero_redundancy",
                 "by_zero_redundancy_in_bfloat16",

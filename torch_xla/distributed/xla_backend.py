@@ -23,7 +23,7 @@ from torch_xla import runtime as xr
 from torch_xla._internal import world
 from torch_xla.core import _collectives
 from torch_xla.core import xla_model as xm
-from torch_xla.distributed import _device_mesh
+from torch_xla.distributed import _ddp_buckets, _device_mesh
 
 _REDUCTIONS = {
     dist.ReduceOp.SUM: xm.REDUCE_SUM,
@@ -503,6 +503,7 @@ def _register_xla_backend() -> None:
     )
     dist.register_rendezvous_handler("xla", _xla_rendezvous)
     _device_mesh.give_groups_to_xla_meshes()
+    _ddp_buckets.agree_in_full_graphs()
 
 
 if "XLA" not in dist.Backend._plugins:

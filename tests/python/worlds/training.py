@@ -100,6 +100,38 @@ def by_ddp(index: int) -> None:
     dist.destroy_process_group()
 
 
+def by_ddp_in_full_graphs(index: int) -> None:
+    """The reducer reads the order of its buckets in the second step, though the step is one graph."""
+    dist.init_process_group("xla", init_method="xla://")
+    ddp = nn.parallel.DistributedDataParallel(
+        make_model().to("xla"), bucket_cap_mb=0.0003, gradient_as_bucket_view=True
+    )
+    optimizer, losses = optimizer_of(ddp), []
+
+    def step(inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(ddp(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    compiled = torch_xla.compile(step, full_graph=True)
+    for inputs, targets in batches():
+        losses.append(compiled(part(inputs), part(targets)))
+    compare(losses, ddp.module.state_dict())
+
+    def reads(value: torch.Tensor) -> float:
+        return (value + 1).sum().item()
+
+    try:
+        torch_xla.compile(reads, full_graph=True)(losses[0])
+    except RuntimeError as error:
+        assert "Unexpected execution" in str(error)
+    else:
+        raise AssertionError("a value was read in a full graph")
+    dist.destroy_process_group()
+
+
 def by_zero_redundancy(index: int) -> None:
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
