@@ -115,14 +115,29 @@ def global_runtime_device_attributes() -> list[dict[str, Any]]:
     return _XLAC._xla_global_device_attributes()
 
 
+_one_program = False
+
+
 def use_spmd(auto: bool = False) -> None:
-    """Would turn on the execution of one program on many devices."""
-    raise NotImplementedError("SPMD (torch_xla.runtime.use_spmd) is not implemented.")
+    """From now on one program runs on all devices; there can be one only.
+
+    Args:
+      auto: let the compiler decide what is sharded; with one device there is nothing to decide.
+
+    Raises NotImplementedError where there are more.
+    """
+    global _one_program
+    if global_runtime_device_count() > 1:
+        raise NotImplementedError(
+            f"use_spmd: one program over {global_runtime_device_count()} devices is not implemented. Train with one process "
+            "per device instead (torch_xla.launch)."
+        )
+    _one_program = True
 
 
 def is_spmd() -> bool:
-    """Whether one program runs on many devices."""
-    return False
+    """Whether `use_spmd` was called."""
+    return _one_program
 
 
 def get_master_ip() -> str:

@@ -15,6 +15,7 @@ import torch_xla
 from torch_xla import _XLAC
 from torch_xla.core import xla_model as xm
 from torch_xla.debug import observers
+from torch_xla.distributed.spmd import xla_sharding
 from torch_xla.torch_xla import _sync
 from torch_xla.utils import keyd_queue as kq
 
@@ -72,7 +73,7 @@ class ParallelLoader:
       loader_prefetch_size: how many batches may wait on the host.
       device_prefetch_size: how many batches may wait on each device.
       host_to_device_transfer_threads: how many threads move batches to each device.
-      input_sharding: not supported.
+      input_sharding: the `ShardingSpec` of a batch's tensors, or a dictionary of them; over one device, where it decides nothing.
     """
 
     def __init__(
@@ -86,8 +87,7 @@ class ParallelLoader:
         host_to_device_transfer_threads: int = 1,
         input_sharding: Any = None,
     ) -> None:
-        if input_sharding is not None:
-            raise NotImplementedError("Sharded inputs (input_sharding) are not implemented.")
+        _check_sharding(input_sharding)
         if batches_per_execution < 1:
             raise ValueError(f"batches_per_execution={batches_per_execution} must be at least 1.")
         self._cpu_loader = cpu_loader
@@ -230,6 +230,14 @@ def _ahead(loader: Iterable[Any]) -> int:
         return max(len(loader) - 1, 0)  # type: ignore[arg-type]
     except TypeError:
         return sys.maxsize
+
+
+def _check_sharding(input_sharding: Any) -> None:
+    """Raises NotImplementedError for a mesh of several devices."""
+    specs = input_sharding.values() if isinstance(input_sharding, dict) else [input_sharding]
+    for spec in specs:
+        if spec is not None:
+            xla_sharding.check_one_device("input_sharding", spec.mesh)
 
 
 def _next_batch(batches: Iterator[Any]) -> _Batch | None:

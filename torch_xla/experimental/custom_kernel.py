@@ -5,6 +5,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from torch_xla.distributed.spmd import xla_sharding
 from torch_xla.experimental._grouped_matmul import gmm as gmm
 from torch_xla.experimental._grouped_matmul import gmm_backward as gmm_backward
 from torch_xla.experimental._grouped_matmul import tgmm as tgmm
@@ -39,10 +40,13 @@ def flash_attention(
       q_segment_ids, kv_segment_ids: [batch, length]; a query sees the keys of its own segment only.
       sm_scale: multiplies the scores.
       ab: added to the scores, [batch, heads, query length, key length].
-      partition_spec, mesh: how the operands are sharded; not supported.
+      partition_spec, mesh: how the operands are sharded; the mesh, by default the global one, has one device.
     """
-    if partition_spec is not None or mesh is not None:
-        raise NotImplementedError("flash_attention: sharded operands are not implemented.")
+    mesh = mesh or xla_sharding.get_global_mesh()
+    if partition_spec is not None and mesh is None:
+        raise ValueError("flash_attention: give the mesh of partition_spec, or set a global one.")
+    if mesh is not None:
+        xla_sharding.check_one_device("flash_attention", mesh)
     if (q_segment_ids is None) != (kv_segment_ids is None):
         raise ValueError("flash_attention: give the segments of both queries and keys, or neither.")
     bias = ab

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from torch_xla import _XLAC
+from torch_xla import runtime as xr
 
 PartitionSpec = tuple[Any, ...]
 
@@ -79,6 +80,14 @@ class ShardingSpec:
         self.partition_spec = partition_spec
         self.minibatch = minibatch
 
+    def can_apply(self, t: torch.Tensor) -> bool:
+        """Whether a tensor has the dimensions that this cuts."""
+        return t.dim() == len(self.partition_spec)
+
+    def apply(self, t: torch.Tensor) -> None:
+        """Shards a tensor so."""
+        mark_sharding(t, self.mesh, self.partition_spec)
+
 
 _global_mesh: Mesh | None = None
 
@@ -94,11 +103,17 @@ def get_global_mesh() -> Mesh | None:
     return _global_mesh
 
 
+def get_1d_mesh(axis_name: str | None = None) -> Mesh:
+    """All devices in one dimension."""
+    count = xr.global_runtime_device_count()
+    return Mesh(range(count), (count,), None if axis_name is None else (axis_name,))
+
+
 def mark_sharding(
     t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec, **kwargs: Any
 ) -> torch.Tensor:
     """Shards a tensor over a mesh."""
-    _check_one_device("mark_sharding", mesh)
+    check_one_device("mark_sharding", mesh)
     if len(partition_spec) > t.dim():
         raise ValueError(
             f"mark_sharding: {partition_spec} has more entries than the shape {tuple(t.shape)}."
@@ -223,7 +238,8 @@ def xla_distribute_module(
     return module.to("xla")
 
 
-def _check_one_device(what: str, mesh: Mesh) -> None:
+def check_one_device(what: str, mesh: Mesh) -> None:
+    """Raises NotImplementedError for a mesh of several devices, over which `what` was asked for."""
     if mesh.size() > 1:
         raise NotImplementedError(
             f"{what}: one program over {mesh.size()} devices is not implemented. Train with one process per device "
