@@ -36,6 +36,11 @@ def _get_seed_info_id() -> int:
     return -127389
 
 
+def _get_xla_sharding_spec(tensor: torch.Tensor) -> str:
+    """How a tensor is sharded, as HLO spells it; empty, as with one device none is."""
+    return ""
+
+
 def _init_xla_lazy_backend() -> None:
     """Loading the binding has registered the device; again there is nothing to do."""
 
@@ -49,6 +54,7 @@ def register() -> None:
         _xla_get_all_devices,
         _get_base_seed_as_tensor,
         _get_seed_info_id,
+        _get_xla_sharding_spec,
         _init_xla_lazy_backend,
     ):
         setattr(_XLAC, function.__name__, function)

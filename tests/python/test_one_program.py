@@ -11,6 +11,7 @@ from torch import nn
 
 import torch_xla.distributed.parallel_loader as pl
 import torch_xla.distributed.spmd as xs
+from torch_xla import _XLAC
 from torch_xla.distributed.fsdp.wrap import transformer_auto_wrap_policy
 from torch_xla.experimental.custom_kernel import flash_attention
 from torch_xla.experimental.spmd_fully_sharded_data_parallel import (
@@ -47,6 +48,12 @@ def test_fully_sharded_training_equals_plain():
     torch.testing.assert_close(train(model, "xla"), train(make_model(), "cpu"))
     assert isinstance(model[1], nn.Tanh)  # the module's own items and attributes are seen through
     assert model[0].in_features == 4
+
+
+def test_a_marked_tensor_is_whole():
+    x = torch.ones(3, 4, device="xla")
+    assert xs.mark_sharding(x, FSDP_MESH, ("fsdp", None)) is x
+    assert _XLAC._get_xla_sharding_spec(x) == ""
 
 
 def test_output_is_given_to_the_callers_function():
