@@ -410,8 +410,8 @@ at::Tensor NewEmptyStrided(const at::Tensor& self, c10::SymIntArrayRef size,
   return at::empty_strided_symint(size, stride, self.options().merge_in(options));
 }
 
-// Zeros of the sizes and strides of `other`, in a storage of the same size, for forward derivatives:
-// torch compares the two. Before them stand `batch` dimensions of `self`.
+// Zeros of the sizes and strides of `other`, in a storage of the same size, for forward
+// derivatives: torch compares the two. Before them stand `batch` dimensions of `self`.
 at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, int64_t batch) {
   const auto span = static_cast<int64_t>(other.storage().nbytes() / other.itemsize());
   Dimensions flat(self.sizes().begin(), self.sizes().begin() + batch);

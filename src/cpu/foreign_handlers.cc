@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "hlo/error.h"
 
