@@ -33,6 +33,9 @@ class CapturedFunction:
     ) -> None: ...
     def does_the_same(self, other: CapturedFunction) -> bool:
         """Whether both do the same operations with the same numbers, and on the same other tensors."""
+    @property
+    def keeps_data(self) -> bool:
+        """Whether it uses tensors that are neither arguments nor numbers, and keeps them alive."""
 
 class PjRtPlugin:
     """A PJRT plugin: subclasses override the functions that differ from these defaults."""

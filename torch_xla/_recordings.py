@@ -4,6 +4,9 @@ Tracing a function for its gradients takes torch a hundred times as long as the 
 one, and is given another that may be the same, records it, with its gradients, and compares.
 """
 
+import random
+import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -66,29 +69,78 @@ def record(
     return Recording(body, tuple(facts))
 
 
+class _Randomness:
+    """The state of the generators by which a function may decide what it does. (Torch's numbers are not known to a trace.)"""
+
+    def __init__(self) -> None:
+        self._pythons = random.getstate()
+        self._numpy = sys.modules.get("numpy")
+        self._numpys = self._numpy.random.get_state() if self._numpy else None
+
+    def restore(self) -> None:
+        random.setstate(self._pythons)
+        if self._numpy:
+            self._numpy.random.set_state(self._numpys)
+
+
+class Repeatable:
+    """A function whose calls all find the host's random numbers as they are now."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._before = _Randomness()
+
+    def __call__(self, *arguments: Any) -> Any:
+        self._before.restore()
+        return self._function(*arguments)
+
+
 class Known:
     """What was made for functions, by what these record."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._kinds: OrderedDict[Any, list[tuple[Recording, Any]]] = OrderedDict()
 
-    def get(self, kind: Any, recording: Recording | None, make: Callable[[], Made]) -> Made:
-        """What was made for a function of this kind that does the same, or what `make` makes."""
+    def get(
+        self, kind: Any, record: Callable[[], Recording | None], make: Callable[[], Made]
+    ) -> Made:
+        """What was made for a function of this kind that does the same, or what `make` makes.
+
+        Both `record` and `make` call the function, which is `Repeatable`. What is made is kept where the function does
+        afterwards what it did before: one that decides otherwise in each call was recorded doing one thing, and made doing
+        another. Nor is it kept where the function makes tensors of the host's data, which would live as long.
+        """
+        recording = record()
         try:
             hash(kind)
         except TypeError:  # a user's structure, which need not have one
             return make()
-        if recording is None:
+        if recording is None or recording.body.keeps_data:
             return make()
+        with self._lock:
+            if found := self._find(kind, recording):
+                return found[1]
+        made = make()
+        again = record()
+        if again is not None and again.does_the_same(recording):
+            with self._lock:
+                self._keep(kind, recording, made)
+        return made
+
+    def _find(self, kind: Any, recording: Recording) -> tuple[Recording, Any] | None:
+        entries = self._kinds.get(kind, [])
+        for i, entry in enumerate(entries):
+            if entry[0].does_the_same(recording):
+                self._kinds.move_to_end(kind)
+                entries.append(entries.pop(i))
+                return entry
+        return None
+
+    def _keep(self, kind: Any, recording: Recording, made: Any) -> None:
         entries = self._kinds.setdefault(kind, [])
         self._kinds.move_to_end(kind)
-        for i, (known, made) in enumerate(entries):
-            if known.does_the_same(recording):
-                entries.append(entries.pop(i))
-                return made
-        made = make()
         entries.append((recording, made))
         del entries[:-_MOST_OF_A_KIND]
         if len(self._kinds) > _MOST_KINDS:
             self._kinds.popitem(last=False)
-        return made

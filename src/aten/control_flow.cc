@@ -300,6 +300,14 @@ bool CapturedFunction::DoesTheSame(const CapturedFunction& other) const {
          std::ranges::equal(work_.constants, other.work_.constants, &IsSameConstant);
 }
 
+bool CapturedFunction::KeepsData() const {
+  using Role = lazy::Node::Role;
+  return std::ranges::any_of(work_.constants, [](const lazy::Value& constant) {
+    return constant && constant.node->role() != Role::kScalar &&
+           constant.node->role() != Role::kIndex;
+  });
+}
+
 std::vector<lazy::Value> CapturedFunction::Read(at::TensorList arguments) const {
   TORCH_CHECK(arguments.size() == arguments_.size(), "the body of a loop or branch takes ",
               arguments_.size(), " tensors, not ", arguments.size());

@@ -30,6 +30,8 @@ class CapturedFunction {
   // Whether both do the same operations with the same numbers. Other tensors that they use are the
   // same ones.
   bool DoesTheSame(const CapturedFunction& other) const;
+  // Whether it uses tensors that are neither arguments nor numbers, and keeps them alive.
+  bool KeepsData() const;
   // Throws unless they are on the device and like those that the capture was made for.
   std::vector<lazy::Value> Read(at::TensorList arguments) const;
 

@@ -424,7 +424,7 @@ at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, in
   }
   sizes.insert(sizes.end(), other.sizes().begin(), other.sizes().end());
   strides.insert(strides.end(), other.strides().begin(), other.strides().end());
-  return self.new_zeros(flat).as_strided(sizes, strides, other.storage_offset());
+  return self.new_zeros(flat, other.options()).as_strided(sizes, strides, other.storage_offset());
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {

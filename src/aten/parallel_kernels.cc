@@ -1,15 +1,16 @@
 #include "aten/parallel_kernels.h"
 
 #include <ATen/Parallel.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "aten/plain_kernels.h"
 #include "process/block_signals.h"
@@ -29,6 +30,11 @@ int KernelThreads() {
   return of_engine > 0 ? std::min(of_torch, of_engine) : of_torch;
 }
 
+std::thread ThreadWithoutSignals(std::function<void()> work) {
+  const process::BlockSignals blocked;
+  return std::thread(std::move(work));
+}
+
 // The thread that others give their work to. It stays, as OpenMP's pool would end with it: to make
 // both anew takes most of a millisecond.
 class KernelThread {
@@ -39,7 +45,8 @@ class KernelThread {
     static auto* const mutex = new process::Mutex;
     static KernelThread* current = nullptr;
     const std::lock_guard lock(*mutex);
-    if (current == nullptr || current->process_ != getpid()) current = new KernelThread;
+    if (current == nullptr || current->generation_ != process::ForkGeneration())
+      current = new KernelThread;
     return *current;
   }
 
@@ -56,8 +63,7 @@ class KernelThread {
 
  private:
   KernelThread() {
-    const process::BlockSignals blocked;
-    std::thread([this] { Serve(); }).detach();  // it waits when the process ends
+    ThreadWithoutSignals([this] { Serve(); }).detach();  // it waits when the process ends
   }
 
   void Serve() {
@@ -72,8 +78,8 @@ class KernelThread {
     }
   }
 
-  const pid_t process_ = getpid();
-  std::mutex turn_;  // of the one whose work it is
+  const int64_t generation_ = process::ForkGeneration();  // a child may have its parent's number
+  std::mutex turn_;                                       // of the one whose work it is
   std::mutex mutex_;
   std::condition_variable changed_;
   const std::function<void()>* work_ = nullptr;
@@ -94,7 +100,7 @@ bool OnAnotherThread(const std::function<void()>& work) {
     }
   };
   try {
-    if (!KernelThread::OfProcess().Run(run)) std::thread(run).join();
+    if (!KernelThread::OfProcess().Run(run)) ThreadWithoutSignals(run).join();
   } catch (const std::system_error&) {
     return false;
   }

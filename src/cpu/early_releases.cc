@@ -61,12 +61,16 @@ class EarlyReleases {
         readers_[operand].push_back(p);
       }
     });
-    for (const Output& operand : reads) {
+    states_[p].reads.assign(reads.begin(), reads.end());
+    // In an order that is the same in each run.
+    std::ranges::sort(states_[p].reads, {}, [&](const Output& read) {
+      return std::pair(position_of_.at(read.instruction), read.index);
+    });
+    for (const Output& operand : states_[p].reads) {
       readers_[operand].push_back(p);
       ++unread_[operand];
       Await(p, position_of_.at(operand.instruction));
     }
-    states_[p].reads.assign(reads.begin(), reads.end());
   }
 
   void AddBytes(size_t p) {

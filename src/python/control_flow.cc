@@ -2,7 +2,6 @@
 
 #include <torch/csrc/utils/pybind.h>
 
-#include "aten/tensor.h"
 #include "python/bindings.h"
 
 namespace torch_xla {
@@ -27,7 +26,8 @@ std::unique_ptr<CapturedFunction> Capture(const c10::Device& device, const Tenso
 void BindControlFlow(py::module_& m) {
   py::class_<CapturedFunction>(m, "CapturedFunction")
       .def(py::init(&Capture))
-      .def("does_the_same", &CapturedFunction::DoesTheSame);
+      .def("does_the_same", &CapturedFunction::DoesTheSame)
+      .def_property_readonly("keeps_data", &CapturedFunction::KeepsData);
   m.def("_xla_scan", [](const CapturedFunction& body, const Tensors& carries, const Tensors& xs,
                         const Tensors& invariants, int64_t length, bool reverse) {
     return WithoutGil([&] { return Scan(body, carries, xs, invariants, length, reverse); });

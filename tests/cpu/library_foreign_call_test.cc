@@ -61,6 +61,17 @@ ffi::Error* Double(ffi::CallFrame* frame) {
   return nullptr;
 }
 
+// Adds one to the result, where the operand is expected to lie.
+ffi::Error* Increment(ffi::CallFrame* frame) {
+  const auto& x = *static_cast<const ffi::Buffer*>(frame->operands.values[0]);
+  const auto& y = *static_cast<const ffi::Buffer*>(frame->results.values[0]);
+  seen.numbers = x.data == y.data;
+  for (int64_t i = 0; i < x.dimensions[0] * x.dimensions[1]; ++i) {
+    static_cast<float*>(y.data)[i] += 1;
+  }
+  return nullptr;
+}
+
 ffi::Error* Fail(ffi::CallFrame* frame) {
   ffi::ErrorCreateArgs args{{sizeof args, nullptr}, "it cannot be done", 9};
   return frame->api->error_create(&args);
@@ -92,7 +103,8 @@ AttributeDictionary Dictionary() {
 }
 
 std::vector<Literal> Call(const std::string& target, const Literal& operand,
-                          AttributeDictionary dictionary = {}, int64_t api_version = 4) {
+                          AttributeDictionary dictionary = {}, int64_t api_version = 4,
+                          std::vector<hlo::OutputOperandAlias> aliases = {}) {
   hlo::Module module;
   module.set_entry(module.AddComputation("main"));
   hlo::Builder builder(module.entry());
@@ -100,6 +112,7 @@ std::vector<Literal> Call(const std::string& target, const Literal& operand,
   attributes.target = target;
   attributes.api_version = api_version;
   attributes.dictionary = std::move(dictionary);
+  attributes.output_operand_aliases = std::move(aliases);
   return RunLibraryCall(
       *builder.CustomCall({builder.Parameter(operand.shape())}, operand.shape(), attributes),
       {operand});
@@ -120,6 +133,15 @@ TEST(ForeignCall, PassesBuffersAndAttributes) {
   EXPECT_EQ(seen.numbers, 1 - 2 + 300 + 7 + 0.5);
   EXPECT_EQ(seen.text, "words");
   EXPECT_EQ(seen.sizes, (std::vector<int64_t>{2, 3}));
+}
+
+TEST(ForeignCall, ResultsLieInOperandsOfTheirs) {
+  RegisterForeignHandler("increment", Increment);
+  const auto results = Call("increment", kOperand, {}, 4, {{{}, 0, {}}});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0], Literal::FromVector(std::vector<float>{2, 3, 4, 5, 6, 7}, {2, 3}));
+  EXPECT_EQ(seen.numbers, 1);
+  EXPECT_THROW(Call("increment", kOperand, {}, 4, {{{1}, 0, {}}}), hlo::Error);
 }
 
 TEST(ForeignCall, ErrorsAreTheHandlers) {
@@ -144,7 +166,7 @@ TEST(ForeignCall, ErrorsAreTheHandlers) {
 TEST(ForeignCall, NeedsAHandlerOfTheTypedInterface) {
   RegisterForeignHandler("typed", Double);
   EXPECT_TRUE(Call("nobody's", kOperand).empty());
-  EXPECT_TRUE(Call("typed", kOperand, {}, 2).empty());
+  EXPECT_THROW(Call("typed", kOperand, {}, 2), hlo::Error);
   EXPECT_EQ(Call("typed", kOperand).size(), 1u);
 }
 

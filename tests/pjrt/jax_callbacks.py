@@ -2,6 +2,9 @@
 
 import contextlib
 import io
+import os
+import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -125,6 +128,37 @@ def errors_of_callbacks(devices):
         except jax.errors.JaxRuntimeError as error:
             assert words in str(error), error
     expect_equal(jax.jit(lambda x: x + 1)(X), X + 1)
+
+
+@check
+def errors_that_no_text_can_hold(devices):
+    def fail(x):
+        raise ValueError("bad \udcff")
+
+    try:
+        np.asarray(jax.jit(lambda x: jax.pure_callback(fail, shape_of(x), x))(X))
+        raise AssertionError("nothing was raised")
+    except jax.errors.JaxRuntimeError as error:
+        assert "bad ?" in str(error), error
+
+
+@check
+def forks_beside_callbacks(devices):
+    """The thread that forks holds the interpreter's lock, which the callback wants."""
+    begun = threading.Event()
+
+    def slow(x):
+        begun.set()
+        time.sleep(0.3)
+        return np.asarray(x) + 1
+
+    y = jax.jit(lambda x: jax.pure_callback(slow, shape_of(x), x))(X)
+    begun.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    expect_equal(y, X + 1)
 
 
 @check

@@ -39,6 +39,8 @@ def _begin(arguments: list[str], folder: str, environment: dict[str, str], print
         opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(opened, number)
         os.close(opened)
+    for name in ("sys", "forking_process"):  # which the program has to import for itself
+        del vars(sys.modules["__main__"])[name]
     main, *sys.argv = arguments
     if main == "-c":
         code = sys.argv[0]

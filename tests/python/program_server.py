@@ -4,6 +4,7 @@ One process (forking_process.py) loads it once and forks for each program. What 
 of its own: it is `__main__`, it loads torch_xla by itself, it ends as an interpreter ends.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -57,7 +58,8 @@ class ProgramServer:
             try:
                 status, seconds = self._answer(timeout)
             except TimeoutError:
-                os.kill(process, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended just now
+                    os.kill(process, signal.SIGKILL)
                 self._answer(600)
                 raise subprocess.TimeoutExpired(
                     arguments, timeout, out.read_text(), error.read_text()

@@ -85,6 +85,12 @@ def of_pullback(x):
 SQUARE = random(3, 4, 4) @ random(3, 4, 4).mT + 4 * torch.eye(4)
 
 
+def write_real_parts(x):
+    numbers = torch.zeros(x.shape, dtype=torch.complex64, device=x.device)
+    torch.view_as_real(numbers)[..., 0].copy_(x)
+    return numbers * numbers
+
+
 def jvp_of_write(x, v):
     def write(y):
         z = torch.zeros_like(y)
@@ -130,6 +136,11 @@ CASES = {
         lambda x, v: jvp(lambda y: y.sin() * 2, (x.t(),), (v,)),
         random(3, 4),
         random(4, 3, seed=1),
+    ),
+    "jvp of parts of complex numbers": (
+        lambda x, v: jvp(write_real_parts, (x,), (v,)),
+        random(3, 4),
+        random(3, 4, seed=1),
     ),
     "jvp of views of parts": (
         lambda x, v: jvp(

@@ -1,8 +1,11 @@
 """Loops and branches of the device: one operation in the program, the numbers and gradients of a loop in Python."""
 
 import gc
+import itertools
+import random as python_random
 import weakref
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,6 +14,7 @@ from torch import nn
 from torch.utils._pytree import tree_flatten, tree_map
 
 import torch_xla
+import torch_xla.core.xla_model as xm
 import torch_xla.debug.metrics as met
 import torch_xla.experimental.scan as scan_module
 from torch_xla import _XLAC
@@ -539,6 +543,50 @@ def test_a_function_that_does_what_it_did_is_not_traced_again(traces):
     assert len(traces) == 4
     assert gradient(1.25) == (9.75, 6.25)
     assert len(traces) == 4
+
+
+@pytest.mark.parametrize("draw", [python_random.random, numpy.random.rand])
+def test_a_function_that_decides_by_chance_does_what_it_decided(draw):
+    decided = []
+
+    def fn(carry, x):
+        decided.append(draw() < 0.5)
+        return (carry + x if decided[-1] else carry * x), None
+
+    for _ in range(24):
+        carry, _ = scan(fn, torch.ones(4, device=DEVICE), torch.full((3, 4), 2.0, device=DEVICE))
+        assert carry[0].item() == (7 if decided[-1] else 8)
+    assert len(set(decided)) == 2
+
+
+def test_a_function_that_decides_by_its_calls_is_traced_each_time(traces):
+    calls = itertools.count()
+
+    def fn(carry, x):
+        return carry + x * (1 if next(calls) % 2 else 2), None
+
+    for _ in range(3):
+        scan(fn, torch.ones(5, device=DEVICE), torch.ones(3, 5, device=DEVICE))
+    assert len(traces) == 3
+
+
+def test_tensors_that_a_function_makes_of_data_are_not_kept():
+    data = [float(i) for i in range(50_000)]
+
+    def step():
+        carry = torch.zeros(len(data), device=DEVICE)
+        carry, _ = scan(
+            lambda c, x: (c + x * torch.tensor(data, device=DEVICE), None),
+            carry,
+            torch.ones(2, 1, device=DEVICE),
+        )
+        assert carry[5].item() == 10
+        del carry
+        gc.collect()
+        torch_xla.sync(wait=True)
+        return xm.get_memory_info(DEVICE)["bytes_used"]
+
+    assert step() == step() == step()
 
 
 def test_what_was_traced_keeps_no_tensors():

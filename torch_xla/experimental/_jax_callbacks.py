@@ -211,12 +211,19 @@ def calling_functions(table_type: int) -> Any:
         try:
             _call(frame, _functions_of(frame, table_type))
         except BaseException:
-            message = f"the callback failed: {traceback.format_exc()}".encode()
-            args = _ErrorCreateArgs(_header(_ErrorCreateArgs, "code"), message, _INTERNAL)
+            args = _ErrorCreateArgs(_header(_ErrorCreateArgs, "code"), _failure(), _INTERNAL)
             return frame.api.contents.error_create(ctypes.byref(args))
         return None
 
     return Handler(handle)
+
+
+def _failure() -> bytes:
+    """What the exception that is being handled says. It raises nothing, as its caller is no function of Python's."""
+    try:
+        return f"the callback failed: {traceback.format_exc()}".encode(errors="replace")
+    except Exception:
+        return b"the callback failed, and nothing can be said of its exception"
 
 
 def _functions_of(frame: _CallFrame, table_type: int) -> _Functions:
@@ -234,11 +241,21 @@ def _call(frame: _CallFrame, functions: _Functions) -> None:
         None if array is None else np.array(array)  # the function may keep it
         for array in map(_array, _buffers(frame.operands))
     ]
-    results = functions.functions[frame.attributes.values[0].contents.value[0]](*operands)
+    results = functions.functions[_index(frame.attributes, functions.count)](*operands)
     for buffer, result in zip(_buffers(frame.results), results, strict=True):
         array = _array(buffer)
         if array is not None:
             np.copyto(array, result, casting="no")
+
+
+def _index(attributes: _Attributes, count: int) -> int:
+    """Which function a call means. A program may come from anybody."""
+    if attributes.size != 1 or attributes.kinds[0] != _SCALAR:
+        raise ValueError("a call of a function of Python's has its index alone")
+    scalar = attributes.values[0].contents
+    if scalar.type != _UINT64 or scalar.value[0] >= count:
+        raise ValueError(f"a call means one of {count} functions of Python's, and none of them")
+    return int(scalar.value[0])
 
 
 def _buffers(values: _Values) -> list[_Buffer]:

@@ -107,6 +107,9 @@ def value_and_grad_partitioned(
     like += _control_flow.slices_like(xs_leaves)
     device = leaves_device(carries, xs_leaves)
 
+    if not is_fn_pure:
+        fn = _recordings.Repeatable(fn)
+
     def make() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
         step = _Step(fn, init, xs, like, device, needs_grad, partition_fn)
         return step.forward, step.alias_input, step.backward
@@ -122,7 +125,7 @@ def value_and_grad_partitioned(
     )
     if not is_fn_pure:
         flat = _of_leaves(fn, init, xs, any(needs_grad))
-        return _KNOWN.get(key, _recordings.record(flat, device, like, needs_grad), make)
+        return _KNOWN.get(key, lambda: _recordings.record(flat, device, like, needs_grad), make)
     known = _SCAN_COMPUTATION_CACHE.setdefault(fn, {})
     if key not in known:
         known[key] = make()

@@ -17,6 +17,7 @@
 #include "hlo/error.h"
 #include "hlo/literal.h"
 #include "hlo/shape.h"
+#include "process/fork.h"
 
 namespace cpu {
 
@@ -314,6 +315,9 @@ class ForeignCall : public LibraryCall {
     } else {
       results_.push_back(call.shape());
     }
+    for (const auto& alias : call.as<hlo::CustomCallAttributes>().output_operand_aliases) {
+      aliases_.push_back(MemoryOf(alias));
+    }
     for (const auto* shapes : {&operands_, &results_}) {
       for (const hlo::Shape& shape : *shapes) TypeNumber(shape.element_type());
     }
@@ -322,7 +326,8 @@ class ForeignCall : public LibraryCall {
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
     ffi::Context handlers_context{context.options};
-    Buffers given(operands_, operands), wanted(results_, results);
+    const std::vector<const void*> read = WithAliases(operands, results);
+    Buffers given(operands_, read.data()), wanted(results_, results);
     ffi::CallFrame frame{.header = {offsetof(ffi::CallFrame, future), nullptr},
                          .api = &kApi,
                          .context = &handlers_context,
@@ -331,6 +336,7 @@ class ForeignCall : public LibraryCall {
                          .results = wanted.form(),
                          .attributes = attributes_.form(),
                          .future = nullptr};
+    const process::MayFork elsewhere;  // a callback may wait for the thread that forks
     std::unique_ptr<ffi::Error> error(handler_(&frame));
     const std::unique_ptr<ffi::Future> future(frame.future);
     if (future != nullptr) {
@@ -342,11 +348,45 @@ class ForeignCall : public LibraryCall {
   std::string Description() const override { return "foreign function " + target_; }
 
  private:
+  // An operand and a result that lie in the same memory; places among those that have memory.
+  struct Alias {
+    size_t operand, result, bytes;
+  };
+
+  Alias MemoryOf(const hlo::OutputOperandAlias& alias) const {
+    const auto& path = alias.output_tuple_indices;
+    const auto operand = static_cast<size_t>(alias.operand_index);
+    const size_t result = path.empty() ? 0 : static_cast<size_t>(path[0]);
+    if (path.size() > 1 || !alias.operand_tuple_indices.empty() || result >= results_.size() ||
+        operands_[operand].is_token() || !(operands_[operand] == results_[result])) {
+      throw hlo::Error(hlo::ErrorCode::kInvalidArgument,
+                       "an operand and a result of " + target_ + " that are to be one differ");
+    }
+    return {MemoryBefore(operands_, operand), MemoryBefore(results_, result),
+            static_cast<size_t>(operands_[operand].byte_size())};
+  }
+  static size_t MemoryBefore(std::span<const hlo::Shape> shapes, size_t place) {
+    return place - std::ranges::count_if(shapes.first(place), &hlo::Shape::is_token);
+  }
+
+  // Where the operands lie. The values of those that results replace are copied there.
+  std::vector<const void*> WithAliases(const void* const* operands, void* const* results) const {
+    std::vector<const void*> read(operands, operands + MemoryBefore(operands_, operands_.size()));
+    for (const Alias& alias : aliases_) {
+      read[alias.operand] =
+          std::copy_n(static_cast<const std::byte*>(operands[alias.operand]), alias.bytes,
+                      static_cast<std::byte*>(results[alias.result])) -
+          alias.bytes;
+    }
+    return read;
+  }
+
   std::string target_;
   ffi::Handler* handler_;
   hlo::AttributeDictionary dictionary_;
   Dictionary attributes_;  // points into it
   std::vector<hlo::Shape> operands_, results_;
+  std::vector<Alias> aliases_;
 };
 
 bool AreRowMajor(const std::vector<hlo::Dimensions>& layouts) {
@@ -361,12 +401,19 @@ bool AreRowMajor(const std::vector<hlo::Dimensions>& layouts) {
 std::unique_ptr<LibraryCall> BindForeignCall(const hlo::Instruction& call) {
   constexpr int64_t kTypedInterface = 4;
   const auto& attributes = call.as<hlo::CustomCallAttributes>();
-  if (attributes.api_version != kTypedInterface || !AreRowMajor(attributes.operand_layouts) ||
-      !AreRowMajor(attributes.result_layouts)) {
-    return nullptr;
-  }
   ffi::Handler* handler = FindForeignHandler(attributes.target);
-  return handler == nullptr ? nullptr : std::make_unique<ForeignCall>(call, handler);
+  if (handler == nullptr) return nullptr;
+  const auto refuse = [&](const std::string& why) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented,
+                     "the CPU engine does not call the handler of " + attributes.target + why);
+  };
+  if (attributes.api_version != kTypedInterface) {
+    refuse(" by api_version " + std::to_string(attributes.api_version) + ", but by 4 alone");
+  }
+  if (!AreRowMajor(attributes.operand_layouts) || !AreRowMajor(attributes.result_layouts)) {
+    refuse(" with layouts that are not row-major");
+  }
+  return std::make_unique<ForeignCall>(call, handler);
 }
 
 }  // namespace cpu
