@@ -84,14 +84,18 @@ class _Randomness:
 
 
 class Repeatable:
-    """A function whose calls all find the host's random numbers as they are now."""
+    """A function whose calls all find the host's random numbers as the first one does."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._before = _Randomness()
+        self._before: _Randomness | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        self._before.restore()
+        # Not before the first call: other threads may draw numbers, too.
+        if self._before is None:
+            self._before = _Randomness()
+        else:
+            self._before.restore()
         return self._function(*arguments)
 
 
@@ -111,11 +115,11 @@ class Known:
         afterwards what it did before: one that decides otherwise in each call was recorded doing one thing, and made doing
         another. Nor is it kept where the function makes tensors of the host's data, which would live as long.
         """
-        recording = record()
         try:
             hash(kind)
         except TypeError:  # a user's structure, which need not have one
             return make()
+        recording = record()
         if recording is None or recording.body.keeps_data:
             return make()
         with self._lock:

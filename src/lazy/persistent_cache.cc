@@ -115,13 +115,15 @@ std::unique_ptr<pjrt::LoadedExecutable> TryLoad(pjrt::Client& client, const Cach
   }
 }
 
-// Those that were compiled since this was last called: the engine counts for the whole process.
+// Those that were compiled since this was last called: the engine counts for the whole process, and
+// other plugins do not.
 void CountLoops(const pjrt::Plugin& plugin) {
   static auto* loops = Counter("LoopCompile");
   static auto* mutex = new process::Mutex;
   static int64_t counted = 0;
   std::lock_guard lock(*mutex);
   const int64_t compiled = pjrt::CompiledLoops(plugin);
+  if (compiled <= counted) return;
   Count(loops, compiled - counted);
   counted = compiled;
 }

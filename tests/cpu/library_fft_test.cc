@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <utility>
 
 #include "hlo/evaluator.h"
 #include "library_testing.h"
@@ -34,7 +36,8 @@ void CheckFft(const Dimensions& batch, const Dimensions& lengths, ElementType re
   }
 }
 
-// Of each radix, of several, of a prime that is none, and more lines than a vector has lanes.
+// Of each radix, of several, of a prime that is none; lines one by one, in the lanes of a vector,
+// and more than it has.
 TEST(Fft, MatchesTheEvaluator) {
   for (ElementType real : {ElementType::kF32, ElementType::kF64}) {
     for (const Dimensions& lengths :
@@ -42,25 +45,30 @@ TEST(Fft, MatchesTheEvaluator) {
           Dimensions{64}, Dimensions{37}, Dimensions{74}, Dimensions{120}, Dimensions{67},
           Dimensions{134}, Dimensions{4, 6}, Dimensions{5, 3}, Dimensions{2, 3, 8},
           Dimensions{3, 4, 5}}) {
-      CheckFft({3}, lengths, real);
+      CheckFft({1}, lengths, real);
+      CheckFft({5}, lengths, real);
     }
     CheckFft({37}, {12}, real);
     CheckFft({5, 7}, {6, 18}, real);
   }
 }
 
-// Too long for a vector's lanes.
-TEST(Fft, OneLongLine) {
-  constexpr int64_t kLength = 3 << 12;
-  hlo::Module module;
-  module.set_entry(module.AddComputation("main"));
-  Builder builder(module.entry());
-  Value x = builder.Parameter(Shape(ElementType::kC64, {kLength}));
-  Value fft = builder.Fft(x, FftType::kFft, {kLength});
-  Value back = builder.Fft(fft, FftType::kIfft, {kLength});
-  const Literal literal = RandomLiteral(x->shape(), 5);
-  const Literal spectrum = RunLibraryCall(*fft, {literal})[0];
-  EXPECT_TRUE(Near(RunLibraryCall(*back, {spectrum})[0], literal, 1e-5));
+// One of a large prime, which takes seconds where each element is a sum of all; five that are too
+// long for a vector's lanes.
+TEST(Fft, LongLines) {
+  for (const auto& [lines, length] : {std::pair<int64_t, int64_t>{1, 65537}, {5, 3 << 16}}) {
+    hlo::Module module;
+    module.set_entry(module.AddComputation("main"));
+    Builder builder(module.entry());
+    Value x = builder.Parameter(Shape(ElementType::kC64, {lines, length}));
+    Value fft = builder.Fft(x, FftType::kFft, {length});
+    Value back = builder.Fft(fft, FftType::kIfft, {length});
+    const Literal literal = RandomLiteral(x->shape(), 5);
+    const auto start = std::chrono::steady_clock::now();
+    const Literal spectrum = RunLibraryCall(*fft, {literal})[0];
+    EXPECT_TRUE(Near(RunLibraryCall(*back, {spectrum})[0], literal, 1e-5)) << length;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << length;
+  }
 }
 
 // Lines lie side by side in vectors, and stay by themselves.

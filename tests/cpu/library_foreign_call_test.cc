@@ -77,6 +77,12 @@ ffi::Error* Fail(ffi::CallFrame* frame) {
   return frame->api->error_create(&args);
 }
 
+// With a code that is no error's, and no words.
+ffi::Error* FailWithout(ffi::CallFrame* frame) {
+  ffi::ErrorCreateArgs args{{sizeof args, nullptr}, nullptr, 0};
+  return frame->api->error_create(&args);
+}
+
 ffi::Error* AskForState(ffi::CallFrame* frame) { return frame->api->state_get(nullptr); }
 
 // Ends on another thread.
@@ -146,6 +152,7 @@ TEST(ForeignCall, ResultsLieInOperandsOfTheirs) {
 
 TEST(ForeignCall, ErrorsAreTheHandlers) {
   RegisterForeignHandler("fail", Fail);
+  RegisterForeignHandler("fail without", FailWithout);
   RegisterForeignHandler("fail later", FailLater);
   RegisterForeignHandler("ask for state", AskForState);
   const auto error_of = [](const char* target) {
@@ -154,10 +161,11 @@ TEST(ForeignCall, ErrorsAreTheHandlers) {
     } catch (const hlo::Error& error) {
       return std::pair(error.code(), std::string(error.what()));
     }
-    return std::pair(hlo::ErrorCode::kUnknown, std::string());
+    return std::pair(hlo::ErrorCode::kCancelled, std::string("no error"));
   };
   EXPECT_EQ(error_of("fail"),
             std::pair(hlo::ErrorCode::kFailedPrecondition, std::string("it cannot be done")));
+  EXPECT_EQ(error_of("fail without"), std::pair(hlo::ErrorCode::kUnknown, std::string()));
   EXPECT_EQ(error_of("fail later"),
             std::pair(hlo::ErrorCode::kDeadlineExceeded, std::string("too late")));
   EXPECT_EQ(error_of("ask for state").first, hlo::ErrorCode::kUnimplemented);

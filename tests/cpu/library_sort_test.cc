@@ -1,3 +1,4 @@
+#include "cpu/library/bind.h"
 #include "cpu/library/sort.h"
 
 #include <gtest/gtest.h>
@@ -145,6 +146,26 @@ TEST(TopK, LargestWithTheirIndices) {
   ASSERT_EQ(got.size(), 2u);
   EXPECT_EQ(got[0], Literal::FromVector<float>({5, 4, 3, 9, 6, 5}, {2, 3}));
   EXPECT_EQ(got[1], Literal::FromVector<int32_t>({4, 2, 0, 0, 2, 3}, {2, 3}));
+}
+
+TEST(TopK, NeedsResultsThatHoldWhatIsWritten) {
+  const auto is_bound = [](const Shape& values, const Shape& indices) {
+    hlo::Module module;
+    module.set_entry(module.AddComputation("main"));
+    Builder builder(module.entry());
+    hlo::CustomCallAttributes attributes;
+    attributes.target = "TopK";
+    auto* operand = builder.Parameter(Shape(ElementType::kF32, {4, 5}));
+    return BindTopK(*builder.CustomCall({operand}, Shape::Tuple({values, indices}), attributes)) !=
+           nullptr;
+  };
+  const Shape values(ElementType::kF32, {4, 3}), indices(ElementType::kS32, {4, 3});
+  EXPECT_TRUE(is_bound(values, indices));
+  EXPECT_FALSE(is_bound(Shape(ElementType::kF32, {1, 3}), indices));
+  EXPECT_FALSE(is_bound(Shape(ElementType::kF16, {4, 3}), indices));
+  EXPECT_FALSE(is_bound(Shape(ElementType::kF32, {4, 6}), Shape(ElementType::kS32, {4, 6})));
+  EXPECT_FALSE(is_bound(values, Shape(ElementType::kS32, {4, 2})));
+  EXPECT_FALSE(is_bound(values, Shape(ElementType::kS32, {3, 3})));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 """Programs that call functions of Python's back while they run."""
 
 import contextlib
+import ctypes
 import io
 import os
+import subprocess
+import tempfile
 import threading
 import time
 
@@ -11,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 from jax_programs import check
+
+from torch_xla.experimental import jax_plugin
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -179,3 +184,51 @@ def foreign_functions_of_buffers(devices):
 
     call = buffer_callback.buffer_callback(host, shape_of(X))
     expect_equal(jax.jit(lambda x: call(x) + 1)(X), X * 3 + 1)
+
+
+SCALE = """
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+static ffi::Error Scale(float by, ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y,
+                        ffi::ResultBuffer<ffi::S32> count) {
+  if (by == 0) return ffi::Error::InvalidArgument("not by zero");
+  for (size_t i = 0; i < x.element_count(); ++i) y->typed_data()[i] = by * x.typed_data()[i];
+  count->typed_data()[0] = static_cast<int>(x.element_count());
+  return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(scale, Scale,
+                              ffi::Ffi::Bind()
+                                  .Attr<float>("by")
+                                  .Arg<ffi::Buffer<ffi::F32>>()
+                                  .Ret<ffi::Buffer<ffi::F32>>()
+                                  .Ret<ffi::Buffer<ffi::S32>>());
+"""
+
+
+@check
+def foreign_functions_in_cpp(devices):
+    """Compiled with XLA's own header, and given to JAX."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = os.path.join(folder, "scale.so")
+        options = [
+            "-std=c++17",
+            "-shared",
+            "-fPIC",
+            f"-I{jax.ffi.include_dir()}",
+        ]
+        command = ["c++", *options, "-x", "c++", "-", "-o", library]
+        subprocess.run(command, input=SCALE, text=True, check=True)
+        handler = jax.ffi.pycapsule(ctypes.CDLL(library).scale)
+    jax.ffi.register_ffi_target("scale", handler, platform="cpu")
+    jax_plugin.share_foreign_functions(os.environ["PLUGIN"])
+    call = jax.ffi.ffi_call("scale", (shape_of(X), jax.ShapeDtypeStruct((), np.int32)))
+    f = jax.jit(lambda x, by: call(x + 1, by=np.float32(by)), static_argnums=1)
+    expect_equal(f(X, 3), ((X + 1) * 3, np.int32(6)))
+    try:
+        np.asarray(f(X, 0)[0])
+        raise AssertionError("nothing was raised")
+    except jax.errors.JaxRuntimeError as error:
+        assert "not by zero" in str(error), error

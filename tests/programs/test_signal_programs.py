@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.optimize import linear_sum_assignment
 from small_programs import Programs, gives_what_eager_gives, learn
 from torch import nn
 from torch.distributions import Categorical, NegativeBinomial, StudentT
@@ -306,7 +307,6 @@ def frames_that_come_next(device):
 @program
 def objects_as_a_set(device):
     """Each object is matched with one guess, the cheapest way (DETR); boxes overlap as far as they can."""
-    assign = pytest.importorskip("scipy.optimize").linear_sum_assignment
     decoder = nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
     model = nn.ModuleList([decoder, nn.Embedding(5, 8), nn.Linear(8, 4), nn.Linear(8, 4)])
     model = model.to(device)
@@ -330,7 +330,7 @@ def objects_as_a_set(device):
         chances, guesses = model[2](hidden), model[3](hidden).sigmoid()
         costs = torch.cdist(guesses, boxes, p=1) - overlap(guesses, boxes)
         costs = costs - chances.softmax(-1)[:, kinds]
-        mine, theirs = map(torch.as_tensor, assign(costs.detach().cpu().numpy()))
+        mine, theirs = map(torch.as_tensor, linear_sum_assignment(costs.detach().cpu().numpy()))
         labels = torch.full((5,), 3, device=device)
         labels[mine] = kinds[theirs]
         weight = torch.tensor([1.0, 1, 1, 0.1]).to(device)

@@ -24,6 +24,8 @@ import warnings
 from collections.abc import Iterator
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 SIZES = (
     [0, 1, 2, 3, 5, 7, 8, 13, 16, 17],
@@ -211,19 +213,46 @@ def assignments(number: int, program: Program, ranks: int = 1) -> Iterator[list[
             yield chosen
 
 
+class TooLarge(BaseException):
+    """Not to be taken for an error of the program's."""
+
+
+class SizesFirst(TorchDispatchMode):
+    """Operators whose results have more than MOST_ELEMENTS raise TooLarge instead of taking the memory."""
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        in_sizes = tree_map_only(torch.Tensor, with_sizes_alone, (args, kwargs))
+        if any(argument.name == "device" for argument in operator._schema.arguments):
+            in_sizes[1]["device"] = "meta"
+        try:
+            sizes = operator(*in_sizes[0], **in_sizes[1])
+        except Exception:  # it has none without values, or is an error: eager says so
+            sizes = None
+        if any(
+            x.numel() > MOST_ELEMENTS for x in tree_leaves(sizes) if isinstance(x, torch.Tensor)
+        ):
+            raise TooLarge
+        return operator(*args, **kwargs)
+
+
+def with_sizes_alone(tensor):
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
 def is_small(program: Program, sizes: tuple[int, ...]) -> bool:
-    """By eager's shapes alone; an error is small, but one of memory."""
+    """By eager's shapes alone; an error is small."""
     try:
-        with torch.no_grad():
+        with (
+            contextlib.suppress(RuntimeError, IndexError, ValueError),
+            torch.no_grad(),
+            SizesFirst(),
+        ):
             run = Run("cpu", False, sizes)
             for line in program.lines:
                 run.line(line)
-                if list(run.floats().values())[-1].numel() > MOST_ELEMENTS:
-                    return False
-    except RuntimeError as error:
-        return "allocate memory" not in str(error)
-    except (IndexError, ValueError):
-        pass
+    except TooLarge:
+        return False
     return True
 
 

@@ -79,7 +79,7 @@ def test_outputs_that_are_no_tensor():
     x = torch.ones(2, device="xla")
     with pytest.warns(UserWarning, match="only the first element is sharded"):
         FSDPv2(TwoOutputs(), mesh=FSDP_MESH)(x)
-    with pytest.raises(RuntimeError, match="output type is not supported"):
+    with pytest.raises(RuntimeError, match="output type of dict"):
         FSDPv2(NoTensor(), mesh=FSDP_MESH)(x)
 
 
@@ -90,17 +90,17 @@ def test_outputs_that_are_no_tensor():
         (
             lambda: FSDPv2(make_model(), mesh=xs.Mesh([0], (1,), ("data",))),
             ValueError,
-            "axis named 'fsdp'",
+            "none of them is named 'fsdp'",
         ),
         (
             lambda: FSDPv2(make_model(), mesh=FSDP_MESH, extra_data_axis="data"),
             ValueError,
-            "data axis is not",
+            "data' is not in the mesh",
         ),
         (
             lambda: FSDPv2(nn.ModuleList([make_model()]), mesh=FSDP_MESH),
             RuntimeError,
-            "`forward` method",
+            "no `forward`",
         ),
         (
             lambda: FSDPv2(FSDPv2(make_model(), mesh=FSDP_MESH), mesh=FSDP_MESH),
@@ -143,6 +143,11 @@ def test_attention_takes_the_sharding_of_its_operands():
         flash_attention(q, q, q, partition_spec=spec, mesh=TWO_DEVICES)
     with pytest.raises(ValueError, match="mesh"):
         flash_attention(q, q, q, partition_spec=spec)
+    xs.set_global_mesh(TWO_DEVICES)  # of operands that are whole it says nothing
+    try:
+        torch.testing.assert_close(flash_attention(q, q, q).cpu(), sharded.cpu())
+    finally:
+        xs.set_global_mesh(None)
 
 
 USE_SPMD = """

@@ -24,6 +24,9 @@ def test_what_has_no_room_is_not_small():
 
     assert not is_small(program("v0 = torch.ones(n * 2**40)"), (257, 1, 1, 1))
     assert not is_small(program("v0 = torch.ones(n * 2000)"), (257, 1, 1, 1))
+    assert not is_small(
+        program("v0 = torch.ones(n * 900)[:, None] * torch.ones(n * 900)"), (257, 1, 1, 1)
+    )
     assert is_small(program("v0 = torch.ones(n)"), (257, 1, 1, 1))
     assert is_small(program("v0 = torch.ones(n) @ torch.ones(m)"), (257, 1, 1, 1))
 

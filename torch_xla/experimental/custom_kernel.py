@@ -42,9 +42,12 @@ def flash_attention(
       ab: added to the scores, [batch, heads, query length, key length].
       partition_spec, mesh: how the operands are sharded; the mesh, by default the global one, has one device.
     """
-    mesh = mesh or xla_sharding.get_global_mesh()
-    if partition_spec is not None and mesh is None:
-        raise ValueError("flash_attention: give the mesh of partition_spec, or set a global one.")
+    if partition_spec is not None:
+        mesh = mesh or xla_sharding.get_global_mesh()
+        if mesh is None:
+            raise ValueError(
+                "flash_attention: give the mesh of partition_spec, or set a global one."
+            )
     if mesh is not None:
         xla_sharding.check_one_device("flash_attention", mesh)
     if (q_segment_ids is None) != (kv_segment_ids is None):

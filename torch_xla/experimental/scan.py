@@ -124,7 +124,7 @@ def value_and_grad_partitioned(
         partition_fn,
     )
     if not is_fn_pure:
-        flat = _of_leaves(fn, init, xs, any(needs_grad))
+        flat = _told(_of_leaves(fn, init, xs, any(needs_grad)))
         return _KNOWN.get(key, lambda: _recordings.record(flat, device, like, needs_grad), make)
     known = _SCAN_COMPUTATION_CACHE.setdefault(fn, {})
     if key not in known:
@@ -165,18 +165,29 @@ def leaves_device(*groups: Sequence[torch.Tensor]) -> torch.device:
 
 def _of_leaves(
     fn: Callable[..., Any], init: PyTree, xs: PyTree, has_gradients: bool
-) -> Callable[..., tuple[list[torch.Tensor], Any]]:
-    """`fn` of leaves, giving leaves and the structures of both results. Without gradients it has copies to write into."""
+) -> Callable[..., tuple[PyTree, PyTree]]:
+    """`fn` of leaves. Without gradients it has copies to write into."""
     carries, unflatten_carry = tree_flatten_none(init)
     _, unflatten_x = tree_flatten_none(xs)
 
-    def of_leaves(*leaves: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+    def of_leaves(*leaves: torch.Tensor) -> tuple[PyTree, PyTree]:
         own = leaves if has_gradients else tuple(leaf.clone() for leaf in leaves)
-        carry, y = fn(unflatten_carry(own[: len(carries)]), unflatten_x(own[len(carries) :]))
+        return fn(unflatten_carry(own[: len(carries)]), unflatten_x(own[len(carries) :]))
+
+    return of_leaves
+
+
+def _told(
+    function: Callable[..., tuple[PyTree, PyTree]],
+) -> Callable[..., tuple[list[torch.Tensor], Any]]:
+    """What the function gives as leaves, and their structures."""
+
+    def told(*leaves: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+        carry, y = function(*leaves)
         structures = tree_structure(carry), tree_structure(y)
         return [*_tensors(carry, "the carry"), *_tensors(y, "y")], structures
 
-    return of_leaves
+    return told
 
 
 class _Step:
@@ -205,18 +216,20 @@ class _Step:
         self.carry_count = len(carries)
         self._carry_structure = tree_structure(init)
         self._device, self._like, self.needs_grad = device, list(like), list(needs_grad)
-        self._trace(fn, partition_fn)
+        self._trace(fn, init, xs, partition_fn)
         self._captured: dict[str, Any] = {}
 
     # Tracing.
 
-    def _trace(self, fn: Callable[..., Any], partition_fn: Callable[..., Any]) -> None:
+    def _trace(
+        self, fn: Callable[..., Any], init: PyTree, xs: PyTree, partition_fn: Callable[..., Any]
+    ) -> None:
         with FakeTensorMode():
             arguments = tuple(
                 torch.empty(leaf.shape, dtype=leaf.dtype, device=self._device).requires_grad_(needs)
                 for leaf, needs in zip(self._like, self.needs_grad, strict=True)
             )
-        flat = self._flat(fn)
+        flat = self._flat(_of_leaves(fn, init, xs, any(self.needs_grad)))
         try:
             graph = aot_export_joint_simple(flat, arguments, trace_joint=any(self.needs_grad))
         except RuntimeError as error:
@@ -239,15 +252,11 @@ class _Step:
                 self._unchanged.add(i)
         self._kept = [self._argument_of(node) for node in results[self.result_count :]]
 
-    def _flat(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """`fn` of leaves. Each result is memory of its own, and without gradients so is each argument."""
+    def _flat(self, of_leaves: Callable[..., tuple[PyTree, PyTree]]) -> Callable[..., Any]:
+        """The leaves that it gives, each memory of its own."""
 
         def flat(*leaves: torch.Tensor) -> list[torch.Tensor]:
-            own = leaves if any(self.needs_grad) else tuple(leaf.clone() for leaf in leaves)
-            carry, y = fn(
-                self._unflatten_carry(own[: self.carry_count]),
-                self._unflatten_x(own[self.carry_count :]),
-            )
+            carry, y = of_leaves(*leaves)
             self._check_carry(carry, leaves)
             ys, self._unflatten_y = tree_flatten_none(y)
             results = [*_tensors(carry, "the carry"), *ys]

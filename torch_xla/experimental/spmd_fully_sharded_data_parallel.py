@@ -23,12 +23,14 @@ def _spec_of(shape: torch.Size, dim: int, axis: str | tuple[str, str]) -> spmd.P
 def _checked_mesh(mesh: spmd.Mesh | None, extra_data_axis: str | None) -> spmd.Mesh:
     mesh = mesh or spmd.get_global_mesh()
     if mesh is None:
-        raise ValueError("No mesh is provided and no global mesh is set. Please provide a mesh.")
+        raise ValueError("FSDPv2: give a mesh, as there is no global mesh (spmd.set_global_mesh).")
     names = mesh.axis_names or ()
     if "fsdp" not in names:
-        raise ValueError("The mesh must have an axis named 'fsdp'.")
+        raise ValueError(f"FSDPv2: the mesh's axes are {names}, and none of them is named 'fsdp'.")
     if extra_data_axis and extra_data_axis not in names:
-        raise ValueError(f"The provided {extra_data_axis} axis is not in the mesh.")
+        raise ValueError(
+            f"FSDPv2: the mesh's axes are {names}, and extra_data_axis {extra_data_axis!r} is not in the mesh."
+        )
     return mesh
 
 
@@ -55,12 +57,14 @@ class SpmdFullyShardedDataParallel(nn.Module):
         extra_data_axis: str | None = None,
     ) -> None:
         if isinstance(module, SpmdFullyShardedDataParallel):
-            raise RuntimeError("Cannot wrap a module that is already wrapped with FSDP.")
+            raise RuntimeError(
+                "FSDPv2: the module is already wrapped; wrap inner modules before outer ones."
+            )
         if type(module).forward is nn.Module.forward or isinstance(
             module, (nn.ModuleList, nn.ModuleDict)
         ):
             raise RuntimeError(
-                "The module wrapped by FSDP must define a `forward` method: wrap the modules of a list one by one."
+                "FSDPv2: the module has no `forward` of its own: wrap the modules of a list one by one."
             )
         mesh = _checked_mesh(mesh, extra_data_axis)
         super().__init__()
@@ -89,14 +93,13 @@ class SpmdFullyShardedDataParallel(nn.Module):
         first = output
         if isinstance(output, tuple) and output:
             warnings.warn(
-                "The output is a tuple, but only the first element is sharded. If this is not intended, please provide "
-                "your own shard_output callable.",
+                "FSDPv2: of the tuple that the module gives only the first element is sharded; shard_output can shard others.",
                 stacklevel=3,
             )
             first = output[0]
         if not isinstance(first, torch.Tensor):
             raise RuntimeError(
-                f"The output type is not supported: {type(output)}. Please provide your own shard_output callable."
+                f"FSDPv2: an output type of {type(output).__name__} is sharded by your own shard_output only."
             )
         spmd.mark_sharding(first, mesh, _spec_of(first.shape, 0, self._output_axis))
 
@@ -125,6 +128,6 @@ def _wrap_children(
     for name, child in module.named_modules():
         if isinstance(child, SpmdFullyShardedDataParallel):
             raise ValueError(
-                f"Expected {name} to NOT be SpmdFullyShardedDataParallel if using an `auto_wrap_policy`"
+                f"FSDPv2: auto_wrap_policy wraps submodules, and {name!r} is wrapped already"
             )
     recursive_wrap(module, policy, wrapper, only_wrap_children=True, **options)

@@ -1,12 +1,9 @@
-// fft by plans of our own (fft_plan.h), as many lines at a time as a vector has lanes; a few long
-// lines by Eigen's (kissfft).
-#include <Eigen/Core>
+// fft by plans (fft_plan.h), as many lines at a time as a vector has lanes, or one by one.
 #include <algorithm>
 #include <complex>
 #include <memory>
 #include <numbers>
 #include <string>
-#include <unsupported/Eigen/FFT>
 #include <vector>
 
 #include "cpu/library/bind.h"
@@ -34,13 +31,13 @@ struct FftLines {
 };
 
 // Some lines in the lanes of vectors, and room to transform them.
-template <typename R>
+template <typename R, int64_t lanes>
 class LaneBlock {
  public:
   using C = std::complex<R>;
-  using Number = FftNumber<R>;
+  using Number = FftNumber<R, lanes>;
 
-  LaneBlock(const FftPlan<R>& plan, int64_t length)
+  LaneBlock(const FftPlan<R, lanes>& plan, int64_t length)
       : plan_(plan), size_(std::max(plan.size(), length)), memory_(2 * size_ * sizeof(Number)) {
     data_ = static_cast<Number*>(memory_.data());
     other_ = data_ + size_;
@@ -49,7 +46,7 @@ class LaneBlock {
   // Element i of line l is from(l)(i). Lanes without a line are zeros.
   template <typename From>
   void Load(int64_t length, int64_t lines, const From& from) {
-    if (lines < Number::kLanes) std::fill_n(data_, length, Number{});
+    if (lines < lanes) std::fill_n(data_, length, Number{});
     ForPieces(length, lines, [&](int64_t l, int64_t begin, int64_t end) {
       const auto element = from(l);
       for (int64_t i = begin; i < end; ++i) {
@@ -126,7 +123,7 @@ class LaneBlock {
     }
   }
 
-  const FftPlan<R>& plan_;
+  const FftPlan<R, lanes>& plan_;
   int64_t size_;
   Block memory_;
   Number *data_, *other_;
@@ -136,25 +133,22 @@ class LaneBlock {
 template <typename R>
 class LineTransform {
  public:
-  using C = std::complex<R>;
-  using Lanes = LaneBlock<R>;
-  static constexpr int64_t kLanes = FftNumber<R>::kLanes;
-
   LineTransform(int64_t length, int64_t lines) : length_(length), lines_(lines) {
-    // A lane without a line is lost, and a block is to stay in the second cache.
-    constexpr int64_t kMostNumbers = 1 << 15;
     if (lines == 0 || length == 0) return;
-    const int64_t in_use = std::min(lines, kLanes);
-    if (length * kLanes / in_use <= kMostNumbers) plan_ = std::make_unique<FftPlan<R>>(length);
+    // A lane without a line is lost: all lanes take as long as some lines one by one. Two blocks of
+    // the longest take 32 MB, for each thread.
+    constexpr int64_t kWorthLanes = kFftLanes<R> / 4, kLongestInLanes = 1 << 17;
+    if (lines >= kWorthLanes && length <= kLongestInLanes) {
+      wide_ = std::make_unique<FftPlan<R, kFftLanes<R>>>(length);
+    } else {
+      single_ = std::make_unique<FftPlan<R, 1>>(length);
+    }
   }
-
-  bool has_plan() const { return plan_ != nullptr; }
 
   // from(line)(i) gives elements, to(line)(i, value) takes them.
   template <typename From, typename To>
   void Run(const CallContext& context, bool inverse, const From& from, const To& to) const {
-    if (!plan_) return RunLineByLine(context, inverse, from, to);
-    ForBlocks(context, length_, [&](Lanes& block, int64_t first, int64_t count) {
+    ForBlocks(context, length_, [&](auto& block, int64_t first, int64_t count) {
       block.Load(length_, count, [&](int64_t l) { return from(first + l); });
       block.Transform(length_, inverse);
       block.Store(length_, count, [&](int64_t l) { return to(first + l); });
@@ -164,33 +158,27 @@ class LineTransform {
   // run(block, first line, how many), with room for `size` numbers.
   template <typename F>
   void ForBlocks(const CallContext& context, int64_t size, const F& run) const {
-    context.threads.ParallelFor(hlo::CeilDivide(lines_, kLanes), [&](int64_t i) {
-      Lanes block(*plan_, size);
-      run(block, i * kLanes, std::min(kLanes, lines_ - i * kLanes));
-    });
+    if (wide_) ForBlocksOf(*wide_, context, size, run);
+    if (single_) ForBlocksOf(*single_, context, size, run);
   }
 
  private:
-  template <typename From, typename To>
-  void RunLineByLine(const CallContext& context, bool inverse, const From& from,
-                     const To& to) const {
-    context.threads.ParallelFor(lines_, [&](int64_t line) {
-      // Plans hold tables and scratch memory of their own: one per thread.
-      thread_local Eigen::FFT<R> plan;
-      std::vector<C> in(length_), out(length_);
-      const auto element = from(line);
-      for (int64_t i = 0; i < length_; ++i) in[i] = element(i);
-      inverse ? plan.inv(out.data(), in.data(), length_) : plan.fwd(out.data(), in.data(), length_);
-      const auto put = to(line);
-      for (int64_t i = 0; i < length_; ++i) put(i, out[i]);
+  template <int64_t lanes, typename F>
+  void ForBlocksOf(const FftPlan<R, lanes>& plan, const CallContext& context, int64_t size,
+                   const F& run) const {
+    context.threads.ParallelFor(hlo::CeilDivide(lines_, lanes), [&](int64_t i) {
+      LaneBlock<R, lanes> block(plan, size);
+      run(block, i * lanes, std::min(lanes, lines_ - i * lanes));
     });
   }
 
   int64_t length_, lines_;
-  std::unique_ptr<FftPlan<R>> plan_;
+  std::unique_ptr<FftPlan<R, kFftLanes<R>>> wide_;  // one of the two
+  std::unique_ptr<FftPlan<R, 1>> single_;
 };
 
-// Real lines, and their spectra up to the middle.
+// Real lines, and their spectra up to the middle. Neighbours of lines of even length are one
+// complex number.
 template <typename R>
 class RealLineTransform {
  public:
@@ -199,9 +187,9 @@ class RealLineTransform {
   RealLineTransform(int64_t length, int64_t lines)
       : length_(length),
         middle_(length / 2),
-        whole_(length, lines),
-        halves_(std::max<int64_t>(middle_, 1), length % 2 == 0 ? lines : 0) {
-    if (!halves_.has_plan()) return;
+        whole_(length, IsEven() ? 0 : lines),
+        halves_(middle_, IsEven() ? lines : 0) {
+    if (!IsEven()) return;
     for (int64_t k = 0; k <= middle_; ++k) {
       roots_.push_back(static_cast<std::complex<R>>(std::polar(
           1.0, -std::numbers::pi * static_cast<double>(k) / static_cast<double>(middle_))));
@@ -215,13 +203,13 @@ class RealLineTransform {
         if (i < numbers) spectrum[i] = value;
       };
     };
-    if (!halves_.has_plan()) {
+    if (!IsEven()) {
       const auto from = [=, this](int64_t line) {
         return [elements = in + line * length_](int64_t i) { return C(elements[i]); };
       };
       return whole_.Run(context, false, from, to);
     }
-    halves_.ForBlocks(context, numbers, [&](LaneBlock<R>& block, int64_t first, int64_t count) {
+    halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
       block.Load(middle_, count, [&](int64_t l) {
         return [pairs = reinterpret_cast<const C*>(in) + (first + l) * middle_](int64_t i) {
           return pairs[i];
@@ -235,11 +223,11 @@ class RealLineTransform {
 
   void Inverse(const CallContext& context, const C* in, R* out) const {
     const int64_t numbers = middle_ + 1;
-    if (!halves_.has_plan()) {
+    if (!IsEven()) {
       const auto from = [=, this](int64_t line) {
         return [=, this, spectrum = in + line * numbers](int64_t i) {
-          // The spectrum of a real signal: these are real whatever is given.
-          if (i == 0 || 2 * i == length_) return C(spectrum[i].real());
+          // The spectrum of a real signal: this is real whatever is given.
+          if (i == 0) return C(spectrum[i].real());
           return i < numbers ? spectrum[i] : std::conj(spectrum[length_ - i]);
         };
       };
@@ -248,7 +236,7 @@ class RealLineTransform {
             [elements = out + line * length_](int64_t i, C value) { elements[i] = value.real(); };
       });
     }
-    halves_.ForBlocks(context, numbers, [&](LaneBlock<R>& block, int64_t first, int64_t count) {
+    halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
       block.Load(numbers, count, [&](int64_t l) {
         return [spectrum = in + (first + l) * numbers](int64_t i) { return spectrum[i]; };
       });
@@ -263,9 +251,11 @@ class RealLineTransform {
   }
 
  private:
+  bool IsEven() const { return length_ % 2 == 0; }
+
   int64_t length_, middle_;
-  LineTransform<R> whole_, halves_;
-  std::vector<C> roots_;  // exp(-2 pi i k / length)
+  LineTransform<R> whole_, halves_;  // of odd lengths, and of even ones
+  std::vector<C> roots_;             // exp(-2 pi i k / length)
 };
 
 template <typename R>

@@ -101,8 +101,8 @@ struct Odd {
   }
 };
 
-template <typename Butterfly, typename R>
-FFT_INLINE void RunStage(const FftStage<R>& stage, const FftNumber<R>* from, FftNumber<R>* to) {
+template <typename Butterfly, typename R, typename N>
+FFT_INLINE void RunStage(const FftStage<R>& stage, const N* from, N* to) {
   const int64_t stride = stage.stride, rest = stage.rest, radix = stage.radix;
   for (int64_t p = 0; p < rest; ++p) {
     const R* twiddles = stage.twiddles + 2 * (radix - 1) * p;
@@ -113,9 +113,8 @@ FFT_INLINE void RunStage(const FftStage<R>& stage, const FftNumber<R>* from, Fft
   }
 }
 
-template <typename R>
-FFT_INLINE FftNumber<R>* RunAll(const std::vector<FftStage<R>>& stages, FftNumber<R>* data,
-                                FftNumber<R>* scratch) {
+template <typename R, typename N>
+FFT_INLINE N* RunAll(const std::vector<FftStage<R>>& stages, N* data, N* scratch) {
   for (const auto& stage : stages) {
     switch (stage.radix) {
       case 2:
@@ -141,15 +140,18 @@ FFT_INLINE FftNumber<R>* RunAll(const std::vector<FftStage<R>>& stages, FftNumbe
   return data;
 }
 
-CPU_VECTOR_CLONES FftNumber<float>* RunStages(const std::vector<FftStage<float>>& stages,
-                                              FftNumber<float>* data, FftNumber<float>* scratch) {
-  return RunAll(stages, data, scratch);
-}
-CPU_VECTOR_CLONES FftNumber<double>* RunStages(const std::vector<FftStage<double>>& stages,
-                                               FftNumber<double>* data,
-                                               FftNumber<double>* scratch) {
-  return RunAll(stages, data, scratch);
-}
+// Templates have no clones.
+#define FFT_RUN_STAGES(R, lanes)                                                           \
+  CPU_VECTOR_CLONES FftNumber<R, lanes>* RunStages(const std::vector<FftStage<R>>& stages, \
+                                                   FftNumber<R, lanes>* data,              \
+                                                   FftNumber<R, lanes>* scratch) {         \
+    return RunAll(stages, data, scratch);                                                  \
+  }
+FFT_RUN_STAGES(float, kFftLanes<float>)
+FFT_RUN_STAGES(float, 1)
+FFT_RUN_STAGES(double, kFftLanes<double>)
+FFT_RUN_STAGES(double, 1)
+#undef FFT_RUN_STAGES
 
 // Where the factors up to kMostRadix end; 1 if there are no others.
 int64_t LargeFactor(int64_t n) {
@@ -168,8 +170,8 @@ int64_t NextRadix(int64_t n) {
 
 }  // namespace
 
-template <typename R>
-FftPlan<R>::FftPlan(int64_t length) : length_(length) {
+template <typename R, int64_t lanes>
+FftPlan<R, lanes>::FftPlan(int64_t length) : length_(length) {
   if (LargeFactor(length) > 1) {
     MakeConvolution();
     return;
@@ -183,8 +185,8 @@ FftPlan<R>::FftPlan(int64_t length) : length_(length) {
   }
 }
 
-template <typename R>
-void FftPlan<R>::AddStage(int64_t radix, int64_t rest, int64_t stride) {
+template <typename R, int64_t lanes>
+void FftPlan<R, lanes>::AddStage(int64_t radix, int64_t rest, int64_t stride) {
   auto& twiddles = tables_.emplace_back(new R[2 * (radix - 1) * rest]);
   for (int64_t p = 0; p < rest; ++p) {
     for (int64_t j = 1; j < radix; ++j) {
@@ -198,8 +200,8 @@ void FftPlan<R>::AddStage(int64_t radix, int64_t rest, int64_t stride) {
 }
 
 // With jk = (j² + k² - (k - j)²) / 2 the transform is a convolution with a chirp.
-template <typename R>
-void FftPlan<R>::MakeConvolution() {
+template <typename R, int64_t lanes>
+void FftPlan<R, lanes>::MakeConvolution() {
   const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * length_ - 1)));
   convolution_ = std::make_unique<FftPlan>(size);
   chirp_.resize(2 * length_);
@@ -222,8 +224,8 @@ void FftPlan<R>::MakeConvolution() {
   }
 }
 
-template <typename R>
-auto FftPlan<R>::Convolve(Number* data, Number* scratch) const -> Number* {
+template <typename R, int64_t lanes>
+auto FftPlan<R, lanes>::Convolve(Number* data, Number* scratch) const -> Number* {
   const int64_t size = this->size();
   for (int64_t k = 0; k < length_; ++k) data[k] = Times(data[k], &chirp_[2 * k]);
   for (int64_t k = length_; k < size; ++k) data[k] = Number{};
@@ -241,12 +243,14 @@ auto FftPlan<R>::Convolve(Number* data, Number* scratch) const -> Number* {
   return result;
 }
 
-template <typename R>
-auto FftPlan<R>::Run(Number* data, Number* scratch) const -> Number* {
+template <typename R, int64_t lanes>
+auto FftPlan<R, lanes>::Run(Number* data, Number* scratch) const -> Number* {
   return convolution_ ? Convolve(data, scratch) : RunStages(stages_, data, scratch);
 }
 
-template class FftPlan<float>;
-template class FftPlan<double>;
+template class FftPlan<float, kFftLanes<float>>;
+template class FftPlan<float, 1>;
+template class FftPlan<double, kFftLanes<double>>;
+template class FftPlan<double, 1>;
 
 }  // namespace cpu

@@ -1,4 +1,5 @@
-// Complex Fourier transforms of many lines at a time, one in each lane of the machine's vectors.
+// Complex Fourier transforms of many lines at a time, one in each lane of the machine's vectors, or
+// of one line.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,14 @@
 
 namespace cpu {
 
-// An element of each of some lines, as many as a vector of 64 bytes has lanes.
+// Of the vectors that many lines are transformed in.
 template <typename R>
+inline constexpr int64_t kFftLanes = 64 / sizeof(R);
+
+// An element of each of `lanes` lines: kFftLanes, or one.
+template <typename R, int64_t lanes>
 struct FftNumber {
-  using Vector [[gnu::vector_size(64)]] = R;
-  static constexpr int64_t kLanes = 64 / sizeof(R);
+  using Vector [[gnu::vector_size(lanes * sizeof(R))]] = R;
 
   Vector real, imaginary;
 };
@@ -28,10 +32,10 @@ struct FftStage {
 // How to transform lines of one length; immutable. By the factors of the length (Stockham's order,
 // which needs no reversal of digits); where one of them is large, by a convolution of the next
 // power of two (Bluestein).
-template <typename R>
+template <typename R, int64_t lanes>
 class FftPlan {
  public:
-  using Number = FftNumber<R>;
+  using Number = FftNumber<R, lanes>;
 
   explicit FftPlan(int64_t length);
 
@@ -55,7 +59,9 @@ class FftPlan {
   std::vector<R> chirp_, kernel_;         // pairs
 };
 
-extern template class FftPlan<float>;
-extern template class FftPlan<double>;
+extern template class FftPlan<float, kFftLanes<float>>;
+extern template class FftPlan<float, 1>;
+extern template class FftPlan<double, kFftLanes<double>>;
+extern template class FftPlan<double, 1>;
 
 }  // namespace cpu

@@ -105,7 +105,10 @@ ffi::Error* NewError(hlo::ErrorCode code, std::string message) {
   return new ffi::Error{std::move(message), code};
 }
 ffi::Error* CreateError(ffi::ErrorCreateArgs* args) {
-  return NewError(static_cast<hlo::ErrorCode>(args->code), args->message);
+  const bool is_known = args->code >= static_cast<int>(hlo::ErrorCode::kCancelled) &&
+                        args->code <= static_cast<int>(hlo::ErrorCode::kUnauthenticated);
+  return NewError(is_known ? static_cast<hlo::ErrorCode>(args->code) : hlo::ErrorCode::kUnknown,
+                  args->message == nullptr ? "" : args->message);
 }
 void GetMessage(ffi::ErrorMessageArgs* args) { args->message = args->error->message.c_str(); }
 void DestroyError(ffi::ErrorDestroyArgs* args) { delete args->error; }
@@ -373,10 +376,9 @@ class ForeignCall : public LibraryCall {
   std::vector<const void*> WithAliases(const void* const* operands, void* const* results) const {
     std::vector<const void*> read(operands, operands + MemoryBefore(operands_, operands_.size()));
     for (const Alias& alias : aliases_) {
-      read[alias.operand] =
-          std::copy_n(static_cast<const std::byte*>(operands[alias.operand]), alias.bytes,
-                      static_cast<std::byte*>(results[alias.result])) -
-          alias.bytes;
+      read[alias.operand] = results[alias.result];
+      std::copy_n(static_cast<const std::byte*>(operands[alias.operand]), alias.bytes,
+                  static_cast<std::byte*>(results[alias.result]));
     }
     return read;
   }

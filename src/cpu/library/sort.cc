@@ -3,7 +3,6 @@
 #include "cpu/library/sort.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -16,7 +15,6 @@
 namespace cpu {
 namespace {
 
-using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 
@@ -241,13 +239,6 @@ const Instruction* CanonicalParameter(const Instruction* value) {
 }
 
 }  // namespace
-
-bool HasSortKey(ElementType type) {
-  constexpr std::array kOthers = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
-                                  ElementType::kF64, ElementType::kPred};
-  return std::ranges::find(kOthers, type) != kOthers.end() ||
-         (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
-}
 
 std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator) {
   if (comparator.results().size() != 1) return std::nullopt;

@@ -33,9 +33,6 @@ struct SortOrder {
   bool zeros_and_nans_equal = false;  // as JAX canonicalises: −0 = +0, all NaNs equal and last
 };
 
-// Whether elements of the type are sorted by keys.
-bool HasSortKey(hlo::ElementType type);
-
 // nullopt if the computation is anything but one comparison of one operand's two scalars, or JAX's
 // form of it for floats (total order after canonicalising zeros and NaNs).
 std::optional<SortOrder> RecognizeSortOrder(const hlo::Computation& comparator);

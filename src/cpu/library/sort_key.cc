@@ -1,5 +1,8 @@
 #include "cpu/library/sort_key.h"
 
+#include <algorithm>
+#include <array>
+
 #include "cpu/library/vector_clones.h"
 #include "hlo/error.h"
 
@@ -53,6 +56,13 @@ SORT_KEY_INLINE void MakeKeys(const SortLines& lines, bool descending, const Key
 }
 
 }  // namespace
+
+bool HasSortKey(ElementType type) {
+  constexpr std::array kOthers = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
+                                  ElementType::kF64, ElementType::kPred};
+  return std::ranges::find(kOthers, type) != kOthers.end() ||
+         (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
+}
 
 CPU_VECTOR_CLONES void MakeSortKeys(const SortOrder& order, const SortLines& lines,
                                     uint64_t* keys) {

@@ -8,6 +8,9 @@
 
 namespace cpu {
 
+// Whether elements of the type have such numbers.
+bool HasSortKey(hlo::ElementType type);
+
 // Elements of one array: of `lines` lines, neighbours of each other, `count` each, `stride` apart.
 struct SortLines {
   const std::byte* start;

@@ -11,7 +11,6 @@
 #include "cpu/library/select_first.h"
 #include "cpu/library/sort.h"
 #include "cpu/library/sort_key.h"
-#include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
 
 namespace cpu {
@@ -99,6 +98,18 @@ class TopKCall : public LibraryCall {
   int64_t wanted_ = 0;  // the longest excerpt's end
 };
 
+// Whether the results are what is written: a program that comes from elsewhere may say anything.
+bool AreFirstOf(const hlo::Shape& shape, const hlo::Shape& values, const hlo::Shape& indices) {
+  if (shape.rank() == 0 || values.rank() != shape.rank() ||
+      values.element_type() != shape.element_type() ||
+      indices.element_type() != ElementType::kS32 || indices.dimensions() != values.dimensions()) {
+    return false;
+  }
+  hlo::Dimensions whole = values.dimensions();
+  whole.back() = shape.dimensions().back();
+  return whole == shape.dimensions() && values.dimensions().back() <= whole.back();
+}
+
 bool IsLargest(const hlo::CustomCallAttributes& call) {
   const auto found = call.dictionary.find("largest");
   if (found == call.dictionary.end()) return true;
@@ -122,11 +133,7 @@ std::unique_ptr<LibraryCall> BindTopK(const Instruction& call) {
   order.type = shape.element_type();
   order.descending = IsLargest(attributes);
   order.total_order = order.zeros_and_nans_equal = true;
-  if (shape.rank() == 0 || values.rank() != shape.rank() || !HasSortKey(order.type) ||
-      indices.element_type() != ElementType::kS32 ||
-      values.dimensions().back() > shape.dimensions().back()) {
-    return nullptr;
-  }
+  if (!AreFirstOf(shape, values, indices) || !HasSortKey(order.type)) return nullptr;
   const int64_t count = values.dimensions().back();
   return std::make_unique<TopKCall>(
       shape, shape.rank() - 1, order, 0,

@@ -53,9 +53,12 @@ bool IsGivenBack(const Instruction& value) {
 
 // The slices that are all that is read of a sort; none if anything else is.
 Values SlicesOf(Instruction* sort) {
-  const Values picked = sort->shape().is_tuple() ? sort->users() : Values{sort};
+  const bool has_several = sort->shape().is_tuple();
+  const Values picked = has_several ? sort->users() : Values{sort};
+  if (IsGivenBack(*sort)) return {};
   Values slices;
   for (const Instruction* result : picked) {
+    if (has_several && result->opcode() != Opcode::kGetTupleElement) return {};
     if (IsGivenBack(*result)) return {};
     for (Instruction* user : result->users()) {
       if (!IsOfFirst(*user, sort->as<hlo::SortAttributes>().dimension)) return {};
