@@ -9,6 +9,7 @@
 #include "cpu/library/attention_call.h"
 #include "cpu/passes/attention.h"
 #include "cpu/passes/dimension_sizes.h"
+#include "cpu/passes/expand_depthwise.h"
 #include "cpu/passes/expand_empty.h"
 #include "cpu/passes/expand_random.h"
 #include "cpu/passes/expand_select_and_scatter.h"
@@ -97,6 +98,8 @@ constexpr auto kPipeline = Join(
          "attention becomes one library call, with the transpositions around it"},
         {"fold_reverse_into_convolution", passes::FoldReverseIntoConvolution, kAlways, kOptional,
          "a convolution flips its kernel itself"},
+        {"expand_depthwise", ExpandDepthwise, kAlways, kOptional,
+         "short convolutions of single channels become operations that fuse"},
         {"join_sums_of_dots", passes::JoinSumsOfDots, kAlways, kOptional,
          "a sum of products becomes one product"},
         {kConvolutionLayout, passes::UseChannelsLast, kAlways, kOptional,
