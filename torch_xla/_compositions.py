@@ -13,16 +13,6 @@ from torch import Tensor
 
 from torch_xla._grouped_products import columns_times_rows, rows_of_groups, rows_times_matrices
 
-Generator = torch.Generator | None
-
-# Drawing by rejection takes the first of so many attempts. What accepts one least often are Poisson's numbers of mean ten, which
-# six in seven attempts bring: all twenty fail once in 10^16 draws.
-_ATTEMPTS = 20
-# From this mean on, counts are drawn by rejection; below, by searching a table of so many cumulative probabilities.
-_LARGE_MEAN = 10
-_TABLE = 80
-
-
 # --- Equal elements
 
 
@@ -119,147 +109,6 @@ def _bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         weights = weights.to(torch.float64)
     counts = weights.new_zeros(max(high + 1, minlength))
     return counts.scatter_add_(0, self.to(torch.int64), weights)
-
-
-# --- Draws
-
-
-def _first_accepted(values: Tensor, accepted: Tensor, otherwise: Tensor) -> Tensor:
-    """Of the attempts along dimension 0, the first that was accepted."""
-    attempt = accepted.to(torch.uint8).argmax(0, keepdim=True)
-    return torch.where(accepted.any(0), values.gather(0, attempt)[0], otherwise)
-
-
-def _uniform(like: Tensor, generator: Generator, attempts: int = _ATTEMPTS) -> Tensor:
-    """Numbers of (0, 1], so that they have logarithms."""
-    shape = (attempts, *like.shape)
-    return 1 - torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
-
-
-def _gamma_of_one_and_more(shape: Tensor, generator: Generator) -> Tensor:
-    """Marsaglia and Tsang, 2000."""
-    d = shape - 1 / 3
-    c = 1 / (9 * d).sqrt()
-    size = (_ATTEMPTS, *shape.shape)
-    normal = torch.randn(size, dtype=shape.dtype, device=shape.device, generator=generator)
-    root = 1 + c * normal
-    cube = root**3
-    bound = normal**2 / 2 + d * (1 - cube + torch.log(cube.clamp_min(0)))
-    accepted = (root > 0) & (_uniform(shape, generator).log() < bound)
-    return _first_accepted(d * cube, accepted, d)
-
-
-def _standard_gamma(self: Tensor, generator: Generator = None) -> Any:
-    wide = torch.float64 if self.dtype == torch.float64 else torch.float32
-    shape = self.to(wide)
-    is_small = shape < 1
-    drawn = _gamma_of_one_and_more(torch.where(is_small, shape + 1, shape), generator)
-    boost = _uniform(shape, generator, 1)[0].log() / shape
-    drawn = torch.where(is_small, drawn * boost.exp(), drawn)
-    return drawn.to(self.dtype).clamp_min(torch.finfo(self.dtype).tiny)
-
-
-def _sample_dirichlet(self: Tensor, generator: Generator = None) -> Any:
-    drawn = _standard_gamma(self.to(torch.float64), generator)
-    shares = drawn / drawn.sum(-1, keepdim=True)
-    return shares.to(self.dtype).clamp_min(torch.finfo(self.dtype).tiny)
-
-
-def _counts_below(uniform: Tensor, log_probability: Tensor) -> Tensor:
-    """How many of the cumulative probabilities, along dimension 0, are below a uniform number."""
-    return (uniform > log_probability.exp().cumsum(0)).sum(0).to(uniform.dtype)
-
-
-def _table(like: Tensor) -> Tensor:
-    return torch.arange(_TABLE, dtype=like.dtype, device=like.device).view(-1, *[1] * like.dim())
-
-
-def _poisson_of_small_mean(mean: Tensor, generator: Generator) -> Tensor:
-    k = _table(mean)
-    log_probability = torch.special.xlogy(k, mean) - mean - torch.lgamma(k + 1)
-    return _counts_below(_uniform(mean, generator, 1)[0], log_probability)
-
-
-def _poisson_of_large_mean(mean: Tensor, generator: Generator) -> Tensor:
-    """Hörmann's transformed rejection with squeeze, 1993."""
-    b = 0.931 + 2.53 * mean.sqrt()
-    a = -0.059 + 0.02483 * b
-    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-    u = _uniform(mean, generator) - 0.5
-    v = _uniform(mean, generator)
-    us = 0.5 - u.abs()
-    k = ((2 * a / us + b) * u + mean + 0.43).floor()
-    is_inside = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
-    log_ratio = v.log() + inverse_alpha.log() - (a / us**2 + b).log()
-    log_probability = k * mean.log() - mean - torch.lgamma(k.clamp_min(0) + 1)
-    is_possible = (k >= 0) & ((us >= 0.013) | (v <= us))
-    return _first_accepted(
-        k, is_inside | (is_possible & (log_ratio <= log_probability)), mean.floor()
-    )
-
-
-def _poisson(self: Tensor, generator: Generator = None) -> Any:
-    if not self.is_floating_point():
-        return NotImplemented  # eager has the message
-    torch._assert_async((self >= 0).all(), "invalid Poisson rate, expected rate to be non-negative")
-    mean = self.to(torch.float64)
-    is_large = mean >= _LARGE_MEAN
-    large = _poisson_of_large_mean(torch.where(is_large, mean, _LARGE_MEAN), generator)
-    small = _poisson_of_small_mean(torch.where(is_large, 0, mean), generator)
-    return torch.where(is_large, large, small).to(self.dtype)
-
-
-def _log_choose(n: Tensor, k: Tensor) -> Tensor:
-    return torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
-
-
-def _binomial_of_small_mean(n: Tensor, p: Tensor, generator: Generator) -> Tensor:
-    k = _table(n)
-    is_possible = k <= n
-    k = torch.where(is_possible, k, 0)
-    log_probability = _log_choose(n, k) + torch.special.xlogy(k, p) + (n - k) * torch.log1p(-p)
-    log_probability = torch.where(is_possible, log_probability, -torch.inf)
-    return torch.minimum(_counts_below(_uniform(n, generator, 1)[0], log_probability), n)
-
-
-def _binomial_of_large_mean(n: Tensor, p: Tensor, generator: Generator) -> Tensor:
-    """Hörmann's transformed rejection, 1993."""
-    deviation = (n * p * (1 - p)).sqrt()
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    alpha = (2.83 + 5.1 / b) * deviation
-    mode = ((n + 1) * p).floor()
-    u = _uniform(n, generator) - 0.5
-    v = _uniform(n, generator)
-    us = 0.5 - u.abs()
-    k = ((2 * a / us + b) * u + n * p + 0.5).floor()
-    is_inside = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
-    is_possible = (k >= 0) & (k <= n)
-    k = torch.where(is_possible, k, mode)
-    log_ratio = v.log() + alpha.log() - (a / us**2 + b).log()
-    odds = torch.log(p / (1 - p))
-    bound = _log_choose(n, k) - _log_choose(n, mode) + (k - mode) * odds
-    return _first_accepted(k, is_possible & (is_inside | (log_ratio <= bound)), mode)
-
-
-def _binomial(count: Tensor, prob: Tensor, generator: Generator = None) -> Any:
-    if not (count.is_floating_point() and prob.is_floating_point()):
-        return NotImplemented  # eager has the message
-    n, p = torch.broadcast_tensors(
-        count.to(torch.float64).clamp_min(0).floor(), prob.to(torch.float64)
-    )
-    is_flipped = p > 0.5
-    p = torch.where(is_flipped, 1 - p, p).clamp_min(0)
-    is_large = n * p >= _LARGE_MEAN
-    small = _binomial_of_small_mean(
-        torch.where(is_large, 0, n), torch.where(is_large, 0, p), generator
-    )
-    large = _binomial_of_large_mean(
-        torch.where(is_large, n, 4 * _LARGE_MEAN), torch.where(is_large, p, 0.5), generator
-    )
-    drawn = torch.where(is_large, large, small)
-    drawn = torch.where(is_flipped, n - drawn, drawn)
-    return torch.where(prob.isnan(), torch.nan, drawn).to(count.dtype)
 
 
 # --- Products of groups
@@ -377,10 +226,6 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten::unique_dim": _unique_dim,
     "aten::unique_consecutive": _unique_consecutive,
     "aten::bincount": _bincount,
-    "aten::_standard_gamma": _standard_gamma,
-    "aten::_sample_dirichlet": _sample_dirichlet,
-    "aten::poisson": _poisson,
-    "aten::binomial": _binomial,
     "aten::_grouped_mm": _grouped_mm,
     "aten::im2col": _im2col,
     "aten::col2im": _col2im,

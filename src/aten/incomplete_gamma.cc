@@ -1,16 +1,14 @@
 // The regularized incomplete gamma functions: below and up to a by the series of the lower one,
 // above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until no
 // element changes any more by what its type shows.
-#include "aten/dimension.h"
+#include "aten/iteration.h"
 #include "aten/op.h"
 #include "aten/special.h"
 
 namespace torch_xla {
 namespace {
 
-constexpr double kMostSteps = 4000;
-// Steps that are one pass through memory. Those after an element has settled do not change it.
-constexpr int kStepsAtATime = 8;
+Iteration Terms(const char* name) { return {name, 4000, 8}; }
 
 // The change of a number, relative to it, that its type does not show.
 double Unseen(ElementType type) { return type == ElementType::kF64 ? 1.11e-16 : 1e-11; }
@@ -21,45 +19,12 @@ Value Factor(Builder& b, Value a, Value x) {
   return b.Exp(exponent);
 }
 
-// Steps of `state` while some element changes; `step(b, k, state)` gives the next ones of step k,
-// from 1 on, and, in front, which elements changed.
-template <typename Step>
-Values UntilSettled(Builder& b, const Values& start, const char* name, const Step& step) {
-  Shape scalar = Shape::Scalar(ElementType::kF64);
-  Values carried = {b.ConstantScalar(ElementType::kF64, 1.0),
-                    b.ConstantScalar(ElementType::kPred, int64_t{1})};
-  carried.insert(carried.end(), start.begin(), start.end());
-  std::vector<Shape> shapes;
-  for (Value v : carried) shapes.push_back(v->shape());
-  auto* condition = b.Region(name, shapes, [](Builder& r, const Values& p) -> Values {
-    return {r.And(p[1], r.Lt(p[0], ScalarLike(r, p[0], kMostSteps)))};
-  });
-  auto* body = b.Region(name, shapes, [&](Builder& r, const Values& p) -> Values {
-    Value k = p[0], changes = nullptr;
-    Values state(p.begin() + 2, p.end());
-    for (int i = 0; i < kStepsAtATime; ++i) {
-      Values next = step(r, Splat(r, k, state[0]->dimensions()), state);
-      changes = next[0];
-      state.assign(next.begin() + 1, next.end());
-      k = r.Add(k, ScalarLike(r, k, 1));
-    }
-    Values result = {k, r.Reduce(Opcode::kOr, changes, AllDimensions(changes->shape().rank()))};
-    result.insert(result.end(), state.begin(), state.end());
-    return result;
-  });
-  Value loop = b.While(carried, condition, body);
-  Values result;
-  for (size_t i = 2; i < carried.size(); ++i) {
-    result.push_back(b.GetTupleElement(loop, static_cast<int64_t>(i)));
-  }
-  return result;
-}
-
 // The sum of x^n / ((a + 1) … (a + n)), over a.
 Value LowerSeries(Builder& b, Value a, Value x, double unseen) {
   Value one = Like(b, x, 1);
-  Values sums = UntilSettled(b, {one, one, a, x}, "lower_series",
-                             [=](Builder& r, Value k, const Values& p) -> Values {
+  Values sums = UntilSettled(b, Terms("lower_series"), {one, one, a, x},
+                             [=](Builder& r, Value step, const Values& p) -> Values {
+                               Value k = Splat(r, step, p[0]->dimensions());
                                Value term = r.Divide(r.Multiply(p[0], p[3]), r.Add(p[2], k));
                                Value changes = r.Gt(term, r.Multiply(p[1], Like(r, term, unseen)));
                                return {changes, term, r.Add(p[1], term), p[2], p[3]};
@@ -74,8 +39,9 @@ Value UpperFraction(Builder& b, Value a, Value x, double unseen) {
   Value first = b.Subtract(b.Add(x, one), a);
   Value d = b.Divide(one, first);
   Values state = UntilSettled(
-      b, {Like(b, x, 1 / kTiny), d, d, a, x}, "upper_fraction",
-      [=](Builder& r, Value k, const Values& p) -> Values {
+      b, Terms("upper_fraction"), {Like(b, x, 1 / kTiny), d, d, a, x},
+      [=](Builder& r, Value step, const Values& p) -> Values {
+        Value k = Splat(r, step, p[0]->dimensions());
         Value unit = Like(r, k, 1), tiny = Like(r, k, kTiny);
         Value numerator = r.Multiply(k, r.Subtract(p[3], k));
         Value denominator = r.Add(r.Subtract(r.Add(p[4], unit), p[3]), r.Add(k, k));

@@ -46,6 +46,10 @@ constexpr Class kClasses[] = {
     {"cauchy", Growth::kElements, 1'000},
     {"geometric", Growth::kElements, 1'000},
     {"random_leaky_relu", Growth::kElements, 500},
+    {"poisson", Growth::kElements, 50'000},
+    {"binomial", Growth::kElements, 50'000},
+    {"standard_gamma", Growth::kElements, 50'000},
+    {"dirichlet", Growth::kElements, 50'000},
     {"dropout", Growth::kElements, 10},
     // Products.
     {"conv", Growth::kConvolution, 0.1},
