@@ -54,13 +54,6 @@ Value Eye(Builder& b, int64_t rows, int64_t columns, ElementType type) {
   return b.Convert(same, type);
 }
 
-Value TriangleIndices(Builder& b, Dimensions rows, Dimensions columns, ElementType type) {
-  std::vector<int64_t> both(rows);
-  both.insert(both.end(), columns.begin(), columns.end());
-  int64_t count = static_cast<int64_t>(rows.size());
-  return b.Convert(b.Constant(hlo::Literal::FromVector(both, {2, count})), type);
-}
-
 c10::Device DeviceOr(std::optional<c10::Device> device) {
   return device.value_or(c10::Device(c10::DeviceType::XLA));
 }
@@ -316,35 +309,6 @@ at::Tensor EyeSquare(int64_t n, Options dtype, std::optional<at::Layout> layout,
   return EyeRectangle(n, n, dtype, layout, device, pin);
 }
 
-at::Tensor TriangleIndexTensor(bool lower, int64_t rows, int64_t columns, int64_t offset,
-                               Options dtype, std::optional<at::Device> device) {
-  TORCH_CHECK(rows >= 0, "row must be non-negative, got", rows);
-  TORCH_CHECK(columns >= 0, "col must be non-negative, got", columns);
-  Dimensions row_indices, column_indices;
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t from = lower ? 0 : std::max<int64_t>(0, i + offset);
-    int64_t to = lower ? std::min(columns, i + offset + 1) : columns;
-    for (int64_t j = from; j < to; ++j) {
-      row_indices.push_back(i);
-      column_indices.push_back(j);
-    }
-  }
-  return RecordOn<&TriangleIndices>(DeviceOr(device), row_indices, column_indices,
-                                    dtype.value_or(at::kLong));
-}
-
-at::Tensor TrilIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
-                       std::optional<at::Layout>, std::optional<at::Device> device,
-                       std::optional<bool>) {
-  return TriangleIndexTensor(true, rows, columns, offset, dtype, device);
-}
-
-at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
-                       std::optional<at::Layout>, std::optional<at::Device> device,
-                       std::optional<bool>) {
-  return TriangleIndexTensor(false, rows, columns, offset, dtype, device);
-}
-
 // --- out=: the numbers go into the target in its order, whatever its shape, if they are as many.
 
 }  // namespace
@@ -465,8 +429,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("eye.m_out", &EyeOut);
   m.impl("eye", &EyeSquare);
   m.impl("eye.m", &EyeRectangle);
-  m.impl("tril_indices", &TrilIndices);
-  m.impl("triu_indices", &TriuIndices);
 }
 
 }  // namespace

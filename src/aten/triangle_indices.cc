@@ -1,0 +1,115 @@
+// tril_indices and triu_indices, computed from each element's position.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "aten/op.h"
+
+namespace torch_xla {
+namespace {
+
+using Options = std::optional<at::ScalarType>;
+
+// The lower triangle of a rectangle, row by row: rows that grow by one element, then full ones.
+struct GrowingRows {
+  int64_t first_row;      // those above have no elements
+  int64_t first_length;   // of that row
+  int64_t growing, full;  // rows
+  int64_t columns;
+
+  // Elements in front of growing row t.
+  int64_t Before(int64_t t) const { return t * first_length + t * (t - 1) / 2; }
+  int64_t Count() const { return Before(growing) + full * columns; }
+};
+
+GrowingRows RowsOfLowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
+  const int64_t first_row = std::clamp<int64_t>(-offset, 0, rows);
+  const int64_t first_length = std::clamp<int64_t>(first_row + offset + 1, 0, columns);
+  const int64_t left = first_length > 0 ? rows - first_row : 0;
+  const int64_t growing = std::min(left, columns - first_length);
+  return {first_row, first_length, growing, left - growing, columns};
+}
+
+// The elements in front of each growing row.
+Value FrontOf(Builder& b, const GrowingRows& triangle, Value row) {
+  auto number = [&](int64_t n) { return b.Full(row->shape(), n); };
+  Value pairs = b.Multiply(row, b.Subtract(row, number(1)));  // which is even
+  pairs = b.Binary(Opcode::kShiftRightLogical, pairs, number(1));
+  return b.Add(b.Multiply(row, number(triangle.first_length)), pairs);
+}
+
+// The growing row, counted from the first, of each element k. The root may be rounded across a
+// whole number, so that its neighbours are looked at, too.
+Value GrowingRow(Builder& b, const GrowingRows& triangle, Value k) {
+  Value one = b.Full(k->shape(), int64_t{1});
+  Value real = b.Convert(k, ElementType::kF64);
+  const double middle = static_cast<double>(triangle.first_length) - 0.5;
+  Value root = b.Sqrt(b.Add(Like(b, real, middle * middle), b.Multiply(real, Like(b, real, 2))));
+  Value row = b.Convert(b.Subtract(root, Like(b, real, middle)), ElementType::kS64);
+  row = b.Select(b.Gt(FrontOf(b, triangle, row), k), b.Subtract(row, one), row);
+  Value next = b.Add(row, one);
+  return b.Select(b.Le(FrontOf(b, triangle, next), k), next, row);
+}
+
+// Rows and columns, as two rows, of a triangle's elements. The upper triangle's are those of the
+// lower one of the rectangle that is turned by half a turn, from the last on.
+Value TriangleIndices(Builder& b, int64_t rows, int64_t columns, int64_t offset, bool lower,
+                      ElementType type) {
+  const GrowingRows triangle =
+      RowsOfLowerTriangle(rows, columns, lower ? offset : columns - rows - offset);
+  const int64_t count = triangle.Count(), growing = triangle.Before(triangle.growing);
+  const Shape shape(ElementType::kS64, {count});
+  auto number = [&](int64_t n) { return b.Full(shape, n); };
+  Value k = b.Iota(shape, 0);
+  if (!lower) k = b.Subtract(number(count - 1), k);
+  Value row = GrowingRow(b, triangle, k);
+  Value column = b.Subtract(k, FrontOf(b, triangle, row));
+  if (triangle.full > 0) {
+    Value rest = b.Subtract(k, number(growing)), is_growing = b.Lt(k, number(growing));
+    Value full_row = b.Add(b.Divide(rest, number(columns)), number(triangle.growing));
+    row = b.Select(is_growing, row, full_row);
+    column = b.Select(is_growing, column, b.Remainder(rest, number(columns)));
+  }
+  row = b.Add(row, number(triangle.first_row));
+  if (!lower) {
+    row = b.Subtract(number(rows - 1), row);
+    column = b.Subtract(number(columns - 1), column);
+  }
+  Value both = b.Concatenate({b.Reshape(row, {1, count}), b.Reshape(column, {1, count})}, 0);
+  return b.Convert(both, type);
+}
+
+at::Tensor TriangleIndexTensor(bool lower, int64_t rows, int64_t columns, int64_t offset,
+                               Options dtype, std::optional<at::Device> device) {
+  TORCH_CHECK(rows >= 0, "row must be non-negative, got", rows);
+  TORCH_CHECK(columns >= 0, "col must be non-negative, got", columns);
+  offset = std::clamp(offset, -rows, columns);  // beyond, nothing changes any more
+  return RecordOn<&TriangleIndices>(device.value_or(c10::Device(c10::DeviceType::XLA)), rows,
+                                    columns, offset, lower, dtype.value_or(at::kLong));
+}
+
+at::Tensor TrilIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> device,
+                       std::optional<bool>) {
+  return TriangleIndexTensor(true, rows, columns, offset, dtype, device);
+}
+
+at::Tensor TriuIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,
+                       std::optional<at::Layout>, std::optional<at::Device> device,
+                       std::optional<bool>) {
+  return TriangleIndexTensor(false, rows, columns, offset, dtype, device);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&TriangleIndices>(
+      +[](int64_t rows, int64_t columns, int64_t offset, bool lower, at::ScalarType type) {
+        return lower ? at::tril_indices(rows, columns, offset, type)
+                     : at::triu_indices(rows, columns, offset, type);
+      });
+  m.impl("tril_indices", &TrilIndices);
+  m.impl("triu_indices", &TriuIndices);
+}
+
+}  // namespace torch_xla
