@@ -10,7 +10,6 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/refuse.h"
-#include "aten/twin.h"
 #include "hlo/size_arithmetic.h"
 #include "lazy/part.h"
 
@@ -240,91 +239,6 @@ Value ConstantPad(Builder& b, Value x, Dimensions padding, Scalar value) {
   return b.Pad(x, b.Convert(value, x->element_type()), low, high, interior);
 }
 
-enum class Border { kReflect, kReplicate };
-
-// For each padded position the element that it copies.
-std::vector<int64_t> BorderSources(int64_t size, int64_t low, int64_t high, Border border) {
-  std::vector<int64_t> sources;
-  for (int64_t i = -low; i < size + high; ++i) {
-    int64_t source = i;
-    if (border == Border::kReflect) {
-      if (source < 0) source = -source;
-      if (source >= size) source = 2 * (size - 1) - source;
-    } else {
-      source = std::clamp<int64_t>(source, 0, size - 1);
-    }
-    sources.push_back(source);
-  }
-  return sources;
-}
-
-void CheckReflection(Value x, int64_t dimension, int64_t low, int64_t high) {
-  int64_t size = x->shape().dimension(dimension);
-  if (low < size && high < size) return;
-  throw hlo::Error(
-      "Padding size should be less than the corresponding input dimension, but got: padding (" +
-      std::to_string(low) + ", " + std::to_string(high) + ") at dimension " +
-      std::to_string(dimension) + " of input " + x->shape().ToString());
-}
-
-// Only the batch may be empty, and something has to be left.
-void CheckBorderPad(Value x, const Dimensions& padding) {
-  const int64_t rank = x->shape().rank(), count = static_cast<int64_t>(padding.size()) / 2;
-  if (padding.empty() || padding.size() % 2 != 0 || rank < count + 1 || rank > count + 2) {
-    throw hlo::Error(
-        "expected two paddings for each spatial dimension, and a channel and maybe a " +
-        std::string("batch dimension before those, but got ") + hlo::ToString(padding) + " and " +
-        x->shape().ToString());
-  }
-  for (int64_t d = rank - 1 - count; d < rank; ++d) {
-    if (x->shape().dimension(d) == 0) {
-      throw hlo::Error(
-          "Expected a tensor with possibly 0 batch size and other non-zero dimensions "
-          "for input, but got: " +
-          x->shape().ToString());
-    }
-  }
-  Dimensions sizes;
-  for (int64_t i = 0; i < count; ++i) {
-    sizes.push_back(x->shape().dimension(rank - 1 - i) + padding[2 * i] + padding[2 * i + 1]);
-  }
-  if (std::ranges::min(sizes) < 0 || std::ranges::max(sizes) < 1) {
-    throw hlo::Error("input " + x->shape().ToString() +
-                     " is too small: its padded sizes would be " + hlo::ToString(sizes) +
-                     ", from the last dimension on");
-  }
-}
-
-Value SourceConstant(Builder& b, const std::vector<int64_t>& sources) {
-  return b.Constant(hlo::Literal::FromVector(sources));
-}
-
-template <Border border>
-Value BorderPad(Builder& b, Value x, Dimensions padding) {
-  CheckBorderPad(x, padding);
-  int64_t rank = x->shape().rank();
-  for (size_t i = 0; i + 1 < padding.size(); i += 2) {
-    int64_t d = rank - 1 - static_cast<int64_t>(i) / 2;
-    if (border == Border::kReflect) CheckReflection(x, d, padding[i], padding[i + 1]);
-    auto sources = BorderSources(x->shape().dimension(d), padding[i], padding[i + 1], border);
-    x = TakeAlong(b, x, SourceConstant(b, sources), d);
-  }
-  return x;
-}
-template <Border border>
-Value BorderPadBackward(Builder& b, Value gradient, Value x, Dimensions padding) {
-  int64_t rank = x->shape().rank();
-  for (size_t i = 0; i + 1 < padding.size(); i += 2) {
-    int64_t d = rank - 1 - static_cast<int64_t>(i) / 2;
-    auto sources = BorderSources(x->shape().dimension(d), padding[i], padding[i + 1], border);
-    Dimensions into = gradient->dimensions();
-    into[d] = x->shape().dimension(d);
-    gradient = ScatterSlices(b, b.Zeros(Shape(gradient->element_type(), into)),
-                             SourceConstant(b, sources), gradient, d, Opcode::kAdd);
-  }
-  return gradient;
-}
-
 // --- Gradients of views, and writing into a part
 
 // Where a slice lies, with torch's clamping.
@@ -511,7 +425,8 @@ Value UnfoldBackward(Builder& b, Value gradient, Dimensions sizes, int64_t dimen
   merged[d] = windows * size;
   Value slices = b.Reshape(ordered, merged);
   Value zeros = b.Zeros(Shape(gradient->element_type(), sizes));
-  return ScatterSlices(b, zeros, SourceConstant(b, places), slices, d, Opcode::kAdd);
+  return ScatterSlices(b, zeros, b.Constant(hlo::Literal::FromVector(places)), slices, d,
+                       Opcode::kAdd);
 }
 
 // Eager's zeros without memory; here a constant costs none either.
@@ -519,13 +434,6 @@ at::Tensor ZeroTensor(at::IntArrayRef sizes, std::optional<at::ScalarType> type,
                       std::optional<at::Layout> layout, std::optional<at::Device> device,
                       std::optional<bool> pin_memory) {
   return at::zeros(sizes, type, layout, device, pin_memory);
-}
-
-// Of so many padded dimensions.
-template <int64_t rank, Border border>
-void RegisterBorderPad(torch::Library& m, const std::string& name) {
-  Register<&Twin<rank, &BorderPad<border>>::Lower>(m, name.c_str());
-  Register<&Twin<rank, &BorderPadBackward<border>>::Lower>(m, (name + "_backward").c_str());
 }
 
 }  // namespace
@@ -570,12 +478,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("triu", TORCH_FN(RecordTriu));
   Register<&Trace>(m, "trace");
   Register<&ConstantPad>(m, "constant_pad_nd");
-  RegisterBorderPad<1, Border::kReflect>(m, "reflection_pad1d");
-  RegisterBorderPad<2, Border::kReflect>(m, "reflection_pad2d");
-  RegisterBorderPad<3, Border::kReflect>(m, "reflection_pad3d");
-  RegisterBorderPad<1, Border::kReplicate>(m, "replication_pad1d");
-  RegisterBorderPad<2, Border::kReplicate>(m, "replication_pad2d");
-  RegisterBorderPad<3, Border::kReplicate>(m, "replication_pad3d");
   m.impl("slice_backward", TORCH_FN(RecordSliceBackward));
   m.impl("select_backward", TORCH_FN(RecordSelectBackward));
   m.impl("slice_scatter", TORCH_FN(RecordSliceScatter));

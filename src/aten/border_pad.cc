@@ -1,0 +1,174 @@
+// Padding by what lies within: reflected at the border, or the border itself.
+#include <algorithm>
+#include <string>
+
+#include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
+#include "aten/twin.h"
+
+namespace torch_xla {
+namespace {
+
+enum class Border { kReflect, kReplicate };
+
+void CheckReflection(Value x, int64_t dimension, int64_t low, int64_t high) {
+  int64_t size = x->shape().dimension(dimension);
+  if (low < size && high < size) return;
+  throw hlo::Error(
+      "Padding size should be less than the corresponding input dimension, but got: padding (" +
+      std::to_string(low) + ", " + std::to_string(high) + ") at dimension " +
+      std::to_string(dimension) + " of input " + x->shape().ToString());
+}
+
+// Only the batch may be empty, and something has to be left.
+void CheckBorderPad(Value x, const Dimensions& padding) {
+  const int64_t rank = x->shape().rank(), count = static_cast<int64_t>(padding.size()) / 2;
+  if (padding.empty() || padding.size() % 2 != 0 || rank < count + 1 || rank > count + 2) {
+    throw hlo::Error(
+        "expected two paddings for each spatial dimension, and a channel and maybe a " +
+        std::string("batch dimension before those, but got ") + hlo::ToString(padding) + " and " +
+        x->shape().ToString());
+  }
+  for (int64_t d = rank - 1 - count; d < rank; ++d) {
+    if (x->shape().dimension(d) == 0) {
+      throw hlo::Error(
+          "Expected a tensor with possibly 0 batch size and other non-zero dimensions "
+          "for input, but got: " +
+          x->shape().ToString());
+    }
+  }
+  Dimensions sizes;
+  for (int64_t i = 0; i < count; ++i) {
+    sizes.push_back(x->shape().dimension(rank - 1 - i) + padding[2 * i] + padding[2 * i + 1]);
+  }
+  if (std::ranges::min(sizes) < 0 || std::ranges::max(sizes) < 1) {
+    throw hlo::Error("input " + x->shape().ToString() +
+                     " is too small: its padded sizes would be " + hlo::ToString(sizes) +
+                     ", from the last dimension on");
+  }
+}
+
+// How one dimension is padded. A negative padding takes away, from what a positive one has made.
+struct Edges {
+  int64_t dimension, size, low, high;
+
+  int64_t added_low() const { return std::max<int64_t>(low, 0); }
+  int64_t added_high() const { return std::max<int64_t>(high, 0); }
+  int64_t taken_low() const { return std::max<int64_t>(-low, 0); }
+  int64_t taken_high() const { return std::max<int64_t>(-high, 0); }
+};
+
+std::vector<Edges> EdgesOf(const Shape& shape, const Dimensions& padding) {
+  std::vector<Edges> edges;
+  for (size_t i = 0; i + 1 < padding.size(); i += 2) {
+    const int64_t d = shape.rank() - 1 - static_cast<int64_t>(i) / 2;
+    edges.push_back({d, shape.dimension(d), padding[i], padding[i + 1]});
+  }
+  return edges;
+}
+
+// The elements beside the border's own, from the inside out, or from the outside in where reversed:
+// those that a reflection shows.
+struct Mirrored {
+  int64_t start, limit;
+};
+Mirrored LowMirrored(const Edges& e) { return {1, 1 + e.added_low()}; }
+Mirrored HighMirrored(const Edges& e) { return {e.size - 1 - e.added_high(), e.size - 1}; }
+
+Value Reflected(Builder& b, Value x, const Edges& e, Mirrored part) {
+  return b.Reverse(b.SliceInDim(x, e.dimension, part.start, part.limit), {e.dimension});
+}
+
+Value Repeated(Builder& b, Value x, const Edges& e, int64_t place, int64_t count) {
+  Value border = b.SliceInDim(x, e.dimension, place, place + 1);
+  Dimensions sizes = x->dimensions();
+  sizes[e.dimension] = count;
+  return b.BroadcastTo(border, sizes);
+}
+
+Value PadOne(Builder& b, Value x, const Edges& e, Border border) {
+  const bool reflects = border == Border::kReflect;
+  Values parts;
+  if (e.low > 0) {
+    parts.push_back(reflects ? Reflected(b, x, e, LowMirrored(e)) : Repeated(b, x, e, 0, e.low));
+  }
+  parts.push_back(x);
+  if (e.high > 0) {
+    parts.push_back(reflects ? Reflected(b, x, e, HighMirrored(e))
+                             : Repeated(b, x, e, e.size - 1, e.high));
+  }
+  Value padded = parts.size() == 1 ? x : b.Concatenate(parts, e.dimension);
+  return b.SliceInDim(padded, e.dimension, e.taken_low(),
+                      padded->shape().dimension(e.dimension) - e.taken_high());
+}
+
+template <Border border>
+Value BorderPad(Builder& b, Value x, Dimensions padding) {
+  CheckBorderPad(x, padding);
+  for (const Edges& e : EdgesOf(x->shape(), padding)) {
+    if (border == Border::kReflect) CheckReflection(x, e.dimension, e.low, e.high);
+    x = PadOne(b, x, e, border);
+  }
+  return x;
+}
+
+// x among zeros, along one dimension; negative numbers of them take away.
+Value AmongZeros(Builder& b, Value x, int64_t dimension, int64_t low, int64_t high) {
+  if (low == 0 && high == 0) return x;
+  Dimensions before(x->shape().rank(), 0), after = before, between = before;
+  before[dimension] = low, after[dimension] = high;
+  return b.Pad(x, b.ConstantScalar(x->element_type(), int64_t{0}), before, after, between);
+}
+
+// A part of the padded gradient goes to where its elements came from.
+Value ReturnOne(Builder& b, Value gradient, const Edges& e, Border border) {
+  const int64_t d = e.dimension, low = e.added_low(), high = e.added_high();
+  gradient = AmongZeros(b, gradient, d, e.taken_low(), e.taken_high());
+  Value result = b.SliceInDim(gradient, d, low, low + e.size);
+  auto add = [&](int64_t start, int64_t count, Mirrored place) {
+    if (count == 0) return;
+    Value part = b.SliceInDim(gradient, d, start, start + count);
+    if (border == Border::kReflect) {
+      part = b.Reverse(part, {d});
+    } else {
+      part = Sum(b, part, {d}, true);
+    }
+    Value there = b.SliceInDim(result, d, place.start, place.limit);
+    Values starts(result->shape().rank(), b.ConstantScalar(ElementType::kS64, int64_t{0}));
+    starts[d] = b.ConstantScalar(ElementType::kS64, place.start);
+    result = b.DynamicUpdateSlice(result, b.Add(there, part), starts);
+  };
+  const bool reflects = border == Border::kReflect;
+  add(0, low, reflects ? LowMirrored(e) : Mirrored{0, 1});
+  add(low + e.size, high, reflects ? HighMirrored(e) : Mirrored{e.size - 1, e.size});
+  return result;
+}
+
+template <Border border>
+Value BorderPadBackward(Builder& b, Value gradient, Value x, Dimensions padding) {
+  const ElementType type = gradient->element_type();
+  gradient = ToAccumulation(b, gradient);
+  for (const Edges& e : EdgesOf(x->shape(), padding)) gradient = ReturnOne(b, gradient, e, border);
+  return b.Convert(gradient, type);
+}
+
+// Of so many padded dimensions.
+template <int64_t rank, Border border>
+void RegisterBorderPad(torch::Library& m, const std::string& name) {
+  Register<&Twin<rank, &BorderPad<border>>::Lower>(m, name.c_str());
+  Register<&Twin<rank, &BorderPadBackward<border>>::Lower>(m, (name + "_backward").c_str());
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RegisterBorderPad<1, Border::kReflect>(m, "reflection_pad1d");
+  RegisterBorderPad<2, Border::kReflect>(m, "reflection_pad2d");
+  RegisterBorderPad<3, Border::kReflect>(m, "reflection_pad3d");
+  RegisterBorderPad<1, Border::kReplicate>(m, "replication_pad1d");
+  RegisterBorderPad<2, Border::kReplicate>(m, "replication_pad2d");
+  RegisterBorderPad<3, Border::kReplicate>(m, "replication_pad3d");
+}
+
+}  // namespace torch_xla
