@@ -323,10 +323,20 @@ std::array<Value, 3> LayerNormBackward(Builder& b, Value gradient, Value x, Dime
 
 // --- Group normalisation: channels in groups, each normalised with its pixels
 
-// [n, groups, elements of a group].
-Value Grouped(Builder& b, Value x, int64_t n, int64_t groups) {
-  int64_t size = n * groups == 0 ? 0 : x->shape().num_elements() / (n * groups);
-  return b.Reshape(x, {n, groups, size});
+// Sums run over each channel's pixels first: what is large keeps its shape, so that it stays in one
+// kernel with its neighbours whatever the layout.
+
+// [n, groups]: the mean of each group's channels, of [n, channels].
+Value MeanOfGroups(Builder& b, Value per_channel, int64_t groups) {
+  const Dimensions& all = per_channel->dimensions();
+  return Mean(b, b.Reshape(per_channel, {all[0], groups, all[1] / groups}), {2});
+}
+
+// [n, channels], of [n, groups].
+Value PerChannel(Builder& b, Value per_group, int64_t channels) {
+  const Dimensions& all = per_group->dimensions();
+  Value spread = b.BroadcastInDim(per_group, {all[0], all[1], channels / all[1]}, {0, 1});
+  return b.Reshape(spread, {all[0], channels});
 }
 
 void CheckGroups(Value x, int64_t n, int64_t channels, int64_t pixels, int64_t groups) {
@@ -352,18 +362,20 @@ std::array<Value, 3> GroupNorm(Builder& b, Value x, OptionalValue weight, Option
   CheckParameter(x, weight, {channels}, "weight");
   CheckParameter(x, bias, {channels}, "bias");
   ElementType type = x->element_type();
-  Dimensions full = x->dimensions();
-  Value grouped = Grouped(b, Wide(b, x), n, groups);
-  Moments moments = MeanAndVariance(b, grouped, {2}, 0);
-  Value inverse = InverseDeviation(b, moments.variance, eps);
-  auto spread = [&](Value v) { return BroadcastReduced(b, v, {2}, grouped->dimensions()); };
-  Value result = b.Multiply(b.Subtract(grouped, spread(moments.mean)), spread(inverse));
-  result = b.Reshape(result, WithChannels(full, n, channels, pixels));
-  if (weight) result = b.Multiply(result, Channels(b, *weight, result));
+  const Shape shape = x->shape();
+  x = b.Reshape(Wide(b, x), WithChannels(shape.dimensions(), n, channels, pixels));
+  const Dimensions places = OtherDimensions({0, 1}, x->shape().rank());
+  auto spread = [&](Value v) { return b.BroadcastInDim(v, x->dimensions(), {0, 1}); };
+  Value mean = MeanOfGroups(b, Mean(b, x, places), groups);
+  Value centered = b.Subtract(x, spread(PerChannel(b, mean, channels)));
+  Value variance = MeanOfGroups(b, Mean(b, b.Multiply(centered, centered), places), groups);
+  Value inverse = InverseDeviation(b, variance, eps);
+  Value scale = PerChannel(b, inverse, channels);
+  if (weight) scale = b.Multiply(scale, b.BroadcastTo(Wide(b, *weight), {n, channels}));
+  Value result = b.Multiply(centered, spread(scale));
   if (bias) result = b.Add(result, Channels(b, *bias, result));
-  result = b.Reshape(result, full);
   ElementType statistics = StatisticsType(type, weight);
-  return {b.Convert(result, type), b.Convert(moments.mean, statistics),
+  return {b.Convert(b.Reshape(result, shape.dimensions()), type), b.Convert(mean, statistics),
           b.Convert(inverse, statistics)};
 }
 
@@ -374,30 +386,32 @@ std::array<Value, 3> GroupNormBackward(Builder& b, Value gradient, Value x, Valu
   CheckGroups(x, n, channels, pixels, groups);
   ElementType type = x->element_type();
   const Shape of_input = x->shape();
-  Dimensions full = WithChannels(x->dimensions(), n, channels, pixels);
-  gradient = b.Reshape(Wide(b, gradient), full);
-  Value grouped = Grouped(b, Wide(b, x), n, groups);
-  auto spread = [&](Value v) { return BroadcastReduced(b, v, {2}, grouped->dimensions()); };
-  Value standardized =
-      b.Multiply(b.Subtract(grouped, spread(Wide(b, mean))), spread(Wide(b, inverse)));
+  x = b.Reshape(Wide(b, x), WithChannels(of_input.dimensions(), n, channels, pixels));
+  gradient = b.Reshape(Wide(b, gradient), x->dimensions());
+  const Dimensions places = OtherDimensions({0, 1}, x->shape().rank());
+  auto spread = [&](Value v) { return b.BroadcastInDim(v, x->dimensions(), {0, 1}); };
+  Value scale = PerChannel(b, Wide(b, inverse), channels);
+  Value centered = b.Subtract(x, spread(PerChannel(b, Wide(b, mean), channels)));
+  Value standardized = b.Multiply(centered, spread(scale));
+  // Of [n, channels], as the gradients of both parameters are, and what the groups take out.
+  Value sum = Sum(b, gradient, places);
+  Value product_sum = Sum(b, b.Multiply(gradient, standardized), places);
   std::array<Value, 3> results = {nullptr, nullptr, nullptr};
   if (wanted[0]) {
-    Value scaled = weight ? b.Multiply(gradient, Channels(b, *weight, gradient)) : gradient;
-    scaled = Grouped(b, scaled, n, groups);
-    Value mean_gradient = spread(Mean(b, scaled, {2}));
-    Value projection = spread(Mean(b, b.Multiply(scaled, standardized), {2}));
-    Value centered =
-        b.Subtract(b.Subtract(scaled, mean_gradient), b.Multiply(standardized, projection));
-    Value result = b.Multiply(centered, spread(Wide(b, inverse)));
+    Value factor = weight ? b.BroadcastTo(Wide(b, *weight), {n, channels}) : Like(b, sum, 1);
+    auto share = [&](Value v) {
+      Value weighted = b.Multiply(v, b.Divide(factor, Like(b, v, static_cast<double>(pixels))));
+      return spread(PerChannel(b, MeanOfGroups(b, weighted, groups), channels));
+    };
+    Value scaled = b.Multiply(gradient, spread(factor));
+    Value projection = b.Multiply(standardized, share(product_sum));
+    Value rest = b.Subtract(b.Subtract(scaled, share(sum)), projection);
+    Value result = b.Multiply(rest, spread(scale));
     results[0] = b.Convert(b.Reshape(result, of_input.dimensions()), type);
   }
   ElementType weight_type = weight ? (*weight)->element_type() : type;
-  Dimensions reduced = OtherDimensions({1}, full.size());
-  if (wanted[1]) {
-    Value product = b.Multiply(gradient, b.Reshape(standardized, full));
-    results[1] = b.Convert(Sum(b, product, reduced), weight_type);
-  }
-  if (wanted[2]) results[2] = b.Convert(Sum(b, gradient, reduced), weight_type);
+  if (wanted[1]) results[1] = b.Convert(Sum(b, product_sum, {0}), weight_type);
+  if (wanted[2]) results[2] = b.Convert(Sum(b, sum, {0}), weight_type);
   return results;
 }
 

@@ -130,14 +130,29 @@ Value BernoulliOf(Builder& b, Value state, Value p, Dimensions dimensions, Eleme
   return b.Convert(b.Lt(u, p), type);
 }
 
-// Integers in [low, low + range); a range of 0 is all of them. 64 bits modulo the range are biased
-// by less than range / 2^64.
+// The high word of the product of 64 random bits and a number of 32 bits.
+Value HighProduct(Builder& b, Value bits, Value size) {
+  Value shift = b.Full(bits->shape(), int64_t{32});
+  Value mask = b.Full(bits->shape(), int64_t{0xffffffff});
+  auto high = [&](Value x) { return b.Binary(Opcode::kShiftRightLogical, x, shift); };
+  size = b.And(size, mask);
+  Value carried = high(b.Multiply(b.And(bits, mask), size));
+  return high(b.Add(b.Multiply(high(bits), size), carried));
+}
+
+// Integers in [low, low + range); a range of 0 is all of them. Each is as likely as any other to
+// within range / 2^64: 64 random bits are scaled to a range of 32 bits, and taken modulo a larger
+// one.
 Value Integers(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar low,
-               Scalar range) {
+               Scalar range, bool is_of_32_bits) {
   Value bits = RandomBits(b, state, dimensions, ElementType::kU64);
   Value size = Splat(b, b.Convert(range, ElementType::kU64), dimensions);
-  Value zero = b.Zeros(size->shape());
-  Value number = b.Select(b.Eq(size, zero), bits, b.Remainder(bits, size));
+  Value number;
+  if (is_of_32_bits) {
+    number = HighProduct(b, bits, size);
+  } else {
+    number = b.Select(b.Eq(size, b.Zeros(size->shape())), bits, b.Remainder(bits, size));
+  }
   Value base = Splat(b, b.Convert(low, ElementType::kS64), dimensions);
   return b.Convert(b.Add(b.Convert(number, ElementType::kS64), base), type);
 }
@@ -403,7 +418,7 @@ void FillIntegers(const at::Tensor& self, int64_t low, uint64_t range,
                   const OptionalGenerator& generator) {
   Number from{low, ElementType::kS64};
   Number size{static_cast<int64_t>(range), ElementType::kS64};
-  FillWithDraws<&Integers>(self, generator, from, size);
+  FillWithDraws<&Integers>(self, generator, from, size, 0 < range && range < uint64_t{1} << 32);
 }
 
 template <typename>
