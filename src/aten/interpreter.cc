@@ -126,6 +126,12 @@ lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, a
 // The values of a graph's nodes, each as long as a node needs it.
 class GraphValues {
  public:
+  // One of the graph's results, by its number.
+  struct Result {
+    size_t number;
+    at::Tensor tensor;
+  };
+
   explicit GraphValues(const lazy::Graph& graph) {
     first_.reserve(graph.nodes().size());
     size_t count = 0;
@@ -139,7 +145,7 @@ class GraphValues {
     for (const lazy::Node* node : graph.nodes()) {
       for (const lazy::Value& operand : node->operands()) ++Of(operand).uses;
     }
-    for (const lazy::Value& result : graph.results()) ++Of(result).uses;
+    for (size_t i = 0; i < graph.results().size(); ++i) Of(graph.results()[i]).results.push_back(i);
   }
 
   // Memory of others, which no operation is to find its own.
@@ -150,7 +156,8 @@ class GraphValues {
   // One that nobody needs is let go at once: a statistic that only a backward would read.
   void Set(const lazy::Node* node, size_t index, at::Tensor tensor) {
     GraphValue& value = values_[first_[node->position] + index];
-    if (value.uses > 0) value.tensor = std::move(tensor);
+    value.tensor = std::move(tensor);
+    if (value.uses == 0) Finish(value);
   }
 
   // The node's operands; what is needed no more is theirs alone.
@@ -161,22 +168,36 @@ class GraphValues {
     return operands;
   }
 
-  at::Tensor Take(const lazy::Value& taken) {
-    GraphValue& value = Of(taken);
-    return --value.uses == 0 ? std::move(value.tensor) : value.tensor;
-  }
+  // The results that no operation needs any more, each once.
+  std::vector<Result> TakeFinished() { return std::exchange(finished_, {}); }
 
  private:
   struct GraphValue {
     at::Tensor tensor;
-    uint32_t uses = 0;  // still to come: by operations, and as a result
+    uint32_t uses = 0;            // by operations, still to come
+    std::vector<size_t> results;  // the numbers of those that it is
   };
+
+  at::Tensor Take(const lazy::Value& taken) {
+    GraphValue& value = Of(taken);
+    if (--value.uses > 0) return value.tensor;
+    at::Tensor tensor = value.tensor;
+    Finish(value);
+    return tensor;
+  }
+
+  void Finish(GraphValue& value) {
+    for (size_t number : value.results) finished_.push_back({number, value.tensor});
+    value.tensor = at::Tensor();
+  }
+
   GraphValue& Of(const lazy::Value& value) {
     return values_[first_[value.node->position] + value.index];
   }
 
   std::vector<size_t> first_;  // of each node's values, by position
   std::vector<GraphValue> values_;
+  std::vector<Result> finished_;
   std::vector<at::Tensor> leaves_;
 };
 
@@ -261,13 +282,13 @@ class GraphRun {
       : device_(device), graph_(graph), values_(graph) {}
 
   std::vector<lazy::Reference<lazy::Data>> Results() {
+    results_.resize(graph_.results().size());
     SetData();
-    for (lazy::Node* node : graph_.nodes()) Run(node);
-    std::vector<lazy::Reference<lazy::Data>> results;
-    for (const lazy::Value& result : graph_.results()) {
-      results.push_back(DataOf(device_, result.shape_ref(), values_.Take(result)));
+    for (lazy::Node* node : graph_.nodes()) {
+      Run(node);
+      KeepFinished();
     }
-    return results;
+    return std::move(results_);
   }
 
  private:
@@ -307,9 +328,18 @@ class GraphRun {
     }
   }
 
+  // At once: the new values of a model's parameters would else be there twice at the end.
+  void KeepFinished() {
+    for (GraphValues::Result& result : values_.TakeFinished()) {
+      results_[result.number] =
+          DataOf(device_, graph_.results()[result.number].shape_ref(), std::move(result.tensor));
+    }
+  }
+
   lazy::Device* const device_;
   const lazy::Graph& graph_;
   GraphValues values_;
+  std::vector<lazy::Reference<lazy::Data>> results_;
 };
 
 class GraphInterpreter final : public lazy::Interpreter {

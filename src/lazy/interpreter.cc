@@ -43,8 +43,9 @@ constexpr Compiling kAgain{150'000, 1.0 / 3};
 // To wake a thread and the framework's own behind it is nothing beside this; and smaller graphs do
 // not suffer where more threads want to run than there are processors, as OpenMP's then wait.
 constexpr double kLargeNs = 5e6;
-// Of the values that live at a time. They are memory of the framework's, to which no limit is set.
-constexpr int64_t kMostBytes = 512 << 20;
+// Of the values that live at a time. They are memory of the framework's, to which no limit is set,
+// and lie beside what the compiler takes meanwhile.
+constexpr int64_t kMostBytes = 64 << 20;
 constexpr int64_t kPartOfMemory = 8;
 // What a graph's values took stays malloc's after them: beside the program's memory, from this many
 // bytes on, it would be most of what a step takes more than by the program alone.
@@ -144,7 +145,7 @@ int64_t ResultBytes(const Operation& operation) {
   return bytes;
 }
 
-// Of the values that live at the same time, at most, with copies of the results.
+// Of the values that live at the same time, at most. Results stay, in memory of the device's.
 int64_t PeakBytes(const Graph& graph) {
   std::vector<uint32_t> uses(graph.nodes().size());
   for (const Node* node : graph.nodes()) {
@@ -162,7 +163,6 @@ int64_t PeakBytes(const Graph& graph) {
       live -= ResultBytes(*maker.operation());
     }
   }
-  for (const Value& result : graph.results()) peak += result.shape().byte_size();
   return peak;
 }
 
