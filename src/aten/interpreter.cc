@@ -80,7 +80,11 @@ at::Tensor TensorOf(const lazy::Data& data) {
   const auto options = at::TensorOptions(ToScalarType(shape.element_type()));
   if (shape.num_elements() == 0) return at::empty(shape.dimensions(), options);
   const pjrt::Buffer& buffer = data.buffer();
-  buffer.Await();
+  try {
+    buffer.Await();
+  } catch (const hlo::Error& error) {
+    throw lazy::OperandFailed(error.code(), error.what());
+  }
   auto reference = std::make_shared<pjrt::Buffer::ExternalReference>(buffer);
   void* memory = reference->data();
   return at::from_blob(

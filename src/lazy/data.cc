@@ -10,6 +10,7 @@
 #include "lazy/device.h"
 #include "lazy/live_data.h"
 #include "lazy/metrics.h"
+#include "lazy/run_queue.h"
 #include "lazy/span.h"
 #include "pjrt/client/client.h"
 #include "process/fork.h"
@@ -149,6 +150,17 @@ class Download {
   Span span_;
 };
 
+// Calls `read`, which throws the error of the work that was to make the value.
+template <typename F>
+void TellingOfFailure(const Device* device, F&& read) {
+  try {
+    ExplainingMemory(read);
+  } catch (...) {
+    ForgetFailedRuns(device);
+    throw;
+  }
+}
+
 }  // namespace
 
 void Data::ToHost(void* destination, size_t bytes) const {
@@ -157,7 +169,8 @@ void Data::ToHost(void* destination, size_t bytes) const {
     if (bytes > 0) std::memcpy(destination, contents->bytes(), bytes);
     return;
   }
-  ExplainingMemory([&] { SharedBuffer()->ToHost(destination, bytes); });
+  const auto buffer = SharedBuffer();
+  TellingOfFailure(device_, [&] { buffer->ToHost(destination, bytes); });
 }
 
 void Data::RaiseFailedChecks() const { device_->value_checks.RaiseThrough(last_checked_run_); }
@@ -179,7 +192,7 @@ void Data::PartToHost(void* destination, size_t offset, size_t bytes) const {
   }
   const auto buffer = SharedBuffer();
   const auto [from, count] = std::pair(static_cast<int64_t>(offset), static_cast<int64_t>(bytes));
-  ExplainingMemory([&] { buffer->CopyRawToHost(destination, from, count).Await(); });
+  TellingOfFailure(device_, [&] { buffer->CopyRawToHost(destination, from, count).Await(); });
 }
 
 }  // namespace lazy

@@ -97,7 +97,12 @@ int64_t LastCheckedRun(const Node& node) {
 std::optional<std::vector<Value>> RunByKernels(Device* device, Node* node) {
   double room = kMostKernelNs;
   if (!HasKernels() || !FitsInto(room, *node)) return std::nullopt;
-  auto results = ResultsByKernels(device, node);
+  std::optional<std::vector<Reference<Data>>> results;
+  try {
+    results = ResultsByKernels(device, node);
+  } catch (const OperandFailed&) {
+    return std::nullopt;  // a program's results fail likewise
+  }
   if (!results) {
     AllEstimates().Of(*node->operation()) = Estimates::kNoKernel;
     return std::nullopt;

@@ -374,6 +374,8 @@ std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Gr
         device, graph, turn.is_large ? Interpreter::Threads::kSeveral : Interpreter::Threads::kOne);
     Count(interpreted);
     return results;
+  } catch (const OperandFailed&) {
+    return std::nullopt;
   } catch (const std::exception& exception) {
     Count(failed);
     const auto* error = dynamic_cast<const hlo::Error*>(&exception);
@@ -395,6 +397,8 @@ std::optional<std::vector<Reference<Data>>> ResultsByKernels(Device* device, Nod
   static auto* failed = Counter("InterpretedGraphFailed");
   try {
     return State::Get().interpreter->RunNode(device, node);
+  } catch (const OperandFailed&) {
+    throw;
   } catch (const std::exception&) {
     Count(failed);
     return std::nullopt;

@@ -11,11 +11,18 @@
 #include <string_view>
 #include <vector>
 
+#include "hlo/error.h"
 #include "lazy/data.h"
 #include "lazy/graph.h"
 #include "lazy/specialization.h"
 
 namespace lazy {
+
+// The work that was to make an operand has failed: that says nothing of the graph.
+class OperandFailed : public hlo::Error {
+ public:
+  using Error::Error;
+};
 
 // Set by the layer that knows the framework (EagerForm in operation.h). Called under SyncMutex.
 class Interpreter {
@@ -23,7 +30,7 @@ class Interpreter {
   virtual ~Interpreter() = default;
   enum class Threads { kOne, kSeveral };
   // The graph's results, in the order of Graph::results(). Throws hlo::Error for what it cannot
-  // run, and whatever an operation throws; nothing has changed then.
+  // run, OperandFailed, and whatever an operation throws; nothing has changed then.
   virtual std::vector<Reference<Data>> Run(Device* device, const Graph& graph, Threads threads) = 0;
   // The same of one node, after what it needs; null for a result that does not exist.
   virtual std::vector<Reference<Data>> RunNode(Device* device, Node* node) = 0;
@@ -70,7 +77,7 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment);
 std::optional<std::vector<Reference<Data>>> Interpreted(Device* device, const Graph& graph,
                                                         const Turn& turn);
 // For eager mode (eager.h): whether nodes with an EagerForm may run by it, and the results of one.
-// Empty where it fails.
+// Empty where it fails. Throws OperandFailed.
 bool HasKernels();
 std::optional<std::vector<Reference<Data>>> ResultsByKernels(Device* device, Node* node);
 // A program was compiled for the graph.

@@ -1,17 +1,23 @@
 #include "lazy/run_queue.h"
 
+#include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include "hlo/error.h"
 #include "lazy/live_data.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
 #include "lazy/warning.h"
+#include "process/fork.h"
 
 namespace lazy {
 namespace {
@@ -34,7 +40,8 @@ class RunEnd {
 
 class StartedRun {
  public:
-  StartedRun(pjrt::Event done, std::function<void()> over) : done_(std::move(done)) {
+  StartedRun(pjrt::Event done, int64_t number, std::function<void()> over)
+      : done_(std::move(done)), number_(number) {
     if (!over) return;
     if (done_.IsReady()) {
       over();
@@ -45,31 +52,106 @@ class StartedRun {
   }
 
   bool IsOver() const { return done_.IsReady(); }
-  void Await() const {
+  int64_t number() const { return number_; }
+  std::thread::id thread() const { return thread_; }
+  // Waits.
+  std::optional<hlo::Error> Failure() const {
+    std::optional<hlo::Error> failure;
     try {
-      AwaitEvent();
-    } catch (...) {
-      if (end_) end_->Come();
-      throw;
+      Await();
+    } catch (const hlo::Error& error) {
+      failure = error;
+    } catch (const std::exception& error) {
+      failure = hlo::Error(hlo::ErrorCode::kInternal, error.what());
     }
     if (end_) end_->Come();
+    return failure;
   }
 
  private:
-  void AwaitEvent() const {
+  void Await() const {
     if (IsOver()) return done_.Await();
     Span span("xla::wait");
     done_.Await();
   }
 
   pjrt::Event done_;
-  std::shared_ptr<RunEnd> end_;  // null: nothing is to happen
+  int64_t number_;
+  std::thread::id thread_ = std::this_thread::get_id();  // which started it
+  std::shared_ptr<RunEnd> end_;                          // null: nothing is to happen
 };
 
-using Queue = std::deque<StartedRun>;
+// The runs that have failed, of which nobody has been told. Thread-safe: reads hold no SyncMutex.
+class Failures {
+ public:
+  int64_t NextRun() { return last_run_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-Queue& QueueOf(Device* device) {
-  static auto* queues = new std::unordered_map<Device*, Queue>;
+  void Note(const StartedRun& run, hlo::Error error) {
+    std::lock_guard lock(mutex_);
+    const auto told = told_.find(run.thread());
+    if (told != told_.end() && run.number() <= told->second) return;
+    if (untold_.size() < kMostThreads) untold_.try_emplace(run.thread(), std::move(error));
+    is_empty_.store(untold_.empty(), std::memory_order_relaxed);
+  }
+
+  // This thread is told of one by other means. What else it has started, work on the failed values
+  // among it, is no news to it.
+  void Forget() {
+    std::lock_guard lock(mutex_);
+    untold_.erase(std::this_thread::get_id());
+    is_empty_.store(untold_.empty(), std::memory_order_relaxed);
+    if (told_.size() >= kMostThreads) told_.clear();
+    told_[std::this_thread::get_id()] = last_run_.load(std::memory_order_relaxed);
+  }
+
+  // Throws one of this thread's, or else, for whoever asks for all, another's.
+  void Raise(bool of_all) {
+    if (is_empty_.load(std::memory_order_relaxed)) return;
+    if (const auto error = Take(of_all)) {
+      Forget();
+      throw hlo::Error(*error);
+    }
+  }
+
+ private:
+  // That wait to be told, or are remembered as told.
+  static constexpr size_t kMostThreads = 64;
+
+  std::optional<hlo::Error> Take(bool of_all) {
+    std::lock_guard lock(mutex_);
+    auto chosen = untold_.find(std::this_thread::get_id());
+    if (chosen == untold_.end() && of_all) chosen = untold_.begin();
+    if (chosen == untold_.end()) return std::nullopt;
+    std::optional<hlo::Error> error = std::move(chosen->second);
+    untold_.erase(chosen);
+    is_empty_.store(untold_.empty(), std::memory_order_relaxed);
+    return error;
+  }
+
+  std::atomic<int64_t> last_run_{0};
+  std::atomic<bool> is_empty_{true};
+  process::Mutex mutex_;
+  std::map<std::thread::id, hlo::Error> untold_;  // the first of each thread
+  std::map<std::thread::id, int64_t> told_;       // through which run
+};
+
+// Of one device.
+struct Queue {
+  std::deque<StartedRun> runs;  // under SyncMutex
+  Failures failures;
+
+  // Waits for the oldest.
+  void Finish() {
+    const StartedRun oldest = std::move(runs.front());
+    runs.pop_front();
+    if (auto failure = oldest.Failure()) failures.Note(oldest, *std::move(failure));
+  }
+};
+
+Queue& QueueOf(const Device* device) {
+  static auto* mutex = new process::Mutex;
+  static auto* queues = new std::unordered_map<const Device*, Queue>;
+  std::lock_guard lock(*mutex);
   return (*queues)[device];
 }
 
@@ -77,57 +159,58 @@ Queue& QueueOf(Device* device) {
 
 void LimitInFlight(Device* device, pjrt::Event done, bool wait, std::function<void()> over) {
   Queue& queue = QueueOf(device);
-  queue.emplace_back(std::move(done), std::move(over));
-  while (!queue.empty() && (wait || queue.size() > kInFlightLimit || queue.front().IsOver())) {
-    const StartedRun oldest = std::move(queue.front());
-    queue.pop_front();
-    oldest.Await();
+  queue.runs.emplace_back(std::move(done), queue.failures.NextRun(), std::move(over));
+  while (!queue.runs.empty() &&
+         (wait || queue.runs.size() > kInFlightLimit || queue.runs.front().IsOver())) {
+    queue.Finish();
   }
 }
 
 void WaitFor(Device* device) {
   Queue& queue = QueueOf(device);
-  while (!queue.empty()) {
-    const StartedRun oldest = std::move(queue.front());
-    queue.pop_front();
-    oldest.Await();
-  }
+  while (!queue.runs.empty()) queue.Finish();
 }
 
-void WaitForAll() {
+void RaiseFailedRuns(const Device* device, bool of_all) {
+  ExplainingMemory([&] { QueueOf(device).failures.Raise(of_all); });
+}
+
+void ForgetFailedRuns(const Device* device) { QueueOf(device).failures.Forget(); }
+
+void FinishWork() {
   std::lock_guard lock(SyncMutex());
   if (!Runtime::IsStarted()) return;
-  ExplainingMemory([&] {
-    for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
-  });
+  for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
 }
 
 void WaitDeviceOps() {
-  std::lock_guard lock(SyncMutex());
-  WaitForAll();
+  FinishWork();
   if (!Runtime::IsStarted()) return;
-  for (const auto& device : Runtime::Get().devices()) device->value_checks.RaiseOfAll();
-}
-
-// Every error that is met ends one execution, which is left.
-void FinishWork() {
-  while (true) {
-    try {
-      return WaitForAll();
-    } catch (const std::exception&) {
-    }
+  for (const auto& device : Runtime::Get().devices()) {
+    RaiseFailedRuns(device.get(), /*of_all=*/true);
+    device->value_checks.RaiseOfAll();
   }
 }
 
-void WarnOfFailedChecks() {
+namespace {
+
+// At the end of the process there is nobody left to raise to.
+template <typename F>
+void WarnOf(const std::string& what, F&& raise) {
+  try {
+    raise();
+  } catch (const hlo::Error& error) {
+    Warn(what + ", and nothing has asked for an error since: " + error.what());
+  }
+}
+
+}  // namespace
+
+void WarnOfFailures() {
   if (!Runtime::IsStarted()) return;
   for (const auto& device : Runtime::Get().devices()) {
-    try {
-      device->value_checks.RaiseOfAll();
-    } catch (const hlo::Error& error) {
-      Warn("a value was wrong, and nothing has asked for an error since: " +
-           std::string(error.what()));
-    }
+    WarnOf("a computation has failed", [&] { RaiseFailedRuns(device.get(), /*of_all=*/true); });
+    WarnOf("a value was wrong", [&] { device->value_checks.RaiseOfAll(); });
   }
 }
 

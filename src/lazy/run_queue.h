@@ -1,5 +1,7 @@
-// The executions that were started on each device and are not known to be over. Everything under
-// SyncMutex.
+// The executions that were started on each device and are not known to be over, and those that have
+// failed. A failure belongs to the values that the execution was to give: whoever reads one is
+// told. It is raised once beside that, like that of a check (check_queue.h): at the end of a step
+// of the thread that started the execution, or where somebody waits for all.
 #pragma once
 
 #include <functional>
@@ -9,19 +11,26 @@
 
 namespace lazy {
 
-// Adds an execution, and waits until few enough are in flight; with `wait`, for all of them. Throws
-// the error of one that it waited for. `over`, if any, is called once, when the execution is over,
-// and before whoever waits for it goes on.
+// Adds an execution, and waits until few enough are in flight; with `wait`, for all of them.
+// `over`, if any, is called once, when the execution is over, and before whoever waits for it goes
+// on. Under SyncMutex.
 void LimitInFlight(Device* device, pjrt::Event done, bool wait, std::function<void()> over);
-// Waits for all of one device; throws the first error, with the rest left in the queue.
+// Waits for all of one device. Under SyncMutex.
 void WaitFor(Device* device);
-// Waits for everything started on all devices, and takes the lock for it; throws the first error.
-void WaitForAll();
-// The same; then throws that of a check of values (check_queue.h).
-void WaitDeviceOps();
-// Waits for everything, whatever becomes of it: errors belong to whoever reads a result.
+// Waits for everything started on all devices, and takes the lock for it.
 void FinishWork();
-// At the end of the process: of checks that nobody came to be told of.
-void WarnOfFailedChecks();
+
+// Throws the error of an execution that is known to have failed and that nobody has been told of:
+// one that this thread started, or, with `of_all`, else another one.
+void RaiseFailedRuns(const Device* device, bool of_all);
+// For a read that throws the error of a value: of what this thread has started until now, it need
+// not be told again.
+void ForgetFailedRuns(const Device* device);
+
+// Waits for everything; then throws what there is to be told, of executions and of checks of
+// values.
+void WaitDeviceOps();
+// At the end of the process: of what nobody came to be told of.
+void WarnOfFailures();
 
 }  // namespace lazy

@@ -450,6 +450,11 @@ std::unique_lock<std::recursive_mutex> LockOfSyncs() {
   return std::unique_lock(SyncMutex());
 }
 
+void RaiseOfAll(Device* device) {
+  RaiseFailedRuns(device, /*of_all=*/true);
+  device->value_checks.RaiseOfAll();
+}
+
 void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll,
               Choice choice = std::nullopt) {
   Span span("xla::sync");
@@ -463,8 +468,9 @@ void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll,
   });
   // Who reads is told with the value.
   if (manner.next == Next::kWaits) {
-    device->value_checks.RaiseOfAll();
+    RaiseOfAll(device);
   } else if (manner.next == Next::kGoesOn && !manner.is_eager) {
+    RaiseFailedRuns(device, /*of_all=*/false);
     device->value_checks.RaiseOfFinished();
   }
 }
@@ -512,7 +518,7 @@ std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values,
     if (wait) WaitFor(device);
     return made;
   });
-  if (wait) device->value_checks.RaiseOfAll();
+  if (wait) RaiseOfAll(device);
   std::vector<Value> computed;
   for (size_t i = 0; i < values.size(); ++i) computed.push_back(leaves[graph.result_of_root()[i]]);
   return computed;

@@ -197,7 +197,7 @@ void BindDevices(py::module_& m) {
     WithoutGil([] {
       lazy::BackgroundCompiler::Get().Close();
       lazy::FinishWork();
-      lazy::WarnOfFailedChecks();
+      lazy::WarnOfFailures();
     });
   });
   m.def("_xla_get_devices", [] {

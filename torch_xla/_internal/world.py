@@ -300,10 +300,15 @@ def _whereabouts(shared: dist.Store, other: int) -> str:
         return "of which a stranger tells"
 
 
-def finish() -> None:
-    """Runs the collectives that are recorded, which other processes wait for, and waits for all that runs."""
+def _run_collectives() -> None:
+    """Those that are recorded, which other processes wait for."""
     if _XLAC._xla_has_pending_collectives():
         _XLAC._xla_step_marker("", [], wait=True, reset_scope=False)
+
+
+def finish() -> None:
+    """Runs the collectives that are recorded, and waits for all that runs."""
+    _run_collectives()
     _XLAC._xla_wait_device_ops()
 
 
@@ -332,8 +337,12 @@ def _stay_for_the_others() -> None:
 
 def _at_exit() -> None:
     # After an exception the collectives may be of any kind, and the others are told by this process's end.
-    if getattr(sys, "last_value", None) is None:
-        leave()
+    if getattr(sys, "last_value", None) is not None:
+        return
+    if _XLAC._xla_runtime_is_initialized():
+        _run_collectives()
+        _XLAC._prepare_to_exit()  # waits, and warns of what nobody was told: there is nobody left to raise to
+    _stay_for_the_others()
 
 
 def register(prepare: Callable[[], None]) -> None:

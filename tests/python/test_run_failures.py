@@ -1,0 +1,214 @@
+"""A computation that fails while the program goes on: its error belongs to the values that it was to give."""
+
+import contextlib
+import threading
+
+import pytest
+import torch
+from conftest import without_interpreter
+
+import torch_xla
+from torch_xla.core import xla_model as xm
+
+NO_MEMORY = pytest.raises(RuntimeError, match="out of memory")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_untold(device):
+    yield
+    torch_xla.sync(wait=True)
+    xm.wait_device_ops()
+
+
+def sum_of_too_much(device):
+    """Its program finds no memory for what it sorts."""
+    column = torch.arange(float(1 << 21), device=device)
+    return (column[:, None] * column).sort().values.sum()
+
+
+def failing(device):
+    """Two values of one step, of which one wants too much memory, behind one that takes long enough that nobody knows yet."""
+    long = torch.ones(1024, 1024, device=device)
+    for _ in range(24):
+        long = long @ long / 1024
+    torch_xla.sync()
+    small, total = torch.ones(3, device=device) * 2, sum_of_too_much(device)
+    torch_xla.sync()
+    return small, total
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_are_compiled():
+    """Compiling takes longer than what `failing` waits behind."""
+    with without_interpreter(), contextlib.suppress(RuntimeError):
+        failing("xla")
+    with contextlib.suppress(RuntimeError):
+        xm.wait_device_ops()
+
+
+def steps(device, count=5):
+    """Steps that have nothing to do with it, as they are to be."""
+    for i in range(count):
+        x = torch.full((3,), float(i), device=device)
+        torch_xla.sync()
+        assert x.tolist() == [float(i)] * 3
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_who_reads_is_told_and_nobody_else(device):
+    small, total = failing(device)
+    with NO_MEMORY:
+        small.cpu()
+    steps(device)
+    torch_xla.sync(wait=True)
+    xm.wait_device_ops()
+    with NO_MEMORY:
+        total.item()  # each value that depends on it, however often
+    with NO_MEMORY:
+        small.sum().item()
+    steps(device)
+    xm.wait_device_ops()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_work_on_what_has_failed_is_no_news(device):
+    small, _ = failing(device)
+    more = small + 1
+    with NO_MEMORY:
+        more.cpu()  # two runs have failed
+    steps(device)
+    torch_xla.sync(wait=True)
+    with NO_MEMORY:
+        small.cpu()
+
+
+@pytest.mark.usefixtures("programs_only")
+@pytest.mark.parametrize("wait", [xm.wait_device_ops, lambda: torch_xla.sync(wait=True)])
+def test_who_waits_is_told_once(device, wait):
+    small, _ = failing(device)
+    with NO_MEMORY:
+        wait()
+    wait()
+    steps(device)
+    with NO_MEMORY:
+        small.cpu()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_a_step_that_waits_is_told_once(device):
+    small = torch.ones(3, device=device) * 2
+    total = sum_of_too_much(device)
+    with NO_MEMORY:
+        torch_xla.sync(wait=True)
+    torch_xla.sync(wait=True)
+    steps(device)
+    for value in small, total:
+        with NO_MEMORY:
+            value.cpu()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_the_step_that_tells_is_whole(device):
+    """It has run, with the weights that were donated to it: what failed was an earlier one."""
+    weight, errors = torch.zeros(4096, device=device), []
+    torch_xla.sync(wait=True)
+    failing(device)
+    for _ in range(8):
+        weight += 1
+        try:
+            torch_xla.sync()
+        except RuntimeError as error:
+            errors.append(str(error))
+    xm.wait_device_ops()
+    assert len(errors) == 1 and "out of memory" in errors[0]
+    assert weight.sum().item() == 8 * 4096
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_each_thread_is_told_of_its_own(device):
+    told = []
+
+    def work():
+        failing(device)
+        try:
+            xm.wait_device_ops()
+        except RuntimeError as error:
+            told.append(str(error))
+
+    small, _ = failing(device)
+    with NO_MEMORY:
+        small.cpu()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert len(told) == 1
+    steps(device)
+    xm.wait_device_ops()
+
+
+def test_it_says_nothing_of_what_is_computed_from_it(program):
+    """Torch's kernels do not get its values: a program says so. They run the same for values that are there."""
+    result = program.run_code("""
+import torch, torch_xla
+import torch_xla.debug.metrics as met
+from torch_xla.experimental import eager_mode_context
+
+def count(name):
+    return met.counter_value(name) or 0
+
+column = torch.arange(float(1 << 21), device="xla")
+failed, total = torch.ones(3, device="xla") * 2, (column[:, None] * column).sort().values.sum()
+try:
+    failed.cpu()
+except RuntimeError:
+    pass
+def good(size):
+    values = torch.ones(size, device="xla")
+    torch_xla.sync()
+    return values
+
+for size in 3, 5:
+    values = failed if size == 3 else good(size)
+    before = count("InterpretedGraph")
+    y = values.sin() + values.cos()
+    try:
+        print(len(y.tolist()))
+    except RuntimeError as error:
+        print("out of memory" in str(error))
+    print("interpreted", count("InterpretedGraph") - before)
+with eager_mode_context(True):
+    for values in failed, good(3):
+        values.exp()
+        before = count("ExecuteComputation")
+        values.exp()
+        print("programs", count("ExecuteComputation") - before)
+""")
+    assert result.stdout.splitlines() == [
+        "True",
+        "interpreted 0",
+        "5",
+        "interpreted 1",
+        "programs 1",
+        "programs 0",
+    ]
+
+
+def test_nothing_is_said_at_the_end_of_what_was_told(program):
+    code = """
+import torch, torch_xla
+column = torch.arange(float(1 << 21), device="xla")
+small, total = torch.ones(3, device="xla") * 2, (column[:, None] * column).sort().values.sum()
+torch_xla.sync()
+{}
+"""
+    read = """
+try:
+    small.cpu()
+except RuntimeError as error:
+    print("out of memory" in str(error))
+"""
+    told = program.run_code(code.format(read), TORCH_XLA_INTERPRET="never")
+    assert told.stdout == "True\n" and "memory" not in told.stderr
+    untold = program.run_code(code.format(""), TORCH_XLA_INTERPRET="never")
+    assert "a computation has failed" in untold.stderr and "Traceback" not in untold.stderr
+    assert untold.returncode == 0
