@@ -450,6 +450,9 @@ def _xla_mark_tensor(
     x: Tensor, name: str, position: int, id: str, is_input: bool, attributes: dict[str, Any]
 ) -> Tensor: ...
 def _xla_mark_location(x: Tensor, name: str) -> Tensor: ...
+def _xla_register_custom_call_target(fn_name: str, function_ptr: Any, platform: str) -> None:
+    """Lets programs call a handler of XLA's FFI, in a capsule, by `custom_call @fn_name` of api_version 4."""
+
 def _xla_custom_call(
     operands: Sequence[Tensor],
     target: str,
@@ -458,5 +461,5 @@ def _xla_custom_call(
     has_side_effect: bool = ...,
     backend_config: str = ...,
     api_version: int = ...,
-    frontend_attributes: dict[str, str] = ...,
+    attributes: dict[str, Any] = ...,
 ) -> list[Tensor]: ...

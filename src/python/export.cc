@@ -14,6 +14,7 @@
 #include "hlo/text_writer.h"
 #include "lazy/location.h"
 #include "lazy/programs_of_any_size.h"
+#include "pjrt/client/foreign_functions.h"
 #include "python/bindings.h"
 
 namespace torch_xla {
@@ -122,9 +123,8 @@ std::vector<at::Tensor> RecordCustomCall(const std::vector<at::Tensor>& operands
                     " has ", shapes.size(), " shapes and ", types.size(),
                     " types: one of each for every result");
   constexpr int64_t kTypedCall = 4;
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      api_version != kTypedCall, "the custom call ", target,
-      " asks for api_version 4, whose configuration is a dictionary; give 1, 2 or 3 and a string");
+  TORCH_CHECK_VALUE(api_version != kTypedCall || backend_config.empty(), "the custom call ", target,
+                    " asks for api_version 4, whose configuration is a dictionary of attributes");
   CustomCallAttribute attribute{.call = {.target = target,
                                          .has_side_effect = has_side_effect,
                                          .api_version = std::max<int64_t>(api_version, 1),
@@ -137,6 +137,15 @@ std::vector<at::Tensor> RecordCustomCall(const std::vector<at::Tensor>& operands
     const c10::Device device =
         operands.empty() ? ToTorchDevice(DeviceFromString("")) : operands[0].device();
     return RecordOn<&CustomCall>(device, operands, attribute);
+  });
+}
+
+void RegisterCallTarget(const std::string& target, const py::capsule& handler,
+                        const std::string& platform) {
+  void* function = handler.get_pointer();
+  WithoutGil([&] {
+    const pjrt::Plugin& plugin = DeviceFromString("")->client().plugin();
+    pjrt::RegisterForeignFunction(plugin, target, function, platform);
   });
 }
 
@@ -204,6 +213,8 @@ void BindExport(py::module_& m) {
   m.def("_xla_mark_location", [](const at::Tensor& x, const std::string& name) {
     return WithoutGil([&] { return Record<&MarkOrigin>(x, name); });
   });
+  m.def("_xla_register_custom_call_target", &RegisterCallTarget, py::arg("fn_name"),
+        py::arg("function_ptr"), py::arg("platform"));
   m.def("_xla_custom_call", &RecordCustomCall, py::arg("operands"), py::arg("target"),
         py::arg("shapes"), py::arg("dtypes"), py::arg("has_side_effect") = false,
         py::arg("backend_config") = "", py::arg("api_version") = 0,

@@ -38,6 +38,9 @@ def count_while(name, call):
 
 # The runtime starts, and waits for a server that does not answer.
 START = """
+import datetime
+capsule = datetime.datetime_CAPI  # any will do
+
 for name, call in {
     "the first": _XLAC._init_computation_client,
     "the second": _XLAC._init_computation_client,
@@ -55,6 +58,7 @@ for name, call in {
     "to": lambda: torch.ones(2).to("xla"),
     "tensor": lambda: torch.tensor([1.0], device="xla"),
     "text": lambda: _XLAC._get_stablehlo([], "xla:0", [], False),
+    "function": lambda: _XLAC._xla_register_custom_call_target("name", capsule, "cpu"),
 }.items():
     count_while(name, call)
 os._exit(0)
