@@ -167,6 +167,51 @@ def forks_beside_callbacks(devices):
 
 
 @check
+def addresses_before_the_values(devices):
+    """Who asks for an address holds the interpreter's lock, which the callback wants."""
+    begun = threading.Event()
+
+    def slow(x):
+        begun.set()
+        time.sleep(0.3)
+        return np.asarray(x) + 1
+
+    donated = jnp.asarray(X) + 0
+    jax.block_until_ready(donated)
+    place = donated.unsafe_buffer_pointer()
+    first = jax.jit(lambda x: jax.pure_callback(slow, shape_of(x), x))(X)
+    second = jax.jit(lambda x: x * 2)(first)
+    third = jax.jit(lambda x: x + 1, donate_argnums=0)(donated)
+    begun.wait()
+    results = [(x, x.unsafe_buffer_pointer()) for x in (first, second, third)]
+    assert not second.is_ready(), "its value was waited for"
+    for (x, address), value in zip(results, (X + 1, (X + 1) * 2, X + 1), strict=True):
+        expect_equal(x, value)
+        assert x.unsafe_buffer_pointer() == address
+    assert third.unsafe_buffer_pointer() == place  # in place, nevertheless
+
+
+@check
+def addresses_of_what_fails(devices):
+    begun = threading.Event()
+
+    def fail(x):
+        begun.set()
+        time.sleep(0.1)
+        raise ValueError("no such number")
+
+    f = jax.jit(lambda x: jax.pure_callback(fail, shape_of(x), x))
+    x = f(X)
+    begun.wait()
+    assert x.unsafe_buffer_pointer()
+    try:
+        np.asarray(x)
+        raise AssertionError("nothing was raised")
+    except jax.errors.JaxRuntimeError as error:
+        assert "no such number" in str(error), error
+
+
+@check
 def callbacks_on_several_devices(devices):
     """Each device's program calls on its own thread."""
     f = jax.jit(lambda x: jax.pure_callback(lambda a: np.asarray(a) + 1, shape_of(x), x))

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstring>
+#include <latch>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "pjrt/client/foreign_functions.h"
 #include "plugin_testing.h"
 
 namespace pjrt {
@@ -245,6 +247,52 @@ TEST_F(PluginTest, ZeroCopy) {
   ExecuteResult second = executable->Execute(again);
   EXPECT_EQ(second.outputs[0]->ToLiteral().AsDouble(0), 2.0);
   EXPECT_EQ(second.outputs[0]->UnsafePointer(), address);
+}
+
+std::latch handler_begun(1), handler_may_end(1);
+
+// An XLA_FFI_Handler.
+void* WaitingHandler(void*) {
+  handler_begun.count_down();
+  handler_may_end.wait();
+  return nullptr;
+}
+
+// Whoever asks for an address may hold what a program is waiting for.
+TEST_F(PluginTest, AddressesBeforeTheValues) {
+  const hlo::Shape shape(hlo::ElementType::kF32, {4});
+  auto function = reinterpret_cast<void*>(&WaitingHandler);
+  RegisterForeignFunction(client_->plugin(), "test.waiting", function, "cpu");
+  auto waiting = client_->Compile(*MakeModule("waiting", [&](hlo::Builder& b) {
+    return std::vector<hlo::Value>{b.CustomCall(
+        {b.Parameter(shape)}, shape,
+        {.target = "test.waiting", .api_version = 4, .output_operand_aliases = {{{}, 0, {}}}})};
+  }));
+  auto module = MakeModule("add_one", [&](hlo::Builder& b) {
+    return std::vector<hlo::Value>{b.Add(b.Parameter(shape), b.Full(shape, 1.0))};
+  });
+  module->input_output_aliases.push_back({.output = 0, .parameter = 0});
+  auto add_one = client_->Compile(*module);
+  auto x = client_->BufferFromLiteral(Vector(1, 2, 3, 4), *client_->devices()[0]);
+  auto donated = client_->BufferFromLiteral(Vector(5, 6, 7, 8), *client_->devices()[0]);
+  const auto place = donated->UnsafePointer();
+
+  const Buffer* argument[] = {x.get()};
+  ExecuteResult first = waiting->Execute(argument);
+  handler_begun.wait();
+  const Buffer* result[] = {first.outputs[0].get()};
+  ExecuteResult second = add_one->Execute(result);  // of what is not there yet, and donated
+  const Buffer* other[] = {donated.get()};
+  ExecuteResult third = add_one->Execute(other);
+  const auto second_place = second.outputs[0]->UnsafePointer();
+  const auto third_place = third.outputs[0]->UnsafePointer();
+  EXPECT_FALSE(first.done.IsReady());
+  EXPECT_EQ(third_place, place);  // in place all the same
+  handler_may_end.count_down();
+  EXPECT_EQ(second.outputs[0]->ToLiteral(), Vector(2, 3, 4, 5));
+  EXPECT_EQ(third.outputs[0]->ToLiteral(), Vector(6, 7, 8, 9));
+  EXPECT_EQ(second.outputs[0]->UnsafePointer(), second_place);
+  EXPECT_EQ(third.outputs[0]->UnsafePointer(), third_place);
 }
 
 // A program that takes longer than a thread takes to wake up runs on the caller's thread where the

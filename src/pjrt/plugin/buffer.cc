@@ -6,7 +6,6 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/layout.h"
-#include "pjrt/element_type.h"
 #include "process/fork.h"
 
 namespace pjrt::plugin {
@@ -422,10 +421,18 @@ void Buffer_DonateWithControlDependency(PJRT_Buffer_DonateWithControlDependency_
   args.dependency_ready_callback = RunDependency;
 }
 
-// What has a direct pointer waits here for the value.
+// An address says nothing of the value, so it waits for none: who asks may hold what the program
+// waits for. JAX holds the interpreter's lock, which a callback wants.
 void Buffer_UnsafePointer(PJRT_Buffer_UnsafePointer_Args& args) {
-  const ContentsPtr contents = Await(Require(args.buffer, "buffer").Get());
-  args.buffer_pointer = reinterpret_cast<uintptr_t>(contents->allocation->data());
+  const ContentsPtr contents = Require(args.buffer, "buffer").Get();
+  std::shared_ptr<Allocation> place;
+  if (!contents->ready->is_set()) {
+    if (const auto placement = contents->placement.lock()) {
+      place = placement->Place(contents->result);
+    }
+  }
+  if (place == nullptr) place = Await(contents)->allocation;
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(place->data());
 }
 
 void Buffer_OpaqueDeviceMemoryDataPointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {

@@ -41,11 +41,22 @@ class Allocation {
   std::function<void()> release_;
 };
 
+// Decides where the results of a run lie: when it begins, or before, when somebody asks.
+class Placement {
+ public:
+  virtual ~Placement() = default;
+  // Thread-safe. Waits for nothing.
+  virtual std::shared_ptr<Allocation> Place(size_t result) = 0;
+};
+
 // An array's value: an allocation that is there and filled once `ready` is set (without a failure).
 // Buffers that are copies of each other share it, since values do not change.
 struct Contents {
   CompletionPtr ready;
   std::shared_ptr<Allocation> allocation;
+  // Of a run's result; whoever has not seen that it is ready asks here for its memory.
+  std::weak_ptr<Placement> placement = {};
+  size_t result = 0;
 };
 using ContentsPtr = std::shared_ptr<Contents>;
 

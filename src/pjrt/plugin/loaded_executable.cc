@@ -11,6 +11,7 @@
 #include "pjrt/plugin/profiler.h"
 #include "pjrt/plugin/result_memory.h"
 #include "process/clock.h"
+#include "process/fork.h"
 
 PJRT_LoadedExecutable::PJRT_LoadedExecutable(
     PJRT_Client& owner, std::shared_ptr<const pjrt::plugin::CompiledProgram> loaded)
@@ -152,7 +153,7 @@ bool CallerWaits(const PJRT_ExecuteOptions& options) {
 }
 
 // One execution on one device, from its launch to its end.
-class Launch {
+class Launch : public Placement, public std::enable_shared_from_this<Launch> {
  public:
   // `place`: the device's among those of the execution.
   Launch(std::shared_ptr<const CompiledProgram> program, PJRT_Device& device,
@@ -182,6 +183,8 @@ class Launch {
   // Instead of Run.
   void Fail(FailurePtr failure) noexcept { Finish(std::move(failure)); }
 
+  std::shared_ptr<Allocation> Place(size_t result) override;
+
   const CompletionPtr& done() const { return done_; }
   // True if it needs no waiting and has been seen to take little time: less than another thread
   // takes to wake up; or, where the caller waits for it, less than others may be kept waiting.
@@ -198,6 +201,7 @@ class Launch {
   void RunProgram();
   void Finish(FailurePtr failure) noexcept;
   std::shared_ptr<Allocation> ResultAllocation(size_t result);
+  std::vector<void*> PlaceResults();
 
   std::shared_ptr<const CompiledProgram> program_;
   PJRT_Device& device_;
@@ -206,9 +210,13 @@ class Launch {
   bool caller_waits_;
   cpu::RunOptions options_;
   std::vector<cpu::ForeignData> foreign_data_;
-  std::vector<ContentsPtr> arguments_;
   std::vector<bool> donated_;
+  // Where the results lie, and until that is decided the arguments that are one way to do so.
+  process::Mutex places_mutex_;
+  std::vector<ContentsPtr> arguments_;
   std::vector<ContentsPtr> results_;
+  bool has_ended_ = false;
+  std::vector<bool> asked_for_;  // results of which somebody knows the address; empty: none
   CompletionPtr done_;
 };
 
@@ -274,21 +282,22 @@ std::vector<std::unique_ptr<PJRT_Buffer>> Launch::MakeResults() {
   results_.reserve(program_->results().size());
   buffers.reserve(program_->results().size());
   for (const auto& description : program_->result_descriptions) {
-    results_.push_back(std::allocate_shared<Contents>(process::SmallAllocator<Contents>(),
-                                                      Contents{done_, nullptr}));
+    results_.push_back(std::allocate_shared<Contents>(
+        process::SmallAllocator<Contents>(),
+        Contents{done_, nullptr, weak_from_this(), results_.size()}));
     buffers.push_back(std::make_unique<PJRT_Buffer>(device_, description, results_.back()));
   }
   return buffers;
 }
 
-// In place where the donated argument's bytes are this launch's alone; nobody else can come to hold
-// them.
+// In place where the donated argument's bytes are there and this launch's alone; nobody else can
+// come to hold them.
 std::shared_ptr<Allocation> Launch::ResultAllocation(size_t result) {
   const int64_t parameter = program_->executable->aliased_parameters()[result];
   if (parameter >= 0 && donated_[parameter]) {
     const ContentsPtr& argument = arguments_[parameter];
-    if (argument.use_count() == 1 && argument->allocation.use_count() == 1 &&
-        argument->allocation->writable()) {
+    if (argument->ready->is_set() && argument.use_count() == 1 &&
+        argument->allocation.use_count() == 1 && argument->allocation->writable()) {
       return argument->allocation;
     }
   }
@@ -296,6 +305,29 @@ std::shared_ptr<Allocation> Launch::ResultAllocation(size_t result) {
   std::shared_ptr<Allocation> lent = result_memory_.Take(bytes);
   if (lent != nullptr) return lent;
   return std::allocate_shared<Allocation>(process::SmallAllocator<Allocation>(), bytes);
+}
+
+std::shared_ptr<Allocation> Launch::Place(size_t result) {
+  std::lock_guard lock(places_mutex_);
+  std::shared_ptr<Allocation>& place = results_[result]->allocation;
+  if (has_ended_) return place;
+  asked_for_.resize(results_.size());
+  asked_for_[result] = true;
+  if (place == nullptr) place = ResultAllocation(result);
+  return place;
+}
+
+std::vector<void*> Launch::PlaceResults() {
+  std::lock_guard lock(places_mutex_);
+  std::vector<void*> places;
+  places.reserve(results_.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    std::shared_ptr<Allocation>& place = results_[i]->allocation;
+    if (place == nullptr) place = ResultAllocation(i);
+    places.push_back(place->data());
+    result_memory_.Tell(i, *place);
+  }
+  return places;
 }
 
 void Launch::RunProgram() {
@@ -306,15 +338,7 @@ void Launch::RunProgram() {
   std::vector<const void*> inputs;
   inputs.reserve(arguments_.size());
   for (const ContentsPtr& argument : arguments_) inputs.push_back(argument->allocation->data());
-  std::vector<std::shared_ptr<Allocation>> allocations;
-  std::vector<void*> outputs;
-  allocations.reserve(results_.size());
-  outputs.reserve(results_.size());
-  for (size_t i = 0; i < results_.size(); ++i) {
-    allocations.push_back(ResultAllocation(i));
-    outputs.push_back(allocations.back()->data());
-    result_memory_.Tell(i, *allocations.back());
-  }
+  const std::vector<void*> outputs = PlaceResults();
   cpu::RunOptions options = options_;
   options.foreign_data = foreign_data_;
   if (program_->communicates) options.communicator = device_.client->communicator();
@@ -335,7 +359,6 @@ void Launch::RunProgram() {
     run->end_ns = end;
     RecordRun(std::move(*run));
   }
-  for (size_t i = 0; i < results_.size(); ++i) results_[i]->allocation = std::move(allocations[i]);
 }
 
 void Launch::Run() noexcept {
@@ -349,7 +372,14 @@ void Launch::Run() noexcept {
 }
 
 void Launch::Finish(FailurePtr failure) noexcept {
-  arguments_.clear();  // who waits for the results may count on their memory
+  {
+    std::lock_guard lock(places_mutex_);
+    has_ended_ = true;
+    arguments_.clear();  // who waits for the results may count on their memory
+    for (size_t i = 0; failure != nullptr && i < results_.size(); ++i) {
+      if (asked_for_.empty() || !asked_for_[i]) results_[i]->allocation = nullptr;
+    }
+  }
   done_->Set(std::move(failure));
 }
 
@@ -429,7 +459,8 @@ void LoadedExecutable_Execute(PJRT_LoadedExecutable_Execute_Args& args) {
   std::vector<std::unique_ptr<PJRT_Event>> events;
   for (size_t d = 0; d < devices.size(); ++d) {
     const auto [device, ids] = devices[d];
-    launches.push_back(std::make_shared<Launch>(program, *device, ids, options, d));
+    // Not one block with what counts its references, which results keep.
+    launches.push_back(std::shared_ptr<Launch>(new Launch(program, *device, ids, options, d)));
     launches[d]->Check(args.argument_lists[d], args.num_args, keep);
     results.push_back(launches[d]->MakeResults());
     events.emplace_back(NewEvent(launches[d]->done()));
