@@ -1,6 +1,10 @@
 // Factorizations are checked by what they promise: the product of the factors is the matrix.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+
+#include "hlo/error.h"
 #include "hlo/evaluator.h"
 #include "library_testing.h"
 
@@ -457,6 +461,210 @@ TEST(LinearAlgebra, LeastSquaresSeeTheRank) {
       }
     }
   }
+}
+
+// A call of a routine as it should be.
+struct CallForm {
+  std::string target;
+  std::vector<Shape> operands, results;
+  AttributeDictionary attributes;
+  std::vector<std::string> free = {};  // changes of shapes that it takes
+
+  // What is said when it is bound; empty if it is.
+  std::string Refusal() const {
+    hlo::Module module;
+    module.set_entry(module.AddComputation("main"));
+    Builder builder(module.entry());
+    std::vector<Value> values;
+    for (const Shape& shape : operands) values.push_back(builder.Parameter(shape));
+    hlo::CustomCallAttributes call;
+    call.target = target;
+    call.api_version = 4;
+    call.dictionary = attributes;
+    const Shape shape = results.size() == 1 ? results[0] : Shape::Tuple(results);
+    try {
+      return BindLibraryCall(*builder.CustomCall(values, shape, call)) ? "" : "unknown";
+    } catch (const hlo::Error& error) {
+      return error.what();
+    }
+  }
+};
+
+// Every routine, with two matrices of 4x3, or 3x3.
+std::vector<CallForm> CallForms(ElementType type) {
+  const ElementType real = hlo::RealType(type), kS32 = ElementType::kS32;
+  const bool is_complex = hlo::IsComplex(type);
+  const ElementType complex = is_complex ? type : hlo::ComplexType(type);
+  const auto shape = [](ElementType t, Dimensions last) {
+    last.insert(last.begin(), 2);
+    return Shape(t, last);
+  };
+  const Shape a = shape(type, {4, 3}), square = shape(type, {3, 3}), info = shape(kS32, {});
+  const Shape large = shape(type, {4, 4}), vector = shape(type, {3}), reals = shape(real, {3});
+  const Shape vectors = shape(complex, {3, 3}), pivots = shape(kS32, {3});
+  std::vector<Shape> values(is_complex ? 1 : 2, vector);
+  const auto joined = [](std::vector<Shape> x, const std::vector<Shape>& y) {
+    x.insert(x.end(), y.begin(), y.end());
+    return x;
+  };
+  const auto target = [&](const char* name, const char* of_complex) {
+    return Target(type, name, of_complex);
+  };
+  AttributeDictionary left, right, rows;
+  left["left"].value = left["transpose"].value = right["transpose"].value = true;
+  right["left"].value = false;
+  rows["low"].value = int64_t{1};
+  rows["high"].value = int64_t{3};
+  const AttributeDictionary lower = Letters({{"uplo", 'L'}});
+  std::vector<CallForm> forms = {
+      {target("geqrf", "geqrf"), {a}, {a, vector}, {}},
+      {target("geqp3", "geqp3"), {a, pivots}, {a, pivots, vector}, {}},
+      {target("orgqr", "ungqr"), {a, vector}, {a}, {}, {"operand 1 dimension 1 less"}},
+      {target("ormqr", "unmqr"),
+       {a, vector, large},
+       {large},
+       left,
+       {"operand 0 dimension 2 more", "operand 1 dimension 1 less"}},
+      {target("ormqr", "unmqr"),
+       {a, vector, shape(type, {5, 4})},
+       {shape(type, {5, 4})},
+       right,
+       {"operand 0 dimension 2 more", "operand 1 dimension 1 less"}},
+      {target("potrf", "potrf"), {square}, {square, info}, lower},
+      {target("getrf", "getrf"), {a}, {a, pivots, info}, {}},
+      {target("syevd", "heevd"),
+       {square},
+       {square, reals, info},
+       Letters({{"mode", 'V'}, {"uplo", 'L'}})},
+      {target("geev", "geev"),
+       {square},
+       joined(values, {vectors, vectors, info}),
+       Letters({{"compute_left", 'V'}, {"compute_right", 'N'}})},
+      {target("gees", "gees"),
+       {square},
+       joined({square, square}, joined(values, {info, info})),
+       Letters({{"mode", 'V'}, {"sort", 'N'}})},
+      {target("gehrd", "gehrd"), {square}, {square, shape(type, {2}), info}, rows},
+      {target("sytrd", "hetrd"),
+       {square},
+       {square, reals, shape(real, {2}), shape(type, {2}), info},
+       lower},
+      {target("gtsv", "gtsv"),
+       {vector, shape(type, {4}), vector, a},
+       {vector, shape(type, {4}), vector, a, info},
+       {}},
+      {target("sytrf", is_complex ? "hetrf" : "sytrf"), {square}, {square, pivots, info}, lower},
+      {target("sytrf", "sytrf"), {square}, {square, pivots, info}, lower},
+      {target("sytrs", "hetrs"),
+       {square, pivots, shape(type, {3, 2})},
+       {shape(type, {3, 2})},
+       lower},
+      {target("trsm", "trsm"),
+       {square, shape(type, {3, 2})},
+       {shape(type, {3, 2})},
+       Letters({{"side", 'L'}, {"uplo", 'L'}, {"trans_x", 'N'}, {"diag", 'N'}})},
+      {target("trsm", "trsm"),
+       {square, a},
+       {a},
+       Letters({{"side", 'R'}, {"uplo", 'U'}, {"trans_x", 'C'}, {"diag", 'U'}})}};
+  for (const char* routine : {"gesdd", "gesvd"}) {
+    const std::string name = target(routine, routine);
+    const auto mode = [](char letter) { return Letters({{"mode", letter}}); };
+    forms.push_back({name, {a}, {a, reals, large, square, info}, mode('A')});
+    forms.push_back({name, {a}, {a, reals, a, square, info}, mode('S')});
+    forms.push_back({name,
+                     {a},
+                     {a, reals, a, square, info},
+                     mode('N'),
+                     {"result 2 dimension 2 less", "result 2 dimension 2 more",
+                      "result 3 dimension 1 less", "result 3 dimension 1 more"}});
+  }
+  for (const char* routine : {"gels", "gelsy", "gelsd", "gelss"}) {
+    forms.push_back({target(routine, routine), {a, large}, {large, info, reals, info}, {}});
+  }
+  return forms;
+}
+
+// Calls `changed` with `form` after each change of one shape, and what that was.
+void ChangeEachShape(const CallForm& form,
+                     const std::function<void(const CallForm&, const std::string&)>& changed) {
+  for (const bool is_operand : {true, false}) {
+    const auto& shapes = is_operand ? form.operands : form.results;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::string name = (is_operand ? "operand " : "result ") + std::to_string(i);
+      const auto change = [&](const Shape& shape, const std::string& how) {
+        CallForm other = form;
+        (is_operand ? other.operands : other.results)[i] = shape;
+        changed(other, name + how);
+      };
+      const Dimensions sizes = shapes[i].dimensions();
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        for (const int64_t difference : {-1, 1}) {
+          Dimensions wrong = sizes;
+          wrong[d] += difference;
+          change(Shape(shapes[i].element_type(), wrong),
+                 " dimension " + std::to_string(d) + (difference < 0 ? " less" : " more"));
+        }
+      }
+      Dimensions longer = sizes, shorter(sizes.begin(), sizes.end() - 1);
+      longer.insert(longer.begin(), 1);
+      change(Shape(shapes[i].element_type(), longer), " of a higher rank");
+      change(Shape(shapes[i].element_type(), shorter), " of a lower rank");
+      for (const ElementType type : {ElementType::kF32, ElementType::kF64, ElementType::kC64,
+                                     ElementType::kC128, ElementType::kS32, ElementType::kPred}) {
+        if (type == shapes[i].element_type() || (is_operand && i == 0)) continue;
+        change(Shape(type, sizes), " as " + std::string(hlo::ShortName(type)));
+      }
+    }
+    CallForm fewer = form, more = form;
+    (is_operand ? fewer.operands : fewer.results).pop_back();
+    if (form.results.size() > 1 || is_operand) {
+      if (!fewer.operands.empty()) changed(fewer, is_operand ? "fewer operands" : "fewer results");
+    }
+    (is_operand ? more.operands : more.results).push_back(shapes.back());
+    changed(more, is_operand ? "more operands" : "more results");
+  }
+}
+
+TEST(LinearAlgebra, CallsOfOtherShapesAreRefused) {
+  for (ElementType type : kTypes) {
+    for (const CallForm& form : CallForms(type)) {
+      EXPECT_EQ(form.Refusal(), "") << form.target;
+      ChangeEachShape(form, [&](const CallForm& other, const std::string& how) {
+        const bool is_free = std::ranges::find(form.free, how) != form.free.end();
+        const std::string refusal = other.Refusal();
+        EXPECT_EQ(refusal.empty(), is_free) << form.target << ": " << how << "; " << refusal;
+        EXPECT_EQ(refusal.find(form.target) == std::string::npos, is_free) << refusal;
+      });
+    }
+  }
+}
+
+TEST(LinearAlgebra, CallsOfOtherAttributesAreRefused) {
+  for (const CallForm& form : CallForms(ElementType::kF32)) {
+    for (const auto& [name, value] : form.attributes) {
+      if (name == "low" || name == "high") continue;
+      for (const int64_t wrong : {int64_t{'O'}, int64_t{'L'} + 256, int64_t{0}}) {
+        CallForm other = form;
+        other.attributes[name].value = wrong;
+        EXPECT_NE(other.Refusal().find(form.target), std::string::npos) << form.target << name;
+      }
+    }
+  }
+  const auto reduction = [](int64_t low, int64_t high) {
+    CallForm form;
+    for (const CallForm& other : CallForms(ElementType::kF64)) {
+      if (other.target == "lapack_dgehrd_ffi") form = other;
+    }
+    form.attributes["low"].value = low;
+    form.attributes["high"].value = high;
+    return form.Refusal();
+  };
+  EXPECT_EQ(reduction(2, 3), "");
+  EXPECT_NE(reduction(0, 3), "");
+  EXPECT_NE(reduction(1, 4), "");
+  EXPECT_NE(reduction(3, 2), "");
+  EXPECT_NE(reduction((int64_t{1} << 32) + 1, 3), "");
 }
 
 TEST(LinearAlgebra, UnknownTargetsDoNotBind) {

@@ -55,7 +55,7 @@ void Gelsy(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
   std::vector<int> pivots(std::max(1, x.n));
-  std::vector<R> rwork(std::max(1, 2 * x.n));
+  std::vector<R> rwork(std::max<int64_t>(1, 2 * int64_t{x.n}));
   WithWorkspace<T>([&](T* work, int* lwork) {
     if constexpr (kComplex<T>) {
       lapack::gelsy<T>(&x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb,

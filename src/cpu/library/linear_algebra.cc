@@ -13,6 +13,7 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/library/lapack.h"
+#include "cpu/library/lapack_form.h"
 #include "cpu/library/lapack_item.h"
 #include "cpu/library/lapack_least_squares.h"
 #include "hlo/size_arithmetic.h"
@@ -39,7 +40,7 @@ void Geqp3(const Item& x) {
   auto a = x.Load<T>(0);
   int* pivots = x.Out<int>(1);
   std::copy_n(x.In<int>(1), n, pivots);
-  std::vector<R> rwork(std::max(1, 2 * n));
+  std::vector<R> rwork(std::max<int64_t>(1, 2 * int64_t{n}));
   WithWorkspace<T>([&](T* work, int* lwork) {
     if constexpr (kComplex<T>) {
       lapack::geqp3<T>(&m, &n, a.data(), &lda, pivots, x.Out<T>(2), work, lwork, rwork.data(),
@@ -501,6 +502,7 @@ std::unique_ptr<LibraryCall> BindCustomCall(const hlo::Instruction& call) {
                                                                       : 'z';
     auto found = Routines<T>().find(name);
     if (target[0] != kLetter || found == Routines<T>().end()) return nullptr;
+    CheckLapackForm(call, name);
     int64_t rank = name == "gtsv" ? 1 : 2;
     return std::make_unique<LinearAlgebraCall>(call, std::string(target), rank, found->second);
   });
