@@ -100,6 +100,8 @@ def decompose(name: str, overload: str, arguments: dict[str, Any]) -> Any:
     running: set[tuple[str, str]] = _active.__dict__.setdefault("operators", set())
     if (name, overload) in running:
         return NotImplemented
+    if of_sparse:
+        _sparse.check_devices(arguments.values())
     function, schema = found
     positional: list[Any] = []
     keywords: dict[str, Any] = {}

@@ -169,9 +169,18 @@ def _sparse_mask(self: Tensor, mask: Tensor) -> Any:
     return _with_values(mask, torch.where(is_there, values, torch.zeros_like(values)))
 
 
+def _wrapped(dim: int, self: Tensor) -> int:
+    rank = self.dim()
+    if not -rank <= dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+        )
+    return dim % rank
+
+
 def _index_select(self: Tensor, dim: int, index: Tensor) -> Any:
     """Of each selected row, its elements: how many there are is read."""
-    dim = dim % self.dim()
+    dim = _wrapped(dim, self)
     if dim >= self.sparse_dim():
         values = self._values().index_select(dim - self.sparse_dim() + 1, index)
         size = [*self.shape[:dim], len(index), *self.shape[dim + 1 :]]
@@ -326,11 +335,19 @@ def _product(sparse: Tensor, dense: Tensor) -> Tensor:
     return _added(rows, scaled, sparse.shape[0]).to(dense.dtype)
 
 
+def _require_same_type(first: Tensor, second: Tensor) -> None:
+    if first.dtype != second.dtype:
+        raise RuntimeError(
+            f"expected scalar type {_scalar_name(first.dtype)} but found {_scalar_name(second.dtype)}"
+        )
+
+
 def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if self.layout != torch.strided:
         return NotImplemented
     if mat1.dim() != 2 or mat2.dim() != 2 or mat1.shape[1] != mat2.shape[0]:
         return NotImplemented  # eager has the message
+    _require_same_type(mat1, mat2)
     if _is_matrix(mat1) and mat2.layout == torch.strided:
         product = _product(mat1, mat2)
     elif mat1.layout == torch.strided and _is_matrix(mat2):
@@ -346,7 +363,8 @@ def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 def _mm(self: Tensor, mat2: Tensor) -> Any:
     if _is_matrix(self) and _is_matrix(mat2):
         product = _sparse_sparse_matmul(_as_coo(self), _as_coo(mat2))
-        return product if self.layout == torch.sparse_coo else product.to_sparse_csr()
+        is_done = product is NotImplemented or self.layout == torch.sparse_coo
+        return product if is_done else product.to_sparse_csr()
     size = (self.shape[0], mat2.shape[1])
     zeros = torch.zeros(size, dtype=self.dtype, device=self.device)
     return _addmm(zeros, self, mat2, beta=0)
@@ -377,6 +395,10 @@ def _sparse_sparse_matmul(self: Tensor, other: Tensor) -> Any:
     """Each element of the left matrix with those of the row of the right one that it meets."""
     if not _is_matrix(self) or not _is_matrix(other) or self.shape[1] != other.shape[0]:
         return NotImplemented
+    if self.dtype != other.dtype:
+        raise RuntimeError(
+            f"mat1 dtype {_scalar_name(self.dtype)} does not match mat2 dtype {_scalar_name(other.dtype)}"
+        )
     self, other = self.coalesce(), other.coalesce()
     rows = other._indices()[0].contiguous()
     inner = self._indices()[1].contiguous()
@@ -395,7 +417,14 @@ def _scalar_name(dtype: torch.dtype) -> str:
 def _sampled_addmm(
     self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Any:
-    if not _is_matrix(self) or mat1.dim() != 2:
+    if self.layout != torch.sparse_csr or not _is_matrix(self):
+        return NotImplemented
+    if any(x.dim() != 2 or x.layout != torch.strided for x in (mat1, mat2)):
+        return NotImplemented
+    sizes = (self.shape[0], mat1.shape[1], self.shape[1])
+    if (*mat1.shape, *mat2.shape) != (sizes[0], sizes[1], sizes[1], sizes[2]):
+        return NotImplemented  # eager has the message
+    if self.dtype != mat1.dtype or self.dtype != mat2.dtype:
         return NotImplemented
     if self.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
         raise RuntimeError(
@@ -411,6 +440,8 @@ def _reduced_product(self: Tensor, other: Tensor, reduce: str) -> Any:
     """A product whose sums may be means or extremes, and where each extreme came from among the elements."""
     if self.layout != torch.sparse_csr or not _is_matrix(self) or other.dim() != 2:
         return NotImplemented
+    if other.shape[0] != self.shape[1]:
+        return NotImplemented  # eager has the message
     name = _scalar_name(self.dtype)
     if not self.is_floating_point():
         raise NotImplementedError(f"\"spmm_reduce_kernel\" not implemented for '{name}'")
@@ -502,7 +533,7 @@ def _softmax_forward(finish: Callable[[Tensor], Tensor]) -> Any:
         if half_to_float:
             return NotImplemented
         self = self.coalesce()
-        return _with_values(self, finish(_logarithmic_softmax(self, dim % self.dim())[0]))
+        return _with_values(self, finish(_logarithmic_softmax(self, _wrapped(dim, self))[0]))
 
     return forward
 
@@ -589,6 +620,18 @@ KERNELS: dict[str, Callable[..., Any]] = CONVERSIONS | {
     "aten::sum": _sum_of_values,
 }
 KERNELS |= {f"aten::{name}": _of_values(getattr(torch, name)) for name in _ELEMENTWISE}
+
+
+def check_devices(arguments: Any) -> None:
+    """Raises eager's error for a tensor of the CPU among those of the device; a number may be one."""
+    tensors = [x for x in arguments if isinstance(x, Tensor)]
+    device = next((x.device for x in tensors if x.device.type == "xla"), None)
+    for tensor in tensors:
+        if device is not None and tensor.dim() > 0 and tensor.device.type != "xla":
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{device} and {tensor.device}!"
+            )
 
 
 def is_sparse(value: Any) -> bool:

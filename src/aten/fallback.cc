@@ -140,13 +140,16 @@ void CheckTargetApart(const FunctionalPlan& plan, const std::vector<IValue>& arg
 
 void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Tensor& target,
                  const at::Tensor& result, bool is_out, bool reads_nothing) {
+  TORCH_CHECK(target.device().is_xla(), schema.name(),
+              ": expected the out tensor to be on the same device, xla, but got one on ",
+              target.device());
+  TORCH_CHECK(target.layout() == result.layout(), schema.name(),
+              ": expected the out tensor to have ", result.layout(), " layout, but got ",
+              target.layout());
   if (target.layout() != at::kStrided) {  // torch's own class, which does the rest
     target.copy_(result);
     return;
   }
-  TORCH_CHECK(IsXla(target), schema.name(),
-              ": expected the out tensor to be on the same device, xla, but got one on ",
-              target.device());
   CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
   CheckExpanded(rule, schema.name(), target);
   if (is_out) ResizeTarget(target, result);

@@ -25,6 +25,8 @@ enum class LayoutRule : uint8_t {
   kSuggestedAll,   // in the operands' format if it is one
   kSuggestedNext,  // in the second operand's format: the first is a gradient
   kSuggestedLast,  // in channels_last if one of the two operands after the gradient is
+  kVolume,         // in the first operand's format, which holds without the batch, too
+  kVolumeNext,     // in the second operand's format; without a batch in that of the gradient
 };
 
 const std::unordered_map<std::string_view, LayoutRule>& Rules() {
@@ -34,7 +36,9 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"_adaptive_avg_pool2d_backward", LayoutRule::kSuggestedNext},
       {"_upsample_bicubic2d_aa", LayoutRule::kSuggested},
       {"_upsample_bilinear2d_aa", LayoutRule::kSuggested},
+      {"_upsample_bilinear2d_aa_backward", LayoutRule::kSuggested},
       {"_upsample_nearest_exact2d", LayoutRule::kSuggested},
+      {"_upsample_nearest_exact2d_backward", LayoutRule::kSuggested},
       {"_upsample_nearest_exact3d", LayoutRule::kSuggested},
       {"adaptive_max_pool2d", LayoutRule::kSuggested},
       {"adaptive_max_pool2d_backward", LayoutRule::kSuggestedNext},
@@ -50,31 +54,45 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"convolution_backward_overrideable", LayoutRule::kSuggestedLast},
       {"max_pool2d_with_indices", LayoutRule::kSuggested},
       {"max_pool2d_with_indices_backward", LayoutRule::kSuggestedNext},
-      {"max_pool3d_with_indices", LayoutRule::kSuggested},
+      {"max_pool3d_with_indices", LayoutRule::kVolume},
+      {"max_pool3d_with_indices_backward", LayoutRule::kVolumeNext},
       {"max_unpool2d", LayoutRule::kSuggested},
       {"native_batch_norm", LayoutRule::kSuggested},
       {"native_group_norm", LayoutRule::kSuggested},
       {"native_group_norm_backward", LayoutRule::kSuggestedNext},
       {"pixel_shuffle", LayoutRule::kSuggested},
       {"reflection_pad2d", LayoutRule::kSuggested},
+      {"reflection_pad2d_backward", LayoutRule::kSuggestedNext},
       {"reflection_pad3d", LayoutRule::kSuggested},
+      {"reflection_pad3d_backward", LayoutRule::kSuggestedNext},
       {"replication_pad2d", LayoutRule::kSuggested},
+      {"replication_pad2d_backward", LayoutRule::kSuggestedNext},
       {"replication_pad3d", LayoutRule::kSuggested},
+      {"replication_pad3d_backward", LayoutRule::kSuggestedNext},
       {"upsample_bicubic2d", LayoutRule::kSuggested},
       {"upsample_bilinear2d", LayoutRule::kSuggested},
+      {"upsample_bilinear2d_backward", LayoutRule::kSuggested},
       {"upsample_nearest2d", LayoutRule::kSuggested},
+      {"upsample_nearest2d_backward", LayoutRule::kSuggested},
       {"upsample_nearest3d", LayoutRule::kSuggested},
       {"upsample_trilinear3d", LayoutRule::kSuggested},
+      {"upsample_trilinear3d_backward", LayoutRule::kSuggested},
       // Other ways that element-wise operators are recorded.
+      {"binary_cross_entropy", LayoutRule::kElementwise},
+      {"binary_cross_entropy_with_logits", LayoutRule::kElementwise},
       {"complex", LayoutRule::kElementwise},
       {"dropout", LayoutRule::kElementwise},
       {"frexp", LayoutRule::kElementwise},
       {"glu", LayoutRule::kElementwise},
+      {"huber_loss", LayoutRule::kElementwise},
       {"log_sigmoid_backward", LayoutRule::kElementwise},
       {"log_sigmoid_forward", LayoutRule::kElementwise},
+      {"mse_loss", LayoutRule::kElementwise},
       {"native_dropout_backward", LayoutRule::kElementwise},
       {"polar", LayoutRule::kElementwise},
       {"power_constant", LayoutRule::kElementwise},
+      {"smooth_l1_loss", LayoutRule::kElementwise},
+      {"soft_margin_loss", LayoutRule::kElementwise},
       {"where", LayoutRule::kElementwise},
       // Places.
       {"concatenate", LayoutRule::kSuggestedAll},
@@ -175,6 +193,17 @@ MemoryFormat AllSuggested(const Operands& operands) {
   return Suggested(*operands[0]);
 }
 
+// Of one element of a batch, too: what its strides would be with the batch.
+MemoryFormat SuggestedOfVolume(const at::Tensor& x) {
+  if (x.dim() != 4) return Suggested(x);
+  DimVector sizes(x.sizes()), strides(x.strides());
+  sizes.insert(sizes.begin(), 1);
+  strides.insert(strides.begin(), x.numel());
+  return !x.is_contiguous() && c10::is_channels_last_strides_3d(sizes, strides)
+             ? MemoryFormat::ChannelsLast3d
+             : MemoryFormat::Contiguous;
+}
+
 MemoryFormat SuggestedBy(LayoutRule rule, const Operands& operands) {
   const at::ArrayRef<const at::Tensor*> all(operands);
   switch (rule) {
@@ -186,13 +215,26 @@ MemoryFormat SuggestedBy(LayoutRule rule, const Operands& operands) {
       return Suggested(*all[std::min<size_t>(1, all.size() - 1)]);
     case LayoutRule::kSuggestedLast:
       return AnySuggested(all.slice(1, std::min<size_t>(2, all.size() - 1)));
+    case LayoutRule::kVolume:
+      return SuggestedOfVolume(*all[0]);
+    case LayoutRule::kVolumeNext:
+      return SuggestedOfVolume(*all[all[0]->dim() == 4 ? 0 : 1]);
     default:
       return Suggested(*all[0]);
   }
 }
 
-bool HasRankOf(const at::Tensor& x, MemoryFormat format) {
-  return x.dim() == (format == MemoryFormat::ChannelsLast ? 4 : 5);
+// Lays a result out in a format; one without a batch only where a rule says that it has one.
+void LayOutInFormat(const at::Tensor& result, MemoryFormat format, LayoutRule rule) {
+  const bool is_volume = rule == LayoutRule::kVolume || rule == LayoutRule::kVolumeNext;
+  const int64_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (result.dim() == rank) {
+    LayOut(result, FormatStrides(result.sizes(), format));
+  } else if (is_volume && result.dim() == 4) {
+    DimVector sizes(result.sizes());
+    sizes.insert(sizes.begin(), 1);
+    LayOut(result, IntArrayRef(FormatStrides(sizes, format)).slice(1));
+  }
 }
 
 }  // namespace
@@ -283,9 +325,7 @@ void LayOutResults(std::string_view name, at::ArrayRef<const at::Tensor*> result
       }
     } else {
       const MemoryFormat format = SuggestedBy(rule->second, operands);
-      if (format != MemoryFormat::Contiguous && HasRankOf(*result, format)) {
-        LayOut(*result, FormatStrides(result->sizes(), format));
-      }
+      if (format != MemoryFormat::Contiguous) LayOutInFormat(*result, format, rule->second);
     }
   }
 }

@@ -205,6 +205,13 @@ at::Tensor ToCopyCompressed(const at::Tensor& self, std::optional<at::ScalarType
 c10::IValue OnCpu(const c10::IValue& value) {
   if (value.isDevice()) return value.toDevice().is_xla() ? at::Device(at::kCPU) : value;
   if (value.isTensor() && value.toTensor().defined()) return value.toTensor().cpu();
+  if (value.isOptionalTensorList()) {  // those that tensors are indexed by
+    c10::List<std::optional<at::Tensor>> copies;
+    for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList()) {
+      copies.push_back(tensor && tensor->defined() ? std::optional(tensor->cpu()) : tensor);
+    }
+    return copies;
+  }
   if (!value.isTensorList()) return value;
   c10::List<at::Tensor> copies;
   for (const at::Tensor& tensor : value.toTensorVector()) copies.push_back(tensor.cpu());

@@ -90,6 +90,38 @@ PROGRAMS = {
         torch.add(x, 1, out=torch.empty(0, device=D))
         torch.add(x, 1, out=torch.empty(1,3,4,4, device=D))
     """,
+    "gradients": """
+        G(F.interpolate, x, scale_factor=2, mode="nearest")
+        G(F.interpolate, x, scale_factor=2, mode="nearest-exact")
+        G(F.interpolate, x, scale_factor=2, mode="bilinear")
+        G(F.interpolate, x, scale_factor=2, mode="bicubic")
+        G(F.interpolate, x, size=(3,5), mode="bilinear", antialias=True)
+        G(F.interpolate, x, size=(3,5), mode="bicubic", antialias=True)
+        G(F.interpolate, V(2), scale_factor=2, mode="nearest")
+        G(F.interpolate, V(2), scale_factor=2, mode="trilinear")
+        G(F.pad, x, (1,1,1,1), mode="replicate")
+        G(F.pad, x, (1,1,1,1), mode="reflect")
+        G(F.pad, V(2), (1,)*6, mode="replicate")
+        G(F.pad, V(2), (1,)*6, mode="reflect")
+        G(F.max_pool2d, x, 2)
+        G(F.max_pool3d, V(2), 2)
+        G(F.max_pool3d, V(1)[0], 2)
+        G(F.max_pool3d, V(1)[0].contiguous(), 2)
+        G(F.avg_pool3d, V(2), 2)
+        F.max_pool3d(V(2), 2)
+        F.max_pool3d(V(1)[0], 2)
+        F.max_pool3d(V(1)[0].contiguous(), 2)
+        F.max_pool3d(V(1)[0], 2, return_indices=True)[1]
+        torch.ops.aten.max_pool3d_with_indices_backward(torch.ones(3,2,2,2,device=D), V(1)[0], 2, 2, 0, 1, False, F.max_pool3d(V(1)[0], 2, return_indices=True)[1])
+        F.mse_loss(x, x*2, reduction="none")
+        F.mse_loss(x, x*2)
+        F.smooth_l1_loss(x, x*2, reduction="none")
+        F.huber_loss(x, x*2, reduction="none")
+        F.binary_cross_entropy_with_logits(x, x/48, reduction="none")
+        F.binary_cross_entropy(x/48, x/48, reduction="none")
+        F.soft_margin_loss(x, x*2, reduction="none")
+        G(F.mse_loss, x, x*2)
+    """,
     "views": """
         x.view(48)
         x.view(1,3,16)
@@ -121,12 +153,24 @@ PROGRAMS = {
 }
 
 
+def _gradient(function, x: torch.Tensor, *arguments, **keywords) -> torch.Tensor:
+    """Of the sum of what a function gives; not accumulated, which takes the leaf's strides."""
+    leaf = x.detach().requires_grad_()
+    result = function(leaf, *arguments, **keywords)
+    return torch.autograd.grad(result, leaf, torch.ones_like(result))[0]
+
+
 def run(program: str, device: str):
     *statements, last = (part.strip() for part in program.split(";;"))
     image = torch.arange(48.0).view(1, 3, 4, 4).to(memory_format=torch.channels_last)
     scope = {"torch": torch, "F": F, "D": device, "x": image.to(device)}
     scope["A"] = lambda *a: torch.arange(*a, device=device)
     scope["O"] = lambda *a: torch.ones(*a, device=device)
+    scope["G"] = _gradient
+    volume = torch.arange(192.0).view(1, 3, 4, 4, 4)
+    scope["V"] = lambda n: (
+        torch.cat([volume] * n).to(device).to(memory_format=torch.channels_last_3d)
+    )
     try:
         for statement in statements:
             exec(statement, scope)

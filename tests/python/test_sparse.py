@@ -357,6 +357,74 @@ def test_a_step_with_sparse_gradients_leaves_nothing_behind():
     assert fallbacks() == before
 
 
+def csr(device, *size):
+    return torch.eye(*size).to_sparse_csr().to(device)
+
+
+def coo(device, *size):
+    return torch.eye(*size).to_sparse().to(device)
+
+
+def ones(device, *size, dtype=torch.float32):
+    return torch.ones(*size, device=device, dtype=dtype)
+
+
+def sampled(d, rows=3, inner=2, other_inner=2, columns=3, **types):
+    x, y = ones(d, rows, inner, **types), ones(d, other_inner, columns)
+    return torch.sparse.sampled_addmm(csr(d, 3), x, y)
+
+
+REFUSED = {
+    "coordinates by a longer matrix": lambda d: torch.mm(coo(d, 3), ones(d, 4, 3)),
+    "coordinates by another type": lambda d: torch.mm(coo(d, 3), ones(d, 3, 3).double()),
+    "rows by another type": lambda d: torch.mm(csr(d, 3), ones(d, 3, 3).double()),
+    "rows by rows": lambda d: csr(d, 3) @ csr(d, 4, 3),
+    "coordinates by coordinates of another type": lambda d: coo(d, 3) @ coo(d, 3).double(),
+    "reduced": lambda d: torch.sparse.mm(csr(d, 3), ones(d, 4, 3), "amax"),
+    "reduced shorter": lambda d: torch.sparse.mm(csr(d, 3), ones(d, 2, 3), "sum"),
+    "sampled inner": lambda d: sampled(d, other_inner=3),
+    "sampled rows": lambda d: sampled(d, rows=4),
+    "sampled fewer rows": lambda d: sampled(d, rows=2),
+    "sampled columns": lambda d: sampled(d, columns=4),
+    "sampled type": lambda d: sampled(d, dtype=torch.float64),
+    "sampled by rows": lambda d: torch.sparse.sampled_addmm(csr(d, 3), csr(d, 3), ones(d, 3, 3)),
+    "index by rows": lambda d: ones(d, 3)[csr(d, 3)],
+    "index of rows": lambda d: csr(d, 3)[torch.tensor([0, 1]).to(d)],
+    "index of coordinates": lambda d: coo(d, 3)[torch.tensor([0, 1]).to(d)],
+    "mask of coordinates": lambda d: coo(d, 3)[torch.tensor([True, False, True]).to(d)],
+    "selected dimension": lambda d: coo(d, 3).index_select(2, torch.tensor([0]).to(d)),
+    "softmax of a dimension": lambda d: torch.sparse.softmax(coo(d, 3), 2),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_eager_refuses_is_refused(name):
+    """Indexing called itself until the stack was full; other sizes gave numbers."""
+    errors = []
+    for device in DEVICES:
+        with pytest.raises(Exception) as caught:
+            parts(REFUSED[name](device))
+        errors.append((caught.type, str(caught.value).splitlines()[0]))
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("place", ["matrix", "factor", "target"])
+@pytest.mark.parametrize("name", ["sampled", "product"])
+def test_tensors_of_two_devices_are_refused(name, place):
+    at = {"matrix": "xla", "factor": "xla", "target": "xla", place: "cpu"}
+    matrix, x, y = csr(at["matrix"], 3), ones(at["factor"], 3, 3), ones("xla", 3, 3)
+    with pytest.raises(RuntimeError, match="same device"):
+        if name == "sampled":
+            torch.sparse.sampled_addmm(matrix, x, y, out=csr(at["target"], 3))
+        else:
+            torch.addmm(y, matrix, x, out=ones(at["target"], 3, 3))
+
+
+def test_a_target_of_another_layout_is_refused():
+    with pytest.raises(RuntimeError, match="layout"):
+        torch.sparse.sampled_addmm(csr("xla", 3), *[ones("xla", 3, 3)] * 2, out=ones("xla", 3, 3))
+
+
 PRODUCTS = {
     "sampled": lambda a, x, y: torch.sparse.sampled_addmm(a, x, y).to_dense(),
     "reduced": lambda a, x, y: torch.sparse.mm(a, x, "sum"),
