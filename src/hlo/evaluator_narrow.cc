@@ -20,8 +20,15 @@ ElementType WideType(ElementType type) {
   return IsSignedInteger(type) ? ElementType::kS8 : ElementType::kU8;
 }
 
-Shape WideShape(const Shape& shape) {
-  return shape.WithElementType(WideType(shape.element_type()));
+std::vector<Shape> ResultShapes(const Instruction& instruction) {
+  const Shape& shape = instruction.shape();
+  return shape.is_tuple() ? shape.tuple_shapes() : std::vector{shape};
+}
+
+Shape WideShape(const Instruction& instruction) {
+  std::vector<Shape> shapes = ResultShapes(instruction);
+  for (Shape& shape : shapes) shape = shape.WithElementType(WideType(shape.element_type()));
+  return instruction.shape().is_tuple() ? Shape::Tuple(shapes) : shapes[0];
 }
 
 // The low bits as a number with a sign, or without.
@@ -105,9 +112,12 @@ bool ComputesNarrow(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kSelect:
       return false;
-    case Opcode::kIota:
-    case Opcode::kDotGeneral:
+    case Opcode::kBatchNormGrad:
+    case Opcode::kBatchNormInference:
+    case Opcode::kBatchNormTraining:
     case Opcode::kConvolution:
+    case Opcode::kDotGeneral:
+    case Opcode::kIota:
       break;
     default:
       if (!IsElementwise(instruction.opcode())) return false;
@@ -130,12 +140,16 @@ Leaves EvaluateNarrow(const Instruction& instruction, const Leaves& operands) {
   std::vector<Value> parameters;
   for (const Literal& operand : wide) parameters.push_back(b.Parameter(operand.shape()));
   const Value twin = b.Create(instruction.opcode(), parameters, instruction.attributes(), {},
-                              WideShape(instruction.shape()));
-  Literal result = EvaluateInstruction(*twin, wide)[0];
+                              WideShape(instruction));
+  Leaves results = EvaluateInstruction(*twin, wide);
   if (instruction.opcode() == Opcode::kCountLeadingZeros) {
-    result = WithoutHighZeros(result, BitWidth(type));
+    results[0] = WithoutHighZeros(results[0], BitWidth(type));
   }
-  return {Narrowed(result, type)};
+  const std::vector<Shape> shapes = ResultShapes(instruction);
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i] = Narrowed(results[i], shapes[i].element_type());
+  }
+  return results;
 }
 
 }  // namespace hlo::evaluation

@@ -20,8 +20,7 @@ class Expansion {
         builder_(instruction.parent()),
         attributes_(instruction.as<hlo::BatchNormAttributes>()),
         type_(instruction.operand(0)->element_type()),
-        wide_(type_ == ElementType::kF16 || type_ == ElementType::kBF16 ? ElementType::kF32
-                                                                        : type_),
+        wide_(type_ == ElementType::kF64 ? type_ : ElementType::kF32),
         x_(Operand(0)) {
     builder_.set_metadata(instruction.shared_metadata());
     for (int64_t i = 0; i < x_->shape().rank(); ++i) {
