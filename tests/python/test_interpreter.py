@@ -115,6 +115,36 @@ def small_step(size):
 MANY = 300
 
 
+def _on(x):
+    return x.to("xla")
+
+
+# Of torch's own tests, those that took longest: each of their steps has sizes of its own.
+SIZES = {
+    "accumulated": lambda n: _on(torch.zeros(n)).index_put(
+        (_on(torch.arange(n) // 2),), _on(torch.ones(n)), accumulate=True
+    ),
+    "distances": lambda n: torch.cdist(_on(torch.ones(n, 3)), _on(torch.zeros(n + 1, 3))),
+    "sorted": lambda n: _on(torch.ones(3, n)).sort(-1)[0],
+    "product": lambda n: torch.einsum(
+        "ab,bc,cd->ad", *[_on(torch.ones(size)) for size in ((2, n), (n, 3), (3, n))]
+    ),
+    "loss": lambda n: F.nll_loss(_on(torch.ones(n, 5)).log_softmax(-1), _on(torch.arange(n) % 5)),
+    "linear and loss": lambda n: F.cross_entropy(
+        F.linear(_on(torch.ones(n, 4)), _on(torch.ones(7, 4))), _on(torch.arange(n) % 7)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_come_once_compile_nothing(name):
+    interpreted, compiled = interpreted_compiled(
+        lambda: [SIZES[name](n).cpu() for n in range(2, 42)]
+    )
+    assert interpreted >= 40
+    assert compiled <= 2
+
+
 def test_a_graph_that_comes_often_is_compiled_meanwhile():
     """Once, when it has come half as often as it is interpreted; none that comes less often is."""
     with interpretation("auto"):
