@@ -8,7 +8,11 @@ namespace hlo {
 
 constinit const Metadata SharedMetadata::kNone{};
 
-void Instruction::AddUser(Instruction* user) { users_.push_back(user); }
+void Instruction::AddUser(Instruction* user) {
+  // The smallest piece of memory that there is has room for three, and most values have no more.
+  if (users_.capacity() == 0) users_.reserve(3);
+  users_.push_back(user);
+}
 
 void Instruction::RemoveUser(Instruction* user) {
   // Recent users are the likelier ones to go.

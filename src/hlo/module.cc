@@ -1,6 +1,8 @@
 #include "hlo/module.h"
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -327,7 +329,10 @@ int64_t Computation::RemoveDeadInstructions() {
   if (std::ranges::find(live, false) == live.end()) return 0;
   auto is_dead = [&](const Instruction* instruction) { return !live[instruction->place_]; };
   for (const auto& instruction : instructions_) {
-    if (!is_dead(instruction.get())) std::erase_if(instruction->users_, is_dead);
+    if (!is_dead(instruction.get())) continue;
+    for (Instruction* operand : instruction->operands_) {
+      if (!is_dead(operand)) std::erase_if(operand->users_, is_dead);
+    }
   }
   return static_cast<int64_t>(std::erase_if(
       instructions_, [&](const auto& instruction) { return is_dead(instruction.get()); }));
@@ -368,55 +373,94 @@ Computation* Module::AddComputation(std::string name, const Computation* before)
 
 namespace {
 
-std::vector<const Computation*> CalledBy(const Computation* computation) {
-  std::vector<const Computation*> called;
-  for (const auto& instruction : computation->instructions()) {
-    const auto& list = instruction->called_computations();
-    called.insert(called.end(), list.begin(), list.end());
+// Who calls whom in a module, in few lists: programs of hundreds of computations are put in order
+// after most passes.
+class CallGraph {
+ public:
+  explicit CallGraph(const std::vector<std::unique_ptr<Computation>>& computations) {
+    computations_.reserve(computations.size());
+    for (const auto& computation : computations) computations_.push_back(computation.get());
+    std::ranges::sort(computations_, std::less<>());
+    ends_.reserve(computations_.size());
+    for (const Computation* computation : computations_) {
+      for (const auto& instruction : computation->instructions()) {
+        const auto& called = instruction->called_computations();
+        called_.insert(called_.end(), called.begin(), called.end());
+      }
+      ends_.push_back(called_.size());
+    }
   }
-  return called;
-}
 
-// Callees before callers, for what `roots` reach.
-std::vector<const Computation*> CalleesFirst(const std::vector<const Computation*>& roots) {
-  std::vector<const Computation*> order;
-  std::unordered_map<const Computation*, std::vector<const Computation*>> called;
-  auto callees = [&](const Computation* computation) -> const std::vector<const Computation*>& {
-    auto found = called.find(computation);
-    if (found == called.end()) found = called.emplace(computation, CalledBy(computation)).first;
-    return found->second;
-  };
-  auto emit = [&](const Computation* computation) { order.push_back(computation); };
-  PostOrder<Computation, decltype(callees), decltype(emit)> walk(callees, emit);
-  for (const Computation* root : roots) {
-    if (const Computation* cycle = walk.Visit(root)) ThrowCycle("computation " + cycle->name());
+  // Below size(); the module's order is no part of it.
+  size_t NumberOf(const Computation* computation) const {
+    const auto place = std::ranges::lower_bound(computations_, computation, std::less<>());
+    if (place == computations_.end() || *place != computation) {
+      throw Error(ErrorCode::kInternal, "a module uses a computation of another module");
+    }
+    return static_cast<size_t>(place - computations_.begin());
   }
-  return order;
-}
+  size_t size() const { return computations_.size(); }
+
+  // Callees before callers, for what `roots` reach.
+  std::vector<const Computation*> CalleesFirst(std::span<const Computation* const> roots) const {
+    std::vector<const Computation*> order;
+    order.reserve(size());
+    auto callees = [&](const Computation* computation) { return CalledBy(computation); };
+    auto emit = [&](const Computation* computation) { order.push_back(computation); };
+    auto number_of = [&](const Computation* computation) { return NumberOf(computation); };
+    PostOrder<Computation, decltype(callees), decltype(emit), StatesInList<decltype(number_of)>>
+        walk(callees, emit, {number_of, size()});
+    for (const Computation* root : roots) {
+      if (const Computation* cycle = walk.Visit(root)) ThrowCycle("computation " + cycle->name());
+    }
+    return order;
+  }
+
+ private:
+  std::span<const Computation* const> CalledBy(const Computation* computation) const {
+    const size_t number = NumberOf(computation), first = number == 0 ? 0 : ends_[number - 1];
+    return std::span(called_).subspan(first, ends_[number] - first);
+  }
+
+  std::vector<const Computation*> computations_;  // in order of their addresses
+  std::vector<const Computation*> called_;        // by one after the other
+  std::vector<size_t> ends_;                      // of each one's in `called_`
+};
 
 }  // namespace
 
 void Module::RemoveUnreachableComputations() {
   if (!entry_) return;
-  auto order = CalleesFirst({entry_});
-  std::unordered_set<const Computation*> reached(order.begin(), order.end());
-  std::erase_if(scalar_combiners_,
-                [&](const auto& entry) { return !reached.contains(entry.second); });
+  const CallGraph calls(computations_);
+  std::vector<bool> reached(calls.size());
+  for (const Computation* computation : calls.CalleesFirst({{entry_}})) {
+    reached[calls.NumberOf(computation)] = true;
+  }
+  const auto is_reached = [&](const Computation* computation) {
+    return reached[calls.NumberOf(computation)];
+  };
+  std::erase_if(scalar_combiners_, [&](const auto& entry) { return !is_reached(entry.second); });
   std::erase_if(computations_,
-                [&](const auto& computation) { return !reached.contains(computation.get()); });
+                [&](const auto& computation) { return !is_reached(computation.get()); });
 }
 
 void Module::SortComputations() {
   std::vector<const Computation*> roots;
+  roots.reserve(computations_.size());
   for (const auto& computation : computations_) {
     if (computation.get() != entry_) roots.push_back(computation.get());
   }
   if (entry_) roots.push_back(entry_);
-  auto order = CalleesFirst(roots);
-  std::unordered_map<const Computation*, size_t> position;
-  for (size_t i = 0; i < order.size(); ++i) position.emplace(order[i], i);
-  std::ranges::sort(computations_, {},
-                    [&](const auto& computation) { return position.at(computation.get()); });
+  const CallGraph calls(computations_);
+  const std::vector<const Computation*> order = calls.CalleesFirst(roots);
+  std::vector<std::unique_ptr<Computation>> by_number(calls.size());
+  for (auto& computation : computations_) {
+    by_number[calls.NumberOf(computation.get())] = std::move(computation);
+  }
+  computations_.clear();
+  for (const Computation* computation : order) {
+    computations_.push_back(std::move(by_number[calls.NumberOf(computation)]));
+  }
 }
 
 std::unique_ptr<Module> Module::Clone() const {

@@ -1,8 +1,8 @@
 #include "cpu/passes/composite.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace cpu {
@@ -11,42 +11,73 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
+// What became of the instructions that a kernel holds or reads: few, so that a list in the order of
+// their addresses is quicker than maps, which ask for memory for each.
+class Copies {
+ public:
+  struct Copy {
+    const Instruction* of;
+    Instruction* copy = nullptr;  // null: none yet
+    bool is_member_so_far = false;
+  };
+
+  explicit Copies(std::span<Instruction* const> members) {
+    for (const Instruction* member : members) {
+      copies_.push_back({member});
+      for (const Instruction* operand : member->operands()) copies_.push_back({operand});
+    }
+    std::ranges::sort(copies_, std::less<>(), &Copy::of);
+    const auto rest = std::ranges::unique(copies_, {}, &Copy::of);
+    copies_.erase(rest.begin(), rest.end());
+  }
+
+  // Of a member, or what one reads.
+  Copy& operator[](const Instruction* instruction) {
+    return *std::ranges::lower_bound(copies_, instruction, std::less<>(), &Copy::of);
+  }
+
+ private:
+  std::vector<Copy> copies_;
+};
+
 struct CompositeBody {
   hlo::Computation* computation;       // its results are still to be set
   std::vector<Instruction*> operands;  // what the members read from outside, one a parameter
-  std::unordered_map<const Instruction*, Instruction*> copies;  // of members and operands
+  Copies copies;                       // of members and operands
 };
 
 void AddParameter(CompositeBody& body, Instruction* value) {
-  auto [it, added] = body.copies.emplace(value, nullptr);
-  if (!added) return;
+  Instruction*& copy = body.copies[value].copy;
+  if (copy != nullptr) return;
   const auto number = static_cast<int64_t>(body.operands.size());
-  it->second = body.computation->Add(Opcode::kParameter, value->shape(), {},
-                                     hlo::ParameterAttributes{number});
+  copy = body.computation->Add(Opcode::kParameter, value->shape(), {},
+                               hlo::ParameterAttributes{number});
   body.operands.push_back(value);
 }
 
 void AddCopy(CompositeBody& body, const Instruction* member) {
-  if (body.copies.contains(member)) return;
+  Instruction*& copy = body.copies[member].copy;
+  if (copy != nullptr) return;
   std::vector<Instruction*> operands;
+  operands.reserve(member->operand_count());
   for (const Instruction* operand : member->operands()) {
-    operands.push_back(body.copies.at(operand));
+    operands.push_back(body.copies[operand].copy);
   }
-  body.copies[member] = body.computation->Add(member->opcode(), member->shape(), operands,
-                                              member->attributes(), member->called_computations());
+  copy = body.computation->Add(member->opcode(), member->shape(), std::move(operands),
+                               member->attributes(), member->called_computations());
 }
 
 // Copies `members` into a new computation `name` of their module; one that comes twice is copied
 // once. What they read and is no member before them becomes a parameter, in the order in which they
 // read it.
 CompositeBody CopyIntoBody(std::span<Instruction* const> members, std::string name) {
-  CompositeBody body{members[0]->parent()->module()->AddComputation(std::move(name)), {}, {}};
-  std::unordered_set<const Instruction*> before;
+  CompositeBody body{
+      members[0]->parent()->module()->AddComputation(std::move(name)), {}, Copies(members)};
   for (const Instruction* member : members) {
     for (Instruction* operand : member->operands()) {
-      if (!before.contains(operand)) AddParameter(body, operand);
+      if (!body.copies[operand].is_member_so_far) AddParameter(body, operand);
     }
-    before.insert(member);
+    body.copies[member].is_member_so_far = true;
   }
   for (const Instruction* member : members) AddCopy(body, member);
   return body;
@@ -62,7 +93,7 @@ std::vector<Replacement> AddComposite(std::span<Instruction* const> members,
   std::vector<Instruction*> results;
   std::vector<hlo::Shape> shapes;
   for (Instruction* output : outputs) {
-    Instruction* copy = body.copies.at(output);
+    Instruction* copy = body.copies[output].copy;
     if (!output->shape().is_tuple()) {
       results.push_back(copy);
       shapes.push_back(output->shape());
@@ -75,11 +106,12 @@ std::vector<Replacement> AddComposite(std::span<Instruction* const> members,
       shapes.push_back(shape);
     }
   }
-  body.computation->set_results(results);
+  body.computation->set_results(std::move(results));
   hlo::Computation& computation = *members[0]->parent();
   Instruction* composite = computation.Add(
-      Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes), body.operands,
-      hlo::CompositeAttributes{std::string(kind.name), {}, 0}, {body.computation});
+      Opcode::kComposite, shapes.size() == 1 ? shapes[0] : hlo::Shape::Tuple(shapes),
+      std::move(body.operands), hlo::CompositeAttributes{std::string(kind.name), {}, 0},
+      {body.computation});
   composite->set_metadata(outputs[0]->shared_metadata());
   const auto pick = [&](int64_t index, const hlo::Shape& shape) {
     if (shapes.size() == 1) return composite;

@@ -83,6 +83,25 @@ class FewInstructions {
   std::vector<const Instruction*> sorted_;
 };
 
+// A number for each of as few instructions.
+class FewNumbers {
+ public:
+  // Of one that has a number.
+  int64_t at(const Instruction* instruction) const { return PlaceOf(instruction)->second; }
+  // Of one that has none.
+  void Add(const Instruction* instruction, int64_t number) {
+    sorted_.insert(PlaceOf(instruction), {instruction, number});
+  }
+
+ private:
+  using Number = std::pair<const Instruction*, int64_t>;
+  std::vector<Number>::const_iterator PlaceOf(const Instruction* instruction) const {
+    return std::ranges::lower_bound(sorted_, instruction, std::less<>(), &Number::first);
+  }
+
+  std::vector<Number> sorted_;
+};
+
 // Which instructions can reach which, by their places in the program: operands come before their
 // users, but a kernel gives all its results at once, so a path that enters one at its last
 // instruction goes on behind its first result.
@@ -124,10 +143,10 @@ struct Cluster {
   std::vector<Instruction*> members;  // consumers first
   FewInstructions set;
   std::vector<Instruction*> outputs;
-  FewInstructions identity;                                // evaluated at the loop's own index
-  FewInstructions row_identity;                            // at the row's
-  FewInstructions elsewhere;                               // at some other index (too)
-  std::unordered_map<const Instruction*, int64_t> copies;  // at how many indices it is evaluated
+  FewInstructions identity;      // evaluated at the loop's own index
+  FewInstructions row_identity;  // at the row's
+  FewInstructions elsewhere;     // at some other index (too)
+  FewNumbers copies;             // at how many indices it is evaluated
   size_t reduces = 0;
   const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
 };
@@ -317,7 +336,7 @@ class Fuser {
     cluster.members.push_back(p);
     cluster.set.insert(p);
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
-    cluster.copies[p] = Copies(p, cluster);
+    cluster.copies.Add(p, Copies(p, cluster));
     ForUsersIn(cluster, p, [&](const Instruction* user) {
       const bool identity = AtIdentity(cluster, user, p);
       const bool row_identity = AtRowIdentity(cluster, user, p);
