@@ -312,6 +312,24 @@ def gpt(
     return parameters, forward
 
 
+def logits_or_training(
+    forward: Callable[[Tree, jax.Array], jax.Array], is_training: bool, rate: float
+) -> Callable[[Tree, jax.Array], tuple[Tree, jax.Array]]:
+    """Of parameters and tokens: the parameters after a step of SGD, and its loss; or these, and the logits' mean square."""
+
+    def loss(p: Tree, tokens: jax.Array) -> jax.Array:
+        return _cross_entropy(forward(p, tokens), tokens)
+
+    def train(p: Tree, tokens: jax.Array) -> tuple[Tree, jax.Array]:
+        value, gradients = jax.value_and_grad(loss)(p, tokens)
+        return jax.tree.map(lambda p, g: p - rate * g, p, gradients), value
+
+    mean_square = jax.jit(lambda p, tokens: jnp.mean(jnp.square(forward(p, tokens))))
+    if is_training:
+        return jax.jit(train, donate_argnums=0)
+    return lambda p, tokens: (p, mean_square(p, tokens))
+
+
 def gpt_infer() -> Step:
     parameters, forward = gpt(2048, 128, 384, 6, 6)
     x = _integers(2048, 1, 128)
