@@ -123,6 +123,7 @@ Value StandardGamma(Builder& b, Value state, Value shape) {
 }
 
 Value Dirichlet(Builder& b, Value state, Value concentration) {
+  if (concentration->shape().rank() == 0) return Like(b, concentration, 1);  // the whole
   const Dimensions last = {concentration->shape().rank() - 1};
   Value drawn = Gamma(b, state, b.Convert(concentration, ElementType::kF64));
   drawn = ToPositive(b, drawn, ElementType::kF64);
@@ -282,6 +283,8 @@ Value Binomial(Builder& b, Value state, Value count, Value probability) {
   Value less = b.Select(is_flipped, b.Subtract(Like(b, p, 1), p), p);
   Value drawn = BinomialOfLess(b, state, n, b.Maximum(less, Like(b, p, 0)));
   drawn = b.Select(is_flipped, b.Subtract(n, drawn), drawn);
+  Value is_finite = b.Unary(Opcode::kIsFinite, n);
+  drawn = b.Select(b.Or(is_finite, b.Le(p, Like(b, p, 0))), drawn, n);
   return b.Convert(b.Select(is_nan, Like(b, p, kNaN), drawn), count->element_type());
 }
 
@@ -312,6 +315,8 @@ at::Tensor BinomialLike(const at::Tensor& count, const at::Tensor& probability,
   TORCH_CHECK_VALUE(
       probability.is_floating_point(),
       "binomial only supports floating-point dtypes for prob, got: ", probability.scalar_type());
+  TORCH_CHECK(count.scalar_type() == probability.scalar_type(), "Found dtype ",
+              probability.scalar_type(), " but expected ", count.scalar_type());
   return Record<&Binomial>(RandomState(generator, count.device()), count, probability);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "aten/op.h"
+#include "aten/refused_types.h"
 
 namespace torch_xla {
 namespace {
@@ -83,9 +84,11 @@ at::Tensor TriangleIndexTensor(bool lower, int64_t rows, int64_t columns, int64_
                                Options dtype, std::optional<at::Device> device) {
   TORCH_CHECK(rows >= 0, "row must be non-negative, got", rows);
   TORCH_CHECK(columns >= 0, "col must be non-negative, got", columns);
+  const at::ScalarType type = dtype.value_or(at::kLong);
+  CheckKernel(type == at::kInt || type == at::kLong, lower ? "tril_indices" : "triu_indices", type);
   offset = std::clamp(offset, -rows, columns);  // beyond, nothing changes any more
   return RecordOn<&TriangleIndices>(device.value_or(c10::Device(c10::DeviceType::XLA)), rows,
-                                    columns, offset, lower, dtype.value_or(at::kLong));
+                                    columns, offset, lower, type);
 }
 
 at::Tensor TrilIndices(int64_t rows, int64_t columns, int64_t offset, Options dtype,

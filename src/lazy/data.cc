@@ -28,7 +28,11 @@ process::Mutex& BufferMutex() {
 }  // namespace
 
 Data::Data(Device* device, ShapeRef shape, std::unique_ptr<pjrt::Buffer> buffer)
-    : device_(device), shape_(shape), buffer_(std::move(buffer)), id_(next_id.fetch_add(1)) {
+    : device_(device),
+      shape_(shape),
+      buffer_(std::move(buffer)),
+      id_(next_id.fetch_add(1)),
+      maker_(ThreadNumber()) {
   static auto* created = Counter("CreateDataHandles");
   Count(created);
   AddLiveData(this);
@@ -150,13 +154,23 @@ class Download {
   Span span_;
 };
 
-// Calls `read`, which throws the error of the work that was to make the value.
+bool HasFailed(const pjrt::Buffer& buffer) {
+  try {
+    buffer.Await();
+  } catch (const std::exception&) {
+    return true;
+  }
+  return false;
+}
+
+// Calls `read`, which may throw the error of the work that was to make the value: then nobody has
+// to be told of it again.
 template <typename F>
-void TellingOfFailure(const Device* device, F&& read) {
+void TellingOfFailure(const Device* device, int64_t maker, const pjrt::Buffer& buffer, F&& read) {
   try {
     ExplainingMemory(read);
   } catch (...) {
-    ForgetFailedRuns(device);
+    if (HasFailed(buffer)) ForgetFailedRuns(device, maker);
     throw;
   }
 }
@@ -170,7 +184,13 @@ void Data::ToHost(void* destination, size_t bytes) const {
     return;
   }
   const auto buffer = SharedBuffer();
-  TellingOfFailure(device_, [&] { buffer->ToHost(destination, bytes); });
+  TellingOfFailure(device_, maker_, *buffer, [&] { buffer->ToHost(destination, bytes); });
+}
+
+uintptr_t Data::Address() const {
+  const auto buffer = SharedBuffer();
+  TellingOfFailure(device_, maker_, *buffer, [&] { buffer->Await(); });
+  return buffer->UnsafePointer();
 }
 
 void Data::RaiseFailedChecks() const { device_->value_checks.RaiseThrough(last_checked_run_); }
@@ -192,7 +212,8 @@ void Data::PartToHost(void* destination, size_t offset, size_t bytes) const {
   }
   const auto buffer = SharedBuffer();
   const auto [from, count] = std::pair(static_cast<int64_t>(offset), static_cast<int64_t>(bytes));
-  TellingOfFailure(device_, [&] { buffer->CopyRawToHost(destination, from, count).Await(); });
+  TellingOfFailure(device_, maker_, *buffer,
+                   [&] { buffer->CopyRawToHost(destination, from, count).Await(); });
 }
 
 }  // namespace lazy

@@ -72,6 +72,8 @@ class Data : public Counted<Data>, public process::SmallObject {
   static Reference<Data> FromHost(Device* device, const hlo::Shape& shape, const void* bytes);
   // Copies the contents to `destination`, waiting for them.
   void ToHost(void* destination, size_t bytes) const;
+  // Where the contents lie, waiting for them.
+  uintptr_t Address() const;
   // Whether PartToHost can be asked: whether the bytes lie on the device as they do on the host.
   bool HasRowMajorBytes() const;
   // The same of `bytes` of them, which begin at `offset`.
@@ -92,6 +94,7 @@ class Data : public Counted<Data>, public process::SmallObject {
   std::shared_ptr<const HostContents> host_contents_;
   mutable std::shared_ptr<const pjrt::Buffer> buffer_;
   int64_t id_;
+  int64_t maker_;  // the thread (run_queue.h) that started the work that makes it
   int64_t last_checked_run_ = 0;
   mutable LiveEntry live_entry_;
   std::atomic<bool> may_be_donated_{false};

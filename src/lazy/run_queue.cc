@@ -1,5 +1,6 @@
 #include "lazy/run_queue.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -8,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -53,7 +53,7 @@ class StartedRun {
 
   bool IsOver() const { return done_.IsReady(); }
   int64_t number() const { return number_; }
-  std::thread::id thread() const { return thread_; }
+  int64_t thread() const { return thread_; }
   // Waits.
   std::optional<hlo::Error> Failure() const {
     std::optional<hlo::Error> failure;
@@ -77,8 +77,8 @@ class StartedRun {
 
   pjrt::Event done_;
   int64_t number_;
-  std::thread::id thread_ = std::this_thread::get_id();  // which started it
-  std::shared_ptr<RunEnd> end_;                          // null: nothing is to happen
+  int64_t thread_ = ThreadNumber();  // which started it
+  std::shared_ptr<RunEnd> end_;      // null: nothing is to happen
 };
 
 // The runs that have failed, of which nobody has been told. Thread-safe: reads hold no SyncMutex.
@@ -90,27 +90,22 @@ class Failures {
     std::lock_guard lock(mutex_);
     const auto told = told_.find(run.thread());
     if (told != told_.end() && run.number() <= told->second) return;
-    if (untold_.size() < kMostThreads) untold_.try_emplace(run.thread(), std::move(error));
+    if (untold_.size() >= kMostThreads && !untold_.contains(run.thread())) DropOldest();
+    untold_.try_emplace(run.thread(), run.number(), std::move(error));
     is_empty_.store(untold_.empty(), std::memory_order_relaxed);
   }
 
-  // This thread is told of one by other means. What else it has started, work on the failed values
-  // among it, is no news to it.
-  void Forget() {
+  // One of this thread's is told by other means. What else it has started, work on the failed
+  // values among it, is no news.
+  void Forget(int64_t thread) {
     std::lock_guard lock(mutex_);
-    untold_.erase(std::this_thread::get_id());
-    is_empty_.store(untold_.empty(), std::memory_order_relaxed);
-    if (told_.size() >= kMostThreads) told_.clear();
-    told_[std::this_thread::get_id()] = last_run_.load(std::memory_order_relaxed);
+    ForgetLocked(thread);
   }
 
   // Throws one of this thread's, or else, for whoever asks for all, another's.
   void Raise(bool of_all) {
     if (is_empty_.load(std::memory_order_relaxed)) return;
-    if (const auto error = Take(of_all)) {
-      Forget();
-      throw hlo::Error(*error);
-    }
+    if (const auto error = Take(of_all)) throw hlo::Error(*error);
   }
 
  private:
@@ -119,20 +114,37 @@ class Failures {
 
   std::optional<hlo::Error> Take(bool of_all) {
     std::lock_guard lock(mutex_);
-    auto chosen = untold_.find(std::this_thread::get_id());
+    auto chosen = untold_.find(ThreadNumber());
     if (chosen == untold_.end() && of_all) chosen = untold_.begin();
     if (chosen == untold_.end()) return std::nullopt;
-    std::optional<hlo::Error> error = std::move(chosen->second);
-    untold_.erase(chosen);
-    is_empty_.store(untold_.empty(), std::memory_order_relaxed);
+    std::optional<hlo::Error> error = std::move(chosen->second.error);
+    ForgetLocked(chosen->first);
     return error;
   }
+
+  void ForgetLocked(int64_t thread) {
+    untold_.erase(thread);
+    is_empty_.store(untold_.empty(), std::memory_order_relaxed);
+    if (told_.size() >= kMostThreads) told_.erase(told_.begin());  // the oldest thread
+    told_[thread] = last_run_.load(std::memory_order_relaxed);
+  }
+
+  // For threads that ended without asking.
+  void DropOldest() {
+    untold_.erase(std::ranges::min_element(untold_, {},
+                                           [](const auto& untold) { return untold.second.run; }));
+  }
+
+  struct Untold {
+    int64_t run;
+    hlo::Error error;
+  };
 
   std::atomic<int64_t> last_run_{0};
   std::atomic<bool> is_empty_{true};
   process::Mutex mutex_;
-  std::map<std::thread::id, hlo::Error> untold_;  // the first of each thread
-  std::map<std::thread::id, int64_t> told_;       // through which run
+  std::map<int64_t, Untold> untold_;  // the first of each thread
+  std::map<int64_t, int64_t> told_;   // through which run
 };
 
 // Of one device.
@@ -175,7 +187,15 @@ void RaiseFailedRuns(const Device* device, bool of_all) {
   ExplainingMemory([&] { QueueOf(device).failures.Raise(of_all); });
 }
 
-void ForgetFailedRuns(const Device* device) { QueueOf(device).failures.Forget(); }
+void ForgetFailedRuns(const Device* device, int64_t thread) {
+  QueueOf(device).failures.Forget(thread);
+}
+
+int64_t ThreadNumber() {
+  static std::atomic<int64_t> last{0};
+  thread_local const int64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number;
+}
 
 void FinishWork() {
   std::lock_guard lock(SyncMutex());

@@ -162,11 +162,7 @@ void BindBuffers(py::module_& m) {
     const lazy::Reference<lazy::Data> data = DataOf(tensor);
     TORCH_CHECK(data, "a tensor of shape ", tensor.sizes(),
                 " is recorded work and has no buffer yet; call torch_xla.sync() first");
-    return WithoutGil([&] {
-      const auto buffer = data->SharedBuffer();
-      buffer->Await();  // whoever gets the address reads what is there
-      return buffer->UnsafePointer();
-    });
+    return WithoutGil([&] { return data->Address(); });
   });
   m.def("_check_tensor_need_materialization", [](const std::vector<at::Tensor>& tensors) {
     std::vector<bool> needs;

@@ -111,7 +111,12 @@ def test_types_and_shapes(dtype):
 @pytest.mark.parametrize("shape", [(0,), (3, 0), ()])
 def test_nothing_and_scalars(shape):
     parameter = torch.full(shape, 20.0)
-    for draw in (torch.poisson, torch._standard_gamma, lambda x: torch.binomial(x, x / 50)):
+    for draw in (
+        torch.poisson,
+        torch._standard_gamma,
+        torch._sample_dirichlet,
+        lambda x: torch.binomial(x, x / 50),
+    ):
         assert on_device(draw, parameter).shape == shape
 
 
@@ -124,6 +129,14 @@ def test_parameters_of_both_kinds_side_by_side():
 
 
 def test_parameters_that_are_none():
+    counts = torch.tensor([float("inf"), float("inf"), 3.0])
+    drawn = on_device(torch.binomial, counts, torch.tensor([0.5, 0.0, 1.0]))
+    assert drawn.tolist() == [float("inf"), 0, 3]
     shapes = torch.tensor([float("nan"), float("inf"), 2.0])
     drawn = on_device(torch._standard_gamma, shapes)
     assert drawn[0].isnan() and drawn[2].isfinite()
+
+
+def test_binomial_of_two_types_is_refused(device):
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        torch.binomial(torch.ones(2, device=device), torch.ones(2, device=device).double())

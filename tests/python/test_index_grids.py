@@ -17,6 +17,12 @@ def test_triangle_indices(indices, device):
         assert torch.equal(result.cpu(), expected), (rows, columns, offset)
 
 
+def test_triangle_indices_are_integers(device):
+    for dtype in (torch.bool, torch.int16, torch.float32):
+        with pytest.raises(RuntimeError, match="not implemented for"):
+            torch.tril_indices(2, 2, dtype=dtype, device=device)
+
+
 @pytest.mark.parametrize("indices", [torch.tril_indices, torch.triu_indices])
 @pytest.mark.parametrize("size", [(3000, 2999), (2, 1_000_003), (1_000_003, 2)])
 def test_triangle_indices_of_many(indices, size, device):

@@ -146,6 +146,40 @@ def test_each_thread_is_told_of_its_own(device):
     xm.wait_device_ops()
 
 
+def in_a_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_who_reads_is_told_of_what_another_thread_started(device):
+    made = []
+    in_a_thread(lambda: made.extend(failing(device)))
+    with NO_MEMORY:
+        made[0].cpu()
+    xm.wait_device_ops()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_a_thread_is_not_told_of_one_that_has_ended(device):
+    """Though the system may give it that one's number."""
+    made = []
+    in_a_thread(lambda: made.extend(failing(device)))
+    for _ in range(3):
+        in_a_thread(lambda: steps(device))
+    with NO_MEMORY:
+        xm.wait_device_ops()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_who_asks_for_an_address_is_told(device):
+    small, _ = failing(device)
+    with NO_MEMORY:
+        torch_xla._XLAC._unsafe_buffer_pointer(small)
+    xm.wait_device_ops()
+
+
 def test_it_says_nothing_of_what_is_computed_from_it(program):
     """Torch's kernels do not get its values: a program says so. They run the same for values that are there."""
     result = program.run_code("""

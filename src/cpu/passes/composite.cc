@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "hlo/error.h"
+
 namespace cpu {
 namespace {
 
@@ -33,7 +35,11 @@ class Copies {
 
   // Of a member, or what one reads.
   Copy& operator[](const Instruction* instruction) {
-    return *std::ranges::lower_bound(copies_, instruction, std::less<>(), &Copy::of);
+    const auto place = std::ranges::lower_bound(copies_, instruction, std::less<>(), &Copy::of);
+    if (place == copies_.end() || place->of != instruction) {
+      throw hlo::Error(hlo::ErrorCode::kInternal, "a kernel's body wants what it does not read");
+    }
+    return *place;
   }
 
  private:

@@ -31,8 +31,11 @@ Line LineOf(const hlo::Window& window) {
           window.window_dilations[0], !window.reversal.empty() && window.reversal[0]};
 }
 
+// And of something.
 bool IsAlongOneDimension(const Instruction& convolution) {
   const auto& a = convolution.as<ConvolutionAttributes>();
+  const auto is_empty = [](const Instruction* x) { return x->shape().num_elements() == 0; };
+  if (is_empty(&convolution) || std::ranges::any_of(convolution.operands(), is_empty)) return false;
   return hlo::IsFloat(convolution.element_type()) &&
          a.dimensions.input_spatial_dimensions.size() == 1 && a.window.base_dilations[0] == 1;
 }

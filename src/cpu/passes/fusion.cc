@@ -13,6 +13,7 @@
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
 #include "cpu/passes/composite.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {
@@ -87,7 +88,13 @@ class FewInstructions {
 class FewNumbers {
  public:
   // Of one that has a number.
-  int64_t at(const Instruction* instruction) const { return PlaceOf(instruction)->second; }
+  int64_t at(const Instruction* instruction) const {
+    const auto place = PlaceOf(instruction);
+    if (place == sorted_.end() || place->first != instruction) {
+      throw hlo::Error(hlo::ErrorCode::kInternal, "fusion wants a number that it has not given");
+    }
+    return place->second;
+  }
   // Of one that has none.
   void Add(const Instruction* instruction, int64_t number) {
     sorted_.insert(PlaceOf(instruction), {instruction, number});
