@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/for_each_computation.h"
+
 namespace passes {
 namespace {
 
@@ -35,23 +37,14 @@ bool FoldInto(hlo::Computation& computation, Instruction* convolution) {
   return true;
 }
 
+bool FoldAll(hlo::Computation& computation) {
+  const auto is_found = [](const Instruction& i) { return i.opcode() == Opcode::kConvolution; };
+  return RewriteEach(computation, is_found,
+                     [&](Instruction* convolution) { return FoldInto(computation, convolution); });
+}
+
 }  // namespace
 
-bool FoldReverseIntoConvolution(hlo::Module& module) {
-  bool changed = false;
-  for (const auto& computation : module.computations()) {
-    std::vector<Instruction*> convolutions;
-    for (const auto& instruction : computation->instructions()) {
-      if (instruction->opcode() == Opcode::kConvolution) convolutions.push_back(instruction.get());
-    }
-    bool folded = false;
-    for (Instruction* convolution : convolutions) folded |= FoldInto(*computation, convolution);
-    if (!folded) continue;
-    computation->SortTopologically();
-    computation->RemoveDeadInstructions();
-    changed = true;
-  }
-  return changed;
-}
+bool FoldReverseIntoConvolution(hlo::Module& module) { return ForEachComputation(module, FoldAll); }
 
 }  // namespace passes

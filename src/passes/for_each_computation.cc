@@ -12,4 +12,19 @@ bool ForEachComputation(hlo::Module& module, bool (*rewrite)(hlo::Computation& c
   return changed;
 }
 
+bool RewriteEach(hlo::Computation& computation,
+                 const std::function<bool(const hlo::Instruction&)>& is_found,
+                 const std::function<bool(hlo::Instruction*)>& rewrite) {
+  std::vector<hlo::Instruction*> found;
+  for (const auto& instruction : computation.instructions()) {
+    if (is_found(*instruction)) found.push_back(instruction.get());
+  }
+  bool changed = false;
+  for (hlo::Instruction* instruction : found) changed |= rewrite(instruction);
+  if (!changed) return false;
+  computation.SortTopologically();
+  computation.RemoveDeadInstructions();
+  return true;
+}
+
 }  // namespace passes

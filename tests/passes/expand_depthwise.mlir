@@ -64,7 +64,7 @@ func.func public @main(%arg0: tensor<4x3x30xf32>, %arg1: tensor<3x4x22xf32>) -> 
   func.return %0 : tensor<5x4x1xf32>
 }
 // -----
-// CASE: many_positions_stay
+// CASE: many_positions_of_a_small_operand_stay
 // RUN-PASS: expand_depthwise
 // UNCHANGED
 // INPUTS: integers
@@ -89,4 +89,15 @@ func.func public @main(%arg0: tensor<2x4x20xf32>, %arg1: tensor<8x1x3xf32>) -> (
 func.func public @main(%arg0: tensor<2x4x20xf32>, %arg1: tensor<4x1x3xf32>) -> (tensor<2x4x10xf32>) {
   %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {stride = [2], pad = [[1, 1]], lhs_dilate = [1], rhs_dilate = [1], reverse = [0]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64} : (tensor<2x4x20xf32>, tensor<4x1x3xf32>) -> tensor<2x4x10xf32>
   func.return %0 : tensor<2x4x10xf32>
+}
+// -----
+// CASE: many_positions_of_a_large_operand
+// RUN-PASS: expand_depthwise
+// COUNT: stablehlo.convolution 0
+// INPUTS: integers
+// TOLERANCE: 1e-5
+// ON-ENGINE
+func.func public @main(%arg0: tensor<2x8x8192xf32>, %arg1: tensor<8x1x31xf32>) -> (tensor<2x8x8192xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {stride = [1], pad = [[15, 15]], lhs_dilate = [1], rhs_dilate = [1], reverse = [0]} {batch_group_count = 1 : i64, feature_group_count = 8 : i64} : (tensor<2x8x8192xf32>, tensor<8x1x31xf32>) -> tensor<2x8x8192xf32>
+  func.return %0 : tensor<2x8x8192xf32>
 }

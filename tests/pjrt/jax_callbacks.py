@@ -147,9 +147,8 @@ def errors_that_no_text_can_hold(devices):
         assert "bad ?" in str(error), error
 
 
-@check
-def forks_beside_callbacks(devices):
-    """The thread that forks holds the interpreter's lock, which the callback wants."""
+def slowly_incremented():
+    """X + 1 by a callback that takes long, and the event of its beginning."""
     begun = threading.Event()
 
     def slow(x):
@@ -157,7 +156,13 @@ def forks_beside_callbacks(devices):
         time.sleep(0.3)
         return np.asarray(x) + 1
 
-    y = jax.jit(lambda x: jax.pure_callback(slow, shape_of(x), x))(X)
+    return jax.jit(lambda x: jax.pure_callback(slow, shape_of(x), x))(X), begun
+
+
+@check
+def forks_beside_callbacks(devices):
+    """The thread that forks holds the interpreter's lock, which the callback wants."""
+    y, begun = slowly_incremented()
     begun.wait()
     child = os.fork()
     if child == 0:
@@ -169,17 +174,10 @@ def forks_beside_callbacks(devices):
 @check
 def addresses_before_the_values(devices):
     """Who asks for an address holds the interpreter's lock, which the callback wants."""
-    begun = threading.Event()
-
-    def slow(x):
-        begun.set()
-        time.sleep(0.3)
-        return np.asarray(x) + 1
-
     donated = jnp.asarray(X) + 0
     jax.block_until_ready(donated)
     place = donated.unsafe_buffer_pointer()
-    first = jax.jit(lambda x: jax.pure_callback(slow, shape_of(x), x))(X)
+    first, begun = slowly_incremented()
     second = jax.jit(lambda x: x * 2)(first)
     third = jax.jit(lambda x: x + 1, donate_argnums=0)(donated)
     begun.wait()

@@ -114,8 +114,9 @@ def jax_type(name):
     return jnp.dtype(name)
 
 
-def function_of_jax(jax, meta, bytecode):
+def function_of_jax(meta, bytecode):
     """The program as what `jax.export` makes of a function."""
+    import jax
     from jax import export
 
     def arrays(signatures):
@@ -149,10 +150,11 @@ def function_of_jax(jax, meta, bytecode):
 
 
 def test_jax_calls_it_as_a_function(bundle):
-    jax = pytest.importorskip("jax")
+    import jax
+
     folder, args, kwargs, expected = bundle
     meta = json.loads((folder / "functions" / "forward.meta").read_text())
-    exported = function_of_jax(jax, meta, (folder / "functions" / "forward.bytecode").read_bytes())
+    exported = function_of_jax(meta, (folder / "functions" / "forward.bytecode").read_bytes())
     with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
         inputs = tuple(inputs_of(meta, folder, leaves_of((args, kwargs))))
         # Part of a program of JAX's.

@@ -184,15 +184,11 @@ class Expander {
 };
 
 bool ExpandRandomNumbers(hlo::Computation& computation) {
-  std::vector<Instruction*> found;
-  for (const auto& instruction : computation.instructions()) {
-    if (instruction->opcode() == Opcode::kRngBitGenerator) found.push_back(instruction.get());
-  }
-  for (Instruction* instruction : found) Expander(computation).Expand(instruction);
-  if (found.empty()) return false;
-  computation.SortTopologically();
-  computation.RemoveDeadInstructions();
-  return true;
+  const auto is_found = [](const Instruction& i) { return i.opcode() == Opcode::kRngBitGenerator; };
+  return passes::RewriteEach(computation, is_found, [&](Instruction* instruction) {
+    Expander(computation).Expand(instruction);
+    return true;
+  });
 }
 
 }  // namespace

@@ -86,21 +86,19 @@ void Expand(hlo::Computation& computation, Instruction* instruction) {
   instruction->ReplaceAllUsesWith(result);
 }
 
+bool HasElements(const Instruction& instruction) {
+  return instruction.shape().num_elements() != 0 &&
+         instruction.operand(1)->shape().num_elements() != 0;
+}
+
 bool ExpandSelectAndScatters(hlo::Computation& computation) {
-  std::vector<Instruction*> found;
-  for (const auto& instruction : computation.instructions()) {
-    if (instruction->opcode() != Opcode::kSelectAndScatter) continue;
-    if (instruction->shape().num_elements() == 0 ||
-        instruction->operand(1)->shape().num_elements() == 0) {
-      continue;
-    }
-    found.push_back(instruction.get());
-  }
-  for (Instruction* instruction : found) Expand(computation, instruction);
-  if (found.empty()) return false;
-  computation.SortTopologically();
-  computation.RemoveDeadInstructions();
-  return true;
+  const auto is_found = [](const Instruction& instruction) {
+    return instruction.opcode() == Opcode::kSelectAndScatter && HasElements(instruction);
+  };
+  return passes::RewriteEach(computation, is_found, [&](Instruction* instruction) {
+    Expand(computation, instruction);
+    return true;
+  });
 }
 
 }  // namespace

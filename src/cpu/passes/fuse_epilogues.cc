@@ -9,6 +9,7 @@
 #include "cpu/library/dot.h"
 #include "cpu/library/epilogue.h"
 #include "cpu/passes/composite.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -96,26 +97,19 @@ void Fuse(Instruction* contraction, const Values& prologue, const Values& epilog
   }
 }
 
+bool IsContraction(const Instruction& instruction) {
+  const Opcode opcode = instruction.opcode();
+  return opcode == Opcode::kDotGeneral || opcode == Opcode::kConvolution;
+}
+
 bool FuseAll(Computation& computation) {
-  Values contractions;
-  for (const auto& instruction : computation.instructions()) {
-    const Opcode opcode = instruction->opcode();
-    if (opcode == Opcode::kDotGeneral || opcode == Opcode::kConvolution) {
-      contractions.push_back(instruction.get());
-    }
-  }
-  bool changed = false;
-  for (Instruction* contraction : contractions) {
+  return passes::RewriteEach(computation, IsContraction, [](Instruction* contraction) {
     const Values prologue = FindPrologue(*contraction);
     const Values epilogue = TakesEpilogue(*contraction) ? FindEpilogue(*contraction) : Values();
-    if (prologue.empty() && epilogue.empty()) continue;
+    if (prologue.empty() && epilogue.empty()) return false;
     Fuse(contraction, prologue, epilogue);
-    changed = true;
-  }
-  if (!changed) return false;
-  computation.SortTopologically();
-  computation.RemoveDeadInstructions();
-  return true;
+    return true;
+  });
 }
 
 }  // namespace

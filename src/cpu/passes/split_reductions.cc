@@ -65,19 +65,12 @@ bool StartsFromIdentity(const Instruction& reduce) {
 }
 
 bool SplitAll(hlo::Computation& computation) {
-  std::vector<Instruction*> reduces;
-  for (const auto& instruction : computation.instructions()) {
-    if (instruction->opcode() == Opcode::kReduce && instruction->shape().is_array() &&
-        StartsFromIdentity(*instruction)) {
-      reduces.push_back(instruction.get());
-    }
-  }
-  bool changed = false;
-  for (Instruction* reduce : reduces) changed |= Split(computation, reduce);
-  if (!changed) return false;
-  computation.SortTopologically();
-  computation.RemoveDeadInstructions();
-  return true;
+  const auto is_found = [](const Instruction& instruction) {
+    return instruction.opcode() == Opcode::kReduce && instruction.shape().is_array() &&
+           StartsFromIdentity(instruction);
+  };
+  return passes::RewriteEach(computation, is_found,
+                             [&](Instruction* reduce) { return Split(computation, reduce); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cpu/fusible.h"
 #include "cpu/library/sort.h"
 #include "cpu/passes/composite.h"
+#include "passes/for_each_computation.h"
 
 namespace cpu {
 namespace {
@@ -86,23 +87,14 @@ Values Members(Instruction* sort, const Values& slices) {
 }
 
 bool MakeCalls(hlo::Computation& computation) {
-  Values sorts;
-  for (const auto& instruction : computation.instructions()) {
-    if (IsServed(*instruction)) sorts.push_back(instruction.get());
-  }
-  bool changed = false;
-  for (Instruction* sort : sorts) {
+  return passes::RewriteEach(computation, IsServed, [](Instruction* sort) {
     const Values slices = SlicesOf(sort);
-    if (slices.empty()) continue;
+    if (slices.empty()) return false;
     for (const Replacement& replacement : AddComposite(Members(sort, slices), slices, kTopKCall)) {
       replacement.value->ReplaceAllUsesWith(replacement.by);
     }
-    changed = true;
-  }
-  if (!changed) return false;
-  computation.SortTopologically();
-  computation.RemoveDeadInstructions();
-  return true;
+    return true;
+  });
 }
 
 }  // namespace
