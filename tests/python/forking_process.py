@@ -46,6 +46,11 @@ def _begin(arguments: list[str], folder: str, environment: dict[str, str], print
         code = sys.argv[0]
         sys.argv[0] = "-c"
         return compile(code, "<string>", "exec")
+    if main == "-m":
+        sys.path[0] = folder
+        return (
+            f"import runpy; runpy.run_module({sys.argv[0]!r}, run_name='__main__', alter_sys=True)"
+        )
     sys.argv.insert(0, main)
     sys.path[0] = os.path.dirname(os.path.abspath(main))
     sys.modules["__main__"].__file__ = main

@@ -27,6 +27,7 @@ class ProgramServer:
     def __init__(self, environment: dict[str, str]) -> None:
         """`environment` is what most programs will have."""
         self._environment = environment
+        self._counted = 0.0  # seconds of its programs, which its own will contain when it ends
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             code = (
@@ -37,8 +38,8 @@ class ProgramServer:
             self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
 
     def serves(self, arguments: tuple[str, ...], environment: dict[str, str]) -> bool:
-        """Whether `python ARGUMENTS` is code or a script that may start with torch loaded."""
-        if arguments[0].startswith("-") and arguments[0] != "-c":
+        """Whether `python ARGUMENTS` is code, a module or a script that may start with torch loaded."""
+        if arguments[0].startswith("-") and arguments[0] not in ("-c", "-m"):
             return False
         differing = self._environment.items() ^ environment.items()
         return all(name.startswith(READ_LATE) for name, _ in differing)
@@ -65,6 +66,7 @@ class ProgramServer:
                     arguments, timeout, out.read_text(), error.read_text()
                 ) from None
             processor_times.of_others += seconds
+            self._counted += seconds
             return subprocess.CompletedProcess(
                 arguments, status, out.read_text(), error.read_text()
             )
@@ -72,6 +74,7 @@ class ProgramServer:
     def close(self) -> None:
         self._channel.close()
         self._process.wait()
+        processor_times.of_others -= self._counted
 
     def _send(self, *request) -> None:
         self._channel.send(json.dumps(request).encode())

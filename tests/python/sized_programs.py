@@ -361,7 +361,7 @@ def main() -> int:
         import torch_xla
 
         os.environ["CPU_NUM_DEVICES"] = str(arguments.processes)
-        torch_xla.launch(rank_of_a_world, args=(first, count))
+        torch_xla.launch(rank_of_a_world, args=(first, count), start_method="fork")
     else:
         wrong = compare(first, count, arguments.peer)
     print(f"{count} steps in {time.monotonic() - start:.0f} s, {wrong} differ")

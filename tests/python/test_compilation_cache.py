@@ -42,7 +42,7 @@ def train(index, path, readonly):
     os.write(1, (json.dumps(result) + "\\n").encode())
 
 if __name__ == "__main__":
-    torch_xla.launch(train, (sys.argv[1], sys.argv[2:] == ["readonly"]))
+    torch_xla.launch(train, (sys.argv[1], sys.argv[2:] == ["readonly"]), start_method="fork")
 """
 
 
@@ -184,7 +184,7 @@ def test_two_processes_of_a_world_share_a_folder(runs):
 
 
 def test_processes_that_start_at_once_share_a_folder(runs):
-    processes = [runs.start() for _ in range(4)]
+    processes = [runs.start() for _ in range(3)]
     results = []
     for process in processes:
         output, errors = process.communicate(timeout=300)

@@ -288,7 +288,7 @@ def work(index):
     assert compiled == (1 if rank == 0 else 2), (rank, compiled)
 
 if __name__ == "__main__":
-    torch_xla.launch(work, args=())
+    torch_xla.launch(work, args=(), start_method="fork")
 """
 
 

@@ -8,7 +8,11 @@ WORLDS = pathlib.Path(__file__).parent / "worlds"
 GUIDE = pathlib.Path(__file__).parent / "guide"
 
 
-@pytest.mark.parametrize("arguments", [["spawn", "2"], ["fork", "8", "4", "1"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["spawn", "2"], ["fork", "4", "1"], pytest.param(["fork", "8"], marks=pytest.mark.exhaustive)],
+    ids=" ".join,
+)
 def test_guide_equals_one_device_with_the_whole_batch(program, arguments):
     result = program.run(str(WORLDS / "guide.py"), *arguments, timeout=280)
     assert result.stdout.splitlines()[-1] == "passed"

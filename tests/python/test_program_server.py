@@ -20,7 +20,9 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("arguments", [("-c", SHOWN, "one", "two"), ("shown.py", "one")])
+@pytest.mark.parametrize(
+    "arguments", [("-c", SHOWN, "one", "two"), ("shown.py", "one"), ("-m", "shown", "one")]
+)
 def test_it_sees_what_another_would_see(program, arguments):
     (program.folder / "shown.py").write_text(SHOWN)
     served = program.run(*arguments, TORCH_XLA_WORD="word")

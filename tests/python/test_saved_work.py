@@ -167,7 +167,7 @@ def resumable(folder: pathlib.Path, *arguments: str, processes: int = 1) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_killed_and_restarted_run_ends_with_the_same_weights(tmp_path, processes):
     steps = ["--steps=30", "--save-every=7"]
     resumable(tmp_path / "whole", *steps, processes=processes)
