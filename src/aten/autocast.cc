@@ -15,10 +15,13 @@ namespace {
 #define TORCH_XLA_DIFFERENT_SIGNATURE(...) \
   KERNEL_DIFFERENT_REDISPATCH_SIGNATURE(c10::DeviceType::XLA, __VA_ARGS__)
 
+// The names that torch's lists use: these mean something else here, and others are not in each
+// version of torch.
 using at::Scalar;
 using at::ScalarType;
 using at::Tensor;
 using c10::IntArrayRef;
+using namespace at;  // NOLINT(google-build-using-namespace)
 
 TORCH_LIBRARY_IMPL(aten, AutocastXLA, m) {
   AT_FORALL_LOWER_PRECISION_FP(TORCH_XLA_LOWER_PRECISION)

@@ -129,6 +129,9 @@ int DeviceCount() { return static_cast<int>(lazy::Runtime::Get().devices().size(
 namespace detail {
 
 struct XLAHooks final : at::XLAHooksInterface {
+  // torch 2.11 gives arguments, which say nothing.
+  template <typename... Arguments>
+  explicit XLAHooks(const Arguments&...) {}
   void init() const override {}
   bool hasXLA() const override { return true; }
   bool isBuilt() const override { return true; }

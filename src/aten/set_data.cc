@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <typeinfo>
+#include <utility>
 
 #include "aten/in_place_views.h"
 #include "aten/tensor.h"
@@ -61,7 +62,10 @@ class VariableHooks final : public at::impl::VariableHooksInterface {
 
   TensorBase tensor_data(const TensorBase& t) const override { return next_->tensor_data(t); }
   TensorBase variable_data(const TensorBase& t) const override { return next_->variable_data(t); }
-  const c10::intrusive_ptr<torch::autograd::Node>& grad_fn(const TensorBase& t) const override {
+  // A pointer of another kind in torch 2.11.
+  using GradFn = decltype(std::declval<const at::impl::VariableHooksInterface&>().grad_fn(
+      std::declval<const TensorBase&>()));
+  GradFn grad_fn(const TensorBase& t) const override {
     FollowBase(t);
     return next_->grad_fn(t);
   }

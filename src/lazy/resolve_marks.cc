@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hlo/builder.h"
+#include "hlo/error.h"
 #include "hlo/marks.h"
 
 namespace lazy {
