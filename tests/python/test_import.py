@@ -173,6 +173,25 @@ def test_says_why_an_engine_does_not_start(program, variables, message):
     assert output.endswith("tensor([2., 2.])")
 
 
+@pytest.mark.parametrize(
+    ("variables", "options"),
+    [
+        ({}, {}),
+        ({"PJRT_ALLOCATOR_PREALLOCATE": "false"}, {"preallocate": False}),
+        (
+            {"PJRT_ALLOCATOR_PREALLOCATE": "1", "PJRT_ALLOCATOR_FRACTION": "0.25"},
+            {"preallocate": True, "memory_fraction": 0.25},
+        ),
+        ({"PJRT_ALLOCATOR_CUDA_ASYNC": "true"}, {"allocator": "cuda_async"}),
+        ({"PJRT_ALLOCATOR_CUDA_ASYNC": "0"}, {}),
+    ],
+)
+def test_memory_of_gpus_is_the_users_choice(monkeypatch, variables, options):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert plugins.CudaPlugin().client_create_options() == options
+
+
 def test_entry_points_register_plugins(program):
     package = program.folder / "vendor-1.0.dist-info"
     package.mkdir()

@@ -23,6 +23,7 @@ from torch_xla import runtime
 from torch_xla._binding import library_directory
 from torch_xla._internal import remote, tpu, world
 from torch_xla.runtime_server import REMOTE_PLUGIN
+from torch_xla.utils.utils import getenv_as
 
 ENTRY_POINT_GROUP = "torch_xla.plugins"
 
@@ -100,8 +101,23 @@ class CudaPlugin(DevicePlugin):
         )
 
     def client_create_options(self) -> dict[str, Any]:
-        # One process drives one device.
-        return {"visible_devices": [world.local_rank()]} if world.local_size() > 1 else {}
+        """Of the device's memory, by default three quarters for this process, taken at once:
+
+        - PJRT_ALLOCATOR_PREALLOCATE=0: taken as it is needed;
+        - PJRT_ALLOCATOR_FRACTION=0.5: how much of it;
+        - PJRT_ALLOCATOR_CUDA_ASYNC=1: managed by CUDA, for libraries beside this one.
+        """
+        chosen = {
+            "allocator": "cuda_async" if getenv_as("PJRT_ALLOCATOR_CUDA_ASYNC", bool) else None,
+            "preallocate": getenv_as("PJRT_ALLOCATOR_PREALLOCATE", bool),
+            "memory_fraction": getenv_as("PJRT_ALLOCATOR_FRACTION", float),
+        }
+        options: dict[str, Any] = {
+            name: value for name, value in chosen.items() if value is not None
+        }
+        if world.local_size() > 1:  # one process drives one device
+            options["visible_devices"] = [world.local_rank()]
+        return options
 
     def physical_chip_count(self) -> int:
         if os.environ.get("GPU_NUM_DEVICES"):
