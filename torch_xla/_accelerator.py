@@ -4,6 +4,7 @@ Its functions ask `torch._C`, which counts the accelerators that torch was built
 """
 
 import functools
+import os
 from typing import Any
 
 import torch
@@ -34,9 +35,25 @@ def _exchange(index: int) -> int:
     return previous
 
 
+def _is_there_another() -> bool:
+    """Whether torch drives an accelerator itself. That it was built to, as the public build for CUDA, does not say so."""
+    without_cuda = (
+        "PYTORCH_NVML_BASED_CUDA_CHECK"  # whose start here would keep it from forked children
+    )
+    before = os.environ.get(without_cuda)
+    os.environ[without_cuda] = "1"
+    try:
+        return torch.accelerator.current_accelerator(check_available=True) is not None
+    finally:
+        if before is None:
+            del os.environ[without_cuda]
+        else:
+            os.environ[without_cuda] = before
+
+
 def register() -> None:
     """Answers for xla, unless torch has an accelerator of its own."""
-    if torch._C._accelerator_getAccelerator() is not None:
+    if _is_there_another():
         return
     answers = {
         "getAccelerator": lambda: torch.device("xla"),

@@ -21,6 +21,20 @@ def test_the_accelerator_is_the_device(device):
     assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
 
 
+@pytest.mark.parametrize(("there", "accelerator"), [(False, "xla"), (True, "cuda")])
+def test_an_accelerator_that_torch_was_built_for_need_not_be_there(program, there, accelerator):
+    code = f"""
+import os, torch
+asked = []
+torch._C._accelerator_getAccelerator = lambda: torch.device("cuda")
+torch.cuda.is_available = lambda: asked.append(os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"]) or {there}
+import torch_xla
+print(torch.accelerator.current_accelerator(), asked, "PYTORCH_NVML_BASED_CUDA_CHECK" in os.environ)
+"""
+    output = program.run_code(code, anew=True).stdout
+    assert output == f"{accelerator} ['1'] False\n"
+
+
 def test_the_accelerator_waits_and_counts(device):
     x = torch.ones(1000, 1000, device=device)
     torch_xla.sync()
