@@ -79,6 +79,12 @@ TEST(XSpaceTest, ConcatenationIsUnion) {
   EXPECT_EQ(ParseXSpace(bytes + bytes).planes.size(), 2u);
 }
 
+// As XLA's profilers hand their traces over.
+TEST(XSpaceTest, AZeroBehindItIsItsEnd) {
+  const std::string bytes = Serialize(ExampleSpace());
+  EXPECT_EQ(Serialize(ParseXSpace(bytes + '\0')), Serialize(ParseXSpace(bytes)));
+}
+
 TEST(XSpaceTest, BrokenBytesAreErrorsOrOtherSpaces) {
   const std::string bytes = Serialize(ExampleSpace());
   int errors = 0;
@@ -189,10 +195,8 @@ TEST_F(ProfilerTest, MisuseIsAnError) {
   profiler.Stop();
 }
 
-TEST(ForeignProfilerTest, CollectsOrSaysThatThereIsNone) {
-  const Engine engine = ForeignEngine();
-  if (engine.path.empty()) GTEST_SKIP() << "the foreign plugin is not installed";
-  const Plugin& plugin = Plugin::Load(engine.path);
+void ExpectTraceOrNoProfiler(const std::string& path) {
+  const Plugin& plugin = Plugin::Load(path);
   if (!Profiler::IsOfferedBy(plugin)) {
     EXPECT_THROW(Profiler{plugin}, hlo::Error);
     return;
@@ -201,6 +205,20 @@ TEST(ForeignProfilerTest, CollectsOrSaysThatThereIsNone) {
   profiler.Start();
   profiler.Stop();
   ParseXSpace(profiler.Collect());
+}
+
+TEST(ForeignProfilerTest, CollectsOrSaysThatThereIsNone) {
+  const Engine engine = ForeignEngine();
+  if (engine.path.empty()) GTEST_SKIP() << "the foreign plugin is not installed";
+  ExpectTraceOrNoProfiler(engine.path);
+}
+
+// The host's part needs no GPU.
+TEST(ForeignProfilerTest, OfGpus) {
+  const std::filesystem::path plugin =
+      SOURCE_DIRECTORY "/.venv/plugins/jax_plugins/xla_cuda13/xla_cuda_plugin.so";
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "jax-cuda13-pjrt is not installed";
+  ExpectTraceOrNoProfiler(plugin);
 }
 
 }  // namespace
