@@ -185,6 +185,15 @@ def _get_tensors_xla_device_data_node(
 ) -> tuple[list[int], list[Tensor]]:
     """Ids and tensors of the data that the tensors' recorded work takes."""
 
+def _to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule of the tensor's memory."""
+
+def _is_on_device(tensor: Tensor) -> bool:
+    """Whether a tensor of torch's own devices lies in the memory of the current xla device."""
+
+def _share_memory(tensor: Tensor) -> Tensor:
+    """An xla tensor of the memory of such a dense tensor, whose contents must be there and stay as they are."""
+
 # torch_xla/_lowering_context.py puts the class LoweringContext there.
 lowering: ModuleType
 

@@ -121,6 +121,13 @@ Reference<Data> Data::OnHost(Device* device, ShapeRef shape,
   return data;
 }
 
+Reference<Data> Data::Borrowed(Device* device, const hlo::Shape& shape,
+                               std::unique_ptr<pjrt::Buffer> view) {
+  Reference<Data> data(new Data(device, InternShape(shape).get(), std::move(view)));
+  data->is_borrowed_ = true;
+  return data;
+}
+
 Reference<Data> Data::FromHost(Device* device, const hlo::Shape& shape, const void* bytes) {
   static Metric* time = Metric::Get("TransferToDeviceTime");
   static Metric* size = Metric::Get("OutboundData", MetricUnit::kBytes);

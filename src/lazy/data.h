@@ -68,6 +68,10 @@ class Data : public Counted<Data>, public process::SmallObject {
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,
                                 std::unique_ptr<const HostContents> contents);
+  // Is a view of memory that another library holds: no program gets it to write its results to.
+  static Reference<Data> Borrowed(Device* device, const hlo::Shape& shape,
+                                  std::unique_ptr<pjrt::Buffer> view);
+  bool is_borrowed() const { return is_borrowed_; }
   // Copies `bytes` (dense, row-major, of shape's type) to the device.
   static Reference<Data> FromHost(Device* device, const hlo::Shape& shape, const void* bytes);
   // Copies the contents to `destination`, waiting for them.
@@ -98,6 +102,7 @@ class Data : public Counted<Data>, public process::SmallObject {
   int64_t last_checked_run_ = 0;
   mutable LiveEntry live_entry_;
   std::atomic<bool> may_be_donated_{false};
+  bool is_borrowed_ = false;
   std::atomic<uint64_t> any_size_{0};  // a bit for each dimension
   std::atomic<int64_t> holder_{0};
 };

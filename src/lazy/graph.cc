@@ -244,6 +244,7 @@ void Graph::HeedWishes(std::vector<bool>& result_taken) {
   for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
     const Data& data = *data_leaves_[i]->data();
     if (!data.may_be_donated() || uses[&data] != 1 || is_donated[i]) continue;
+    if (data.is_borrowed()) continue;
     const auto fits = [&](size_t result) {
       return !result_taken[result] && results_[result].shape_ref() == data.shape();
     };
@@ -284,7 +285,7 @@ void Graph::PlanDonation(std::span<const int64_t> replaced, uint32_t holders_per
     if (parameter == kNone) continue;
     const Node* leaf = data_leaves_[parameter];
     if (leaf->internal_references == 0 || leaf->data()->use_count() != 1) continue;
-    if (leaf->shape(0) != results_[result].shape_ref()) continue;
+    if (leaf->shape(0) != results_[result].shape_ref() || leaf->data()->is_borrowed()) continue;
     result_taken[result] = true;
     donations_.push_back({result, parameter});
     parameters.Forget(replaced[r]);

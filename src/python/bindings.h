@@ -13,6 +13,7 @@ namespace torch_xla {
 void BindRuntime(pybind11::module_& m);         // plugins, devices, steps, random numbers
 void BindTensors(pybind11::module_& m);         // what a tensor is made of
 void BindBuffers(pybind11::module_& m);         // the memory behind tensors
+void BindDlpack(pybind11::module_& m);          // memory that is shared with other libraries
 void BindMetrics(pybind11::module_& m);         // counters and reports
 void BindFallback(pybind11::module_& m);        // decompositions, operators run on the CPU
 void BindDebugging(pybind11::module_& m);       // what debug reports are made of

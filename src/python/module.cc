@@ -10,6 +10,7 @@ PYBIND11_MODULE(_XLAC, m) {
   torch_xla::BindRuntime(m);
   torch_xla::BindTensors(m);
   torch_xla::BindBuffers(m);
+  torch_xla::BindDlpack(m);
   torch_xla::BindMetrics(m);
   torch_xla::BindFallback(m);
   torch_xla::BindDebugging(m);

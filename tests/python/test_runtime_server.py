@@ -126,6 +126,22 @@ def test_any_plugin(program: Program) -> None:
     assert server.stop() == 0
 
 
+NO_MEMORY_TO_SHARE = """
+import torch, torch_xla
+from torch_xla.utils import dlpack
+for share, device in (dlpack.to_dlpack, "xla"), (torch_xla._XLAC._share_memory, "cpu"):
+    try:
+        share(torch.ones(3, device=device))
+    except RuntimeError as error:
+        print(type(error).__name__)
+"""
+
+
+def test_addresses_of_the_server_are_not_shared(program: Program, shared_server: Server) -> None:
+    result = program.run_code(NO_MEMORY_TO_SHARE, **shared_server.environment())
+    assert result.stdout.split() == ["RuntimeError", "NotImplementedError"]
+
+
 TRAINING = """
 import hashlib, torch, torch_xla
 from torch import nn

@@ -3,12 +3,14 @@
 import copy
 import io
 import pickle
+import weakref
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import torch_xla
 import torch_xla.utils.dlpack as xla_dlpack
 
 
@@ -105,6 +107,82 @@ def test_numpy_says_what_to_do(convert, device):
         convert(torch.ones(2, device=device))
 
 
+def test_dlpack_hands_over_memory(device):
+    x = torch.arange(6.0).reshape(2, 3).to(device)
+    shared = torch.from_dlpack(xla_dlpack.to_dlpack(x))
+    torch_xla.sync()
+    assert shared.data_ptr() == torch_xla._XLAC._unsafe_buffer_pointer(x)
+    x.add_(1)  # whose new value may not take the old one's memory
+    torch_xla.sync()
+    assert x.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    del x
+    (torch.ones(6, device=device) * 9).cpu()
+    assert shared.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x,
+        lambda x: x[1:],
+        lambda x: x.t(),
+        lambda x: x.to(torch.complex64).conj(),
+        lambda x: x.to(torch.bfloat16).requires_grad_(),
+        lambda x: x > 2,
+        lambda x: x[0, 0],
+        lambda x: x[:0],
+        lambda x: x.reshape(1, 3, 2, 1).to(memory_format=torch.channels_last),
+    ],
+)
+def test_dlpack_of_any_tensor(make, device):
+    expected = make(torch.arange(6.0).reshape(3, 2))
+    capsule = xla_dlpack.to_dlpack(make(torch.arange(6.0).reshape(3, 2).to(device)))
+    taken = torch.from_dlpack(capsule).cpu()
+    assert taken.dtype == expected.dtype and torch.equal(taken, expected.detach().resolve_conj())
+
+
+def test_a_capsule_that_nobody_takes_frees_its_memory(device):
+    x = torch.arange(6.0, device=device)
+    capsule = xla_dlpack.to_dlpack(x)
+    x.add_(1)
+    torch_xla.sync()
+    before = torch.xla.memory_allocated()
+    del capsule
+    assert torch.xla.memory_allocated() < before
+
+
+def test_memory_of_another_library(device):
+    """As of a tensor of CUDA on a GPU: read where it lies, never written to, and kept as long as it is needed."""
+    whole = torch.zeros(32)
+    offset = -whole.data_ptr() // 4 % 16  # what is aligned needs no copy
+    source = whole[offset : offset + 8].copy_(torch.arange(8.0))
+    x = torch_xla._XLAC._share_memory(source)
+    assert torch_xla._XLAC._unsafe_buffer_pointer(x) == source.data_ptr()
+    x.mul_(2)
+    torch_xla.sync()
+    assert x.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+    assert source.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_memory_of_another_library_is_kept(device):
+    array = np.arange(16.0, dtype=np.float32)
+    alive = weakref.ref(array)
+    x = torch_xla._XLAC._share_memory(torch.from_numpy(array))
+    del array
+    assert x.tolist() == list(range(16))
+    del x
+    torch_xla.sync()
+    assert alive() is None
+
+
+@pytest.mark.parametrize(
+    "memory", [torch.ones(4, 4).t()[1:], torch.ones(4, device="meta")], ids=["gaps", "no memory"]
+)
+def test_memory_that_cannot_be_shared(memory, device):
+    with pytest.raises(RuntimeError, match="has no memory that xla:0 could share"):
+        torch_xla._XLAC._share_memory(memory)
+
+
 @pytest.mark.parametrize(
     ("export", "error"),
     [
@@ -113,7 +191,6 @@ def test_numpy_says_what_to_do(convert, device):
         (torch.from_dlpack, ValueError),
         (np.from_dlpack, (RuntimeError, ValueError)),
         (torch.utils.dlpack.to_dlpack, RuntimeError),
-        (xla_dlpack.to_dlpack, RuntimeError),
         (lambda x: x.pin_memory(), RuntimeError),
     ],
 )

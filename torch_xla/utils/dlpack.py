@@ -1,17 +1,36 @@
-"""DLPack capsules, which hand memory from one library to another. The memory of xla tensors is their device's own."""
+"""DLPack capsules, which hand memory from one library to another of the same device.
+
+Whoever shares a value's memory must not write to it: programs write their results elsewhere, so that a tensor that is changed in
+place afterwards, by either side, is another value.
+"""
 
 from typing import Any
 
 import torch
 
+from torch_xla import _XLAC
+
 
 def to_dlpack(xla_tensor: torch.Tensor) -> Any:
-    """Raises RuntimeError: there is no memory to hand over."""
-    raise RuntimeError(
-        f"A tensor on {xla_tensor.device} has no memory that DLPack could hand over. Use tensor.cpu() for a copy that has."
-    )
+    """A capsule of the memory of a tensor's value, which is computed first.
+
+    Raises:
+      RuntimeError: the device's memory is nobody else's, as that of TPUs and of a runtime server.
+    """
+    return _XLAC._to_dlpack(xla_tensor.detach().resolve_conj().resolve_neg())
 
 
 def from_dlpack(ext_tensor: Any) -> torch.Tensor:
-    """A copy on the current xla device of another library's tensor, or of a capsule."""
-    return torch.from_dlpack(ext_tensor).to("xla")
+    """Another library's tensor, or a capsule, on the current xla device.
+
+    What lies on the same accelerator is shared: nothing may write to it while the result is used. Anything else is copied.
+    """
+    tensor = torch.from_dlpack(ext_tensor)
+    if tensor.device.type == "cpu" or not _XLAC._is_on_device(tensor):
+        return tensor.to("xla")
+    dense = tensor.contiguous()
+    torch.accelerator.current_stream(dense.device).synchronize()
+    try:
+        return _XLAC._share_memory(dense)
+    except NotImplementedError:  # a server's
+        return tensor.to("xla")

@@ -1,6 +1,5 @@
 #include "pjrt/client/buffer.h"
 
-#include <numeric>
 #include <utility>
 
 #include "pjrt/client/call.h"
@@ -97,15 +96,7 @@ Event Buffer::ToHostAsync(void* destination, size_t bytes) const {
     throw hlo::Error("reading " + shape_->ToString() + " needs " + std::to_string(needed) +
                      " bytes of room, but there are " + std::to_string(bytes));
   }
-  // The default is the device's own layout; say that rows come first.
-  hlo::Dimensions minor_to_major(shape_->rank());
-  std::iota(minor_to_major.rbegin(), minor_to_major.rend(), 0);
-  Arguments<PJRT_Buffer_MemoryLayout> layout;
-  layout->type = PJRT_Buffer_MemoryLayout_Type_Tiled;
-  layout->tiled.struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout_Tiled, num_tiles);
-  layout->tiled.minor_to_major = minor_to_major.data();
-  layout->tiled.minor_to_major_size = minor_to_major.size();
-
+  RowMajorLayout layout(shape_->rank());
   Arguments<PJRT_Buffer_ToHostBuffer_Args> args;
   args->src = buffer_;
   args->host_layout = layout.get();

@@ -2,6 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "pjrt/c_api.h"
 
 namespace pjrt {
 
@@ -20,6 +25,23 @@ class Arguments {
     Args args;
     std::byte newer_fields[256];
   } storage_{};
+};
+
+// Says that rows come first, where the default would be the device's own layout.
+class RowMajorLayout {
+ public:
+  explicit RowMajorLayout(int64_t rank) : minor_to_major_(static_cast<size_t>(rank)) {
+    std::iota(minor_to_major_.rbegin(), minor_to_major_.rend(), 0);
+    layout_->type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+    layout_->tiled.struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout_Tiled, num_tiles);
+    layout_->tiled.minor_to_major = minor_to_major_.data();
+    layout_->tiled.minor_to_major_size = minor_to_major_.size();
+  }
+  PJRT_Buffer_MemoryLayout* get() { return layout_.get(); }
+
+ private:
+  std::vector<int64_t> minor_to_major_;
+  Arguments<PJRT_Buffer_MemoryLayout> layout_;
 };
 
 #define PJRT_INVOKE(plugin, name, arguments) \

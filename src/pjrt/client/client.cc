@@ -347,6 +347,29 @@ std::unique_ptr<Buffer> Client::BufferFromLiteral(const hlo::Literal& literal,
   return BufferFromHost(literal.bytes(), literal.shape(), device);
 }
 
+std::unique_ptr<Buffer> Client::ViewOf(void* memory, const hlo::Shape& shape, const Device& device,
+                                       std::function<void()> done) {
+  auto callback = std::make_unique<std::function<void()>>(std::move(done));
+  RowMajorLayout layout(shape.rank());
+  Arguments<PJRT_Client_CreateViewOfDeviceBuffer_Args> args;
+  args->client = client_;
+  args->device_buffer_ptr = memory;
+  args->dims = shape.dimensions().data();
+  args->num_dims = shape.dimensions().size();
+  args->element_type = ToBufferType(shape.element_type());
+  args->layout = layout.get();
+  args->device = device.handle();
+  args->on_delete_callback = [](void*, void* user) {
+    const std::unique_ptr<std::function<void()>> callback(
+        static_cast<std::function<void()>*>(user));
+    (*callback)();
+  };
+  args->on_delete_callback_arg = callback.get();
+  PJRT_INVOKE(plugin_, Client_CreateViewOfDeviceBuffer, args);
+  callback.release();
+  return std::make_unique<Buffer>(shared_from_this(), args->buffer, shape);
+}
+
 std::unique_ptr<Buffer> Client::CreateUninitializedBuffer(const hlo::Shape& shape,
                                                           const Device& device) {
   Arguments<PJRT_Client_CreateUninitializedBuffer_Args> args;

@@ -139,6 +139,10 @@ class Client : public std::enable_shared_from_this<Client> {
                                          const Memory& memory,
                                          const HostBufferOptions& options = {});
   std::unique_ptr<Buffer> BufferFromLiteral(const hlo::Literal& literal, const Device& device);
+  // Sees memory of the device that another library holds, dense row-major, until `done` is called,
+  // once, on any thread. Exceptions must not leave it; it is not called where this one throws.
+  std::unique_ptr<Buffer> ViewOf(void* memory, const hlo::Shape& shape, const Device& device,
+                                 std::function<void()> done);
   std::unique_ptr<Buffer> CreateUninitializedBuffer(const hlo::Shape& shape, const Device& device);
 
   // Sends the program as StableHLO: bytecode, or text to plugins older than the bytecode that we
