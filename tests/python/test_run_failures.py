@@ -1,14 +1,14 @@
 """A computation that fails while the program goes on: its error belongs to the values that it was to give."""
 
-import contextlib
+import ctypes
 import threading
 
 import pytest
 import torch
-from conftest import without_interpreter
 
 import torch_xla
 from torch_xla.core import xla_model as xm
+from torch_xla.experimental.stablehlo_custom_call import stablehlo_custom_call
 
 NO_MEMORY = pytest.raises(RuntimeError, match="out of memory")
 
@@ -26,24 +26,35 @@ def sum_of_too_much(device):
     return (column[:, None] * column).sort().values.sum()
 
 
-def failing(device):
-    """Two values of one step, of which one wants too much memory, behind one that takes long enough that nobody knows yet."""
-    long = torch.ones(1024, 1024, device=device)
-    for _ in range(24):
-        long = long @ long / 1024
-    torch_xla.sync()
-    small, total = torch.ones(3, device=device) * 2, sum_of_too_much(device)
-    torch_xla.sync()
-    return small, total
+may_end = threading.Event()
+
+
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def wait_for_it(_):
+    """An XLA_FFI_Handler, which answers that there is no error."""
+    may_end.wait(60)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def programs_are_compiled():
-    """Compiling takes longer than what `failing` waits behind."""
-    with without_interpreter(), contextlib.suppress(RuntimeError):
-        failing("xla")
-    with contextlib.suppress(RuntimeError):
-        xm.wait_device_ops()
+def foreign_function():
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    capsule = new(ctypes.cast(wait_for_it, ctypes.c_void_p), None, None)
+    torch_xla._XLAC._xla_register_custom_call_target("test.wait_for_it", capsule, "cpu")
+
+
+def failing(device):
+    """Two values of one step, of which one wants too much memory. Nobody can know that before the step has been started: the
+    one before it waits for that."""
+    may_end.clear()
+    x = torch.ones(1, device=device)
+    waiting = stablehlo_custom_call([x], "test.wait_for_it", [(1,)], [x.dtype], api_version=4)
+    torch_xla.sync()
+    small, total = torch.ones(3, device=device) * 2, sum_of_too_much(device)
+    torch_xla.sync()
+    may_end.set()
+    del waiting
+    return small, total
 
 
 def steps(device, count=5):
