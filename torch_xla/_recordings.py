@@ -6,7 +6,6 @@ one, and is given another that may be the same, records it, with its gradients, 
 
 import random
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 
 from torch_xla import _control_flow
+from torch_xla._internal import fork_lock
 
 Made = TypeVar("Made")
 
@@ -103,7 +103,7 @@ class Known:
     """What was made for functions, by what these record."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_lock.free_in_children()
         self._kinds: OrderedDict[Any, list[tuple[Recording, Any]]] = OrderedDict()
 
     def get(

@@ -52,6 +52,36 @@ print(statuses, failures)
     assert output.stdout.strip() == "{0} []"
 
 
+def test_locks_in_python_are_free_in_children(program):
+    """Another thread holds them at the fork."""
+    output = program.run_code(
+        """
+import os, signal, threading
+import torch_xla.experimental.scan as scan
+from torch_xla._internal import profiler_server, world
+from torch_xla.debug import _reports
+locks = [scan._KNOWN._lock, _reports._write_lock, _reports.waits._lock, world._connecting, profiler_server._starting]
+held, may_end = threading.Event(), threading.Event()
+def hold():
+    [lock.acquire() for lock in locks]
+    held.set()
+    may_end.wait()
+    [lock.release() for lock in locks]
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)  # a hang is a failure
+    os._exit(not all(lock.acquire() for lock in locks))
+may_end.set()
+print(os.waitpid(child, 0)[1])
+""",
+        timeout=60,
+    )
+    assert output.stdout.strip() == "0"
+
+
 def test_loader_workers_fork_after_computing(program):
     output = program.run_code(
         """

@@ -22,7 +22,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from torch_xla._internal import profile_files, profiler_token
+from torch_xla._internal import fork_lock, profile_files, profiler_token
 from torch_xla._internal import profiler_messages as messages
 from torch_xla.debug import trace_events
 
@@ -292,15 +292,7 @@ class ProfilerServer:
 # By port: a program that starts its server again, as a notebook's cell does, has it.
 _running: weakref.WeakValueDictionary[int, ProfilerServer] = weakref.WeakValueDictionary()
 # Held by who looks for a server and starts one.
-_starting = threading.Lock()
-
-
-def _forget_who_starts() -> None:
-    global _starting
-    _starting = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget_who_starts)
+_starting = fork_lock.free_in_children()
 
 
 def serve(port: int, logdir: str | None, without_token: bool) -> ProfilerServer:

@@ -13,14 +13,13 @@ import dataclasses
 import datetime
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 
 import torch.distributed as dist
 
 from torch_xla import _XLAC
-from torch_xla._internal import job_secret, orphans
+from torch_xla._internal import fork_lock, job_secret, orphans
 from torch_xla._internal.authenticated_store import AuthenticatedStore, ForeignValueError
 from torch_xla._internal.folder_store import FolderStore
 from torch_xla.core import xla_env_vars as xenv
@@ -109,7 +108,7 @@ class _Server:
 
 _connection = _Connection()
 # Of `store`, which any thread may be the first to ask for, the one that starts the runtime among them.
-_connecting = threading.Lock()
+_connecting = fork_lock.free_in_children()
 # A store of the parent's process cannot be closed in a forked child: its threads are not there.
 _inherited: list[dist.Store] = []
 
@@ -132,15 +131,6 @@ def store() -> dist.Store:
             _connection.pieces.clear()
         assert _connection.store is not None
         return _connection.store
-
-
-def _forget_who_connects() -> None:
-    global _connecting
-    _connecting = threading.Lock()
-
-
-# The thread that held it did not come along.
-os.register_at_fork(after_in_child=_forget_who_connects)
 
 
 def is_authenticated() -> bool:

@@ -10,11 +10,11 @@ import functools
 import hashlib
 import os
 import sys
-import threading
 from typing import Any
 
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
+from torch_xla._internal import fork_lock
 from torch_xla.debug import memory, observers, user_frame, what_changed
 from torch_xla.utils.utils import getenv_as
 
@@ -249,7 +249,7 @@ def _frame_lines() -> list[str]:
 
 # --- Files ---
 
-_write_lock = threading.Lock()
+_write_lock = fork_lock.free_in_children()
 
 
 def _write(text: str) -> None:
@@ -303,7 +303,7 @@ class Waits:
     """The times that the program waited for: for values that it reads, operators on the CPU, compilations."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_lock.free_in_children()
         self._waits: dict[tuple[str, str, str], Wait] = collections.defaultdict(Wait)
 
     def add(self, kind: str, operator: str, seconds: float) -> None:
