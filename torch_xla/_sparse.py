@@ -179,26 +179,45 @@ def _wrapped(dim: int, self: Tensor) -> int:
 
 
 def _index_select(self: Tensor, dim: int, index: Tensor) -> Any:
-    """Of each selected row, its elements: how many there are is read."""
+    """Of each selected row, its elements: how many there are is read, and with it whether the index is right."""
     dim = _wrapped(dim, self)
+    if index.dim() != 1 or index.dtype != torch.int64 or index.layout != torch.strided:
+        raise IndexError(
+            "index_select() argument index must be 1-D strided (non-sparse) long-tensor."
+        )
     if dim >= self.sparse_dim():
         values = self._values().index_select(dim - self.sparse_dim() + 1, index)
         size = [*self.shape[:dim], len(index), *self.shape[dim + 1 :]]
         return _coo_of_size(self._indices(), values, size, self.is_coalesced())
     rows, order = torch.sort(self._indices()[dim], stable=True)
-    first = torch.searchsorted(rows, index)
-    counts = torch.searchsorted(rows, index, right=True) - first
-    which, element = _ranges(first, counts)
+    wrapped = torch.where(index < 0, index + self.shape[dim], index)
+    first = torch.searchsorted(rows, wrapped)
+    counts = torch.searchsorted(rows, wrapped, right=True) - first
+    total = _selected(index, self.shape, dim, counts)
+    which, element = _ranges(first, counts, total)
     taken = order[element]
     indices = self._indices()[:, taken].index_copy(0, index.new_tensor([dim]), which[None])
     size = [*self.shape[:dim], len(index), *self.shape[dim + 1 :]]
-    return _coo_of_size(indices, self._values()[taken], size, False)
+    return _coo_of_size(indices, self._values()[taken], size, total < 2)
 
 
-def _ranges(first: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The numbers of several ranges one after the other, and for each which range it is of."""
+def _selected(index: Tensor, size: torch.Size, dim: int, counts: Tensor) -> int:
+    """The sum of the counts. Raises eager's error for an index out of range."""
+    if len(index) == 0:
+        return 0
+    is_wrong = (index < -size[dim]) | (index >= size[dim])
+    first_wrong = index[is_wrong.to(torch.uint8).argmax()]
+    total, wrong, number = torch.stack([counts.sum(), is_wrong.any(), first_wrong]).tolist()
+    if wrong:
+        raise IndexError(
+            f"index_select(): index contains {number} that is out of range for tensor of size {list(size)} at dimension {dim}"
+        )
+    return total
+
+
+def _ranges(first: Tensor, counts: Tensor, total: int) -> tuple[Tensor, Tensor]:
+    """The numbers of several ranges, so many in all, one after the other, and for each which range it is of."""
     ends = counts.cumsum(0)
-    total = int(ends[-1]) if len(ends) > 0 else 0
     numbers = torch.arange(total, device=first.device)
     which = torch.searchsorted(ends, numbers, right=True)
     return which, numbers - (ends - counts)[which] + first[which]
@@ -403,7 +422,8 @@ def _sparse_sparse_matmul(self: Tensor, other: Tensor) -> Any:
     rows = other._indices()[0].contiguous()
     inner = self._indices()[1].contiguous()
     first = torch.searchsorted(rows, inner)
-    left, right = _ranges(first, torch.searchsorted(rows, inner, right=True) - first)
+    counts = torch.searchsorted(rows, inner, right=True) - first
+    left, right = _ranges(first, counts, int(counts.sum()))
     indices = torch.stack([self._indices()[0][left], other._indices()[1][right]])
     values = self._values()[left] * other._values()[right]
     return _coo_of_size(indices, values, (self.shape[0], other.shape[1]), False).coalesce()

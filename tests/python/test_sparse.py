@@ -116,6 +116,16 @@ def from_dense_and_back(device):
 
 
 @case
+def selected(device):
+    a, index = on(device, random_coo(), torch.tensor([3, -1, 0, 3]))
+    return [
+        a.index_select(0, index),
+        a.index_select(1, index),
+        a.index_select(0, index[:0]),
+    ]
+
+
+@case
 def sums_and_products(device):
     a, b = on(device, random_coo(), random_coo(count=12))
     dense, row = on(device, torch.randn(5, 6), torch.randn(6))
@@ -392,6 +402,15 @@ REFUSED = {
     "index of rows": lambda d: csr(d, 3)[torch.tensor([0, 1]).to(d)],
     "index of coordinates": lambda d: coo(d, 3)[torch.tensor([0, 1]).to(d)],
     "mask of coordinates": lambda d: coo(d, 3)[torch.tensor([True, False, True]).to(d)],
+    "selected rows": lambda d: coo(d, 3).index_select(0, torch.tensor([0, 3, -5]).to(d)),
+    "selected columns": lambda d: coo(d, 3).index_select(-1, torch.tensor([-4]).to(d)),
+    "selected by a matrix": lambda d: coo(d, 3).index_select(0, torch.tensor([[0]]).to(d)),
+    "selected by a number": lambda d: coo(d, 3).index_select(0, torch.tensor(0).to(d)),
+    "selected by floats": lambda d: coo(d, 3).index_select(0, torch.tensor([0.0]).to(d)),
+    "selected by int32": lambda d: coo(d, 3).index_select(
+        0, torch.tensor([0], dtype=torch.int32).to(d)
+    ),
+    "selected row": lambda d: csr(d, 3)[3],
     "selected dimension": lambda d: coo(d, 3).index_select(2, torch.tensor([0]).to(d)),
     "softmax of a dimension": lambda d: torch.sparse.softmax(coo(d, 3), 2),
 }
