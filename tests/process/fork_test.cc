@@ -152,6 +152,36 @@ TEST(Fork, WaitsForANoForkAndNotForAMayFork) {
   thread.join();
 }
 
+// A child would wait for ever for who makes it.
+TEST(Fork, WaitsForTheFirstRunOfAStatic) {
+  static std::atomic<bool> is_begun{false};
+  const auto made = [] {
+    static const int number = [] {
+      is_begun = true;
+      std::this_thread::sleep_for(milliseconds(100));
+      return 7;
+    }();
+    return number;
+  };
+  std::thread thread([&] { made(); });
+  while (!is_begun) std::this_thread::yield();
+  EXPECT_EQ(InChild([&] { return made() == 7; }), 0);
+  thread.join();
+}
+
+// And another may try again.
+TEST(Fork, WaitsNoMoreForAStaticThatThrew) {
+  const auto made = [](bool fails) {
+    static const int number = [&] {
+      if (fails) throw std::system_error(std::make_error_code(std::errc::io_error));
+      return 7;
+    }();
+    return number;
+  };
+  EXPECT_THROW(made(true), std::system_error);
+  std::thread([&] { EXPECT_EQ(InChild([&] { return made(false) == 7; }), 0); }).join();
+}
+
 TEST(Fork, AThreadThatHasANoForkForksItself) {
   const NoFork outer;
   EXPECT_EQ(InChild([] {

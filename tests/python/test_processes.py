@@ -52,6 +52,34 @@ print(statuses, failures)
     assert output.stdout.strip() == "{0} []"
 
 
+def test_forks_at_once_beside_threads_that_begin(program):
+    """What the threads do for the first time in their process, and what that needs, is half done at the fork."""
+    output = program.run_code(
+        """
+import os, signal, threading, time, torch, torch_xla
+(torch.ones(2) * 2).sum().item()  # what torch does for the first time waits for nobody's fork
+def value(n):
+    return (torch.ones(100, device="xla") * n).sum().item()
+def status_of(body):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # a hang is a failure
+        os._exit(body())
+    return os.waitpid(child, 0)[1]
+def begin(wait):
+    threads = [threading.Thread(target=value, args=(i,)) for i in range(3)]
+    [thread.start() for thread in threads]
+    time.sleep(wait)
+    status = status_of(lambda: value(7) != 700)
+    [thread.join() for thread in threads]
+    return status != 0
+print({status_of(lambda: begin(0.0005 * i)) for i in range(40)})
+""",
+        timeout=240,
+    )
+    assert output.stdout.strip() == "{0}"
+
+
 def test_locks_in_python_are_free_in_children(program):
     """Another thread holds them at the fork."""
     output = program.run_code(

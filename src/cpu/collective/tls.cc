@@ -184,7 +184,6 @@ void Tls::Free::operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 
 const std::string& Tls::FastestFirst() {
   StartLibrary();
-  const process::NoFork measuring;  // a child would find the start of what is static half done
   static const std::string ciphers = TimeCipher("AES-128-GCM") <= TimeCipher("ChaCha20-Poly1305")
                                          ? std::string(kAes) + ":" + kChaCha
                                          : std::string(kChaCha) + ":" + kAes;

@@ -150,10 +150,15 @@ void Plugin_Initialize(PJRT_Plugin_Initialize_Args& args) {}
 
 // The server's plugin's, of the server that the environment names.
 void Plugin_Attributes(PJRT_Plugin_Attributes_Args& args) {
+  // A static's first run would keep forks away meanwhile (process/static_initialization.cc).
+  static std::once_flag asked;
+  static const std::vector<PJRT_NamedValue>* handed_out = nullptr;
   const process::MayFork waiting;  // for the server, or another thread's answer from it
-  static const auto* attributes = new NamedValues(remote::FromMessage(
-      remote::Connection::Describe(remote::Endpoint::FromEnvironment()).attributes()));
-  static const auto* handed_out = new std::vector<PJRT_NamedValue>(ToC(*attributes));
+  std::call_once(asked, [] {
+    const auto* attributes = new NamedValues(remote::FromMessage(
+        remote::Connection::Describe(remote::Endpoint::FromEnvironment()).attributes()));
+    handed_out = new std::vector<PJRT_NamedValue>(ToC(*attributes));
+  });
   args.attributes = handed_out->data();
   args.num_attributes = handed_out->size();
 }
