@@ -11,10 +11,10 @@
 #include "aten/generator.h"
 #include "aten/iteration.h"
 #include "aten/op.h"
+#include "aten/polynomial.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/refused_types.h"
-#include "aten/special.h"
 #include "aten/value_check.h"
 
 namespace torch_xla {
@@ -155,7 +155,45 @@ Value PassedProbabilities(Builder& b, Value uniform, Value first, Value x, Value
       })[0];
 }
 
-Value LogFactorial(Builder& b, Value k) { return Lgamma(b, b.Add(k, Like(b, k, 1))); }
+// Logarithms of probabilities of counts of 10^15 are differences of numbers that are known to some
+// units only. So they are put together, as Loader does (2000), of what a count deviates from its
+// mean and of what Stirling's formula leaves.
+
+// x log(x / mean) - x + mean, of a count.
+Value Deviance(Builder& b, Value x, Value mean) {
+  Value distance = b.Subtract(x, mean);
+  Value v = b.Divide(distance, b.Add(x, mean));
+  Value square = b.Multiply(v, v);
+  // 2 (atanh(v) - v) / v^3, of |v| < 0.1.
+  constexpr double kSeries[] = {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11};
+  Value rest = b.Multiply(square, Polynomial(b, square, kSeries));
+  Value near = b.Multiply(v, b.Add(distance, b.Multiply(x, rest)));
+  Value positive = b.Maximum(x, Like(b, x, 1));
+  Value far = b.Subtract(b.Multiply(x, b.Log(b.Divide(positive, mean))), distance);
+  return b.Select(b.Lt(b.Abs(v), Like(b, v, 0.1)), near, far);
+}
+
+// log(k!) - (k log(k) - k), of a count.
+Value StirlingRemainder(Builder& b, Value k) {
+  constexpr double kLarge = 10;
+  constexpr double kHalfLogTwoPi = 0.91893853320467274;
+  constexpr double kSeries[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680};
+  // k! is (k + 10)! through the ten numbers between.
+  Value is_small = b.Lt(k, Like(b, k, kLarge));
+  Value large = b.Select(is_small, b.Add(k, Like(b, k, kLarge)), k);
+  Value inverse = b.Divide(Like(b, k, 1), large);
+  Value series = Polynomial(b, b.Multiply(inverse, inverse), kSeries);
+  Value log = b.Log(large);
+  Value remainder = b.Add(b.Add(Like(b, k, kHalfLogTwoPi), b.Multiply(inverse, series)),
+                          b.Multiply(log, Like(b, k, 0.5)));
+  Value between = Like(b, k, 1);
+  for (double i = 1; i <= kLarge; ++i) between = b.Multiply(between, b.Add(k, Like(b, k, i)));
+  Value log_k = b.Log(b.Maximum(k, Like(b, k, 1)));
+  Value formula = b.Subtract(b.Multiply(large, log), b.Multiply(k, log_k));
+  Value small =
+      b.Subtract(b.Add(remainder, b.Subtract(formula, Like(b, k, kLarge))), b.Log(between));
+  return b.Select(is_small, small, remainder);
+}
 
 // An attempt of Hörmann's transformed rejection, 1993: two uniform numbers, of which the first
 // makes a count around `middle` by the shape (a, b) of a hat, and the second is held against the
@@ -208,8 +246,7 @@ Attempt AttemptPoisson(Builder& r, Source& source, const Values& parameters) {
   Candidate c = Transform(r, source, a, b, r.Add(mean, Like(r, mean, 0.43)));
   Value zero = Like(r, mean, 0);
   Value k = r.Maximum(c.count, zero);
-  Value log_probability =
-      r.Subtract(r.Subtract(r.Multiply(k, r.Log(mean)), mean), LogFactorial(r, k));
+  Value log_probability = r.Negate(r.Add(Deviance(r, k, mean), StirlingRemainder(r, k)));
   Value is_possible =
       r.And(r.Ge(c.count, zero), r.Or(r.Ge(c.edge, Like(r, mean, 0.013)), r.Le(c.height, c.edge)));
   Value is_below = r.And(is_possible, IsUnderProbability(r, c, scale, log_probability));
@@ -236,9 +273,11 @@ Value Poisson(Builder& b, Value state, Value rate) {
   return b.Convert(drawn, rate->element_type());
 }
 
-Value LogChoose(Builder& b, Value n, Value k) {
-  return b.Subtract(b.Subtract(LogFactorial(b, n), LogFactorial(b, k)),
-                    LogFactorial(b, b.Subtract(n, k)));
+// Of k and of n - k, in which alone the probabilities of a binomial distribution differ.
+Value LogImprobability(Builder& b, Value k, Value n, Value mean, Value mean_of_others) {
+  Value others = b.Subtract(n, k);
+  return b.Add(b.Add(Deviance(b, k, mean), Deviance(b, others, mean_of_others)),
+               b.Add(StirlingRemainder(b, k), StirlingRemainder(b, others)));
 }
 
 Attempt AttemptBinomial(Builder& r, Source& source, const Values& parameters) {
@@ -253,8 +292,9 @@ Attempt AttemptBinomial(Builder& r, Source& source, const Values& parameters) {
   Value is_possible = r.And(r.Ge(c.count, Like(r, n, 0)), r.Le(c.count, n));
   Value k = r.Select(is_possible, c.count, mode);
   // Relative to the mode's.
-  Value log_probability = r.Add(r.Subtract(LogChoose(r, n, k), LogChoose(r, n, mode)),
-                                r.Multiply(r.Subtract(k, mode), r.Log(r.Divide(p, rest))));
+  Value mean_of_others = r.Multiply(n, rest);
+  Value log_probability = r.Subtract(LogImprobability(r, mode, n, mean, mean_of_others),
+                                     LogImprobability(r, k, n, mean, mean_of_others));
   Value is_accepted = r.Or(IsInside(r, c, ConstantPlusQuotient(r, 0.92, -4.2, b)),
                            IsUnderProbability(r, c, scale, log_probability));
   return {c.count, r.And(is_possible, is_accepted)};

@@ -52,6 +52,27 @@ def test_binomial(count, p):
     check_moments(draws, count * p, count * p * (1 - p), 0, count)
 
 
+def check_is_normal(draws, mean, variance):
+    """As counts of large means are: moments two, three and four within five of their errors."""
+    z = (draws - mean) / variance**0.5
+    for power, moment, spread in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((z**power).mean().item() - moment) < 5 * (spread / len(z)) ** 0.5, power
+
+
+@pytest.mark.parametrize("mean", [1e9, 1e14, 1e15, 1e16, 1e24])
+def test_poisson_of_large_means(mean):
+    """Up to what the type holds: logarithms of factorials of such numbers are known to some units only."""
+    draws = on_device(torch.poisson, torch.full((8 * COUNT,), mean, dtype=torch.float64))
+    check_is_normal(draws, mean, mean)
+
+
+@pytest.mark.parametrize(("count", "p"), [(1e10, 0.3), (4e15, 0.25), (4e15, 0.75), (1e24, 0.5)])
+def test_binomial_of_large_means(count, p):
+    parameters = (torch.full((8 * COUNT,), x, dtype=torch.float64) for x in (count, p))
+    draws = on_device(torch.binomial, *parameters)
+    check_is_normal(draws, count * p, count * p * (1 - p))
+
+
 def test_binomial_at_its_ends():
     n = torch.tensor([0.0, 5.0, 5.0, 5.0, 1e4])
     p = torch.tensor([0.5, 0.0, 1.0, float("nan"), 1.0])
