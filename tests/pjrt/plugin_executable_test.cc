@@ -10,6 +10,7 @@
 #include "hlo/bytecode.h"
 #include "hlo/module_identity.h"
 #include "hlo/text_writer.h"
+#include "pjrt/client/foreign_functions.h"
 #include "pjrt/client/module_compile.h"
 #include "pjrt/module_extension.h"
 #include "plugin_testing.h"
@@ -151,6 +152,37 @@ TEST_F(PluginTest, ExecutablesOfAnotherBuildAreRefused) {
           << error.what();
     }
   }
+}
+
+// Whether a program of the client's that calls it compiles.
+bool Knows(Client& client, const std::string& target) {
+  const hlo::Shape shape(hlo::ElementType::kF32, {4});
+  const auto module = MakeModule("calling", [&](hlo::Builder& b) {
+    return std::vector<hlo::Value>{
+        b.CustomCall({b.Parameter(shape)}, shape, {.target = target, .api_version = 4})};
+  });
+  try {
+    return client.Compile(*module) != nullptr;
+  } catch (const hlo::Error& error) {
+    EXPECT_EQ(error.code(), hlo::ErrorCode::kUnimplemented) << error.what();
+    return false;
+  }
+}
+
+TEST_F(PluginTest, ForeignFunctionsAreEveryPlugins) {
+  const auto function = reinterpret_cast<void*>(+[](void*) -> void* { return nullptr; });
+  const AnotherBuild build(OurEngine().path);
+  RegisterForeignFunction(client_->plugin(), "test.before", function, "cpu");
+  const auto other = Client::Create(Plugin::Load(build.path()));
+  RegisterForeignFunction(client_->plugin(), "test.after", function, "cpu");
+  for (Client* client : {client_.get(), other.get()}) {
+    EXPECT_TRUE(Knows(*client, "test.before"));
+    EXPECT_TRUE(Knows(*client, "test.after"));
+    EXPECT_FALSE(Knows(*client, "test.never"));
+  }
+  // What one of them has of its own is in nobody's way; the other one takes what is new.
+  const auto another = reinterpret_cast<void*>(+[](void*) -> void* { std::abort(); });
+  EXPECT_THROW(RegisterForeignFunction(other->plugin(), "test.before", another, "cpu"), hlo::Error);
 }
 
 TEST_F(PluginTest, BadCompileOptions) {

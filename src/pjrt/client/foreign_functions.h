@@ -7,9 +7,12 @@
 
 namespace pjrt {
 
-// For programs that the plugin compiles from now on: `handler` is an XLA_FFI_Handler. Throws
-// hlo::Error: kUnimplemented if it takes none, and what it answers.
+// For programs that are compiled from now on, by this plugin and all others of the process, those
+// that it loads later among them, as far as they take it: `handler` is an XLA_FFI_Handler. Throws
+// hlo::Error where this plugin does not: kUnimplemented if it takes none, and what it answers.
 void RegisterForeignFunction(const Plugin& plugin, std::string_view target, void* handler,
                              std::string_view platform);
+// Of a plugin that has been loaded.
+void RegisterKnownForeignFunctions(const Plugin& plugin);
 
 }  // namespace pjrt

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "pjrt/client/call.h"
+#include "pjrt/client/foreign_functions.h"
 
 namespace pjrt {
 namespace {
@@ -78,6 +79,7 @@ Plugin& Plugin::Load(const std::string& path) {
   CheckVersion(key, *api);
   std::unique_ptr<Plugin> plugin(new Plugin(key, api));
   plugin->Initialize();
+  RegisterKnownForeignFunctions(*plugin);
   return *(loaded.by_path[key] = std::move(plugin));
 }
 
