@@ -1,4 +1,5 @@
 // Classes as rows of a table, and as positions of ones.
+#include <ATen/ops/embedding_sparse_backward_native.h>
 #include <ATen/ops/one_hot_native.h>
 
 #include <cstdint>
@@ -28,6 +29,7 @@ Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
 // Rows that several indices name receive the sum of their gradients; the padding row none.
 Value EmbeddingDenseBackward(Builder& b, Value gradient, Value index, int64_t rows,
                              int64_t padding_index, bool scale_by_frequency) {
+  CheckBounds(b, index, Positions(rows), OutOfRange());  // nobody may want the forward pass's rows
   ElementType type = gradient->element_type(), wide = AccumulationType(type);
   int64_t width = gradient->shape().dimension(gradient->shape().rank() - 1);
   int64_t count = index->shape().num_elements();
@@ -44,6 +46,18 @@ Value EmbeddingDenseBackward(Builder& b, Value gradient, Value index, int64_t ro
   }
   Value zeros = b.Zeros(Shape(wide, {rows, width}));
   return b.Convert(ScatterSlices(b, zeros, index, flat, 0, Opcode::kAdd), type);
+}
+
+Value RowIndex(Builder& b, Value index, int64_t rows) {
+  CheckBounds(b, index, Positions(rows), OutOfRange());
+  return index;
+}
+
+// torch's composition takes the indices as they are.
+at::Tensor EmbeddingSparseBackward(const at::Tensor& gradient, const at::Tensor& index,
+                                   int64_t rows, int64_t padding_index, bool scale_by_frequency) {
+  return at::native::embedding_sparse_backward(gradient, Record<&RowIndex>(index, rows), rows,
+                                               padding_index, scale_by_frequency);
 }
 
 // --- Classes
@@ -85,7 +99,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
     if (index.numel() > 0) {
       const auto [least, largest] = at::aminmax(index);
       TORCH_CHECK_INDEX(least.item<int64_t>() >= 0 && largest.item<int64_t>() < rows,
-                        "index out of range");
+                        "index out of range in self");
     }
     // torch's kernel rounds each sum of a 16-bit type.
     const at::ScalarType type = gradient.scalar_type();
@@ -95,7 +109,13 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
         .to(type);
   });
   Register<&EmbeddingDenseBackward>(m, "embedding_dense_backward");
+  m.impl("embedding_sparse_backward", &EmbeddingSparseBackward);
   m.impl("one_hot", &OneHotTensor);
+}
+
+// Of a composition this key would take torch's.
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {
+  m.impl("embedding_sparse_backward", &EmbeddingSparseBackward);
 }
 
 }  // namespace torch_xla

@@ -3,8 +3,10 @@
 // Many of torch's kernels for sparse tensors of the CPU only call other operators, on indices and
 // values, so they serve here as well. Where torch computes in memory, torch_xla/_sparse.py has a
 // composition; what is in neither runs on the CPU (fallback.cc).
+#include <ATen/Context.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_validate_sparse_compressed_tensor_args.h>
 #include <torch/library.h>
 
 #include <optional>
@@ -143,8 +145,8 @@ constexpr const char* kCooOperators[] = {
 };
 
 constexpr const char* kCompressedOperators[] = {
-    "_nnz",      "ccol_indices", "clone",       "col_indices", "copy_",  "crow_indices",
-    "dense_dim", "is_pinned",    "row_indices", "sparse_dim",  "values", "zero_",
+    "_nnz",      "ccol_indices", "clone",      "col_indices", "copy_",  "crow_indices", "dense_dim",
+    "is_pinned", "row_indices",  "select.int", "sparse_dim",  "values", "zero_",
 };
 
 template <DispatchKey key, size_t n>
@@ -158,11 +160,16 @@ void RegisterTorchs(torch::Library& m, const char* const (&names)[n]) {
 constexpr const char* kComposedOperators[] = {"abs",     "deg2rad", "empty_like",    "isinf",
                                               "rad2deg", "sum",     "transpose.int", "zeros_like"};
 
+// Unchecked but where the user has asked for checks of everything.
 at::Tensor MakeUnchecked(const at::Tensor& compressed, const at::Tensor& plain,
                          const at::Tensor& values, c10::SymIntArrayRef size,
                          std::optional<at::ScalarType>, std::optional<at::Layout> layout,
                          std::optional<at::Device>, std::optional<bool>) {
   TORCH_CHECK(layout.has_value(), "sparse_compressed_tensor: expected a compressed layout");
+  if (at::globalContext().checkSparseTensorInvariants()) {
+    at::_validate_sparse_compressed_tensor_args(compressed, plain, values,
+                                                C10_AS_INTARRAYREF_SLOW(size), *layout);
+  }
   return MakeCompressed(compressed, plain, values, size, *layout);
 }
 

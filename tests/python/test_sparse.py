@@ -118,10 +118,14 @@ def from_dense_and_back(device):
 @case
 def selected(device):
     a, index = on(device, random_coo(), torch.tensor([3, -1, 0, 3]))
+    rows = a.to_sparse_csr()
     return [
         a.index_select(0, index),
         a.index_select(1, index),
         a.index_select(0, index[:0]),
+        rows[2],
+        rows[2, -1],
+        rows.select(1, 1),
     ]
 
 
@@ -375,6 +379,12 @@ def coo(device, *size):
     return torch.eye(*size).to_sparse().to(device)
 
 
+def checked_csr(device, rows, columns):
+    rows, columns = torch.tensor(rows).to(device), torch.tensor(columns).to(device)
+    values = torch.ones(len(columns), device=device)
+    return torch.sparse_csr_tensor(rows, columns, values, (2, 3), check_invariants=True)
+
+
 def ones(device, *size, dtype=torch.float32):
     return torch.ones(*size, device=device, dtype=dtype)
 
@@ -411,6 +421,10 @@ REFUSED = {
         0, torch.tensor([0], dtype=torch.int32).to(d)
     ),
     "selected row": lambda d: csr(d, 3)[3],
+    "selected element": lambda d: csr(d, 3)[1, -4],
+    "rows that do not begin at zero": lambda d: checked_csr(d, [1, 1, 2], [0, 1]),
+    "columns out of bounds": lambda d: checked_csr(d, [0, 1, 2], [0, 7]),
+    "columns in no order": lambda d: checked_csr(d, [0, 2, 2], [1, 0]),
     "selected dimension": lambda d: coo(d, 3).index_select(2, torch.tensor([0]).to(d)),
     "softmax of a dimension": lambda d: torch.sparse.softmax(coo(d, 3), 2),
 }

@@ -127,6 +127,17 @@ CASES = {
 }
 
 
+def embedding_gradient(device, **options):
+    """The rows themselves are wanted by nobody."""
+    weight = matrix(device).requires_grad_()
+    F.embedding(ints(device, 0, 7), weight, **options).sum().backward()
+    return weight.grad
+
+
+CASES["embedding, its gradient"] = embedding_gradient
+CASES["embedding, its sparse gradient"] = lambda d: embedding_gradient(d, sparse=True)
+
+
 def asserts(device):
     torch._assert_async(ints(device, 1.0)[0] > 3, "no more than three")
     return ints(device, 1.0) + 1
