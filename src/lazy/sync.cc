@@ -30,10 +30,12 @@
 namespace lazy {
 namespace {
 
-// Both under SyncMutex.
+// All under SyncMutex.
 struct Recording {
   int64_t cuts = 0;
   int64_t since_ns = 0;  // by SpanClock
+  // What no sync tries to compute again (GiveUp), by the storages that held it.
+  std::unordered_map<int64_t, Value> given_up;
   static Recording& On(const Device* device) {
     static auto* recordings = new std::unordered_map<const Device*, Recording>;
     return (*recordings)[device];
@@ -384,11 +386,27 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
   }
 }
 
+// Leaves out the storages whose value has been given up, and forgets the others'.
+void LeaveOutGivenUp(Device* device, std::vector<Reference<Storage>>& storages) {
+  auto& given_up = Recording::On(device).given_up;
+  if (given_up.empty()) return;
+  std::unordered_map<int64_t, Value> kept;
+  std::erase_if(storages, [&](const Reference<Storage>& storage) {
+    const auto found = given_up.find(storage->id());
+    if (found == given_up.end() || !(found->second == storage->value())) return false;
+    kept.insert(given_up.extract(found));
+    return true;
+  });
+  given_up = std::move(kept);
+}
+
 using Choice = std::optional<std::span<const Reference<Storage>>>;
 
-// Of the device's pending storages those that are chosen; without a choice, all.
+// Of the device's pending storages those that are chosen; without a choice, all. None of those that
+// were given up.
 std::vector<Reference<Storage>> ChosenStorages(Device* device, Choice choice) {
   std::vector<Reference<Storage>> storages = PendingStorages(device);
+  LeaveOutGivenUp(device, storages);
   if (!choice) return storages;
   std::unordered_set<const Storage*> chosen;
   for (const Reference<Storage>& storage : *choice) chosen.insert(storage.get());
@@ -396,16 +414,20 @@ std::vector<Reference<Storage>> ChosenStorages(Device* device, Choice choice) {
   return storages;
 }
 
-void SyncPending(Device* device, Manner manner, Donating donating, Choice choice) {
-  Span cut("xla::cut");
-  const int64_t start_ns = cut ? SpanClock() : 0;
+// What a sync computes.
+struct Pending {
   std::vector<Reference<Storage>> storages;
-  std::vector<Value> roots;
-  std::vector<int64_t> replaced;
+  std::vector<Value> roots;       // their values
+  std::vector<int64_t> replaced;  // the Data whose places the results take; 0: none
+  std::vector<PendingCollective> collectives;
+};
+
+Pending TakePending(Device* device, Donating donating, Choice choice) {
+  Pending pending;
   std::vector<Reference<Storage>> listed = ChosenStorages(device, choice);
-  storages.reserve(listed.size());
-  roots.reserve(listed.size());
-  replaced.reserve(listed.size());
+  pending.storages.reserve(listed.size());
+  pending.roots.reserve(listed.size());
+  pending.replaced.reserve(listed.size());
   for (Reference<Storage>& storage : listed) {
     auto [value, replaced_data] = storage->TakePending();
     if (!value) continue;  // another thread has given it data meanwhile
@@ -413,33 +435,50 @@ void SyncPending(Device* device, Manner manner, Donating donating, Choice choice
       storage->Materialize(value, *data);
       continue;
     }
-    storages.push_back(std::move(storage));
-    roots.push_back(std::move(value));
-    replaced.push_back(donating == Donating::kAll ? replaced_data : 0);
+    pending.storages.push_back(std::move(storage));
+    pending.roots.push_back(std::move(value));
+    pending.replaced.push_back(donating == Donating::kAll ? replaced_data : 0);
   }
-  std::vector<PendingCollective> collectives = TakeCollectives(device);
-  if (roots.empty() && collectives.empty()) return;
+  pending.collectives = TakeCollectives(device);
+  return pending;
+}
+
+// A graph of which nothing has run, because there is no program for it or none of its results has
+// room: the error is told now, and then to whoever wants one of the values. Others that have come
+// into the same graph are computed where they are wanted. What was noted runs now or never.
+void GiveUp(Device* device, const Pending& pending, Manner manner) {
+  for (size_t r = 0; r < pending.roots.size(); ++r) {
+    Recording::On(device).given_up.insert_or_assign(pending.storages[r]->id(), pending.roots[r]);
+  }
+  if (pending.collectives.empty()) return;
+  try {
+    Run(device, Graph({}, pending.collectives), manner);
+  } catch (const std::exception&) {  // an error is being told
+  }
+}
+
+void SyncPending(Device* device, Manner manner, Donating donating, Choice choice) {
+  Span cut("xla::cut");
+  const int64_t start_ns = cut ? SpanClock() : 0;
+  const Pending pending = TakePending(device, donating, choice);
+  if (pending.roots.empty() && pending.collectives.empty()) return;
   static auto* synced = Counter("SyncTensorsToData");
   Count(synced);
-  std::vector<Value> leaves;
-  Graph graph(roots, collectives);
-  // Each root is held by its storage and by `roots`.
-  graph.PlanDonation(replaced, 2, donating != Donating::kNothing);
-  cut.End();
-  RecordRecording(device, graph, start_ns);
   try {
-    leaves = Run(device, graph, manner);
+    Graph graph(pending.roots, pending.collectives);
+    // Each root is held by its storage and by `pending`.
+    graph.PlanDonation(pending.replaced, 2, donating != Donating::kNothing);
+    cut.End();
+    RecordRecording(device, graph, start_ns);
+    const std::vector<Value> leaves = Run(device, graph, manner);
+    for (size_t r = 0; r < pending.roots.size(); ++r) {
+      pending.storages[r]->Materialize(pending.roots[r], leaves[graph.result_of_root()[r]]);
+    }
+    LeaveResults(graph, pending.roots, leaves);
   } catch (...) {
-    // Nothing has run: the next sync tries again.
-    std::lock_guard lock(device->pending_mutex);
-    auto& pending = device->pending_collectives;
-    pending.insert(pending.begin(), collectives.begin(), collectives.end());
+    GiveUp(device, pending, manner);
     throw;
   }
-  for (size_t r = 0; r < roots.size(); ++r) {
-    storages[r]->Materialize(roots[r], leaves[graph.result_of_root()[r]]);
-  }
-  LeaveResults(graph, roots, leaves);
   ++Recording::On(device).cuts;
   if (SpansRecordedSince() != 0) Recording::On(device).since_ns = SpanClock();
 }

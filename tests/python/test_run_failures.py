@@ -191,6 +191,75 @@ def test_who_asks_for_an_address_is_told(device):
     xm.wait_device_ops()
 
 
+def without_a_program(device):
+    return stablehlo_custom_call(
+        [torch.ones(3, device=device)], "nobody's", [(3,)], [torch.float32]
+    )
+
+
+def without_room(device):
+    return torch.zeros(1 << 22, 1 << 22, dtype=torch.int8, device=device)
+
+
+@pytest.mark.usefixtures("programs_only")
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (without_a_program, pytest.raises(NotImplementedError, match="nobody's")),
+        (without_room, pytest.raises(RuntimeError, match="out of memory")),
+    ],
+)
+def test_what_cannot_run_is_told_once_and_to_who_reads_it(make, error, device):
+    weight = torch.zeros(3, device=device)
+    torch_xla.sync()
+    weight += 1  # comes into the same graph
+    bad = make(device)
+    with error:
+        torch_xla.sync()
+    steps(device)
+    torch_xla.sync(wait=True)
+    for _ in range(2):
+        with error:
+            bad.cpu()
+    steps(device)
+    assert weight.tolist() == [1.0] * 3
+    weight += 1
+    torch_xla.sync()
+    more = bad + 1  # is recorded anew, and told anew
+    with error:
+        torch_xla.sync()
+    del more
+    assert weight.tolist() == [2.0] * 3
+    torch_xla.sync()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_what_cannot_run_is_told_to_who_reads_anything_first(device):
+    good, bad = torch.ones(3, device=device) * 2, without_a_program(device)
+    with pytest.raises(NotImplementedError, match="nobody's"):
+        good.cpu()
+    assert good.tolist() == [2.0] * 3
+    bad.fill_(1)  # its value is wanted no more
+    torch_xla.sync()
+    assert bad.tolist() == [1.0] * 3
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_an_assertion_beside_what_cannot_run_is_judged(device):
+    torch._assert_async(torch.zeros((), device=device), "is zero")
+    bad = without_a_program(device)
+    with pytest.raises(NotImplementedError, match="nobody's"):
+        torch_xla.sync()
+    with pytest.raises(RuntimeError, match="is zero"):
+        torch_xla.sync(wait=True)
+    steps(device)
+    # One of what cannot be computed is over with the error.
+    torch._assert_async(bad.sum() > 1, "is small")
+    with pytest.raises(NotImplementedError, match="nobody's"):
+        torch_xla.sync()
+    steps(device)
+
+
 def test_it_says_nothing_of_what_is_computed_from_it(program):
     """Torch's kernels do not get its values: a program says so. They run the same for values that are there."""
     result = program.run_code("""
