@@ -10,6 +10,7 @@
 #include "aten/op.h"
 #include "aten/refuse.h"
 #include "aten/refused_types.h"
+#include "lazy/programs_of_any_size.h"
 
 namespace torch_xla {
 namespace {
@@ -182,6 +183,15 @@ at::Tensor EmptyLike(const at::Tensor& self, Options dtype, std::optional<at::La
   return empty;
 }
 
+// The same elements, whose sizes an export may forget with those of another value.
+Value OfSizes(Builder& b, Value full, Value like) { return b.Select(b.Ne(like, like), full, full); }
+
+at::Tensor OfSizesOf(const at::Tensor& like, const at::Tensor& full) {
+  if (!lazy::HasOpenSizes() || !like.device().is_xla() || like.layout() != at::kStrided)
+    return full;
+  return Record<&OfSizes>(full, like);
+}
+
 at::Tensor FullLike(const at::Tensor& self, const at::Scalar& value, Options dtype,
                     std::optional<at::Layout>, std::optional<at::Device> device,
                     std::optional<bool>, std::optional<at::MemoryFormat> format) {
@@ -192,7 +202,8 @@ at::Tensor FullLike(const at::Tensor& self, const at::Scalar& value, Options dty
     return at::empty_strided(self.sizes(), strides, at::TensorOptions(type).device(target))
         .fill_(value);
   }
-  at::Tensor full = RecordOn<&FullOf>(target, Number{value, ToElementType(type)}, self.sizes());
+  at::Tensor full =
+      OfSizesOf(self, RecordOn<&FullOf>(target, Number{value, ToElementType(type)}, self.sizes()));
   LayOut(full, strides);
   return full;
 }
@@ -203,7 +214,8 @@ at::Tensor ConstantLike(const at::Tensor& self, Options dtype, std::optional<at:
   if (!target.is_xla()) {
     return FullLike(self, value, dtype, std::nullopt, target, std::nullopt, format);
   }
-  at::Tensor full = MakeConstant(self.sizes(), dtype.value_or(self.scalar_type()), target, value);
+  at::Tensor full = OfSizesOf(
+      self, MakeConstant(self.sizes(), dtype.value_or(self.scalar_type()), target, value));
   LayOut(full, StridesLike(self, format));
   return full;
 }

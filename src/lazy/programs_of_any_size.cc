@@ -1,5 +1,6 @@
 #include "lazy/programs_of_any_size.h"
 
+#include <atomic>
 #include <span>
 
 #include "hlo/text_reader.h"
@@ -13,11 +14,20 @@
 namespace lazy {
 namespace {
 
+std::atomic<bool> has_open_sizes{false};
+
 std::unique_ptr<hlo::Module> Read(const std::string& program) {
   return hlo::ReadStablehlo(std::as_bytes(std::span(program)));
 }
 
 }  // namespace
+
+void OpenSize(Data& data, int64_t dimension) {
+  data.set_any_size(dimension);
+  has_open_sizes = true;
+}
+
+bool HasOpenSizes() { return has_open_sizes.load(std::memory_order_relaxed); }
 
 std::unique_ptr<hlo::Module> LowerForAnySize(const Graph& graph, const std::string& name) {
   std::vector<passes::ParameterDimension> marked;

@@ -2,6 +2,7 @@
 // passes/instantiate_sizes.h on StableHLO's bytecode.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,14 @@
 #include "lazy/graph.h"
 
 namespace lazy {
+
+class Data;
+
+// From now on exports of what takes the data take any size of its dimension.
+void OpenSize(Data& data, int64_t dimension);
+// Whether a size has been opened in this process: then what is made as large as another value has
+// to say so in the graph.
+bool HasOpenSizes();
 
 // The graph's program, for any size of the dimensions that its data is marked with (Data), as
 // passes/forget_sizes.h has it. Throws hlo::Error.

@@ -192,7 +192,7 @@ void MarkDynamic(const at::Tensor& tensor, int64_t dimension) {
               "the tensor itself, or export the model by torch.export with dynamic_shapes");
   const int64_t place = at::maybe_wrap_dim(dimension, tensor.dim());
   py::gil_scoped_release unlocked;
-  lazy::Materialized(impl->xla_storage())->set_any_size(place);
+  lazy::OpenSize(*lazy::Materialized(impl->xla_storage()), place);
 }
 
 void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {

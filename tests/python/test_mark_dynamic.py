@@ -61,6 +61,19 @@ ROWS = {
         [(0, 0)],
         [[(9, 3), (3, 6)], [(1, 3), (3, 6)], [(0, 3), (3, 6)]],
     ),
+    "ones like it": (torch.ones_like, [(4, 3)], [(0, 0)], [[(9, 3)], [(1, 3)], [(0, 3)]]),
+    "truths like it": (
+        lambda x: torch.zeros_like(x.exp(), dtype=torch.bool),
+        [(4, 3)],
+        [(0, 0)],
+        [[(9, 3)]],
+    ),
+    "made of what is like it": (
+        lambda x: torch.ones_like(x).exp() * x + torch.zeros_like(x),
+        [(4, 3)],
+        [(0, 0)],
+        [[(9, 3)], [(1, 3)]],
+    ),
     "transposed": (
         lambda x, y: x.T + y,
         [(4, 3), (3, 4)],
