@@ -44,10 +44,11 @@ Value LeakyReluBackward(Builder& b, Value gradient, Value x, Constant slope, boo
 Value Prelu(Builder& b, Value x, Value weight) {
   return b.Select(IsPositive(b, x), x, b.Multiply(x, weight));
 }
-Value PreluGradientOfInput(Builder& b, Value gradient, Value x, Value weight) {
+// The input stands first, as in eager's kernel: by its first operand a result is laid out.
+Value PreluGradientOfInput(Builder& b, Value x, Value weight, Value gradient) {
   return b.Select(IsPositive(b, x), gradient, b.Multiply(gradient, weight));
 }
-Value PreluGradientOfWeight(Builder& b, Value gradient, Value x, Value weight) {
+Value PreluGradientOfWeight(Builder& b, Value x, Value weight, Value gradient) {
   return b.Select(IsPositive(b, x), Like(b, x, 0), b.Multiply(gradient, x));
 }
 
@@ -233,8 +234,8 @@ Value GluBackward(Builder& b, Value gradient, Value x, int64_t dimension) {
 
 std::tuple<at::Tensor, at::Tensor> PreluBackward(const at::Tensor& gradient, const at::Tensor& x,
                                                  const at::Tensor& weight) {
-  return {RecordElementwise<&PreluGradientOfInput, Promotion::kDefault>(gradient, x, weight),
-          RecordElementwise<&PreluGradientOfWeight, Promotion::kDefault>(gradient, x, weight)};
+  return {RecordElementwise<&PreluGradientOfInput, Promotion::kDefault>(x, weight, gradient),
+          RecordElementwise<&PreluGradientOfWeight, Promotion::kDefault>(x, weight, gradient)};
 }
 
 }  // namespace

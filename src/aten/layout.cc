@@ -20,6 +20,7 @@ using at::MemoryFormat;
 enum class LayoutRule : uint8_t {
   kElementwise,    // as those of element-wise ones
   kPreserved,      // as the first operand
+  kPreservedNext,  // as the second operand
   kSuggested,      // in the first operand's format
   kSuggestedAny,   // in channels_last if one of the first two operands is
   kSuggestedAll,   // in the operands' format if it is one
@@ -78,8 +79,10 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"upsample_trilinear3d", LayoutRule::kSuggested},
       {"upsample_trilinear3d_backward", LayoutRule::kSuggested},
       // Other ways that element-wise operators are recorded.
-      {"binary_cross_entropy", LayoutRule::kElementwise},
-      {"binary_cross_entropy_with_logits", LayoutRule::kElementwise},
+      {"addr", LayoutRule::kPreserved},
+      {"binary_cross_entropy", LayoutRule::kPreserved},
+      {"binary_cross_entropy_backward", LayoutRule::kPreservedNext},
+      {"binary_cross_entropy_with_logits", LayoutRule::kPreservedNext},
       {"complex", LayoutRule::kElementwise},
       {"dropout", LayoutRule::kElementwise},
       {"frexp", LayoutRule::kElementwise},
@@ -224,6 +227,11 @@ MemoryFormat SuggestedBy(LayoutRule rule, const Operands& operands) {
   }
 }
 
+void LayOutAs(const at::Tensor& result, const at::Tensor& operand) {
+  if (result.sizes() != operand.sizes()) return;
+  LayOut(result, StridesLike(operand, std::nullopt));
+}
+
 // Lays a result out in a format; one without a batch only where a rule says that it has one.
 void LayOutInFormat(const at::Tensor& result, MemoryFormat format, LayoutRule rule) {
   const bool is_volume = rule == LayoutRule::kVolume || rule == LayoutRule::kVolumeNext;
@@ -320,9 +328,9 @@ void LayOutResults(std::string_view name, at::ArrayRef<const at::Tensor*> result
     if (rule->second == LayoutRule::kElementwise) {
       LayOutElementwise(*result, operands, /*has_number=*/false);
     } else if (rule->second == LayoutRule::kPreserved) {
-      if (result->sizes() == operands[0]->sizes()) {
-        LayOut(*result, StridesLike(*operands[0], std::nullopt));
-      }
+      LayOutAs(*result, *operands[0]);
+    } else if (rule->second == LayoutRule::kPreservedNext) {
+      LayOutAs(*result, *operands[std::min<size_t>(1, operands.size() - 1)]);
     } else {
       const MemoryFormat format = SuggestedBy(rule->second, operands);
       if (format != MemoryFormat::Contiguous) LayOutInFormat(*result, format, rule->second);

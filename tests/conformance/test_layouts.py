@@ -121,6 +121,20 @@ PROGRAMS = {
         F.binary_cross_entropy(x/48, x/48, reduction="none")
         F.soft_margin_loss(x, x*2, reduction="none")
         G(F.mse_loss, x, x*2)
+        H(F.prelu, x, O(3))
+        H(F.prelu, x.contiguous(), O(3), torch.channels_last)
+        H(F.gelu, x)
+        H(F.hardtanh, x)
+        H(F.elu, x)
+        H(F.silu, x)
+        H(F.hardswish, x)
+        H(F.max_pool2d, x, 2)
+        H(F.avg_pool2d, x, 2)
+        H(F.binary_cross_entropy, x/48, x.contiguous()/48, reduction="none")
+        F.binary_cross_entropy(x/48, x.contiguous()/48, reduction="none")
+        F.binary_cross_entropy_with_logits(x, x.contiguous()/48, reduction="none")
+        F.binary_cross_entropy_with_logits(x.contiguous(), x/48, reduction="none")
+        torch.addr(A(6.).view(2,3).t(), A(3.), A(2.))
     """,
     "views": """
         x.view(48)
@@ -160,6 +174,17 @@ def _gradient(function, x: torch.Tensor, *arguments, **keywords) -> torch.Tensor
     return torch.autograd.grad(result, leaf, torch.ones_like(result))[0]
 
 
+def _gradient_of_another_layout(function, x, *arguments, **keywords) -> torch.Tensor:
+    """The gradient that comes in lies row-major, or in the format that stands last."""
+    form = torch.contiguous_format
+    if arguments and isinstance(arguments[-1], torch.memory_format):
+        *arguments, form = arguments
+    leaf = x.detach().requires_grad_()
+    result = function(leaf, *arguments, **keywords)
+    gradient = torch.ones_like(result, memory_format=form)
+    return torch.autograd.grad(result, leaf, gradient)[0]
+
+
 def run(program: str, device: str):
     *statements, last = (part.strip() for part in program.split(";;"))
     image = torch.arange(48.0).view(1, 3, 4, 4).to(memory_format=torch.channels_last)
@@ -167,6 +192,7 @@ def run(program: str, device: str):
     scope["A"] = lambda *a: torch.arange(*a, device=device)
     scope["O"] = lambda *a: torch.ones(*a, device=device)
     scope["G"] = _gradient
+    scope["H"] = _gradient_of_another_layout
     volume = torch.arange(192.0).view(1, 3, 4, 4, 4)
     scope["V"] = lambda n: (
         torch.cat([volume] * n).to(device).to(memory_format=torch.channels_last_3d)
