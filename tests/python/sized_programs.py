@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from typing import TextIO
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -213,6 +214,37 @@ def assignments(number: int, program: Program, ranks: int = 1) -> Iterator[list[
             yield chosen
 
 
+class Progress:
+    """How many steps are done, told to a person: by a bar on a terminal, else by a line every half minute."""
+
+    WIDTH = 30
+
+    def __init__(self, steps: int, stream: TextIO = sys.stderr) -> None:
+        self.steps, self.stream = steps, stream
+        self.is_bar = stream.isatty()
+        self.period = 0.2 if self.is_bar else 30.0
+        self.start = self.told = time.monotonic()
+
+    def tell(self, done: int, wrong: int = 0) -> None:
+        """Nothing, where the last time was not long ago."""
+        now = time.monotonic()
+        if done < self.steps and now - self.told < self.period:
+            return
+        self.told = now
+        left = (now - self.start) / max(done, 1) * (self.steps - done)
+        text = f"{done} of {self.steps} steps, {wrong} differ, {left:.0f} s left"
+        if self.is_bar:
+            filled = self.WIDTH * done // self.steps
+            bar = "#" * filled + "." * (self.WIDTH - filled)
+            text = f"\r\033[K[{bar}] {text}"
+        print(
+            text,
+            end="" if self.is_bar and done < self.steps else "\n",
+            file=self.stream,
+            flush=True,
+        )
+
+
 class TooLarge(BaseException):
     """Not to be taken for an error of the program's."""
 
@@ -304,12 +336,14 @@ def compare(first: int, count: int, peer: str) -> int:
     import torch_xla  # noqa: F401
 
     wrong = 0
+    progress = Progress(count)
     with exactly(first, count) if peer == "exact" else contextlib.nullcontext() as exact:
-        for number, program, sizes in steps(first, count):
+        for done, (number, program, sizes) in enumerate(steps(first, count), 1):
             expected = next(exact) if exact else program.outcome("cpu", sizes)
             if found := difference(program.outcome("xla", sizes), expected):
                 wrong += 1
                 print(f"program {number} with sizes {sizes}: {found}\n{program}", flush=True)
+            progress.tell(done, wrong)
     return wrong
 
 
@@ -320,6 +354,7 @@ def rank_of_a_world(_: int, first: int, count: int) -> None:
 
     rank, ranks = xr.global_ordinal(), xr.world_size()
     numbers = range(first, first + count // STEPS_OF_A_PROGRAM)
+    progress = Progress(len(numbers) * STEPS_OF_A_PROGRAM)
     for number in numbers:
         program = generate(number, may_select=False)  # ranks would select other counts
         for chosen in itertools.islice(assignments(number, program, ranks), STEPS_OF_A_PROGRAM):
@@ -336,6 +371,8 @@ def rank_of_a_world(_: int, first: int, count: int) -> None:
             expected += [sum(outcome[i] for outcome in everyones) for i in shared]
             if found := difference([x.cpu() for x in [*values, *sums]], expected):
                 raise AssertionError(f"program {number} with sizes {chosen}: {found}\n{program}")
+        if rank == 0:
+            progress.tell((number + 1 - first) * STEPS_OF_A_PROGRAM)
 
 
 def main() -> int:

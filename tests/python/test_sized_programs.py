@@ -1,10 +1,11 @@
 """Random programs whose sizes vary: short versions of what `make test-sizes` does at length."""
 
+import io
 import pathlib
 
 import pytest
 import torch
-from sized_programs import Program, difference, is_small
+from sized_programs import Program, Progress, difference, is_small
 
 SCRIPT = str(pathlib.Path(__file__).parent / "sized_programs.py")
 
@@ -40,3 +41,29 @@ def test_what_differs_is_told():
     for wrong in ([x[:3]], [x, x], [x.double()], [x + 0.01], [x / 0], "IndexError"):
         assert difference(wrong, [x])
         assert difference([x], wrong)
+
+
+class Stream(io.StringIO):
+    """What a person sees; `is_terminal`: on one."""
+
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.isatty = lambda: is_terminal
+
+
+@pytest.mark.parametrize("is_terminal", [False, True], ids=["lines", "bar"])
+def test_a_long_run_tells_how_far_it_is(monkeypatch, is_terminal):
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    stream = Stream(is_terminal)
+    progress = Progress(400, stream)
+    for done in range(1, 401):
+        clock[0] += 0.125
+        progress.tell(done, wrong=done // 200)
+    told = stream.getvalue()
+    assert told.endswith("400 of 400 steps, 2 differ, 0 s left\n")
+    if is_terminal:
+        assert told.count("\n") == 1 and told.count("\r") == 200
+        assert f"[{15 * '#'}{15 * '.'}] 200 of 400 steps, 1 differ, 25 s left" in told
+    else:
+        assert told.splitlines()[:-1] == ["240 of 400 steps, 1 differ, 20 s left"]
