@@ -2,6 +2,7 @@
 
     python -m benchmarks.distinct_sizes                              docs/images/distinct-sizes.svg, and a markdown table
     python -m benchmarks.distinct_sizes --lengths 12 --peers eager xla --picture other.svg
+    python -m benchmarks.distinct_sizes --seconds 120                a peer that has taken longer takes no more lengths
     python -m benchmarks.distinct_sizes --measure xla training       one peer; its figures as JSON
 
 The program is a GPT of 3 layers, width 128, on 4 sequences: its logits, or a step of training with SGD. Each peer runs in a fresh
@@ -79,8 +80,8 @@ def _step_of_torch(peer: str, program: str) -> Callable[[int], float]:
     return training if program == "training" else logits
 
 
-def measure(peer: str, program: str, count: int, threads: int) -> dict[str, Any]:
-    """The seconds and the number of each step in this process."""
+def measure(peer: str, program: str, count: int, threads: int, limit: float) -> dict[str, Any]:
+    """The seconds and the number of each step in this process, until all of them together have taken `limit` seconds."""
     limit_threads(threads)
     step = _step_of_jax(program) if peer == "jax" else _step_of_torch(peer, program)
     lengths = random.Random(0).sample(range(SHORTEST, MODEL["length"]), count)
@@ -89,7 +90,18 @@ def measure(peer: str, program: str, count: int, threads: int) -> dict[str, Any]
         start = time.perf_counter()
         numbers.append(step(length))
         seconds.append(time.perf_counter() - start)
+        if sum(seconds) > limit:
+            break
     return {"steps": seconds, "numbers": numbers}
+
+
+def differences(program: str, figures: dict[str, dict[str, Any]]) -> list[str]:
+    """The peers whose numbers are not eager's, at the lengths that all of torch's took."""
+    count = min(
+        (len(found["numbers"]) for peer, found in figures.items() if peer != "jax"), default=0
+    )
+    common = {peer: {"numbers": found["numbers"][:count]} for peer, found in figures.items()}
+    return shapes.differences(program, common)
 
 
 def draw(results: dict[str, dict[str, dict[str, Any]]], picture: pathlib.Path) -> None:
@@ -111,7 +123,9 @@ def draw(results: dict[str, dict[str, dict[str, Any]]], picture: pathlib.Path) -
         panel.set(
             xlabel="distinct lengths", ylabel="seconds since the start", title=program, yscale="log"
         )
-    panels.flat[0].legend()
+    # Lines lie in all parts of the panels.
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     canvas.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
 
 
@@ -121,29 +135,38 @@ def main() -> None:
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     parser.add_argument("--peers", nargs="+", choices=shapes.PEERS, default=shapes.PEERS)
     parser.add_argument("--lengths", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=600, help="that one peer may take")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--picture", type=pathlib.Path, default="docs/images/distinct-sizes.svg")
     parser.add_argument("--measure", nargs=2, metavar=("PEER", "PROGRAM"))
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(measure(*arguments.measure, arguments.lengths, arguments.threads)))
+        limits = (arguments.lengths, arguments.threads, arguments.seconds)
+        print(json.dumps(measure(*arguments.measure, *limits)))
         return
     results: dict[str, dict[str, dict[str, Any]]] = {}
     wrong = []
-    print("| program | peer | s for all | ms of the last ten, each |\n|---|---|---:|---:|")
+    print(
+        "| program | peer | lengths | s for all | ms of the last ten, each |\n|---|---|---:|---:|---:|"
+    )
     for program in arguments.programs:
         figures = results.setdefault(program, {})
         for peer in arguments.peers:
             options = ["--lengths", str(arguments.lengths), "--threads", str(arguments.threads)]
+            options += ["--seconds", str(arguments.seconds)]
             found = figures_of("benchmarks.distinct_sizes", [*options, "--measure", peer, program])
             if found is None:
                 wrong.append(f"{program}: {tables.NAMES[peer]} failed")
                 continue
             figures[peer] = found
             last = found["steps"][-10:]
-            cells = (tables.number(sum(found["steps"])), tables.number(sum(last) / len(last) * 1e3))
+            cells = (
+                str(len(found["steps"])),
+                tables.number(sum(found["steps"])),
+                tables.number(sum(last) / len(last) * 1e3),
+            )
             print(f"| {program} | {tables.NAMES[peer]} | {' | '.join(cells)} |", flush=True)
-        wrong += shapes.differences(program, figures)
+        wrong += differences(program, figures)
     draw(results, arguments.picture)
     if wrong:
         sys.exit("\n".join(wrong))
