@@ -23,7 +23,8 @@ SortComparator MakeComparator(size_t operands, KernelFunction kernel) {
 
 }  // namespace
 
-NativeStep::Function BindSort(const hlo::Instruction& sort, KernelFunction comparator) {
+NativeStep::Function BindSort(const hlo::Instruction& sort, std::vector<bool> is_read,
+                              KernelFunction comparator) {
   const hlo::Dimensions dimensions = sort.operand(0)->dimensions();
   const int64_t dimension = sort.as<hlo::SortAttributes>().dimension;
   std::vector<int64_t> widths;
@@ -35,7 +36,8 @@ NativeStep::Function BindSort(const hlo::Instruction& sort, KernelFunction compa
        order = RecognizeSortOrder(*sort.called_computations()[0])](const NativeStep::Call& call) {
         std::vector<SortOperand> operands;
         for (size_t i = 0; i < widths.size(); ++i) {
-          operands.push_back({call.operands[i], call.results[i], widths[i]});
+          void* result = is_read[i] ? call.results[i] : nullptr;
+          operands.push_back({call.operands[i], result, widths[i]});
         }
         SortRows(call.state.threads, dimensions, dimension, operands, compare, order);
       };

@@ -193,8 +193,17 @@ class Emitter {
     for (const Instruction* operand : sort->operands()) {
       operands.push_back(buffers_.Of(composite.operand(operand->parameter_number())));
     }
-    Add<NativeStep>("sort", BindSort(*sort, kernel.code->function()), std::move(operands),
-                    Results(composite), 0);
+    Add<NativeStep>("sort", BindSort(*sort, ReadResults(composite), kernel.code->function()),
+                    std::move(operands), Results(composite), 0);
+  }
+
+  static std::vector<bool> ReadResults(const Instruction& composite) {
+    std::vector<bool> is_read(OutputCount(&composite), !composite.shape().is_tuple());
+    for (const Instruction* user : composite.users()) {
+      if (user->opcode() != Opcode::kGetTupleElement) is_read.assign(is_read.size(), true);
+      if (user->opcode() == Opcode::kGetTupleElement) is_read[user->tuple_index()] = true;
+    }
+    return is_read;
   }
 
   void EmitWhile(const Instruction& instruction, BoundStep bound,

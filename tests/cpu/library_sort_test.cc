@@ -87,6 +87,23 @@ TEST(Sort, MatchesTheEvaluator) {
   }
 }
 
+// They are parted by their highest bits first; those of 16 bits are equal in great numbers.
+TEST(Sort, LinesBeyondTheCache) {
+  for (ElementType type :
+       {ElementType::kS16, ElementType::kF32, ElementType::kS64, ElementType::kF64}) {
+    CheckKeys(type, {30000}, 0, hlo::ComparisonDirection::kLt, nullptr);
+    CheckKeys(type, {30000}, 0, hlo::ComparisonDirection::kGt, nullptr);
+  }
+}
+
+TEST(Sort, ResultsThatNobodyReadsAreNotWritten) {
+  const std::vector<int32_t> keys = {3, 1, 2}, values = {30, 10, 20};
+  std::vector<int32_t> out(3);
+  const SortOperand operands[] = {{keys.data(), nullptr, 4}, {values.data(), out.data(), 4}};
+  SortRows(ThreadPool::Default(), {3}, 0, operands, Less<int32_t>);
+  EXPECT_EQ(out, (std::vector<int32_t>{10, 20, 30}));
+}
+
 TEST(Sort, LongLinesAreSortedInParallel) {
   constexpr int64_t kCount = 200000;
   Shape shape(ElementType::kS32, {kCount});

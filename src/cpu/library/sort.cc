@@ -3,6 +3,7 @@
 #include "cpu/library/sort.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <vector>
@@ -20,24 +21,45 @@ using hlo::Opcode;
 
 constexpr int64_t kParallelLine = 1 << 15;  // a shorter line is sorted by one thread
 
+// A key, and where it stood.
 struct Keyed {
   uint64_t key;
   uint32_t index;
 };
+// The same of a key of 32 bits, in one number: the key above the position.
+using Packed = uint64_t;
+
+uint64_t KeyOf(const Keyed& item) { return item.key; }
+uint64_t KeyOf(Packed item) { return item >> 32; }
+uint32_t IndexOf(const Keyed& item) { return item.index; }
+uint32_t IndexOf(Packed item) { return static_cast<uint32_t>(item); }
+Keyed MakeItem(uint64_t key, uint32_t index, const Keyed*) { return {key, index}; }
+Packed MakeItem(uint64_t key, uint32_t index, const Packed*) { return key << 32 | index; }
+
+template <typename Item>
+constexpr int kDigits = sizeof(Item) == sizeof(Packed) ? 4 : 8;
+constexpr int64_t kRadixes = 256;
+
+// Where the items of each digit begin.
+using Places = std::array<uint32_t, kRadixes>;
+void BeginAfterEachOther(Places& counts) {
+  uint32_t sum = 0;
+  for (uint32_t& count : counts) sum += std::exchange(count, sum);
+}
 
 // A stable least-significant-digit radix sort; digits that are the same everywhere are skipped.
-void RadixSort(Keyed* items, Keyed* buffer, int64_t count) {
-  std::vector<int64_t> counts(8 * 256, 0);
+template <typename Item>
+void RadixSort(Item* items, Item* buffer, int64_t count) {
+  const auto digit = [](const Item& item, int d) { return KeyOf(item) >> (8 * d) & 255; };
+  std::array<Places, kDigits<Item>> places{};
   for (int64_t i = 0; i < count; ++i) {
-    for (int d = 0; d < 8; ++d) ++counts[d * 256 + (items[i].key >> (8 * d) & 255)];
+    for (int d = 0; d < kDigits<Item>; ++d) ++places[d][digit(items[i], d)];
   }
-  Keyed *from = items, *to = buffer;
-  for (int d = 0; d < 8; ++d) {
-    int64_t* digit = counts.data() + d * 256;
-    if (digit[from[0].key >> (8 * d) & 255] == count) continue;
-    int64_t sum = 0;
-    for (int i = 0; i < 256; ++i) sum += std::exchange(digit[i], sum);
-    for (int64_t i = 0; i < count; ++i) to[digit[from[i].key >> (8 * d) & 255]++] = from[i];
+  Item *from = items, *to = buffer;
+  for (int d = 0; d < kDigits<Item>; ++d) {
+    if (places[d][digit(from[0], d)] == count) continue;
+    BeginAfterEachOther(places[d]);
+    for (int64_t i = 0; i < count; ++i) to[places[d][digit(from[i], d)]++] = from[i];
     std::swap(from, to);
   }
   if (from != items) std::copy(from, from + count, items);
@@ -73,6 +95,34 @@ void MergeSort(Item* items, Item* buffer, int64_t count, const Before& before) {
     std::swap(from, to);
   }
   if (from != items) std::copy(from, from + count, items);
+}
+
+// Items that fit the second cache with their buffer, and so few that merging them is quicker.
+constexpr int64_t kCachedItems = 1 << 14;
+constexpr int64_t kFewItems = 256;
+
+// Stable. Many items are parted by their highest bits first, so that each part is sorted in the
+// cache.
+template <typename Item>
+void SortByKeys(Item* items, Item* buffer, int64_t count) {
+  const auto before = [](const Item& a, const Item& b) { return KeyOf(a) < KeyOf(b); };
+  if (count <= kFewItems) return MergeSort(items, buffer, count, before);
+  if (count <= kCachedItems) return RadixSort(items, buffer, count);
+  uint64_t differing = 0;
+  for (int64_t i = 1; i < count; ++i) differing |= KeyOf(items[i]) ^ KeyOf(items[0]);
+  if (differing == 0) return;
+  const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - 8);
+  const auto part_of = [shift](const Item& item) { return KeyOf(item) >> shift & 255; };
+  Places places{};
+  for (int64_t i = 0; i < count; ++i) ++places[part_of(items[i])];
+  BeginAfterEachOther(places);
+  for (int64_t i = 0; i < count; ++i) buffer[places[part_of(items[i])]++] = items[i];
+  int64_t begin = 0;
+  for (const int64_t end : places) {  // where the next part begins, by now
+    SortByKeys(buffer + begin, items + begin, end - begin);
+    std::copy(buffer + begin, buffer + end, items + begin);
+    begin = end;
+  }
 }
 
 // Sorts with several threads: equal parts, then pairs of parts merged.
@@ -156,6 +206,7 @@ class LineSorter {
       SortByComparator(start, sorted);
     }
     for (const SortOperand& operand : operands_) {
+      if (operand.output == nullptr) continue;
       Block line(length_ * operand.width);
       auto* buffer = static_cast<std::byte*>(line.data());
       GatherElements(static_cast<const std::byte*>(operand.input) + start * operand.width, stride_,
@@ -167,21 +218,26 @@ class LineSorter {
 
  private:
   void SortByKey(int64_t start, uint32_t* sorted) {
-    Block memory(2 * length_ * sizeof(Keyed));
-    auto* items = static_cast<Keyed*>(memory.data());
+    if (hlo::ByteWidth(order_->type) <= 4) return SortItems<Packed>(start, sorted);
+    SortItems<Keyed>(start, sorted);
+  }
+
+  template <typename Item>
+  void SortItems(int64_t start, uint32_t* sorted) {
+    Block memory(2 * length_ * sizeof(Item));
+    auto* items = static_cast<Item*>(memory.data());
     const SortOperand& operand = operands_[order_->operand];
     auto* line = static_cast<const std::byte*>(operand.input) + start * operand.width;
     Block key_memory(length_ * sizeof(uint64_t));
     auto* keys = static_cast<uint64_t*>(key_memory.data());
     MakeSortKeys(*order_, {line, length_, stride_}, keys);
-    for (int64_t i = 0; i < length_; ++i) items[i] = {keys[i], static_cast<uint32_t>(i)};
-    auto before = [](const Keyed& a, const Keyed& b) { return a.key < b.key; };
-    ParallelSort(threads_, items, items + length_, length_, before,
-                 [&](Keyed* part, Keyed* buffer, int64_t count) {
-                   if (count > 256) return RadixSort(part, buffer, count);
-                   MergeSort(part, buffer, count, before);
-                 });
-    for (int64_t i = 0; i < length_; ++i) sorted[i] = items[i].index;
+    for (int64_t i = 0; i < length_; ++i) {
+      items[i] = MakeItem(keys[i], static_cast<uint32_t>(i), items);
+    }
+    ParallelSort(
+        threads_, items, items + length_, length_,
+        [](const Item& a, const Item& b) { return KeyOf(a) < KeyOf(b); }, SortByKeys<Item>);
+    for (int64_t i = 0; i < length_; ++i) sorted[i] = IndexOf(items[i]);
   }
 
   void SortByComparator(int64_t start, uint32_t* sorted) {

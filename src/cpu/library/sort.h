@@ -17,7 +17,7 @@ using SortComparator = std::function<bool(const void* const* scalars)>;
 
 struct SortOperand {
   const void* input = nullptr;
-  void* output = nullptr;  // dense, row-major like the input; may be the same buffer
+  void* output = nullptr;  // dense, row-major like the input; may be the same buffer, or absent
   int64_t width = 0;       // bytes of an element: 1, 2, 4, 8 or 16
 };
 
