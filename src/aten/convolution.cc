@@ -41,12 +41,85 @@ Dimensions SpatialDimensions(int64_t rank) {
   return spatial;
 }
 
+Dimensions SpatialSizes(Value x) { return {x->dimensions().begin() + 2, x->dimensions().end()}; }
+
 int64_t Dilated(int64_t size, int64_t dilation) { return (size - 1) * dilation + 1; }
+
+// Whether each element of the input lies in one window: cut into patches, say. Then a convolution
+// is a product of matrices, and so are its gradients.
+bool Tiles(const Geometry& g, const Dimensions& kernel_sizes, Value x,
+           const Dimensions& input_sizes) {
+  // Shorter rows of a window are gathered more slowly than the product is worth.
+  constexpr int64_t kLeastRow = 4;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    const int64_t size = kernel_sizes[i];
+    if (size == 0 || g.stride[i] != size || g.padding[i] != 0 || g.dilation[i] != 1 ||
+        g.output_padding[i] != 0 || input_sizes[i] % size != 0) {
+      return false;
+    }
+  }
+  return g.groups == 1 && kernel_sizes.back() >= kLeastRow && hlo::IsFloat(x->element_type());
+}
+
+// [batch, features, outputs * kernel, …] as [batch, features, outputs, kernel, …].
+Value SplitIntoTiles(Builder& b, Value x, const Dimensions& kernel) {
+  Dimensions split(x->dimensions().begin(), x->dimensions().begin() + 2);
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    split.push_back(x->shape().dimension(static_cast<int64_t>(i) + 2) / kernel[i]);
+    split.push_back(kernel[i]);
+  }
+  return b.Reshape(x, split);
+}
+
+// `first`, first + step, …: one for each spatial dimension.
+Dimensions EachSpatial(int64_t rank, int64_t first, int64_t step) {
+  Dimensions list(rank);
+  for (int64_t i = 0; i < rank; ++i) list[i] = first + i * step;
+  return list;
+}
+
+Dimensions Joined(Dimensions a, const Dimensions& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Value Contract(Builder& b, Value x, Value y, Dimensions of_x, Dimensions of_y) {
+  hlo::DotAttributes attributes;
+  attributes.lhs_contracting_dimensions = std::move(of_x);
+  attributes.rhs_contracting_dimensions = std::move(of_y);
+  return b.DotGeneral(x, y, attributes);
+}
+
+Value ForwardOfTiles(Builder& b, Value x, Value weight, int64_t rank) {
+  Value tiles = SplitIntoTiles(b, x, SpatialSizes(weight));
+  Value product = Contract(b, tiles, weight, Joined({1}, EachSpatial(rank, 3, 2)),
+                           Joined({1}, EachSpatial(rank, 2, 1)));
+  return b.Transpose(product, MoveDimensionPermutation(rank + 2, rank + 1, 1));
+}
+
+Value InputGradientOfTiles(Builder& b, Value gradient, Value weight, int64_t rank,
+                           const Dimensions& input_sizes) {
+  // [batch, outputs…, features, kernel…]
+  Value tiles = Contract(b, gradient, weight, {1}, {0});
+  Dimensions order = {0, rank + 1};
+  for (int64_t i = 0; i < rank; ++i) order.insert(order.end(), {1 + i, rank + 2 + i});
+  Dimensions sizes = {gradient->shape().dimension(0), weight->shape().dimension(1)};
+  return b.Reshape(b.Transpose(tiles, order), Joined(sizes, input_sizes));
+}
+
+Value WeightGradientOfTiles(Builder& b, Value gradient, Value x, int64_t rank,
+                            const Dimensions& kernel_sizes) {
+  return Contract(b, gradient, SplitIntoTiles(b, x, kernel_sizes),
+                  Joined({0}, EachSpatial(rank, 2, 1)), Joined({0}, EachSpatial(rank, 2, 2)));
+}
 
 // weight: [out, in / groups, spatial…]. `output_sizes` crops or extends the result; empty: what the
 // padding gives.
 Value Forward(Builder& b, Value x, Value weight, const Geometry& g,
               const Dimensions& output_sizes = {}) {
+  if (Tiles(g, SpatialSizes(weight), x, SpatialSizes(x))) {
+    return ForwardOfTiles(b, x, weight, g.rank());
+  }
   hlo::ConvolutionAttributes attributes;
   attributes.window = PlainWindow(g.rank());
   attributes.window.strides = g.stride;
@@ -81,6 +154,9 @@ Value SwapGroupedFeatures(Builder& b, Value weight, int64_t groups) {
 // spatial sizes `input_sizes`. weight is Forward's.
 Value InputGradient(Builder& b, Value gradient, Value weight, const Geometry& g,
                     const Dimensions& input_sizes) {
+  if (Tiles(g, SpatialSizes(weight), gradient, input_sizes)) {
+    return InputGradientOfTiles(b, gradient, weight, g.rank(), input_sizes);
+  }
   hlo::ConvolutionAttributes attributes;
   attributes.window = PlainWindow(g.rank());
   attributes.window.base_dilations = g.stride;
@@ -107,6 +183,9 @@ Value InputGradient(Builder& b, Value gradient, Value weight, const Geometry& g,
 // `kernel_sizes`.
 Value WeightGradient(Builder& b, Value gradient, Value x, const Geometry& g,
                      const Dimensions& kernel_sizes) {
+  if (Tiles(g, kernel_sizes, x, SpatialSizes(x))) {
+    return WeightGradientOfTiles(b, gradient, x, g.rank(), kernel_sizes);
+  }
   hlo::ConvolutionAttributes attributes;
   attributes.window = PlainWindow(g.rank());
   attributes.window.strides = g.dilation;
@@ -131,8 +210,6 @@ Value WeightGradient(Builder& b, Value gradient, Value x, const Geometry& g,
   attributes.batch_group_count = g.groups;
   return b.Convolution(x, gradient, attributes);
 }
-
-Dimensions SpatialSizes(Value x) { return {x->dimensions().begin() + 2, x->dimensions().end()}; }
 
 // Transposed: the weight is [in, out / groups, spatial…], that of the forward convolution whose
 // input gradient this is.
