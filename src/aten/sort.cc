@@ -164,20 +164,26 @@ Value RunningReduction(Builder& b, Value x, Dimension dimension, std::optional<E
   return b.Convert(Running(b, combiner, x, dimension), type);
 }
 
-// Values and the positions of the latest among equals; NaN wins and stays. Two running reductions
-// of numbers, which are one pass each; one of pairs would begin anew for each element.
+// Values and the positions of the latest among equals; NaN wins and stays.
 template <bool largest>
 std::pair<Value, Value> RunningExtreme(Builder& b, Value x, Dimension dimension) {
   if (x->dimensions().empty() || x->shape().num_elements() == 0) {
     return {x, b.Zeros(Shape(ElementType::kS64, x->dimensions()))};
   }
-  Value extreme = Running(b, largest ? Opcode::kMaximum : Opcode::kMinimum, x, dimension);
-  Value is_extreme = b.Eq(x, extreme);
-  if (IsFloatValue(x)) is_extreme = b.Or(is_extreme, IsNan(b, x));
-  Value position = Iota(b, x->dimensions(), dimension);
-  position = b.Select(is_extreme, position, b.Zeros(position->shape()));
-  position = CumulativeMaximum(b, position, dimension);
-  return {GatherAlong(b, x, position, dimension), position};
+  constexpr Opcode kExtreme = largest ? Opcode::kMaximum : Opcode::kMinimum;
+  const ElementType type = x->element_type();
+  const Shape value = Shape::Scalar(type), position = Shape::Scalar(ElementType::kS64);
+  auto* later = b.Region("running_extreme", {value, position, value, position},
+                         [](Builder& r, const Values& p) -> Values {
+                           Value wins = largest ? r.Ge(p[2], p[0]) : r.Le(p[2], p[0]);
+                           if (IsFloatValue(p[2])) wins = r.Or(wins, IsNan(r, p[2]));
+                           return {r.Select(wins, p[2], p[0]), r.Select(wins, p[3], p[1])};
+                         });
+  Value lowest = b.Constant(hlo::IdentityLiteral(kExtreme, type)), none = b.Zeros(position);
+  Value running =
+      b.Create(Opcode::kReduceWindow, {x, Iota(b, x->dimensions(), dimension), lowest, none},
+               RunningWindow(x, dimension), {later});
+  return {b.GetTupleElement(running, 0), b.GetTupleElement(running, 1)};
 }
 
 // In twice the width, as in eager: the gradient takes exponentials of differences of such sums.

@@ -43,10 +43,11 @@ Value FrontOf(Builder& b, const GrowingRows& triangle, Value row) {
 // whole number, so that its neighbours are looked at, too.
 Value GrowingRow(Builder& b, const GrowingRows& triangle, Value k) {
   Value one = b.Full(k->shape(), int64_t{1});
-  Value real = b.Convert(k, ElementType::kF64);
+  const bool is_narrow = k->element_type() == ElementType::kS32;
+  Value real = b.Convert(k, is_narrow ? ElementType::kF32 : ElementType::kF64);
   const double middle = static_cast<double>(triangle.first_length) - 0.5;
   Value root = b.Sqrt(b.Add(Like(b, real, middle * middle), b.Multiply(real, Like(b, real, 2))));
-  Value row = b.Convert(b.Subtract(root, Like(b, real, middle)), ElementType::kS64);
+  Value row = b.Convert(b.Subtract(root, Like(b, real, middle)), k->element_type());
   row = b.Select(b.Gt(FrontOf(b, triangle, row), k), b.Subtract(row, one), row);
   Value next = b.Add(row, one);
   return b.Select(b.Le(FrontOf(b, triangle, next), k), next, row);
@@ -59,7 +60,10 @@ Value TriangleIndices(Builder& b, int64_t rows, int64_t columns, int64_t offset,
   const GrowingRows triangle =
       RowsOfLowerTriangle(rows, columns, lower ? offset : columns - rows - offset);
   const int64_t count = triangle.Count(), growing = triangle.Before(triangle.growing);
-  const Shape shape(ElementType::kS64, {count});
+  // Numbers that 32 bits of each type hold are computed several times as quickly.
+  constexpr int64_t kNarrow = int64_t{1} << 22;
+  const bool is_narrow = std::max({rows, columns, count}) <= kNarrow;
+  const Shape shape(is_narrow ? ElementType::kS32 : ElementType::kS64, {count});
   auto number = [&](int64_t n) { return b.Full(shape, n); };
   Value k = b.Iota(shape, 0);
   if (!lower) k = b.Subtract(number(count - 1), k);
@@ -76,8 +80,9 @@ Value TriangleIndices(Builder& b, int64_t rows, int64_t columns, int64_t offset,
     row = b.Subtract(number(rows - 1), row);
     column = b.Subtract(number(columns - 1), column);
   }
-  Value both = b.Concatenate({b.Reshape(row, {1, count}), b.Reshape(column, {1, count})}, 0);
-  return b.Convert(both, type);
+  row = b.Convert(row, type);
+  column = b.Convert(column, type);
+  return b.Concatenate({b.Reshape(row, {1, count}), b.Reshape(column, {1, count})}, 0);
 }
 
 at::Tensor TriangleIndexTensor(bool lower, int64_t rows, int64_t columns, int64_t offset,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/opcode.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 
@@ -44,11 +45,12 @@ bool IsReduction(const Instruction& instruction) {
 }
 
 bool IsScan(const Instruction& instruction) {
-  if (instruction.opcode() != Opcode::kReduceWindow || instruction.operand_count() != 2)
-    return false;
+  if (instruction.opcode() != Opcode::kReduceWindow) return false;
   const auto& window = instruction.as<hlo::Window>();
   const Dimensions& dimensions = instruction.operand(0)->dimensions();
-  if (dimensions != instruction.dimensions()) return false;
+  const hlo::Shape& shape =
+      instruction.shape().is_tuple() ? instruction.shape().tuple_shapes()[0] : instruction.shape();
+  if (dimensions != shape.dimensions()) return false;
   int64_t scanned = 0;
   for (size_t d = 0; d < dimensions.size(); ++d) {
     auto one = [&](const Dimensions& list) { return list.empty() || list[d] == 1; };
@@ -89,6 +91,20 @@ bool IsBlockTranspose(const Instruction& instruction) {
     there = std::max(there, permutation[i]);
   }
   return here != there && instruction.shape().num_elements() > 64;
+}
+
+bool IsFusibleConcatenate(const Instruction& instruction) {
+  constexpr size_t kMostParts = 4;
+  constexpr int64_t kLeastRun = 32;
+  if (instruction.opcode() != Opcode::kConcatenate || instruction.operand_count() > kMostParts ||
+      !HasKernelTypes(instruction) || !std::ranges::all_of(instruction.operands(), HasElements)) {
+    return false;
+  }
+  const auto d = static_cast<size_t>(instruction.as<hlo::DimensionAttributes>().dimension);
+  const Dimensions& dimensions = instruction.dimensions();
+  const bool is_innermost = d + 1 == dimensions.size();
+  if (!is_innermost) return hlo::Product(dimensions, d + 1, dimensions.size()) >= kLeastRun;
+  return dimensions[d] >= kLeastRun * static_cast<int64_t>(instruction.operand_count());
 }
 
 bool IsFusible(const Instruction& instruction) {

@@ -7,6 +7,9 @@ namespace cpu {
 
 // True for operations that the kernels of fusion evaluate at any index.
 bool IsFusible(const hlo::Instruction& instruction);
+// A concatenation that a loop computes as quickly as it is copied: of few parts, in runs of
+// vectors.
+bool IsFusibleConcatenate(const hlo::Instruction& instruction);
 // A reduce that a kernel computes.
 bool IsReduction(const hlo::Instruction& instruction);
 // A reduce_window over a whole dimension up to (or from) each element: a cumulative sum or

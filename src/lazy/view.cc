@@ -77,7 +77,8 @@ hlo::Value WriteBitcast(Builder& b, hlo::Value x, hlo::Value part) {
   return Bitcast(b, written, x->element_type(), x->dimensions());
 }
 
-// Positions, in x's row-major order, of the elements that as_strided shows.
+// Positions, in x's row-major order, of the elements that as_strided shows: of each, a vector of
+// one index.
 hlo::Value StridedIndices(Builder& b, const ViewStep& step, Index start) {
   hlo::Value index = b.BroadcastInDim(start, step.sizes, {});
   for (size_t i = 0; i < step.sizes.size(); ++i) {
@@ -85,7 +86,9 @@ hlo::Value StridedIndices(Builder& b, const ViewStep& step, Index start) {
     hlo::Value along = b.Iota(shape, static_cast<int64_t>(i));
     index = b.Add(index, b.Multiply(along, b.Full(shape, step.strides[i])));
   }
-  return index;
+  Dimensions vectors = step.sizes;
+  vectors.push_back(1);
+  return b.Reshape(index, vectors);
 }
 
 bool IsDense(const ViewStep& step) {
@@ -107,10 +110,8 @@ hlo::Value AsStrided(Builder& b, hlo::Value x, const ViewStep& step, Index start
   gather.collapsed_slice_dims = {0};
   gather.start_index_map = {0};
   gather.slice_sizes = {1};
-  gather.index_vector_dim = 1;
-  hlo::Value picked =
-      b.Gather(flat, b.Reshape(StridedIndices(b, step, start), {Product(step.sizes), 1}), gather);
-  return b.Reshape(picked, step.sizes);
+  gather.index_vector_dim = static_cast<int64_t>(step.sizes.size());
+  return b.Gather(flat, StridedIndices(b, step, start), gather);
 }
 
 hlo::Value WriteAsStrided(Builder& b, hlo::Value x, hlo::Value part, const ViewStep& step,
@@ -124,13 +125,13 @@ hlo::Value WriteAsStrided(Builder& b, hlo::Value x, hlo::Value part, const ViewS
   hlo::ScatterAttributes scatter;
   scatter.inserted_window_dims = {0};
   scatter.scatter_dims_to_operand_dims = {0};
-  scatter.index_vector_dim = 1;
+  scatter.index_vector_dim = static_cast<int64_t>(step.sizes.size());
   hlo::Shape scalar = Shape::Scalar(x->element_type());
   hlo::Computation* replace = b.Region(
       "replace", {scalar, scalar},
       [](Builder&, const std::vector<hlo::Value>& p) { return std::vector<hlo::Value>{p[1]}; });
-  hlo::Value written = b.Scatter(flat, b.Reshape(StridedIndices(b, step, start), {count, 1}),
-                                 Flatten(b, part), replace, scatter);
+  hlo::Value written = b.Scatter(flat, StridedIndices(b, step, start), b.Reshape(part, step.sizes),
+                                 replace, scatter);
   return b.Reshape(written, x->dimensions());
 }
 

@@ -187,6 +187,31 @@ TEST(Engine, Rearrangements) {
   });
 }
 
+// Each part between the seams is a loop of its own.
+TEST(Engine, PartsOfRowsAndColumns) {
+  for (ElementType type : {ElementType::kF32, ElementType::kS8, ElementType::kC64}) {
+    for (int64_t shift : {1, 3, 16, 99}) {
+      CheckProgram({Shape(type, {20, 100}), Shape(type, {1000})}, [&](Builder& b, const Values& p) {
+        const auto rolled = [&](Value x, int64_t d, int64_t by) {
+          const int64_t size = x->dimensions()[d];
+          Value sum = b.Add(x, x);
+          return b.Concatenate(
+              {b.SliceInDim(sum, d, size - by, size), b.SliceInDim(sum, d, 0, size - by)}, d);
+        };
+        Value zero = b.Zeros(Shape::Scalar(type));
+        Value one_row = b.SliceInDim(p[0], 0, 4, 5);
+        return Values{rolled(p[0], 1, shift),
+                      b.Negate(rolled(rolled(p[0], 0, 7), 1, shift)),
+                      rolled(p[1], 0, shift),
+                      b.Pad(b.Negate(p[0]), zero, {2, shift}, {1, 5}, {0, 0}),
+                      b.Pad(p[0], zero, {-1, -shift + 1}, {3, shift}, {0, 0}),
+                      b.Negate(b.Concatenate({one_row, p[0], one_row, p[0]}, 0)),
+                      b.SliceInDim(b.Negate(b.Concatenate({p[1], p[1]}, 0)), 0, 990, 1300)};
+      });
+    }
+  }
+}
+
 TEST(Engine, Broadcasts) {
   CheckProgram(
       {F32({6, 10}), F32({10}), F32({6}), F32({}), F32({6, 1})}, [](Builder& b, const Values& p) {
@@ -626,6 +651,106 @@ TEST(Engine, CumulativeSums) {
   }
 }
 
+// The last element that is read may be the last one of its array.
+TEST(Engine, EverySecondElement) {
+  for (ElementType type :
+       {ElementType::kF32, ElementType::kF64, ElementType::kS8, ElementType::kC64}) {
+    for (int64_t start : {0, 1, 2}) {
+      CheckProgram({Shape(type, {5, 129})}, [&](Builder& b, const Values& p) {
+        Value second = b.Slice(p[0], {0, start}, {5, 129}, {1, 2});
+        return Values{b.Negate(second), b.Reverse(second, {1}),
+                      b.Pad(second, b.Zeros(Shape::Scalar(type)), {0, 3}, {0, 2}, {0, 0})};
+      });
+    }
+  }
+}
+
+// Indices that follow from the positions alone: windows of a row, also with a start beyond the
+// first or the last one, which clamps.
+TEST(Engine, GathersAtPlainPositions) {
+  for (int64_t start : {0, 5, -3, 40}) {
+    for (int64_t stride : {1, 2, -1}) {
+      CheckProgram({F32({60})}, [&](Builder& b, const Values& p) {
+        const Shape shape(ElementType::kS64, {9, 20});
+        const auto number = [&](int64_t n) { return b.Full(shape, n); };
+        Value index = b.Add(b.Multiply(b.Iota(shape, 0), number(stride)), b.Iota(shape, 1));
+        index = b.Add(index, number(start));
+        Value wrapped = b.Select(b.Lt(index, number(0)), b.Add(index, number(60)), index);
+        hlo::GatherAttributes attributes;
+        attributes.collapsed_slice_dims = attributes.start_index_map = {0};
+        attributes.slice_sizes = {1};
+        attributes.index_vector_dim = 2;
+        const auto gathered = [&](Value at) {
+          return b.Gather(p[0], b.Reshape(at, {9, 20, 1}), attributes);
+        };
+        return Values{b.Negate(gathered(index)), gathered(wrapped),
+                      gathered(b.Convert(index, ElementType::kS32))};
+      });
+    }
+  }
+  // A vector of two indices.
+  CheckProgram({F32({9, 20})}, [&](Builder& b, const Values& p) {
+    const Shape shape(ElementType::kS32, {20, 9, 1});
+    Value both = b.Concatenate({b.Iota(shape, 1), b.Iota(shape, 0)}, 2);
+    hlo::GatherAttributes attributes;
+    attributes.collapsed_slice_dims = attributes.start_index_map = {0, 1};
+    attributes.slice_sizes = {1, 1};
+    attributes.index_vector_dim = 2;
+    return Values{b.Negate(b.Gather(p[0], both, attributes))};
+  });
+}
+
+// Extremes and the positions of the latest among equals.
+TEST(Engine, ScansOfPairs) {
+  for (const Dimensions& shape : {Dimensions{9, 20, 12}, Dimensions{13, 9}, Dimensions{2, 8, 70}}) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] < 8) continue;
+      for (bool reverse : {false, true}) {
+        CheckProgram({Shape(ElementType::kS16, shape)}, [&](Builder& b, const Values& p) {
+          hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(shape.size()));
+          window.dimensions[d] = shape[d];
+          (reverse ? window.padding_high : window.padding_low)[d] = shape[d] - 1;
+          const Shape value = Shape::Scalar(ElementType::kF32);
+          const Shape position = Shape::Scalar(ElementType::kS64);
+          auto* later = b.Region(
+              "later", {value, position, value, position}, [](Builder& r, const Values& q) {
+                Value wins = r.Ge(q[2], q[0]);
+                return Values{r.Select(wins, q[2], q[0]), r.Select(wins, q[3], q[1])};
+              });
+          Value low = b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, ElementType::kF32));
+          Value both = b.Create(Opcode::kReduceWindow,
+                                {b.Convert(p[0], ElementType::kF32),
+                                 b.Iota(Shape(ElementType::kS64, shape), static_cast<int64_t>(d)),
+                                 low, b.Zeros(position)},
+                                window, {later});
+          return Values{b.GetTupleElement(both, 0), b.GetTupleElement(both, 1)};
+        });
+      }
+    }
+  }
+}
+
+// Lanes run along the rows where much is computed of each element.
+TEST(Engine, ScansByAnExpensiveOperation) {
+  for (int64_t rows : {1, 5, 37}) {
+    CheckProgram(
+        {Shape(ElementType::kF64, {rows, 11})},
+        [&](Builder& b, const Values& p) {
+          hlo::Window window = hlo::Window::Trivial(2);
+          window.dimensions[1] = 11;
+          window.padding_low[1] = 10;
+          const Shape scalar = Shape::Scalar(ElementType::kF64);
+          auto* join = b.Region("join", {scalar, scalar}, [](Builder& r, const Values& q) {
+            return Values{r.Log(r.Add(r.Exp(q[0]), r.Exp(q[1])))};
+          });
+          return Values{b.ReduceWindow(b.Multiply(p[0], p[0]),
+                                       b.ConstantScalar(ElementType::kF64, -INFINITY), window,
+                                       join)};
+        },
+        100);
+  }
+}
+
 TEST(Engine, SelectAndScatter) {
   const hlo::Window windows[] = {PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}),
                                  PoolWindow({1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1})};
@@ -660,6 +785,33 @@ TEST(Engine, Scatter) {
           return Values{b.Scatter(p[0], p[1], p[2],
                                   b.ScalarCombiner(Opcode::kAdd, ElementType::kF32), attributes),
                         p[0]};
+        },
+        10);
+  }
+}
+
+// Rows of the operand take their updates apart from each other, whether they have indices of their
+// own, or share one list.
+TEST(Engine, ScatterAlongRows) {
+  for (int64_t rows : {3, 19}) {
+    CheckProgram(
+        {F32({rows, 10}), Shape(ElementType::kS64, {7, 1}), Shape(ElementType::kS64, {rows, 7, 1}),
+         F32({rows, 7}), F32({rows, 10, 24}), F32({rows, 7, 24})},
+        [&](Builder& b, const Values& p) {
+          auto* add = b.ScalarCombiner(Opcode::kAdd, ElementType::kF32);
+          hlo::ScatterAttributes shared;
+          shared.update_window_dims = {0};
+          shared.inserted_window_dims = shared.scatter_dims_to_operand_dims = {1};
+          shared.index_vector_dim = 1;
+          hlo::ScatterAttributes wide = shared;
+          wide.update_window_dims = {0, 2};
+          hlo::ScatterAttributes own;
+          own.input_batching_dims = own.scatter_indices_batching_dims = {0};
+          own.inserted_window_dims = own.scatter_dims_to_operand_dims = {1};
+          own.index_vector_dim = 2;
+          return Values{b.Scatter(p[0], p[1], p[3], add, shared),
+                        b.Scatter(p[4], p[1], p[5], add, wide),
+                        b.Scatter(p[0], p[2], p[3], add, own)};
         },
         10);
   }

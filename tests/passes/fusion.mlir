@@ -133,6 +133,50 @@ func.func public @main(%arg0: tensor<40xf32>) -> (tensor<40xf32>) {
   func.return %1 : tensor<40xf32>
 }
 // -----
+// CASE: parts_are_written_to_their_places
+// RUN-PASS: fusion
+// STEPS: cpu.loop
+// TOLERANCE: 0
+func.func public @main(%arg0: tensor<100xf32>) -> (tensor<100xf32>) {
+  %0 = stablehlo.slice %arg0 [97:100] : (tensor<100xf32>) -> tensor<3xf32>
+  %1 = stablehlo.slice %arg0 [0:97] : (tensor<100xf32>) -> tensor<97xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<3xf32>, tensor<97xf32>) -> tensor<100xf32>
+  %3 = stablehlo.negate %2 : tensor<100xf32>
+  func.return %3 : tensor<100xf32>
+}
+// -----
+// CASE: parts_that_are_gathered_lie_in_memory
+// RUN-PASS: fusion
+// STEPS: cpu.loop cpu.loop
+// INPUTS: integers
+// TOLERANCE: 0
+func.func public @main(%arg0: tensor<100xf32>, %arg1: tensor<40x1xi32>) -> (tensor<40xf32>) {
+  %0 = stablehlo.negate %arg0 : tensor<100xf32>
+  %1 = stablehlo.concatenate %0, %arg0, dim = 0 : (tensor<100xf32>, tensor<100xf32>) -> tensor<200xf32>
+  %2 = stablehlo.reshape %1 : (tensor<200xf32>) -> tensor<10x20xf32>
+  %3 = stablehlo.reshape %2 : (tensor<10x20xf32>) -> tensor<200xf32>
+  %4 = "stablehlo.gather"(%3, %arg1) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<200xf32>, tensor<40x1xi32>) -> tensor<40xf32>
+  %5 = stablehlo.negate %4 : tensor<40xf32>
+  func.return %5 : tensor<40xf32>
+}
+// -----
+// CASE: scan_takes_what_it_reads
+// RUN-PASS: fusion
+// STEPS: cpu.loop cpu.scan
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<40xf32>) -> (tensor<40xf32>) {
+  %0 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %1 = stablehlo.exponential %arg0 : tensor<40xf32>
+  %2 = stablehlo.subtract %1, %arg0 : tensor<40xf32>
+  %3 = "stablehlo.reduce_window"(%2, %0) <{window_dimensions = array<i64: 40>, window_strides = array<i64: 1>, base_dilations = array<i64: 1>, window_dilations = array<i64: 1>, padding = dense<[[39, 0]]> : tensor<1x2xi64>}> ({
+  ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
+    %4 = stablehlo.add %arg1, %arg2 : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) : (tensor<40xf32>, tensor<f32>) -> tensor<40xf32>
+  func.return %3 : tensor<40xf32>
+}
+// -----
 // CASE: views_are_no_step
 // RUN-PASS: pipeline
 // STEPS:

@@ -214,10 +214,12 @@ BodyEmitter::Value BodyEmitter::Evaluate(const Instruction* instruction, const I
 BodyEmitter::Value BodyEmitter::EvaluateUncached(const Instruction* instruction,
                                                  const Index& index) {
   const Instruction* operand = instruction->operand_count() ? instruction->operand(0) : nullptr;
-  const Dimensions& dimensions = instruction->dimensions();
+  if (const std::optional<Index> moved = OperandIndex(instruction, index)) {
+    return Evaluate(operand, *moved);
+  }
   switch (instruction->opcode()) {
     case Opcode::kParameter: {
-      Position linear = Linearize(index, dimensions);
+      Position linear = Linearize(index, instruction->dimensions());
       return Load(BufferPointer(instruction->parameter_number()), linear,
                   instruction->element_type());
     }
@@ -225,26 +227,6 @@ BodyEmitter::Value BodyEmitter::EvaluateUncached(const Instruction* instruction,
       return EvaluateConstant(instruction->literal());
     case Opcode::kIota:
       return EvaluateIota(instruction, index);
-    case Opcode::kBroadcastInDim: {
-      const auto& map = instruction->as<hlo::DimensionsAttributes>().dimensions;
-      std::vector<int64_t> source(map.begin(), map.end());
-      for (size_t i = 0; i < source.size(); ++i) {
-        if (operand->dimensions()[i] == 1) source[i] = -1;
-      }
-      return Evaluate(operand, Select(index, dimensions, operand->dimensions(), source));
-    }
-    case Opcode::kReshape:
-      return Evaluate(operand, ReshapeIndex(instruction, index));
-    case Opcode::kTranspose: {
-      const auto& permutation = instruction->as<hlo::DimensionsAttributes>().dimensions;
-      std::vector<int64_t> source(permutation.size());
-      for (size_t i = 0; i < permutation.size(); ++i) source[permutation[i]] = i;
-      return Evaluate(operand, Select(index, dimensions, operand->dimensions(), source));
-    }
-    case Opcode::kSlice:
-      return Evaluate(operand, SliceIndex(instruction, index));
-    case Opcode::kReverse:
-      return Evaluate(operand, ReverseIndex(instruction, index));
     case Opcode::kPad:
       return EvaluatePad(instruction, index);
     case Opcode::kConcatenate:

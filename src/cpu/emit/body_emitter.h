@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "cpu/emit/elementwise_emitter.h"
@@ -26,6 +27,11 @@ struct Position {
   llvm::Value* vector = nullptr;  // of lanes; then base and stride mean nothing
   int level = 0;                  // of the loop that determines it
   int64_t multiple = 1;           // base is a multiple of this; 0: base is 0
+  // All lanes that count lie in [low, high], where that is known.
+  struct Bounds {
+    int64_t low, high;
+  };
+  std::optional<Bounds> bounds = std::nullopt;
   bool uniform() const { return !vector && stride == 0; }
 };
 
@@ -75,6 +81,8 @@ class BodyEmitter {
   Position ScalarPosition(llvm::Value* value, int level, int64_t multiple = 1);
   // base + lane for lanes 0 … lanes-1.
   Position LanePosition(llvm::Value* base, int level, int64_t multiple);
+  // The same of a scalar position.
+  Position LanesFrom(Position base) const;
   Position Add(const Position& a, const Position& b);
   Position Add(const Position& a, const Extent& c) { return Add(a, ConstantPosition(c)); }
   Position Multiply(const Position& a, const Extent& c);
@@ -125,8 +133,11 @@ class BodyEmitter {
   Mask AndMask(const Mask& a, const Mask& b);
   // The first `count` lanes, at the innermost level.
   llvm::Value* FirstLanes(const Extent& count);
-  // 0 <= position < limit
+  llvm::Value* FirstLanes(llvm::Value* count);
+  // 0 <= position < limit. Absent where the position's bounds say that all lanes are, IsNever where
+  // they say that none is.
   Mask InRange(const Position& position, const Extent& limit);
+  static bool IsNever(const Mask& mask);
 
   // `before` may give a value instead of its evaluation, and then returns true; `after` sees each
   // value that was evaluated, and may replace it.
@@ -151,6 +162,8 @@ class BodyEmitter {
   Value EvaluatePad(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateConcatenate(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateGather(const hlo::Instruction* instruction, const Index& index);
+  Position StartAt(const hlo::Instruction* starts, const Index& index, int64_t size,
+                   int64_t slice_size);
   Value EvaluateDynamicSlice(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateDynamicUpdateSlice(const hlo::Instruction* instruction, const Index& index);
   // The `result`-th output of a reduce_window.
@@ -169,6 +182,19 @@ class BodyEmitter {
                        Mask* inside);
   Value EvaluateConstant(const hlo::Literal& literal);
   Value EvaluateIota(const hlo::Instruction* instruction, const Index& index);
+  // What a gather's index is, where it need not be read: body_emitter_affine.cc. Its bounds are
+  // known.
+  std::optional<Position> PlainNumber(const hlo::Instruction* x, const Index& index);
+  std::optional<Position> PlainNumberOfAnyType(const hlo::Instruction* x, const Index& index);
+  std::optional<Position> PlainCoordinate(const Index& index, const hlo::Dimensions& dimensions,
+                                          int64_t dimension);
+  std::optional<Position> PlainArithmetic(hlo::Opcode opcode, const std::optional<Position>& a,
+                                          const std::optional<Position>& b);
+  std::optional<Position> PlainPart(const hlo::Instruction* concatenate, const Index& index);
+  std::optional<bool> PlainCondition(const hlo::Instruction* x, const Index& index);
+
+  // Of the operand, if the instruction only moves elements of one.
+  std::optional<Index> OperandIndex(const hlo::Instruction* instruction, const Index& index);
   Index ReshapeIndex(const hlo::Instruction* reshape, const Index& index);
   Index SliceIndex(const hlo::Instruction* slice, Index index);
   Index ReverseIndex(const hlo::Instruction* reverse, Index index);
@@ -186,6 +212,8 @@ class BodyEmitter {
   llvm::Type* IndexElementType();
   llvm::Value* LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type, int level);
   llvm::Value* VectorMask();
+  void StorePairs(llvm::Value* pointer, const Position& linear, const Element& element,
+                  llvm::Type* part);
 
   llvm::Function* function_;
   const hlo::Computation& body_;

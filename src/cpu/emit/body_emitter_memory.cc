@@ -23,6 +23,12 @@ llvm::Value* BodyEmitter::FirstLanes(const Extent& count) {
   return llvm::ConstantVector::get(lanes);
 }
 
+llvm::Value* BodyEmitter::FirstLanes(llvm::Value* count) {
+  llvm::Value* end = SplatIndex(count, level());
+  AtInnermost();
+  return b_.CreateICmpULT(LaneVector(), end);
+}
+
 BodyEmitter::Mask BodyEmitter::AndMask(const Mask& a, const Mask& b) {
   if (!a.value) return b;
   if (!b.value || a.value == b.value) return a;
@@ -44,7 +50,16 @@ llvm::Value* BodyEmitter::VectorMask() {
   return b_.CreateVectorSplat(lanes_, mask_.value);
 }
 
+bool BodyEmitter::IsNever(const Mask& mask) {
+  const auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(mask.value);
+  return constant != nullptr && constant->isNullValue();
+}
+
 BodyEmitter::Mask BodyEmitter::InRange(const Position& position, const Extent& limit) {
+  if (position.bounds && !limit.varies) {
+    if (position.bounds->low >= 0 && position.bounds->high < limit.value) return {};
+    if (position.bounds->high < 0 || position.bounds->low >= limit.value) return {b_.getFalse(), 0};
+  }
   int level;
   llvm::Value* value = ToValue(position, &level);
   llvm::Value* end = NumberLike(limit, value);
@@ -106,10 +121,24 @@ llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear,
     return b_.CreateMaskedLoad(vector, address, align, VectorMask(),
                                llvm::Constant::getNullValue(vector));
   }
-  if (linear.stride == -1 && !linear.vector && !mask_.value) {
+  if (linear.stride == -1 && !linear.vector) {
     llvm::Value* lowest = b_.CreateSub(linear.base, b_.getInt64(lanes_ - 1));
-    return b_.CreateVectorReverse(
-        b_.CreateAlignedLoad(vector, b_.CreateGEP(type, pointer, lowest), align));
+    llvm::Value* address = b_.CreateGEP(type, pointer, lowest);
+    if (!mask_.value) return b_.CreateVectorReverse(b_.CreateAlignedLoad(vector, address, align));
+    return b_.CreateVectorReverse(b_.CreateMaskedLoad(vector, address, align,
+                                                      b_.CreateVectorReverse(VectorMask()),
+                                                      llvm::Constant::getNullValue(vector)));
+  }
+  // Every other element: of two vectors, the second of which ends at the last one.
+  if (linear.stride == 2 && !linear.vector && !mask_.value) {
+    llvm::Value* parts[2];
+    for (int i = 0; i < 2; ++i) {
+      llvm::Value* begin = b_.CreateAdd(linear.base, b_.getInt64(i * (lanes_ - 1)));
+      parts[i] = b_.CreateAlignedLoad(vector, b_.CreateGEP(type, pointer, begin), align);
+    }
+    std::vector<int> even;
+    for (int i = 0; i < lanes_; ++i) even.push_back(2 * i < lanes_ ? 2 * i : 2 * i + 1);
+    return b_.CreateShuffleVector(parts[0], parts[1], even);
   }
   llvm::Value* offsets = VectorOf(linear);
   At(level);
@@ -140,16 +169,21 @@ BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linea
     result.element = {elementwise_.FromMemory(LoadPart(pointer, linear, part, result.level), type)};
     return result;
   }
-  if (!linear.vector && linear.stride == 1 && !mask_.value) {
+  if (!linear.vector && linear.stride == 1) {
     auto* pairs = llvm::FixedVectorType::get(part, lanes_ * 2);
     llvm::Value* address = b_.CreateGEP(part, pointer, b_.CreateMul(linear.base, b_.getInt64(2)));
-    llvm::Value* both =
-        b_.CreateAlignedLoad(pairs, address, llvm::Align(part->getScalarSizeInBits() / 8));
-    std::vector<int> even, odd;
+    const llvm::Align align(part->getScalarSizeInBits() / 8);
+    std::vector<int> even, odd, twice;
     for (int i = 0; i < lanes_; ++i) {
       even.push_back(2 * i);
       odd.push_back(2 * i + 1);
+      twice.insert(twice.end(), 2, i);
     }
+    llvm::Value* both =
+        mask_.value ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(
+                          pairs, address, align, b_.CreateShuffleVector(VectorMask(), twice),
+                          llvm::Constant::getNullValue(pairs)))
+                    : b_.CreateAlignedLoad(pairs, address, align);
     result.element = {b_.CreateShuffleVector(both, even), b_.CreateShuffleVector(both, odd)};
     return result;
   }
@@ -160,11 +194,33 @@ BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linea
   return result;
 }
 
+// Complex numbers beside each other, whose parts alternate in memory.
+void BodyEmitter::StorePairs(llvm::Value* pointer, const Position& linear, const Element& element,
+                             llvm::Type* part) {
+  AtInnermost();
+  const Element wide = Splat(element);
+  std::vector<int> alternating, twice;
+  for (int i = 0; i < lanes_; ++i) {
+    alternating.insert(alternating.end(), {i, lanes_ + i});
+    twice.insert(twice.end(), 2, i);
+  }
+  llvm::Value* pairs = b_.CreateShuffleVector(wide.real, wide.imaginary, alternating);
+  llvm::Value* address = b_.CreateGEP(part, pointer, b_.CreateMul(linear.base, b_.getInt64(2)));
+  const llvm::Align align(part->getScalarSizeInBits() / 8);
+  if (!mask_.value) {
+    b_.CreateAlignedStore(pairs, address, align);
+  } else {
+    b_.CreateMaskedStore(pairs, address, align, b_.CreateShuffleVector(VectorMask(), twice));
+  }
+}
+
 void BodyEmitter::Store(llvm::Value* pointer, const Position& linear, const Element& element,
                         ElementType type) {
   llvm::Type* part = MemoryType(b_.getContext(), type);
   const llvm::Align align(part->getScalarSizeInBits() / 8);
   const bool complex = hlo::IsComplex(type);
+  if (complex && !linear.vector && linear.stride == 1)
+    return StorePairs(pointer, linear, element, part);
   std::vector<llvm::Value*> parts = {element.real};
   if (complex) parts.push_back(element.imaginary);
   for (size_t i = 0; i < parts.size(); ++i) {

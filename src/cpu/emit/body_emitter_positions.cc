@@ -2,6 +2,7 @@
 #include "hlo/error.h"
 
 #include <numeric>
+#include <utility>
 
 // Where the lanes stand: the arithmetic of positions, and how an operation moves an index.
 
@@ -11,6 +12,27 @@ namespace {
 bool IsConstantZero(llvm::Value* value) {
   auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
   return constant && constant->isZero();
+}
+
+using MaybeBounds = std::optional<Position::Bounds>;
+
+MaybeBounds SumOf(const MaybeBounds& a, const MaybeBounds& b) {
+  Position::Bounds sum;
+  if (!a || !b || __builtin_add_overflow(a->low, b->low, &sum.low) ||
+      __builtin_add_overflow(a->high, b->high, &sum.high)) {
+    return std::nullopt;
+  }
+  return sum;
+}
+
+MaybeBounds ProductOf(const MaybeBounds& a, const Extent& c) {
+  Position::Bounds product;
+  if (!a || c.varies || __builtin_mul_overflow(a->low, c.value, &product.low) ||
+      __builtin_mul_overflow(a->high, c.value, &product.high)) {
+    return std::nullopt;
+  }
+  if (c.value < 0) std::swap(product.low, product.high);
+  return product;
 }
 
 }  // namespace
@@ -94,7 +116,9 @@ llvm::Value* BodyEmitter::ToValue(const Position& position, int* level) {
 }
 
 Position BodyEmitter::ConstantPosition(const Extent& value) {
-  return {.base = Number(value), .multiple = value.divisor};
+  Position position{.base = Number(value), .multiple = value.divisor};
+  if (!value.varies) position.bounds = {value.value, value.value};
+  return position;
 }
 
 Position BodyEmitter::ScalarPosition(llvm::Value* value, int level, int64_t multiple) {
@@ -105,11 +129,19 @@ Position BodyEmitter::LanePosition(llvm::Value* base, int level, int64_t multipl
   return {.base = base, .stride = lanes_ == 1 ? 0 : 1, .level = level, .multiple = multiple};
 }
 
+Position BodyEmitter::LanesFrom(Position base) const {
+  if (lanes_ == 1) return base;
+  base.stride = 1;
+  base.bounds.reset();
+  return base;
+}
+
 Position BodyEmitter::Add(const Position& a, const Position& b) {
   if (a.uniform() && IsConstantZero(a.base)) return b;
   if (b.uniform() && IsConstantZero(b.base)) return a;
   Position sum;
   sum.level = std::max(a.level, b.level);
+  sum.bounds = SumOf(a.bounds, b.bounds);
   if (a.vector || b.vector) {
     sum.vector = Arithmetic(llvm::Instruction::Add, VectorOf(a), VectorOf(b), sum.level);
     return sum;
@@ -127,6 +159,7 @@ Position BodyEmitter::Multiply(const Position& a, const Extent& c) {
   if (c.varies && a.uniform() && IsConstantZero(a.base)) return a;
   Position product;
   product.level = a.level;
+  product.bounds = ProductOf(a.bounds, c);
   if (a.vector || (c.varies && a.stride != 0)) {
     llvm::Value* vector = VectorOf(a);
     llvm::Value* factor = NumberLike(c, vector);
@@ -279,6 +312,36 @@ Index BodyEmitter::Select(const Index& given, const Dimensions& dimensions,
     i = next;
   }
   return result;
+}
+
+std::optional<Index> BodyEmitter::OperandIndex(const Instruction* instruction, const Index& index) {
+  using hlo::Opcode;
+  switch (instruction->opcode()) {
+    case Opcode::kBroadcastInDim: {
+      const Dimensions& to = instruction->operand(0)->dimensions();
+      const auto& map = instruction->as<hlo::DimensionsAttributes>().dimensions;
+      std::vector<int64_t> source(map.begin(), map.end());
+      for (size_t i = 0; i < source.size(); ++i) {
+        if (to[i] == 1) source[i] = -1;
+      }
+      return Select(index, instruction->dimensions(), to, source);
+    }
+    case Opcode::kTranspose: {
+      const auto& permutation = instruction->as<hlo::DimensionsAttributes>().dimensions;
+      std::vector<int64_t> source(permutation.size());
+      for (size_t i = 0; i < permutation.size(); ++i) source[permutation[i]] = i;
+      return Select(index, instruction->dimensions(), instruction->operand(0)->dimensions(),
+                    source);
+    }
+    case Opcode::kReshape:
+      return ReshapeIndex(instruction, index);
+    case Opcode::kSlice:
+      return SliceIndex(instruction, index);
+    case Opcode::kReverse:
+      return ReverseIndex(instruction, index);
+    default:
+      return std::nullopt;
+  }
 }
 
 Index BodyEmitter::ReshapeIndex(const Instruction* reshape, const Index& index) {

@@ -47,12 +47,13 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
     }
     group.position = position;
   }
+  const Value padding = Evaluate(instruction->operand(1), {});
+  if (IsNever(inside)) return padding;
   Mask saved = mask_;
   mask_ = AndMask(mask_, inside);
   Value value = Evaluate(operand, index);
   mask_ = saved;
-  return SelectValue(inside, value, Evaluate(instruction->operand(1), {}),
-                     instruction->element_type());
+  return SelectValue(inside, value, padding, instruction->element_type());
 }
 
 BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instruction,
@@ -73,11 +74,13 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
       group.position = Add(group.position, Extent(0) - start);
       inside = InRange(group.position, size);
     }
+    start = start + size;
+    if (IsNever(inside)) continue;
     mask_ = AndMask(saved, inside);
     Value value = Evaluate(operand, inner);
     mask_ = saved;
-    result = start.Is(0) ? value : SelectValue(inside, value, result, instruction->element_type());
-    start = start + size;
+    const bool is_first = result.element.real == nullptr;
+    result = is_first ? value : SelectValue(inside, value, result, instruction->element_type());
   }
   return result;
 }
@@ -132,6 +135,18 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicUpdateSlice(const Instruction* in
   return SelectValue(inside, value, Evaluate(operand, given), instruction->element_type());
 }
 
+// An index of a gather, clamped so that the slice lies within the dimension.
+Position BodyEmitter::StartAt(const Instruction* starts, const Index& index, int64_t size,
+                              int64_t slice_size) {
+  const std::optional<Position> plain = PlainNumber(starts, index);
+  const bool is_inside = plain && !Size(size).varies && plain->bounds->low >= 0 &&
+                         plain->bounds->high <= size - slice_size;
+  if (is_inside) return *plain;
+  const Value start = Evaluate(starts, index);
+  return FromElement(start.element, starts->element_type(), start.level,
+                     Size(size) - Size(slice_size));
+}
+
 BodyEmitter::Value BodyEmitter::EvaluateGather(const Instruction* instruction, const Index& index) {
   const auto& attributes = instruction->as<hlo::GatherAttributes>();
   const Instruction* operand = instruction->operand(0);
@@ -174,9 +189,7 @@ BodyEmitter::Value BodyEmitter::EvaluateGather(const Instruction* instruction, c
       for (IndexGroup& group : at) {
         if (group.begin == attributes.index_vector_dim) group.position = ConstantPosition(k);
       }
-      Value start = Evaluate(starts, at);
-      position = Add(position, FromElement(start.element, starts->element_type(), start.level,
-                                           Size(to[d]) - Size(attributes.slice_sizes[d])));
+      position = Add(position, StartAt(starts, at, to[d], attributes.slice_sizes[d]));
     }
     result[d] = {static_cast<int64_t>(d), static_cast<int64_t>(d) + 1, position};
   }

@@ -1,6 +1,9 @@
 #include "cpu/emit/iteration_space.h"
 
 #include <algorithm>
+#include <compare>
+#include <optional>
+#include <tuple>
 
 namespace cpu {
 namespace {
@@ -13,7 +16,13 @@ using hlo::Opcode;
 struct Origin {
   enum Kind { kNone, kSpace, kOther } kind = kNone;
   int64_t first = 0, last = 0;
-  auto operator<=>(const Origin&) const = default;
+  // Of the array's position from the space's, if it runs along one dimension in the same steps.
+  std::optional<int64_t> offset = 0;
+  // Whatever the offset, the same dimensions have to be boundaries.
+  std::strong_ordering operator<=>(const Origin& other) const {
+    return std::tie(kind, first, last) <=> std::tie(other.kind, other.first, other.last);
+  }
+  bool operator==(const Origin& other) const { return (*this <=> other) == 0; }
 };
 using Origins = std::vector<Origin>;
 
@@ -60,26 +69,19 @@ class Finder {
             StartRun(origins[d]);
           }
         }
-        return Visit(operand(0), origins);
+        return Visit(operand(0), Sliced(attributes, origins));
       }
       case Opcode::kDynamicSlice:
-        for (size_t d = 0; d < from.size(); ++d) {
-          if (from[d] != operand(0)->dimensions()[d]) StartRun(origins[d]);
-        }
-        return Visit(operand(0), origins);
+        return DynamicSlice(*instruction, origins);
       case Opcode::kReverse:
-        for (int64_t d : instruction->as<hlo::DimensionsAttributes>().dimensions)
-          Isolate(origins[d]);
-        return Visit(operand(0), origins);
+        return Reverse(*instruction, origins);
       case Opcode::kPad:
         for (size_t d = 0; d < from.size(); ++d) {
           if (from[d] != operand(0)->dimensions()[d]) Isolate(origins[d]);
         }
-        return Visit(operand(0), origins);
+        return Visit(operand(0), Padded(*instruction, origins));
       case Opcode::kConcatenate:
-        Isolate(origins[instruction->as<hlo::DimensionAttributes>().dimension]);
-        for (const Instruction* part : instruction->operands()) Visit(part, origins);
-        return;
+        return Concatenate(*instruction, origins);
       case Opcode::kDynamicUpdateSlice:
         for (size_t d = 0; d < from.size(); ++d) {
           if (from[d] != operand(1)->dimensions()[d]) Isolate(origins[d]);
@@ -119,8 +121,67 @@ class Finder {
   }
 
   std::set<int64_t> boundaries_;
+  std::map<int64_t, std::set<int64_t>> seams_;
 
  private:
+  // Something else begins at `position` of an array's dimension of this origin.
+  void AddSeam(const Origin& origin, int64_t position) {
+    if (origin.kind != Origin::kSpace || origin.first != origin.last || !origin.offset) return;
+    const int64_t seam = position - *origin.offset;
+    if (seam > 0 && seam < space_[origin.first]) seams_[origin.first].insert(seam);
+  }
+  static void Move(Origin& origin, int64_t by) {
+    if (origin.offset) *origin.offset += by;
+  }
+  void DynamicSlice(const Instruction& slice, Origins origins) {
+    for (size_t d = 0; d < origins.size(); ++d) {
+      if (slice.dimensions()[d] == slice.operand(0)->dimensions()[d]) continue;
+      StartRun(origins[d]);
+      origins[d].offset.reset();
+    }
+    Visit(slice.operand(0), origins);
+  }
+  void Reverse(const Instruction& reverse, Origins origins) {
+    for (int64_t d : reverse.as<hlo::DimensionsAttributes>().dimensions) {
+      Isolate(origins[d]);
+      origins[d].offset.reset();
+    }
+    Visit(reverse.operand(0), origins);
+  }
+  static Origins Sliced(const hlo::SliceAttributes& slice, Origins origins) {
+    for (size_t d = 0; d < origins.size(); ++d) {
+      if (slice.strides[d] != 1) origins[d].offset.reset();
+      Move(origins[d], slice.start_indices[d]);
+    }
+    return origins;
+  }
+
+  Origins Padded(const Instruction& pad, Origins origins) {
+    const auto& attributes = pad.as<hlo::PadAttributes>();
+    for (size_t d = 0; d < origins.size(); ++d) {
+      const int64_t low = attributes.edge_padding_low[d];
+      if (attributes.interior_padding[d] != 0) {
+        origins[d].offset.reset();
+        continue;
+      }
+      AddSeam(origins[d], low);
+      AddSeam(origins[d], low + pad.operand(0)->dimensions()[d]);
+      Move(origins[d], -low);
+    }
+    return origins;
+  }
+
+  void Concatenate(const Instruction& concatenate, Origins origins) {
+    Origin& origin = origins[concatenate.as<hlo::DimensionAttributes>().dimension];
+    Isolate(origin);
+    for (const Instruction* part : concatenate.operands()) {
+      Visit(part, origins);
+      const int64_t size = part->dimensions()[concatenate.as<hlo::DimensionAttributes>().dimension];
+      AddSeam(origin, size);
+      Move(origin, -size);
+    }
+  }
+
   void StartRun(const Origin& origin) {
     if (origin.kind == Origin::kSpace) boundaries_.insert(origin.first);
   }
@@ -190,6 +251,7 @@ class Finder {
       } else if (joinable && origins[d].kind == Origin::kSpace && origins[d].first > joined.last &&
                  Unit(joined.last + 1, origins[d].first)) {
         joined.last = origins[d].last;
+        joined.offset.reset();
       } else {
         joinable = false;
       }
@@ -243,8 +305,9 @@ class Finder {
 
 }  // namespace
 
-std::set<int64_t> RunBoundaries(const Dimensions& space,
-                                const std::vector<const Instruction*>& roots) {
+namespace {
+
+Finder Found(const Dimensions& space, const std::vector<const Instruction*>& roots) {
   Finder finder(space);
   Origins identity;
   for (size_t d = 0; d < space.size(); ++d) {
@@ -256,7 +319,19 @@ std::set<int64_t> RunBoundaries(const Dimensions& space,
     origins.resize(std::min(origins.size(), root->dimensions().size()));
     finder.Visit(root, origins);
   }
-  return finder.boundaries_;
+  return finder;
+}
+
+}  // namespace
+
+std::set<int64_t> RunBoundaries(const Dimensions& space,
+                                const std::vector<const Instruction*>& roots) {
+  return Found(space, roots).boundaries_;
+}
+
+std::map<int64_t, std::set<int64_t>> Seams(const Dimensions& space,
+                                           const std::vector<const Instruction*>& roots) {
+  return Found(space, roots).seams_;
 }
 
 }  // namespace cpu

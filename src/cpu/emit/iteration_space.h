@@ -1,6 +1,7 @@
 // How a kernel's iteration space may be joined into fewer, longer dimensions.
 #pragma once
 
+#include <map>
 #include <set>
 
 #include "hlo/instruction.h"
@@ -12,5 +13,10 @@ namespace cpu {
 // Always contains 0 and the rank.
 std::set<int64_t> RunBoundaries(const hlo::Dimensions& space,
                                 const std::vector<const hlo::Instruction*>& roots);
+
+// Where along each dimension of `space` another operand of a concatenation, or another part of what
+// is padded, begins. Only what is plain from constant offsets.
+std::map<int64_t, std::set<int64_t>> Seams(const hlo::Dimensions& space,
+                                           const std::vector<const hlo::Instruction*>& roots);
 
 }  // namespace cpu

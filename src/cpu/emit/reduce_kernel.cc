@@ -116,9 +116,7 @@ class ReduceKernel : public ReducingKernel {
     std::vector<llvm::Value*> masks;
     const int mask_level = emitter_.level();
     for (int g = 0; g < group; ++g) {
-      Position base = emitter_.Add(first, g * lanes_);
-      Position lane = base;
-      lane.stride = lanes_ == 1 ? 0 : 1;
+      const Position lane = emitter_.LanesFrom(emitter_.Add(first, g * lanes_));
       positions.push_back(lane);
       llvm::Value* mask = nullptr;
       if (ragged) {

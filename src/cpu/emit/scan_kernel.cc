@@ -1,5 +1,11 @@
-// Scans: a running reduction along one dimension.
+// Scans: running reductions along one dimension. Each unit of work scans a few strands side by
+// side, as a strand waits for the sum of every element before it adds the next.
+#include <algorithm>
+#include <vector>
+
+#include "cpu/element_cost.h"
 #include "cpu/emit/reducing_kernel.h"
+#include "cpu/kernel_kind.h"
 #include "hlo/size_arithmetic.h"
 
 namespace cpu {
@@ -8,66 +14,170 @@ namespace {
 using hlo::Dimensions;
 using hlo::Instruction;
 
+// As many strands hide the latency of an addition.
+constexpr int64_t kMostRows = 8;
+constexpr int64_t kMostVectors = 4;
+
+// Where a scalar or vector of running sums stands besides the scanned dimension.
+struct Strand {
+  Position row, column;      // in the dimensions before the scanned one, and behind it
+  BodyEmitter::Mask inside;  // of the lanes
+};
+
 class ScanKernel : public ReducingKernel {
  public:
   using ReducingKernel::ReducingKernel;
 
  private:
   void EmitBody() override {
-    const Instruction* scan = body_.result();
-    const auto& window = scan->as<hlo::Window>();
-    const Dimensions& space = scan->dimensions();
-    int64_t d = 0;
-    while (window.dimensions[d] == 1) ++d;
-    const bool forward = window.padding_low[d] != 0;
-    const int64_t rank = static_cast<int64_t>(space.size());
-    const Extent length = emitter_.Size(space[d]);
-    const Extent inner = emitter_.Product(space, d + 1, rank);
-    const int lanes = inner.value == 1 ? 1 : lanes_;
-    Extent vectors = lanes == 1 ? inner : (inner + (lanes - 1)) / lanes;
-    if (vectors.value == 1) vectors = 1;
-    info_.units = hlo::Product(space, 0, d) * vectors.value;
-    info_.unit_cost = element_cost_ * static_cast<double>(length.value);
-    const bool ragged = lanes > 1 && inner.divisor % lanes != 0;
+    scan_ = WrappedBy(composite_);
+    space_ = scan_->operand(0)->dimensions();
+    const auto& window = scan_->as<hlo::Window>();
+    dimension_ = 0;
+    while (window.dimensions[dimension_] == 1) ++dimension_;
+    const int64_t rank = static_cast<int64_t>(space_.size());
+    length_ = emitter_.Size(space_[dimension_]);
+    forward_ = window.padding_low[dimension_] != 0;
+    const Extent rows = emitter_.Product(space_, 0, dimension_);
+    const Extent columns = emitter_.Product(space_, dimension_ + 1, rank);
+    if (!columns.Is(1)) return EmitVectors(rows, columns, true);
+    // Reading and writing one element of each row is slow, unless a good deal is computed of it.
+    const bool is_expensive =
+        std::ranges::any_of(scan_->called_computations()[0]->instructions(),
+                            [](const auto& instruction) { return IsExpensive(*instruction); });
+    if (is_expensive && rows.value > 1) return EmitVectors(rows, columns, false);
+    EmitRows(rows);
+  }
+
+  // Strands of lanes, along the columns or along the rows.
+  void EmitVectors(const Extent& rows, const Extent& columns, bool along_columns) {
+    const Extent& across = along_columns ? columns : rows;
+    const int64_t vectors = hlo::CeilDivide(across.value, lanes_);
+    const int64_t count = std::min(vectors, kMostVectors);
+    const int64_t block_size = count * lanes_;
+    Extent blocks = (across + (block_size - 1)) / block_size;
+    if (blocks.value == 1) blocks = 1;
+    const bool ragged = across.divisor % block_size != 0;
+    EmitUnits(along_columns ? rows * blocks : blocks, block_size, [&](const Position& unit) {
+      const Position block = !along_columns ? unit
+                             : blocks.Is(1) ? emitter_.ConstantPosition(0)
+                                            : emitter_.Remainder(unit, blocks);
+      const Position row = along_columns ? emitter_.Divide(unit, blocks) : Position{};
+      const Position first = emitter_.Multiply(block, block_size);
+      std::vector<Strand> strands;
+      for (int64_t i = 0; i < count; ++i) {
+        const Position lanes = emitter_.LanesFrom(emitter_.Add(first, i * lanes_));
+        Strand strand = along_columns ? Strand{row, lanes, {}}
+                                      : Strand{lanes, emitter_.ConstantPosition(0), {}};
+        if (ragged) strand.inside = emitter_.InRange(lanes, across);
+        strands.push_back(strand);
+      }
+      return strands;
+    });
+  }
+
+  // Strands of single numbers, each a row. The last unit's may be one row several times.
+  void EmitRows(const Extent& rows) {
+    const int64_t count = std::min(rows.value, kMostRows);
+    const Extent units = count == 1 ? rows : (rows + (count - 1)) / count;
+    EmitUnits(units, count, [&](const Position& unit) {
+      const Position first = emitter_.Multiply(unit, count);
+      std::vector<Strand> strands;
+      for (int64_t i = 0; i < count; ++i) {
+        Position row = emitter_.Add(first, i);
+        if (count > 1 && rows.divisor % count != 0) {
+          llvm::Value* last = I64(rows - 1);
+          emitter_.AtInnermost();
+          llvm::Value* is_one = b_.CreateICmpSLT(row.base, last);
+          row = emitter_.ScalarPosition(b_.CreateSelect(is_one, row.base, last), emitter_.level());
+        }
+        strands.push_back({row, emitter_.ConstantPosition(0), {}});
+      }
+      return strands;
+    });
+  }
+
+  // `elements` of a unit are scanned side by side.
+  void EmitUnits(const Extent& units, int64_t elements, const auto& strands_of) {
+    info_.units = units.value;
+    info_.unit_cost = element_cost_ *
+                      static_cast<double>(length_.value * std::max<int64_t>(1, elements / lanes_));
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
-      Position flat = emitter_.ScalarPosition(unit, emitter_.level());
-      Position row = emitter_.Divide(flat, vectors);
-      Position column = vectors.Is(1) ? emitter_.ConstantPosition(0)
-                                      : emitter_.Multiply(emitter_.Remainder(flat, vectors), lanes);
-      if (lanes > 1) column.stride = 1;
-      if (ragged) emitter_.set_mask(emitter_.InRange(column, inner));
-      ReductionPlan plan = PlanReduction(scan);
-      std::vector<Element> start = {emitter_.Evaluate(scan->operand(1), {}).element};
-      emitter_.AtInnermost();
-      if (lanes > 1) emitter_.Widen(start, true);
-      Accumulators initial;
-      Flatten(start, initial);
-      emitter_.Loop(I64(0), I64(length), 1, initial,
-                    [&](llvm::Value* step, const Accumulators& current) {
-                      Position along = emitter_.ScalarPosition(step, emitter_.level());
-                      if (!forward) along = emitter_.Add(emitter_.Multiply(along, -1), length - 1);
-                      Index index = {{0, d, row}, {d, d + 1, along}, {d + 1, rank, column}};
-                      if (d == 0) index.erase(index.begin());
-                      if (d + 1 == rank) index.pop_back();
-                      size_t position = 0;
-                      std::vector<Element> sum = Take(plan.types, current, position);
-                      Element value = emitter_.Evaluate(scan->operand(0), index).element;
-                      sum = Combine(plan, sum, {value});
-                      Element rounded = sum[0];
-                      emitter_.AtInnermost();
-                      if (!hlo::IsComplex(plan.types[0])) {
-                        rounded.real = emitter_.elementwise().Round(rounded.real, plan.types[0]);
-                      }
-                      emitter_.Store(ResultPointer(0), emitter_.Linearize(index, space), rounded,
-                                     plan.types[0]);
-                      Accumulators next;
-                      Flatten(sum, next);
-                      return next;
-                    });
-      emitter_.set_mask({});
+      ScanStrands(strands_of(emitter_.ScalarPosition(unit, emitter_.level())));
       return Accumulators{};
     });
   }
+
+  void ScanStrands(const std::vector<Strand>& strands) {
+    const ReductionPlan plan = PlanReduction(scan_);
+    emitter_.AtInnermost();
+    Accumulators initial;
+    for (const Strand& strand : strands) {
+      std::vector<Element> start = plan.init.empty() ? plan.initial : plan.init;
+      if (lanes_ > 1 && !(strand.row.uniform() && strand.column.uniform())) {
+        emitter_.Widen(start, true);
+      }
+      Flatten(start, initial);
+    }
+    emitter_.Loop(I64(0), I64(length_), 1, initial,
+                  [&](llvm::Value* step, const Accumulators& current) {
+                    Position along = emitter_.ScalarPosition(step, emitter_.level());
+                    if (!forward_) along = emitter_.Add(emitter_.Multiply(along, -1), length_ - 1);
+                    return Advance(plan, strands, along, current);
+                  });
+  }
+
+  // All that is read comes first: a strand's store need not be waited for then.
+  Accumulators Advance(const ReductionPlan& plan, const std::vector<Strand>& strands,
+                       const Position& along, const Accumulators& current) {
+    std::vector<std::vector<Element>> values;
+    for (const Strand& strand : strands) {
+      emitter_.set_mask(strand.inside);
+      std::vector<Element>& inputs = values.emplace_back();
+      for (size_t i = 0; i < plan.types.size(); ++i) {
+        inputs.push_back(emitter_.Evaluate(scan_->operand(i), IndexOf(strand, along)).element);
+      }
+    }
+    Accumulators next;
+    size_t position = 0;
+    for (size_t s = 0; s < strands.size(); ++s) {
+      std::vector<Element> sums = Take(plan.types, current, position);
+      // The operands stay in the order of the elements.
+      sums = forward_ ? Combine(plan, sums, values[s]) : Combine(plan, values[s], sums);
+      emitter_.set_mask(strands[s].inside);
+      StoreSums(plan, sums, IndexOf(strands[s], along));
+      Flatten(sums, next);
+    }
+    emitter_.set_mask({});
+    return next;
+  }
+
+  void StoreSums(const ReductionPlan& plan, const std::vector<Element>& sums, const Index& index) {
+    const Position place = emitter_.Linearize(index, space_);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      Element rounded = sums[i];
+      emitter_.AtInnermost();
+      if (!hlo::IsComplex(plan.types[i])) {
+        rounded.real = emitter_.elementwise().Round(rounded.real, plan.types[i]);
+      }
+      emitter_.Store(ResultPointer(i), place, rounded, plan.types[i]);
+    }
+  }
+
+  Index IndexOf(const Strand& strand, const Position& along) const {
+    const int64_t rank = static_cast<int64_t>(space_.size());
+    Index index;
+    if (dimension_ > 0) index.push_back({0, dimension_, strand.row});
+    index.push_back({dimension_, dimension_ + 1, along});
+    if (dimension_ + 1 < rank) index.push_back({dimension_ + 1, rank, strand.column});
+    return index;
+  }
+
+  const Instruction* scan_ = nullptr;
+  Dimensions space_;
+  int64_t dimension_ = 0;  // that is scanned
+  Extent length_;          // of it
+  bool forward_ = true;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Scatter: the results hold the operands already; updates are applied in their order. Units are
-// vectors along the innermost dimension of the update windows, so that threads share no element.
+// Scatter: the results hold the operands already; updates are applied in their order, for each
+// element of the results. Units share no element: they are what the first dimensions of the updates
+// have in common with the operand, or else vectors along the innermost dimension of the windows.
 #include <algorithm>
 
 #include "cpu/emit/kernel.h"
@@ -17,6 +18,8 @@ class ScatterKernel : public Kernel {
   using Kernel::Kernel;
 
  private:
+  static constexpr int64_t kLeastParts = 16;
+
   struct ScatterPlan {
     const hlo::ScatterAttributes* attributes;
     size_t count;  // of operands
@@ -25,6 +28,7 @@ class ScatterKernel : public Kernel {
     std::vector<int64_t> window_of;     // operand dimension to updates dimension, or -1
     std::vector<int64_t> batch_of;      // operand dimension to updates dimension, or -1
     std::vector<int64_t> source;        // indices' dimension to updates dimension, or -1
+    int64_t apart = 0;  // so many of the updates' first dimensions each go to a place of their own
     bool lanes;
   };
 
@@ -64,32 +68,74 @@ class ScatterKernel : public Kernel {
     plan.lanes = !plan.operand.empty() && plan.window_of.back() >= 0 &&
                  plan.window_of.back() == static_cast<int64_t>(plan.updates.size()) - 1 &&
                  plan.updates.back() > 1;
+    while (plan.apart < static_cast<int64_t>(plan.updates.size()) - (plan.lanes ? 1 : 0) &&
+           GoesApart(plan, plan.apart)) {
+      ++plan.apart;
+    }
     return plan;
+  }
+
+  // Whether updates at different positions of a dimension are never for one element.
+  static bool GoesApart(const ScatterPlan& plan, int64_t update_dimension) {
+    const auto of = [&](const std::vector<int64_t>& list) {
+      return std::ranges::find(list, update_dimension) - list.begin();
+    };
+    if (of(plan.batch_of) < std::ssize(plan.batch_of)) return true;
+    const int64_t d = of(plan.window_of);
+    return d < std::ssize(plan.window_of) &&
+           !Contains(plan.attributes->scatter_dims_to_operand_dims, d);
   }
 
   void EmitBody() override {
     const Instruction* scatter = body_.result();
     if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
     ScatterPlan plan = PlanScatter(scatter);
-    std::vector<Run> scattered, window;
+    // Few parts leave threads without work, where there may be many vectors.
+    const int64_t parts = hlo::Product(plan.updates, 0, plan.apart);
+    if (plan.lanes && parts < kLeastParts) plan.apart = 0;
+    std::vector<Run> apart, scattered, window;
     Extent updates = 1;
+    for (int64_t d = 0; d < plan.apart; ++d) {
+      apart.push_back({d, d + 1, emitter_.Size(plan.updates[d])});
+    }
     for (int64_t d : plan.scatter_dims) {
+      if (d < plan.apart) continue;
       scattered.push_back({d, d + 1, emitter_.Size(plan.updates[d])});
       updates = updates * scattered.back().size;
     }
     for (int64_t d : plan.attributes->update_window_dims) {
-      if (plan.lanes && d == static_cast<int64_t>(plan.updates.size()) - 1) continue;
+      const bool is_lanes = plan.lanes && d == static_cast<int64_t>(plan.updates.size()) - 1;
+      if (d < plan.apart || is_lanes) continue;
       window.push_back({d, d + 1, emitter_.Size(plan.updates[d])});
     }
-    const int64_t row = plan.lanes ? plan.updates.back() : 1;
+    Extent vectors = 1;
+    if (plan.lanes) vectors = (emitter_.Size(plan.updates.back()) + (lanes_ - 1)) / lanes_;
     int64_t others = 1;
     for (const Run& run : window) others *= run.size.value;
-    info_.units = plan.lanes ? hlo::CeilDivide(row, lanes_) : 1;
-    info_.unit_cost = element_cost_ * static_cast<double>(updates.value * others);
-    emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
-      Index at = Unflatten(update, emitter_.level(), scattered);
-      ScatterUpdate(scatter, plan, at, window);
+    const double vector_cost = element_cost_ * static_cast<double>(updates.value * others);
+    const auto scatter_part = [&](const Index& part) {
+      emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
+        Index at = Unflatten(update, emitter_.level(), scattered);
+        at.insert(at.end(), part.begin(), part.end());
+        ScatterUpdate(scatter, plan, at, window);
+        return Accumulators{};
+      });
       return Accumulators{};
+    };
+    if (apart.empty()) {
+      info_.units = vectors.value;
+      info_.unit_cost = vector_cost;
+      first_vector_ = Begin();
+      last_vector_ = End();
+      scatter_part({});
+      return;
+    }
+    info_.units = parts;
+    info_.unit_cost = vector_cost * static_cast<double>(vectors.value);
+    first_vector_ = I64(0);
+    last_vector_ = I64(vectors);
+    emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+      return scatter_part(Unflatten(unit, emitter_.level(), apart));
     });
   }
 
@@ -161,17 +207,17 @@ class ScatterKernel : public Kernel {
         }
         const int64_t last = static_cast<int64_t>(plan.updates.size()) - 1;
         const Extent row = emitter_.Size(plan.updates.back());
-        emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
-          Position lane =
-              emitter_.Multiply(emitter_.ScalarPosition(unit, emitter_.level()), lanes_);
-          lane.stride = 1;
-          if (row.divisor % lanes_ != 0) emitter_.set_mask(emitter_.InRange(lane, row));
-          Index full = outer;
-          full.push_back({last, last + 1, lane});
-          apply(full);
-          emitter_.set_mask({});
-          return Accumulators{};
-        });
+        emitter_.Loop(
+            first_vector_, last_vector_, 1, {}, [&](llvm::Value* unit, const Accumulators&) {
+              const Position lane = emitter_.LanesFrom(
+                  emitter_.Multiply(emitter_.ScalarPosition(unit, emitter_.level()), lanes_));
+              if (row.divisor % lanes_ != 0) emitter_.set_mask(emitter_.InRange(lane, row));
+              Index full = outer;
+              full.push_back({last, last + 1, lane});
+              apply(full);
+              emitter_.set_mask({});
+              return Accumulators{};
+            });
         return Accumulators{};
       });
     });
@@ -196,6 +242,9 @@ class ScatterKernel : public Kernel {
       emitter_.Store(ResultPointer(i), target, results[i], scatter->operand(i)->element_type());
     }
   }
+
+  llvm::Value* first_vector_ = nullptr;  // of the windows' innermost dimension
+  llvm::Value* last_vector_ = nullptr;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cpu/control_flow.h"
+#include "cpu/element_cost.h"
 #include "cpu/fusible.h"
 #include "cpu/passes/composite.h"
 #include "hlo/error.h"
@@ -144,7 +145,7 @@ class KernelSpans {
 };
 
 struct Cluster {
-  enum Kind { kLoop, kReduce } kind = kLoop;
+  enum Kind { kLoop, kReduce, kScan } kind = kLoop;
   Dimensions space;
   int64_t row_rank = -1;
   std::vector<Instruction*> members;  // consumers first
@@ -153,6 +154,7 @@ struct Cluster {
   FewInstructions identity;      // evaluated at the loop's own index
   FewInstructions row_identity;  // at the row's
   FewInstructions elsewhere;     // at some other index (too)
+  FewInstructions gathered;      // at places that an index names
   FewNumbers copies;             // at how many indices it is evaluated
   size_t reduces = 0;
   const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
@@ -195,6 +197,15 @@ class Fuser {
     return choices_[static_cast<size_t>(instruction->id())];
   }
 
+  // By kernels. Parts that lie in memory are copied together, and those that would be written for
+  // that alone are written to their places.
+  static bool IsComputed(const Instruction& p) {
+    if (!IsFusibleConcatenate(p)) return IsFusible(p);
+    return std::ranges::any_of(p.operands(), [](const Instruction* part) {
+      return IsFusible(*part) && !part->IsConstant() && part->users().size() == 1;
+    });
+  }
+
   // Who wants a value: clusters that would evaluate it, and whether someone reads it from memory.
   struct Demand {
     Homes clusters;
@@ -209,9 +220,10 @@ class Fuser {
     Of(p).live = true;
     if (demand.in_memory) Of(p).needed = true;
     if (IsReduction(*p)) return PlaceReduce(p, demand);
+    if (IsScan(*p) && HasNativeOperands(*p)) return PlaceScan(p);
     if (IsFusible(*p) && p->shape().is_tuple()) return PlaceWindows(p);
     if (IsView(*p)) return PlaceView(p, demand);
-    if (!IsFusible(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
+    if (!IsComputed(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
     if (IsFree(p)) return PlaceFree(p, demand);
     if (demand.clusters.size() == 1 && !demand.in_memory && MayInline(p, *demand.clusters[0])) {
       return Inline(p, *demand.clusters[0]);
@@ -262,6 +274,15 @@ class Fuser {
     Of(p).needed = true;
     Cluster* cluster = NewLoop(p);
     cluster->space = p->shape().tuple_shapes()[0].dimensions();
+    Of(p).homes = {cluster};
+  }
+
+  // A scan is a kernel of its own, with what it reads.
+  void PlaceScan(Instruction* p) {
+    Of(p).needed = true;
+    Cluster* cluster = NewLoop(p);
+    cluster->kind = Cluster::kScan;
+    cluster->space = p->operand(0)->dimensions();
     Of(p).homes = {cluster};
   }
 
@@ -351,12 +372,14 @@ class Fuser {
       if (row_identity) cluster.row_identity.insert(p);
       if (cluster.elsewhere.contains(user) || (!identity && !row_identity))
         cluster.elsewhere.insert(p);
+      const bool gathers = user->opcode() == Opcode::kGather && user->operand(0) == p;
+      if (gathers || cluster.gathered.contains(user)) cluster.gathered.insert(p);
     });
   }
 
   static bool AtIdentity(const Cluster& cluster, const Instruction* user, const Instruction* p) {
     if (p->dimensions() != cluster.space) return false;
-    if (user->opcode() == Opcode::kReduce) return true;
+    if (user->opcode() == Opcode::kReduce || IsScan(*user)) return true;
     return cluster.identity.contains(user) &&
            (hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kMap ||
             user->opcode() == Opcode::kComposite);
@@ -398,11 +421,22 @@ class Fuser {
 
   bool MayInline(const Instruction* p, const Cluster& cluster) const {
     if (cluster.members.size() >= MostMembers(*p)) return false;
+    if (cluster.kind == Cluster::kScan && !MayFeedScan(*p)) return false;
     const int64_t copies = Copies(p, cluster);
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
     if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
-    return !AnyUserIn(cluster, p, [&](const Instruction* user) { return IsRepeatedBy(user, p); });
+    return !AnyUserIn(cluster, p, [&](const Instruction* user) {
+      // Which part of a concatenation a place lies in would be found for each element.
+      const bool has_parts = p->opcode() == Opcode::kConcatenate;
+      return IsRepeatedBy(user, p) || (has_parts && cluster.gathered.contains(user));
+    });
+  }
+
+  // A scan takes one number at a time along rows, where a loop of vectors is quicker for what is
+  // more than a few instructions.
+  static bool MayFeedScan(const Instruction& p) {
+    return !IsExpensive(p) && p.opcode() != Opcode::kReduceWindow;
   }
 
   // True if the user would have elements of p computed several times that cost something.
@@ -414,7 +448,7 @@ class Fuser {
       case Opcode::kGather:
         return user->operand(0) == p && p->opcode() != Opcode::kConvert;
       case Opcode::kReduceWindow:  // windows overlap
-        return p->opcode() != Opcode::kConvert;
+        return !IsScan(*user) && p->opcode() != Opcode::kConvert;
       default:
         return false;
     }
@@ -635,12 +669,23 @@ class Fuser {
     computation_.RemoveDeadInstructions();
   }
 
+  static const KernelKind& KernelOf(const Cluster& cluster) {
+    switch (cluster.kind) {
+      case Cluster::kReduce:
+        return kReduceKernel;
+      case Cluster::kScan:
+        return kScanKernel;
+      case Cluster::kLoop:
+        break;
+    }
+    return kLoopKernel;
+  }
+
   void BuildComposite(Cluster& cluster) {
     std::sort(cluster.members.begin(), cluster.members.end(),
               [&](Instruction* a, Instruction* b) { return Of(a).place < Of(b).place; });
     const std::vector<Replacement> replaced =
-        AddComposite(cluster.members, cluster.outputs,
-                     cluster.kind == Cluster::kReduce ? kReduceKernel : kLoopKernel);
+        AddComposite(cluster.members, cluster.outputs, KernelOf(cluster));
     replacements_.insert(replacements_.end(), replaced.begin(), replaced.end());
   }
 
