@@ -4,6 +4,8 @@
     python -m benchmarks.operators --above 0                of all
     python -m benchmarks.operators --only pool sort         of those whose names hold one of these words
     python -m benchmarks.operators --shape 100 10000        matrices of another shape, where an operator takes any
+    python -m benchmarks.operators --database --worst 30    the worst of torch's own database of operators, of a million numbers
+    python -m benchmarks.operators --database --gradients --type float64
 
 Milliseconds of processor time, the least of turns in one process, each with one thread and compiled; a few dozen operators to
 a process. What is short on both sides (`--least` milliseconds) is the overhead of a step, which `benchmarks.small` measures,
@@ -14,6 +16,7 @@ import argparse
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,11 +28,16 @@ IN_A_PROCESS = 40
 FEWEST_TURNS, MOST_TURNS, TURN_SECONDS = 3, 15, 0.15
 
 
-def _names(words: list[str]) -> list[str]:
+def _names(words: list[str], database: bool) -> list[str]:
     from benchmarks.single_operators import ELEMENTWISE, LAYERS, MATRIX
 
-    names = [*ELEMENTWISE, *MATRIX]
-    names += [name + suffix for name in LAYERS for suffix in (", layer", ", gradient")]
+    if database:
+        from benchmarks import database_operators
+
+        names = database_operators.names()
+    else:
+        names = [*ELEMENTWISE, *MATRIX]
+        names += [name + suffix for name in LAYERS for suffix in (", layer", ", gradient")]
     return [name for name in names if not words or any(word in name for word in words)]
 
 
@@ -96,14 +104,25 @@ def _milliseconds(call: Callable[[], Any], sync: Callable[[], None]) -> float:
     return taken * 1e3
 
 
-def measured(name: str, shape: list[int]) -> list[float]:
+def _calls(name: str, arguments: argparse.Namespace) -> list[Callable[[], Any]]:
+    """In eager and on the device."""
+    if not arguments.database:
+        return [_call(name, arguments.shape, device) for device in ("cpu", "xla")]
+    import torch
+
+    from benchmarks import database_operators
+
+    return database_operators.calls(name, getattr(torch, arguments.type), arguments.gradients)
+
+
+def measured(calls: list[Callable[[], Any]]) -> list[float]:
     """Milliseconds in eager and on the device."""
     import torch_xla
 
     def wait() -> None:
         torch_xla.sync(wait=True)
 
-    sides = [(_call(name, shape, "cpu"), lambda: None), (_call(name, shape, "xla"), wait)]
+    sides = list(zip(calls, [lambda: None, wait], strict=True))
     wait()
     for call, sync in sides:
         _milliseconds(call, sync)
@@ -114,7 +133,7 @@ def measured(name: str, shape: list[int]) -> list[float]:
     return list(map(min, zip(*turns, strict=True)))
 
 
-def _measure_here(names: list[str], shape: list[int]) -> dict[str, Any]:
+def _measure_here(names: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
     limit_threads(1)
     import torch
 
@@ -125,22 +144,26 @@ def _measure_here(names: list[str], shape: list[int]) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in names:
         try:
-            figures[name] = measured(name, shape)
+            figures[name] = measured(_calls(name, arguments))
         except Exception as error:  # an operator that does not take this shape
             figures[name] = str(error).partition("\n")[0]
     return figures
 
 
-def _print_table(figures: dict[str, Any], above: float, least: float) -> None:
-    rows = []
+def _print_table(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+    rows, failed = [], []
     for name, row in figures.items():
         if isinstance(row, str):
-            print(f"{name}: {row}")
-        elif max(row) >= least:
+            failed.append(f"{name}: {row}")
+        elif max(row) >= arguments.least:
             rows.append((row[1] / row[0], name, *row))
+    if arguments.database:  # the database has samples that cannot be enlarged
+        print(f"{len(failed)} of {len(figures)} operators were not measured.\n")
+    else:
+        print(*failed, sep="\n")
     print("| operator | eager, ms | xla, ms | ratio |\n|---|---:|---:|---:|")
-    for ratio, name, eager, xla in sorted(rows, reverse=True):
-        if ratio >= above:
+    for ratio, name, eager, xla in sorted(rows, reverse=True)[: arguments.worst]:
+        if ratio >= arguments.above:
             print(f"| {name} | {eager:.2f} | {xla:.2f} | {ratio:.2f} |")
     mean = math.exp(statistics.fmean(math.log(row[0]) for row in rows))
     over = sum(row[0] >= 1.2 for row in rows)
@@ -154,18 +177,26 @@ def main() -> None:
     parser.add_argument("--shape", type=int, nargs=2, default=[1000, 1000])
     parser.add_argument("--above", type=float, default=1.2)
     parser.add_argument("--least", type=float, default=0.2, help="milliseconds")
+    parser.add_argument("--worst", type=int, help="as many rows at most")
+    parser.add_argument("--database", action="store_true", help="of torch's database, op_db")
+    parser.add_argument("--type", default="float32", help="of the database's numbers")
+    parser.add_argument("--gradients", action="store_true", help="of the database, too")
     parser.add_argument("--here", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.here:
-        print(json.dumps(_measure_here(arguments.here, arguments.shape)))
+        print(json.dumps(_measure_here(arguments.here, arguments)))
         return
-    names = _names(arguments.only)
+    given = sys.argv[1:]
+    names = _names(arguments.only, arguments.database)
     figures: dict[str, Any] = {}
     for start in range(0, len(names), IN_A_PROCESS):
         some = names[start : start + IN_A_PROCESS]
-        options = ["--shape", *map(str, arguments.shape), "--here", *some]
-        figures.update(figures_of("benchmarks.operators", options) or {})
-    _print_table(figures, arguments.above, arguments.least)
+        if sys.stderr.isatty():
+            print(f"\r{start} of {len(names)} operators", end="", file=sys.stderr)
+        figures.update(figures_of("benchmarks.operators", [*given, "--here", *some]) or {})
+    if sys.stderr.isatty():
+        print("\r", end="", file=sys.stderr)
+    _print_table(figures, arguments)
 
 
 if __name__ == "__main__":
