@@ -1,6 +1,8 @@
 #include "passes/constant_value.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace passes {
 namespace {
@@ -62,24 +64,31 @@ std::optional<FloatFormat> FormatOf(ElementType type) {
   }
 }
 
-}  // namespace
-
-std::optional<Literal> SplatOf(const Instruction* value) {
+// A constant of which every element of `value` has the first one's bytes; null if there is none.
+// Rules ask for it of every operand, so nothing is copied.
+const Literal* FillOf(const Instruction* value) {
   while (value->opcode() == Opcode::kBroadcastInDim || value->opcode() == Opcode::kReshape) {
     value = value->operand(0);
   }
-  if (!value->IsConstant() || !hlo::IsNative(value->element_type())) return std::nullopt;
+  if (!value->IsConstant() || !hlo::IsNative(value->element_type())) return nullptr;
   const Literal& literal = value->literal();
-  if (value->shape().is_scalar()) return literal;
-  if (!literal.IsSplat()) return std::nullopt;
-  return Literal(hlo::Shape::Scalar(value->element_type()), literal.bytes());
+  return value->shape().is_scalar() || literal.IsSplat() ? &literal : nullptr;
+}
+
+}  // namespace
+
+std::optional<Literal> SplatOf(const Instruction* value) {
+  const Literal* literal = FillOf(value);
+  if (literal == nullptr) return std::nullopt;
+  if (literal->shape().is_scalar()) return *literal;
+  return Literal(hlo::Shape::Scalar(literal->shape().element_type()), literal->bytes());
 }
 
 std::optional<double> NumberOf(const Instruction* value) {
   if (hlo::IsComplex(value->element_type())) return std::nullopt;
-  std::optional<Literal> splat = SplatOf(value);
-  if (!splat) return std::nullopt;
-  return splat->AsDouble();
+  const Literal* fill = FillOf(value);
+  if (fill == nullptr) return std::nullopt;
+  return fill->AsDouble();
 }
 
 bool IsPositiveZero(const Instruction* value) {
@@ -95,13 +104,11 @@ bool IsNegativeZero(const Instruction* value) {
 bool IsAllOnes(const Instruction* value) {
   ElementType type = value->element_type();
   if (type != ElementType::kPred && !hlo::IsInteger(type)) return false;
-  std::optional<Literal> splat = SplatOf(value);
-  if (!splat) return false;
-  auto byte = type == ElementType::kPred ? std::byte{1} : std::byte{0xff};
-  for (size_t i = 0; i < splat->byte_size(); ++i) {
-    if (splat->bytes()[i] != byte) return false;
-  }
-  return true;
+  const Literal* fill = FillOf(value);
+  if (fill == nullptr) return false;
+  const auto byte = type == ElementType::kPred ? std::byte{1} : std::byte{0xff};
+  const std::span element(fill->bytes(), hlo::ByteWidth(type));
+  return std::ranges::all_of(element, [&](std::byte b) { return b == byte; });
 }
 
 bool IsNeverNegativeZero(const Instruction* value) { return IsNeverNegativeZeroAt(value, 0); }

@@ -349,8 +349,11 @@ bool SimplifyOnce(hlo::Computation& computation) {
   Builder builder(&computation);
   for (Instruction* instruction : instructions) {
     if (instruction->shape().is_dynamic()) continue;
-    builder.set_metadata(instruction->shared_metadata());
+    const size_t first = computation.instructions().size();
     Value value = Simplified(builder, *instruction);
+    for (size_t i = first; i < computation.instructions().size(); ++i) {
+      computation.instructions()[i]->set_metadata(instruction->shared_metadata());
+    }
     if (!value || value == instruction || value->shape() != instruction->shape()) continue;
     instruction->ReplaceAllUsesWith(value);
     changed = true;

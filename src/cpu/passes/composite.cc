@@ -52,8 +52,7 @@ struct CompositeBody {
   Copies copies;                       // of members and operands
 };
 
-void AddParameter(CompositeBody& body, Instruction* value) {
-  Instruction*& copy = body.copies[value].copy;
+void AddParameter(CompositeBody& body, Instruction* value, Instruction*& copy) {
   if (copy != nullptr) return;
   const auto number = static_cast<int64_t>(body.operands.size());
   copy = body.computation->Add(Opcode::kParameter, value->shape(), {},
@@ -81,7 +80,8 @@ CompositeBody CopyIntoBody(std::span<Instruction* const> members, std::string na
       members[0]->parent()->module()->AddComputation(std::move(name)), {}, Copies(members)};
   for (const Instruction* member : members) {
     for (Instruction* operand : member->operands()) {
-      if (!body.copies[operand].is_member_so_far) AddParameter(body, operand);
+      Copies::Copy& read = body.copies[operand];
+      if (!read.is_member_so_far) AddParameter(body, operand, read.copy);
     }
     body.copies[member].is_member_so_far = true;
   }

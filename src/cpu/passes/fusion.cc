@@ -14,7 +14,6 @@
 #include "cpu/element_cost.h"
 #include "cpu/fusible.h"
 #include "cpu/passes/composite.h"
-#include "hlo/error.h"
 
 namespace cpu {
 namespace {
@@ -68,46 +67,41 @@ size_t MostMembers(const Instruction& instruction) {
   return IsFree(&instruction) ? kMaxMembersWithFree : kMaxMembers;
 }
 
-// A set of as few instructions as a kernel has.
-class FewInstructions {
- public:
-  bool contains(const Instruction* instruction) const {
-    return std::ranges::binary_search(sorted_, instruction, kBefore);
-  }
-  void insert(const Instruction* instruction) {
-    const auto place = std::ranges::lower_bound(sorted_, instruction, kBefore);
-    if (place == sorted_.end() || *place != instruction) sorted_.insert(place, instruction);
-  }
-  void clear() { sorted_.clear(); }
-
- private:
-  static constexpr std::less<const Instruction*> kBefore{};
-  std::vector<const Instruction*> sorted_;
+// What a kernel knows of an instruction that it evaluates.
+struct Member {
+  const Instruction* instruction;
+  int64_t copies = 0;         // at how many indices
+  bool identity = false;      // at the loop's own index
+  bool row_identity = false;  // at the row's
+  bool elsewhere = false;     // at some other index (too)
+  bool gathered = false;      // at places that an index names (too)
 };
 
-// A number for each of as few instructions.
-class FewNumbers {
+// A kernel's members, in the order of their addresses: they are few, and asked for often.
+class MemberTable {
  public:
-  // Of one that has a number.
-  int64_t at(const Instruction* instruction) const {
+  // Null if it is none.
+  const Member* Find(const Instruction* instruction) const {
     const auto place = PlaceOf(instruction);
-    if (place == sorted_.end() || place->first != instruction) {
-      throw hlo::Error(hlo::ErrorCode::kInternal, "fusion wants a number that it has not given");
-    }
-    return place->second;
+    return place == members_.end() || place->instruction != instruction ? nullptr : &*place;
   }
-  // Of one that has none.
-  void Add(const Instruction* instruction, int64_t number) {
-    sorted_.insert(PlaceOf(instruction), {instruction, number});
+  bool contains(const Instruction* instruction) const { return Find(instruction) != nullptr; }
+  // One that it did not have. Valid until the next is added.
+  Member& Add(const Instruction* instruction) {
+    return *members_.insert(PlaceOf(instruction), Member{instruction});
   }
+
+  auto begin() { return members_.begin(); }
+  auto end() { return members_.end(); }
+  auto begin() const { return members_.begin(); }
+  auto end() const { return members_.end(); }
 
  private:
-  using Number = std::pair<const Instruction*, int64_t>;
-  std::vector<Number>::const_iterator PlaceOf(const Instruction* instruction) const {
-    return std::ranges::lower_bound(sorted_, instruction, std::less<>(), &Number::first);
+  std::vector<Member>::const_iterator PlaceOf(const Instruction* instruction) const {
+    return std::ranges::lower_bound(members_, instruction, std::less<>(), &Member::instruction);
   }
 
-  std::vector<Number> sorted_;
+  std::vector<Member> members_;
 };
 
 // Which instructions can reach which, by their places in the program: operands come before their
@@ -149,13 +143,8 @@ struct Cluster {
   Dimensions space;
   int64_t row_rank = -1;
   std::vector<Instruction*> members;  // consumers first
-  FewInstructions set;
+  MemberTable table;                  // of them
   std::vector<Instruction*> outputs;
-  FewInstructions identity;      // evaluated at the loop's own index
-  FewInstructions row_identity;  // at the row's
-  FewInstructions elsewhere;     // at some other index (too)
-  FewInstructions gathered;      // at places that an index names
-  FewNumbers copies;             // at how many indices it is evaluated
   size_t reduces = 0;
   const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
 };
@@ -191,8 +180,6 @@ class Fuser {
   }
 
  private:
-  using Homes = std::vector<Cluster*>;
-
   Choice& Of(const Instruction* instruction) const {
     return choices_[static_cast<size_t>(instruction->id())];
   }
@@ -208,7 +195,7 @@ class Fuser {
 
   // Who wants a value: clusters that would evaluate it, and whether someone reads it from memory.
   struct Demand {
-    Homes clusters;
+    std::vector<Cluster*> clusters;
     bool in_memory = false;
   };
 
@@ -221,7 +208,8 @@ class Fuser {
     if (demand.in_memory) Of(p).needed = true;
     if (IsReduction(*p)) return PlaceReduce(p, demand);
     if (IsScan(*p) && HasNativeOperands(*p)) return PlaceScan(p);
-    if (IsFusible(*p) && p->shape().is_tuple()) return PlaceWindows(p);
+    const bool is_fusible = IsFusible(*p);
+    if (is_fusible && p->shape().is_tuple()) return PlaceWindows(p);
     if (IsView(*p)) return PlaceView(p, demand);
     if (!IsComputed(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
     if (IsFree(p)) return PlaceFree(p, demand);
@@ -321,9 +309,8 @@ class Fuser {
     clusters_.push_back(std::make_unique<Cluster>());
     Cluster* cluster = clusters_.back().get();
     cluster->space = root->dimensions();
-    Join(*cluster, root);
+    Join(*cluster, root).identity = true;
     AddOutput(*cluster, root);
-    cluster->identity.insert(root);
     return cluster;
   }
 
@@ -345,58 +332,65 @@ class Fuser {
     };
     if (p->users().size() < cluster.members.size()) {
       return std::ranges::any_of(p->users(), [&](const Instruction* user) {
-        return cluster.set.contains(user) && meets(user);
+        const Member* member = cluster.table.Find(user);
+        return member != nullptr && meets(*member);
       });
     }
-    return std::ranges::any_of(
-        cluster.members, [&](const Instruction* member) { return uses(member) && meets(member); });
+    return std::ranges::any_of(cluster.table, [&](const Member& member) {
+      return uses(member.instruction) && meets(member);
+    });
   }
   template <typename Visitor>
   static void ForUsersIn(const Cluster& cluster, const Instruction* p, const Visitor& visit) {
-    AnyUserIn(cluster, p, [&](const Instruction* user) {
+    AnyUserIn(cluster, p, [&](const Member& user) {
       visit(user);
       return false;
     });
   }
 
-  // Adds p to the cluster and finds at which index it is evaluated there.
-  void Join(Cluster& cluster, Instruction* p) {
+  // Adds p to the cluster and finds at which index it is evaluated there. What it gives is valid
+  // until the next one joins.
+  Member& Join(Cluster& cluster, Instruction* p) {
+    const int64_t copies = Copies(p, cluster);
     cluster.members.push_back(p);
-    cluster.set.insert(p);
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
-    cluster.copies.Add(p, Copies(p, cluster));
-    ForUsersIn(cluster, p, [&](const Instruction* user) {
+    Member& joined = cluster.table.Add(p);
+    joined.copies = copies;
+    ForUsersIn(cluster, p, [&](const Member& user) {
       const bool identity = AtIdentity(cluster, user, p);
       const bool row_identity = AtRowIdentity(cluster, user, p);
-      if (identity) cluster.identity.insert(p);
-      if (row_identity) cluster.row_identity.insert(p);
-      if (cluster.elsewhere.contains(user) || (!identity && !row_identity))
-        cluster.elsewhere.insert(p);
-      const bool gathers = user->opcode() == Opcode::kGather && user->operand(0) == p;
-      if (gathers || cluster.gathered.contains(user)) cluster.gathered.insert(p);
+      joined.identity |= identity;
+      joined.row_identity |= row_identity;
+      joined.elsewhere |= user.elsewhere || (!identity && !row_identity);
+      joined.gathered |= user.gathered || (user.instruction->opcode() == Opcode::kGather &&
+                                           user.instruction->operand(0) == p);
     });
+    return joined;
   }
 
-  static bool AtIdentity(const Cluster& cluster, const Instruction* user, const Instruction* p) {
+  static bool AtIdentity(const Cluster& cluster, const Member& user, const Instruction* p) {
     if (p->dimensions() != cluster.space) return false;
-    if (user->opcode() == Opcode::kReduce || IsScan(*user)) return true;
-    return cluster.identity.contains(user) &&
-           (hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kMap ||
-            user->opcode() == Opcode::kComposite);
+    const Opcode opcode = user.instruction->opcode();
+    if (opcode == Opcode::kReduce || IsScan(*user.instruction)) return true;
+    return user.identity &&
+           (hlo::IsElementwise(opcode) || opcode == Opcode::kMap || opcode == Opcode::kComposite);
   }
 
-  static bool AtRowIdentity(const Cluster& cluster, const Instruction* user, const Instruction* p) {
-    if (user->opcode() == Opcode::kBroadcastInDim) return IsRowBroadcast(cluster, user);
-    if (!cluster.row_identity.contains(user)) return false;
-    if (user->opcode() == Opcode::kReshape) {
-      return std::ranges::equal(Stripped(user->dimensions()), Stripped(p->dimensions()));
+  static bool AtRowIdentity(const Cluster& cluster, const Member& user, const Instruction* p) {
+    const Opcode opcode = user.instruction->opcode();
+    if (opcode == Opcode::kBroadcastInDim) return IsRowBroadcast(cluster, user);
+    if (!user.row_identity) return false;
+    if (opcode == Opcode::kReshape) {
+      return std::ranges::equal(Stripped(user.instruction->dimensions()),
+                                Stripped(p->dimensions()));
     }
-    return hlo::IsElementwise(user->opcode());
+    return hlo::IsElementwise(opcode);
   }
 
   // An identity broadcast along the trailing dimensions.
-  static bool IsRowBroadcast(const Cluster& cluster, const Instruction* broadcast) {
-    if (!cluster.identity.contains(broadcast)) return false;
+  static bool IsRowBroadcast(const Cluster& cluster, const Member& member) {
+    if (!member.identity) return false;
+    const Instruction* broadcast = member.instruction;
     const auto& map = broadcast->as<hlo::DimensionsAttributes>().dimensions;
     for (size_t i = 0; i < map.size(); ++i) {
       if (map[i] != static_cast<int64_t>(i)) return false;
@@ -408,12 +402,12 @@ class Fuser {
   // Users that only change the index each ask for another element.
   static int64_t Copies(const Instruction* p, const Cluster& cluster) {
     int64_t same = 0, sum = 0;
-    ForUsersIn(cluster, p, [&](const Instruction* user) {
-      const int64_t copies = cluster.copies.at(user);
-      if (hlo::IsElementwise(user->opcode()) || user->opcode() == Opcode::kReduce) {
-        same = std::max(same, copies);
+    ForUsersIn(cluster, p, [&](const Member& user) {
+      const Opcode opcode = user.instruction->opcode();
+      if (hlo::IsElementwise(opcode) || opcode == Opcode::kReduce) {
+        same = std::max(same, user.copies);
       } else {
-        sum += copies;
+        sum += user.copies;
       }
     });
     return std::max<int64_t>(same + sum, 1);
@@ -426,10 +420,10 @@ class Fuser {
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
     if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
-    return !AnyUserIn(cluster, p, [&](const Instruction* user) {
+    return !AnyUserIn(cluster, p, [&](const Member& user) {
       // Which part of a concatenation a place lies in would be found for each element.
       const bool has_parts = p->opcode() == Opcode::kConcatenate;
-      return IsRepeatedBy(user, p) || (has_parts && cluster.gathered.contains(user));
+      return IsRepeatedBy(user.instruction, p) || (has_parts && user.gathered);
     });
   }
 
@@ -472,8 +466,8 @@ class Fuser {
         cluster.outputs.size() >= kMaxOutputs || cluster.outputs[0]->shape().is_tuple()) {
       return false;
     }
-    const bool identity = AnyUserIn(
-        cluster, p, [&](const Instruction* user) { return AtIdentity(cluster, user, p); });
+    const bool identity =
+        AnyUserIn(cluster, p, [&](const Member& user) { return AtIdentity(cluster, user, p); });
     if (!identity || p->dimensions() != cluster.space) return false;
     if (!MayInline(p, cluster)) return false;
     return !OthersReach(p, cluster);
@@ -492,7 +486,7 @@ class Fuser {
       const Instruction* value = same.back();
       same.pop_back();
       for (const Instruction* user : value->users()) {
-        const bool inside = cluster.set.contains(user);
+        const bool inside = cluster.table.contains(user);
         if (!inside) stack.push_back(user);
         // A duplicated user outside counts too, and who reads an alias in memory.
         if (Of(user).homes.size() > 1) push_users(user);
@@ -504,7 +498,7 @@ class Fuser {
       const Instruction* instruction = stack.back();
       stack.pop_back();
       if (Of(instruction).place > last || !seen.insert(instruction).second) continue;
-      if (cluster.set.contains(instruction)) return true;
+      if (cluster.table.contains(instruction)) return true;
       push_users(instruction);
       for (const Cluster* other : Of(instruction).homes) {
         for (const Instruction* output : other->outputs) {
@@ -561,7 +555,7 @@ class Fuser {
     AddOutput(*cluster, p);
     Of(p).homes = {cluster};
     for (const Instruction* source : Sources(p)) {
-      Homes& reducers = reducers_of_[source];
+      std::vector<Cluster*>& reducers = reducers_of_[source];
       std::erase(reducers, cluster);
       if (reducers.size() == kNearReduces) reducers.erase(reducers.begin());
       reducers.push_back(cluster);
@@ -571,7 +565,7 @@ class Fuser {
   // A kernel of reductions that may take p, too: of the near ones that read what p reads, the last
   // in the program.
   Cluster* ReduceBeside(const Instruction* p) const {
-    Homes found;
+    std::vector<Cluster*> found;
     for (const Instruction* source : Sources(p)) {
       const auto reducers = reducers_of_.find(source);
       if (reducers == reducers_of_.end()) continue;
@@ -611,9 +605,9 @@ class Fuser {
     }
     if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
       return false;
-    return !AnyUserIn(cluster, p, [&](const Instruction* user) {
-      if (!AtRowIdentity(cluster, user, p) || cluster.elsewhere.contains(user)) return true;
-      return user->opcode() == Opcode::kBroadcastInDim &&
+    return !AnyUserIn(cluster, p, [&](const Member& user) {
+      if (!AtRowIdentity(cluster, user, p) || user.elsewhere) return true;
+      return user.instruction->opcode() == Opcode::kBroadcastInDim &&
              Stripped(p->dimensions()).size() != p->dimensions().size() &&
              p->dimensions() != Dimensions(space.begin(), space.begin() + KeptRank(p));
     });
@@ -621,25 +615,27 @@ class Fuser {
 
   // The whole cluster becomes row values: everything in it must be at the row's index.
   static bool MayBecomeRows(const Instruction* p, const Cluster& cluster) {
-    for (const Instruction* member : cluster.members) {
-      if (member->shape().rank() == 0 || IsSplatConstant(member)) continue;
-      if (!cluster.identity.contains(member) || cluster.elsewhere.contains(member)) return false;
+    for (const Member& member : cluster.table) {
+      const Instruction* instruction = member.instruction;
+      if (instruction->shape().rank() == 0 || IsSplatConstant(instruction)) continue;
+      if (!member.identity || member.elsewhere) return false;
     }
     bool used = false;
-    const bool elsewhere = AnyUserIn(cluster, p, [&](const Instruction* user) {
+    const bool elsewhere = AnyUserIn(cluster, p, [&](const Member& user) {
       used = true;
-      return !AtIdentity(cluster, user, p) || cluster.elsewhere.contains(user);
+      return !AtIdentity(cluster, user, p) || user.elsewhere;
     });
     return used && !elsewhere;
   }
 
   void BecomeRows(const Instruction* p, Cluster& cluster) {
     if (cluster.row_rank < 0 && cluster.space != p->operand(0)->dimensions()) {
-      cluster.row_identity = std::move(cluster.identity);
-      cluster.identity.clear();
+      for (Member& member : cluster.table) {
+        member.row_identity = std::exchange(member.identity, false);
+      }
       cluster.space = p->operand(0)->dimensions();
     } else if (cluster.row_rank < 0 && cluster.reduces == 0 && p->dimensions() == cluster.space) {
-      cluster.row_identity = cluster.identity;
+      for (Member& member : cluster.table) member.row_identity = member.identity;
     }
     cluster.row_rank = KeptRank(p);
   }
@@ -654,7 +650,7 @@ class Fuser {
     }
     // Neither may depend on the other: p precedes them, so only they on it.
     for (const Instruction* user : p->users()) {
-      if (cluster.set.contains(user)) return false;
+      if (cluster.table.contains(user)) return false;
     }
     return !OthersReach(p, cluster);
   }
@@ -693,7 +689,8 @@ class Fuser {
   std::vector<Choice>& choices_;
   std::vector<Instruction*> order_;
   KernelSpans spans_;
-  std::unordered_map<const Instruction*, Homes> reducers_of_;  // by their sources; the latest ones
+  // By what they read; the latest ones.
+  std::unordered_map<const Instruction*, std::vector<Cluster*>> reducers_of_;
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Replacement> replacements_;
 };
