@@ -155,9 +155,10 @@ class Assigner {
         continue;
       }
       taken.insert(source);
-      arena_offset_[output] = owner->second;
-      assignment_.buffer_of[output] = BufferOf(source);
+      const int64_t offset = owner->second;
       arena_offset_.erase(owner);
+      arena_offset_.emplace(output, offset);
+      assignment_.buffer_of[output] = BufferOf(source);
       return true;
     }
     return false;
@@ -199,12 +200,12 @@ class Assigner {
   const Computation& computation_;
   const Schedule& schedule_;
   const std::vector<int64_t>& aliases_;
-  std::map<Output, int64_t> last_use_;  // the schedule's, and kEnd for what is copied at the end
+  OutputMap<int64_t> last_use_;  // the schedule's, and kEnd for what is copied at the end
   ArenaPlanner arena_;
   BufferAssignment assignment_;
-  std::map<Output, int64_t> arena_offset_;  // values that own a piece of the arena
+  OutputMap<int64_t> arena_offset_;  // values that own a piece of the arena
   std::vector<Pending> pending_;
-  std::map<Output, int32_t> staged_;
+  OutputMap<int32_t> staged_;
 };
 
 }  // namespace

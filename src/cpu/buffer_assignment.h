@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "cpu/schedule.h"
@@ -18,7 +17,7 @@ struct BufferAssignment {
   };
 
   std::vector<BufferLocation> locations;  // of the buffers, by their numbers
-  std::map<Output, int32_t> buffer_of;
+  OutputMap<int32_t> buffer_of;
   // Of the scratch memory that was asked for, by position in the schedule: offsets in the arena.
   std::vector<std::vector<int64_t>> scratch;
   int64_t arena_bytes = 0;

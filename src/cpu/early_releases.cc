@@ -1,7 +1,6 @@
 #include "cpu/early_releases.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -53,23 +52,29 @@ class EarlyReleases {
   };
 
   void AddReads(size_t p) {
-    std::set<Output> reads;
+    struct Read {
+      size_t made_at;  // the position
+      Output operand;
+    };
+    std::vector<Read> reads;
     ForEachOperand(order_[p], [&](const Output& operand) {
-      if (position_of_.contains(operand.instruction)) {
-        reads.insert(operand);
+      const auto made = position_of_.find(operand.instruction);
+      if (made != position_of_.end()) {
+        reads.push_back({made->second, operand});
       } else if (operand.instruction->opcode() == Opcode::kParameter) {
         readers_[operand].push_back(p);
       }
     });
-    states_[p].reads.assign(reads.begin(), reads.end());
     // In an order that is the same in each run.
-    std::ranges::sort(states_[p].reads, {}, [&](const Output& read) {
-      return std::pair(position_of_.at(read.instruction), read.index);
-    });
-    for (const Output& operand : states_[p].reads) {
-      readers_[operand].push_back(p);
-      ++unread_[operand];
-      Await(p, position_of_.at(operand.instruction));
+    const auto place = [](const Read& read) { return std::pair(read.made_at, read.operand.index); };
+    std::ranges::sort(reads, {}, place);
+    const auto repeated = std::ranges::unique(reads, {}, place);
+    reads.erase(repeated.begin(), repeated.end());
+    for (const Read& read : reads) {
+      states_[p].reads.push_back(read.operand);
+      readers_[read.operand].push_back(p);
+      ++unread_[read.operand];
+      Await(p, read.made_at);
     }
   }
 
@@ -126,8 +131,8 @@ class EarlyReleases {
   const std::vector<const Instruction*>& order_;
   std::vector<State> states_;
   std::unordered_map<const Instruction*, size_t> position_of_;
-  std::map<Output, std::vector<size_t>> readers_;
-  std::map<Output, int64_t> unread_;  // by how many that have not run
+  OutputMap<std::vector<size_t>> readers_;
+  OutputMap<int64_t> unread_;  // by how many that have not run
   std::set<Output> results_;
   std::vector<size_t> candidates_;
   std::vector<const Instruction*> result_;

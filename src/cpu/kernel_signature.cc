@@ -1,8 +1,10 @@
 #include "cpu/kernel_signature.h"
 
+#include <algorithm>
 #include <cstring>
-#include <unordered_map>
+#include <ranges>
 #include <variant>
+#include <vector>
 
 namespace cpu {
 namespace {
@@ -12,6 +14,31 @@ using hlo::Dimensions;
 using hlo::Instruction;
 using hlo::Literal;
 using hlo::Shape;
+
+// Where the instructions of a body stand, by their ids: a body is made at one time, so these lie
+// close together.
+class Places {
+ public:
+  explicit Places(const Computation& body) {
+    if (body.instructions().empty()) return;
+    const auto [first, last] = std::ranges::minmax(
+        body.instructions() | std::views::transform([](const auto& i) { return i->id(); }));
+    first_ = first;
+    places_.resize(static_cast<size_t>(last - first) + 1);
+    int64_t place = 0;
+    for (const auto& instruction : body.instructions()) {
+      places_[static_cast<size_t>(instruction->id() - first_)] = place++;
+    }
+  }
+
+  int64_t Of(const Instruction* instruction) const {
+    return places_.at(static_cast<size_t>(instruction->id() - first_));
+  }
+
+ private:
+  int64_t first_ = 0;
+  std::vector<int64_t> places_;
+};
 
 // Few bytes for small numbers, and one way only to read what it wrote.
 void AppendNumber(std::string& bytes, int64_t number) {
@@ -59,14 +86,13 @@ class Writer {
   }
 
   void Body(const Computation& body) {
-    std::unordered_map<const Instruction*, int64_t> numbers;
+    const Places numbers(body);
     Structure(static_cast<int64_t>(body.instructions().size()));
     for (const auto& instruction : body.instructions()) {
-      numbers.emplace(instruction.get(), static_cast<int64_t>(numbers.size()));
       Structure(static_cast<int64_t>(instruction->opcode()));
       Write(instruction->shape());
       Structure(static_cast<int64_t>(instruction->operand_count()));
-      for (const Instruction* operand : instruction->operands()) Structure(numbers.at(operand));
+      for (const Instruction* operand : instruction->operands()) Structure(numbers.Of(operand));
       Structure(static_cast<int64_t>(instruction->attributes().index()));
       std::visit([&](const auto& attributes) { Write(*instruction, attributes); },
                  instruction->attributes());
@@ -74,7 +100,7 @@ class Writer {
       for (const Computation* called : instruction->called_computations()) Body(*called);
     }
     Structure(static_cast<int64_t>(body.results().size()));
-    for (const Instruction* result : body.results()) Structure(numbers.at(result));
+    for (const Instruction* result : body.results()) Structure(numbers.Of(result));
   }
 
   // Attributes that no kernel has.

@@ -90,6 +90,15 @@ class AllGatherLimit {
   std::vector<std::pair<int64_t, int64_t>> waiting_;  // first use, bytes
 };
 
+std::vector<const Instruction*> ThatTakeTime(const Computation& computation) {
+  std::vector<const Instruction*> order;
+  for (const auto& instruction : computation.instructions()) {
+    if (TakesTime(instruction.get())) order.push_back(instruction.get());
+  }
+  return order;
+}
+
+// With collectives.
 std::vector<const Instruction*> FindOrder(const Computation& computation) {
   struct Place {
     int64_t position;  // in the module's order
@@ -216,17 +225,17 @@ void FindAsynchronous(Schedule& schedule, const std::vector<int64_t>& aliases) {
 
 Schedule MakeSchedule(const Computation& computation, const std::vector<int64_t>& aliases) {
   Schedule schedule;
-  schedule.order = FindOrder(computation);
+  const bool communicates = std::ranges::any_of(
+      computation.instructions(), [](const auto& i) { return hlo::IsCollective(i->opcode()); });
   // The order of collectives is that of all ranks, and stays.
-  if (std::ranges::none_of(schedule.order,
-                           [](const Instruction* i) { return hlo::IsCollective(i->opcode()); })) {
-    schedule.order = WithEarlyReleases(computation, schedule.order, aliases);
-  }
+  schedule.order = communicates
+                       ? FindOrder(computation)
+                       : WithEarlyReleases(computation, ThatTakeTime(computation), aliases);
   for (const Instruction* result : computation.results()) {
     schedule.results.push_back(Resolve(result));
   }
   FindLifetimes(schedule);
-  FindAsynchronous(schedule, aliases);
+  if (communicates) FindAsynchronous(schedule, aliases);
   return schedule;
 }
 

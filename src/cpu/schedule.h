@@ -16,7 +16,7 @@ struct Schedule {
 
   // Positions are those in `order`. Parameters, constants and views are not in it.
   std::vector<const hlo::Instruction*> order;
-  std::map<Output, int64_t> defined, last_use;
+  OutputMap<int64_t> defined, last_use;
   // What the computation's results are in memory.
   std::vector<Output> results;
   // Collectives that start at their position and are done later, by their numbers; the others are

@@ -29,6 +29,23 @@ bool HasWork(const Instruction* instruction) {
   return false;
 }
 
+StepDescription DescribeStep(const Instruction* instruction) { return Describe(*instruction); }
+
+StepDescription DescribeEnd(const Instruction* collective) {
+  StepDescription description = Describe(*collective);
+  description.name += ".done";
+  // Those of its start.
+  description.bytes_read = description.bytes_written = 0;
+  return description;
+}
+
+StepDescription DescribeCopy(const Instruction*) {
+  StepDescription copy;
+  copy.name = copy.category = "copy";
+  copy.text = "copy of a result";
+  return copy;
+}
+
 // A while's state lives in its results: the body's i-th result takes over its i-th parameter.
 std::vector<int64_t> InPlace(size_t count) {
   std::vector<int64_t> aliases(count);
@@ -77,19 +94,16 @@ class Emitter {
       : schedule_(schedule), buffers_(buffers), kernels_(kernels), program_(program) {}
 
   void Run(std::vector<BoundStep> bound) {
-    StepDescription copy;
-    copy.name = copy.category = "copy";
-    copy.text = "copy of a result";
-    Copy(buffers_.first_copies, copy);
+    Copy(buffers_.first_copies);
     for (size_t p = 0; p < schedule_.order.size(); ++p) {
       const Instruction* instruction = schedule_.order[p];
       EmitDone(static_cast<int64_t>(p));
       if (!HasWork(instruction)) continue;
       Emit(*instruction, std::move(bound[p]), buffers_.scratch[p]);
-      if (described_ < program_.steps.size()) DescribeSteps(Describe(*instruction));
+      DescribeSteps(&DescribeStep, instruction);
     }
     EmitDone(Schedule::kEnd);
-    Copy(buffers_.last_copies, copy);
+    Copy(buffers_.last_copies);
   }
 
  private:
@@ -99,15 +113,15 @@ class Emitter {
   }
 
   // The steps that were added since the last call.
-  void DescribeSteps(const StepDescription& description) {
+  void DescribeSteps(Step::Describer describe, const Instruction* instruction) {
     for (; described_ < program_.steps.size(); ++described_) {
-      program_.steps[described_]->set_description(description);
+      program_.steps[described_]->set_describer(describe, instruction);
     }
   }
 
-  void Copy(const std::vector<BufferAssignment::Copy>& copies, const StepDescription& description) {
+  void Copy(const std::vector<BufferAssignment::Copy>& copies) {
     for (const auto& copy : copies) Add<CopyStep>(copy.from, copy.to, copy.bytes);
-    DescribeSteps(description);
+    DescribeSteps(&DescribeCopy, nullptr);
   }
 
   // The ends of the collectives that are needed at `position`.
@@ -116,11 +130,7 @@ class Emitter {
     if (done == schedule_.done_before.end()) return;
     for (const Instruction* collective : done->second) {
       Add<CollectiveDoneStep>(schedule_.asynchronous.at(collective));
-      StepDescription description = Describe(*collective);
-      description.name += ".done";
-      // Those of its start.
-      description.bytes_read = description.bytes_written = 0;
-      DescribeSteps(description);
+      DescribeSteps(&DescribeEnd, collective);
     }
   }
 

@@ -99,6 +99,14 @@ void StepSequence::RunTimed(const RunState& state) const {
   }
 }
 
+const StepDescription& Step::description() const {
+  std::call_once(is_described_, [this] {
+    description_ = std::make_unique<const StepDescription>(
+        describe_ == nullptr ? StepDescription() : describe_(instruction_));
+  });
+  return *description_;
+}
+
 std::string StepSequence::ToString() const {
   std::string text = name + ": arena of " + std::to_string(arena_bytes) + " bytes\n";
   for (size_t i = 0; i < buffers.size(); ++i) {

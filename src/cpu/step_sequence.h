@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cpu/executable.h"
 #include "cpu/library_call.h"
 #include "cpu/thread_pool.h"
+#include "hlo/instruction.h"
 
 namespace cpu {
 
@@ -43,11 +45,21 @@ class Step {
   virtual void Run(const RunState& state) const = 0;
   virtual std::string ToString() const = 0;
 
-  const StepDescription& description() const { return description_; }
-  void set_description(StepDescription description) { description_ = std::move(description); }
+  // Made when a profile first asks for it, on any thread: most steps are never asked.
+  const StepDescription& description() const;
+  // What describes it: `describe` of the instruction that it computes a part of, which outlives it,
+  // or of null.
+  using Describer = StepDescription (*)(const hlo::Instruction*);
+  void set_describer(Describer describe, const hlo::Instruction* instruction) {
+    describe_ = describe;
+    instruction_ = instruction;
+  }
 
  private:
-  StepDescription description_;
+  Describer describe_ = nullptr;
+  const hlo::Instruction* instruction_ = nullptr;
+  mutable std::once_flag is_described_;
+  mutable std::unique_ptr<const StepDescription> description_;
 };
 
 struct StepSequence {
