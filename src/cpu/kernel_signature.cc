@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "hlo/module.h"
+
 namespace cpu {
 namespace {
 

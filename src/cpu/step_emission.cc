@@ -6,7 +6,7 @@
 #include "cpu/collective/collective_step.h"
 #include "cpu/control_flow.h"
 #include "cpu/data_movement.h"
-#include "cpu/kernel_cache.h"
+#include "cpu/kernel_cache.h"  // IWYU pragma: keep (KernelCode, through pointers)
 #include "cpu/kernel_kind.h"
 #include "cpu/sort.h"
 #include "cpu/step_description.h"
