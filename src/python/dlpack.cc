@@ -71,7 +71,7 @@ lazy::Reference<lazy::Data> WholeData(const at::Tensor& tensor) {
 }
 
 // Null where the plugin gives no addresses, as those in a server's memory would mean nothing.
-std::unique_ptr<Exported> Export(const at::Tensor& tensor) {
+std::unique_ptr<Exported> ExportMemory(const at::Tensor& tensor) {
   const std::optional<DLDevice> device = DlpackDevice(*CheckedImpl(tensor).xla_device());
   if (!device) return nullptr;
   const lazy::Reference<lazy::Data> data = WholeData(tensor);
@@ -86,7 +86,7 @@ std::unique_ptr<Exported> Export(const at::Tensor& tensor) {
 }
 
 py::capsule ToDlpack(const at::Tensor& tensor) {
-  std::unique_ptr<Exported> exported = WithoutGil([&] { return Export(tensor); });
+  std::unique_ptr<Exported> exported = WithoutGil([&] { return ExportMemory(tensor); });
   TORCH_CHECK(exported, "A tensor on ", tensor.device(),
               " has no memory that DLPack could hand over. Use tensor.cpu() for a copy that has.");
   py::capsule capsule(&exported->managed, kCapsule, [](PyObject* object) {
