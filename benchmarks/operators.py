@@ -158,7 +158,7 @@ def _print_table(figures: dict[str, Any], arguments: argparse.Namespace) -> None
         elif max(row) >= arguments.least:
             rows.append((row[1] / row[0], name, *row))
     if arguments.database:  # the database has samples that cannot be enlarged
-        print(f"{len(failed)} of {len(figures)} operators were not measured.\n")
+        print(f"{len(failed)} of {len(figures)} operators that were tried were not measured.\n")
     else:
         print(*failed, sep="\n")
     print("| operator | eager, ms | xla, ms | ratio |\n|---|---:|---:|---:|")

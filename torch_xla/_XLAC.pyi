@@ -444,9 +444,12 @@ def _export_program(
     kept: Sequence[int],
     inlines_numbers: bool,
     has_locations: bool,
+    is_sample: bool,
     function: Callable[[list[Tensor]], Sequence[Tensor]],
 ) -> tuple[bytes, str, list[int | Tensor]]:
-    """Bytecode, text, and for each parameter its argument's index or its value (src/aten/exported_program.h)."""
+    """Bytecode, text, and for each parameter its argument's index or its value (src/aten/exported_program.h).
+
+    A sample is a program of some sizes, from which one for any is made."""
 
 def _generalize_programs(samples: Sequence[bytes], has_locations: bool) -> tuple[bytes, str]:
     """One program for any sizes, from those for a few (src/passes/generalize_sizes.h)."""

@@ -1,4 +1,4 @@
-"""`torch.accelerator` answers for the xla device where torch knows no other accelerator.
+"""`torch.accelerator` answers for the xla device where torch knows no other accelerator, or one that is not there.
 
 Its functions ask `torch._C`, which counts the accelerators that torch was built for; xla is none of those.
 """

@@ -378,7 +378,13 @@ class _Export:
         _XLAC._set_fallback_observer(fallbacks.append)
         try:
             exported = _XLAC._export_program(
-                "", arguments, kept, options.inline_all_constant, has_locations, call
+                "",
+                arguments,
+                kept,
+                options.inline_all_constant,
+                has_locations,
+                bool(self._sizes),
+                call,
             )
         except Exception as error:
             if fallbacks:

@@ -7,6 +7,7 @@
 #include "aten/dimension.h"
 #include "aten/op.h"
 #include "aten/reduction.h"
+#include "lazy/programs_of_any_size.h"
 
 namespace torch_xla {
 namespace {
@@ -46,11 +47,13 @@ Dimensions SpatialSizes(Value x) { return {x->dimensions().begin() + 2, x->dimen
 int64_t Dilated(int64_t size, int64_t dilation) { return (size - 1) * dilation + 1; }
 
 // Whether each element of the input lies in one window: cut into patches, say. Then a convolution
-// is a product of matrices, and so are its gradients.
+// is a product of matrices, and so are its gradients. Not where other sizes may come, of which not
+// each would be cut evenly.
 bool Tiles(const Geometry& g, const Dimensions& kernel_sizes, Value x,
            const Dimensions& input_sizes) {
   // Shorter rows of a window are gathered more slowly than the product is worth.
   constexpr int64_t kLeastRow = 4;
+  if (lazy::LoweringForAnySize::IsOn()) return false;
   for (int64_t i = 0; i < g.rank(); ++i) {
     const int64_t size = kernel_sizes[i];
     if (size == 0 || g.stride[i] != size || g.padding[i] != 0 || g.dilation[i] != 1 ||

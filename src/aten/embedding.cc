@@ -26,10 +26,18 @@ Value Embedding(Builder& b, Value weight, Value index, int64_t padding_index,
   return TakeRows(b, weight, index);
 }
 
+// Nobody may want the forward pass's rows, whose indices are checked there. Eager passes over those
+// that are padding, whatever they are.
+void CheckRows(Builder& b, Value index, int64_t rows, int64_t padding_index) {
+  Value is_padding = b.Eq(index, b.Full(index->shape(), padding_index));
+  CheckBounds(b, b.Select(is_padding, b.Zeros(index->shape()), index), Positions(rows),
+              OutOfRange());
+}
+
 // Rows that several indices name receive the sum of their gradients; the padding row none.
 Value EmbeddingDenseBackward(Builder& b, Value gradient, Value index, int64_t rows,
                              int64_t padding_index, bool scale_by_frequency) {
-  CheckBounds(b, index, Positions(rows), OutOfRange());  // nobody may want the forward pass's rows
+  CheckRows(b, index, rows, padding_index);
   ElementType type = gradient->element_type(), wide = AccumulationType(type);
   int64_t width = gradient->shape().dimension(gradient->shape().rank() - 1);
   int64_t count = index->shape().num_elements();
@@ -48,15 +56,16 @@ Value EmbeddingDenseBackward(Builder& b, Value gradient, Value index, int64_t ro
   return b.Convert(ScatterSlices(b, zeros, index, flat, 0, Opcode::kAdd), type);
 }
 
-Value RowIndex(Builder& b, Value index, int64_t rows) {
-  CheckBounds(b, index, Positions(rows), OutOfRange());
+Value RowIndex(Builder& b, Value index, int64_t rows, int64_t padding_index) {
+  CheckRows(b, index, rows, padding_index);
   return index;
 }
 
 // torch's composition takes the indices as they are.
 at::Tensor EmbeddingSparseBackward(const at::Tensor& gradient, const at::Tensor& index,
                                    int64_t rows, int64_t padding_index, bool scale_by_frequency) {
-  return at::native::embedding_sparse_backward(gradient, Record<&RowIndex>(index, rows), rows,
+  return at::native::embedding_sparse_backward(gradient,
+                                               Record<&RowIndex>(index, rows, padding_index), rows,
                                                padding_index, scale_by_frequency);
 }
 

@@ -187,7 +187,7 @@ at::Tensor EmptyLike(const at::Tensor& self, Options dtype, std::optional<at::La
 Value OfSizes(Builder& b, Value full, Value like) { return b.Select(b.Ne(like, like), full, full); }
 
 at::Tensor OfSizesOf(const at::Tensor& like, const at::Tensor& full) {
-  if (!lazy::HasOpenSizes() || !like.device().is_xla() || like.layout() != at::kStrided)
+  if (!lazy::HasOpenSizes() || like.device() != full.device() || like.layout() != at::kStrided)
     return full;
   return Record<&OfSizes>(full, like);
 }

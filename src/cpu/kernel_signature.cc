@@ -26,7 +26,7 @@ class Places {
     const auto [first, last] = std::ranges::minmax(
         body.instructions() | std::views::transform([](const auto& i) { return i->id(); }));
     first_ = first;
-    places_.resize(static_cast<size_t>(last - first) + 1);
+    places_.assign(static_cast<size_t>(last - first) + 1, -1);
     int64_t place = 0;
     for (const auto& instruction : body.instructions()) {
       places_[static_cast<size_t>(instruction->id() - first_)] = place++;

@@ -15,6 +15,7 @@ namespace lazy {
 namespace {
 
 std::atomic<bool> has_open_sizes{false};
+constinit thread_local int lowerings_for_any_size = 0;
 
 std::unique_ptr<hlo::Module> Read(const std::string& program) {
   return hlo::ReadStablehlo(std::as_bytes(std::span(program)));
@@ -29,6 +30,10 @@ void OpenSize(Data& data, int64_t dimension) {
 
 bool HasOpenSizes() { return has_open_sizes.load(std::memory_order_relaxed); }
 
+LoweringForAnySize::LoweringForAnySize() { ++lowerings_for_any_size; }
+LoweringForAnySize::~LoweringForAnySize() { --lowerings_for_any_size; }
+bool LoweringForAnySize::IsOn() { return lowerings_for_any_size > 0; }
+
 std::unique_ptr<hlo::Module> LowerForAnySize(const Graph& graph, const std::string& name) {
   std::vector<passes::ParameterDimension> marked;
   for (size_t i = 0; i < graph.data_leaves().size(); ++i) {
@@ -37,8 +42,9 @@ std::unique_ptr<hlo::Module> LowerForAnySize(const Graph& graph, const std::stri
       if (data.has_any_size(d)) marked.push_back({static_cast<int64_t>(i), d});
     }
   }
+  if (marked.empty()) return graph.Lower(name);
+  const LoweringForAnySize lowering;
   auto module = graph.Lower(name);
-  if (marked.empty()) return module;
   module = passes::ForgetSizes(*module, marked);
   passes::EliminateCommonSubexpressions(*module);
   hlo::VerifyModule(*module);

@@ -20,6 +20,17 @@ void OpenSize(Data& data, int64_t dimension);
 // to say so in the graph.
 bool HasOpenSizes();
 
+// While it lives, what this thread lowers is to be right for other sizes, too: an operation that
+// has several forms takes one that does not depend on what a size happens to be.
+class LoweringForAnySize {
+ public:
+  LoweringForAnySize();
+  ~LoweringForAnySize();
+  LoweringForAnySize(const LoweringForAnySize&) = delete;
+  LoweringForAnySize& operator=(const LoweringForAnySize&) = delete;
+  static bool IsOn();
+};
+
 // The graph's program, for any size of the dimensions that its data is marked with (Data), as
 // passes/forget_sizes.h has it. Throws hlo::Error.
 std::unique_ptr<hlo::Module> LowerForAnySize(const Graph& graph, const std::string& name);

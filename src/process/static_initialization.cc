@@ -17,7 +17,13 @@ void __real___cxa_guard_abort(void* guard);
 // Whether the caller is to make it, and to say then that it has, or that it has thrown.
 int __wrap___cxa_guard_acquire(void* guard) {
   process::BeginNoFork();
-  const int is_to_make = __real___cxa_guard_acquire(guard);
+  int is_to_make = 0;
+  try {
+    is_to_make = __real___cxa_guard_acquire(guard);
+  } catch (...) {  // it is being made by this thread
+    process::EndNoFork();
+    throw;
+  }
   if (is_to_make == 0) process::EndNoFork();
   return is_to_make;
 }

@@ -3,7 +3,6 @@
 #include <ATen/TensorUtils.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,7 +31,8 @@ std::optional<DLDevice> DlpackDevice(const lazy::Device& device) {
   const auto type = kTypes.find(device.client().platform_name());
   if (type == kTypes.end()) return std::nullopt;
   const int index = type->second == kDLCPU ? 0 : device.pjrt_device().local_hardware_id();
-  return DLDevice{type->second, std::max(index, 0)};
+  if (index < 0) return std::nullopt;  // which of them is not known
+  return DLDevice{type->second, index};
 }
 
 // A tensor's memory as others see it. It is nobody's to write to while this lives: whoever donates
@@ -109,8 +109,9 @@ bool IsOnDevice(const at::Tensor& tensor, const lazy::Device& device) {
 // An xla tensor of the memory of a dense row-major tensor, whose contents must be there and stay.
 at::Tensor ShareMemory(const at::Tensor& tensor) {
   lazy::Device* device = DeviceFromString("");
-  TORCH_CHECK(IsOnDevice(tensor, *device) && tensor.is_contiguous(), "A tensor on ",
-              tensor.device(), " has no memory that ", DeviceToString(device), " could share");
+  const bool is_plain = tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+  TORCH_CHECK(IsOnDevice(tensor, *device) && is_plain, "A tensor on ", tensor.device(),
+              " has no memory that ", DeviceToString(device), " could share");
   const hlo::Shape shape(ToElementType(tensor.scalar_type()), tensor.sizes().vec());
   auto view = device->client().ViewOf(tensor.data_ptr(), shape, device->pjrt_device(),
                                       [kept = tensor.detach()]() mutable { kept.reset(); });

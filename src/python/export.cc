@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "aten/dtype.h"
@@ -153,13 +154,15 @@ void RegisterCallTarget(const std::string& target, const py::capsule& handler,
 
 py::tuple Export(const std::string& device, const std::vector<at::Tensor>& arguments,
                  const std::vector<int64_t>& kept, bool inlines_numbers, bool has_locations,
-                 const py::function& function) {
+                 bool is_sample, const py::function& function) {
   const auto call = [&](const std::vector<at::Tensor>& placeholders) {
     const py::gil_scoped_acquire gil;
     return function(placeholders).cast<std::vector<at::Tensor>>();
   };
   std::string bytecode, text;
   const ExportedProgram program = WithoutGil([&] {
+    std::optional<lazy::LoweringForAnySize> for_any_size;
+    if (is_sample) for_any_size.emplace();
     ExportedProgram exported =
         ExportFunction(DeviceFromString(device), arguments, kept, inlines_numbers, call);
     bytecode = hlo::WriteBytecode(*exported.module);

@@ -94,6 +94,11 @@ MODELS = {
         lambda n, m: (torch.randn(1, 3), torch.randn(n, 2)),
         ((None, {0: N}),),
     ),
+    "windows that some sizes fill evenly": (
+        torch.nn.Conv2d(2, 3, 4, stride=4),
+        lambda n, m: (torch.randn(n, 2, 8, 8 + m),),
+        ({0: N, 3: Dim("width", min=8, max=64)},),
+    ),
     "twice": (
         as_module(lambda x: x.reshape(2, -1).sum(0)),
         lambda n, m: (torch.randn(2 * n),),

@@ -187,6 +187,8 @@ def test_says_why_an_engine_does_not_start(program, variables, message):
     ],
 )
 def test_memory_of_gpus_is_the_users_choice(monkeypatch, variables, options):
+    for name in ("PREALLOCATE", "FRACTION", "CUDA_ASYNC"):
+        monkeypatch.delenv(f"PJRT_ALLOCATOR_{name}", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert plugins.CudaPlugin().client_create_options() == options

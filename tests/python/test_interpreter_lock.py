@@ -117,7 +117,7 @@ for name, call in {
     "sync of tensors": lambda: _XLAC._xla_sync_multi([tensors[0]]),
     "sync of devices": lambda: _XLAC._sync_devices_of([tensors[0]]),
     "wait": _XLAC._xla_wait_device_ops,
-    "export": lambda: _XLAC._export_program("xla:0", [data], [], False, False, step),
+    "export": lambda: _XLAC._export_program("xla:0", [data], [], False, False, False, step),
     "exit": _XLAC._prepare_to_exit,
     "cpu": tensors[1].cpu,
     "item": tensors[2][0].item,

@@ -135,3 +135,17 @@ def test_bad_marks():
         _XLAC._xla_mark_dynamic(x[1:], 0)
     with pytest.raises(RuntimeError, match="not an XLA tensor"):
         _XLAC._xla_mark_dynamic(torch.ones(2), 0)
+
+
+def test_what_is_made_like_it_may_be_on_another_device(program):
+    code = """
+import torch, torch_xla
+from torch_xla import _XLAC
+x = torch.ones(3, 2, device="xla:0")
+_XLAC._xla_mark_dynamic(x, 0)
+for make in (torch.zeros_like, torch.ones_like):
+    made = make(x, device="xla:1")
+    print(made.device, made.cpu().sum().item())
+"""
+    lines = program.run_code(code, CPU_NUM_DEVICES="2").stdout.splitlines()
+    assert lines == ["xla:1 0.0", "xla:1 6.0"]

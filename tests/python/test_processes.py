@@ -84,30 +84,39 @@ def test_locks_in_python_are_free_in_children(program):
     """Another thread holds them at the fork."""
     output = program.run_code(
         """
-import os, signal, threading
+import contextlib, os, signal, threading
 import torch_xla.experimental.scan as scan
 from torch_xla._internal import profiler_server, world
 from torch_xla.debug import _reports
 locks = [scan._KNOWN._lock, _reports._write_lock, _reports.waits._lock, world._connecting, profiler_server._starting]
 held, may_end = threading.Event(), threading.Event()
 def hold():
-    [lock.acquire() for lock in locks]
-    held.set()
-    may_end.wait()
-    [lock.release() for lock in locks]
+    with contextlib.ExitStack() as stack:
+        [stack.enter_context(lock) for lock in locks]
+        held.set()
+        may_end.wait()
 thread = threading.Thread(target=hold)
 thread.start()
 held.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)  # a hang is a failure
-    os._exit(not all(lock.acquire() for lock in locks))
+    with contextlib.ExitStack() as stack:
+        [stack.enter_context(lock) for lock in locks]
+    os._exit(0)
 may_end.set()
+print(os.waitpid(child, 0)[1])
+with locks[0]:
+    child = os.fork()
+if child == 0:  # has given back what it held, and takes it again
+    signal.alarm(60)
+    with locks[0]:
+        os._exit(0)
 print(os.waitpid(child, 0)[1])
 """,
         timeout=60,
     )
-    assert output.stdout.strip() == "0"
+    assert output.stdout.split() == ["0", "0"]
 
 
 def test_loader_workers_fork_after_computing(program):

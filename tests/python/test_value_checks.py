@@ -134,6 +134,16 @@ def embedding_gradient(device, **options):
     return weight.grad
 
 
+def test_rows_of_padding_are_passed_over_whatever_they_are(device):
+    gradient = torch.ones(2, 3)
+    for rows, padding in (([-1, 2], -1), ([4, 2], 4)):
+        arguments = (4, padding, False)
+        backward = torch.ops.aten.embedding_dense_backward
+        given = backward(gradient.to(device), torch.tensor(rows).to(device), *arguments)
+        expected = backward(gradient, torch.tensor(rows), *arguments)
+        assert torch.equal(given.cpu(), expected)
+
+
 CASES["embedding, its gradient"] = embedding_gradient
 CASES["embedding, its sparse gradient"] = lambda d: embedding_gradient(d, sparse=True)
 

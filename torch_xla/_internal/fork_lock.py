@@ -4,8 +4,25 @@ import os
 import threading
 
 
-def free_in_children() -> threading.Lock:
+class _Lock:
+    """To be used by `with`. A child has another lock, and gives back what it holds itself: the one of before."""
+
+    def __init__(self) -> None:
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def __enter__(self) -> None:
+        lock = self._lock
+        lock.acquire()
+        self._held = lock
+
+    def __exit__(self, *_: object) -> None:
+        self._held.release()
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+
+def free_in_children() -> _Lock:
     """A lock of what lives as long as the process, and may be found half changed."""
-    lock = threading.Lock()
-    os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]
-    return lock
+    return _Lock()

@@ -31,7 +31,8 @@ llvm::Value* BodyEmitter::FirstLanes(llvm::Value* count) {
 
 BodyEmitter::Mask BodyEmitter::AndMask(const Mask& a, const Mask& b) {
   if (!a.value) return b;
-  if (!b.value || a.value == b.value) return a;
+  if (!b.value || a.value == b.value || IsNever(a)) return a;
+  if (IsNever(b)) return b;
   const int level = std::max(a.level, b.level);
   At(level);
   llvm::Value* x = a.value;

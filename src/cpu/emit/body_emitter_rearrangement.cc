@@ -1,5 +1,6 @@
-#include "cpu/emit/body_emitter.h"
+#include <ranges>
 
+#include "cpu/emit/body_emitter.h"
 #include "hlo/size_arithmetic.h"
 
 // Operations whose elements come from computed places of their operands.
@@ -64,9 +65,11 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
   Mask saved = mask_;
   Value result;
   Extent start(0);
-  for (const Instruction* operand : instruction->operands()) {
+  auto parts = instruction->operands() | std::views::filter([&](const Instruction* part) {
+                 return !Size(part->dimensions()[d]).Is(0);
+               });
+  for (const Instruction* operand : parts) {
     const Extent size = Size(operand->dimensions()[d]);
-    if (size.Is(0)) continue;
     Index inner = index;
     Mask inside;
     for (IndexGroup& group : inner) {
@@ -75,11 +78,12 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
       inside = InRange(group.position, size);
     }
     start = start + size;
-    if (IsNever(inside)) continue;
+    // Where no place counts, whoever asks wants a value all the same: the last part's.
+    const bool is_first = result.element.real == nullptr;
+    if (IsNever(inside) && !(is_first && operand == parts.back())) continue;
     mask_ = AndMask(saved, inside);
     Value value = Evaluate(operand, inner);
     mask_ = saved;
-    const bool is_first = result.element.real == nullptr;
     result = is_first ? value : SelectValue(inside, value, result, instruction->element_type());
   }
   return result;

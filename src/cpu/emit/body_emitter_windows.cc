@@ -131,6 +131,7 @@ std::vector<Element> BodyEmitter::CombineAt(const Windows& windows,
                                             const std::vector<Element>& sums) {
   Mask inside;
   const Index index = IndexAt(windows, offsets, &inside);
+  if (IsNever(inside)) return sums;
   const Mask saved = mask_;
   mask_ = AndMask(saved, inside);
   std::vector<Element> arguments = sums;

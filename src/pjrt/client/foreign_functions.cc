@@ -1,5 +1,6 @@
 #include "pjrt/client/foreign_functions.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct ForeignFunction {
   std::string target;
   void* handler;
   std::string platform;
+
+  bool operator==(const ForeignFunction&) const = default;
 };
 
 void Register(const Plugin& plugin, const ForeignFunction& function) {
@@ -62,7 +65,9 @@ void RegisterForeignFunction(const Plugin& plugin, std::string_view target, void
   for (const Plugin* other : known.plugins) {
     if (other != &plugin) TryToRegister(*other, function);
   }
-  known.functions.push_back(function);
+  if (std::ranges::find(known.functions, function) == known.functions.end()) {
+    known.functions.push_back(function);
+  }
 }
 
 void RegisterKnownForeignFunctions(const Plugin& plugin) {

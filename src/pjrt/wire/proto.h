@@ -49,10 +49,6 @@ class ProtoReader {
   bool Next() {
     if (rest_.empty()) return false;
     const uint64_t key = Varint();
-    if (key == 0) {  // ends the message, as for protobuf: XLA's profilers count a zero behind it
-      rest_ = {};
-      return false;
-    }
     field_ = static_cast<int>(key >> 3);
     wire_type_ = static_cast<int>(key & 7);
     switch (wire_type_) {

@@ -1,5 +1,6 @@
 #include "pjrt/wire/xspace.h"
 
+#include "hlo/error.h"
 #include "pjrt/wire/proto.h"
 
 namespace pjrt {
@@ -200,7 +201,9 @@ std::string Serialize(const XSpace& space) {
   return out.bytes();
 }
 
-XSpace ParseXSpace(std::string_view bytes) {
+namespace {
+
+XSpace ReadSpace(std::string_view bytes) {
   XSpace space;
   for (ProtoReader in(bytes, "trace (XSpace)"); in.Next();) {
     if (in.field() == 1) space.planes.push_back(ReadPlane(in.message()));
@@ -209,6 +212,18 @@ XSpace ParseXSpace(std::string_view bytes) {
     if (in.field() == 4) space.hostnames.emplace_back(in.bytes());
   }
   return space;
+}
+
+}  // namespace
+
+XSpace ParseXSpace(std::string_view bytes) {
+  try {
+    return ReadSpace(bytes);
+  } catch (const hlo::Error&) {
+    // XLA's profilers count the zero that ends their bytes, as it would end a string.
+    if (!bytes.ends_with('\0')) throw;
+    return ReadSpace(bytes.substr(0, bytes.size() - 1));
+  }
 }
 
 int64_t XPlaneBuilder::EventNumber(const std::string& name) {
