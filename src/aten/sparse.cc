@@ -167,7 +167,8 @@ at::Tensor MakeUnchecked(const at::Tensor& compressed, const at::Tensor& plain,
                          std::optional<at::Device>, std::optional<bool>) {
   TORCH_CHECK(layout.has_value(), "sparse_compressed_tensor: expected a compressed layout");
   if (at::globalContext().checkSparseTensorInvariants()) {
-    at::_validate_sparse_compressed_tensor_args(compressed, plain, values,
+    // torch checks no numbers of this device.
+    at::_validate_sparse_compressed_tensor_args(compressed.cpu(), plain.cpu(), values.cpu(),
                                                 C10_AS_INTARRAYREF_SLOW(size), *layout);
   }
   return MakeCompressed(compressed, plain, values, size, *layout);
