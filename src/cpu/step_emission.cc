@@ -210,8 +210,9 @@ class Emitter {
   static std::vector<bool> ReadResults(const Instruction& composite) {
     std::vector<bool> is_read(OutputCount(&composite), !composite.shape().is_tuple());
     for (const Instruction* user : composite.users()) {
-      if (user->opcode() != Opcode::kGetTupleElement) is_read.assign(is_read.size(), true);
-      if (user->opcode() == Opcode::kGetTupleElement) is_read[user->tuple_index()] = true;
+      if (user->opcode() != Opcode::kGetTupleElement)
+        return std::vector<bool>(is_read.size(), true);
+      is_read[user->tuple_index()] = true;
     }
     return is_read;
   }

@@ -1,4 +1,3 @@
-#include "cpu/sealed_parts.h"
 #include "engine_testing.h"
 #include "hlo/error.h"
 
@@ -20,8 +19,6 @@ const ElementType kAllTypes[] = {ElementType::kPred, ElementType::kS8,   Element
                                  ElementType::kF64,  ElementType::kC64,  ElementType::kC128};
 const ElementType kFloatTypes[] = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
                                    ElementType::kF64};
-
-Shape F32(Dimensions dimensions) { return Shape(ElementType::kF32, std::move(dimensions)); }
 
 TEST(Engine, Add) {
   for (int64_t n : {1, 3, 16, 17, 1000, 100000}) {
@@ -278,14 +275,6 @@ TEST(Engine, ValuesKeptBetweenPassesOverShortRows) {
   });
 }
 
-hlo::Window PoolWindow(Dimensions size, Dimensions strides, Dimensions padding) {
-  hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(size.size()));
-  window.dimensions = size;
-  window.strides = strides;
-  window.padding_low = window.padding_high = padding;
-  return window;
-}
-
 TEST(Engine, OperationsOverNothing) {
   CheckProgram({F32({5, 0}), Shape(ElementType::kU64, {2})}, [](Builder& b, const Values& p) {
     Value zero = b.ConstantScalar(ElementType::kF32, 1.5);
@@ -353,17 +342,6 @@ TEST(Engine, ReductionsOfEveryType) {
           30, 0.5, 1.5);
     }
   }
-}
-
-Value Softmax(Builder& b, Value x) {
-  Dimensions dims = x->dimensions();
-  int64_t last = x->shape().rank() - 1;
-  Dimensions kept;
-  for (int64_t i = 0; i < last; ++i) kept.push_back(i);
-  Value maximum = b.Reduce(Opcode::kMaximum, x, {last});
-  Value e = b.Exp(b.Subtract(x, b.BroadcastInDim(maximum, dims, kept)));
-  Value sum = b.Reduce(Opcode::kAdd, e, {last});
-  return b.Divide(e, b.BroadcastInDim(sum, dims, kept));
 }
 
 TEST(Engine, Softmax) {
@@ -481,190 +459,6 @@ TEST(Engine, AReshapeReadInALoopAndInMemory) {
       100);
 }
 
-TEST(Engine, Donation) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  Value p = b.Parameter(F32({500}));
-  Value q = b.Parameter(F32({500}));
-  entry->set_results({b.Add(p, q), b.Subtract(q, b.Reverse(p, {0})), p});
-  module.input_output_aliases = {{0, 0, false}, {1, 1, false}};
-  std::vector<hlo::Literal> arguments = {RandomLiteral(F32({500}), 1),
-                                         RandomLiteral(F32({500}), 2)};
-  auto expected = hlo::Evaluate(module, arguments);
-  auto executable = Compile(module);
-  EXPECT_EQ(executable->aliased_parameters(), (std::vector<int64_t>{0, 1, -1}));
-  std::vector<Block> blocks;
-  for (const auto& argument : arguments) {
-    blocks.emplace_back(argument.byte_size());
-    std::memcpy(blocks.back().data(), argument.bytes(), argument.byte_size());
-  }
-  blocks.emplace_back(2000);
-  const void* in[] = {blocks[0].data(), blocks[1].data()};
-  void* out[] = {blocks[0].data(), blocks[1].data(), blocks[2].data()};
-  executable->Run(in, out, {});
-  for (int i = 0; i < 3; ++i) ExpectClose(expected[i], hlo::Literal(F32({500}), out[i]));
-}
-
-TEST(Engine, SerializedExecutableRuns) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  Value x = b.Parameter(F32({9, 21}));
-  entry->set_results({Softmax(b, x)});
-  auto executable = Compile(module);
-  auto loaded = LoadExecutable(executable->Serialize());
-  auto argument = RandomLiteral(F32({9, 21}), 1);
-  ExpectClose(RunOnEngine(*executable, {argument})[0], RunOnEngine(*loaded, {argument})[0]);
-}
-
-hlo::ErrorCode CodeOfLoading(std::string_view bytes, const CompileOptions& options = {}) {
-  try {
-    LoadExecutable(bytes, options);
-  } catch (const hlo::Error& error) {
-    return error.code();
-  }
-  return hlo::ErrorCode{};
-}
-
-std::string SerializedSum() {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  Value x = b.Parameter(F32({100}));
-  entry->set_results({b.Add(x, x)});
-  return Compile(module)->Serialize();
-}
-
-TEST(Engine, DamagedExecutablesAreRefused) {
-  const std::string bytes = SerializedSum();
-  EXPECT_EQ(CodeOfLoading(bytes), hlo::ErrorCode{});
-  EXPECT_EQ(CodeOfLoading("nonsense"), hlo::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOfLoading(""), hlo::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOfLoading(bytes + "x"), hlo::ErrorCode::kInvalidArgument);
-  for (size_t end = 0; end < bytes.size(); end += 1 + end / 50) {
-    ASSERT_EQ(CodeOfLoading(bytes.substr(0, end)), hlo::ErrorCode::kInvalidArgument) << end;
-  }
-  for (size_t at = 0; at < bytes.size(); at += 1 + at / 50) {
-    std::string flipped = bytes;
-    flipped[at] ^= static_cast<char>(1 << at % 8);
-    ASSERT_EQ(CodeOfLoading(flipped), hlo::ErrorCode::kInvalidArgument) << at;
-  }
-}
-
-TEST(Engine, ExecutablesOfAnotherEngineAreRefused) {
-  const std::string bytes = SerializedSum();
-  const std::string kind = bytes.substr(0, bytes.find('\n'));
-  const std::vector<std::string_view> parts = OpenSealed(kind, bytes, 4);
-  EXPECT_EQ(parts[0], EngineFingerprint());
-  const auto with = [&](size_t place, const std::string& text) {
-    std::vector<std::string_view> changed = parts;
-    changed[place] = text;
-    return SealParts(kind, changed);
-  };
-  EXPECT_EQ(CodeOfLoading(with(0, EngineFingerprint())), hlo::ErrorCode{});
-  // One digit of the build id, or of the CPU's features.
-  for (const char* mark : {"build id ", "+sse2"}) {
-    std::string other = EngineFingerprint();
-    const size_t at = other.find(mark) + std::strlen(mark) - (*mark == '+' ? 5 : 0);
-    ASSERT_LT(at, other.size()) << other;
-    other[at] = other[at] == '0' ? '1' : '0';
-    EXPECT_EQ(CodeOfLoading(with(0, other)), hlo::ErrorCode::kFailedPrecondition) << other;
-  }
-  CompileOptions options;
-  options.num_replicas = 2;
-  EXPECT_EQ(CodeOfLoading(bytes, options), hlo::ErrorCode::kFailedPrecondition);
-  // What contradicts itself although nobody has damaged it.
-  EXPECT_EQ(CodeOfLoading(with(2, "no program")), hlo::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOfLoading(with(3, "1 1\nkernel_0 1 1\n7 ")), hlo::ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOfLoading(with(3, "0 0\n")), hlo::ErrorCode::kInvalidArgument);
-}
-
-// Two branches that do the same share a region, which the serialized program has twice.
-TEST(Engine, SerializedSharedRegionsRun) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  const Shape shape = F32({40});
-  Value predicate = b.Parameter(Shape::Scalar(ElementType::kPred));
-  Value x = b.Parameter(shape);
-  auto branch = [&](const char* name) {
-    return b.Region(name, {shape},
-                    [](Builder& r, const Values& p) { return Values{r.Exp(r.Tanh(p[0]))}; });
-  };
-  Value y = b.If(predicate, {x}, branch("yes"), branch("no"));
-  entry->set_results({b.If(predicate, {y}, branch("again"), branch("other"))});
-  const std::vector<hlo::Literal> arguments = {hlo::Literal::Scalar(true), RandomLiteral(shape, 1)};
-  auto loaded = LoadExecutable(Compile(module)->Serialize());
-  ExpectClose(hlo::Evaluate(module, arguments)[0], RunOnEngine(*loaded, arguments)[0], 4);
-}
-
-TEST(Engine, ReduceWindow) {
-  const hlo::Window windows[] = {PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}),
-                                 PoolWindow({1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1}),
-                                 PoolWindow({1, 2, 7, 7}, {1, 1, 1, 1}, {0, 0, 3, 3})};
-  for (const hlo::Window& window : windows) {
-    CheckProgram(
-        {F32({2, 3, 8, 10})},
-        [&](Builder& b, const Values& p) {
-          Value low = b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, ElementType::kF32));
-          Value zero = b.ConstantScalar(ElementType::kF32, 0.0);
-          return Values{b.ReduceWindow(p[0], low, window,
-                                       b.ScalarCombiner(Opcode::kMaximum, ElementType::kF32)),
-                        b.ReduceWindow(b.Tanh(p[0]), zero, window,
-                                       b.ScalarCombiner(Opcode::kAdd, ElementType::kF32))};
-        },
-        30);
-  }
-}
-
-// One element is left for the last step of a loop over whole vectors.
-TEST(Engine, WindowsOfOneElementMoreThanVectors) {
-  hlo::Window window = hlo::Window::Trivial(4);
-  window.dimensions = window.strides = {1, 2, 2, 2};
-  for (ElementType type : {ElementType::kF32, ElementType::kF64}) {
-    CheckProgram({Shape(type, {3, 6, 6, 6})}, [&](Builder& b, const Values& p) {
-      return Values{b.ReduceWindow(p[0], b.ConstantScalar(type, 0.0), window,
-                                   b.ScalarCombiner(Opcode::kAdd, type))};
-    });
-  }
-}
-
-TEST(Engine, CumulativeSums) {
-  for (int64_t d : {0, 1, 2}) {
-    for (bool reverse : {false, true}) {
-      CheckProgram(
-          {F32({9, 20, 12})},
-          [&](Builder& b, const Values& p) {
-            hlo::Window window = hlo::Window::Trivial(3);
-            window.dimensions[d] = p[0]->dimensions()[d];
-            (reverse ? window.padding_high : window.padding_low)[d] = p[0]->dimensions()[d] - 1;
-            return Values{b.ReduceWindow(p[0], b.ConstantScalar(ElementType::kF32, 0.0), window,
-                                         b.ScalarCombiner(Opcode::kAdd, ElementType::kF32))};
-          },
-          30);
-    }
-  }
-}
-
-// The last element that is read may be the last one of its array.
-TEST(Engine, EverySecondElement) {
-  for (ElementType type :
-       {ElementType::kF32, ElementType::kF64, ElementType::kS8, ElementType::kC64}) {
-    for (int64_t start : {0, 1, 2}) {
-      CheckProgram({Shape(type, {5, 129})}, [&](Builder& b, const Values& p) {
-        Value second = b.Slice(p[0], {0, start}, {5, 129}, {1, 2});
-        return Values{b.Negate(second), b.Reverse(second, {1}),
-                      b.Pad(second, b.Zeros(Shape::Scalar(type)), {0, 3}, {0, 2}, {0, 0})};
-      });
-    }
-  }
-}
-
 // Indices that follow from the positions alone: windows of a row, also with a start beyond the
 // first or the last one, which clamps.
 TEST(Engine, GathersAtPlainPositions) {
@@ -698,78 +492,6 @@ TEST(Engine, GathersAtPlainPositions) {
     attributes.index_vector_dim = 2;
     return Values{b.Negate(b.Gather(p[0], both, attributes))};
   });
-}
-
-// Extremes and the positions of the latest among equals.
-TEST(Engine, ScansOfPairs) {
-  for (const Dimensions& shape : {Dimensions{9, 20, 12}, Dimensions{13, 9}, Dimensions{2, 8, 70}}) {
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] < 8) continue;
-      for (bool reverse : {false, true}) {
-        CheckProgram({Shape(ElementType::kS16, shape)}, [&](Builder& b, const Values& p) {
-          hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(shape.size()));
-          window.dimensions[d] = shape[d];
-          (reverse ? window.padding_high : window.padding_low)[d] = shape[d] - 1;
-          const Shape value = Shape::Scalar(ElementType::kF32);
-          const Shape position = Shape::Scalar(ElementType::kS64);
-          auto* later = b.Region(
-              "later", {value, position, value, position}, [](Builder& r, const Values& q) {
-                Value wins = r.Ge(q[2], q[0]);
-                return Values{r.Select(wins, q[2], q[0]), r.Select(wins, q[3], q[1])};
-              });
-          Value low = b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, ElementType::kF32));
-          Value both = b.Create(Opcode::kReduceWindow,
-                                {b.Convert(p[0], ElementType::kF32),
-                                 b.Iota(Shape(ElementType::kS64, shape), static_cast<int64_t>(d)),
-                                 low, b.Zeros(position)},
-                                window, {later});
-          return Values{b.GetTupleElement(both, 0), b.GetTupleElement(both, 1)};
-        });
-      }
-    }
-  }
-}
-
-// Lanes run along the rows where much is computed of each element.
-TEST(Engine, ScansByAnExpensiveOperation) {
-  for (int64_t rows : {1, 5, 37}) {
-    CheckProgram(
-        {Shape(ElementType::kF64, {rows, 11})},
-        [&](Builder& b, const Values& p) {
-          hlo::Window window = hlo::Window::Trivial(2);
-          window.dimensions[1] = 11;
-          window.padding_low[1] = 10;
-          const Shape scalar = Shape::Scalar(ElementType::kF64);
-          auto* join = b.Region("join", {scalar, scalar}, [](Builder& r, const Values& q) {
-            return Values{r.Log(r.Add(r.Exp(q[0]), r.Exp(q[1])))};
-          });
-          return Values{b.ReduceWindow(b.Multiply(p[0], p[0]),
-                                       b.ConstantScalar(ElementType::kF64, -INFINITY), window,
-                                       join)};
-        },
-        100);
-  }
-}
-
-TEST(Engine, SelectAndScatter) {
-  const hlo::Window windows[] = {PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}),
-                                 PoolWindow({1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1})};
-  for (const hlo::Window& window : windows) {
-    int64_t h = (8 + 2 * window.padding_low[2] - window.dimensions[2]) / 2 + 1;
-    int64_t w = (10 + 2 * window.padding_low[3] - window.dimensions[3]) / 2 + 1;
-    CheckProgram(
-        {F32({2, 3, 8, 10}), F32({2, 3, h, w})},
-        [&](Builder& b, const Values& p) {
-          const Shape scalar = F32({});
-          auto* select = b.Region("select", {scalar, scalar}, [](Builder& r, const Values& q) {
-            return Values{r.Ge(q[0], q[1])};
-          });
-          return Values{b.SelectAndScatter(p[0], p[1], b.ConstantScalar(ElementType::kF32, 0.0),
-                                           window, select,
-                                           b.ScalarCombiner(Opcode::kAdd, ElementType::kF32))};
-        },
-        10);
-  }
 }
 
 TEST(Engine, Scatter) {

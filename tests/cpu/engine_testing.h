@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/executable.h"
@@ -16,6 +17,29 @@
 #include "hlo/evaluator.h"
 
 namespace cpu {
+
+inline hlo::Shape F32(hlo::Dimensions dimensions) {
+  return hlo::Shape(hlo::ElementType::kF32, std::move(dimensions));
+}
+
+inline hlo::Window PoolWindow(hlo::Dimensions size, hlo::Dimensions strides,
+                              hlo::Dimensions padding) {
+  hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(size.size()));
+  window.dimensions = size;
+  window.strides = strides;
+  window.padding_low = window.padding_high = padding;
+  return window;
+}
+
+// Of the last dimension.
+inline hlo::Value Softmax(hlo::Builder& b, hlo::Value x) {
+  const int64_t last = x->shape().rank() - 1;
+  hlo::Dimensions axes;
+  for (int64_t d = 0; d < last; ++d) axes.push_back(d);
+  auto spread = [&](hlo::Value row) { return b.BroadcastInDim(row, x->dimensions(), axes); };
+  hlo::Value shifted = b.Exp(b.Subtract(x, spread(b.Reduce(hlo::Opcode::kMaximum, x, {last}))));
+  return b.Divide(shifted, spread(b.Reduce(hlo::Opcode::kAdd, shifted, {last})));
+}
 
 // An array between whose end and the block's lie bytes that nobody may write.
 class GuardedBlock {

@@ -24,8 +24,6 @@ using hlo::Value;
 
 constexpr int64_t kEnough = 64 << 20;
 
-Shape F32(Dimensions dimensions) { return Shape(ElementType::kF32, std::move(dimensions)); }
-
 // The fused module whose entry takes one parameter.
 template <typename Body>
 std::unique_ptr<hlo::Module> Fused(const Shape& shape, Body body) {

@@ -23,8 +23,6 @@ using hlo::Shape;
 using hlo::Value;
 using Values = std::vector<Value>;
 
-Shape F32(Dimensions dimensions) { return Shape(ElementType::kF32, std::move(dimensions)); }
-
 int64_t Compiled() { return KernelCache::OfProcess().statistics().compiled; }
 
 // A program of a batch, a length and a width.
@@ -33,15 +31,6 @@ struct Program {
   std::function<Values(Builder&, const Values&)> body;
 };
 using MakeProgram = std::function<Program(int64_t batch, int64_t length, int64_t width)>;
-
-Value Softmax(Builder& b, Value x) {
-  const int64_t last = x->shape().rank() - 1;
-  Dimensions kept(x->dimensions().begin(), x->dimensions().end() - 1), axes;
-  for (int64_t d = 0; d < last; ++d) axes.push_back(d);
-  auto spread = [&](Value row) { return b.BroadcastInDim(row, x->dimensions(), axes); };
-  Value shifted = b.Exp(b.Subtract(x, spread(b.Reduce(Opcode::kMaximum, x, {last}))));
-  return b.Divide(shifted, spread(b.Reduce(Opcode::kAdd, shifted, {last})));
-}
 
 const std::vector<std::pair<const char*, MakeProgram>>& Programs() {
   static const std::vector<std::pair<const char*, MakeProgram>> programs = {
