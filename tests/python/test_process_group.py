@@ -37,7 +37,10 @@ assert "replica_groups={{0,1},{2,3},{4,5}}" in text, text
 gathered = [torch.zeros(2, device="xla") for _ in range(2)]
 group.allgather([gathered], [torch.ones(2, device="xla")])
 assert "all-gather(" in torch_xla._XLAC._get_xla_tensors_hlo(gathered)
-del tensor, gathered
+by_input = [[torch.zeros(size, device="xla") for _ in range(2)] for size in (1, 4, 5)]
+group.allgather_coalesced(by_input, [outputs[0] + 1 for outputs in by_input])
+assert torch_xla._XLAC._get_xla_tensors_hlo(sum(by_input, [])).count(" all-gather(") == 3
+del tensor, gathered, by_input
 torch_xla.sync()
 alone = backend.ProcessGroupXla(None, 0, 1, dist.default_pg_timeout, [1])
 flags = torch.ones(2, device="xla")
@@ -50,3 +53,21 @@ except RuntimeError as error:
 """
     ).stdout
     assert "[2, 3] can only record" in output and "rank 0 of 1" in output
+
+
+def test_a_tensor_in_place_of_a_list_is_refused(program):
+    """Its rows would be taken for the list; and a broadcast to nobody is shown as XLA_ALWAYS_ALLREDUCE says."""
+    program.run_code(
+        """
+import pytest, torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend
+dist.init_process_group("xla", init_method="xla://")
+x = torch.arange(2, device="xla")
+for name in ("allreduce_coalesced", "monitored_barrier"):
+    with pytest.raises(NotImplementedError, match=name):
+        getattr(dist.group.WORLD, name)(x)
+dist.broadcast(x, 0)
+assert torch_xla._XLAC._get_xla_tensors_hlo([x]).count(" all-reduce(") == 1
+assert x.tolist() == [0, 1]
+""",
+        XLA_ALWAYS_ALLREDUCE="1",
+    )

@@ -285,6 +285,9 @@ def collective_broadcast(
         raise ValueError(f"collective_broadcast: rank {root_ordinal} is not among {own}.")
     if _alone(ranks):
         return
+    if len(own) == 1:  # shown as what XLA_ALWAYS_ALLREDUCE names
+        all_reduce(REDUCE_SUM, tensors, groups=[own])
+        return
     order = [root_ordinal, *(member for member in own if member != root_ordinal)]
     with torch.no_grad():
         for tensor in tensors:

@@ -161,6 +161,10 @@ class ProcessGroupXla(dist.ProcessGroup):
         return _done(list(tensors))
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Work:
+        if isinstance(tensors, torch.Tensor):  # its rows are no list of tensors
+            raise NotImplementedError(
+                "allreduce_coalesced takes a list of tensors; allreduce([tensor]) takes one."
+            )
         if not _on_xla(tensors):
             return self._host_group().allreduce_coalesced(tensors, opts)
         return self.allreduce(tensors, opts)
@@ -203,7 +207,9 @@ class ProcessGroupXla(dist.ProcessGroup):
         input_list: list[torch.Tensor],
         opts: Any = None,
     ) -> Work:
-        # Here the first index is the process.
+        if len(output_lists) != self.size():  # PyTorch/XLA's order: the first index is the input
+            return self.allgather(output_lists, input_list)
+        # As elsewhere in torch the first index is the process.
         gathered = [self._gathered(tensor) for tensor in input_list]
         for member, outputs in enumerate(output_lists):
             for output, parts in zip(outputs, gathered, strict=True):
@@ -381,6 +387,10 @@ class ProcessGroupXla(dist.ProcessGroup):
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
         """See `torch.distributed.monitored_barrier`."""
+        if isinstance(timeout, torch.Tensor):
+            raise NotImplementedError(
+                "monitored_barrier takes no tensor: it waits, for `timeout`, on the host."
+            )
         torch_xla.sync(wait=True, reset_scope=False)
         self._host_group().monitored_barrier(timeout, wait_all_ranks)
 
