@@ -1,5 +1,6 @@
 #include "aten/captured_graph.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -75,6 +76,11 @@ CapturedGraph::CapturedGraph(at::TensorList arguments, const Function& function)
   const std::vector<at::Tensor> outputs = function(placeholders_);
   TORCH_CHECK(!scope.communicates(), "a captured graph takes part in no collectives");
   Finish(outputs);
+  for (const Output& output : outputs_) {
+    TORCH_CHECK(output.kind != Output::Kind::kViewOfArgument ||
+                    IsSeen(output, arguments[static_cast<int64_t>(output.place)]),
+                "a result of a captured graph is a view of an argument's places in memory");
+  }
 }
 
 void CapturedGraph::MakePlaceholders(at::TensorList arguments) {
@@ -89,28 +95,35 @@ void CapturedGraph::MakePlaceholders(at::TensorList arguments) {
     originals_.push_back(ReadValue(placeholders_.back()));
     argument_shapes_.emplace_back(originals_.back().shape_ref());
     argument_strides_.push_back(argument.strides().vec());
+    argument_orders_.push_back(Impl(placeholders_.back())->xla_storage()->memory_order());
   }
+}
+
+size_t CapturedGraph::NewStorage(const lazy::Reference<lazy::Storage>& storage) {
+  const auto found = std::ranges::find(storages_, storage);
+  const auto place = static_cast<size_t>(found - storages_.begin());
+  if (found == storages_.end()) storages_.push_back(storage);
+  return place;
 }
 
 CapturedGraph::Output CapturedGraph::DescribeOutput(const at::Tensor& output) {
   Output described;
   for (size_t i = 0; i < placeholders_.size(); ++i) {
-    if (output.is_same(placeholders_[i])) described.argument = i;
+    if (output.is_same(placeholders_[i])) return {.kind = Output::Kind::kArgument, .place = i};
   }
-  if (described.argument) return described;
   TORCH_CHECK(IsXla(output) && !output.is_conj() && !output.is_neg(),
               "a result of a captured graph is a plain tensor on xla, not one on ",
               output.device());
   XlaTensor impl = Impl(output);
-  const auto& storage = impl->xla_storage();
-  for (const at::Tensor& placeholder : placeholders_) {
-    TORCH_CHECK(storage != Impl(placeholder)->xla_storage(),
-                "a result of a captured graph is a view of an argument");
+  const auto shown = std::ranges::find_if(placeholders_, [&](const at::Tensor& placeholder) {
+    return Impl(placeholder)->xla_storage() == impl->xla_storage();
+  });
+  if (shown != placeholders_.end()) {
+    described.kind = Output::Kind::kViewOfArgument;
+    described.place = static_cast<size_t>(shown - placeholders_.begin());
+  } else {
+    described.place = NewStorage(impl->xla_storage());
   }
-  while (described.storage < storages_.size() && storages_[described.storage] != storage) {
-    ++described.storage;
-  }
-  if (described.storage == storages_.size()) storages_.push_back(storage);
   described.is_view = static_cast<bool>(impl->view());
   if (described.is_view) described.chain = impl->view()->chain();
   described.type = output.scalar_type();
@@ -118,6 +131,17 @@ CapturedGraph::Output CapturedGraph::DescribeOutput(const at::Tensor& output) {
   described.strides = output.strides().vec();
   described.offset = output.storage_offset();
   return described;
+}
+
+// What is shown by places in memory is shown of all of it, which the placeholder has.
+bool CapturedGraph::IsSeen(const Output& output, const at::Tensor& argument) const {
+  if (output.type != argument.scalar_type()) return false;
+  const bool shows_places = std::ranges::any_of(output.chain, [](const lazy::ViewStep& step) {
+    return step.kind == lazy::ViewStep::Kind::kAsStrided;
+  });
+  const XlaTensor impl = Impl(argument);
+  return !shows_places ||
+         (!impl->view() && impl->xla_storage()->memory_order() == argument_orders_[output.place]);
 }
 
 void CapturedGraph::Finish(const std::vector<at::Tensor>& outputs) {
@@ -168,7 +192,7 @@ void CapturedGraph::EndStep(lazy::Device* device, const char* cause) {
   }
 }
 
-at::Tensor CapturedGraph::MakeOutput(const Output& output, const at::Tensor& whole) const {
+at::Tensor CapturedGraph::MakeOutput(const Output& output, const at::Tensor& whole) {
   lazy::Reference<lazy::View> view;
   if (output.is_view) {
     view = lazy::Reference<lazy::View>(new lazy::View(Impl(whole)->xla_storage(), output.chain));
@@ -176,11 +200,41 @@ at::Tensor CapturedGraph::MakeOutput(const Output& output, const at::Tensor& who
   return MakeView(whole, std::move(view), output.type, output.sizes, output.strides, output.offset);
 }
 
-std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList arguments) {
-  if (arguments.size() != argument_shapes_.size()) return std::nullopt;
-  for (const at::Tensor& argument : arguments) {
-    if (!IsXla(argument) || Impl(argument)->xla_device() != device_) return std::nullopt;
+// Such as a weight as the gradient's product takes it.
+at::Tensor CapturedGraph::ViewOfArgument(const Output& output, const at::Tensor& argument) {
+  const XlaTensor impl = Impl(argument);
+  lazy::ViewChain chain;
+  if (impl->view()) chain = impl->view()->chain();
+  for (const lazy::ViewStep& step : output.chain) AppendStep(chain, step);
+  lazy::Reference<lazy::View> view;
+  if (!chain.empty()) {
+    view = lazy::Reference<lazy::View>(new lazy::View(impl->xla_storage(), std::move(chain)));
   }
+  at::Tensor made = MakeView(argument, std::move(view), output.type, output.sizes, output.strides,
+                             argument.storage_offset() + output.offset);
+  if (!argument.is_inference()) {
+    const c10::VariableVersion& version = argument.unsafeGetTensorImpl()->version_counter();
+    made.unsafeGetTensorImpl()->set_version_counter(version);
+  }
+  return made;
+}
+
+bool CapturedGraph::Takes(at::TensorList arguments) const {
+  if (arguments.size() != argument_shapes_.size()) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const at::Tensor& argument = arguments[i];
+    if (!IsXla(argument) || Impl(argument)->xla_device() != device_ ||
+        argument.strides() != argument_strides_[i]) {
+      return false;
+    }
+  }
+  return std::ranges::all_of(outputs_, [&](const Output& output) {
+    return output.kind != Output::Kind::kViewOfArgument || IsSeen(output, arguments[output.place]);
+  });
+}
+
+std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList arguments) {
+  if (!Takes(arguments)) return std::nullopt;
   const bool is_apart = runs_apart || lazy::RunsAsCalled();
   const lazy::RecordOnly one_graph;
   if (is_apart) {
@@ -191,10 +245,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   std::vector<lazy::Value> operands;
   for (size_t i = 0; i < arguments.size(); ++i) {
     operands.push_back(ReadValue(arguments[i]));
-    if (operands.back().shape_ref() != argument_shapes_[i].get() ||
-        arguments[i].strides() != argument_strides_[i]) {
-      return std::nullopt;
-    }
+    if (operands.back().shape_ref() != argument_shapes_[i].get()) return std::nullopt;
   }
   for (lazy::Value& constant : work_.ConstantsForCall(device_)) {
     operands.push_back(std::move(constant));
@@ -218,8 +269,16 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
   }
   std::vector<at::Tensor> outputs;
   for (const Output& output : outputs_) {
-    outputs.push_back(output.argument ? arguments[*output.argument]
-                                      : MakeOutput(output, results[output.storage]));
+    switch (output.kind) {
+      case Output::Kind::kArgument:
+        outputs.push_back(arguments[output.place]);
+        break;
+      case Output::Kind::kViewOfArgument:
+        outputs.push_back(ViewOfArgument(output, arguments[output.place]));
+        break;
+      case Output::Kind::kNew:
+        outputs.push_back(MakeOutput(output, results[output.place]));
+    }
   }
   static lazy::Metric* made = CallSizes("RunCachedGraphOutputData");
   made->AddSample(static_cast<double>(outputs.size()));

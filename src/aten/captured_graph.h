@@ -25,8 +25,8 @@ class CapturedGraph {
   // Calls the function once, in a capture of this thread (lazy/capture.h), and keeps what it
   // records from the placeholders to the outputs, and into placeholders that it writes to.
   // Arguments are xla tensors of one device. Throws what the function throws, and c10::Error for
-  // what is not a function of the arguments alone, or shares their memory: views of arguments,
-  // tensors of other devices, collectives, generators.
+  // what is not a function of the arguments alone: tensors of other devices, collectives,
+  // generators; or shows them as only their places in memory tell.
   CapturedGraph(at::TensorList arguments, const Function& function);
 
   // Whether calls run as programs of their own, not together with what is around them: for reports,
@@ -44,10 +44,11 @@ class CapturedGraph {
   std::optional<std::vector<at::Tensor>> Call(at::TensorList arguments);
 
  private:
-  // An output: an argument itself, or a tensor over one of the new storages.
+  // An output: an argument itself, a view of one, or a tensor over one of the new storages.
   struct Output {
-    std::optional<size_t> argument;
-    size_t storage = 0;  // of those that results make
+    enum class Kind : uint8_t { kArgument, kViewOfArgument, kNew };
+    Kind kind = Kind::kNew;
+    size_t place = 0;  // of the argument, or of the storage among those that results make
     lazy::ViewChain chain;
     bool is_view = false;
     at::ScalarType type = at::kFloat;
@@ -58,9 +59,14 @@ class CapturedGraph {
   void MakePlaceholders(at::TensorList arguments);
   void Finish(const std::vector<at::Tensor>& outputs);
   Output DescribeOutput(const at::Tensor& output);
+  size_t NewStorage(const lazy::Reference<lazy::Storage>& storage);
+  // Whether what an output shows of its placeholder is to be seen in the argument.
+  bool IsSeen(const Output& output, const at::Tensor& argument) const;
+  bool Takes(at::TensorList arguments) const;
   bool BeginsStep(at::TensorList arguments) const;
   static void EndStep(lazy::Device* device, const char* cause);
-  at::Tensor MakeOutput(const Output& output, const at::Tensor& whole) const;
+  static at::Tensor MakeOutput(const Output& output, const at::Tensor& whole);
+  static at::Tensor ViewOfArgument(const Output& output, const at::Tensor& argument);
 
   lazy::Device* device_ = nullptr;
   std::vector<at::Tensor> placeholders_;                  // this and the next two: while capturing
@@ -72,6 +78,7 @@ class CapturedGraph {
   CapturedWork work_;                           // of the arguments
   std::vector<lazy::SharedShape> argument_shapes_;
   std::vector<std::vector<int64_t>> argument_strides_;
+  std::vector<hlo::Dimensions> argument_orders_;  // of the placeholders' storages
   // Several threads may call one graph.
   std::atomic<int64_t> called_at_cut_ = -1, calls_since_cut_ = 0;
 };

@@ -474,3 +474,70 @@ def test_views_of_results_that_lie_otherwise() -> None:
     torch.testing.assert_close(result.detach().cpu(), torch.full((2, 3, 8, 5), 4.0))
     result.sum().backward()
     torch.testing.assert_close(x.grad.cpu(), torch.full((2, 3, 5, 8), 4.0))
+
+
+def test_a_layers_forward_is_recorded_once() -> None:
+    """It keeps its weight, transposed, for the gradient: a result that shares an argument's memory."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 4))
+    on_device = copy.deepcopy(model).to("xla")
+    forward = compiled(on_device)
+    x = torch.ones(3, 8)
+    for step in range(3):
+        for net, call, where in ((model, model, "cpu"), (on_device, forward, "xla")):
+            net.zero_grad()
+            call(x.to(where)).square().mean().backward()
+        torch_xla.sync()
+        assert metrics.counter_value("xla::addmm") == 2
+        assert metrics.counter_value("xla::call_graph") == 2 * (step + 1)
+        for mine, theirs in zip(on_device.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad.cpu(), theirs.grad)
+    assert metrics.metric_data("RunCachedGraphInputData")[0] == 6
+
+
+ARGUMENTS_TO_SHOW = {
+    "whole": lambda x: x,
+    "a part": lambda x: x[1:],
+    "transposed": lambda x: x.mT,
+    "every second": lambda x: x[:, ::2],
+    "permuted in memory": lambda x: x.mT.contiguous().mT,
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS_TO_SHOW)
+def test_results_that_show_arguments(name: str) -> None:
+    """They share the argument's memory and its count of writes, whatever the argument shows itself."""
+    view = ARGUMENTS_TO_SHOW[name]
+
+    def show(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.mT, x[1:], x.mT[:, 1].unsqueeze(0), x + 1
+
+    expected_base = torch.arange(24.0).reshape(4, 6)
+    base = expected_base.to("xla")
+    step = extract_compiled_graph(fx.symbolic_trace(show), ())
+    for _ in range(2):
+        x, expected_x = view(base), view(expected_base)
+        results, expected = step(x), show(expected_x)
+        x.add_(100)
+        expected_x.add_(100)
+        for mine, theirs in zip(results, expected, strict=True):
+            torch.testing.assert_close(mine.cpu(), theirs)
+            assert (
+                mine.stride() == theirs.stride()
+                and mine.storage_offset() == theirs.storage_offset()
+            )
+        assert [result._version for result in results[:3]] == [x._version] * 3
+    assert step._can_be_captured
+
+
+def test_results_that_show_an_arguments_places_in_memory() -> None:
+    """Of all of a tensor they are shown; of a part the graph is recorded anew, as its places are others."""
+
+    def show(x: torch.Tensor) -> torch.Tensor:
+        return x.as_strided((2, 2), (1, 3), 1)
+
+    base = torch.arange(24.0).reshape(4, 6).to("xla")
+    whole = extract_compiled_graph(fx.symbolic_trace(show), ())
+    assert whole(base).tolist() == show(base.cpu()).tolist() and whole._can_be_captured
+    part = extract_compiled_graph(fx.symbolic_trace(show), ())
+    assert part(base[1:]).tolist() == show(base.cpu()[1:]).tolist() and not part._can_be_captured
