@@ -11,6 +11,7 @@
 #include "aten/refuse.h"
 #include "aten/refused_types.h"
 #include "lazy/programs_of_any_size.h"
+#include "lazy/tensor_counts.h"
 
 namespace torch_xla {
 namespace {
@@ -123,6 +124,7 @@ at::Tensor Zeros(at::IntArrayRef size, Options dtype, std::optional<at::Layout>,
   for (int64_t extent : size) {
     TORCH_CHECK(extent >= 0, "zeros: Dimension size must be non-negative.");
   }
+  lazy::CountPassingTensor();  // for torch they are an empty tensor that is filled
   return MakeConstant(size, TypeOr(dtype), DeviceOr(device), 0);
 }
 

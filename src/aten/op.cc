@@ -16,6 +16,7 @@
 #include "aten/promotion.h"
 #include "aten/view_flags.h"
 #include "lazy/metrics.h"
+#include "lazy/tensor_counts.h"
 
 namespace torch_xla::recording {
 namespace {
@@ -108,7 +109,10 @@ lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
     ThrowNotXla(tensor, context.kind->name, context.position);
   }
   at::Scalar scalar = tensor.item();
-  if (IsWrappedNumber(tensor)) return ScalarValue(scalar, NumberType(scalar, context.type));
+  if (IsWrappedNumber(tensor)) {
+    lazy::CountPassingTensor();
+    return ScalarValue(scalar, NumberType(scalar, context.type));
+  }
   return ScalarValue(scalar, ToElementType(tensor.scalar_type()));
 }
 

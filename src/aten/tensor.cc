@@ -18,6 +18,7 @@
 #include "lazy/metrics.h"
 #include "lazy/recording_time.h"
 #include "lazy/sync.h"
+#include "lazy/tensor_counts.h"
 
 namespace torch_xla {
 namespace {
@@ -221,8 +222,7 @@ bool IsPlainTensor(const at::Tensor& tensor) {
 }
 
 at::Tensor MakeTensor(lazy::Device* device, lazy::Value value) {
-  static auto* created = lazy::Counter("CreateXlaTensor");
-  lazy::Count(created);
+  lazy::CountTensorMade();
   try {
     return at::detail::make_tensor<XlaTensorImpl>(lazy::Storage::Make(device, std::move(value)));
   } catch (const hlo::Error& error) {  // in eager mode, what the operation throws

@@ -10,8 +10,8 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/eager.h"
-#include "lazy/metrics.h"
 #include "lazy/op.h"
+#include "lazy/tensor_counts.h"
 #include "process/small_memory.h"
 
 namespace lazy {
@@ -94,6 +94,7 @@ bool Storage::Replace(const Value* expected, Value value) {
     is_misplaced = place_ != ProperPlace(capture);
   }
   if (is_misplaced) Move(capture);
+  CountPassingTensor();  // the value before
   return true;
 }
 
@@ -161,8 +162,7 @@ void Storage::Unlink() {
 
 // Nobody refers to it any more, so that its place changes no more; who walks the list may be at it.
 void Storage::Destroy() {
-  static auto* destroyed = Counter("DestroyXlaTensor");
-  Count(destroyed);
+  CountTensorDestroyed();
   if (place_ != Place::kNowhere) {
     std::lock_guard lock(device_->pending_mutex);
     Unlink();

@@ -232,3 +232,30 @@ def test_a_graph_that_comes_again_is_a_cached_one(device):
     assert met.executed_fallback_ops() == []
     assert y.sum().item() and "aten::_local_scalar_dense" in met.short_metrics_report()
     assert met.executed_fallback_ops() == ["aten::_local_scalar_dense"]
+
+
+def test_tensors_are_counted_as_pytorch_xla_makes_them(device):
+    """There zeros are empty memory that is filled, a number beside a tensor is one, and what is written in place is new."""
+    gc.collect()
+    torch_xla.sync(wait=True)
+    met.clear_all()
+    counts = []
+
+    def note(live):
+        made, destroyed = (
+            met.counter_value(f"{word}XlaTensor") or 0 for word in ("Create", "Destroy")
+        )
+        counts.append(destroyed)
+        assert made - destroyed == live
+
+    x = torch.zeros(50, device=device)
+    note(1)
+    x += 1
+    note(1)
+    y = x * 2
+    note(2)
+    y.mul_(x)
+    note(2)
+    del y
+    note(1)
+    assert counts == [1, 3, 4, 5, 6]
