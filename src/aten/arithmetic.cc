@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <numbers>
+#include <sstream>
+#include <variant>
 
 #include "aten/constant.h"
 #include "aten/elementwise.h"
@@ -12,6 +14,7 @@
 #include "aten/refuse.h"
 #include "aten/special.h"
 #include "aten/twin.h"
+#include "lazy/shown_constants.h"
 
 namespace torch_xla {
 namespace {
@@ -347,6 +350,17 @@ at::Tensor& DivModeInPlace(at::Tensor& x, const at::Tensor& y, RoundingMode mode
                           : TruncatedQuotient::CallInPlace(x, y);
 }
 
+lazy::ShownConstant ShownExponent(const lazy::Operation& operation) {
+  using Family = lazy::OperationFamily<decltype(&PowerConstant)>;
+  const auto& [exponent] = Family::AttributesOf(operation);
+  const auto text = []<typename N>(const N& number) {
+    std::ostringstream out;
+    out << std::boolalpha << number;
+    return lazy::ShownConstant{hlo::kElementTypeOf<N>, out.str()};
+  };
+  return std::visit(text, exponent);
+}
+
 // The exponent is part of the graph: a square must not become a general power.
 at::Tensor PowScalar(const at::Tensor& x, const at::Scalar& exponent) {
   at::ScalarType type = at::result_type(x, exponent);
@@ -402,6 +416,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
     TORCH_CHECK(!may_trap || !at::eq(y, -1).any().item<bool>(), "a divisor of -1");
     return at::div(x, y, "trunc");
   });
+  lazy::ShowConstant(lazy::Op<&PowerConstant>::kind(), &ShownExponent);
   RunBy<&PowerConstant>(
       +[](const at::Tensor& x, const at::Scalar& exponent) { return at::pow(x, exponent); });
   m.impl("add.Tensor", &Add);

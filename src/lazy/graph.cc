@@ -14,6 +14,7 @@
 #include "lazy/op.h"
 #include "lazy/resolve_marks.h"
 #include "lazy/settings.h"
+#include "lazy/shown_constants.h"
 
 namespace lazy {
 namespace {
@@ -88,6 +89,7 @@ hlo::Metadata MetadataOf(const Node* node) {
 }
 
 std::string LayoutText(const hlo::Shape& shape) {
+  if (shape.rank() == 0) return shape.ToString();
   std::string text;
   for (int64_t d = shape.rank(); d-- > 0;) text += (text.empty() ? "" : ",") + std::to_string(d);
   return shape.ToString() + "{" + text + "}";
@@ -103,6 +105,34 @@ std::string ShapesText(const Operation& operation, const Downcast& downcast) {
   }
   return shapes.size() > 1 ? "(" + text + ")" : text;
 }
+
+// The constants that a graph's text shows for its operations, before all nodes.
+class ConstantsFirst {
+ public:
+  explicit ConstantsFirst(std::span<Node* const> nodes) {
+    const auto& shown = ShownConstants();
+    for (const Node* node : nodes) {
+      const auto found = shown.find(&node->operation()->kind());
+      if (found == shown.end()) continue;
+      const auto [type, value] = found->second(*node->operation());
+      const std::string shape = hlo::Shape::Scalar(type).ToString();
+      text_ += "  %" + std::to_string(count()) + " = " + shape +
+               " prim::Constant(), value=" + value + ", xla_shape=" + shape + "\n";
+      number_for_.emplace(node, count());
+    }
+  }
+
+  size_t count() const { return number_for_.size(); }
+  const std::string& Text() const { return text_; }
+  std::optional<size_t> NumberFor(const Node* node) const {
+    const auto found = number_for_.find(node);
+    return found == number_for_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::string text_;
+  std::unordered_map<const Node*, size_t> number_for_;
+};
 
 // "forward@net.py:12"
 std::string LocationText(const SourceLocation& location) {
@@ -412,15 +442,23 @@ std::string Graph::ToText() const {
     root_numbers[results_[r].node.get()].push_back(r);
   }
   std::map<std::string, int> scopes;
+  const ConstantsFirst constants(nodes_);
+  out += constants.Text();
+  const auto number = [&](const Node* node) {
+    return "%" + std::to_string(constants.count() + node->position);
+  };
   for (const Node* node : nodes_) {
     const std::string& name = node->operation()->kind().name;
     const std::string shapes = ShapesText(*node->operation(), downcast_);
-    out += "  %" + std::to_string(node->position) + " = " + shapes + " " + name + "(";
+    out += "  " + number(node) + " = " + shapes + " " + name + "(";
     bool first = true;
     for (const Value& operand : node->operands()) {
-      out += (first ? "%" : ", %") + std::to_string(operand.node->position);
+      out += (first ? "" : ", ") + number(operand.node.get());
       if (operand.index != 0) out += "." + std::to_string(operand.index);
       first = false;
+    }
+    if (const auto constant = constants.NumberFor(node)) {
+      out += (first ? "%" : ", %") + std::to_string(*constant);
     }
     out += ")";
     std::string attributes = node->AttributesText();

@@ -7,6 +7,7 @@
 #include "lazy/device.h"
 #include "lazy/op.h"
 #include "lazy/part.h"
+#include "lazy/shown_constants.h"
 #include "lazy/storage.h"
 
 namespace lazy {
@@ -132,6 +133,19 @@ TEST(GraphTest, LongChainsAreDestroyedWithoutRecursion) {
 }
 
 hlo::Value TakeOne(hlo::Builder& b, hlo::Value x, Index at) { return TakePart(b, x, 0, at, 1); }
+
+hlo::Value Cubed(hlo::Builder& b, hlo::Value x) { return b.Multiply(x, b.Multiply(x, x)); }
+
+TEST(GraphTest, TextHasConstantsThatAreAttributesFirst) {
+  ShowConstant(Op<&Cubed>::kind(),
+               [](const Operation&) { return ShownConstant{ElementType::kS64, "3"}; });
+  Value cube = Record<&Cubed>({Leaf({2})});
+  const std::string text = Graph(std::span<const Value>(&cube, 1)).ToText();
+  EXPECT_EQ(text.find("IR {\n  %0 = s64[] prim::Constant(), value=3, xla_shape=s64[]\n  %1 = f32"),
+            0u)
+      << text;
+  EXPECT_NE(text.find("(%1, %0)"), std::string::npos) << text;
+}
 
 Value At(int64_t index) { return {Node::MakeIndex(index), 0}; }
 
