@@ -448,6 +448,47 @@ Value NllLossBackward(Builder& b, Value gradient, Value x, Value target,
   return b.Select(hit, BroadcastReduced(b, value, {dimension}, full), b.Zeros(x->shape()));
 }
 
+// Classes as floating-point numbers, which PyTorch/XLA takes and eager refuses.
+Value WholeClasses(Builder& b, Value target) {
+  CheckNone(b, b.Ne(target, b.Unary(Opcode::kFloor, target)),
+            {kRuntimeError, "nll_loss: classes are whole numbers, here of a floating-point type"});
+  return b.Convert(target, ElementType::kS64);
+}
+
+at::Tensor ClassesOf(const at::Tensor& target) {
+  return IsXla(target) && target.is_floating_point() ? Record<&WholeClasses>(target) : target;
+}
+
+template <int64_t dimensions>
+std::tuple<at::Tensor, at::Tensor> RecordNllLoss(const at::Tensor& x, const at::Tensor& target,
+                                                 const std::optional<at::Tensor>& weight,
+                                                 int64_t reduction, int64_t ignored) {
+  return Record<&Twin<dimensions, &NllLoss>::Lower>(x, ClassesOf(target), weight, reduction,
+                                                    ignored);
+}
+template <int64_t dimensions>
+at::Tensor RecordNllLossBackward(const at::Tensor& gradient, const at::Tensor& x,
+                                 const at::Tensor& target, const std::optional<at::Tensor>& weight,
+                                 int64_t reduction, int64_t ignored,
+                                 const at::Tensor& total_weight) {
+  return Record<&Twin<dimensions, &NllLossBackward>::Lower>(gradient, x, ClassesOf(target), weight,
+                                                            reduction, ignored, total_weight);
+}
+
+template <auto f, typename Signature>
+void RegisterRecorded(torch::Library& m, const char* name, Signature* kernel) {
+  recording::NameKind(lazy::Op<f>::kind(), name);
+  recording::RunByOperator<f>(name, kernel);
+  m.impl(name, kernel);
+}
+
+template <int64_t dimensions>
+void RegisterNllLoss(torch::Library& m, const char* forward, const char* backward) {
+  RegisterRecorded<&Twin<dimensions, &NllLoss>::Lower>(m, forward, &RecordNllLoss<dimensions>);
+  RegisterRecorded<&Twin<dimensions, &NllLossBackward>::Lower>(m, backward,
+                                                               &RecordNllLossBackward<dimensions>);
+}
+
 // --- Without a program: two operators each for one lowering
 
 using OptionalTensor = std::optional<at::Tensor>;
@@ -489,10 +530,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&MultilabelMarginLoss>(&RunMultilabelMarginLoss);
   Register<&MultilabelMarginLoss>(m, "multilabel_margin_loss_forward");
   Register<&MultilabelMarginLossBackward>(m, "multilabel_margin_loss_backward");
-  Register<&Twin<1, &NllLoss>::Lower>(m, "nll_loss_forward");
-  Register<&Twin<1, &NllLossBackward>::Lower>(m, "nll_loss_backward");
-  Register<&Twin<2, &NllLoss>::Lower>(m, "nll_loss2d_forward");
-  Register<&Twin<2, &NllLossBackward>::Lower>(m, "nll_loss2d_backward");
+  RegisterNllLoss<1>(m, "nll_loss_forward", "nll_loss_backward");
+  RegisterNllLoss<2>(m, "nll_loss2d_forward", "nll_loss2d_backward");
 }
 
 }  // namespace torch_xla

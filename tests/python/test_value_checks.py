@@ -620,3 +620,21 @@ def test_a_model_of_right_values_has_the_same_programs(device):
         torch_xla.sync(wait=True)
         compiled.append(metrics.counter_value("ProgramCompile"))
     assert compiled[1] == compiled[3]
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5, 4)])
+def test_classes_of_floating_point_types_are_whole(device, shape):
+    """PyTorch/XLA takes them, where eager wants integers."""
+    scores = torch.linspace(-1, 1, 120)[: torch.Size(shape).numel()].reshape(shape)
+    classes = torch.arange(scores.numel() // 3).reshape(shape[0], *shape[2:]) % 3
+    leaf, expected_leaf = scores.to(device).requires_grad_(), scores.clone().requires_grad_()
+    loss = F.cross_entropy(leaf, classes.float().to(device), ignore_index=1)
+    expected = F.cross_entropy(expected_leaf, classes, ignore_index=1)
+    loss.backward()
+    expected.backward()
+    torch.testing.assert_close(loss.cpu(), expected)
+    torch.testing.assert_close(leaf.grad.cpu(), expected_leaf.grad)
+    with pytest.raises(RuntimeError, match="classes are whole numbers"):
+        F.nll_loss(scores.to(device), (classes + 0.5).to(device)).item()
+    with pytest.raises(IndexError, match=r"Target 7 is out of bounds\."):
+        F.nll_loss(scores.to(device), torch.full_like(classes, 7).double().to(device)).item()
