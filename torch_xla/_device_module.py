@@ -346,4 +346,4 @@ def _is_in_bad_fork() -> bool:
 
 
 def _lazy_init() -> None:
-    _XLAC._init_computation_client()
+    _XLAC._xla_num_devices()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <string>
@@ -26,6 +27,7 @@
 #include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
 #include "lazy/warning.h"
+#include "process/fork.h"
 #include "process/limits.h"
 #include "python/bindings.h"
 #include "python/fork.h"
@@ -188,9 +190,28 @@ void SetCompileOptions(const std::map<std::string, OptionValue>& options) {
   lazy::SetCustomCompileOptions(std::move(converted));
 }
 
+// Starts the runtime. What its first call has found wrong it says again, as PyTorch/XLA's does;
+// whatever else starts the runtime looks at the environment as it is by then.
+void InitComputationClient() {
+  static auto* mutex = new process::Mutex;
+  static auto* first_error = new std::exception_ptr;
+  if (lazy::Runtime::IsStarted()) return;
+  {
+    std::lock_guard lock(*mutex);
+    if (*first_error) std::rethrow_exception(*first_error);
+  }
+  try {
+    lazy::Runtime::Get();
+  } catch (...) {
+    std::lock_guard lock(*mutex);
+    *first_error = std::current_exception();
+    throw;
+  }
+}
+
 void BindDevices(py::module_& m) {
   SetSynchronizer(&SynchronizeWithoutGil);
-  m.def("_init_computation_client", [] { WithoutGil([] { lazy::Runtime::Get(); }); });
+  m.def("_init_computation_client", [] { WithoutGil(&InitComputationClient); });
   m.def("_usable_cpus", &process::UsableCpus);
   m.def("_xla_runtime_is_initialized", [] { return lazy::Runtime::IsStarted(); });
   m.def("_prepare_to_exit", [] {

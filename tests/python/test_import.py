@@ -226,3 +226,20 @@ print((torch.ones(2, device="xla") + 1).cpu())
     assert names == "['CPU', 'CUDA', 'LIBRARY', 'REMOTE', 'TPU', 'WARP']"
     assert sum_ == "tensor([2., 2.])"
     assert "broken" in result.stderr
+
+
+def test_the_first_start_of_the_client_is_told_again(program):
+    """By the function that PyTorch/XLA has for it; what starts the runtime otherwise sees the variable as it is by then."""
+    program.run_code(
+        """
+import os
+import pytest, torch, torch_xla
+for device in ("NONE_SUCH", "CPU"):
+    os.environ["PJRT_DEVICE"] = device
+    with pytest.raises(RuntimeError, match="No PjRtPlugin registered for: NONE_SUCH"):
+        torch_xla._XLAC._init_computation_client()
+assert (torch.ones(2, device="xla") + 1).tolist() == [2, 2]
+torch_xla._XLAC._init_computation_client()
+""",
+        PJRT_DEVICE="NONE_SUCH",
+    )
