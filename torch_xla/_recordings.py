@@ -103,7 +103,7 @@ class Known:
     """What was made for functions, by what these record."""
 
     def __init__(self) -> None:
-        self._lock = fork_lock.free_in_children()
+        self._lock = fork_lock.Lock()
         self._kinds: OrderedDict[Any, list[tuple[Recording, Any]]] = OrderedDict()
 
     def get(

@@ -84,11 +84,16 @@ def test_locks_in_python_are_free_in_children(program):
     """Another thread holds them at the fork."""
     output = program.run_code(
         """
-import contextlib, os, signal, threading
+import contextlib, os, signal, sys, threading
 import torch_xla.experimental.scan as scan
 from torch_xla._internal import profiler_server, world
 from torch_xla.debug import _reports
-locks = [scan._KNOWN._lock, _reports._write_lock, _reports.waits._lock, world._connecting, profiler_server._starting]
+from torch_xla.distributed import parallel_loader, xla_dist
+pipe = parallel_loader._Pipe(1, 1)
+locks = [
+    scan._KNOWN._lock, _reports._write_lock, _reports.waits._lock, world._connecting, profiler_server._starting,
+    pipe.host._changed, pipe.device._changed, pipe.demand._changed, pipe.order, xla_dist._print_lock,
+]
 held, may_end = threading.Event(), threading.Event()
 def hold():
     with contextlib.ExitStack() as stack:
@@ -103,7 +108,7 @@ if child == 0:
     signal.alarm(60)  # a hang is a failure
     with contextlib.ExitStack() as stack:
         [stack.enter_context(lock) for lock in locks]
-    os._exit(0)
+    sys.exit(0)  # the end of a process closes its loaders
 may_end.set()
 print(os.waitpid(child, 0)[1])
 with locks[0]:

@@ -2,27 +2,47 @@
 
 import os
 import threading
+import weakref
+from collections.abc import Callable
 
 
-class _Lock:
-    """To be used by `with`. A child has another lock, and gives back what it holds itself: the one of before."""
+class Lock:
+    """To be used by `with`. A child has another one, and gives back what it holds itself: the one of before."""
 
     def __init__(self) -> None:
         self._renew()
-        os.register_at_fork(after_in_child=self._renew)
+        _locks.add(self)
 
     def __enter__(self) -> None:
-        lock = self._lock
-        lock.acquire()
-        self._held = lock
+        condition = self._condition
+        condition.acquire()
+        self._held = condition
 
     def __exit__(self, *_: object) -> None:
         self._held.release()
 
     def _renew(self) -> None:
-        self._lock = threading.Lock()
+        self._condition = threading.Condition(threading.Lock())
 
 
-def free_in_children() -> _Lock:
-    """A lock of what lives as long as the process, and may be found half changed."""
-    return _Lock()
+class Condition(Lock):
+    """The same, whose holders can wait. Those who wait do not come along either."""
+
+    def wait_for(self, predicate: Callable[[], object]) -> None:
+        """Waits until that is so, giving the lock away meanwhile."""
+        self._condition.wait_for(predicate)
+
+    def notify_all(self) -> None:
+        """Lets all who wait look again."""
+        self._condition.notify_all()
+
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for lock in list(_locks):
+        lock._renew()
+
+
+os.register_at_fork(after_in_child=_renew_all)

@@ -44,7 +44,7 @@ class _Service:
         self._logdir = None if logdir is None else pathlib.Path(logdir).resolve()
         self._written = 0
         self._stopped: dict[str, threading.Event] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_lock.Lock()
 
     def profile(self, request: Any, context: grpc.ServicerContext) -> Any:
         """What happens from now on for `duration_ms`, in the answer or in a file of this machine."""
@@ -176,7 +176,7 @@ class _Silent:
 
     def __init__(self) -> None:
         self._waiting: list[grpc.ServicerContext] = []
-        self._lock = threading.Lock()
+        self._lock = fork_lock.Lock()
 
     def wait(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         """The one request of the stream."""
@@ -292,7 +292,7 @@ class ProfilerServer:
 # By port: a program that starts its server again, as a notebook's cell does, has it.
 _running: weakref.WeakValueDictionary[int, ProfilerServer] = weakref.WeakValueDictionary()
 # Held by who looks for a server and starts one.
-_starting = fork_lock.free_in_children()
+_starting = fork_lock.Lock()
 
 
 def serve(port: int, logdir: str | None, without_token: bool) -> ProfilerServer:

@@ -9,10 +9,10 @@ import hashlib
 import hmac
 import os
 import secrets
-import threading
 import time
 
 from torch_xla import runtime_server
+from torch_xla._internal import fork_lock
 
 # Challenge: 32 random bytes of the client; the answer has 32 of the server's, and its proof.
 CHALLENGE = "/torch_xla.Profiler/Challenge"
@@ -59,7 +59,7 @@ class ServerSide:
         self.port = 0
         self._token = token()
         self._own_key = secrets.token_bytes(32)
-        self._lock = threading.Lock()
+        self._lock = fork_lock.Lock()
         self._used: dict[bytes, int] = {}
 
     def challenge(self, client_nonce: bytes) -> bytes:

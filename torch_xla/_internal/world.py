@@ -108,7 +108,7 @@ class _Server:
 
 _connection = _Connection()
 # Of `store`, which any thread may be the first to ask for, the one that starts the runtime among them.
-_connecting = fork_lock.free_in_children()
+_connecting = fork_lock.Lock()
 # A store of the parent's process cannot be closed in a forked child: its threads are not there.
 _inherited: list[dist.Store] = []
 

@@ -249,7 +249,7 @@ def _frame_lines() -> list[str]:
 
 # --- Files ---
 
-_write_lock = fork_lock.free_in_children()
+_write_lock = fork_lock.Lock()
 
 
 def _write(text: str) -> None:
@@ -303,7 +303,7 @@ class Waits:
     """The times that the program waited for: for values that it reads, operators on the CPU, compilations."""
 
     def __init__(self) -> None:
-        self._lock = fork_lock.free_in_children()
+        self._lock = fork_lock.Lock()
         self._waits: dict[tuple[str, str, str], Wait] = collections.defaultdict(Wait)
 
     def add(self, kind: str, operator: str, seconds: float) -> None:

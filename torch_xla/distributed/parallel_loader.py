@@ -13,6 +13,7 @@ import torch
 
 import torch_xla
 from torch_xla import _XLAC
+from torch_xla._internal import fork_lock
 from torch_xla.core import xla_model as xm
 from torch_xla.debug import observers
 from torch_xla.distributed.spmd import xla_sharding
@@ -156,7 +157,7 @@ class _Pipe:
         self.host: kq.Queue[_Batch] = kq.Queue(loader_prefetch_size)
         self.device: kq.Queue[Future[Any]] = kq.Queue(device_prefetch_size)
         # Held while a batch is taken and its future queued, so that several uploaders keep the batches' order.
-        self.order = threading.Lock()
+        self.order = fork_lock.Lock()
         self.demand = _Demand()
         _pipes.add(self)
 
@@ -167,7 +168,7 @@ class _Demand:
     def __init__(self) -> None:
         self._count = 0
         self._closed = False
-        self._changed = threading.Condition()
+        self._changed = fork_lock.Condition()
 
     def ask(self) -> None:
         """Counts one more."""

@@ -32,6 +32,8 @@ import uuid
 from collections.abc import Iterator
 from typing import IO
 
+from torch_xla._internal import fork_lock
+
 DEFAULT_MASTER_PORT = 29500
 # What a command gets between SIGTERM and SIGKILL; torchrun gives its own processes 30 s.
 STOP_SECONDS = 40
@@ -281,7 +283,7 @@ def _signals_as_exceptions() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-_print_lock = threading.Lock()
+_print_lock = fork_lock.Lock()
 
 
 def _copy(source: IO[bytes], target: IO[str], prefix: str) -> None:
@@ -304,7 +306,7 @@ class _Host:
     def __init__(self, name: str, command: list[str], program: str) -> None:
         self.name = name
         # Who writes to the standard input; a long program waits for the connection.
-        self._writing = threading.Lock()
+        self._writing = fork_lock.Lock()
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -1,8 +1,9 @@
 """A bounded queue between threads that either side can close."""
 
 import collections
-import threading
 from typing import Generic, TypeVar
+
+from torch_xla._internal import fork_lock
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ class Queue(Generic[T]):
             raise ValueError(f"A queue needs room for an item; its size is {maxsize}.")
         self._maxsize = maxsize
         self._items: collections.deque[T] = collections.deque()
-        self._changed = threading.Condition()
+        self._changed = fork_lock.Condition()
         self._no_more_writes = False
         self._closed = False
 
