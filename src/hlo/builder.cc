@@ -73,9 +73,9 @@ Literal IdentityLiteral(Opcode combiner, ElementType type) {
       type, [&]<typename T>() { return Literal::Scalar<T>(IdentityOf<T>(combiner, type)); });
 }
 
-Value Builder::Create(Opcode opcode, std::vector<Value> operands, Attributes attributes,
+Value Builder::Create(Opcode opcode, InstructionList operands, Attributes attributes,
                       std::vector<Computation*> called, std::optional<Shape> shape) {
-  std::vector<const Shape*> shapes;
+  ShortList<const Shape*> shapes;
   shapes.reserve(operands.size());
   for (const Instruction* operand : operands) {
     if (!operand || operand->parent() != computation_) {

@@ -29,7 +29,7 @@ class Builder {
 
   // The general form: infers the shape (`shape` is needed where the operands do not determine it,
   // and checked), checks, appends.
-  Value Create(Opcode opcode, std::vector<Value> operands, Attributes attributes = {},
+  Value Create(Opcode opcode, InstructionList operands, Attributes attributes = {},
                std::vector<Computation*> called = {}, std::optional<Shape> shape = std::nullopt);
 
   // Appends a parameter with the next number.

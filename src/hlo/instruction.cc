@@ -7,23 +7,27 @@
 namespace hlo {
 
 constinit const Metadata SharedMetadata::kNone{};
+constinit const Attributes SharedAttributes::kNone{};
 
-void Instruction::AddUser(Instruction* user) {
-  // The smallest piece of memory that there is has room for three, and most values have no more.
-  if (users_.capacity() == 0) users_.reserve(3);
-  users_.push_back(user);
+std::shared_ptr<const Attributes> SharedAttributes::Shared(Attributes attributes) {
+  if (std::holds_alternative<NoAttributes>(attributes)) return nullptr;
+  return std::allocate_shared<const Attributes>(process::SmallAllocator<Attributes>(),
+                                                std::move(attributes));
 }
+
+void Instruction::AddUser(Instruction* user) { users_.push_back(user); }
 
 void Instruction::RemoveUser(Instruction* user) {
   // Recent users are the likelier ones to go.
-  auto found = std::find(users_.rbegin(), users_.rend(), user);
-  if (found == users_.rend()) return;
-  *found = users_.back();
-  users_.pop_back();
+  for (size_t i = users_.size(); i-- > 0;) {
+    if (users_[i] != user) continue;
+    users_[i] = users_.back();
+    return users_.pop_back();
+  }
 }
 
 void Instruction::ReplaceOperand(size_t index, Instruction* value) {
-  Instruction* old = operands_.at(index);
+  Instruction* old = operands_[index];
   if (old == value) return;
   if (std::ranges::find(operands_, value) == operands_.end()) value->AddUser(this);
   operands_[index] = value;
@@ -32,8 +36,7 @@ void Instruction::ReplaceOperand(size_t index, Instruction* value) {
 
 void Instruction::ReplaceAllUsesWith(Instruction* value) {
   if (value == this) return;
-  std::vector<Instruction*> users = std::move(users_);
-  users_.clear();
+  const InstructionList users = std::move(users_);
   for (Instruction* user : users) {
     if (user == value) {
       users_.push_back(user);
@@ -76,7 +79,7 @@ std::string Instruction::ToString() const {
     text += (i ? ", %" : "%") + std::to_string(operands_[i]->id());
   }
   text += ")";
-  std::string attributes = hlo::ToString(attributes_);
+  std::string attributes = hlo::ToString(*attributes_);
   if (!attributes.empty()) text += ", " + attributes;
   for (size_t i = 0; i < called_computations_.size(); ++i) {
     text += (i ? ", @" : ", calls @") + called_computations_[i]->name();

@@ -1,6 +1,7 @@
 // Instruction: one operation of a computation, in SSA form.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,10 +12,15 @@
 #include "hlo/attributes.h"
 #include "hlo/opcode.h"
 #include "hlo/shape.h"
+#include "hlo/short_list.h"
+#include "process/small_memory.h"
 
 namespace hlo {
 
 class Computation;
+class Instruction;
+
+using InstructionList = ShortList<Instruction*>;
 
 // A line of a program, and the one that called it. Never destroyed.
 struct SourceFrame {
@@ -62,6 +68,30 @@ class SharedMetadata {
   std::shared_ptr<const Metadata> metadata_;  // null: none
 };
 
+// Attributes that an instruction shares with its copies. Most instructions have none, and no memory
+// for them.
+class SharedAttributes {
+ public:
+  SharedAttributes() = default;
+  template <typename T>
+    requires(!std::same_as<std::remove_cvref_t<T>, SharedAttributes> &&
+             std::constructible_from<Attributes, T>)
+  SharedAttributes(T&& attributes)  // NOLINT: whoever has attributes of its own need not know
+      : attributes_(Shared(Attributes(std::forward<T>(attributes)))) {}
+
+  const Attributes& operator*() const { return attributes_ == nullptr ? kNone : *attributes_; }
+  bool operator==(const SharedAttributes& other) const {
+    return attributes_ == other.attributes_ || **this == *other;
+  }
+
+ private:
+  static const Attributes kNone;
+
+  static std::shared_ptr<const Attributes> Shared(Attributes attributes);
+
+  std::shared_ptr<const Attributes> attributes_;  // null: NoAttributes
+};
+
 // An instruction with several results (while, sort, variadic reduce, batch_norm_training, …) has a
 // tuple shape, and get_tuple_element instructions pick them; tuples appear nowhere else except
 // for kTuple itself and parameters of programs that use them. Control flow is StableHLO's: `while`
@@ -70,30 +100,31 @@ class SharedMetadata {
 // outside is passed explicitly. For `if` and `case` the operands after the predicate go to every
 // branch as its parameters; for `while` a captured value becomes a loop-carried one that the body
 // returns unchanged.
-class Instruction {
+class Instruction : public process::SmallObject {
  public:
   Opcode opcode() const { return opcode_; }
   const Shape& shape() const { return shape_; }
   ElementType element_type() const { return shape_.element_type(); }
   const Dimensions& dimensions() const { return shape_.dimensions(); }
 
-  const std::vector<Instruction*>& operands() const { return operands_; }
+  const InstructionList& operands() const { return operands_; }
   Instruction* operand(size_t i) const { return operands_[i]; }
   size_t operand_count() const { return operands_.size(); }
   // Instructions of the same computation that have this as an operand, each once, in no meaningful
   // order.
-  const std::vector<Instruction*>& users() const { return users_; }
+  const InstructionList& users() const { return users_; }
 
   // reduce, sort, map, scatter, all_reduce, …: [body]; while: [condition, body]; if: [true branch,
   // false branch]; case: its branches; select_and_scatter: [select, scatter]; call, composite:
   // [callee].
   const std::vector<Computation*>& called_computations() const { return called_computations_; }
 
-  const Attributes& attributes() const { return attributes_; }
+  const Attributes& attributes() const { return *attributes_; }
+  const SharedAttributes& shared_attributes() const { return attributes_; }
   // The attributes as the type that the opcode has; throws std::bad_variant_access for another.
   template <typename T>
   const T& as() const {
-    return std::get<T>(attributes_);
+    return std::get<T>(*attributes_);
   }
 
   const Metadata& metadata() const { return *metadata_; }
@@ -129,10 +160,10 @@ class Instruction {
 
   Opcode opcode_{};
   Shape shape_;
-  std::vector<Instruction*> operands_;
-  std::vector<Instruction*> users_;
+  InstructionList operands_;
+  InstructionList users_;
   std::vector<Computation*> called_computations_;
-  Attributes attributes_;
+  SharedAttributes attributes_;
   SharedMetadata metadata_;
   Computation* parent_ = nullptr;
   int64_t id_ = 0;

@@ -82,7 +82,7 @@ class PostOrder {
   std::vector<std::pair<const Node*, size_t>> stack_;
 };
 
-const std::vector<Instruction*>& OperandsOf(const Instruction* instruction) {
+const InstructionList& OperandsOf(const Instruction* instruction) {
   return instruction->operands();
 }
 
@@ -157,7 +157,7 @@ class ComputationComparer {
     auto order_a = CanonicalOrder(a), order_b = CanonicalOrder(b);
     if (order_a.size() != order_b.size() || a.results().size() != b.results().size()) return false;
     auto numbers_a = Number(order_a), numbers_b = Number(order_b);
-    auto same_values = [&](const std::vector<Instruction*>& x, const std::vector<Instruction*>& y) {
+    auto same_values = [&](const auto& x, const auto& y) {
       return std::ranges::equal(x, y, [&](const Instruction* p, const Instruction* q) {
         return numbers_a.at(p) == numbers_b.at(q);
       });
@@ -173,7 +173,8 @@ class ComputationComparer {
 
  private:
   bool SameOperation(const Instruction& a, const Instruction& b) {
-    return a.opcode() == b.opcode() && a.shape() == b.shape() && a.attributes() == b.attributes() &&
+    return a.opcode() == b.opcode() && a.shape() == b.shape() &&
+           a.shared_attributes() == b.shared_attributes() &&
            std::ranges::equal(a.called_computations(), b.called_computations(),
                               [this](const auto* x, const auto* y) { return Same(*x, *y); });
   }
@@ -215,7 +216,8 @@ class ComputationCloner {
     for (size_t i = 0, count = source.instructions().size(); i < count; ++i) {
       const Instruction* instruction = source.instructions()[i].get();
       if (copies.contains(instruction)) continue;
-      std::vector<Instruction*> operands;
+      InstructionList operands;
+      operands.reserve(instruction->operand_count());
       for (const Instruction* operand : instruction->operands()) {
         operands.push_back(copies.at(operand));
       }
@@ -224,7 +226,7 @@ class ComputationCloner {
         for (Computation*& computation : called) computation = Clone(*computation);
       }
       Instruction* copy = target.Add(instruction->opcode(), instruction->shape(),
-                                     std::move(operands), instruction->attributes(), called);
+                                     std::move(operands), instruction->shared_attributes(), called);
       copy->set_metadata(instruction->shared_metadata());
       copies.emplace(instruction, copy);
     }
@@ -245,8 +247,8 @@ class ComputationCloner {
 
 }  // namespace
 
-Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
-                              Attributes attributes, std::vector<Computation*> called) {
+Instruction* Computation::Add(Opcode opcode, Shape shape, InstructionList operands,
+                              SharedAttributes attributes, std::vector<Computation*> called) {
   auto& instruction = instructions_.emplace_back(new Instruction());
   instruction->opcode_ = opcode;
   instruction->shape_ = std::move(shape);
@@ -255,7 +257,7 @@ Instruction* Computation::Add(Opcode opcode, Shape shape, std::vector<Instructio
   instruction->called_computations_ = std::move(called);
   instruction->parent_ = this;
   instruction->id_ = module_->next_id_++;
-  const auto& values = instruction->operands_;
+  const InstructionList& values = instruction->operands_;
   for (size_t i = 0; i < values.size(); ++i) {
     // The latest user is this instruction if the operand came up before.
     auto& users = values[i]->users_;
@@ -331,7 +333,7 @@ int64_t Computation::RemoveDeadInstructions() {
   for (const auto& instruction : instructions_) {
     if (!is_dead(instruction.get())) continue;
     for (Instruction* operand : instruction->operands_) {
-      if (!is_dead(operand)) std::erase_if(operand->users_, is_dead);
+      if (!is_dead(operand)) operand->users_.EraseIf(is_dead);
     }
   }
   return static_cast<int64_t>(std::erase_if(

@@ -31,8 +31,8 @@ class Computation {
   void set_result(size_t i, Instruction* value) { results_[i] = value; }
 
   // Appends. Nothing is checked here: Builder infers and checks, VerifyModule checks again.
-  Instruction* Add(Opcode opcode, Shape shape, std::vector<Instruction*> operands,
-                   Attributes attributes = {}, std::vector<Computation*> called = {});
+  Instruction* Add(Opcode opcode, Shape shape, InstructionList operands,
+                   SharedAttributes attributes = {}, std::vector<Computation*> called = {});
 
   // Rewrites that added instructions at the end call this before anyone relies on the order; it
   // keeps the relative order where it can.

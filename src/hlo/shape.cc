@@ -1,5 +1,7 @@
 #include "hlo/shape.h"
 
+#include <algorithm>
+
 #include "hlo/error.h"
 #include "hlo/hash.h"
 
@@ -14,6 +16,7 @@ Shape::Shape(ElementType element_type, Dimensions dimensions) : element_type_(el
       throw Error("a shape has the negative dimension " + std::to_string(size) + ": " +
                   hlo::ToString(dimensions));
     }
+    is_dynamic_ |= size == kDynamic;
   }
   if (!dimensions.empty()) dimensions_ = std::make_shared<const Dimensions>(std::move(dimensions));
 }
@@ -21,6 +24,7 @@ Shape::Shape(ElementType element_type, Dimensions dimensions) : element_type_(el
 Shape Shape::Tuple(std::vector<Shape> elements) {
   Shape shape;
   shape.element_type_ = ElementType::kTuple;
+  shape.is_dynamic_ = std::ranges::any_of(elements, &Shape::is_dynamic);
   if (!elements.empty()) {
     shape.elements_ = std::make_shared<const std::vector<Shape>>(std::move(elements));
   }
@@ -31,16 +35,6 @@ bool Shape::operator==(const Shape& other) const {
   return element_type_ == other.element_type_ &&
          (dimensions_ == other.dimensions_ || dimensions() == other.dimensions()) &&
          (elements_ == other.elements_ || tuple_shapes() == other.tuple_shapes());
-}
-
-bool Shape::is_dynamic() const {
-  for (int64_t size : dimensions()) {
-    if (size == kDynamic) return true;
-  }
-  for (const Shape& element : tuple_shapes()) {
-    if (element.is_dynamic()) return true;
-  }
-  return false;
 }
 
 void Shape::ThrowNoDimension(int64_t i) const {
@@ -80,6 +74,7 @@ int64_t Shape::byte_size() const {
 Shape Shape::WithElementType(ElementType element_type) const {
   Shape shape;
   shape.element_type_ = element_type;
+  shape.is_dynamic_ = is_dynamic_;
   shape.dimensions_ = dimensions_;
   return shape;
 }

@@ -39,7 +39,7 @@ class Shape {
   bool is_tuple() const { return element_type_ == ElementType::kTuple; }
   bool is_token() const { return element_type_ == ElementType::kToken; }
   bool is_array() const { return !is_tuple() && !is_token(); }
-  bool is_dynamic() const;
+  bool is_dynamic() const { return is_dynamic_; }
   const std::vector<Shape>& tuple_shapes() const { return elements_ ? *elements_ : kNoElements; }
 
   // Product of the dimensions; 1 for a scalar. Throws Error if a dimension is dynamic.
@@ -62,7 +62,8 @@ class Shape {
   static const std::vector<Shape> kNoElements;
 
   ElementType element_type_ = ElementType::kInvalid;
-  std::shared_ptr<const Dimensions> dimensions_;        // null: none
+  bool is_dynamic_ = false;                       // a dimension is, of an element of a tuple, too
+  std::shared_ptr<const Dimensions> dimensions_;  // null: none
   std::shared_ptr<const std::vector<Shape>> elements_;  // of a tuple; null: none
 };
 

@@ -9,7 +9,7 @@
 namespace hlo {
 namespace {
 
-size_t CountDistinct(const std::vector<Instruction*>& values) {
+size_t CountDistinct(const InstructionList& values) {
   constexpr size_t kFew = 8;
   if (values.size() > kFew) {
     return std::unordered_set<const Instruction*>(values.begin(), values.end()).size();
@@ -86,7 +86,7 @@ class Verifier {
 
   void VerifyUsers(const Instruction& instruction,
                    const std::unordered_set<const Instruction*>& defined) {
-    const std::vector<Instruction*>& users = instruction.users();
+    const InstructionList& users = instruction.users();
     if (CountDistinct(users) != users.size()) Fail(instruction, "a user is listed twice");
     for (const Instruction* user : users) {
       if (!defined.contains(user)) Fail(instruction, "a user is of another computation");

@@ -140,8 +140,9 @@ class Decomposition {
   Instruction* CopyOne(const Instruction& instruction) {
     std::vector<Instruction*> operands;
     for (Instruction* operand : instruction.operands()) operands.push_back(copies_.at(operand));
-    Instruction* copy = target_->Add(instruction.opcode(), instruction.shape(), operands,
-                                     instruction.attributes(), instruction.called_computations());
+    Instruction* copy =
+        target_->Add(instruction.opcode(), instruction.shape(), operands,
+                     instruction.shared_attributes(), instruction.called_computations());
     copy->set_metadata(instruction.shared_metadata());
     return copy;
   }

@@ -66,7 +66,8 @@ bool SameOperands(const Instruction& a, const Instruction& b) {
 
 bool Same(const Instruction& a, const Instruction& b) {
   return a.opcode() == b.opcode() && SameOperands(a, b) && a.shape() == b.shape() &&
-         a.called_computations() == b.called_computations() && a.attributes() == b.attributes();
+         a.called_computations() == b.called_computations() &&
+         a.shared_attributes() == b.shared_attributes();
 }
 
 size_t HashOf(const Instruction& instruction) {
@@ -163,7 +164,7 @@ class Eliminator {
     if (instruction->HasSideEffect()) return instruction;
     Instruction* shared =
         computation_.Add(instruction->opcode(), instruction->shape(), instruction->operands(),
-                         instruction->attributes(), std::move(called));
+                         instruction->shared_attributes(), std::move(called));
     shared->set_metadata(instruction->shared_metadata());
     instruction->ReplaceAllUsesWith(shared);
     changed_ = true;

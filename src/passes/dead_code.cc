@@ -155,7 +155,7 @@ bool ShrinkBranches(Instruction& branches) {
   }
   Computation& computation = *branches.parent();
   Instruction* smaller = computation.Add(branches.opcode(), branches.shape(), std::move(operands),
-                                         branches.attributes(), std::move(called));
+                                         branches.shared_attributes(), std::move(called));
   smaller->set_metadata(branches.shared_metadata());
   branches.ReplaceAllUsesWith(smaller);
   computation.Remove(&branches);

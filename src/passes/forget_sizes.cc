@@ -94,7 +94,7 @@ class Forgetter {
     for (const Instruction* operand : source.operands()) operands.push_back(values_.at(operand));
     const Value copy =
         builder_.computation()->Add(source.opcode(), std::move(shape), std::move(operands),
-                                    source.attributes(), source.called_computations());
+                                    source.shared_attributes(), source.called_computations());
     copy->set_metadata(source.shared_metadata());
     return copy;
   }

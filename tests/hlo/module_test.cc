@@ -54,6 +54,34 @@ TEST(Instruction, UsersFollowRewrites) {
   EXPECT_NO_THROW(VerifyModule(module));
 }
 
+// Programs have thousands, and each new size of one makes them anew: their memory is what a pass
+// takes most of its time for.
+TEST(Instruction, IsSmall) { EXPECT_LE(sizeof(Instruction), size_t{192}); }
+
+TEST(Instruction, SharesItsAttributesWithCopies) {
+  auto module = Sample();
+  const auto copy = module->Clone();
+  for (size_t i = 0; i < module->entry()->instructions().size(); ++i) {
+    const Instruction& from = *module->entry()->instructions()[i];
+    const Instruction& to = *copy->entry()->instructions()[i];
+    EXPECT_EQ(&from.attributes(), &to.attributes()) << from.ToString();
+  }
+  EXPECT_EQ(SharedAttributes(SortAttributes{1, true}), SharedAttributes(SortAttributes{1, true}));
+  EXPECT_FALSE(SharedAttributes(SortAttributes{1}) == SharedAttributes(SortAttributes{2}));
+  EXPECT_FALSE(SharedAttributes(SortAttributes{1}) == SharedAttributes());
+  EXPECT_EQ(SharedAttributes(NoAttributes()), SharedAttributes());
+}
+
+TEST(Shape, KnowsThatASizeIsDynamic) {
+  const Shape known(ElementType::kF32, {2, 3}), unknown(ElementType::kF32, {2, kDynamic});
+  EXPECT_FALSE(known.is_dynamic());
+  EXPECT_FALSE(Shape::Tuple({known, Shape::Token()}).is_dynamic());
+  EXPECT_TRUE(unknown.is_dynamic());
+  EXPECT_TRUE(unknown.WithElementType(ElementType::kS32).is_dynamic());
+  EXPECT_FALSE(unknown.WithDimensions({2, 3}).is_dynamic());
+  EXPECT_TRUE(Shape::Tuple({known, Shape::Tuple({unknown})}).is_dynamic());
+}
+
 TEST(Instruction, PrintsOneLine) {
   auto module = Sample();
   const Instruction* reduce = module->entry()->instructions()[4].get();

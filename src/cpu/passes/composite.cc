@@ -63,13 +63,13 @@ void AddParameter(CompositeBody& body, Instruction* value, Instruction*& copy) {
 void AddCopy(CompositeBody& body, const Instruction* member) {
   Instruction*& copy = body.copies[member].copy;
   if (copy != nullptr) return;
-  std::vector<Instruction*> operands;
+  hlo::InstructionList operands;
   operands.reserve(member->operand_count());
   for (const Instruction* operand : member->operands()) {
     operands.push_back(body.copies[operand].copy);
   }
   copy = body.computation->Add(member->opcode(), member->shape(), std::move(operands),
-                               member->attributes(), member->called_computations());
+                               member->shared_attributes(), member->called_computations());
 }
 
 // Copies `members` into a new computation `name` of their module; one that comes twice is copied

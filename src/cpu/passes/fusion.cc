@@ -154,7 +154,7 @@ struct Choice {
   int64_t place = 0;    // in the program
   bool needed = false;  // in memory
   bool live = false;
-  std::vector<Cluster*> homes;  // where it is evaluated
+  hlo::ShortList<Cluster*> homes;  // where it is evaluated
 };
 
 class Fuser {
@@ -195,7 +195,7 @@ class Fuser {
 
   // Who wants a value: clusters that would evaluate it, and whether someone reads it from memory.
   struct Demand {
-    std::vector<Cluster*> clusters;
+    hlo::ShortList<Cluster*> clusters;
     bool in_memory = false;
   };
 

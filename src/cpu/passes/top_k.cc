@@ -55,7 +55,7 @@ bool IsGivenBack(const Instruction& value) {
 // The slices that are all that is read of a sort; none if anything else is.
 Values SlicesOf(Instruction* sort) {
   const bool has_several = sort->shape().is_tuple();
-  const Values picked = has_several ? sort->users() : Values{sort};
+  const hlo::InstructionList picked = has_several ? sort->users() : hlo::InstructionList{sort};
   if (IsGivenBack(*sort)) return {};
   Values slices;
   for (const Instruction* result : picked) {
