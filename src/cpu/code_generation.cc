@@ -20,6 +20,7 @@
 #include "cpu/jit.h"
 #include "cpu/kernel_cache.h"
 #include "cpu/kernel_kind.h"
+#include "cpu/kernel_recipe.h"
 #include "cpu/kernel_signature.h"
 #include "cpu/llvm_object.h"
 #include "hlo/error.h"
@@ -55,6 +56,7 @@ struct Wanted {
   const hlo::Instruction* composite;
   std::string signature;      // empty: none
   std::set<int64_t> varying;  // sizes
+  RecipeKey recipe;           // without a text: none
 };
 
 // The sizes of each kernel that vary: those that programs before had otherwise, and `known`.
@@ -89,23 +91,14 @@ std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, S
     if (signatures[i]) number = by_signature.emplace(text, number).first->second;
     code.kernel_of_instruction.push_back(number);
     if (number < static_cast<int32_t>(kernels.size())) continue;
-    kernels.push_back({instructions[i], text, std::move(varying[i])});
+    Wanted& wanted = kernels.emplace_back(instructions[i], text, std::move(varying[i]));
+    if (!wanted.varying.empty()) wanted.recipe = RecipeKeyOf(*signatures[i], wanted.varying);
   }
   code.kernels.resize(kernels.size());
   for (size_t i = 0; i < code.kernels.size(); ++i) {
     code.kernels[i].name = "kernel_" + std::to_string(i);
   }
   return kernels;
-}
-
-// Takes what the cache has of a kernel. False if that is nothing.
-bool Find(KernelCache& cache, const std::string& signature, CompiledKernel& kernel) {
-  if (signature.empty()) return false;
-  const std::optional<CachedKernel> found = cache.Find(signature);
-  if (!found) return false;
-  kernel.code = found->code;
-  kernel.info = found->info;
-  return true;
 }
 
 void Add(KernelCache& cache, const std::string& signature, const CompiledKernel& kernel) {
@@ -125,6 +118,39 @@ void Emit(const Wanted& wanted, int64_t number, const Dump& dump, llvm::LLVMCont
   kernel.info = kind.emit(target, KernelCode::kSymbol, *wanted.composite, sizes);
   dump.Kernel(number, target);
   kernel.code = cache.Code(Bitcode(target), [&] { return EmitObject(target); });
+  if (wanted.recipe.text.empty()) return;
+  auto recipe = KernelRecipe::Of(*wanted.composite, sizes, wanted.recipe.sizes, kernel.code);
+  if (recipe != nullptr) cache.Add(wanted.recipe, std::move(recipe));
+}
+
+// Throws if emission comes to something else.
+void Check(const Wanted& wanted, const CachedKernel& found, KernelCache& cache) {
+  const LlvmObject<llvm::LLVMContext> context;
+  CompiledKernel emitted;
+  Emit(wanted, 0, Dump(), *context, cache, emitted);
+  const bool is_same =
+      emitted.code->object() == found.code->object() && emitted.info.units == found.info.units &&
+      emitted.info.unit_cost == found.info.unit_cost && emitted.info.slots == found.info.slots;
+  if (is_same) return;
+  throw hlo::Error(
+      hlo::ErrorCode::kInternal,
+      "a kernel's recipe leads to other code than its emission: " + wanted.composite->ToString());
+}
+
+// Takes what the cache has of a kernel. False if that is nothing.
+bool Find(KernelCache& cache, const Wanted& wanted, CompiledKernel& kernel) {
+  if (wanted.signature.empty()) return false;
+  std::optional<CachedKernel> found = cache.Find(wanted.signature);
+  if (!found && !wanted.recipe.text.empty()) {
+    found = cache.Find(wanted.recipe);
+    if (!found) return false;
+    if (cache.checks_recipes()) Check(wanted, *found, cache);
+    cache.Add(wanted.signature, *found);
+  }
+  if (!found) return false;
+  kernel.code = std::move(found->code);
+  kernel.info = std::move(found->info);
+  return true;
 }
 
 // As they were when the process, or the child that it is, first asked: that reads files.
@@ -202,7 +228,7 @@ GeneratedCode GenerateCode(const hlo::Module& module, const Dump& dump, KernelCa
   const bool kept = slots != SlotsFor::kAllSizes;
   for (size_t i = 0; i < kernels.size(); ++i) {
     // A dump shows all code, the one that is there already as well.
-    if (dump || !kept || !Find(cache, kernels[i].signature, code.kernels[i])) missing.push_back(i);
+    if (dump || !kept || !Find(cache, kernels[i], code.kernels[i])) missing.push_back(i);
   }
   // Names are for those who read a dump.
   ForEach(missing.size(), bool(dump), [&](llvm::LLVMContext& context, size_t k) {

@@ -1,5 +1,6 @@
 #include "cpu/kernel_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "hlo/error.h"
@@ -11,6 +12,16 @@ namespace {
 constexpr int64_t kCapacity = 128 << 20;
 // What the loader remembers of an object.
 constexpr int64_t kBytesOfLoading = 12 << 10;
+// Of one key: sizes of one structure lead to a few codes, short rows to one and long ones to
+// another.
+constexpr size_t kMostRecipes = 8;
+
+// A build for debugging is slow all the same.
+#ifdef __OPTIMIZE__
+constexpr auto kRecipes = KernelCache::Recipes::kTrusted;
+#else
+constexpr auto kRecipes = KernelCache::Recipes::kChecked;
+#endif
 
 int64_t CapacityOfEnvironment() {
   const char* text = std::getenv("TORCH_XLA_KERNEL_CACHE_BYTES");
@@ -39,12 +50,16 @@ KernelCode::KernelCode(std::string object)
 }
 
 // Either table may hold code that the other has forgotten.
-KernelCache::KernelCache(int64_t capacity)
-    : kernels_(capacity / 2), codes_(capacity / 2), varying_(capacity / 16) {}
+KernelCache::KernelCache(int64_t capacity, Recipes recipes)
+    : recipes_are_(recipes),
+      kernels_(capacity / 2),
+      codes_(capacity / 2),
+      recipes_(capacity / 16),
+      varying_(capacity / 16) {}
 
 KernelCache& KernelCache::OfProcess() {
   // For ever: programs may outlive what is destroyed at the end of the process.
-  static auto* const cache = new KernelCache(CapacityOfEnvironment());
+  static auto* const cache = new KernelCache(CapacityOfEnvironment(), kRecipes);
   return *cache;
 }
 
@@ -61,6 +76,34 @@ void KernelCache::Add(const std::string& signature, const CachedKernel& kernel) 
   const process::NoFork no_fork;
   std::lock_guard<std::mutex> lock(mutex_);
   kernels_.Insert(signature, kernel, BytesOf(*kernel.code));
+}
+
+std::optional<CachedKernel> KernelCache::Find(const RecipeKey& key) {
+  const process::NoFork no_fork;
+  std::lock_guard<std::mutex> lock(mutex_);
+  RecipeList* recipes = recipes_.Find(key.text);
+  if (recipes == nullptr) return std::nullopt;
+  for (auto recipe = recipes->begin(); recipe != recipes->end(); ++recipe) {
+    std::shared_ptr<const KernelCode> code = (*recipe)->code();
+    std::optional<KernelInfo> info = code ? (*recipe)->For(key.sizes) : std::nullopt;
+    if (!info) continue;
+    std::rotate(recipes->begin(), recipe, recipe + 1);
+    ++statistics_.followed;
+    return CachedKernel{std::move(code), *std::move(info)};
+  }
+  return std::nullopt;
+}
+
+void KernelCache::Add(const RecipeKey& key, std::shared_ptr<const KernelRecipe> recipe) {
+  const process::NoFork no_fork;
+  std::lock_guard<std::mutex> lock(mutex_);
+  const RecipeList* known = recipes_.Find(key.text);
+  RecipeList recipes = {std::move(recipe)};
+  if (known != nullptr) recipes.insert(recipes.end(), known->begin(), known->end());
+  recipes.resize(std::min(recipes.size(), kMostRecipes));
+  int64_t bytes = 0;
+  for (const auto& kept : recipes) bytes += kept->bytes();
+  recipes_.Insert(key.text, std::move(recipes), bytes);
 }
 
 std::shared_ptr<const KernelCode> KernelCache::Code(const std::string& source,

@@ -42,13 +42,6 @@ class Places {
   std::vector<int64_t> places_;
 };
 
-// Few bytes for small numbers, and one way only to read what it wrote.
-void AppendNumber(std::string& bytes, int64_t number) {
-  auto rest = static_cast<uint64_t>(number);
-  for (; rest >= 0x80; rest >>= 7) bytes += static_cast<char>((rest & 0x7f) | 0x80);
-  bytes += static_cast<char>(rest);
-}
-
 // Lists say first how long they are, so that no two bodies have the same bytes. The attributes'
 // fields are taken apart by name: a new one does not compile before it is written here.
 class Writer {
@@ -66,7 +59,10 @@ class Writer {
 
  private:
   void Structure(int64_t number) { AppendNumber(signature_.structure, number); }
-  void Number(int64_t number) { signature_.numbers.push_back(number); }
+  void Number(int64_t number) {
+    if (depth_ > 1) signature_.in_code.push_back(signature_.numbers.size());
+    signature_.numbers.push_back(number);
+  }
   void Text(std::string_view text) {
     Structure(static_cast<int64_t>(text.size()));
     signature_.structure += text;
@@ -88,6 +84,7 @@ class Writer {
   }
 
   void Body(const Computation& body) {
+    ++depth_;
     const Places numbers(body);
     Structure(static_cast<int64_t>(body.instructions().size()));
     for (const auto& instruction : body.instructions()) {
@@ -103,6 +100,7 @@ class Writer {
     }
     Structure(static_cast<int64_t>(body.results().size()));
     for (const Instruction* result : body.results()) Structure(numbers.Of(result));
+    --depth_;
   }
 
   // Attributes that no kernel has.
@@ -204,9 +202,16 @@ class Writer {
 
   KernelSignature signature_;
   bool complete_ = true;
+  int depth_ = 0;  // of bodies in each other
 };
 
 }  // namespace
+
+void AppendNumber(std::string& bytes, int64_t number) {
+  auto rest = static_cast<uint64_t>(number);
+  for (; rest >= 0x80; rest >>= 7) bytes += static_cast<char>((rest & 0x7f) | 0x80);
+  bytes += static_cast<char>(rest);
+}
 
 std::string KernelSignature::ToString() const {
   std::string bytes = structure;

@@ -73,6 +73,8 @@ class BodyEmitter {
   Extent Product(const hlo::Dimensions& dimensions, int64_t begin, int64_t end) {
     return sizes_.Product(dimensions, begin, end);
   }
+  bool IsLess(const Extent& left, const Extent& right) { return sizes_.IsLess(left, right); }
+  bool IsEqual(const Extent& left, const Extent& right) { return sizes_.IsEqual(left, right); }
   // As an i64 of level 0. Moves the builder.
   llvm::Value* Number(const Extent& number);
 

@@ -221,7 +221,7 @@ Position BodyEmitter::FromElement(const Element& element, ElementType type, int 
   if (is_signed) value = b_.CreateSelect(b_.CreateICmpSLT(value, zero), zero, value);
   const uint64_t highest =
       bits == 64 ? INT64_MAX : (uint64_t{1} << (bits - (is_signed ? 1 : 0))) - 1;
-  if (static_cast<uint64_t>(limit.value) < highest) {
+  if (IsLess(limit, static_cast<int64_t>(highest))) {
     llvm::Value* bound = b_.CreateZExtOrTrunc(number, type_of->getScalarType());
     if (type_of->isVectorTy()) bound = b_.CreateVectorSplat(lanes_, bound);
     value = b_.CreateSelect(b_.CreateICmpUGT(value, bound), bound, value);
@@ -350,18 +350,18 @@ Index BodyEmitter::ReshapeIndex(const Instruction* reshape, const Index& index) 
   const int64_t rank = static_cast<int64_t>(to.size());
   Index result;
   if (rank == 0) return result;
-  int64_t target = 0;          // next dimension of the operand to cover
-  int64_t target_product = 1;  // elements per dimensions before it
-  int64_t product = 1;         // of the groups taken so far
+  int64_t target = 0;        // next dimension of the operand to cover
+  Extent target_product(1);  // elements per dimensions before it
+  Extent product(1);         // of the groups taken so far
   Position sum = ConstantPosition(0);
   for (const IndexGroup& group : index) {
     const Extent size = Product(from, group.begin, group.end);
     sum = Add(Multiply(sum, size), group.position);
-    product *= size.value;
+    product = product * size;
     int64_t end = target;
-    int64_t end_product = target_product;
-    while (end < rank && end_product < product) end_product *= to[end++];
-    if (end_product == product && end > target) {
+    Extent end_product = target_product;
+    while (end < rank && IsLess(end_product, product)) end_product = end_product * Size(to[end++]);
+    if (end > target && IsEqual(end_product, product)) {
       result.push_back({target, end, sum});
       target = end;
       target_product = end_product;

@@ -18,11 +18,23 @@ int64_t Magnitude(int64_t number) {
   return number == kLeast ? -(kLeast / 2) : std::abs(number);
 }
 
-Extent Varying(int64_t value, int64_t divisor, uint64_t identity) {
+using FormulaPointer = std::shared_ptr<const Formula>;
+
+FormulaPointer FormulaOf(const Extent& extent) {
+  if (extent.varies) return extent.formula;
+  return std::make_shared<const Formula>(Formula::Kind::kConstant, extent.value);
+}
+
+FormulaPointer Combined(Formula::Kind kind, const Extent& a, const Extent& b) {
+  return std::make_shared<const Formula>(kind, 0, FormulaOf(a), FormulaOf(b));
+}
+
+Extent Varying(int64_t value, int64_t divisor, uint64_t identity, FormulaPointer formula) {
   Extent result(value);
   result.divisor = divisor;
   result.identity = identity;
   result.varies = true;
+  result.formula = std::move(formula);
   return result;
 }
 
@@ -36,29 +48,34 @@ Extent::Extent(int64_t constant)
 Extent operator*(const Extent& a, const Extent& b) {
   if (a.Is(0) || b.Is(0)) return 0;
   if (!a.varies && !b.varies) return a.value * b.value;
-  return Varying(a.value * b.value, a.divisor * b.divisor, a.identity * b.identity);
+  return Varying(a.value * b.value, a.divisor * b.divisor, a.identity * b.identity,
+                 Combined(Formula::Kind::kProduct, a, b));
 }
 
 Extent operator+(const Extent& a, const Extent& b) {
   if (!a.varies && !b.varies) return a.value + b.value;
-  return Varying(a.value + b.value, std::gcd(a.divisor, b.divisor), a.identity + b.identity);
+  return Varying(a.value + b.value, std::gcd(a.divisor, b.divisor), a.identity + b.identity,
+                 Combined(Formula::Kind::kSum, a, b));
 }
 
 Extent operator-(const Extent& a, const Extent& b) {
   if (!a.varies && !b.varies) return a.value - b.value;
   if (a.varies && b.varies && a.identity == b.identity && a.value == b.value) return 0;
-  return Varying(a.value - b.value, std::gcd(a.divisor, b.divisor), a.identity - b.identity);
+  return Varying(a.value - b.value, std::gcd(a.divisor, b.divisor), a.identity - b.identity,
+                 Combined(Formula::Kind::kDifference, a, b));
 }
 
 Extent operator/(const Extent& a, int64_t b) {
   if (!a.varies) return a.value / b;
-  return Varying(a.value / b, 1, hlo::CombineHash(a.identity, static_cast<size_t>(b)));
+  return Varying(a.value / b, 1, hlo::CombineHash(a.identity, static_cast<size_t>(b)),
+                 Combined(Formula::Kind::kQuotient, a, b));
 }
 
 Extent KernelSizes::Size(int64_t value) {
   if (!varying_.contains(value)) return value;
   const uint64_t next = hlo::CombineHash(identities_.size(), kSeed);
-  return Varying(value, 1, identities_.emplace(value, next).first->second);
+  return Varying(value, 1, identities_.emplace(value, next).first->second,
+                 std::make_shared<const Formula>(Formula::Kind::kSize, value));
 }
 
 Extent KernelSizes::Product(std::span<const int64_t> sizes, size_t begin, size_t end) {
@@ -71,8 +88,17 @@ int32_t KernelSizes::Slot(const Extent& extent) {
   const auto next = static_cast<int32_t>(slots_.size());
   const auto [found, is_new] =
       slot_of_.emplace(std::make_pair(extent.identity, extent.value), next);
-  if (is_new) slots_.push_back(extent.value);
+  if (is_new) slots_.push_back(extent);
   return found->second;
+}
+
+bool KernelSizes::Decide(Decision::Relation relation, const Extent& left, const Extent& right,
+                         bool outcome) {
+  const bool is_known = !left.varies && !right.varies;
+  if (!is_known && decided_.emplace(relation, left.identity, right.identity).second) {
+    decisions_.push_back({relation, left, right, outcome});
+  }
+  return outcome;
 }
 
 }  // namespace cpu

@@ -28,7 +28,7 @@ using Origins = std::vector<Origin>;
 
 class Finder {
  public:
-  explicit Finder(const Dimensions& space) : space_(space) {
+  Finder(const Dimensions& space, KernelSizes& sizes) : space_(space), sizes_(sizes) {
     boundaries_ = {0, static_cast<int64_t>(space.size())};
   }
 
@@ -224,14 +224,14 @@ class Finder {
     size_t i = 0, j = 0;
     while (i < from.size() || j < to.size()) {
       size_t i_end = i, j_end = j;
-      int64_t a = 1, b = 1;
+      Extent a(1), b(1);
       do {
-        if (j_end >= to.size() || (i_end < from.size() && a <= b)) {
-          a *= from[i_end++];
+        if (j_end >= to.size() || (i_end < from.size() && !sizes_.IsLess(b, a))) {
+          a = a * sizes_.Size(from[i_end++]);
         } else {
-          b *= to[j_end++];
+          b = b * sizes_.Size(to[j_end++]);
         }
-      } while (a != b);
+      } while (!sizes_.IsEqual(a, b));
       Join(from, to, origins, i, i_end, j, j_end, result);
       i = i_end;
       j = j_end;
@@ -300,6 +300,7 @@ class Finder {
   }
 
   const Dimensions& space_;
+  KernelSizes& sizes_;
   std::set<std::pair<const Instruction*, Origins>> visited_;
 };
 
@@ -307,8 +308,9 @@ class Finder {
 
 namespace {
 
-Finder Found(const Dimensions& space, const std::vector<const Instruction*>& roots) {
-  Finder finder(space);
+Finder Found(const Dimensions& space, const std::vector<const Instruction*>& roots,
+             KernelSizes& sizes) {
+  Finder finder(space, sizes);
   Origins identity;
   for (size_t d = 0; d < space.size(); ++d) {
     int64_t i = static_cast<int64_t>(d);
@@ -325,13 +327,14 @@ Finder Found(const Dimensions& space, const std::vector<const Instruction*>& roo
 }  // namespace
 
 std::set<int64_t> RunBoundaries(const Dimensions& space,
-                                const std::vector<const Instruction*>& roots) {
-  return Found(space, roots).boundaries_;
+                                const std::vector<const Instruction*>& roots, KernelSizes& sizes) {
+  return Found(space, roots, sizes).boundaries_;
 }
 
 std::map<int64_t, std::set<int64_t>> Seams(const Dimensions& space,
-                                           const std::vector<const Instruction*>& roots) {
-  return Found(space, roots).seams_;
+                                           const std::vector<const Instruction*>& roots,
+                                           KernelSizes& sizes) {
+  return Found(space, roots, sizes).seams_;
 }
 
 }  // namespace cpu

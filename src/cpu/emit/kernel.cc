@@ -51,6 +51,12 @@ std::vector<Run> Kernel::MakeRuns(const Dimensions& space, const std::set<int64_
   return runs;
 }
 
+Extent Product(const std::vector<Run>& runs) {
+  Extent product(1);
+  for (const Run& run : runs) product = product * run.size;
+  return product;
+}
+
 bool ReducesInOrder(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kReduce) return false;
   return instruction.operand_count() != 2 ||
@@ -86,8 +92,14 @@ KernelInfo Kernel::Emit() {
   EmitBody();
   emitter_.AtInnermost();
   b_.CreateRetVoid();
-  info_.slots = sizes_.slots();
+  for (const Extent& slot : sizes_.slots()) info_.slots.push_back(slot.value);
   return info_;
+}
+
+void Kernel::SetWork(KernelWork work) {
+  info_.units = work.units.value;
+  info_.unit_cost = CostOfUnit(work, work.elements.value);
+  sizes_.set_work(std::move(work));
 }
 
 llvm::Function* Kernel::MakeFunction(llvm::Module& module, const std::string& name) {
@@ -126,11 +138,10 @@ int Kernel::ChooseLanes() const {
   return expensive > 0 && lanes <= 16 ? lanes * 2 : lanes;
 }
 
-bool Kernel::ChooseWideIndex() const {
+bool Kernel::ChooseWideIndex() {
   for (const auto& instruction : body_.instructions()) {
-    if (instruction->shape().is_array() && instruction->shape().num_elements() * 2 > INT32_MAX) {
-      return true;
-    }
+    if (!instruction->shape().is_array()) continue;
+    if (sizes_.IsLess(INT32_MAX / 2, sizes_.Product(instruction->dimensions()))) return true;
   }
   return false;
 }

@@ -33,6 +33,9 @@ bool ReducesRows(const hlo::Instruction& reduce);
 // Groups in the order of their dimensions.
 void SortGroups(Index& index);
 
+// Their elements together.
+Extent Product(const std::vector<Run>& runs);
+
 class Kernel {
  public:
   Kernel(llvm::Module& module, const std::string& name, const hlo::Instruction& composite,
@@ -43,7 +46,7 @@ class Kernel {
   KernelInfo Emit();
 
  protected:
-  // Emits the loops and sets info_.
+  // Emits the loops and says what they take.
   virtual void EmitBody() = 0;
 
   llvm::Value* Begin() { return function_->getArg(1); }
@@ -51,6 +54,8 @@ class Kernel {
   // Moves the builder if it varies.
   llvm::Value* I64(const Extent& value) { return emitter_.Number(value); }
   llvm::Value* ResultPointer(size_t i);
+  // By emission that compares numbers that may vary by name only.
+  void SetWork(KernelWork work);
 
   std::vector<Run> MakeRuns(const hlo::Dimensions& space, const std::set<int64_t>& boundaries);
   // Positions of a flattened number in runs.
@@ -68,7 +73,7 @@ class Kernel {
   llvm::Function* MakeFunction(llvm::Module& module, const std::string& name);
   // As many as fill a register with the widest type that is computed with.
   int ChooseLanes() const;
-  bool ChooseWideIndex() const;
+  bool ChooseWideIndex();
   void RestOfLanes(const Run& run, const Index& outer, const Extent& done,
                    Accumulators& accumulators, const NestBody& body);
   // The same where the number of lanes varies.
@@ -78,7 +83,7 @@ class Kernel {
  protected:
   const hlo::Instruction& composite_;
   const hlo::Computation& body_;
-  const KernelSizes& sizes_;
+  KernelSizes& sizes_;
   llvm::Function* function_ = nullptr;
   int lanes_;
   BodyEmitter emitter_;

@@ -10,7 +10,6 @@
 
 #include "cpu/emit/iteration_space.h"
 #include "cpu/emit/reducing_kernel.h"
-#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -42,14 +41,14 @@ class LoopKernel : public ReducingKernel {
     }
     std::vector<const Instruction*> roots(body_.results().begin(), body_.results().end());
     for (const Instruction* reduce : reduces) roots.push_back(reduce);
-    std::set<int64_t> boundaries = RunBoundaries(space, WithoutTuples(roots));
+    std::set<int64_t> boundaries = RunBoundaries(space, WithoutTuples(roots), sizes_);
     if (row_rank >= 0) boundaries.insert(row_rank);
     std::vector<Run> runs = MakeRuns(space, boundaries);
     if (runs.empty()) runs.push_back({0, 0, 1});
     if (row_rank < 0) {
       FindSeams(space, roots);
       // Short innermost runs are vectorized across.
-      if (runs.size() > 1 && runs.back().size.value < std::min<int64_t>(lanes_ / 2, 8)) {
+      if (runs.size() > 1 && sizes_.IsLess(runs.back().size, std::min(lanes_ / 2, 8))) {
         const auto rank = static_cast<int64_t>(space.size());
         runs = {{0, rank, emitter_.Product(space, 0, rank)}};
       }
@@ -62,12 +61,8 @@ class LoopKernel : public ReducingKernel {
       (row ? rows : columns).push_back(run);
     }
     if (columns.empty()) columns.push_back({row_rank, static_cast<int64_t>(space.size()), 1});
-    int64_t row_count = 1;
-    Extent column_count(1);
-    for (const Run& run : rows) row_count *= run.size.value;
-    for (const Run& run : columns) column_count = column_count * run.size;
-    info_.units = row_count;
-    info_.unit_cost = element_cost_ * static_cast<double>(column_count.value) + 2;
+    const Extent row_count = Product(rows), column_count = Product(columns);
+    SetWork({row_count, element_cost_, column_count, 2});
     cache_.Plan(body_, reduces, column_count);
     if (row_rank < 0) return EmitRowParts(rows, columns.back());
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
@@ -88,7 +83,7 @@ class LoopKernel : public ReducingKernel {
       return i->opcode() == Opcode::kConcatenate || i->opcode() == Opcode::kPad;
     });
     if (!has_seams) return;
-    seams_ = Seams(space, roots);
+    seams_ = Seams(space, roots, sizes_);
     const auto code = [&] {
       size_t size = body_.instructions().size();
       for (const auto& [dimension, seams] : seams_) size *= seams.size() + 1;
@@ -206,8 +201,7 @@ class LoopKernel : public ReducingKernel {
 
   void EmitFlat(const Run& run) {
     const Extent full = run.size / lanes_;
-    info_.units = hlo::CeilDivide(run.size.value, lanes_);
-    info_.unit_cost = element_cost_ * lanes_;
+    SetWork({(run.size + (lanes_ - 1)) / lanes_, element_cost_, lanes_});
     const std::vector<Part> parts = PartsOf(run);
     if (parts.size() > 1) {
       for (const Part& part : parts) {

@@ -3,7 +3,6 @@
 
 #include "cpu/emit/iteration_space.h"
 #include "cpu/emit/reducing_kernel.h"
-#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -29,7 +28,7 @@ class ReduceKernel : public ReducingKernel {
     const auto& reduced = reduces[0]->as<hlo::DimensionsAttributes>().dimensions;
     std::vector<bool> is_reduced(space.size());
     for (int64_t d : reduced) is_reduced[d] = true;
-    std::set<int64_t> boundaries = RunBoundaries(space, WithoutTuples(reduces));
+    std::set<int64_t> boundaries = RunBoundaries(space, WithoutTuples(reduces), sizes_);
     int previous = -1;
     for (size_t d = 0; d < space.size(); ++d) {
       if (space[d] == 1) continue;
@@ -45,16 +44,12 @@ class ReduceKernel : public ReducingKernel {
       run_reduced.push_back(any);
       (any ? inner : kept).push_back(run);
     }
-    int64_t reduced_count = 1;
-    for (const Run& run : inner) reduced_count *= run.size.value;
+    const Extent reduced_count = Product(inner);
     const bool lanes_reduced =
         kept.empty() || (!inner.empty() && inner.back().begin > kept.back().begin);
     if (lanes_reduced) {
       if (inner.empty()) inner.push_back({0, 0, 1});  // of a scalar
-      int64_t rows = 1;
-      for (const Run& run : kept) rows *= run.size.value;
-      info_.units = rows;
-      info_.unit_cost = element_cost_ * static_cast<double>(reduced_count) + 2;
+      SetWork({Product(kept), element_cost_, reduced_count, 2});
       emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* row, const Accumulators&) {
         Index row_index = Unflatten(row, emitter_.level(), kept);
         reorder_ = true;
@@ -78,20 +73,19 @@ class ReduceKernel : public ReducingKernel {
     }
   }
 
+  static constexpr int kMostVectors = 4;
+
   // Lanes along kept columns: `group` vectors of them go down the reduced dimensions together.
   void EmitColumns(const std::vector<const Instruction*>& reduces, const std::vector<Run>& kept,
-                   const std::vector<Run>& inner, int64_t reduced_count) {
+                   const std::vector<Run>& inner, const Extent& reduced_count) {
     const Run columns = kept.back();
     const std::vector<Run> rows(kept.begin(), kept.end() - 1);
-    int64_t row_count = 1;
-    for (const Run& run : rows) row_count *= run.size.value;
-    const int64_t vectors = hlo::CeilDivide(columns.size.value, lanes_);
-    const int group = static_cast<int>(std::min<int64_t>(vectors, 4));
+    int group = 1;
+    while (group < kMostVectors && sizes_.IsLess(group * lanes_, columns.size)) ++group;
     const int64_t block_size = group * lanes_;
     Extent blocks = (columns.size + (block_size - 1)) / block_size;
-    if (blocks.value == 1) blocks = 1;
-    info_.units = row_count * blocks.value;
-    info_.unit_cost = element_cost_ * static_cast<double>(reduced_count * group * lanes_) + 2;
+    if (sizes_.IsEqual(blocks, 1)) blocks = 1;
+    SetWork({Product(rows) * blocks, element_cost_, reduced_count * block_size, 2});
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
       Position flat = emitter_.ScalarPosition(unit, emitter_.level());
       Position block =

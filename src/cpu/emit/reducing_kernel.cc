@@ -119,20 +119,21 @@ std::vector<Element> ReducingKernel::Finish(const ReductionPlan& plan,
 }
 
 // Independent sums hide the latency of additions where little else is done.
-int ReducingKernel::Unroll(int64_t columns) const {
+int ReducingKernel::Unroll(const Extent& columns) {
   int64_t work = 0;
   for (const auto& instruction : body_.instructions()) {
     if (ReducesInOrder(*instruction)) return 1;
     work += IsExpensive(*instruction) ? 100 : instruction->opcode() != Opcode::kConstant;
   }
-  return columns >= 8 * lanes_ && work <= 16 && cache_.empty() ? 4 : 1;
+  const bool is_light = work <= 16 && cache_.empty();
+  return is_light && !emitter_.IsLess(columns, 8 * lanes_) ? 4 : 1;
 }
 
 void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
                                const Index& row_index, const std::vector<Run>& columns) {
   std::vector<ReductionPlan> plans;
   for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
-  const int unroll = Unroll(columns.back().size.value);
+  const int unroll = Unroll(columns.back().size);
   emitter_.AtInnermost();
   Accumulators initial;
   for (int u = 0; u < unroll; ++u) {

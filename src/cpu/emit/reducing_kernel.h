@@ -47,7 +47,7 @@ class ReducingKernel : public Kernel {
   bool reorder_ = false;  // the reduced runs lie between kept ones: indices need sorting
 
  private:
-  int Unroll(int64_t columns) const;
+  int Unroll(const Extent& columns);
 };
 
 }  // namespace cpu

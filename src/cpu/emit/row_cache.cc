@@ -11,7 +11,7 @@ using hlo::Opcode;
 
 void RowCache::Plan(const Computation& body, const std::vector<const Instruction*>& reduces,
                     const Extent& column_count) {
-  if (reduces.empty() || column_count.value > 16384) return;
+  if (reduces.empty() || emitter_.IsLess(kMostColumns, column_count)) return;
   // In how many passes (each reduce, and the last) an instruction is evaluated.
   std::map<const Instruction*, int> passes;
   auto mark = [&](const std::vector<const Instruction*>& roots) {

@@ -26,6 +26,8 @@ class RowCache {
   void EndPass();
 
  private:
+  static constexpr int64_t kMostColumns = 16384;
+
   struct Cached {
     llvm::Value* memory = nullptr;
     bool filled = false;
