@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "aten/tensor.h"
@@ -18,16 +19,17 @@ using at::MemoryFormat;
 
 // How eager lays out the results of operators that are not element-wise here.
 enum class LayoutRule : uint8_t {
-  kElementwise,    // as those of element-wise ones
-  kPreserved,      // as the first operand
-  kPreservedNext,  // as the second operand
-  kSuggested,      // in the first operand's format
-  kSuggestedAny,   // in channels_last if one of the first two operands is
-  kSuggestedAll,   // in the operands' format if it is one
-  kSuggestedNext,  // in the second operand's format: the first is a gradient
-  kSuggestedLast,  // in channels_last if one of the two operands after the gradient is
-  kVolume,         // in the first operand's format, which holds without the batch, too
-  kVolumeNext,     // in the second operand's format; without a batch in that of the gradient
+  kElementwise,      // as those of element-wise ones
+  kElementwiseNext,  // the same, where the second operand is asked first
+  kPreserved,        // as the first operand
+  kPreservedNext,    // as the second operand
+  kSuggested,        // in the first operand's format
+  kSuggestedAny,     // in channels_last if one of the first two operands is
+  kSuggestedAll,     // in the operands' format if it is one
+  kSuggestedNext,    // in the second operand's format: the first is a gradient
+  kSuggestedLast,    // in channels_last if one of the two operands after the gradient is
+  kVolume,           // in the first operand's format, which holds without the batch, too
+  kVolumeNext,       // in the second operand's format; without a batch in that of the gradient
 };
 
 const std::unordered_map<std::string_view, LayoutRule>& Rules() {
@@ -78,6 +80,9 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"upsample_nearest3d", LayoutRule::kSuggested},
       {"upsample_trilinear3d", LayoutRule::kSuggested},
       {"upsample_trilinear3d_backward", LayoutRule::kSuggested},
+      // Element-wise ones whose kernels read the operand before the gradient.
+      {"leaky_relu_backward", LayoutRule::kElementwiseNext},
+      {"threshold_backward", LayoutRule::kElementwiseNext},
       // Other ways that element-wise operators are recorded.
       {"addr", LayoutRule::kPreserved},
       {"binary_cross_entropy", LayoutRule::kPreserved},
@@ -109,6 +114,13 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
       {"sort", LayoutRule::kPreserved},
   };
   return *rules;
+}
+
+std::optional<LayoutRule> RuleOf(std::string_view name) {
+  constexpr std::string_view kNamespace = "aten::";
+  if (name.substr(0, kNamespace.size()) == kNamespace) name.remove_prefix(kNamespace.size());
+  const auto rule = Rules().find(name);
+  return rule == Rules().end() ? std::nullopt : std::optional(rule->second);
 }
 
 // -1, 0 or 1: which of two dimensions of the result is to be the nearer one, as the operands lie.
@@ -311,29 +323,31 @@ void LayOut(const at::Tensor& fresh, IntArrayRef strides) {
   fresh.unsafeGetTensorImpl()->set_sizes_and_strides(fresh.sizes(), strides);
 }
 
-void LayOutElementwise(const at::Tensor& result, const Operands& operands, bool has_number) {
+void LayOutElementwise(std::string_view name, const at::Tensor& result, Operands operands,
+                       bool has_number) {
   const auto is_read = [&](const at::Tensor* x) { return x->dim() <= result.dim(); };
   if (operands.empty() || !std::ranges::all_of(operands, is_read)) return;  // a result beside it
+  if (RuleOf(name) == LayoutRule::kElementwiseNext && operands.size() > 1) {
+    std::swap(operands[0], operands[1]);
+  }
   LayOut(result, ElementwiseStrides(result.sizes(), operands, has_number));
 }
 
 void LayOutResults(std::string_view name, at::ArrayRef<const at::Tensor*> results,
                    const Operands& operands) {
-  constexpr std::string_view kNamespace = "aten::";
-  if (name.substr(0, kNamespace.size()) == kNamespace) name.remove_prefix(kNamespace.size());
-  const auto rule = Rules().find(name);
-  if (rule == Rules().end() || operands.empty()) return;
+  const std::optional<LayoutRule> rule = RuleOf(name);
+  if (!rule || operands.empty()) return;
   for (const at::Tensor* result : results) {
     if (!result->defined()) continue;
-    if (rule->second == LayoutRule::kElementwise) {
-      LayOutElementwise(*result, operands, /*has_number=*/false);
-    } else if (rule->second == LayoutRule::kPreserved) {
+    if (*rule == LayoutRule::kElementwise || *rule == LayoutRule::kElementwiseNext) {
+      LayOutElementwise(name, *result, operands, /*has_number=*/false);
+    } else if (*rule == LayoutRule::kPreserved) {
       LayOutAs(*result, *operands[0]);
-    } else if (rule->second == LayoutRule::kPreservedNext) {
+    } else if (*rule == LayoutRule::kPreservedNext) {
       LayOutAs(*result, *operands[std::min<size_t>(1, operands.size() - 1)]);
     } else {
-      const MemoryFormat format = SuggestedBy(rule->second, operands);
-      if (format != MemoryFormat::Contiguous) LayOutInFormat(*result, format, rule->second);
+      const MemoryFormat format = SuggestedBy(*rule, operands);
+      if (format != MemoryFormat::Contiguous) LayOutInFormat(*result, format, *rule);
     }
   }
 }

@@ -37,8 +37,10 @@ inline bool LiesOtherwise(const at::Tensor& x) {
 
 using Operands = c10::SmallVector<const at::Tensor*, 4>;
 
-// Lays out the result of an element-wise operation. `has_number`: a number is an operand, too.
-void LayOutElementwise(const at::Tensor& result, const Operands& operands, bool has_number);
+// Lays out the result of the element-wise operation of that name. `has_number`: a number is an
+// operand, too.
+void LayOutElementwise(std::string_view name, const at::Tensor& result, Operands operands,
+                       bool has_number);
 // Lays out the results of the operation of that name ("aten::convolution").
 void LayOutResults(std::string_view name, at::ArrayRef<const at::Tensor*> results,
                    const Operands& operands);

@@ -173,7 +173,8 @@ at::Tensor RecordElementwiseWith(lazy::OperationFamily<F>& family, const Argumen
   if (context.lies_otherwise) [[unlikely]] {
     Operands operands;
     (AddTensors(operands, arguments), ...);
-    LayOutElementwise(result, operands, (std::is_same_v<Arguments, at::Scalar> || ...));
+    LayOutElementwise(context.kind->name, result, operands,
+                      (std::is_same_v<Arguments, at::Scalar> || ...));
   }
   return result;
 }
