@@ -44,7 +44,10 @@ class Evaluated final : public lazy::EagerForm {
     main->set_results(values);
     std::vector<hlo::Literal> literals = hlo::Evaluate(module, arguments);
     if (!checks.empty()) {
-      lazy::RaiseFailed(checks, literals.back().data<uint64_t>());
+      const auto numbers = literals.back().data<uint64_t>();
+      for (size_t i = 0; i < checks.size(); ++i) {
+        if (const auto error = lazy::FailureOf(checks[i], numbers[i])) throw hlo::Error(*error);
+      }
       literals.pop_back();
     }
     std::vector<at::Tensor> results;

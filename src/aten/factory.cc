@@ -8,9 +8,9 @@
 #include "aten/layout.h"
 #include "aten/number_output.h"
 #include "aten/op.h"
+#include "aten/open_sizes.h"
 #include "aten/refuse.h"
 #include "aten/refused_types.h"
-#include "lazy/programs_of_any_size.h"
 #include "lazy/tensor_counts.h"
 
 namespace torch_xla {
@@ -179,19 +179,10 @@ at::Tensor EmptyLike(const at::Tensor& self, Options dtype, std::optional<at::La
                                  .device(target)
                                  .pinned_memory(pin_memory));
   }
-  at::Tensor empty = Empty(self.sizes(), dtype.value_or(self.scalar_type()), layout, target,
-                           pin_memory, std::nullopt);
+  at::Tensor empty = OfSizesOf(self, Empty(self.sizes(), dtype.value_or(self.scalar_type()), layout,
+                                           target, pin_memory, std::nullopt));
   LayOut(empty, strides);
   return empty;
-}
-
-// The same elements, whose sizes an export may forget with those of another value.
-Value OfSizes(Builder& b, Value full, Value like) { return b.Select(b.Ne(like, like), full, full); }
-
-at::Tensor OfSizesOf(const at::Tensor& like, const at::Tensor& full) {
-  if (!lazy::HasOpenSizes() || like.device() != full.device() || like.layout() != at::kStrided)
-    return full;
-  return Record<&OfSizes>(full, like);
 }
 
 at::Tensor FullLike(const at::Tensor& self, const at::Scalar& value, Options dtype,
@@ -237,7 +228,7 @@ at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Lay
 at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {
   CheckNumber(value, self.scalar_type());
   Number number{value, ToElementType(self.scalar_type())};
-  WriteInto(self, RecordOn<&FullOf>(self.device(), number, self.sizes()));
+  WriteInto(self, OfSizesOf(self, RecordOn<&FullOf>(self.device(), number, self.sizes())));
   return self;
 }
 
@@ -245,12 +236,13 @@ at::Tensor& FillTensor(at::Tensor& self, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
               value.dim(), " dimensions.");
   if (!IsXla(value)) return Fill(self, value.item());
-  WriteInto(self, value);
+  WriteInto(self, OfSizesOf(self, value));
   return self;
 }
 
 at::Tensor& Zero(at::Tensor& self) {
-  WriteInto(self, MakeConstant(self.sizes(), self.scalar_type(), self.device(), 0));
+  WriteInto(self,
+            OfSizesOf(self, MakeConstant(self.sizes(), self.scalar_type(), self.device(), 0)));
   return self;
 }
 

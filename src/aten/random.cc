@@ -14,6 +14,7 @@
 #include "aten/evaluated_form.h"
 #include "aten/generator.h"
 #include "aten/op.h"
+#include "aten/open_sizes.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/refuse.h"
@@ -334,8 +335,8 @@ void FillWithDraws(const at::Tensor& self, const OptionalGenerator& generator,
                    const Arguments&... arguments) {
   at::assert_no_internal_overlap(self);
   lazy::Value state = RandomState(generator, self.device());
-  WriteInto(self,
-            RecordOn<f>(self.device(), state, self.sizes(), self.scalar_type(), arguments...));
+  WriteInto(self, OfSizesOf(self, RecordOn<f>(self.device(), state, self.sizes(),
+                                              self.scalar_type(), arguments...)));
 }
 
 // A number passed at run time. One beyond f32, which eager draws with in f64, becomes infinite.

@@ -8,7 +8,8 @@ namespace lazy {
 namespace {
 
 // Runs whose numbers may wait to be judged. Who only reads values that are there asks for no more
-// than that: then the oldest are judged by those that add to them.
+// than that: then the oldest are judged by those that add to them. So many runs later a thread is
+// told no more of what another one was told.
 constexpr size_t kMostRuns = 16;
 // Failures that may wait to be told, of as many threads.
 constexpr size_t kMostFailures = 64;
@@ -16,8 +17,11 @@ constexpr size_t kMostFailures = 64;
 }  // namespace
 
 CheckQueue::Run::Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-                     int64_t count)
-    : numbers_(checks->size()), checks_(std::move(checks)), count_(count) {
+                     std::vector<uint32_t> threads, int64_t count)
+    : numbers_(checks->size()),
+      checks_(std::move(checks)),
+      threads_(std::move(threads)),
+      count_(count) {
   copied_ = numbers.ToHostAsync(numbers_.data(), numbers_.size() * sizeof(uint64_t));
 }
 
@@ -29,27 +33,32 @@ CheckQueue::Run::~Run() {
   }
 }
 
-std::optional<hlo::Error> CheckQueue::Run::Failure() const {
+std::vector<CheckQueue::Failure> CheckQueue::Run::Failures() const {
   try {
     copied_.Await();
   } catch (const hlo::Error&) {
-    return std::nullopt;
+    return {};
   }
-  try {
-    RaiseFailed(*checks_, numbers_);
-  } catch (const hlo::Error& error) {
-    return error;
+  std::vector<Failure> failures;
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    auto error = FailureOf((*checks_)[i], numbers_[i]);
+    if (!error) continue;
+    const auto known = std::ranges::find(failures, threads_[i], &Failure::thread);
+    if (known != failures.end()) continue;
+    failures.push_back({threads_[i], starter_, count_, *std::move(error)});
   }
-  return std::nullopt;
+  return failures;
 }
 
-void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks) {
-  auto run = std::make_unique<Run>(numbers, std::move(checks), last_run() + 1);
+void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
+                     std::vector<uint32_t> threads) {
+  auto run = std::make_unique<Run>(numbers, std::move(checks), std::move(threads), last_run() + 1);
   std::unique_ptr<Run> oldest;
   {
     std::lock_guard lock(mutex_);
     runs_.push_back(std::move(run));
-    last_run_.fetch_add(1, std::memory_order_relaxed);
+    const int64_t old = last_run_.fetch_add(1, std::memory_order_relaxed) - int64_t{kMostRuns};
+    std::erase_if(failures_, [&](const Failure& f) { return f.is_told && f.run < old; });
     is_empty_.store(false, std::memory_order_relaxed);
     if (runs_.size() > kMostRuns) {
       oldest = std::move(runs_.front());
@@ -69,27 +78,45 @@ std::unique_ptr<CheckQueue::Run> CheckQueue::TakeFirst(int64_t through) {
 }
 
 void CheckQueue::Judge(const Run& run) {
-  std::optional<hlo::Error> failure = run.Failure();
-  if (!failure) return;
+  std::vector<Failure> failures = run.Failures();
+  if (failures.empty()) return;
   std::lock_guard lock(mutex_);
   is_empty_.store(false, std::memory_order_relaxed);
-  const bool is_known =
-      std::ranges::find(failures_, run.thread(), &Failure::thread) != failures_.end();
-  if (!is_known && failures_.size() < kMostFailures) {
-    failures_.push_back({run.thread(), run.count(), *std::move(failure)});
+  for (Failure& failure : failures) Note(std::move(failure));
+}
+
+void CheckQueue::Note(Failure failure) {
+  const auto known = std::ranges::find(failures_, failure.thread, &Failure::thread);
+  if (known != failures_.end()) {
+    // Its thread has not come for what another one was told: this is the news.
+    if (!known->is_told) return;
+    failures_.erase(known);
   }
+  if (failures_.size() >= kMostFailures) {
+    // Their threads may have ended.
+    const auto told = std::ranges::find(failures_, true, &Failure::is_told);
+    if (told == failures_.end()) return;
+    failures_.erase(told);
+  }
+  failures_.push_back(std::move(failure));
 }
 
 std::optional<hlo::Error> CheckQueue::TakeFailure(int64_t through) {
   std::lock_guard lock(mutex_);
   std::optional<hlo::Error> error;
-  auto chosen = std::ranges::find(failures_, std::this_thread::get_id(), &Failure::thread);
-  if (chosen == failures_.end()) {
-    chosen = std::ranges::find_if(failures_, [&](const Failure& f) { return f.run <= through; });
-  }
-  if (chosen != failures_.end()) {
-    error = std::move(chosen->error);
-    failures_.erase(chosen);
+  const uint32_t thread = Node::ThisThread();
+  const auto own = std::ranges::find(failures_, thread, &Failure::thread);
+  if (own != failures_.end()) {
+    error = std::move(own->error);
+    failures_.erase(own);
+  } else {
+    const auto others = std::ranges::find_if(failures_, [&](const Failure& f) {
+      return (f.run <= through || f.starter == thread) && !f.is_told;
+    });
+    if (others != failures_.end()) {
+      others->is_told = true;
+      error = others->error;
+    }
   }
   is_empty_.store(runs_.empty() && failures_.empty(), std::memory_order_relaxed);
   return error;

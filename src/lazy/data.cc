@@ -12,6 +12,7 @@
 #include "lazy/metrics.h"
 #include "lazy/run_queue.h"
 #include "lazy/span.h"
+#include "lazy/thread_number.h"
 #include "pjrt/client/client.h"
 #include "process/fork.h"
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "lazy/live_data.h"
 #include "lazy/operation.h"
@@ -48,6 +49,7 @@ class Data : public Counted<Data>, public process::SmallObject {
   void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
   // Whether exports take any size of this dimension (programs_of_any_size.h).
   bool has_any_size(int64_t dimension) const { return ((any_size_ >> dimension) & 1) != 0; }
+  bool has_any_size() const { return any_size_ != 0; }
   void set_any_size(int64_t dimension) { any_size_ |= uint64_t{1} << dimension; }
   // The storage whose value it was first; 0 if it was none's.
   int64_t holder() const { return holder_.load(std::memory_order_relaxed); }
@@ -72,6 +74,8 @@ class Data : public Counted<Data>, public process::SmallObject {
   static Reference<Data> Borrowed(Device* device, const hlo::Shape& shape,
                                   std::unique_ptr<pjrt::Buffer> view);
   bool is_borrowed() const { return is_borrowed_; }
+  // Whether another library reads its memory: no program gets that, whatever the user wishes.
+  bool is_lent() const { return loans_ > 0; }
   // Copies `bytes` (dense, row-major, of shape's type) to the device.
   static Reference<Data> FromHost(Device* device, const hlo::Shape& shape, const void* bytes);
   // Copies the contents to `destination`, waiting for them.
@@ -86,6 +90,7 @@ class Data : public Counted<Data>, public process::SmallObject {
   void Destroy() { delete this; }
 
  private:
+  friend class Loan;
   std::shared_ptr<const HostContents> SharedHostContents() const;
   [[noreturn]] void ThrowGivenUp() const;
   // Whether there is a buffer, and of the client that the device has now. With the lock taken.
@@ -98,13 +103,27 @@ class Data : public Counted<Data>, public process::SmallObject {
   std::shared_ptr<const HostContents> host_contents_;
   mutable std::shared_ptr<const pjrt::Buffer> buffer_;
   int64_t id_;
-  int64_t maker_;  // the thread (run_queue.h) that started the work that makes it
+  int64_t maker_;  // the thread (thread_number.h) that started the work that makes it
   int64_t last_checked_run_ = 0;
   mutable LiveEntry live_entry_;
   std::atomic<bool> may_be_donated_{false};
+  std::atomic<int> loans_{0};
   bool is_borrowed_ = false;
   std::atomic<uint64_t> any_size_{0};  // a bit for each dimension
   std::atomic<int64_t> holder_{0};
+};
+
+// While it lives another library may read the memory. Begins under SyncMutex, when no program is
+// about to take it.
+class Loan {
+ public:
+  explicit Loan(Reference<Data> data) : data_(std::move(data)) { ++data_->loans_; }
+  ~Loan() { --data_->loans_; }
+  Loan(const Loan&) = delete;
+  const Data& data() const { return *data_; }
+
+ private:
+  Reference<Data> data_;
 };
 
 }  // namespace lazy

@@ -274,7 +274,7 @@ void Graph::HeedWishes(std::vector<bool>& result_taken) {
   for (uint32_t i = 0; i < data_leaves_.size(); ++i) {
     const Data& data = *data_leaves_[i]->data();
     if (!data.may_be_donated() || uses[&data] != 1 || is_donated[i]) continue;
-    if (data.is_borrowed()) continue;
+    if (data.is_borrowed() || data.is_lent()) continue;
     const auto fits = [&](size_t result) {
       return !result_taken[result] && results_[result].shape_ref() == data.shape();
     };

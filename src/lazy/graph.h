@@ -64,6 +64,8 @@ class Graph {
   // follow); and which of them each root is.
   const std::vector<Value>& results() const { return results_; }
   const std::vector<uint32_t>& result_of_root() const { return result_of_root_; }
+  // Whether it is one of the nodes; not after a later cut.
+  bool Contains(const Node& node) const { return node.visit == cut_; }
   size_t operation_count() const {
     return nodes_.size() - data_leaves_.size() - scalar_leaves_.size() - index_leaves_.size();
   }

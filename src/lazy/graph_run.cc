@@ -214,6 +214,13 @@ std::vector<Value> LeavesOf(Device* device, const Graph& graph, const CachedProg
   return leaves;
 }
 
+// Which recorded what each of the checks is about.
+std::vector<uint32_t> ThreadsOf(const ValueChecks& checks, const Graph& graph) {
+  std::vector<uint32_t> threads;
+  for (const ValueCheck& check : checks) threads.push_back(graph.nodes()[check.node]->thread());
+  return threads;
+}
+
 std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedProgram& program,
                               Manner manner) {
   static auto* executed = Counter("ExecuteComputation");
@@ -224,7 +231,8 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   if (program.checks != nullptr) {
     static auto* checked = Counter("CheckedExecution");
     Count(checked);
-    device->value_checks.Add(*result.outputs.back(), program.checks);
+    device->value_checks.Add(*result.outputs.back(), program.checks,
+                             ThreadsOf(*program.checks, graph));
     result.outputs.pop_back();
   }
   std::vector<Value> leaves = LeavesOf(device, graph, program, std::move(result.outputs));

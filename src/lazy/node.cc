@@ -1,5 +1,6 @@
 #include "lazy/node.h"
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstring>
@@ -9,7 +10,9 @@
 #include "lazy/data.h"
 #include "lazy/location.h"
 #include "lazy/op.h"
+#include "lazy/programs_of_any_size.h"
 #include "lazy/recording_time.h"
+#include "lazy/thread_number.h"
 #include "process/small_memory.h"
 
 namespace lazy {
@@ -84,7 +87,11 @@ size_t BytesOf(size_t operand_count) { return sizeof(Node) + operand_count * siz
 }  // namespace
 
 Node::Node(Role role, OperationReference operation, uint32_t operand_count)
-    : operation_(std::move(operation)), operand_count_(operand_count), role_(role) {}
+    : operation_(std::move(operation)),
+      operand_count_(operand_count),
+      thread_(ThisThread()),
+      has_open_sizes_(0),
+      role_(role) {}
 Node::~Node() = default;
 
 Reference<Node> Node::Make(OperationReference operation, std::span<const Value> operands) {
@@ -92,6 +99,10 @@ Reference<Node> Node::Make(OperationReference operation, std::span<const Value> 
       Node(Role::kOperation, std::move(operation), static_cast<uint32_t>(operands.size()));
   Value* out = node->mutable_operands().data();
   for (const Value& operand : operands) new (out++) Value(operand);
+  if (HasOpenSizes()) [[unlikely]] {
+    const auto is_open = [](const Value& operand) { return operand.node->has_open_sizes(); };
+    node->has_open_sizes_ = std::ranges::any_of(operands, is_open) ? 1 : 0;
+  }
   return Reference<Node>(node);
 }
 
@@ -125,6 +136,12 @@ Reference<Node> Node::MakeIndex(int64_t index) {
   Node* node = new (process::AllocateSmall(BytesOf(0))) Node(Role::kIndex, IndexOperation(), 0);
   std::memcpy(node->scalar_.data(), &index, sizeof(index));
   return Reference<Node>(node);
+}
+
+uint32_t Node::ThisThread() { return static_cast<uint32_t>(ThreadNumber()) & 0x7fffff; }
+
+bool Node::has_open_sizes() const {
+  return role_ == Role::kData ? data_->has_any_size() : has_open_sizes_ != 0;
 }
 
 int64_t Node::index() const {

@@ -54,6 +54,12 @@ class Node : public Counted<Node> {
   const Reference<Data>& data() const { return data_; }
   const std::array<std::byte, 16>& scalar() const { return scalar_; }
   int64_t index() const;  // of kIndex
+  // The thread that made it: the last bits of its number (thread_number.h).
+  uint32_t thread() const { return thread_; }
+  static uint32_t ThisThread();
+  // Whether exports take any size of a dimension of the data that it comes from
+  // (programs_of_any_size.h).
+  bool has_open_sizes() const;
   // For dumps: the operation's attributes, an index's value.
   std::string AttributesText() const;
 
@@ -84,6 +90,8 @@ class Node : public Counted<Node> {
   std::unique_ptr<std::vector<Value>> computed_;  // by index, without values for the others
   std::array<std::byte, 16> scalar_{};
   uint32_t operand_count_;
+  uint32_t thread_ : 23;
+  uint32_t has_open_sizes_ : 1;
   Role role_;
 };
 

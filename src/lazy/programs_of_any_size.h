@@ -16,8 +16,7 @@ class Data;
 
 // From now on exports of what takes the data take any size of its dimension.
 void OpenSize(Data& data, int64_t dimension);
-// Whether a size has been opened in this process: then what is made as large as another value has
-// to say so in the graph.
+// Whether a size has been opened in this process: if not, no node has open ones.
 bool HasOpenSizes();
 
 // While it lives, what this thread lowers is to be right for other sizes, too: an operation that

@@ -16,6 +16,7 @@
 #include "lazy/live_data.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
+#include "lazy/thread_number.h"
 #include "lazy/warning.h"
 #include "process/fork.h"
 
@@ -189,12 +190,6 @@ void RaiseFailedRuns(const Device* device, bool of_all) {
 
 void ForgetFailedRuns(const Device* device, int64_t thread) {
   QueueOf(device).failures.Forget(thread);
-}
-
-int64_t ThreadNumber() {
-  static std::atomic<int64_t> last{0};
-  thread_local const int64_t number = last.fetch_add(1, std::memory_order_relaxed) + 1;
-  return number;
 }
 
 void FinishWork() {

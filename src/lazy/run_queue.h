@@ -26,8 +26,6 @@ void RaiseFailedRuns(const Device* device, bool of_all);
 // For a read that throws the error of a value: what that thread, which started the execution, has
 // started until now is to be told to nobody again.
 void ForgetFailedRuns(const Device* device, int64_t thread);
-// Of the calling thread, and of no other, as the system's numbers are, which come again.
-int64_t ThreadNumber();
 
 // Waits for everything; then throws what there is to be told, of executions and of checks of
 // values.

@@ -71,6 +71,16 @@ void* Storage::Attachment(std::shared_ptr<void> (*make)(Storage&)) {
   return attachment_.get();
 }
 
+void Storage::GiveUp(const Value& expected) {
+  std::lock_guard lock(lock_);
+  if (value_ == expected) is_given_up_ = true;
+}
+
+bool Storage::is_given_up() const {
+  std::lock_guard lock(lock_);
+  return is_given_up_;
+}
+
 int64_t Storage::replaced_data() const {
   std::lock_guard lock(lock_);
   return replaced_data_;
@@ -89,6 +99,7 @@ bool Storage::Replace(const Value* expected, Value value) {
       replaced_data_ = value_.node->data()->id();
     }
     std::swap(value_, value);  // the old value is destroyed after unlocking
+    is_given_up_ = false;
     NoteHolder(value_, id_);
     if (!views_with_value_.empty()) TakeViewValues(&dropped);
     is_misplaced = place_ != ProperPlace(capture);
@@ -108,6 +119,7 @@ void Storage::Materialize(const Value& expected, const Value& data) {
     if (!(value_ == expected)) return;
     old = std::move(value_);
     value_ = data;
+    is_given_up_ = false;
     NoteHolder(value_, id_);
     replaced_data_ = 0;
     TakeViewValues(&dropped);

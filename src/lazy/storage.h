@@ -68,6 +68,10 @@ class Storage : public Counted<Storage> {
   };
   // Forgets also what views have read, so that nothing but the storage refers to the value's graph.
   Pending TakePending();
+  // Recorded work that could not run: until the storage has another value, no sync computes it for
+  // its own sake.
+  void GiveUp(const Value& expected);
+  bool is_given_up() const;
   // What the layer above keeps with the storage: made when it is asked for first.
   void* Attachment(std::shared_ptr<void> (*make)(Storage&));
 
@@ -100,6 +104,7 @@ class Storage : public Counted<Storage> {
   int64_t replaced_data_ = 0;
   std::vector<View*> views_with_value_;
   std::shared_ptr<void> attachment_;  // under lock_
+  bool is_given_up_ = false;          // the value
 
   // Written under the device's pending_mutex and then lock_, so that either is enough to read it.
   Place place_ = Place::kNowhere;

@@ -28,8 +28,6 @@ namespace {
 struct Recording {
   int64_t cuts = 0;
   int64_t since_ns = 0;  // by SpanClock
-  // What no sync tries to compute again (GiveUp), by the storages that held it.
-  std::unordered_map<int64_t, Value> given_up;
   static Recording& On(const Device* device) {
     static auto* recordings = new std::unordered_map<const Device*, Recording>;
     return (*recordings)[device];
@@ -62,27 +60,11 @@ void LeaveResults(const Graph& graph, std::span<const Value> roots, std::span<co
   }
 }
 
-// Leaves out the storages whose value has been given up, and forgets the others'.
-void LeaveOutGivenUp(Device* device, std::vector<Reference<Storage>>& storages) {
-  auto& given_up = Recording::On(device).given_up;
-  if (given_up.empty()) return;
-  std::unordered_map<int64_t, Value> kept;
-  std::erase_if(storages, [&](const Reference<Storage>& storage) {
-    const auto found = given_up.find(storage->id());
-    if (found == given_up.end() || !(found->second == storage->value())) return false;
-    kept.insert(given_up.extract(found));
-    return true;
-  });
-  given_up = std::move(kept);
-}
-
 using Choice = std::optional<std::span<const Reference<Storage>>>;
 
-// Of the device's pending storages those that are chosen; without a choice, all. None of those that
-// were given up.
+// Of the device's pending storages those that are chosen; without a choice, all.
 std::vector<Reference<Storage>> ChosenStorages(Device* device, Choice choice) {
   std::vector<Reference<Storage>> storages = PendingStorages(device);
-  LeaveOutGivenUp(device, storages);
   if (!choice) return storages;
   std::unordered_set<const Storage*> chosen;
   for (const Reference<Storage>& storage : *choice) chosen.insert(storage.get());
@@ -96,36 +78,45 @@ struct Pending {
   std::vector<Value> roots;       // their values
   std::vector<int64_t> replaced;  // the Data whose places the results take; 0: none
   std::vector<PendingCollective> collectives;
-};
 
-Pending TakePending(Device* device, Donating donating, Choice choice) {
-  Pending pending;
-  std::vector<Reference<Storage>> listed = ChosenStorages(device, choice);
-  pending.storages.reserve(listed.size());
-  pending.roots.reserve(listed.size());
-  pending.replaced.reserve(listed.size());
-  for (Reference<Storage>& storage : listed) {
+  void Take(Reference<Storage> storage, Donating donating) {
     auto [value, replaced_data] = storage->TakePending();
-    if (!value) continue;  // another thread has given it data meanwhile
+    if (!value) return;  // another thread has given it data meanwhile
     if (const Value* data = value.node->computed(value.index)) {
       storage->Materialize(value, *data);
-      continue;
+      return;
     }
-    pending.storages.push_back(std::move(storage));
-    pending.roots.push_back(std::move(value));
-    pending.replaced.push_back(donating == Donating::kAll ? replaced_data : 0);
+    storages.push_back(std::move(storage));
+    roots.push_back(std::move(value));
+    replaced.push_back(donating == Donating::kAll ? replaced_data : 0);
   }
-  pending.collectives = TakeCollectives(device);
+};
+
+Pending TakePending(std::span<Reference<Storage>> storages, Donating donating) {
+  Pending pending;
+  pending.storages.reserve(storages.size());
+  pending.roots.reserve(storages.size());
+  pending.replaced.reserve(storages.size());
+  for (Reference<Storage>& storage : storages) pending.Take(std::move(storage), donating);
   return pending;
+}
+
+// What the graph of the pending storages computes on its way of those that were given up is pending
+// again.
+void TakeBack(Pending& pending, std::span<Reference<Storage>> given_up, Donating donating) {
+  if (given_up.empty()) return;
+  const Graph graph(pending.roots, pending.collectives);
+  for (Reference<Storage>& storage : given_up) {
+    if (graph.Contains(*storage->value().node)) pending.Take(std::move(storage), donating);
+  }
 }
 
 // A graph of which nothing has run, because there is no program for it or none of its results has
 // room: the error is told now, and then to whoever wants one of the values. Others that have come
-// into the same graph are computed where they are wanted. What was noted runs now or never.
+// into the same graph are computed where they are wanted, and kept where a later graph has them.
+// What was noted runs now or never.
 void GiveUp(Device* device, const Pending& pending, Manner manner) {
-  for (size_t r = 0; r < pending.roots.size(); ++r) {
-    Recording::On(device).given_up.insert_or_assign(pending.storages[r]->id(), pending.roots[r]);
-  }
+  for (size_t r = 0; r < pending.roots.size(); ++r) pending.storages[r]->GiveUp(pending.roots[r]);
   if (pending.collectives.empty()) return;
   try {
     RunGraph(device, Graph({}, pending.collectives), manner);
@@ -136,11 +127,16 @@ void GiveUp(Device* device, const Pending& pending, Manner manner) {
 void SyncPending(Device* device, Manner manner, Donating donating, Choice choice) {
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
-  const Pending pending = TakePending(device, donating, choice);
+  std::vector<Reference<Storage>> storages = ChosenStorages(device, choice);
+  const auto given_up = std::ranges::stable_partition(
+      storages, [](const Reference<Storage>& storage) { return !storage->is_given_up(); });
+  Pending pending = TakePending({storages.begin(), given_up.begin()}, donating);
+  pending.collectives = TakeCollectives(device);
   if (pending.roots.empty() && pending.collectives.empty()) return;
   static auto* synced = Counter("SyncTensorsToData");
   Count(synced);
   try {
+    TakeBack(pending, given_up, donating);
     Graph graph(pending.roots, pending.collectives);
     // Each root is held by its storage and by `pending`.
     graph.PlanDonation(pending.replaced, 2, donating != Donating::kNothing);

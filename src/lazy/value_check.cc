@@ -1,6 +1,5 @@
 #include "lazy/value_check.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <string_view>
@@ -24,7 +23,15 @@ std::string OriginOf(const Node* node) {
   return name + kWhen + ", and XLA_IR_DEBUG=1 says at which line it was recorded)";
 }
 
-hlo::Error ErrorOf(const ValueCheck& check, uint64_t number) {
+}  // namespace
+
+bool ValueCheck::SaysTheSame(const ValueCheck& other) const {
+  return limit == other.limit && zero == other.zero && code == other.code && words == other.words &&
+         origin == other.origin;
+}
+
+std::optional<hlo::Error> FailureOf(const ValueCheck& check, uint64_t number) {
+  if (number < check.limit) return std::nullopt;
   std::string text = check.words;
   if (const size_t place = text.find("{}"); place != std::string::npos) {
     const auto value = std::bit_cast<int64_t>(number + std::bit_cast<uint64_t>(check.zero));
@@ -33,8 +40,6 @@ hlo::Error ErrorOf(const ValueCheck& check, uint64_t number) {
   return hlo::Error(check.code, text + check.origin);
 }
 
-}  // namespace
-
 bool ValuesAreChecked() {
   static const bool are_checked = [] {
     const char* word = std::getenv("TORCH_XLA_CHECK_VALUES");
@@ -42,12 +47,6 @@ bool ValuesAreChecked() {
     return text != "0" && text != "false";
   }();
   return are_checked;
-}
-
-void RaiseFailed(const ValueChecks& checks, std::span<const uint64_t> numbers) {
-  for (size_t i = 0; i < checks.size(); ++i) {
-    if (numbers[i] >= checks[i].limit) throw ErrorOf(checks[i], numbers[i]);
-  }
 }
 
 CheckRecorder::CheckRecorder(const hlo::Computation* computation, ValueChecks* checks)
@@ -64,14 +63,16 @@ CheckRecorder* CheckRecorder::For(const hlo::Builder& builder) {
 
 void CheckRecorder::Add(hlo::Builder& builder, hlo::Value number, ValueCheck check) {
   check.origin = OriginOf(node_);
-  const auto same = std::ranges::find(*checks_, check);
-  if (same == checks_->end()) {
-    checks_->push_back(std::move(check));
-    numbers_.push_back(number);
+  check.node = node_ == nullptr ? 0 : node_->position;
+  const uint32_t thread = node_ == nullptr ? 0 : node_->thread();
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    if (threads_[i] != thread || !(*checks_)[i].SaysTheSame(check)) continue;
+    numbers_[i] = builder.Maximum(numbers_[i], number);
     return;
   }
-  hlo::Value& largest = numbers_[static_cast<size_t>(same - checks_->begin())];
-  largest = builder.Maximum(largest, number);
+  checks_->push_back(std::move(check));
+  numbers_.push_back(number);
+  threads_.push_back(thread);
 }
 
 hlo::Value CheckRecorder::Numbers(hlo::Builder& builder) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,16 +23,18 @@ struct ValueCheck {
   hlo::ErrorCode code = hlo::ErrorCode::kInvalidArgument;
   std::string words;   // eager's; "{}" is the value
   std::string origin;  // for people: the operation, and its line where that is known
+  uint32_t node = 0;   // the operation's place in the graph
 
-  bool operator==(const ValueCheck&) const = default;
+  // Whether one number may serve both.
+  bool SaysTheSame(const ValueCheck& other) const;
 };
 using ValueChecks = std::vector<ValueCheck>;
 
 // False with TORCH_XLA_CHECK_VALUES=0, which is read once.
 bool ValuesAreChecked();
 
-// Throws the first of the checks that has failed, in eager's words.
-void RaiseFailed(const ValueChecks& checks, std::span<const uint64_t> numbers);
+// The error of a check whose number is this, in eager's words; nothing where it has passed.
+std::optional<hlo::Error> FailureOf(const ValueCheck& check, uint64_t number);
 
 // While it lives, what this thread lowers into a computation adds its checks; not what it lowers
 // into regions of loops and branches, whose values are not the computation's: these have recorders
@@ -45,7 +48,7 @@ class CheckRecorder {
   // Where this builder's checks go; null if nowhere.
   static CheckRecorder* For(const hlo::Builder& builder);
 
-  // Whose lowering follows. Checks that differ in nothing become one.
+  // Whose lowering follows. Checks of one thread that differ in nothing become one.
   void set_node(const Node* node) { node_ = node; }
   // `number` is u64[].
   void Add(hlo::Builder& builder, hlo::Value number, ValueCheck check);
@@ -60,6 +63,7 @@ class CheckRecorder {
   CheckRecorder* before_;
   const Node* node_ = nullptr;
   std::vector<hlo::Value> numbers_;
+  std::vector<uint32_t> threads_;  // which recorded what is checked
 };
 
 }  // namespace lazy

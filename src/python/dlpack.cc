@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "hlo/error.h"
 #include "lazy/data.h"
 #include "lazy/sync.h"
+#include "lazy/sync_mutex.h"
 #include "python/bindings.h"
 
 namespace torch_xla {
@@ -35,12 +37,11 @@ std::optional<DLDevice> DlpackDevice(const lazy::Device& device) {
   return DLDevice{type->second, index};
 }
 
-// A tensor's memory as others see it. It is nobody's to write to while this lives: whoever donates
-// a value's memory must be its only holder.
+// A tensor's memory as others see it. It is nobody's to write to while this lives.
 struct Exported {
   Exported(const at::Tensor& tensor, lazy::Reference<lazy::Data> data, DLDevice device)
-      : data(std::move(data)),
-        buffer(this->data->SharedBuffer()),
+      : loan(std::move(data)),
+        buffer(loan.data().SharedBuffer()),
         memory(*buffer),
         sizes(tensor.sizes().vec()),
         strides(at::detail::defaultStrides(sizes)) {
@@ -57,7 +58,7 @@ struct Exported {
     };
   }
 
-  lazy::Reference<lazy::Data> data;
+  lazy::Loan loan;
   std::shared_ptr<const pjrt::Buffer> buffer;
   pjrt::Buffer::ExternalReference memory;
   std::vector<int64_t> sizes, strides;
@@ -70,7 +71,8 @@ lazy::Reference<lazy::Data> WholeData(const at::Tensor& tensor) {
   return impl.view() ? WholeData(tensor.clone()) : lazy::Materialized(impl.xla_storage());
 }
 
-// Null where the plugin gives no addresses, as those in a server's memory would mean nothing.
+// Null where the plugin gives no addresses, as those in a server's memory would mean nothing, and
+// where it holds the contents in an order of its own.
 std::unique_ptr<Exported> ExportMemory(const at::Tensor& tensor) {
   const std::optional<DLDevice> device = DlpackDevice(*CheckedImpl(tensor).xla_device());
   if (!device) return nullptr;
@@ -78,6 +80,8 @@ std::unique_ptr<Exported> ExportMemory(const at::Tensor& tensor) {
   try {
     data->Address();  // waits
     data->RaiseFailedChecks();
+    if (!data->SharedBuffer()->IsRowMajor()) return nullptr;
+    const std::lock_guard lock(lazy::SyncMutex());
     return std::make_unique<Exported>(tensor, data, *device);
   } catch (const hlo::Error& error) {
     if (error.code() != hlo::ErrorCode::kUnimplemented) throw;

@@ -267,6 +267,23 @@ TEST_F(DonationTest, BufferOfTwoLeavesIsNot) {
   EXPECT_TRUE(Plan().empty());
 }
 
+TEST_F(DonationTest, WishedForBufferIsUnlessItIsLent) {
+  auto kept = Storage::Make(&device_, Leaf({2}));
+  const Reference<Data> data = kept->value().node->data();
+  data->set_may_be_donated(true);
+  auto result = Storage::Make(&device_, Record<&Add>({kept->value(), kept->value()}));
+  const std::vector<Donation> donated = {{0, 0}};
+  {
+    const Loan first(data);
+    {
+      const Loan second(data);
+      EXPECT_TRUE(Plan().empty());
+    }
+    EXPECT_TRUE(Plan().empty());
+  }
+  EXPECT_EQ(Plan(), donated);
+}
+
 TEST_F(DonationTest, AnotherShapeIsNot) {
   auto parameter = Storage::Make(&device_, Leaf({2}));
   parameter->set_value(Record<&Sum>({parameter->value()}, hlo::Dimensions{0}));

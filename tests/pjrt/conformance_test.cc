@@ -8,6 +8,7 @@
 
 #include "engines.h"
 #include "hlo/bytecode.h"
+#include "pjrt/client/call.h"
 
 namespace pjrt {
 namespace {
@@ -113,6 +114,39 @@ TEST_P(Conformance, StridedUpload) {
   auto buffer = client_->BufferFromHost(columns.data(), hlo::Shape(ElementType::kS32, {2, 3}),
                                         *device_, options);
   EXPECT_EQ(buffer->ToLiteral(), hlo::Literal::FromVector<int32_t>({0, 1, 2, 10, 11, 12}, {2, 3}));
+}
+
+// Engines may hold a buffer in columns where they are asked to.
+TEST_P(Conformance, OrderOnTheDevice) {
+  for (const hlo::Dimensions& dimensions : {hlo::Dimensions{}, {2, 3}, {3, 1}, {0, 2}}) {
+    EXPECT_TRUE(Upload(hlo::Literal(hlo::Shape(ElementType::kS32, dimensions)))->IsRowMajor());
+  }
+  const hlo::Literal literal = hlo::Literal::FromVector<int32_t>({0, 1, 2, 10, 11, 12}, {2, 3});
+  const std::vector<int64_t> columns = {0, 1};
+  Arguments<PJRT_Buffer_MemoryLayout> layout;
+  layout->type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  layout->tiled.struct_size = PJRT_STRUCT_SIZE(PJRT_Buffer_MemoryLayout_Tiled, num_tiles);
+  layout->tiled.minor_to_major = columns.data();
+  layout->tiled.minor_to_major_size = columns.size();
+  Arguments<PJRT_Client_BufferFromHostBuffer_Args> args;
+  args->client = client_->handle();
+  args->data = literal.bytes();
+  args->type = PJRT_Buffer_Type_S32;
+  args->dims = literal.shape().dimensions().data();
+  args->num_dims = 2;
+  args->host_buffer_semantics = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+  args->device = device_->handle();
+  args->device_layout = layout.get();
+  try {
+    PJRT_INVOKE(client_->plugin(), Client_BufferFromHostBuffer, args);
+  } catch (const hlo::Error&) {
+    EXPECT_NE(GetParam().name, "foreign");
+    return;
+  }
+  const Event done(client_->plugin(), args->done_with_host_buffer);
+  const Buffer buffer(client_, args->buffer);
+  EXPECT_FALSE(buffer.IsRowMajor());
+  EXPECT_EQ(buffer.ToLiteral(), literal);
 }
 
 TEST_P(Conformance, HostArrayIsReleased) {

@@ -11,6 +11,7 @@ import torch_xla.debug.metrics as met
 import torch_xla.experimental.dynamo_set_buffer_donor
 from torch_xla import _XLAC
 from torch_xla.experimental import callback
+from torch_xla.utils import dlpack
 from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
 
 
@@ -104,6 +105,23 @@ def test_a_wish_for_memory_that_no_result_can_take_frees_it():
     torch_xla.sync(wait=True)
     assert _XLAC._is_placecholder(x)
     torch.testing.assert_close(total.cpu(), expected)
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_no_wish_gives_away_memory_that_another_library_reads():
+    x = uploaded(1 << 16)
+    expected = x.cpu()
+    shared = torch.from_dlpack(dlpack.to_dlpack(x))
+    _XLAC._set_buffer_donation(x, True)
+    y = x + 1
+    torch_xla.sync(wait=True)
+    assert not _XLAC._is_placecholder(x)
+    torch.testing.assert_close(shared, expected)
+    del shared
+    z = x + 2
+    torch_xla.sync(wait=True)
+    assert _XLAC._is_placecholder(x)
+    torch.testing.assert_close(torch.stack([y, z]).cpu(), torch.stack([expected + 1, expected + 2]))
 
 
 def test_a_graph_that_heeds_wishes_is_another_one():

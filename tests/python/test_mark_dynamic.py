@@ -74,6 +74,13 @@ ROWS = {
         [(0, 0)],
         [[(9, 3)], [(1, 3)]],
     ),
+    "as large in place": (
+        lambda x, y: x.exp().fill_(y) + torch.empty_like(x).zero_(),
+        [(4, 3), ()],
+        [(0, 0)],
+        [[(9, 3), ()], [(1, 3), ()]],
+    ),
+    "zeros in place": (lambda x: x.exp().zero_(), [(4, 3)], [(0, 0)], [[(9, 3)]]),
     "transposed": (
         lambda x, y: x.T + y,
         [(4, 3), (3, 4)],
@@ -118,6 +125,8 @@ def test_sizes_that_do_not_fit_are_refused():
         (lambda x: -x.new_ones(1).expand(5, 3).exp() * x, "a size of the program's own"),
         (lambda x: x + torch.arange(x.shape[0], device="xla")[:, None], "a size of the program's"),
         (lambda x: x * torch.rand_like(x), "a size of the program's own"),
+        (torch.rand_like, "a size of the program's own"),
+        (lambda x: x.exp().normal_(), "a size of the program's own"),
     ],
 )
 def test_what_may_hold_a_size_is_refused(function, words):
@@ -125,6 +134,14 @@ def test_what_may_hold_a_size_is_refused(function, words):
     _XLAC._xla_mark_dynamic(x, 0)
     with pytest.raises(NotImplementedError, match=words):
         xm.get_stablehlo([function(x)])
+
+
+def test_what_has_no_open_sizes_takes_no_part():
+    x, y = torch.randn(5, 3).to("xla"), torch.randn(5, 3).to("xla")
+    _XLAC._xla_mark_dynamic(x, 0)
+    for make in (torch.zeros_like, lambda y: torch.exp(y).fill_(2)):
+        assert "select" not in xm.get_stablehlo([make(y)])
+        assert "select" in xm.get_stablehlo([make(x)])
 
 
 def test_bad_marks():

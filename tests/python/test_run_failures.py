@@ -1,6 +1,7 @@
 """A computation that fails while the program goes on: its error belongs to the values that it was to give."""
 
 import ctypes
+import gc
 import threading
 
 import pytest
@@ -231,6 +232,33 @@ def test_what_cannot_run_is_told_once_and_to_who_reads_it(make, error, device):
     del more
     assert weight.tolist() == [2.0] * 3
     torch_xla.sync()
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_what_came_beside_it_is_computed_once(device):
+    """By the first later graph that has it, which keeps it."""
+    good, bad = torch.ones(3, device=device) * 2, without_a_program(device)
+    with pytest.raises(NotImplementedError, match="nobody's"):
+        torch_xla.sync()
+    torch_xla.sync()
+    assert torch_xla._XLAC._check_tensor_need_materialization([good]) == [True]
+    more = good + 1
+    torch_xla.sync()
+    assert torch_xla._XLAC._check_tensor_need_materialization([good, bad]) == [False, True]
+    assert torch.stack([good, more]).tolist() == [[2.0] * 3, [3.0] * 3]
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_what_cannot_run_is_held_by_its_tensors_alone(device):
+    operand = torch.ones(1 << 16, device=device)
+    torch_xla.sync(wait=True)
+    before = xm.get_memory_info(device)["bytes_used"]
+    bad = stablehlo_custom_call([operand], "nobody's", [(3,)], [torch.float32])
+    with pytest.raises(NotImplementedError, match="nobody's"):
+        torch_xla.sync()
+    del bad, operand
+    gc.collect()
+    assert xm.get_memory_info(device)["bytes_used"] <= before - (1 << 18)
 
 
 @pytest.mark.usefixtures("programs_only")

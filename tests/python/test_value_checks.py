@@ -1,6 +1,5 @@
 """Values that eager looks at when an operation runs: checked when the program has run, in eager's words, once."""
 
-import itertools
 import os
 import threading
 import time
@@ -580,11 +579,79 @@ def test_no_error_of_several_threads_is_lost(device):
         thread.start()
     for thread in threads:
         thread.join()
-    words = [
-        f"index {size} is out of bounds for dimension 0 with size {size}" for size in range(5, 9)
-    ]
-    assert sorted(itertools.chain.from_iterable(told.values())) == words
+    assert sorted(told) == [5, 6, 7, 8]
+    for size, lines in told.items():
+        assert f"index {size} is out of bounds for dimension 0 with size {size}" in lines
+        assert len(set(lines)) == len(lines)
     torch_xla.sync(wait=True)
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("programs_only")
+@pytest.mark.parametrize("told_first", ["own", "another's"])
+def test_threads_whose_work_is_in_one_program_are_each_told_of_their_own(told_first, device):
+    """Also where another one has been told of it by a read."""
+    told, is_cut, is_read = {}, threading.Event(), threading.Event()
+    recorded = threading.Barrier(4)
+
+    def told_by(act):
+        try:
+            act()
+        except IndexError as error:
+            return str(error).splitlines()[0]
+
+    def work(size):
+        result = torch.zeros(size, device=device)[torch.tensor([size]).to(device)]
+        recorded.wait()
+        is_cut.wait()
+        if told_first == "another's":
+            is_read.wait()
+        told[size] = [told_by(result.cpu), told_by(result.cpu), told_by(torch_xla.sync)]
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in (5, 6, 7)]
+    for thread in threads:
+        thread.start()
+    total = torch.zeros((), device=device)
+    recorded.wait()
+    others = [told_by(torch_xla.sync)]  # where the program has run by then
+    is_cut.set()
+    if told_first == "another's":
+        others += [told_by(total.cpu) for _ in range(4)]
+        is_read.set()
+    for thread in threads:
+        thread.join()
+    words = {
+        size: f"index {size} is out of bounds for dimension 0 with size {size}"
+        for size in (5, 6, 7)
+    }
+    for size, lines in told.items():
+        assert lines[0] == words[size]
+        assert words[size] not in lines[1:]
+    if told_first == "another's":
+        assert sorted(filter(None, others)) == sorted(words.values())
+    assert told_by(lambda: torch_xla.sync(wait=True)) is None
+    assert_alive(device)
+
+
+@pytest.mark.usefixtures("programs_only")
+def test_a_step_ends_with_what_backward_found(device):
+    """It runs in a thread of torch's, which ends no steps."""
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient + torch.zeros(5, device=device)[torch.tensor([7]).to(device)]
+
+    x = torch.ones(1, device=device, requires_grad=True)
+    Wrong.apply(x).backward()
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        torch_xla.sync()  # the program may have run by its end
+        torch_xla._XLAC._xla_wait_device_ops([])
+        torch_xla.sync()
     assert_alive(device)
 
 

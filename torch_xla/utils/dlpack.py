@@ -15,7 +15,8 @@ def to_dlpack(xla_tensor: torch.Tensor) -> Any:
     """A capsule of the memory of a tensor's value, which is computed first.
 
     Raises:
-      RuntimeError: the device's memory is nobody else's, as that of TPUs and of a runtime server.
+      RuntimeError: the device's memory is nobody else's, as that of TPUs and of a runtime server, or holds the value in an order of its
+        own.
     """
     return _XLAC._to_dlpack(xla_tensor.detach().resolve_conj().resolve_neg())
 

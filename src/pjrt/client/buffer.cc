@@ -1,6 +1,9 @@
 #include "pjrt/client/buffer.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "pjrt/client/call.h"
 #include "pjrt/client/client.h"
@@ -81,6 +84,19 @@ bool Buffer::IsDeleted() const {
   args->buffer = buffer_;
   PJRT_INVOKE(plugin(), Buffer_IsDeleted, args);
   return args->is_deleted;
+}
+
+bool Buffer::IsRowMajor() const {
+  Arguments<PJRT_Buffer_GetMemoryLayout_Args> args;
+  args->buffer = buffer_;
+  PJRT_INVOKE(plugin(), Buffer_GetMemoryLayout, args);
+  if (args->layout.type != PJRT_Buffer_MemoryLayout_Type_Tiled) return false;
+  const PJRT_Buffer_MemoryLayout_Tiled& tiled = args->layout.tiled;
+  std::vector<int64_t> order(tiled.minor_to_major,
+                             tiled.minor_to_major + tiled.minor_to_major_size);
+  // Where there is but one element it lies nowhere else.
+  std::erase_if(order, [&](int64_t dimension) { return shape_->dimension(dimension) == 1; });
+  return tiled.num_tiles == 0 && std::ranges::is_sorted(order, std::greater<>());
 }
 
 Event Buffer::ReadyEvent() const {

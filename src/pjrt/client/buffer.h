@@ -35,6 +35,8 @@ class Buffer : public process::SmallObject {
   Device& device() const;
   Memory& memory() const;
   size_t on_device_size_in_bytes() const;
+  // Whether the contents lie dense and row-major on the device, which may hold them otherwise.
+  bool IsRowMajor() const;
   bool IsOnCpu() const;
 
   // Gives the device memory back as soon as pending work allows; only the shape and IsDeleted

@@ -4,7 +4,6 @@
 #include <new>
 #include <string>
 
-#include "pjrt/client/call.h"
 #include "pjrt/client/client.h"
 #include "pjrt/client/wait.h"
 
@@ -15,24 +14,13 @@ namespace {
 constexpr uint64_t kLeastPieceBytes = uint64_t{1} << 20, kMostSharedPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kPieces = 8;
 
-bool IsDense(const pjrt::Buffer& buffer) {
-  pjrt::Arguments<PJRT_Buffer_GetMemoryLayout_Args> args;
-  args->buffer = buffer.handle();
-  PJRT_INVOKE(buffer.client()->plugin(), Buffer_GetMemoryLayout, args);
-  if (args->layout.type != PJRT_Buffer_MemoryLayout_Type_Tiled) return false;
-  const PJRT_Buffer_MemoryLayout_Tiled& tiled = args->layout.tiled;
-  const auto* begin = tiled.minor_to_major;
-  const auto* end = begin + tiled.minor_to_major_size;
-  return tiled.num_tiles == 0 && std::is_sorted(begin, end, std::greater<int64_t>());
-}
-
 // A device's memory is reached in pieces where that costs nothing: in the host's.
 bool ComesInPieces(const ReadRequest& request) {
   const pjrt::Buffer& buffer = *request.buffer;
   if (request.raw) return true;
   return request.bytes > kLeastPieceBytes &&
          buffer.client()->plugin().has(&PJRT_Api::PJRT_Buffer_CopyRawToHost) && buffer.IsOnCpu() &&
-         buffer.on_device_size_in_bytes() == request.bytes && IsDense(buffer);
+         buffer.on_device_size_in_bytes() == request.bytes && buffer.IsRowMajor();
 }
 
 struct Piece {
