@@ -93,7 +93,7 @@ Value FloorDivide(Builder& b, Value x, Value y) {
     Value quotient = b.Divide(x, y);
     if (hlo::IsUnsignedInteger(x->element_type())) return quotient;
     Value differs = b.Ne(b.Lt(x, zero), b.Lt(y, zero));
-    Value inexact = b.Ne(b.Remainder(x, y), zero);
+    Value inexact = b.Ne(b.Multiply(quotient, y), x);
     return b.Select(b.And(differs, inexact), b.Subtract(quotient, b.Full(x->shape(), int64_t{1})),
                     quotient);
   }

@@ -1,6 +1,6 @@
 // The regularized incomplete gamma functions: below and up to a by the series of the lower one,
-// above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until no
-// element changes any more by what its type shows.
+// above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until an
+// element does not change any more by what its type shows.
 #include "aten/iteration.h"
 #include "aten/op.h"
 #include "aten/special.h"
@@ -8,7 +8,8 @@
 namespace torch_xla {
 namespace {
 
-Iteration Terms(const char* name) { return {name, 4000, 8}; }
+// Then a loop ends, whatever still changes.
+constexpr double kMostTerms = 4000;
 
 // The change of a number, relative to it, that its type does not show.
 double Unseen(ElementType type) { return type == ElementType::kF64 ? 1.11e-16 : 1e-11; }
@@ -19,40 +20,50 @@ Value Factor(Builder& b, Value a, Value x) {
   return b.Exp(exponent);
 }
 
-// The sum of x^n / ((a + 1) … (a + n)), over a.
-Value LowerSeries(Builder& b, Value a, Value x, double unseen) {
-  Value one = Like(b, x, 1);
-  Values sums = UntilSettled(b, Terms("lower_series"), {one, one, a, x},
-                             [=](Builder& r, Value step, const Values& p) -> Values {
-                               Value k = Splat(r, step, p[0]->dimensions());
-                               Value term = r.Divide(r.Multiply(p[0], p[3]), r.Add(p[2], k));
-                               Value changes = r.Gt(term, r.Multiply(p[1], Like(r, term, unseen)));
-                               return {changes, term, r.Add(p[1], term), p[2], p[3]};
-                             });
-  return b.Divide(b.Multiply(sums[1], Factor(b, a, x)), a);
+// The sum of x^n / ((a + 1) … (a + n)), over a; where it is not wanted, anything.
+Value LowerSeries(Builder& b, Value a, Value x, Value is_wanted, double unseen) {
+  Value one = Like(b, x, 1), zero = Like(b, x, 0);
+  Values sums = EachWhile(
+      b, "lower_series", {zero, b.Select(is_wanted, one, zero), one, a, x},
+      [=](Builder& r, const Values& p) {
+        Value changes = r.Gt(p[1], r.Multiply(p[2], Like(r, p[2], unseen)));
+        return r.And(changes, r.Lt(p[0], Like(r, p[0], kMostTerms)));
+      },
+      [](Builder& r, const Values& p) -> Values {
+        Value k = r.Add(p[0], Like(r, p[0], 1));
+        Value term = r.Divide(r.Multiply(p[1], p[4]), r.Add(p[3], k));
+        return {k, term, r.Add(p[2], term), p[3], p[4]};
+      });
+  return b.Divide(b.Multiply(sums[2], Factor(b, a, x)), a);
 }
 
-// Lentz' method for 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))).
-Value UpperFraction(Builder& b, Value a, Value x, double unseen) {
+// Lentz' method for 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))); where
+// it is not wanted, anything.
+Value UpperFraction(Builder& b, Value a, Value x, Value is_wanted, double unseen) {
   constexpr double kTiny = 1e-300;
   Value one = Like(b, x, 1);
-  Value first = b.Subtract(b.Add(x, one), a);
-  Value d = b.Divide(one, first);
-  Values state = UntilSettled(
-      b, Terms("upper_fraction"), {Like(b, x, 1 / kTiny), d, d, a, x},
-      [=](Builder& r, Value step, const Values& p) -> Values {
-        Value k = Splat(r, step, p[0]->dimensions());
-        Value unit = Like(r, k, 1), tiny = Like(r, k, kTiny);
-        Value numerator = r.Multiply(k, r.Subtract(p[3], k));
-        Value denominator = r.Add(r.Subtract(r.Add(p[4], unit), p[3]), r.Add(k, k));
+  Value d = b.Divide(one, b.Subtract(b.Add(x, one), a));
+  // The last factor, which is far from one at first.
+  Value delta = b.Select(is_wanted, Like(b, x, 2), one);
+  Values state = EachWhile(
+      b, "upper_fraction", {Like(b, x, 0), Like(b, x, 1 / kTiny), d, d, delta, a, x},
+      [=](Builder& r, const Values& p) {
+        Value error = r.Abs(r.Subtract(p[4], Like(r, p[4], 1)));
+        Value changes = r.Gt(error, Like(r, error, 2 * unseen));
+        return r.And(changes, r.Lt(p[0], Like(r, p[0], kMostTerms)));
+      },
+      [=](Builder& r, const Values& p) -> Values {
+        Value unit = Like(r, p[0], 1), tiny = Like(r, p[0], kTiny);
+        Value k = r.Add(p[0], unit);
+        Value numerator = r.Multiply(k, r.Subtract(p[5], k));
+        Value denominator = r.Add(r.Subtract(r.Add(p[6], unit), p[5]), r.Add(k, k));
         auto nonzero = [&](Value v) { return r.Select(r.Lt(r.Abs(v), tiny), tiny, v); };
-        Value next_d = r.Divide(unit, nonzero(r.Add(r.Multiply(numerator, p[1]), denominator)));
-        Value next_c = nonzero(r.Add(denominator, r.Divide(numerator, p[0])));
-        Value delta = r.Multiply(next_c, next_d);
-        Value changes = r.Gt(r.Abs(r.Subtract(delta, unit)), Like(r, delta, 2 * unseen));
-        return {changes, next_c, next_d, r.Multiply(p[2], delta), p[3], p[4]};
+        Value next_d = r.Divide(unit, nonzero(r.Add(r.Multiply(numerator, p[2]), denominator)));
+        Value next_c = nonzero(r.Add(denominator, r.Divide(numerator, p[1])));
+        Value factor = r.Multiply(next_c, next_d);
+        return {k, next_c, next_d, r.Multiply(p[3], factor), factor, p[5], p[6]};
       });
-  return b.Multiply(state[2], Factor(b, a, x));
+  return b.Multiply(state[3], Factor(b, a, x));
 }
 
 // The lower function, or the upper one. They add up to 1; the smaller one is computed.
@@ -63,13 +74,9 @@ Value IncompleteGamma(Builder& b, Value a, Value x, bool upper) {
   Value is_inside =
       b.And(b.And(b.Gt(a, zero), b.Lt(a, infinity)), b.And(b.Gt(x, zero), b.Lt(x, infinity)));
   Value is_above = b.And(b.Gt(x, one), b.Gt(x, a));
-  // Elements that need the other method, or none, stand still at numbers that settle at once.
-  Value in_series = b.And(is_inside, b.Not(is_above)), in_fraction = b.And(is_inside, is_above);
   const double unseen = Unseen(type);
-  Value low =
-      LowerSeries(b, b.Select(in_series, a, one), b.Select(in_series, x, Like(b, x, 0.1)), unseen);
-  Value high = UpperFraction(b, b.Select(in_fraction, a, one),
-                             b.Select(in_fraction, x, Like(b, x, 2)), unseen);
+  Value low = LowerSeries(b, a, x, b.And(is_inside, b.Not(is_above)), unseen);
+  Value high = UpperFraction(b, a, x, b.And(is_inside, is_above), unseen);
   Value result = upper ? b.Select(is_above, high, b.Subtract(one, low))
                        : b.Select(is_above, b.Subtract(one, high), low);
   // At the edges one function is 0 and the other 1; where both arguments are, neither is defined.

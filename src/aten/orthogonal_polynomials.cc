@@ -2,8 +2,8 @@
 // degree is rounded towards zero; below 0 the polynomial is 0. Chebyshev's have a closed form
 // inside (-1, 1), which higher degrees take as in eager.
 
-#include "aten/dimension.h"
 #include "aten/elementwise.h"
+#include "aten/iteration.h"
 #include "aten/op.h"
 
 namespace torch_xla {
@@ -12,31 +12,17 @@ namespace {
 // Degree k + 1 from degrees k - 1 and k; k has x's shape.
 using Step = Value (*)(Builder& b, Value x, Value k, Value before, Value last);
 
-// From degree 0, which is 1, and degree 1 up to n, of each element: as many steps as the highest
-// needs.
+// From degree 0, which is 1, and degree 1 up to n, of each element.
 Value Recur(Builder& b, Value x, Value n, Value first, Step step) {
-  ElementType type = x->element_type();
-  Shape shape = x->shape(), scalar = Shape::Scalar(type);
-  if (shape.num_elements() == 0) return x;
-  Value highest = b.Reduce(Opcode::kMaximum, n, AllDimensions(shape.rank()));
-  std::vector<Shape> state = {scalar, shape, shape, shape, shape, scalar};
-  auto* condition = b.Region("degrees_left", state, [](Builder& r, const Values& p) -> Values {
-    return {r.Lt(p[0], p[5])};
-  });
-  auto* body = b.Region("next_degree", state, [=](Builder& r, const Values& p) -> Values {
-    Value k = Splat(r, p[0], shape.dimensions());
-    Value next = step(r, p[3], k, p[1], p[2]);
-    Value rises = r.Lt(k, p[4]);
-    return {r.Add(p[0], ScalarLike(r, p[0], 1)),
-            r.Select(rises, p[2], p[1]),
-            r.Select(rises, next, p[2]),
-            p[3],
-            p[4],
-            p[5]};
-  });
   Value one = Like(b, x, 1);
-  Value loop = b.While({ScalarLike(b, x, 1), one, first, x, n, highest}, condition, body);
-  return b.Select(b.Eq(n, Like(b, n, 0)), one, b.GetTupleElement(loop, 2));
+  Values state = EachWhile(
+      b, "degrees", {one, one, first, x, n},
+      [](Builder& r, const Values& p) { return r.Lt(p[0], p[4]); },
+      [=](Builder& r, const Values& p) -> Values {
+        Value next = step(r, p[3], p[0], p[1], p[2]);
+        return {r.Add(p[0], Like(r, p[0], 1)), p[2], next, p[3], p[4]};
+      });
+  return b.Select(b.Eq(n, Like(b, n, 0)), one, state[2]);
 }
 
 Value WithoutNegativeDegrees(Builder& b, Value n, Value result) {

@@ -136,22 +136,18 @@ Value Dirichlet(Builder& b, Value state, Value concentration) {
 // How many cumulative probabilities a uniform number passes, of which the first is given and each
 // next one is (x - k y) / (k + 1) times the one of k.
 Value PassedProbabilities(Builder& b, Value uniform, Value first, Value x, Value y) {
-  Value zero = Like(b, first, 0);
-  Iteration search = {"search", kMostOfSmallMean, 8};
-  return UntilSettled(
-      b, search, {zero, first, first, uniform, x, y},
-      [](Builder& r, Value step, const Values& p) -> Values {
-        Value passed = p[0], probability = p[1], cumulated = p[2];
-        Value next = Splat(r, step, passed->dimensions());
-        Value k = Splat(r, r.Subtract(step, ScalarLike(r, step, 1)), passed->dimensions());
+  return EachWhile(
+      b, "search", {Like(b, first, 0), first, first, uniform, x, y},
+      [](Builder& r, const Values& p) {
         // What is less than this cannot change a sum of about one.
-        Value counts = r.And(r.Ge(p[3], cumulated), r.Gt(probability, Like(r, cumulated, 1e-17)));
-        Value factor = r.Divide(r.Subtract(p[4], r.Multiply(k, p[5])), next);
-        probability = r.Multiply(probability, factor);
-        return {counts,      r.Select(counts, next, passed),
-                probability, r.Add(cumulated, probability),
-                p[3],        p[4],
-                p[5]};
+        Value counts = r.And(r.Ge(p[3], p[2]), r.Gt(p[1], Like(r, p[1], 1e-17)));
+        return r.And(counts, r.Lt(p[0], Like(r, p[0], kMostOfSmallMean)));
+      },
+      [](Builder& r, const Values& p) -> Values {
+        Value next = r.Add(p[0], Like(r, p[0], 1));
+        Value factor = r.Divide(r.Subtract(p[4], r.Multiply(p[0], p[5])), next);
+        Value probability = r.Multiply(p[1], factor);
+        return {next, probability, r.Add(p[2], probability), p[3], p[4], p[5]};
       })[0];
 }
 

@@ -1,10 +1,11 @@
 #include "aten/special.h"
 
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <span>
 
-#include "aten/dimension.h"
+#include "aten/iteration.h"
 #include "aten/polynomial.h"
 
 namespace torch_xla {
@@ -247,26 +248,29 @@ Value LgammaFloat(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0.5));
   Value positive = b.Select(reflect, b.Subtract(Like(b, x, 1), x), x);
   Value log_gamma = LgammaOfPositive(b, positive);
-  Value sine = AbsSinPi(b, x);
-  Value reflected =
-      b.Subtract(b.Subtract(Like(b, x, std::log(std::numbers::pi)), b.Log(sine)), log_gamma);
-  Value result = b.Select(reflect, reflected, log_gamma);
   // -log|x| next to zero, where the product with pi would be a rounded denormal number.
   Value magnitude = b.Abs(x);
   Value is_tiny = b.Lt(magnitude, Like(b, x, 0x1p-60));
-  result = b.Select(is_tiny, b.Negate(b.Log(magnitude)), result);
+  Value log = b.Log(b.Select(is_tiny, magnitude, AbsSinPi(b, x)));
+  Value rest = b.Subtract(Like(b, x, std::log(std::numbers::pi)), log_gamma);
+  Value reflected = b.Subtract(b.Select(is_tiny, Like(b, x, 0), rest), log);
+  Value result = b.Select(reflect, reflected, log_gamma);
   // At a pole log_gamma may be infinite, too.
-  Value is_pole = b.And(reflect, b.Eq(sine, Like(b, x, 0)));
+  Value is_pole = b.And(reflect, b.Eq(x, b.Unary(Opcode::kFloor, x)));
   Value is_infinite = b.Or(is_pole, b.Eq(magnitude, Like(b, x, kInfinity)));
   return b.Select(is_infinite, Like(b, x, kInfinity), result);
 }
 
-// digamma of x > 0: ten steps of its recurrence where the asymptotic series is not good yet.
+// digamma of x > 0: ten steps of its recurrence where the asymptotic series is not good yet. Their
+// sum of 1 / (x + k) is taken in pairs of equal sums, k and 9 - k, with one division for each.
 Value DigammaOfPositive(Builder& b, Value x) {
   Value is_small = b.Lt(x, Like(b, x, 10));
-  Value correction = Like(b, x, 0);
-  for (int k = 0; k < 10; ++k) {
-    correction = b.Add(correction, b.Divide(Like(b, x, 1), b.Add(x, Like(b, x, k))));
+  Value nine = Like(b, x, 9);
+  Value sum = b.Add(b.Add(x, x), nine), product = b.Multiply(x, b.Add(x, nine));
+  Value correction = b.Divide(sum, product);
+  for (int k = 1; k < 5; ++k) {
+    Value both = b.Add(product, Like(b, x, k * (9 - k)));
+    correction = b.Add(correction, b.Divide(sum, both));
   }
   Value z = b.Select(is_small, b.Add(x, Like(b, x, 10)), x);
   Value inverse = b.Divide(Like(b, x, 1), z);
@@ -281,7 +285,7 @@ Value DigammaFloat(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0));
   Value positive = DigammaOfPositive(b, b.Select(reflect, b.Subtract(Like(b, x, 1), x), x));
   Value pi = Like(b, x, std::numbers::pi);
-  Value remainder = b.Remainder(x, Like(b, x, 1));
+  Value remainder = b.Subtract(x, b.Unary(Opcode::kCeil, x));  // where it is negative
   Value cotangent = b.Divide(pi, b.Unary(Opcode::kTan, b.Multiply(pi, remainder)));
   Value result = b.Select(reflect, b.Subtract(positive, cotangent), positive);
   Value is_pole = b.And(reflect, b.Eq(remainder, zero));
@@ -296,48 +300,55 @@ constexpr double kEulerMaclaurin[] = {1.0 / 12,          -1.0 / 720,
                                       1.0 / 47900160,    -691.0 / 1307674368000,
                                       1.0 / 74724249600, -3617.0 / 10670622842880000};
 
+// base^-s. Small whole exponents that are known take multiplications.
+using NegativePower = std::function<Value(Builder& b, Value base, Value s)>;
+NegativePower KnownPower(int64_t s) {
+  constexpr int64_t kMost = 8;
+  if (s > kMost) return [](Builder& b, Value base, Value e) { return b.Power(base, b.Negate(e)); };
+  return [s](Builder& b, Value base, Value) {
+    Value power = base;
+    for (int64_t i = 1; i < s; ++i) power = b.Multiply(power, base);
+    return b.Divide(Like(b, base, 1), power);
+  };
+}
+
 // The sum of (q + k)^-s over all k >= 0 with q + k <= 9 that are left after the first nine: only
 // where q is negative. Adds to `sum` and moves `last`, the last base.
-void SumFromNegative(Builder& b, Value s, Value& last, Value& sum) {
-  Shape shape = last->shape();
-  auto is_left = [](Builder& r, Value base) { return r.Le(base, Like(r, base, 9)); };
-  auto* condition =
-      b.Region("zeta_left", {shape, shape, shape}, [&](Builder& r, const Values& p) -> Values {
-        return {r.Reduce(Opcode::kOr, is_left(r, p[0]), AllDimensions(shape.rank()))};
-      });
-  auto* body =
-      b.Region("zeta_term", {shape, shape, shape}, [&](Builder& r, const Values& p) -> Values {
-        Value left = is_left(r, p[0]);
+void SumFromNegative(Builder& b, Value s, const NegativePower& power, Value& last, Value& sum) {
+  Value nine = Like(b, last, 9), one = Like(b, last, 1);
+  Value steps =
+      b.Maximum(b.Add(b.Unary(Opcode::kFloor, b.Subtract(nine, last)), one), Like(b, last, 0));
+  sum = EachWhile(
+      b, "zeta", {last, sum, s},
+      [](Builder& r, const Values& p) { return r.Le(p[0], Like(r, p[0], 9)); },
+      [&](Builder& r, const Values& p) -> Values {
         Value base = r.Add(p[0], Like(r, p[0], 1));
-        Value term = r.Power(base, r.Negate(p[2]));
-        return {r.Select(left, base, p[0]), r.Select(left, r.Add(p[1], term), p[1]), p[2]};
-      });
-  Value loop = b.While({last, sum, s}, condition, body);
-  last = b.GetTupleElement(loop, 0);
-  sum = b.GetTupleElement(loop, 1);
+        return {base, r.Add(p[1], power(r, base, p[2])), p[2]};
+      })[1];
+  last = b.Add(last, steps);
 }
 
 // Hurwitz' zeta function: some terms, then the Euler-Maclaurin series.
-Value HurwitzZeta(Builder& b, Value s, Value q, bool may_be_negative) {
+Value HurwitzZeta(Builder& b, Value s, Value q, const NegativePower& power, bool may_be_negative) {
   Value one = Like(b, q, 1);
-  Value exponent = b.Negate(s);
-  Value sum = b.Power(q, exponent), last = q;
+  Value sum = power(b, q, s), last = q;
   for (int k = 1; k <= 9; ++k) {
     last = b.Add(q, Like(b, q, k));
-    sum = b.Add(sum, b.Power(last, exponent));
+    sum = b.Add(sum, power(b, last, s));
   }
-  if (may_be_negative) SumFromNegative(b, s, last, sum);
-  Value term = b.Power(last, exponent);
+  if (may_be_negative) SumFromNegative(b, s, power, last, sum);
+  Value term = power(b, last, s);
   sum = b.Add(sum, b.Divide(b.Multiply(term, last), b.Subtract(s, one)));
   sum = b.Subtract(sum, b.Multiply(term, Like(b, q, 0.5)));
   Value rising = s;
-  Value power = b.Divide(term, last);
-  Value square = b.Multiply(last, last);
+  Value inverse = b.Divide(one, last);
+  Value rest = b.Multiply(term, inverse);
+  Value square = b.Multiply(inverse, inverse);
   for (int k = 0; k < static_cast<int>(std::size(kEulerMaclaurin)); ++k) {
-    sum = b.Add(sum, b.Multiply(b.Multiply(power, rising), Like(b, q, kEulerMaclaurin[k])));
+    sum = b.Add(sum, b.Multiply(b.Multiply(rest, rising), Like(b, q, kEulerMaclaurin[k])));
     rising = b.Multiply(
         rising, b.Multiply(b.Add(s, Like(b, s, 2 * k + 1)), b.Add(s, Like(b, s, 2 * k + 2))));
-    power = b.Divide(power, square);
+    rest = b.Multiply(rest, square);
   }
   // The first terms alone where the others are too small to be numbers.
   return sum;
@@ -347,7 +358,7 @@ Value HurwitzZeta(Builder& b, Value s, Value q, bool may_be_negative) {
 Value Trigamma(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0.5));
   Value bounded = b.Select(reflect, b.Subtract(Like(b, x, 1), x), x);
-  Value positive = HurwitzZeta(b, Like(b, x, 2), bounded, false);
+  Value positive = HurwitzZeta(b, Like(b, x, 2), bounded, KnownPower(2), false);
   Value sine = AbsSinPi(b, x);
   Value pole = b.Divide(Like(b, x, std::numbers::pi * std::numbers::pi), b.Multiply(sine, sine));
   Value result = b.Select(reflect, b.Subtract(pole, positive), positive);
@@ -412,7 +423,9 @@ Value Digamma(Builder& b, Value x) {
   return InAccumulationType(b, x, [&](Value v) { return DigammaFloat(b, v); });
 }
 
-Value Zeta(Builder& b, Value s, Value q) {
+namespace {
+
+Value ZetaBy(Builder& b, Value s, Value q, const NegativePower& power) {
   ElementType type = q->element_type();
   s = b.Convert(s, ElementType::kF64), q = b.Convert(q, ElementType::kF64);
   auto is_whole = [&](Value v) { return b.Eq(v, b.Unary(Opcode::kFloor, v)); };
@@ -423,11 +436,18 @@ Value Zeta(Builder& b, Value s, Value q) {
       b.Or(b.Lt(s, one), b.And(not_positive, b.And(b.Not(is_whole(q)), b.Not(is_whole(s)))));
   // Where there is nothing to sum, nothing is.
   Value excluded = b.Or(is_pole, is_undefined);
-  Value sum = HurwitzZeta(b, s, b.Select(excluded, one, q), true);
+  Value sum = HurwitzZeta(b, s, b.Select(excluded, one, q), power, true);
   sum = b.Select(is_pole, Like(b, sum, kInfinity), sum);
   sum = b.Select(is_undefined, Like(b, sum, kNaN), sum);
   sum = b.Select(b.And(b.Eq(s, one), b.Not(is_undefined)), Like(b, sum, kInfinity), sum);
   return b.Convert(sum, type);
+}
+
+}  // namespace
+
+Value Zeta(Builder& b, Value s, Value q) {
+  return ZetaBy(b, s, q,
+                [](Builder& r, Value base, Value e) { return r.Power(base, r.Negate(e)); });
 }
 
 Value Polygamma(Builder& b, int64_t n, Value x) {
@@ -435,7 +455,7 @@ Value Polygamma(Builder& b, int64_t n, Value x) {
   return InAccumulationType(b, x, [&](Value v) {
     if (n == 1) return Trigamma(b, v);
     double factor = std::tgamma(static_cast<double>(n) + 1) * (n % 2 == 0 ? -1 : 1);
-    Value zeta = Zeta(b, Like(b, v, static_cast<double>(n) + 1), v);
+    Value zeta = ZetaBy(b, Like(b, v, static_cast<double>(n) + 1), v, KnownPower(n + 1));
     return b.Multiply(zeta, Like(b, v, factor));
   });
 }

@@ -1,5 +1,7 @@
 #include "cpu/element_cost.h"
 
+#include <algorithm>
+
 #include "hlo/opcode.h"
 
 namespace cpu {
@@ -24,8 +26,35 @@ bool IsExpensive(const Instruction& instruction) {
     case Opcode::kCbrt:
     case Opcode::kComposite:
       return true;
+    case Opcode::kMap:
+      return HasLoop(instruction);
     default:
       return false;
+  }
+}
+
+bool HasLoop(const Instruction& instruction) {
+  if (instruction.opcode() != Opcode::kMap) return false;
+  return std::ranges::any_of(instruction.called_computations()[0]->instructions(),
+                             [](const auto& i) { return i->opcode() == Opcode::kWhile; });
+}
+
+int OperationCost(const Instruction& instruction) {
+  constexpr int kDivision = 6, kFunction = 20, kLongFunction = 40, kLoop = 200;
+  if (HasLoop(instruction)) return kLoop;
+  switch (instruction.opcode()) {
+    case Opcode::kDivide:
+    case Opcode::kSqrt:
+    case Opcode::kRsqrt:
+      return kDivision;
+    case Opcode::kRemainder:
+    case Opcode::kPower:
+    case Opcode::kTan:
+    case Opcode::kAtan2:
+      return kLongFunction;
+    default:
+      if (IsExpensive(instruction)) return kFunction;
+      return hlo::IsElementwise(instruction.opcode()) ? 1 : 0;
   }
 }
 
@@ -36,6 +65,8 @@ double ElementCost(const Computation& body) {
     const double width = static_cast<double>(hlo::ByteWidth(instruction->element_type()));
     if (instruction->opcode() == Opcode::kParameter) {
       cost += 0.02 * width;
+    } else if (HasLoop(*instruction)) {
+      cost += 2 * width;
     } else if (IsExpensive(*instruction)) {
       cost += 0.15 * width;
     } else {

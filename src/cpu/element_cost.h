@@ -6,6 +6,10 @@
 namespace cpu {
 
 bool IsExpensive(const hlo::Instruction& instruction);
+// A map of which each element takes turns of its own: element_loops.h.
+bool HasLoop(const hlo::Instruction& instruction);
+// In operations of a processor for a vector: nothing for what only moves elements.
+int OperationCost(const hlo::Instruction& instruction);
 // Nanoseconds for an element, vectorized and in cache.
 double ElementCost(const hlo::Computation& body);
 

@@ -9,10 +9,13 @@
 #include "cpu/library/attention_call.h"
 #include "cpu/passes/attention.h"
 #include "cpu/passes/dimension_sizes.h"
+#include "cpu/passes/element_loops.h"
 #include "cpu/passes/expand_depthwise.h"
 #include "cpu/passes/expand_empty.h"
 #include "cpu/passes/expand_random.h"
+#include "cpu/passes/expand_remainder.h"
 #include "cpu/passes/expand_select_and_scatter.h"
+#include "cpu/passes/expand_short_reductions.h"
 #include "cpu/passes/fuse_epilogues.h"
 #include "cpu/passes/fusion.h"
 #include "cpu/passes/placements.h"
@@ -111,12 +114,18 @@ constexpr auto kPipeline = Join(
          "the gradient of pooling becomes operations that fuse"},
         {"expand_random", ExpandRandom, kAlways, kNeeded,
          "random bits become integer arithmetic, which fuses"},
+        {"expand_remainder", ExpandRemainder, kAlways, kOptional,
+         "remainders of floats take one division where the quotient is small"},
     }),
     CleanUp(kAlways),
     std::to_array<Pass>({
         // Fuse: operations become kernels and library calls.
+        {"element_loops", MakeElementLoops, kAlways, kOptional,
+         "loops over arrays whose elements do not need each other run element by element"},
         {"split_reductions", SplitReductions, kAlways, kOptional,
          "large sums to few results get parts for several threads"},
+        {"expand_short_reductions", ExpandShortReductions, kAlways, kOptional,
+         "reductions of pairs become operations on slices"},
         {"top_k", MakeTopKCalls, kAlways, kOptional,
          "sorts of which but the first elements are read select these"},
         {"fuse_epilogues", FuseEpilogues, kAlways, kOptional,

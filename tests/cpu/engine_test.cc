@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include "engine_testing.h"
 #include "hlo/error.h"
 
@@ -164,6 +167,29 @@ TEST(Engine, ConvertBetweenAllTypes) {
       SCOPED_TRACE(std::string(hlo::ShortName(from)) + " to " + std::string(hlo::ShortName(to)));
       CheckProgram({Shape(from, {41})},
                    [&](Builder& b, const Values& p) { return Values{b.Convert(p[0], to)}; });
+    }
+  }
+}
+
+// Towards zero, the nearest number of the type where there is none, and 0 for NaN.
+TEST(Engine, FloatsAtTheLimitsOfIntegers) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const hlo::Literal numbers = hlo::Literal::FromVector<double>(
+      {0.9,        -0.9,       -0.0,          127.5,      128,         -128.5,      -129,
+       255.5,      256,        32767.5,       32768,      -32768.5,    -32769,      65535.5,
+       65536,      2147483520, 2147483647,    2147483648, -2147483648, -2147483904, 4294967040,
+       4294967295, 4294967296, 0x1p63 - 1024, 0x1p63,     -0x1p63,     -0x1.1p63,   0x1p64 - 2048,
+       0x1p64,     -1e30,      1e300,         kInfinity,  -kInfinity,  std::nan("")});
+  using enum ElementType;
+  for (ElementType from : {kF16, kBF16, kF32, kF64}) {
+    for (ElementType to : {kS8, kU8, kS16, kU16, kS32, kU32, kS64, kU64}) {
+      SCOPED_TRACE(std::string(hlo::ShortName(from)) + " to " + std::string(hlo::ShortName(to)));
+      hlo::Module module;
+      auto* entry = module.AddComputation("main");
+      module.set_entry(entry);
+      Builder b(entry);
+      entry->set_results({b.Convert(b.Convert(b.Parameter(numbers.shape()), from), to)});
+      CheckModule(module, {numbers}, 0);
     }
   }
 }

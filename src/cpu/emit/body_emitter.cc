@@ -2,6 +2,7 @@
 
 #include <llvm/IR/Intrinsics.h>
 
+#include "cpu/element_cost.h"
 #include "cpu/kernel_signature.h"
 #include "hlo/error.h"
 
@@ -170,7 +171,10 @@ std::vector<Element> BodyEmitter::Apply(const hlo::Computation& computation,
                        "the CPU engine needs scalar operations inside a reduction's body: " +
                            instruction->ToString());
     }
-    if (instruction->opcode() == Opcode::kComposite || instruction->opcode() == Opcode::kCall) {
+    if (instruction->opcode() == Opcode::kWhile) {
+      result = ApplyLoop(*instruction, std::move(operands));
+    } else if (instruction->opcode() == Opcode::kComposite ||
+               instruction->opcode() == Opcode::kCall) {
       result = Apply(*instruction->called_computations()[0], operands);
     } else if (instruction->opcode() == Opcode::kTuple) {
       result = operands;
@@ -256,10 +260,12 @@ BodyEmitter::Value BodyEmitter::EvaluateElementwise(const Instruction* instructi
     throw hlo::Error(hlo::ErrorCode::kInternal,
                      "not an operation of a fused loop: " + instruction->ToString());
   }
+  if (const std::optional<Value> value = EvaluateArms(instruction, index)) return *value;
   Value result;
+  result.level = HasLoop(*instruction) ? level() : arm_level_;
   std::vector<Element> operands;
   for (const Instruction* operand : instruction->operands()) {
-    Value value = Evaluate(operand, operand->shape().rank() == 0 ? Index{} : index);
+    Value value = EvaluateBeside(operand, index);
     result.level = std::max(result.level, value.level);
     operands.push_back(value.element);
   }

@@ -9,6 +9,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -161,6 +162,25 @@ class BodyEmitter {
 
   Value EvaluateUncached(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateElementwise(const hlo::Instruction* instruction, const Index& index);
+  // Ways of which lanes take different ones: body_emitter_ways.cc. An arm of a select that costs
+  // something is passed over where no lane takes it.
+  struct Arm {
+    bool is_costly = false;
+    std::vector<const hlo::Instruction*> reads;  // of what is not of this arm alone
+  };
+  using Arms = std::array<Arm, 2>;
+  bool MayHaveCostlyArms();
+  Arm ArmOf(const hlo::Instruction* select, size_t operand) const;
+  // None if it has no such arm here.
+  std::optional<Value> EvaluateArms(const hlo::Instruction* select, const Index& index);
+  Element EvaluateArm(const hlo::Instruction* arm, llvm::Value* taken, const Index& index);
+  Value EvaluateBeside(const hlo::Instruction* operand, const Index& index) {
+    return Evaluate(operand, operand->shape().rank() == 0 ? Index{} : index);
+  }
+  // A loop of scalars, which ends when it has ended for all lanes that count.
+  std::vector<Element> ApplyLoop(const hlo::Instruction& loop, std::vector<Element> state);
+  // Whether it holds for one of the lanes that count.
+  llvm::Value* IsAny(llvm::Value* condition);
   Value EvaluatePad(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateConcatenate(const hlo::Instruction* instruction, const Index& index);
   Value EvaluateGather(const hlo::Instruction* instruction, const Index& index);
@@ -226,6 +246,9 @@ class BodyEmitter {
   ElementwiseEmitter elementwise_;
   std::vector<Scope> scopes_;
   Mask mask_;
+  std::optional<int> body_cost_;                  // once it was asked for
+  std::map<const hlo::Instruction*, Arms> arms_;  // of selects
+  int arm_depth_ = 0, arm_level_ = 0;             // of the arm that is being evaluated
 };
 
 }  // namespace cpu

@@ -2,7 +2,7 @@
 #include "cpu/emit/elementwise_emitter.h"
 #include "hlo/error.h"
 
-#include <llvm/IR/Intrinsics.h>
+#include <cmath>
 
 namespace cpu {
 
@@ -19,6 +19,36 @@ Value* ElementwiseEmitter::LowBits(Value* x, ElementType type) {
   const int bits = hlo::BitWidth(type);
   if (hlo::IsUnsignedInteger(type)) return b_.CreateAnd(x, Int(x, (1 << bits) - 1));
   return b_.CreateAShr(b_.CreateShl(x, 8 - bits), 8 - bits);
+}
+
+// A float as an integer: towards zero, saturating, NaN to 0. The intrinsics that say so are
+// computed number by number, not as vectors.
+Value* ElementwiseEmitter::Saturated(Value* x, ElementType type) {
+  const bool is_signed = hlo::IsSignedInteger(type);
+  const int bits = hlo::BitWidth(type), digits = bits - (is_signed ? 1 : 0);
+  const auto number = [&](int width, Value* of) {
+    llvm::Type* integer = TypeLike(b_.getIntNTy(width), of);
+    return is_signed ? b_.CreateFPToSI(of, integer) : b_.CreateFPToUI(of, integer);
+  };
+  Value* lowest = Float(x, is_signed ? -std::ldexp(1.0, digits) : 0.0);
+  Value* bounded = b_.CreateSelect(b_.CreateFCmpOGT(x, lowest), x, lowest);  // as is NaN
+  Value* result = nullptr;
+  const int precision = x->getType()->getScalarType()->isDoubleTy() ? 53 : 24;
+  if (digits <= precision) {
+    Value* highest = Float(x, std::ldexp(1.0, digits) - 1);
+    bounded = b_.CreateSelect(b_.CreateFCmpOLT(bounded, highest), bounded, highest);
+    // Vectors of 32 bits are converted in one instruction.
+    result = bits < 32 ? b_.CreateTrunc(b_.CreateFPToSI(bounded, TypeLike(b_.getInt32Ty(), x)),
+                                        TypeLike(b_.getIntNTy(bits), x))
+                       : number(bits, bounded);
+  } else {
+    Value* is_large = b_.CreateFCmpOGE(x, Float(x, std::ldexp(1.0, digits)));
+    result = number(bits, b_.CreateSelect(is_large, lowest, bounded));
+    llvm::APInt highest =
+        is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+    result = b_.CreateSelect(is_large, llvm::ConstantInt::get(result->getType(), highest), result);
+  }
+  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), Int(result, 0), result);
 }
 
 Element ElementwiseEmitter::Convert(const Element& x, ElementType from, ElementType to) {
@@ -65,10 +95,7 @@ Element ElementwiseEmitter::Convert(const Element& x, ElementType from, ElementT
       return {Round(joined, to)};
     }
     if (to == ElementType::kPred) return {b_.CreateFCmpUNE(x.real, Float(x.real, 0.0))};
-    // Towards zero, saturating, NaN to 0.
-    return {b_.CreateIntrinsic(
-        hlo::IsSignedInteger(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-        {target, x.real->getType()}, {x.real})};
+    return {Saturated(x.real, to)};
   }
   // From an integer or pred.
   if (hlo::IsFloat(to)) {

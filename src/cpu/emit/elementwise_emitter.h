@@ -62,9 +62,12 @@ class ElementwiseEmitter {
   llvm::Value* IntegerBinary(hlo::Opcode opcode, hlo::ElementType type, llvm::Value* x,
                              llvm::Value* y);
   llvm::Value* Shift(hlo::Opcode opcode, llvm::Value* x, llvm::Value* amount);
+  llvm::Value* Quotient(llvm::Value* x, llvm::Value* y, bool is_signed);
+  llvm::Value* Rest(llvm::Value* x, llvm::Value* y, bool is_signed);
   llvm::Value* IntegerPower(hlo::ElementType type, llvm::Value* x, llvm::Value* y);
   Element Compare(const hlo::Instruction& instruction, const Element& x, const Element& y);
   llvm::Value* LowBits(llvm::Value* x, hlo::ElementType type);
+  llvm::Value* Saturated(llvm::Value* x, hlo::ElementType type);
   llvm::Value* ReducePrecision(const hlo::Instruction& instruction, llvm::Value* x);
   Element BitcastConvert(const Element& x, hlo::ElementType from, hlo::ElementType to);
   Element ComplexMultiply(const Element& x, const Element& y);

@@ -71,6 +71,29 @@ Value* ElementwiseEmitter::IntegerPower(ElementType type, Value* x, Value* y) {
   return b_.CreateSelect(b_.CreateICmpSLT(y, zero), negative, result);
 }
 
+// Processors divide vectors of floats only. The quotient of two numbers of 32 bits is never so near
+// below a whole number that it would be rounded to that.
+Value* ElementwiseEmitter::Quotient(Value* x, Value* y, bool is_signed) {
+  const bool is_vector = x->getType()->isVectorTy() && x->getType()->getScalarSizeInBits() <= 32;
+  if (!is_vector || llvm::isa<llvm::Constant>(y)) {
+    return is_signed ? b_.CreateSDiv(x, y) : b_.CreateUDiv(x, y);
+  }
+  llvm::Type* real = TypeLike(b_.getDoubleTy(), x);
+  const auto to_real = [&](Value* n) {
+    return is_signed ? b_.CreateSIToFP(n, real) : b_.CreateUIToFP(n, real);
+  };
+  Value* quotient = b_.CreateFDiv(to_real(x), to_real(y));
+  return is_signed ? b_.CreateFPToSI(quotient, x->getType())
+                   : b_.CreateFPToUI(quotient, x->getType());
+}
+
+Value* ElementwiseEmitter::Rest(Value* x, Value* y, bool is_signed) {
+  if (!x->getType()->isVectorTy() || llvm::isa<llvm::Constant>(y)) {
+    return is_signed ? b_.CreateSRem(x, y) : b_.CreateURem(x, y);
+  }
+  return b_.CreateSub(x, b_.CreateMul(Quotient(x, y, is_signed), y));
+}
+
 Value* ElementwiseEmitter::IntegerBinary(Opcode opcode, ElementType type, Value* x, Value* y) {
   const bool is_signed = hlo::IsSignedInteger(type);
   const bool is_pred = type == ElementType::kPred;
@@ -100,18 +123,18 @@ Value* ElementwiseEmitter::IntegerBinary(Opcode opcode, ElementType type, Value*
       Value* safe = b_.CreateSelect(by_zero, one, y);
       if (!is_signed) {
         if (opcode == Opcode::kDivide) {
-          return b_.CreateSelect(by_zero, Int(x, -1), b_.CreateUDiv(x, safe));
+          return b_.CreateSelect(by_zero, Int(x, -1), Quotient(x, safe, is_signed));
         }
-        return b_.CreateSelect(by_zero, x, b_.CreateURem(x, safe));
+        return b_.CreateSelect(by_zero, x, Rest(x, safe, is_signed));
       }
       Value* by_minus_one = b_.CreateICmpEQ(y, Int(x, -1));
       safe = b_.CreateSelect(by_minus_one, one, safe);
       if (opcode == Opcode::kDivide) {
-        Value* quotient = b_.CreateSDiv(x, safe);
+        Value* quotient = Quotient(x, safe, is_signed);
         quotient = b_.CreateSelect(by_minus_one, b_.CreateNeg(x), quotient);
         return b_.CreateSelect(by_zero, Int(x, -1), quotient);
       }
-      Value* remainder = b_.CreateSRem(x, safe);
+      Value* remainder = Rest(x, safe, is_signed);
       remainder = b_.CreateSelect(by_minus_one, zero, remainder);
       return b_.CreateSelect(by_zero, x, remainder);
     }

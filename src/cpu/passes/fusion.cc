@@ -23,9 +23,9 @@ using hlo::Dimensions;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What a cluster may hold.
-constexpr size_t kMaxMembers = 160;
-constexpr size_t kMaxMembersWithFree = 4 * kMaxMembers;
+// What a cluster may hold: as many members that cost something, and as many in all.
+constexpr size_t kMaxCosts = 240;
+constexpr size_t kMaxMembers = 640;
 constexpr size_t kMaxReduces = 6;
 constexpr size_t kMaxOutputs = 12;
 // As many kernels of reductions are looked at to take another one that reads the same.
@@ -59,12 +59,6 @@ bool IsFree(const Instruction* instruction) {
     default:
       return false;
   }
-}
-
-// A kernel that is full takes what is free still: in memory, the constants of a long polynomial
-// would be an array each.
-size_t MostMembers(const Instruction& instruction) {
-  return IsFree(&instruction) ? kMaxMembersWithFree : kMaxMembers;
 }
 
 // What a kernel knows of an instruction that it evaluates.
@@ -146,6 +140,7 @@ struct Cluster {
   MemberTable table;                  // of them
   std::vector<Instruction*> outputs;
   size_t reduces = 0;
+  size_t costs = 0;                     // members that are not free
   const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
 };
 
@@ -354,6 +349,7 @@ class Fuser {
     const int64_t copies = Copies(p, cluster);
     cluster.members.push_back(p);
     if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
+    if (!IsFree(p)) ++cluster.costs;
     Member& joined = cluster.table.Add(p);
     joined.copies = copies;
     ForUsersIn(cluster, p, [&](const Member& user) {
@@ -413,14 +409,21 @@ class Fuser {
     return std::max<int64_t>(same + sum, 1);
   }
 
+  // What is free is taken still: in memory, the constants of a long polynomial would be an array
+  // each.
+  static bool IsFull(const Cluster& cluster, const Instruction& p) {
+    return cluster.members.size() >= kMaxMembers || (cluster.costs >= kMaxCosts && !IsFree(&p));
+  }
+
   bool MayInline(const Instruction* p, const Cluster& cluster) const {
-    if (cluster.members.size() >= MostMembers(*p)) return false;
+    if (IsFull(cluster, *p)) return false;
     if (cluster.kind == Cluster::kScan && !MayFeedScan(*p)) return false;
     const int64_t copies = Copies(p, cluster);
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
     if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
     return !AnyUserIn(cluster, p, [&](const Member& user) {
+      if (IsReducedInShortRows(*user.instruction, *p)) return true;
       // Which part of a concatenation a place lies in would be found for each element.
       const bool has_parts = p->opcode() == Opcode::kConcatenate;
       return IsRepeatedBy(user.instruction, p) || (has_parts && user.gathered);
@@ -431,6 +434,29 @@ class Fuser {
   // more than a few instructions.
   static bool MayFeedScan(const Instruction& p) {
     return !IsExpensive(p) && p.opcode() != Opcode::kReduceWindow;
+  }
+
+  // A row of a few elements leaves most lanes of its vector empty: what costs something is better
+  // computed before, if there is so much of it that one more kernel costs less.
+  static bool IsReducedInShortRows(const Instruction& user, const Instruction& p) {
+    constexpr int64_t kShort = 16, kLeastElements = 8192;
+    if (user.opcode() != Opcode::kReduce || !IsTrailing(&user)) return false;
+    const int64_t rows = user.shape().is_array() ? user.shape().num_elements()
+                                                 : user.shape().tuple_shapes()[0].num_elements();
+    const int64_t elements = p.shape().num_elements();
+    return elements >= kLeastElements && elements < kShort * rows && IsMadeExpensively(p);
+  }
+
+  // Whether an expensive operation is among those that give it, element by element.
+  static bool IsMadeExpensively(const Instruction& p) {
+    constexpr size_t kMostSteps = 32;
+    std::vector<const Instruction*> made = {&p};
+    for (size_t i = 0; i < made.size() && i < kMostSteps; ++i) {
+      if (IsExpensive(*made[i])) return true;
+      if (!hlo::IsElementwise(made[i]->opcode())) continue;
+      made.insert(made.end(), made[i]->operands().begin(), made[i]->operands().end());
+    }
+    return false;
   }
 
   // True if the user would have elements of p computed several times that cost something.
@@ -462,7 +488,7 @@ class Fuser {
 
   // As a further result of the loop.
   bool MayOutput(const Instruction* p, const Cluster& cluster) const {
-    if (cluster.kind != Cluster::kLoop || cluster.members.size() >= kMaxMembers ||
+    if (cluster.kind != Cluster::kLoop || IsFull(cluster, *p) ||
         cluster.outputs.size() >= kMaxOutputs || cluster.outputs[0]->shape().is_tuple()) {
       return false;
     }
