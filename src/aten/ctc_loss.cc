@@ -1,6 +1,8 @@
 // Connectionist temporal classification (Graves et al., 2006): the probability of a target summed
 // over all its alignments with the input, by the forward recursion over time; the gradient needs
 // the backward recursion too. Both are loops on the device, whose steps take all samples together.
+#include <bit>
+
 #include "aten/elementwise.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
@@ -14,9 +16,9 @@ constexpr ElementType kIndex = ElementType::kS64;
 // The states of a target of n labels are blank, label 1, blank, label 2, …, blank.
 struct CtcProblem {
   int64_t time, batch, classes, states;
-  Value emissions;  // [time, batch, states]: the log probability of each state's label
-  Value labels;     // [batch, states]
-  Value skips;      // [batch, states]: whether the blank before may be left out
+  Value log_probabilities;          // [time, batch, classes]
+  Value labels;                     // [batch, states]
+  Value skips;                      // [batch, states]: whether the blank before may be left out
   Value input_lengths, last_state;  // [batch]; the last state is twice the target's length
 };
 
@@ -71,9 +73,7 @@ CtcProblem MakeCtcProblem(Builder& b, Value log_probabilities, Value targets, Va
       longest == 0 ? b.Full(Shape(kIndex, {p.batch, 1}), blank) : StateLabels(b, rows, blank);
   Value is_label = b.Ne(p.labels, b.Full(p.labels->shape(), blank));
   p.skips = b.And(is_label, b.Ne(p.labels, Moved(b, p.labels, 2, -1)));
-  Dimensions emitted = {p.time, p.batch, p.states};
-  Value index = b.BroadcastInDim(p.labels, emitted, {1, 2});
-  p.emissions = GatherAlong(b, log_probabilities, index, 2);
+  p.log_probabilities = log_probabilities;
   return p;
 }
 
@@ -86,29 +86,34 @@ Value LogSumExpOfThree(Builder& b, Value x, Value y, Value z) {
 }
 
 // A loop over time that makes [time, batch, states]. `step(b, t, previous, emitted, operands)`
-// gives the states at t; t runs forward or backward, and the states before the first are -inf.
+// gives the states at t, where `emitted` is the log probability of each state's label; t runs
+// forward or backward through the longest input, and the states elsewhere are -inf.
 template <typename Step>
 Value OverTime(Builder& b, const CtcProblem& p, bool forward, const Values& operands,
                const Step& step) {
-  ElementType type = p.emissions->element_type();
+  ElementType type = p.log_probabilities->element_type();
   Value start = b.Full(Shape(type, {p.batch, p.states}), -kInfinity);
-  Value all = b.Full(p.emissions->shape(), -kInfinity);
-  Values carried = {b.ConstantScalar(kIndex, int64_t{0}), start, all, p.emissions};
+  Value all = b.Full(Shape(type, {p.time, p.batch, p.states}), -kInfinity);
+  Value steps = b.Reduce(Opcode::kMaximum, p.input_lengths, {0});
+  Values carried = {
+      b.ConstantScalar(kIndex, int64_t{0}), start, all, steps, p.log_probabilities, p.labels};
+  constexpr int64_t kCarried = 6;
   carried.insert(carried.end(), operands.begin(), operands.end());
   std::vector<Shape> shapes;
   for (Value v : carried) shapes.push_back(v->shape());
   auto* condition = b.Region("time_left", shapes, [&](Builder& r, const Values& x) -> Values {
-    return {r.Lt(x[0], r.ConstantScalar(kIndex, p.time))};
+    return {r.Lt(x[0], x[3])};
   });
   auto* body = b.Region("time_step", shapes, [&](Builder& r, const Values& x) -> Values {
-    Value t = forward ? x[0] : r.Subtract(r.ConstantScalar(kIndex, p.time - 1), x[0]);
-    Value zero = r.ConstantScalar(kIndex, int64_t{0});
-    Value emitted = r.Reshape(r.DynamicSlice(x[3], {t, zero, zero}, {1, p.batch, p.states}),
-                              {p.batch, p.states});
-    Value states = step(r, t, x[1], emitted, Values(x.begin() + 4, x.end()));
+    Value zero = r.ConstantScalar(kIndex, int64_t{0}), one = r.ConstantScalar(kIndex, int64_t{1});
+    Value t = forward ? x[0] : r.Subtract(r.Subtract(x[3], one), x[0]);
+    Value now = r.Reshape(r.DynamicSlice(x[4], {t, zero, zero}, {1, p.batch, p.classes}),
+                          {p.batch, p.classes});
+    Value emitted = GatherAlong(r, now, x[5], 1);
+    Value states = step(r, t, x[1], emitted, Values(x.begin() + kCarried, x.end()));
     Value written =
         r.DynamicUpdateSlice(x[2], r.Reshape(states, {1, p.batch, p.states}), {t, zero, zero});
-    Values next = {r.Add(x[0], r.ConstantScalar(kIndex, int64_t{1})), states, written};
+    Values next = {r.Add(x[0], one), states, written};
     next.insert(next.end(), x.begin() + 3, x.end());
     return next;
   });
@@ -158,16 +163,23 @@ Value BackwardStates(Builder& b, const CtcProblem& p) {
                   });
 }
 
+// The states [time, batch, states] of each sample at the end of its input, and `before` the last
+// one of its target; -inf where there is none.
+Value AtTheEnd(Builder& b, const CtcProblem& p, Value states, int64_t before) {
+  const auto number = [&](int64_t n) { return b.Full(p.last_state->shape(), n); };
+  Value time = b.Subtract(p.input_lengths, number(1));
+  Value state = b.Subtract(p.last_state, number(before));
+  Value is_there = b.And(b.Ge(time, number(0)), b.Ge(state, number(0)));
+  Value sample = Iota(b, p.last_state->dimensions(), 0);
+  Value place = b.Add(b.Multiply(time, number(p.batch)), sample);
+  place = b.Add(b.Multiply(place, number(p.states)), state);
+  Value flat = b.Reshape(states, {p.time * p.batch * p.states});
+  Value found = GatherAlong(b, flat, ZeroUnless(b, is_there, place), 0);
+  return b.Select(is_there, found, Like(b, found, -kInfinity));
+}
+
 Value NegativeLogLikelihood(Builder& b, const CtcProblem& p, Value states) {
-  Dimensions all = {p.time, p.batch, p.states};
-  Value lowest = Like(b, states, -kInfinity);
-  Value t = b.Add(Iota(b, all, 0), b.Full(Shape(kIndex, all), int64_t{1}));
-  Value state = Iota(b, all, 2), last = b.BroadcastInDim(p.last_state, all, {1});
-  Value is_end = b.And(b.Eq(state, last), b.Eq(t, b.BroadcastInDim(p.input_lengths, all, {1})));
-  Value is_label = b.And(b.Eq(b.Add(state, b.Full(state->shape(), int64_t{1})), last),
-                         b.Eq(t, b.BroadcastInDim(p.input_lengths, all, {1})));
-  Value blank_end = Max(b, b.Select(is_end, states, lowest), {0, 2});
-  Value label_end = Max(b, b.Select(is_label, states, lowest), {0, 2});
+  Value blank_end = AtTheEnd(b, p, states, 0), label_end = AtTheEnd(b, p, states, 1);
   Value likelihood = LogSumExpOfThree(b, blank_end, label_end, Like(b, blank_end, -kInfinity));
   // An input without time can be an empty target only.
   Value zero = b.Zeros(p.input_lengths->shape());
@@ -209,7 +221,9 @@ Value CtcLossBackward(Builder& b, Value gradient, Value log_probabilities, Value
   const Dimensions& full = log_probabilities->dimensions();
   Value both = b.Add(b.Transpose(states, {1, 0, 2}), BackwardStates(b, p));
   // Both count the emission.
-  Value posterior = b.Add(b.Subtract(both, p.emissions), b.BroadcastInDim(losses, all, {1}));
+  Value labels = b.BroadcastInDim(p.labels, all, {1, 2});
+  Value emissions = GatherAlong(b, log_probabilities, labels, 2);
+  Value posterior = b.Add(b.Subtract(both, emissions), b.BroadcastInDim(losses, all, {1}));
   Value is_possible = b.Gt(both, Like(b, both, -kInfinity));
   Value occupancy = SumOverLabels(b, p, ZeroUnless(b, is_possible, b.Exp(posterior)));
   Value difference = b.Subtract(b.Exp(log_probabilities), occupancy);
@@ -222,6 +236,12 @@ Value CtcLossBackward(Builder& b, Value gradient, Value log_probabilities, Value
 }
 
 // --- The lengths are known here: their maximum is the program's shape, and they are checked
+
+// So many labels the states of a target have room for: few programs serve all batches, at twice of
+// what the longest target takes at most.
+int64_t Room(int64_t longest, int64_t width) {
+  return std::min(width, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest))));
+}
 
 int64_t CheckLengths(const at::Tensor& log_probabilities, const at::Tensor& targets,
                      at::IntArrayRef input_lengths, at::IntArrayRef target_lengths, int64_t blank) {
@@ -253,8 +273,7 @@ int64_t CheckLengths(const at::Tensor& log_probabilities, const at::Tensor& targ
   TORCH_CHECK(targets.size(0) == batch && targets.size(1) >= longest,
               "Expected tensor to have size at least [", batch, ", ", longest,
               "], but got targets of size ", targets.sizes());
-  // The width of the targets rather than the longest of them: one program for all batches.
-  return targets.size(1);
+  return Room(longest, targets.size(1));
 }
 
 at::Tensor OnDevice(at::IntArrayRef lengths, const at::Tensor& like) {

@@ -24,6 +24,32 @@ struct Segments {
   Value lengths;             // [batch…, segments]
 };
 
+// `elements` combined into `start` along the index' last dimension; those that would be outside are
+// dropped.
+Value CombineAt(Builder& b, Value start, Value index, Value elements, Opcode combiner) {
+  const int64_t axis = index->shape().rank() - 1;
+  hlo::ScatterAttributes attributes;
+  for (int64_t d = 0; d < axis; ++d) attributes.input_batching_dims.push_back(d);
+  attributes.scatter_indices_batching_dims = attributes.input_batching_dims;
+  for (int64_t d = axis + 1; d < start->shape().rank(); ++d) {
+    attributes.update_window_dims.push_back(d);
+  }
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {axis};
+  attributes.index_vector_dim = axis + 1;
+  Dimensions with_vector = index->dimensions();
+  with_vector.push_back(1);
+  return b.Scatter(start, b.Reshape(index, with_vector), elements,
+                   b.ScalarCombiner(combiner, start->element_type()), attributes);
+}
+
+// How many of the segments' `places` each element is not in front of.
+Value CountUpTo(Builder& b, Value places, const Dimensions& elements) {
+  Value none = b.Zeros(Shape(ElementType::kS64, elements));
+  Value ones = b.Full(places->shape(), int64_t{1});
+  Value marks = CombineAt(b, none, places, ones, Opcode::kAdd);
+  return CumulativeSum(b, marks, static_cast<int64_t>(elements.size()) - 1);
+}
+
 Segments MakeSegments(Builder& b, Value data, const OptionalValue& lengths,
                       const OptionalValue& offsets, int64_t axis) {
   if (!lengths && !offsets) {
@@ -65,31 +91,18 @@ Segments MakeSegments(Builder& b, Value data, const OptionalValue& lengths,
     s.index = b.Zeros(Shape(ElementType::kS64, elements));
     return s;
   }
-  Value position = Iota(b, elements, axis);
-  Value before_first = b.Eq(CountBelow(b, starts, position, true), b.Zeros(position->shape()));
-  Value none = b.Full(position->shape(), s.reduced[axis]);
-  s.index = b.Select(before_first, none, CountBelow(b, ends, position, true));
+  s.index = CountUpTo(b, ends, elements);
+  if (lengths) return s;  // the first one starts with the first element
+  Value first = b.Reshape(b.SliceInDim(starts, axis, 0, 1), {elements.begin(), elements.end() - 1});
+  Value before_first = b.Lt(Iota(b, elements, axis), BroadcastReduced(b, first, {axis}, elements));
+  s.index = b.Select(before_first, b.Full(s.index->shape(), s.reduced[axis]), s.index);
   return s;
-}
-
-Value WithVector(Builder& b, Value index) {
-  Dimensions shape = index->dimensions();
-  shape.push_back(1);
-  return b.Reshape(index, shape);
 }
 
 // `elements` combined into their segments, which start as `start` (of the reduced shape).
 Value Combine(Builder& b, const Segments& s, Value start, Value elements, Opcode combiner) {
   if (elements->shape().num_elements() == 0 || start->shape().num_elements() == 0) return start;
-  int64_t rank = static_cast<int64_t>(s.data.size());
-  hlo::ScatterAttributes attributes;
-  for (int64_t d = 0; d < s.axis; ++d) attributes.input_batching_dims.push_back(d);
-  attributes.scatter_indices_batching_dims = attributes.input_batching_dims;
-  for (int64_t d = s.axis + 1; d < rank; ++d) attributes.update_window_dims.push_back(d);
-  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {s.axis};
-  attributes.index_vector_dim = s.axis + 1;
-  return b.Scatter(start, WithVector(b, s.index), elements,
-                   b.ScalarCombiner(combiner, start->element_type()), attributes);
+  return CombineAt(b, start, s.index, elements, combiner);
 }
 
 // Each element's value of `reduced`; undefined where there is no segment.
