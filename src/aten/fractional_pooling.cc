@@ -3,6 +3,8 @@
 #include <ATen/ops/fractional_max_pool2d_meta.h>
 #include <ATen/ops/fractional_max_pool3d_meta.h>
 
+#include <limits>
+
 #include "aten/dimension.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
@@ -13,40 +15,45 @@
 namespace torch_xla {
 namespace {
 
+// Of positions among so many elements: vectors have twice as many numbers of 32 bits.
+ElementType PositionType(int64_t elements) {
+  return elements <= std::numeric_limits<int32_t>::max() ? ElementType::kS32 : ElementType::kS64;
+}
+
 // Where the windows of a dimension start, [batch, channels, output]: in steps of about
 // (size - window) / (output - 1), shifted by the sample; the last one ends at the input's end.
-Value WindowStarts(Builder& b, Value sample, int64_t size, int64_t output, int64_t window) {
+Value WindowStarts(Builder& b, Value sample, int64_t size, int64_t output, int64_t window,
+                   ElementType type) {
   Dimensions dimensions = sample->dimensions();
   dimensions.push_back(output);
-  Value last = b.Full(Shape(ElementType::kS64, dimensions), size - window);
+  Value last = b.Full(Shape(type, dimensions), size - window);
   if (output == 1) return last;
   Value shift = BroadcastReduced(b, sample, {2}, dimensions);
   Value step = b.Divide(Like(b, shift, static_cast<double>(size - window)),
                         Like(b, shift, static_cast<double>(output - 1)));
-  Value which = Iota(b, dimensions, 2);
+  Value which = Iota(b, dimensions, 2, type);
   Value place = b.Multiply(b.Add(b.Convert(which, shift->element_type()), shift), step);
-  Value start = b.Subtract(b.Convert(place, ElementType::kS64),
-                           b.Convert(b.Multiply(shift, step), ElementType::kS64));
+  Value start = b.Subtract(b.Convert(place, type), b.Convert(b.Multiply(shift, step), type));
   return b.Select(b.Eq(which, Like(b, which, static_cast<double>(output - 1))), last, start);
 }
 
-// The flat spatial position of each element of each window: [batch, channels, output sizes…, window
-// sizes…].
+// The flat spatial position of each element of each window: [window sizes…, batch, channels, output
+// sizes…]. The windows' elements stand first, so that vectors hold one of each of many windows.
 Value WindowPositions(Builder& b, Value samples, const Dimensions& sizes, const Dimensions& output,
-                      const Dimensions& window) {
+                      const Dimensions& window, ElementType type) {
   int64_t rank = static_cast<int64_t>(sizes.size());
-  Dimensions full(samples->dimensions().begin(), samples->dimensions().begin() + 2);
-  Dimensions sample_dimensions = full;
+  const Dimensions images(samples->dimensions().begin(), samples->dimensions().begin() + 2);
+  Dimensions full = window;
+  full.insert(full.end(), images.begin(), images.end());
   full.insert(full.end(), output.begin(), output.end());
-  full.insert(full.end(), window.begin(), window.end());
-  Value flat = b.Zeros(Shape(ElementType::kS64, full));
+  Value flat = b.Zeros(Shape(type, full));
   for (int64_t i = 0; i < rank; ++i) {
     // The samples stand in the order width, height for two dimensions, else as the dimensions.
     int64_t place = rank == 2 ? 1 - i : i;
-    Value sample = b.Reshape(b.SliceInDim(samples, 2, place, place + 1), sample_dimensions);
-    Value start = WindowStarts(b, sample, sizes[i], output[i], window[i]);
-    Value position =
-        b.Add(b.BroadcastInDim(start, full, {0, 1, 2 + i}), Iota(b, full, 2 + rank + i));
+    Value sample = b.Reshape(b.SliceInDim(samples, 2, place, place + 1), images);
+    Value start = WindowStarts(b, sample, sizes[i], output[i], window[i], type);
+    Value position = b.Add(b.BroadcastInDim(start, full, {rank, rank + 1, rank + 2 + i}),
+                           Iota(b, full, i, type));
     flat = b.Add(b.Multiply(flat, Like(b, flat, static_cast<double>(sizes[i]))), position);
   }
   return flat;
@@ -71,21 +78,21 @@ std::pair<Value, Value> FractionalMaxPool(Builder& b, Value x, Dimensions window
   // There may be samples for more images than these.
   int64_t batch = x->shape().rank() == rank + 2 ? input[0] : 1;
   samples = b.SliceInDim(samples, 0, 0, batch);
-  Value positions = WindowPositions(b, samples, sizes, output, window);
-  Dimensions full = positions->dimensions();
-  Dimensions merged = {full[0], full[1], NumElements(sizes, AllDimensions(rank))};
-  Dimensions gathered = {
-      full[0], full[1],
-      NumElements(output, AllDimensions(rank)) * NumElements(window, AllDimensions(rank))};
-  Value values = GatherAlong(b, b.Reshape(x, merged), b.Reshape(positions, gathered), 2);
-  Dimensions reduced;
-  for (int64_t i = 0; i < rank; ++i) reduced.push_back(2 + rank + i);
-  Value none = b.ConstantScalar(ElementType::kS64, int64_t{-1});
-  Value pairs =
-      b.ReduceVariadic({b.Reshape(values, full), positions}, {Lowest(b, x->element_type()), none},
-                       reduced, LargerPair(b, x->element_type(), ElementType::kS64));
-  return {b.Reshape(b.GetTupleElement(pairs, 0), pooled),
-          b.Reshape(b.GetTupleElement(pairs, 1), pooled)};
+  const int64_t elements = x->shape().num_elements();
+  if (elements == 0) {
+    return {b.Zeros(Shape(x->element_type(), pooled)), b.Zeros(Shape(ElementType::kS64, pooled))};
+  }
+  const ElementType type = PositionType(elements);
+  Value positions = WindowPositions(b, samples, sizes, output, window, type);
+  const Dimensions& full = positions->dimensions();
+  Value image = b.Add(b.Multiply(Iota(b, full, rank, type),
+                                 Like(b, positions, static_cast<double>(full[rank + 1]))),
+                      Iota(b, full, rank + 1, type));
+  const int64_t pixels = NumElements(sizes, AllDimensions(rank));
+  Value place = b.Add(b.Multiply(image, Like(b, image, static_cast<double>(pixels))), positions);
+  Value values = TakeRows(b, b.Reshape(x, {elements}), place);
+  auto [largest, where] = LargestWithPosition(b, values, positions, AllDimensions(rank));
+  return {b.Reshape(largest, pooled), b.Convert(b.Reshape(where, pooled), ElementType::kS64)};
 }
 
 template <int64_t rank>

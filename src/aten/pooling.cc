@@ -28,6 +28,34 @@ struct Pooling {
   int64_t rank() const { return static_cast<int64_t>(kernel.size()); }
 };
 
+// What a maximum starts from.
+Value Lowest(Builder& b, ElementType type) {
+  return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
+}
+
+// Of two (value, position) pairs the larger one, or NaN against a number, and among equals the one
+// that stands first: in this form the order of combination does not matter. A negative position is
+// none. Each has its type.
+hlo::Computation* LargerPair(Builder& b, ElementType value_type, ElementType position_type) {
+  Shape value = Shape::Scalar(value_type), index = Shape::Scalar(position_type);
+  return b.Region("larger_pair", {value, index, value, index},
+                  [](Builder& r, const Values& p) -> Values {
+                    Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);
+                    if (IsFloatValue(p[0])) {
+                      Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
+                      larger = r.Or(larger, r.And(new_nan, r.Not(old_nan)));
+                      equal = r.Or(equal, r.And(new_nan, old_nan));
+                    }
+                    Value earlier = r.Lt(p[3], p[1]);
+                    // The initial position is negative: anything replaces it.
+                    Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
+                    Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
+                    Value wins = r.Or(larger, r.And(equal, earlier));
+                    Value take = r.And(some, r.Or(none, wins));
+                    return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
+                  });
+}
+
 int64_t SpatialSize(Value x, const Pooling& p, int64_t i) {
   return x->shape().dimension(x->shape().rank() - p.rank() + i);
 }
@@ -436,13 +464,10 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
       int64_t start = WindowStart(k, size, output[i]), end = WindowEnd(k, size, output[i]);
       Value window = b.SliceInDim(x, d, start, end);
       Value places = b.SliceInDim(positions, d, start, end);
-      Value pairs = b.ReduceVariadic(
-          {window, places},
-          {Lowest(b, x->element_type()), b.ConstantScalar(ElementType::kS64, int64_t{-1})}, {d},
-          LargerPair(b, x->element_type(), ElementType::kS64));
+      auto [value, index] = LargestWithPosition(b, window, places, {d});
       Dimensions kept = KeepDimensions(window->dimensions(), {d});
-      values.push_back(b.Reshape(b.GetTupleElement(pairs, 0), kept));
-      indices.push_back(b.Reshape(b.GetTupleElement(pairs, 1), kept));
+      values.push_back(b.Reshape(value, kept));
+      indices.push_back(b.Reshape(index, kept));
     }
     x = values.empty() ? b.SliceInDim(x, d, 0, 0) : b.Concatenate(values, d);
     positions = indices.empty() ? b.SliceInDim(positions, d, 0, 0) : b.Concatenate(indices, d);
@@ -455,30 +480,6 @@ Value AdaptiveMaxPoolBackward(Builder& b, Value gradient, Value x, Value positio
 }
 
 }  // namespace
-
-Value Lowest(Builder& b, ElementType type) {
-  return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
-}
-
-hlo::Computation* LargerPair(Builder& b, ElementType value_type, ElementType position_type) {
-  Shape value = Shape::Scalar(value_type), index = Shape::Scalar(position_type);
-  return b.Region("larger_pair", {value, index, value, index},
-                  [](Builder& r, const Values& p) -> Values {
-                    Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);
-                    if (IsFloatValue(p[0])) {
-                      Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
-                      larger = r.Or(larger, r.And(new_nan, r.Not(old_nan)));
-                      equal = r.Or(equal, r.And(new_nan, old_nan));
-                    }
-                    Value earlier = r.Lt(p[3], p[1]);
-                    // The initial position is negative: anything replaces it.
-                    Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
-                    Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
-                    Value wins = r.Or(larger, r.And(equal, earlier));
-                    Value take = r.And(some, r.Or(none, wins));
-                    return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
-                  });
-}
 
 Value ScatterToPositions(Builder& b, Value gradient, Value positions, const Dimensions& dimensions,
                          int64_t spatial_rank, Opcode combiner) {

@@ -315,6 +315,16 @@ Value BroadcastReduced(Builder& b, Value reduced, const Dimensions& dimensions,
   return b.BroadcastInDim(reduced, full, others);
 }
 
+std::pair<Value, Value> LargestWithPosition(Builder& b, Value x, Value positions,
+                                            const Dimensions& reduced) {
+  Value largest = b.Reduce(Opcode::kMaximum, x, reduced);
+  Value is_there = b.Eq(x, BroadcastReduced(b, largest, reduced, x->dimensions()));
+  if (IsFloatValue(x)) is_there = b.Or(is_there, IsNan(b, x));
+  const hlo::Literal last = hlo::IdentityLiteral(Opcode::kMinimum, positions->element_type());
+  Value places = b.Select(is_there, positions, Splat(b, b.Constant(last), positions->dimensions()));
+  return {largest, b.Reduce(Opcode::kMinimum, places, reduced)};
+}
+
 Value ArgMax(Builder& b, Value x, int64_t dimension) {
   if (x->dimensions().empty()) return PositionOf(b, x, x, 0);
   return PositionOf(b, x, b.Reduce(Opcode::kMaximum, x, {dimension}), dimension);

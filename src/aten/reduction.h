@@ -24,6 +24,9 @@ Value BroadcastReduced(Builder& b, Value reduced, const Dimensions& dimensions,
 // The position of the largest (or smallest) element along a dimension, the first among equals; NaN
 // counts as both. s64, the dimension removed.
 Value ArgMax(Builder& b, Value x, int64_t dimension);
+// The largest of x, and the least of `positions` (of x's shape) at which it stands, or of NaN.
+std::pair<Value, Value> LargestWithPosition(Builder& b, Value x, Value positions,
+                                            const Dimensions& reduced);
 Value ArgMin(Builder& b, Value x, int64_t dimension);
 
 }  // namespace torch_xla
