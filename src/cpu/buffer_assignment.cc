@@ -1,5 +1,7 @@
 #include "cpu/buffer_assignment.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "cpu/arena_planner.h"
@@ -25,6 +27,7 @@ class Assigner {
   BufferAssignment Run(const std::vector<std::vector<int64_t>>& scratch_bytes) {
     PlaceParametersAndConstants();
     PlaceResults();
+    for (size_t r = 0; r < schedule_.results.size(); ++r) PlaceOverwritten(r);
     for (size_t p = 0; p < schedule_.order.size(); ++p) {
       const auto position = static_cast<int64_t>(p);
       PlaceOutputs(position);
@@ -91,6 +94,35 @@ class Assigner {
         assignment_.last_copies.push_back({BufferOf(copy.value), copy.target, copy.bytes});
       }
     }
+  }
+
+  // What a result may overwrite, such as the array that it updates, is computed in the result's
+  // place as well, and so on back: then it need not be copied there.
+  void PlaceOverwritten(size_t result) {
+    auto placed = assignment_.buffer_of.find(schedule_.results[result]);
+    if (placed == assignment_.buffer_of.end()) return;
+    const int32_t target = placed->second;
+    if (assignment_.locations[target].kind != BufferLocation::kResult) return;
+    for (std::optional<Output> value = schedule_.results[result]; value;) {
+      value = OverwrittenBy(*value, Alias(result));
+      if (value) assignment_.buffer_of[*value] = target;
+    }
+  }
+
+  // An operand that nobody else reads, and that may be where `value` is from the beginning.
+  std::optional<Output> OverwrittenBy(const Output& value, int64_t parameter) const {
+    for (const Instruction* operand : value.instruction->operands()) {
+      if (operand->shape().is_tuple()) continue;
+      const Output source = Resolve(operand);
+      const auto last = last_use_.find(source);
+      if (last == last_use_.end() || last->second != schedule_.defined.at(value) ||
+          !schedule_.defined.contains(source) || assignment_.buffer_of.contains(source) ||
+          std::ranges::find(schedule_.results, source) != schedule_.results.end()) {
+        continue;
+      }
+      if (MayOverwrite(value, source) && MayWriteEarly(source, parameter)) return source;
+    }
+    return std::nullopt;
   }
 
   // True if the value is a parameter that another result than `result` may overwrite.

@@ -1,6 +1,7 @@
 #include "cpu/data_movement.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cpu/fusible.h"
@@ -193,25 +194,41 @@ NativeStep::Function BindTranspose(const Instruction& transpose) {
   }
 }
 
-// Rows of single 32-bit words.
-void Interleave(const NativeStep::Call& call, size_t parts, int64_t begin, int64_t end) {
-  auto operand = [&](size_t i) { return static_cast<const uint32_t*>(call.operands[i]); };
-  auto* to = static_cast<uint32_t*>(call.results[0]);
-  const uint32_t *a = operand(0), *b = operand(1);
-  if (parts == 2) {
-    for (int64_t r = begin; r < end; ++r) {
-      to[2 * r] = a[r];
-      to[2 * r + 1] = b[r];
-    }
-    return;
+// Rows of single words, one of each operand.
+template <typename Word, size_t count>
+void Interleave(const NativeStep::Call& call, int64_t begin, int64_t end) {
+  std::array<const Word*, count> from;
+  for (size_t i = 0; i < count; ++i) from[i] = static_cast<const Word*>(call.operands[i]);
+  auto* __restrict to = static_cast<Word*>(call.results[0]) + begin * static_cast<int64_t>(count);
+  for (int64_t r = begin; r < end; ++r, to += count) {
+    for (size_t i = 0; i < count; ++i) to[i] = from[i][r];
   }
-  const uint32_t *c = operand(2), *d = operand(3);
-  for (int64_t r = begin; r < end; ++r) {
-    to[4 * r] = a[r];
-    to[4 * r + 1] = b[r];
-    to[4 * r + 2] = c[r];
-    to[4 * r + 3] = d[r];
+}
+
+using Interleaving = void (*)(const NativeStep::Call& call, int64_t begin, int64_t end);
+
+template <typename Word>
+Interleaving InterleavingOf(size_t count) {
+  switch (count) {
+    case 2:
+      return Interleave<Word, 2>;
+    case 3:
+      return Interleave<Word, 3>;
+    case 4:
+      return Interleave<Word, 4>;
+    default:
+      return nullptr;
   }
+}
+
+// Null if the rows of these bytes are none of single words.
+Interleaving InterleavingOf(const std::vector<int64_t>& parts) {
+  const auto all = [&](int64_t bytes) {
+    return std::ranges::all_of(parts, [&](int64_t part) { return part == bytes; });
+  };
+  if (all(4)) return InterleavingOf<uint32_t>(parts.size());
+  if (all(8)) return InterleavingOf<uint64_t>(parts.size());
+  return nullptr;
 }
 
 NativeStep::Function BindConcatenate(const Instruction& concatenate) {
@@ -226,13 +243,12 @@ NativeStep::Function BindConcatenate(const Instruction& concatenate) {
   for (const Instruction* operand : concatenate.operands()) {
     parts.push_back(row_bytes(operand->dimensions()));
   }
-  const bool words =
-      std::all_of(parts.begin(), parts.end(), [](int64_t part) { return part == 4; });
+  const Interleaving interleave = InterleavingOf(parts);
   return [=](const NativeStep::Call& call) {
     const int64_t chunks = std::clamp<int64_t>(rows * row >> 17, 1, std::max<int64_t>(rows, 1));
     call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
-      if (words && (parts.size() == 2 || parts.size() == 4)) {
-        return Interleave(call, parts.size(), chunk * rows / chunks, (chunk + 1) * rows / chunks);
+      if (interleave) {
+        return interleave(call, chunk * rows / chunks, (chunk + 1) * rows / chunks);
       }
       for (int64_t r = chunk * rows / chunks; r < (chunk + 1) * rows / chunks; ++r) {
         auto* to = static_cast<std::byte*>(call.results[0]) + r * row;

@@ -89,6 +89,31 @@ TEST(BufferAssignment, ValuesThatLiveTogetherLieApart) {
   fan.Check();
 }
 
+// Else the whole of it would be copied for each result that is a few updates of a new array.
+TEST(BufferAssignment, WhatAResultUpdatesLiesInItsPlace) {
+  const Compiled updates(2, [](Builder& b, const Values& p) {
+    const Value row = Turned(b, b.SliceInDim(p[1], 1, 3, 4));
+    Value x = Turned(b, p[0]);
+    for (int64_t i : {5, 9}) {
+      const Value zero = b.ConstantScalar(ElementType::kS32, int64_t{0});
+      x = b.DynamicUpdateSlice(x, row, {b.ConstantScalar(ElementType::kS32, i), zero});
+    }
+    return Values{x};
+  });
+  EXPECT_LT(updates.executable->arena_bytes(), kBytes);
+  updates.Check();
+}
+
+// Of two results one is what the other updates: they lie apart.
+TEST(BufferAssignment, AResultIsNotOverwrittenByAnother) {
+  const Compiled updates(2, [](Builder& b, const Values& p) {
+    const Value row = Turned(b, b.SliceInDim(p[1], 1, 3, 4));
+    const Value x = Turned(b, p[0]), zero = b.ConstantScalar(ElementType::kS32, int64_t{0});
+    return Values{b.DynamicUpdateSlice(x, row, {zero, zero}), x};
+  });
+  updates.Check();
+}
+
 // As gradients of weights are, which are recorded when all that they read is there.
 TEST(BufferAssignment, WhatFreesMoreThanItTakesRunsEarly) {
   const Compiled step(2, [](Builder& b, const Values& p) {

@@ -62,9 +62,10 @@ TEST(DataMovement, TransposesOfEveryWidth) {
 }
 
 TEST(DataMovement, Concatenations) {
-  for (ElementType type : {ElementType::kPred, ElementType::kF32, ElementType::kC128}) {
+  for (ElementType type :
+       {ElementType::kPred, ElementType::kF32, ElementType::kS64, ElementType::kC128}) {
     for (const std::vector<int64_t>& sizes :
-         {std::vector<int64_t>{1, 1}, {1, 1, 1, 1}, {3, 0, 5}, {7}, {2, 1}}) {
+         {std::vector<int64_t>{1, 1}, {1, 1, 1}, {1, 1, 1, 1}, {3, 0, 5}, {7}, {2, 1}}) {
       for (int64_t dimension : {0, 1}) {
         std::vector<Shape> shapes;
         std::vector<hlo::Literal> arguments;
