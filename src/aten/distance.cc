@@ -32,7 +32,6 @@ Value Slopes(Builder& b, Value differences, Value distances, double p) {
   Value sign = b.Unary(Opcode::kSign, differences), size = b.Abs(differences);
   if (p == 1) return sign;
   if (p == kInfinity) return b.Select(b.Eq(size, distances), sign, zero);
-  if (p == 2) return b.Select(b.Eq(distances, zero), zero, b.Divide(differences, distances));
   Value exponent = Like(b, differences, p - 1);
   Value slope = b.Multiply(sign, b.Power(b.Divide(size, distances), exponent));
   Value has_none = b.Eq(distances, zero);
@@ -49,6 +48,11 @@ Value EachWithEachBackward(Builder& b, Value gradient, Value x, Value y, double 
   Dimensions leading(rank - 1);
   for (int64_t i = 0; i < rank - 1; ++i) leading[i] = i;
   auto spread = [&](Value v) { return b.BroadcastInDim(v, pairs, leading); };
+  if (p == 2) {  // one division for a pair
+    Value zero = Like(b, distances, 0);
+    Value shares = b.Select(b.Eq(distances, zero), zero, b.Divide(gradient, distances));
+    return Sum(b, b.Multiply(spread(shares), differences), {rank - 2});
+  }
   Value slopes = Slopes(b, differences, spread(distances), p);
   return Sum(b, b.Multiply(spread(gradient), slopes), {rank - 2});
 }
@@ -66,6 +70,22 @@ Value Cdist(Builder& b, Value x, Value y, double p, std::optional<int64_t> mode)
   require(p >= 0, "cdist only supports non-negative p values");
   require(mode.value_or(0) >= 0 && mode.value_or(0) <= 2, "possible modes: 0, 1, 2");
   return EachWithEach(b, x, y, p);
+}
+
+// The roots of |x|^2 - 2 x y + |y|^2, by one product of rows [-2 x, |x|^2, 1] and [y, 1, |y|^2] as
+// in eager: what is rounded is the same.
+Value EuclideanDistances(Builder& b, Value x, Value y) {
+  const int64_t last = x->shape().rank() - 1;
+  const auto square = [&](Value v) { return Sum(b, b.Multiply(v, v), {last}, /*keep=*/true); };
+  Value of_x = square(x), of_y = square(y);
+  Value left = b.Concatenate({b.Multiply(x, Like(b, x, -2)), of_x, Like(b, of_x, 1)}, last);
+  Value right = b.Concatenate({y, Like(b, of_y, 1), of_y}, last);
+  hlo::DotAttributes attributes;
+  for (int64_t d = 0; d < last - 1; ++d) attributes.lhs_batching_dimensions.push_back(d);
+  attributes.rhs_batching_dimensions = attributes.lhs_batching_dimensions;
+  attributes.lhs_contracting_dimensions = attributes.rhs_contracting_dimensions = {last};
+  Value squares = b.DotGeneral(left, right, attributes);
+  return b.Sqrt(b.Maximum(squares, Like(b, squares, 0)));
 }
 
 // --- Pairs of rows i < j of one matrix, in the order (0, 1), (0, 2), …, (1, 2), …
@@ -118,6 +138,7 @@ Value PdistBackward(Builder& b, Value gradient, Value x, double p, Value distanc
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Cdist>(m, "_cdist_forward");
+  Register<&EuclideanDistances>(m, "_euclidean_dist");
   Register<&EachWithEachBackward>(m, "_cdist_backward");
   Register<&Pdist>(m, "_pdist_forward");
   Register<&PdistBackward>(m, "_pdist_backward");
