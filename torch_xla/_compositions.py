@@ -181,11 +181,6 @@ def _im2col(
     return _torchs(_aten.im2col.default, self, kernel_size, dilation, padding, stride)
 
 
-def _col2im(self: Tensor, *window: list[int]) -> Tensor:
-    _refuse_integers("col2im", self)
-    return _torchs(_aten.col2im.default, self, *window)
-
-
 def _isin(operator: Any) -> Callable[..., Any]:
     numbers = {bool: torch.bool, complex: torch.complex128}
 
@@ -228,7 +223,6 @@ COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "aten::bincount": _bincount,
     "aten::_grouped_mm": _grouped_mm,
     "aten::im2col": _im2col,
-    "aten::col2im": _col2im,
     "aten::isin.Tensor_Tensor": _isin(_aten.isin.Tensor_Tensor),
     "aten::isin.Tensor_Scalar": _isin(_aten.isin.Tensor_Scalar),
     "aten::isin.Scalar_Tensor": _isin(_aten.isin.Scalar_Tensor),

@@ -6,6 +6,7 @@
 
 #include "aten/dimension.h"
 #include "aten/op.h"
+#include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "lazy/programs_of_any_size.h"
 
@@ -320,12 +321,77 @@ std::array<Value, 3> ConvolutionBackward(Builder& b, Value gradient, Value x, Va
   return results;
 }
 
+// --- col2im: blocks that windows have taken from an image are added at their places, which is the
+// gradient of im2col, too
+
+// How windows lie along one dimension of an image.
+struct Windows {
+  int64_t size;  // of the image
+  int64_t kernel, dilation, padding, stride;
+  int64_t count() const {
+    const int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+    return room < 0 ? 0 : room / stride + 1;
+  }
+};
+
+// x[…, kernel, …, window, …] as […, …, image, …]: each of the kernel's elements is of every
+// window's block, `stride` apart in the image.
+Value AddedAlong(Builder& b, Value x, int64_t of_kernel, int64_t of_window, const Windows& w) {
+  Value sum = nullptr;
+  for (int64_t k = 0; k < w.kernel; ++k) {
+    Dimensions shape = x->dimensions();
+    shape.erase(shape.begin() + of_kernel);
+    Value blocks = b.Reshape(b.SliceInDim(x, of_kernel, k, k + 1), shape);
+    Dimensions low(shape.size()), high(shape.size()), interior(shape.size());
+    const int64_t d = of_window - 1;
+    low[d] = k * w.dilation - w.padding;
+    high[d] = w.size - (low[d] + (w.count() - 1) * w.stride + 1);
+    interior[d] = w.stride - 1;
+    Value placed = b.Pad(blocks, ScalarLike(b, blocks, 0), low, high, interior);
+    sum = sum == nullptr ? placed : b.Add(sum, placed);
+  }
+  return sum;
+}
+
+Value Col2Im(Builder& b, Value x, Dimensions output, Dimensions kernel, Dimensions dilation,
+             Dimensions padding, Dimensions stride) {
+  const ElementType type = x->element_type();
+  if (hlo::IsInteger(type)) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "col2im: not implemented for integers");
+  }
+  const auto require = [](bool holds) {
+    if (!holds) throw hlo::Error("col2im: the blocks are not of windows of these sizes");
+  };
+  const int64_t rank = x->shape().rank();
+  require(rank == 2 || rank == 3);
+  Windows windows[2];
+  for (size_t i = 0; i < 2; ++i) {
+    windows[i] = {output.at(i), kernel.at(i), dilation.at(i), padding.at(i), stride.at(i)};
+    require(kernel[i] > 0 && dilation[i] > 0 && padding[i] >= 0 && stride[i] > 0 && output[i] > 0);
+    require(windows[i].count() > 0);
+  }
+  const auto& [rows, columns] = windows;
+  const int64_t batch = rank == 3 ? x->shape().dimension(0) : 1;
+  const int64_t channels = x->shape().dimension(rank - 2) / (rows.kernel * columns.kernel);
+  require(channels > 0 &&
+          channels * rows.kernel * columns.kernel == x->shape().dimension(rank - 2));
+  require(rows.count() * columns.count() == x->shape().dimension(rank - 1));
+  x = b.Reshape(ToAccumulation(b, x),
+                {batch, channels, rows.kernel, columns.kernel, rows.count(), columns.count()});
+  x = AddedAlong(b, x, 3, 5, columns);
+  x = AddedAlong(b, x, 2, 3, rows);
+  Dimensions image = {channels, rows.size, columns.size};
+  if (rank == 3) image.insert(image.begin(), batch);
+  return b.Convert(b.Reshape(x, image), type);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Convolution>(m, "convolution");
   Register<&Convolution>(m, "convolution_overrideable");
   Register<&ConvolutionBackward>(m, "convolution_backward");
+  Register<&Col2Im>(m, "col2im");
 }
 
 }  // namespace torch_xla
