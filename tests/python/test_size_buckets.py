@@ -264,7 +264,7 @@ def test_encoder():
 
 FOREIGN = f"""
 import math, sys
-sys.path.insert(0, {__file__.rsplit("/", 1)[0]!r})
+sys.path[:0] = {[__file__.rsplit("/", levels)[0] for levels in (1, 2)]!r}
 import torch, torch_xla, test_size_buckets as t
 torch_xla.set_dynamic("bucketed")
 lengths = list(range(1, 201))
