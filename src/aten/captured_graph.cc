@@ -251,9 +251,11 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     operands.push_back(std::move(constant));
   }
   static lazy::Metric* inputs = CallSizes("RunCachedGraphInputData");
-  inputs->AddSample(static_cast<double>(arguments.size()));
+  // dynamo makes graphs of nothing, too.
+  const bool runs = !work_.steps.steps->results.empty();
   std::vector<at::Tensor> results;
-  if (!work_.steps.steps->results.empty()) {
+  if (runs) {
+    inputs->AddSample(static_cast<double>(arguments.size()));
     results = RecordOn<&CallGraph>(ToTorchDevice(device_), operands, work_.steps);
   }
   for (size_t i = 0; i < memory_orders_.size(); ++i) {
@@ -281,7 +283,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     }
   }
   static lazy::Metric* made = CallSizes("RunCachedGraphOutputData");
-  made->AddSample(static_cast<double>(outputs.size()));
+  if (runs) made->AddSample(static_cast<double>(outputs.size()));
   if (is_apart) EndStep(device_, kExecuting);
   return outputs;
 }

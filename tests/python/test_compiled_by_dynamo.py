@@ -495,6 +495,15 @@ def test_a_layers_forward_is_recorded_once() -> None:
     assert metrics.metric_data("RunCachedGraphInputData")[0] == 6
 
 
+def test_graphs_of_nothing_are_no_runs() -> None:
+    x = torch.ones(2, 3, device="xla")
+    same = extract_compiled_graph(fx.symbolic_trace(lambda x: (x, x.mT)), ())
+    assert same(x)[0] is x and metrics.metric_data("RunCachedGraphInputData") is None
+    extract_compiled_graph(fx.symbolic_trace(lambda x: (x, x + 1)), ())(x)
+    assert metrics.metric_data("RunCachedGraphInputData")[:2] == (1, 1.0)
+    assert metrics.metric_data("RunCachedGraphOutputData")[:2] == (1, 2.0)
+
+
 ARGUMENTS_TO_SHOW = {
     "whole": lambda x: x,
     "a part": lambda x: x[1:],
