@@ -7,8 +7,8 @@ own, on one device of the CPU engine where its row does not say more. The packag
 be there; torchvision need not (`stand_ins/`). Examples run in a small configuration (`small/`); tests that look for a TPU find one
 in the group `dist_ungated` (`ungated/`).
 
-A group's share is of the tests that apply here: `not_applicable.toml` has the others, each with its reason. Of them only failures
-are left out of the share; one that passes, or that is not there, is an error of the list.
+A group has two shares: of all tests that ran, and of those that apply here. `not_applicable.toml` has the others, each with its
+reason. Of them only failures are left out of the second share; one that passes, or that is not there, is an error of the list.
 """
 
 import argparse
@@ -355,14 +355,17 @@ def wrong_entries(listed: Iterable[tuple[str, str]], found: Outcomes) -> list[st
 
 
 def summary(group: str, listed: Collection[tuple[str, str]], found: Outcomes) -> str:
-    """A group's counts, and the share that passes of what applies."""
+    """A group's counts, and the shares that pass: of all that ran, and of what applies."""
     total = collections.Counter(kind for kinds in found.values() for kind in kinds)
     apart = sum(found[name].count("failed") for name in listed if name in found)
-    applicable = total["passed"] + total["failed"] - apart
-    share = 100 * total["passed"] / applicable if applicable else 100
+    ran = total["passed"] + total["failed"]
+
+    def share(count: int) -> str:
+        return f"{100 * total['passed'] / count if count else 100:.1f} %"
+
     return (
-        f"{group}: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped; "
-        f"of the failures {apart} not applicable: {total['passed']} of {applicable}, {share:.1f} %"
+        f"{group}: {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped: {share(ran)}; "
+        f"of the failures {apart} not applicable: {total['passed']} of {ran - apart}, {share(ran - apart)}"
     )
 
 
