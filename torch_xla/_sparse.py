@@ -188,7 +188,7 @@ def _index_select(self: Tensor, dim: int, index: Tensor) -> Any:
     if dim >= self.sparse_dim():
         values = self._values().index_select(dim - self.sparse_dim() + 1, index)
         size = [*self.shape[:dim], len(index), *self.shape[dim + 1 :]]
-        return _coo_of_size(self._indices(), values, size, self.is_coalesced())
+        return _coo_of_size(self._indices(), values, size, False)  # as eager's
     rows, order = torch.sort(self._indices()[dim], stable=True)
     wrapped = torch.where(index < 0, index + self.shape[dim], index)
     first = torch.searchsorted(rows, wrapped)

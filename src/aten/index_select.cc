@@ -54,8 +54,14 @@ Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value sour
 Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
   RequireIndexType(index, true, "index_add");
   CheckAdded(b, x, index, dimension);
-  Value factor = Splat(b, b.Convert(alpha, source->element_type()), source->dimensions());
-  return SlicesInto(b, x, dimension, index, b.Multiply(source, factor), Opcode::kAdd);
+  const Value factor = b.Convert(alpha, source->element_type());
+  Value scaled = b.Multiply(source, Splat(b, factor, source->dimensions()));
+  // As eager does; a product with 1 + 0i would make NaN of infinities.
+  if (hlo::IsComplex(source->element_type())) {
+    const Value is_one = b.Eq(factor, Like(b, factor, 1));
+    scaled = b.Select(b.BroadcastTo(is_one, source->dimensions()), source, scaled);
+  }
+  return SlicesInto(b, x, dimension, index, scaled, Opcode::kAdd);
 }
 Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
   RequireIndexType(index, false, "index_copy");

@@ -27,8 +27,10 @@ ElementType WidenedType(Value x, bool half_to_float) {
   return half_to_float ? AccumulationType(x->element_type()) : x->element_type();
 }
 
+// Of no elements eager takes any type.
 Value Softmax(Builder& b, Value x, int64_t dimension, bool half_to_float) {
   ElementType type = WidenedType(x, half_to_float);
+  if (x->shape().num_elements() == 0) return b.Convert(x, type);
   x = ToAccumulation(b, x);
   Row row(b, x, dimension);
   Value exponential = b.Exp(Shifted(row, x));
@@ -37,6 +39,7 @@ Value Softmax(Builder& b, Value x, int64_t dimension, bool half_to_float) {
 
 Value LogSoftmax(Builder& b, Value x, int64_t dimension, bool half_to_float) {
   ElementType type = WidenedType(x, half_to_float);
+  if (x->shape().num_elements() == 0) return b.Convert(x, type);
   x = ToAccumulation(b, x);
   Row row(b, x, dimension);
   Value shifted = Shifted(row, x);

@@ -174,6 +174,7 @@ def views_and_selections(device):
         *(a.t(), a.transpose(0, 1), b.permute(1, 0, 2), a.unsqueeze(0), torch.cat([a, a])),
         *(a.index_select(0, index), b.index_select(1, index), b.index_select(2, index % 2)),
         *(torch.stack([a, a]), a[1], a.narrow_copy(0, 1, 3), a.sparse_mask(a)),
+        b.coalesce().index_select(-1, index % 2),
     ]
 
 
