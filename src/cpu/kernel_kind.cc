@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "cpu/element_cost.h"
+#include "hlo/error.h"
 
 namespace cpu {
 namespace {

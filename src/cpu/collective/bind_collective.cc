@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cpu/collective/reduction.h"
+#include "hlo/error.h"
 #include "passes/combiner.h"
 
 namespace cpu {

@@ -36,7 +36,7 @@ void Expand(hlo::Builder& b, Value remainder) {
   remainder->ReplaceAllUsesWith(b.Select(is_near, near, far));
 }
 
-bool ExpandIn(hlo::Computation& computation) {
+bool ExpandRemaindersIn(hlo::Computation& computation) {
   return passes::RewriteEach(computation, IsOfFloats, [&](hlo::Instruction* remainder) {
     hlo::Builder b(&computation);
     b.set_metadata(remainder->shared_metadata());
@@ -47,6 +47,6 @@ bool ExpandIn(hlo::Computation& computation) {
 
 }  // namespace
 
-bool ExpandRemainder(hlo::Module& module) { return RewriteSteps(module, ExpandIn); }
+bool ExpandRemainder(hlo::Module& module) { return RewriteSteps(module, ExpandRemaindersIn); }
 
 }  // namespace cpu

@@ -53,7 +53,7 @@ Value Expanded(hlo::Builder& b, const Instruction& reduce) {
   return is_narrow ? b.Convert(sum, type) : sum;
 }
 
-bool ExpandIn(hlo::Computation& computation) {
+bool ExpandReductionsIn(hlo::Computation& computation) {
   return passes::RewriteEach(computation, IsShort, [&](Instruction* reduce) {
     hlo::Builder b(&computation);
     b.set_metadata(reduce->shared_metadata());
@@ -64,6 +64,6 @@ bool ExpandIn(hlo::Computation& computation) {
 
 }  // namespace
 
-bool ExpandShortReductions(hlo::Module& module) { return RewriteSteps(module, ExpandIn); }
+bool ExpandShortReductions(hlo::Module& module) { return RewriteSteps(module, ExpandReductionsIn); }
 
 }  // namespace cpu
