@@ -8,7 +8,6 @@
 
 #include "aten/constant.h"
 #include "aten/elementwise.h"
-#include "aten/limits.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/refuse.h"

@@ -102,7 +102,11 @@ class Assigner {
     auto placed = assignment_.buffer_of.find(schedule_.results[result]);
     if (placed == assignment_.buffer_of.end()) return;
     const int32_t target = placed->second;
-    if (assignment_.locations[target].kind != BufferLocation::kResult) return;
+    const BufferLocation& location = assignment_.locations[target];
+    // Another result may be the same value, whose place has been given away by then.
+    const bool is_here = location.kind == BufferLocation::kResult &&
+                         location.index == static_cast<int64_t>(result);
+    if (!is_here) return;
     for (std::optional<Output> value = schedule_.results[result]; value;) {
       value = OverwrittenBy(*value, Alias(result));
       if (value) assignment_.buffer_of[*value] = target;

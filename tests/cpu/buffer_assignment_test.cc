@@ -114,6 +114,15 @@ TEST(BufferAssignment, AResultIsNotOverwrittenByAnother) {
   updates.Check();
 }
 
+// The place of a value that is two results was given to an operand for each of them.
+TEST(BufferAssignment, AValueThatIsTwoResultsTakesThePlaceOfOneOperand) {
+  const Compiled sum(2, [](Builder& b, const Values& p) {
+    const Value x = b.Add(Turned(b, p[0]), Turned(b, p[1]));
+    return Values{x, x};
+  });
+  sum.Check();
+}
+
 // As gradients of weights are, which are recorded when all that they read is there.
 TEST(BufferAssignment, WhatFreesMoreThanItTakesRunsEarly) {
   const Compiled step(2, [](Builder& b, const Values& p) {
