@@ -104,8 +104,8 @@ class Assigner {
     const int32_t target = placed->second;
     const BufferLocation& location = assignment_.locations[target];
     // Another result may be the same value, whose place has been given away by then.
-    const bool is_here = location.kind == BufferLocation::kResult &&
-                         location.index == static_cast<int64_t>(result);
+    const bool is_here =
+        location.kind == BufferLocation::kResult && location.index == static_cast<int64_t>(result);
     if (!is_here) return;
     for (std::optional<Output> value = schedule_.results[result]; value;) {
       value = OverwrittenBy(*value, Alias(result));
