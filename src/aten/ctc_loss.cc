@@ -224,7 +224,7 @@ Value CtcLossBackward(Builder& b, Value gradient, Value log_probabilities, Value
   Value labels = b.BroadcastInDim(p.labels, all, {1, 2});
   Value emissions = GatherAlong(b, log_probabilities, labels, 2);
   Value posterior = b.Add(b.Subtract(both, emissions), b.BroadcastInDim(losses, all, {1}));
-  Value is_possible = b.Gt(both, Like(b, both, -kInfinity));
+  Value is_possible = b.Ne(both, Like(b, both, -kInfinity));  // what is no number spreads
   Value occupancy = SumOverLabels(b, p, ZeroUnless(b, is_possible, b.Exp(posterior)));
   Value difference = b.Subtract(b.Exp(log_probabilities), occupancy);
   Value result = b.Multiply(difference, b.BroadcastInDim(gradient, full, {1}));

@@ -74,7 +74,13 @@ Value Cdist(Builder& b, Value x, Value y, double p, std::optional<int64_t> mode)
 
 // The roots of |x|^2 - 2 x y + |y|^2, by one product of rows [-2 x, |x|^2, 1] and [y, 1, |y|^2] as
 // in eager: what is rounded is the same.
-Value EuclideanDistances(Builder& b, Value x, Value y) {
+Value EuclideanDistances(Builder& b, Value first, Value second) {
+  const bool is_of_one_type = first->element_type() == second->element_type();
+  if (!is_of_one_type || !IsFloatValue(first)) {
+    throw hlo::Error("the distances are of two tensors of one floating-point type, and not of " +
+                     first->shape().ToString() + " and " + second->shape().ToString());
+  }
+  auto [x, y] = BroadcastBatches(b, first, second);
   const int64_t last = x->shape().rank() - 1;
   const auto square = [&](Value v) { return Sum(b, b.Multiply(v, v), {last}, /*keep=*/true); };
   Value of_x = square(x), of_y = square(y);

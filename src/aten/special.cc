@@ -1,8 +1,8 @@
 #include "aten/special.h"
 
 #include <cmath>
-#include <functional>
 #include <numbers>
+#include <optional>
 #include <span>
 
 #include "aten/iteration.h"
@@ -300,17 +300,27 @@ constexpr double kEulerMaclaurin[] = {1.0 / 12,          -1.0 / 720,
                                       1.0 / 47900160,    -691.0 / 1307674368000,
                                       1.0 / 74724249600, -3617.0 / 10670622842880000};
 
-// base^-s. Small whole exponents that are known take multiplications.
-using NegativePower = std::function<Value(Builder& b, Value base, Value s)>;
-NegativePower KnownPower(int64_t s) {
-  constexpr int64_t kMost = 8;
-  if (s > kMost) return [](Builder& b, Value base, Value e) { return b.Power(base, b.Negate(e)); };
-  return [s](Builder& b, Value base, Value) {
-    Value power = base;
-    for (int64_t i = 1; i < s; ++i) power = b.Multiply(power, base);
-    return b.Divide(Like(b, base, 1), power);
-  };
-}
+// base^-s, or base^(1 - s) where that is the sum's integral, which is a number longer. Small whole
+// exponents that are known take multiplications, of the reciprocal: a large base's powers overflow.
+struct NegativePower {
+  std::optional<int64_t> known = std::nullopt;
+
+  Value operator()(Builder& b, Value base, Value s) const {
+    constexpr int64_t kMost = 8;
+    return known && *known <= kMost ? Reciprocals(b, base, *known) : b.Power(base, b.Negate(s));
+  }
+  // `power`: of the same.
+  Value Integral(Builder& b, Value base, Value power) const {
+    return known == 2 ? Reciprocals(b, base, 1) : b.Multiply(power, base);
+  }
+
+ private:
+  static Value Reciprocals(Builder& b, Value base, int64_t count) {
+    Value reciprocal = b.Divide(Like(b, base, 1), base), power = reciprocal;
+    for (int64_t i = 1; i < count; ++i) power = b.Multiply(power, reciprocal);
+    return power;
+  }
+};
 
 // The sum of (q + k)^-s over all k >= 0 with q + k <= 9 that are left after the first nine: only
 // where q is negative. Adds to `sum` and moves `last`, the last base.
@@ -338,7 +348,7 @@ Value HurwitzZeta(Builder& b, Value s, Value q, const NegativePower& power, bool
   }
   if (may_be_negative) SumFromNegative(b, s, power, last, sum);
   Value term = power(b, last, s);
-  sum = b.Add(sum, b.Divide(b.Multiply(term, last), b.Subtract(s, one)));
+  sum = b.Add(sum, b.Divide(power.Integral(b, last, term), b.Subtract(s, one)));
   sum = b.Subtract(sum, b.Multiply(term, Like(b, q, 0.5)));
   Value rising = s;
   Value inverse = b.Divide(one, last);
@@ -358,7 +368,7 @@ Value HurwitzZeta(Builder& b, Value s, Value q, const NegativePower& power, bool
 Value Trigamma(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0.5));
   Value bounded = b.Select(reflect, b.Subtract(Like(b, x, 1), x), x);
-  Value positive = HurwitzZeta(b, Like(b, x, 2), bounded, KnownPower(2), false);
+  Value positive = HurwitzZeta(b, Like(b, x, 2), bounded, NegativePower{2}, false);
   Value sine = AbsSinPi(b, x);
   Value pole = b.Divide(Like(b, x, std::numbers::pi * std::numbers::pi), b.Multiply(sine, sine));
   Value result = b.Select(reflect, b.Subtract(pole, positive), positive);
@@ -445,17 +455,14 @@ Value ZetaBy(Builder& b, Value s, Value q, const NegativePower& power) {
 
 }  // namespace
 
-Value Zeta(Builder& b, Value s, Value q) {
-  return ZetaBy(b, s, q,
-                [](Builder& r, Value base, Value e) { return r.Power(base, r.Negate(e)); });
-}
+Value Zeta(Builder& b, Value s, Value q) { return ZetaBy(b, s, q, {}); }
 
 Value Polygamma(Builder& b, int64_t n, Value x) {
   if (n == 0) return Digamma(b, x);
   return InAccumulationType(b, x, [&](Value v) {
     if (n == 1) return Trigamma(b, v);
     double factor = std::tgamma(static_cast<double>(n) + 1) * (n % 2 == 0 ? -1 : 1);
-    Value zeta = ZetaBy(b, Like(b, v, static_cast<double>(n) + 1), v, KnownPower(n + 1));
+    Value zeta = ZetaBy(b, Like(b, v, static_cast<double>(n) + 1), v, NegativePower{n + 1});
     return b.Multiply(zeta, Like(b, v, factor));
   });
 }

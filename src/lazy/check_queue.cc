@@ -17,7 +17,7 @@ constexpr size_t kMostFailures = 64;
 }  // namespace
 
 CheckQueue::Run::Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-                     std::vector<uint32_t> threads, int64_t count)
+                     std::vector<std::vector<uint32_t>> threads, int64_t count)
     : numbers_(checks->size()),
       checks_(std::move(checks)),
       threads_(std::move(threads)),
@@ -43,45 +43,42 @@ std::vector<CheckQueue::Failure> CheckQueue::Run::Failures() const {
   for (size_t i = 0; i < numbers_.size(); ++i) {
     auto error = FailureOf((*checks_)[i], numbers_[i]);
     if (!error) continue;
-    const auto known = std::ranges::find(failures, threads_[i], &Failure::thread);
-    if (known != failures.end()) continue;
-    failures.push_back({threads_[i], starter_, count_, *std::move(error)});
+    for (const uint32_t thread : threads_[i]) {
+      const auto known = std::ranges::find(failures, thread, &Failure::thread);
+      if (known == failures.end()) failures.push_back({thread, starter_, count_, *error});
+    }
   }
   return failures;
 }
 
 void CheckQueue::Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-                     std::vector<uint32_t> threads) {
-  auto run = std::make_unique<Run>(numbers, std::move(checks), std::move(threads), last_run() + 1);
-  std::unique_ptr<Run> oldest;
+                     std::vector<std::vector<uint32_t>> threads) {
+  auto run =
+      std::make_shared<const Run>(numbers, std::move(checks), std::move(threads), last_run() + 1);
+  std::shared_ptr<const Run> oldest;
   {
     std::lock_guard lock(mutex_);
     runs_.push_back(std::move(run));
     const int64_t old = last_run_.fetch_add(1, std::memory_order_relaxed) - int64_t{kMostRuns};
     std::erase_if(failures_, [&](const Failure& f) { return f.is_told && f.run < old; });
     is_empty_.store(false, std::memory_order_relaxed);
-    if (runs_.size() > kMostRuns) {
-      oldest = std::move(runs_.front());
-      runs_.pop_front();
-    }
+    if (runs_.size() > kMostRuns) oldest = runs_.front();
   }
-  if (oldest) Judge(*oldest);
+  if (oldest) Judge(oldest);
 }
 
-std::unique_ptr<CheckQueue::Run> CheckQueue::TakeFirst(int64_t through) {
+std::shared_ptr<const CheckQueue::Run> CheckQueue::First(int64_t through) {
   std::lock_guard lock(mutex_);
   if (runs_.empty()) return nullptr;
-  if (runs_.front()->count() > through && !runs_.front()->IsOver()) return nullptr;
-  std::unique_ptr<Run> run = std::move(runs_.front());
-  runs_.pop_front();
-  return run;
+  const bool is_wanted = runs_.front()->count() <= through || runs_.front()->IsOver();
+  return is_wanted ? runs_.front() : nullptr;
 }
 
-void CheckQueue::Judge(const Run& run) {
-  std::vector<Failure> failures = run.Failures();
-  if (failures.empty()) return;
+void CheckQueue::Judge(const std::shared_ptr<const Run>& run) {
+  std::vector<Failure> failures = run->Failures();
   std::lock_guard lock(mutex_);
-  is_empty_.store(false, std::memory_order_relaxed);
+  if (runs_.empty() || runs_.front() != run) return;  // another thread has judged it
+  runs_.pop_front();
   for (Failure& failure : failures) Note(std::move(failure));
 }
 
@@ -124,7 +121,7 @@ std::optional<hlo::Error> CheckQueue::TakeFailure(int64_t through) {
 
 void CheckQueue::RaiseThrough(int64_t run_count) {
   if (is_empty_.load(std::memory_order_relaxed)) return;
-  while (const std::unique_ptr<Run> run = TakeFirst(run_count)) Judge(*run);
+  while (const std::shared_ptr<const Run> run = First(run_count)) Judge(run);
   if (const auto error = TakeFailure(run_count)) throw hlo::Error(*error);
 }
 

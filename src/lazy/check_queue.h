@@ -30,7 +30,7 @@ class CheckQueue {
   // Adds a run that gives these numbers, of checks of these threads (Node::thread). Runs are
   // counted, from 1 on; not two threads at a time.
   void Add(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-           std::vector<uint32_t> threads);
+           std::vector<std::vector<uint32_t>> threads);
   int64_t last_run() const { return last_run_.load(std::memory_order_relaxed); }
 
   // Each throws the error of the first check that is known to have failed, of this thread's before
@@ -53,7 +53,7 @@ class CheckQueue {
   class Run {
    public:
     Run(const pjrt::Buffer& numbers, std::shared_ptr<const ValueChecks> checks,
-        std::vector<uint32_t> threads, int64_t count);
+        std::vector<std::vector<uint32_t>> threads, int64_t count);
     ~Run();
     Run(const Run&) = delete;
 
@@ -67,14 +67,15 @@ class CheckQueue {
     std::vector<uint64_t> numbers_;
     pjrt::Event copied_;
     std::shared_ptr<const ValueChecks> checks_;
-    std::vector<uint32_t> threads_;  // of each check
+    std::vector<std::vector<uint32_t>> threads_;  // of each check
     uint32_t starter_ = Node::ThisThread();
     int64_t count_;
   };
 
-  // The first run, if it is one of these or over.
-  std::unique_ptr<Run> TakeFirst(int64_t through);
-  void Judge(const Run& run);
+  // The first run, if it is one of these or over. It stays in the queue until it has been judged:
+  // another thread that asks for it meanwhile waits as well.
+  std::shared_ptr<const Run> First(int64_t through);
+  void Judge(const std::shared_ptr<const Run>& run);
   // Under the lock: another, of a thread of which none is known.
   void Note(Failure failure);
   // That which this thread is to raise, if there is one: its own, or one of these runs, or of those
@@ -84,7 +85,7 @@ class CheckQueue {
   std::atomic<int64_t> last_run_{0};
   std::atomic<bool> is_empty_{true};  // no runs, no failure
   process::Mutex mutex_;
-  std::deque<std::unique_ptr<Run>> runs_;
+  std::deque<std::shared_ptr<const Run>> runs_;
   std::deque<Failure> failures_;  // in the order of the runs, the first of each thread
 };
 

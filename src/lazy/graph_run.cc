@@ -214,10 +214,16 @@ std::vector<Value> LeavesOf(Device* device, const Graph& graph, const CachedProg
   return leaves;
 }
 
-// Which recorded what each of the checks is about.
-std::vector<uint32_t> ThreadsOf(const ValueChecks& checks, const Graph& graph) {
-  std::vector<uint32_t> threads;
-  for (const ValueCheck& check : checks) threads.push_back(graph.nodes()[check.node]->thread());
+// Which recorded what each of the checks is about, without repetition.
+std::vector<std::vector<uint32_t>> ThreadsOf(const ValueChecks& checks, const Graph& graph) {
+  std::vector<std::vector<uint32_t>> threads;
+  for (const ValueCheck& check : checks) {
+    std::vector<uint32_t>& of_check = threads.emplace_back();
+    for (const uint32_t node : check.nodes) {
+      const uint32_t thread = graph.nodes()[node]->thread();
+      if (std::ranges::find(of_check, thread) == of_check.end()) of_check.push_back(thread);
+    }
+  }
   return threads;
 }
 

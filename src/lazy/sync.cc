@@ -1,7 +1,6 @@
 #include "lazy/sync.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>

@@ -63,11 +63,12 @@ CheckRecorder* CheckRecorder::For(const hlo::Builder& builder) {
 
 void CheckRecorder::Add(hlo::Builder& builder, hlo::Value number, ValueCheck check) {
   check.origin = OriginOf(node_);
-  check.node = node_ == nullptr ? 0 : node_->position;
+  check.nodes.push_back(node_ == nullptr ? 0 : node_->position);
   const uint32_t thread = node_ == nullptr ? 0 : node_->thread();
   for (size_t i = 0; i < numbers_.size(); ++i) {
     if (threads_[i] != thread || !(*checks_)[i].SaysTheSame(check)) continue;
     numbers_[i] = builder.Maximum(numbers_[i], number);
+    (*checks_)[i].nodes.push_back(check.nodes.front());
     return;
   }
   checks_->push_back(std::move(check));

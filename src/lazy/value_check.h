@@ -21,9 +21,9 @@ struct ValueCheck {
   uint64_t limit = 1;
   int64_t zero = 0;  // the value that the number 0 stands for
   hlo::ErrorCode code = hlo::ErrorCode::kInvalidArgument;
-  std::string words;   // eager's; "{}" is the value
-  std::string origin;  // for people: the operation, and its line where that is known
-  uint32_t node = 0;   // the operation's place in the graph
+  std::string words;            // eager's; "{}" is the value
+  std::string origin;           // for people: the operation, and its line where that is known
+  std::vector<uint32_t> nodes;  // the places of the operations in the graph
 
   // Whether one number may serve both.
   bool SaysTheSame(const ValueCheck& other) const;
@@ -48,7 +48,8 @@ class CheckRecorder {
   // Where this builder's checks go; null if nowhere.
   static CheckRecorder* For(const hlo::Builder& builder);
 
-  // Whose lowering follows. Checks of one thread that differ in nothing become one.
+  // Whose lowering follows. Checks of one thread that differ in nothing become one. The program may
+  // serve graphs of several threads: then each of them is told.
   void set_node(const Node* node) { node_ = node; }
   // `number` is u64[].
   void Add(hlo::Builder& builder, hlo::Value number, ValueCheck check);

@@ -329,6 +329,14 @@ def test_remainders_of_huge_quotients():
     assert actual == [a % b for a, b in zip(x, y, strict=True)]
 
 
+def test_trigamma_of_large_numbers():
+    """Their squares are no numbers of their type."""
+    x = torch.tensor([1e17, 2e19, 1e20, 1e21, 5e21])
+    torch.testing.assert_close(
+        torch.polygamma(1, x.to("xla")).cpu(), torch.polygamma(1, x), rtol=1e-6, atol=0
+    )
+
+
 MEANINGLESS = {
     torch.complex64: [
         torch.fmod, torch.atan2, torch.xlogy, special.xlog1py, special.zeta, torch.maximum, torch.minimum, torch.fmax,

@@ -243,3 +243,37 @@ func.func public @main(%x: tensor<37x5xf32>, %n: tensor<37x5xf32>) -> (tensor<37
   %z = stablehlo.negate %0#2 : tensor<37x5xf32>
   func.return %z : tensor<37x5xf32>
 }
+// -----
+// CASE: for_a_row_it_is_run_once
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.loop
+// TOLERANCE: 0
+// ON-ENGINE
+func.func public @main(%x: tensor<512xf32>, %n: tensor<512xf32>) -> (tensor<512x64xf32>) {
+  %one = stablehlo.constant dense<1.0> : tensor<512xf32>
+  %m = stablehlo.compare GT, %n, %one : (tensor<512xf32>, tensor<512xf32>) -> tensor<512xi1>
+  %0:4 = stablehlo.while(%w = %m, %k = %one, %v = %x, %e = %n) : tensor<512xi1>, tensor<512xf32>, tensor<512xf32>, tensor<512xf32>
+  cond {
+    %false = stablehlo.constant dense<false> : tensor<i1>
+    %any = stablehlo.reduce(%w init: %false) applies stablehlo.or across dimensions = [0] : (tensor<512xi1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %any : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<1.0> : tensor<512xf32>
+    %half = stablehlo.constant dense<0.5> : tensor<512xf32>
+    %k1 = stablehlo.add %k, %c : tensor<512xf32>
+    %s = stablehlo.multiply %v, %half : tensor<512xf32>
+    %v1 = stablehlo.add %s, %k : tensor<512xf32>
+    %more = stablehlo.compare LT, %k1, %e : (tensor<512xf32>, tensor<512xf32>) -> tensor<512xi1>
+    %ten = stablehlo.constant dense<10.0> : tensor<512xf32>
+    %few = stablehlo.compare LT, %k1, %ten : (tensor<512xf32>, tensor<512xf32>) -> tensor<512xi1>
+    %left = stablehlo.and %more, %few : tensor<512xi1>
+    %w1 = stablehlo.and %w, %left : tensor<512xi1>
+    %k2 = stablehlo.select %w, %k1, %k : tensor<512xi1>, tensor<512xf32>
+    %v2 = stablehlo.select %w, %v1, %v : tensor<512xi1>, tensor<512xf32>
+    stablehlo.return %w1, %k2, %v2, %e : tensor<512xi1>, tensor<512xf32>, tensor<512xf32>, tensor<512xf32>
+  }
+  %b = stablehlo.broadcast_in_dim %0#2, dims = [0] : (tensor<512xf32>) -> tensor<512x64xf32>
+  %i = stablehlo.iota dim = 1 : tensor<512x64xf32>
+  %r = stablehlo.multiply %b, %i : tensor<512x64xf32>
+  func.return %r : tensor<512x64xf32>
+}

@@ -71,3 +71,18 @@ func.func public @main(%x: tensor<1100x3xf32>, %y: tensor<3x1100xf32>, %w: tenso
   %2 = stablehlo.reduce(%w init: %z) applies stablehlo.add across dimensions = [1] : (tensor<9x2xf32>, tensor<f32>) -> tensor<9xf32>
   func.return %0, %1, %2 : tensor<1100xf32>, tensor<1100xf32>, tensor<9xf32>
 }
+// -----
+// CASE: what_is_no_sum_stays
+// RUN-PASS: expand_short_reductions
+// UNCHANGED
+// TOLERANCE: 0
+// ON-ENGINE
+func.func public @main(%x: tensor<1100x2xi1>) -> (tensor<1100xi1>) {
+  %z = stablehlo.constant dense<false> : tensor<i1>
+  %0 = stablehlo.reduce(%x init: %z) across dimensions = [1] : (tensor<1100x2xi1>, tensor<i1>) -> tensor<1100xi1>
+   reducer(%a: tensor<i1>, %b: tensor<i1>) {
+    %c = stablehlo.compare NE, %a, %b : (tensor<i1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }
+  func.return %0 : tensor<1100xi1>
+}

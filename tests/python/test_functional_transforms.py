@@ -106,6 +106,16 @@ def linearized(x, v):
 
 
 CASES = {
+    "vmap of cdist of one side": (
+        vmap(torch.cdist, (0, None)),
+        random(3, 30, 4),
+        random(28, 4, seed=1),
+    ),
+    "distances of unequal batches": (
+        torch._euclidean_dist,
+        random(2, 1, 5, 3),
+        random(1, 4, 6, 3, seed=1),
+    ),
     "vmap": (vmap(torch.dot), random(3, 4), random(3, 4, seed=1)),
     "vmap along dimensions": (
         vmap(torch.mv, in_dims=(None, 1), out_dims=1),

@@ -425,3 +425,17 @@ def test_passes_epochs_on(device):
     pl.MpDeviceLoader(sampler, device).set_epoch(4)
     assert sampler.epoch == 4
     pl.MpDeviceLoader([1, 2], device).set_epoch(5)
+
+
+def test_what_is_collected_meanwhile_may_close_a_loader():
+    """The thread that collects it may hold the lock of its queue, for which it waited for ever."""
+
+    def close_within():
+        queue = pl.kq.Queue(1)
+        with queue._changed:
+            queue.close()
+
+    closer = threading.Thread(target=close_within, daemon=True)
+    closer.start()
+    closer.join(60)
+    assert not closer.is_alive()

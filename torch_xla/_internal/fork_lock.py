@@ -26,7 +26,13 @@ class Lock:
 
 
 class Condition(Lock):
-    """The same, whose holders can wait. Those who wait do not come along either."""
+    """The same, whose holders can wait. Those who wait do not come along either.
+
+    Its holder may take it once more: what is collected as garbage, wherever that happens, may close what it guards.
+    """
+
+    def _renew(self) -> None:
+        self._condition = threading.Condition(threading.RLock())
 
     def wait_for(self, predicate: Callable[[], object]) -> None:
         """Waits until that is so, giving the lock away meanwhile."""

@@ -20,7 +20,7 @@ bool IsOfFloats(const hlo::Instruction& instruction) {
 }
 
 // x - floor(x / y) y of positive numbers, with the sign of the first one.
-void Expand(hlo::Builder& b, Value remainder) {
+void ExpandOne(hlo::Builder& b, Value remainder) {
   Value x = remainder->operand(0), y = remainder->operand(1);
   const auto wide = [&](Value v) { return b.Unary(Opcode::kAbs, b.Convert(v, ElementType::kF64)); };
   Value dividend = wide(x), divisor = wide(y);
@@ -40,7 +40,7 @@ bool ExpandRemaindersIn(hlo::Computation& computation) {
   return passes::RewriteEach(computation, IsOfFloats, [&](hlo::Instruction* remainder) {
     hlo::Builder b(&computation);
     b.set_metadata(remainder->shared_metadata());
-    Expand(b, remainder);
+    ExpandOne(b, remainder);
     return true;
   });
 }

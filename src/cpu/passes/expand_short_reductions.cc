@@ -28,15 +28,20 @@ bool IsOfLast(const Instruction& reduce) {
   return std::ranges::all_of(reduced, [&](int64_t d) { return d >= kept; });
 }
 
-bool IsShort(const Instruction& reduce) {
-  if (!IsReduction(reduce) || reduce.operand_count() != 2) return false;
-  return IsOfLast(reduce) && reduce.shape().num_elements() >= kLeastRows &&
-         reduce.operand(0)->shape().num_elements() <=
-             kMostElements * reduce.shape().num_elements() &&
-         passes::CombinerOf(*reduce.called_computations()[0]);
+// Others do not commute, or give another type.
+bool IsSum(const Instruction& reduce) {
+  const auto combiner = passes::CombinerOf(*reduce.called_computations()[0]);
+  return combiner &&
+         (*combiner == Opcode::kXor || passes::HasIdentity(*combiner, reduce.element_type()));
 }
 
-Value Expanded(hlo::Builder& b, const Instruction& reduce) {
+bool IsShort(const Instruction& reduce) {
+  if (!IsReduction(reduce) || reduce.operand_count() != 2) return false;
+  return IsSum(reduce) && IsOfLast(reduce) && reduce.shape().num_elements() >= kLeastRows &&
+         reduce.operand(0)->shape().num_elements() <= kMostElements * reduce.shape().num_elements();
+}
+
+Value SumOfSlices(hlo::Builder& b, const Instruction& reduce) {
   const Opcode combiner = *passes::CombinerOf(*reduce.called_computations()[0]);
   const ElementType type = reduce.element_type();
   const bool is_narrow = type == ElementType::kF16 || type == ElementType::kBF16;
@@ -57,7 +62,7 @@ bool ExpandReductionsIn(hlo::Computation& computation) {
   return passes::RewriteEach(computation, IsShort, [&](Instruction* reduce) {
     hlo::Builder b(&computation);
     b.set_metadata(reduce->shared_metadata());
-    reduce->ReplaceAllUsesWith(Expanded(b, *reduce));
+    reduce->ReplaceAllUsesWith(SumOfSlices(b, *reduce));
     return true;
   });
 }

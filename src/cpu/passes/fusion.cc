@@ -418,6 +418,7 @@ class Fuser {
   bool MayInline(const Instruction* p, const Cluster& cluster) const {
     if (IsFull(cluster, *p)) return false;
     if (cluster.kind == Cluster::kScan && !MayFeedScan(*p)) return false;
+    if (IsALoopOfFewer(*p, cluster)) return false;
     const int64_t copies = Copies(p, cluster);
     const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
     if (copies > kMaxCopies && !is_cheap) return false;
@@ -428,6 +429,13 @@ class Fuser {
       const bool has_parts = p->opcode() == Opcode::kConcatenate;
       return IsRepeatedBy(user.instruction, p) || (has_parts && user.gathered);
     });
+  }
+
+  // A loop is emitted where its lanes are used, not once a row: what has more elements would take
+  // its turns again for each vector.
+  static bool IsALoopOfFewer(const Instruction& p, const Cluster& cluster) {
+    if (!HasLoop(p)) return false;
+    return p.shape().num_elements() < hlo::Shape(p.element_type(), cluster.space).num_elements();
   }
 
   // A scan takes one number at a time along rows, where a loop of vectors is quicker for what is
