@@ -370,7 +370,6 @@ PROGRAMS = {
         Z(3).put(T([0], dtype=torch.int32), O(1))
         F.embedding(T([0], dtype=torch.int16), O(3,3))
         F.nll_loss(O(2,3), T([0,1], dtype=torch.int32))
-        F.nll_loss(O(2,3), T([0.,1]))
     """,
     "vectors for matrices": """
         torch.linalg.solve_triangular(O(2), O(2,3), upper=True)
