@@ -133,7 +133,8 @@ CapturedGraph::Output CapturedGraph::DescribeOutput(const at::Tensor& output) {
   return described;
 }
 
-// What is shown by places in memory is shown of all of it, which the placeholder has.
+// An as_strided view names places in a storage's memory. The placeholder has a storage whole, and
+// so must the argument, in the same order.
 bool CapturedGraph::IsSeen(const Output& output, const at::Tensor& argument) const {
   if (output.type != argument.scalar_type()) return false;
   const bool shows_places = std::ranges::any_of(output.chain, [](const lazy::ViewStep& step) {

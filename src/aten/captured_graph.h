@@ -60,7 +60,7 @@ class CapturedGraph {
   void Finish(const std::vector<at::Tensor>& outputs);
   Output DescribeOutput(const at::Tensor& output);
   size_t NewStorage(const lazy::Reference<lazy::Storage>& storage);
-  // Whether what an output shows of its placeholder is to be seen in the argument.
+  // Whether the view that an output is of its placeholder can be one of this argument.
   bool IsSeen(const Output& output, const at::Tensor& argument) const;
   bool Takes(at::TensorList arguments) const;
   bool BeginsStep(at::TensorList arguments) const;
