@@ -119,6 +119,12 @@ Value Builder::Full(const Shape& shape, int64_t value) {
   return BroadcastInDim(ConstantScalar(shape.element_type(), value), shape.dimensions(), {});
 }
 
+Value Builder::Zeros(const Shape& shape) { return Full(shape, int64_t{0}); }
+
+Value Builder::Unary(Opcode opcode, Value x) { return Create(opcode, {x}); }
+
+Value Builder::Binary(Opcode opcode, Value x, Value y) { return Create(opcode, {x, y}); }
+
 Value Builder::Iota(const Shape& shape, int64_t dimension) {
   return Create(Opcode::kIota, {}, DimensionAttributes{dimension}, {}, shape);
 }

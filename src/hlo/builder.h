@@ -40,12 +40,12 @@ class Builder {
   // A scalar constant broadcast to a shape.
   Value Full(const Shape& shape, double value);
   Value Full(const Shape& shape, int64_t value);
-  Value Zeros(const Shape& shape) { return Full(shape, int64_t{0}); }
+  Value Zeros(const Shape& shape);
   Value Iota(const Shape& shape, int64_t dimension);
 
   // Elementwise. Operands of a binary have identical shapes: StableHLO has no implicit broadcast.
-  Value Unary(Opcode opcode, Value x) { return Create(opcode, {x}); }
-  Value Binary(Opcode opcode, Value x, Value y) { return Create(opcode, {x, y}); }
+  Value Unary(Opcode opcode, Value x);
+  Value Binary(Opcode opcode, Value x, Value y);
   Value Add(Value x, Value y) { return Binary(Opcode::kAdd, x, y); }
   Value Subtract(Value x, Value y) { return Binary(Opcode::kSubtract, x, y); }
   Value Multiply(Value x, Value y) { return Binary(Opcode::kMultiply, x, y); }

@@ -15,6 +15,10 @@ std::shared_ptr<const Attributes> SharedAttributes::Shared(Attributes attributes
                                                 std::move(attributes));
 }
 
+bool SharedAttributes::operator==(const SharedAttributes& other) const {
+  return attributes_ == other.attributes_ || **this == *other;
+}
+
 void Instruction::AddUser(Instruction* user) { users_.push_back(user); }
 
 void Instruction::RemoveUser(Instruction* user) {

@@ -80,9 +80,7 @@ class SharedAttributes {
       : attributes_(Shared(Attributes(std::forward<T>(attributes)))) {}
 
   const Attributes& operator*() const { return attributes_ == nullptr ? kNone : *attributes_; }
-  bool operator==(const SharedAttributes& other) const {
-    return attributes_ == other.attributes_ || **this == *other;
-  }
+  bool operator==(const SharedAttributes& other) const;
 
  private:
   static const Attributes kNone;

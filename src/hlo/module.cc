@@ -247,6 +247,10 @@ class ComputationCloner {
 
 }  // namespace
 
+Computation::Computation(Module* module, std::string name)
+    : module_(module), name_(std::move(name)) {}
+Computation::~Computation() = default;
+
 Instruction* Computation::Add(Opcode opcode, Shape shape, InstructionList operands,
                               SharedAttributes attributes, std::vector<Computation*> called) {
   auto& instruction = instructions_.emplace_back(new Instruction());
@@ -362,6 +366,9 @@ void Computation::Remove(Instruction* instruction) {
   }
   instructions_.erase(std::next(found).base());
 }
+
+Module::Module(std::string name) : name_(std::move(name)) {}
+Module::~Module() = default;
 
 Computation* Module::AddComputation(std::string name, const Computation* before) {
   auto position = computations_.end();

@@ -16,6 +16,7 @@ class Module;
 
 class Computation {
  public:
+  ~Computation();
   const std::string& name() const { return name_; }
   Module* module() const { return module_; }
 
@@ -47,7 +48,7 @@ class Computation {
  private:
   friend class Module;
   friend class Instruction;
-  Computation(Module* module, std::string name) : module_(module), name_(std::move(name)) {}
+  Computation(Module* module, std::string name);
 
   // Tells each instruction its place, so that walks can mark it in a list. True if operands come
   // before their users. Throws Error (kInternal) if an operand is of another computation.
@@ -71,8 +72,9 @@ struct InputOutputAlias {
 
 class Module {
  public:
-  explicit Module(std::string name = "main") : name_(std::move(name)) {}
+  explicit Module(std::string name = "main");
   Module(Module&&) = delete;  // computations point at their module
+  ~Module();
 
   const std::string& name() const { return name_; }
   // Callees before callers; the entry last in a well-formed module.

@@ -75,4 +75,8 @@ bool IsCollective(Opcode opcode) {
   }
 }
 
+bool IsOfWorld(Opcode opcode) {
+  return IsCollective(opcode) || opcode == Opcode::kReplicaId || opcode == Opcode::kPartitionId;
+}
+
 }  // namespace hlo

@@ -144,5 +144,7 @@ bool IsElementwiseBinary(Opcode opcode);
 // select's and clamp's scalar operands broadcast.
 bool IsElementwise(Opcode opcode);
 bool IsCollective(Opcode opcode);
+// Whether its results depend on the program's other devices, or on which of them this is.
+bool IsOfWorld(Opcode opcode);
 
 }  // namespace hlo

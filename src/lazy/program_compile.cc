@@ -45,18 +45,13 @@ void CheckResultsFit(Device* device, const Graph& graph) {
   }
 }
 
-// Whether its results depend on the other processes, or on which one this is.
-bool IsOfWorld(hlo::Opcode opcode) {
-  return hlo::IsCollective(opcode) || opcode == hlo::Opcode::kReplicaId;
-}
-
 // A program in which no other process takes part is this device's own.
 pjrt::CompileOptions OptionsFor(Device* device, const hlo::Module& module) {
   pjrt::CompileOptions options;
   options.overrides = CustomCompileOptions();
   options.device_assignment = {device->pjrt_device().id()};
   const Runtime& runtime = Runtime::Get();
-  if (runtime.world_size() > 1 && module.Contains(&IsOfWorld)) {
+  if (runtime.world_size() > 1 && module.Contains(&hlo::IsOfWorld)) {
     options.num_replicas = runtime.world_size();
     options.device_assignment = runtime.world_devices();
   }

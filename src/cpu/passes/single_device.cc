@@ -10,29 +10,13 @@ namespace {
 using hlo::Builder;
 using hlo::Instruction;
 using hlo::Opcode;
-using hlo::Value;
+using Value = Instruction*;
 
 bool ReceivesFromItself(const Instruction& permute) {
   for (const auto& pair : permute.as<hlo::CollectiveAttributes>().source_target_pairs) {
     if (pair.size() == 2 && pair[0] == 0 && pair[1] == 0) return true;
   }
   return false;
-}
-
-bool AsksForDevices(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-    case Opcode::kAllReduce:
-    case Opcode::kAllGather:
-    case Opcode::kReduceScatter:
-    case Opcode::kAllToAll:
-    case Opcode::kCollectiveBroadcast:
-    case Opcode::kCollectivePermute:
-    case Opcode::kReplicaId:
-    case Opcode::kPartitionId:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // What each result of such an instruction is.
@@ -53,7 +37,7 @@ bool ResolveDevices(hlo::Computation& computation) {
   // None is a result of another that is removed with it.
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
-    if (AsksForDevices(*instruction)) found.push_back(instruction.get());
+    if (hlo::IsOfWorld(instruction->opcode())) found.push_back(instruction.get());
   }
   Builder b(&computation);
   for (Instruction* instruction : found) {
