@@ -2,7 +2,7 @@
 // PyTorch/XLA's own bridge to dynamo. CapturedGraph is the bridge's here.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 // dynamo hands over.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <atomic>
 #include <functional>

@@ -2,8 +2,6 @@
 // stands for a whole function, or has one as its body, keeps of it as its attribute.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <memory>
 #include <span>
 #include <vector>

@@ -6,7 +6,7 @@
 // Upstream: torch_xla.core.xla_model.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string>

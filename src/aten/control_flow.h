@@ -2,7 +2,7 @@
 // `while` and `if`. A body is recorded once, however often it runs.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <vector>

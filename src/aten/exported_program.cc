@@ -1,5 +1,7 @@
 #include "aten/exported_program.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>

@@ -1,7 +1,7 @@
 // A function of tensors as a StableHLO program, for other programs and other engines.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <memory>

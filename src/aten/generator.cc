@@ -1,6 +1,7 @@
 #include "aten/generator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
 
 #include <cstring>
 #include <map>

@@ -4,8 +4,8 @@
 // anything.
 #pragma once
 
-#include <ATen/ATen.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 
 #include <optional>
 

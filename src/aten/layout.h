@@ -3,7 +3,7 @@
 // decides what may be a view, and programs ask for them (channels_last).
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <string_view>

@@ -1,7 +1,7 @@
 // Tensors that stand for arguments while a function is recorded.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include "lazy/device.h"
 #include "lazy/node.h"

@@ -4,7 +4,7 @@
 // eager.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/TensorImpl.h>
 
 #include "hlo/error.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "aten/op.h"
+#include "aten/hlo_operations.h"
 #include "aten/placeholder.h"
 #include "aten/tensor.h"
 #include "lazy/data.h"
@@ -94,17 +94,6 @@ void OnReady(const at::Tensor& tensor, const py::function& callback) {
   WithoutGil([&] { pjrt::OnReadyOrWait(data->SharedBuffer()->ReadyEvent(), call); });
 }
 
-Value DotGeneral(Builder& b, Value lhs, Value rhs, Dimensions lhs_contracting,
-                 Dimensions rhs_contracting, Dimensions lhs_batching, Dimensions rhs_batching,
-                 std::optional<ElementType> result_type) {
-  return b.DotGeneral(lhs, rhs,
-                      {.lhs_batching_dimensions = lhs_batching,
-                       .rhs_batching_dimensions = rhs_batching,
-                       .lhs_contracting_dimensions = lhs_contracting,
-                       .rhs_contracting_dimensions = rhs_contracting},
-                      result_type);
-}
-
 // `position` is "first" or "second".
 void CheckDotOperand(const at::Tensor& tensor, const char* position) {
   TORCH_CHECK(IsXla(tensor), "Expected input tensor (", position,
@@ -113,33 +102,28 @@ void CheckDotOperand(const at::Tensor& tensor, const char* position) {
 }
 
 // With those that count from the last dimension counted from the first.
-std::vector<int64_t> DotDimensions(const at::Tensor& operand, std::vector<int64_t> dimensions) {
+std::vector<int64_t> FromTheFirst(const at::Tensor& operand, std::vector<int64_t> dimensions) {
   for (int64_t& dimension : dimensions) dimension = at::maybe_wrap_dim(dimension, operand.dim());
   return dimensions;
 }
 
 // `dimensions` is ((lhs contracting, rhs contracting), (lhs batching, rhs batching)), the second
 // pair possibly empty.
-at::Tensor RecordDotGeneral(const at::Tensor& lhs, const at::Tensor& rhs,
-                            const std::vector<std::vector<std::vector<int64_t>>>& dimensions,
-                            const py::object&, std::optional<at::ScalarType> type) {
+at::Tensor DotGeneral(const at::Tensor& lhs, const at::Tensor& rhs,
+                      const std::vector<std::vector<std::vector<int64_t>>>& dimensions,
+                      const py::object&, std::optional<at::ScalarType> type) {
   TORCH_CHECK_VALUE(!dimensions.empty() && dimensions[0].size() == 2,
                     "dimension_numbers are ((lhs contracting, rhs contracting), "
                     "(lhs batching, rhs batching))");
   CheckDotOperand(lhs, "first");
   CheckDotOperand(rhs, "second");
-  const auto lhs_contracting = DotDimensions(lhs, dimensions[0][0]);
-  const auto rhs_contracting = DotDimensions(rhs, dimensions[0][1]);
-  std::vector<int64_t> lhs_batching, rhs_batching;
+  DotDimensions places{.lhs_contracting = FromTheFirst(lhs, dimensions[0][0]),
+                       .rhs_contracting = FromTheFirst(rhs, dimensions[0][1])};
   if (dimensions.size() > 1 && dimensions[1].size() == 2) {
-    lhs_batching = DotDimensions(lhs, dimensions[1][0]);
-    rhs_batching = DotDimensions(rhs, dimensions[1][1]);
+    places.lhs_batching = FromTheFirst(lhs, dimensions[1][0]);
+    places.rhs_batching = FromTheFirst(rhs, dimensions[1][1]);
   }
-  return WithoutGil([&] {
-    return Record<&DotGeneral>(lhs, rhs, at::IntArrayRef(lhs_contracting),
-                               at::IntArrayRef(rhs_contracting), at::IntArrayRef(lhs_batching),
-                               at::IntArrayRef(rhs_batching), type);
-  });
+  return WithoutGil([&] { return RecordDotGeneral(lhs, rhs, places, type); });
 }
 
 }  // namespace
@@ -181,9 +165,8 @@ void BindBuffers(py::module_& m) {
       },
       py::arg("tensors"), py::arg("input_tensors") = std::vector<at::Tensor>());
   m.def("_on_ready_callback", &OnReady);
-  m.def("_xla_dot_general", &RecordDotGeneral, py::arg("lhs"), py::arg("rhs"),
-        py::arg("dim_numbers"), py::arg("precision_config") = py::none(),
-        py::arg("preferred_element_type") = py::none());
+  m.def("_xla_dot_general", &DotGeneral, py::arg("lhs"), py::arg("rhs"), py::arg("dim_numbers"),
+        py::arg("precision_config") = py::none(), py::arg("preferred_element_type") = py::none());
 }
 
 }  // namespace torch_xla

@@ -8,7 +8,8 @@
 
 #include "aten/dtype.h"
 #include "aten/exported_program.h"
-#include "aten/op.h"
+#include "aten/hlo_operations.h"
+#include "aten/tensor.h"
 #include "hlo/bytecode.h"
 #include "hlo/marks.h"
 #include "hlo/text_reader.h"
@@ -33,7 +34,7 @@ hlo::AttributeValue TensorAttribute(const py::handle& list) {
 }
 
 hlo::AttributeValue BoolTensorAttribute(const py::handle& list) {
-  hlo::Literal literal(Shape(ElementType::kPred, {static_cast<int64_t>(py::len(list))}));
+  hlo::Literal literal(hlo::Shape(hlo::ElementType::kPred, {static_cast<int64_t>(py::len(list))}));
   size_t i = 0;
   for (const py::handle value : list) {
     literal.mutable_bytes()[i++] = static_cast<std::byte>(py::cast<bool>(value));
@@ -44,10 +45,10 @@ hlo::AttributeValue BoolTensorAttribute(const py::handle& list) {
 hlo::AttributeValue AttributeFromPython(const py::handle& value) {
   if (py::isinstance<py::bool_>(value)) return {.value = py::cast<bool>(value)};
   if (py::isinstance<py::int_>(value)) {
-    return {.value = py::cast<int64_t>(value), .element_type = ElementType::kS64};
+    return {.value = py::cast<int64_t>(value), .element_type = hlo::ElementType::kS64};
   }
   if (py::isinstance<py::float_>(value)) {
-    return {.value = py::cast<double>(value), .element_type = ElementType::kF32};
+    return {.value = py::cast<double>(value), .element_type = hlo::ElementType::kF32};
   }
   if (py::isinstance<py::str>(value)) return {.value = py::cast<std::string>(value)};
   TORCH_CHECK_VALUE(py::isinstance<py::sequence>(value) && py::len(value) > 0,
@@ -67,77 +68,33 @@ hlo::AttributeDictionary AttributesFromPython(const py::dict& attributes) {
   return out;
 }
 
-// --- Marks
-
-struct CompositeMarkAttribute {
-  hlo::CompositeMark mark;
-  bool operator==(const CompositeMarkAttribute& other) const {
-    return mark.name == other.mark.name && mark.id == other.mark.id &&
-           mark.position == other.mark.position && mark.is_input == other.mark.is_input &&
-           mark.attributes == other.mark.attributes;
-  }
-  uint64_t Hash() const {
-    uint64_t hash = hlo::CombineHash(hlo::HashText(mark.name), hlo::HashText(mark.id));
-    hash = hlo::CombineHash(hash, static_cast<uint64_t>(mark.position) * 2 + mark.is_input);
-    return hlo::CombineHash(
-        hash, hlo::HashAttributes(hlo::CompositeAttributes{.attributes = mark.attributes}));
-  }
-};
-
-Value MarkTensor(Builder& b, Value x, CompositeMarkAttribute attribute) {
-  return hlo::MarkComposite(b, x, attribute.mark);
-}
-
-Value MarkOrigin(Builder& b, Value x, std::string name) { return hlo::MarkLocation(b, x, name); }
-
 // --- Custom calls
 
-struct CustomCallAttribute {
-  hlo::CustomCallAttributes call;
-  std::vector<Shape> results;
-  bool operator==(const CustomCallAttribute&) const = default;
-  uint64_t Hash() const {
-    uint64_t hash = hlo::HashAttributes(call);
-    for (const Shape& shape : results) hash = hlo::CombineHash(hash, shape.Hash());
-    return hash;
-  }
-};
-
-Values CustomCall(Builder& b, Values operands, CustomCallAttribute attribute) {
-  const bool is_single = attribute.results.size() == 1;
-  const Shape shape = is_single ? attribute.results[0] : Shape::Tuple(attribute.results);
-  Value call = b.CustomCall(operands, shape, attribute.call);
-  Values results;
-  for (size_t i = 0; i < attribute.results.size(); ++i) {
-    results.push_back(b.Result(call, static_cast<int64_t>(i)));
-  }
-  return results;
-}
-
-std::vector<at::Tensor> RecordCustomCall(const std::vector<at::Tensor>& operands,
-                                         const std::string& target,
-                                         const std::vector<std::vector<int64_t>>& shapes,
-                                         const std::vector<at::ScalarType>& types,
-                                         bool has_side_effect, const std::string& backend_config,
-                                         int64_t api_version, const py::dict& attributes) {
+std::vector<at::Tensor> CustomCall(const std::vector<at::Tensor>& operands,
+                                   const std::string& target,
+                                   const std::vector<std::vector<int64_t>>& shapes,
+                                   const std::vector<at::ScalarType>& types, bool has_side_effect,
+                                   const std::string& backend_config, int64_t api_version,
+                                   const py::dict& attributes) {
   TORCH_CHECK_VALUE(!shapes.empty() && shapes.size() == types.size(), "the custom call ", target,
                     " has ", shapes.size(), " shapes and ", types.size(),
                     " types: one of each for every result");
   constexpr int64_t kTypedCall = 4;
   TORCH_CHECK_VALUE(api_version != kTypedCall || backend_config.empty(), "the custom call ", target,
                     " asks for api_version 4, whose configuration is a dictionary of attributes");
-  CustomCallAttribute attribute{.call = {.target = target,
-                                         .has_side_effect = has_side_effect,
-                                         .api_version = std::max<int64_t>(api_version, 1),
-                                         .backend_config = backend_config,
-                                         .dictionary = AttributesFromPython(attributes)}};
+  hlo::CustomCallAttributes call{.target = target,
+                                 .has_side_effect = has_side_effect,
+                                 .api_version = std::max<int64_t>(api_version, 1),
+                                 .backend_config = backend_config,
+                                 .dictionary = AttributesFromPython(attributes)};
+  std::vector<hlo::Shape> results;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    attribute.results.emplace_back(ToElementType(types[i]), shapes[i]);
+    results.emplace_back(ToElementType(types[i]), shapes[i]);
   }
   return WithoutGil([&] {
     const c10::Device device =
         operands.empty() ? ToTorchDevice(DeviceFromString("")) : operands[0].device();
-    return RecordOn<&CustomCall>(device, operands, attribute);
+    return RecordCustomCall(device, operands, std::move(call), std::move(results));
   });
 }
 
@@ -189,7 +146,7 @@ py::tuple Generalize(const std::vector<std::string>& samples, bool has_locations
 }
 
 py::bytes Instantiate(const std::string& program, const std::vector<at::Tensor>& arguments) {
-  std::vector<Shape> shapes;
+  std::vector<hlo::Shape> shapes;
   for (const at::Tensor& argument : arguments) {
     shapes.emplace_back(ToElementType(argument.scalar_type()), argument.sizes().vec());
   }
@@ -209,19 +166,17 @@ void BindExport(py::module_& m) {
   });
   m.def("_xla_mark_tensor", [](const at::Tensor& x, const std::string& name, int64_t position,
                                const std::string& id, bool is_input, const py::dict& attributes) {
-    const CompositeMarkAttribute mark{
-        {name, id, position, is_input, AttributesFromPython(attributes)}};
-    return WithoutGil([&] { return Record<&MarkTensor>(x, mark); });
+    const hlo::CompositeMark mark{name, id, position, is_input, AttributesFromPython(attributes)};
+    return WithoutGil([&] { return RecordCompositeMark(x, mark); });
   });
   m.def("_xla_mark_location", [](const at::Tensor& x, const std::string& name) {
-    return WithoutGil([&] { return Record<&MarkOrigin>(x, name); });
+    return WithoutGil([&] { return RecordLocationMark(x, name); });
   });
   m.def("_xla_register_custom_call_target", &RegisterCallTarget, py::arg("fn_name"),
         py::arg("function_ptr"), py::arg("platform"));
-  m.def("_xla_custom_call", &RecordCustomCall, py::arg("operands"), py::arg("target"),
-        py::arg("shapes"), py::arg("dtypes"), py::arg("has_side_effect") = false,
-        py::arg("backend_config") = "", py::arg("api_version") = 0,
-        py::arg("frontend_attributes") = py::dict());
+  m.def("_xla_custom_call", &CustomCall, py::arg("operands"), py::arg("target"), py::arg("shapes"),
+        py::arg("dtypes"), py::arg("has_side_effect") = false, py::arg("backend_config") = "",
+        py::arg("api_version") = 0, py::arg("frontend_attributes") = py::dict());
 }
 
 }  // namespace torch_xla

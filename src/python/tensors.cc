@@ -1,10 +1,12 @@
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/empty.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <cstring>
 
 #include "aten/dtype.h"
+#include "aten/hlo_operations.h"
 #include "aten/layout.h"
-#include "aten/op.h"
 #include "aten/set_data.h"
 #include "aten/storage_face.h"
 #include "aten/tensor.h"
@@ -150,16 +152,6 @@ bool SetOperationPrefix(const at::Tensor& tensor, const std::string& prefix, int
   return true;
 }
 
-// Results that the compiler does not move work across.
-std::vector<Value> Barrier(Builder& b, std::vector<Value> xs) {
-  Value barrier = b.OptimizationBarrier(xs);
-  std::vector<Value> results;
-  for (size_t i = 0; i < xs.size(); ++i) {
-    results.push_back(b.Result(barrier, static_cast<int64_t>(i)));
-  }
-  return results;
-}
-
 at::Tensor HostTensor(const lazy::ScalarPack& pack) {
   at::Tensor tensor = at::empty({pack.count}, ToScalarType(pack.type));
   std::memcpy(tensor.data_ptr(), pack.bytes.data(), pack.bytes.size());
@@ -198,7 +190,7 @@ void MarkDynamic(const at::Tensor& tensor, int64_t dimension) {
 void OptimizationBarrier(const std::vector<at::Tensor>& tensors) {
   if (tensors.empty()) return;
   py::gil_scoped_release unlocked;
-  std::vector<at::Tensor> results = Record<&Barrier>(tensors);
+  std::vector<at::Tensor> results = RecordBarrier(tensors);
   for (size_t i = 0; i < tensors.size(); ++i) WriteInto(tensors[i], results[i]);
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "aten/dtype.h"
-#include "aten/op.h"
+#include "aten/hlo_operations.h"
 #include "aten/tensor.h"
 #include "hlo/bytecode.h"
 #include "hlo/hlo_text_writer.h"
@@ -19,32 +19,15 @@ namespace py = pybind11;
 
 namespace {
 
-// A computation as an attribute of a recorded node: equal if it computes the same.
-struct ComputationReference {
-  std::shared_ptr<const UserComputation> computation;
-  bool operator==(const ComputationReference& other) const {
-    return computation == other.computation ||
-           (computation->hash == other.computation->hash &&
-            hlo::SameComputation(*computation->module->entry(),
-                                 *other.computation->module->entry()));
-  }
-  uint64_t Hash() const { return computation->hash; }
-};
-
-Values CallComputation(Builder& b, Values operands, ComputationReference reference) {
-  return hlo::InlineComputation(*reference.computation->module->entry(), *b.computation(),
-                                operands);
-}
-
 void CheckArguments(const UserComputation& computation, const std::vector<at::Tensor>& arguments) {
-  std::vector<Shape> wanted;
+  std::vector<hlo::Shape> wanted;
   for (const UserShape& shape : computation.parameters) shape.Flatten(wanted);
   TORCH_CHECK(arguments.size() == wanted.size(), computation.name, " takes ", wanted.size(),
               " tensors, not ", arguments.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
     TORCH_CHECK(IsXla(arguments[i]), computation.name, " takes xla tensors, and argument ", i,
                 " is on ", arguments[i].device());
-    const Shape given(ToElementType(arguments[i].scalar_type()), arguments[i].sizes().vec());
+    const hlo::Shape given(ToElementType(arguments[i].scalar_type()), arguments[i].sizes().vec());
     TORCH_CHECK(given == wanted[i], computation.name, " takes ", wanted[i].ToString(),
                 " as argument ", i, ", not ", given.ToString());
   }
@@ -57,7 +40,7 @@ std::vector<at::Tensor> RunUserComputation(const std::string&,
     CheckArguments(*computation, arguments);
     const c10::Device device =
         arguments.empty() ? ToTorchDevice(DeviceFromString("")) : arguments[0].device();
-    return RecordOn<&CallComputation>(device, arguments, ComputationReference{computation});
+    return RecordProgram(device, arguments, {computation->module, computation->hash});
   });
 }
 
@@ -91,11 +74,11 @@ std::shared_ptr<UserComputation> FromProgram(const std::string& name, const std:
   return Finish(name, hlo::ReadStablehlo(bytes));
 }
 
-const std::map<std::string, ElementType>& ElementTypes() {
+const std::map<std::string, hlo::ElementType>& ElementTypes() {
   static const auto* types = [] {
-    auto* map = new std::map<std::string, ElementType>;
-    for (int i = 1; i < static_cast<int>(ElementType::kToken); ++i) {
-      const auto type = static_cast<ElementType>(i);
+    auto* map = new std::map<std::string, hlo::ElementType>;
+    for (int i = 1; i < static_cast<int>(hlo::ElementType::kToken); ++i) {
+      const auto type = static_cast<hlo::ElementType>(i);
       map->emplace(hlo::ShortName(type), type);
     }
     return map;
@@ -162,16 +145,16 @@ UserOp UserBuilder::Parameter(std::shared_ptr<UserBuilder> self, int64_t number,
                     "parameters are made in order: the next one of ", name_, " is ",
                     parameters_.size(), ", not ", number);
   parameters_.push_back(shape);
-  std::vector<Shape> shapes;
+  std::vector<hlo::Shape> shapes;
   shape.Flatten(shapes);
-  Values leaves;
-  for (const Shape& leaf : shapes) leaves.push_back(builder_.Parameter(leaf));
-  std::span<const Value> rest(leaves);
+  std::vector<hlo::Value> leaves;
+  for (const hlo::Shape& leaf : shapes) leaves.push_back(builder_.Parameter(leaf));
+  std::span<const hlo::Value> rest(leaves);
   return UserOp::FromLeaves(std::move(self), shape, rest);
 }
 
 std::shared_ptr<UserComputation> UserBuilder::Build(const std::string& name, const UserOp& root) {
-  Values results;
+  std::vector<hlo::Value> results;
   root.Flatten(results);
   TORCH_CHECK_VALUE(!results.empty(), "the computation ", name, " has no result");
   builder_.computation()->set_results(std::move(results));
@@ -201,7 +184,7 @@ UserShape ShapeFromPython(const py::handle& shape) {
                                   "built: give the greatest size, and mask what is beyond");
     }
   }
-  return {.array = Shape(type->second, py::cast<Dimensions>(fields["sizes"]))};
+  return {.array = hlo::Shape(type->second, py::cast<hlo::Dimensions>(fields["sizes"]))};
 }
 
 py::object ShapeToPython(const UserShape& shape) {
@@ -226,7 +209,7 @@ void BindXlaBuilder(py::module_& m) {
   m.def("_xla_op_shape", [](const UserOp& op) { return ShapeToPython(op.shape()); });
   m.def("_xla_op_tensor_shape", [](const at::Tensor& tensor, const std::string&) {
     return ShapeToPython(
-        {.array = Shape(ToElementType(tensor.scalar_type()), tensor.sizes().vec())});
+        {.array = hlo::Shape(ToElementType(tensor.scalar_type()), tensor.sizes().vec())});
   });
   m.def("_xla_op_param",
         [](const std::shared_ptr<UserBuilder>& builder, int64_t number, const py::object& shape) {
