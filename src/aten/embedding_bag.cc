@@ -11,7 +11,7 @@
 namespace torch_xla {
 namespace {
 
-enum Mode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
+enum BagMode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
 Value OneForEach(Builder& b, Value like) { return b.Full(like->shape(), int64_t{1}); }
 

@@ -32,7 +32,7 @@ enum class LayoutRule : uint8_t {
   kVolumeNext,       // in the second operand's format; without a batch in that of the gradient
 };
 
-const std::unordered_map<std::string_view, LayoutRule>& Rules() {
+const std::unordered_map<std::string_view, LayoutRule>& LayoutRules() {
   static const auto* rules = new std::unordered_map<std::string_view, LayoutRule>{
       // Convolutions and what goes with them.
       {"_adaptive_avg_pool2d", LayoutRule::kSuggested},
@@ -119,8 +119,8 @@ const std::unordered_map<std::string_view, LayoutRule>& Rules() {
 std::optional<LayoutRule> RuleOf(std::string_view name) {
   constexpr std::string_view kNamespace = "aten::";
   if (name.substr(0, kNamespace.size()) == kNamespace) name.remove_prefix(kNamespace.size());
-  const auto rule = Rules().find(name);
-  return rule == Rules().end() ? std::nullopt : std::optional(rule->second);
+  const auto rule = LayoutRules().find(name);
+  return rule == LayoutRules().end() ? std::nullopt : std::optional(rule->second);
 }
 
 // -1, 0 or 1: which of two dimensions of the result is to be the nearer one, as the operands lie.

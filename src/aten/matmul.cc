@@ -325,7 +325,7 @@ at::Tensor QuantizedMatMul(const at::Tensor& x, const at::Tensor& weight, const 
 }
 
 // Above autograd, where derivatives are asked for or not; below, where it is off.
-void RegisterComposites(torch::Library& m) {
+void RegisterProducts(torch::Library& m) {
   m.impl("linear", &RecordLinear);
   m.impl("matmul", &RecordMatMul);
 }
@@ -368,10 +368,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
         return at::linear(x, weight, bias);
       });
   RunBy<&MatMul>(+[](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); });
-  RegisterComposites(m);
+  RegisterProducts(m);
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterComposites(m); }
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterProducts(m); }
 
 TORCH_LIBRARY_IMPL(xla, XLA, m) {
   m.impl("quantized_matmul", &QuantizedMatMul);

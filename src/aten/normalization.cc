@@ -40,7 +40,7 @@ void CheckParameter(Value x, const OptionalValue& parameter, const Dimensions& s
 Value Channels(Builder& b, Value per_channel, Value x) {
   return AlongDimension(b, Wide(b, per_channel), x->dimensions(), 1);
 }
-Dimensions BatchDimensions(Value x) { return OtherDimensions({1}, x->shape().rank()); }
+Dimensions AllButChannels(Value x) { return OtherDimensions({1}, x->shape().rank()); }
 
 // (x - mean) * (invstd * weight) + bias.
 Value Normalized(Builder& b, Value x, Value mean, Value inverse_deviation,
@@ -67,7 +67,7 @@ std::array<Value, 4> BatchNormTraining(Builder& b, Value x, OptionalValue weight
   CheckChannels(x, running, "running_mean");
   ElementType type = x->element_type();
   x = Wide(b, x);
-  Dimensions reduced = BatchDimensions(x);
+  Dimensions reduced = AllButChannels(x);
   int64_t count = NumElements(x->dimensions(), reduced);
   if (x->shape().num_elements() == 0) {
     throw hlo::Error("input tensor must have at least one element, but got input_sizes = " +
@@ -122,7 +122,7 @@ std::array<Value, 3> BatchNormGradients(Builder& b, Value gradient, Value x,
   ElementType type = x->element_type();
   gradient = Wide(b, gradient);
   x = Wide(b, x);
-  Dimensions reduced = BatchDimensions(x);
+  Dimensions reduced = AllButChannels(x);
   double count = static_cast<double>(NumElements(x->dimensions(), reduced));
   inverse = Wide(b, inverse);
   Value standardized = b.Multiply(b.Subtract(x, Channels(b, mean, x)), Channels(b, inverse, x));

@@ -27,7 +27,7 @@ constexpr OutRule kDeprecated{OutType::kCastable, false, Error::kRuntime, Expand
 constexpr OutRule kApartDeprecated{OutType::kCastable, true, Error::kRuntime,
                                    Expanded::kDeprecated};
 
-const std::unordered_map<std::string_view, OutRule>& Rules() {
+const std::unordered_map<std::string_view, OutRule>& OutRules() {
   static const auto* rules = new std::unordered_map<std::string_view, OutRule>{
       // One operand, no promotion.
       {"abs", kSame},
@@ -201,9 +201,9 @@ constexpr const char* kSharesMemory =
 OutRule OutRuleOf(const std::string& name, const std::string& overload) {
   const std::string_view base = WithoutNamespace(name);
   std::string full = std::string(base) + "." + overload;
-  auto it = Rules().find(full);
-  if (it == Rules().end()) it = Rules().find(base);
-  return it == Rules().end() ? OutRule() : it->second;
+  auto it = OutRules().find(full);
+  if (it == OutRules().end()) it = OutRules().find(base);
+  return it == OutRules().end() ? OutRule() : it->second;
 }
 
 void CheckExpanded(const OutRule& rule, const std::string& name, const at::Tensor& target) {

@@ -400,7 +400,7 @@ std::tuple<at::Tensor, at::Tensor> PackedOfOneState(const at::Tensor& x,
 }
 
 // Above autograd, which has no derivative for them, and where it is off.
-void RegisterComposites(torch::Library& m) {
+void RegisterRecurrentLayers(torch::Library& m) {
   m.impl("lstm_cell", &LstmCell);
   m.impl("gru_cell", &GruCell);
   m.impl("lstm.input", &Lstm);
@@ -425,9 +425,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&LstmStepBackward>(m, "_thnn_fused_lstm_cell_backward_impl");
   Register<&GruStep>(m, "_thnn_fused_gru_cell");
   Register<&GruStepBackward>(m, "_thnn_fused_gru_cell_backward");
-  RegisterComposites(m);
+  RegisterRecurrentLayers(m);
 }
 
-TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterComposites(m); }
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { RegisterRecurrentLayers(m); }
 
 }  // namespace torch_xla

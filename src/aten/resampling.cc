@@ -126,12 +126,12 @@ Value GatherTaps(Builder& b, Value x, int64_t dimension, const Resampling& r) {
 
 // Each output's elements from its first tap to its last, all of one width: those that have fewer
 // see some of their neighbours without weight.
-struct Windows {
+struct SourceWindows {
   int64_t width = 1;
   std::vector<int64_t> starts;
   std::vector<double> weights, present;  // outputs x width
 
-  explicit Windows(const Resampling& r) {
+  explicit SourceWindows(const Resampling& r) {
     std::vector<int64_t> firsts;
     for (const Taps& taps : r.outputs) {
       int64_t first = r.input_size, last = 0;
@@ -156,7 +156,7 @@ struct Windows {
 };
 
 // The second dimension of x, split into outputs and their windows.
-Value GatherWindows(Builder& b, Value x, const Windows& windows) {
+Value GatherWindows(Builder& b, Value x, const SourceWindows& windows) {
   hlo::GatherAttributes attributes;
   attributes.offset_dims = OtherDimensions({1}, x->shape().rank() + 1);
   attributes.start_index_map = {1};
@@ -179,7 +179,7 @@ Dimensions Flattened(const Dimensions& dimensions, int64_t dimension) {
 // One loop, however many taps there are. A number that an output does not see must not reach it
 // even as a NaN; zero times an integer is nothing.
 Value SumWindows(Builder& b, Value x, int64_t dimension, const Resampling& r) {
-  const Windows windows(r);
+  const SourceWindows windows(r);
   Dimensions result = x->dimensions();
   result[dimension] = OutputSize(r);
   Value terms = GatherWindows(b, b.Reshape(x, Flattened(x->dimensions(), dimension)), windows);

@@ -19,7 +19,7 @@
 namespace torch_xla {
 namespace {
 
-using c10::IntArrayRef;
+using at::IntArrayRef;
 using hlo::ElementType;
 using lazy::ViewChain;
 using lazy::ViewStep;

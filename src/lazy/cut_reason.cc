@@ -12,12 +12,12 @@ namespace {
 
 thread_local const CutReason* current_reason = nullptr;
 
-struct Observer {
+struct CutObserver {
   process::Mutex mutex;
   std::shared_ptr<const WaitObserver> function;
   std::atomic<bool> is_set{false};
-  static Observer& Get() {
-    static Observer* observer = new Observer;
+  static CutObserver& Get() {
+    static CutObserver* observer = new CutObserver;
     return *observer;
   }
 };
@@ -45,7 +45,8 @@ void CutScope::Enter() {
   current_reason = &reason_;
   if (reason_.kind == CutReason::Kind::kRead) span_.emplace("xla::read ", reason_.text);
   if (reason_.kind == CutReason::Kind::kFallback) span_.emplace("xla::fallback ", reason_.text);
-  if (Observer::Get().is_set.load(std::memory_order_relaxed)) start_ns_ = process::NowNanoseconds();
+  if (CutObserver::Get().is_set.load(std::memory_order_relaxed))
+    start_ns_ = process::NowNanoseconds();
 }
 
 void CutScope::Leave() {
@@ -55,8 +56,8 @@ void CutScope::Leave() {
   if (start_ns_ == 0 || reason_.kind == CutReason::Kind::kCaller) return;
   std::shared_ptr<const WaitObserver> function;
   {
-    std::lock_guard lock(Observer::Get().mutex);
-    function = Observer::Get().function;
+    std::lock_guard lock(CutObserver::Get().mutex);
+    function = CutObserver::Get().function;
   }
   if (function)
     (*function)(reason_, static_cast<double>(process::NowNanoseconds() - start_ns_) * 1e-9);
@@ -65,7 +66,7 @@ void CutScope::Leave() {
 CutReason CurrentCutReason() { return current_reason != nullptr ? *current_reason : CutReason(); }
 
 void SetWaitObserver(WaitObserver observer) {
-  Observer& state = Observer::Get();
+  CutObserver& state = CutObserver::Get();
   std::shared_ptr<const WaitObserver> function;
   if (observer) function = std::make_shared<const WaitObserver>(std::move(observer));
   std::lock_guard lock(state.mutex);

@@ -15,7 +15,7 @@ using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-using hlo::Value;
+using Value = Instruction*;
 
 constexpr ElementType kU32 = ElementType::kU32;
 constexpr ElementType kU64 = ElementType::kU64;

@@ -8,8 +8,9 @@ namespace cpu {
 namespace {
 
 using hlo::ElementType;
+using hlo::Instruction;
 using hlo::Opcode;
-using hlo::Value;
+using Value = Instruction*;
 
 // 24 bits of an f32 times these are no more than an f64 has.
 constexpr double kMostQuotient = 0x1p28;

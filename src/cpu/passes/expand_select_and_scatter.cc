@@ -12,8 +12,8 @@ using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
 using hlo::Shape;
-using hlo::Value;
-using Values = std::vector<Value>;
+using Value = Instruction*;
+using Values = std::vector<Instruction*>;
 
 // The position, in the operand, of each window's winner; -1 where a window lies in the padding.
 Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& window) {

@@ -14,7 +14,7 @@ namespace {
 using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
-using hlo::Value;
+using Value = Instruction*;
 
 // Every second element of memory is read by shuffling two vectors, every third one by one.
 constexpr int64_t kMostElements = 2;
