@@ -475,18 +475,11 @@ at::Tensor RecordNllLossBackward(const at::Tensor& gradient, const at::Tensor& x
                                                             reduction, ignored, total_weight);
 }
 
-template <auto f, typename Signature>
-void RegisterRecorded(torch::Library& m, const char* name, Signature* kernel) {
-  recording::NameKind(lazy::Op<f>::kind(), name);
-  recording::RunByOperator<f>(name, kernel);
-  m.impl(name, kernel);
-}
-
 template <int64_t dimensions>
 void RegisterNllLoss(torch::Library& m, const char* forward, const char* backward) {
-  RegisterRecorded<&Twin<dimensions, &NllLoss>::Lower>(m, forward, &RecordNllLoss<dimensions>);
-  RegisterRecorded<&Twin<dimensions, &NllLossBackward>::Lower>(m, backward,
-                                                               &RecordNllLossBackward<dimensions>);
+  Register<&Twin<dimensions, &NllLoss>::Lower>(m, forward, &RecordNllLoss<dimensions>);
+  Register<&Twin<dimensions, &NllLossBackward>::Lower>(m, backward,
+                                                       &RecordNllLossBackward<dimensions>);
 }
 
 // --- Without a program: two operators each for one lowering

@@ -70,6 +70,10 @@ auto AsTuple(std::vector<at::Tensor> tensors);
 template <auto f>
 void Register(torch::Library& m, const char* name);
 
+// The same for a kernel written by hand, which records `f`; its C++ signature is the operator's.
+template <auto f, typename Signature>
+void Register(torch::Library& m, const char* name, Signature* kernel);
+
 // Registers an element-wise operator and, where the schema has one, its in-place form `name_`.
 // Every Value and Scalar arrives in `f` in the common dtype (f32 for f16 and bf16, rounded after),
 // the Values stretched to the common shape, the Scalars of rank 0. f's parameters are the schema's;

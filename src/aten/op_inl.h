@@ -193,12 +193,17 @@ void RunElementwiseBy(Signature* function) {
 
 // Kernels are registered as function pointers, not as types of their own (TORCH_FN): torch's
 // wrappers are then compiled once for each signature, at the price of one indirect call.
+template <auto f, typename Signature>
+void Register(torch::Library& m, const char* name, Signature* kernel) {
+  recording::NameKind(lazy::Op<f>::kind(), name);
+  recording::RunByOperator<f>(name, kernel);
+  m.impl(name, kernel);
+}
+
 template <auto f>
 void Register(torch::Library& m, const char* name) {
   using K = recording::OperatorKernel<f, typename lazy::LoweringTraits<decltype(f)>::Parameters>;
-  recording::NameKind(lazy::Op<f>::kind(), name);
-  recording::RunByOperator<f>(name, &K::Call);
-  m.impl(name, &K::Call);
+  Register<f>(m, name, &K::Call);
 }
 
 template <auto f, Promotion promotion, typename... Arguments>

@@ -6,7 +6,8 @@ namespace lazy {
 namespace {
 
 std::atomic<int64_t> last{0};
-constinit thread_local int64_t own = 0;  // none yet
+// Each recorded node reads it: not by the call that a library's thread-local variables take else.
+[[gnu::tls_model("initial-exec")]] constinit thread_local int64_t own = 0;  // none yet
 
 }  // namespace
 
