@@ -16,12 +16,18 @@ include(${TORCH_INSTALL_PREFIX}/share/cmake/Torch/TorchConfigVersion.cmake)
 set(Torch_VERSION ${PACKAGE_VERSION})
 message(STATUS "torch ${Torch_VERSION}: ${TORCH_INSTALL_PREFIX}")
 
+# What torch was built with, which decides of members of its classes: what its package says of its library, if anything.
+file(READ ${TORCH_INSTALL_PREFIX}/share/cmake/Caffe2/Caffe2Targets.cmake targets)
+set(definitions "")
+if(targets MATCHES "set_target_properties\\(torch_cpu PROPERTIES[^)]*INTERFACE_COMPILE_DEFINITIONS \"([^\"]*)\"")
+  set(definitions "${CMAKE_MATCH_1}")
+endif()
+
 foreach(library torch_cpu c10)
   add_library(${library} SHARED IMPORTED GLOBAL)
   set_target_properties(${library} PROPERTIES
     IMPORTED_LOCATION ${TORCH_INSTALL_PREFIX}/lib/lib${library}.so
-    # What torch was built with, which decides of members of its classes.
-    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO;USE_RPC;USE_TENSORPIPE"
+    INTERFACE_COMPILE_DEFINITIONS "${definitions}"
     INTERFACE_INCLUDE_DIRECTORIES
     "${TORCH_INSTALL_PREFIX}/include;${TORCH_INSTALL_PREFIX}/include/torch/csrc/api/include")
 endforeach()
