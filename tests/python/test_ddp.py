@@ -27,7 +27,8 @@ def run(program, *arguments, **variables):
                 "by_zero_redundancy_in_bfloat16",
             ],
         ),
-        (4, ["by_optimizer_step", "by_ddp"]),
+        # test_collectives.py shows four processes.
+        pytest.param(4, ["by_optimizer_step", "by_ddp"], marks=pytest.mark.exhaustive),
     ],
 )
 def test_training(program, count, ways):

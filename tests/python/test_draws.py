@@ -1,9 +1,10 @@
 """Random numbers at the sizes where rare events happen: their extremes, and what they are distributed like.
 
---draws N   how many of each distribution and type; 10^7 unless told. `make test-draws` takes 10^8.
+--draws N   how many of each distribution and type; 2·10^6 unless told. `make test-draws` takes 10^8.
 
 Seeded, so that a right distribution never fails: a p-value below 1e-5 is what one seed of a hundred thousand would show.
-10^7 numbers show a distribution function that is wrong by 0.0007, and how many there are of what should be one in millions.
+2·10^6 numbers show a distribution function that is wrong by 0.0016, 10^8 one that is wrong by 0.0002, and how many there are of
+what should be one in millions.
 """
 
 import math

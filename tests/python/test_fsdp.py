@@ -14,7 +14,8 @@ def run(program, count, *checks, **options):
 @pytest.mark.parametrize(
     ("count", "checks"),
     [
-        (1, ["trains_as_one_process"]),
+        # test_ddp.py shows that one process may be the world.
+        pytest.param(1, ["trains_as_one_process"], marks=pytest.mark.exhaustive),
         (
             2,
             [

@@ -22,39 +22,64 @@ import sys, torch, torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.utils.serialization as xser
 how, path = sys.argv[1:]
-data = [torch.zeros(200_000, device="xla") for _ in range(6)]
-version = 0
-while True:
-    version += 1
-    data = [tensor + 1 for tensor in data]
-    {"xm": xm, "xser": xser}[how].save({"version": version, "tensors": data}, path)
-    print(version, flush=True)
+
+def save_for_ever():
+    data = [torch.zeros(200_000, device="xla") for _ in range(6)]
+    version = 0
+    while True:
+        version += 1
+        data = [tensor + 1 for tensor in data]
+        {"xm": xm, "xser": xser}[how].save({"version": version, "tensors": data}, path)
+        print(version, flush=True)
 """
+# Starts a process that saves, for each line that it reads, and says which. Each has loaded torch.
+STARTS_SAVERS = (
+    SAVES_FOR_EVER
+    + """
+import os
+for _ in sys.stdin:
+    saver = os.fork()
+    if saver == 0:
+        print(os.getpid(), flush=True)
+        save_for_ever()
+    os.waitpid(saver, 0)
+    print("over", flush=True)
+"""
+)
+
+
+def kill_a_saver(starter: subprocess.Popen[str], after: float) -> int:
+    """Starts one and kills it, some seconds after its first save; the last save that had returned."""
+    assert starter.stdin is not None and starter.stdout is not None
+    print(file=starter.stdin, flush=True)
+    saver = int(starter.stdout.readline())
+    assert starter.stdout.readline() == "1\n"
+    time.sleep(after)
+    os.kill(saver, signal.SIGKILL)
+    return int(["1", *iter(starter.stdout.readline, "over\n")][-1])
 
 
 @pytest.mark.parametrize("how", ["xm", "xser"])
 def test_kill_at_any_moment_leaves_a_whole_checkpoint(program, tmp_path, how):
     path = tmp_path / "checkpoint"
     generator = random.Random(how)
-    for _ in range(5):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVES_FOR_EVER, how, str(path)],
-            env=program.environment(),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "1\n"
-        time.sleep(generator.uniform(0, 0.3))
-        process.kill()
-        printed = process.stdout.read().splitlines()
-        process.wait()
-        loaded = torch.load(path, weights_only=True) if how == "xm" else xser.load(path)
-        # The last save that had returned is there, or the one after it.
-        last = int(printed[-1]) if printed else 1
-        assert loaded["version"] in (last, last + 1)
-        for tensor in loaded["tensors"]:
-            assert torch.equal(tensor, torch.full((200_000,), float(loaded["version"])))
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTS_SAVERS, how, str(path)],
+        env=program.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as starter:
+        try:
+            for _ in range(5):
+                last = kill_a_saver(starter, after=generator.uniform(0, 0.3))
+                loaded = torch.load(path, weights_only=True) if how == "xm" else xser.load(path)
+                # The last save that had returned is there, or the one after it.
+                assert loaded["version"] in (last, last + 1)
+                for tensor in loaded["tensors"]:
+                    assert torch.equal(tensor, torch.full((200_000,), float(loaded["version"])))
+        finally:
+            starter.kill()
 
 
 def test_what_killed_saves_leave_is_removed(tmp_path):
@@ -129,7 +154,7 @@ def test_a_failure_elsewhere_is_raised_here(tmp_path, monkeypatch):
 def test_a_reader_meets_whole_checkpoints_while_they_are_replaced(program, tmp_path):
     path = tmp_path / "checkpoint"
     process = subprocess.Popen(
-        [sys.executable, "-c", SAVES_FOR_EVER, "xser", str(path)],
+        [sys.executable, "-c", SAVES_FOR_EVER + "save_for_ever()", "xser", str(path)],
         env=program.environment(),
         stdout=subprocess.PIPE,
         text=True,
@@ -168,9 +193,13 @@ def resumable(folder: pathlib.Path, *arguments: str, processes: int = 1) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-def test_killed_and_restarted_run_ends_with_the_same_weights(tmp_path, processes):
+def test_killed_and_restarted_run_ends_with_the_same_weights(program, tmp_path, processes):
     steps = ["--steps=30", "--save-every=7"]
-    resumable(tmp_path / "whole", *steps, processes=processes)
+    if processes == 1:
+        script = str(ROOT / "examples" / "resume.py")
+        program.run(script, "--folder", str(tmp_path / "whole"), *steps, OMP_NUM_THREADS="1")
+    else:
+        resumable(tmp_path / "whole", *steps, processes=processes)
     kills = sorted(random.Random().sample(range(1, 30), 2))
     output = resumable(
         tmp_path / "killed", *steps, "--kill-at", *map(str, kills), processes=processes
