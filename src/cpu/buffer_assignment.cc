@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "cpu/arena_planner.h"
 #include "hlo/error.h"
@@ -99,9 +100,9 @@ class Assigner {
   // What a result may overwrite, such as the array that it updates, is computed in the result's
   // place as well, and so on back: then it need not be copied there.
   void PlaceOverwritten(size_t result) {
-    auto placed = assignment_.buffer_of.find(schedule_.results[result]);
-    if (placed == assignment_.buffer_of.end()) return;
-    const int32_t target = placed->second;
+    const int32_t* placed = assignment_.buffer_of.Find(schedule_.results[result]);
+    if (placed == nullptr) return;
+    const int32_t target = *placed;
     const BufferLocation& location = assignment_.locations[target];
     // Another result may be the same value, whose place has been given away by then.
     const bool is_here =
@@ -118,8 +119,8 @@ class Assigner {
     for (const Instruction* operand : value.instruction->operands()) {
       if (operand->shape().is_tuple()) continue;
       const Output source = Resolve(operand);
-      const auto last = last_use_.find(source);
-      if (last == last_use_.end() || last->second != schedule_.defined.at(value) ||
+      const int64_t* last = last_use_.Find(source);
+      if (last == nullptr || *last != schedule_.defined.at(value) ||
           !schedule_.defined.contains(source) || assignment_.buffer_of.contains(source) ||
           std::ranges::find(schedule_.results, source) != schedule_.results.end()) {
         continue;
@@ -141,12 +142,12 @@ class Assigner {
 
   // A copy of the parameter, made before the first step.
   int32_t Staged(const Output& value, int64_t bytes) {
-    auto [it, added] = staged_.emplace(value, -1);
-    if (added) {
-      it->second = assignment_.Add({BufferLocation::kArena, 0, arena_.Allocate(bytes), nullptr});
-      assignment_.first_copies.push_back({BufferOf(value), it->second, bytes});
-    }
-    return it->second;
+    const int32_t* known = staged_.Find(value);
+    if (known != nullptr) return *known;
+    const int32_t copy =
+        assignment_.Add({BufferLocation::kArena, 0, arena_.Allocate(bytes), nullptr});
+    assignment_.first_copies.push_back({BufferOf(value), copy, bytes});
+    return staged_[value] = copy;
   }
 
   // True if the aliased parameter's memory is free when the value is written.
@@ -157,9 +158,9 @@ class Assigner {
       if (result == source) return false;
     }
     const int64_t defined = schedule_.defined.at(value);
-    auto last = last_use_.find(source);
-    if (last == last_use_.end() || last->second < defined) return true;
-    return last->second == defined && MayOverwrite(value, source);
+    const int64_t* last = last_use_.Find(source);
+    if (last == nullptr || *last < defined) return true;
+    return *last == defined && MayOverwrite(value, source);
   }
 
   // Memory for the outputs of the instruction at `position` that have none yet.
@@ -185,15 +186,14 @@ class Assigner {
     for (const Instruction* operand : output.instruction->operands()) {
       if (operand->shape().is_tuple()) continue;
       const Output source = Resolve(operand);
-      auto owner = arena_offset_.find(source);
-      if (owner == arena_offset_.end() || last_use_.at(source) != position ||
+      int64_t* owned = arena_offset_.Find(source);
+      if (owned == nullptr || *owned == kNone || last_use_.at(source) != position ||
           taken.contains(source) || !MayOverwrite(output, source)) {
         continue;
       }
       taken.insert(source);
-      const int64_t offset = owner->second;
-      arena_offset_.erase(owner);
-      arena_offset_.emplace(output, offset);
+      const int64_t offset = std::exchange(*owned, kNone);
+      arena_offset_[output] = offset;
       assignment_.buffer_of[output] = BufferOf(source);
       return true;
     }
@@ -222,10 +222,9 @@ class Assigner {
 
   void FreeDead(const Instruction* instruction, int64_t position) {
     auto free = [&](const Output& output) {
-      auto found = arena_offset_.find(output);
-      if (found == arena_offset_.end() || last_use_.at(output) > position) return;
-      arena_.Free(found->second);
-      arena_offset_.erase(found);
+      int64_t* owned = arena_offset_.Find(output);
+      if (owned == nullptr || *owned == kNone || last_use_.at(output) > position) return;
+      arena_.Free(std::exchange(*owned, kNone));
     };
     for (int64_t k = 0; k < OutputCount(instruction); ++k) free({instruction, k});
     for (const Instruction* operand : instruction->operands()) {
@@ -239,7 +238,8 @@ class Assigner {
   OutputMap<int64_t> last_use_;  // the schedule's, and kEnd for what is copied at the end
   ArenaPlanner arena_;
   BufferAssignment assignment_;
-  OutputMap<int64_t> arena_offset_;  // values that own a piece of the arena
+  static constexpr int64_t kNone = -1;
+  OutputMap<int64_t> arena_offset_;  // of values that own a piece of the arena; kNone: no longer
   std::vector<Pending> pending_;
   OutputMap<int32_t> staged_;
 };
@@ -253,11 +253,11 @@ int32_t BufferAssignment::Add(BufferLocation location) {
 
 int32_t BufferAssignment::Of(const Instruction* instruction, int64_t index) const {
   const Output output = Resolve(instruction, index);
-  auto found = buffer_of.find(output);
-  if (found == buffer_of.end()) {
+  const int32_t* found = buffer_of.Find(output);
+  if (found == nullptr) {
     throw hlo::Error(hlo::ErrorCode::kInternal, "no buffer for " + output.instruction->ToString());
   }
-  return found->second;
+  return *found;
 }
 
 BufferAssignment AssignBuffers(const Computation& computation, const Schedule& schedule,

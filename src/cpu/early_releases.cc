@@ -1,12 +1,13 @@
 #include "cpu/early_releases.h"
 
 #include <algorithm>
-#include <set>
-#include <unordered_map>
+#include <ranges>
 #include <utility>
 
+#include "cpu/output_map.h"
 #include "cpu/outputs.h"
 #include "hlo/opcode.h"
+#include "hlo/short_list.h"
 
 namespace cpu {
 namespace {
@@ -21,8 +22,8 @@ class EarlyReleases {
   EarlyReleases(const Computation& computation, const std::vector<const Instruction*>& order,
                 const std::vector<int64_t>& aliases)
       : order_(order), states_(order.size()) {
-    for (size_t p = 0; p < order.size(); ++p) position_of_[order[p]] = p;
-    for (const Instruction* result : computation.results()) results_.insert(Resolve(result));
+    for (size_t p = 0; p < order.size(); ++p) position_of_[{order[p], 0}] = p;
+    for (const Instruction* result : computation.results()) is_result_[Resolve(result)] = true;
     for (size_t p = 0; p < order.size(); ++p) {
       AddReads(p);
       AddBytes(p);
@@ -44,11 +45,15 @@ class EarlyReleases {
 
  private:
   struct State {
-    std::vector<Output> reads;      // of other instructions, each once
-    std::vector<size_t> followers;  // that wait for it
-    int64_t missing = 0;            // how many it waits for
-    int64_t bytes = 0;              // that it makes and are not the computation's results
+    hlo::ShortList<Output> reads;      // of other instructions, each once
+    hlo::ShortList<size_t> followers;  // that wait for it
+    int64_t missing = 0;               // how many it waits for
+    int64_t bytes = 0;                 // that it makes and are not the computation's results
     bool is_done = false;
+  };
+  struct Readers {
+    hlo::ShortList<size_t> all;
+    int64_t waiting = 0;  // how many have not run
   };
 
   void AddReads(size_t p) {
@@ -56,24 +61,23 @@ class EarlyReleases {
       size_t made_at;  // the position
       Output operand;
     };
-    std::vector<Read> reads;
+    hlo::ShortList<Read> reads;
     ForEachOperand(order_[p], [&](const Output& operand) {
-      const auto made = position_of_.find(operand.instruction);
-      if (made != position_of_.end()) {
-        reads.push_back({made->second, operand});
+      if (const size_t* made = position_of_.Find({operand.instruction, 0})) {
+        reads.push_back({*made, operand});
       } else if (operand.instruction->opcode() == Opcode::kParameter) {
-        readers_[operand].push_back(p);
+        readers_[operand].all.push_back(p);
       }
     });
     // In an order that is the same in each run.
     const auto place = [](const Read& read) { return std::pair(read.made_at, read.operand.index); };
     std::ranges::sort(reads, {}, place);
     const auto repeated = std::ranges::unique(reads, {}, place);
-    reads.erase(repeated.begin(), repeated.end());
-    for (const Read& read : reads) {
+    for (const Read& read : std::ranges::subrange(reads.begin(), repeated.begin())) {
       states_[p].reads.push_back(read.operand);
-      readers_[read.operand].push_back(p);
-      ++unread_[read.operand];
+      Readers& readers = readers_[read.operand];
+      readers.all.push_back(p);
+      ++readers.waiting;
       Await(p, read.made_at);
     }
   }
@@ -81,7 +85,7 @@ class EarlyReleases {
   void AddBytes(size_t p) {
     for (int64_t k = 0; k < OutputCount(order_[p]); ++k) {
       const Output output{order_[p], k};
-      if (!results_.contains(output)) states_[p].bytes += ShapeOf(output).byte_size();
+      if (!is_result_.contains(output)) states_[p].bytes += ShapeOf(output).byte_size();
     }
   }
 
@@ -90,10 +94,11 @@ class EarlyReleases {
   void AwaitReadersOfDonated(const Computation& computation, const std::vector<int64_t>& aliases) {
     for (size_t r = 0; r < std::min(computation.results().size(), aliases.size()); ++r) {
       if (aliases[r] < 0) continue;
-      const auto made = position_of_.find(Resolve(computation.results()[r]).instruction);
-      if (made == position_of_.end()) continue;
-      for (size_t reader : readers_[{computation.parameter(aliases[r]), 0}]) {
-        if (reader < made->second) Await(made->second, reader);
+      const size_t* made = position_of_.Find({Resolve(computation.results()[r]).instruction, 0});
+      const Readers* readers = readers_.Find({computation.parameter(aliases[r]), 0});
+      if (made == nullptr || readers == nullptr) continue;
+      for (size_t reader : readers->all) {
+        if (reader < *made) Await(*made, reader);
       }
     }
   }
@@ -111,8 +116,9 @@ class EarlyReleases {
       if (--states_[follower].missing == 0) candidates_.push_back(follower);
     }
     for (const Output& read : states_[p].reads) {
-      if (--unread_[read] != 1) continue;
-      for (size_t reader : readers_[read]) {
+      Readers& readers = *readers_.Find(read);
+      if (--readers.waiting != 1) continue;
+      for (size_t reader : readers.all) {
         if (!states_[reader].is_done) candidates_.push_back(reader);
       }
     }
@@ -120,20 +126,20 @@ class EarlyReleases {
 
   bool FreesMore(size_t p) const {
     const State& state = states_[p];
-    if (state.is_done || state.missing > 0 || order_[p]->HasSideEffect()) return false;
+    if (state.is_done || state.missing > 0) return false;
     int64_t freed = 0;
     for (const Output& read : state.reads) {
-      if (unread_.at(read) == 1 && !results_.contains(read)) freed += ShapeOf(read).byte_size();
+      const bool is_last = readers_.at(read).waiting == 1;
+      if (is_last && !is_result_.contains(read)) freed += ShapeOf(read).byte_size();
     }
-    return freed > state.bytes;
+    return freed > state.bytes && !order_[p]->HasSideEffect();
   }
 
   const std::vector<const Instruction*>& order_;
   std::vector<State> states_;
-  std::unordered_map<const Instruction*, size_t> position_of_;
-  OutputMap<std::vector<size_t>> readers_;
-  OutputMap<int64_t> unread_;  // by how many that have not run
-  std::set<Output> results_;
+  OutputMap<size_t> position_of_;  // by the first output
+  OutputMap<Readers> readers_;
+  OutputMap<bool> is_result_;  // of those that are
   std::vector<size_t> candidates_;
   std::vector<const Instruction*> result_;
 };

@@ -4,13 +4,8 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
-#include <unordered_map>
-#include <utility>
 
-#include "hlo/hash.h"
 #include "hlo/instruction.h"
-#include "process/small_memory.h"
 
 namespace cpu {
 
@@ -20,18 +15,6 @@ struct Output {
   int64_t index;
   auto operator<=>(const Output&) const = default;
 };
-
-struct HashOfOutput {
-  size_t operator()(const Output& output) const {
-    return hlo::CombineHash(reinterpret_cast<uintptr_t>(output.instruction),
-                            static_cast<size_t>(output.index));
-  }
-};
-
-// By arrays. In no order that two runs of a program would share: to look into, not to walk through.
-template <typename T>
-using OutputMap = std::unordered_map<Output, T, HashOfOutput, std::equal_to<Output>,
-                                     process::SmallAllocator<std::pair<const Output, T>>>;
 
 const hlo::Shape& ShapeOf(const Output& output);
 int64_t OutputCount(const hlo::Instruction* instruction);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cpu/output_map.h"
 #include "cpu/outputs.h"
 #include "hlo/module.h"
 

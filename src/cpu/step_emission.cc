@@ -21,12 +21,11 @@ using hlo::Opcode;
 
 // Empty arrays and tokens need no computation.
 bool HasWork(const Instruction* instruction) {
-  if (instruction->HasSideEffect() && instruction->opcode() != Opcode::kAfterAll) return true;
   for (int64_t k = 0; k < OutputCount(instruction); ++k) {
     const hlo::Shape& shape = ShapeOf({instruction, k});
     if (shape.is_array() && shape.num_elements() > 0) return true;
   }
-  return false;
+  return instruction->HasSideEffect() && instruction->opcode() != Opcode::kAfterAll;
 }
 
 StepDescription DescribeStep(const Instruction* instruction) { return Describe(*instruction); }

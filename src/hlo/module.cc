@@ -314,30 +314,42 @@ void Computation::SortTopologically() {
 
 int64_t Computation::RemoveDeadInstructions() {
   NumberPlaces();
-  std::vector<bool> live(instructions_.size());
+  enum class Life : uint8_t { kDead, kLive, kLiveAndOfLiveUsers };
+  std::vector<Life> lives(instructions_.size());
   std::vector<const Instruction*> pending;
   auto mark = [&](const Instruction* instruction) {
-    if (live[instruction->place_]) return;
-    live[instruction->place_] = true;
+    Life& life = lives[instruction->place_];
+    if (life != Life::kDead) return;
+    life = Life::kLive;
     pending.push_back(instruction);
   };
-  for (const Instruction* result : results_) mark(result);
-  for (const auto& instruction : instructions_) {
-    if (instruction->opcode() == Opcode::kParameter || instruction->HasSideEffect()) {
-      mark(instruction.get());
+  auto mark_operands = [&] {
+    while (!pending.empty()) {
+      const Instruction* instruction = pending.back();
+      pending.pop_back();
+      for (const Instruction* operand : instruction->operands_) mark(operand);
     }
+  };
+  std::ranges::for_each(results_, mark);
+  std::ranges::for_each(parameters_, mark);
+  mark_operands();
+  auto is_dead = [&](const Instruction* instruction) {
+    return lives[instruction->place_] == Life::kDead;
+  };
+  // Of the rest only, as a call's side effects are looked for in all that it calls.
+  for (const auto& instruction : instructions_) {
+    if (is_dead(instruction.get()) && instruction->HasSideEffect()) mark(instruction.get());
   }
-  while (!pending.empty()) {
-    const Instruction* instruction = pending.back();
-    pending.pop_back();
-    for (const Instruction* operand : instruction->operands_) mark(operand);
-  }
-  if (std::ranges::find(live, false) == live.end()) return 0;
-  auto is_dead = [&](const Instruction* instruction) { return !live[instruction->place_]; };
+  mark_operands();
+  if (std::ranges::find(lives, Life::kDead) == lives.end()) return 0;
   for (const auto& instruction : instructions_) {
     if (!is_dead(instruction.get())) continue;
     for (Instruction* operand : instruction->operands_) {
-      if (!is_dead(operand)) operand->users_.EraseIf(is_dead);
+      Life& life = lives[operand->place_];
+      // Once for each, as many of one's users may be dead.
+      if (life != Life::kLive) continue;
+      life = Life::kLiveAndOfLiveUsers;
+      operand->users_.EraseIf(is_dead);
     }
   }
   return static_cast<int64_t>(std::erase_if(

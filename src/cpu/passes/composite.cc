@@ -1,11 +1,8 @@
 #include "cpu/passes/composite.h"
 
-#include <algorithm>
-#include <functional>
+#include <bit>
 #include <string>
 #include <utility>
-
-#include "hlo/error.h"
 
 namespace cpu {
 namespace {
@@ -13,33 +10,30 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What became of the instructions that a kernel holds or reads: few, so that a list in the order of
-// their addresses is quicker than maps, which ask for memory for each.
+// What became of the instructions that a kernel holds or reads. They are few, and asked for several
+// times each: places in one array, where maps would ask for memory for each.
 class Copies {
  public:
   struct Copy {
-    const Instruction* of;
-    Instruction* copy = nullptr;  // null: none yet
+    const Instruction* of = nullptr;  // null: a free place
+    Instruction* copy = nullptr;      // null: none yet
     bool is_member_so_far = false;
   };
 
   explicit Copies(std::span<Instruction* const> members) {
-    for (const Instruction* member : members) {
-      copies_.push_back({member});
-      for (const Instruction* operand : member->operands()) copies_.push_back({operand});
-    }
-    std::ranges::sort(copies_, std::less<>(), &Copy::of);
-    const auto rest = std::ranges::unique(copies_, {}, &Copy::of);
-    copies_.erase(rest.begin(), rest.end());
+    size_t count = members.size();
+    for (const Instruction* member : members) count += member->operand_count();
+    copies_.resize(std::bit_ceil(2 * count));
   }
 
   // Of a member, or what one reads.
   Copy& operator[](const Instruction* instruction) {
-    const auto place = std::ranges::lower_bound(copies_, instruction, std::less<>(), &Copy::of);
-    if (place == copies_.end() || place->of != instruction) {
-      throw hlo::Error(hlo::ErrorCode::kInternal, "a kernel's body wants what it does not read");
+    const size_t mask = copies_.size() - 1;
+    for (size_t i = static_cast<size_t>(instruction->id()) & mask;; i = (i + 1) & mask) {
+      Copy& copy = copies_[i];
+      if (copy.of == nullptr) copy.of = instruction;
+      if (copy.of == instruction) return copy;
     }
-    return *place;
   }
 
  private:

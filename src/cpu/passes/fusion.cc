@@ -4,10 +4,8 @@
 #include <functional>
 #include <memory>
 #include <ranges>
-#include <set>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "cpu/control_flow.h"
@@ -63,39 +61,12 @@ bool IsFree(const Instruction* instruction) {
 
 // What a kernel knows of an instruction that it evaluates.
 struct Member {
-  const Instruction* instruction;
+  Instruction* instruction;
   int64_t copies = 0;         // at how many indices
   bool identity = false;      // at the loop's own index
   bool row_identity = false;  // at the row's
   bool elsewhere = false;     // at some other index (too)
   bool gathered = false;      // at places that an index names (too)
-};
-
-// A kernel's members, in the order of their addresses: they are few, and asked for often.
-class MemberTable {
- public:
-  // Null if it is none.
-  const Member* Find(const Instruction* instruction) const {
-    const auto place = PlaceOf(instruction);
-    return place == members_.end() || place->instruction != instruction ? nullptr : &*place;
-  }
-  bool contains(const Instruction* instruction) const { return Find(instruction) != nullptr; }
-  // One that it did not have. Valid until the next is added.
-  Member& Add(const Instruction* instruction) {
-    return *members_.insert(PlaceOf(instruction), Member{instruction});
-  }
-
-  auto begin() { return members_.begin(); }
-  auto end() { return members_.end(); }
-  auto begin() const { return members_.begin(); }
-  auto end() const { return members_.end(); }
-
- private:
-  std::vector<Member>::const_iterator PlaceOf(const Instruction* instruction) const {
-    return std::ranges::lower_bound(members_, instruction, std::less<>(), &Member::instruction);
-  }
-
-  std::vector<Member> members_;
 };
 
 // Which instructions can reach which, by their places in the program: operands come before their
@@ -133,15 +104,22 @@ class KernelSpans {
 };
 
 struct Cluster {
+  uint32_t number = 0;  // among all
   enum Kind { kLoop, kReduce, kScan } kind = kLoop;
   Dimensions space;
   int64_t row_rank = -1;
-  std::vector<Instruction*> members;  // consumers first
-  MemberTable table;                  // of them
+  std::vector<Member> members;  // consumers first
   std::vector<Instruction*> outputs;
   size_t reduces = 0;
-  size_t costs = 0;                     // members that are not free
-  const Instruction* wanted = nullptr;  // the last one that it was asked for: DemandFor
+  size_t costs = 0;  // members that are not free
+  // The last one that it was asked for, and which members use that: DemandFor.
+  const Instruction* wanted = nullptr;
+  hlo::ShortList<uint32_t> wanted_by;
+};
+
+// A cluster that evaluates an instruction, and which of its members that is.
+struct Home {
+  uint32_t cluster, member;
 };
 
 // What is known of an instruction.
@@ -149,7 +127,8 @@ struct Choice {
   int64_t place = 0;    // in the program
   bool needed = false;  // in memory
   bool live = false;
-  hlo::ShortList<Cluster*> homes;  // where it is evaluated
+  uint32_t seen_by = 0;        // the last search that came by
+  hlo::ShortList<Home> homes;  // where it is evaluated
 };
 
 class Fuser {
@@ -209,7 +188,8 @@ class Fuser {
     if (!IsComputed(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
     if (IsFree(p)) return PlaceFree(p, demand);
     if (demand.clusters.size() == 1 && !demand.in_memory && MayInline(p, *demand.clusters[0])) {
-      return Inline(p, *demand.clusters[0]);
+      Join(*demand.clusters[0], p);
+      return;
     }
     PlaceInMemory(p, demand);
   }
@@ -224,8 +204,13 @@ class Fuser {
         continue;
       }
       if (IsView(*user) && choice.needed) demand.in_memory = true;
-      for (Cluster* cluster : choice.homes) {
-        if (std::exchange(cluster->wanted, p) != p) demand.clusters.push_back(cluster);
+      for (const Home& home : choice.homes) {
+        Cluster& cluster = *clusters_[home.cluster];
+        if (std::exchange(cluster.wanted, p) != p) {
+          demand.clusters.push_back(&cluster);
+          cluster.wanted_by.clear();
+        }
+        cluster.wanted_by.push_back(home.member);
       }
     }
     return demand;
@@ -234,17 +219,12 @@ class Fuser {
   // Not of any kernel: it is read from memory.
   void KeepOutside(Instruction* p) { Of(p).needed = true; }
 
-  void Inline(Instruction* p, Cluster& cluster) {
-    Join(cluster, p);
-    Of(p).homes.push_back(&cluster);
-  }
-
   // Evaluates it in each cluster that wants it and may. True if all may.
   bool InlineWhereAllowed(Instruction* p, const Demand& demand) {
     bool all = true;
     for (Cluster* cluster : demand.clusters) {
       if (MayInline(p, *cluster)) {
-        Inline(p, *cluster);
+        Join(*cluster, p);
       } else {
         all = false;
       }
@@ -255,18 +235,15 @@ class Fuser {
   // A reduce_window of several arrays is a loop of its own.
   void PlaceWindows(Instruction* p) {
     Of(p).needed = true;
-    Cluster* cluster = NewLoop(p);
-    cluster->space = p->shape().tuple_shapes()[0].dimensions();
-    Of(p).homes = {cluster};
+    NewLoop(p).space = p->shape().tuple_shapes()[0].dimensions();
   }
 
   // A scan is a kernel of its own, with what it reads.
   void PlaceScan(Instruction* p) {
     Of(p).needed = true;
-    Cluster* cluster = NewLoop(p);
-    cluster->kind = Cluster::kScan;
-    cluster->space = p->operand(0)->dimensions();
-    Of(p).homes = {cluster};
+    Cluster& cluster = NewLoop(p);
+    cluster.kind = Cluster::kScan;
+    cluster.space = p->operand(0)->dimensions();
   }
 
   // Inside a kernel it is evaluated; in memory it is its operand.
@@ -281,7 +258,7 @@ class Fuser {
     const bool inside = InlineWhereAllowed(p, demand);
     if (inside && !demand.in_memory) return;
     Of(p).needed = true;
-    if (!p->IsConstant()) Of(p).homes.push_back(NewLoop(p));
+    if (!p->IsConstant()) NewLoop(p);
   }
 
   // Several want it: it is computed once, where it is used first if possible, or by itself.
@@ -289,23 +266,30 @@ class Fuser {
     Of(p).needed = true;
     for (Cluster* cluster : demand.clusters) {
       if (!MayOutput(p, *cluster)) continue;
-      Inline(p, *cluster);
+      Join(*cluster, p);
       AddOutput(*cluster, p);
       return;
     }
-    Of(p).homes = {NewLoop(p)};
+    NewLoop(p);
   }
 
   bool IsLive(const Instruction* instruction) const {
     return Of(instruction).live || instruction->HasSideEffect() || !instruction->shape().is_array();
   }
 
-  Cluster* NewLoop(Instruction* root) {
+  Cluster& NewCluster(Cluster::Kind kind, const Dimensions& space) {
     clusters_.push_back(std::make_unique<Cluster>());
-    Cluster* cluster = clusters_.back().get();
-    cluster->space = root->dimensions();
-    Join(*cluster, root).identity = true;
-    AddOutput(*cluster, root);
+    Cluster& cluster = *clusters_.back();
+    cluster.number = static_cast<uint32_t>(clusters_.size() - 1);
+    cluster.kind = kind;
+    cluster.space = space;
+    return cluster;
+  }
+
+  Cluster& NewLoop(Instruction* root) {
+    Cluster& cluster = NewCluster(Cluster::kLoop, root->dimensions());
+    Join(cluster, root).identity = true;
+    AddOutput(cluster, root);
     return cluster;
   }
 
@@ -316,24 +300,16 @@ class Fuser {
   }
 
   // The first member is the last in the program, as users are placed before their operands.
-  int64_t LastPlace(const Cluster& cluster) const { return Of(cluster.members[0]).place; }
+  int64_t LastPlace(const Cluster& cluster) const {
+    return Of(cluster.members[0].instruction).place;
+  }
 
-  // Whether `meets` holds for one of the members that use p. A value may have very many users, a
-  // cluster has few members.
+  // Whether `meets` holds for one of the members that use p, which is being placed.
   template <typename Predicate>
   static bool AnyUserIn(const Cluster& cluster, const Instruction* p, const Predicate& meets) {
-    const auto uses = [&](const Instruction* member) {
-      return std::ranges::find(member->operands(), p) != member->operands().end();
-    };
-    if (p->users().size() < cluster.members.size()) {
-      return std::ranges::any_of(p->users(), [&](const Instruction* user) {
-        const Member* member = cluster.table.Find(user);
-        return member != nullptr && meets(*member);
-      });
-    }
-    return std::ranges::any_of(cluster.table, [&](const Member& member) {
-      return uses(member.instruction) && meets(member);
-    });
+    return cluster.wanted == p && std::ranges::any_of(cluster.wanted_by, [&](uint32_t member) {
+             return meets(cluster.members[member]);
+           });
   }
   template <typename Visitor>
   static void ForUsersIn(const Cluster& cluster, const Instruction* p, const Visitor& visit) {
@@ -343,15 +319,16 @@ class Fuser {
     });
   }
 
+  // True if the cluster evaluates it.
+  bool IsIn(const Instruction* instruction, const Cluster& cluster) const {
+    return std::ranges::find(Of(instruction).homes, cluster.number, &Home::cluster) !=
+           Of(instruction).homes.end();
+  }
+
   // Adds p to the cluster and finds at which index it is evaluated there. What it gives is valid
   // until the next one joins.
   Member& Join(Cluster& cluster, Instruction* p) {
-    const int64_t copies = Copies(p, cluster);
-    cluster.members.push_back(p);
-    if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
-    if (!IsFree(p)) ++cluster.costs;
-    Member& joined = cluster.table.Add(p);
-    joined.copies = copies;
+    Member joined{p, Copies(p, cluster)};
     ForUsersIn(cluster, p, [&](const Member& user) {
       const bool identity = AtIdentity(cluster, user, p);
       const bool row_identity = AtRowIdentity(cluster, user, p);
@@ -361,7 +338,10 @@ class Fuser {
       joined.gathered |= user.gathered || (user.instruction->opcode() == Opcode::kGather &&
                                            user.instruction->operand(0) == p);
     });
-    return joined;
+    if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
+    if (!IsFree(p)) ++cluster.costs;
+    Of(p).homes.push_back({cluster.number, static_cast<uint32_t>(cluster.members.size())});
+    return cluster.members.emplace_back(joined);
   }
 
   static bool AtIdentity(const Cluster& cluster, const Member& user, const Instruction* p) {
@@ -495,7 +475,7 @@ class Fuser {
   }
 
   // As a further result of the loop.
-  bool MayOutput(const Instruction* p, const Cluster& cluster) const {
+  bool MayOutput(const Instruction* p, const Cluster& cluster) {
     if (cluster.kind != Cluster::kLoop || IsFull(cluster, *p) ||
         cluster.outputs.size() >= kMaxOutputs || cluster.outputs[0]->shape().is_tuple()) {
       return false;
@@ -509,18 +489,22 @@ class Fuser {
 
   // True if the cluster depends on a user of p outside of it: making p its result would close a
   // cycle.
-  bool OthersReach(const Instruction* p, const Cluster& cluster) const {
-    std::unordered_set<const Instruction*> seen;
-    std::vector<const Instruction*> stack;
+  bool OthersReach(const Instruction* p, const Cluster& cluster) {
+    const uint32_t search = ++searches_;
+    std::vector<const Instruction*>& stack = stack_;
+    stack.clear();
     auto push_users = [&](const Instruction* instruction) {
-      for (const Instruction* user : instruction->users()) stack.push_back(user);
+      stack.insert(stack.end(), instruction->users().begin(), instruction->users().end());
     };
-    std::vector<const Instruction*> same = {p};  // p and what it is in memory too
+    auto is_new = [&](const Instruction* instruction) {
+      return std::exchange(Of(instruction).seen_by, search) != search;
+    };
+    hlo::ShortList<const Instruction*> same = {p};  // p and what it is in memory too
     while (!same.empty()) {
       const Instruction* value = same.back();
       same.pop_back();
       for (const Instruction* user : value->users()) {
-        const bool inside = cluster.table.contains(user);
+        const bool inside = IsIn(user, cluster);
         if (!inside) stack.push_back(user);
         // A duplicated user outside counts too, and who reads an alias in memory.
         if (Of(user).homes.size() > 1) push_users(user);
@@ -531,12 +515,12 @@ class Fuser {
     while (!stack.empty()) {
       const Instruction* instruction = stack.back();
       stack.pop_back();
-      if (Of(instruction).place > last || !seen.insert(instruction).second) continue;
-      if (cluster.table.contains(instruction)) return true;
+      if (Of(instruction).place > last || !is_new(instruction)) continue;
+      if (IsIn(instruction, cluster)) return true;
       push_users(instruction);
-      for (const Cluster* other : Of(instruction).homes) {
-        for (const Instruction* output : other->outputs) {
-          if (seen.insert(output).second) push_users(output);
+      for (const Home& home : Of(instruction).homes) {
+        for (const Instruction* output : clusters_[home.cluster]->outputs) {
+          if (is_new(output)) push_users(output);
         }
       }
     }
@@ -573,22 +557,16 @@ class Fuser {
           Of(p).needed = true;
           AddOutput(*cluster, p);
         }
-        Of(p).homes = {cluster};
         return;
       }
     }
     Of(p).needed = true;
-    Cluster* cluster = ReduceBeside(p);
-    if (cluster == nullptr) {
-      clusters_.push_back(std::make_unique<Cluster>());
-      cluster = clusters_.back().get();
-      cluster->kind = Cluster::kReduce;
-      cluster->space = p->operand(0)->dimensions();
-    }
+    const std::vector<const Instruction*> sources = Sources(p);
+    Cluster* cluster = ReduceBeside(p, sources);
+    if (cluster == nullptr) cluster = &NewCluster(Cluster::kReduce, p->operand(0)->dimensions());
     Join(*cluster, p);
     AddOutput(*cluster, p);
-    Of(p).homes = {cluster};
-    for (const Instruction* source : Sources(p)) {
+    for (const Instruction* source : sources) {
       std::vector<Cluster*>& reducers = reducers_of_[source];
       std::erase(reducers, cluster);
       if (reducers.size() == kNearReduces) reducers.erase(reducers.begin());
@@ -596,11 +574,11 @@ class Fuser {
     }
   }
 
-  // A kernel of reductions that may take p, too: of the near ones that read what p reads, the last
-  // in the program.
-  Cluster* ReduceBeside(const Instruction* p) const {
+  // A kernel of reductions that may take p, too: of the near ones that read what p reads, its
+  // `sources`, the last in the program.
+  Cluster* ReduceBeside(const Instruction* p, const std::vector<const Instruction*>& sources) {
     std::vector<Cluster*> found;
-    for (const Instruction* source : Sources(p)) {
+    for (const Instruction* source : sources) {
       const auto reducers = reducers_of_.find(source);
       if (reducers == reducers_of_.end()) continue;
       found.insert(found.end(), reducers->second.begin(), reducers->second.end());
@@ -613,16 +591,19 @@ class Fuser {
     return first == found.end() ? nullptr : *first;
   }
 
-  // The arrays that a reduction reads, directly or in two steps.
-  static std::set<const Instruction*> Sources(const Instruction* reduce) {
-    std::set<const Instruction*> sources = {reduce->operand(0)};
+  // The arrays that a reduction reads, directly or in two steps, each once.
+  static std::vector<const Instruction*> Sources(const Instruction* reduce) {
+    std::vector<const Instruction*> sources = {reduce->operand(0)};
     for (const Instruction* operand : reduce->operand(0)->operands()) {
-      sources.insert(operand);
-      sources.insert(operand->operands().begin(), operand->operands().end());
+      sources.push_back(operand);
+      sources.insert(sources.end(), operand->operands().begin(), operand->operands().end());
     }
     std::erase_if(sources, [](const Instruction* source) {
       return !source->shape().is_array() || source->shape().num_elements() <= 1;
     });
+    std::ranges::sort(sources, std::less());
+    const auto repeated = std::ranges::unique(sources);
+    sources.erase(repeated.begin(), repeated.end());
     return sources;
   }
 
@@ -649,7 +630,7 @@ class Fuser {
 
   // The whole cluster becomes row values: everything in it must be at the row's index.
   static bool MayBecomeRows(const Instruction* p, const Cluster& cluster) {
-    for (const Member& member : cluster.table) {
+    for (const Member& member : cluster.members) {
       const Instruction* instruction = member.instruction;
       if (instruction->shape().rank() == 0 || IsSplatConstant(instruction)) continue;
       if (!member.identity || member.elsewhere) return false;
@@ -664,18 +645,18 @@ class Fuser {
 
   void BecomeRows(const Instruction* p, Cluster& cluster) {
     if (cluster.row_rank < 0 && cluster.space != p->operand(0)->dimensions()) {
-      for (Member& member : cluster.table) {
+      for (Member& member : cluster.members) {
         member.row_identity = std::exchange(member.identity, false);
       }
       cluster.space = p->operand(0)->dimensions();
     } else if (cluster.row_rank < 0 && cluster.reduces == 0 && p->dimensions() == cluster.space) {
-      for (Member& member : cluster.table) member.row_identity = member.identity;
+      for (Member& member : cluster.members) member.row_identity = member.identity;
     }
     cluster.row_rank = KeptRank(p);
   }
 
   // The cluster reads what p reads.
-  bool MayReduceTogether(const Instruction* p, const Cluster& cluster) const {
+  bool MayReduceTogether(const Instruction* p, const Cluster& cluster) {
     const Instruction* first = cluster.outputs[0];
     if (cluster.outputs.size() >= 4 || cluster.space != p->operand(0)->dimensions() ||
         first->attributes() != p->attributes() || !p->shape().is_array() ||
@@ -683,10 +664,7 @@ class Fuser {
       return false;
     }
     // Neither may depend on the other: p precedes them, so only they on it.
-    for (const Instruction* user : p->users()) {
-      if (cluster.table.contains(user)) return false;
-    }
-    return !OthersReach(p, cluster);
+    return cluster.wanted != p && !OthersReach(p, cluster);
   }
 
   // --- Rewriting.
@@ -712,10 +690,12 @@ class Fuser {
   }
 
   void BuildComposite(Cluster& cluster) {
-    std::sort(cluster.members.begin(), cluster.members.end(),
-              [&](Instruction* a, Instruction* b) { return Of(a).place < Of(b).place; });
+    std::vector<Instruction*> members;
+    members.reserve(cluster.members.size());
+    for (const Member& member : cluster.members) members.push_back(member.instruction);
+    std::ranges::sort(members, {}, [&](const Instruction* member) { return Of(member).place; });
     const std::vector<Replacement> replaced =
-        AddComposite(cluster.members, cluster.outputs, KernelOf(cluster));
+        AddComposite(members, cluster.outputs, KernelOf(cluster));
     replacements_.insert(replacements_.end(), replaced.begin(), replaced.end());
   }
 
@@ -725,7 +705,9 @@ class Fuser {
   KernelSpans spans_;
   // By what they read; the latest ones.
   std::unordered_map<const Instruction*, std::vector<Cluster*>> reducers_of_;
-  std::vector<std::unique_ptr<Cluster>> clusters_;
+  std::vector<std::unique_ptr<Cluster>> clusters_;  // by their numbers, until they are built
+  uint32_t searches_ = 0;
+  std::vector<const Instruction*> stack_;  // of the search under way
   std::vector<Replacement> replacements_;
 };
 
