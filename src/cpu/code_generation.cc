@@ -68,8 +68,9 @@ std::vector<std::set<int64_t>> VaryingOf(
   if (slots == SlotsFor::kWhatVaries) varying = cache.Varying(signatures);
   for (size_t i = 0; i < signatures.size(); ++i) {
     if (!signatures[i]) continue;
-    for (const int64_t size : AllSizes(signatures[i]->numbers)) {
-      if (slots == SlotsFor::kAllSizes || known.contains(size)) varying[i].insert(size);
+    for (const int64_t number : signatures[i]->numbers) {
+      const bool varies = slots == SlotsFor::kAllSizes || known.contains(number);
+      if (varies && number > 1) varying[i].insert(number);
     }
   }
   return varying;

@@ -49,9 +49,13 @@ class Writer {
   void Composite(const Instruction& composite) {
     const auto& [name, attributes, version] = composite.as<hlo::CompositeAttributes>();
     complete_ &= attributes.empty();
+    const hlo::Computation& body = *composite.called_computations()[0];
+    // As most take, so that neither grows piece by piece.
+    signature_.structure.reserve(16 * body.instructions().size());
+    signature_.numbers.reserve(4 * body.instructions().size());
     Text(name);
     Structure(version);
-    Body(*composite.called_computations()[0]);
+    Body(body);
   }
 
   bool complete() const { return complete_; }

@@ -99,10 +99,4 @@ std::vector<std::set<int64_t>> VaryingSizes::ObserveProgram(
   return result;
 }
 
-std::set<int64_t> AllSizes(const std::vector<int64_t>& numbers) {
-  std::set<int64_t> sizes(numbers.begin(), numbers.end());
-  sizes.erase(sizes.begin(), sizes.upper_bound(1));
-  return sizes;
-}
-
 }  // namespace cpu

@@ -43,7 +43,4 @@ class VaryingSizes {
   RecentlyUsed<Program> programs_;  // by their structures' hash
 };
 
-// All numbers above 1.
-std::set<int64_t> AllSizes(const std::vector<int64_t>& numbers);
-
 }  // namespace cpu

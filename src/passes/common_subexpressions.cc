@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "hlo/hash.h"
@@ -72,7 +73,10 @@ bool Same(const Instruction& a, const Instruction& b) {
 
 size_t HashOf(const Instruction& instruction) {
   size_t hash = CombineHash(static_cast<size_t>(instruction.opcode()), instruction.shape().Hash());
-  hash = CombineHash(hash, hlo::HashAttributes(instruction.attributes()));
+  // Most have none.
+  if (!std::holds_alternative<hlo::NoAttributes>(instruction.attributes())) {
+    hash = CombineHash(hash, hlo::HashAttributes(instruction.attributes()));
+  }
   const bool swaps = Swaps(instruction);
   for (size_t i = 0; i < instruction.operand_count(); ++i) {
     hash = CombineHash(hash, static_cast<size_t>(OrderedOperand(instruction, swaps, i)->id()));

@@ -112,6 +112,27 @@ TEST(Computation, KeepsSideEffects) {
   EXPECT_EQ(main->RemoveDeadInstructions(), 0);
 }
 
+TEST(Computation, RemovesSomeOfManyUsers) {
+  constexpr size_t kUsers = 40000;
+  Module module;
+  Computation* main = module.AddComputation("main");
+  module.set_entry(main);
+  Builder b(main);
+  Value x = b.Parameter(kVector);
+  std::vector<Value> kept;
+  for (size_t i = 0; i < kUsers; ++i) {
+    kept.push_back(b.Negate(x));
+    b.Add(x, b.Abs(x));
+  }
+  main->set_results(kept);
+  const std::clock_t start = std::clock();
+  EXPECT_EQ(main->RemoveDeadInstructions(), 2 * kUsers);
+  // To look through all users for each of the dead would be some 6e9 steps.
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 2);
+  EXPECT_EQ(std::vector<Value>(x->users()), kept);
+  EXPECT_NO_THROW(VerifyModule(module));
+}
+
 TEST(Computation, RemoveRefusesUsed) {
   auto module = Sample();
   Computation* main = module->entry();

@@ -46,11 +46,21 @@ struct CompositeBody {
   Copies copies;                       // of members and operands
 };
 
+// Kernels have few parameters each, and share what says their numbers.
+hlo::SharedAttributes NumberOfParameter(int64_t number) {
+  static const auto* const first = [] {
+    auto* attributes = new std::vector<hlo::SharedAttributes>;
+    for (int64_t i = 0; i < 32; ++i) attributes->emplace_back(hlo::ParameterAttributes{i});
+    return attributes;
+  }();
+  if (number < std::ssize(*first)) return (*first)[static_cast<size_t>(number)];
+  return hlo::ParameterAttributes{number};
+}
+
 void AddParameter(CompositeBody& body, Instruction* value, Instruction*& copy) {
   if (copy != nullptr) return;
   const auto number = static_cast<int64_t>(body.operands.size());
-  copy = body.computation->Add(Opcode::kParameter, value->shape(), {},
-                               hlo::ParameterAttributes{number});
+  copy = body.computation->Add(Opcode::kParameter, value->shape(), {}, NumberOfParameter(number));
   body.operands.push_back(value);
 }
 
