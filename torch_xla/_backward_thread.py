@@ -31,5 +31,9 @@ def _run(outputs: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[torch.Tenso
 
 def register() -> None:
     """Puts it where torch's own was."""
+    # As torch's own, it is none of the functions that dynamo compiles where a function that it cannot compile calls them.
+    frames = torch._C._dynamo.eval_frame
+    skipped, as_ever = frames._FrameAction.SKIP, frames._FrameAction.DEFAULT
+    frames.set_code_exec_strategy(_run.__code__, frames._FrameExecStrategy(skipped, as_ever))
     graph._engine_run_backward = _run
     torch.autograd._engine_run_backward = _run

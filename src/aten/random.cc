@@ -243,7 +243,9 @@ Value ScaleUnderMask(Builder& b, Value mask, Value x, double scale) {
 
 std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
   Value mask = Coin(b, RandomBits(b, state, x->dimensions(), ElementType::kU32), 1 - p);
-  return {ScaleUnderMask(b, mask, x, p == 1 ? 0 : 1 / (1 - p)), mask};
+  // Programs of PyTorch/XLA show a mask of bytes. Compilers drop the two conversions.
+  Value kept = b.Convert(b.Convert(mask, ElementType::kU8), ElementType::kPred);
+  return {ScaleUnderMask(b, kept, x, p == 1 ? 0 : 1 / (1 - p)), mask};
 }
 
 // Coin of RandomBits, without a program.

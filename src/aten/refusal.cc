@@ -70,6 +70,8 @@ void RunOnZeros(const lazy::Operation& operation) {
     operation.kind().eager_form->Run(operation, ZerosFor(operation));
   } catch (const hlo::Error&) {
     // An evaluated form refuses as the lowering does.
+  } catch (const c10::IndexError& error) {
+    throw hlo::Error(hlo::ErrorCode::kOutOfRange, error.what_without_backtrace());
   }
 }
 

@@ -4,6 +4,8 @@
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <atomic>
+
 #include "aten/elementwise.h"
 #include "aten/layout.h"
 #include "aten/lowering.h"
@@ -24,6 +26,8 @@ namespace torch_xla {
 namespace {
 
 const c10::DispatchKeySet kKeys(c10::DispatchKey::XLA);
+
+std::atomic<OutOfRangeThrower> out_of_range_thrower{nullptr};
 
 Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(x, dimensions); }
 
@@ -451,10 +455,13 @@ at::Tensor DownloadTensor(const at::Tensor& tensor) {
   return DownloadTensors(at::TensorList(&tensor, 1))[0];
 }
 
+void SetOutOfRangeThrower(OutOfRangeThrower thrower) { out_of_range_thrower = thrower; }
+
 void RethrowAsTorchError(const hlo::Error& error, const std::string& op) {
   std::string message = op.empty() ? std::string(error.what()) : op + ": " + error.what();
   switch (error.code()) {
     case hlo::ErrorCode::kOutOfRange:
+      if (const OutOfRangeThrower thrower = out_of_range_thrower) thrower(error.what());
       TORCH_CHECK_INDEX(false, error.what());
     case hlo::ErrorCode::kUnimplemented:
       TORCH_CHECK_NOT_IMPLEMENTED(false, message);

@@ -162,8 +162,12 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor);
 std::vector<at::Tensor> DownloadTensors(at::TensorList tensors);
 at::Tensor DownloadTensor(const at::Tensor& tensor);
 
-// Turns an hlo::Error into torch's exception: IndexError for kOutOfRange, NotImplementedError for
-// kUnimplemented, OutOfMemoryError for kResourceExhausted, else RuntimeError.
+// Turns an hlo::Error into torch's exception: IndexError for kOutOfRange (or what the thrower below
+// throws), NotImplementedError for kUnimplemented, OutOfMemoryError for kResourceExhausted, else
+// RuntimeError.
 [[noreturn]] void RethrowAsTorchError(const hlo::Error& error, const std::string& op);
+// Throws an exception with the message. Set once, by a layer that has a better one.
+using OutOfRangeThrower = void (*)(const std::string& message);
+void SetOutOfRangeThrower(OutOfRangeThrower thrower);
 
 }  // namespace torch_xla

@@ -30,6 +30,7 @@
 #include "process/fork.h"
 #include "process/limits.h"
 #include "python/bindings.h"
+#include "python/error_types.h"
 #include "python/fork.h"
 
 namespace torch_xla {
@@ -378,13 +379,14 @@ void BindRuntime(py::module_& m) {
     lazy::BackgroundCompiler::Get().Open();  // _prepare_to_exit closes it
   }
   OrderForks();
+  RaiseOutOfRangeInPython();
   py::register_exception_translator([](std::exception_ptr pending) {
     try {
       if (pending) std::rethrow_exception(pending);
     } catch (const hlo::Error& error) {
       PyObject* type = PyExc_RuntimeError;
       if (error.code() == hlo::ErrorCode::kUnimplemented) type = PyExc_NotImplementedError;
-      if (error.code() == hlo::ErrorCode::kOutOfRange) type = PyExc_IndexError;
+      if (error.code() == hlo::ErrorCode::kOutOfRange) type = OutOfRangeType();
       PyErr_SetString(type, error.what());
     }
   });

@@ -550,3 +550,34 @@ def test_results_that_show_an_arguments_places_in_memory() -> None:
     assert whole(base).tolist() == show(base.cpu()).tolist() and whole._can_be_captured
     part = extract_compiled_graph(fx.symbolic_trace(show), ())
     assert part(base[1:]).tolist() == show(base.cpu()[1:]).tolist() and not part._can_be_captured
+
+
+class Classifier(nn.Module):
+    """Whose own function calls its layers: dynamo compiles no function of torch's by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+def test_a_whole_step_that_dynamo_cannot_compile_at_once() -> None:
+    """Forward, backward and the optimizer are a graph each, and nothing of this package's is one."""
+    model = Classifier().to("xla")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1e-2)
+    x, labels = torch.randn(4, 6).to("xla"), torch.arange(4).remainder(3).to("xla")
+
+    @compiled
+    def step() -> torch.Tensor:
+        optimizer.zero_grad(True)
+        predicted = model(x)
+        F.cross_entropy(predicted, labels).backward()
+        optimizer.step()
+        return predicted
+
+    step().cpu()
+    metrics.clear_all()
+    step().cpu()
+    assert metrics.metric_data("RunCachedGraphInputData")[0] == 3

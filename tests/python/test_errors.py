@@ -1,5 +1,7 @@
 """Bad input raises, at its line, what eager raises; the process and its tensors live on."""
 
+import pickle
+
 import pytest
 import torch
 
@@ -54,6 +56,25 @@ def test_shape_and_dtype_errors_are_eagers(case, device):
         operation("cpu")
     with pytest.raises(expected.type, match=f"(?s){shapes}"):
         operation(device)
+    alive(device)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x: x.flip(3),
+        lambda x: x.sum(2),
+        lambda x: torch.max(x[:, :0], dim=1),
+        lambda x: x[torch.tensor([9])].cpu(),
+    ],
+)
+def test_programs_for_eager_and_for_pytorch_xla_catch_what_is_out_of_range(operation, device):
+    with pytest.raises(IndexError):
+        operation(torch.ones(2, 2))
+    for kind in (IndexError, RuntimeError):
+        with pytest.raises(kind) as caught:
+            operation(torch.ones(2, 2, device=device))
+        assert type(pickle.loads(pickle.dumps(caught.value))) is caught.type
     alive(device)
 
 

@@ -26,29 +26,38 @@ class Block(nn.Module):
         return torch.relu(self.body(x) + self.shortcut(x))
 
 
-def _residual(blocks: int, width: int, num_classes: int) -> nn.Sequential:
-    layers: list[nn.Module] = [
-        nn.Conv2d(3, width, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(width),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]
-    inputs = width
-    for stage in range(4):
-        outputs = width << stage
-        for block in range(blocks):
-            layers.append(Block(inputs, outputs, 2 if stage and not block else 1))
-            inputs = outputs
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, num_classes)
-    )
+class Network(nn.Module):
+    """Four stages of blocks. A function of its own calls them, as torchvision's does: dynamo compiles no function of torch's."""
+
+    def __init__(self, blocks: int, width: int, num_classes: int) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, width, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+        )
+        layers: list[nn.Module] = []
+        inputs = width
+        for stage in range(4):
+            outputs = width << stage
+            for block in range(blocks):
+                layers.append(Block(inputs, outputs, 2 if stage and not block else 1))
+                inputs = outputs
+        self.stages = nn.Sequential(*layers)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(inputs, num_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stages(self.stem(x))
+        return self.fc(torch.flatten(self.pool(x), 1))
 
 
 def resnet18(num_classes: int = 1000) -> nn.Module:
     """Of its depth and width: 20 convolutions."""
-    return _residual(2, 64, num_classes)
+    return Network(2, 64, num_classes)
 
 
 def resnet50(num_classes: int = 1000) -> nn.Module:
     """Much smaller than torchvision's."""
-    return _residual(1, 16, num_classes)
+    return Network(1, 16, num_classes)

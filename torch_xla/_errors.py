@@ -1,0 +1,10 @@
+"""Exceptions that operators raise on the device."""
+
+import builtins
+
+
+class IndexError(builtins.IndexError, RuntimeError):
+    """A dimension, position or size that is out of range.
+
+    Eager raises `IndexError` there and PyTorch/XLA `RuntimeError`: programs written for either catch it.
+    """
