@@ -15,11 +15,15 @@ _MOST_SECONDS = 900
 
 
 def figures_of(
-    module: str, arguments: Sequence[str], tree: pathlib.Path | None = None
+    module: str,
+    arguments: Sequence[str],
+    tree: pathlib.Path | None = None,
+    most_seconds: float = _MOST_SECONDS,
 ) -> dict[str, Any] | None:
     """What the last line says; None, and what it printed on stderr, when it fails.
 
-    The module and the package are those of `tree`, a built checkout; without it, those of the working directory.
+    The module and the package are those of `tree`, a built checkout; without it, those of the working directory. It fails,
+    too, if it takes more than `most_seconds`.
     """
     name = f"{module} {' '.join(arguments)}" + (f" in {tree}" if tree else "")
     environment = {key: value for key, value in os.environ.items() if key not in _CACHES}
@@ -32,12 +36,12 @@ def figures_of(
                 [sys.executable, "-m", module, *arguments],
                 capture_output=True,
                 text=True,
-                timeout=_MOST_SECONDS,
+                timeout=most_seconds,
                 env=environment,
                 cwd=tree,
             )
         except subprocess.TimeoutExpired:
-            print(f"{name}: no result after {_MOST_SECONDS} s", file=sys.stderr)
+            print(f"{name}: no result after {most_seconds:.0f} s", file=sys.stderr)
             return None
     if result.returncode != 0:
         print(f"{name} failed:\n{result.stderr[-2000:]}", file=sys.stderr)

@@ -17,7 +17,7 @@ constexpr int64_t kBytesOfLoading = 12 << 10;
 constexpr size_t kMostRecipes = 8;
 
 // A build for debugging is slow all the same.
-#ifdef __OPTIMIZE__
+#if defined(__OPTIMIZE__) && !defined(TORCH_XLA_CHECK_RECIPES)
 constexpr auto kRecipes = KernelCache::Recipes::kTrusted;
 #else
 constexpr auto kRecipes = KernelCache::Recipes::kChecked;

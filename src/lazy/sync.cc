@@ -101,13 +101,14 @@ Pending TakePending(std::span<Reference<Storage>> storages, Donating donating) {
 }
 
 // What the graph of the pending storages computes on its way of those that were given up is pending
-// again.
-void TakeBack(Pending& pending, std::span<Reference<Storage>> given_up, Donating donating) {
-  if (given_up.empty()) return;
-  const Graph graph(pending.roots, pending.collectives);
+// again. Whether there is any.
+bool TakeBack(Pending& pending, const Graph& graph, std::span<Reference<Storage>> given_up,
+              Donating donating) {
+  const size_t before = pending.roots.size();
   for (Reference<Storage>& storage : given_up) {
     if (graph.Contains(*storage->value().node)) pending.Take(std::move(storage), donating);
   }
+  return pending.roots.size() != before;
 }
 
 // A graph of which nothing has run, because there is no program for it or none of its results has
@@ -135,17 +136,19 @@ void SyncPending(Device* device, Manner manner, Donating donating, Choice choice
   static auto* synced = Counter("SyncTensorsToData");
   Count(synced);
   try {
-    TakeBack(pending, given_up, donating);
-    Graph graph(pending.roots, pending.collectives);
-    // Each root is held by its storage and by `pending`.
-    graph.PlanDonation(pending.replaced, 2, donating != Donating::kNothing);
-    cut.End();
-    RecordRecording(device, graph, start_ns);
-    const std::vector<Value> leaves = RunGraph(device, graph, manner);
-    for (size_t r = 0; r < pending.roots.size(); ++r) {
-      pending.storages[r]->Materialize(pending.roots[r], leaves[graph.result_of_root()[r]]);
+    std::optional<Graph> graph(std::in_place, pending.roots, pending.collectives);
+    if (TakeBack(pending, *graph, given_up, donating)) {
+      graph.emplace(pending.roots, pending.collectives);
     }
-    LeaveResults(graph, pending.roots, leaves);
+    // Each root is held by its storage and by `pending`.
+    graph->PlanDonation(pending.replaced, 2, donating != Donating::kNothing);
+    cut.End();
+    RecordRecording(device, *graph, start_ns);
+    const std::vector<Value> leaves = RunGraph(device, *graph, manner);
+    for (size_t r = 0; r < pending.roots.size(); ++r) {
+      pending.storages[r]->Materialize(pending.roots[r], leaves[graph->result_of_root()[r]]);
+    }
+    LeaveResults(*graph, pending.roots, leaves);
   } catch (...) {
     GiveUp(device, pending, manner);
     throw;

@@ -7,7 +7,8 @@
 
 namespace passes {
 
-// The operation that a body is, when it is one on its two parameters, in either order.
+// The operation that a body is, when it is one on its two parameters whose results are the same
+// (but for rounding) in whatever order and groups it takes the elements. None for a difference.
 std::optional<hlo::Opcode> CombinerOf(const hlo::Computation& body);
 
 // True if there is an hlo::IdentityLiteral of the operation for the type.

@@ -309,7 +309,9 @@ torch.sub({x}, {y}, alpha=3); torch.fmin({x}, {y}); torch.lerp({x}, {y}, 0.5); {
 SMOOTH_PAIRS = """
 torch.atan2({x}, {y}.abs() + 1); torch.hypot({x}, {y}); torch.logaddexp({x}, {y}); torch.pow({x}.abs() + 0.5, {y}.clamp(-2, 2));
 torch.xlogy({x}, {y}.abs() + 1); torch.addcdiv({x}, {y}, {y}.abs() + 1, value=0.5); F.smooth_l1_loss({x}, {y}); F.mse_loss({x}, {y});
-F.huber_loss({x}, {y}); torch.addcmul({x}, {x}, {y}, value=0.5); F.l1_loss({x}, {y}); torch.ldexp({x}, {y}.clamp(-2, 2)); torch.dist({x}, {y})
+F.huber_loss({x}, {y}); torch.addcmul({x}, {x}, {y}, value=0.5); F.l1_loss({x}, {y}); torch.ldexp({x}, {y}.clamp(-2, 2)); torch.dist({x}, {y});
+torch.igamma({x}.detach().abs() + 0.5, {y}.detach().abs()); torch.igammac({x}.detach().abs() + 0.5, {y}.detach().abs());
+torch.special.zeta({x}.detach().abs() + 1.5, {y}.detach().abs() + 0.5)
 """
 LEAPING_PAIRS = """
 {x} < {y}; {x} == {y}; {x} >= {y}; torch.eq({x}, {y}).sum(); torch.floor_divide({x}, {y}); torch.remainder({x}, {y}); torch.fmod({x}, {y}); {x} / {y};
@@ -332,6 +334,8 @@ SMOOTH_REDUCTIONS = """
 F.normalize({x}, dim={d}); F.layer_norm({x}, {x}.shape[-1:]); torch.var_mean({x}, {d})[0]; F.softmin({x}, {d}); F.cosine_similarity({x}, {x} + 1, dim={d});
 torch.linalg.vector_norm({x}, 3, {d}); F.glu({x}, {d}); {x}.renorm(2, {d}, 1.0); F.softmax({x}, {d}, dtype=torch.float32); torch.std_mean({x})[1];
 F.batch_norm({x}, None, None, training=True); F.instance_norm({x}); F.group_norm({x}, 1); {x}.quantile(0.5, {d}); torch.cdist({x}, {x} + 1);
+torch.segment_reduce({x}, "sum", offsets=torch.tensor([0, len({x}) // 2, len({x})], device=device));
+torch.segment_reduce({x}, "max", offsets=torch.tensor([0, len({x}) // 3, len({x})], device=device));
 F.rms_norm({x}, {x}.shape[-1:]); torch.cov({x}); 0.75 * {x}.corrcoef(); F.local_response_norm({x}, 2)
 """
 LEAPING_REDUCTIONS = """
@@ -354,7 +358,8 @@ F.pad({x}[None], (1, 1), mode="replicate"); F.pad({x}[None], (1, 1), mode="circu
 """
 NETWORK = """
 F.max_pool1d({x}, 2); F.max_pool2d({x}, 2); F.avg_pool1d({x}, 2); F.avg_pool2d({x}, 2, stride=1); F.adaptive_avg_pool2d({x}, 1); F.max_pool2d({x}, 3, stride=1, padding=1);
-F.adaptive_max_pool1d({x}, 2); F.avg_pool2d({x}, 2, ceil_mode=True); F.lp_pool1d({x}, 2, 2); F.fold({x}, (3, 3), (1, 1)); F.unfold({x}, 2); F.adaptive_avg_pool1d({x}, 3)
+F.adaptive_max_pool1d({x}, 2); F.avg_pool2d({x}, 2, ceil_mode=True); F.lp_pool1d({x}, 2, 2); F.fold({x}, (3, 3), (1, 1)); F.unfold({x}, 2); F.adaptive_avg_pool1d({x}, 3);
+F.ctc_loss({x}.log_softmax(-1), torch.ones({x}.size(1), 2, dtype=torch.long, device=device) % {x}.size(-1), [len({x})] * {x}.size(1), [1] * {x}.size(1), zero_infinity=True)
 """
 WRITES = """
 {x}.add_({s}); {x}.mul_({s}); {x}.zero_(); {x}.fill_({s}); {x}.clamp_(-2, 3); {x}.relu_(); {x}.neg_(); {x}.copy_({y}); {x}.add_({y}); {x}.sub_({y}, alpha=2); {x}.mul_({y});
@@ -381,6 +386,7 @@ CONVERSIONS = [
     torch.float16,
     torch.bfloat16,
     torch.bool,
+    torch.int16,
     torch.int8,
     torch.uint8,
 ]

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "engine_testing.h"
@@ -612,6 +613,42 @@ TEST(Engine, BatchNorm) {
         return Values{b.GetTupleElement(t, 0), b.GetTupleElement(t, 1), b.GetTupleElement(t, 2)};
       },
       30);
+}
+
+// Differences, and choices among equal elements and NaN, depend on the order of the elements.
+TEST(Engine, ReductionsInTheOrderOfTheElements) {
+  const Shape scalar = F32({});
+  const auto reduced_by = [&](Builder& b, Value x, const hlo::Dimensions& dimensions,
+                              const std::function<Value(Builder&, const Values&)>& body) {
+    hlo::Computation* region = b.Region(
+        "body", {scalar, scalar}, [&](Builder& r, const Values& p) { return Values{body(r, p)}; });
+    return b.Reduce(x, b.ConstantScalar(ElementType::kF32, 0.0), dimensions, region);
+  };
+  for (const hlo::Dimensions& sizes :
+       {hlo::Dimensions{7, 67}, {64, 33}, {2048, 2}, {1, 1}, {3, 1}, {0, 5}, {512, 300}}) {
+    SCOPED_TRACE(F32(sizes).ToString());
+    CheckProgram(
+        {F32(sizes)},
+        [&](Builder& b, const Values& p) {
+          Values results;
+          for (const hlo::Dimensions& dimensions :
+               {hlo::Dimensions{0}, hlo::Dimensions{1}, hlo::Dimensions{0, 1}}) {
+            results.push_back(reduced_by(b, p[0], dimensions, [](Builder& r, const Values& q) {
+              return r.Subtract(q[0], q[1]);
+            }));
+            results.push_back(reduced_by(b, p[0], dimensions, [](Builder& r, const Values& q) {
+              return r.Subtract(q[1], q[0]);
+            }));
+            // The square root of a negative number is NaN, which no comparison takes.
+            Value some_nan = b.Sqrt(p[0]);
+            results.push_back(reduced_by(b, some_nan, dimensions, [](Builder& r, const Values& q) {
+              return r.Select(r.Lt(q[1], q[0]), q[0], q[1]);
+            }));
+          }
+          return results;
+        },
+        1000);
+  }
 }
 
 TEST(Engine, LargeReductionsAreSplit) {

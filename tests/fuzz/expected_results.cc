@@ -92,7 +92,10 @@ bool IsSum(const Instruction& instruction) {
     case Opcode::kSelectAndScatter: {
       const Computation& body = *instruction.called_computations().back();
       for (const auto& inner : body.instructions()) {
-        if (inner->opcode() == Opcode::kAdd || inner->opcode() == Opcode::kMultiply) return true;
+        if (inner->opcode() == Opcode::kAdd || inner->opcode() == Opcode::kSubtract ||
+            inner->opcode() == Opcode::kMultiply) {
+          return true;
+        }
       }
       return false;
     }
@@ -190,13 +193,16 @@ class DisturbedEvaluation {
       if constexpr (hlo::kIsComplex<T> || hlo::kIsReal<T>) {
         using Wide = std::complex<double>;
         double largest = 0;
+        bool is_finite = true;
         for (T element : literal.data<T>()) {
-          largest = std::max(largest, std::abs(hlo::ConvertNumber<Wide>(element)));
+          const double magnitude = std::abs(hlo::ConvertNumber<Wide>(element));
+          is_finite &= std::isfinite(magnitude);
+          largest = std::max(largest, magnitude);
         }
-        if (!std::isfinite(largest)) return;
         const double unit = 4 * largest * PrecisionOf(literal.shape().element_type()).epsilon;
         for (T& element : literal.mutable_data<T>()) {
-          const auto error = Wide(unit * Sign(), unit * Sign());
+          // What becomes of an infinite number is the algorithm's affair.
+          const auto error = is_finite ? Wide(unit * Sign(), unit * Sign()) : Wide(Any(), Any());
           element = hlo::ConvertNumber<T>(hlo::ConvertNumber<Wide>(element) + error);
         }
       }
@@ -204,6 +210,8 @@ class DisturbedEvaluation {
   }
 
   double Sign() { return static_cast<double>(random_() % 3) - 1; }
+  // An infinity or NaN.
+  double Any() { return Sign() / 0.0; }
 
   std::mt19937 random_;
 };

@@ -10,12 +10,21 @@
 namespace fuzz {
 
 void Generator::Grow(int64_t steps) {
+  for (int64_t i = 0; i < steps && !bytes_.empty(); ++i) Try(&Generator::Step);
+}
+
+void Generator::GrowElementwise(int64_t steps) {
+  static constexpr Method kMethods[] = {&Generator::Unary, &Generator::Binary, &Generator::Choose,
+                                        &Generator::Convert};
   for (int64_t i = 0; i < steps && !bytes_.empty(); ++i) {
-    try {
-      Step();
-    } catch (const hlo::Error&) {
-      // Not defined for the type or shape; nothing was added.
-    }
+    Try(kMethods[bytes_.Below(std::size(kMethods))]);
+  }
+}
+
+void Generator::Try(Method step) {
+  try {
+    (this->*step)();
+  } catch (const hlo::Error&) {
   }
 }
 
@@ -110,7 +119,6 @@ void Generator::Push(Value value) {
 }
 
 void Generator::Step() {
-  using Method = void (Generator::*)();
   // Frequent ones come more than once.
   static constexpr Method kMethods[] = {
       &Generator::Unary,
@@ -163,6 +171,10 @@ void Generator::Step() {
       &Generator::Barrier,
       &Generator::Source,
       &Generator::SumOfDots,
+      &Generator::ReduceInOrder,
+      &Generator::ElementLoop,
+      &Generator::ElementLoop,
+      &Generator::LoopOverRows,
   };
   (this->*kMethods[bytes_.Below(std::size(kMethods))])();
 }

@@ -32,7 +32,7 @@ inline constexpr ElementType kTypes[] = {
     ElementType::kBF16, ElementType::kS8,   ElementType::kS16, ElementType::kS32,
     ElementType::kS64,  ElementType::kU8,   ElementType::kU16, ElementType::kU32,
     ElementType::kU64,  ElementType::kPred, ElementType::kC64, ElementType::kC128};
-inline constexpr int64_t kSizes[] = {2, 3, 4, 5, 1, 8, 7, 6, 2, 3, 1, 9, 16, 0, 17, 33};
+inline constexpr int64_t kSizes[] = {2, 3, 4, 5, 1, 8, 7, 6, 2, 3, 1, 9, 16, 0, 17, 33, 64, 67};
 
 inline int64_t Count(const Dimensions& dimensions) {
   return std::accumulate(dimensions.begin(), dimensions.end(), int64_t{1}, std::multiplies<>());
@@ -45,6 +45,8 @@ class Generator {
 
   // Adds operations while there are bytes that choose them.
   void Grow(int64_t steps);
+  // Adds element-wise ones alone.
+  void GrowElementwise(int64_t steps);
   Values& pool() { return pool_; }
   // The newest values are the likeliest, so that chains grow.
   Value Any() { return pool_[pool_.size() - 1 - Recent(pool_.size())]; }
@@ -64,6 +66,9 @@ class Generator {
   Dimensions AnyDimensions(int64_t most = kMostElements);
   Value Constant(const Shape& shape);
   void Push(Value value);
+  using Method = void (Generator::*)();
+  // What is not defined for the type or shape adds nothing.
+  void Try(Method step);
   void Step();
 
   // random_elementwise.cc
@@ -97,6 +102,9 @@ class Generator {
 
   // random_reduction.cc
   void Reduce();
+  // By what depends on the order of the elements: differences, and choices among equal ones and
+  // NaN.
+  void ReduceInOrder();
   // The largest values and where they stand, as argmax has it: the first of equal ones.
   void ArgumentOfMaximum();
   // Windows of a few elements over the trailing dimensions.
@@ -135,6 +143,10 @@ class Generator {
   void Case();
   // A few iterations, which a counter ends.
   void While();
+  // Each element of some arrays goes on for turns of its own, as special functions' series do.
+  void ElementLoop();
+  // Rows that a loop reads, works on and writes into an array, one after the other, as a scan does.
+  void LoopOverRows();
   void Call();
   void Map();
   void Collective();

@@ -19,6 +19,31 @@ void Generator::Reduce() {
   Push(b_.Reduce(combiner, x, some));
 }
 
+void Generator::ReduceInOrder() {
+  Value x = Any();
+  const ElementType type = x->element_type();
+  if (hlo::IsComplex(type) || type == ElementType::kPred) return;
+  const Shape scalar = Shape::Scalar(type);
+  // The evaluator rounds each difference of 16 bits, and the engine the last one.
+  const bool is_short = type == ElementType::kF16 || type == ElementType::kBF16;
+  const int64_t kind = is_short ? 2 + bytes_.Below(2) : bytes_.Below(4);
+  Computation* body = b_.Region("body", {scalar, scalar}, [&](Builder& r, const Values& p) {
+    switch (kind) {
+      case 0:
+        return Values{r.Subtract(p[0], p[1])};
+      case 1:
+        return Values{r.Subtract(p[1], p[0])};
+      case 2:
+        return Values{r.Select(r.Lt(p[1], p[0]), p[0], p[1])};
+      default:
+        return Values{r.Select(r.Gt(p[0], p[1]), p[1], p[0])};
+    }
+  });
+  Dimensions some = SomeDimensions(x->shape().rank());
+  if (bytes_.Chance(80) && x->shape().rank() > 0) some = {x->shape().rank() - 1};
+  Push(b_.Reduce(x, Like(scalar), some, body));
+}
+
 void Generator::ArgumentOfMaximum() {
   Value x = Any();
   if (hlo::IsComplex(x->element_type()) || x->shape().rank() == 0) return;

@@ -277,3 +277,33 @@ func.func public @main(%x: tensor<512xf32>, %n: tensor<512xf32>) -> (tensor<512x
   %r = stablehlo.multiply %b, %i : tensor<512x64xf32>
   func.return %r : tensor<512x64xf32>
 }
+// -----
+// CASE: a_condition_that_computes_more
+// RUN-PASS: element_loops
+// UNCHANGED
+func.func public @main(%x: tensor<37x5xf32>, %n: tensor<37x5xf32>) -> (tensor<37x5xf32>) {
+  %one = stablehlo.constant dense<1.0> : tensor<37x5xf32>
+  %m = stablehlo.compare GT, %n, %one : (tensor<37x5xf32>, tensor<37x5xf32>) -> tensor<37x5xi1>
+  %0:4 = stablehlo.while(%w = %m, %k = %one, %v = %x, %e = %n) : tensor<37x5xi1>, tensor<37x5xf32>, tensor<37x5xf32>, tensor<37x5xf32>
+  cond {
+    %unused = stablehlo.iota dim = 1 : tensor<37x5xi32>
+    %false = stablehlo.constant dense<false> : tensor<i1>
+    %any = stablehlo.reduce(%w init: %false) applies stablehlo.or across dimensions = [0, 1] : (tensor<37x5xi1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %any : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<1.0> : tensor<37x5xf32>
+    %half = stablehlo.constant dense<0.5> : tensor<37x5xf32>
+    %k1 = stablehlo.add %k, %c : tensor<37x5xf32>
+    %s = stablehlo.multiply %v, %half : tensor<37x5xf32>
+    %v1 = stablehlo.add %s, %k : tensor<37x5xf32>
+    %more = stablehlo.compare LT, %k1, %e : (tensor<37x5xf32>, tensor<37x5xf32>) -> tensor<37x5xi1>
+    %ten = stablehlo.constant dense<10.0> : tensor<37x5xf32>
+    %few = stablehlo.compare LT, %k1, %ten : (tensor<37x5xf32>, tensor<37x5xf32>) -> tensor<37x5xi1>
+    %left = stablehlo.and %more, %few : tensor<37x5xi1>
+    %w1 = stablehlo.and %w, %left : tensor<37x5xi1>
+    %k2 = stablehlo.select %w, %k1, %k : tensor<37x5xi1>, tensor<37x5xf32>
+    %v2 = stablehlo.select %w, %v1, %v : tensor<37x5xi1>, tensor<37x5xf32>
+    stablehlo.return %w1, %k2, %v2, %e : tensor<37x5xi1>, tensor<37x5xf32>, tensor<37x5xf32>, tensor<37x5xf32>
+  }
+  func.return %0#2 : tensor<37x5xf32>
+}

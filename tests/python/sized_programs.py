@@ -53,6 +53,27 @@ def made(start, *sizes):
 
 def whole(start, *sizes):
     return numbers(start, *sizes).to(device)
+
+def step(carry, row):
+    carry = carry * 0.5 + row
+    return carry, carry.sin()
+
+def scanned(x):
+    carry = torch.zeros_like(x[0])
+    if device == "xla":
+        from torch_xla.experimental.scan import scan
+        return scan(step, carry, x)[1]
+    made = []
+    for row in x:
+        carry, result = step(carry, row)
+        made.append(result)
+    return torch.stack(made)
+
+def halves(x):
+    return torch.tensor([0, len(x) // 2, len(x)], device=device)
+
+def targets(x, i):
+    return i[: 2 * (x.size(-1) > 1)] % max(x.size(-1) - 1, 1) + 1
 """
 LEAVES = """
 made(1, n, m); made(2, m, k); made(3, k); made(4, n); made(5, 2, n, 4); made(6, k, n); made(7, r, m); made(8, m, 4); made(9, n, m, 3)
@@ -73,6 +94,8 @@ F.pad({x}, (1, 2)); F.pad({x}, (0, {x}.size(-1)), value=0.5); F.pad({x}, (2, 0, 
 {x} * torch.arange({x}.size(-1), device=device) / ({x}.size(-1) + 1);
 {x} + torch.linspace(0, 1, {x}.size(-1), device=device);
 F.avg_pool1d({x}, 3, 2, 1); F.conv1d({x}.unsqueeze(-2), torch.full((2, 1, 3), 0.3, device=device), padding=1);
+scanned({x}); torch.segment_reduce({x}, "sum", offsets=halves({x})) / max(len({x}), 1); F.adaptive_avg_pool1d({x}, 3);
+F.ctc_loss({x}.log_softmax(-1), targets({x}, {i}), (len({x}),), (len(targets({x}, {i})),), zero_infinity=True) * 0.1; {x}.half().float() * 0.5;
 F.scaled_dot_product_attention({x}, {x}, {x}); F.scaled_dot_product_attention({x}, {x}, {x}, is_causal=True);
 {x} @ {x}.mT / max({x}.size(-1), 1); {x} * {y}; {x} - {y}; torch.lerp({x}, {y}, 0.3); {x} + {y}.unsqueeze(-1);
 {x}.flatten()[:, None] * {y}.flatten(); torch.cat([{x}, {y}], {d}); torch.cat([{x}, {y}, {x}], {d}); {x} @ {y} / max({x}.size(-1), 1);
@@ -85,7 +108,9 @@ torch.where({i} % 3 == 0, {x}, 1 - {x}); {x}[{i} % 3 == 0]; ({i} % 7).bincount(m
 # What leaps in its gradient where elements meet.
 ROUGH = """
 {x}.relu(); {x}.abs(); {x}.clamp(-0.3, 0.4); {x}.amax({d}); {x}.amin({d}, keepdim=True) + {x}; {x}.sort({d}).values; {x}.cummax({d}).values;
-F.max_pool1d({x}, 3, 2, 1); {x}.topk(2, {d}).values; torch.maximum({x}, {y}); {x}.median({d}).values; torch.cdist({x}, {y}) / 4
+F.max_pool1d({x}, 3, 2, 1); {x}.topk(2, {d}).values; torch.maximum({x}, {y}); {x}.median({d}).values; torch.cdist({x}, {y}) / 4;
+torch.igamma({x}.abs() + 0.5, {y}.abs()); torch.special.zeta({x}.abs() + 1.5, {y}.abs() + 0.5) / 9; torch.polygamma(1, {x}.abs() + 0.5) / 9;
+torch.segment_reduce({x}, "max", offsets=halves({x}), initial=-9.0); F.adaptive_max_pool1d({x}, 3); F.max_pool1d({x}, 5, 1, 2)
 """
 WRITES = """
 {v}[1:] *= 0.5; {v}[..., ::2] -= 0.25; {v}[{i} % max(len({v}), 1)] = 0.75; {v}.narrow({d}, 0, {v}.size({d}) // 2).tanh_();
@@ -347,6 +372,17 @@ def compare(first: int, count: int, peer: str) -> int:
     return wrong
 
 
+def updated(total: torch.Tensor, reduce) -> list[torch.Tensor]:
+    """Sums over all ranks that are updated in place, summed again, and updated again."""
+    work = total.clone()
+    if work.dim() > 0:
+        work[1:] *= 0.5
+    again = reduce(work)
+    if work.dim() > 0:
+        again[..., ::2] -= 0.25
+    return [work, again]
+
+
 def rank_of_a_world(_: int, first: int, count: int) -> None:
     """Compares on each rank: its own values, and their sums over all."""
     import torch_xla.core.xla_model as xm
@@ -366,10 +402,17 @@ def rank_of_a_world(_: int, first: int, count: int) -> None:
                 run.line(line)
             values = run.results(program.kept)
             shared = [i for i, name in enumerate(program.kept) if name not in program.own]
-            sums = [xm.all_reduce(xm.REDUCE_SUM, values[i] * 1.0) for i in shared]
+
+            def reduce(x):
+                return xm.all_reduce(xm.REDUCE_SUM, x * 1.0)
+
+            sums = [reduce(values[i]) for i in shared]
+            more = [x for total in sums for x in updated(total, reduce)]
             expected = everyones[rank][: len(values)]
-            expected += [sum(outcome[i] for outcome in everyones) for i in shared]
-            if found := difference([x.cpu() for x in [*values, *sums]], expected):
+            totals = [sum(outcome[i] for outcome in everyones) for i in shared]
+            expected += totals
+            expected += [x for total in totals for x in updated(total, lambda x: x * ranks)]
+            if found := difference([x.cpu() for x in [*values, *sums, *more]], expected):
                 raise AssertionError(f"program {number} with sizes {chosen}: {found}\n{program}")
         if rank == 0:
             progress.tell((number + 1 - first) * STEPS_OF_A_PROGRAM)

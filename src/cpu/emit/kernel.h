@@ -25,8 +25,8 @@ const hlo::Instruction* ReduceOf(const hlo::Instruction* instruction);
 // A tuple-shaped reduce stands for its inputs.
 std::vector<const hlo::Instruction*> WithoutTuples(
     const std::vector<const hlo::Instruction*>& roots);
-// A reduction by more than one plain operation takes its elements in their order: which of several
-// NaNs JAX's argmax picks depends on it.
+// A reduction whose body is no plain sum, product, maximum, … takes its elements in their order:
+// which of several NaNs JAX's argmax picks depends on it, and so does a difference.
 bool ReducesInOrder(const hlo::Instruction& instruction);
 // Whether the elements that a reduction sums lie next to each other.
 bool ReducesRows(const hlo::Instruction& reduce);

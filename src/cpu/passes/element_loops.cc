@@ -23,10 +23,15 @@ using hlo::Opcode;
 const Computation& ConditionOf(const Instruction& loop) { return *loop.called_computations()[0]; }
 const Computation& BodyOf(const Instruction& loop) { return *loop.called_computations()[1]; }
 
-// The number of the mask in the loop's state, if the loop goes on while any element of it is set.
+// The number of the mask in the loop's state, if the loop goes on while any element of it is set,
+// and its condition computes nothing else.
 std::optional<int64_t> MaskOf(const Computation& condition) {
   const Instruction* any = condition.result();
   if (any->opcode() != Opcode::kReduce || !any->shape().is_scalar()) return std::nullopt;
+  const auto belongs_to_it = [&](const auto& i) {
+    return i->opcode() == Opcode::kParameter || i.get() == any || i.get() == any->operand(1);
+  };
+  if (!std::ranges::all_of(condition.instructions(), belongs_to_it)) return std::nullopt;
   const Instruction* mask = any->operand(0);
   if (mask->opcode() != Opcode::kParameter || mask->element_type() != hlo::ElementType::kPred ||
       passes::CombinerOf(*any->called_computations()[0]) != Opcode::kOr ||
