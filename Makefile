@@ -100,6 +100,7 @@ test-draws: build-test
 
 test-programs: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_random_programs.py --operator-programs 100000 $(PYTEST_ARGS)
+	TORCH_XLA_TEST_FIRST_PROGRAM=1000 TORCH_XLA_TEST_PROGRAMS=10000 $(BUILD)/tests/fuzz/random_programs_test
 
 test-sizes: build-test
 	$(PYTHON) tests/python/sized_programs.py --steps 100000

@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
 #include <functional>
+#include <limits>
 
 #include "hlo/error.h"
 #include "hlo/evaluator.h"
+#include "hlo/number_conversion.h"
 #include "library_testing.h"
 
 namespace cpu {
@@ -150,6 +154,56 @@ TEST(LinearAlgebra, CholeskyOfAnIndefiniteMatrixIsNaN) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(std::isnan(got[0].data<double>()[i])) << i;
   EXPECT_EQ(got[0].data<double>()[4], 2);
   EXPECT_EQ(got[0].data<double>()[7], 3);
+}
+
+// In the first pivot, in another one, and in what only comes into one. A factor of blocks, too.
+TEST(LinearAlgebra, CholeskyOfNanIsNan) {
+  for (ElementType type : kTypes) {
+    for (const int64_t n : {1, 6, 200}) {
+      for (const int64_t place : {int64_t{0}, n * n - 1, (n - 1) * n}) {
+        for (bool lower : {true, false}) {
+          SCOPED_TRACE(std::string(hlo::ShortName(type)) + " " + std::to_string(n) + " " +
+                       std::to_string(place));
+          Literal a = PositiveDefinite(type, 1, n);
+          hlo::DispatchNative(type, [&]<typename T>() {
+            const auto nan = hlo::ConvertNumber<T>(std::numeric_limits<double>::quiet_NaN());
+            a.mutable_data<T>()[place] = a.mutable_data<T>()[place % n * n + place / n] = nan;
+          });
+          hlo::Module module;
+          module.set_entry(module.AddComputation("main"));
+          Builder builder(module.entry());
+          auto got = RunLibraryCall(*builder.Cholesky(builder.Parameter(a.shape()), lower), {a});
+          hlo::DispatchNative(type, [&]<typename T>() {
+            for (const T& x : got[0].data<T>()) {
+              EXPECT_TRUE(std::isnan(std::real(hlo::ConvertNumber<std::complex<double>>(x))));
+            }
+          });
+        }
+      }
+    }
+  }
+}
+
+// LAPACK multiplies columns by the reciprocals of pivots and norms.
+TEST(LinearAlgebra, FactorsKeepNan) {
+  for (ElementType type : kTypes) {
+    for (const char* routine : {"getrf", "geqrf"}) {
+      const int64_t n = 5;
+      Literal a = Literal::Splat(Shape(type, {n, n}), Literal::FromDouble(type, NAN));
+      std::vector<Shape> results = {a.shape(), Shape(type, {n})};
+      if (routine == std::string("getrf")) {
+        results = {a.shape(), Shape(ElementType::kS32, {n}), Shape(ElementType::kS32, {})};
+      }
+      const auto got = Call(Target(type, routine, routine), {a}, results);
+      hlo::DispatchNative(type, [&]<typename T>() {
+        for (const T& x : got[0].data<T>()) {
+          const auto number = hlo::ConvertNumber<std::complex<double>>(x);
+          EXPECT_TRUE(std::isnan(number.real()) || std::isnan(number.imag()))
+              << routine << " " << hlo::ShortName(type);
+        }
+      });
+    }
+  }
 }
 
 TEST(LinearAlgebra, QrFactorsMultiplyToTheMatrix) {

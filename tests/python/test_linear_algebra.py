@@ -7,7 +7,8 @@ import torch_xla
 import torch_xla.debug.metrics as metrics
 
 ZEROS = torch.zeros(3, 3)
-NANS = torch.full((3, 3), float("nan"))
+NAN = float("nan")
+NANS = torch.full((3, 3), NAN)
 ONES = torch.ones(4, 3)
 BATCH = torch.stack([torch.eye(3), ZEROS])
 
@@ -18,6 +19,8 @@ REFUSED = {
     "solve": (torch.linalg.solve, ZEROS, ZEROS),
     "cholesky": (torch.linalg.cholesky, -torch.eye(3)),
     "cholesky of a batch": (torch.linalg.cholesky, BATCH),
+    "cholesky of NaN": (torch.linalg.cholesky, NANS),
+    "cholesky of one NaN": (torch.linalg.cholesky, torch.eye(3) * torch.tensor([1.0, NAN, 1.0])),
     "cholesky_inverse": (torch.cholesky_inverse, torch.diag(torch.tensor([1.0, 0.0, 2.0]))),
     "lu_factor": (torch.linalg.lu_factor, BATCH),
     "lu_factor without pivots": (lambda a: torch.linalg.lu_factor(a, pivot=False), ONES),
@@ -49,6 +52,20 @@ def test_is_refused_as_in_eager(name):
     function, *arguments = REFUSED[name]
     on_device = [x.to("xla") for x in arguments]
     assert refusal(function, *on_device) == refusal(function, *arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("name", ["lu", "qr", "inv", "solve"])
+def test_no_nan_is_lost(name, dtype):
+    """Factors of single precision became zeros where a pivot or norm was NaN."""
+    a, b = torch.full((5, 5), NAN, dtype=dtype), torch.ones(5, 2, dtype=dtype)
+    functions = {"solve": lambda a: torch.linalg.solve(a, b.to(a.device))}
+    function = functions.get(name, getattr(torch.linalg, name))
+    expected, actual = function(a), function(a.to("xla"))
+    if isinstance(expected, torch.Tensor):
+        expected, actual = (expected,), (actual,)
+    for x, y in zip(actual, expected, strict=True):
+        assert torch.equal(x.cpu().isnan(), y.isnan())
 
 
 CONJUGATES = {

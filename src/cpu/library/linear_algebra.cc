@@ -4,6 +4,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <limits>
@@ -76,12 +77,22 @@ void Ormqr(const Item& x) {
   x.Store(0, c.data(), ldc);
 }
 
+// LAPACK's potrf; returns its `info`. A pivot that is NaN is not positive, and OpenBLAS goes on.
+template <typename T>
+int FactorPositiveDefinite(char uplo, int n, T* a, int lda) {
+  int info = 0;
+  lapack::potrf<T>(&uplo, &n, a, &lda, &info);
+  for (int64_t i = 0; i < n && info == 0; ++i) {
+    if (std::isnan(std::real(a[i * (int64_t{lda} + 1)]))) info = static_cast<int>(i) + 1;
+  }
+  return info;
+}
+
 template <typename T>
 void Potrf(const Item& x) {
-  char uplo = x.Letter("uplo", 'L');
-  int n = x.rows(0), lda = std::max(1, n);
+  const int n = x.rows(0), lda = std::max(1, n);
   auto a = x.Load<T>(0);
-  lapack::potrf<T>(&uplo, &n, a.data(), &lda, x.Out<int>(1));
+  *x.Out<int>(1) = FactorPositiveDefinite(x.Letter("uplo", 'L'), n, a.data(), lda);
   x.Store(0, a.data(), lda);
 }
 
@@ -371,11 +382,10 @@ void TrsmCall(const Item& x) {
 // one wanted.
 template <typename T>
 void FactorCholesky(const Item& x, bool lower) {
-  int n = x.rows(0), lda = std::max(1, n), info = 0;
+  const int n = x.rows(0), lda = std::max(1, n);
   T* out = x.Out<T>(0);
   std::copy_n(x.In<T>(0), int64_t{n} * n, out);
-  char uplo = lower ? 'U' : 'L';
-  lapack::potrf<T>(&uplo, &n, out, &lda, &info);
+  const int info = FactorPositiveDefinite(lower ? 'U' : 'L', n, out, lda);
   using R = typename RealOf<T>::Type;
   for (int r = 0; r < n; ++r) {
     for (int c = 0; c < n; ++c) {
