@@ -33,6 +33,14 @@ REFUSED = {
         torch.eye(4, 3) * torch.tensor([1.0, 0.0, 1.0]),
         ONES,
     ),
+    **{
+        f"lstsq of {what} by {driver}": (
+            lambda a, b, driver=driver: torch.linalg.lstsq(a, b, driver=driver),
+            torch.eye(3) * torch.tensor([1.0, float(what), 1.0]),
+            torch.ones(3, 2),
+        )
+        for what, driver in [("nan", "gels"), ("nan", "gelsd"), ("nan", "gelss"), ("inf", "gelsd")]
+    },
     "lstsq's driver": (lambda a, b: torch.linalg.lstsq(a, b, driver="none"), ONES, ONES),
     "not square": (torch.linalg.det, ONES),
     "no matrix": (torch.linalg.qr, torch.ones(3)),
@@ -66,6 +74,13 @@ def test_no_nan_is_lost(name, dtype):
         expected, actual = (expected,), (actual,)
     for x, y in zip(actual, expected, strict=True):
         assert torch.equal(x.cpu().isnan(), y.isnan())
+
+
+def test_least_squares_of_nan_are_nan():
+    """Eager's, with the default driver, are an internal error of the library that it calls."""
+    a, b = torch.eye(3), torch.ones(3, 2)
+    for x, y in ((a * NAN, b), (a, b * NAN)):
+        assert torch.linalg.lstsq(x.to("xla"), y.to("xla")).solution.cpu().isnan().all()
 
 
 CONJUGATES = {

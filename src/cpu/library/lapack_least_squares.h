@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
 #include <vector>
 
 #include "cpu/library/lapack.h"
@@ -31,6 +34,24 @@ struct LeastSquares {
   }
   ~LeastSquares() { item.Store(0, b.data(), ldb); }
 
+  // Says of NaN in a matrix, and of infinities in the first one if they matter, what LAPACK says of
+  // an argument that is wrong. Its iterations for singular values may not end with them.
+  // `first_matrix`: that argument's number in the routine.
+  bool Refuses(int first_matrix, bool infinities_matter = false) {
+    const auto is_nan = [](const T& number) { return number != number; };
+    const auto is_wrong = [&](const T& number) {
+      return is_nan(number) || (infinities_matter && !std::isfinite(std::abs(number)));
+    };
+    *info = 0;
+    if (std::ranges::any_of(b, is_nan)) *info = -(first_matrix + 2);
+    if (std::ranges::any_of(a, is_wrong)) *info = -first_matrix;
+    if (*info == 0) return false;
+    std::ranges::fill(b, T(std::numeric_limits<R>::quiet_NaN()));
+    std::fill_n(s, item.ResultElements(2), std::numeric_limits<R>::quiet_NaN());
+    *rank = 0;
+    return true;
+  }
+
   const Item& item;
   int m, n, columns, lda, ldb;
   R rcond;
@@ -43,6 +64,7 @@ struct LeastSquares {
 template <typename T>
 void Gels(const Item& item) {
   LeastSquares<T> x(item);
+  if (x.Refuses(5)) return;
   char transpose = 'N';
   WithWorkspace<T>([&](T* work, int* lwork) {
     lapack::gels<T>(&transpose, &x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb,
@@ -54,6 +76,7 @@ template <typename T>
 void Gelsy(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
+  if (x.Refuses(4)) return;
   std::vector<int> pivots(std::max(1, x.n));
   std::vector<R> rwork(std::max<int64_t>(1, 2 * int64_t{x.n}));
   WithWorkspace<T>([&](T* work, int* lwork) {
@@ -71,6 +94,7 @@ template <typename T>
 void Gelsd(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
+  if (x.Refuses(4, /*infinities_matter=*/true)) return;
   // The query for the workspace tells the sizes of the others too.
   std::vector<int> iwork(1);
   std::vector<R> rwork(1);
@@ -91,6 +115,7 @@ template <typename T>
 void Gelss(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
+  if (x.Refuses(4, /*infinities_matter=*/true)) return;
   std::vector<R> rwork(std::max(1, 5 * std::min(x.m, x.n)));
   WithWorkspace<T>([&](T* work, int* lwork) {
     if constexpr (kComplex<T>) {
