@@ -154,9 +154,8 @@ Values BinEdges(Builder& b, Value points, const Dimensions& bins, const Optional
   RequireFloat(points, "histogramdd");
   int64_t width = points->shape().dimension(1);
   if (static_cast<int64_t>(bins.size()) != width) {
-    throw hlo::Error("torch.histogramdd: expected " + std::to_string(width) +
-                     " sequences of bin edges for a " + std::to_string(width) +
-                     "-dimensional histogram but got " + std::to_string(bins.size()));
+    throw hlo::Error(
+        "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
   }
   CheckRange(range, width);
   Values edges;

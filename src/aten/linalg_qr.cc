@@ -29,8 +29,6 @@ void CheckReflectors(const char* name, const at::Tensor& packed, const at::Tenso
   TORCH_CHECK(packed.dim() - tau.dim() == 1, name,
               ": Expected tau to have one dimension less than input, but got tau.ndim equal to ",
               tau.dim(), " and input.ndim is equal to ", packed.dim());
-  TORCH_CHECK(packed.size(-1) >= tau.size(-1), name,
-              ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
   TORCH_CHECK(tau.sizes().slice(0, tau.dim() - 1) == packed.sizes().slice(0, packed.dim() - 2),
               name, ": Expected batch dimensions of tau to be equal to input.shape[:-2], but got ",
               tau.sizes());
@@ -42,6 +40,8 @@ void CheckReflectors(const char* name, const at::Tensor& packed, const at::Tenso
 at::Tensor HouseholderProduct(const at::Tensor& packed, const at::Tensor& tau) {
   constexpr const char* kName = "torch.linalg.householder_product";
   CheckReflectors(kName, packed, tau);
+  TORCH_CHECK(packed.size(-1) >= tau.size(-1), kName,
+              ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
   TORCH_CHECK(packed.size(-2) >= packed.size(-1), kName,
               ": input.shape[-2] must be greater than or equal to input.shape[-1]");
   CheckLapackType(packed, "orgqr_cpu");
@@ -69,6 +69,8 @@ at::Tensor Ormqr(const at::Tensor& packed, const at::Tensor& tau, const at::Tens
               "] must be greater than or equal to tau.shape[-1]");
   TORCH_CHECK(other.size(side) == packed.size(-2), kName, ": other.shape[", side,
               "] must be equal to input.shape[-2]");
+  TORCH_CHECK(std::min(other.size(side), packed.size(-1)) == tau.size(-1), kName,
+              ": tau.shape[-1] must be equal to min(other.shape[", side, "], input.shape[-1])");
   int64_t batch = packed.dim() - 2;
   TORCH_CHECK(other.sizes().slice(0, batch) == packed.sizes().slice(0, batch), kName,
               ": Expected batch dimensions of other to be equal to input.shape[:-2], but got ",

@@ -1,9 +1,12 @@
 // Losses and their gradients.
+#include <c10/util/StringUtil.h>
+
 #include <tuple>
 
 #include "aten/broadcast.h"
 #include "aten/constant.h"
 #include "aten/dimension.h"
+#include "aten/dtype.h"
 #include "aten/elementwise.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
@@ -219,6 +222,11 @@ void CheckMarginShapes(Value x, Value target, const std::optional<Value>& weight
   const bool has_classes = x->shape().rank() <= 2 && s.classes > 0;
   const bool fits = target->shape().rank() <= 1 && target->shape().num_elements() == s.count;
   if (has_classes && fits && (!weight || (*weight)->shape().num_elements() == s.classes)) return;
+  if (!has_classes || x->shape().num_elements() == 0) {
+    throw hlo::Error(
+        c10::str("Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
+                 at::IntArrayRef(x->dimensions())));
+  }
   throw hlo::Error("multi_margin_loss: expected samples and a target for each, but got " +
                    x->shape().ToString() + " and " + target->shape().ToString());
 }
@@ -253,6 +261,10 @@ Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constan
   CheckPower(p);
   Samples s = AsSamples(b, x);
   CheckMarginShapes(x, target, weight, s);
+  if (target->element_type() != ElementType::kS64) {
+    throw hlo::Error(c10::str("expected scalar type Long but found ",
+                              ToScalarType(target->element_type())));
+  }
   CheckBounds(b, target, Positions(s.classes), {kRuntimeError, "target out of range"});
   s.scores = ToAccumulation(b, s.scores);
   const Closeness c = ClosenessOf(b, s, target, NumberOf(margin));

@@ -1,6 +1,7 @@
 #include "aten/out_rule.h"
 
 #include <ATen/MemoryOverlap.h>
+#include <c10/util/StringUtil.h>
 
 #include <algorithm>
 #include <string_view>
@@ -26,6 +27,26 @@ constexpr OutRule kExpanded{OutType::kCastable, false, Error::kRuntime, Expanded
 constexpr OutRule kDeprecated{OutType::kCastable, false, Error::kRuntime, Expanded::kDeprecated};
 constexpr OutRule kApartDeprecated{OutType::kCastable, true, Error::kRuntime,
                                    Expanded::kDeprecated};
+
+OutRule SameInWords(std::string (*words)(at::ScalarType, at::ScalarType)) {
+  OutRule rule = kSame;
+  rule.words = words;
+  return rule;
+}
+
+std::string WordsOfExtremes(at::ScalarType result, at::ScalarType target) {
+  return c10::str("Expected the dtype for input and out to match, but got ", result,
+                  " for input's dtype and ", target, " for out's dtype.");
+}
+
+std::string WordsOfComplex(at::ScalarType result, at::ScalarType target) {
+  return c10::str("Expected object of scalar type ", result, " but got scalar type ", target,
+                  " for argument 'out'");
+}
+
+std::string WordsOfMultinomial(at::ScalarType result, at::ScalarType target) {
+  return c10::str("multinomial expects ", result, " tensor out, got: ", target);
+}
 
 const std::unordered_map<std::string_view, OutRule>& OutRules() {
   static const auto* rules = new std::unordered_map<std::string_view, OutRule>{
@@ -55,11 +76,11 @@ const std::unordered_map<std::string_view, OutRule>& OutRules() {
       {"isposinf", kSame},
       {"signbit", kSame},
       // Several operands of one type.
-      {"complex", kSame},
+      {"complex", SameInWords(&WordsOfComplex)},
       {"frexp", kSame},
       {"heaviside", kSame},
       {"lerp.Tensor_out", kSame},
-      {"polar", kSame},
+      {"polar", SameInWords(&WordsOfComplex)},
       {"where", kSame},
       // Matrices.
       {"addbmm", kSame},
@@ -93,8 +114,8 @@ const std::unordered_map<std::string_view, OutRule>& OutRules() {
       // Reductions, sorts and searches.
       {"_log_softmax", kSame},
       {"_softmax", kSame},
-      {"amax", kSame},
-      {"amin", kSame},
+      {"amax", SameInWords(&WordsOfExtremes)},
+      {"amin", SameInWords(&WordsOfExtremes)},
       {"aminmax", kSame},
       {"argmax", kSame},
       {"argmin", kSame},
@@ -141,7 +162,7 @@ const std::unordered_map<std::string_view, OutRule>& OutRules() {
       {"take", kSameApart},
       // Random numbers.
       {"bernoulli", {OutType::kReal, false, Error::kNotImplemented}},
-      {"multinomial", kSame},
+      {"multinomial", SameInWords(&WordsOfMultinomial)},
       {"normal", {OutType::kCastable, false, Error::kNotImplemented}},
       // In place, what is read must not be written meanwhile.
       {"index_add_", kApart},
@@ -227,6 +248,7 @@ void CheckOutType(const OutRule& rule, at::ScalarType result, const at::Tensor& 
           ? c10::str("result type ", result, " can't be cast to the desired output type ", type)
           : c10::str("Expected out tensor to have dtype ", c10::scalarTypeToTypeMeta(result),
                      ", but got ", c10::scalarTypeToTypeMeta(type), " instead");
+  if (rule.words != nullptr) message = rule.words(result, type);
   TORCH_CHECK_TYPE(rule.error != Error::kType, message);
   TORCH_CHECK_NOT_IMPLEMENTED(rule.error != Error::kNotImplemented, message);
   TORCH_CHECK(false, message);

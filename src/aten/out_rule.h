@@ -25,6 +25,8 @@ struct OutRule {
   enum class Error { kRuntime, kType, kNotImplemented } error = Error::kRuntime;
   // Several elements of the target may be one in memory.
   enum class Expanded { kRefused, kDeprecated, kTaken } expanded = Expanded::kRefused;
+  // How eager says that a type is wrong, where it has words of its own for the operator.
+  std::string (*words)(at::ScalarType result, at::ScalarType target) = nullptr;
 };
 
 // Of the operator of this name ("aten::abs") and overload.

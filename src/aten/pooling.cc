@@ -2,6 +2,9 @@
 // them is batch.
 #include "aten/pooling.h"
 
+#include <ATen/core/TensorBase.h>
+#include <c10/util/StringUtil.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -237,6 +240,12 @@ Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimens
                      std::to_string(rank + 1) + "d or " + std::to_string(rank + 2) +
                      "d Tensor, but got a tensor with " + std::to_string(x->shape().rank()) +
                      " dimensions.");
+  }
+  if (positions->dimensions() != dimensions) {
+    throw hlo::Error(c10::str("Expected shape of indices to be same as that of the input tensor (",
+                              at::IntArrayRef(dimensions),
+                              ") but got indices tensor with shape: ",
+                              at::IntArrayRef(positions->dimensions())));
   }
   std::copy(output.begin(), output.end(), dimensions.end() - rank);
   std::string sizes;
