@@ -49,7 +49,9 @@ def module_of_programs():
 
 
 def pytest_addoption(parser):
-    parser.addoption("--draws", type=int, default=2 * 10**6, metavar="N", help="random numbers of each")
+    parser.addoption(
+        "--draws", type=int, default=2 * 10**6, metavar="N", help="random numbers of each"
+    )
     parser.addoption(
         "--index-programs", type=int, default=25, metavar="N", help="random programs of each seed"
     )

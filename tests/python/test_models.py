@@ -50,9 +50,7 @@ def test_a_foreign_engine_agrees_with_eager(program):
     check_training("cnn", program, engine_environment("xla_cpu"))
 
 
-DROPOUT = [
-    m if m == "gpt" else pytest.param(m, marks=pytest.mark.exhaustive) for m in MODELS
-]
+DROPOUT = [m if m == "gpt" else pytest.param(m, marks=pytest.mark.exhaustive) for m in MODELS]
 
 
 @pytest.mark.parametrize("model", DROPOUT)
