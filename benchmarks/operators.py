@@ -6,6 +6,8 @@
     python -m benchmarks.operators --shape 100 10000        matrices of another shape, where an operator takes any
     python -m benchmarks.operators --database --worst 30    the worst of torch's own database of operators, of a million numbers
     python -m benchmarks.operators --database --gradients --type float64
+    python -m benchmarks.operators --convolutions           those of networks, forward and with gradients; --type bfloat16
+    python -m benchmarks.operators --threads 2              with two threads, by the clock
 
 Milliseconds of processor time, the least of turns in one process, each with one thread and compiled; a few dozen operators to
 a process. What is short on both sides (`--least` milliseconds) is the overhead of a step, which `benchmarks.small` measures,
@@ -28,20 +30,22 @@ IN_A_PROCESS = 40
 FEWEST_TURNS, MOST_TURNS, TURN_SECONDS = 3, 15, 0.15
 
 
-def _names(words: list[str], database: bool) -> list[str]:
+def _names(words: list[str], arguments: argparse.Namespace) -> list[str]:
+    from benchmarks.convolution_layers import CONVOLUTIONS
     from benchmarks.single_operators import ELEMENTWISE, LAYERS, MATRIX
 
-    if database:
+    layers = CONVOLUTIONS if arguments.convolutions else LAYERS
+    if arguments.database:
         from benchmarks import database_operators
 
         names = database_operators.names()
     else:
-        names = [*ELEMENTWISE, *MATRIX]
-        names += [name + suffix for name in LAYERS for suffix in (", layer", ", gradient")]
+        names = [] if arguments.convolutions else [*ELEMENTWISE, *MATRIX]
+        names += [name + suffix for name in layers for suffix in (", layer", ", gradient")]
     return [name for name in names if not words or any(word in name for word in words)]
 
 
-def _inputs(shapes: list[Any], device: str) -> list[Any]:
+def _inputs(shapes: list[Any], device: str, dtype: str = "float32") -> list[Any]:
     import torch
 
     torch.manual_seed(0)
@@ -50,19 +54,22 @@ def _inputs(shapes: list[Any], device: str) -> list[Any]:
         if isinstance(shape, tuple) and isinstance(shape[-1], tuple):
             inputs.append(torch.randint(shape[0], shape[1]).to(device))
         else:
-            inputs.append(torch.randn(shape).to(device).requires_grad_())
+            inputs.append(torch.randn(shape).to(device, getattr(torch, dtype)).requires_grad_())
     return inputs
 
 
-def _layer(name: str, device: str, with_gradient: bool) -> Callable[[], Any]:
+def _layer(
+    name: str, device: str, with_gradient: bool, arguments: argparse.Namespace
+) -> Callable[[], Any]:
     import copy
 
     import torch
 
+    from benchmarks.convolution_layers import CONVOLUTIONS
     from benchmarks.single_operators import LAYERS
 
-    function, *shapes = LAYERS[name]
-    inputs = _inputs(shapes, device)
+    function, *shapes = (CONVOLUTIONS if arguments.convolutions else LAYERS)[name]
+    inputs = _inputs(shapes, device, arguments.type)
     if isinstance(function, torch.nn.Module):
         module = copy.deepcopy(function).to(device)
         function = lambda x: module(x)[0]  # noqa: E731
@@ -83,23 +90,25 @@ def _layer(name: str, device: str, with_gradient: bool) -> Callable[[], Any]:
     return backward
 
 
-def _call(name: str, shape: list[int], device: str) -> Callable[[], Any]:
+def _call(name: str, device: str, arguments: argparse.Namespace) -> Callable[[], Any]:
     from benchmarks.single_operators import ELEMENTWISE, MATRIX
 
-    base, _, kind = name.partition(", ")
-    if kind:
-        return _layer(base, device, kind == "gradient")
+    base, _, kind = name.rpartition(", ")
+    if base:
+        return _layer(base, device, kind == "gradient", arguments)
     function = (ELEMENTWISE | MATRIX)[name]
-    (x,) = _inputs([tuple(shape)], device)
+    (x,) = _inputs([tuple(arguments.shape)], device)
     x = x.detach()
     return lambda: function(x)
 
 
-def _milliseconds(call: Callable[[], Any], sync: Callable[[], None]) -> float:
-    start = time.process_time()
+def _milliseconds(
+    call: Callable[[], Any], sync: Callable[[], None], clock: Callable[[], float]
+) -> float:
+    start = clock()
     result = call()
     sync()
-    taken = time.process_time() - start
+    taken = clock() - start
     del result
     return taken * 1e3
 
@@ -107,7 +116,7 @@ def _milliseconds(call: Callable[[], Any], sync: Callable[[], None]) -> float:
 def _calls(name: str, arguments: argparse.Namespace) -> list[Callable[[], Any]]:
     """In eager and on the device."""
     if not arguments.database:
-        return [_call(name, arguments.shape, device) for device in ("cpu", "xla")]
+        return [_call(name, device, arguments) for device in ("cpu", "xla")]
     import torch
 
     from benchmarks import database_operators
@@ -115,7 +124,9 @@ def _calls(name: str, arguments: argparse.Namespace) -> list[Callable[[], Any]]:
     return database_operators.calls(name, getattr(torch, arguments.type), arguments.gradients)
 
 
-def measured(calls: list[Callable[[], Any]]) -> list[float]:
+def measured(
+    calls: list[Callable[[], Any]], clock: Callable[[], float] = time.process_time
+) -> list[float]:
     """Milliseconds in eager and on the device."""
     import torch_xla
 
@@ -125,26 +136,28 @@ def measured(calls: list[Callable[[], Any]]) -> list[float]:
     sides = list(zip(calls, [lambda: None, wait], strict=True))
     wait()
     for call, sync in sides:
-        _milliseconds(call, sync)
+        _milliseconds(call, sync, clock)
     turns: list[list[float]] = []
     end = time.perf_counter() + 2 * TURN_SECONDS
     while len(turns) < MOST_TURNS and (len(turns) < FEWEST_TURNS or time.perf_counter() < end):
-        turns.append([_milliseconds(call, sync) for call, sync in sides])
+        turns.append([_milliseconds(call, sync, clock) for call, sync in sides])
     return list(map(min, zip(*turns, strict=True)))
 
 
 def _measure_here(names: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
-    limit_threads(1)
+    limit_threads(arguments.threads)
     import torch
 
     from torch_xla import _XLAC
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(arguments.threads)
+    # What several threads do at a time is seen by the clock alone.
+    clock = time.process_time if arguments.threads == 1 else time.perf_counter
     _XLAC._xla_set_interpretation("never")
     figures: dict[str, Any] = {}
     for name in names:
         try:
-            figures[name] = measured(_calls(name, arguments))
+            figures[name] = measured(_calls(name, arguments), clock)
         except Exception as error:  # an operator that does not take this shape
             figures[name] = str(error).partition("\n")[0]
     return figures
@@ -179,7 +192,9 @@ def main() -> None:
     parser.add_argument("--least", type=float, default=0.2, help="milliseconds")
     parser.add_argument("--worst", type=int, help="as many rows at most")
     parser.add_argument("--database", action="store_true", help="of torch's database, op_db")
-    parser.add_argument("--type", default="float32", help="of the database's numbers")
+    parser.add_argument("--convolutions", action="store_true", help="as networks have them")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--type", default="float32", help="of the database's and layers' numbers")
     parser.add_argument("--gradients", action="store_true", help="of the database, too")
     parser.add_argument("--here", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -187,7 +202,7 @@ def main() -> None:
         print(json.dumps(_measure_here(arguments.here, arguments)))
         return
     given = sys.argv[1:]
-    names = _names(arguments.only, arguments.database)
+    names = _names(arguments.only, arguments)
     figures: dict[str, Any] = {}
     for start in range(0, len(names), IN_A_PROCESS):
         some = names[start : start + IN_A_PROCESS]
