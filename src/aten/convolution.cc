@@ -8,6 +8,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
+#include "hlo/size_arithmetic.h"
 #include "lazy/programs_of_any_size.h"
 
 namespace torch_xla {
@@ -154,12 +155,81 @@ Value SwapGroupedFeatures(Builder& b, Value weight, int64_t groups) {
                    merged);
 }
 
+// Whether the windows of a transposed convolution are a few steps long, and a step many elements:
+// each position within a step then is an output of its own of a convolution without strides, as in
+// upsampling by a learned or bilinear kernel.
+bool AreWholeSteps(const Geometry& g, const Dimensions& kernel_sizes, Value gradient,
+                   const Dimensions& input_sizes) {
+  constexpr int64_t kLeastStride = 8, kMostSteps = 4;
+  if (lazy::LoweringForAnySize::IsOn()) return false;
+  for (int64_t i = 0; i < g.rank(); ++i) {
+    const int64_t size = kernel_sizes[i], stride = g.stride[i];
+    if (stride < kLeastStride || size == 0 || size % stride != 0 || size > kMostSteps * stride ||
+        g.dilation[i] != 1) {
+      return false;
+    }
+    // Where the windows reach; what they do not is not there.
+    const int64_t reached = (gradient->shape().dimension(i + 2) - 1) * stride + size;
+    if (g.padding[i] + input_sizes[i] > reached) {
+      return false;
+    }
+  }
+  return g.rank() > 1 && g.groups == 1 && hlo::IsFloat(gradient->element_type());
+}
+
+// [a, b, steps * stride…] as [b * stride…, a, steps…], which is the kernel of the convolution for
+// each position within a step.
+Value KernelOfSteps(Builder& b, Value weight, const Geometry& g) {
+  const int64_t rank = g.rank();
+  Dimensions steps;
+  for (int64_t i = 0; i < rank; ++i)
+    steps.push_back(weight->shape().dimension(i + 2) / g.stride[i]);
+  Dimensions split(weight->dimensions().begin(), weight->dimensions().begin() + 2);
+  for (int64_t i = 0; i < rank; ++i) split.insert(split.end(), {steps[i], g.stride[i]});
+  Dimensions order = Joined({1}, EachSpatial(rank, 3, 2));
+  order = Joined(Joined(order, {0}), EachSpatial(rank, 2, 2));
+  const int64_t outputs = weight->shape().dimension(1) * hlo::Product(g.stride);
+  Value kernel = b.Transpose(b.Reshape(weight, split), order);
+  kernel = b.Reshape(kernel, Joined({outputs, weight->shape().dimension(0)}, steps));
+  return b.Reverse(kernel, SpatialDimensions(rank));
+}
+
+Value InputGradientOfSteps(Builder& b, Value gradient, Value weight, const Geometry& g,
+                           const Dimensions& input_sizes) {
+  const int64_t rank = g.rank();
+  Value kernel = KernelOfSteps(b, weight, g);
+  hlo::ConvolutionAttributes attributes;
+  attributes.window = PlainWindow(rank);
+  for (int64_t i = 0; i < rank; ++i) {
+    attributes.window.padding_low[i] = attributes.window.padding_high[i] =
+        kernel->shape().dimension(i + 2) - 1;
+  }
+  attributes.dimensions = hlo::ConvolutionDimensions::ChannelsFirst(rank);
+  Value parts = b.Convolution(gradient, kernel, attributes);
+  // [batch, features, positions within a step…, steps…], and then each step's positions together.
+  Dimensions split = {parts->shape().dimension(0), weight->shape().dimension(1)};
+  Dimensions whole = split, order = {0, 1}, begin = {0, 0};
+  split = Joined(Joined(split, g.stride), SpatialSizes(parts));
+  for (int64_t i = 0; i < rank; ++i) {
+    order.insert(order.end(), {2 + rank + i, 2 + i});
+    whole.push_back(parts->shape().dimension(i + 2) * g.stride[i]);
+  }
+  Value result = b.Reshape(b.Transpose(b.Reshape(parts, split), order), whole);
+  begin = Joined(begin, g.padding);
+  Dimensions end = {whole[0], whole[1]};
+  for (int64_t i = 0; i < rank; ++i) end.push_back(g.padding[i] + input_sizes[i]);
+  return b.Slice(result, begin, end, Dimensions(rank + 2, 1));
+}
+
 // What convolves to `gradient` transposed: the gradient of Forward with respect to an input of the
 // spatial sizes `input_sizes`. weight is Forward's.
 Value InputGradient(Builder& b, Value gradient, Value weight, const Geometry& g,
                     const Dimensions& input_sizes) {
   if (Tiles(g, SpatialSizes(weight), gradient, input_sizes)) {
     return InputGradientOfTiles(b, gradient, weight, g.rank(), input_sizes);
+  }
+  if (AreWholeSteps(g, SpatialSizes(weight), gradient, input_sizes)) {
+    return InputGradientOfSteps(b, gradient, weight, g, input_sizes);
   }
   hlo::ConvolutionAttributes attributes;
   attributes.window = PlainWindow(g.rank());

@@ -229,6 +229,35 @@ class Rewriter {
                                [](Value user) { return IsWorthTransposes(*user); });
   }
 
+  // Whether nobody else reads the operand and it does not come channels-last: then the routine
+  // brings it into its order, piece by piece, and no transpose of it has to be in memory.
+  bool ReadsPlain(const Instruction& convolution) const {
+    Value operand = convolution.operand(0);
+    return operand->users().size() == 1 && !IsNative(operand) && !moved_.contains(operand) &&
+           !IsOfPositions(*operand) && operand->opcode() != Opcode::kBroadcastInDim;
+  }
+
+  // Whether what becomes of the result is wanted plain, and there alone: through operations that
+  // the routine does where it writes.
+  static bool IsWrittenPlain(const Instruction& convolution) {
+    const Instruction* value = &convolution;
+    while (true) {
+      const auto& results = value->parent()->results();
+      if (std::ranges::find(results, value) != results.end()) return value->users().empty();
+      if (value->users().size() != 1) return false;
+      const Instruction* user = value->users()[0];
+      const bool follows = hlo::IsElementwise(user->opcode()) &&
+                           std::ranges::all_of(user->operands(), [&](const Instruction* operand) {
+                             return operand == value || operand->IsConstant() ||
+                                    (operand->opcode() == Opcode::kBroadcastInDim &&
+                                     operand->operand(0)->shape().rank() <= 1);
+                           });
+      if (!follows)
+        return user->opcode() == Opcode::kReshape || user->opcode() == Opcode::kDotGeneral;
+      value = user;
+    }
+  }
+
   void RewriteConvolution(const Instruction& convolution) {
     auto attributes = convolution.as<hlo::ConvolutionAttributes>();
     auto& d = attributes.dimensions;
@@ -238,19 +267,23 @@ class Rewriter {
       second = Moved(second, rank);
       MoveAll(spatial, rank);
     };
-    bool gradient = IsKernelGradient(convolution);
-    move(d.input_batch_dimension, d.input_feature_dimension, d.input_spatial_dimensions);
+    const bool gradient = IsKernelGradient(convolution);
+    const bool reads_plain = !gradient && ReadsPlain(convolution);
+    const bool writes_plain = !gradient && IsWrittenPlain(convolution);
+    if (!reads_plain) {
+      move(d.input_batch_dimension, d.input_feature_dimension, d.input_spatial_dimensions);
+    }
     if (gradient) {
       move(d.kernel_input_feature_dimension, d.kernel_output_feature_dimension,
            d.kernel_spatial_dimensions);
-    } else {
+    } else if (!writes_plain) {
       move(d.output_batch_dimension, d.output_feature_dimension, d.output_spatial_dimensions);
     }
-    Value kernel = convolution.operand(1);
-    Value made = builder_.Convolution(ChannelsLast(convolution.operand(0)),
+    Value operand = convolution.operand(0), kernel = convolution.operand(1);
+    Value made = builder_.Convolution(reads_plain ? Plain(operand) : ChannelsLast(operand),
                                       gradient ? ChannelsLast(kernel) : Plain(kernel), attributes,
                                       convolution.element_type());
-    if (gradient) {
+    if (gradient || writes_plain) {
       plain_[&convolution] = made;
     } else {
       SetNative(convolution, made);

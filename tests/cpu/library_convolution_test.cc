@@ -38,6 +38,16 @@ const Case kCases[] = {
     {"one_image_strided_rows", 1, 8, 128, {65, 64}, {5, 5}, {2, 2}, {2, 2}, {2, 2}},
     {"one_image_many_channels", 1, 256, 256, {7, 7}, {3, 3}, {}, {1, 1}, {1, 1}},
     {"one_image_uneven_channels", 1, 200, 200, {7, 7}, {3, 3}, {}, {1, 1}, {1, 1}},
+    // Larger than what is copied at a time: by rows, by images.
+    {"large_image", 2, 16, 4, {90, 64}, {3, 3}, {}, {1, 1}, {1, 1}},
+    {"large_strided_image", 1, 16, 4, {101, 90}, {5, 3}, {2, 1}, {2, 1}, {2, 1}},
+    {"large_dilated_image", 1, 16, 4, {100, 64}, {3, 3}, {}, {6, 6}, {6, 6}, {}, {6, 6}},
+    {"large_batch", 40, 16, 8, {14, 14}, {2, 2}, {}, {1, 1}, {1, 1}},
+    {"large_depthwise", 2, 32, 32, {40, 40}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, false, 32},
+    {"pointwise_large", 2, 24, 7, {64, 31}, {1, 1}},
+    {"pointwise_grouped", 3, 24, 12, {9, 8}, {1, 1}, {}, {}, {}, {}, {}, false, 3},
+    {"pointwise_to_one", 2, 16, 1, {33, 16}, {1, 1}},
+    {"pointwise_of_one", 2, 1, 5, {33, 16}, {1, 1}},
     {"dilated", 2, 8, 8, {17, 17}, {3, 3}, {}, {2, 2}, {2, 2}, {}, {2, 2}},
     {"asymmetric", 2, 8, 8, {10, 11}, {3, 2}, {1, 2}, {2, 0}, {0, 3}},
     {"negative_padding", 2, 4, 6, {12, 12}, {3, 3}, {}, {-1, -2}, {-2, 1}},
@@ -46,6 +56,8 @@ const Case kCases[] = {
     {"depthwise_strided", 2, 32, 32, {12, 12}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {}, {}, false, 32},
     {"depthwise_multiplier", 2, 8, 24, {12, 12}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, false, 8},
     {"dx", 2, 32, 16, {14, 14}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, true},
+    {"dx_large_batch", 40, 16, 8, {14, 14}, {2, 2}, {}, {1, 1}, {1, 1}, {}, {}, true},
+    {"dx_pointwise", 2, 24, 16, {9, 9}, {1, 1}, {}, {}, {}, {}, {}, true},
     {"dx_strided", 4, 24, 16, {7, 7}, {3, 3}, {}, {1, 1}, {2, 2}, {2, 2}, {}, true},
     {"dx_pointwise_strided", 4, 24, 16, {7, 7}, {1, 1}, {}, {0, 0}, {1, 1}, {2, 2}, {}, true},
     {"dx_one_image", 1, 256, 256, {7, 7}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, true},
@@ -219,6 +231,14 @@ TEST(Convolution, TrainingFormsAreRecognized) {
       continue;
     }
     Check(c, Layout::kChannelsLast, ElementType::kF32, ElementType::kF32, expected);
+  }
+}
+
+TEST(Convolution, SinglePixelsAreAProductWhereTheyLie) {
+  for (const Case& c : kCases) {
+    if (std::string(c.name) != "pointwise") continue;
+    Check(c, Layout::kChannelsFirst, ElementType::kF32, ElementType::kF32, "convolution of pixels");
+    Check(c, Layout::kChannelsLast, ElementType::kF32, ElementType::kF32, "oneDNN convolution ");
   }
 }
 

@@ -96,6 +96,31 @@ TEST(Sort, LinesBeyondTheCache) {
   }
 }
 
+// Wide keys are told apart by their highest bits first: here many are equal in these, some in all.
+TEST(Sort, KeysThatDifferInTheirLowestBitsAlone) {
+  constexpr int64_t kCount = 50000;
+  const Shape shape(ElementType::kU64, {kCount});
+  Literal keys(shape), positions(shape), x(shape), y(shape);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const uint64_t mixed = static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u;
+    keys.mutable_data<uint64_t>()[i] = (mixed >> 62) << 60 | (mixed >> 20 & 4095);
+    positions.mutable_data<uint64_t>()[i] = i;
+  }
+  const SortOrder order{.operand = 0, .type = ElementType::kU64};
+  const SortOperand operands[] = {{keys.bytes(), x.mutable_bytes(), 8},
+                                  {positions.bytes(), y.mutable_bytes(), 8}};
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    SortRows(pool, shape.dimensions(), 0, operands, nullptr, order);
+    const auto sorted = x.data<uint64_t>(), at = y.data<uint64_t>();
+    for (int64_t i = 1; i < kCount; ++i) {
+      ASSERT_EQ(sorted[i], keys.data<uint64_t>()[at[i]]);
+      ASSERT_TRUE(sorted[i - 1] < sorted[i] || (sorted[i - 1] == sorted[i] && at[i - 1] < at[i]))
+          << i;
+    }
+  }
+}
+
 TEST(Sort, ResultsThatNobodyReadsAreNotWritten) {
   const std::vector<int32_t> keys = {3, 1, 2}, values = {30, 10, 20};
   std::vector<int32_t> out(3);

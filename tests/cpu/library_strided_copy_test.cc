@@ -88,5 +88,42 @@ TEST(StridedCopy, ReadsEachElementWhereTheStridesSay) {
   }
 }
 
+struct Placing {
+  Dimensions dimensions, from, to;
+};
+
+TEST(StridedCopy, PutsEachElementWhereTheStridesSay) {
+  const Placing placings[] = {
+      {{}, {}, {}},
+      {{0, 5}, {5, 1}, {5, 1}},
+      {{7}, {3}, {1}},                            // no neighbours in the source
+      {{7}, {1}, {3}},                            // none in the result
+      {{3, 5}, {20, 2}, {30, 4}},                 // none at all
+      {{2, 3, 50}, {200, 60, 1}, {150, 50, 1}},   // rows
+      {{2, 19, 37}, {703, 37, 1}, {703, 1, 19}},  // channels become the last dimension
+      {{2, 33, 8, 16}, {8448, 256, 16, 1}, {4224, 1, 528, 33}},  // of some rows of an image
+      {{2, 33, 8, 16}, {4224, 1, 528, 33}, {8448, 256, 16, 1}},  // and back
+      {{16, 16, 1}, {1, 16, 99}, {16, 1, 77}},  // a whole tile, a dimension of size one
+  };
+  const auto at = [](const Placing& p, const Dimensions& strides, int64_t i) {
+    return Position({p.dimensions, strides}, i);
+  };
+  for (const Placing& p : placings) {
+    const auto check = [&]<typename T>() {
+      std::vector<T> source(Extent({p.dimensions, p.from}));
+      for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<T>(i * 7 + 1);
+      std::vector<T> wanted(Extent({p.dimensions, p.to}), T{0}), result = wanted;
+      for (int64_t i = 0; i < hlo::Product(p.dimensions); ++i) {
+        wanted[at(p, p.to, i)] = source[at(p, p.from, i)];
+      }
+      CopyStrided(p.dimensions, p.from, p.to, source.data(), result.data(), sizeof(T));
+      EXPECT_EQ(result, wanted) << hlo::ToString(p.dimensions) << " of " << sizeof(T) << " bytes";
+    };
+    check.operator()<uint16_t>();
+    check.operator()<float>();
+    check.operator()<double>();
+  }
+}
+
 }  // namespace
 }  // namespace cpu

@@ -26,6 +26,21 @@ OTHERS = {
     "a rest": (lambda x, w: F.conv1d(x, w, stride=4), (2, 3, 66), (5, 3, 4)),
     "padding": (lambda x, w: F.conv1d(x, w, stride=4, padding=2), (2, 3, 64), (5, 3, 4)),
     "groups": (lambda x, w: F.conv1d(x, w, stride=4, groups=3), (2, 3, 64), (6, 1, 4)),
+    "transposed by whole steps": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=8, padding=(4, 0)),
+        (2, 3, 5, 4),
+        (3, 2, 16, 24),
+    ),
+    "transposed by whole steps and some elements more": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=(8, 9), padding=(2, 1), output_padding=(5, 1)),
+        (1, 3, 3, 4),
+        (3, 2, 8, 18),
+    ),
+    "transposed, in three dimensions": (
+        lambda x, w: F.conv_transpose3d(x, w, stride=8, padding=2),
+        (1, 2, 2, 1, 3),
+        (2, 3, 8, 16, 16),
+    ),
     "overlapping": (lambda x, w: F.conv1d(x, w, stride=2), (2, 3, 64), (5, 3, 4)),
 }
 

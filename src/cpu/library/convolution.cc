@@ -1,16 +1,19 @@
 // convolution through oneDNN: forward, gradient of the input, gradient of the weights. Activations
 // go in and come out channels-last, as they are when the program has them so and through a copy
-// when not; weights are brought into the blocked format that the routine asks for. The work is cut
-// over the batch, over rows of the result or over its channels, one thread each.
+// when not, of as much at a time as the cache holds; weights are brought into the blocked format
+// that the routine asks for. The work is cut over the batch, over rows of the result or over its
+// channels, one thread each.
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "cpu/library/bind.h"
 #include "cpu/library/convolution_problem.h"
 #include "cpu/library/direct_convolution.h"
 #include "cpu/library/onednn.h"
+#include "cpu/library/pointwise_convolution.h"
 #include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
@@ -98,13 +101,24 @@ struct WeightBlock {
   std::vector<WeightReorder> reorders = {};  // between the program's order and the format
 };
 
+// Whether the library works on an activation where it lies, on a copy of all of it, or on one of
+// what a slice needs.
+enum class Staging { kNone, kWhole, kSlices };
+
+// What a slice needs of an activation.
+struct Box {
+  int64_t batch_begin, batch_end;
+  int64_t row_begin, row_end;
+  int64_t channel_begin, channel_end;
+};
+
 // Where an activation tensor lies while the call runs.
 struct Activation {
   StridedView view;       // in the program's buffer
   ElementType type;       // of the program's buffer
   ElementType used_type;  // as given to the library
-  bool staged = false;
-  int64_t offset = 0;  // of the staged copy in the scratch memory
+  Staging staging = Staging::kNone;
+  int64_t offset = 0;  // of the copy of all of it in the scratch memory
   Dimensions strides;  // channels-last
   int64_t bytes() const {
     return AlignedSize(Product(view.dimensions) * static_cast<int64_t>(hlo::ByteWidth(used_type)));
@@ -151,7 +165,7 @@ class OneDnnConvolution : public LibraryCall {
       RunSlice(slices_[i], buffers, operands);
     });
     const Activation& out = result_activation();
-    if (!out.staged) return;
+    if (out.staging != Staging::kWhole) return;
     StoreResult(context.threads, epilogue_ ? &*epilogue_ : nullptr, result_shape_, staged_strides_,
                 p_.kind == Kind::kForward ? buffers.y : buffers.x, out.used_type, operands,
                 results[0]);
@@ -164,8 +178,8 @@ class OneDnnConvolution : public LibraryCall {
     text.append(kNames[static_cast<int>(p_.kind)]).append(" ").append(implementation_);
     text.append(" ").append(hlo::ShortName(type_));
     text.append(", ").append(std::to_string(slices_.size())).append(" slices");
-    if (x_.staged) text.append(", copies x");
-    if (y_.staged) text.append(", copies y");
+    if (x_.staging != Staging::kNone) text.append(", copies x");
+    if (y_.staging != Staging::kNone) text.append(", copies y");
     if (epilogue_) text.append(epilogue_->Description());
     return text;
   }
@@ -178,6 +192,7 @@ class OneDnnConvolution : public LibraryCall {
   };
 
   const Activation& result_activation() const { return p_.kind == Kind::kForward ? y_ : x_; }
+  const Activation& operand_activation() const { return p_.kind == Kind::kForward ? x_ : y_; }
 
   void SetUpTensors(ElementType lhs, ElementType rhs) {
     ElementType out = result_shape_.element_type();
@@ -217,7 +232,9 @@ class OneDnnConvolution : public LibraryCall {
     tensor.used_type = !is_result                                             ? type_
                        : type == ElementType::kBF16 && !epilogue_.has_value() ? type_
                                                                               : ElementType::kF32;
-    tensor.staged = tensor.used_type != type || !SameLayout(view, tensor.strides);
+    if (tensor.used_type == type && SameLayout(view, tensor.strides)) return;
+    const bool by_slices = tensor.used_type == type && p_.kind != Kind::kWeightGradient;
+    tensor.staging = by_slices ? Staging::kSlices : Staging::kWhole;
   }
 
   // --- slices
@@ -229,6 +246,7 @@ class OneDnnConvolution : public LibraryCall {
     int64_t wanted = threads == 1 ? 1 : std::clamp<int64_t>(worth, 1, threads);
     if (p_.kind == Kind::kWeightGradient) return PlanWeightGradientSlices(wanted);
     if (threads > 1 && work > 40e6 * static_cast<double>(threads)) wanted = 4 * threads;
+    if (PlanSlicesForCache(wanted)) return;
     if (p_.batch >= wanted || p_.batch >= 2 * threads)
       return SliceBatch(std::min(wanted, p_.batch));
     int64_t w_bytes = p_.outputs * p_.inputs / p_.groups * Product(p_.w);
@@ -241,6 +259,38 @@ class OneDnnConvolution : public LibraryCall {
     }
     if (few_images && forward && p_.y[0] >= 4) return SliceRows(hlo::CeilDivide(wanted, p_.batch));
     SliceBatch(std::min(wanted, p_.batch));
+  }
+
+  // Elements of an image that are copied.
+  int64_t StagedElements() const {
+    int64_t elements = 0;
+    for (const Activation* tensor : {&x_, &y_}) {
+      if (tensor->staging != Staging::kSlices) continue;
+      elements += Product(tensor->view.dimensions) / p_.batch;
+    }
+    return elements;
+  }
+
+  // What is copied is used and gone before others take its place in the cache. False where it is
+  // little.
+  bool PlanSlicesForCache(int64_t wanted) {
+    constexpr int64_t kCachedBytes = 384 << 10;
+    const int64_t image = StagedElements() * static_cast<int64_t>(hlo::ByteWidth(type_));
+    if (image * p_.batch <= kCachedBytes) return false;
+    // Slices share the rows that both their windows reach.
+    const int64_t kernel = (p_.w[0] - 1) * p_.dilation[0] + 1;
+    const int64_t least_rows = 4 + 2 * kernel / p_.stride[0];
+    const int64_t most_pieces = p_.kind == Kind::kForward ? p_.y[0] / least_rows : 1;
+    const int64_t pieces = std::min(most_pieces, std::max(hlo::CeilDivide(image, kCachedBytes),
+                                                          hlo::CeilDivide(wanted, p_.batch)));
+    if (pieces > 1) {
+      SliceRows(pieces);
+      return true;
+    }
+    const int64_t batches = hlo::CeilDivide(image * p_.batch, kCachedBytes);
+    if (p_.batch < std::max(batches, wanted) && p_.batch < 2 * wanted) return false;
+    SliceBatch(std::min(p_.batch, std::max(batches, wanted)));
+    return true;
   }
 
   // Partial sums cost one pass over a copy of the gradient each, channel blocks a copy of y: the
@@ -437,8 +487,9 @@ class OneDnnConvolution : public LibraryCall {
       scratch_bytes_ += AlignedSize(bytes);
       return offset;
     };
-    if (x_.staged) x_.offset = reserve(x_.bytes());
-    if (y_.staged) y_.offset = reserve(y_.bytes());
+    for (Activation* tensor : {&x_, &y_}) {
+      if (tensor->staging == Staging::kWhole) tensor->offset = reserve(tensor->bytes());
+    }
     for (WeightBlock& block : blocks_) block.offset = reserve(block.format.get_size());
     bool flipped = std::any_of(p_.w_view.strides.begin(), p_.w_view.strides.end(),
                                [](int64_t stride) { return stride < 0; });
@@ -479,7 +530,7 @@ class OneDnnConvolution : public LibraryCall {
 
   std::byte* StageActivation(const CallContext& context, const Activation& tensor,
                              std::byte* buffer, bool read) const {
-    if (!tensor.staged) return buffer;
+    if (tensor.staging != Staging::kWhole) return buffer;
     auto* copy = static_cast<std::byte*>(context.scratch) + tensor.offset;
     if (read) {
       StridedView view = ChannelsLastOrder(tensor.view);
@@ -581,46 +632,118 @@ class OneDnnConvolution : public LibraryCall {
                          {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad, engine, scratchpad)}});
   }
 
+  Box OperandBox(const Slice& s) const {
+    const bool forward = p_.kind == Kind::kForward;
+    const auto [begin, end] = forward ? InputRows(s) : std::pair<int64_t, int64_t>(0, p_.y[0]);
+    return {s.batch_begin, s.batch_end, begin, end, 0, forward ? p_.inputs : p_.outputs};
+  }
+  Box ResultBox(const Slice& s) const {
+    const bool forward = p_.kind == Kind::kForward;
+    return {s.batch_begin,   s.batch_end,  forward ? s.row_begin : 0, forward ? s.row_end : p_.x[0],
+            s.channel_begin, s.channel_end};
+  }
+
+  // As [batch, channels, spatial...].
+  static Dimensions SizesOf(const Activation& tensor, const Box& box) {
+    Dimensions sizes = tensor.view.dimensions;
+    sizes[0] = box.batch_end - box.batch_begin;
+    sizes[1] = box.channel_end - box.channel_begin;
+    sizes[2] = box.row_end - box.row_begin;
+    return sizes;
+  }
+  // Of a dense copy of the box, channels-last.
+  static Dimensions DenseStrides(const Activation& tensor, const Box& box) {
+    const Dimensions sizes = SizesOf(tensor, box);
+    return ChannelsLastStrides(sizes[1], {sizes.begin() + 2, sizes.end()});
+  }
+  // Where a box begins in the program's buffer.
+  static int64_t PositionOf(const Activation& tensor, const Box& box) {
+    const Dimensions& strides = tensor.view.strides;
+    return tensor.view.offset + box.batch_begin * strides[0] + box.channel_begin * strides[1] +
+           box.row_begin * strides[2];
+  }
+
+  static void CopyIn(const Activation& tensor, const Box& box, const std::byte* buffer,
+                     std::byte* copy) {
+    const size_t width = hlo::ByteWidth(tensor.type);
+    CopyStrided(SizesOf(tensor, box), tensor.view.strides, DenseStrides(tensor, box),
+                buffer + PositionOf(tensor, box) * width, copy, width);
+  }
+
+  void CopyOut(const Activation& tensor, const Box& box, const std::byte* copy, std::byte* buffer,
+               const void* const* operands) const {
+    const size_t width = hlo::ByteWidth(tensor.type);
+    const int64_t position = PositionOf(tensor, box);
+    CopyStrided(SizesOf(tensor, box), DenseStrides(tensor, box), tensor.view.strides, copy,
+                buffer + position * width, width);
+    if (!epilogue_) return;
+    FinishBox(SizesOf(tensor, box), tensor.view.strides, position, reinterpret_cast<float*>(buffer),
+              operands);
+  }
+
+  // The epilogue on what has been stored of a box of [batch, channels, spatial...].
+  void FinishBox(Dimensions sizes, const Dimensions& strides, int64_t position, float* buffer,
+                 const void* const* operands) const {
+    // Neighbours in the result: of one image and channel, or channels of one pixel.
+    int64_t run = 1;
+    for (size_t i = sizes.size(); i-- > 2;) {
+      if (sizes[i] != 1 && strides[i] != run) break;
+      run *= std::exchange(sizes[i], 1);
+    }
+    if (run == 1 && strides[1] == 1) run = std::exchange(sizes[1], 1);
+    const int64_t runs = Product(sizes);
+    for (int64_t i = 0; i < runs; ++i) {
+      int64_t at = position;
+      for (int64_t d = static_cast<int64_t>(sizes.size()) - 1, rest = i; d >= 0; --d) {
+        at += rest % sizes[d] * strides[d];
+        rest /= sizes[d];
+      }
+      epilogue_->Apply(buffer + at, at, run, operands);
+    }
+  }
+
   // Forward or input gradient.
   void RunSlice(const Slice& s, const Buffers& b, const void* const* operands) const {
     const Primitive& primitive = primitives_.at(MakeVariant(s));
-    const Activation& out = result_activation();
-    bool forward = p_.kind == Kind::kForward;
-    std::byte* x = SliceOf(x_, b.x, s.batch_begin, InputRows(s).first, 0);
-    std::byte* y = SliceOf(y_, b.y, s.batch_begin, s.row_begin, 0);
+    const bool forward = p_.kind == Kind::kForward;
+    const Activation &in = operand_activation(), &out = result_activation();
+    const Box from = OperandBox(s), to = ResultBox(s);
+    const int64_t channels = s.channel_end - s.channel_begin, all = result_channels();
+    const int64_t width = static_cast<int64_t>(hlo::ByteWidth(out.used_type));
+    const int64_t pixels = Product(SizesOf(out, to)) / channels;
+    const bool copies_in = in.staging == Staging::kSlices;
+    // A block of channels is computed on its own and put in its place.
+    const bool is_apart = out.staging == Staging::kSlices || channels != all;
+    const int64_t scratchpad = AlignedSize(primitive.scratchpad.get_size());
+    const int64_t in_bytes = copies_in ? AlignedSize(Product(SizesOf(in, from)) *
+                                                     static_cast<int64_t>(hlo::ByteWidth(in.type)))
+                                       : 0;
+    auto* scratch = static_cast<std::byte*>(
+        ThreadScratch(scratchpad + in_bytes + (is_apart ? pixels * channels * width : 0)));
+    std::byte *in_base = forward ? b.x : b.y, *out_base = forward ? b.y : b.x;
+    std::byte* source = copies_in ? scratch + scratchpad
+                                  : SliceOf(in, in_base, from.batch_begin, from.row_begin, 0);
+    std::byte* place = SliceOf(out, out_base, to.batch_begin, to.row_begin, 0);
+    std::byte* target = is_apart ? scratch + scratchpad + in_bytes : place;
+    if (copies_in) CopyIn(in, from, in_base, source);
     const WeightBlock* block = blocks_.data();
     while (block->channel_begin != s.channel_begin) ++block;
-    int64_t scratchpad = AlignedSize(primitive.scratchpad.get_size());
-    int64_t width = static_cast<int64_t>(hlo::ByteWidth(out.used_type));
-    int64_t channels = s.channel_end - s.channel_begin, all = result_channels();
-    std::byte* target = forward ? y : x;
-    int64_t row_pixels = out.strides[2] / all;
-    int64_t pixels = (s.batch_end - s.batch_begin) * (forward && s.row_end - s.row_begin != p_.y[0]
-                                                          ? (s.row_end - s.row_begin) * row_pixels
-                                                          : out.strides[0] / all);
-    int64_t first = (target - (forward ? b.y : b.x)) / width / all;  // pixel
-    if (channels == all) {
-      auto* scratch = static_cast<std::byte*>(ThreadScratch(scratchpad));
-      Execute(primitive, x, b.scratch + block->offset, y, scratch);
-      Finish(target, first, pixels, 0, all, operands);
-      return;
+    Execute(primitive, forward ? source : target, b.scratch + block->offset,
+            forward ? target : source, scratch);
+    if (out.staging == Staging::kSlices) return CopyOut(out, to, target, out_base, operands);
+    for (int64_t i = 0; i < pixels && is_apart; ++i) {
+      std::memcpy(place + (i * all + s.channel_begin) * width, target + i * channels * width,
+                  channels * width);
     }
-    // A block of channels is computed on its own and put in its place.
-    auto* scratch = static_cast<std::byte*>(ThreadScratch(scratchpad + pixels * channels * width));
-    std::byte* part = scratch + scratchpad;
-    Execute(primitive, forward ? x : part, b.scratch + block->offset, forward ? part : y, scratch);
-    target += s.channel_begin * width;
-    for (int64_t i = 0; i < pixels; ++i) {
-      std::memcpy(target + i * all * width, part + i * channels * width, channels * width);
-    }
-    Finish(target, first, pixels, s.channel_begin, channels, operands);
+    const int64_t first = (place - out_base) / width / all;  // pixel
+    Finish(place + s.channel_begin * width, first, pixels, s.channel_begin, channels, operands);
   }
 
-  // The epilogue, on pixels of which the result has its channels minor-most; a staged result gets
-  // it when it is stored.
+  // The epilogue, on pixels of which the result has its channels minor-most; a result of which
+  // there is a copy gets it when it is stored.
   void Finish(std::byte* target, int64_t first, int64_t pixels, int64_t channel, int64_t channels,
               const void* const* operands) const {
-    if (!epilogue_ || result_activation().staged) return;
+    if (!epilogue_ || result_activation().staging != Staging::kNone) return;
     int64_t all = result_channels();
     auto* values = reinterpret_cast<float*>(target);
     for (int64_t i = 0; i < pixels; ++i) {
@@ -722,6 +845,8 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
   auto problem = library ? RecognizeConvolution(convolution) : std::nullopt;
   if (problem &&
       (epilogue == nullptr || epilogue->empty() || problem->kind != Kind::kWeightGradient)) {
+    auto pointwise = MakePointwiseConvolution(convolution, *problem, epilogue, result_shape);
+    if (pointwise) return pointwise;
     try {
       return std::make_unique<OneDnnConvolution>(convolution, *problem, epilogue, result_shape);
     } catch (const dnnl::error&) {

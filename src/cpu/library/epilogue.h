@@ -37,7 +37,7 @@ class Epilogue {
   const hlo::Instruction& contraction() const { return *contraction_; }
   bool empty() const { return steps_.empty(); }
   // Transforms values[0..count), which are the result's elements at row-major positions
-  // [position, position + count); they must not cross a row of the minor-most dimension.
+  // [position, position + count), of one channel or of one row of the minor-most dimension.
   void Apply(float* values, int64_t position, int64_t count, const void* const* operands) const;
   std::string Description() const;
 

@@ -8,6 +8,7 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/library/fft_plan.h"
+#include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
 
@@ -63,6 +64,16 @@ class LaneBlock {
       const auto put = to(l);
       for (int64_t i = begin; i < end; ++i) put(i, C(data_[i].real[l], data_[i].imaginary[l]));
     });
+  }
+
+  // Lines whose elements are neighbours, the first of each `distance` from that of the line before:
+  // a transposition, as the parts of all lines' elements are the rows of the block.
+  void LoadLines(const C* first, int64_t distance, int64_t length, int64_t lines) {
+    if (lines < lanes) std::fill_n(data_, length, Number{});
+    CopyStrided({lines, 2 * length}, {2 * distance, 1}, {1, lanes}, first, data_, sizeof(R));
+  }
+  void StoreLines(C* first, int64_t distance, int64_t length, int64_t lines) const {
+    CopyStrided({lines, 2 * length}, {1, lanes}, {2 * distance, 1}, data_, first, sizeof(R));
   }
 
   void Transform(int64_t length, bool inverse) {
@@ -155,6 +166,16 @@ class LineTransform {
     });
   }
 
+  // Of lines one after the other.
+  void RunLines(const CallContext& context, bool inverse, const std::complex<R>* in,
+                std::complex<R>* out) const {
+    ForBlocks(context, length_, [&](auto& block, int64_t first, int64_t count) {
+      block.LoadLines(in + first * length_, length_, length_, count);
+      block.Transform(length_, inverse);
+      block.StoreLines(out + first * length_, length_, length_, count);
+    });
+  }
+
   // run(block, first line, how many), with room for `size` numbers.
   template <typename F>
   void ForBlocks(const CallContext& context, int64_t size, const F& run) const {
@@ -198,26 +219,23 @@ class RealLineTransform {
 
   void Forward(const CallContext& context, const R* in, C* out) const {
     const int64_t numbers = middle_ + 1;
-    const auto to = [=](int64_t line) {
-      return [=, spectrum = out + line * numbers](int64_t i, C value) {
-        if (i < numbers) spectrum[i] = value;
-      };
-    };
     if (!IsEven()) {
-      const auto from = [=, this](int64_t line) {
-        return [elements = in + line * length_](int64_t i) { return C(elements[i]); };
-      };
-      return whole_.Run(context, false, from, to);
+      return whole_.Run(
+          context, false,
+          [=, this](int64_t line) {
+            return [elements = in + line * length_](int64_t i) { return C(elements[i]); };
+          },
+          [=](int64_t line) {
+            return [=, spectrum = out + line * numbers](int64_t i, C value) {
+              if (i < numbers) spectrum[i] = value;
+            };
+          });
     }
     halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
-      block.Load(middle_, count, [&](int64_t l) {
-        return [pairs = reinterpret_cast<const C*>(in) + (first + l) * middle_](int64_t i) {
-          return pairs[i];
-        };
-      });
+      block.LoadLines(reinterpret_cast<const C*>(in) + first * middle_, middle_, middle_, count);
       block.Transform(middle_, false);
       block.SpectrumOfReal(middle_, roots_);
-      block.Store(numbers, count, [&](int64_t l) { return to(first + l); });
+      block.StoreLines(out + first * numbers, numbers, numbers, count);
     });
   }
 
@@ -237,16 +255,10 @@ class RealLineTransform {
       });
     }
     halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
-      block.Load(numbers, count, [&](int64_t l) {
-        return [spectrum = in + (first + l) * numbers](int64_t i) { return spectrum[i]; };
-      });
+      block.LoadLines(in + first * numbers, numbers, numbers, count);
       block.PairsOfReal(middle_, roots_);
       block.Transform(middle_, true);
-      block.Store(middle_, count, [&](int64_t l) {
-        return [pairs = reinterpret_cast<C*>(out) + (first + l) * middle_](int64_t i, C value) {
-          pairs[i] = value;
-        };
-      });
+      block.StoreLines(reinterpret_cast<C*>(out) + first * middle_, middle_, middle_, count);
     });
   }
 
@@ -315,6 +327,11 @@ class FftCall : public LibraryCall {
   void Transform(const CallContext& context, const C* in, C* values, bool inverse) const {
     for (const auto& [lines, transform] : complex_) {
       const int64_t inner = lines.inner;
+      if (inner == 1) {
+        transform.RunLines(context, inverse, in, values);
+        in = values;
+        continue;
+      }
       transform.Run(
           context, inverse,
           [&](int64_t line) {

@@ -21,23 +21,15 @@ using hlo::Opcode;
 
 constexpr int64_t kParallelLine = 1 << 15;  // a shorter line is sorted by one thread
 
-// A key, and where it stood.
-struct Keyed {
-  uint64_t key;
-  uint32_t index;
-};
-// The same of a key of 32 bits, in one number: the key above the position.
-using Packed = uint64_t;
+// 32 bits of a key above the position where it stood.
+using SortItem = uint64_t;
+constexpr int kKeyBits = 32;
 
-uint64_t KeyOf(const Keyed& item) { return item.key; }
-uint64_t KeyOf(Packed item) { return item >> 32; }
-uint32_t IndexOf(const Keyed& item) { return item.index; }
-uint32_t IndexOf(Packed item) { return static_cast<uint32_t>(item); }
-Keyed MakeItem(uint64_t key, uint32_t index, const Keyed*) { return {key, index}; }
-Packed MakeItem(uint64_t key, uint32_t index, const Packed*) { return key << 32 | index; }
+uint64_t KeyOf(SortItem item) { return item >> kKeyBits; }
+bool HasLessKey(SortItem a, SortItem b) { return KeyOf(a) < KeyOf(b); }
+uint32_t PositionIn(SortItem item) { return static_cast<uint32_t>(item); }
 
-template <typename Item>
-constexpr int kDigits = sizeof(Item) == sizeof(Packed) ? 4 : 8;
+constexpr int kDigits = 4;
 constexpr int64_t kRadixes = 256;
 
 // Where the items of each digit begin.
@@ -48,15 +40,14 @@ void BeginAfterEachOther(Places& counts) {
 }
 
 // A stable least-significant-digit radix sort; digits that are the same everywhere are skipped.
-template <typename Item>
-void RadixSort(Item* items, Item* buffer, int64_t count) {
-  const auto digit = [](const Item& item, int d) { return KeyOf(item) >> (8 * d) & 255; };
-  std::array<Places, kDigits<Item>> places{};
+void RadixSort(SortItem* items, SortItem* buffer, int64_t count) {
+  const auto digit = [](const SortItem& item, int d) { return KeyOf(item) >> (8 * d) & 255; };
+  std::array<Places, kDigits> places{};
   for (int64_t i = 0; i < count; ++i) {
-    for (int d = 0; d < kDigits<Item>; ++d) ++places[d][digit(items[i], d)];
+    for (int d = 0; d < kDigits; ++d) ++places[d][digit(items[i], d)];
   }
-  Item *from = items, *to = buffer;
-  for (int d = 0; d < kDigits<Item>; ++d) {
+  SortItem *from = items, *to = buffer;
+  for (int d = 0; d < kDigits; ++d) {
     if (places[d][digit(from[0], d)] == count) continue;
     BeginAfterEachOther(places[d]);
     for (int64_t i = 0; i < count; ++i) to[places[d][digit(from[i], d)]++] = from[i];
@@ -67,19 +58,19 @@ void RadixSort(Item* items, Item* buffer, int64_t count) {
 
 // Stable; `before` is any strict weak order, and for others (a comparator that contradicts itself)
 // the result is some permutation: nothing is read out of bounds.
-template <typename Item, typename Before>
-void MergeSort(Item* items, Item* buffer, int64_t count, const Before& before) {
+template <typename T, typename Before>
+void MergeSort(T* items, T* buffer, int64_t count, const Before& before) {
   constexpr int64_t kRun = 16;
   for (int64_t begin = 0; begin < count; begin += kRun) {
     int64_t end = std::min(count, begin + kRun);
     for (int64_t i = begin + 1; i < end; ++i) {
-      Item item = items[i];
+      T item = items[i];
       int64_t j = i;
       for (; j > begin && before(item, items[j - 1]); --j) items[j] = items[j - 1];
       items[j] = item;
     }
   }
-  Item *from = items, *to = buffer;
+  T *from = items, *to = buffer;
   for (int64_t width = kRun; width < count; width *= 2) {
     for (int64_t begin = 0; begin < count; begin += 2 * width) {
       int64_t middle = std::min(count, begin + width), end = std::min(count, begin + 2 * width);
@@ -103,16 +94,14 @@ constexpr int64_t kFewItems = 256;
 
 // Stable. Many items are parted by their highest bits first, so that each part is sorted in the
 // cache.
-template <typename Item>
-void SortByKeys(Item* items, Item* buffer, int64_t count) {
-  const auto before = [](const Item& a, const Item& b) { return KeyOf(a) < KeyOf(b); };
-  if (count <= kFewItems) return MergeSort(items, buffer, count, before);
+void SortByKeys(SortItem* items, SortItem* buffer, int64_t count) {
+  if (count <= kFewItems) return MergeSort(items, buffer, count, HasLessKey);
   if (count <= kCachedItems) return RadixSort(items, buffer, count);
   uint64_t differing = 0;
   for (int64_t i = 1; i < count; ++i) differing |= KeyOf(items[i]) ^ KeyOf(items[0]);
   if (differing == 0) return;
   const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - 8);
-  const auto part_of = [shift](const Item& item) { return KeyOf(item) >> shift & 255; };
+  const auto part_of = [shift](const SortItem& item) { return KeyOf(item) >> shift & 255; };
   Places places{};
   for (int64_t i = 0; i < count; ++i) ++places[part_of(items[i])];
   BeginAfterEachOther(places);
@@ -126,9 +115,9 @@ void SortByKeys(Item* items, Item* buffer, int64_t count) {
 }
 
 // Sorts with several threads: equal parts, then pairs of parts merged.
-template <typename Item, typename Before>
-void ParallelSort(ThreadPool& threads, Item* items, Item* buffer, int64_t count,
-                  const Before& before, const auto& sort_part) {
+template <typename T, typename Before>
+void ParallelSort(ThreadPool& threads, T* items, T* buffer, int64_t count, const Before& before,
+                  const auto& sort_part) {
   int64_t parts = std::bit_ceil(static_cast<uint64_t>(threads.num_threads()));
   if (count < kParallelLine || parts == 1) return sort_part(items, buffer, count);
   int64_t size = hlo::CeilDivide(count, parts);
@@ -218,26 +207,37 @@ class LineSorter {
 
  private:
   void SortByKey(int64_t start, uint32_t* sorted) {
-    if (hlo::ByteWidth(order_->type) <= 4) return SortItems<Packed>(start, sorted);
-    SortItems<Keyed>(start, sorted);
-  }
-
-  template <typename Item>
-  void SortItems(int64_t start, uint32_t* sorted) {
-    Block memory(2 * length_ * sizeof(Item));
-    auto* items = static_cast<Item*>(memory.data());
     const SortOperand& operand = operands_[order_->operand];
     auto* line = static_cast<const std::byte*>(operand.input) + start * operand.width;
     Block key_memory(length_ * sizeof(uint64_t));
     auto* keys = static_cast<uint64_t*>(key_memory.data());
     MakeSortKeys(*order_, {line, length_, stride_}, keys);
-    for (int64_t i = 0; i < length_; ++i) {
-      items[i] = MakeItem(keys[i], static_cast<uint32_t>(i), items);
+    for (int64_t i = 0; i < length_; ++i) sorted[i] = static_cast<uint32_t>(i);
+    Block items(2 * length_ * sizeof(SortItem));
+    auto* memory = static_cast<SortItem*>(items.data());
+    SortPositions(keys, sorted, length_, memory, memory + length_);
+  }
+
+  // Stable. Sorts positions by their keys; `items` and `buffer` have room for as many.
+  void SortPositions(const uint64_t* keys, uint32_t* positions, int64_t count, SortItem* items,
+                     SortItem* buffer) {
+    uint64_t differing = 0;
+    for (int64_t i = 1; i < count; ++i) differing |= keys[positions[i]] ^ keys[positions[0]];
+    if (differing == 0) return;
+    // The highest bits that differ, and then, of the few that are equal in these, the others.
+    const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - kKeyBits);
+    for (int64_t i = 0; i < count; ++i) {
+      items[i] = keys[positions[i]] >> shift << kKeyBits | positions[i];
     }
-    ParallelSort(
-        threads_, items, items + length_, length_,
-        [](const Item& a, const Item& b) { return KeyOf(a) < KeyOf(b); }, SortByKeys<Item>);
-    for (int64_t i = 0; i < length_; ++i) sorted[i] = IndexOf(items[i]);
+    ParallelSort(threads_, items, buffer, count, HasLessKey, SortByKeys);
+    for (int64_t i = 0; i < count; ++i) positions[i] = PositionIn(items[i]);
+    if (shift == 0) return;
+    for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+      while (end < count && KeyOf(items[end]) == KeyOf(items[begin])) ++end;
+      if (end - begin > 1) {
+        SortPositions(keys, positions + begin, end - begin, items + begin, buffer);
+      }
+    }
   }
 
   void SortByComparator(int64_t start, uint32_t* sorted) {

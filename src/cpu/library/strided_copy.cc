@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <vector>
 
+#include "cpu/library/transpose_tile.h"
 #include "cpu/library/vector_clones.h"
 #include "hlo/size_arithmetic.h"
 
@@ -221,6 +223,85 @@ void MergeDimensions(hlo::Dimensions& dimensions, hlo::Dimensions& strides) {
 }
 
 }  // namespace
+
+namespace {
+
+// A dimension of a copy, with its strides on both sides.
+struct CopyDimension {
+  int64_t size, from, to;
+};
+
+// As few as walk the same elements.
+std::vector<CopyDimension> CopyDimensions(const hlo::Dimensions& sizes, const hlo::Dimensions& from,
+                                          const hlo::Dimensions& to) {
+  std::vector<CopyDimension> merged;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 1) continue;
+    const bool joins = !merged.empty() && merged.back().from == from[i] * sizes[i] &&
+                       merged.back().to == to[i] * sizes[i];
+    const int64_t size = joins ? merged.back().size * sizes[i] : sizes[i];
+    if (joins) merged.pop_back();
+    merged.push_back({size, from[i], to[i]});
+  }
+  return merged;
+}
+
+// Takes out the dimension whose elements are neighbours on a side; of size one if there is none.
+CopyDimension TakeUnit(std::vector<CopyDimension>& dimensions, int64_t CopyDimension::* side) {
+  const auto unit =
+      std::ranges::find_if(dimensions, [&](const CopyDimension& d) { return d.*side == 1; });
+  if (unit == dimensions.end()) return {1, 1, 1};
+  const CopyDimension taken = *unit;
+  dimensions.erase(unit);
+  return taken;
+}
+
+// rows: neighbours in the destination; columns: neighbours in the source.
+template <typename T>
+void CopyTransposed(const T* source, T* destination, const CopyDimension& rows,
+                    const CopyDimension& columns) {
+  for (int64_t i = 0; i < rows.size; i += kTransposeTile) {
+    const int64_t height = std::min(kTransposeTile, rows.size - i);
+    for (int64_t j = 0; j < columns.size; j += kTransposeTile) {
+      TransposeTile(source + i * rows.from + j * columns.from, rows.from,
+                    destination + i * rows.to + j * columns.to, columns.to, height,
+                    std::min(kTransposeTile, columns.size - j));
+    }
+  }
+}
+
+template <typename T>
+void CopyEach(const std::vector<CopyDimension>& outer, size_t level, const T* source,
+              T* destination, const CopyDimension& rows, const CopyDimension& columns) {
+  if (level < outer.size()) {
+    const CopyDimension& d = outer[level];
+    for (int64_t i = 0; i < d.size; ++i) {
+      CopyEach(outer, level + 1, source + i * d.from, destination + i * d.to, rows, columns);
+    }
+  } else if (rows.from == 1 && columns.size == 1) {
+    std::memcpy(destination, source, rows.size * sizeof(T));
+  } else {
+    CopyTransposed(source, destination, rows, columns);
+  }
+}
+
+}  // namespace
+
+void CopyStrided(const hlo::Dimensions& dimensions, const hlo::Dimensions& from,
+                 const hlo::Dimensions& to, const void* source, void* destination, size_t width) {
+  if (hlo::Product(dimensions) == 0) return;
+  std::vector<CopyDimension> outer = CopyDimensions(dimensions, from, to);
+  const CopyDimension rows = TakeUnit(outer, &CopyDimension::to);
+  const CopyDimension columns = rows.from == 1 && rows.size > 1
+                                    ? CopyDimension{1, 1, 1}
+                                    : TakeUnit(outer, &CopyDimension::from);
+  const auto run = [&]<typename T>() {
+    CopyEach(outer, 0, static_cast<const T*>(source), static_cast<T*>(destination), rows, columns);
+  };
+  if (width == 2) return run.template operator()<uint16_t>();
+  if (width == 4) return run.template operator()<float>();
+  run.template operator()<double>();
+}
 
 void PackStrided(ThreadPool& threads, const hlo::Dimensions& all_dimensions,
                  const hlo::Dimensions& all_strides, const void* source, ElementType from,

@@ -2,6 +2,7 @@
 // that wants dense memory of one type.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cpu/thread_pool.h"
@@ -15,6 +16,11 @@ namespace cpu {
 void PackStrided(ThreadPool& threads, const hlo::Dimensions& dimensions,
                  const hlo::Dimensions& strides, const void* source, hlo::ElementType from,
                  void* destination, hlo::ElementType to);
+
+// Copies floats of `width` bytes, 2, 4 or 8, on the calling thread: element (i0, i1, …) lies at
+// sum(i * from) of the source and at sum(i * to) of the destination.
+void CopyStrided(const hlo::Dimensions& dimensions, const hlo::Dimensions& from,
+                 const hlo::Dimensions& to, const void* source, void* destination, size_t width);
 
 // Dense runs, on the calling thread.
 void ConvertRow(const void* source, hlo::ElementType from, void* destination, hlo::ElementType to,

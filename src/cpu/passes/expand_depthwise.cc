@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hlo/builder.h"
+#include "hlo/size_arithmetic.h"
 #include "passes/for_each_computation.h"
 
 namespace cpu {
@@ -28,48 +29,54 @@ bool AreFew(int64_t positions, const Instruction& operand) {
   return positions <= (is_large ? kMostOfLarge : kMostPositions);
 }
 
-// The one spatial dimension's part of a window.
-struct Line {
-  int64_t stride, low, high, dilation;
-  bool is_reversed;
-};
-
-Line LineOf(const hlo::Window& window) {
-  return {window.strides[0], window.padding_low[0], window.padding_high[0],
-          window.window_dilations[0], !window.reversal.empty() && window.reversal[0]};
+const hlo::ConvolutionAttributes& AttributesOf(const Instruction& convolution) {
+  return convolution.as<ConvolutionAttributes>();
 }
 
-// And of something.
-bool IsAlongOneDimension(const Instruction& convolution) {
+int64_t RankOf(const Instruction& convolution) {
+  return static_cast<int64_t>(AttributesOf(convolution).dimensions.input_spatial_dimensions.size());
+}
+
+bool AreAll(const Dimensions& values, int64_t value) {
+  return std::ranges::all_of(values, [&](int64_t v) { return v == value; });
+}
+
+bool IsReversed(const hlo::Window& window, int64_t dimension) {
+  return !window.reversal.empty() && window.reversal[dimension];
+}
+
+// Of something, along one dimension or three. The library has kernels for two.
+bool IsOfLinesOrVolumes(const Instruction& convolution) {
   if (convolution.opcode() != Opcode::kConvolution) return false;
-  const auto& a = convolution.as<ConvolutionAttributes>();
   const auto is_empty = [](const Instruction* x) { return x->shape().num_elements() == 0; };
   if (is_empty(&convolution) || std::ranges::any_of(convolution.operands(), is_empty)) return false;
-  return hlo::IsFloat(convolution.element_type()) &&
-         a.dimensions.input_spatial_dimensions.size() == 1 && a.window.base_dilations[0] == 1;
+  const int64_t rank = RankOf(convolution);
+  return hlo::IsFloat(convolution.element_type()) && (rank == 1 || rank == 3) &&
+         AreAll(AttributesOf(convolution).window.base_dilations, 1);
 }
 
 // One input and one output of each group, and no step of the window is left out.
 bool IsDepthwise(const Instruction& convolution) {
-  const auto& a = convolution.as<ConvolutionAttributes>();
+  const auto& a = AttributesOf(convolution);
   const Dimensions& kernel = convolution.operand(1)->dimensions();
   const int64_t channels =
       convolution.operand(0)->dimensions()[a.dimensions.input_feature_dimension];
   return channels > 1 && a.feature_group_count == channels && a.batch_group_count == 1 &&
          kernel[a.dimensions.kernel_output_feature_dimension] == channels &&
-         AreFew(kernel[a.dimensions.kernel_spatial_dimensions[0]], *convolution.operand(0)) &&
-         a.window.strides[0] == 1;
+         AreFew(hlo::ProductOf(kernel, a.dimensions.kernel_spatial_dimensions),
+                *convolution.operand(0)) &&
+         AreAll(a.window.strides, 1);
 }
 
 // Its gradient by the weights: the channels are the batch, and the batch is summed over.
 bool IsDepthwiseGradient(const Instruction& convolution) {
-  const auto& a = convolution.as<ConvolutionAttributes>();
+  const auto& a = AttributesOf(convolution);
   const int64_t channels = convolution.operand(0)->dimensions()[a.dimensions.input_batch_dimension];
   return channels > 1 && a.batch_group_count == channels && a.feature_group_count == 1 &&
          convolution.dimensions()[a.dimensions.output_feature_dimension] == channels &&
-         AreFew(convolution.dimensions()[a.dimensions.output_spatial_dimensions[0]],
+         AreFew(hlo::ProductOf(convolution.dimensions(), a.dimensions.output_spatial_dimensions),
                 *convolution.operand(0)) &&
-         !LineOf(a.window).is_reversed;
+         std::ranges::count(a.window.reversal, true) == 0;
 }
 
 Value InOrder(Builder& b, Value x, const Dimensions& order) {
@@ -80,76 +87,125 @@ ElementType SumType(const Instruction& convolution) {
   return convolution.element_type() == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
 }
 
-// [batch, feature, spatial], in the type of the sums.
-Value PaddedInput(Builder& b, const Instruction& convolution, const Line& line) {
-  const auto& d = convolution.as<ConvolutionAttributes>().dimensions;
-  Value x =
-      InOrder(b, convolution.operand(0),
-              {d.input_batch_dimension, d.input_feature_dimension, d.input_spatial_dimensions[0]});
-  if (line.low != 0 || line.high != 0) {
-    x = b.Pad(x, b.ConstantScalar(x->element_type(), int64_t{0}), {0, 0, line.low},
-              {0, 0, line.high}, {0, 0, 0});
+// `first`, `second`, and the spatial ones.
+Dimensions Order(int64_t first, int64_t second, const Dimensions& spatial) {
+  Dimensions order = {first, second};
+  order.insert(order.end(), spatial.begin(), spatial.end());
+  return order;
+}
+
+// With the window's padding: [batch, feature, spatial...], in the type of the sums.
+Value PaddedInput(Builder& b, const Instruction& convolution) {
+  const auto& a = AttributesOf(convolution);
+  const auto& d = a.dimensions;
+  Value x = InOrder(
+      b, convolution.operand(0),
+      Order(d.input_batch_dimension, d.input_feature_dimension, d.input_spatial_dimensions));
+  if (!AreAll(a.window.padding_low, 0) || !AreAll(a.window.padding_high, 0)) {
+    x = b.Pad(x, b.ConstantScalar(x->element_type(), int64_t{0}), Order(0, 0, a.window.padding_low),
+              Order(0, 0, a.window.padding_high), Dimensions(x->shape().rank(), 0));
   }
   return b.Convert(x, SumType(convolution));
 }
 
-// [output feature, input feature, spatial], in the type of the sums.
+// [output feature, input feature, spatial...], in the type of the sums.
 Value Kernel(Builder& b, const Instruction& convolution) {
-  const auto& d = convolution.as<ConvolutionAttributes>().dimensions;
+  const auto& d = AttributesOf(convolution).dimensions;
   Value kernel = InOrder(b, convolution.operand(1),
-                         {d.kernel_output_feature_dimension, d.kernel_input_feature_dimension,
-                          d.kernel_spatial_dimensions[0]});
+                         Order(d.kernel_output_feature_dimension, d.kernel_input_feature_dimension,
+                               d.kernel_spatial_dimensions));
   return b.Convert(kernel, SumType(convolution));
 }
 
-// [batch, feature, spatial] in the order and type of the convolution's result.
+// [batch, feature, spatial...] in the order and type of the convolution's result.
 Value AsResult(Builder& b, Value value, const Instruction& convolution) {
-  const auto& d = convolution.as<ConvolutionAttributes>().dimensions;
-  Dimensions order(3);
-  order[d.output_batch_dimension] = 0;
-  order[d.output_feature_dimension] = 1;
-  order[d.output_spatial_dimensions[0]] = 2;
+  const auto& d = AttributesOf(convolution).dimensions;
+  const Dimensions places =
+      Order(d.output_batch_dimension, d.output_feature_dimension, d.output_spatial_dimensions);
+  Dimensions order(places.size());
+  for (size_t i = 0; i < places.size(); ++i) order[places[i]] = static_cast<int64_t>(i);
   return b.Convert(InOrder(b, value, order), convolution.element_type());
 }
 
+// The sizes of a result along the spatial dimensions.
+Dimensions ResultSizes(const Instruction& convolution) {
+  Dimensions sizes;
+  for (int64_t d : AttributesOf(convolution).dimensions.output_spatial_dimensions) {
+    sizes.push_back(convolution.dimensions()[d]);
+  }
+  return sizes;
+}
+
+// Where position `index`, in row-major order, of these sizes lies.
+Dimensions PositionOf(int64_t index, const Dimensions& sizes) {
+  Dimensions position(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0; index /= sizes[i]) position[i] = index % sizes[i];
+  return position;
+}
+
+// What a window's element at `position`, in steps of `steps`, reads of [batch, feature,
+// spatial...]: `sizes` elements, each `strides` apart.
+Value Shifted(Builder& b, Value x, const Dimensions& position, const Dimensions& steps,
+              const Dimensions& sizes, const Dimensions& strides) {
+  for (size_t i = 0; i < position.size(); ++i) {
+    const int64_t from = position[i] * steps[i], extent = (sizes[i] - 1) * strides[i] + 1;
+    x = b.SliceInDim(x, static_cast<int64_t>(i) + 2, from, from + extent, strides[i]);
+  }
+  return x;
+}
+
+// The weights at a position: [feature].
+Value WeightsAt(Builder& b, Value kernel, const hlo::Window& window, const Dimensions& position) {
+  const int64_t channels = kernel->dimensions()[0];
+  for (size_t i = 0; i < position.size(); ++i) {
+    const auto d = static_cast<int64_t>(i) + 2;
+    const int64_t size = kernel->dimensions()[d];
+    const int64_t at =
+        IsReversed(window, static_cast<int64_t>(i)) ? size - 1 - position[i] : position[i];
+    kernel = b.SliceInDim(kernel, d, at, at + 1);
+  }
+  return b.Reshape(kernel, {channels});
+}
+
 Value Expanded(Builder& b, const Instruction& convolution) {
-  const auto& a = convolution.as<ConvolutionAttributes>();
-  const Line line = LineOf(a.window);
-  Value x = PaddedInput(b, convolution, line), w = Kernel(b, convolution);
-  const int64_t channels = w->dimensions()[0], positions = w->dimensions()[2];
-  const int64_t length = convolution.dimensions()[a.dimensions.output_spatial_dimensions[0]];
-  const Dimensions sizes = {x->dimensions()[0], channels, length};
+  const hlo::Window& window = AttributesOf(convolution).window;
+  Value x = PaddedInput(b, convolution), w = Kernel(b, convolution);
+  const Dimensions kernel(w->dimensions().begin() + 2, w->dimensions().end());
+  const Dimensions lengths = ResultSizes(convolution);
+  const Dimensions sizes = Order(x->dimensions()[0], w->dimensions()[0], lengths);
+  const Dimensions ones(lengths.size(), 1);
   Value sum = nullptr;
-  for (int64_t k = 0; k < positions; ++k) {
-    const int64_t from = k * line.dilation, place = line.is_reversed ? positions - 1 - k : k;
-    Value shifted = b.SliceInDim(x, 2, from, from + length);
-    Value weight = b.Reshape(b.SliceInDim(w, 2, place, place + 1), {channels});
-    Value product = b.Multiply(shifted, b.BroadcastInDim(weight, sizes, {1}));
+  for (int64_t k = 0; k < hlo::Product(kernel); ++k) {
+    const Dimensions position = PositionOf(k, kernel);
+    Value shifted = Shifted(b, x, position, window.window_dilations, lengths, ones);
+    Value weights = WeightsAt(b, w, window, position);
+    Value product = b.Multiply(shifted, b.BroadcastInDim(weights, sizes, {1}));
     sum = sum == nullptr ? product : b.Add(sum, product);
   }
   return AsResult(b, sum, convolution);
 }
 
 Value ExpandedGradient(Builder& b, const Instruction& convolution) {
-  const auto& a = convolution.as<ConvolutionAttributes>();
-  const Line line = LineOf(a.window);
-  Value x = PaddedInput(b, convolution, line), gradient = Kernel(b, convolution);
+  const hlo::Window& window = AttributesOf(convolution).window;
+  Value x = PaddedInput(b, convolution), gradient = Kernel(b, convolution);
   const int64_t channels = x->dimensions()[0];
-  const int64_t extent = (gradient->dimensions()[2] - 1) * line.dilation + 1;
-  const int64_t positions = convolution.dimensions()[a.dimensions.output_spatial_dimensions[0]];
+  const Dimensions lengths(gradient->dimensions().begin() + 2, gradient->dimensions().end());
+  const Dimensions kernel = ResultSizes(convolution);
+  Dimensions summed = {1};
+  for (size_t i = 0; i < kernel.size(); ++i) summed.push_back(static_cast<int64_t>(i) + 2);
   std::vector<Value> sums;
-  for (int64_t k = 0; k < positions; ++k) {
-    const int64_t from = k * line.stride;
-    Value shifted = b.SliceInDim(x, 2, from, from + extent, line.dilation);
-    Value sum = b.Reduce(Opcode::kAdd, b.Multiply(shifted, gradient), {1, 2});
+  for (int64_t k = 0; k < hlo::Product(kernel); ++k) {
+    Value shifted =
+        Shifted(b, x, PositionOf(k, kernel), window.strides, lengths, window.window_dilations);
+    Value sum = b.Reduce(Opcode::kAdd, b.Multiply(shifted, gradient), summed);
     sums.push_back(b.Reshape(sum, {1, channels, 1}));
   }
-  return AsResult(b, b.Concatenate(sums, 2), convolution);
+  return AsResult(b, b.Reshape(b.Concatenate(sums, 2), Order(1, channels, kernel)), convolution);
 }
 
 bool ExpandDepthwiseIn(hlo::Computation& computation) {
   Builder builder(&computation);
-  return passes::RewriteEach(computation, IsAlongOneDimension, [&](Value convolution) {
+  return passes::RewriteEach(computation, IsOfLinesOrVolumes, [&](Value convolution) {
     const bool is_forward = IsDepthwise(*convolution);
     if (!is_forward && !IsDepthwiseGradient(*convolution)) return false;
     builder.set_metadata(convolution->shared_metadata());
