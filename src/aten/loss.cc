@@ -262,8 +262,8 @@ Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constan
   Samples s = AsSamples(b, x);
   CheckMarginShapes(x, target, weight, s);
   if (target->element_type() != ElementType::kS64) {
-    throw hlo::Error(c10::str("expected scalar type Long but found ",
-                              ToScalarType(target->element_type())));
+    throw hlo::Error(
+        c10::str("expected scalar type Long but found ", ToScalarType(target->element_type())));
   }
   CheckBounds(b, target, Positions(s.classes), {kRuntimeError, "target out of range"});
   s.scores = ToAccumulation(b, s.scores);

@@ -243,8 +243,7 @@ Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimens
   }
   if (positions->dimensions() != dimensions) {
     throw hlo::Error(c10::str("Expected shape of indices to be same as that of the input tensor (",
-                              at::IntArrayRef(dimensions),
-                              ") but got indices tensor with shape: ",
+                              at::IntArrayRef(dimensions), ") but got indices tensor with shape: ",
                               at::IntArrayRef(positions->dimensions())));
   }
   std::copy(output.begin(), output.end(), dimensions.end() - rank);
