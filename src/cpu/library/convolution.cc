@@ -746,6 +746,8 @@ class OneDnnConvolution : public LibraryCall {
     if (!epilogue_ || result_activation().staging != Staging::kNone) return;
     int64_t all = result_channels();
     auto* values = reinterpret_cast<float*>(target);
+    // Of one channel all pixels are neighbours in the result.
+    if (all == 1) return epilogue_->Apply(values, first, pixels, operands);
     for (int64_t i = 0; i < pixels; ++i) {
       epilogue_->Apply(values + i * all, (first + i) * all + channel, channels, operands);
     }
