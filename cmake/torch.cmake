@@ -21,6 +21,8 @@ file(READ ${TORCH_INSTALL_PREFIX}/share/cmake/Caffe2/Caffe2Targets.cmake targets
 set(definitions "")
 if(targets MATCHES "set_target_properties\\(torch_cpu PROPERTIES[^)]*INTERFACE_COMPILE_DEFINITIONS \"([^\"]*)\"")
   set(definitions "${CMAKE_MATCH_1}")
+else()
+  message(WARNING "Caffe2Targets.cmake does not say what torch was built with: classes of its library may differ from ours")
 endif()
 
 foreach(library torch_cpu c10)

@@ -29,11 +29,18 @@ def _run(outputs: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[torch.Tenso
         torch._C._set_multithreading_enabled(True)
 
 
+def _hide_from_dynamo() -> None:
+    """As torch's own, it is none of the functions that dynamo compiles where one that it cannot compile calls them."""
+    try:
+        frames = torch._C._dynamo.eval_frame
+        skipped, as_ever = frames._FrameAction.SKIP, frames._FrameAction.DEFAULT
+        frames.set_code_exec_strategy(_run.__code__, frames._FrameExecStrategy(skipped, as_ever))
+    except AttributeError:
+        pass  # a torch with other names: a compiled step has one graph more
+
+
 def register() -> None:
     """Puts it where torch's own was."""
-    # As torch's own, it is none of the functions that dynamo compiles where a function that it cannot compile calls them.
-    frames = torch._C._dynamo.eval_frame
-    skipped, as_ever = frames._FrameAction.SKIP, frames._FrameAction.DEFAULT
-    frames.set_code_exec_strategy(_run.__code__, frames._FrameExecStrategy(skipped, as_ever))
+    _hide_from_dynamo()
     graph._engine_run_backward = _run
     torch.autograd._engine_run_backward = _run

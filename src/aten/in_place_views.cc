@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -180,7 +181,7 @@ bool Finds(const ViewFunc& function, const at::Tensor& base, const at::TensorBas
   const c10::impl::ExcludeDispatchKeyGuard unseen(c10::python_ks);  // by the user's modes
   const at::Tensor found = function(base);
   return found.storage_offset() == view.storage_offset() && LayoutOf(found) == LayoutOf(view);
-} catch (const c10::Error&) {
+} catch (const std::exception&) {
   return false;
 }
 

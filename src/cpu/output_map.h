@@ -39,13 +39,11 @@ class OutputMap {
 
   // A new entry is T().
   T& operator[](const Output& output) {
+    if (T* value = Find(output)) return *value;
     // At most half of the places are taken.
-    if (2 * (count_ + 1) > entries_.size()) Grow();
+    if (2 * ++count_ > entries_.size()) Grow();
     Entry& entry = entries_[PlaceOf(output)];
-    if (entry.output.instruction == nullptr) {
-      entry.output = output;
-      ++count_;
-    }
+    entry.output = output;
     return entry.value;
   }
 

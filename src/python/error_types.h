@@ -5,11 +5,11 @@
 
 namespace torch_xla {
 
-// torch_xla._errors.IndexError, a borrowed reference. Called with the interpreter's lock.
+// torch_xla._errors.IndexError, a borrowed reference.
 PyObject* OutOfRangeType();
 
-// Makes operators raise it. The operators themselves know no Python, and throw c10::IndexError
-// without this.
+// Imports it, once, and makes operators raise it. The operators themselves know no Python, and
+// throw c10::IndexError without this.
 void RaiseOutOfRangeInPython();
 
 }  // namespace torch_xla

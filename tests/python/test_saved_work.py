@@ -56,7 +56,11 @@ def kill_a_saver(starter: subprocess.Popen[str], after: float) -> int:
     assert starter.stdout.readline() == "1\n"
     time.sleep(after)
     os.kill(saver, signal.SIGKILL)
-    return int(["1", *iter(starter.stdout.readline, "over\n")][-1])
+    last = "1"
+    while (line := starter.stdout.readline()) != "over\n":
+        assert line, "the starter ended"
+        last = line
+    return int(last)
 
 
 @pytest.mark.parametrize("how", ["xm", "xser"])
