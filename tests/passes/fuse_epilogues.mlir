@@ -71,3 +71,55 @@ func.func public @main(%arg0: tensor<2x12x12x16xf32>, %arg1: tensor<3x3x16x16xf3
   %3 = stablehlo.add %arg0, %2 : tensor<2x12x12x16xf32>
   func.return %3 : tensor<2x12x12x16xf32>
 }
+// -----
+// CASE: pixels_with_a_tail_that_differs_by_rows
+// RUN-PASS: pipeline
+// INPUTS: floats
+// TOLERANCE: 1e-4
+// ON-ENGINE
+// STEPS: cpu.convolution
+func.func public @main(%arg0: tensor<2x3x8x9xf32>, %arg1: tensor<4x3x1x1xf32>, %arg2: tensor<8xf32>) -> (tensor<2x4x8x9xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x8x9xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x8x9xf32>
+  %1 = stablehlo.broadcast_in_dim %arg2, dims = [2] : (tensor<8xf32>) -> tensor<2x4x8x9xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x4x8x9xf32>
+  func.return %2 : tensor<2x4x8x9xf32>
+}
+// -----
+// CASE: pixels_with_a_tail_that_differs_by_columns
+// RUN-PASS: pipeline
+// INPUTS: floats
+// TOLERANCE: 1e-4
+// ON-ENGINE
+// STEPS: cpu.convolution
+func.func public @main(%arg0: tensor<2x3x8x9xf32>, %arg1: tensor<4x3x1x1xf32>, %arg2: tensor<9xf32>) -> (tensor<2x4x8x9xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x8x9xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x8x9xf32>
+  %1 = stablehlo.broadcast_in_dim %arg2, dims = [3] : (tensor<9xf32>) -> tensor<2x4x8x9xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x4x8x9xf32>
+  func.return %2 : tensor<2x4x8x9xf32>
+}
+// -----
+// CASE: windows_with_a_tail_that_differs_by_rows
+// RUN-PASS: pipeline
+// INPUTS: floats
+// TOLERANCE: 1e-4
+// ON-ENGINE
+// STEPS: cpu.convolution
+func.func public @main(%arg0: tensor<2x3x8x9xf32>, %arg1: tensor<4x3x3x3xf32>, %arg2: tensor<8xf32>) -> (tensor<2x4x8x9xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x8x9xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x8x9xf32>
+  %1 = stablehlo.broadcast_in_dim %arg2, dims = [2] : (tensor<8xf32>) -> tensor<2x4x8x9xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x4x8x9xf32>
+  func.return %2 : tensor<2x4x8x9xf32>
+}
+// -----
+// CASE: windows_with_a_tail_that_differs_by_columns
+// RUN-PASS: pipeline
+// INPUTS: floats
+// TOLERANCE: 1e-4
+// ON-ENGINE
+// STEPS: cpu.convolution
+func.func public @main(%arg0: tensor<2x3x8x9xf32>, %arg1: tensor<4x3x3x3xf32>, %arg2: tensor<9xf32>) -> (tensor<2x4x8x9xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x8x9xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x8x9xf32>
+  %1 = stablehlo.broadcast_in_dim %arg2, dims = [3] : (tensor<9xf32>) -> tensor<2x4x8x9xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x4x8x9xf32>
+  func.return %2 : tensor<2x4x8x9xf32>
+}

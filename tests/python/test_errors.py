@@ -78,6 +78,50 @@ def test_programs_for_eager_and_for_pytorch_xla_catch_what_is_out_of_range(opera
     alive(device)
 
 
+def test_threads_that_find_the_first_error_at_once_do_not_wait_for_each_other(program):
+    program.run_code(
+        """
+import sys, threading, torch, torch_xla
+sys.setswitchinterval(1e-6)
+x, together, told = torch.ones(3, device="xla"), threading.Barrier(8), []
+
+def fail():
+    together.wait()
+    try:
+        x.flip(7)
+    except IndexError:
+        told.append(1)
+
+threads = [threading.Thread(target=fail) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(told) == 8
+""",
+        timeout=60,
+    )
+
+
+def test_the_first_error_may_come_while_the_interpreter_ends(program):
+    program.run_code(
+        """
+import torch, torch_xla
+x = torch.ones(3, device="xla")
+
+class Late:
+    def __del__(self):
+        try:
+            x.sum(5)
+        except Exception:
+            pass
+
+late = Late()
+""",
+        anew=True,
+    )
+
+
 @pytest.mark.parametrize(
     "operation",
     [

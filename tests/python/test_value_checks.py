@@ -12,6 +12,7 @@ from torch import nn
 
 import torch_xla
 from benchmarks import value_checks
+from torch_xla import _errors
 from torch_xla.debug import metrics
 from torch_xla.experimental import eager_mode_context
 from torch_xla.experimental.fori_loop import while_loop

@@ -140,7 +140,8 @@ class OneDnnConvolution : public LibraryCall {
     OneThread one_thread;
     ElementType lhs = convolution.operand(0)->element_type();
     ElementType rhs = convolution.operand(1)->element_type();
-    bool bf16 = lhs == ElementType::kBF16 && rhs == ElementType::kBF16 && NativeBFloat16();
+    bool bf16 = lhs == ElementType::kBF16 && rhs == ElementType::kBF16 && NativeBFloat16() &&
+                !IsDilatedDepthwiseGradient();
     type_ = bf16 ? ElementType::kBF16 : ElementType::kF32;
     SetUpTensors(lhs, rhs);
     PlanSlices();
@@ -193,6 +194,12 @@ class OneDnnConvolution : public LibraryCall {
 
   const Activation& result_activation() const { return p_.kind == Kind::kForward ? y_ : x_; }
   const Activation& operand_activation() const { return p_.kind == Kind::kForward ? x_ : y_; }
+
+  // oneDNN 3.2's kernel for these in bf16 reads wrong rows of wide images.
+  bool IsDilatedDepthwiseGradient() const {
+    return p_.kind == Kind::kWeightGradient && p_.groups > 1 && p_.groups == p_.inputs &&
+           std::ranges::any_of(p_.dilation, [](int64_t d) { return d != 1; });
+  }
 
   void SetUpTensors(ElementType lhs, ElementType rhs) {
     ElementType out = result_shape_.element_type();
@@ -286,6 +293,14 @@ class OneDnnConvolution : public LibraryCall {
     if (pieces > 1) {
       SliceRows(pieces);
       return true;
+    }
+    // A thread keeps the memory of its copies; a program's is given back.
+    constexpr int64_t kMostKeptBytes = 4 << 20;
+    if (image > kMostKeptBytes) {
+      for (Activation* tensor : {&x_, &y_}) {
+        if (tensor->staging == Staging::kSlices) tensor->staging = Staging::kWhole;
+      }
+      return false;
     }
     const int64_t batches = hlo::CeilDivide(image * p_.batch, kCachedBytes);
     if (p_.batch < std::max(batches, wanted) && p_.batch < 2 * wanted) return false;
@@ -847,9 +862,9 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
   auto problem = library ? RecognizeConvolution(convolution) : std::nullopt;
   if (problem &&
       (epilogue == nullptr || epilogue->empty() || problem->kind != Kind::kWeightGradient)) {
-    auto pointwise = MakePointwiseConvolution(convolution, *problem, epilogue, result_shape);
-    if (pointwise) return pointwise;
     try {
+      auto pointwise = MakePointwiseConvolution(convolution, *problem, epilogue, result_shape);
+      if (pointwise) return pointwise;
       return std::make_unique<OneDnnConvolution>(convolution, *problem, epilogue, result_shape);
     } catch (const dnnl::error&) {
     } catch (const std::invalid_argument&) {

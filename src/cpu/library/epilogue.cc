@@ -301,14 +301,28 @@ void Epilogue::Apply(float* values, int64_t position, int64_t count,
       } else if (step.kind == Operand::kScalar) {
         scalar(x, data == nullptr ? step.scalar : *AsFloats(data, step.type, 0, 1, buffer), n);
       } else {
-        int64_t channel = at / step.channel_inner % step.channels;
-        if (step.channel_inner == 1) {
-          row(x, AsFloats(data, step.type, channel, n, buffer), n);
-        } else {
-          scalar(x, *AsFloats(data, step.type, channel, 1, buffer), n);
-        }
+        ApplyChannels(step, x, at, n, data);
       }
     }
+  }
+}
+
+void Epilogue::ApplyChannels(const Step& step, float* x, int64_t position, int64_t count,
+                             const void* data) {
+  constexpr int64_t kBlock = 512;
+  float buffer[kBlock];
+  const auto [row, scalar] = BinaryFunctions(step.opcode, step.reversed);
+  for (int64_t done = 0; done < count;) {
+    const int64_t at = position + done, channel = at / step.channel_inner % step.channels;
+    const int64_t end = step.channel_inner == 1 ? step.channels - channel
+                                                : step.channel_inner - at % step.channel_inner;
+    const int64_t n = std::min({count - done, end, kBlock});
+    if (step.channel_inner == 1) {
+      row(x + done, AsFloats(data, step.type, channel, n, buffer), n);
+    } else {
+      scalar(x + done, *AsFloats(data, step.type, channel, 1, buffer), n);
+    }
+    done += n;
   }
 }
 

@@ -37,7 +37,7 @@ class Epilogue {
   const hlo::Instruction& contraction() const { return *contraction_; }
   bool empty() const { return steps_.empty(); }
   // Transforms values[0..count), which are the result's elements at row-major positions
-  // [position, position + count), of one channel or of one row of the minor-most dimension.
+  // [position, position + count).
   void Apply(float* values, int64_t position, int64_t count, const void* const* operands) const;
   std::string Description() const;
 
@@ -52,6 +52,10 @@ class Epilogue {
     hlo::ElementType type = hlo::ElementType::kF32;
     int64_t channel_inner = 1, channels = 1;
   };
+  // Of a kChannel step: its operand has an element for each channel.
+  static void ApplyChannels(const Step& step, float* x, int64_t position, int64_t count,
+                            const void* data);
+
   friend class EpilogueReader;
   const hlo::Instruction* contraction_ = nullptr;
   std::vector<Step> steps_;

@@ -34,22 +34,28 @@ struct LeastSquares {
   }
   ~LeastSquares() { item.Store(0, b.data(), ldb); }
 
-  // Says of NaN in a matrix, and of infinities in the first one if they matter, what LAPACK says of
-  // an argument that is wrong. Its iterations for singular values may not end with them.
-  // `first_matrix`: that argument's number in the routine.
-  bool Refuses(int first_matrix, bool infinities_matter = false) {
+  // Says of NaN in a matrix what LAPACK says of an argument that is wrong. Its iterations for
+  // singular values may not end with it. `first_matrix`: that argument's number in the routine.
+  bool RefusesNan(int first_matrix) {
     const auto is_nan = [](const T& number) { return number != number; };
-    const auto is_wrong = [&](const T& number) {
-      return is_nan(number) || (infinities_matter && !std::isfinite(std::abs(number)));
-    };
     *info = 0;
     if (std::ranges::any_of(b, is_nan)) *info = -(first_matrix + 2);
-    if (std::ranges::any_of(a, is_wrong)) *info = -first_matrix;
-    if (*info == 0) return false;
+    if (std::ranges::any_of(a, is_nan)) *info = -first_matrix;
+    if (*info != 0) GiveNan();
+    return *info != 0;
+  }
+
+  // The iterations may not end with these in the first matrix either.
+  bool HasInfinity() const {
+    return std::ranges::any_of(a, [](const T& number) {
+      return std::isinf(std::real(number)) || std::isinf(std::imag(number));
+    });
+  }
+
+  void GiveNan() {
     std::ranges::fill(b, T(std::numeric_limits<R>::quiet_NaN()));
     std::fill_n(s, item.ResultElements(2), std::numeric_limits<R>::quiet_NaN());
     *rank = 0;
-    return true;
   }
 
   const Item& item;
@@ -64,7 +70,7 @@ struct LeastSquares {
 template <typename T>
 void Gels(const Item& item) {
   LeastSquares<T> x(item);
-  if (x.Refuses(5)) return;
+  if (x.RefusesNan(5)) return;
   char transpose = 'N';
   WithWorkspace<T>([&](T* work, int* lwork) {
     lapack::gels<T>(&transpose, &x.m, &x.n, &x.columns, x.a.data(), &x.lda, x.b.data(), &x.ldb,
@@ -76,7 +82,7 @@ template <typename T>
 void Gelsy(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
-  if (x.Refuses(4)) return;
+  if (x.RefusesNan(4)) return;
   std::vector<int> pivots(std::max(1, x.n));
   std::vector<R> rwork(std::max<int64_t>(1, 2 * int64_t{x.n}));
   WithWorkspace<T>([&](T* work, int* lwork) {
@@ -94,7 +100,11 @@ template <typename T>
 void Gelsd(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
-  if (x.Refuses(4, /*infinities_matter=*/true)) return;
+  if (x.RefusesNan(4)) return;
+  if (x.HasInfinity()) {
+    *x.info = -4;
+    return x.GiveNan();
+  }
   // The query for the workspace tells the sizes of the others too.
   std::vector<int> iwork(1);
   std::vector<R> rwork(1);
@@ -115,7 +125,8 @@ template <typename T>
 void Gelss(const Item& item) {
   using R = typename RealOf<T>::Type;
   LeastSquares<T> x(item);
-  if (x.Refuses(4, /*infinities_matter=*/true)) return;
+  if (x.RefusesNan(4)) return;
+  if (x.HasInfinity()) return x.GiveNan();
   std::vector<R> rwork(std::max(1, 5 * std::min(x.m, x.n)));
   WithWorkspace<T>([&](T* work, int* lwork) {
     if constexpr (kComplex<T>) {

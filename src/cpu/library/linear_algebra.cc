@@ -82,8 +82,8 @@ template <typename T>
 int FactorPositiveDefinite(char uplo, int n, T* a, int lda) {
   int info = 0;
   lapack::potrf<T>(&uplo, &n, a, &lda, &info);
-  for (int64_t i = 0; i < n && info == 0; ++i) {
-    if (std::isnan(std::real(a[i * (int64_t{lda} + 1)]))) info = static_cast<int>(i) + 1;
+  for (int i = 0; i < (info == 0 ? n : info - 1); ++i) {
+    if (std::isnan(std::real(a[i * (int64_t{lda} + 1)]))) return i + 1;
   }
   return info;
 }

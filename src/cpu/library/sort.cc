@@ -1,11 +1,13 @@
-// A line is sorted as a permutation of indices (with the key beside each when the order is known),
-// by insertion in runs and merging; then every operand is gathered through the permutation.
+// A line is sorted as a permutation of indices: by keys with the position in one number where the
+// order is known, else by insertion in runs and merging. Then every operand is gathered through the
+// permutation.
 #include "cpu/library/sort.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "cpu/library/sort_key.h"

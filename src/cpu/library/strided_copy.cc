@@ -222,10 +222,6 @@ void MergeDimensions(hlo::Dimensions& dimensions, hlo::Dimensions& strides) {
   strides = std::move(merged_strides);
 }
 
-}  // namespace
-
-namespace {
-
 // A dimension of a copy, with its strides on both sides.
 struct CopyDimension {
   int64_t size, from, to;
