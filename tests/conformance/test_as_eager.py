@@ -44,11 +44,16 @@ def words(error: Exception) -> str:
     return str(error).replace("xla:0", "cpu").rpartition("Exception raised from eager's check: ")[2]
 
 
+def kind_of(error: Exception) -> type[Exception]:
+    """Its class; what is out of range is an IndexError that PyTorch/XLA's programs catch, too."""
+    return IndexError if isinstance(error, IndexError) else type(error)
+
+
 def compare(program: str, device: str) -> None:
     expected, result = outcome(program, "cpu"), outcome(program, device)
     if isinstance(expected, Exception):
         assert isinstance(result, Exception), f"eager refuses: {expected}"
-        assert (type(result), words(result)) == (type(expected), words(expected))
+        assert (kind_of(result), words(result)) == (kind_of(expected), words(expected))
     elif isinstance(result, Exception):
         raise result
     else:
@@ -88,7 +93,7 @@ def test_edges_are_eagers(kind):
 def test_exceptions_are_eagers_in_other_words(program):
     expected, result = outcome(program, "cpu"), outcome(program, "xla")
     assert isinstance(expected, Exception)
-    assert type(result) is type(expected)
+    assert kind_of(result) is kind_of(expected)
 
 
 @pytest.mark.parametrize("pivots", ([5, 6], [0, 1], [-1, 1], [1, -2], [-1, -9]))
