@@ -290,17 +290,17 @@ class OneDnnConvolution : public LibraryCall {
     const int64_t most_pieces = p_.kind == Kind::kForward ? p_.y[0] / least_rows : 1;
     const int64_t pieces = std::min(most_pieces, std::max(hlo::CeilDivide(image, kCachedBytes),
                                                           hlo::CeilDivide(wanted, p_.batch)));
-    if (pieces > 1) {
-      SliceRows(pieces);
-      return true;
-    }
     // A thread keeps the memory of its copies; a program's is given back.
     constexpr int64_t kMostKeptBytes = 4 << 20;
-    if (image > kMostKeptBytes) {
+    if (image > kMostKeptBytes * std::max<int64_t>(pieces, 1)) {
       for (Activation* tensor : {&x_, &y_}) {
         if (tensor->staging == Staging::kSlices) tensor->staging = Staging::kWhole;
       }
       return false;
+    }
+    if (pieces > 1) {
+      SliceRows(pieces);
+      return true;
     }
     const int64_t batches = hlo::CeilDivide(image * p_.batch, kCachedBytes);
     if (p_.batch < std::max(batches, wanted) && p_.batch < 2 * wanted) return false;

@@ -9,7 +9,7 @@
 
 namespace cpu {
 
-__attribute__((target("avx2,fma"))) inline void Transpose8x8(const float* from, int64_t from_stride,
+__attribute__((target("avx2"))) inline void Transpose8x8(const float* from, int64_t from_stride,
                                                              float* to, int64_t to_stride) {
   __m256 v[8], t[8];
 #pragma GCC unroll 8

@@ -4,36 +4,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cpu/library/transpose_8x8.h"
+
 namespace cpu {
 
 inline constexpr int64_t kTransposeTile = 16;
 
 #if defined(__x86_64__)
-// Eight by eight of 32 bits in registers.
-using Vector8 __attribute__((vector_size(32))) = int32_t;
-
-template <typename T>
-__attribute__((target("avx2"))) inline void TransposeEight(const T* from, int64_t from_stride,
-                                                           T* to, int64_t to_stride) {
-  Vector8 r[8], t[8];
-  for (int i = 0; i < 8; ++i) std::memcpy(&r[i], from + i * from_stride, 32);
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = __builtin_shufflevector(t[i], t[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-    r[i + 1] = __builtin_shufflevector(t[i], t[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    r[i + 2] = __builtin_shufflevector(t[i + 1], t[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
-    r[i + 3] = __builtin_shufflevector(t[i + 1], t[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    t[i + 4] = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-  for (int i = 0; i < 8; ++i) std::memcpy(to + i * to_stride, &t[i], 32);
-}
-
 // The same as TransposeTile below.
 template <typename T>
 __attribute__((target("avx2"))) void TransposeByEights(const T* from, int64_t from_stride, T* to,
@@ -43,7 +20,9 @@ __attribute__((target("avx2"))) void TransposeByEights(const T* from, int64_t fr
   for (; i + 8 <= rows; i += 8) {
     int64_t j = 0;
     for (; j + 8 <= columns; j += 8) {
-      TransposeEight(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+      // Any 32 bits: nothing computes with them.
+      Transpose8x8(reinterpret_cast<const float*>(from + i * from_stride + j), from_stride,
+                   reinterpret_cast<float*>(to + j * to_stride + i), to_stride);
     }
     for (; j < columns; ++j) {
       for (int64_t k = i; k < i + 8; ++k) to[j * to_stride + k] = from[k * from_stride + j];

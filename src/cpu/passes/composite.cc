@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "hlo/error.h"
+
 namespace cpu {
 namespace {
 
@@ -104,6 +106,10 @@ std::vector<Replacement> AddComposite(std::span<Instruction* const> members,
   std::vector<hlo::Shape> shapes;
   for (Instruction* output : outputs) {
     Instruction* copy = body.copies[output].copy;
+    if (copy == nullptr) {
+      throw hlo::Error(hlo::ErrorCode::kInternal,
+                       "a kernel does not compute its output " + output->ToString());
+    }
     if (!output->shape().is_tuple()) {
       results.push_back(copy);
       shapes.push_back(output->shape());
