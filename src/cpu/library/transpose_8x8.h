@@ -10,7 +10,7 @@
 namespace cpu {
 
 __attribute__((target("avx2"))) inline void Transpose8x8(const float* from, int64_t from_stride,
-                                                             float* to, int64_t to_stride) {
+                                                         float* to, int64_t to_stride) {
   __m256 v[8], t[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) v[i] = _mm256_loadu_ps(from + i * from_stride);
