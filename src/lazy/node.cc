@@ -175,7 +175,8 @@ void Node::TakeComputedOperands() {
 // Chains of nodes are as long as a program's step: they are taken apart in a loop, not by
 // recursion.
 void Node::Destroy() {
-  thread_local std::vector<Node*>* pending = nullptr;
+  // Without the call that a library's thread-local variables take else.
+  [[gnu::tls_model("initial-exec")]] constinit thread_local std::vector<Node*>* pending = nullptr;
   if (pending != nullptr) {
     pending->push_back(this);
     return;

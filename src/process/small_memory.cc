@@ -1,6 +1,9 @@
 #include "process/small_memory.h"
 
 #include <array>
+#include <memory>
+#include <new>
+#include <utility>
 
 namespace process {
 namespace {
@@ -30,30 +33,35 @@ struct Pieces {
 
 using Kept = std::array<Pieces, kLargest / kStep>;
 
-// Without a destructor of its own, so that reaching it is one look; `at_end` frees what is left.
-thread_local Kept kept;
-thread_local bool is_at_end = false;
+// A thread's pieces, from the first one that it frees until its end. A pointer, which is read
+// without the call that a library's thread-local variables take else: little room is left for such.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Kept* kept = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool is_at_end = false;
 
 struct AtEnd {
   ~AtEnd() {
     is_at_end = true;  // other objects of the thread may still free theirs
-    for (Pieces& pieces : kept) {
+    const std::unique_ptr<Kept> last(std::exchange(kept, nullptr));
+    for (Pieces& pieces : *last) {
       while (pieces.first != nullptr) {
         Piece* const piece = pieces.first;
         pieces.first = piece->next;
         ::operator delete(piece);
       }
-      pieces.count = 0;
     }
   }
 };
 
 size_t ClassOf(size_t bytes) { return (bytes - 1) / kStep; }
 
-// The first piece of a size that the thread keeps.
-void BeginKeeping() {
+// Whether there is room to keep pieces in.
+[[gnu::noinline]] bool BeginKeeping() {
+  if (is_at_end) return false;
+  kept = new (std::nothrow) Kept;
+  if (kept == nullptr) return false;
   thread_local AtEnd at_end;
   (void)at_end;
+  return true;
 }
 
 }  // namespace
@@ -61,8 +69,10 @@ void BeginKeeping() {
 void* AllocateSmall(size_t bytes) {
   if (!kKeeps || bytes == 0 || bytes > kLargest) return ::operator new(bytes);
   const size_t size_class = ClassOf(bytes);
-  Pieces& pieces = kept[size_class];
-  if (pieces.first == nullptr) return ::operator new((size_class + 1) * kStep);
+  if (kept == nullptr || (*kept)[size_class].first == nullptr) {
+    return ::operator new((size_class + 1) * kStep);
+  }
+  Pieces& pieces = (*kept)[size_class];
   Piece* const piece = pieces.first;
   pieces.first = piece->next;
   --pieces.count;
@@ -73,11 +83,10 @@ void FreeSmall(void* memory, size_t bytes) noexcept {
   if (memory == nullptr) return;
   if (!kKeeps || bytes == 0 || bytes > kLargest) return ::operator delete(memory);
   const size_t size_class = ClassOf(bytes);
-  Pieces& pieces = kept[size_class];
-  if (pieces.count >= kKeptBytes / ((size_class + 1) * kStep) || is_at_end) {
+  if (kept == nullptr && !BeginKeeping()) [[unlikely]]
     return ::operator delete(memory);
-  }
-  if (pieces.first == nullptr) BeginKeeping();
+  Pieces& pieces = (*kept)[size_class];
+  if (pieces.count >= kKeptBytes / ((size_class + 1) * kStep)) return ::operator delete(memory);
   pieces.first = new (memory) Piece{pieces.first};
   ++pieces.count;
 }
