@@ -4,14 +4,13 @@
 #include <functional>
 #include <memory>
 #include <ranges>
-#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "cpu/control_flow.h"
-#include "cpu/element_cost.h"
 #include "cpu/fusible.h"
 #include "cpu/passes/composite.h"
+#include "cpu/passes/fusion_cluster.h"
 
 namespace cpu {
 namespace {
@@ -21,53 +20,8 @@ using hlo::Dimensions;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// What a cluster may hold: as many members that cost something, and as many in all.
-constexpr size_t kMaxCosts = 240;
-constexpr size_t kMaxMembers = 640;
-constexpr size_t kMaxReduces = 6;
-constexpr size_t kMaxOutputs = 12;
 // As many kernels of reductions are looked at to take another one that reads the same.
 constexpr size_t kNearReduces = 8;
-// More often than this an element is not computed anew, but read.
-constexpr int64_t kMaxCopies = 4;
-constexpr int64_t kMaxCheapCopies = 32;
-// So many elements at least share what is computed once a row.
-constexpr int64_t kLeastRow = 8;
-
-std::span<const int64_t> Stripped(std::span<const int64_t> dimensions) {
-  while (!dimensions.empty() && dimensions.back() == 1) {
-    dimensions = dimensions.first(dimensions.size() - 1);
-  }
-  return dimensions;
-}
-
-bool IsSplatConstant(const Instruction* instruction) {
-  return instruction->IsConstant() && instruction->literal().IsSplat();
-}
-
-// Costs (nearly) nothing to compute again.
-bool IsFree(const Instruction* instruction) {
-  switch (instruction->opcode()) {
-    case Opcode::kConstant:
-      return IsSplatConstant(instruction);
-    case Opcode::kIota:
-    case Opcode::kBroadcastInDim:
-    case Opcode::kReshape:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// What a kernel knows of an instruction that it evaluates.
-struct Member {
-  Instruction* instruction;
-  int64_t copies = 0;         // at how many indices
-  bool identity = false;      // at the loop's own index
-  bool row_identity = false;  // at the row's
-  bool elsewhere = false;     // at some other index (too)
-  bool gathered = false;      // at places that an index names (too)
-};
 
 // Which instructions can reach which, by their places in the program: operands come before their
 // users, but a kernel gives all its results at once, so a path that enters one at its last
@@ -101,20 +55,6 @@ class KernelSpans {
   }
 
   std::vector<int64_t> last_;  // maxima of ranges of first places: a Fenwick tree
-};
-
-struct Cluster {
-  uint32_t number = 0;  // among all
-  enum Kind { kLoop, kReduce, kScan } kind = kLoop;
-  Dimensions space;
-  int64_t row_rank = -1;
-  std::vector<Member> members;  // consumers first
-  std::vector<Instruction*> outputs;
-  size_t reduces = 0;
-  size_t costs = 0;  // members that are not free
-  // The last one that it was asked for, and which members use that: DemandFor.
-  const Instruction* wanted = nullptr;
-  hlo::ShortList<uint32_t> wanted_by;
 };
 
 // A cluster that evaluates an instruction, and which of its members that is.
@@ -187,7 +127,7 @@ class Fuser {
     if (IsView(*p)) return PlaceView(p, demand);
     if (!IsComputed(*p) || (p->IsConstant() && !IsSplatConstant(p))) return KeepOutside(p);
     if (IsFree(p)) return PlaceFree(p, demand);
-    if (demand.clusters.size() == 1 && !demand.in_memory && MayInline(p, *demand.clusters[0])) {
+    if (demand.clusters.size() == 1 && !demand.in_memory && demand.clusters[0]->MayInline(p)) {
       Join(*demand.clusters[0], p);
       return;
     }
@@ -223,7 +163,7 @@ class Fuser {
   bool InlineWhereAllowed(Instruction* p, const Demand& demand) {
     bool all = true;
     for (Cluster* cluster : demand.clusters) {
-      if (MayInline(p, *cluster)) {
+      if (cluster->MayInline(p)) {
         Join(*cluster, p);
       } else {
         all = false;
@@ -265,7 +205,7 @@ class Fuser {
   void PlaceInMemory(Instruction* p, const Demand& demand) {
     Of(p).needed = true;
     for (Cluster* cluster : demand.clusters) {
-      if (!MayOutput(p, *cluster)) continue;
+      if (!cluster->MayOutput(p) || OthersReach(p, *cluster)) continue;
       Join(*cluster, p);
       AddOutput(*cluster, p);
       return;
@@ -304,187 +244,16 @@ class Fuser {
     return Of(cluster.members[0].instruction).place;
   }
 
-  // Whether `meets` holds for one of the members that use p, which is being placed.
-  template <typename Predicate>
-  static bool AnyUserIn(const Cluster& cluster, const Instruction* p, const Predicate& meets) {
-    return cluster.wanted == p && std::ranges::any_of(cluster.wanted_by, [&](uint32_t member) {
-             return meets(cluster.members[member]);
-           });
-  }
-  template <typename Visitor>
-  static void ForUsersIn(const Cluster& cluster, const Instruction* p, const Visitor& visit) {
-    AnyUserIn(cluster, p, [&](const Member& user) {
-      visit(user);
-      return false;
-    });
-  }
-
   // True if the cluster evaluates it.
   bool IsIn(const Instruction* instruction, const Cluster& cluster) const {
     return std::ranges::find(Of(instruction).homes, cluster.number, &Home::cluster) !=
            Of(instruction).homes.end();
   }
 
-  // Adds p to the cluster and finds at which index it is evaluated there. What it gives is valid
-  // until the next one joins.
-  Member& Join(Cluster& cluster, Instruction* p) {
-    Member joined{p, Copies(p, cluster)};
-    ForUsersIn(cluster, p, [&](const Member& user) {
-      const bool identity = AtIdentity(cluster, user, p);
-      const bool row_identity = AtRowIdentity(cluster, user, p);
-      joined.identity |= identity;
-      joined.row_identity |= row_identity;
-      joined.elsewhere |= user.elsewhere || (!identity && !row_identity);
-      joined.gathered |= user.gathered || (user.instruction->opcode() == Opcode::kGather &&
-                                           user.instruction->operand(0) == p);
-    });
-    if (p->opcode() == Opcode::kReduce) ++cluster.reduces;
-    if (!IsFree(p)) ++cluster.costs;
+  // What it gives is valid until the next one joins.
+  Cluster::Member& Join(Cluster& cluster, Instruction* p) {
     Of(p).homes.push_back({cluster.number, static_cast<uint32_t>(cluster.members.size())});
-    return cluster.members.emplace_back(joined);
-  }
-
-  static bool AtIdentity(const Cluster& cluster, const Member& user, const Instruction* p) {
-    if (p->dimensions() != cluster.space) return false;
-    const Opcode opcode = user.instruction->opcode();
-    if (opcode == Opcode::kReduce || IsScan(*user.instruction)) return true;
-    return user.identity &&
-           (hlo::IsElementwise(opcode) || opcode == Opcode::kMap || opcode == Opcode::kComposite);
-  }
-
-  static bool AtRowIdentity(const Cluster& cluster, const Member& user, const Instruction* p) {
-    const Opcode opcode = user.instruction->opcode();
-    if (opcode == Opcode::kBroadcastInDim) return IsRowBroadcast(cluster, user);
-    if (!user.row_identity) return false;
-    if (opcode == Opcode::kReshape) {
-      return std::ranges::equal(Stripped(user.instruction->dimensions()),
-                                Stripped(p->dimensions()));
-    }
-    return hlo::IsElementwise(opcode);
-  }
-
-  // An identity broadcast along the trailing dimensions.
-  static bool IsRowBroadcast(const Cluster& cluster, const Member& member) {
-    if (!member.identity) return false;
-    const Instruction* broadcast = member.instruction;
-    const auto& map = broadcast->as<hlo::DimensionsAttributes>().dimensions;
-    for (size_t i = 0; i < map.size(); ++i) {
-      if (map[i] != static_cast<int64_t>(i)) return false;
-    }
-    const std::span<const int64_t> operand = Stripped(broadcast->operand(0)->dimensions());
-    return std::equal(operand.begin(), operand.end(), cluster.space.begin());
-  }
-
-  // Users that only change the index each ask for another element.
-  static int64_t Copies(const Instruction* p, const Cluster& cluster) {
-    int64_t same = 0, sum = 0;
-    ForUsersIn(cluster, p, [&](const Member& user) {
-      const Opcode opcode = user.instruction->opcode();
-      if (hlo::IsElementwise(opcode) || opcode == Opcode::kReduce) {
-        same = std::max(same, user.copies);
-      } else {
-        sum += user.copies;
-      }
-    });
-    return std::max<int64_t>(same + sum, 1);
-  }
-
-  // What is free is taken still: in memory, the constants of a long polynomial would be an array
-  // each.
-  static bool IsFull(const Cluster& cluster, const Instruction& p) {
-    return cluster.members.size() >= kMaxMembers || (cluster.costs >= kMaxCosts && !IsFree(&p));
-  }
-
-  bool MayInline(const Instruction* p, const Cluster& cluster) const {
-    if (IsFull(cluster, *p)) return false;
-    if (cluster.kind == Cluster::kScan && !MayFeedScan(*p)) return false;
-    if (IsALoopOfFewer(*p, cluster)) return false;
-    const int64_t copies = Copies(p, cluster);
-    const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
-    if (copies > kMaxCopies && !is_cheap) return false;
-    if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
-    return !AnyUserIn(cluster, p, [&](const Member& user) {
-      if (IsReducedInShortRows(*user.instruction, *p)) return true;
-      // Which part of a concatenation a place lies in would be found for each element.
-      const bool has_parts = p->opcode() == Opcode::kConcatenate;
-      return IsRepeatedBy(user.instruction, p) || (has_parts && user.gathered);
-    });
-  }
-
-  // A loop is emitted where its lanes are used, not once a row: what has more elements would take
-  // its turns again for each vector.
-  static bool IsALoopOfFewer(const Instruction& p, const Cluster& cluster) {
-    if (!HasLoop(p)) return false;
-    return p.shape().num_elements() < hlo::Shape(p.element_type(), cluster.space).num_elements();
-  }
-
-  // A scan takes one number at a time along rows, where a loop of vectors is quicker for what is
-  // more than a few instructions.
-  static bool MayFeedScan(const Instruction& p) {
-    return !IsExpensive(p) && p.opcode() != Opcode::kReduceWindow;
-  }
-
-  // A row of a few elements leaves most lanes of its vector empty: what costs something is better
-  // computed before, if there is so much of it that one more kernel costs less.
-  static bool IsReducedInShortRows(const Instruction& user, const Instruction& p) {
-    constexpr int64_t kShort = 16, kLeastElements = 8192;
-    if (user.opcode() != Opcode::kReduce || !IsTrailing(&user)) return false;
-    const int64_t rows = user.shape().is_array() ? user.shape().num_elements()
-                                                 : user.shape().tuple_shapes()[0].num_elements();
-    const int64_t elements = p.shape().num_elements();
-    return elements >= kLeastElements && elements < kShort * rows && IsMadeExpensively(p);
-  }
-
-  // Whether an expensive operation is among those that give it, element by element.
-  static bool IsMadeExpensively(const Instruction& p) {
-    constexpr size_t kMostSteps = 32;
-    std::vector<const Instruction*> made = {&p};
-    for (size_t i = 0; i < made.size() && i < kMostSteps; ++i) {
-      if (IsExpensive(*made[i])) return true;
-      if (!hlo::IsElementwise(made[i]->opcode())) continue;
-      made.insert(made.end(), made[i]->operands().begin(), made[i]->operands().end());
-    }
-    return false;
-  }
-
-  // True if the user would have elements of p computed several times that cost something.
-  static bool IsRepeatedBy(const Instruction* user, const Instruction* p) {
-    if (IsFree(p)) return false;
-    switch (user->opcode()) {
-      case Opcode::kBroadcastInDim:
-        return IsRepeatedByBroadcast(user, p);
-      case Opcode::kGather:
-        return user->operand(0) == p && p->opcode() != Opcode::kConvert;
-      case Opcode::kReduceWindow:  // windows overlap
-        return !IsScan(*user) && p->opcode() != Opcode::kConvert;
-      default:
-        return false;
-    }
-  }
-
-  // Row values are computed once a row; anything else would be computed for every element.
-  static bool IsRepeatedByBroadcast(const Instruction* broadcast, const Instruction* p) {
-    const int64_t from = p->shape().num_elements(), to = broadcast->shape().num_elements();
-    if (from == 1 || from * 2 > to) return false;
-    const auto& map = broadcast->as<hlo::DimensionsAttributes>().dimensions;
-    bool leading = true;
-    for (size_t i = 0; i < map.size(); ++i) leading &= map[i] == static_cast<int64_t>(i);
-    const std::span<const int64_t> operand = Stripped(p->dimensions());
-    leading &= std::equal(operand.begin(), operand.end(), broadcast->dimensions().begin());
-    return !leading || to / from < kLeastRow;
-  }
-
-  // As a further result of the loop.
-  bool MayOutput(const Instruction* p, const Cluster& cluster) {
-    if (cluster.kind != Cluster::kLoop || IsFull(cluster, *p) ||
-        cluster.outputs.size() >= kMaxOutputs || cluster.outputs[0]->shape().is_tuple()) {
-      return false;
-    }
-    const bool identity =
-        AnyUserIn(cluster, p, [&](const Member& user) { return AtIdentity(cluster, user, p); });
-    if (!identity || p->dimensions() != cluster.space) return false;
-    if (!MayInline(p, cluster)) return false;
-    return !OthersReach(p, cluster);
+    return cluster.Add(p);
   }
 
   // True if the cluster depends on a user of p outside of it: making p its result would close a
@@ -529,29 +298,13 @@ class Fuser {
 
   // --- Reductions.
 
-  static bool IsTrailing(const Instruction* reduce) {
-    const Dimensions& from = reduce->operand(0)->dimensions();
-    Dimensions reduced = reduce->as<hlo::DimensionsAttributes>().dimensions;
-    std::sort(reduced.begin(), reduced.end());
-    const int64_t rank = static_cast<int64_t>(from.size());
-    for (size_t i = 0; i < reduced.size(); ++i) {
-      if (reduced[i] != rank - static_cast<int64_t>(reduced.size() - i)) return false;
-    }
-    return !reduced.empty();
-  }
-
-  static int64_t KeptRank(const Instruction* reduce) {
-    return reduce->operand(0)->shape().rank() -
-           static_cast<int64_t>(reduce->as<hlo::DimensionsAttributes>().dimensions.size());
-  }
-
   void PlaceReduce(Instruction* p, const Demand& demand) {
     const bool trailing = IsTrailing(p) && p->shape().is_array();
     if (trailing) {
       for (Cluster* cluster : demand.clusters) {
         const bool output = demand.in_memory || demand.clusters.size() > 1;
-        if (!MayRowReduce(p, *cluster) || (output && OthersReach(p, *cluster))) continue;
-        BecomeRows(p, *cluster);
+        if (!cluster->MayReduceRows(p) || (output && OthersReach(p, *cluster))) continue;
+        cluster->BecomeRowsOf(p);
         Join(*cluster, p);
         if (output) {
           Of(p).needed = true;
@@ -586,8 +339,10 @@ class Fuser {
     std::ranges::sort(found, std::greater(), [&](const Cluster* c) { return LastPlace(*c); });
     const auto tail = std::ranges::unique(found);
     found.erase(tail.begin(), tail.end());
-    const auto first =
-        std::ranges::find_if(found, [&](const Cluster* c) { return MayReduceTogether(p, *c); });
+    const auto first = std::ranges::find_if(found, [&](const Cluster* c) {
+      // Neither may depend on the other: p precedes them, so only they on it.
+      return c->MayReduceBeside(p) && !OthersReach(p, *c);
+    });
     return first == found.end() ? nullptr : *first;
   }
 
@@ -605,66 +360,6 @@ class Fuser {
     const auto repeated = std::ranges::unique(sources);
     sources.erase(repeated.begin(), repeated.end());
     return sources;
-  }
-
-  // The cluster's rows are what p reduces.
-  bool MayRowReduce(const Instruction* p, const Cluster& cluster) const {
-    if (cluster.kind != Cluster::kLoop || cluster.reduces >= kMaxReduces) return false;
-    const Dimensions& space = p->operand(0)->dimensions();
-    const int64_t rows = p->shape().num_elements();
-    const int64_t total = p->operand(0)->shape().num_elements();
-    // Few long rows are better split: see SplitReductions.
-    if (rows < 8 && total > 65536) return false;
-    if (cluster.reduces == 0 && cluster.row_rank < 0 && cluster.space == p->dimensions()) {
-      return MayBecomeRows(p, cluster);
-    }
-    if (cluster.space != space || (cluster.row_rank >= 0 && cluster.row_rank != KeptRank(p)))
-      return false;
-    return !AnyUserIn(cluster, p, [&](const Member& user) {
-      if (!AtRowIdentity(cluster, user, p) || user.elsewhere) return true;
-      return user.instruction->opcode() == Opcode::kBroadcastInDim &&
-             Stripped(p->dimensions()).size() != p->dimensions().size() &&
-             p->dimensions() != Dimensions(space.begin(), space.begin() + KeptRank(p));
-    });
-  }
-
-  // The whole cluster becomes row values: everything in it must be at the row's index.
-  static bool MayBecomeRows(const Instruction* p, const Cluster& cluster) {
-    for (const Member& member : cluster.members) {
-      const Instruction* instruction = member.instruction;
-      if (instruction->shape().rank() == 0 || IsSplatConstant(instruction)) continue;
-      if (!member.identity || member.elsewhere) return false;
-    }
-    bool used = false;
-    const bool elsewhere = AnyUserIn(cluster, p, [&](const Member& user) {
-      used = true;
-      return !AtIdentity(cluster, user, p) || user.elsewhere;
-    });
-    return used && !elsewhere;
-  }
-
-  void BecomeRows(const Instruction* p, Cluster& cluster) {
-    if (cluster.row_rank < 0 && cluster.space != p->operand(0)->dimensions()) {
-      for (Member& member : cluster.members) {
-        member.row_identity = std::exchange(member.identity, false);
-      }
-      cluster.space = p->operand(0)->dimensions();
-    } else if (cluster.row_rank < 0 && cluster.reduces == 0 && p->dimensions() == cluster.space) {
-      for (Member& member : cluster.members) member.row_identity = member.identity;
-    }
-    cluster.row_rank = KeptRank(p);
-  }
-
-  // The cluster reads what p reads.
-  bool MayReduceTogether(const Instruction* p, const Cluster& cluster) {
-    const Instruction* first = cluster.outputs[0];
-    if (cluster.outputs.size() >= 4 || cluster.space != p->operand(0)->dimensions() ||
-        first->attributes() != p->attributes() || !p->shape().is_array() ||
-        !first->shape().is_array()) {
-      return false;
-    }
-    // Neither may depend on the other: p precedes them, so only they on it.
-    return cluster.wanted != p && !OthersReach(p, cluster);
   }
 
   // --- Rewriting.
@@ -692,7 +387,7 @@ class Fuser {
   void BuildComposite(Cluster& cluster) {
     std::vector<Instruction*> members;
     members.reserve(cluster.members.size());
-    for (const Member& member : cluster.members) members.push_back(member.instruction);
+    for (const Cluster::Member& member : cluster.members) members.push_back(member.instruction);
     std::ranges::sort(members, {}, [&](const Instruction* member) { return Of(member).place; });
     const std::vector<Replacement> replaced =
         AddComposite(members, cluster.outputs, KernelOf(cluster));
