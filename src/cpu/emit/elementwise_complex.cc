@@ -26,28 +26,12 @@ Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, co
       return {b_.CreateFNeg(x.real), b_.CreateFNeg(x.imaginary)};
     case Opcode::kExponential:
       return ComplexExp(x);
-    case Opcode::kExponentialMinusOne: {
-      // e^(a+bi) - 1 = expm1(a) cos b - 2 sin(b/2)^2 + i e^a sin b.
-      Value* sine = math.Sin(b_.CreateFMul(x.imaginary, Float(x.real, 0.5)));
-      Value* real = b_.CreateFSub(b_.CreateFMul(math.Expm1(x.real), math.Cos(x.imaginary)),
-                                  b_.CreateFMul(Float(x.real, 2.0), b_.CreateFMul(sine, sine)));
-      return {real, b_.CreateFMul(math.Exp(x.real), math.Sin(x.imaginary))};
-    }
+    case Opcode::kExponentialMinusOne:
+      return ComplexExpm1(x);
     case Opcode::kLog:
       return ComplexLog(x);
-    case Opcode::kLogPlusOne: {
-      // log|1+z| = log1p(2a + a² + b²) / 2 next to zero; elsewhere the squares may overflow, and
-      // next to -1 they cancel.
-      Value* square =
-          b_.CreateFAdd(b_.CreateFMul(x.real, b_.CreateFAdd(x.real, Float(x.real, 2.0))),
-                        b_.CreateFMul(x.imaginary, x.imaginary));
-      Value* half = Float(x.real, 0.5);
-      Value* small = b_.CreateAnd(b_.CreateFCmpOLT(Abs(x.real), half),
-                                  b_.CreateFCmpOLT(Abs(x.imaginary), half));
-      const Element log = ComplexLog({b_.CreateFAdd(x.real, one), x.imaginary});
-      return {b_.CreateSelect(small, b_.CreateFMul(half, math.Log1p(square)), log.real),
-              log.imaginary};
-    }
+    case Opcode::kLogPlusOne:
+      return ComplexLog1p(x);
     case Opcode::kLogistic: {
       Element e = ComplexExp({b_.CreateFNeg(x.real), b_.CreateFNeg(x.imaginary)});
       return ComplexDivide({one, zero}, {b_.CreateFAdd(e.real, one), e.imaginary});
@@ -56,36 +40,11 @@ Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, co
       return ComplexSqrt(x);
     case Opcode::kRsqrt:
       return ComplexDivide({one, zero}, ComplexSqrt(x));
-    case Opcode::kCbrt: {
-      Value* third = Float(x.real, 1.0 / 3.0);
-      Element log = ComplexLog(x);
-      Element root =
-          ComplexExp({b_.CreateFMul(log.real, third), b_.CreateFMul(log.imaginary, third)});
-      Value* is_zero =
-          b_.CreateAnd(b_.CreateFCmpOEQ(x.real, zero), b_.CreateFCmpOEQ(x.imaginary, zero));
-      return {b_.CreateSelect(is_zero, zero, root.real),
-              b_.CreateSelect(is_zero, zero, root.imaginary)};
-    }
+    case Opcode::kCbrt:
+      return ComplexCbrt(x);
     case Opcode::kSine:
-    case Opcode::kCosine: {
-      // sin(a+bi) = sin a cosh b + i cos a sinh b; cos(a+bi) = cos a cosh b - i sin a sinh b.
-      Value* half = Float(x.real, 0.5);
-      Value* e = math.Exp(x.imaginary);
-      Value* inverse = math.Exp(b_.CreateFNeg(x.imaginary));
-      Value* cosh = b_.CreateFMul(half, b_.CreateFAdd(e, inverse));
-      Value* m = math.Expm1(Abs(x.imaginary));
-      // sinh |b| = (m + m / (m + 1)) / 2, exact for small b.
-      Value* sinh = b_.CreateFMul(half, b_.CreateFAdd(m, b_.CreateFDiv(m, b_.CreateFAdd(m, one))));
-      sinh = b_.CreateCopySign(sinh, x.imaginary);
-      Value* large = b_.CreateFCmpOGT(Abs(x.imaginary), Float(x.real, 10.0));
-      sinh = b_.CreateSelect(large, b_.CreateFMul(half, b_.CreateFSub(e, inverse)), sinh);
-      Value* sine = math.Sin(x.real);
-      Value* cosine = math.Cos(x.real);
-      if (instruction.opcode() == Opcode::kSine) {
-        return {b_.CreateFMul(sine, cosh), b_.CreateFMul(cosine, sinh)};
-      }
-      return {b_.CreateFMul(cosine, cosh), b_.CreateFNeg(b_.CreateFMul(sine, sinh))};
-    }
+    case Opcode::kCosine:
+      return ComplexSine(instruction.opcode(), x);
     case Opcode::kTan: {
       // tan z = -i tanh(iz).
       Element t = ComplexTanh({b_.CreateFNeg(x.imaginary), x.real});
@@ -93,12 +52,8 @@ Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, co
     }
     case Opcode::kTanh:
       return ComplexTanh(x);
-    case Opcode::kSign: {
-      Value* magnitude = math.Hypot(x.real, x.imaginary);
-      Value* is_zero = b_.CreateFCmpOEQ(magnitude, zero);
-      return {b_.CreateSelect(is_zero, zero, b_.CreateFDiv(x.real, magnitude)),
-              b_.CreateSelect(is_zero, zero, b_.CreateFDiv(x.imaginary, magnitude))};
-    }
+    case Opcode::kSign:
+      return ComplexSign(x);
     case Opcode::kIsFinite: {
       Value* infinity = llvm::ConstantFP::getInfinity(x.real->getType());
       return {b_.CreateAnd(b_.CreateFCmpOLT(Abs(x.real), infinity),
@@ -107,6 +62,71 @@ Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, co
     default:
       Unsupported(instruction);
   }
+}
+
+Element ElementwiseEmitter::ComplexExpm1(const Element& x) {
+  VectorMath math(b_);
+  // e^(a+bi) - 1 = expm1(a) cos b - 2 sin(b/2)^2 + i e^a sin b.
+  Value* sine = math.Sin(b_.CreateFMul(x.imaginary, Float(x.real, 0.5)));
+  Value* real = b_.CreateFSub(b_.CreateFMul(math.Expm1(x.real), math.Cos(x.imaginary)),
+                              b_.CreateFMul(Float(x.real, 2.0), b_.CreateFMul(sine, sine)));
+  return {real, b_.CreateFMul(math.Exp(x.real), math.Sin(x.imaginary))};
+}
+
+Element ElementwiseEmitter::ComplexLog1p(const Element& x) {
+  VectorMath math(b_);
+  Value* one = Float(x.real, 1.0);
+  // log|1+z| = log1p(2a + a² + b²) / 2 next to zero; elsewhere the squares may overflow, and
+  // next to -1 they cancel.
+  Value* square = b_.CreateFAdd(b_.CreateFMul(x.real, b_.CreateFAdd(x.real, Float(x.real, 2.0))),
+                                b_.CreateFMul(x.imaginary, x.imaginary));
+  Value* half = Float(x.real, 0.5);
+  Value* small =
+      b_.CreateAnd(b_.CreateFCmpOLT(Abs(x.real), half), b_.CreateFCmpOLT(Abs(x.imaginary), half));
+  const Element log = ComplexLog({b_.CreateFAdd(x.real, one), x.imaginary});
+  return {b_.CreateSelect(small, b_.CreateFMul(half, math.Log1p(square)), log.real), log.imaginary};
+}
+
+Element ElementwiseEmitter::ComplexCbrt(const Element& x) {
+  Value* zero = Float(x.real, 0.0);
+  Value* third = Float(x.real, 1.0 / 3.0);
+  Element log = ComplexLog(x);
+  Element root = ComplexExp({b_.CreateFMul(log.real, third), b_.CreateFMul(log.imaginary, third)});
+  Value* is_zero =
+      b_.CreateAnd(b_.CreateFCmpOEQ(x.real, zero), b_.CreateFCmpOEQ(x.imaginary, zero));
+  return {b_.CreateSelect(is_zero, zero, root.real),
+          b_.CreateSelect(is_zero, zero, root.imaginary)};
+}
+
+Element ElementwiseEmitter::ComplexSine(hlo::Opcode opcode, const Element& x) {
+  VectorMath math(b_);
+  Value* one = Float(x.real, 1.0);
+  // sin(a+bi) = sin a cosh b + i cos a sinh b; cos(a+bi) = cos a cosh b - i sin a sinh b.
+  Value* half = Float(x.real, 0.5);
+  Value* e = math.Exp(x.imaginary);
+  Value* inverse = math.Exp(b_.CreateFNeg(x.imaginary));
+  Value* cosh = b_.CreateFMul(half, b_.CreateFAdd(e, inverse));
+  Value* m = math.Expm1(Abs(x.imaginary));
+  // sinh |b| = (m + m / (m + 1)) / 2, exact for small b.
+  Value* sinh = b_.CreateFMul(half, b_.CreateFAdd(m, b_.CreateFDiv(m, b_.CreateFAdd(m, one))));
+  sinh = b_.CreateCopySign(sinh, x.imaginary);
+  Value* large = b_.CreateFCmpOGT(Abs(x.imaginary), Float(x.real, 10.0));
+  sinh = b_.CreateSelect(large, b_.CreateFMul(half, b_.CreateFSub(e, inverse)), sinh);
+  Value* sine = math.Sin(x.real);
+  Value* cosine = math.Cos(x.real);
+  if (opcode == Opcode::kSine) {
+    return {b_.CreateFMul(sine, cosh), b_.CreateFMul(cosine, sinh)};
+  }
+  return {b_.CreateFMul(cosine, cosh), b_.CreateFNeg(b_.CreateFMul(sine, sinh))};
+}
+
+Element ElementwiseEmitter::ComplexSign(const Element& x) {
+  VectorMath math(b_);
+  Value* zero = Float(x.real, 0.0);
+  Value* magnitude = math.Hypot(x.real, x.imaginary);
+  Value* is_zero = b_.CreateFCmpOEQ(magnitude, zero);
+  return {b_.CreateSelect(is_zero, zero, b_.CreateFDiv(x.real, magnitude)),
+          b_.CreateSelect(is_zero, zero, b_.CreateFDiv(x.imaginary, magnitude))};
 }
 
 Element ElementwiseEmitter::ComplexExp(const Element& x) {

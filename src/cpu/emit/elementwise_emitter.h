@@ -73,8 +73,14 @@ class ElementwiseEmitter {
   Element ComplexMultiply(const Element& x, const Element& y);
   Element ComplexDivide(const Element& x, const Element& y);
   Element ComplexExp(const Element& x);
+  Element ComplexExpm1(const Element& x);
   Element ComplexLog(const Element& x);
+  Element ComplexLog1p(const Element& x);
   Element ComplexSqrt(const Element& x);
+  Element ComplexCbrt(const Element& x);
+  // Or cosine, as the opcode says.
+  Element ComplexSine(hlo::Opcode opcode, const Element& x);
+  Element ComplexSign(const Element& x);
   Element ComplexTanh(const Element& x);
 
   llvm::Value* Maximum(llvm::Value* x, llvm::Value* y, bool maximum);

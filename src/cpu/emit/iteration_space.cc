@@ -43,43 +43,20 @@ class Finder {
         return;
       case Opcode::kIota:
         return Isolate(origins[instruction->as<hlo::DimensionAttributes>().dimension]);
-      case Opcode::kBroadcastInDim: {
-        const auto& map = instruction->as<hlo::DimensionsAttributes>().dimensions;
-        Origins inner(map.size());
-        for (size_t i = 0; i < map.size(); ++i) {
-          if (operand(0)->dimensions()[i] != 1) inner[i] = origins[map[i]];
-        }
-        return Visit(operand(0), inner);
-      }
-      case Opcode::kTranspose: {
-        const auto& permutation = instruction->as<hlo::DimensionsAttributes>().dimensions;
-        Origins inner(permutation.size());
-        for (size_t i = 0; i < permutation.size(); ++i) inner[permutation[i]] = origins[i];
-        return Visit(operand(0), inner);
-      }
+      case Opcode::kBroadcastInDim:
+        return Broadcast(*instruction, origins);
+      case Opcode::kTranspose:
+        return Transpose(*instruction, origins);
       case Opcode::kReshape:
         return Visit(operand(0), Reshape(from, operand(0)->dimensions(), origins));
-      case Opcode::kSlice: {
-        const auto& attributes = instruction->as<hlo::SliceAttributes>();
-        for (size_t d = 0; d < from.size(); ++d) {
-          if (from[d] == operand(0)->dimensions()[d]) continue;
-          if (attributes.strides[d] != 1) {
-            Isolate(origins[d]);
-          } else {
-            StartRun(origins[d]);
-          }
-        }
-        return Visit(operand(0), Sliced(attributes, origins));
-      }
+      case Opcode::kSlice:
+        return Slice(*instruction, origins);
       case Opcode::kDynamicSlice:
         return DynamicSlice(*instruction, origins);
       case Opcode::kReverse:
         return Reverse(*instruction, origins);
       case Opcode::kPad:
-        for (size_t d = 0; d < from.size(); ++d) {
-          if (from[d] != operand(0)->dimensions()[d]) Isolate(origins[d]);
-        }
-        return Visit(operand(0), Padded(*instruction, origins));
+        return Pad(*instruction, origins);
       case Opcode::kConcatenate:
         return Concatenate(*instruction, origins);
       case Opcode::kDynamicUpdateSlice:
@@ -88,31 +65,12 @@ class Finder {
         }
         Visit(operand(0), origins);
         return Visit(operand(1), origins);
-      case Opcode::kReduceWindow: {
-        const auto& window = instruction->as<hlo::Window>();
-        for (size_t d = 0; d < origins.size(); ++d) {
-          const bool same = window.dimensions[d] == 1 &&
-                            operand(0)->dimensions()[d] ==
-                                (instruction->shape().is_tuple()
-                                     ? instruction->shape().tuple_shapes()[0].dimensions()[d]
-                                     : from[d]);
-          if (!same) Isolate(origins[d]);
-        }
-        for (size_t i = 0; i < instruction->operand_count() / 2; ++i) Visit(operand(i), origins);
-        return;
-      }
+      case Opcode::kReduceWindow:
+        return ReduceWindow(*instruction, origins);
       case Opcode::kGather:
         return Gather(instruction, origins);
-      case Opcode::kReduce: {
-        // Of trailing dimensions, in a row kernel; the kept ones are the space's first.
-        Origins inner;
-        for (size_t d = 0; d < space_.size(); ++d) {
-          int64_t i = static_cast<int64_t>(d);
-          inner.push_back({Origin::kSpace, i, i});
-        }
-        for (size_t i = 0; i < instruction->operand_count() / 2; ++i) Visit(operand(i), inner);
-        return;
-      }
+      case Opcode::kReduce:
+        return ReduceRows(*instruction);
       default:
         for (const Instruction* x : instruction->operands()) {
           Visit(x, x->shape().is_array() && x->shape().rank() == 0 ? Origins{} : origins);
@@ -180,6 +138,62 @@ class Finder {
       AddSeam(origin, size);
       Move(origin, -size);
     }
+  }
+
+  void Broadcast(const Instruction& broadcast, const Origins& origins) {
+    const auto& map = broadcast.as<hlo::DimensionsAttributes>().dimensions;
+    Origins inner(map.size());
+    for (size_t i = 0; i < map.size(); ++i) {
+      if (broadcast.operand(0)->dimensions()[i] != 1) inner[i] = origins[map[i]];
+    }
+    Visit(broadcast.operand(0), inner);
+  }
+
+  void Transpose(const Instruction& transpose, const Origins& origins) {
+    const auto& permutation = transpose.as<hlo::DimensionsAttributes>().dimensions;
+    Origins inner(permutation.size());
+    for (size_t i = 0; i < permutation.size(); ++i) inner[permutation[i]] = origins[i];
+    Visit(transpose.operand(0), inner);
+  }
+
+  void Slice(const Instruction& slice, const Origins& origins) {
+    const auto& attributes = slice.as<hlo::SliceAttributes>();
+    for (size_t d = 0; d < origins.size(); ++d) {
+      if (slice.dimensions()[d] == slice.operand(0)->dimensions()[d]) continue;
+      if (attributes.strides[d] != 1) {
+        Isolate(origins[d]);
+      } else {
+        StartRun(origins[d]);
+      }
+    }
+    Visit(slice.operand(0), Sliced(attributes, origins));
+  }
+
+  void Pad(const Instruction& pad, const Origins& origins) {
+    for (size_t d = 0; d < origins.size(); ++d) {
+      if (pad.dimensions()[d] != pad.operand(0)->dimensions()[d]) Isolate(origins[d]);
+    }
+    Visit(pad.operand(0), Padded(pad, origins));
+  }
+
+  void ReduceWindow(const Instruction& reduce, const Origins& origins) {
+    const auto& window = reduce.as<hlo::Window>();
+    const Dimensions& from = reduce.operand(0)->dimensions();
+    const Dimensions& to = reduce.shape().is_tuple() ? reduce.shape().tuple_shapes()[0].dimensions()
+                                                     : reduce.dimensions();
+    for (size_t d = 0; d < origins.size(); ++d) {
+      if (window.dimensions[d] != 1 || from[d] != to[d]) Isolate(origins[d]);
+    }
+    for (size_t i = 0; i < reduce.operand_count() / 2; ++i) Visit(reduce.operand(i), origins);
+  }
+
+  // Of trailing dimensions, in a row kernel; the kept ones are the space's first.
+  void ReduceRows(const Instruction& reduce) {
+    Origins rows;
+    for (int64_t i = 0; i < static_cast<int64_t>(space_.size()); ++i) {
+      rows.push_back({Origin::kSpace, i, i});
+    }
+    for (size_t i = 0; i < reduce.operand_count() / 2; ++i) Visit(reduce.operand(i), rows);
   }
 
   void StartRun(const Origin& origin) {
