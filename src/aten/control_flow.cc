@@ -1,6 +1,8 @@
 #include "aten/control_flow.h"
 
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "aten/loop_rows.h"
@@ -61,6 +63,30 @@ void Append(Values& values, const Values& more) {
   values.insert(values.end(), more.begin(), more.end());
 }
 
+using RegionBody = std::function<Values(Builder&, const Values&)>;
+
+// A loop over `state` and, behind it, what the checks of its body find, which neither region sees.
+// Gives the tuple of both.
+Value CheckedLoop(Builder& b, const std::string& name, const Values& state,
+                  const RegionBody& goes_on, const RegionBody& run) {
+  RegionChecks checks(b);
+  Values all = state;
+  Append(all, checks.Start(b));
+  const std::vector<Shape> shapes = ShapesOf(all);
+  hlo::Computation* condition =
+      b.Region(name + "_condition", shapes, [&](Builder& r, const Values& parameters) {
+        return goes_on(r, Without(checks, parameters));
+      });
+  hlo::Computation* body =
+      b.Region(name + "_body", shapes, [&](Builder& r, const Values& parameters) {
+        return checks.Lower(r, StateIn(checks, parameters),
+                            [&] { return run(r, Without(checks, parameters)); });
+      });
+  Value loop = b.While(all, condition, body);
+  checks.Report(b, ResultsOf(b, loop, state.size(), checks.state_size()));
+  return loop;
+}
+
 struct ScanAttributes {
   StepsReference body;
   std::vector<int64_t> keys = {};  // places among the body's operands
@@ -86,7 +112,6 @@ Values ScanLoop(Builder& b, Values operands, ScanAttributes scan) {
   }
   state.insert(state.end(), operands.begin() + scan.carries, operands.end());
   if (scan.length == 0) return Values(state.begin() + 1, state.begin() + 1 + carries + ys);
-  RegionChecks checks(b);
   auto run = [&](Builder& r, const Values& parameters) {
     const Values values = Own(r, parameters, state);
     Value count = parameters[0], index = count;
@@ -111,17 +136,7 @@ Values ScanLoop(Builder& b, Values operands, ScanAttributes scan) {
   auto goes_on = [&](Builder& r, const Values& parameters) {
     return Values{r.Lt(parameters[0], r.ConstantScalar(ElementType::kS64, scan.length))};
   };
-  auto checked_run = [&](Builder& r, const Values& parameters) {
-    return checks.Lower(r, StateIn(checks, parameters),
-                        [&] { return run(r, Without(checks, parameters)); });
-  };
-  const size_t own = state.size();
-  Append(state, checks.Start(b));
-  const std::vector<Shape> shapes = ShapesOf(state);
-  hlo::Computation* condition = b.Region("scan_condition", shapes, goes_on);
-  hlo::Computation* body = b.Region("scan_body", shapes, checked_run);
-  Value loop = b.While(state, condition, body);
-  checks.Report(b, ResultsOf(b, loop, own, checks.state_size()));
+  const Value loop = CheckedLoop(b, "scan", state, goes_on, run);
   return ResultsOf(b, loop, 1, carries + ys);
 }
 
@@ -150,9 +165,7 @@ Values RunWhile(Builder& b, Values operands, WhileAttributes loop) {
   Values state = operands;
   state.push_back(b.ConstantScalar(ElementType::kS64, int64_t{0}));
   const size_t body_constants = loop.shared() + loop.condition_constants();
-  RegionChecks checks(b);
-  auto goes_on = [&](Builder& r, const Values& all) {
-    const Values parameters = Without(checks, all);
+  auto goes_on = [&](Builder& r, const Values& parameters) {
     Values values = Own(r, parameters, state);
     std::copy_n(parameters.begin(), loop.carries, values.begin());
     Values inputs(values.begin(), values.begin() + static_cast<int64_t>(body_constants));
@@ -172,17 +185,7 @@ Values RunWhile(Builder& b, Values operands, WhileAttributes loop) {
     next.back() = r.Add(parameters.back(), r.ConstantScalar(ElementType::kS64, int64_t{1}));
     return next;
   };
-  auto checked_run = [&](Builder& r, const Values& parameters) {
-    return checks.Lower(r, StateIn(checks, parameters),
-                        [&] { return run(r, Without(checks, parameters)); });
-  };
-  const size_t own = state.size();
-  Append(state, checks.Start(b));
-  const std::vector<Shape> shapes = ShapesOf(state);
-  hlo::Computation* condition = b.Region("while_condition", shapes, goes_on);
-  hlo::Computation* body = b.Region("while_body", shapes, checked_run);
-  Value results = b.While(state, condition, body);
-  checks.Report(b, ResultsOf(b, results, own, checks.state_size()));
+  const Value results = CheckedLoop(b, "while", state, goes_on, run);
   return ResultsOf(b, results, 0, loop.carries);
 }
 
