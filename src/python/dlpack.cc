@@ -1,6 +1,5 @@
 // Memory that is shared with other libraries of the same device, by DLPack.
-#include <ATen/DLConvertor.h>
-#include <ATen/TensorUtils.h>
+#include <ATen/dlpack.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <map>
@@ -14,6 +13,7 @@
 #include "aten/dtype.h"
 #include "aten/tensor.h"
 #include "hlo/error.h"
+#include "hlo/shape.h"
 #include "lazy/data.h"
 #include "lazy/sync.h"
 #include "lazy/sync_mutex.h"
@@ -37,6 +37,24 @@ std::optional<DLDevice> DlpackDevice(const lazy::Device& device) {
   return DLDevice{type->second, index};
 }
 
+DLDataType DlpackType(hlo::ElementType type) {
+  using enum hlo::ElementType;
+  static const std::map<hlo::ElementType, DLDataTypeCode> kNarrowFloats = {
+      {kBF16, kDLBfloat},
+      {kF8E4M3FN, kDLFloat8_e4m3fn},
+      {kF8E4M3FNUZ, kDLFloat8_e4m3fnuz},
+      {kF8E5M2, kDLFloat8_e5m2},
+      {kF8E5M2FNUZ, kDLFloat8_e5m2fnuz}};
+  const auto narrow = kNarrowFloats.find(type);
+  const DLDataTypeCode code = narrow != kNarrowFloats.end() ? narrow->second
+                              : type == kPred               ? kDLBool
+                              : hlo::IsComplex(type)        ? kDLComplex
+                              : hlo::IsFloat(type)          ? kDLFloat
+                              : hlo::IsSignedInteger(type)  ? kDLInt
+                                                            : kDLUInt;
+  return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * hlo::ByteWidth(type)), 1};
+}
+
 // A tensor's memory as others see it. It is nobody's to write to while this lives.
 struct Exported {
   Exported(const at::Tensor& tensor, lazy::Reference<lazy::Data> data, DLDevice device)
@@ -44,11 +62,11 @@ struct Exported {
         buffer(loan.data().SharedBuffer()),
         memory(*buffer),
         sizes(tensor.sizes().vec()),
-        strides(at::detail::defaultStrides(sizes)) {
+        strides(hlo::RowMajorStrides(sizes)) {
     managed.dl_tensor = {.data = memory.data(),
                          .device = device,
                          .ndim = static_cast<int32_t>(sizes.size()),
-                         .dtype = at::getDLDataType(tensor),
+                         .dtype = DlpackType(ToElementType(tensor.scalar_type())),
                          .shape = sizes.data(),
                          .strides = strides.data(),
                          .byte_offset = 0};

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import pickle
 import weakref
 
@@ -139,6 +140,27 @@ def test_dlpack_of_any_tensor(make, device):
     capsule = xla_dlpack.to_dlpack(make(torch.arange(6.0).reshape(3, 2).to(device)))
     taken = torch.from_dlpack(capsule).cpu()
     assert taken.dtype == expected.dtype and torch.equal(taken, expected.detach().resolve_conj())
+
+
+@pytest.mark.parametrize("sign, bits", list(itertools.product(("", "u"), (8, 16, 32, 64))))
+def test_dlpack_of_integers(sign, bits, device):
+    values = torch.tensor([[0, 1, 100], [127, 7, 2]]).to(getattr(torch, f"{sign}int{bits}"))
+    taken = torch.from_dlpack(xla_dlpack.to_dlpack(values.to(device))).cpu()
+    assert taken.dtype == values.dtype and taken.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize(
+    "name",
+    (
+        "bool bfloat16 float16 float32 float64 complex64 complex128 "
+        "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz"
+    ).split(),
+)
+def test_dlpack_of_other_types(name, device):
+    values = torch.tensor([[0.0, 1.0, -2.5], [96.0, 0.5, 3.0]]).to(getattr(torch, name))
+    taken = torch.from_dlpack(xla_dlpack.to_dlpack(values.to(device))).cpu()
+    assert taken.dtype == values.dtype
+    assert torch.equal(taken.view(torch.uint8), values.view(torch.uint8))
 
 
 def test_a_capsule_that_nobody_takes_frees_its_memory(device):
