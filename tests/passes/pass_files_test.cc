@@ -246,6 +246,17 @@ TEST_P(PassFileTest, DoesWhatItSays) {
   }
 }
 
+TEST(PassFiles, EachPassHasOne) {
+  const std::vector<FileCase> cases = ReadCases();
+  for (const cpu::Pass& pass : cpu::Pipeline()) {
+    const bool is_there = std::ranges::any_of(cases, [&](const FileCase& c) {
+      return c.file == std::string(pass.name) + ".mlir" &&
+             c.One("RUN-PASS").find(pass.name) != std::string::npos;
+    });
+    EXPECT_TRUE(is_there) << "tests/passes/" << pass.name << ".mlir has no case of this pass";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, PassFileTest, testing::ValuesIn(ReadCases()),
                          [](const auto& info) { return info.param.name; });
 

@@ -112,7 +112,7 @@ inline bool ApplyAndCompare(hlo::Module& module, const std::function<bool(hlo::M
   return changed;
 }
 
-// The same with TestLiterals.
+// The same with a TestLiteral for each parameter.
 inline bool ApplyAndCompare(hlo::Module& module, const std::function<bool(hlo::Module&)>& pass) {
   std::vector<Literal> arguments;
   for (const hlo::Instruction* parameter : module.entry()->parameters()) {

@@ -6,7 +6,7 @@
 namespace cpu {
 
 // Replaces each instruction that only generated code computes by a composite of it alone:
-// "cpu.scan", "cpu.scatter" and "cpu.sort", which are never fused, and "cpu.loop" and "cpu.reduce"
+// "cpu.scatter" and "cpu.sort", which are never fused, and "cpu.loop", "cpu.reduce" and "cpu.scan"
 // where FuseLoops has not run. Returns true if the module changed.
 bool WrapSingleKernels(hlo::Module& module);
 
