@@ -71,3 +71,33 @@ assert x.tolist() == [0, 1]
 """,
         XLA_ALWAYS_ALLREDUCE="1",
     )
+
+
+def test_each_thread_with_a_device_has_process_groups_of_its_own(program):
+    # The lock lets one make its default group after the other has.
+    code = """
+import threading
+import torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend
+from torch_xla._internal import pjrt
+
+turn, said = threading.Lock(), {}
+
+def train(index):
+    with turn:
+        was_there = dist.is_initialized()
+        dist.init_process_group("xla", init_method="xla://")
+        pair = dist.new_group([0])
+    x = torch.full((2,), float(index), device="xla")
+    dist.all_reduce(x)
+    dist.all_reduce(x, group=pair)
+    said[str(torch_xla.device())] = was_there, dist.get_world_size(), x.tolist()
+
+for time in range(2):
+    pjrt.spawn_threads(train)
+print(sorted(said.items()), dist.is_initialized())
+dist.init_process_group("xla", init_method="xla://")
+print(dist.distributed_c10d._world.pg_names[dist.group.WORLD])
+"""
+    lines = program.run_code(code, CPU_NUM_DEVICES="2").stdout.splitlines()
+    devices = [("xla:0", (False, 1, [0.0, 0.0])), ("xla:1", (False, 1, [0.0, 0.0]))]
+    assert lines == [f"{devices} False", "0"]

@@ -1,5 +1,6 @@
 """Processes and threads that run a function on devices, by the names that vendors call them: doors to `xla_multiprocessing`."""
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from torch_xla import _XLAC, runtime
+from torch_xla._internal.thread_worlds import own_groups
 from torch_xla.core import xla_env_vars as xenv
 from torch_xla.core import xla_model as xm
 from torch_xla.distributed import xla_multiprocessing as xmp
@@ -44,12 +46,16 @@ def _run_thread_per_device(
     fn: Callable[[], R],
     initializer_fn: Callable[[int, int], None],
 ) -> dict[int, R]:
-    """What `fn` gives on a thread for each device of this process, whose current device it is, by the device's number."""
+    """What `fn` gives on a thread for each device of this process, whose current device it is, by the device's number.
+
+    Where there are several, each thread has process groups of its own, as it would have in a process.
+    """
     initializer_fn(local_rank, local_world_size)
 
     def run(device: str) -> tuple[int, R]:
         _XLAC._xla_set_default_device(device)
-        return _XLAC._xla_get_default_device_ordinal(), fn()
+        with own_groups() if len(devices) > 1 else contextlib.nullcontext():
+            return _XLAC._xla_get_default_device_ordinal(), fn()
 
     devices = xm.get_xla_supported_devices()
     with ThreadPoolExecutor(max_workers=len(devices)) as threads:
