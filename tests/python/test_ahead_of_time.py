@@ -1,5 +1,7 @@
 """The training step compiles for accelerators that are not here, by their own plugins."""
 
+import re
+
 import pytest
 from conftest import ROOT
 
@@ -73,3 +75,57 @@ def test_file_of_text_compiles(program, tmp_path):
     library = str(ROOT / "torch_xla" / "lib" / "libpjrt_cpu.so")
     code = FILE.format(library=library, path=str(path), broken=str(broken))
     assert program.run_code(code).stdout.splitlines() == ["['f32[3,2]']", "True"]
+
+
+OFFLOADED = """
+import torch, torch_xla
+from torch_xla.experimental import ahead_of_time
+from torch_xla.experimental.stablehlo_custom_call import place_to_device, place_to_host
+
+x = torch.rand(512, 512, device="xla")
+same = lambda x: x
+for there, back in ((place_to_host, place_to_device), (same, same)):
+    kept, y = there(x.sin()), x
+    for _ in range(4):
+        y = (y @ x).tanh()
+    result = (y * back(kept)).sum()
+    compiled = ahead_of_time.compile_for({library!r}, "v5e:2x2", tensors=[result])
+    print(compiled.outputs, b"copy-start" in compiled.serialized, b"copy-done" in compiled.serialized)
+returned = ahead_of_time.compile_for({library!r}, "v5e:2x2", tensors=[place_to_host(x)])
+print(returned.outputs)
+"""
+
+
+@pytest.mark.exhaustive
+def test_what_is_placed_on_the_host_is_copied_there_and_back_where_devices_have_memory(program):
+    library = TARGETS["tpu"][0]
+    if not library.exists():
+        pytest.skip(f"{library.name} is not installed: scripts/install --test")
+    done = program.run_code(OFFLOADED.format(library=str(library)), TPU_SKIP_MDS_QUERY="1")
+    assert done.stdout.splitlines() == [
+        "['f32[]'] True True",
+        "['f32[]'] False False",
+        "['f32[512,512]']",
+    ]
+
+
+RETURNED = """
+import torch, torch_xla
+from torch_xla.experimental import ahead_of_time
+from torch_xla.experimental.stablehlo_custom_call import place_to_host
+
+x = torch.rand(64, 64, device="xla")
+options = {options!r}
+ahead_of_time.compile_for({library!r}, options=options, tensors=[place_to_host(x.sin())])
+"""
+
+
+def test_a_result_that_is_placed_on_the_host_lies_there(program, tmp_path):
+    library, _, options = TARGETS["cuda"]
+    if not library.exists():
+        pytest.skip(f"{library.name} is not installed: scripts/install --test")
+    code = RETURNED.format(library=str(library), options=options)
+    program.run_code(code, XLA_FLAGS=f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text")
+    (text,) = (path.read_text() for path in tmp_path.glob("*after_optimizations.txt"))
+    # XLA's fifth memory is the host's.
+    assert re.search(r"ROOT .* = f32\[64,64\]\{1,0:S\(5\)\} copy-done", text)

@@ -10,6 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import torch_xla
 import torch_xla.debug.metrics as metrics
+from torch_xla.experimental.custom_kernel import flash_attention
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-10, torch.bfloat16: 3e-2, torch.float16: 4e-3}
 LENGTHS = ((5, 5), (4, 7), (9, 3), (1, 6))  # of queries and keys
@@ -251,3 +252,39 @@ def test_wrong_operands_are_eagers_errors() -> None:
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, q, q, 0.5)
     with pytest.raises(RuntimeError, match="same dtype"):
         F.scaled_dot_product_attention(q, q.double(), q)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("has_segments", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_flash_attention_and_its_gradients_are_their_definition(
+    causal: bool, has_segments: bool, has_bias: bool
+) -> None:
+    torch.manual_seed(0)
+    leaves = [torch.randn(2, 3, 6, 8) for _ in range(3)] + [torch.randn(2, 3, 6, 6)] * has_bias
+    # Each position sees itself at least.
+    segments = torch.tensor([[0, 0, 1, 1, 1, 2], [3, 3, 3, 3, 0, 0]]) if has_segments else None
+    gradient = torch.randn(2, 3, 6, 8)
+
+    def defined(q, k, v, bias=None):
+        scores = q @ k.mT * 0.7
+        if bias is not None:
+            scores = scores + bias
+        if segments is not None:
+            same = segments[:, None, :, None] == segments[:, None, None, :]
+            scores = scores.masked_fill(~same, -torch.inf)
+        if causal:
+            scores = scores.masked_fill(~torch.ones(6, 6).bool().tril(), -torch.inf)
+        return scores.softmax(-1) @ v
+
+    def of_device(q, k, v, bias=None):
+        of_rows = None if segments is None else segments.to("xla")
+        return flash_attention(q, k, v, causal, of_rows, of_rows, 0.7, ab=bias)
+
+    seen = []
+    for function, device in ((defined, "cpu"), (of_device, "xla")):
+        inputs = [x.to(device).requires_grad_() for x in leaves]
+        result = function(*inputs)
+        gradients = torch.autograd.grad(result, inputs, gradient.to(device))
+        seen.append([x.detach().cpu() for x in (result, *gradients)])
+    torch.testing.assert_close(seen[1], seen[0], atol=1e-5, rtol=1e-5)
