@@ -91,8 +91,6 @@ for there, back in ((place_to_host, place_to_device), (same, same)):
     result = (y * back(kept)).sum()
     compiled = ahead_of_time.compile_for({library!r}, "v5e:2x2", tensors=[result])
     print(compiled.outputs, b"copy-start" in compiled.serialized, b"copy-done" in compiled.serialized)
-returned = ahead_of_time.compile_for({library!r}, "v5e:2x2", tensors=[place_to_host(x)])
-print(returned.outputs)
 """
 
 
@@ -105,7 +103,6 @@ def test_what_is_placed_on_the_host_is_copied_there_and_back_where_devices_have_
     assert done.stdout.splitlines() == [
         "['f32[]'] True True",
         "['f32[]'] False False",
-        "['f32[512,512]']",
     ]
 
 

@@ -80,13 +80,14 @@ import threading
 import torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend
 from torch_xla._internal import pjrt
 
-turn, said = threading.Lock(), {}
+turn, said, names = threading.Lock(), {}, []
 
 def train(index):
     with turn:
         was_there = dist.is_initialized()
         dist.init_process_group("xla", init_method="xla://")
         pair = dist.new_group([0])
+    names.extend([dist.group.WORLD.group_name, pair.group_name])
     x = torch.full((2,), float(index), device="xla")
     dist.all_reduce(x)
     dist.all_reduce(x, group=pair)
@@ -94,10 +95,16 @@ def train(index):
 
 for time in range(2):
     pjrt.spawn_threads(train)
-print(sorted(said.items()), dist.is_initialized())
+print(sorted(said.items()), dist.is_initialized(), len(set(names)))
+for name in names:
+    try:
+        torch._C._distributed_c10d._resolve_process_group(name)
+        print("is there", name)
+    except RuntimeError:
+        pass
 dist.init_process_group("xla", init_method="xla://")
 print(dist.distributed_c10d._world.pg_names[dist.group.WORLD])
 """
     lines = program.run_code(code, CPU_NUM_DEVICES="2").stdout.splitlines()
     devices = [("xla:0", (False, 1, [0.0, 0.0])), ("xla:1", (False, 1, [0.0, 0.0]))]
-    assert lines == [f"{devices} False", "0"]
+    assert lines == [f"{devices} False 8", "0"]

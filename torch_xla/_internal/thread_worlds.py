@@ -10,12 +10,15 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+from torch._C._distributed_c10d import _unregister_process_group
 from torch.distributed import distributed_c10d as c10d
+
+from torch_xla._internal import fork_lock
 
 # Of groups of threads: beyond those that a process gives to its own.
 _FIRST_NUMBER = 1 << 30
 
-_installing = threading.Lock()
+_installing = fork_lock.Lock()
 
 
 class _Groups:
@@ -63,11 +66,14 @@ class _Worlds(c10d._World):
     def own(self) -> Iterator[None]:
         """This thread has groups of its own, none yet."""
         before = getattr(self._of_threads, "groups", self._of_process)
-        self._of_threads.groups = _Groups()
+        own = self._of_threads.groups = _Groups()
         try:
             yield
         finally:
             self._of_threads.groups = before
+            # torch keeps each group in a list of the whole process, too, by its name.
+            for name in own.pg_names.values():
+                _unregister_process_group(name)
 
     @property
     def group_count(self) -> int:
