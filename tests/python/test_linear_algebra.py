@@ -83,6 +83,46 @@ def test_least_squares_of_nan_are_nan():
         assert torch.linalg.lstsq(x.to("xla"), y.to("xla")).solution.cpu().isnan().all()
 
 
+INF = float("inf")
+INFINITE = {
+    "one": torch.tensor([[2.0, 1.0, 0.0], [1.0, INF, 1.0], [0.0, 1.0, 2.0]]),
+    "all": torch.full((3, 3), INF),
+    "tall": torch.tensor([[1.0, 2.0], [3.0, INF], [2.0, 1.0], [0.5, 4.0]]),
+    "column": torch.tensor([[INF, 1.0, 2.0], [INF, 3.0, 5.0], [INF, 2.0, 2.0]]),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", INFINITE)
+@pytest.mark.parametrize("function", [torch.linalg.lu_factor_ex, torch.linalg.cholesky_ex])
+def test_factors_of_infinities(function, name, dtype):
+    """The reciprocal of an infinite pivot was taken for what makes everything zero."""
+    x = INFINITE[name].to(dtype)
+    if function is torch.linalg.cholesky_ex:
+        # Of a number by an infinite pivot some of eager's kernels make NaN.
+        x = (
+            torch.full((3, 3), INF, dtype=dtype)
+            if name == "all"
+            else torch.eye(3) * INFINITE["all"]
+        )
+    for part, expected in zip(function(x.to("xla")), function(x), strict=True):
+        torch.testing.assert_close(part.cpu(), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("name", INFINITE)
+def test_reflectors_of_infinities(name, dtype):
+    """Which numbers are lost, as in eager."""
+    x = INFINITE[name].to(dtype)
+    for part, expected in zip(torch.geqrf(x.to("xla")), torch.geqrf(x), strict=True):
+        assert torch.equal(part.cpu().isfinite(), expected.isfinite())
+
+
+def test_no_factor_of_infinities_is_told_as_one():
+    for x in (torch.full((3, 3), INF), INFINITE["column"]):
+        assert refusal(torch.linalg.cholesky, x.to("xla")) == refusal(torch.linalg.cholesky, x)
+
+
 CONJUGATES = {
     "mm": lambda a, b: a.mH @ b,
     "bmm": lambda a, b: a.mH[None] @ b[None],

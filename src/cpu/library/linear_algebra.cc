@@ -17,6 +17,7 @@
 #include "cpu/library/lapack_form.h"
 #include "cpu/library/lapack_item.h"
 #include "cpu/library/lapack_least_squares.h"
+#include "cpu/library/plain_factors.h"
 #include "hlo/size_arithmetic.h"
 
 namespace cpu {
@@ -81,6 +82,7 @@ void Ormqr(const Item& x) {
 template <typename T>
 int FactorPositiveDefinite(char uplo, int n, T* a, int lda) {
   int info = 0;
+  if (!IsTriangleFinite(uplo, n, a, lda)) return PlainCholesky(uplo, n, a, lda);
   lapack::potrf<T>(&uplo, &n, a, &lda, &info);
   for (int i = 0; i < (info == 0 ? n : info - 1); ++i) {
     if (std::isnan(std::real(a[i * (int64_t{lda} + 1)]))) return i + 1;
@@ -100,7 +102,12 @@ template <typename T>
 void Getrf(const Item& x) {
   int m = x.rows(0), n = x.columns(0), lda = std::max(1, m);
   auto a = x.Load<T>(0);
-  lapack::getrf<T>(&m, &n, a.data(), &lda, x.Out<int>(1), x.Out<int>(2));
+  int* info = x.Out<int>(2);
+  if (HasInfinity(m, n, a.data(), lda)) {
+    *info = PlainLu(m, n, a.data(), lda, x.Out<int>(1));
+  } else {
+    lapack::getrf<T>(&m, &n, a.data(), &lda, x.Out<int>(1), info);
+  }
   x.Store(0, a.data(), lda);
 }
 

@@ -3,7 +3,12 @@
 // zeros: factors of single-precision matrices lost the NaN that they have to show. The linker sends
 // the tables of kernels here (--wrap in CMakeLists.txt). Source: OpenBLAS 0.3.21,
 // kernel/x86_64/scal_sse.S, zscal_sse.S, zscal_sse2.S.
+//
+// All kernels fill with zeros where they multiply by zero, as a product's beta asks for. LAPACK,
+// whose calls come by the BLAS's own names, asks for the product: zero is the reciprocal of an
+// infinite norm, and infinity times zero is NaN.
 #include <cmath>
+#include <complex>
 #include <limits>
 
 namespace {
@@ -53,4 +58,20 @@ CPU_KEEP_NAN(cscal_k_PRESCOTT, float)
 CPU_KEEP_NAN(zscal_k_PRESCOTT, double)
 CPU_KEEP_NAN(zscal_k_SANDYBRIDGE, double)
 #undef CPU_KEEP_NAN
+
+#define CPU_MULTIPLY_BY_ZERO(routine, Factor, Number)                                \
+  extern "C" void __real_##routine(const int* count, const Factor* alpha, Number* x, \
+                                   const int* step);                                 \
+  extern "C" void __wrap_##routine(const int* count, const Factor* alpha, Number* x, \
+                                   const int* step) {                                \
+    if (*alpha != Factor(0)) return __real_##routine(count, alpha, x, step);         \
+    for (long i = 0; *step > 0 && i < *count; ++i) x[i * *step] *= *alpha;           \
+  }
+CPU_MULTIPLY_BY_ZERO(sscal_, float, float)
+CPU_MULTIPLY_BY_ZERO(dscal_, double, double)
+CPU_MULTIPLY_BY_ZERO(cscal_, std::complex<float>, std::complex<float>)
+CPU_MULTIPLY_BY_ZERO(zscal_, std::complex<double>, std::complex<double>)
+CPU_MULTIPLY_BY_ZERO(csscal_, float, std::complex<float>)
+CPU_MULTIPLY_BY_ZERO(zdscal_, double, std::complex<double>)
+#undef CPU_MULTIPLY_BY_ZERO
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -1,0 +1,100 @@
+// Factors of matrices that hold infinities or NaN, by LAPACK's unblocked algorithms (potf2, getf2)
+// as the reference implementation writes them. OpenBLAS's own take a product with zero for zero,
+// and the reciprocal of an infinite pivot is zero: what is to be NaN would be a number. Matrices
+// are column-major, T is real or complex.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <utility>
+
+namespace cpu {
+
+template <typename T>
+bool IsInfinite(const T& x) {
+  return std::isinf(std::real(x)) || std::isinf(std::imag(x));
+}
+template <typename T>
+bool IsFinite(const T& x) {
+  return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
+}
+
+template <typename T>
+bool HasInfinity(int m, int n, const T* a, int64_t lda) {
+  for (int64_t c = 0; c < n; ++c) {
+    if (std::any_of(a + c * lda, a + c * lda + m, IsInfinite<T>)) return true;
+  }
+  return false;
+}
+
+// Of the triangle that `uplo` names, 'L' or 'U'.
+template <typename T>
+bool IsTriangleFinite(char uplo, int n, const T* a, int64_t lda) {
+  for (int64_t c = 0; c < n; ++c) {
+    const T* column = a + c * lda;
+    const int64_t first = uplo == 'L' ? c : 0, last = uplo == 'L' ? n : c + 1;
+    if (!std::all_of(column + first, column + last, IsFinite<T>)) return false;
+  }
+  return true;
+}
+
+// potf2: of the triangle that `uplo` names, 'L' or 'U'; returns LAPACK's `info`.
+template <typename T>
+int PlainCholesky(char uplo, int n, T* a, int64_t lda) {
+  // An element of L, or of the transpose of U, which is the factor of the transpose.
+  const auto at = [&](int64_t row, int64_t column) -> T& {
+    return uplo == 'L' ? a[row + column * lda] : a[column + row * lda];
+  };
+  const auto conjugate = [](const T& x) {
+    if constexpr (std::is_floating_point_v<T>)
+      return x;
+    else
+      return std::conj(x);
+  };
+  for (int64_t j = 0; j < n; ++j) {
+    auto pivot = std::real(at(j, j));
+    for (int64_t k = 0; k < j; ++k) pivot -= std::real(at(j, k) * conjugate(at(j, k)));
+    if (!(pivot > 0)) {
+      at(j, j) = pivot;
+      return static_cast<int>(j) + 1;
+    }
+    pivot = std::sqrt(pivot);
+    at(j, j) = pivot;
+    for (int64_t i = j + 1; i < n; ++i) {
+      T sum = at(i, j);
+      for (int64_t k = 0; k < j; ++k) sum -= at(i, k) * conjugate(at(j, k));
+      at(i, j) = sum * (1 / pivot);
+    }
+  }
+  return 0;
+}
+
+// getf2: L below the diagonal, U on it and above; pivots count from 1. Returns LAPACK's `info`.
+template <typename T>
+int PlainLu(int m, int n, T* a, int64_t lda, int* pivots) {
+  const auto size = [](const T& x) { return std::abs(std::real(x)) + std::abs(std::imag(x)); };
+  int info = 0;
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    T* column = a + j * lda;
+    int64_t pivot = j;
+    for (int64_t i = j + 1; i < m; ++i) {
+      if (size(column[i]) > size(column[pivot])) pivot = i;
+    }
+    pivots[j] = static_cast<int>(pivot) + 1;
+    if (column[pivot] == T(0)) {
+      if (info == 0) info = static_cast<int>(j) + 1;
+      continue;
+    }
+    for (int64_t c = 0; pivot != j && c < n; ++c) std::swap(a[j + c * lda], a[pivot + c * lda]);
+    const T reciprocal = T(1) / column[j];
+    for (int64_t i = j + 1; i < m; ++i) column[i] *= reciprocal;
+    for (int64_t c = j + 1; c < n; ++c) {
+      for (int64_t i = j + 1; i < m; ++i) a[i + c * lda] -= column[i] * a[j + c * lda];
+    }
+  }
+  return info;
+}
+
+}  // namespace cpu
