@@ -10,6 +10,7 @@
 #include "aten/op.h"
 #include "aten/pooling.h"
 #include "aten/reduction.h"
+#include "aten/refused_types.h"
 #include "aten/structured_check.h"
 
 namespace torch_xla {
@@ -100,14 +101,23 @@ Value FractionalMaxPoolBackward(Builder& b, Value gradient, Value x, Value posit
   return ScatterToPositions(b, gradient, positions, x->dimensions(), rank, Opcode::kAdd);
 }
 
+void CheckSamples(const at::Tensor& x, const at::Tensor& samples, const char* kernel) {
+  TORCH_CHECK(samples.scalar_type() == x.scalar_type(),
+              "Expect _random_samples to have the same dtype as input");
+  CheckKernel(!at::isIntegralType(x.scalar_type(), true) || x.numel() == 0, kernel,
+              x.scalar_type());
+}
+
 std::tuple<at::Tensor, at::Tensor> Pool2d(const at::Tensor& x, at::IntArrayRef window,
                                           at::IntArrayRef output, const at::Tensor& samples) {
   CheckArguments<at::meta::structured_fractional_max_pool2d>(x, window, output, samples);
+  CheckSamples(x, samples, "fractional_max_pool2d_out_frame");
   return Record<&FractionalMaxPool<2>>(x, window, output, samples);
 }
 std::tuple<at::Tensor, at::Tensor> Pool3d(const at::Tensor& x, at::IntArrayRef window,
                                           at::IntArrayRef output, const at::Tensor& samples) {
   CheckArguments<at::meta::structured_fractional_max_pool3d>(x, window, output, samples);
+  CheckSamples(x, samples, "fractional_max_pool3d_out_frame");
   return Record<&FractionalMaxPool<3>>(x, window, output, samples);
 }
 

@@ -36,24 +36,22 @@ Value Lowest(Builder& b, ElementType type) {
   return b.Constant(hlo::IdentityLiteral(Opcode::kMaximum, type));
 }
 
-// Of two (value, position) pairs the larger one, or NaN against a number, and among equals the one
-// that stands first: in this form the order of combination does not matter. A negative position is
-// none. Each has its type.
+// Of two (value, position) pairs the larger one, or NaN against a number; among equals the one that
+// stands first, of two NaN the one that stands last, as in eager. In this form the order of
+// combination does not matter. A negative position is none. Each has its type.
 hlo::Computation* LargerPair(Builder& b, ElementType value_type, ElementType position_type) {
   Shape value = Shape::Scalar(value_type), index = Shape::Scalar(position_type);
   return b.Region("larger_pair", {value, index, value, index},
                   [](Builder& r, const Values& p) -> Values {
                     Value larger = r.Gt(p[2], p[0]), equal = r.Eq(p[2], p[0]);
+                    Value wins = r.Or(larger, r.And(equal, r.Lt(p[3], p[1])));
                     if (IsFloatValue(p[0])) {
-                      Value old_nan = IsNan(r, p[0]), new_nan = IsNan(r, p[2]);
-                      larger = r.Or(larger, r.And(new_nan, r.Not(old_nan)));
-                      equal = r.Or(equal, r.And(new_nan, old_nan));
+                      Value later = r.Or(r.Not(IsNan(r, p[0])), r.Gt(p[3], p[1]));
+                      wins = r.Or(wins, r.And(IsNan(r, p[2]), later));
                     }
-                    Value earlier = r.Lt(p[3], p[1]);
                     // The initial position is negative: anything replaces it.
                     Value none = r.Lt(p[1], r.Zeros(p[1]->shape()));
                     Value some = r.Ge(p[3], r.Zeros(p[3]->shape()));
-                    Value wins = r.Or(larger, r.And(equal, earlier));
                     Value take = r.And(some, r.Or(none, wins));
                     return {r.Select(take, p[2], p[0]), r.Select(take, p[3], p[1])};
                   });
@@ -67,9 +65,11 @@ int64_t SpatialSize(Value x, const Pooling& p, int64_t i) {
 int64_t OutputSize(int64_t size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                    bool ceil_mode) {
   int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1;
-  int64_t count = (span + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  if (ceil_mode) span += stride - 1;
+  if (span < 0) return 0;
+  int64_t count = span / stride + 1;
   if (ceil_mode && (count - 1) * stride >= size + padding) --count;
-  return span < 0 && !ceil_mode ? 0 : count;
+  return count;
 }
 
 // Only the batch may be empty.
@@ -204,9 +204,11 @@ Dimensions Merged(const Dimensions& dimensions, int64_t spatial_rank) {
 Value SelectAndScatter(Builder& b, Value gradient, Value x, const Pooling& p) {
   ElementType type = x->element_type();
   Shape scalar = Shape::Scalar(type);
+  // The first of the largest, or the last NaN.
   auto* select = b.Region("select", {scalar, scalar}, [](Builder& r, const Values& q) -> Values {
     Value keep = r.Ge(q[0], q[1]);
-    return {IsFloatValue(q[0]) ? r.Or(keep, IsNan(r, q[0])) : keep};
+    if (!IsFloatValue(q[0])) return {keep};
+    return {r.And(r.Or(keep, IsNan(r, q[0])), r.Not(IsNan(r, q[1])))};
   });
   return b.SelectAndScatter(x, gradient, b.Zeros(scalar), FullWindow(x->shape().rank(), p), select,
                             b.ScalarCombiner(Opcode::kAdd, type));

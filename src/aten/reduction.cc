@@ -319,10 +319,14 @@ std::pair<Value, Value> LargestWithPosition(Builder& b, Value x, Value positions
                                             const Dimensions& reduced) {
   Value largest = b.Reduce(Opcode::kMaximum, x, reduced);
   Value is_there = b.Eq(x, BroadcastReduced(b, largest, reduced, x->dimensions()));
-  if (IsFloatValue(x)) is_there = b.Or(is_there, IsNan(b, x));
   const hlo::Literal last = hlo::IdentityLiteral(Opcode::kMinimum, positions->element_type());
   Value places = b.Select(is_there, positions, Splat(b, b.Constant(last), positions->dimensions()));
-  return {largest, b.Reduce(Opcode::kMinimum, places, reduced)};
+  if (!IsFloatValue(x)) return {largest, b.Reduce(Opcode::kMinimum, places, reduced)};
+  // The complement of a position is negative, and least for the last one.
+  places = b.Select(IsNan(b, x), b.Not(positions), places);
+  Value place = b.Reduce(Opcode::kMinimum, places, reduced);
+  Value is_nan = b.Lt(place, b.Zeros(place->shape()));
+  return {largest, b.Select(is_nan, b.Not(place), place)};
 }
 
 Value ArgMax(Builder& b, Value x, int64_t dimension) {

@@ -24,7 +24,8 @@ Value BroadcastReduced(Builder& b, Value reduced, const Dimensions& dimensions,
 // The position of the largest (or smallest) element along a dimension, the first among equals; NaN
 // counts as both. s64, the dimension removed.
 Value ArgMax(Builder& b, Value x, int64_t dimension);
-// The largest of x, and the least of `positions` (of x's shape) at which it stands, or of NaN.
+// The largest of x, and the least of `positions` (of x's shape, none negative) at which it stands;
+// where it is NaN, the greatest at which NaN stands, as eager's pools have it.
 std::pair<Value, Value> LargestWithPosition(Builder& b, Value x, Value positions,
                                             const Dimensions& reduced);
 Value ArgMin(Builder& b, Value x, int64_t dimension);
