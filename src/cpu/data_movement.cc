@@ -192,6 +192,7 @@ NativeStep::Function BindConcatenate(const Instruction& concatenate) {
       for (int64_t r = chunk * rows / chunks; r < (chunk + 1) * rows / chunks; ++r) {
         auto* to = static_cast<std::byte*>(call.results[0]) + r * row;
         for (size_t i = 0; i < parts.size(); ++i) {
+          if (parts[i] == 0) continue;  // an empty operand may have no memory
           std::memcpy(to, static_cast<const std::byte*>(call.operands[i]) + r * parts[i], parts[i]);
           to += parts[i];
         }
