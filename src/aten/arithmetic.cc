@@ -254,11 +254,25 @@ at::Tensor RunClamp(const at::Tensor& x, const std::optional<at::Tensor>& low,
 
 using Limit = std::optional<at::Scalar>;
 
+// Eager refuses a limit that the result's type cannot hold. Every float holds what is no larger
+// than the largest of 16 bits.
+void CheckLimit(const at::Tensor& self, const Limit& limit) {
+  constexpr double kMostOfAll = 65504;
+  if (!limit || limit->isComplex()) return;
+  if (at::isFloatingType(self.scalar_type()) && std::abs(limit->toDouble()) <= kMostOfAll) return;
+  const at::ScalarType type = at::result_type(self, *limit);
+  if (!at::isComplexType(type)) recording::CheckFits({*limit, ToElementType(type)});
+}
+
 // The limits promote as numbers do: an integer clamped to 2.5 is a float.
 at::Tensor ClampByNumbers(const at::Tensor& self, const Limit& low, const Limit& high) {
+  CheckLimit(self, low);
+  CheckLimit(self, high);
   return RecordElementwise<&Clamp, Promotion::kDefault>(self, low, high);
 }
 at::Tensor& ClampByNumbersInto(at::Tensor& self, const Limit& low, const Limit& high) {
+  CheckLimit(self, low);
+  CheckLimit(self, high);
   return RecordElementwiseInto<&Clamp, Promotion::kDefault>(self, self, low, high);
 }
 

@@ -148,6 +148,19 @@ void CheckNumber(const at::Scalar& value, at::ScalarType type) {
                  AT_EXPAND(AT_FLOAT8_TYPES));
 }
 
+// What fills so many elements. Eager writes a single one by another way, on which what is too large
+// for a float of 16 bits becomes infinite: `x[mask] = -1e9` and `where(mask, x, -1e9)` rely on it.
+Number FillNumber(const at::Scalar& value, at::ScalarType type, int64_t elements) {
+  CheckNumber(value, type);
+  const ElementType element = ToElementType(type);
+  const bool has_16_bits = type == at::kHalf || type == at::kBFloat16;
+  if (elements != 1 || !has_16_bits || value.isComplex()) return {value, element};
+  const auto number = static_cast<float>(value.toDouble());
+  return {type == at::kHalf ? static_cast<float>(at::Half(number))
+                            : static_cast<float>(at::BFloat16(number)),
+          element};
+}
+
 at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
                 std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
   for (int64_t extent : size) {
@@ -158,8 +171,7 @@ at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
            size, ".");
   }
   const at::ScalarType type = FillType(value, dtype);
-  CheckNumber(value, type);
-  Number number{value, ToElementType(type)};
+  const Number number = FillNumber(value, type, c10::multiply_integers(size));
   return RecordOn<&FullOf>(DeviceOr(device), number, size);
 }
 
@@ -195,8 +207,8 @@ at::Tensor FullLike(const at::Tensor& self, const at::Scalar& value, Options dty
     return at::empty_strided(self.sizes(), strides, at::TensorOptions(type).device(target))
         .fill_(value);
   }
-  at::Tensor full =
-      OfSizesOf(self, RecordOn<&FullOf>(target, Number{value, ToElementType(type)}, self.sizes()));
+  const Number number = FillNumber(value, type, self.numel());
+  at::Tensor full = OfSizesOf(self, RecordOn<&FullOf>(target, number, self.sizes()));
   LayOut(full, strides);
   return full;
 }
@@ -226,8 +238,7 @@ at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Lay
 }
 
 at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {
-  CheckNumber(value, self.scalar_type());
-  Number number{value, ToElementType(self.scalar_type())};
+  const Number number = FillNumber(value, self.scalar_type(), self.numel());
   WriteInto(self, OfSizesOf(self, RecordOn<&FullOf>(self.device(), number, self.sizes())));
   return self;
 }

@@ -231,6 +231,16 @@ void CheckMarginShapes(Value x, Value target, const std::optional<Value>& weight
                    x->shape().ToString() + " and " + target->shape().ToString());
 }
 
+// Eager's kernels ask for the type where they read the first class.
+void CheckClasses(Builder& b, Value target, const Bounds& bounds, const char* words) {
+  if (target->shape().num_elements() == 0) return;
+  if (target->element_type() != ElementType::kS64) {
+    throw hlo::Error(
+        c10::str("expected scalar type Long but found ", ToScalarType(target->element_type())));
+  }
+  CheckBounds(b, target, bounds, {kRuntimeError, words});
+}
+
 // How close each class comes to the sample's own.
 struct Closeness {
   Value index;      // [N]: the own class
@@ -261,11 +271,7 @@ Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constan
   CheckPower(p);
   Samples s = AsSamples(b, x);
   CheckMarginShapes(x, target, weight, s);
-  if (target->element_type() != ElementType::kS64) {
-    throw hlo::Error(
-        c10::str("expected scalar type Long but found ", ToScalarType(target->element_type())));
-  }
-  CheckBounds(b, target, Positions(s.classes), {kRuntimeError, "target out of range"});
+  CheckClasses(b, target, Positions(s.classes), "target out of range");
   s.scores = ToAccumulation(b, s.scores);
   const Closeness c = ClosenessOf(b, s, target, NumberOf(margin));
   Value loss = p == 1 ? c.excess : b.Multiply(c.excess, c.excess);
@@ -337,7 +343,7 @@ std::pair<Value, Value> MultilabelMarginLoss(Builder& b, Value x, Value target, 
                      " for input of size: " + x->shape().ToString());
   }
   Samples s = AsSamples(b, x);
-  CheckBounds(b, target, {-1, s.classes}, {kRuntimeError, "argument #2 'target' is out of range"});
+  CheckClasses(b, target, {-1, s.classes}, "argument #2 'target' is out of range");
   const Dimensions pairs = {s.count, s.classes, s.classes};
   Listed targets = ListedTargets(b, target, s);
   Value names =

@@ -9,6 +9,7 @@
 #include <ATen/ops/_validate_sparse_compressed_tensor_args.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -226,6 +227,21 @@ c10::IValue OnCpu(const c10::IValue& value) {
   return copies;
 }
 
+// An argument that is also written to is one tensor there, too: `torch.smm` gives its result as
+// what is to be added, and torch's kernel makes it larger before it reads it.
+std::vector<c10::IValue> AllOnCpu(at::ArrayRef<c10::IValue> arguments) {
+  std::vector<c10::IValue> copies;
+  for (const c10::IValue& argument : arguments) {
+    const auto same = std::ranges::find_if(arguments, [&](const c10::IValue& earlier) {
+      return argument.isTensor() && earlier.isTensor() &&
+             argument.toTensor().is_same(earlier.toTensor());
+    });
+    const size_t place = same - arguments.begin();
+    copies.push_back(place < copies.size() ? copies[place] : OnCpu(argument));
+  }
+  return copies;
+}
+
 c10::IValue OnDevice(const c10::IValue& value, at::Device device) {
   if (value.isTensor() && value.toTensor().defined()) return value.toTensor().to(device);
   if (!value.isTensorList()) return value;
@@ -262,8 +278,7 @@ void RunOnCpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& parameters = op.schema().arguments();
   const auto arguments = torch::jit::pop(*stack, parameters.size());
   const at::Device device = DeviceOf(arguments);
-  std::vector<c10::IValue> copies;
-  for (const c10::IValue& argument : arguments) copies.push_back(OnCpu(argument));
+  const std::vector<c10::IValue> copies = AllOnCpu(arguments);
   torch::jit::Stack results(copies.begin(), copies.end());
   op.callBoxed(&results);
   std::vector<c10::IValue> written;
@@ -289,7 +304,11 @@ torch::CppFunction Fallback() {
 TORCH_LIBRARY_IMPL(_, SparseXLA, m) { m.fallback(Fallback()); }
 TORCH_LIBRARY_IMPL(_, SparseCsrXLA, m) { m.fallback(Fallback()); }
 
-TORCH_LIBRARY_IMPL(aten, SparseXLA, m) { RegisterTorchs<DispatchKey::SparseCPU>(m, kCooOperators); }
+TORCH_LIBRARY_IMPL(aten, SparseXLA, m) {
+  RegisterTorchs<DispatchKey::SparseCPU>(m, kCooOperators);
+  // Not by the operator that gives a new tensor: that would read `out` as it is.
+  m.impl("sspaddmm.out", torch::CppFunction::makeFromBoxedFunction<&RunOnCpu>());
+}
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrXLA, m) {
   RegisterTorchs<DispatchKey::SparseCsrCPU>(m, kCompressedOperators);

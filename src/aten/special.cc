@@ -285,7 +285,8 @@ Value DigammaFloat(Builder& b, Value x) {
   Value reflect = b.Lt(x, Like(b, x, 0));
   Value positive = DigammaOfPositive(b, b.Select(reflect, b.Subtract(Like(b, x, 1), x), x));
   Value pi = Like(b, x, std::numbers::pi);
-  Value remainder = b.Subtract(x, b.Unary(Opcode::kCeil, x));  // where it is negative
+  // From the nearest whole number: near a pole a remainder next to 1 would have lost its digits.
+  Value remainder = b.Subtract(x, b.Unary(Opcode::kRoundNearestEven, x));
   Value cotangent = b.Divide(pi, b.Unary(Opcode::kTan, b.Multiply(pi, remainder)));
   Value result = b.Select(reflect, b.Subtract(positive, cotangent), positive);
   Value is_pole = b.And(reflect, b.Eq(remainder, zero));

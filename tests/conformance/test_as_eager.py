@@ -1,20 +1,22 @@
 """Calls at the edges of what operators take give what they give in eager, or are refused with eager's exception and words.
 
-The calls stand in edge_programs.py.
+The calls stand in edge_programs.py and number_programs.py.
 """
 
 import functools
 import warnings
 
+import edge_programs
+import number_programs
 import pytest
 import torch
 import torch.nn.functional as F
 from comparison import Differences
-from edge_programs import PROGRAMS
 from torch.utils import _pytree as pytree
 
 import torch_xla  # noqa: F401 - the device
 
+PROGRAMS = edge_programs.PROGRAMS | number_programs.PROGRAMS
 MAKERS = {"T": torch.tensor, "Z": torch.zeros, "O": torch.ones, "A": torch.arange}
 
 
