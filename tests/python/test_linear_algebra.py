@@ -118,6 +118,15 @@ def test_reflectors_of_infinities(name, dtype):
         assert torch.equal(part.cpu().isfinite(), expected.isfinite())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (4, 3)])
+def test_no_inverse_of_infinities_is_zero(shape, dtype):
+    """Eager refuses some of them."""
+    x = torch.eye(*shape, dtype=dtype)
+    x[1, 1] = INF
+    assert torch.linalg.pinv(x.to("xla")).isnan().all()
+
+
 def test_no_factor_of_infinities_is_told_as_one():
     for x in (torch.full((3, 3), INF), INFINITE["column"]):
         assert refusal(torch.linalg.cholesky, x.to("xla")) == refusal(torch.linalg.cholesky, x)

@@ -150,6 +150,12 @@ void SingularValues(const Item& x) {
     std::fill_n(x.Out<T>(3), x.ResultElements(3), T{});
     return;
   }
+  // Of infinities LAPACK gives values that are NaN beside vectors that are numbers, of which a
+  // pseudo-inverse of zeros would be made.
+  if (std::any_of(s, s + k, [](R value) { return std::isnan(value); })) {
+    std::ranges::fill(u, T(std::numeric_limits<R>::quiet_NaN()));
+    std::ranges::fill(vt, T(std::numeric_limits<R>::quiet_NaN()));
+  }
   x.Store(2, u.data(), ldu);
   x.Store(3, vt.data(), ldvt);
 }
