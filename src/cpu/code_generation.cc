@@ -54,24 +54,25 @@ namespace {
 // A kernel of a module, before it has code: for all its instructions that are the same.
 struct Wanted {
   const hlo::Instruction* composite;
-  std::string signature;      // empty: none
-  std::set<int64_t> varying;  // sizes
-  RecipeKey recipe;           // without a text: none
+  std::string signature;  // empty: none
+  RecipeKey recipe;       // without a text: nothing varies
+  // The same with equal sizes as one, which emission takes them for; without a text where there are
+  // none.
+  RecipeKey recipe_of_values = {};
+
+  // Of the code that emission comes to.
+  const RecipeKey& emitted() const { return recipe.is_told_by_values ? recipe : recipe_of_values; }
 };
 
-// The sizes of each kernel that vary: those that programs before had otherwise, and `known`.
-std::vector<std::set<int64_t>> VaryingOf(
-    const std::vector<std::optional<KernelSignature>>& signatures, SlotsFor slots,
-    const std::set<int64_t>& known, KernelCache& cache) {
-  std::vector<std::set<int64_t>> varying(signatures.size());
+// What varies of each kernel: what programs before had otherwise, and `known`.
+std::vector<VaryingNumbers> VaryingOf(const std::vector<std::optional<KernelSignature>>& signatures,
+                                      SlotsFor slots, const std::set<int64_t>& known,
+                                      KernelCache& cache) {
+  if (slots == SlotsFor::kWhatVaries) return cache.Varying(signatures, known);
+  std::vector<VaryingNumbers> varying(signatures.size());
   if (slots == SlotsFor::kNothing) return varying;
-  if (slots == SlotsFor::kWhatVaries) varying = cache.Varying(signatures);
   for (size_t i = 0; i < signatures.size(); ++i) {
-    if (!signatures[i]) continue;
-    for (const int64_t number : signatures[i]->numbers) {
-      const bool varies = slots == SlotsFor::kAllSizes || known.contains(number);
-      if (varies && number > 1) varying[i].insert(number);
-    }
+    if (signatures[i]) varying[i] = AllNumbers(*signatures[i]);
   }
   return varying;
 }
@@ -83,7 +84,7 @@ std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, S
   for (const hlo::Instruction* instruction : instructions) {
     signatures.push_back(SignatureOf(*instruction));
   }
-  std::vector<std::set<int64_t>> varying = VaryingOf(signatures, slots, varying_sizes, cache);
+  const std::vector<VaryingNumbers> varying = VaryingOf(signatures, slots, varying_sizes, cache);
   std::vector<Wanted> kernels;
   std::unordered_map<std::string, int32_t> by_signature;
   for (size_t i = 0; i < instructions.size(); ++i) {
@@ -92,8 +93,12 @@ std::vector<Wanted> FindKernels(const hlo::Module& module, KernelCache& cache, S
     if (signatures[i]) number = by_signature.emplace(text, number).first->second;
     code.kernel_of_instruction.push_back(number);
     if (number < static_cast<int32_t>(kernels.size())) continue;
-    Wanted& wanted = kernels.emplace_back(instructions[i], text, std::move(varying[i]));
-    if (!wanted.varying.empty()) wanted.recipe = RecipeKeyOf(*signatures[i], wanted.varying);
+    Wanted& wanted = kernels.emplace_back(instructions[i], text);
+    if (varying[i].empty()) continue;
+    wanted.recipe = RecipeKeyOf(*signatures[i], varying[i]);
+    if (wanted.recipe.is_told_by_values) continue;
+    const VaryingNumbers values = OfEqualValues(*signatures[i], varying[i]);
+    wanted.recipe_of_values = RecipeKeyOf(*signatures[i], values);
   }
   code.kernels.resize(kernels.size());
   for (size_t i = 0; i < code.kernels.size(); ++i) {
@@ -115,13 +120,15 @@ void Emit(const Wanted& wanted, int64_t number, const Dump& dump, llvm::LLVMCont
   const KernelKind& kind = *KindOf(*wanted.composite);
   // Library routines call comparators without slots.
   const bool has_slots = kind.step != KernelKind::Step::kComparator;
-  KernelSizes sizes(has_slots ? wanted.varying : std::set<int64_t>());
+  const std::vector<int64_t>& varying = wanted.recipe.sizes;
+  KernelSizes sizes(has_slots ? std::set(varying.begin(), varying.end()) : std::set<int64_t>());
   kernel.info = kind.emit(target, KernelCode::kSymbol, *wanted.composite, sizes);
   dump.Kernel(number, target);
   kernel.code = cache.Code(Bitcode(target), [&] { return EmitObject(target); });
-  if (wanted.recipe.text.empty()) return;
-  auto recipe = KernelRecipe::Of(*wanted.composite, sizes, wanted.recipe.sizes, kernel.code);
-  if (recipe != nullptr) cache.Add(wanted.recipe, std::move(recipe));
+  const RecipeKey& key = wanted.emitted();
+  if (key.text.empty()) return;
+  auto recipe = KernelRecipe::Of(*wanted.composite, sizes, key.sizes, kernel.code);
+  if (recipe != nullptr) cache.Add(key, std::move(recipe));
 }
 
 // Throws if emission comes to something else.
@@ -143,9 +150,11 @@ bool Find(KernelCache& cache, const Wanted& wanted, CompiledKernel& kernel) {
   if (wanted.signature.empty()) return false;
   std::optional<CachedKernel> found = cache.Find(wanted.signature);
   if (!found && !wanted.recipe.text.empty()) {
-    found = cache.Find(wanted.recipe);
+    found = cache.Find(wanted.emitted());
+    if (found && cache.checks_recipes()) Check(wanted, *found, cache);
+    // Of sizes that are equal by chance emission would come to other code.
+    if (!found && !wanted.recipe.is_told_by_values) found = cache.Find(wanted.recipe);
     if (!found) return false;
-    if (cache.checks_recipes()) Check(wanted, *found, cache);
     cache.Add(wanted.signature, *found);
   }
   if (!found) return false;

@@ -141,11 +141,11 @@ std::shared_ptr<const KernelCode> KernelCache::FindOrMake(
   return code;
 }
 
-std::vector<std::set<int64_t>> KernelCache::Varying(
-    const std::vector<std::optional<KernelSignature>>& kernels) {
+std::vector<VaryingNumbers> KernelCache::Varying(
+    const std::vector<std::optional<KernelSignature>>& kernels, const std::set<int64_t>& known) {
   const process::NoFork no_fork;
   std::lock_guard<std::mutex> lock(mutex_);
-  return varying_.Observe(kernels);
+  return varying_.Observe(kernels, known);
 }
 
 KernelCache::Statistics KernelCache::statistics() const {

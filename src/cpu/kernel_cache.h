@@ -76,9 +76,9 @@ class KernelCache {
   void Add(const RecipeKey& key, std::shared_ptr<const KernelRecipe> recipe);
   bool checks_recipes() const { return recipes_are_ == Recipes::kChecked; }
 
-  // The sizes of each of a program's kernels that vary (VaryingSizes::Observe).
-  std::vector<std::set<int64_t>> Varying(
-      const std::vector<std::optional<KernelSignature>>& kernels);
+  // What varies of each of a program's kernels (VaryingSizes::Observe).
+  std::vector<VaryingNumbers> Varying(const std::vector<std::optional<KernelSignature>>& kernels,
+                                      const std::set<int64_t>& known);
 
   // The code of `source`, which `compile` makes an object of if it is not there; one thread does
   // while others wait for it. Throws what `compile` throws.

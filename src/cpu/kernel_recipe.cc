@@ -14,14 +14,22 @@ using hlo::Computation;
 using hlo::Instruction;
 using hlo::Opcode;
 
-// Whether what emits this operation compares sizes by KernelSizes alone, beside whether two numbers
-// of the composite are equal, and whether one is 1, which is the same wherever the key is.
+// Whether what emits this operation compares sizes by KernelSizes alone, beside whether one is 1 or
+// 0, which is the same wherever the key is, and whether two numbers are equal, where the code for
+// unequal ones is right for equal ones, too.
 bool ComparesByName(const Instruction& instruction) {
   switch (instruction.opcode()) {
+    case Opcode::kPad:  // gaps between elements are counted as numbers
+      return std::ranges::all_of(instruction.as<hlo::PadAttributes>().interior_padding,
+                                 [](int64_t gap) { return gap == 0; });
     case Opcode::kBitcastConvert:
     case Opcode::kBroadcastInDim:
     case Opcode::kComposite:
+    case Opcode::kConcatenate:
     case Opcode::kConstant:
+    case Opcode::kDynamicSlice:
+    case Opcode::kDynamicUpdateSlice:
+    case Opcode::kGather:
     case Opcode::kGetTupleElement:
     case Opcode::kIota:
     case Opcode::kMap:
@@ -29,6 +37,7 @@ bool ComparesByName(const Instruction& instruction) {
     case Opcode::kReduce:
     case Opcode::kReshape:
     case Opcode::kReverse:
+    case Opcode::kScatter:
     case Opcode::kSlice:
     case Opcode::kTranspose:
       return true;
@@ -73,24 +82,34 @@ bool IsOf(const KernelSizes& emitted, const std::vector<int64_t>& sizes) {
 
 }  // namespace
 
-RecipeKey RecipeKeyOf(const KernelSignature& signature, const std::set<int64_t>& varying) {
+RecipeKey RecipeKeyOf(const KernelSignature& signature, const VaryingNumbers& varying) {
   RecipeKey key;
   key.text = signature.structure;
+  std::vector<uint32_t> classes;  // of the key's sizes
+  std::vector<int64_t> constants;
   auto in_code = signature.in_code.begin();
   for (size_t i = 0; i < signature.numbers.size(); ++i) {
     const int64_t number = signature.numbers[i];
     const bool is_in_code = in_code != signature.in_code.end() && *in_code == i;
     if (is_in_code) ++in_code;
-    if (is_in_code || !varying.contains(number)) {
+    if (is_in_code || varying[i] == 0) {
       key.text += '=';
       AppendNumber(key.text, number);
+      // Emission asks for no size of what is always in the code.
+      if (!is_in_code) constants.push_back(number);
       continue;
     }
-    const auto found = std::ranges::find(key.sizes, number);
+    const auto found = std::ranges::find(classes, varying[i]);
     key.text += '~';
-    AppendNumber(key.text, found - key.sizes.begin());
-    if (found == key.sizes.end()) key.sizes.push_back(number);
+    AppendNumber(key.text, found - classes.begin());
+    if (found != classes.end()) continue;
+    classes.push_back(varying[i]);
+    key.is_told_by_values &= std::ranges::find(key.sizes, number) == key.sizes.end();
+    key.sizes.push_back(number);
   }
+  key.is_told_by_values &= std::ranges::none_of(constants, [&](int64_t constant) {
+    return std::ranges::find(key.sizes, constant) != key.sizes.end();
+  });
   return key;
 }
 

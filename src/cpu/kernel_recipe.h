@@ -2,16 +2,20 @@
 // come to for them, without emitting it.
 //
 // Code has the structure of its composite in it and the numbers that do not vary; of those that do,
-// only which are equal, and how the comparisons of them came out that emission made
-// (emit/extent.h). So where structure, numbers and equalities are the same (RecipeKey), and each
-// comparison comes out the same, the code is the same. This holds of the operations alone whose
-// emission is written so.
+// only which are one size, and how the comparisons of them came out that emission made
+// (emit/extent.h). So where structure, numbers and sizes are the same (RecipeKey), and each
+// comparison comes out the same, the code serves. This holds of the operations alone whose emission
+// is written so.
+//
+// Emission knows sizes by their values. Where two sizes are equal by chance, or one has the value
+// of a number that does not vary, it would take them for one, and come to other code. The code that
+// was made where they were not equal serves there, too: beside comparisons by name, emission asks
+// of unequal numbers only whether it may do less, of a dimension that is not cut for example.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,23 +23,26 @@
 #include "cpu/emit/extent.h"
 #include "cpu/emit/kernel_emitter.h"
 #include "cpu/kernel_signature.h"
+#include "cpu/varying_sizes.h"
 
 namespace cpu {
 
 struct RecipeKey {
   std::string text;
   std::vector<int64_t> sizes;  // that vary, as they come first in the signature
+  // No two of them are equal, and none is a number that does not vary: emission tells them apart.
+  bool is_told_by_values = true;
 };
 
-RecipeKey RecipeKeyOf(const KernelSignature& signature, const std::set<int64_t>& varying);
+RecipeKey RecipeKeyOf(const KernelSignature& signature, const VaryingNumbers& varying);
 
 class KernelCode;
 
 // Immutable.
 class KernelRecipe {
  public:
-  // Of code that was emitted for the sizes of a key. None if emission may have looked at sizes in
-  // other ways than by named comparisons.
+  // Of code that was emitted for the sizes of a key, which are told by their values. None if
+  // emission may have looked at sizes in other ways than by named comparisons.
   static std::shared_ptr<const KernelRecipe> Of(const hlo::Instruction& composite,
                                                 const KernelSizes& emitted,
                                                 std::vector<int64_t> sizes,

@@ -18,27 +18,46 @@
 
 namespace cpu {
 
+// Of a kernel's signature, number by number: 0 for one that is a constant of the code. The others
+// vary; those of equal entries are one size, which have been equal in each program so far. Sizes
+// of different entries may be equal in one program, by chance. Empty where nothing varies.
+using VaryingNumbers = std::vector<uint32_t>;
+
+// Sizes above 1, and what no size is: constants made of one (an index's least one, -n).
+bool MayVary(int64_t number);
+
+// All that may, each value one size.
+VaryingNumbers AllNumbers(const KernelSignature& signature);
+
+// All that have the value of one that varies, each value one size.
+VaryingNumbers OfEqualValues(const KernelSignature& signature, const VaryingNumbers& varying);
+
 // Not thread-safe.
 class VaryingSizes {
  public:
   // In bytes.
   explicit VaryingSizes(int64_t capacity) : programs_(capacity) {}
 
-  // For each kernel of a program, in its order: the numbers above 1 of its signature that vary.
-  // None of a kernel without a signature.
-  std::vector<std::set<int64_t>> Observe(
-      const std::vector<std::optional<KernelSignature>>& kernels);
+  // For each kernel of a program, in its order: what differs from programs before it, and among
+  // kernels of one structure. `known` are sizes that others know to vary: they do wherever a
+  // number is one of them, but where this one has been seen to vary at other places only. Nothing
+  // varies of a kernel without a signature.
+  std::vector<VaryingNumbers> Observe(const std::vector<std::optional<KernelSignature>>& kernels,
+                                      const std::set<int64_t>& known = {});
 
  private:
-  // What differs from programs before.
-  std::vector<std::set<int64_t>> ObserveProgram(
-      const std::vector<std::optional<KernelSignature>>& kernels);
-
   struct Program {
-    std::vector<int64_t> numbers;  // of the first one
-    std::vector<bool> varies;
+    std::vector<int64_t> numbers;   // of the first one
+    std::vector<bool> varies;       // each of them
+    std::vector<uint32_t> classes;  // of each kernel's numbers: equal ones were always equal
     int changes = 0;
   };
+
+  static void Note(const std::vector<std::optional<KernelSignature>>& kernels,
+                   const std::vector<int64_t>& numbers, Program& program);
+  static std::vector<VaryingNumbers> VaryingOf(
+      const std::vector<std::optional<KernelSignature>>& kernels,
+      const std::vector<int64_t>& numbers, const Program& program, const std::set<int64_t>& known);
 
   RecentlyUsed<Program> programs_;  // by their structures' hash
 };

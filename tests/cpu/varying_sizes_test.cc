@@ -368,24 +368,47 @@ std::vector<std::optional<KernelSignature>> Signatures(std::vector<int64_t> numb
   return {KernelSignature{"structure", std::move(numbers)}, std::nullopt};
 }
 
+VaryingNumbers Observed(VaryingSizes& varying, std::vector<int64_t> numbers,
+                        const std::set<int64_t>& known = {}) {
+  return varying.Observe(Signatures(std::move(numbers)), known)[0];
+}
+
 TEST(VaryingSizesOfPrograms, AreThoseThatDiffered) {
   VaryingSizes varying(1 << 20);
-  using Sizes = std::set<int64_t>;
-  EXPECT_EQ(varying.Observe(Signatures({8, 37, 64, 1}))[0], Sizes());
-  EXPECT_EQ(varying.Observe(Signatures({8, 37, 64, 1}))[0], Sizes());
-  EXPECT_EQ(varying.Observe(Signatures({8, 41, 64, 1}))[0], Sizes({41}));
-  EXPECT_EQ(varying.Observe(Signatures({8, 37, 64, 1}))[0], Sizes({37}));
-  EXPECT_EQ(varying.Observe(Signatures({9, 37, 64, 1}))[0], Sizes({9, 37}));
-  EXPECT_EQ(varying.Observe(Signatures({8, 1, 64, 1}))[0], Sizes({8}));
-  EXPECT_EQ(varying.Observe(Signatures({8, 37}))[0], Sizes());  // another structure, then
+  using Numbers = VaryingNumbers;
+  EXPECT_EQ(Observed(varying, {8, 37, 64, 1}), Numbers());
+  EXPECT_EQ(Observed(varying, {8, 37, 64, 1}), Numbers());
+  EXPECT_EQ(Observed(varying, {8, 41, 64, 1}), (Numbers{0, 2, 0, 0}));
+  EXPECT_EQ(Observed(varying, {8, 37, 64, 1}), (Numbers{0, 2, 0, 0}));
+  EXPECT_EQ(Observed(varying, {9, 37, 64, 1}), (Numbers{1, 2, 0, 0}));
+  EXPECT_EQ(Observed(varying, {8, 1, 64, 1}), (Numbers{1, 0, 0, 0}));
+  EXPECT_EQ(Observed(varying, {8, -7, 64, 1}), (Numbers{1, 2, 0, 0}));
+  EXPECT_EQ(Observed(varying, {8, 37}), Numbers());  // another structure, then
 }
 
 TEST(VaryingSizesOfPrograms, AreAllAfterManyChanges) {
   VaryingSizes varying(1 << 20);
-  varying.Observe(Signatures({10, 10, 10, 10, 10}));
-  varying.Observe(Signatures({11, 10, 10, 10, 10}));
-  varying.Observe(Signatures({10, 12, 10, 10, 10}));
-  EXPECT_EQ(varying.Observe(Signatures({3, 4, 13, 5, 6}))[0], (std::set<int64_t>{3, 4, 13, 5, 6}));
+  Observed(varying, {10, 10, 10, 10, 10});
+  Observed(varying, {11, 10, 10, 10, 10});
+  Observed(varying, {10, 12, 10, 10, 10});
+  EXPECT_EQ(Observed(varying, {3, 4, 13, 5, 6}), (VaryingNumbers{1, 2, 3, 4, 5}));
+}
+
+TEST(VaryingSizesOfPrograms, AreTheSameSizeWhereTheyWereNeverApart) {
+  VaryingSizes varying(1 << 20);
+  Observed(varying, {10, 10, 10, 10});
+  EXPECT_EQ(Observed(varying, {7, 10, 7, 10}), (VaryingNumbers{1, 0, 1, 0}));
+  EXPECT_EQ(Observed(varying, {10, 10, 10, 10}), (VaryingNumbers{1, 0, 1, 0}));  // by chance
+  EXPECT_EQ(Observed(varying, {5, 10, 6, 10}), (VaryingNumbers{1, 0, 3, 0}));
+  EXPECT_EQ(Observed(varying, {9, 10, 9, 10}), (VaryingNumbers{1, 0, 3, 0}));
+}
+
+TEST(VaryingSizesOfPrograms, AreKnownWhereNothingWasSeenYet) {
+  VaryingSizes varying(1 << 20);
+  EXPECT_EQ(Observed(varying, {10, 10, 4, -10}, {10}), (VaryingNumbers{1, 1, 0, 3}));
+  // The second ten has stayed.
+  EXPECT_EQ(Observed(varying, {7, 10, 4, -7}, {7}), (VaryingNumbers{1, 0, 0, 4}));
+  EXPECT_EQ(Observed(varying, {10, 10, 4, -10}, {10, 4}), (VaryingNumbers{1, 0, 3, 4}));
 }
 
 TEST(VaryingSizesOfPrograms, AreThoseOfManyKernelsOfOneStructure) {
@@ -397,10 +420,31 @@ TEST(VaryingSizesOfPrograms, AreThoseOfManyKernelsOfOneStructure) {
   }
   const auto of_many = VaryingSizes(1 << 20).Observe(many);
   for (int64_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(of_many[2 * i], (std::set<int64_t>{20 + i}));
+    EXPECT_EQ(of_many[2 * i], (VaryingNumbers{0, 2, 0}));
     EXPECT_TRUE(of_many[2 * i + 1].empty());
   }
   for (const auto& sizes : VaryingSizes(1 << 20).Observe(few)) EXPECT_TRUE(sizes.empty());
+}
+
+// A length that is a width, or what becomes one: kernels that were made for others serve it.
+TEST(VaryingSizes, ASizeThatIsAnotherByChanceCompilesNothing) {
+  constexpr int64_t kWidth = 80;
+  for (const auto& [name, make] : Programs()) {
+    // Which are no recipe's.
+    if (std::string_view(name) == "interior pad" || std::string_view(name) == "complex") continue;
+    SCOPED_TRACE(name);
+    KernelCache cache(int64_t{64} << 20);
+    const auto compile = [&](int64_t length) {
+      const auto module = ModuleOf(make(2, length, kWidth));
+      RunPipeline(*module, {});
+      GenerateCode(*module, Dump(), cache);
+    };
+    compile(101);
+    compile(103);
+    const int64_t before = cache.statistics().compiled;
+    for (const int64_t length : {kWidth, kWidth - 3, kWidth + 2}) compile(length);
+    EXPECT_EQ(cache.statistics().compiled, before);
+  }
 }
 
 // Turns of a loop that grows.

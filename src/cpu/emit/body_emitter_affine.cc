@@ -126,6 +126,7 @@ std::optional<Position> BodyEmitter::PlainPart(const Instruction* concatenate, c
     if (!bounds || bounds->low != bounds->high) return std::nullopt;
     int64_t place = bounds->low;
     for (const Instruction* part : concatenate->operands()) {
+      if (Size(part->dimensions()[d]).varies) return std::nullopt;
       if (place < part->dimensions()[d]) {
         group.position = ConstantPosition(place);
         return PlainNumber(part, index);

@@ -143,8 +143,8 @@ BodyEmitter::Value BodyEmitter::EvaluateDynamicUpdateSlice(const Instruction* in
 Position BodyEmitter::StartAt(const Instruction* starts, const Index& index, int64_t size,
                               int64_t slice_size) {
   const std::optional<Position> plain = PlainNumber(starts, index);
-  const bool is_inside = plain && !Size(size).varies && plain->bounds->low >= 0 &&
-                         plain->bounds->high <= size - slice_size;
+  const bool is_inside = plain && !Size(size).varies && !Size(slice_size).varies &&
+                         plain->bounds->low >= 0 && plain->bounds->high <= size - slice_size;
   if (is_inside) return *plain;
   const Value start = Evaluate(starts, index);
   return FromElement(start.element, starts->element_type(), start.level,

@@ -82,14 +82,23 @@ class Finder {
   std::map<int64_t, std::set<int64_t>> seams_;
 
  private:
-  // Something else begins at `position` of an array's dimension of this origin.
+  bool Varies(int64_t size) { return sizes_.Size(size).varies; }
+  // Something else begins at `position` of an array's dimension of this origin. Neither that nor
+  // the dimension is a size that varies.
   void AddSeam(const Origin& origin, int64_t position) {
     if (origin.kind != Origin::kSpace || origin.first != origin.last || !origin.offset) return;
+    if (Varies(space_[origin.first])) return;
     const int64_t seam = position - *origin.offset;
     if (seam > 0 && seam < space_[origin.first]) seams_[origin.first].insert(seam);
   }
-  static void Move(Origin& origin, int64_t by) {
-    if (origin.offset) *origin.offset += by;
+  // By a size that varies it goes nobody knows where.
+  void Forward(Origin& origin, int64_t size) {
+    if (Varies(size)) origin.offset.reset();
+    if (origin.offset) *origin.offset += size;
+  }
+  void Back(Origin& origin, int64_t size) {
+    if (Varies(size)) origin.offset.reset();
+    if (origin.offset) *origin.offset -= size;
   }
   void DynamicSlice(const Instruction& slice, Origins origins) {
     for (size_t d = 0; d < origins.size(); ++d) {
@@ -106,10 +115,10 @@ class Finder {
     }
     Visit(reverse.operand(0), origins);
   }
-  static Origins Sliced(const hlo::SliceAttributes& slice, Origins origins) {
+  Origins Sliced(const hlo::SliceAttributes& slice, Origins origins) {
     for (size_t d = 0; d < origins.size(); ++d) {
       if (slice.strides[d] != 1) origins[d].offset.reset();
-      Move(origins[d], slice.start_indices[d]);
+      Forward(origins[d], slice.start_indices[d]);
     }
     return origins;
   }
@@ -122,9 +131,10 @@ class Finder {
         origins[d].offset.reset();
         continue;
       }
-      AddSeam(origins[d], low);
-      AddSeam(origins[d], low + pad.operand(0)->dimensions()[d]);
-      Move(origins[d], -low);
+      const int64_t size = pad.operand(0)->dimensions()[d];
+      if (!Varies(low)) AddSeam(origins[d], low);
+      if (!Varies(low) && !Varies(size)) AddSeam(origins[d], low + size);
+      Back(origins[d], low);
     }
     return origins;
   }
@@ -135,8 +145,8 @@ class Finder {
     for (const Instruction* part : concatenate.operands()) {
       Visit(part, origins);
       const int64_t size = part->dimensions()[concatenate.as<hlo::DimensionAttributes>().dimension];
-      AddSeam(origin, size);
-      Move(origin, -size);
+      if (!Varies(size)) AddSeam(origin, size);
+      Back(origin, size);
     }
   }
 

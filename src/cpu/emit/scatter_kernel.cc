@@ -91,8 +91,8 @@ class ScatterKernel : public Kernel {
     if (scatter->opcode() == Opcode::kGetTupleElement) scatter = scatter->operand(0);
     ScatterPlan plan = PlanScatter(scatter);
     // Few parts leave threads without work, where there may be many vectors.
-    const int64_t parts = hlo::Product(plan.updates, 0, plan.apart);
-    if (plan.lanes && parts < kLeastParts) plan.apart = 0;
+    const Extent parts = emitter_.Product(plan.updates, 0, plan.apart);
+    if (plan.lanes && sizes_.IsLess(parts, kLeastParts)) plan.apart = 0;
     std::vector<Run> apart, scattered, window;
     Extent updates = 1;
     for (int64_t d = 0; d < plan.apart; ++d) {
@@ -110,9 +110,7 @@ class ScatterKernel : public Kernel {
     }
     Extent vectors = 1;
     if (plan.lanes) vectors = (emitter_.Size(plan.updates.back()) + (lanes_ - 1)) / lanes_;
-    int64_t others = 1;
-    for (const Run& run : window) others *= run.size.value;
-    const double vector_cost = element_cost_ * static_cast<double>(updates.value * others);
+    const Extent elements = updates * Product(window);
     const auto scatter_part = [&](const Index& part) {
       emitter_.Loop(I64(0), I64(updates), 1, {}, [&](llvm::Value* update, const Accumulators&) {
         Index at = Unflatten(update, emitter_.level(), scattered);
@@ -123,15 +121,13 @@ class ScatterKernel : public Kernel {
       return Accumulators{};
     };
     if (apart.empty()) {
-      info_.units = vectors.value;
-      info_.unit_cost = vector_cost;
+      SetWork({vectors, element_cost_, elements});
       first_vector_ = Begin();
       last_vector_ = End();
       scatter_part({});
       return;
     }
-    info_.units = parts;
-    info_.unit_cost = vector_cost * static_cast<double>(vectors.value);
+    SetWork({parts, element_cost_, elements * vectors});
     first_vector_ = I64(0);
     last_vector_ = I64(vectors);
     emitter_.Loop(Begin(), End(), 1, {}, [&](llvm::Value* unit, const Accumulators&) {
@@ -165,7 +161,7 @@ class ScatterKernel : public Kernel {
              plan.source[i] < 0 ? emitter_.ConstantPosition(k) : CoordinateOf(at, plan.source[i])});
       }
       const int64_t size = plan.window_of[d] < 0 ? 1 : plan.updates[plan.window_of[d]];
-      const bool fits = size <= plan.operand[d];
+      const bool fits = !sizes_.IsLess(emitter_.Size(plan.operand[d]), emitter_.Size(size));
       // Negative starts are large as unsigned numbers.
       llvm::Value* limit = I64(fits ? emitter_.Size(plan.operand[d]) - emitter_.Size(size) + 1 : 0);
       llvm::Value* value = emitter_.Evaluate(indices, index).element.real;
