@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/library/bind.h"
+#include "cpu/library/fft_lanes.h"
 #include "cpu/library/fft_plan.h"
 #include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
@@ -77,44 +78,17 @@ class LaneBlock {
   }
 
   void Transform(int64_t length, bool inverse) {
-    if (inverse) Exchange(length, 1);
+    if (inverse) ExchangeParts(data_, length, R{1});
     if (plan_.Run(data_, other_) != data_) std::swap(data_, other_);
-    if (inverse) Exchange(length, R{1} / static_cast<R>(length));
+    if (inverse) ExchangeParts(data_, length, R{1} / static_cast<R>(length));
   }
 
-  // Of real lines of twice the length, whose neighbours were one complex number: their spectrum, of
-  // length + 1 numbers, from the transform of these. `roots`: exp(-pi i k / length).
-  void SpectrumOfReal(int64_t length, const std::vector<C>& roots) {
-    const R half{0.5};
-    for (int64_t k = 0; k <= length; ++k) {
-      const Number &a = data_[k % length], &b = data_[(length - k) % length];
-      const R c = roots[k].real(), s = roots[k].imag();
-      const auto even_real = (a.real + b.real) * half;
-      const auto even_imaginary = (a.imaginary - b.imaginary) * half;
-      const auto odd_real = (a.imaginary + b.imaginary) * half;
-      const auto odd_imaginary = (b.real - a.real) * half;
-      other_[k].real = even_real + odd_real * c - odd_imaginary * s;
-      other_[k].imaginary = even_imaginary + odd_real * s + odd_imaginary * c;
-    }
+  void ToSpectrumOfReal(int64_t length, const std::vector<C>& roots) {
+    SpectrumOfReal(data_, length, roots.data(), other_);
     std::swap(data_, other_);
   }
-  // The way back: the numbers whose inverse transform has real neighbours as its parts. What would
-  // be imaginary in the first and last number of such a spectrum is passed over.
-  void PairsOfReal(int64_t length, const std::vector<C>& roots) {
-    const R half{0.5};
-    data_[0].imaginary = data_[length].imaginary = typename Number::Vector{};
-    for (int64_t k = 0; k < length; ++k) {
-      const Number &a = data_[k], &b = data_[length - k];
-      const R c = roots[k].real(), s = -roots[k].imag();
-      const auto even_real = (a.real + b.real) * half;
-      const auto even_imaginary = (a.imaginary - b.imaginary) * half;
-      const auto turned_real = (a.real - b.real) * half;
-      const auto turned_imaginary = (a.imaginary + b.imaginary) * half;
-      const auto odd_real = turned_real * c - turned_imaginary * s;
-      const auto odd_imaginary = turned_real * s + turned_imaginary * c;
-      other_[k].real = even_real - odd_imaginary;
-      other_[k].imaginary = even_imaginary + odd_real;
-    }
+  void ToPairsOfReal(int64_t length, const std::vector<C>& roots) {
+    PairsOfReal(data_, length, roots.data(), other_);
     std::swap(data_, other_);
   }
 
@@ -125,12 +99,6 @@ class LaneBlock {
     constexpr int64_t kPiece = 8;
     for (int64_t begin = 0; begin < length; begin += kPiece) {
       for (int64_t l = 0; l < lines; ++l) f(l, begin, std::min(length, begin + kPiece));
-    }
-  }
-
-  void Exchange(int64_t length, R scale) {
-    for (int64_t i = 0; i < length; ++i) {
-      data_[i] = {data_[i].imaginary * scale, data_[i].real * scale};
     }
   }
 
@@ -234,7 +202,7 @@ class RealLineTransform {
     halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
       block.LoadLines(reinterpret_cast<const C*>(in) + first * middle_, middle_, middle_, count);
       block.Transform(middle_, false);
-      block.SpectrumOfReal(middle_, roots_);
+      block.ToSpectrumOfReal(middle_, roots_);
       block.StoreLines(out + first * numbers, numbers, numbers, count);
     });
   }
@@ -256,7 +224,7 @@ class RealLineTransform {
     }
     halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
       block.LoadLines(in + first * numbers, numbers, numbers, count);
-      block.PairsOfReal(middle_, roots_);
+      block.ToPairsOfReal(middle_, roots_);
       block.Transform(middle_, true);
       block.StoreLines(reinterpret_cast<C*>(out) + first * middle_, middle_, middle_, count);
     });

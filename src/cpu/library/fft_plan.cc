@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "cpu/library/fft_lanes.h"
 #include "cpu/library/vector_clones.h"
 #include "cpu/memory.h"
 
@@ -227,19 +228,16 @@ void FftPlan<R, lanes>::MakeConvolution() {
 template <typename R, int64_t lanes>
 auto FftPlan<R, lanes>::Convolve(Number* data, Number* scratch) const -> Number* {
   const int64_t size = this->size();
-  for (int64_t k = 0; k < length_; ++k) data[k] = Times(data[k], &chirp_[2 * k]);
-  for (int64_t k = length_; k < size; ++k) data[k] = Number{};
+  MultiplyEach(data, length_, chirp_.data(), data);
+  std::fill(data + length_, data + size, Number{});
   Number* transformed = convolution_->Run(data, scratch);
   // The inverse transform is the forward one of exchanged parts.
-  for (int64_t k = 0; k < size; ++k) {
-    const Number product = Times(transformed[k], &kernel_[2 * k]);
-    transformed[k] = {product.imaginary, product.real};
-  }
+  MultiplyEach(transformed, size, kernel_.data(), transformed);
+  ExchangeParts(transformed, size, R{1});
   Number* other = transformed == data ? scratch : data;
   Number* result = convolution_->Run(transformed, other);
-  for (int64_t k = 0; k < length_; ++k) {
-    result[k] = Times(Number{result[k].imaginary, result[k].real}, &chirp_[2 * k]);
-  }
+  ExchangeParts(result, length_, R{1});
+  MultiplyEach(result, length_, chirp_.data(), result);
   return result;
 }
 
