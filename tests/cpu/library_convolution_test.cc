@@ -2,6 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <limits>
+
 #include "library_testing.h"
 
 namespace cpu {
@@ -55,6 +58,30 @@ const Case kCases[] = {
     {"depthwise", 2, 32, 32, {12, 12}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, false, 32},
     {"depthwise_strided", 2, 32, 32, {12, 12}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {}, {}, false, 32},
     {"depthwise_multiplier", 2, 8, 24, {12, 12}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, false, 8},
+    {"depthwise_dilated", 2, 8, 8, {13, 40}, {3, 5}, {}, {4, 6}, {3, 7}, {}, {2, 3}, false, 8},
+    {"depthwise_steps", 2, 8, 8, {23, 37}, {5, 3}, {3, 2}, {2, 0}, {1, 3}, {}, {2, 1}, false, 8},
+    {"depthwise_cropped", 2, 8, 8, {23, 24}, {3, 3}, {2, 1}, {-2, 1}, {1, -3}, {}, {}, false, 8},
+    {"depthwise_flipped", 2, 8, 16, {21, 21}, {3, 2}, {2, 2}, {1, 1}, {1, 1}, {}, {}, true, 8},
+    {"depthwise_wide_padding", 2, 4, 4, {5, 7}, {2, 3}, {2, 2}, {9, 8}, {7, 9}, {}, {}, false, 4},
+    {"depthwise_bands", 1, 4, 4, {200, 150}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, false, 4},
+    {"depthwise_strided_bands",
+     1,
+     2,
+     2,
+     {301, 90},
+     {7, 7},
+     {2, 2},
+     {3, 3},
+     {3, 3},
+     {},
+     {},
+     false,
+     2},
+    {"depthwise_lines", 3, 6, 12, {300}, {40}, {2}, {20}, {19}, {}, {}, false, 6},
+    {"depthwise_of_one_channel", 3, 1, 6, {28, 27}, {3, 3}, {}, {1, 1}, {1, 1}},
+    {"depthwise_of_one_line", 2, 1, 5, {800}, {10}, {5}, {0}, {3}},
+    {"dx_depthwise_dilated", 2, 6, 6, {11, 12}, {3, 4}, {}, {3, 2}, {5, 7}, {}, {2, 1}, true, 6},
+    {"dx_depthwise_lines", 3, 6, 6, {300}, {40}, {}, {20}, {19}, {}, {}, true, 6},
     {"dx", 2, 32, 16, {14, 14}, {3, 3}, {}, {1, 1}, {1, 1}, {}, {}, true},
     {"dx_large_batch", 40, 16, 8, {14, 14}, {2, 2}, {}, {1, 1}, {1, 1}, {}, {}, true},
     {"dx_pointwise", 2, 24, 16, {9, 9}, {1, 1}, {}, {}, {}, {}, {}, true},
@@ -239,6 +266,47 @@ TEST(Convolution, SinglePixelsAreAProductWhereTheyLie) {
     if (std::string(c.name) != "pointwise") continue;
     Check(c, Layout::kChannelsFirst, ElementType::kF32, ElementType::kF32, "convolution of pixels");
     Check(c, Layout::kChannelsLast, ElementType::kF32, ElementType::kF32, "oneDNN convolution ");
+  }
+}
+
+// The library passes over padding; zeros times infinity would be NaN.
+TEST(Convolution, PaddingIsNothingToInfiniteWeights) {
+  for (const Case& c : kCases) {
+    const std::string name = c.name;
+    if (name != "depthwise" && name != "depthwise_steps" && name != "dx_depthwise") continue;
+    hlo::Module module;
+    module.set_entry(module.AddComputation("main"));
+    Builder builder(module.entry());
+    Value convolution =
+        Build(builder, c, Layout::kChannelsFirst, ElementType::kF32, ElementType::kF32);
+    Literal x = RandomLiteral(convolution->operand(0)->shape(), 1);
+    Literal w = RandomLiteral(convolution->operand(1)->shape(), 2);
+    w.mutable_data<float>()[0] = std::numeric_limits<float>::infinity();
+    w.mutable_data<float>()[9 + 4] = std::numeric_limits<float>::quiet_NaN();
+    w.mutable_data<float>()[18 + 8] = -std::numeric_limits<float>::infinity();
+    std::string description;
+    const auto got = Numbers(RunLibraryCall(*convolution, {x, w}, &description)[0]);
+    EXPECT_NE(description.find("convolution of each channel"), std::string::npos) << description;
+    const auto expected = NaiveConvolution(*convolution, x, w);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double a = got[i].real(), b = expected[i].real();
+      if (std::isfinite(b)) {
+        EXPECT_NEAR(a, b, 1e-4) << name << " " << i;
+      } else {
+        EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << name << " " << i << " " << a;
+      }
+    }
+  }
+}
+
+TEST(Convolution, ChannelsByThemselvesAreSummedWhereTheyLie) {
+  for (const Case& c : kCases) {
+    const std::string name = c.name;  // (The strided one has results of few pixels.)
+    if (!name.starts_with("depthwise") || name == "depthwise_strided") continue;
+    for (ElementType type : {ElementType::kF32, ElementType::kBF16}) {
+      Check(c, Layout::kChannelsFirst, type, type, "convolution of each channel");
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/library/convolution_plan.h"
+#include "cpu/library/depthwise_convolution.h"
 #include "cpu/library/direct_convolution.h"
 #include "cpu/library/onednn.h"
 #include "cpu/library/pointwise_convolution.h"
@@ -399,6 +400,8 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
     try {
       auto pointwise = MakePointwiseConvolution(convolution, *problem, epilogue, result_shape);
       if (pointwise) return pointwise;
+      auto depthwise = MakeDepthwiseConvolution(convolution, *problem, epilogue, result_shape);
+      if (depthwise) return depthwise;
       return std::make_unique<OneDnnConvolution>(convolution, *problem, epilogue, result_shape);
     } catch (const dnnl::error&) {
     } catch (const std::invalid_argument&) {

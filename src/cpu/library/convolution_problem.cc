@@ -213,4 +213,20 @@ std::optional<ConvolutionProblem> RecognizeConvolution(const hlo::Instruction& c
   return Recognizer(convolution).Recognize();
 }
 
+bool HasDensePixels(const StridedView& view) {
+  int64_t stride = 1;
+  for (size_t i = view.dimensions.size(); i-- > 2;) {
+    if (view.dimensions[i] != 1 && view.strides[i] != stride) return false;
+    stride *= view.dimensions[i];
+  }
+  return view.offset == 0;
+}
+
+bool IsAllOf(hlo::ElementType type, const hlo::Instruction& convolution,
+             const hlo::Shape& result_shape) {
+  return convolution.operand(0)->element_type() == type &&
+         convolution.operand(1)->element_type() == type && convolution.element_type() == type &&
+         result_shape.element_type() == type;
+}
+
 }  // namespace cpu

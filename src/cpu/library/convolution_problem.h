@@ -42,4 +42,11 @@ struct ConvolutionProblem {
 // paddings.
 std::optional<ConvolutionProblem> RecognizeConvolution(const hlo::Instruction& convolution);
 
+// True if each image and channel of a view of [batch, channels, spatial...] lies row after row.
+bool HasDensePixels(const StridedView& view);
+
+// True if operands and results are all of this type.
+bool IsAllOf(hlo::ElementType type, const hlo::Instruction& convolution,
+             const hlo::Shape& result_shape);
+
 }  // namespace cpu

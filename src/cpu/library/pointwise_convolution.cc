@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "cpu/library/product.h"
 #include "hlo/size_arithmetic.h"
@@ -11,32 +10,13 @@
 namespace cpu {
 namespace {
 
-using hlo::Dimensions;
-using hlo::ElementType;
 using Kind = ConvolutionProblem::Kind;
-
-// Of [batch, channels, spatial...].
-bool HasDensePixels(const StridedView& view) {
-  int64_t stride = 1;
-  for (size_t i = view.dimensions.size(); i-- > 2;) {
-    if (view.dimensions[i] != 1 && view.strides[i] != stride) return false;
-    stride *= view.dimensions[i];
-  }
-  return view.offset == 0;
-}
 
 bool IsPointwise(const ConvolutionProblem& p) {
   const auto is_one = [](int64_t size) { return size == 1; };
   return p.kind != Kind::kWeightGradient && std::ranges::all_of(p.w, is_one) &&
          std::ranges::all_of(p.stride, is_one) && p.x == p.y &&
          std::ranges::all_of(p.padding_low, [](int64_t size) { return size == 0; });
-}
-
-bool IsAllFloat(const hlo::Instruction& convolution, const hlo::Shape& result_shape) {
-  const auto is_float = [](ElementType type) { return type == ElementType::kF32; };
-  return is_float(convolution.operand(0)->element_type()) &&
-         is_float(convolution.operand(1)->element_type()) && is_float(convolution.element_type()) &&
-         is_float(result_shape.element_type());
 }
 
 class PointwiseConvolution : public LibraryCall {
@@ -133,9 +113,9 @@ std::unique_ptr<LibraryCall> MakePointwiseConvolution(const hlo::Instruction& co
                                                       const hlo::Shape& result_shape) {
   // Of fewer pixels than a vector or two has a product that takes the images together is quicker.
   constexpr int64_t kLeastPixels = 48;
-  const bool serves = IsAllFloat(convolution, result_shape) && IsPointwise(problem) &&
-                      hlo::Product(problem.x) >= kLeastPixels && HasDensePixels(problem.x_view) &&
-                      HasDensePixels(problem.y_view);
+  const bool serves = IsAllOf(hlo::ElementType::kF32, convolution, result_shape) &&
+                      IsPointwise(problem) && hlo::Product(problem.x) >= kLeastPixels &&
+                      HasDensePixels(problem.x_view) && HasDensePixels(problem.y_view);
   if (!serves) return nullptr;
   return std::make_unique<PointwiseConvolution>(convolution, problem, epilogue);
 }
