@@ -70,6 +70,13 @@ TransposePlan PlanTranspose(const Instruction& transpose) {
 template <typename T>
 void TransposeBlock(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                     int64_t columns) {
+  if (rows <= kTile) {  // whole runs of the result as they are
+    for (int64_t j = 0; j < columns; j += kTile) {
+      TransposeTile(from + j, from_stride, to + j * to_stride, to_stride, rows,
+                    std::min(kTile, columns - j));
+    }
+    return;
+  }
   alignas(64) T buffer[kBlock * kBlock];
   for (int64_t i = 0; i < rows; i += kTile) {
     for (int64_t j = 0; j < columns; j += kTile) {

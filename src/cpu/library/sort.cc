@@ -42,7 +42,8 @@ void BeginAfterEachOther(Places& counts) {
 }
 
 // A stable least-significant-digit radix sort; digits that are the same everywhere are skipped.
-void RadixSort(SortItem* items, SortItem* buffer, int64_t count) {
+// Returns which of the two has the sorted items.
+SortItem* RadixSort(SortItem* items, SortItem* buffer, int64_t count) {
   const auto digit = [](const SortItem& item, int d) { return KeyOf(item) >> (8 * d) & 255; };
   std::array<Places, kDigits> places{};
   for (int64_t i = 0; i < count; ++i) {
@@ -55,7 +56,7 @@ void RadixSort(SortItem* items, SortItem* buffer, int64_t count) {
     for (int64_t i = 0; i < count; ++i) to[places[d][digit(from[i], d)]++] = from[i];
     std::swap(from, to);
   }
-  if (from != items) std::copy(from, from + count, items);
+  return from;
 }
 
 // Stable; `before` is any strict weak order, and for others (a comparator that contradicts itself)
@@ -95,13 +96,16 @@ constexpr int64_t kCachedItems = 1 << 14;
 constexpr int64_t kFewItems = 256;
 
 // Stable. Many items are parted by their highest bits first, so that each part is sorted in the
-// cache.
-void SortByKeys(SortItem* items, SortItem* buffer, int64_t count) {
-  if (count <= kFewItems) return MergeSort(items, buffer, count, HasLessKey);
+// cache. Returns which of the two has the sorted items.
+SortItem* SortByKeys(SortItem* items, SortItem* buffer, int64_t count) {
+  if (count <= kFewItems) {
+    MergeSort(items, buffer, count, HasLessKey);
+    return items;
+  }
   if (count <= kCachedItems) return RadixSort(items, buffer, count);
   uint64_t differing = 0;
   for (int64_t i = 1; i < count; ++i) differing |= KeyOf(items[i]) ^ KeyOf(items[0]);
-  if (differing == 0) return;
+  if (differing == 0) return items;
   const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - 8);
   const auto part_of = [shift](const SortItem& item) { return KeyOf(item) >> shift & 255; };
   Places places{};
@@ -110,10 +114,11 @@ void SortByKeys(SortItem* items, SortItem* buffer, int64_t count) {
   for (int64_t i = 0; i < count; ++i) buffer[places[part_of(items[i])]++] = items[i];
   int64_t begin = 0;
   for (const int64_t end : places) {  // where the next part begins, by now
-    SortByKeys(buffer + begin, items + begin, end - begin);
-    std::copy(buffer + begin, buffer + end, items + begin);
+    const SortItem* sorted = SortByKeys(buffer + begin, items + begin, end - begin);
+    if (sorted != items + begin) std::copy(sorted, sorted + (end - begin), items + begin);
     begin = end;
   }
+  return items;
 }
 
 // Sorts with several threads: equal parts, then pairs of parts merged.
@@ -164,6 +169,33 @@ void GatherElements(const std::byte* source, int64_t stride, int64_t width, cons
   }
 }
 
+// Whether a line of integers is 0, 1, 2, …: what stands beside keys whose order is asked for.
+bool IsOfPositions(const std::byte* source, int64_t stride, int64_t width, int64_t count) {
+  const auto is_sequence = [&]<typename T>() {
+    auto* from = reinterpret_cast<const T*>(source);
+    constexpr int64_t kBlock = 64;
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      T differing{0};
+      for (int64_t i = begin; i < std::min(count, begin + kBlock); ++i) {
+        differing |= from[i * stride] ^ static_cast<T>(i);
+      }
+      if (differing != 0) return false;
+    }
+    return true;
+  };
+  if (width == 4) return is_sequence.template operator()<uint32_t>();
+  return width == 8 && is_sequence.template operator()<uint64_t>();
+}
+
+void WritePositions(const uint32_t* order, int64_t count, int64_t width, std::byte* destination,
+                    int64_t stride) {
+  const auto run = [&]<typename T>() {
+    auto* to = reinterpret_cast<T*>(destination);
+    for (int64_t i = 0; i < count; ++i) to[i * stride] = order[i];
+  };
+  width == 4 ? run.template operator()<uint32_t>() : run.template operator()<uint64_t>();
+}
+
 void ScatterElements(const std::byte* source, int64_t count, int64_t width, std::byte* destination,
                      int64_t stride) {
   if (stride == 1) {
@@ -198,12 +230,16 @@ class LineSorter {
     }
     for (const SortOperand& operand : operands_) {
       if (operand.output == nullptr) continue;
+      const auto* from = static_cast<const std::byte*>(operand.input) + start * operand.width;
+      auto* to = static_cast<std::byte*>(operand.output) + start * operand.width;
+      if (IsOfPositions(from, stride_, operand.width, length_)) {
+        WritePositions(sorted, length_, operand.width, to, stride_);
+        continue;
+      }
       Block line(length_ * operand.width);
       auto* buffer = static_cast<std::byte*>(line.data());
-      GatherElements(static_cast<const std::byte*>(operand.input) + start * operand.width, stride_,
-                     operand.width, sorted, length_, buffer);
-      ScatterElements(buffer, length_, operand.width,
-                      static_cast<std::byte*>(operand.output) + start * operand.width, stride_);
+      GatherElements(from, stride_, operand.width, sorted, length_, buffer);
+      ScatterElements(buffer, length_, operand.width, to, stride_);
     }
   }
 
@@ -214,31 +250,48 @@ class LineSorter {
     Block key_memory(length_ * sizeof(uint64_t));
     auto* keys = static_cast<uint64_t*>(key_memory.data());
     MakeSortKeys(*order_, {line, length_, stride_}, keys);
-    for (int64_t i = 0; i < length_; ++i) sorted[i] = static_cast<uint32_t>(i);
     Block items(2 * length_ * sizeof(SortItem));
     auto* memory = static_cast<SortItem*>(items.data());
-    SortPositions(keys, sorted, length_, memory, memory + length_);
+    SortPositions(keys, InOrder{}, sorted, length_, memory, memory + length_);
   }
 
-  // Stable. Sorts positions by their keys; `items` and `buffer` have room for as many.
-  void SortPositions(const uint64_t* keys, uint32_t* positions, int64_t count, SortItem* items,
-                     SortItem* buffer) {
+  // Which positions are sorted: all, or some that stand in a list.
+  struct InOrder {
+    uint32_t operator()(int64_t i) const { return static_cast<uint32_t>(i); }
+  };
+  struct Listed {
+    const uint32_t* positions;
+    uint32_t operator()(int64_t i) const { return positions[i]; }
+  };
+
+  // Stable. Writes the positions position_of(0), …, of which they may be the source, sorted by
+  // their keys; `items` and `buffer` have room for as many.
+  void SortPositions(const uint64_t* keys, const auto& position_of, uint32_t* positions,
+                     int64_t count, SortItem* items, SortItem* buffer) {
     uint64_t differing = 0;
-    for (int64_t i = 1; i < count; ++i) differing |= keys[positions[i]] ^ keys[positions[0]];
-    if (differing == 0) return;
+    for (int64_t i = 1; i < count; ++i) differing |= keys[position_of(i)] ^ keys[position_of(0)];
+    if (differing == 0) {
+      for (int64_t i = 0; i < count; ++i) positions[i] = position_of(i);
+      return;
+    }
     // The highest bits that differ, and then, of the few that are equal in these, the others.
     const int shift = std::max(0, static_cast<int>(std::bit_width(differing)) - kKeyBits);
     for (int64_t i = 0; i < count; ++i) {
-      items[i] = keys[positions[i]] >> shift << kKeyBits | positions[i];
+      const uint32_t position = position_of(i);
+      items[i] = keys[position] >> shift << kKeyBits | position;
     }
-    ParallelSort(threads_, items, buffer, count, HasLessKey, SortByKeys);
+    ParallelSort(threads_, items, buffer, count, HasLessKey,
+                 [](SortItem* part, SortItem* space, int64_t size) {
+                   const SortItem* ordered = SortByKeys(part, space, size);
+                   if (ordered != part) std::copy(ordered, ordered + size, part);
+                 });
     for (int64_t i = 0; i < count; ++i) positions[i] = PositionIn(items[i]);
     if (shift == 0) return;
     for (int64_t begin = 0, end = 0; begin < count; begin = end) {
       while (end < count && KeyOf(items[end]) == KeyOf(items[begin])) ++end;
-      if (end - begin > 1) {
-        SortPositions(keys, positions + begin, end - begin, items + begin, buffer);
-      }
+      if (end - begin == 1) continue;
+      SortPositions(keys, Listed{positions + begin}, positions + begin, end - begin, items + begin,
+                    buffer);
     }
   }
 
