@@ -246,10 +246,22 @@ Value Pixels(Builder& b, Value image, Value index) {
   return ToAccumulation(b, b.Gather(image, b.Reshape(index, with_vector), attributes));
 }
 
+// What all channels of a place have in common is computed before, for many places at a time: in one
+// loop with the channels it would be for a place by itself, however few channels that serves.
+void ComputeApart(Builder& b, Problem& p) {
+  for (Corner& corner : p.corners) {
+    for (Value* value : {&corner.index, &corner.inside, &corner.weight}) {
+      *value = b.OptimizationBarrier({*value});
+    }
+  }
+}
+
 Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampling& how) {
   ElementType type = image->element_type();
   Problem p = MakeProblem(b, image, grid, rank, how);
   int64_t channels = image->shape().dimension(1);
+  constexpr int64_t kLeastChannels = 4;
+  if (channels >= kLeastChannels) ComputeApart(b, p);
   Value sum = nullptr;
   for (const Corner& corner : p.corners) {
     // A pixel outside counts as 0, whatever stands where it is read instead.
