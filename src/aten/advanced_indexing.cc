@@ -164,23 +164,17 @@ PositionLists WithoutMasks(const at::Tensor& self, const IndexList& indices) {
   return result;
 }
 
-at::Tensor IndexTensor(const at::Tensor& self, const IndexList& indices) {
-  const PositionLists positions = WithoutMasks(self, indices);
-  return Record<&Index>(self, positions.indices, positions.of_masks);
-}
-
-at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
-  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
-  std::vector<at::Tensor> pair = at::broadcast_tensors({self, mask});
-  IndexList single;
-  single.push_back(pair[1].reshape({-1}));
-  return IndexTensor(pair[0].reshape({-1}), single);
-}
-
 // A mask that is the only index.
 struct SingleMask {
-  at::Tensor mask;  // as it broadcasts over self
-  int64_t rank;     // the dimensions that it selects from
+  at::Tensor mask;
+  int64_t before;  // dimensions of self before those that it selects from
+
+  // As it broadcasts over self, on its device.
+  at::Tensor Over(const at::Tensor& self) const {
+    std::vector<int64_t> sizes(mask.sizes().begin(), mask.sizes().end());
+    sizes.resize(self.dim() - before, 1);
+    return mask.reshape(sizes).to(self.device());
+  }
 };
 std::optional<SingleMask> SingleMaskOf(const at::Tensor& self, const IndexList& indices) {
   std::optional<at::Tensor> mask;
@@ -201,9 +195,42 @@ std::optional<SingleMask> SingleMaskOf(const at::Tensor& self, const IndexList& 
   for (int64_t d = 0; d < mask->dim(); ++d) {
     if (before + d >= self.dim() || mask->size(d) != self.size(before + d)) return std::nullopt;
   }
-  std::vector<int64_t> sizes(mask->sizes().begin(), mask->sizes().end());
-  sizes.resize(self.dim() - before, 1);
-  return SingleMask{mask->reshape(sizes).to(self.device()), mask->dim()};
+  return SingleMask{*mask, before};
+}
+
+// What is indexed, and by what.
+struct Indexed {
+  at::Tensor self;
+  IndexList indices;
+};
+
+// The dimensions that a single mask selects from are one, so that there is one position to each
+// element that it selects, and no coordinates.
+Indexed WithFlatMask(const at::Tensor& self, const IndexList& indices) {
+  const std::optional<SingleMask> single = SingleMaskOf(self, indices);
+  if (!single || single->mask.dim() == 1) return {self, indices};
+  std::vector<int64_t> sizes = self.sizes().vec();
+  const auto first = sizes.begin() + single->before;
+  *first = single->mask.numel();
+  sizes.erase(first + 1, first + single->mask.dim());
+  Indexed flat{self.reshape(sizes), IndexList()};
+  for (int64_t d = 0; d < single->before; ++d) flat.indices.push_back(std::nullopt);
+  flat.indices.push_back(single->mask.reshape({single->mask.numel()}));
+  return flat;
+}
+
+at::Tensor IndexTensor(const at::Tensor& self, const IndexList& indices) {
+  const Indexed flat = WithFlatMask(self, indices);
+  const PositionLists positions = WithoutMasks(flat.self, flat.indices);
+  return Record<&Index>(flat.self, positions.indices, positions.of_masks);
+}
+
+at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
+  std::vector<at::Tensor> pair = at::broadcast_tensors({self, mask});
+  IndexList single;
+  single.push_back(pair[1].reshape({-1}));
+  return IndexTensor(pair[0].reshape({-1}), single);
 }
 
 at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
@@ -215,11 +242,14 @@ at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
   if (values.numel() == 1 && !accumulate) {
     if (const auto single = SingleMaskOf(self, indices)) {
       at::Tensor value = values.dim() == 0 ? values : values.reshape({});
-      return at::masked_fill(self, single->mask, value);
+      return at::masked_fill(self, single->Over(self), value);
     }
   }
-  const PositionLists positions = WithoutMasks(self, indices);
-  return Record<&IndexPut>(self, positions.indices, values, accumulate, positions.of_masks);
+  const Indexed flat = WithFlatMask(self, indices);
+  const PositionLists positions = WithoutMasks(flat.self, flat.indices);
+  at::Tensor result =
+      Record<&IndexPut>(flat.self, positions.indices, values, accumulate, positions.of_masks);
+  return flat.self.dim() == self.dim() ? result : result.reshape(self.sizes());
 }
 at::Tensor& IndexPutInPlace(at::Tensor& self, const IndexList& indices, const at::Tensor& values,
                             bool accumulate) {
@@ -243,8 +273,8 @@ std::optional<at::Tensor> WithSelectedAdded(const at::Tensor& self, const IndexL
                                             const at::Tensor& values) {
   if (values.scalar_type() != self.scalar_type()) return std::nullopt;
   const std::optional<SingleMask> single = SingleMaskOf(self, indices);
-  if (!single || values.dim() != self.dim() - single->rank + 1) return std::nullopt;
-  return self + at::zeros_like(self).masked_scatter(single->mask, values);
+  if (!single || values.dim() != self.dim() - single->mask.dim() + 1) return std::nullopt;
+  return self + at::zeros_like(self).masked_scatter(single->Over(self), values);
 }
 
 at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
