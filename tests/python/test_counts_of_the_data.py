@@ -56,7 +56,7 @@ for choice, choose in CHOICES.items():
             got, expected = (result(d, choose, follow, x, mask) for d in ("xla", "cpu"))
             torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
             compiled.append(new_loops())
-        if sum(map(bool, compiled)) > 3:
+        if sum(map(bool, compiled)) > 4:
             print(f"{choice}, {follower}: {compiled}")
 assert dumped > len(counts) * len(CHOICES)  # there were programs to look into
 """
@@ -64,7 +64,7 @@ assert dumped > len(counts) * len(CHOICES)  # there were programs to look into
 
 @pytest.mark.exhaustive
 def test_few_counts_compile_loops(program):
-    """Two counts show what varies: the loops of the second serve those that are also sizes of something else."""
+    """Two counts show what varies; a dump emits those that are also sizes of something else by themselves."""
     result = program.run_code(
         "import torch; torch.manual_seed(0)\n" + COUNTS,
         TORCH_XLA_DUMP=str(program.folder / "dump"),
