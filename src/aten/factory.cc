@@ -148,17 +148,23 @@ void CheckNumber(const at::Scalar& value, at::ScalarType type) {
                  AT_EXPAND(AT_FLOAT8_TYPES));
 }
 
+// As C++ converts it, where one that is too large becomes the type's largest or infinite.
+float RoundedTo(float number, at::ScalarType narrow) {
+  return AT_DISPATCH_V2(narrow, "fill_",
+                        AT_WRAP([&] { return static_cast<float>(static_cast<scalar_t>(number)); }),
+                        at::kHalf, at::kBFloat16, AT_EXPAND(AT_FLOAT8_TYPES));
+}
+
 // What fills so many elements. Eager writes a single one by another way, on which what is too large
 // for a float of 16 bits becomes infinite: `x[mask] = -1e9` and `where(mask, x, -1e9)` rely on it.
 Number FillNumber(const at::Scalar& value, at::ScalarType type, int64_t elements) {
-  CheckNumber(value, type);
   const ElementType element = ToElementType(type);
-  const bool has_16_bits = type == at::kHalf || type == at::kBFloat16;
-  if (elements != 1 || !has_16_bits || value.isComplex()) return {value, element};
-  const auto number = static_cast<float>(value.toDouble());
-  return {type == at::kHalf ? static_cast<float>(at::Half(number))
-                            : static_cast<float>(at::BFloat16(number)),
-          element};
+  const bool is_narrow = type == at::kHalf || type == at::kBFloat16 || c10::isFloat8Type(type);
+  if (elements == 1 && is_narrow && !value.isComplex()) {
+    return {RoundedTo(static_cast<float>(value.toDouble()), type), element};
+  }
+  CheckNumber(value, type);
+  return {value, element};
 }
 
 at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,

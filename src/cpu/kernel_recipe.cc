@@ -1,10 +1,7 @@
 #include "cpu/kernel_recipe.h"
 
 #include <algorithm>
-#include <ranges>
 
-#include "cpu/kernel_kind.h"
-#include "hlo/error.h"
 #include "hlo/module.h"
 
 namespace cpu {

@@ -108,3 +108,38 @@ print(dist.distributed_c10d._world.pg_names[dist.group.WORLD])
     lines = program.run_code(code, CPU_NUM_DEVICES="2").stdout.splitlines()
     devices = [("xla:0", (False, 1, [0.0, 0.0])), ("xla:1", (False, 1, [0.0, 0.0]))]
     assert lines == [f"{devices} False 8", "0"]
+
+
+def test_a_thread_that_destroys_its_groups_takes_no_others(program):
+    # Collectives by name ask torch's list of the whole process, which the end of all groups clears.
+    code = """
+import threading
+import torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend
+from torch.distributed import distributed_c10d as c10d
+from torch_xla._internal import pjrt
+
+dist.init_process_group("xla", init_method="xla://")
+both, destroyed, said = threading.Barrier(2), threading.Event(), {}
+
+def train(index):
+    dist.init_process_group("xla", init_method="xla://")
+    name = dist.group.WORLD.group_name
+    both.wait()
+    if str(torch_xla.device()) == "xla:0":
+        dist.destroy_process_group()
+        destroyed.set()
+        return
+    destroyed.wait()
+    said["other thread"] = c10d._resolve_process_group(name) is dist.group.WORLD
+
+pjrt.spawn_threads(train)
+said["main"] = c10d._resolve_process_group(dist.group.WORLD.group_name) is dist.group.WORLD
+dist.destroy_process_group()
+try:
+    c10d._resolve_process_group("0")
+except RuntimeError:
+    said["gone"] = True
+print(sorted(said.items()))
+"""
+    lines = program.run_code(code, CPU_NUM_DEVICES="2").stdout.splitlines()
+    assert lines == ["[('gone', True), ('main', True), ('other thread', True)]"]

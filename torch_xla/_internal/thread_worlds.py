@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from torch._C._distributed_c10d import _unregister_process_group
+from torch._C._distributed_c10d import _unregister_all_process_groups, _unregister_process_group
 from torch.distributed import distributed_c10d as c10d
 
 from torch_xla._internal import fork_lock
@@ -21,13 +21,30 @@ _FIRST_NUMBER = 1 << 30
 _installing = fork_lock.Lock()
 
 
+class _Names(dict[Any, str]):
+    """Names by their groups. Each is also in torch's list of the whole process, until it is taken out of that by `unregister`."""
+
+    def __init__(self, names: dict[Any, str] | None = None) -> None:
+        super().__init__(names or {})
+        self._registered = set(self.values())
+
+    def __setitem__(self, group: Any, name: str) -> None:
+        super().__setitem__(group, name)
+        self._registered.add(name)
+
+    def unregister(self) -> None:
+        """torch forgets the groups first, and their registered names then."""
+        while self._registered:
+            _unregister_process_group(self._registered.pop())
+
+
 class _Groups:
     """Of one thread: those of torch's names that hold them."""
 
     def __init__(self) -> None:
         self.default_pg: Any = None
         self.pg_map: dict[Any, Any] = {}
-        self.pg_names: dict[Any, Any] = {}
+        self.pg_names = _Names()
         self.pg_group_ranks: dict[Any, Any] = {}
         self.pg_backend_config: dict[Any, Any] = {}
         self.tags_to_pg: dict[Any, Any] = {}
@@ -55,6 +72,7 @@ class _Worlds(c10d._World):
         self._of_process = of_process
         self._of_threads = threading.local()
         self._numbers = itertools.count(_FIRST_NUMBER)
+        self._living: set[_Groups] = set()
 
     def _are_own(self) -> bool:
         return self.of_this_thread() is not self._of_process
@@ -67,13 +85,19 @@ class _Worlds(c10d._World):
         """This thread has groups of its own, none yet."""
         before = getattr(self._of_threads, "groups", self._of_process)
         own = self._of_threads.groups = _Groups()
+        self._living.add(own)
         try:
             yield
         finally:
             self._of_threads.groups = before
-            # torch keeps each group in a list of the whole process, too, by its name.
-            for name in own.pg_names.values():
-                _unregister_process_group(name)
+            own.pg_names.unregister()
+            self._living.discard(own)
+
+    def unregister_all(self) -> None:
+        """What torch does at the end of `destroy_process_group()`: of this thread's groups, while others have theirs."""
+        self.of_this_thread().pg_names.unregister()
+        if not self._living:
+            _unregister_all_process_groups()
 
     @property
     def group_count(self) -> int:
@@ -104,5 +128,7 @@ def own_groups() -> contextlib.AbstractContextManager[None]:
     """
     with _installing:
         if not isinstance(c10d._world, _Worlds):
+            c10d._pg_names = _Names(c10d._pg_names)
             c10d._world = _Worlds(c10d._world)
+            c10d._unregister_all_process_groups = c10d._world.unregister_all
         return c10d._world.own()

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cpu/emit/kernel.h"
-#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {

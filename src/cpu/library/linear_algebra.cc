@@ -82,7 +82,7 @@ void Ormqr(const Item& x) {
 template <typename T>
 int FactorPositiveDefinite(char uplo, int n, T* a, int lda) {
   int info = 0;
-  if (!IsTriangleFinite(uplo, n, a, lda)) return PlainCholesky(uplo, n, a, lda);
+  if (HasInfinityInTriangle(uplo, n, a, lda)) return PlainCholesky(uplo, n, a, lda);
   lapack::potrf<T>(&uplo, &n, a, &lda, &info);
   for (int i = 0; i < (info == 0 ? n : info - 1); ++i) {
     if (std::isnan(std::real(a[i * (int64_t{lda} + 1)]))) return i + 1;
@@ -111,6 +111,17 @@ void Getrf(const Item& x) {
   x.Store(0, a.data(), lda);
 }
 
+template <typename T>
+void SingularValuesAreUndefined(const Item& x) {
+  using R = typename RealOf<T>::Type;
+  constexpr R kNan = std::numeric_limits<R>::quiet_NaN();
+  x.Store(0, x.Load<T>(0).data(), std::max(1, x.rows(0)));
+  std::fill_n(x.Out<R>(1), x.ResultElements(1), kNan);
+  std::fill_n(x.Out<T>(2), x.ResultElements(2), T(kNan));
+  std::fill_n(x.Out<T>(3), x.ResultElements(3), T(kNan));
+  *x.Out<int>(4) = 0;
+}
+
 // gesdd, and gesvd where `by_qr`.
 template <typename T, bool by_qr>
 void SingularValues(const Item& x) {
@@ -120,6 +131,9 @@ void SingularValues(const Item& x) {
   int u_columns = mode == 'A' ? m : k, vt_rows = mode == 'A' ? n : k;
   int ldu = std::max(1, m), ldvt = std::max(1, vt_rows);
   auto a = x.Load<T>(0);
+  // LAPACK's iteration may never end there, or give numbers beside values that are NaN, of which a
+  // pseudo-inverse of zeros would be made.
+  if (HasInfinity(m, n, a.data(), lda)) return SingularValuesAreUndefined<T>(x);
   bool vectors = mode != 'N';
   std::vector<T> u(vectors ? int64_t{ldu} * std::max(1, u_columns) : 1);
   std::vector<T> vt(vectors ? int64_t{ldvt} * std::max(1, n) : 1);
@@ -149,12 +163,6 @@ void SingularValues(const Item& x) {
     std::fill_n(x.Out<T>(2), x.ResultElements(2), T{});
     std::fill_n(x.Out<T>(3), x.ResultElements(3), T{});
     return;
-  }
-  // Of infinities LAPACK gives values that are NaN beside vectors that are numbers, of which a
-  // pseudo-inverse of zeros would be made.
-  if (std::any_of(s, s + k, [](R value) { return std::isnan(value); })) {
-    std::ranges::fill(u, T(std::numeric_limits<R>::quiet_NaN()));
-    std::ranges::fill(vt, T(std::numeric_limits<R>::quiet_NaN()));
   }
   x.Store(2, u.data(), ldu);
   x.Store(3, vt.data(), ldvt);

@@ -1,5 +1,5 @@
-// Factors of matrices that hold infinities or NaN, by LAPACK's unblocked algorithms (potf2, getf2)
-// as the reference implementation writes them. OpenBLAS's own take a product with zero for zero,
+// Factors of matrices that hold infinities, by the steps of LAPACK's unblocked algorithms (potf2,
+// getf2). OpenBLAS's own take a product with zero for zero,
 // and the reciprocal of an infinite pivot is zero: what is to be NaN would be a number. Matrices
 // are column-major, T is real or complex.
 #pragma once
@@ -8,17 +8,18 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 namespace cpu {
 
 template <typename T>
+using RealPart = decltype(std::real(T()));
+
+template <typename T>
 bool IsInfinite(const T& x) {
   return std::isinf(std::real(x)) || std::isinf(std::imag(x));
-}
-template <typename T>
-bool IsFinite(const T& x) {
-  return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
 }
 
 template <typename T>
@@ -29,15 +30,15 @@ bool HasInfinity(int m, int n, const T* a, int64_t lda) {
   return false;
 }
 
-// Of the triangle that `uplo` names, 'L' or 'U'.
+// In the triangle that `uplo` names, 'L' or 'U'.
 template <typename T>
-bool IsTriangleFinite(char uplo, int n, const T* a, int64_t lda) {
+bool HasInfinityInTriangle(char uplo, int n, const T* a, int64_t lda) {
   for (int64_t c = 0; c < n; ++c) {
     const T* column = a + c * lda;
     const int64_t first = uplo == 'L' ? c : 0, last = uplo == 'L' ? n : c + 1;
-    if (!std::all_of(column + first, column + last, IsFinite<T>)) return false;
+    if (std::any_of(column + first, column + last, IsInfinite<T>)) return true;
   }
-  return true;
+  return false;
 }
 
 // potf2: of the triangle that `uplo` names, 'L' or 'U'; returns LAPACK's `info`.
@@ -62,11 +63,18 @@ int PlainCholesky(char uplo, int n, T* a, int64_t lda) {
     }
     pivot = std::sqrt(pivot);
     at(j, j) = pivot;
-    for (int64_t i = j + 1; i < n; ++i) {
-      T sum = at(i, j);
-      for (int64_t k = 0; k < j; ++k) sum -= at(i, k) * conjugate(at(j, k));
-      at(i, j) = sum * (1 / pivot);
+    // The same sums either way, along what is contiguous: columns of L, or of U.
+    if (uplo == 'L') {
+      for (int64_t k = 0; k < j; ++k) {
+        const T factor = conjugate(at(j, k));
+        for (int64_t i = j + 1; i < n; ++i) at(i, j) -= at(i, k) * factor;
+      }
+    } else {
+      for (int64_t i = j + 1; i < n; ++i) {
+        for (int64_t k = 0; k < j; ++k) at(i, j) -= at(i, k) * conjugate(at(j, k));
+      }
     }
+    for (int64_t i = j + 1; i < n; ++i) at(i, j) *= 1 / pivot;
   }
   return 0;
 }
@@ -88,8 +96,12 @@ int PlainLu(int m, int n, T* a, int64_t lda, int* pivots) {
       continue;
     }
     for (int64_t c = 0; pivot != j && c < n; ++c) std::swap(a[j + c * lda], a[pivot + c * lda]);
-    const T reciprocal = T(1) / column[j];
-    for (int64_t i = j + 1; i < m; ++i) column[i] *= reciprocal;
+    // The reciprocal of a number below the least normal one may be infinite.
+    const bool is_normal = std::abs(column[j]) >= std::numeric_limits<RealPart<T>>::min();
+    const T divisor = column[j], reciprocal = T(1) / divisor;
+    for (int64_t i = j + 1; i < m; ++i) {
+      column[i] = is_normal ? column[i] * reciprocal : column[i] / divisor;
+    }
     for (int64_t c = j + 1; c < n; ++c) {
       for (int64_t i = j + 1; i < m; ++i) a[i + c * lda] -= column[i] * a[j + c * lda];
     }
