@@ -9,6 +9,7 @@
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-sizes    random programs with a hundred thousand sizes, against eager and exact programs, and in a world
 #   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
+#   make test-tensorflow  TensorFlow, 250 MB from PyPI, loads the saved models that are made of exports
 #   make test-upstream  PyTorch/XLA's own tests: CHECKOUT is pytorch/xla at v2.9.0; UPSTREAM_ARGS="--group core --only gru"
 #   make test-recipes  the recipes of docs/recipes: each is applied to a copy of the tree, built and tried
 #   make test-failures  10,000 forks beside working threads, a failure of each allocation (FAILURE_SECONDS of those
@@ -37,7 +38,7 @@ FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: demo check test test-all conformance test-upstream test-clients test-failures sanitize soak fuzz fuzz-long test-draws test-programs test-sizes test-recipes bench bench-check build install install-test install-clients build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
+.PHONY: demo check test test-all conformance test-upstream test-clients test-tensorflow test-failures sanitize soak fuzz fuzz-long test-draws test-programs test-sizes test-recipes bench bench-check build install install-test install-clients install-tensorflow build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
 demo: build
 	$(PYTHON) examples/mnist.py $(DEMO_ARGS)
@@ -58,7 +59,7 @@ test: ctest pytest
 
 test-all: PYTEST_TIER :=
 test-all: CTEST_TIER :=
-test-all: ctest pytest conformance docs test-wheel test-clients test-draws test-programs test-sizes test-recipes test-failures sanitize fuzz soak
+test-all: ctest pytest conformance docs test-wheel test-clients test-tensorflow test-draws test-programs test-sizes test-recipes test-failures sanitize fuzz soak
 
 # Many of them wait for one another more than they compute, hence more at a time than there are processors.
 # Programs with many short tests are one test each, but in `make test-all`: `.venv/bin/ctest --test-dir build -R name` runs one.
@@ -90,6 +91,9 @@ test-upstream: build
 install-clients:
 	@scripts/install --clients
 
+install-tensorflow:
+	@scripts/install --tensorflow
+
 conformance: build-test
 	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --counts $(BUILD)/conformance.json $(PYTEST_ARGS)
 	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py $(PYTEST_ARGS)
@@ -112,6 +116,9 @@ test-recipes: install-test
 
 test-clients: install-clients build
 	.venv-clients/bin/python -m pytest -n 2 --dist loadfile tests/clients $(PYTEST_ARGS)
+
+test-tensorflow: install-tensorflow build
+	.venv-tensorflow/bin/python -m pytest tests/saved_model $(PYTEST_ARGS)
 
 test-failures: build-test
 	TORCH_XLA_TEST_FORKS=10000 $(BUILD)/tests/lazy/lazy_test --gtest_filter='Fork.*'

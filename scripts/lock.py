@@ -22,7 +22,9 @@ import venv
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "requirements"
 # From the first to the last, each sees what those before it have taken.
-SETS = ("base", "test", "plugins", "clients", "docs")
+SETS = ("base", "test", "plugins", "clients", "docs", "tensorflow")
+# In environments of their own, which do not see each other.
+BESIDE = ("clients", "docs", "tensorflow")
 TORCH = re.compile(r"torch|triton|(nvidia|cuda)-.*")
 HEAD = """\
 # Made by scripts/lock.py (make lock) from {}: change that, and make this again.
@@ -112,7 +114,8 @@ def lock(python: str, constraints: pathlib.Path) -> None:
             locked = {p: entry for p, entry in locked.items() if p not in public}
             taken |= public
         write(name, f"{name}.in", locked)
-        taken |= locked
+        if name not in BESIDE:
+            taken |= locked
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ class VariableSignature:
 
     Attributes:
       shape: its sizes; those of dynamic dimensions are the example's.
-      dtype: torch's name for it, without "torch.".
+      dtype: torch's name for it, without "torch."; Python's for a number.
       dynamic_dims: the dimensions that may have any size.
     """
 
@@ -87,7 +87,7 @@ class StableHLOFunctionMeta:
       input_signature: of the program's parameters, in their order.
       output_signature: of its results.
       input_locations: where each parameter comes from.
-      unused_inputs: what the program does not take, with signatures.
+      unused_inputs: what the program does not take, with signatures; numbers among the arguments, too.
       input_pytree_spec: how the arguments, (args, kwargs), are flattened; as JSON of torch's pytree.
       output_pytree_spec: how the results are nested.
     """

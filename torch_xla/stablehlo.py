@@ -239,6 +239,7 @@ class _Export:
         ] = []  # the same, as the graph has them: with symbolic sizes
         self._signatures: list[VariableSignature] = []
         self._placeholders: list[Any] = []  # per placeholder: an index into these, or its value
+        self._numbers: list[tuple[InputLocation, VariableSignature]] = []  # among the arguments
         self._collect_placeholders()
 
     def run(self) -> StableHLOModelBundle:
@@ -264,7 +265,8 @@ class _Export:
                 (self._locations[i], self._signatures[i])
                 for i in range(len(self._tensors))
                 if i not in used
-            ],
+            ]
+            + self._numbers,
             input_pytree_spec=pytree.treespec_dumps(self._in_spec),
             output_pytree_spec=pytree.treespec_dumps(self._exported.call_spec.out_spec),
         )
@@ -315,6 +317,9 @@ class _Export:
             )
         else:
             self._placeholders.append((False, value))
+            if isinstance(value, int | float):
+                signature = VariableSignature([], type(value).__name__)
+                self._numbers.append((InputLocation.input_arg(position), signature))
 
     def _add_tensor(self, node: torch.fx.Node, location: InputLocation) -> None:
         is_argument = location.type_ == VariableType.INPUT_ARG

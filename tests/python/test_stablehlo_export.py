@@ -171,9 +171,10 @@ def test_numbers_are_constants_or_parameters():
 def test_unused_inputs_are_said():
     module = export(as_module(lambda x, y, n: (y.sin(), n)), torch.ones(2), torch.ones(3), 4)
     meta = module._bundle.stablehlo_funcs[0].meta
-    assert [(location.position, signature.shape) for location, signature in meta.unused_inputs] == [
-        (0, [2])
-    ]
+    assert [
+        (location.position, signature.shape, signature.dtype)
+        for location, signature in meta.unused_inputs
+    ] == [(0, [2], "float32"), (2, [], "int")]
     assert [location.position for location in meta.input_locations] == [1]
     sine, number = module(torch.zeros(2), torch.ones(3), 4)
     torch.testing.assert_close(sine.cpu(), torch.ones(3).sin())

@@ -29,7 +29,8 @@ def load_save_model_and_inference(path: str, args: tuple[Any, ...]) -> Any:
     import tensorflow  # type: ignore[import-not-found]
 
     inputs = pytree.tree_map_only(torch.Tensor, lambda x: tensorflow.constant(x.numpy()), args)
-    return tensorflow.saved_model.load(path).f(*inputs)
+    model = tensorflow.saved_model.load(path)  # which holds the variables that the function uses
+    return model.f(*inputs)
 
 
 def compare_exported_program_and_saved_model_result(
