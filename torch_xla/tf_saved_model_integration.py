@@ -32,6 +32,13 @@ from .stablehlo import (
     VariableType,
 )
 
+__all__ = [
+    "main",
+    "make_tf_function",
+    "save_stablehlo_graph_as_tf",
+    "save_torch_module_as_tf_saved_model",
+]
+
 # TensorFlow's name for what a server calls where nothing else is asked for.
 _SERVING_KEY = "serving_default"
 # Of the operation: from this one on it takes portable artifacts and gives dynamic dimensions the sizes of the call.
