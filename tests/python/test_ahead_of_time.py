@@ -41,8 +41,7 @@ print(loss.item() > 0)
 @pytest.mark.parametrize("target", [pytest.param("tpu", marks=pytest.mark.exhaustive), "cuda"])
 def test_training_step_compiles(program, target):
     library, topology, options = TARGETS[target]
-    if not library.exists():
-        pytest.skip(f"{library.name} is not installed: scripts/install --test")
+    assert library.exists(), f"{library.name} is not installed: scripts/install --test"
     code = STEP.format(library=str(library), topology=topology, options=options)
     platform, outputs, went_on = program.run_code(code, TPU_SKIP_MDS_QUERY="1").stdout.splitlines()
     name, devices, is_code = platform.split()
@@ -97,8 +96,7 @@ for there, back in ((place_to_host, place_to_device), (same, same)):
 @pytest.mark.exhaustive
 def test_what_is_placed_on_the_host_is_copied_there_and_back_where_devices_have_memory(program):
     library = TARGETS["tpu"][0]
-    if not library.exists():
-        pytest.skip(f"{library.name} is not installed: scripts/install --test")
+    assert library.exists(), f"{library.name} is not installed: scripts/install --test"
     done = program.run_code(OFFLOADED.format(library=str(library)), TPU_SKIP_MDS_QUERY="1")
     assert done.stdout.splitlines() == [
         "['f32[]'] True True",
@@ -119,8 +117,7 @@ ahead_of_time.compile_for({library!r}, options=options, tensors=[place_to_host(x
 
 def test_a_result_that_is_placed_on_the_host_lies_there(program, tmp_path):
     library, _, options = TARGETS["cuda"]
-    if not library.exists():
-        pytest.skip(f"{library.name} is not installed: scripts/install --test")
+    assert library.exists(), f"{library.name} is not installed: scripts/install --test"
     code = RETURNED.format(library=str(library), options=options)
     program.run_code(code, XLA_FLAGS=f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text")
     (text,) = (path.read_text() for path in tmp_path.glob("*after_optimizations.txt"))

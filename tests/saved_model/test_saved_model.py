@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -20,8 +21,6 @@ from torch_xla.tf_saved_model_integration import (
     save_torch_module_as_tf_saved_model,
 )
 from torch_xla.utils.stablehlo_test_utils import compare_exported_program_and_saved_model_result
-
-tensorflow = pytest.importorskip("tensorflow")
 
 
 def as_module(function):
