@@ -181,6 +181,13 @@ at::Tensor Full(at::IntArrayRef size, const at::Scalar& value, Options dtype,
   return RecordOn<&FullOf>(DeviceOr(device), number, size);
 }
 
+// What a number is made when it is written into a tensor by indexing.
+at::Tensor ScalarTensor(const at::Scalar& value, Options dtype, std::optional<at::Layout>,
+                        std::optional<at::Device> device, std::optional<bool>) {
+  return RecordOn<&FullOf>(DeviceOr(device), FillNumber(value, TypeOr(dtype), 1),
+                           at::IntArrayRef());
+}
+
 // The device and type of another tensor, which need not be on xla.
 c10::Device DeviceLike(const at::Tensor& self, std::optional<at::Device> device) {
   return device.value_or(self.device());
@@ -245,7 +252,7 @@ at::Tensor OnesLike(const at::Tensor& self, Options dtype, std::optional<at::Lay
 
 at::Tensor& Fill(at::Tensor& self, const at::Scalar& value) {
   const Number number = FillNumber(value, self.scalar_type(), self.numel());
-  WriteInto(self, OfSizesOf(self, RecordOn<&FullOf>(self.device(), number, self.sizes())));
+  RecordInto<&FullOf>(self, number, self.sizes());
   return self;
 }
 
@@ -258,8 +265,7 @@ at::Tensor& FillTensor(at::Tensor& self, const at::Tensor& value) {
 }
 
 at::Tensor& Zero(at::Tensor& self) {
-  WriteInto(self,
-            OfSizesOf(self, MakeConstant(self.sizes(), self.scalar_type(), self.device(), 0)));
+  RecordInto<&ConstantFull>(self, self.sizes(), self.scalar_type(), int64_t{0});
   return self;
 }
 
@@ -435,6 +441,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("zeros", &Zeros);
   m.impl("ones", &Ones);
   m.impl("full", &Full);
+  m.impl("scalar_tensor", &ScalarTensor);
   m.impl("zeros_like", &ZerosLike);
   m.impl("ones_like", &OnesLike);
   m.impl("full_like", &FullLike);

@@ -53,6 +53,10 @@ auto Record(const Arguments&... arguments);
 template <auto f, typename... Arguments>
 auto RecordOn(c10::Device device, const Arguments&... arguments);
 
+// The same, whose one result is written into `self` as WriteInto does: no tensor is made for it.
+template <auto f, typename... Arguments>
+void RecordInto(const at::Tensor& self, const Arguments&... arguments);
+
 // A vector of results as the tuple that ATen wants; a missing result is undefined.
 template <size_t n>
 auto AsTuple(std::vector<at::Tensor> tensors);

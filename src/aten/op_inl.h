@@ -16,6 +16,9 @@
 
 #include "aten/eager_form.h"
 #include "aten/op.h"
+#include "aten/open_sizes.h"
+#include "aten/tensor.h"
+#include "lazy/programs_of_any_size.h"
 
 namespace torch_xla {
 namespace recording {
@@ -168,6 +171,19 @@ auto RecordOn(c10::Device device, const Arguments&... arguments) {
   recording::Context context;
   context.device = lazy_device;
   return recording::RecordWith(context, lazy::Op<f>::family(), arguments...);
+}
+
+template <auto f, typename... Arguments>
+void RecordInto(const at::Tensor& self, const Arguments&... arguments) {
+  if (lazy::HasOpenSizes()) [[unlikely]] {
+    return WriteInto(self, OfSizesOf(self, RecordOn<f>(self.device(), arguments...)));
+  }
+  using Parameters = typename lazy::LoweringTraits<decltype(f)>::Parameters;
+  recording::Context context;
+  context.device = CheckedImpl(self)->xla_device();
+  WriteInto(self, lazy::Value{recording::RecordNode(context, lazy::Op<f>::family(), Parameters(),
+                                                    arguments...),
+                              0});
 }
 
 template <size_t n>

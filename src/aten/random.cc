@@ -337,8 +337,7 @@ void FillWithDraws(const at::Tensor& self, const OptionalGenerator& generator,
                    const Arguments&... arguments) {
   at::assert_no_internal_overlap(self);
   lazy::Value state = RandomState(generator, self.device());
-  WriteInto(self, OfSizesOf(self, RecordOn<f>(self.device(), state, self.sizes(),
-                                              self.scalar_type(), arguments...)));
+  RecordInto<f>(self, state, self.sizes(), self.scalar_type(), arguments...);
 }
 
 // A number passed at run time. One beyond f32, which eager draws with in f64, becomes infinite.
