@@ -3,6 +3,7 @@
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "cpu/element_cost.h"
 #include "cpu/host.h"
@@ -21,6 +22,42 @@ using hlo::Opcode;
 Index With(Index outer, const Run& run, const Position& position) {
   outer.push_back({run.begin, run.end, position});
   return outer;
+}
+
+bool HasLastDimension(const Dimensions& list, const Instruction& instruction) {
+  return std::ranges::find(list, instruction.shape().rank() - 1) != list.end();
+}
+
+// Whether a user has one element of an operand for all of its innermost dimension, along which a
+// vector's lanes lie: what it broadcasts along that, or where the rows begin that it takes or
+// writes.
+bool IsOneForARow(const Instruction& user, size_t operand) {
+  switch (user.opcode()) {
+    case Opcode::kBroadcastInDim:
+      return !HasLastDimension(user.as<hlo::DimensionsAttributes>().dimensions, user);
+    case Opcode::kGather:
+      return operand == 1 && HasLastDimension(user.as<hlo::GatherAttributes>().offset_dims, user);
+    case Opcode::kScatter:
+      return operand == user.operand_count() / 2;
+    default:
+      return false;
+  }
+}
+
+// The operations of a kernel that have an element for each lane. Others are computed once a row,
+// and their width does not matter.
+std::vector<const Instruction*> OperationsOfLanes(const hlo::Computation& body) {
+  std::vector<const Instruction*> found(body.results().begin(), body.results().end());
+  std::unordered_set<const Instruction*> known(found.begin(), found.end());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Instruction& user = *found[i];
+    for (size_t k = 0; k < user.operand_count(); ++k) {
+      if (!IsOneForARow(user, k) && known.insert(user.operand(k)).second) {
+        found.push_back(user.operand(k));
+      }
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -124,13 +161,15 @@ int Kernel::ChooseLanes() const {
   int expensive = 0;
   for (const auto& instruction : body_.instructions()) {
     if (ReducesInOrder(*instruction) && ReducesRows(*instruction)) return 1;
-    if (!instruction->shape().is_array()) continue;
-    ElementType type = instruction->element_type();
+    if (instruction->shape().is_array() && instruction->shape().rank() > 0)
+      expensive += IsExpensive(*instruction);
+  }
+  for (const Instruction* instruction : OperationsOfLanes(body_)) {
+    if (!instruction->shape().is_array() || instruction->shape().rank() == 0) continue;
+    const ElementType type = instruction->element_type();
     size_t bytes = hlo::ByteWidth(hlo::RealType(type));
     if (type == ElementType::kF16 || type == ElementType::kBF16) bytes = 4;
-    if (instruction->shape().rank() == 0) continue;
     width = std::max(width, bytes);
-    expensive += IsExpensive(*instruction);
   }
   const int lanes =
       std::min<int>(Host().vector_bytes / static_cast<int>(std::max<size_t>(width, 2)), 32);
