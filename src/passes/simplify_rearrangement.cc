@@ -29,11 +29,49 @@ Value Refill(Builder& builder, Value fill, const Instruction& instruction) {
   return builder.BroadcastInDim(fill->operand(0), instruction.dimensions(), {});
 }
 
+// The dimensions, each of size 1, that a reshape leaves out; none if it does anything else.
+std::optional<Dimensions> LeftOutOnes(const Instruction& reshape) {
+  const Dimensions& from = reshape.operand(0)->dimensions();
+  const Dimensions& to = reshape.dimensions();
+  Dimensions left_out;
+  size_t next = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (next < to.size() && from[i] == to[next]) {
+      ++next;
+    } else if (from[i] == 1) {
+      left_out.push_back(static_cast<int64_t>(i));
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (next != to.size()) return std::nullopt;
+  return left_out;
+}
+
+// Dimensions of size 1 that come before a transpose and go after it hide it from what would take
+// it, a product for instance: as einsum has them.
+Value TransposeWithoutOnes(Builder& builder, const Instruction& reshape) {
+  Value transpose = reshape.operand(0);
+  if (transpose->opcode() != Opcode::kTranspose || transpose->users().size() != 1) return nullptr;
+  Value x = transpose->operand(0);
+  if (x->opcode() != Opcode::kReshape || x->shape().is_dynamic()) return nullptr;
+  const std::optional<Dimensions> left_out = LeftOutOnes(reshape);
+  if (!left_out) return nullptr;
+  Dimensions permutation = DimensionsOf(*transpose), sizes = x->dimensions();
+  for (auto it = left_out->rbegin(); it != left_out->rend(); ++it) {
+    const int64_t gone = permutation[static_cast<size_t>(*it)];
+    permutation.erase(permutation.begin() + *it);
+    sizes.erase(sizes.begin() + gone);
+    for (int64_t& d : permutation) d -= d > gone ? 1 : 0;
+  }
+  return builder.Transpose(builder.Reshape(x, std::move(sizes)), std::move(permutation));
+}
+
 Value SimplifyReshape(Builder& builder, Instruction& reshape) {
   Value x = reshape.operand(0);
   if (x->shape() == reshape.shape()) return x;
   if (IsFill(x)) return Refill(builder, x, reshape);
-  if (x->opcode() != Opcode::kReshape) return nullptr;
+  if (x->opcode() != Opcode::kReshape) return TransposeWithoutOnes(builder, reshape);
   return builder.Reshape(x->operand(0), reshape.dimensions());
 }
 

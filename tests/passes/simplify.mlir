@@ -317,6 +317,36 @@ func.func public @main(%arg0: tensor<2x1x4xf32>) -> (tensor<1x2x4xf32>) {
   func.return %0 : tensor<1x2x4xf32>
 }
 // -----
+// CASE: transpose_between_ones
+// RUN-PASS: simplify
+// INSTRUCTIONS: 1
+func.func public @main(%arg0: tensor<2x3x4xf32>) -> (tensor<2x4x3xf32>) {
+  %0 = stablehlo.reshape %arg0 : (tensor<2x3x4xf32>) -> tensor<2x3x4x1xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 2, 1, 3] : (tensor<2x3x4x1xf32>) -> tensor<2x4x3x1xf32>
+  %2 = stablehlo.reshape %1 : (tensor<2x4x3x1xf32>) -> tensor<2x4x3xf32>
+  func.return %2 : tensor<2x4x3xf32>
+}
+// -----
+// CASE: transpose_between_ones_that_stay
+// RUN-PASS: simplify
+// INSTRUCTIONS: 2
+func.func public @main(%arg0: tensor<3x4xf32>) -> (tensor<4x1x3xf32>) {
+  %0 = stablehlo.reshape %arg0 : (tensor<3x4xf32>) -> tensor<1x3x1x4xf32>
+  %1 = stablehlo.transpose %0, dims = [3, 0, 2, 1] : (tensor<1x3x1x4xf32>) -> tensor<4x1x1x3xf32>
+  %2 = stablehlo.reshape %1 : (tensor<4x1x1x3xf32>) -> tensor<4x1x3xf32>
+  func.return %2 : tensor<4x1x3xf32>
+}
+// -----
+// CASE: transpose_that_a_reshape_joins
+// RUN-PASS: simplify
+// UNCHANGED
+func.func public @main(%arg0: tensor<6x4xf32>) -> (tensor<8x3xf32>) {
+  %0 = stablehlo.reshape %arg0 : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<2x3x4xf32>) -> tensor<2x4x3xf32>
+  %2 = stablehlo.reshape %1 : (tensor<2x4x3xf32>) -> tensor<8x3xf32>
+  func.return %2 : tensor<8x3xf32>
+}
+// -----
 // CASE: broadcast_chain
 // RUN-PASS: simplify
 // INSTRUCTIONS: 1
