@@ -95,7 +95,7 @@ std::pair<Value, Value> KthValue(Builder& b, Value x, int64_t k, Dimension dimen
   return NthAlong(b, x, dimension, k - 1, keep);
 }
 
-// A NaN among the elements is the median; sorted, it stands last.
+// A NaN among the elements is the median.
 std::pair<Value, Value> MedianDimension(Builder& b, Value x, Dimension dimension, bool keep) {
   if (x->dimensions().empty()) return ScalarWithIndex(b, x);
   int64_t size = x->shape().dimension(dimension);
@@ -104,12 +104,12 @@ std::pair<Value, Value> MedianDimension(Builder& b, Value x, Dimension dimension
                      "median(): Expected reduction dim to have non-zero size.");
   auto [value, index] = NthAlong(b, x, dimension, (size - 1) / 2, keep);
   if (!IsFloatValue(x)) return {value, index};
-  auto [last, last_index] = NthAlong(b, x, dimension, size - 1, keep);
-  Value has_nan = IsNan(b, last);
+  Value has_nan = b.Reduce(Opcode::kOr, IsNan(b, x), {dimension});
+  has_nan = b.Reshape(has_nan, value->dimensions());
   // The first NaN in the order of the elements.
   Value nan_position = ArgMax(b, x, dimension);
   nan_position = b.Reshape(nan_position, index->dimensions());
-  return {b.Select(has_nan, last, value), b.Select(has_nan, nan_position, index)};
+  return {b.Select(has_nan, Like(b, value, kNaN), value), b.Select(has_nan, nan_position, index)};
 }
 Value Median(Builder& b, Value x) {
   int64_t size = x->shape().num_elements();

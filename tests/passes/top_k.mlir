@@ -1,4 +1,4 @@
-// Of sorts of which but the first elements are read these are selected.
+// Of sorts of which but the first elements are read, or a few neighbours, these are selected.
 // CASE: the_largest_and_where_they_were
 // RUN-PASS: top_k
 // ONCE
@@ -111,4 +111,52 @@ func.func public @main(%x: tensor<8x40xi32>) -> (tensor<8x4xi32>) {
   }) : (tensor<8x40xi32>) -> tensor<8x40xi32>
   %2 = stablehlo.slice %1 [0:8, 0:4] : (tensor<8x40xi32>) -> tensor<8x4xi32>
   func.return %2 : tensor<8x4xi32>
+}
+// -----
+// CASE: neighbours_in_the_middle
+// RUN-PASS: top_k
+// ONCE
+// STEPS: cpu.top_k
+// TOLERANCE: 0
+// ON-ENGINE
+// INPUTS: integers
+func.func public @main(%x: tensor<3x400x2xf32>) -> (tensor<3x1x2xf32>, tensor<3x4x2xi64>) {
+  %0 = stablehlo.iota dim = 1 : tensor<3x400x2xi64>
+  %1:2 = "stablehlo.sort"(%x, %0) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i64>, %j: tensor<i64>):
+    %c = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<3x400x2xf32>, tensor<3x400x2xi64>) -> (tensor<3x400x2xf32>, tensor<3x400x2xi64>)
+  %2 = stablehlo.slice %1#0 [0:3, 199:200, 0:2] : (tensor<3x400x2xf32>) -> tensor<3x1x2xf32>
+  %3 = stablehlo.slice %1#1 [0:3, 197:201, 0:2] : (tensor<3x400x2xi64>) -> tensor<3x4x2xi64>
+  func.return %2, %3 : tensor<3x1x2xf32>, tensor<3x4x2xi64>
+}
+// -----
+// CASE: the_largest_of_a_rising_order
+// RUN-PASS: top_k
+// STEPS: cpu.top_k
+// TOLERANCE: 0
+// ON-ENGINE
+func.func public @main(%x: tensor<2x9000xi32>) -> (tensor<2x3xi32>) {
+  %1 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %c = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<2x9000xi32>) -> tensor<2x9000xi32>
+  %2 = stablehlo.slice %1 [0:2, 8997:9000] : (tensor<2x9000xi32>) -> tensor<2x3xi32>
+  func.return %2 : tensor<2x3xi32>
+}
+// -----
+// CASE: both_ends
+// RUN-PASS: top_k
+// UNCHANGED
+func.func public @main(%x: tensor<2x400xi32>) -> (tensor<2x1xi32>, tensor<2x1xi32>) {
+  %1 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %c = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<2x400xi32>) -> tensor<2x400xi32>
+  %2 = stablehlo.slice %1 [0:2, 0:1] : (tensor<2x400xi32>) -> tensor<2x1xi32>
+  %3 = stablehlo.slice %1 [0:2, 399:400] : (tensor<2x400xi32>) -> tensor<2x1xi32>
+  func.return %2, %3 : tensor<2x1xi32>, tensor<2x1xi32>
 }

@@ -1,4 +1,4 @@
-// The first elements of a line that is not sorted as a whole.
+// Some elements of a line that is not sorted as a whole.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace cpu {
 
-// Writes the positions of the least keys, as many as `positions` has (at least one, and no more
-// than there are), in their order; equal ones by position.
-void SelectFirst(std::span<const uint64_t> keys, std::span<uint32_t> positions);
+// Writes the positions of the keys that stand at the places from `first` on when all are sorted, as
+// many as `positions` has (at least one, and no more than there are); equal ones by position.
+void SelectPlaces(std::span<const uint64_t> keys, int64_t first, std::span<uint32_t> positions);
 
 }  // namespace cpu

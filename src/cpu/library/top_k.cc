@@ -1,5 +1,5 @@
-// The first elements of sorted lines: the custom calls TopK and mhlo.topk (the k largest, or
-// smallest, of the last dimension, with their indices), and slices of sorts (cpu/passes/top_k.h).
+// Some elements of sorted lines: the custom calls TopK and mhlo.topk (the k largest, or smallest,
+// of the last dimension, with their indices), and slices of sorts (cpu/passes/top_k.h).
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpu/library/bind.h"
-#include "cpu/library/select_first.h"
+#include "cpu/library/select_places.h"
 #include "cpu/library/sort.h"
 #include "cpu/library/sort_key.h"
 #include "hlo/size_arithmetic.h"
@@ -41,32 +41,40 @@ class TopKCall : public LibraryCall {
       (d < dimension ? outer_ : d == dimension ? length_ : inner_) *= shape_.dimensions()[d];
     }
     key_width_ = static_cast<int64_t>(hlo::ByteWidth(shape_.element_type()));
-    for (const Excerpt& excerpt : excerpts_) wanted_ = std::max(wanted_, excerpt.end);
+    begin_ = length_;
+    for (const Excerpt& excerpt : excerpts_) {
+      begin_ = std::min(begin_, excerpt.begin);
+      end_ = std::max(end_, excerpt.end);
+    }
   }
 
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
-    if (wanted_ == 0 || shape_.num_elements() == 0) return;
-    // Neighbouring lines read the same cache lines.
-    constexpr int64_t kMostLines = 16;
-    const int64_t groups = hlo::CeilDivide(inner_, kMostLines);
+    if (end_ <= begin_ || shape_.num_elements() == 0) return;
+    // Neighbouring lines read the same cache lines, but long ones fill the memory with their keys.
+    constexpr int64_t kMostLines = 16, kMostKeys = 1 << 20;
+    const int64_t lines = std::clamp<int64_t>(kMostKeys / length_, 1, kMostLines);
+    const int64_t groups = hlo::CeilDivide(inner_, lines);
     context.threads.ParallelFor(outer_ * groups, [&](int64_t i) {
-      const int64_t first = i % groups * kMostLines;
-      RunLines(i / groups, first, std::min(kMostLines, inner_ - first), operands, results);
+      const int64_t first = i % groups * lines;
+      RunLines(i / groups, first, std::min(lines, inner_ - first), operands, results);
     });
   }
-  std::string Description() const override { return "top " + std::to_string(wanted_); }
+  std::string Description() const override {
+    if (begin_ == 0) return "top " + std::to_string(end_);
+    return "sorted places " + std::to_string(begin_) + " to " + std::to_string(end_);
+  }
 
  private:
   void RunLines(int64_t outer, int64_t first, int64_t lines, const void* const* operands,
                 void* const* results) const {
     std::vector<uint64_t> keys(length_ * lines);
-    std::vector<uint32_t> positions(wanted_);
+    std::vector<uint32_t> positions(end_ - begin_);
     const int64_t start = outer * length_ * inner_ + first;
     const auto* elements = static_cast<const std::byte*>(operands[keys_]);
     MakeSortKeys(order_, {elements + start * key_width_, length_, inner_, lines}, keys.data());
     for (int64_t l = 0; l < lines; ++l) {
-      SelectFirst({keys.data() + l * length_, static_cast<size_t>(length_)}, positions);
+      SelectPlaces({keys.data() + l * length_, static_cast<size_t>(length_)}, begin_, positions);
       for (size_t r = 0; r < excerpts_.size(); ++r) {
         Write(excerpts_[r], positions, outer, first + l, operands, results[r]);
       }
@@ -78,13 +86,14 @@ class TopKCall : public LibraryCall {
     const auto width = static_cast<int64_t>(hlo::ByteWidth(excerpt.type));
     auto* to = static_cast<std::byte*>(result) + (outer * excerpt.count() * inner_ + inner) * width;
     for (int64_t i = excerpt.begin; i < excerpt.end; ++i, to += inner_ * width) {
+      const uint32_t position = positions[i - begin_];
       if (excerpt.operand != Excerpt::kPositions) {
         const auto* from = static_cast<const std::byte*>(operands[excerpt.operand]);
-        std::memcpy(to, from + ((outer * length_ + positions[i]) * inner_ + inner) * width, width);
+        std::memcpy(to, from + ((outer * length_ + position) * inner_ + inner) * width, width);
       } else if (width == 4) {
-        *reinterpret_cast<uint32_t*>(to) = positions[i];
+        *reinterpret_cast<uint32_t*>(to) = position;
       } else {
-        *reinterpret_cast<uint64_t*>(to) = positions[i];
+        *reinterpret_cast<uint64_t*>(to) = position;
       }
     }
   }
@@ -95,7 +104,7 @@ class TopKCall : public LibraryCall {
   std::vector<Excerpt> excerpts_;
   int64_t outer_ = 1, length_ = 1, inner_ = 1;
   int64_t key_width_ = 0;
-  int64_t wanted_ = 0;  // the longest excerpt's end
+  int64_t begin_ = 0, end_ = 0;  // the sorted places that all excerpts together span
 };
 
 // Whether the results are what is written: a program that comes from elsewhere may say anything.

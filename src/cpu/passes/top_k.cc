@@ -16,23 +16,32 @@ using hlo::Instruction;
 using hlo::Opcode;
 using Values = std::vector<Instruction*>;
 
-// To sort all takes no longer if more of it is wanted than one part of so many.
-constexpr int64_t kLeastParts = 4;
+// To sort all takes no longer if more of it is wanted than one part of so many: of its first
+// elements, and of those from the middle.
+constexpr int64_t kLeastParts = 4, kLeastPartsOfMiddle = 64;
 
-// Whether it cuts the sorted dimension only, and not far from its start.
-bool IsOfFirst(const Instruction& slice, int64_t dimension) {
+// Whether it cuts the sorted dimension only.
+bool IsOfSomePlaces(const Instruction& slice, int64_t dimension) {
   if (slice.opcode() != Opcode::kSlice) return false;
   const auto& range = slice.as<hlo::SliceAttributes>();
   const hlo::Dimensions& whole = slice.operand(0)->dimensions();
   for (size_t d = 0; d < whole.size(); ++d) {
     if (range.strides[d] != 1) return false;
-    if (static_cast<int64_t>(d) == dimension) {
-      if (range.limit_indices[d] * kLeastParts > whole[d]) return false;
-    } else if (range.start_indices[d] != 0 || range.limit_indices[d] != whole[d]) {
-      return false;
-    }
+    if (static_cast<int64_t>(d) == dimension) continue;
+    if (range.start_indices[d] != 0 || range.limit_indices[d] != whole[d]) return false;
   }
   return true;
+}
+
+// Whether what the slices read of a sort's lines, from the first place to the last, is little.
+bool AreOfFew(const Values& slices, int64_t length, int64_t dimension) {
+  int64_t begin = length, end = 0;
+  for (const Instruction* slice : slices) {
+    const auto& range = slice->as<hlo::SliceAttributes>();
+    begin = std::min(begin, range.start_indices[dimension]);
+    end = std::max(end, range.limit_indices[dimension]);
+  }
+  return end * kLeastParts <= length || (end - begin) * kLeastPartsOfMiddle <= length;
 }
 
 // Where the sorted elements were before: not made, as the library has it.
@@ -52,21 +61,23 @@ bool IsGivenBack(const Instruction& value) {
   return std::ranges::find(value.parent()->results(), &value) != value.parent()->results().end();
 }
 
-// The slices that are all that is read of a sort; none if anything else is.
+// The slices that are all that is read of a sort; none if anything else is, or most of it.
 Values SlicesOf(Instruction* sort) {
   const bool has_several = sort->shape().is_tuple();
   const hlo::InstructionList picked = has_several ? sort->users() : hlo::InstructionList{sort};
   if (IsGivenBack(*sort)) return {};
+  const int64_t dimension = sort->as<hlo::SortAttributes>().dimension;
   Values slices;
   for (const Instruction* result : picked) {
     if (has_several && result->opcode() != Opcode::kGetTupleElement) return {};
     if (IsGivenBack(*result)) return {};
     for (Instruction* user : result->users()) {
-      if (!IsOfFirst(*user, sort->as<hlo::SortAttributes>().dimension)) return {};
+      if (!IsOfSomePlaces(*user, dimension)) return {};
       slices.push_back(user);
     }
   }
-  return slices;
+  const int64_t length = sort->operand(0)->dimensions()[dimension];
+  return AreOfFew(slices, length, dimension) ? slices : Values();
 }
 
 Values Members(Instruction* sort, const Values& slices) {
