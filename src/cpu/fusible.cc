@@ -68,6 +68,22 @@ bool IsScan(const Instruction& instruction) {
   return scanned == 1;
 }
 
+bool ScattersRows(const Instruction& instruction) {
+  constexpr int64_t kLeastRow = 8;
+  if (instruction.opcode() != Opcode::kScatter || instruction.operand_count() != 3) return false;
+  if (!HasNativeOperands(instruction)) return false;
+  const auto& attributes = instruction.as<hlo::ScatterAttributes>();
+  const Dimensions& updates = instruction.operand(2)->dimensions();
+  const int64_t last = instruction.shape().rank() - 1;
+  const auto holds_last = [&](const Dimensions& list) {
+    return std::ranges::find(list, last) != list.end();
+  };
+  return !attributes.update_window_dims.empty() &&
+         attributes.update_window_dims.back() == std::ssize(updates) - 1 &&
+         !holds_last(attributes.inserted_window_dims) &&
+         !holds_last(attributes.input_batching_dims) && updates.back() >= kLeastRow;
+}
+
 bool IsView(const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kReshape:

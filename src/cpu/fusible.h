@@ -15,6 +15,8 @@ bool IsReduction(const hlo::Instruction& instruction);
 // A reduce_window over a whole dimension up to (or from) each element: a cumulative sum or
 // maximum, for example.
 bool IsScan(const hlo::Instruction& instruction);
+// A scatter of one array whose updates are rows of some elements, which go to rows.
+bool ScattersRows(const hlo::Instruction& instruction);
 // True if the engine has numbers of all operands' types.
 bool HasNativeOperands(const hlo::Instruction& instruction);
 // A new view of the same bytes: reshape, bitcast_convert, optimization_barrier.

@@ -48,12 +48,9 @@ bool LoopMayOverwrite(const Instruction& composite, int64_t operand, int64_t res
 
 // Only what it updates, and that only by its own result.
 bool ScatterMayOverwrite(const Instruction& composite, int64_t operand, int64_t result) {
-  const auto& inputs = WrappedBy(composite)->operands();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool is_updated = static_cast<int64_t>(i) == result;
-    if ((inputs[i]->parameter_number() == operand) != is_updated) return false;
-  }
-  return true;
+  const Instruction* scatter = WrappedBy(composite);
+  const Instruction* updated = scatter->operand(result);
+  return updated->parameter_number() == operand && updated->users().size() == 1;
 }
 
 double ScanCost(const Computation&) { return 2; }

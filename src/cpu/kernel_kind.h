@@ -43,7 +43,8 @@ const KernelKind* KindOf(const hlo::Instruction& instruction);
 // True if the instruction runs as, or with, generated code.
 bool NeedsKernel(const hlo::Instruction& instruction);
 
-// The operation that a composite of one operation wraps: kScatterKernel's and kSortKernel's.
+// The operation that a composite is for: kScatterKernel's, with what feeds its updates, and
+// kSortKernel's.
 const hlo::Instruction* WrappedBy(const hlo::Instruction& composite);
 
 }  // namespace cpu

@@ -186,3 +186,54 @@ func.func public @main(%arg0: tensor<40xf32>) -> (tensor<4x10xf32>) {
   %0 = stablehlo.reshape %arg0 : (tensor<40xf32>) -> tensor<4x10xf32>
   func.return %0 : tensor<4x10xf32>
 }
+// -----
+// CASE: scatter_takes_the_rows_that_it_adds
+// RUN-PASS: pipeline
+// STEPS: cpu.scatter
+// INPUTS: integers
+// TOLERANCE: 1e-5
+// ON-ENGINE
+func.func public @main(%arg0: tensor<4x40xf32>, %arg1: tensor<9x1xi64>, %arg2: tensor<9x1xi64>, %arg3: tensor<9xf32>, %arg4: tensor<5x40xf32>) -> (tensor<4x40xf32>) {
+  %0 = "stablehlo.gather"(%arg4, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 40>}> : (tensor<5x40xf32>, tensor<9x1xi64>) -> tensor<9x40xf32>
+  %1 = stablehlo.broadcast_in_dim %arg3, dims = [0] : (tensor<9xf32>) -> tensor<9x40xf32>
+  %2 = stablehlo.multiply %0, %1 : tensor<9x40xf32>
+  %3 = "stablehlo.scatter"(%arg0, %arg2, %2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%arg7: tensor<f32>, %arg8: tensor<f32>):
+    %8 = stablehlo.add %arg7, %arg8 : tensor<f32>
+    stablehlo.return %8 : tensor<f32>
+  }) : (tensor<4x40xf32>, tensor<9x1xi64>, tensor<9x40xf32>) -> tensor<4x40xf32>
+  func.return %3 : tensor<4x40xf32>
+}
+// -----
+// CASE: scatter_of_what_it_updates
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.scatter
+// INPUTS: integers
+// TOLERANCE: 1e-5
+// ON-ENGINE
+func.func public @main(%arg0: tensor<4x40xf32>, %arg1: tensor<9x1xi64>, %arg2: tensor<9x1xi64>) -> (tensor<4x40xf32>) {
+  %0 = stablehlo.negate %arg0 : tensor<4x40xf32>
+  %1 = "stablehlo.gather"(%0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 40>}> : (tensor<4x40xf32>, tensor<9x1xi64>) -> tensor<9x40xf32>
+  %2 = "stablehlo.scatter"(%0, %arg2, %1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%arg7: tensor<f32>, %arg8: tensor<f32>):
+    %8 = stablehlo.add %arg7, %arg8 : tensor<f32>
+    stablehlo.return %8 : tensor<f32>
+  }) : (tensor<4x40xf32>, tensor<9x1xi64>, tensor<9x40xf32>) -> tensor<4x40xf32>
+  func.return %2 : tensor<4x40xf32>
+}
+// -----
+// CASE: scatter_of_single_elements_does_not
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.scatter
+// INPUTS: integers
+// TOLERANCE: 1e-5
+// ON-ENGINE
+func.func public @main(%arg0: tensor<40xf32>, %arg1: tensor<90x1xi64>, %arg2: tensor<90xf32>) -> (tensor<40xf32>) {
+  %0 = stablehlo.negate %arg2 : tensor<90xf32>
+  %1 = "stablehlo.scatter"(%arg0, %arg1, %0) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%arg7: tensor<f32>, %arg8: tensor<f32>):
+    %8 = stablehlo.add %arg7, %arg8 : tensor<f32>
+    stablehlo.return %8 : tensor<f32>
+  }) : (tensor<40xf32>, tensor<90x1xi64>, tensor<90xf32>) -> tensor<40xf32>
+  func.return %1 : tensor<40xf32>
+}

@@ -122,6 +122,7 @@ class Fuser {
     if (demand.in_memory) Of(p).needed = true;
     if (IsReduction(*p)) return PlaceReduce(p, demand);
     if (IsScan(*p) && HasNativeOperands(*p)) return PlaceScan(p);
+    if (ScattersRows(*p)) return PlaceScatter(p);
     const bool is_fusible = IsFusible(*p);
     if (is_fusible && p->shape().is_tuple()) return PlaceWindows(p);
     if (IsView(*p)) return PlaceView(p, demand);
@@ -184,6 +185,14 @@ class Fuser {
     Cluster& cluster = NewLoop(p);
     cluster.kind = Cluster::kScan;
     cluster.space = p->operand(0)->dimensions();
+  }
+
+  // So is a scatter of rows: none of them is in memory before it goes to its place.
+  void PlaceScatter(Instruction* p) {
+    Of(p).needed = true;
+    Cluster& cluster = NewLoop(p);
+    cluster.kind = Cluster::kScatter;
+    cluster.space = p->operand(2)->dimensions();
   }
 
   // Inside a kernel it is evaluated; in memory it is its operand.
@@ -378,6 +387,8 @@ class Fuser {
         return kReduceKernel;
       case Cluster::kScan:
         return kScanKernel;
+      case Cluster::kScatter:
+        return kScatterKernel;
       case Cluster::kLoop:
         break;
     }

@@ -10,7 +10,8 @@ namespace cpu {
 //    over rows: then the body may reduce trailing dimensions, and results of the kept dimensions
 //    occur too;
 //  - "cpu.reduce": reductions of equal inputs' dimensions, with what feeds them;
-//  - "cpu.scan": a running reduction, with what is quickly computed and feeds it.
+//  - "cpu.scan": a running reduction, with what is quickly computed and feeds it;
+//  - "cpu.scatter": a scatter of rows, with what feeds them.
 // An instruction is evaluated inside its consumer's loop where that saves memory traffic; what
 // several kernels need is computed once, as a further result of one of them where possible. Expects
 // no calls. Returns true if the module changed.

@@ -51,7 +51,9 @@ bool IsRowBroadcast(const Cluster& cluster, const Member& member) {
 bool AtIdentity(const Cluster& cluster, const Member& user, const Instruction* p) {
   if (p->dimensions() != cluster.space) return false;
   const Opcode opcode = user.instruction->opcode();
-  if (opcode == Opcode::kReduce || IsScan(*user.instruction)) return true;
+  if (opcode == Opcode::kReduce || opcode == Opcode::kScatter || IsScan(*user.instruction)) {
+    return true;
+  }
   return user.identity &&
          (hlo::IsElementwise(opcode) || opcode == Opcode::kMap || opcode == Opcode::kComposite);
 }
@@ -99,6 +101,11 @@ bool IsALoopOfFewer(const Instruction& p, const Cluster& cluster) {
 // more than a few instructions.
 bool MayFeedScan(const Instruction& p) {
   return !IsExpensive(p) && p.opcode() != Opcode::kReduceWindow;
+}
+
+// What a scatter updates is in memory, and its places are read one by one.
+bool IsUpdatedOrPlace(const Instruction& user, const Instruction* p) {
+  return user.opcode() == Opcode::kScatter && (user.operand(0) == p || user.operand(1) == p);
 }
 
 // Whether an expensive operation is among those that give it, element by element.
@@ -213,6 +220,7 @@ bool Cluster::MayInline(const Instruction* p) const {
   if (copies > kMaxCheapCopies && !p->IsConstant()) return false;
   return !AnyUser(p, [&](const Member& user) {
     if (IsReducedInShortRows(*user.instruction, *p)) return true;
+    if (IsUpdatedOrPlace(*user.instruction, p)) return true;
     // Which part of a concatenation a place lies in would be found for each element.
     const bool has_parts = p->opcode() == Opcode::kConcatenate;
     return IsRepeatedBy(user.instruction, p) || (has_parts && user.gathered);

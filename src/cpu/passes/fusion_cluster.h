@@ -22,7 +22,7 @@ struct Cluster {
   };
 
   uint32_t number = 0;  // among all
-  enum Kind { kLoop, kReduce, kScan } kind = kLoop;
+  enum Kind { kLoop, kReduce, kScan, kScatter } kind = kLoop;
   hlo::Dimensions space;
   int64_t row_rank = -1;
   std::vector<Member> members;  // consumers first
