@@ -160,14 +160,14 @@ Value FlatPositions(Builder& b, ElementType type, const Dimensions& dimensions,
 }
 
 // They are found in 32 bits where these hold them, which a vector has twice as many of.
-ElementType PositionType(Value x, const Pooling& p) {
-  int64_t count = 1;
-  for (int64_t i = 0; i < p.rank(); ++i) count *= SpatialSize(x, p, i);
+ElementType PositionType(Value x, int64_t spatial_rank) {
+  const int64_t rank = x->shape().rank();
+  const int64_t count = hlo::Product(x->dimensions(), rank - spatial_rank, rank);
   return count <= std::numeric_limits<int32_t>::max() ? ElementType::kS32 : ElementType::kS64;
 }
 
 Value MaxPositions(Builder& b, Value x, const Pooling& p) {
-  const ElementType type = x->element_type(), short_type = PositionType(x, p);
+  const ElementType type = x->element_type(), short_type = PositionType(x, p.rank());
   Value positions = FlatPositions(b, short_type, x->dimensions(), p.rank());
   Value none = b.ConstantScalar(short_type, int64_t{-1});
   Value pairs = b.Create(Opcode::kReduceWindow, {x, positions, Lowest(b, type), none},
@@ -465,7 +465,7 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
   }
   CheckAdaptive(x, output, "adaptive_max_pool");
   RequireElements(x, 1, "adaptive_max_pool");
-  Value positions = FlatPositions(b, ElementType::kS64, x->dimensions(), rank);
+  Value positions = FlatPositions(b, PositionType(x, rank), x->dimensions(), rank);
   int64_t first = x->shape().rank() - rank;
   for (int64_t i = 0; i < rank; ++i) {
     int64_t d = first + i, size = x->shape().dimension(d);
@@ -482,7 +482,7 @@ std::pair<Value, Value> AdaptiveMaxPool(Builder& b, Value x, Dimensions output) 
     x = values.empty() ? b.SliceInDim(x, d, 0, 0) : b.Concatenate(values, d);
     positions = indices.empty() ? b.SliceInDim(positions, d, 0, 0) : b.Concatenate(indices, d);
   }
-  return {x, positions};
+  return {x, b.Convert(positions, ElementType::kS64)};
 }
 template <int64_t rank>
 Value AdaptiveMaxPoolBackward(Builder& b, Value gradient, Value x, Value positions) {

@@ -1,6 +1,10 @@
 #include "cpu/passes/expand_select_and_scatter.h"
 
+#include <iterator>
+#include <utility>
+
 #include "hlo/builder.h"
+#include "hlo/size_arithmetic.h"
 #include "passes/for_each_computation.h"
 
 namespace cpu {
@@ -39,6 +43,69 @@ Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& win
   return b.GetTupleElement(pair, 1);
 }
 
+// A value for each window, where the elements of the operand are.
+class OfWindows {
+ public:
+  OfWindows(Builder& b, const hlo::Window& window, const Dimensions& dimensions)
+      : b_(b), window_(window), dimensions_(dimensions), rank_(std::ssize(dimensions)) {}
+
+  bool Overlap() const {
+    for (int64_t d = 0; d < rank_; ++d) {
+      if (window_.strides[d] < window_.dimensions[d]) return true;
+    }
+    return false;
+  }
+  int64_t Positions() const {
+    return hlo::Product(window_.dimensions, 0, window_.dimensions.size());
+  }
+
+  // Those of the windows that have an element at a position of theirs; `none` where there is no
+  // window.
+  Value At(int64_t position, Value value, Value none) const {
+    Dimensions low(rank_), high(rank_), interior(rank_);
+    for (int64_t d = rank_ - 1; d >= 0; --d) {
+      const int64_t k = position % window_.dimensions[d];
+      position /= window_.dimensions[d];
+      // Window o has this position at o * stride - padding + k.
+      low[d] = k - window_.padding_low[d];
+      interior[d] = window_.strides[d] - 1;
+      const int64_t spread = (value->dimensions()[d] - 1) * window_.strides[d] + 1;
+      high[d] = dimensions_[d] - low[d] - spread;
+    }
+    return b_.Pad(value, none, low, high, interior);
+  }
+
+  // Where windows do not overlap: that of the only window that an element may be in, if it is not
+  // behind its end.
+  Value OfOnlyOne(Value value, Value none) const {
+    Dimensions parted, joined, places, low, high;
+    for (int64_t d = 0; d < rank_; ++d) {
+      const int64_t count = value->dimensions()[d], stride = window_.strides[d];
+      places.push_back(std::ssize(parted));
+      parted.push_back(count);
+      if (stride > 1) parted.push_back(stride);
+      joined.push_back(count * stride);
+      low.push_back(-window_.padding_low[d]);
+      high.push_back(dimensions_[d] - low.back() - joined.back());
+    }
+    Value spread = b_.Reshape(b_.BroadcastInDim(value, parted, places), joined);
+    return b_.Pad(spread, none, low, high, Dimensions(rank_, 0));
+  }
+
+ private:
+  Builder& b_;
+  const hlo::Window& window_;
+  const Dimensions& dimensions_;
+  const int64_t rank_;
+};
+
+// The result of an element that has won a window with this update.
+Value Scattered(Builder& b, hlo::Computation* scatter, Value result, Value update) {
+  hlo::DimensionsAttributes all;
+  for (int64_t d = 0; d < result->shape().rank(); ++d) all.dimensions.push_back(d);
+  return b.Create(Opcode::kMap, {result, update}, std::move(all), {scatter});
+}
+
 void Expand(hlo::Computation& computation, Instruction* instruction) {
   Builder b(&computation);
   b.set_metadata(instruction->shared_metadata());
@@ -56,32 +123,17 @@ void Expand(hlo::Computation& computation, Instruction* instruction) {
   Value result = b.BroadcastInDim(init, dimensions, {});
   Value none = b.ConstantScalar(ElementType::kS32, int64_t{-1});
   Value zero = b.Constant(hlo::Literal(Shape::Scalar(source->element_type())));
-  int64_t positions = 1;
-  for (int64_t size : window.dimensions) positions *= size;
-  // An element is at later window positions for earlier windows.
-  for (int64_t position = positions - 1; position >= 0; --position) {
-    Dimensions low(rank), high(rank), interior(rank);
-    int64_t rest = position;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      const int64_t k = rest % window.dimensions[d];
-      rest /= window.dimensions[d];
-      // Window o has this position at o * stride - padding + k.
-      low[d] = k - window.padding_low[d];
-      interior[d] = window.strides[d] - 1;
-      const int64_t spread = (source->dimensions()[d] - 1) * window.strides[d] + 1;
-      high[d] = dimensions[d] - low[d] - spread;
+  const auto take = [&](Value winner, Value update) {
+    result = b.Select(b.Eq(winner, own), Scattered(b, scatter, result, update), result);
+  };
+  const OfWindows of_windows(b, window, dimensions);
+  if (!of_windows.Overlap()) {
+    take(of_windows.OfOnlyOne(winners, none), of_windows.OfOnlyOne(source, zero));
+  } else {
+    // An element is at later window positions for earlier windows.
+    for (int64_t position = of_windows.Positions() - 1; position >= 0; --position) {
+      take(of_windows.At(position, winners, none), of_windows.At(position, source, zero));
     }
-    Value winner = b.Pad(winners, none, low, high, interior);
-    Value update = b.Pad(source, zero, low, high, interior);
-    hlo::Computation* map_body = scatter;
-    Value scattered = b.Create(Opcode::kMap, {result, update},
-                               [&] {
-                                 hlo::DimensionsAttributes all;
-                                 for (int64_t d = 0; d < rank; ++d) all.dimensions.push_back(d);
-                                 return all;
-                               }(),
-                               {map_body});
-    result = b.Select(b.Eq(winner, own), scattered, result);
   }
   instruction->ReplaceAllUsesWith(result);
 }
