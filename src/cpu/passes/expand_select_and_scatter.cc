@@ -43,6 +43,10 @@ Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& win
   return b.GetTupleElement(pair, 1);
 }
 
+// Of larger windows than this each element is in so many that their winners are gone through
+// instead, though by one thread.
+constexpr int64_t kMostWindowPositions = 36;
+
 // A value for each window, where the elements of the operand are.
 class OfWindows {
  public:
@@ -106,6 +110,20 @@ Value Scattered(Builder& b, hlo::Computation* scatter, Value result, Value updat
   return b.Create(Opcode::kMap, {result, update}, std::move(all), {scatter});
 }
 
+// Each window's update goes to where its winner is, window after window; positions of windows that
+// have none are out of bounds.
+Value ScatteredOneByOne(Builder& b, hlo::Computation* scatter, Value result, Value winners,
+                        Value source) {
+  const int64_t count = source->shape().num_elements();
+  hlo::ScatterAttributes attributes;
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {0};
+  attributes.index_vector_dim = 1;
+  Value flat =
+      b.Scatter(b.Reshape(result, {result->shape().num_elements()}), b.Reshape(winners, {count, 1}),
+                b.Reshape(source, {count}), scatter, std::move(attributes));
+  return b.Reshape(flat, result->dimensions());
+}
+
 void Expand(hlo::Computation& computation, Instruction* instruction) {
   Builder b(&computation);
   b.set_metadata(instruction->shared_metadata());
@@ -129,6 +147,8 @@ void Expand(hlo::Computation& computation, Instruction* instruction) {
   const OfWindows of_windows(b, window, dimensions);
   if (!of_windows.Overlap()) {
     take(of_windows.OfOnlyOne(winners, none), of_windows.OfOnlyOne(source, zero));
+  } else if (of_windows.Positions() > kMostWindowPositions) {
+    result = ScatteredOneByOne(b, scatter, result, winners, source);
   } else {
     // An element is at later window positions for earlier windows.
     for (int64_t position = of_windows.Positions() - 1; position >= 0; --position) {

@@ -5,10 +5,11 @@
 
 namespace cpu {
 
-// Becomes a reduce_window that finds each window's winner (the position in the operand) and, for
-// each position in a window, a select that gives the source to the winner. Nothing is scattered, so
-// that elements are independent; windows that overlap accumulate in the order of StableHLO's
-// description. Returns true if the module changed.
+// Becomes a reduce_window that finds each window's winner (the position in the operand) and selects
+// that give the source to the winners: one where windows do not overlap, else one for each position
+// in a window. Then nothing is scattered, so that elements are independent. Only of large windows
+// that overlap the winners are gone through. In all forms what an element gets from several windows
+// accumulates in the order of StableHLO's description. Returns true if the module changed.
 bool ExpandSelectAndScatter(hlo::Module& module);
 
 }  // namespace cpu

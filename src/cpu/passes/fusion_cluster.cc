@@ -97,9 +97,9 @@ bool IsALoopOfFewer(const Instruction& p, const Cluster& cluster) {
   return p.shape().num_elements() < hlo::Shape(p.element_type(), cluster.space).num_elements();
 }
 
-// A scan takes one number at a time along rows, where a loop of vectors is quicker for what is
-// more than a few instructions.
-bool MayFeedScan(const Instruction& p) {
+// A scan takes one number at a time along rows, and a scatter of narrow rows has few parts for
+// threads, where a loop of vectors is quicker for what is more than a few instructions.
+bool IsQuickToFeed(const Instruction& p) {
   return !IsExpensive(p) && p.opcode() != Opcode::kReduceWindow;
 }
 
@@ -212,7 +212,7 @@ bool IsTrailing(const Instruction* reduce) {
 
 bool Cluster::MayInline(const Instruction* p) const {
   if (IsFull(*this, *p)) return false;
-  if (kind == kScan && !MayFeedScan(*p)) return false;
+  if ((kind == kScan || kind == kScatter) && !IsQuickToFeed(*p)) return false;
   if (IsALoopOfFewer(*p, *this)) return false;
   const int64_t copies = CopiesOf(p, *this);
   const bool is_cheap = IsFree(p) || p->opcode() == Opcode::kSlice || p->opcode() == Opcode::kPad;
