@@ -55,6 +55,13 @@ def test_of_overlapping_windows():
     assert_as_eager(lambda x: F.max_pool2d(x, 3, 1, 1, return_indices=True), x)
 
 
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(7, 1, 3), (8, 3, 4), (7, 7, 2)])
+def test_of_large_windows(kernel, stride, padding, memory_format):
+    x = torch.cat([image(2, torch.float32)] * 3, -1).contiguous(memory_format=memory_format)
+    assert_as_eager(lambda x: F.max_pool2d(x, kernel, stride, padding, return_indices=True), x)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("rank", ADAPTIVE_POOLS)
 @pytest.mark.parametrize("size", [1, 2, 4])
