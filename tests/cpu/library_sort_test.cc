@@ -1,9 +1,13 @@
 #include "cpu/library/bind.h"
+#include "cpu/library/select_places.h"
 #include "cpu/library/sort.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "hlo/evaluator.h"
 #include "library_testing.h"
@@ -208,6 +212,28 @@ TEST(TopK, NeedsResultsThatHoldWhatIsWritten) {
   EXPECT_FALSE(is_bound(Shape(ElementType::kF32, {4, 6}), Shape(ElementType::kS32, {4, 6})));
   EXPECT_FALSE(is_bound(values, Shape(ElementType::kS32, {4, 2})));
   EXPECT_FALSE(is_bound(values, Shape(ElementType::kS32, {3, 3})));
+}
+
+// Keys of few bits are mostly equal, and those of many differ in their first digit already.
+TEST(SelectPlaces, AreThoseOfAStableSort) {
+  std::mt19937_64 random(5);
+  for (const int bits : {0, 1, 3, 12, 40, 64}) {
+    for (const int64_t count : {1, 70, 1000, 20000}) {
+      std::vector<uint64_t> keys(count);
+      for (uint64_t& key : keys) key = bits == 0 ? 7 : random() >> (64 - bits);
+      std::vector<uint32_t> sorted(count);
+      std::iota(sorted.begin(), sorted.end(), 0);
+      std::ranges::stable_sort(sorted, {}, [&](uint32_t i) { return keys[i]; });
+      for (const int64_t first : {int64_t{0}, count / 100, count / 2, count - 1}) {
+        for (const int64_t wanted : {int64_t{1}, std::min<int64_t>(300, count - first)}) {
+          std::vector<uint32_t> positions(wanted);
+          SelectPlaces(keys, first, positions);
+          EXPECT_TRUE(std::ranges::equal(positions, std::span(sorted).subspan(first, wanted)))
+              << wanted << " from " << first << " of " << count << " keys of " << bits << " bits";
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
