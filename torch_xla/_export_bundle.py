@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils import _pytree as pytree
 
 _FUNCTIONS = "functions"
 _DATA = "data"
@@ -90,6 +91,7 @@ class StableHLOFunctionMeta:
       unused_inputs: what the program does not take, with signatures; numbers among the arguments, too.
       input_pytree_spec: how the arguments, (args, kwargs), are flattened; as JSON of torch's pytree.
       output_pytree_spec: how the results are nested.
+      none_results: where among the flattened results None stands, which no program gives.
     """
 
     name: str
@@ -100,6 +102,7 @@ class StableHLOFunctionMeta:
     unused_inputs: list[tuple[InputLocation, VariableSignature]]
     input_pytree_spec: str | None = None
     output_pytree_spec: str | None = None
+    none_results: list[int] | None = None
 
 
 @dataclasses.dataclass
@@ -139,6 +142,14 @@ def signature_of(tensor: torch.Tensor) -> VariableSignature:
         size.node.hint if isinstance(size, torch.SymInt) else int(size) for size in tensor.shape
     ]
     return VariableSignature(sizes, str(tensor.dtype).removeprefix("torch."), dynamic)
+
+
+def with_plain_tuples(spec: pytree.TreeSpec) -> pytree.TreeSpec:
+    """The nesting with tuples for the named ones that torch's operators give, which have no name in a file."""
+    children = [with_plain_tuples(child) for child in spec.children()]
+    if isinstance(spec.type, type) and spec.type.__module__ == "torch.return_types":
+        return pytree.TreeSpec(tuple, None, children)
+    return spec if not children else pytree.TreeSpec(spec.type, spec.context, children)
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
@@ -223,9 +234,8 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {
-            field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: _to_json(item) for name, item in fields.items() if item is not None}
     if isinstance(value, list | tuple):
         return [_to_json(item) for item in value]
     return value

@@ -33,11 +33,20 @@ class XLAExportInterpreter(torch.fx.Interpreter):
         self._gm_serializer = gm_serializer
 
     def run_node(self, n: torch.fx.Node) -> Any:
-        """The node's value."""
-        if n.op == "call_function" and self._is_custom(n.target):
-            result = self._call_custom(n)
-        else:
-            result = super().run_node(n)
+        """The node's value.
+
+        Raises:
+          RuntimeError: for an operator whose result depends on values, which are not there yet.
+        """
+        try:
+            result = self._value_of(n)
+        except RuntimeError as error:
+            if not _may_read(n.target):
+                raise
+            raise RuntimeError(
+                f"the exported program reads values by {n.target} ({n.name}), which are there only when it runs. "
+                "Say it with operators whose results have sizes that do not depend on values: torch.where, masks."
+            ) from error
         if self._gm_serializer is None or n.op != "call_function":
             return result
         origin = self._gm_serializer(n)
@@ -53,9 +62,35 @@ class XLAExportInterpreter(torch.fx.Interpreter):
         return super().call_function(target, args, kwargs)
 
     def get_attr(self, target: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A constant of the graph, on the device."""
+        """A constant of the graph, on the device, or what runs the body of a branch or loop there."""
         value = super().get_attr(target, args, kwargs)
+        if isinstance(value, torch.fx.GraphModule):
+            return XLAExportInterpreter(
+                value, self._device, self._custom_ops_allowed_in_graph, self._gm_serializer
+            ).run
         return value.to(self._device) if isinstance(value, torch.Tensor) else value
+
+    def _value_of(self, node: torch.fx.Node) -> Any:
+        if node.op != "call_function":
+            return super().run_node(node)
+        if node.target is torch.ops.higher_order.with_effects:
+            return self._call_with_effects(node)
+        if self._is_custom(node.target):
+            args, kwargs = self.fetch_args_kwargs_from_env(node)
+            return self._call_custom(node.target, args, kwargs, node.meta["val"])
+        return super().run_node(node)
+
+    def _call_with_effects(self, node: torch.fx.Node) -> tuple[Any, ...]:
+        """Calls an operator that a token puts in order with others. Programs have no tokens: it is None before and after."""
+        (_, operator, *args), kwargs = self.fetch_args_kwargs_from_env(node)
+        if operator is torch.ops.aten._linalg_check_errors.default:
+            return None, None  # it judges values, and gives none
+        if self._is_custom(operator):
+            _, *like = node.meta["val"]
+            results = self._call_custom(operator, tuple(args), kwargs, tuple(like))
+        else:
+            results = self.call_function(operator, tuple(args), kwargs)
+        return (None, *results) if isinstance(results, tuple) else (None, results)
 
     def _is_custom(self, target: Any) -> bool:
         return (
@@ -63,19 +98,26 @@ class XLAExportInterpreter(torch.fx.Interpreter):
             and target.namespace in self._custom_ops_allowed_in_graph
         )
 
-    def _call_custom(self, node: torch.fx.Node) -> Any:
-        args, kwargs = self.fetch_args_kwargs_from_env(node)
+    @staticmethod
+    def _call_custom(target: Any, args: Any, kwargs: Any, like: Any) -> Any:
+        """The operator as a custom call, whose results are `like` these."""
         tensors = [
             leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
         ]
-        leaves, spec = pytree.tree_flatten(node.meta["val"])
+        leaves, spec = pytree.tree_flatten(like)
         results = _XLAC._xla_custom_call(
             tensors,
-            str(node.target),
+            str(target),
             [[int(size) for size in leaf.shape] for leaf in leaves],
             [leaf.dtype for leaf in leaves],
         )
         return pytree.tree_unflatten(results, spec)
+
+
+def _may_read(target: Any) -> bool:
+    """Whether an operator is one of those whose result, or its size, can depend on values that torch must know."""
+    reading = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+    return not reading.isdisjoint(getattr(target, "tags", ()))
 
 
 def node_origin(node: torch.fx.Node) -> str:

@@ -100,6 +100,9 @@ class StableHLOGraphModule:
         results = _XLAC._xla_user_computation(
             f"xla::{meta.name}", inputs, self._computation(function, inputs)
         )
+        results = list(results)
+        for place in meta.none_results or ():
+            results.insert(place, None)
         if meta.output_pytree_spec is None:
             return results
         return pytree.tree_unflatten(results, pytree.treespec_loads(meta.output_pytree_spec))
@@ -268,7 +271,10 @@ class _Export:
             ]
             + self._numbers,
             input_pytree_spec=pytree.treespec_dumps(self._in_spec),
-            output_pytree_spec=pytree.treespec_dumps(self._exported.call_spec.out_spec),
+            output_pytree_spec=pytree.treespec_dumps(
+                _export_bundle.with_plain_tuples(self._exported.call_spec.out_spec)
+            ),
+            none_results=self._none_results or None,
         )
         keeps_text = self._options.include_human_readable_text
         return StableHLOModelBundle(
@@ -297,7 +303,9 @@ class _Export:
         position = -1
         for index, node in enumerate(nodes):
             spec = self._exported.graph_signature.input_specs[index]
-            if index in states:
+            if spec.kind == torch.export.graph_signature.InputKind.TOKEN:
+                self._placeholders.append((False, None))
+            elif index in states:
                 self._add_tensor(node, InputLocation.parameter(states[index]))
             elif spec.target is not None:
                 raise NotImplementedError(
@@ -403,25 +411,25 @@ class _Export:
 
     def _user_results(self, results: Sequence[Any]) -> list[torch.Tensor]:
         """The results that the model returns; those that are written into its state are left out."""
-        kinds = torch.export.graph_signature.OutputKind
-        specs = self._exported.graph_signature.output_specs
-        chosen = [
-            result if isinstance(result, torch.Tensor) else torch.full((), result, device="xla")
-            for spec, result in zip(specs, results, strict=True)
-            if spec.kind == kinds.USER_OUTPUT
-        ]
+        returned = self._of_user(results)
+        self._none_results = [place for place, value in enumerate(returned) if value is None]
+        chosen = [_as_result(value) for value in returned if value is not None]
         self._result_signatures = [_export_bundle.signature_of(result) for result in chosen]
         return chosen
 
     def _user_outputs(self) -> list[Any]:
-        """The graph's values of the model's results."""
-        kinds = torch.export.graph_signature.OutputKind
-        nodes = self._exported.graph.output_node().args[0]
-        return [
-            node.meta.get("val") if isinstance(node, torch.fx.Node) else node
-            for spec, node in zip(self._exported.graph_signature.output_specs, nodes, strict=True)
-            if spec.kind == kinds.USER_OUTPUT
+        """The graph's values of the model's results, less those that are None."""
+        nodes = self._of_user(self._exported.graph.output_node().args[0])
+        values = [
+            node.meta.get("val") if isinstance(node, torch.fx.Node) else node for node in nodes
         ]
+        return [value for value in values if value is not None]
+
+    def _of_user(self, outputs: Sequence[Any]) -> list[Any]:
+        """Of the graph's outputs those that the model returns."""
+        specs = self._exported.graph_signature.output_specs
+        wanted = torch.export.graph_signature.OutputKind.USER_OUTPUT
+        return [output for spec, output in zip(specs, outputs, strict=True) if spec.kind == wanted]
 
     def _state_arrays(self) -> dict[str, Any]:
         if not self._options.export_weights:
@@ -436,6 +444,17 @@ def _are_equal(a: Sequence[int | torch.Tensor], b: Sequence[int | torch.Tensor])
         if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)
         else not isinstance(x, torch.Tensor) and x == y
         for x, y in zip(a, b, strict=True)
+    )
+
+
+def _as_result(value: Any) -> torch.Tensor:
+    """A result as a program can give it."""
+    if isinstance(value, torch.Tensor):
+        return value
+    if isinstance(value, int | float | complex):
+        return torch.full((), value, device="xla")
+    raise NotImplementedError(
+        f"the model returns {value!r}: a program gives tensors and numbers. Leave it out of the results"
     )
 
 

@@ -31,6 +31,17 @@ class Attention(nn.Module):
         return {"hidden": self.layer(x, src_mask=mask), "calls": self.calls * 2}
 
 
+class Branches(nn.Module):
+    """Of which the bodies have weights, and results that are none."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, self.first, self.second, (x,)), None
+
+
 MODELS = {
     "convolutions": lambda: (
         nn.Sequential(
@@ -44,12 +55,13 @@ MODELS = {
         (torch.randint(11, (2, 5)),),
         {"scale": torch.tensor(0.5)},
     ),
+    "branches": lambda: (Branches(), (torch.randn(2, 3),), {}),
     "bfloat16": lambda: (nn.Linear(5, 3).bfloat16(), (torch.randn(2, 5).bfloat16(),), {}),
 }
 
 
 def leaves_of(tree):
-    return torch.utils._pytree.tree_leaves(tree)
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(tree) if leaf is not None]
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -75,7 +87,8 @@ import sys, torch, torch_xla
 from torch_xla.stablehlo import StableHLOGraphModule
 args, kwargs = torch.load("arguments")
 results = StableHLOGraphModule.load(sys.argv[1])(*args, **kwargs)
-torch.save([leaf.cpu() for leaf in torch.utils._pytree.tree_leaves(results)], "results")
+leaves = [leaf for leaf in torch.utils._pytree.tree_leaves(results) if leaf is not None]
+torch.save([leaf.cpu() for leaf in leaves], "results")
 """
 
 

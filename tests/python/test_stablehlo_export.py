@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import torch_xla
 import torch_xla.core.xla_model as xm
@@ -179,6 +180,95 @@ def test_unused_inputs_are_said():
     sine, number = module(torch.zeros(2), torch.ones(3), 4)
     torch.testing.assert_close(sine.cpu(), torch.ones(3).sin())
     assert number.item() == 4
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.linalg.inv(x),
+        lambda x: torch.linalg.cholesky(x @ x.mT) @ torch.linalg.solve(x, x[..., :1]),
+    ],
+)
+def test_checks_of_values_are_left_out(function):
+    x = torch.randn(2, 3, 3) + 3 * torch.eye(3)
+    torch.testing.assert_close(export(as_module(function), x)(x).cpu(), function(x))
+
+
+def test_operators_with_effects_keep_their_results():
+    with torch.library._scoped_library("effect_test", "FRAGMENT") as library:
+        library.define("pair(Tensor x) -> (Tensor, Tensor)")
+        library.define("many(Tensor x) -> Tensor[]")
+        for key in ("CompositeExplicitAutograd", "Meta"):
+            library.impl("pair", lambda x: (x + 1, x * 2), key)
+            library.impl("many", lambda x: [x - 1, x * 3], key)
+        names = ("pair", "many")
+        for name in names:
+            torch.library._register_effectful_op(
+                f"effect_test::{name}", torch._library.effects.EffectType.ORDERED
+            )
+        x = torch.randn(3)
+
+        def function(x):
+            a, b = torch.ops.effect_test.pair(x)
+            return a, b, torch.ops.effect_test.many(x)
+
+        exported = torch.export.export(as_module(function), (x,))
+        results = exported_program_to_stablehlo(exported)(x)
+        options = StableHLOExportOptions(custom_ops_allowed_in_graph={"effect_test"})
+        text = exported_program_to_stablehlo(exported, options).get_stablehlo_text()
+    torch.testing.assert_close(
+        [y.cpu() for y in (*results[:2], *results[2])], [x + 1, x * 2, x - 1, x * 3]
+    )
+    assert "@effect_test.pair.default" in text and "@effect_test.many.default" in text
+
+
+def test_bodies_of_branches_are_on_the_device():
+    def function(x):
+        def first(x):
+            return x + torch.arange(3.0)
+
+        return torch.cond(x.sum() > 0, first, lambda x: x * torch.full((3,), 2.0), (x,))
+
+    options = StableHLOExportOptions(export_node_metadata=True)
+    module = export(as_module(function), torch.ones(3), options=options)
+    for x in (torch.ones(3), -torch.ones(3)):
+        torch.testing.assert_close(module(x).cpu(), function(x))
+
+
+def test_flex_attention_is_exported():
+    def function(q):
+        causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device="cpu")
+        return flex_attention(q, q, q, lambda s, b, h, i, j: s + (i - j), causal)
+
+    q = torch.randn(1, 2, 128, 16)
+    torch.testing.assert_close(
+        export(as_module(function), q)(q).cpu(), function(q), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_results_that_are_no_tensors(tmp_path):
+    def function(x):
+        return None, {"largest": x.max(0), "nothing": None, "two": 2}, x.sort(-1)[0], None
+
+    x = torch.randn(3, 4)
+    module = export(as_module(function), x)
+    module.save(str(tmp_path))
+    for each in (module, StableHLOGraphModule.load(str(tmp_path))):
+        first, named, ordered, last = each(x)
+        assert first is None and named["nothing"] is None and last is None
+        values, indices = named["largest"]
+        assert (values.cpu().equal(x.max(0)[0]), indices.cpu().equal(x.max(0)[1])) == (True, True)
+        assert ordered.cpu().equal(x.sort(-1)[0]) and named["two"].item() == 2
+    with pytest.raises(NotImplementedError, match="returns 'name'"):
+        export(as_module(lambda x: (x + 1, "name")), x)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x * x.sum().item()]
+)
+def test_reading_values_is_refused(function):
+    with pytest.raises(RuntimeError, match="reads values by aten"):
+        export(as_module(function), torch.randn(4))
 
 
 def test_what_does_not_fit_is_refused():
