@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from . import _XLAC
+from . import _XLAC, _export_running
 
 
 class XLAExportInterpreter(torch.fx.Interpreter):
@@ -78,6 +78,9 @@ class XLAExportInterpreter(torch.fx.Interpreter):
         if self._is_custom(node.target):
             args, kwargs = self.fetch_args_kwargs_from_env(node)
             return self._call_custom(node.target, args, kwargs, node.meta["val"])
+        if _export_running.is_of_any_length(node):
+            args, kwargs = self.fetch_args_kwargs_from_env(node)
+            return _export_running.running(node.target, *args, **kwargs)
         return super().run_node(node)
 
     def _call_with_effects(self, node: torch.fx.Node) -> tuple[Any, ...]:

@@ -79,6 +79,20 @@ MODELS = {
         lambda n, m: (torch.randn(n, m, 3),),
         (({0: N, 1: M},),),
     ),
+    "running": (
+        as_module(
+            lambda x: (
+                x.cumsum(1),
+                (x > 0).cumsum(0, dtype=torch.int32),
+                (x > 0).cumsum(-1) * 2,
+                (x / 4 + 1).cumprod(0),
+                x.bfloat16().cumsum(1),
+                torch.where(x > 1, torch.inf, x).cumsum(0),
+            )
+        ),
+        lambda n, m: (torch.randn(n, m),),
+        (({0: N, 1: M},),),
+    ),
     "parts": (
         as_module(lambda x: (x[:, 1:], x[:, -1], x[:, :2], x.flip(1), x.roll(1, 1))),
         lambda n, m: (torch.randn(n, m),),
@@ -154,7 +168,7 @@ def test_other_arguments_are_refused():
     ("function", "why"),
     [
         (lambda x: x * (x.shape[0] ** 0.5), "neither a size nor its reciprocal"),
-        (lambda x: x.cumsum(0), "cumsum holds sizes that are part of the operation"),
+        (lambda x: x.cummax(0)[0], "cummax holds sizes that are part of the operation"),
     ],
 )
 def test_what_depends_on_a_size_by_more_than_a_formula_is_refused(function, why):
