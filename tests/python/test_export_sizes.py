@@ -86,7 +86,7 @@ MODELS = {
                 (x > 0).cumsum(0, dtype=torch.int32),
                 (x > 0).cumsum(-1) * 2,
                 (x / 4 + 1).cumprod(0),
-                x.bfloat16().cumsum(1),
+                x.bfloat16().cumsum(1).float(),
                 torch.where(x > 1, torch.inf, x).cumsum(0),
             )
         ),
@@ -226,7 +226,9 @@ def refined_by_jax(bytecode, arrays):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rows", "statistics", "joined", "parts", "product", "expanded"])
+@pytest.mark.parametrize(
+    "name", ["rows", "statistics", "joined", "running", "parts", "product", "expanded"]
+)
 def test_xla_computes_the_same(name):
     model, arguments, _ = MODELS[name]
     module = exported(name)
