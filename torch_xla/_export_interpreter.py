@@ -9,6 +9,9 @@ from torch.utils import _pytree as pytree
 
 from . import _XLAC, _export_running
 
+# What the device says to one who reads an argument of a program that is being recorded.
+_READS_A_PLACEHOLDER = "was never made"
+
 
 class XLAExportInterpreter(torch.fx.Interpreter):
     """Runs a graph's operations on the device.
@@ -41,11 +44,12 @@ class XLAExportInterpreter(torch.fx.Interpreter):
         try:
             result = self._value_of(n)
         except RuntimeError as error:
-            if not _may_read(n.target):
+            if _READS_A_PLACEHOLDER not in str(error):
                 raise
             raise RuntimeError(
                 f"the exported program reads values by {n.target} ({n.name}), which are there only when it runs. "
-                "Say it with operators whose results have sizes that do not depend on values: torch.where, masks."
+                "Say it with operators whose results have sizes that do not depend on values (torch.where, masks), or let "
+                "an operator of your own be a custom call (custom_ops_allowed_in_graph)."
             ) from error
         if self._gm_serializer is None or n.op != "call_function":
             return result
@@ -115,12 +119,6 @@ class XLAExportInterpreter(torch.fx.Interpreter):
             [leaf.dtype for leaf in leaves],
         )
         return pytree.tree_unflatten(results, spec)
-
-
-def _may_read(target: Any) -> bool:
-    """Whether an operator is one of those whose result, or its size, can depend on values that torch must know."""
-    reading = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-    return not reading.isdisjoint(getattr(target, "tags", ()))
 
 
 def node_origin(node: torch.fx.Node) -> str:

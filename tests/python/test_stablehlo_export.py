@@ -271,6 +271,16 @@ def test_reading_values_is_refused(function):
         export(as_module(function), torch.randn(4))
 
 
+def test_reading_values_in_an_operator_of_ones_own_is_refused():
+    with torch.library._scoped_library("reading_test", "FRAGMENT") as library:
+        library.define("first(Tensor x, Tensor n) -> Tensor")
+        library.impl("first", lambda x, n: x + int(n), "CompositeExplicitAutograd")
+        library.impl("first", lambda x, n: torch.empty_like(x), "Meta")
+        function = as_module(lambda x, n: torch.ops.reading_test.first(x, n))
+        with pytest.raises(RuntimeError, match=r"by reading_test\.first\.default.*custom call"):
+            export(function, torch.ones(4), torch.tensor(2))
+
+
 def test_what_does_not_fit_is_refused():
     module = export(as_module(lambda x: x + 1), torch.ones(2))
     with pytest.raises(ValueError, match="takes arguments as"):
