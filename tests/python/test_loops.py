@@ -4,6 +4,7 @@ import gc
 import itertools
 import random as python_random
 import weakref
+from concurrent import futures
 
 import numpy
 import pytest
@@ -97,6 +98,23 @@ def test_scan_without_gradients():
     with torch.no_grad():
         carry, _ = scan(lambda c, x: (c + x, None), to_device(init.requires_grad_()), xs.to(DEVICE))
     assert not carry.requires_grad
+
+
+def test_threads_trace_at_once():
+    """torch.fx patches functions of torch while it traces, for all threads."""
+
+    def train(number):
+        for power in range(2, 8):
+            init = torch.ones(3, device="xla", requires_grad=True)
+            xs = torch.ones(4, 3, device="xla", requires_grad=True)
+            last, _ = scan(lambda carry, x, n=power: ((carry * number + x) / n, x**n), init, xs)
+            last.sum().backward()
+            expected = torch.full((3,), (number / power) ** 4)
+            torch.testing.assert_close(init.grad.cpu(), expected)
+        return True
+
+    with futures.ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(train, range(1, 5)))
 
 
 def test_scan_of_one_and_of_none():

@@ -4,6 +4,7 @@ The function is traced once, forward and backward. The loop over the forward par
 run; the gradient is a loop over these from the last run to the first.
 """
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,6 +30,9 @@ _SCAN_COMPUTATION_CACHE: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
 )
 # Of the others, by what they record.
 _KNOWN = _recordings.Known()
+# One thread traces at a time: torch.fx patches functions of torch for all threads while it does. The function that is traced
+# may trace another.
+_TRACING = threading.RLock()
 
 
 def scan(
@@ -216,7 +220,8 @@ class _Step:
         self.carry_count = len(carries)
         self._carry_structure = tree_structure(init)
         self._device, self._like, self.needs_grad = device, list(like), list(needs_grad)
-        self._trace(fn, init, xs, partition_fn)
+        with _TRACING:
+            self._trace(fn, init, xs, partition_fn)
         self._captured: dict[str, Any] = {}
 
     # Tracing.
