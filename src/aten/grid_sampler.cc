@@ -46,13 +46,14 @@ Place InPixels(Builder& b, Value x, int64_t size, bool align_corners) {
   return {b.Multiply(scaled, half), Like(b, x, n / 2)};
 }
 
-Place Clipped(Builder& b, Place p, int64_t size) {
+Place Clipped(Builder& b, Place p, int64_t size, int64_t rank) {
   Value zero = Like(b, p.position, 0);
   Value last = Like(b, p.position, static_cast<double>(size - 1));
   Value moves = b.And(b.Gt(p.position, zero), b.Lt(p.position, last));
-  // A NaN becomes the first pixel.
-  Value low = b.Select(b.Gt(p.position, zero), p.position, zero);
-  return {b.Minimum(low, last), ZeroUnless(b, moves, p.slope)};
+  // A NaN becomes the first pixel in a plane, and the last one in a volume.
+  Value position = rank == 2 ? b.Minimum(b.Select(b.Gt(p.position, zero), p.position, zero), last)
+                             : b.Maximum(b.Select(b.Lt(p.position, last), p.position, last), zero);
+  return {position, ZeroUnless(b, moves, p.slope)};
 }
 
 // Folded at two mirrors, given as twice their positions.
@@ -71,12 +72,12 @@ Place Reflected(Builder& b, Place p, int64_t twice_low, int64_t twice_high) {
   return {folded, b.Select(turned, b.Negate(p.slope), p.slope)};
 }
 
-Place Padded(Builder& b, Place p, int64_t size, const Sampling& how) {
+Place Padded(Builder& b, Place p, int64_t size, int64_t rank, const Sampling& how) {
   if (how.padding == kZeros) return p;
   if (how.padding == kReflection) {
     p = how.align_corners ? Reflected(b, p, 0, 2 * (size - 1)) : Reflected(b, p, -1, 2 * size - 1);
   }
-  return Clipped(b, p, size);
+  return Clipped(b, p, size, rank);
 }
 
 GridTap MakeTap(Builder& b, Value index, int64_t size, Value weight, Value derivative) {
@@ -111,7 +112,7 @@ std::vector<GridTap> BicubicTaps(Builder& b, Value x, int64_t size, const Sampli
   for (int k = 0; k < 4; ++k) {
     // Each tap is padded by itself.
     Value position = b.Add(first, Like(b, first, k - 1));
-    Value index = Padded(b, {position, p.slope}, size, how).position;
+    Value index = Padded(b, {position, p.slope}, size, 2, how).position;
     taps.push_back(MakeTap(b, b.Unary(Opcode::kRoundNearestEven, index), size,
                            kCubicTaps[k].At(b, fraction),
                            b.Multiply(kCubicTaps[k].SlopeAt(b, fraction), p.slope)));
@@ -119,9 +120,10 @@ std::vector<GridTap> BicubicTaps(Builder& b, Value x, int64_t size, const Sampli
   return taps;
 }
 
-std::vector<GridTap> TapsAlong(Builder& b, Value x, int64_t size, const Sampling& how) {
+std::vector<GridTap> TapsAlong(Builder& b, Value x, int64_t size, int64_t rank,
+                               const Sampling& how) {
   if (how.mode == kBicubic) return BicubicTaps(b, x, size, how);
-  Place p = Padded(b, InPixels(b, x, size, how.align_corners), size, how);
+  Place p = Padded(b, InPixels(b, x, size, how.align_corners), size, rank, how);
   if (how.mode == kNearest) {
     Value index = b.Unary(Opcode::kRoundNearestEven, p.position);
     return {MakeTap(b, index, size, Like(b, x, 1), Like(b, x, 0))};
@@ -137,8 +139,8 @@ std::vector<GridTap> TapsAlong(Builder& b, Value x, int64_t size, const Sampling
 struct Corner {
   Value index;         // among the flattened pixels, s32
   Value inside;        // [batch, places]
-  Value weight;        // 0 outside
-  Values derivatives;  // of the weight by the grid's numbers, dimension by dimension; 0 outside
+  Value weight;        // of the pixel there; outside, too, where no pixel is
+  Values derivatives;  // of the weight by the grid's numbers, dimension by dimension
 };
 
 std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<GridTap>>& taps,
@@ -166,9 +168,8 @@ std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<GridTap>>&
       for (size_t e = 0; e < rank; ++e) {
         if (e != d) derivative = b.Multiply(derivative, chosen[e]->weight);
       }
-      corner.derivatives.push_back(ZeroUnless(b, corner.inside, derivative));
+      corner.derivatives.push_back(derivative);
     }
-    corner.weight = ZeroUnless(b, corner.inside, corner.weight);
     corners.push_back(std::move(corner));
   }
   return corners;
@@ -181,6 +182,12 @@ struct Problem {
   Dimensions sizes;   // spatial, of the image
   Dimensions places;  // spatial, of the grid
   std::vector<Corner> corners;
+
+  // What weighs a corner's pixel, which is 0 outside. Eager's kernel for planes multiplies by it,
+  // so that a place which is no number gives none; the one for volumes passes over it.
+  Value OfPixel(Builder& b, const Corner& corner, Value factor) const {
+    return sizes.size() == 2 ? factor : ZeroUnless(b, corner.inside, factor);
+  }
 };
 
 void CheckShapes(Value image, Value grid, int64_t rank) {
@@ -217,7 +224,7 @@ Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sam
   for (int64_t d = 0; d < rank; ++d) {
     // The grid's first number is the place in the image's last dimension.
     Value x = b.Reshape(b.SliceInDim(flat, 2, rank - 1 - d, rank - d), {full[0], count});
-    taps.push_back(TapsAlong(b, x, p.sizes[d], how));
+    taps.push_back(TapsAlong(b, x, p.sizes[d], rank, how));
   }
   p.corners = Corners(b, taps, p.sizes);
   return p;
@@ -267,7 +274,8 @@ Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampl
     // A pixel outside counts as 0, whatever stands where it is read instead.
     Value pixels =
         ZeroUnless(b, OverChannels(b, corner.inside, channels), Pixels(b, p.image, corner.index));
-    Value term = b.Multiply(pixels, OverChannels(b, corner.weight, channels));
+    Value weight = p.OfPixel(b, corner, corner.weight);
+    Value term = b.Multiply(pixels, OverChannels(b, weight, channels));
     sum = sum == nullptr ? term : b.Add(sum, term);
   }
   Dimensions result = {image->shape().dimension(0), channels};
@@ -281,7 +289,8 @@ Value ImageGradient(Builder& b, Value gradient, const Problem& p) {
   Values indices, shares;
   for (const Corner& corner : p.corners) {
     indices.push_back(corner.index);
-    shares.push_back(b.Multiply(gradient, OverChannels(b, corner.weight, channels)));
+    Value weight = ZeroUnless(b, corner.inside, corner.weight);
+    shares.push_back(b.Multiply(gradient, OverChannels(b, weight, channels)));
   }
   Value index = b.Concatenate(indices, 1);
   Dimensions with_vector = index->dimensions();
@@ -302,9 +311,9 @@ Value GridGradient(Builder& b, Value gradient, const Problem& p) {
   Values sums(rank, nullptr);
   for (const Corner& corner : p.corners) {
     Value products = b.Multiply(gradient, Pixels(b, p.image, corner.index));
-    Value along = Sum(b, products, {2});
+    Value along = ZeroUnless(b, corner.inside, Sum(b, products, {2}));
     for (int64_t d = 0; d < rank; ++d) {
-      Value term = b.Multiply(along, corner.derivatives[d]);
+      Value term = b.Multiply(along, p.OfPixel(b, corner, corner.derivatives[d]));
       sums[d] = sums[d] == nullptr ? term : b.Add(sums[d], term);
     }
   }
@@ -350,10 +359,22 @@ std::pair<Value, Value> GridSamplerOfBackward(Builder& b, Value gradient, Value 
                              wanted);
 }
 
+// Where places are moved into the image, torch's kernel for planes takes a NaN along, and writes
+// the gradient wherever that leads.
+std::tuple<at::Tensor, at::Tensor> RunPlaneBackward(const at::Tensor& gradient,
+                                                    const at::Tensor& image, const at::Tensor& grid,
+                                                    int64_t mode, int64_t padding,
+                                                    bool align_corners,
+                                                    std::array<bool, 2> wanted) {
+  TORCH_CHECK(padding == kZeros || grid.isfinite().all().item<bool>(), "a place that is no number");
+  return at::grid_sampler_2d_backward(gradient, image, grid, mode, padding, align_corners, wanted);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&GridSamplerOf<2>>(m, "grid_sampler_2d");
+  RunBy<&GridSamplerOfBackward<2>>(&RunPlaneBackward);
   Register<&GridSamplerOfBackward<2>>(m, "grid_sampler_2d_backward");
   Register<&GridSamplerOf<3>>(m, "grid_sampler_3d");
   Register<&GridSamplerOfBackward<3>>(m, "grid_sampler_3d_backward");

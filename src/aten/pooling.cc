@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "aten/dimension.h"
@@ -232,6 +233,32 @@ Value MaxPool3dBackward(Builder& b, Value gradient, Value x, Dimensions kernel, 
                         Dimensions padding, Dimensions dilation, bool ceil_mode, Value positions) {
   return MaxPoolBackward(b, 3, gradient, x, kernel, stride, padding, dilation, ceil_mode,
                          positions);
+}
+
+// Of a window that lies in the padding alone, which takes dilation, torch's kernels name a position
+// outside of the image, and write the gradient there: a program computes those, which does neither.
+void CheckInImage(const at::Tensor& x, const at::Tensor& positions, int64_t rank,
+                  at::IntArrayRef dilation) {
+  const bool is_dense = std::ranges::all_of(dilation, [](int64_t step) { return step == 1; });
+  if (is_dense || positions.numel() == 0) return;
+  const int64_t pixels = c10::multiply_integers(x.sizes().slice(x.dim() - rank));
+  TORCH_CHECK(positions.max().item<int64_t>() < pixels, "a window lies in the padding alone");
+}
+template <int64_t rank, auto pool>
+std::tuple<at::Tensor, at::Tensor> RunMaxPool(const at::Tensor& x, at::IntArrayRef kernel,
+                                              at::IntArrayRef stride, at::IntArrayRef padding,
+                                              at::IntArrayRef dilation, bool ceil_mode) {
+  auto result = pool(x, kernel, stride, padding, dilation, ceil_mode);
+  CheckInImage(x, std::get<1>(result), rank, dilation);
+  return result;
+}
+template <int64_t rank, auto backward>
+at::Tensor RunMaxPoolBackward(const at::Tensor& gradient, const at::Tensor& x,
+                              at::IntArrayRef kernel, at::IntArrayRef stride,
+                              at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode,
+                              const at::Tensor& positions) {
+  CheckInImage(x, positions, rank, dilation);
+  return backward(gradient, x, kernel, stride, padding, dilation, ceil_mode, positions);
 }
 
 Value MaxUnpool(Builder& b, Value x, Value positions, int64_t rank, const Dimensions& output) {
@@ -514,6 +541,10 @@ Value ScatterToPositions(Builder& b, Value gradient, Value positions, const Dime
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&MaxPool2d>(&RunMaxPool<2, &at::max_pool2d_with_indices>);
+  RunBy<&MaxPool3d>(&RunMaxPool<3, &at::max_pool3d_with_indices>);
+  RunBy<&MaxPool2dBackward>(&RunMaxPoolBackward<2, &at::max_pool2d_with_indices_backward>);
+  RunBy<&MaxPool3dBackward>(&RunMaxPoolBackward<3, &at::max_pool3d_with_indices_backward>);
   Register<&MaxPool2d>(m, "max_pool2d_with_indices");
   Register<&MaxPool2dBackward>(m, "max_pool2d_with_indices_backward");
   Register<&MaxPool3d>(m, "max_pool3d_with_indices");

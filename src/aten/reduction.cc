@@ -2,6 +2,8 @@
 #include "aten/reduction.h"
 
 #include <limits>
+#include <optional>
+#include <tuple>
 
 #include "aten/constant.h"
 #include "aten/dimension.h"
@@ -100,7 +102,8 @@ Value Extreme(Builder& b, Value x, Dimensions dimensions, bool keep) {
   if (dimensions.empty()) return ExtremeOfAll<combiner>(b, x, keep);
   Dimensions reduced = Reduced(x, dimensions);
   RequireElements(x, reduced, combiner == Opcode::kMaximum ? "amax" : "amin");
-  return Fold(b, combiner, x, reduced, keep);
+  // Complex numbers are refused where there are any; of none, the sum is as empty.
+  return Fold(b, IsComplexValue(x) ? Opcode::kAdd : combiner, x, reduced, keep);
 }
 
 // The first position along `dimension` at which x equals its extreme, or is NaN if the extreme is.
@@ -219,6 +222,26 @@ std::pair<Value, Value> DeviationMean(Builder& b, Value x, OptionalDimensions di
 Value Deviation(Builder& b, Value x, OptionalDimensions dimensions,
                 std::optional<Constant> correction, bool keep) {
   return DeviationMean(b, x, dimensions, correction, keep).first;
+}
+
+// Eager's steps subtract infinities from each other; the mean of such is infinite in a program.
+at::Tensor MeanOfMoments(const at::Tensor& x, at::OptionalIntArrayRef dimensions, bool keep,
+                         const at::Tensor& mean) {
+  return mean.isnan().any().item<bool>() ? at::mean(x, dimensions, keep) : mean;
+}
+std::tuple<at::Tensor, at::Tensor> RunVarianceMean(const at::Tensor& x,
+                                                   at::OptionalIntArrayRef dimensions,
+                                                   const std::optional<at::Scalar>& correction,
+                                                   bool keep) {
+  auto [variance, mean] = at::var_mean(x, dimensions, correction, keep);
+  return {variance, MeanOfMoments(x, dimensions, keep, mean)};
+}
+std::tuple<at::Tensor, at::Tensor> RunDeviationMean(const at::Tensor& x,
+                                                    at::OptionalIntArrayRef dimensions,
+                                                    const std::optional<at::Scalar>& correction,
+                                                    bool keep) {
+  auto [deviation, mean] = at::std_mean(x, dimensions, correction, keep);
+  return {deviation, MeanOfMoments(x, dimensions, keep, mean)};
 }
 
 // --- Norms
@@ -377,6 +400,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&CountNonzero>(m, "count_nonzero.dim_IntList");
   Register<&Variance>(m, "var.correction");
   Register<&Deviation>(m, "std.correction");
+  RunBy<&VarianceMean>(&RunVarianceMean);
+  RunBy<&DeviationMean>(&RunDeviationMean);
   Register<&VarianceMean>(m, "var_mean.correction");
   Register<&DeviationMean>(m, "std_mean.correction");
   Register<&VectorNorm>(m, "linalg_vector_norm");

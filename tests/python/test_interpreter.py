@@ -1,6 +1,7 @@
 """Graphs that run operation by operation, without a program (docs/shapes.md)."""
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
@@ -617,6 +618,18 @@ def test_what_would_end_the_process_is_left_to_the_program():
                 table.weight.grad.cpu()
             assert table.weight.grad.cpu().shape == (5, 3)
 
+        # Eager's gradient lies wherever a place that is no number leads.
+        image = torch.arange(45.0).view(1, 5, 3, 3).to("xla").requires_grad_()
+        grid = torch.full((1, 1, 40, 2), math.nan)
+        grid[..., 0] = 0.5
+        for padding in ("border", "reflection"):
+            F.grid_sample(
+                image, grid.to("xla"), padding_mode=padding, align_corners=False
+            ).sum().backward()
+        # Its kernel names a pixel behind the image, and would write there.
+        F.max_pool2d(image, 2, 3, 1, 4).sum().backward()
+        assert image.grad.cpu().isfinite().all()
+
 
 @pytest.mark.slow
 def test_a_wrong_word_is_an_error_of_the_first_graph():
@@ -725,6 +738,54 @@ def test_gradients_of_16_bit_tables_are_rounded_once(when):
     with interpretation(when):
         F.embedding(torch.zeros(1000, dtype=torch.int64, device="xla"), weight).sum().backward()
         assert weight.grad.tolist() == [[1000.0], [0.0]]
+
+
+@pytest.mark.parametrize("when", ["never", "always"])
+def test_windows_in_the_padding_give_no_gradient(when):
+    for pool, rank in ((F.max_pool2d, 2), (F.max_pool3d, 3)):
+        x = torch.ones(1, 1, *[4] * rank, device="xla", requires_grad=True)
+        with interpretation(when):
+            values, positions = pool(x, 2, 3, 1, 5, return_indices=True)
+            values.sum().backward()
+            assert (values.item(), positions.item()) == (-math.inf, -1)
+            assert not x.grad.any().item()
+
+
+@pytest.mark.parametrize("when", ["never", "always"])
+@pytest.mark.parametrize("moments", [torch.var_mean, torch.std_mean])
+def test_the_mean_of_infinities_is_infinite(moments, when):
+    rows = [[1.0, math.inf, 2.0], [math.inf, -math.inf, 0.0], [math.nan, 1.0, 2.0], [1.0, 2.0, 3.0]]
+    with interpretation(when):
+        spread, mean = moments(torch.tensor(rows).to("xla"), 1)
+        expected = torch.tensor([math.inf, math.nan, math.nan, 2.0])
+        torch.testing.assert_close(mean.cpu(), expected, equal_nan=True)
+        assert spread.isnan().tolist() == [True, True, True, False]
+        assert moments(torch.tensor(rows[0]).to("xla"))[1].item() == math.inf
+
+
+@pytest.mark.parametrize("when", ["never", "always"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_images_at_places_that_are_no_numbers(rank, mode, padding, when):
+    """In planes none is made of them, if outside is zero; in volumes, they are passed over."""
+    if rank == 3 and mode == "bicubic":
+        return
+    image = torch.arange(1.0, 3**rank + 1).view(1, 1, *[3] * rank)
+    places = [[math.nan, 0.0], [0.0, math.nan], [math.inf, 0.0], [-math.inf, math.inf], [0.5, 0.25]]
+    grid = torch.tensor([[*place, *[0.0] * (rank - 2)] for place in places])
+    grid = grid.view(1, *[1] * (rank - 1), len(places), rank)
+
+    def sample(device):
+        given = [image.to(device), grid.to(device).requires_grad_(padding == "zeros")]
+        result = F.grid_sample(*given, mode=mode, padding_mode=padding, align_corners=False)
+        if padding == "zeros":
+            result.sum().backward()
+            return result.detach().cpu(), given[1].grad.cpu()
+        return result.cpu()
+
+    with interpretation(when):
+        torch.testing.assert_close(sample("xla"), sample("cpu"), equal_nan=True)
 
 
 # Bytes, whose positions are eight times as large.
