@@ -191,7 +191,7 @@ std::optional<SingleMask> SingleMaskOf(const at::Tensor& self, const IndexList& 
       ++dimension;
     }
   }
-  if (!mask || mask->dim() == 0) return std::nullopt;
+  if (!mask) return std::nullopt;
   for (int64_t d = 0; d < mask->dim(); ++d) {
     if (before + d >= self.dim() || mask->size(d) != self.size(before + d)) return std::nullopt;
   }
@@ -208,7 +208,7 @@ struct Indexed {
 // element that it selects, and no coordinates.
 Indexed WithFlatMask(const at::Tensor& self, const IndexList& indices) {
   const std::optional<SingleMask> single = SingleMaskOf(self, indices);
-  if (!single || single->mask.dim() == 1) return {self, indices};
+  if (!single || single->mask.dim() < 2) return {self, indices};
   std::vector<int64_t> sizes = self.sizes().vec();
   const auto first = sizes.begin() + single->before;
   *first = single->mask.numel();
@@ -273,7 +273,8 @@ std::optional<at::Tensor> WithSelectedAdded(const at::Tensor& self, const IndexL
                                             const at::Tensor& values) {
   if (values.scalar_type() != self.scalar_type()) return std::nullopt;
   const std::optional<SingleMask> single = SingleMaskOf(self, indices);
-  if (!single || values.dim() != self.dim() - single->mask.dim() + 1) return std::nullopt;
+  if (!single || single->mask.dim() == 0 || values.dim() != self.dim() - single->mask.dim() + 1)
+    return std::nullopt;
   return self + at::zeros_like(self).masked_scatter(single->Over(self), values);
 }
 
