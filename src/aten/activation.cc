@@ -1,6 +1,9 @@
 // Activations and their gradients. Slopes and limits are part of the graph: they do not change from
 // step to step.
+#include <ATen/Dispatch.h>
+
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "aten/constant.h"
@@ -16,14 +19,14 @@ Value IsPositive(Builder& b, Value x) { return b.Gt(x, Like(b, x, 0)); }
 
 Value Relu(Builder& b, Value x) { return b.Maximum(x, b.Zeros(x->shape())); }
 
-Value Threshold(Builder& b, Value x, Constant threshold, Constant value) {
+Value Threshold(Builder& b, Value x, ComputedConstant threshold, FittingConstant value) {
   return b.Select(b.Le(x, Like(b, x, NumberOf(threshold))), Like(b, x, NumberOf(value)), x);
 }
-Value ThresholdBackward(Builder& b, Value gradient, Value x, Constant threshold) {
+Value ThresholdBackward(Builder& b, Value gradient, Value x, ComputedConstant threshold) {
   return b.Select(b.Le(x, Like(b, x, NumberOf(threshold))), Like(b, gradient, 0), gradient);
 }
 
-Value LeakyRelu(Builder& b, Value x, Constant slope) {
+Value LeakyRelu(Builder& b, Value x, ComputedConstant slope) {
   return b.Select(IsPositive(b, x), x, b.Multiply(x, Like(b, x, NumberOf(slope))));
 }
 
@@ -35,7 +38,8 @@ void CheckSlopeInPlace(double slope, bool is_result) {
       "function that is not in place");
 }
 
-Value LeakyReluBackward(Builder& b, Value gradient, Value x, Constant slope, bool is_result) {
+Value LeakyReluBackward(Builder& b, Value gradient, Value x, ComputedConstant slope,
+                        bool is_result) {
   CheckSlopeInPlace(NumberOf(slope), is_result);
   Value scaled = b.Multiply(gradient, Like(b, gradient, NumberOf(slope)));
   return b.Select(IsPositive(b, x), gradient, scaled);
@@ -52,14 +56,15 @@ Value PreluGradientOfWeight(Builder& b, Value x, Value weight, Value gradient) {
   return b.Select(IsPositive(b, x), Like(b, x, 0), b.Multiply(gradient, x));
 }
 
-Value Elu(Builder& b, Value x, Constant alpha, Constant scale, Constant input_scale) {
+Value Elu(Builder& b, Value x, ComputedConstant alpha, ComputedConstant scale,
+          ComputedConstant input_scale) {
   Value scaled_input = b.Multiply(x, Like(b, x, NumberOf(input_scale)));
   Value negative = b.Multiply(b.Unary(Opcode::kExponentialMinusOne, scaled_input),
                               Like(b, x, NumberOf(alpha) * NumberOf(scale)));
   return b.Select(IsPositive(b, x), b.Multiply(x, Like(b, x, NumberOf(scale))), negative);
 }
-Value EluBackward(Builder& b, Value gradient, Constant alpha, Constant scale, Constant input_scale,
-                  bool is_result, Value x) {
+Value EluBackward(Builder& b, Value gradient, ComputedConstant alpha, ComputedConstant scale,
+                  ComputedConstant input_scale, bool is_result, Value x) {
   CheckSlopeInPlace(NumberOf(alpha), is_result);
   double negative_slope = NumberOf(alpha) * NumberOf(scale), inner = NumberOf(input_scale);
   Value growth = is_result ? b.Multiply(b.Add(x, Like(b, x, negative_slope)), Like(b, x, inner))
@@ -133,12 +138,13 @@ Value MishBackward(Builder& b, Value gradient, Value x) {
   return b.Multiply(gradient, b.Add(t, b.Multiply(x, slope)));
 }
 
-Value Softplus(Builder& b, Value x, Constant beta, Constant threshold) {
+Value Softplus(Builder& b, Value x, ComputedConstant beta, ComputedConstant threshold) {
   Value scaled = b.Multiply(x, Like(b, x, NumberOf(beta)));
   Value smooth = b.Multiply(LogOnePlusExp(b, scaled), Like(b, x, 1 / NumberOf(beta)));
   return b.Select(b.Gt(scaled, Like(b, x, NumberOf(threshold))), x, smooth);
 }
-Value SoftplusBackward(Builder& b, Value gradient, Value x, Constant beta, Constant threshold) {
+Value SoftplusBackward(Builder& b, Value gradient, Value x, ComputedConstant beta,
+                       ComputedConstant threshold) {
   Value scaled = b.Multiply(x, Like(b, x, NumberOf(beta)));
   Value smooth = b.Multiply(gradient, b.Logistic(scaled));
   return b.Select(b.Gt(scaled, Like(b, x, NumberOf(threshold))), gradient, smooth);
@@ -149,11 +155,15 @@ Value Inside(Builder& b, Value x, double low, double high, bool inclusive) {
   return inclusive ? b.And(b.Ge(x, l), b.Le(x, h)) : b.And(b.Gt(x, l), b.Lt(x, h));
 }
 
-Value Hardtanh(Builder& b, Value x, Constant low, Constant high) {
+Value Hardtanh(Builder& b, Value x, FittingConstant low, FittingConstant high) {
+  if (hlo::IsUnsignedInteger(x->element_type()) && (NumberOf(low) < 0 || NumberOf(high) < 0)) {
+    throw hlo::Error("cannot do hardtanh on an unsigned type with negative limits");
+  }
   Value l = Like(b, x, NumberOf(low)), h = Like(b, x, NumberOf(high));
   return b.Clamp(l, x, h);
 }
-Value HardtanhBackward(Builder& b, Value gradient, Value x, Constant low, Constant high) {
+Value HardtanhBackward(Builder& b, Value gradient, Value x, ComputedConstant low,
+                       ComputedConstant high) {
   // A limit that is no number is none.
   Value is_outside = b.Or(b.Le(x, Like(b, x, NumberOf(low))), b.Ge(x, Like(b, x, NumberOf(high))));
   return b.Select(is_outside, Like(b, gradient, 0), gradient);
@@ -176,7 +186,7 @@ Value HardswishBackward(Builder& b, Value gradient, Value x) {
   return b.Multiply(gradient, slope);
 }
 
-Value Hardshrink(Builder& b, Value x, Constant lambda) {
+Value Hardshrink(Builder& b, Value x, FittingConstant lambda) {
   return b.Select(Inside(b, x, -NumberOf(lambda), NumberOf(lambda), true), Like(b, x, 0), x);
 }
 Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
@@ -186,16 +196,21 @@ Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
   return b.Select(inside, Like(b, gradient, 0), gradient);
 }
 Value Softshrink(Builder& b, Value x, Constant lambda) {
-  double limit = NumberOf(lambda);
-  if (!(limit >= 0)) {
-    throw hlo::Error("lambda must be in range [0, inf) for input dtype " +
-                     std::string(hlo::ShortName(x->element_type())) + ", but found " +
-                     std::to_string(limit));
-  }
+  const double limit = NumberOf(lambda);
   Value low = b.Add(x, Like(b, x, limit)), high = b.Subtract(x, Like(b, x, limit));
   Value shifted =
       b.Select(b.Lt(x, Like(b, x, -limit)), low, b.Select(IsNan(b, x), x, Like(b, x, 0)));
   return b.Select(b.Gt(x, Like(b, x, limit)), high, shifted);
+}
+at::Tensor SoftshrinkChecked(const at::Tensor& x, const at::Scalar& lambda) {
+  const double limit = lambda.toDouble();
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kBFloat16, at::kHalf, x.scalar_type(), "softshrink_check", [&] {
+        const auto most = static_cast<double>(std::numeric_limits<scalar_t>::max());
+        TORCH_CHECK(0 <= limit && limit <= most, "lambda must be in range [0, ", most,
+                    "] for input dtype ", c10::toString(x.scalar_type()), ", but found ", limit);
+      });
+  return RecordElementwise<&Softshrink, Promotion::kDefault>(x, lambda);
 }
 
 // The buffer that eager's CPU kernel keeps is empty elsewhere, as on other accelerators.
@@ -266,7 +281,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&HardswishBackward>(m, "hardswish_backward");
   RegisterElementwise<&Hardshrink>(m, "hardshrink");
   RegisterElementwise<&Twin<0, &ShrinkBackward>::Lower>(m, "hardshrink_backward");
-  RegisterElementwise<&Softshrink>(m, "softshrink");
+  recording::RunElementwiseByOperator<&Softshrink, Promotion::kDefault>("softshrink",
+                                                                        &SoftshrinkChecked);
+  recording::NameKind(recording::ElementwiseFamily<&Softshrink, Promotion::kDefault>().kind(),
+                      "softshrink");
+  m.impl("softshrink", &SoftshrinkChecked);
   RegisterElementwise<&Twin<1, &ShrinkBackward>::Lower>(m, "softshrink_backward");
   RunBy<&LogSigmoid>(+[](const at::Tensor& x) {
     return std::make_tuple(at::log_sigmoid(x), at::empty({0}, x.options()));

@@ -1,5 +1,6 @@
 // Arithmetic of two and three elements.
 #include <ATen/native/BinaryOps.h>
+#include <ATen/native/TypeProperties.h>
 
 #include <cmath>
 #include <numbers>
@@ -203,7 +204,9 @@ Value LerpFrom(Builder& b, Value x, Value y, Value weight) {
   Value magnitude = IsComplexValue(weight) ? b.Abs(weight) : b.Abs(weight);
   return b.Select(b.Lt(magnitude, Like(b, magnitude, 0.5)), from_x, from_y);
 }
-Value LerpScalar(Builder& b, Value x, Value y, Scalar weight) { return LerpFrom(b, x, y, weight); }
+Value LerpScalar(Builder& b, Value x, Value y, ComputedScalar weight) {
+  return LerpFrom(b, x, y, weight);
+}
 Value LerpTensor(Builder& b, Value x, Value y, Value weight) { return LerpFrom(b, x, y, weight); }
 
 Value AddProduct(Builder& b, Value x, Value y, Value z, Scalar value) {
@@ -254,15 +257,50 @@ at::Tensor RunClamp(const at::Tensor& x, const std::optional<at::Tensor>& low,
 
 using Limit = std::optional<at::Scalar>;
 
-// Eager refuses a limit that the result's type cannot hold. Every float holds what is no larger
-// than the largest of 16 bits.
+// Eager refuses a limit that the result's type cannot hold.
 void CheckLimit(const at::Tensor& self, const Limit& limit) {
-  constexpr double kMostOfAll = 65504;
   if (!limit || limit->isComplex()) return;
-  if (at::isFloatingType(self.scalar_type()) && std::abs(limit->toDouble()) <= kMostOfAll) return;
-  const at::ScalarType type = at::result_type(self, *limit);
+  const at::ScalarType own = self.scalar_type();
+  const at::ScalarType type = at::isFloatingType(own) ? own : at::result_type(self, *limit);
   if (!at::isComplexType(type)) recording::CheckFits({*limit, ToElementType(type)});
 }
+
+template <bool is_low>
+struct ClampToNumber {
+  static constexpr auto kSide = &ClampSide<is_low, true>;
+  static at::Tensor Call(const at::Tensor& self, const at::Scalar& limit) {
+    CheckLimit(self, limit);
+    return RecordElementwise<kSide, Promotion::kDefault>(self, limit);
+  }
+  static at::Tensor& CallInPlace(at::Tensor& self, const at::Scalar& limit) {
+    CheckLimit(self, limit);
+    return RecordElementwiseInto<kSide, Promotion::kDefault>(self, self, limit);
+  }
+};
+
+// The sum with a product or quotient whose factor is read in the type that eager computes in.
+template <auto f>
+struct SumWithFactor {
+  static void Check(const at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
+                    const at::Scalar& factor) {
+    at::native::ResultTypeState state = {};
+    for (const at::Tensor* tensor : {&x, &y, &z}) {
+      state = at::native::update_result_type_state(*tensor, state);
+    }
+    const ElementType type = ToElementType(at::native::result_type(state));
+    recording::CheckFits({factor, recording::ComputedType(type)});
+  }
+  static at::Tensor Call(const at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
+                         const at::Scalar& factor) {
+    Check(x, y, z, factor);
+    return RecordElementwise<f, Promotion::kDefault>(x, y, z, factor);
+  }
+  static at::Tensor& CallInPlace(at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
+                                 const at::Scalar& factor) {
+    Check(x, y, z, factor);
+    return RecordElementwiseInto<f, Promotion::kDefault>(x, x, y, z, factor);
+  }
+};
 
 // The limits promote as numbers do: an integer clamped to 2.5 is a float.
 at::Tensor ClampByNumbers(const at::Tensor& self, const Limit& low, const Limit& high) {
@@ -285,7 +323,7 @@ constexpr Promotion kToFloat = Promotion::kToFloat;
 at::Scalar RoundedFactor(const at::Scalar& alpha, const at::Tensor& x, const at::Tensor& y) {
   at::ScalarType type = at::result_type(x, y);
   at::native::alpha_check(type, alpha);
-  if (alpha.isComplex()) return alpha;
+  recording::CheckFits({alpha, ToElementType(type)});
   if (type == at::kHalf) return static_cast<double>(alpha.to<at::Half>());
   if (type == at::kBFloat16) return static_cast<double>(alpha.to<at::BFloat16>());
   return alpha;
@@ -377,6 +415,9 @@ lazy::ShownConstant ShownExponent(const lazy::Operation& operation) {
 // The exponent is part of the graph: a square must not become a general power.
 at::Tensor PowScalar(const at::Tensor& x, const at::Scalar& exponent) {
   at::ScalarType type = at::result_type(x, exponent);
+  if (at::isIntegralType(type, /*includeBool=*/false) || at::isReducedFloatingType(type)) {
+    recording::CheckFits({exponent, ToElementType(type)});
+  }
   return Record<&PowerConstant>(x.scalar_type() == type ? x : x.to(type), exponent);
 }
 
@@ -393,6 +434,14 @@ template <auto f, Promotion promotion = Promotion::kDefault>
 void NameRecorded(const char* name) {
   using Lowering = recording::ElementwiseOf<f, promotion>;
   recording::NameKind(lazy::Op<&Lowering::Lower>::kind(), name);
+}
+
+// A kernel by hand of an element-wise lowering, and its form in place.
+template <auto f, typename Kernel>
+void RegisterKernel(torch::Library& m, const char* name) {
+  NameRecorded<f>(name);
+  recording::RunElementwiseByOperator<f, Promotion::kDefault>(name, &Kernel::Call);
+  recording::RegisterWithInPlace(m, name, &Kernel::Call, &Kernel::CallInPlace);
 }
 
 template <auto f, Promotion promotion = Promotion::kDefault>
@@ -480,16 +529,16 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
 
   RegisterElementwise<&LerpScalar>(m, "lerp.Scalar");
   RegisterElementwise<&LerpTensor>(m, "lerp.Tensor");
-  RegisterElementwise<&AddProduct>(m, "addcmul");
-  RegisterElementwise<&AddQuotient>(m, "addcdiv");
+  RegisterKernel<&AddProduct, SumWithFactor<&AddProduct>>(m, "addcmul");
+  RegisterKernel<&AddQuotient, SumWithFactor<&AddQuotient>>(m, "addcdiv");
   m.impl("clamp", &ClampByNumbers);
   m.impl("clamp_", &ClampByNumbersInto);
   RunElementwiseBy<&Clamp, kDefault>(&RunClamp);
   recording::NameKind(recording::ElementwiseFamily<&Clamp, kDefault>().kind(), "clamp");
   m.impl("clamp.Tensor", &ClampByTensors);
   m.impl("clamp_.Tensor", &ClampByTensorsInto);
-  RegisterElementwiseScalar<&ClampSide<true, true>>(m, "clamp_min");
-  RegisterElementwiseScalar<&ClampSide<false, true>>(m, "clamp_max");
+  RegisterKernel<&ClampSide<true, true>, ClampToNumber<true>>(m, "clamp_min");
+  RegisterKernel<&ClampSide<false, true>, ClampToNumber<false>>(m, "clamp_max");
   RegisterElementwise<&ClampSide<true, false>>(m, "clamp_min.Tensor");
   RegisterElementwise<&ClampSide<false, false>>(m, "clamp_max.Tensor");
 }

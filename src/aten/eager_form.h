@@ -22,6 +22,7 @@
 
 #include "aten/dtype.h"
 #include "aten/lowering.h"
+#include "aten/op_arguments.h"
 #include "lazy/op.h"
 
 namespace lazy {
@@ -64,6 +65,8 @@ struct Read<Value> {
 };
 template <>
 struct Read<lazy::Scalar> : Read<Value> {};
+template <Fit fit>
+struct Read<Fitting<lazy::Scalar, fit>> : Read<Value> {};
 template <>
 struct Read<lazy::Index> {
   static int64_t From(Reader& reader) { return reader.Next().item<int64_t>(); }
@@ -104,7 +107,7 @@ inline at::IntArrayRef ArgumentOf(const Dimensions& sizes) { return sizes; }
 inline int64_t ArgumentOf(Dimension dimension) { return dimension; }
 inline at::ScalarType ArgumentOf(ElementType type) { return ToScalarType(type); }
 inline c10::string_view ArgumentOf(const std::string& text) { return text; }
-inline at::Scalar ArgumentOf(const std::variant<bool, int64_t, double, std::complex<double>>& x) {
+inline at::Scalar ArgumentOf(const Constant& x) {
   return std::visit(
       []<typename T>(const T& value) {
         if constexpr (std::is_same_v<T, std::complex<double>>) {
@@ -114,6 +117,10 @@ inline at::Scalar ArgumentOf(const std::variant<bool, int64_t, double, std::comp
         }
       },
       x);
+}
+template <Fit fit>
+at::Scalar ArgumentOf(const Fitting<Constant, fit>& number) {
+  return ArgumentOf(static_cast<const Constant&>(number));
 }
 inline at::OptionalIntArrayRef ArgumentOf(const std::optional<Dimensions>& sizes) {
   return sizes ? at::OptionalIntArrayRef(*sizes) : std::nullopt;

@@ -141,11 +141,11 @@ at::ScalarType FillType(const at::Scalar& value, Options dtype) {
   return c10::get_default_dtype_as_scalartype();
 }
 
-// Throws where torch's kernel takes no such number for one of eight bits.
-void CheckNumber(const at::Scalar& value, at::ScalarType type) {
-  if (!c10::isFloat8Type(type)) return;
-  AT_DISPATCH_V2(type, "fill_", AT_WRAP([&] { (void)value.to<scalar_t>(); }),
-                 AT_EXPAND(AT_FLOAT8_TYPES));
+// Rounded once: an integer above 2^53 is not a double first.
+float AsFloat(const at::Scalar& number) {
+  if (!number.isIntegral(/*includeBool=*/true)) return static_cast<float>(number.toDouble());
+  return number.isUnsigned() ? static_cast<float>(number.toUInt64())
+                             : static_cast<float>(number.toLong());
 }
 
 // As C++ converts it, where one that is too large becomes the type's largest or infinite.
@@ -161,9 +161,8 @@ Number FillNumber(const at::Scalar& value, at::ScalarType type, int64_t elements
   const ElementType element = ToElementType(type);
   const bool is_narrow = type == at::kHalf || type == at::kBFloat16 || c10::isFloat8Type(type);
   if (elements == 1 && is_narrow && !value.isComplex()) {
-    return {RoundedTo(static_cast<float>(value.toDouble()), type), element};
+    return {RoundedTo(AsFloat(value), type), element};
   }
-  CheckNumber(value, type);
   return {value, element};
 }
 
@@ -322,6 +321,10 @@ at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64
   ElementType compute = at::isComplexType(type) ? ToElementType(type)
                         : type == at::kFloat    ? ElementType::kF32
                                                 : ElementType::kF64;
+  if (steps > 1 && !at::isComplexType(type)) {
+    recording::CheckFits({start, ToElementType(type)});
+    recording::CheckFits({end, ToElementType(type)});
+  }
   return RecordOn<&Linspace>(DeviceOr(device), Number{start, compute}, Number{end, compute}, steps,
                              type);
 }
@@ -380,6 +383,10 @@ at::Tensor& LogspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t 
   const at::ScalarType type = out.scalar_type();
   const bool is_complex = at::isComplexType(type), is_integral = at::isIntegralType(type, true);
   const auto limit = [&](const at::Scalar& x) { return is_integral ? at::Scalar(x.toLong()) : x; };
+  if (steps > 1 && !is_complex) {
+    recording::CheckFits({start, ToElementType(type)});
+    recording::CheckFits({end, ToElementType(type)});
+  }
   at::Tensor exponents = at::linspace(limit(start), limit(end), steps,
                                       out.options().dtype(is_complex ? type : at::kDouble));
   return WriteNumbers(out, at::pow(base, exponents).to(type));

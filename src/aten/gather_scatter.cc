@@ -57,7 +57,7 @@ Value ScatterSource(Builder& b, Value x, Dimension dimension, Value index, Value
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
-Value ScatterValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
+Value ScatterValue(Builder& b, Value x, Dimension dimension, Value index, FittingScalar value) {
   CheckPositions(b, x, index, dimension);
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
   return ScatterWith(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
@@ -75,7 +75,7 @@ Value ScatterReduceSource(Builder& b, Value x, Dimension dimension, Value index,
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
   return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
 }
-Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, Scalar value,
+Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, FittingScalar value,
                          std::string reduce) {
   CheckPositions(b, x, index, dimension);
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());

@@ -51,7 +51,8 @@ Value SlicesInto(Builder& b, Value x, int64_t dimension, Value index, Value sour
   return b.Reshape(result, shape);
 }
 
-Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source, Scalar alpha) {
+Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value source,
+               FittingScalar alpha) {
   RequireIndexType(index, true, "index_add");
   CheckAdded(b, x, index, dimension);
   const Value factor = b.Convert(alpha, source->element_type());
@@ -80,7 +81,7 @@ Value IndexFill(Builder& b, Value x, Dimension dimension, Value index, Value val
   index = WrapIndex(b, index, size);
   return SlicesInto(b, x, dimension, index, updates, Overwrite(b, x->element_type()));
 }
-Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Scalar value) {
+Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, FittingScalar value) {
   return IndexFill(b, x, dimension, index, value);
 }
 Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,

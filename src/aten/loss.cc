@@ -265,7 +265,7 @@ Value OfTarget(Builder& b, Value values, const Samples& s, const Closeness& c,
   return b.Multiply(values, AlongDimension(b, own, s.scores->dimensions(), 0));
 }
 
-Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constant margin,
+Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, FittingConstant margin,
                       std::optional<Value> weight, int64_t reduction) {
   const double p = NumberOf(power);
   CheckPower(p);
@@ -284,7 +284,8 @@ Value MultiMarginLoss(Builder& b, Value x, Value target, Constant power, Constan
 
 // Every class that comes closer to the target's than the margin is pushed down, the target's up.
 Value MultiMarginLossBackward(Builder& b, Value gradient, Value x, Value target, Constant power,
-                              Constant margin, std::optional<Value> weight, int64_t reduction) {
+                              FittingConstant margin, std::optional<Value> weight,
+                              int64_t reduction) {
   const double p = NumberOf(power);
   CheckPower(p);
   Samples s = AsSamples(b, x);

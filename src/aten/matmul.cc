@@ -143,16 +143,19 @@ Value AccumulateDot(Builder& b, Value bias, Value dot, const Constant& beta,
   return Accumulate(b, bias, IsNumber(alpha, 0) ? b.Zeros(dot->shape()) : dot, beta, alpha);
 }
 
-Value Addmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+Value Addmm(Builder& b, Value bias, Value x, Value y, ComputedConstant beta,
+            ComputedConstant alpha) {
   return AccumulateDot(b, bias, Mm(b, x, y), beta, alpha);
 }
-Value Addmv(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+Value Addmv(Builder& b, Value bias, Value x, Value y, FittingConstant beta, FittingConstant alpha) {
   return AccumulateDot(b, bias, Mv(b, x, y), beta, alpha);
 }
-Value Baddbmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+Value Baddbmm(Builder& b, Value bias, Value x, Value y, ComputedConstant beta,
+              ComputedConstant alpha) {
   return AccumulateDot(b, bias, Bmm(b, x, y), beta, alpha);
 }
-Value Addbmm(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+Value Addbmm(Builder& b, Value bias, Value x, Value y, ComputedConstant beta,
+             ComputedConstant alpha) {
   Bmm(b, x, y);  // checks
   hlo::DotAttributes attributes;
   attributes.lhs_contracting_dimensions = {0, 2};
@@ -164,7 +167,7 @@ Value Outer(Builder& b, Value x, Value y) {
   Dimensions dimensions = {x->shape().dimension(0), y->shape().dimension(0)};
   return b.Multiply(b.BroadcastInDim(x, dimensions, {0}), b.BroadcastInDim(y, dimensions, {1}));
 }
-Value Addr(Builder& b, Value bias, Value x, Value y, Constant beta, Constant alpha) {
+Value Addr(Builder& b, Value bias, Value x, Value y, FittingConstant beta, FittingConstant alpha) {
   Values all = {bias, x, y};
   PromoteAll(b, all);
   if (IsIntegral(all[0]) &&

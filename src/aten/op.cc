@@ -3,11 +3,13 @@
 
 #include <ATen/Dispatch_v2.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/OpMathType.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
 
+#include <cmath>
 #include <string_view>
 #include <unordered_set>
 
@@ -117,10 +119,24 @@ lazy::Value ToOperand(Context& context, const at::Tensor& tensor) {
 }
 
 void CheckFits(const Number& number) {
-  if (hlo::BitWidth(number.type) == 8 && hlo::IsFloat(number.type)) return;
-  AT_DISPATCH_V2(ToScalarType(number.type), "number", AT_WRAP([&] { number.value.to<scalar_t>(); }),
-                 at::kBool, at::kHalf, at::kBFloat16, AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
-                 AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES));
+  constexpr double kMostOfHalf = 65504;  // which all floats of 16 bits and more hold
+  const at::ScalarType type = ToScalarType(number.type);
+  if (at::isFloatingType(type) && !c10::isFloat8Type(type) && !number.value.isComplex() &&
+      std::abs(number.value.toDouble()) <= kMostOfHalf) {
+    return;
+  }
+  AT_DISPATCH_V2(type, "number", AT_WRAP([&] { (void)number.value.to<scalar_t>(); }), at::kBool,
+                 at::kHalf, at::kBFloat16, AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+                 AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), AT_EXPAND(AT_FLOAT8_TYPES));
+}
+
+ElementType ComputedType(ElementType type) {
+  return ToElementType(at::toOpMathType(ToScalarType(type)));
+}
+
+void CheckFits(const Context& context, Fit fit, const at::Scalar& number) {
+  if (context.type == ElementType::kInvalid) return;
+  CheckFits({number, fit == Fit::kOperand ? context.type : ComputedType(context.type)});
 }
 
 void ThrowNoDevice(std::string_view op) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,6 +34,28 @@ struct Number {
 
 // Attribute that holds a number which shapes the code (a pow exponent): baked into the graph.
 using Constant = std::variant<bool, int64_t, double, std::complex<double>>;
+
+// In which type eager's kernel reads a number: in that of the first tensor operand, or in the one
+// that it computes in, f32 for floats of 16 bits.
+enum class Fit { kOperand, kComputed };
+
+// A parameter that is a Scalar or a Constant, refused as eager does when it is recorded where that
+// type cannot hold it: "value cannot be converted to type c10::Half without overflow".
+template <typename P, Fit fit>
+struct Fitting : P {
+  Fitting() = default;
+  Fitting(P number) : P(std::move(number)) {}
+};
+using FittingScalar = Fitting<Scalar, Fit::kOperand>;
+using FittingConstant = Fitting<Constant, Fit::kOperand>;
+using ComputedScalar = Fitting<Scalar, Fit::kComputed>;
+using ComputedConstant = Fitting<Constant, Fit::kComputed>;
+
+// The same bits, as lazy/op.h has it of any attribute.
+template <Fit fit>
+bool SameAttribute(const Fitting<Constant, fit>& a, const Fitting<Constant, fit>& b) {
+  return lazy::SameAttribute<bool, int64_t, double, std::complex<double>>(a, b);
+}
 
 namespace recording {
 
@@ -94,8 +117,17 @@ inline lazy::Value ToOperand(Context& context, const lazy::Value& value) {
 inline lazy::Value ToOperand(Context& context, const at::Scalar& scalar) {
   return ScalarValue(scalar, NumberType(scalar, context.type));
 }
+// The type that eager computes in: f32 for floats of 16 bits.
+ElementType ComputedType(ElementType type);
+
 // Throws, as eager does, if the number does not fit into the type.
 void CheckFits(const Number& number);
+void CheckFits(const Context& context, Fit fit, const at::Scalar& number);
+inline void CheckFits(const Context&, Fit, const Number&) {}  // where it becomes an operand
+template <typename T>
+void CheckFits(const Context& context, Fit fit, const std::optional<T>& number) {
+  if (number) CheckFits(context, fit, *number);
+}
 inline lazy::Value ToOperand(Context&, const Number& number) {
   CheckFits(number);
   return ScalarValue(number.value, number.type);
@@ -148,6 +180,14 @@ struct Add<std::optional<Value>> {
 };
 template <>
 struct Add<std::optional<Scalar>> : Add<std::optional<Value>> {};
+template <Fit fit>
+struct Add<Fitting<Scalar, fit>> {
+  template <typename T>
+  static void To(lazy::OperandList& out, Context& context, const T& number) {
+    CheckFits(context, fit, number);
+    Add<Scalar>::To(out, context, number);
+  }
+};
 template <>
 struct Add<std::vector<Value>> {
   template <typename T>
@@ -225,6 +265,13 @@ struct AttributeFrom<Constant> {
     return value;
   }
 };
+template <Fit fit>
+struct AttributeFrom<Fitting<Constant, fit>> {
+  static Constant Make(const Context& context, const at::Scalar& number) {
+    CheckFits(context, fit, number);
+    return AttributeFrom<Constant>::Make(context, number);
+  }
+};
 template <typename P>
 struct AttributeFrom<std::optional<P>> {
   static std::optional<P> Make(const Context&, std::nullopt_t) { return std::nullopt; }
@@ -245,3 +292,10 @@ struct AttributeFrom<std::optional<P>> {
 }  // namespace recording
 
 }  // namespace torch_xla
+
+namespace lazy {
+
+template <torch_xla::Fit fit>
+struct ParameterTraits<torch_xla::Fitting<Scalar, fit>> : ParameterTraits<Scalar> {};
+
+}  // namespace lazy

@@ -62,6 +62,10 @@ class ElementwiseOperands {
   std::optional<Scalar> Prepare(const std::optional<Scalar>& scalar) {
     return scalar ? std::optional<Scalar>(Prepare(*scalar)) : std::nullopt;
   }
+  template <Fit fit>
+  Fitting<Scalar, fit> Prepare(const Fitting<Scalar, fit>& scalar) {
+    return Prepare(static_cast<const Scalar&>(scalar));
+  }
   template <typename T>
   const T& Prepare(const T& attribute) {
     return attribute;

@@ -51,6 +51,10 @@ TORCH_XLA_ATEN_TYPE(std::optional<ElementType>, std::optional<at::ScalarType>)
 TORCH_XLA_ATEN_TYPE(Dimension, int64_t)
 TORCH_XLA_ATEN_TYPE(std::optional<Dimension>, std::optional<int64_t>)
 #undef TORCH_XLA_ATEN_TYPE
+template <typename P, Fit fit>
+struct AtenType<Fitting<P, fit>> : AtenType<P> {};
+template <typename P, Fit fit>
+struct AtenType<std::optional<Fitting<P, fit>>> : AtenType<std::optional<P>> {};
 
 template <auto f, typename List>
 struct OperatorKernel;

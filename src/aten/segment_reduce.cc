@@ -15,7 +15,7 @@
 namespace torch_xla {
 namespace {
 
-using OptionalConstant = std::optional<Constant>;
+using OptionalConstant = std::optional<FittingConstant>;
 
 struct Segments {
   int64_t axis;

@@ -224,7 +224,7 @@ Value Trace(Builder& b, Value x) {
 Value Zero(Builder& b, ElementType type) { return b.Zeros(Shape::Scalar(type)); }
 
 // `padding` lists (low, high) from the last dimension backwards; negative crops.
-Value ConstantPad(Builder& b, Value x, Dimensions padding, Scalar value) {
+Value ConstantPad(Builder& b, Value x, Dimensions padding, FittingScalar value) {
   int64_t rank = x->shape().rank(), count = static_cast<int64_t>(padding.size()) / 2;
   if (padding.size() % 2 != 0 || count > rank) {
     throw hlo::Error(
@@ -237,6 +237,12 @@ Value ConstantPad(Builder& b, Value x, Dimensions padding, Scalar value) {
     high[rank - 1 - i] = padding[2 * i + 1];
   }
   return b.Pad(x, b.Convert(value, x->element_type()), low, high, interior);
+}
+
+// Where nothing is filled, eager does not look at the number.
+at::Tensor ConstantPadOf(const at::Tensor& x, at::IntArrayRef padding, const at::Scalar& value) {
+  const bool fills = std::ranges::any_of(padding, [](int64_t count) { return count > 0; });
+  return Record<&ConstantPad>(x, padding, fills ? value : at::Scalar(0));
 }
 
 // --- Gradients of views, and writing into a part
@@ -477,7 +483,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("tril", TORCH_FN(RecordTril));
   m.impl("triu", TORCH_FN(RecordTriu));
   Register<&Trace>(m, "trace");
-  Register<&ConstantPad>(m, "constant_pad_nd");
+  Register<&ConstantPad>(m, "constant_pad_nd", &ConstantPadOf);
   m.impl("slice_backward", TORCH_FN(RecordSliceBackward));
   m.impl("select_backward", TORCH_FN(RecordSelectBackward));
   m.impl("slice_scatter", TORCH_FN(RecordSliceScatter));
