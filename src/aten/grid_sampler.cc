@@ -3,6 +3,7 @@
 // dimension. Places and sums are computed in f32 for f16 and bf16: places have few digits there.
 #include <array>
 #include <initializer_list>
+#include <tuple>
 
 #include "aten/dimension.h"
 #include "aten/elementwise.h"
@@ -359,14 +360,16 @@ std::pair<Value, Value> GridSamplerOfBackward(Builder& b, Value gradient, Value 
                              wanted);
 }
 
-// Where places are moved into the image, torch's kernel for planes takes a NaN along, and writes
-// the gradient wherever that leads.
+// Where places are moved into the image, torch's kernel for planes takes a NaN along, also one that
+// it makes itself of a place whose pixel is infinite, and writes the gradient wherever that leads.
 std::tuple<at::Tensor, at::Tensor> RunPlaneBackward(const at::Tensor& gradient,
                                                     const at::Tensor& image, const at::Tensor& grid,
                                                     int64_t mode, int64_t padding,
                                                     bool align_corners,
                                                     std::array<bool, 2> wanted) {
-  TORCH_CHECK(padding == kZeros || grid.isfinite().all().item<bool>(), "a place that is no number");
+  constexpr double kFarthest = 1e30;
+  TORCH_CHECK(padding == kZeros || grid.abs().max().item<double>() <= kFarthest,
+              "a place that is no pixel");
   return at::grid_sampler_2d_backward(gradient, image, grid, mode, padding, align_corners, wanted);
 }
 

@@ -620,12 +620,13 @@ def test_what_would_end_the_process_is_left_to_the_program():
 
         # Eager's gradient lies wherever a place that is no number leads.
         image = torch.arange(45.0).view(1, 5, 3, 3).to("xla").requires_grad_()
-        grid = torch.full((1, 1, 40, 2), math.nan)
-        grid[..., 0] = 0.5
-        for padding in ("border", "reflection"):
-            F.grid_sample(
-                image, grid.to("xla"), padding_mode=padding, align_corners=False
-            ).sum().backward()
+        for place in (math.nan, math.inf, 3e38):
+            grid = torch.full((1, 1, 40, 2), 0.5)
+            grid[..., 0] = place
+            for padding in ("border", "reflection"):
+                F.grid_sample(
+                    image, grid.to("xla"), padding_mode=padding, align_corners=False
+                ).sum().backward()
         # Its kernel names a pixel behind the image, and would write there.
         F.max_pool2d(image, 2, 3, 1, 4).sum().backward()
         assert image.grad.cpu().isfinite().all()
