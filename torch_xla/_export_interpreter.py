@@ -48,8 +48,9 @@ class XLAExportInterpreter(torch.fx.Interpreter):
                 raise
             raise RuntimeError(
                 f"the exported program reads values by {n.target} ({n.name}), which are there only when it runs. "
-                "Say it with operators whose results have sizes that do not depend on values (torch.where, masks), or let "
-                "an operator of your own be a custom call (custom_ops_allowed_in_graph)."
+                "Say it with operators that compute on the device: none whose results' sizes depend on values (torch.where and "
+                "masks have sizes that do not), none that a library runs on the CPU (torch.linalg.svd, eigh); or let an operator "
+                "of your own be a custom call (custom_ops_allowed_in_graph)."
             ) from error
         if self._gm_serializer is None or n.op != "call_function":
             return result

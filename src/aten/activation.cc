@@ -189,7 +189,7 @@ Value HardswishBackward(Builder& b, Value gradient, Value x) {
 Value Hardshrink(Builder& b, Value x, FittingConstant lambda) {
   return b.Select(Inside(b, x, -NumberOf(lambda), NumberOf(lambda), true), Like(b, x, 0), x);
 }
-Value ShrinkBackward(Builder& b, Value gradient, Value x, Constant lambda) {
+Value ShrinkBackward(Builder& b, Value gradient, Value x, FittingConstant lambda) {
   const double limit = NumberOf(lambda);
   if (std::isnan(limit)) return gradient;
   Value inside = Inside(b, x, -limit, limit, true);

@@ -319,11 +319,14 @@ at::Tensor& ClampByNumbersInto(at::Tensor& self, const Limit& low, const Limit& 
 constexpr Promotion kDefault = Promotion::kDefault;
 constexpr Promotion kToFloat = Promotion::kToFloat;
 
-// Eager rounds the factor of a sum to the result's type.
-at::Scalar RoundedFactor(const at::Scalar& alpha, const at::Tensor& x, const at::Tensor& y) {
+// Eager rounds the factor of a sum to the result's type: of a difference, which it adds, the
+// negative of the factor.
+enum class Adds { kProduct, kNegativeProduct };
+at::Scalar RoundedFactor(Adds adds, const at::Scalar& alpha, const at::Tensor& x,
+                         const at::Tensor& y) {
   at::ScalarType type = at::result_type(x, y);
   at::native::alpha_check(type, alpha);
-  recording::CheckFits({alpha, ToElementType(type)});
+  recording::CheckFits({adds == Adds::kProduct ? alpha : -alpha, ToElementType(type)});
   if (type == at::kHalf) return static_cast<double>(alpha.to<at::Half>());
   if (type == at::kBFloat16) return static_cast<double>(alpha.to<at::BFloat16>());
   return alpha;
@@ -331,21 +334,24 @@ at::Scalar RoundedFactor(const at::Scalar& alpha, const at::Tensor& x, const at:
 
 at::Tensor Add(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   if (alpha.equal(1)) return RecordElementwise<&Binary<Opcode::kAdd>, kDefault>(x, y);
-  return RecordElementwise<&AddScaled, kDefault>(x, y, RoundedFactor(alpha, x, y));
+  return RecordElementwise<&AddScaled, kDefault>(x, y, RoundedFactor(Adds::kProduct, alpha, x, y));
 }
 at::Tensor& AddInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   if (alpha.equal(1)) return RecordElementwiseInto<&Binary<Opcode::kAdd>, kDefault>(x, x, y);
-  return RecordElementwiseInto<&AddScaled, kDefault>(x, x, y, RoundedFactor(alpha, x, y));
+  return RecordElementwiseInto<&AddScaled, kDefault>(x, x, y,
+                                                     RoundedFactor(Adds::kProduct, alpha, x, y));
 }
 at::Tensor Sub(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   at::native::sub_check(x, y);
   if (alpha.equal(1)) return RecordElementwise<&Subtract, kDefault>(x, y);
-  return RecordElementwise<&SubtractScaled, kDefault>(x, y, RoundedFactor(alpha, x, y));
+  return RecordElementwise<&SubtractScaled, kDefault>(
+      x, y, RoundedFactor(Adds::kNegativeProduct, alpha, x, y));
 }
 at::Tensor& SubInPlace(at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   at::native::sub_check(x, y);
   if (alpha.equal(1)) return RecordElementwiseInto<&Subtract, kDefault>(x, x, y);
-  return RecordElementwiseInto<&SubtractScaled, kDefault>(x, x, y, RoundedFactor(alpha, x, y));
+  return RecordElementwiseInto<&SubtractScaled, kDefault>(
+      x, x, y, RoundedFactor(Adds::kNegativeProduct, alpha, x, y));
 }
 at::Tensor ReverseSub(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {
   return Sub(y, x, alpha);

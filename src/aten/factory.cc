@@ -325,6 +325,7 @@ at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64
     recording::CheckFits({start, ToElementType(type)});
     recording::CheckFits({end, ToElementType(type)});
   }
+  if (steps == 1) recording::CheckFits(FillNumber(start, type, 1));  // eager fills with it
   return RecordOn<&Linspace>(DeviceOr(device), Number{start, compute}, Number{end, compute}, steps,
                              type);
 }

@@ -120,13 +120,24 @@ Value Put(Builder& b, Value x, Value index, Value source, bool accumulate) {
 
 }  // namespace
 
+// Where nothing is selected, eager does not look at the number.
+at::Tensor ScatterValueOf(const at::Tensor& x, int64_t dimension, const at::Tensor& index,
+                          const at::Scalar& value) {
+  return Record<&ScatterValue>(x, dimension, index, index.numel() == 0 ? at::Scalar(0) : value);
+}
+at::Tensor ScatterReduceValueOf(const at::Tensor& x, int64_t dimension, const at::Tensor& index,
+                                const at::Scalar& value, std::string_view reduce) {
+  return Record<&ScatterReduceValue>(x, dimension, index,
+                                     index.numel() == 0 ? at::Scalar(0) : value, reduce);
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&GatherOperator>(m, "gather");
   Register<&ScatterSource>(m, "scatter.src");
-  Register<&ScatterValue>(m, "scatter.value");
+  Register<&ScatterValue>(m, "scatter.value", &ScatterValueOf);
   Register<&ScatterAdd>(m, "scatter_add");
   Register<&ScatterReduceSource>(m, "scatter.reduce");
-  Register<&ScatterReduceValue>(m, "scatter.value_reduce");
+  Register<&ScatterReduceValue>(m, "scatter.value_reduce", &ScatterReduceValueOf);
   Register<&ScatterReduceTwo>(m, "scatter_reduce.two");
   Register<&Take>(m, "take");
   Register<&Put>(m, "put");

@@ -354,17 +354,28 @@ Value BatchMatMul(Builder& b, Value x, bool transpose_x, Value y, bool transpose
 
 Value BatchMatMul(Builder& b, Value x, Value y) { return BatchMatMul(b, x, false, y, false); }
 
+// A factor of nothing is not looked at in eager: of a product without terms, of a result without
+// elements.
+template <auto f>
+at::Tensor AddProduct(const at::Tensor& bias, const at::Tensor& x, const at::Tensor& y,
+                      const at::Scalar& beta, const at::Scalar& alpha) {
+  const bool has_terms = x.numel() > 0 && y.numel() > 0;
+  const bool has_elements = has_terms || (x.dim() > 0 && x.size(-1) == 0 && bias.numel() > 0);
+  return Record<f>(bias, x, y, has_elements ? beta : at::Scalar(0),
+                   has_terms ? alpha : at::Scalar(0));
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Mm>(m, "mm");
   Register<&Mv>(m, "mv");
   Register<&Dot>(m, "dot");
   Register<&Vdot>(m, "vdot");
   Register<&Bmm>(m, "bmm");
-  Register<&Addmm>(m, "addmm");
-  Register<&Addmv>(m, "addmv");
+  Register<&Addmm>(m, "addmm", &AddProduct<&Addmm>);
+  Register<&Addmv>(m, "addmv", &AddProduct<&Addmv>);
   Register<&Addr>(m, "addr");
-  Register<&Addbmm>(m, "addbmm");
-  Register<&Baddbmm>(m, "baddbmm");
+  Register<&Addbmm>(m, "addbmm", &AddProduct<&Addbmm>);
+  Register<&Baddbmm>(m, "baddbmm", &AddProduct<&Baddbmm>);
   Register<&Trilinear>(m, "_trilinear");
   RunBy<&Linear>(
       +[](const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {

@@ -235,21 +235,39 @@ Value MaxPool3dBackward(Builder& b, Value gradient, Value x, Dimensions kernel, 
                          positions);
 }
 
-// Of a window that lies in the padding alone, which takes dilation, torch's kernels name a position
-// outside of the image, and write the gradient there: a program computes those, which does neither.
-void CheckInImage(const at::Tensor& x, const at::Tensor& positions, int64_t rank,
-                  at::IntArrayRef dilation) {
-  const bool is_dense = std::ranges::all_of(dilation, [](int64_t step) { return step == 1; });
-  if (is_dense || positions.numel() == 0) return;
-  const int64_t pixels = c10::multiply_integers(x.sizes().slice(x.dim() - rank));
-  TORCH_CHECK(positions.max().item<int64_t>() < pixels, "a window lies in the padding alone");
+// An entry of a pooling's argument, which may say one number for all dimensions.
+int64_t EntryOf(at::IntArrayRef list, int64_t i) { return list.size() == 1 ? list[0] : list[i]; }
+
+// Whether a window of one dimension lies in the padding alone.
+bool HasWindowOfPadding(int64_t size, int64_t windows, int64_t kernel, int64_t stride,
+                        int64_t padding, int64_t dilation) {
+  for (int64_t window = 0; window < windows; ++window) {
+    const int64_t start = window * stride - padding;
+    const int64_t before = start < 0 ? (-start + dilation - 1) / dilation : 0;
+    if (before >= kernel || start + before * dilation >= size) return true;
+  }
+  return false;
+}
+
+// Of such a window torch's kernels name a position that is not in it, and write the gradient there,
+// beyond the image too: a program computes those, which does neither.
+void CheckWindowsSeeImage(const at::Tensor& x, const at::Tensor& positions, at::IntArrayRef kernel,
+                          at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
+                          int64_t rank) {
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t d = i - rank;
+    TORCH_CHECK(!HasWindowOfPadding(x.size(d), positions.size(d), EntryOf(kernel, i),
+                                    EntryOf(stride.empty() ? kernel : stride, i),
+                                    EntryOf(padding, i), EntryOf(dilation, i)),
+                "a window lies in the padding alone");
+  }
 }
 template <int64_t rank, auto pool>
 std::tuple<at::Tensor, at::Tensor> RunMaxPool(const at::Tensor& x, at::IntArrayRef kernel,
                                               at::IntArrayRef stride, at::IntArrayRef padding,
                                               at::IntArrayRef dilation, bool ceil_mode) {
   auto result = pool(x, kernel, stride, padding, dilation, ceil_mode);
-  CheckInImage(x, std::get<1>(result), rank, dilation);
+  CheckWindowsSeeImage(x, std::get<1>(result), kernel, stride, padding, dilation, rank);
   return result;
 }
 template <int64_t rank, auto backward>
@@ -257,7 +275,7 @@ at::Tensor RunMaxPoolBackward(const at::Tensor& gradient, const at::Tensor& x,
                               at::IntArrayRef kernel, at::IntArrayRef stride,
                               at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode,
                               const at::Tensor& positions) {
-  CheckInImage(x, positions, rank, dilation);
+  CheckWindowsSeeImage(x, positions, kernel, stride, padding, dilation, rank);
   return backward(gradient, x, kernel, stride, padding, dilation, ceil_mode, positions);
 }
 

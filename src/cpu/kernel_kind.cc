@@ -46,11 +46,13 @@ bool LoopMayOverwrite(const Instruction& composite, int64_t operand, int64_t res
          IsReadInPlace(*composite.called_computations()[0], operand);
 }
 
-// Only what it updates, and that only by its own result.
+// Only what it updates, and that only by its own result: nothing else reads it, the scatter's other
+// operands included.
 bool ScatterMayOverwrite(const Instruction& composite, int64_t operand, int64_t result) {
   const Instruction* scatter = WrappedBy(composite);
   const Instruction* updated = scatter->operand(result);
-  return updated->parameter_number() == operand && updated->users().size() == 1;
+  return updated->parameter_number() == operand && updated->users().size() == 1 &&
+         std::ranges::count(scatter->operands(), updated) == 1;
 }
 
 double ScanCost(const Computation&) { return 2; }

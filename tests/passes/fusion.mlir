@@ -222,6 +222,22 @@ func.func public @main(%arg0: tensor<4x40xf32>, %arg1: tensor<9x1xi64>, %arg2: t
   func.return %2 : tensor<4x40xf32>
 }
 // -----
+// CASE: scatter_of_the_array_that_it_updates
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.scatter
+// INPUTS: integers
+// TOLERANCE: 1e-5
+// ON-ENGINE
+func.func public @main(%arg0: tensor<9x40xf32>, %arg1: tensor<9x1xi64>) -> (tensor<9x40xf32>) {
+  %0 = stablehlo.negate %arg0 : tensor<9x40xf32>
+  %1 = "stablehlo.scatter"(%0, %arg1, %0) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%arg7: tensor<f32>, %arg8: tensor<f32>):
+    %8 = stablehlo.add %arg7, %arg8 : tensor<f32>
+    stablehlo.return %8 : tensor<f32>
+  }) : (tensor<9x40xf32>, tensor<9x1xi64>, tensor<9x40xf32>) -> tensor<9x40xf32>
+  func.return %1 : tensor<9x40xf32>
+}
+// -----
 // CASE: scatter_of_single_elements_does_not
 // RUN-PASS: pipeline
 // STEPS: cpu.loop cpu.scatter

@@ -753,6 +753,36 @@ def test_windows_in_the_padding_give_no_gradient(when):
 
 
 @pytest.mark.parametrize("when", ["never", "always"])
+def test_windows_in_the_padding_beside_a_row_give_no_gradient(when):
+    """torch's kernel names the next row's pixels for them, which are in the image."""
+    x = torch.ones(1, 1, 4, 1, device="xla", requires_grad=True)
+    with interpretation(when):
+        values, positions = F.max_pool2d(x, (1, 2), (2, 1), (0, 1), (1, 2), return_indices=True)
+        expected = torch.full((1, 1, 2, 1), -1)
+        assert torch.equal(positions.cpu(), expected)
+        values.sum().backward()
+        assert not x.grad.any().item()
+
+
+@pytest.mark.parametrize("when", ["never", "always"])
+@pytest.mark.parametrize("width", [1, 2, 16])
+def test_a_scatter_of_what_it_updates_reads_it_first(when, width):
+    order = torch.randperm(50)
+    x = torch.randn(50, width)
+    on_xla, places = x.to("xla"), order.to("xla")
+    torch_xla.sync()
+    with interpretation(when):
+        twice = on_xla * 2
+        put = twice.index_put((places,), twice)
+        del twice
+        assert torch.equal(put.cpu(), (x * 2).index_put((order,), x * 2))
+        sums = on_xla * 3
+        added = sums.index_add(0, places, sums)
+        del sums
+        torch.testing.assert_close(added.cpu(), (x * 3).index_add(0, order, x * 3))
+
+
+@pytest.mark.parametrize("when", ["never", "always"])
 @pytest.mark.parametrize("moments", [torch.var_mean, torch.std_mean])
 def test_the_mean_of_infinities_is_infinite(moments, when):
     rows = [[1.0, math.inf, 2.0], [math.inf, -math.inf, 0.0], [math.nan, 1.0, 2.0], [1.0, 2.0, 3.0]]

@@ -6,8 +6,8 @@
 namespace cpu {
 
 // Replaces each instruction that only generated code computes by a composite of it alone:
-// "cpu.scatter" and "cpu.sort", which are never fused, and "cpu.loop", "cpu.reduce" and "cpu.scan"
-// where FuseLoops has not run. Returns true if the module changed.
+// "cpu.sort", which is never fused, "cpu.scatter" of what is no row, and the other kinds where
+// FuseLoops has not run. Returns true if the module changed.
 bool WrapSingleKernels(hlo::Module& module);
 
 }  // namespace cpu
