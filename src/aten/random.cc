@@ -14,7 +14,6 @@
 #include "aten/evaluated_form.h"
 #include "aten/generator.h"
 #include "aten/op.h"
-#include "aten/open_sizes.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/refuse.h"
