@@ -354,16 +354,20 @@ Value BatchMatMul(Builder& b, Value x, bool transpose_x, Value y, bool transpose
 
 Value BatchMatMul(Builder& b, Value x, Value y) { return BatchMatMul(b, x, false, y, false); }
 
+namespace {
+
 // A factor of nothing is not looked at in eager: of a product without terms, of a result without
 // elements.
 template <auto f>
-at::Tensor AddProduct(const at::Tensor& bias, const at::Tensor& x, const at::Tensor& y,
-                      const at::Scalar& beta, const at::Scalar& alpha) {
+at::Tensor RecordWithReadFactors(const at::Tensor& bias, const at::Tensor& x, const at::Tensor& y,
+                                 const at::Scalar& beta, const at::Scalar& alpha) {
   const bool has_terms = x.numel() > 0 && y.numel() > 0;
   const bool has_elements = has_terms || (x.dim() > 0 && x.size(-1) == 0 && bias.numel() > 0);
   return Record<f>(bias, x, y, has_elements ? beta : at::Scalar(0),
                    has_terms ? alpha : at::Scalar(0));
 }
+
+}  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Mm>(m, "mm");
@@ -371,11 +375,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Dot>(m, "dot");
   Register<&Vdot>(m, "vdot");
   Register<&Bmm>(m, "bmm");
-  Register<&Addmm>(m, "addmm", &AddProduct<&Addmm>);
-  Register<&Addmv>(m, "addmv", &AddProduct<&Addmv>);
+  Register<&Addmm>(m, "addmm", &RecordWithReadFactors<&Addmm>);
+  Register<&Addmv>(m, "addmv", &RecordWithReadFactors<&Addmv>);
   Register<&Addr>(m, "addr");
-  Register<&Addbmm>(m, "addbmm", &AddProduct<&Addbmm>);
-  Register<&Baddbmm>(m, "baddbmm", &AddProduct<&Baddbmm>);
+  Register<&Addbmm>(m, "addbmm", &RecordWithReadFactors<&Addbmm>);
+  Register<&Baddbmm>(m, "baddbmm", &RecordWithReadFactors<&Baddbmm>);
   Register<&Trilinear>(m, "_trilinear");
   RunBy<&Linear>(
       +[](const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
