@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <vector>
 
@@ -296,6 +297,26 @@ TEST(Product, RowsServeWhereMemoryIsRead) {
        .b_column = 1,
        .ldc = 512};
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "long sums of f32";
+}
+
+// In a process of its own, since code is generated once. Matrices that are worth copying first need
+// none of what oneDNN multiplies smaller ones by, which takes 12 to 30 ms to generate.
+TEST(Product, LargeMatricesPrepareNoCodeOfSmallOnes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto prepares_quickly = [] {
+    const auto routine = MakeFloatRoutine(FloatKernel::kSgemm);
+    const std::clock_t start = std::clock();  // of the processor
+    routine->Prepare({.m = 1024,
+                      .n = 1024,
+                      .k = 1024,
+                      .a_row = 1024,
+                      .a_column = 1,
+                      .b_row = 1024,
+                      .b_column = 1,
+                      .ldc = 1024});
+    return std::clock() - start < CLOCKS_PER_SEC / 200;
+  };
+  EXPECT_EXIT(_Exit(prepares_quickly() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 #if defined(__x86_64__)

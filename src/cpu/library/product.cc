@@ -97,9 +97,11 @@ class BlasRoutine : public ProductRoutine {
 
 class SgemmRoutine : public ProductRoutine {
  public:
-  // The process's first product makes oneDNN generate the code of all its kernels, which takes
-  // longer than most small programs do: where a program is compiled, not where it first runs.
-  void Prepare(const Product&) override {
+  // The process's first product without copies makes oneDNN generate the code of all of these,
+  // which takes longer than most small programs do: where a program is compiled, not where it first
+  // runs.
+  void Prepare(const Product& product) override {
+    if (!IsWithoutCopies(product)) return;
     static const bool is_generated = [] {
       OneThread one_thread;
       constexpr int64_t kSize = 16;
@@ -123,6 +125,14 @@ class SgemmRoutine : public ProductRoutine {
     }
   }
   std::string Name(const Product& product) const override { return "oneDNN sgemm"; }
+
+ private:
+  // True if oneDNN is likely to read both operands where they lie. The code for vectors and for
+  // what is worth copying first is another, of which there is a tenth as much.
+  static bool IsWithoutCopies(const Product& p) {
+    constexpr int64_t kWorthCopying = 256;  // multiplications of each element copied
+    return std::min(p.m, p.n) > 1 && p.m * p.n < kWorthCopying * (p.m + p.n);
+  }
 };
 
 // A kernel of our own.
