@@ -230,11 +230,15 @@ def named(head: list[str], path: tuple[str, ...], has_body: bool) -> Iterator[De
             yield where + name, "a value"
 
 
+def is_alone(file: pathlib.Path) -> bool:
+    return file.as_posix().removeprefix(f"{SOURCES}/").startswith(ALONE)
+
+
 def collisions(folder: pathlib.Path) -> list[str]:
     """Each name that two sources of a folder both define, with the sources."""
     sources = collections.defaultdict(lambda: collections.defaultdict(list))
     for file in sorted(folder.glob("*.cc")):
-        if file.as_posix().removeprefix(f"{SOURCES}/").startswith(ALONE):
+        if is_alone(file):
             continue
         for name, what in dict.fromkeys(definitions(tokens(file.read_text()))):
             sources[name][what].append(file.name)
