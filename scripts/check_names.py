@@ -4,7 +4,8 @@ Which sources do follows from their sizes when a build is configured. So what co
 other one of its folder has, in an unnamed namespace, too: functions of equal parameters, classes, constants, names for
 other names.
 
-    python scripts/check_names.py [FOLDER]    all folders of src/ unless one is given; status 1 where there are such names
+    python scripts/check_names.py [FOLDER]    all folders of src/, and of tests/ those that are compiled so, unless one is
+                                              given; status 1 where there are such names
 """
 
 import collections
@@ -13,7 +14,9 @@ import re
 import sys
 from collections.abc import Iterator
 
-SOURCES = pathlib.Path(__file__).parents[1] / "src"
+ROOT = pathlib.Path(__file__).parents[1]
+SOURCES = ROOT / "src"
+TESTS = [ROOT / "tests" / name for name in ("aten", "fuzz", "hlo", "passes", "process")]
 # Never in a batch: they have compile options of their own, or torch's macros.
 ALONE = ("cpu/library/", "cpu/collective/reduction.cc", "aten/autocast.cc")
 
@@ -263,9 +266,10 @@ def collisions(folder: pathlib.Path) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Prints the collisions."""
-    folders = [pathlib.Path(a) for a in arguments] or sorted(
-        {file.parent for file in SOURCES.rglob("*.cc")}
-    )
+    folders = [pathlib.Path(a) for a in arguments] or [
+        *sorted({file.parent for file in SOURCES.rglob("*.cc")}),
+        *TESTS,
+    ]
     found = [f"{folder}: {line}" for folder in folders for line in collisions(folder)]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0

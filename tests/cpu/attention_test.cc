@@ -146,9 +146,10 @@ Values Backward(Builder& b, const Values& x, const AttentionAttributes& attribut
 
 // --- Programs
 
-class Program {
+class AttentionProgram {
  public:
-  explicit Program(const AttentionCase& c) : c_(c), builder_(module_.AddComputation("main")) {
+  explicit AttentionProgram(const AttentionCase& c)
+      : c_(c), builder_(module_.AddComputation("main")) {
     module_.set_entry(builder_.computation());
     const Shape queries = ShapeOf(c.heads, c.queries, c.width);
     const Shape keys = ShapeOf(c.key_heads, c.keys, c.width);
@@ -227,9 +228,10 @@ class Program {
 class AttentionTest : public ::testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionTest, IsAsDecomposed) {
-  for (const Program::Passes passes : {Program::kForward, Program::kBackward, Program::kBoth}) {
+  for (const AttentionProgram::Passes passes :
+       {AttentionProgram::kForward, AttentionProgram::kBackward, AttentionProgram::kBoth}) {
     SCOPED_TRACE(passes);
-    Program program(GetParam());
+    AttentionProgram program(GetParam());
     program.Build(passes);
     CheckModule(program.module(), program.arguments(), 20);
   }
@@ -241,8 +243,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionTest, ::testing::ValuesIn(kCases),
 // What a masked row, an infinity or NaN gives, forward and backward.
 void CheckSpecial(const std::function<void(std::vector<Literal>&)>& change, double scale = 20) {
   const AttentionCase c = {"special", 1, 2, 2, 70, 140, 16, 16, false, {70, 140}};
-  for (const Program::Passes passes : {Program::kForward, Program::kBackward}) {
-    Program program(c);
+  for (const AttentionProgram::Passes passes :
+       {AttentionProgram::kForward, AttentionProgram::kBackward}) {
+    AttentionProgram program(c);
     program.Build(passes);
     change(program.arguments());
     CheckModule(program.module(), program.arguments(), scale);
@@ -313,8 +316,8 @@ TEST(AttentionOfSpecialValues, LargeScores) {
 // Work is cut by the number of threads, never by who is quick.
 TEST(Attention, HasTheSameBitsEachTime) {
   const AttentionCase c = {"large", 1, 1, 1, 300, 600, 32, 32};
-  Program program(c);
-  program.Build(Program::kBoth);
+  AttentionProgram program(c);
+  program.Build(AttentionProgram::kBoth);
   const std::unique_ptr<Executable> executable = Compile(program.module());
   const std::vector<Literal> first = RunOnEngine(*executable, program.arguments());
   for (int i = 0; i < 5; ++i) {
@@ -328,8 +331,8 @@ TEST(Attention, HasTheSameBitsEachTime) {
 // The largest value of a program of 2,048 positions is not the 16 MB of a head's scores.
 TEST(Attention, HasNoMatrixOfScores) {
   const AttentionCase c = {"long", 1, 2, 2, 2048, 2048, 16, 16};
-  Program program(c);
-  program.Build(Program::kBoth);
+  AttentionProgram program(c);
+  program.Build(AttentionProgram::kBoth);
   if (!program.Served()[0]) GTEST_SKIP() << "this processor has no vectors for it";
   const std::unique_ptr<Executable> executable = Compile(program.module());
   EXPECT_LT(executable->arena_bytes(), 4 << 20);
@@ -337,28 +340,30 @@ TEST(Attention, HasNoMatrixOfScores) {
 
 // Few scores are computed once for both passes, where a program has both.
 TEST(Attention, FewScoresOfBothPassesAreDecomposed) {
-  const auto served = [](const AttentionCase& c, Program::Passes passes) {
-    Program program(c);
+  const auto served = [](const AttentionCase& c, AttentionProgram::Passes passes) {
+    AttentionProgram program(c);
     program.Build(passes);
     return program.Served();
   };
   const AttentionCase few = {"few", 1, 2, 2, 128, 128, 16, 16};
-  if (!served(few, Program::kForward)[0]) {
+  if (!served(few, AttentionProgram::kForward)[0]) {
     GTEST_SKIP() << "this processor has no vectors for it";
   }
   using Each = std::vector<bool>;
-  EXPECT_EQ(served(few, Program::kBackward), Each({true}));
-  EXPECT_EQ(served(few, Program::kBoth), Each({false, false}));
-  EXPECT_EQ(served({"fewer", 1, 2, 2, 32, 32, 16, 16}, Program::kBoth), Each({true, true}));
-  EXPECT_EQ(served({"causal", 1, 2, 2, 128, 128, 16, 16, true}, Program::kBoth),
+  EXPECT_EQ(served(few, AttentionProgram::kBackward), Each({true}));
+  EXPECT_EQ(served(few, AttentionProgram::kBoth), Each({false, false}));
+  EXPECT_EQ(served({"fewer", 1, 2, 2, 32, 32, 16, 16}, AttentionProgram::kBoth),
             Each({true, true}));
-  EXPECT_EQ(served({"many", 1, 2, 2, 512, 512, 16, 16}, Program::kBoth), Each({true, true}));
+  EXPECT_EQ(served({"causal", 1, 2, 2, 128, 128, 16, 16, true}, AttentionProgram::kBoth),
+            Each({true, true}));
+  EXPECT_EQ(served({"many", 1, 2, 2, 512, 512, 16, 16}, AttentionProgram::kBoth),
+            Each({true, true}));
 }
 
 TEST(Attention, IsSerialized) {
   const AttentionCase c = {"saved", 1, 2, 2, 70, 300, 16, 16, true};
-  Program program(c);
-  program.Build(Program::kBoth);
+  AttentionProgram program(c);
+  program.Build(AttentionProgram::kBoth);
   const std::unique_ptr<Executable> executable = Compile(program.module());
   const std::vector<Literal> expected = RunOnEngine(*executable, program.arguments());
   const std::unique_ptr<Executable> loaded = LoadExecutable(executable->Serialize());
@@ -371,8 +376,8 @@ TEST(Attention, IsSerialized) {
 // Picked twice, as where equal values are not joined.
 TEST(Attention, ResultsMayBePickedTwice) {
   const AttentionCase c = {"twice", 1, 2, 2, 9, 11, 8, 8};
-  Program program(c);
-  program.Build(Program::kForward);
+  AttentionProgram program(c);
+  program.Build(AttentionProgram::kForward);
   hlo::Computation* entry = program.module().entry();
   Builder b(entry);
   for (const auto& instruction : entry->instructions()) {
@@ -427,8 +432,8 @@ TEST(Attention, CompositesOfOtherFormsAreDecomposed) {
 // A result that nobody reads is still written somewhere.
 TEST(Attention, ResultsMayBeUnused) {
   const AttentionCase c = {"unused", 1, 2, 2, 9, 11, 8, 8};
-  Program program(c);
-  program.Build(Program::kBoth);
+  AttentionProgram program(c);
+  program.Build(AttentionProgram::kBoth);
   hlo::Computation* entry = program.module().entry();
   entry->set_results({entry->results()[3]});
   CheckModule(program.module(), program.arguments(), 20);

@@ -13,12 +13,12 @@ using Values = std::vector<Value>;
 constexpr int64_t kBytes = 64 * 64 * 4;
 const Shape kSquare(ElementType::kF32, {64, 64});
 
-struct Compiled {
+struct CompiledProgram {
   hlo::Module module;
   std::unique_ptr<Executable> executable;
 
   template <typename Body>
-  Compiled(int parameters, Body body, std::vector<hlo::InputOutputAlias> aliases = {}) {
+  CompiledProgram(int parameters, Body body, std::vector<hlo::InputOutputAlias> aliases = {}) {
     auto* entry = module.AddComputation("main");
     module.set_entry(entry);
     Builder b(entry);
@@ -53,7 +53,7 @@ Value Turned(Builder& b, Value x) { return b.Transpose(x, {1, 0}); }
 
 // However long a chain, two of its values live at a time.
 TEST(BufferAssignment, AChainNeedsTwoBuffers) {
-  const Compiled chain(1, [](Builder& b, const Values& p) {
+  const CompiledProgram chain(1, [](Builder& b, const Values& p) {
     Value x = p[0];
     for (int i = 0; i < 12; ++i) x = Turned(b, b.Tanh(x));
     return Values{x};
@@ -65,7 +65,7 @@ TEST(BufferAssignment, AChainNeedsTwoBuffers) {
 
 // Else thousands of programs that a process keeps would hold as many arenas.
 TEST(BufferAssignment, AProgramThatRestsHoldsNoBuffer) {
-  const Compiled chain(1, [](Builder& b, const Values& p) {
+  const CompiledProgram chain(1, [](Builder& b, const Values& p) {
     return Values{Turned(b, b.Tanh(Turned(b, b.Tanh(p[0]))))};
   });
   EXPECT_GT(chain.executable->arena_bytes(), 0);
@@ -77,7 +77,7 @@ TEST(BufferAssignment, AProgramThatRestsHoldsNoBuffer) {
 // What is needed at the end is not overwritten before.
 TEST(BufferAssignment, ValuesThatLiveTogetherLieApart) {
   constexpr int kValues = 6;
-  const Compiled fan(1, [](Builder& b, const Values& p) {
+  const CompiledProgram fan(1, [](Builder& b, const Values& p) {
     Values values;
     Value x = p[0];
     for (int i = 0; i < kValues; ++i) values.push_back(x = Turned(b, b.Tanh(x)));
@@ -91,7 +91,7 @@ TEST(BufferAssignment, ValuesThatLiveTogetherLieApart) {
 
 // Else the whole of it would be copied for each result that is a few updates of a new array.
 TEST(BufferAssignment, WhatAResultUpdatesLiesInItsPlace) {
-  const Compiled updates(2, [](Builder& b, const Values& p) {
+  const CompiledProgram updates(2, [](Builder& b, const Values& p) {
     const Value row = Turned(b, b.SliceInDim(p[1], 1, 3, 4));
     Value x = Turned(b, p[0]);
     for (int64_t i : {5, 9}) {
@@ -106,7 +106,7 @@ TEST(BufferAssignment, WhatAResultUpdatesLiesInItsPlace) {
 
 // Of two results one is what the other updates: they lie apart.
 TEST(BufferAssignment, AResultIsNotOverwrittenByAnother) {
-  const Compiled updates(2, [](Builder& b, const Values& p) {
+  const CompiledProgram updates(2, [](Builder& b, const Values& p) {
     const Value row = Turned(b, b.SliceInDim(p[1], 1, 3, 4));
     const Value x = Turned(b, p[0]), zero = b.ConstantScalar(ElementType::kS32, int64_t{0});
     return Values{b.DynamicUpdateSlice(x, row, {zero, zero}), x};
@@ -116,7 +116,7 @@ TEST(BufferAssignment, AResultIsNotOverwrittenByAnother) {
 
 // The place of a value that is two results was given to an operand for each of them.
 TEST(BufferAssignment, AValueThatIsTwoResultsTakesThePlaceOfOneOperand) {
-  const Compiled sum(2, [](Builder& b, const Values& p) {
+  const CompiledProgram sum(2, [](Builder& b, const Values& p) {
     const Value x = b.Add(Turned(b, p[0]), Turned(b, p[1]));
     return Values{x, x};
   });
@@ -125,7 +125,7 @@ TEST(BufferAssignment, AValueThatIsTwoResultsTakesThePlaceOfOneOperand) {
 
 // As gradients of weights are, which are recorded when all that they read is there.
 TEST(BufferAssignment, WhatFreesMoreThanItTakesRunsEarly) {
-  const Compiled step(2, [](Builder& b, const Values& p) {
+  const CompiledProgram step(2, [](Builder& b, const Values& p) {
     Values values, products;
     Value x = p[0];
     for (int i = 0; i < 8; ++i) values.push_back(x = Turned(b, b.Tanh(x)));
@@ -138,20 +138,20 @@ TEST(BufferAssignment, WhatFreesMoreThanItTakesRunsEarly) {
 
 // What would free memory waits for those that read an argument which it overwrites.
 TEST(BufferAssignment, AnEarlyResultLeavesADonatedArgumentToItsReaders) {
-  const Compiled step(2,
-                      [](Builder& b, const Values& p) {
-                        const Value product = Turned(b, b.Tanh(p[1]));
-                        const Value reader = Turned(b, b.Exp(p[0]));
-                        return Values{b.Add(p[0], Turned(b, product)), reader};
-                      },
-                      {{0, 0, false}});
+  const CompiledProgram step(2,
+                             [](Builder& b, const Values& p) {
+                               const Value product = Turned(b, b.Tanh(p[1]));
+                               const Value reader = Turned(b, b.Exp(p[0]));
+                               return Values{b.Add(p[0], Turned(b, product)), reader};
+                             },
+                             {{0, 0, false}});
   EXPECT_EQ(step.Count("copy("), 0);
   step.Check();
 }
 
 // Results are computed where the caller wants them.
 TEST(BufferAssignment, ResultsNeedNoCopy) {
-  const Compiled step(
+  const CompiledProgram step(
       2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1]), Turned(b, p[0])}; });
   EXPECT_EQ(step.Count("copy("), 0);
   EXPECT_EQ(step.executable->arena_bytes(), 0);
@@ -159,7 +159,7 @@ TEST(BufferAssignment, ResultsNeedNoCopy) {
 }
 
 TEST(BufferAssignment, TheSameResultTwiceIsCopiedOnce) {
-  const Compiled twice(1, [](Builder& b, const Values& p) {
+  const CompiledProgram twice(1, [](Builder& b, const Values& p) {
     Value x = b.Exp(p[0]);
     return Values{x, x, p[0]};
   });
@@ -169,12 +169,12 @@ TEST(BufferAssignment, TheSameResultTwiceIsCopiedOnce) {
 
 // A result takes over a donated argument at once if nothing reads that later, else after a copy.
 TEST(BufferAssignment, DonatedArguments) {
-  const Compiled in_place(2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; },
-                          {{0, 0, false}});
+  const CompiledProgram in_place(
+      2, [](Builder& b, const Values& p) { return Values{b.Add(p[0], p[1])}; }, {{0, 0, false}});
   EXPECT_EQ(in_place.executable->aliased_parameters(), std::vector<int64_t>{0});
   EXPECT_EQ(in_place.Count("copy("), 0);
-  const Compiled crossed(2, [](Builder& b, const Values& p) { return Values{p[1], p[0]}; },
-                         {{0, 0, false}, {1, 1, false}});
+  const CompiledProgram crossed(2, [](Builder& b, const Values& p) { return Values{p[1], p[0]}; },
+                                {{0, 0, false}, {1, 1, false}});
   EXPECT_GE(crossed.Count("copy("), 3);  // at least one argument is put aside
   EXPECT_GE(crossed.executable->arena_bytes(), kBytes);
   in_place.Check();

@@ -32,7 +32,7 @@ TEST(Engine, Add) {
 }
 
 // Kinds of element types, as letters: p(red), s(igned), u(nsigned), f(loat), c(omplex).
-char KindOf(ElementType type) {
+char LetterOf(ElementType type) {
   if (type == ElementType::kPred) return 'p';
   if (hlo::IsSignedInteger(type)) return 's';
   if (hlo::IsUnsignedInteger(type)) return 'u';
@@ -132,7 +132,7 @@ void CheckOperation(Opcode opcode, ElementType type, size_t operands) {
     ordinary.push_back(RandomLiteral(shape, static_cast<unsigned>(i + 1)));
     if (!hlo::IsComplex(type)) extreme.push_back(ExtremeLiteral(shape, i));
   }
-  if (KindsOf(opcode).find(KindOf(type)) == std::string_view::npos) {
+  if (KindsOf(opcode).find(LetterOf(type)) == std::string_view::npos) {
     if (opcode != Opcode::kRemainder) {
       EXPECT_THROW(b.Create(opcode, p), hlo::Error);
     }

@@ -24,7 +24,7 @@ using hlo::Opcode;
 using hlo::Shape;
 using hlo::Value;
 
-constexpr int64_t kEnough = 256 << 20;
+constexpr int64_t kCacheBytes = 256 << 20;
 
 using Body = std::function<Value(Builder& b, int64_t n)>;
 
@@ -44,8 +44,8 @@ std::unique_ptr<hlo::Module> Fused(const Body& body, int64_t n) {
 }
 
 // Throws if a recipe leads to other code than emission.
-KernelCache::Statistics Compile(const Body& body, const std::vector<int64_t>& sizes) {
-  KernelCache cache(kEnough, KernelCache::Recipes::kChecked);
+KernelCache::Statistics CompileFor(const Body& body, const std::vector<int64_t>& sizes) {
+  KernelCache cache(kCacheBytes, KernelCache::Recipes::kChecked);
   for (const int64_t n : sizes) GenerateCode(*Fused(body, n), Dump(), cache);
   return cache.statistics();
 }
@@ -152,7 +152,7 @@ TEST(KernelRecipe, LeadsToTheCodeOfItsSizes) {
   int64_t followed = 0;
   for (const auto& [name, body] : kPrograms) {
     SCOPED_TRACE(name);
-    EXPECT_NO_THROW(followed += Compile(body, kSizes).followed);
+    EXPECT_NO_THROW(followed += CompileFor(body, kSizes).followed);
   }
   EXPECT_GT(followed, static_cast<int64_t>(4 * kSizes.size()));
 }
@@ -162,8 +162,8 @@ TEST(KernelRecipe, LeadsToTheCodeOfItsSizes) {
 TEST(KernelRecipe, NewLengthsEmitNothing) {
   std::vector<int64_t> lengths;
   for (int64_t n = 101; n <= 160; ++n) lengths.push_back(n);
-  const KernelCache::Statistics statistics =
-      Compile([](Builder& b, int64_t n) { return Softmax(b, b.Parameter(F32({24, n}))); }, lengths);
+  const KernelCache::Statistics statistics = CompileFor(
+      [](Builder& b, int64_t n) { return Softmax(b, b.Parameter(F32({24, n}))); }, lengths);
   EXPECT_LE(statistics.compiled, 4);
   EXPECT_GE(statistics.followed, 54);
 }
@@ -260,7 +260,7 @@ TEST(KernelRecipe, LeadsToTheCodeOfRandomPrograms) {
   for (uint32_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(seed);
     EXPECT_NO_THROW(followed +=
-                    Compile(RandomChain(seed), {5, 11, 6, 7, 12, 16, 39, 8, 20, 64}).followed);
+                    CompileFor(RandomChain(seed), {5, 11, 6, 7, 12, 16, 39, 8, 20, 64}).followed);
   }
   EXPECT_GT(followed, 120);
 }

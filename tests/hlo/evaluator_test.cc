@@ -40,32 +40,32 @@ class EvaluatorTest : public testing::Test {
   Builder b_;
 };
 
-const Shape kVector(ElementType::kF32, {3});
+const Shape kThree(ElementType::kF32, {3});
 
 TEST_F(EvaluatorTest, ArgumentsOfWrongShapeOrNumber) {
-  Value x = b_.Parameter(kVector);
+  Value x = b_.Parameter(kThree);
   EXPECT_EQ(CodeOf({x}), ErrorCode::kInvalidArgument);
   EXPECT_EQ(CodeOf({x}, {Literal(Shape(ElementType::kF32, {4}))}), ErrorCode::kInvalidArgument);
   EXPECT_EQ(CodeOf({x}, {Literal(Shape(ElementType::kS32, {3}))}), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(EvaluatorTest, WhatItCannotRun) {
-  Value x = b_.Parameter(kVector);
+  Value x = b_.Parameter(kThree);
   Value token = b_.Create(Opcode::kAfterAll, {});
   CustomCallAttributes call;
   call.target = "unheard_of";
-  std::vector<Literal> arguments = {Literal(kVector)};
-  EXPECT_EQ(CodeOf({b_.CustomCall({x}, kVector, call)}, arguments), ErrorCode::kUnimplemented);
+  std::vector<Literal> arguments = {Literal(kThree)};
+  EXPECT_EQ(CodeOf({b_.CustomCall({x}, kThree, call)}, arguments), ErrorCode::kUnimplemented);
   Value infeed = b_.Create(Opcode::kInfeed, {token}, FeedAttributes{}, {},
-                           Shape::Tuple({kVector, Shape::Token()}));
+                           Shape::Tuple({kThree, Shape::Token()}));
   EXPECT_EQ(CodeOf({b_.Result(infeed, 0)}, arguments), ErrorCode::kUnimplemented);
 }
 
 TEST_F(EvaluatorTest, DynamicResultIsRefused) {
-  Value x = b_.Parameter(kVector);
+  Value x = b_.Parameter(kThree);
   Value any = b_.Create(Opcode::kDynamicReshape, {x, Ints({3, 1})}, {}, {},
                         Shape(ElementType::kF32, {kDynamic, 1}));
-  EXPECT_EQ(CodeOf({any}, {Literal(kVector)}), ErrorCode::kUnimplemented);
+  EXPECT_EQ(CodeOf({any}, {Literal(kThree)}), ErrorCode::kUnimplemented);
 }
 
 TEST_F(EvaluatorTest, DynamicOperationsWithStaticResults) {
@@ -122,7 +122,7 @@ TEST_F(EvaluatorTest, DynamicGatherAndConvolution) {
 }
 
 TEST_F(EvaluatorTest, TuplesAreLeavesInOrder) {
-  Value pair = b_.Parameter(Shape::Tuple({kVector, Shape::Scalar(ElementType::kS32)}));
+  Value pair = b_.Parameter(Shape::Tuple({kThree, Shape::Scalar(ElementType::kS32)}));
   Value nested = b_.Tuple({pair, b_.Negate(b_.GetTupleElement(pair, 0))});
   Value inner = b_.GetTupleElement(nested, 0);
   Literal vector = Literal::FromVector<float>({1, 2, 3});
@@ -135,20 +135,20 @@ TEST_F(EvaluatorTest, TuplesAreLeavesInOrder) {
 TEST_F(EvaluatorTest, TokensPassThroughControlFlow) {
   Value token = b_.Create(Opcode::kAfterAll, {});
   Computation* body =
-      b_.Region("body", {Shape::Token(), kVector}, [](Builder& r, const std::vector<Value>& p) {
+      b_.Region("body", {Shape::Token(), kThree}, [](Builder& r, const std::vector<Value>& p) {
         return std::vector<Value>{r.Create(Opcode::kAfterAll, {p[0]}), r.Negate(p[1])};
       });
-  Value x = b_.Parameter(kVector);
+  Value x = b_.Parameter(kThree);
   Value call = b_.Call(body, {token, x});
   EXPECT_EQ(Run({b_.GetTupleElement(call, 1)}, {Literal::FromVector<float>({1, 2, 3})})[0],
             Literal::FromVector<float>({-1, -2, -3}));
 }
 
 TEST_F(EvaluatorTest, CompositeRunsItsDecomposition) {
-  Computation* twice = b_.Region("twice", {kVector}, [](Builder& r, const std::vector<Value>& p) {
+  Computation* twice = b_.Region("twice", {kThree}, [](Builder& r, const std::vector<Value>& p) {
     return std::vector<Value>{r.Add(p[0], p[0])};
   });
-  Value x = b_.Parameter(kVector);
+  Value x = b_.Parameter(kThree);
   Value composite =
       b_.Create(Opcode::kComposite, {x}, CompositeAttributes{"cpu.loop", {}, 0}, {twice});
   EXPECT_EQ(Run({composite}, {Literal::FromVector<float>({1, 2, 3})})[0],
@@ -163,7 +163,7 @@ TEST_F(EvaluatorTest, BodiesThatAreNotElementwise) {
       b_.Region("body", {scalar, scalar}, [&](Builder& r, const std::vector<Value>& p) {
         return std::vector<Value>{r.Call(add, {p[0], p[1]})};
       });
-  Value x = b_.Parameter(kVector);
+  Value x = b_.Parameter(kThree);
   Value sum = b_.Reduce(x, b_.ConstantScalar(ElementType::kF32, 10.0), {0}, body);
   EXPECT_EQ(Run({sum}, {Literal::FromVector<float>({1, 2, 3})})[0], Literal::Scalar(16.0f));
 }

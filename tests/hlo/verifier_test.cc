@@ -8,13 +8,13 @@
 namespace hlo {
 namespace {
 
-const Shape kVector(ElementType::kF32, {4});
+const Shape kOperandShape(ElementType::kF32, {4});
 
 class VerifierTest : public testing::Test {
  protected:
   VerifierTest() : main_(module_.AddComputation("main")), builder_(main_) {
     module_.set_entry(main_);
-    x_ = builder_.Parameter(kVector);
+    x_ = builder_.Parameter(kOperandShape);
     main_->set_results({x_});
   }
 
@@ -48,8 +48,8 @@ TEST_F(VerifierTest, WrongShape) {
 
 TEST_F(VerifierTest, OperandOfAnotherComputation) {
   Computation* other = module_.AddComputation("other", main_);
-  Value foreign = Builder(other).Parameter(kVector);
-  main_->Add(Opcode::kNegate, kVector, {foreign});
+  Value foreign = Builder(other).Parameter(kOperandShape);
+  main_->Add(Opcode::kNegate, kOperandShape, {foreign});
   ExpectError("of another computation");
 }
 
@@ -60,18 +60,18 @@ TEST_F(VerifierTest, TupleResult) {
 
 TEST_F(VerifierTest, ResultOfAnotherComputation) {
   Computation* other = module_.AddComputation("other", main_);
-  main_->set_results({Builder(other).Parameter(kVector)});
+  main_->set_results({Builder(other).Parameter(kOperandShape)});
   ExpectError("a result of @main is not one of its instructions");
 }
 
 TEST_F(VerifierTest, ParameterNumbers) {
-  main_->Add(Opcode::kParameter, kVector, {}, ParameterAttributes{2});
+  main_->Add(Opcode::kParameter, kOperandShape, {}, ParameterAttributes{2});
   ExpectError("parameters are not numbered 0 to 1");
 }
 
 TEST_F(VerifierTest, CalleeAfterCaller) {
   Computation* late = module_.AddComputation("late");
-  Value y = Builder(late).Parameter(kVector);
+  Value y = Builder(late).Parameter(kOperandShape);
   late->set_results({y});
   builder_.Call(late, {x_});
   ExpectError("calls a computation that does not precede");
