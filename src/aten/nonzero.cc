@@ -1,6 +1,7 @@
 // What is not zero: its positions, and masked_scatter, which writes to it.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "aten/broadcast.h"
@@ -70,11 +71,70 @@ Value NonzeroStatic(Builder& b, Value x, int64_t size, int64_t fill) {
   return b.Select(is_found, found, b.Full(found->shape(), fill));
 }
 
+// --- In the host's memory, without a program
+
+// Of bytes, by eights. A true element may be any byte but zero.
+int64_t CountTrueBytes(const uint8_t* bytes, int64_t size) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kLow = 0x7f * kOnes;
+  int64_t count = 0, i = 0;
+  for (; i + 8 <= size; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes + i, sizeof word);
+    const uint64_t is_true = (((word & kLow) + kLow) | word) >> 7 & kOnes;
+    count += static_cast<int64_t>(is_true * kOnes >> 56);
+  }
+  for (; i < size; ++i) count += bytes[i] != 0 ? 1 : 0;
+  return count;
+}
+
+// The flat positions of true elements. Each position is written before it is known whether it
+// counts, which is quicker than a branch: behind the last one there is room for one more.
+at::Tensor TruePositionsOnHost(const at::Tensor& mask) {
+  const auto* bytes = static_cast<const uint8_t*>(mask.const_data_ptr());
+  const int64_t size = mask.numel(), count = CountTrueBytes(bytes, size);
+  at::Tensor positions = at::empty({count + 1}, at::kLong);
+  int64_t* next = positions.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < size; ++i) {
+    *next = i;
+    next += bytes[i] != 0 ? 1 : 0;
+  }
+  return positions.narrow(0, 0, count);
+}
+
+// The coordinates of flat positions that grow: [count, rank]. Only where a line begins is divided.
+at::Tensor CoordinatesOnHost(const at::Tensor& positions, at::IntArrayRef sizes) {
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const int64_t count = positions.numel(), length = sizes.back();
+  at::Tensor coordinates = at::empty({count, rank}, at::kLong);
+  const int64_t* position = positions.const_data_ptr<int64_t>();
+  int64_t* row = coordinates.mutable_data_ptr<int64_t>();
+  std::vector<int64_t> line(rank - 1);
+  int64_t begin = -length;
+  for (int64_t i = 0; i < count; ++i, row += rank) {
+    if (position[i] >= begin + length) {
+      int64_t rest = position[i] / length;
+      begin = rest * length;
+      for (int64_t d = rank - 2; d >= 0; rest /= sizes[d--]) line[d] = rest % sizes[d];
+    }
+    for (int64_t d = 0; d < rank - 1; ++d) row[d] = line[d];
+    row[rank - 1] = position[i] - begin;
+  }
+  return coordinates;
+}
+
+at::Tensor NonzeroOnHost(const at::Tensor& x) {
+  const at::Tensor mask = (x.scalar_type() == at::kBool ? x : x.ne(0)).contiguous();
+  const at::Tensor positions = TruePositionsOnHost(mask);
+  if (mask.dim() == 1) return positions.unsqueeze(1);
+  if (mask.dim() == 0) return at::empty({positions.numel(), 0}, at::kLong);
+  return CoordinatesOnHost(positions, mask.sizes());
+}
+
 at::Tensor NonzeroTensor(const at::Tensor& self) {
   if (self.numel() == 0) return at::empty({0, self.dim()}, self.options().dtype(at::kLong));
   const lazy::CutScope scope(lazy::CutReason::Kind::kRead, "aten::nonzero");
   if (LiesOnHost(self)) {
-    return ByHostKernel(self, [](const at::Tensor& x) { return at::nonzero(x); });
+    return ByHostKernel(self, &NonzeroOnHost);
   }
   int64_t count = Record<&CountTrue>(self).item<int64_t>();
   return Record<&Nonzero>(self, count);

@@ -133,20 +133,22 @@ Value CopySign(Builder& b, Value magnitude, Value sign_of) {
   return b.Select(b.Lt(sign_of, Like(b, sign_of, 0)), b.Negate(magnitude), magnitude);
 }
 
-// exp(x^2) erfc(x) of x >= 0.
-Value ScaledErfcOfPositive(Builder& b, Value x) {
+// exp(x^2) erfc(x) of finite x >= 0.
+Value ScaledErfcOfFinite(Builder& b, Value x) {
   Value t = b.Divide(b.Subtract(x, Like(b, x, 3)), b.Add(x, Like(b, x, 3)));
-  Value near = b.Divide(ChebyshevSeries(b, t, kErfcx), b.Add(b.Add(x, x), Like(b, x, 1)));
-  // Infinity makes t a NaN.
-  Value far = b.Divide(Like(b, x, std::numbers::inv_sqrtpi), x);
-  return b.Select(b.Gt(x, Like(b, x, 5e7)), far, near);
+  return b.Divide(ChebyshevSeries(b, t, kErfcx), b.Add(b.Add(x, x), Like(b, x, 1)));
 }
 
-// erfc of x >= 0.
+// The same of x >= 0. Infinity would make t a NaN.
+Value ScaledErfcOfPositive(Builder& b, Value x) {
+  Value far = b.Divide(Like(b, x, std::numbers::inv_sqrtpi), x);
+  return b.Select(b.Gt(x, Like(b, x, 5e7)), far, ScaledErfcOfFinite(b, x));
+}
+
+// erfc of x >= 0. From 30 on it is 0 in any type.
 Value ErfcOfPositive(Builder& b, Value x) {
-  Value scaled = ScaledErfcOfPositive(b, x);
-  Value result = b.Multiply(b.Exp(b.Negate(b.Multiply(x, x))), scaled);
-  return b.Select(b.Gt(x, Like(b, x, 30)), Like(b, x, 0), result);
+  Value near = b.Minimum(x, Like(b, x, 30));
+  return b.Multiply(b.Exp(b.Negate(b.Multiply(near, near))), ScaledErfcOfFinite(b, near));
 }
 
 Value ErfDouble(Builder& b, Value x) {

@@ -194,11 +194,28 @@ Value* VectorMath::Erf(Value* x) {
   return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, Constant(x, 1.0)), small, large);
 }
 
-// Powers of two take a seventh of the time of others.
+Value* VectorMath::Exp2(Value* x) {
+  if (IsDouble(x)) return Library("exp2", "u10", {x});
+  // As Exp; what is left of x behind a whole number is exact.
+  Value* high = Constant(x, 129.0);
+  Value* low = Constant(x, -151.0);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
+  x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
+  Value* magic = Constant(x, 12582912.0);
+  Value* shifted = b_.CreateFAdd(x, magic);
+  Value* n = b_.CreateSub(b_.CreateBitCast(shifted, IntTypeLike(x)), IntConstant(x, 0x4b400000));
+  Value* r = b_.CreateFSub(x, b_.CreateFSub(shifted, magic));
+  Value* p = Polynomial(
+      r, {1.0, 0.6931471807045319, 0.24022651066561804, 0.05550410365991105, 0.00961803813198231,
+          0.0013333935055636398, 0.00015466756339619617, 1.5196156564661512e-05});
+  Value* half = b_.CreateAShr(n, 1);
+  p = b_.CreateFMul(p, PowerOfTwo(half));
+  return b_.CreateFMul(p, PowerOfTwo(b_.CreateSub(n, half)));
+}
+
+// Powers of two take a fraction of the time of others.
 Value* VectorMath::Pow(Value* x, Value* y) {
-  if (llvm::PatternMatch::match(x, llvm::PatternMatch::m_SpecificFP(2.0))) {
-    return Library("exp2", "u10", {y});
-  }
+  if (llvm::PatternMatch::match(x, llvm::PatternMatch::m_SpecificFP(2.0))) return Exp2(y);
   return Library("pow", "u10", {x, y});
 }
 

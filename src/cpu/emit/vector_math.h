@@ -14,6 +14,7 @@ class VectorMath {
 
   llvm::Value* Exp(llvm::Value* x);
   llvm::Value* Expm1(llvm::Value* x);
+  llvm::Value* Exp2(llvm::Value* x);
   llvm::Value* Log(llvm::Value* x);
   llvm::Value* Log1p(llvm::Value* x);
   llvm::Value* Tanh(llvm::Value* x);
