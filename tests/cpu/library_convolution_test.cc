@@ -77,6 +77,10 @@ const Case kCases[] = {
      {},
      false,
      2},
+    // Columns of more taps than are summed at a time, in lines of one, two and three vectors.
+    {"depthwise_high", 1, 3, 3, {25, 11}, {11, 5}, {}, {5, 2}, {5, 2}, {}, {}, false, 3},
+    {"depthwise_high_steps", 2, 3, 6, {45, 37}, {9, 3}, {2, 1}, {4, 1}, {4, 1}, {}, {}, false, 3},
+    {"depthwise_wide", 1, 3, 3, {15, 45}, {7, 7}, {}, {3, 3}, {3, 3}, {}, {}, false, 3},
     {"depthwise_lines", 3, 6, 12, {300}, {40}, {2}, {20}, {19}, {}, {}, false, 6},
     {"depthwise_of_one_channel", 3, 1, 6, {28, 27}, {3, 3}, {}, {1, 1}, {1, 1}},
     {"depthwise_of_one_line", 2, 1, 5, {800}, {10}, {5}, {0}, {3}},

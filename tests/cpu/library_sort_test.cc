@@ -236,5 +236,34 @@ TEST(SelectPlaces, AreThoseOfAStableSort) {
   }
 }
 
+// Lines as columns, more than a block of them, with equal keys and fewer rows than are collected.
+TEST(SelectFirstOfLines, AreThoseOfEachLine) {
+  std::mt19937_64 random(5);
+  const SortOrder order{.type = ElementType::kU64};
+  for (const int bits : {0, 3, 40, 64}) {
+    for (const int64_t count : {1, 5, 7, 1000}) {
+      for (const int64_t lines : {1, 8, 37}) {
+        // (Between elements of other lines.)
+        const int64_t stride = lines + 3;
+        std::vector<uint64_t> keys(count * stride);
+        for (uint64_t& key : keys) key = bits == 0 ? ~uint64_t{0} : random() >> (64 - bits);
+        const int64_t wanted = std::min<int64_t>(5, count);
+        std::vector<uint32_t> positions(wanted * lines);
+        const auto* start = reinterpret_cast<const std::byte*>(keys.data());
+        SelectFirstOfLines(order, {start, count, stride, lines}, sizeof(uint64_t), positions);
+        for (int64_t line = 0; line < lines; ++line) {
+          std::vector<uint32_t> sorted(count);
+          std::iota(sorted.begin(), sorted.end(), 0);
+          std::ranges::stable_sort(sorted, {}, [&](uint32_t i) { return keys[i * stride + line]; });
+          EXPECT_TRUE(std::ranges::equal(std::span(positions).subspan(line * wanted, wanted),
+                                         std::span(sorted).first(wanted)))
+              << "line " << line << " of " << lines << ", " << count << " keys of " << bits
+              << " bits";
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cpu

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "cpu/isa.h"
 #include "cpu/library/onednn.h"
+#include "cpu/library/tap_columns.h"
 #include "cpu/library/vector_clones.h"
 #include "hlo/float16.h"
 #include "hlo/size_arithmetic.h"
@@ -19,9 +20,6 @@ namespace {
 using hlo::Dimensions;
 using hlo::ElementType;
 using Kind = ConvolutionProblem::Kind;
-
-// Lines begin where a cache line does: a vector that lies in two is read at a third of the speed.
-constexpr int64_t kAligned = 16, kMostVectors = 8;
 
 // Along one of two spatial dimensions. Result i reads input i * stride + k * dilation - padding for
 // each k of the kernel.
@@ -35,8 +33,7 @@ struct Axis {
 
 // A plane of which every stride-th row and column is taken is one of stride x stride dense planes,
 // its phases. In lines that are as long as a result's and its window's, zeros where the padding is,
-// every element of a result is the same sum of neighbours in them, whichever its row. For each
-// column of the window there is a copy of its phase that begins there.
+// every element of a result is the same sum of neighbours in them, whichever its row.
 struct StagedPlane {
   Axis y, x;
   int64_t line = 0;   // elements in a row of a phase
@@ -44,15 +41,11 @@ struct StagedPlane {
 
   int64_t phases() const { return y.stride * x.stride; }
   int64_t rows(int64_t band) const { return band + y.reach(); }
-  int64_t planes() const { return y.stride * (x.stride + x.kernel); }
-  // Of the window's column k: how far from the beginning of its phase.
-  int64_t ShiftOf(int64_t k) const { return k * x.dilation / x.stride; }
-  int64_t PhaseOf(int64_t phase_y, int64_t k) const {
-    return phase_y * x.stride + k * x.dilation % x.stride;
-  }
-  // Which plane begins there.
-  int64_t PlaneOf(int64_t phase_y, int64_t k) const {
-    return ShiftOf(k) == 0 ? PhaseOf(phase_y, k) : phases() + phase_y * x.kernel + k;
+  // Where the window's tap of this row and column is, for the first element.
+  int64_t PlaceOf(int64_t row, int64_t column) const {
+    const int64_t down = row * y.dilation, right = column * x.dilation;
+    return (down % y.stride * x.stride + right % x.stride) * phase + down / y.stride * line +
+           right / x.stride;
   }
 };
 
@@ -91,14 +84,6 @@ template <typename T>
   for (int64_t phase = 0; phase < s.phases(); ++phase) {
     StagePhase(s, band, plane, row_stride, phase, staged + phase * s.phase);
   }
-  for (int64_t phase_y = 0; phase_y < s.y.stride; ++phase_y) {
-    for (int64_t k = 0; k < s.x.kernel; ++k) {
-      if (s.ShiftOf(k) == 0) continue;
-      std::memcpy(staged + s.PlaneOf(phase_y, k) * s.phase,
-                  staged + s.PhaseOf(phase_y, k) * s.phase + s.ShiftOf(k),
-                  s.rows(band.rows) * s.line * sizeof(float));
-    }
-  }
 }
 
 // Templates have no clones.
@@ -115,83 +100,38 @@ CPU_VECTOR_CLONES void Round(const float* values, int64_t count, hlo::BFloat16* 
   for (int64_t i = 0; i < count; ++i) to[i] = hlo::BFloat16(values[i]);
 }
 
-// out[i] = sum over the taps of weights[t] * staged[places[t] + i], for some vectors of elements.
-template <typename Vector, int64_t vectors>
-[[gnu::always_inline]] inline void SumVectors(const float* staged, const int64_t* places,
-                                              const float* weights, int64_t taps, float* out) {
-  Vector sums[vectors] = {};
-  for (int64_t t = 0; t < taps; ++t) {
-    const auto* from = reinterpret_cast<const Vector*>(staged + places[t]);
-    for (int64_t v = 0; v < vectors; ++v) sums[v] += from[v] * weights[t];
+// Rows of `length`, one after the other, of lines that are longer; also in place. What a vector
+// brings along of a line's rest is overwritten by the next row.
+void JoinLines(const float* lines, int64_t line, int64_t rows, int64_t length, float* to) {
+  using Vector [[gnu::vector_size(kTapAlignment * sizeof(float)), gnu::may_alias,
+                 gnu::aligned(sizeof(float))]] = float;
+  for (int64_t row = 0; row < rows; ++row, lines += line, to += length) {
+    if ((rows - row) * length < hlo::RoundUp(length, kTapAlignment)) {
+      std::memmove(to, lines, length * sizeof(float));
+      continue;
+    }
+    for (int64_t i = 0; i < length; i += kTapAlignment) {
+      *reinterpret_cast<Vector*>(to + i) = *reinterpret_cast<const Vector*>(lines + i);
+    }
   }
-  for (int64_t v = 0; v < vectors; ++v) reinterpret_cast<Vector*>(out)[v] = sums[v];
 }
 
-template <int64_t bytes>
-struct FloatsOf {
-  using Vector [[gnu::vector_size(bytes), gnu::may_alias]] = float;
+// A place in the window.
+struct Tap {
+  int64_t row, column;
 };
-
-template <int64_t bytes>
-[[gnu::always_inline]] inline void SumAll(const float* staged, const int64_t* places,
-                                          const float* weights, int64_t taps, float* out,
-                                          int64_t count) {
-  using Vector = typename FloatsOf<bytes>::Vector;
-  static_assert(sizeof(Vector) == bytes);
-  constexpr int64_t kLanes = bytes / sizeof(float);
-  int64_t i = 0;
-  for (; i + kMostVectors * kLanes <= count; i += kMostVectors * kLanes) {
-    SumVectors<Vector, kMostVectors>(staged + i, places, weights, taps, out + i);
-  }
-  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
-    SumVectors<Vector, 4>(staged + i, places, weights, taps, out + i);
-  }
-  for (; i < count; i += kLanes) {
-    SumVectors<Vector, 1>(staged + i, places, weights, taps, out + i);
-  }
-}
-
-using SumFunction = void (*)(const float* staged, const int64_t* places, const float* weights,
-                             int64_t taps, float* out, int64_t count);
-
-void SumInShortVectors(const float* staged, const int64_t* places, const float* weights,
-                       int64_t taps, float* out, int64_t count) {
-  SumAll<16>(staged, places, weights, taps, out, count);
-}
-#if defined(__x86_64__)
-// (A compiler's clones for AVX2 keep vectors of AVX-512 in memory.)
-__attribute__((target("avx2,fma"))) void SumInAvx2(const float* staged, const int64_t* places,
-                                                   const float* weights, int64_t taps, float* out,
-                                                   int64_t count) {
-  SumAll<32>(staged, places, weights, taps, out, count);
-}
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma"))) void SumInAvx512(
-    const float* staged, const int64_t* places, const float* weights, int64_t taps, float* out,
-    int64_t count) {
-  SumAll<64>(staged, places, weights, taps, out, count);
-}
-#endif
-
-// For a count that is a multiple of kAligned, as the places are.
-SumFunction SumOfTaps() {
-#if defined(__x86_64__)
-  if (KernelIsa() >= Isa::kAvx512) return SumInAvx512;
-  if (KernelIsa() >= Isa::kAvx2) return SumInAvx2;
-#endif
-  return SumInShortVectors;
-}
 
 // Where zeros of the padding would become NaN.
 template <typename T>
-void SumWithoutPadding(const Axis& y, const Axis& x, Band band, const T* plane, int64_t row_stride,
-                       const float* weights, float* out) {
+void SumWithoutPadding(const Axis& y, const Axis& x, std::span<const Tap> taps, Band band,
+                       const T* plane, int64_t row_stride, const float* weights, float* out) {
   for (int64_t i = 0; i < band.rows * x.result; ++i) {
     const int64_t row = (band.first + i / x.result) * y.stride - y.padding;
     const int64_t column = i % x.result * x.stride - x.padding;
     float sum = 0;
-    for (int64_t t = 0; t < y.kernel * x.kernel; ++t) {
-      const int64_t at_y = row + t / x.kernel * y.dilation;
-      const int64_t at_x = column + t % x.kernel * x.dilation;
+    for (size_t t = 0; t < taps.size(); ++t) {
+      const int64_t at_y = row + taps[t].row * y.dilation;
+      const int64_t at_x = column + taps[t].column * x.dilation;
       if (at_y < 0 || at_y >= y.input || at_x < 0 || at_x >= x.input) continue;
       sum += static_cast<float>(plane[at_y * row_stride + at_x]) * weights[t];
     }
@@ -243,7 +183,8 @@ class DepthwiseConvolution : public LibraryCall {
 
   // That each thread keeps.
   int64_t kept_bytes() const {
-    return (s_.planes() * s_.phase + band_ * s_.line + static_cast<int64_t>(places_.size())) *
+    return (s_.phases() * s_.phase + band_ * s_.line +
+            static_cast<int64_t>(weight_places_.size())) *
            static_cast<int64_t>(sizeof(float));
   }
 
@@ -264,25 +205,39 @@ class DepthwiseConvolution : public LibraryCall {
 
   // As many rows as stay in the cache.
   void PlanBands() {
-    constexpr int64_t kCachedElements = (96 << 10) / sizeof(float), kWorthAThread = 1 << 19;
-    s_.line = hlo::RoundUp(s_.x.result + s_.x.reach(), kAligned);
-    const int64_t fitting = kCachedElements / (s_.planes() * s_.line) - s_.y.reach();
-    band_ = std::clamp<int64_t>(fitting, std::min<int64_t>(s_.y.result, 4), s_.y.result);
-    s_.phase = s_.rows(band_) * s_.line + hlo::RoundUp(s_.x.reach(), kAligned);
+    constexpr int64_t kCachedElements = (32 << 10) / sizeof(float), kWorthAThread = 1 << 19;
+    s_.line = hlo::RoundUp(s_.x.result + s_.x.reach(), kTapAlignment);
+    const int64_t fitting =
+        (kCachedElements / s_.line - s_.phases() * s_.y.reach()) / (s_.phases() + 1);
+    band_ = std::clamp<int64_t>(fitting, std::min<int64_t>(s_.y.result, 8), s_.y.result);
+    s_.phase = s_.rows(band_) * s_.line + hlo::RoundUp(s_.x.reach(), kTapAlignment);
     const int64_t work = multiplier_ * band_ * s_.line * s_.y.kernel * s_.x.kernel;
     tasks_in_chunk_ = std::max<int64_t>(1, kWorthAThread / std::max<int64_t>(work, 1));
   }
 
+  // Of a column of the window, the taps that stand in one phase below each other, if they are
+  // neighbours among the rows of their class. With strides, dilated ones stand by themselves.
   void PlanTaps() {
-    const int64_t taps = s_.y.kernel * s_.x.kernel;
-    for (int64_t t = 0; t < taps; ++t) {
-      const int64_t down = t / s_.x.kernel * s_.y.dilation, right = t % s_.x.kernel;
-      places_.push_back(s_.PlaneOf(down % s_.y.stride, right) * s_.phase +
-                        down / s_.y.stride * s_.line);
-      const int64_t k = is_forward_ ? t : taps - 1 - t;
-      weight_places_.push_back(weight_.offset + k / s_.x.kernel * RowStride(weight_) +
-                               k % s_.x.kernel * weight_.strides.back());
+    const int64_t stride = s_.y.stride;
+    const bool share = stride == 1 || s_.y.dilation == 1;
+    classes_ = stride == 1 ? s_.y.dilation : 1;
+    const int64_t most = share ? kMostTapsInColumn : 1;
+    for (int64_t column = 0; column < s_.x.kernel; ++column) {
+      for (int64_t phase = 0; phase < std::min(stride, s_.y.kernel); ++phase) {
+        for (int64_t row = phase; row < s_.y.kernel; row += stride * most) {
+          const int64_t taps = std::min(most, hlo::CeilDivide(s_.y.kernel - row, stride));
+          columns_.push_back({s_.PlaceOf(row, column), taps});
+          for (int64_t i = 0; i < taps; ++i) AddTap({row + i * stride, column});
+        }
+      }
     }
+  }
+
+  void AddTap(Tap tap) {
+    taps_.push_back(tap);
+    if (!is_forward_) tap = {s_.y.kernel - 1 - tap.row, s_.x.kernel - 1 - tap.column};
+    weight_places_.push_back(weight_.offset + tap.row * RowStride(weight_) +
+                             tap.column * weight_.strides.back());
   }
 
   // The kernel of an output channel, in the order of the taps. True if all of it is finite.
@@ -299,7 +254,7 @@ class DepthwiseConvolution : public LibraryCall {
   void RunBand(int64_t image, int64_t group, Band band, const T* images, const T* weights, T* out,
                const void* const* operands) const {
     auto* staged = static_cast<float*>(ThreadScratch(kept_bytes()));
-    float* sums = staged + s_.planes() * s_.phase;
+    float* sums = staged + s_.phases() * s_.phase;
     float* kernel = sums + band_ * s_.line;
     const T* plane = images + image * in_.strides[0] + group * in_.strides[1];
     const int64_t count = band.rows * s_.x.result;
@@ -311,13 +266,10 @@ class DepthwiseConvolution : public LibraryCall {
       float* rows = sums;
       if constexpr (std::is_same_v<T, float>) rows = out + position;
       if (ReadWeights(weights, group, output, kernel)) {
-        sum_(staged, places_.data(), kernel, static_cast<int64_t>(places_.size()), sums,
-             band.rows * s_.line);
-        for (int64_t row = 0; row < band.rows; ++row) {
-          std::memmove(rows + row * s_.x.result, sums + row * s_.line, s_.x.result * sizeof(float));
-        }
+        SumTaps({columns_, s_.line, classes_}, staged, kernel, band.rows, s_.x.result, sums);
+        JoinLines(sums, s_.line, band.rows, s_.x.result, rows);
       } else {
-        SumWithoutPadding(s_.y, s_.x, band, plane, RowStride(in_), kernel, rows);
+        SumWithoutPadding(s_.y, s_.x, taps_, band, plane, RowStride(in_), kernel, rows);
       }
       if (epilogue_) epilogue_->Apply(rows, position, count, operands);
       if constexpr (!std::is_same_v<T, float>) Round(rows, count, out + position);
@@ -328,9 +280,11 @@ class DepthwiseConvolution : public LibraryCall {
   int64_t batch_, groups_, multiplier_;  // outputs of a group
   StridedView in_, out_, weight_;
   StagedPlane s_;
-  int64_t band_ = 1, tasks_in_chunk_ = 1;        // rows; bands of planes
-  std::vector<int64_t> places_, weight_places_;  // of the taps: in what is staged, in a kernel
-  SumFunction sum_ = SumOfTaps();
+  int64_t band_ = 1, tasks_in_chunk_ = 1;  // rows; bands of planes
+  std::vector<TapColumn> columns_;
+  int64_t classes_ = 1;                 // of rows that have their taps in common
+  std::vector<Tap> taps_;               // in the order of the columns
+  std::vector<int64_t> weight_places_;  // of each, in a kernel
   std::optional<Epilogue> epilogue_;
   int image_operand_ = 0, weight_operand_ = 1;
 };

@@ -51,10 +51,7 @@ class TopKCall : public LibraryCall {
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
     if (end_ <= begin_ || shape_.num_elements() == 0) return;
-    // Neighbouring lines read the same cache lines, but long ones fill the memory with their keys.
-    constexpr int64_t kMostLines = 16, kMostKeys = 1 << 20;
-    const int64_t lines = std::clamp<int64_t>(kMostKeys / length_, 1, kMostLines);
-    const int64_t groups = hlo::CeilDivide(inner_, lines);
+    const int64_t lines = LinesAtOnce(), groups = hlo::CeilDivide(inner_, lines);
     context.threads.ParallelFor(outer_ * groups, [&](int64_t i) {
       const int64_t first = i % groups * lines;
       RunLines(i / groups, first, std::min(lines, inner_ - first), operands, results);
@@ -66,18 +63,45 @@ class TopKCall : public LibraryCall {
   }
 
  private:
+  // Lines that lie side by side are compared as they lie, where few elements are wanted of each.
+  bool TakesRows() const {
+    constexpr int64_t kFew = 32, kLeastLines = 8;
+    return begin_ == 0 && end_ <= kFew && inner_ >= kLeastLines;
+  }
+
+  // Neighbouring lines read the same cache lines, but long ones fill the memory with their keys.
+  int64_t LinesAtOnce() const {
+    constexpr int64_t kLinesOfRows = 64, kMostLines = 16, kMostKeys = 1 << 20;
+    if (TakesRows()) return kLinesOfRows;
+    return std::clamp<int64_t>(kMostKeys / length_, 1, kMostLines);
+  }
+
   void RunLines(int64_t outer, int64_t first, int64_t lines, const void* const* operands,
                 void* const* results) const {
-    std::vector<uint64_t> keys(length_ * lines);
-    std::vector<uint32_t> positions(end_ - begin_);
-    const int64_t start = outer * length_ * inner_ + first;
+    const int64_t wanted = end_ - begin_, start = outer * length_ * inner_ + first;
+    std::vector<uint32_t> positions(wanted * lines);
     const auto* elements = static_cast<const std::byte*>(operands[keys_]);
-    MakeSortKeys(order_, {elements + start * key_width_, length_, inner_, lines}, keys.data());
+    const SortLines taken = {elements + start * key_width_, length_, inner_, lines};
+    if (TakesRows()) {
+      SelectFirstOfLines(order_, taken, key_width_, positions);
+    } else {
+      SelectByKeys(taken, positions);
+    }
     for (int64_t l = 0; l < lines; ++l) {
-      SelectPlaces({keys.data() + l * length_, static_cast<size_t>(length_)}, begin_, positions);
+      const std::span<const uint32_t> of_line(positions.data() + l * wanted, wanted);
       for (size_t r = 0; r < excerpts_.size(); ++r) {
-        Write(excerpts_[r], positions, outer, first + l, operands, results[r]);
+        Write(excerpts_[r], of_line, outer, first + l, operands, results[r]);
       }
+    }
+  }
+
+  void SelectByKeys(const SortLines& lines, std::span<uint32_t> positions) const {
+    std::vector<uint64_t> keys(length_ * lines.lines);
+    MakeSortKeys(order_, lines, keys.data());
+    const auto wanted = static_cast<size_t>(end_ - begin_);
+    for (int64_t l = 0; l < lines.lines; ++l) {
+      SelectPlaces({keys.data() + l * length_, static_cast<size_t>(length_)}, begin_,
+                   positions.subspan(l * wanted, wanted));
     }
   }
 
