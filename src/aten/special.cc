@@ -14,17 +14,16 @@ namespace {
 // Coefficients of Chebyshev series (first kind, c0 not doubled) and rational functions, fitted in
 // 40-digit arithmetic.
 //
-// exp(x^2) erfc(x) (1 + 2x), x >= 0, in t = (x - 3) / (x + 3).
+// (exp(x^2) erfc(x) (1 + 2x) - 1) / (1 + t), x >= 0, in t = (x - 3) / (x + 3).
 constexpr double kErfcx[] = {
-    1.17756257419656,        0.0053539045396156768,   -0.093775503422842091,
-    0.05436652555744322,     -0.018976596707845207,   0.0044534260614627116,
-    -0.00063355317105531469, 1.7661719523171592e-5,   1.2841532864056671e-5,
-    -2.0072285659059914e-6,  -1.8075227904148371e-7,  7.5498283438250928e-8,
-    1.8856685238386028e-9,   -2.699519049798364e-9,   -1.4600791199391049e-11,
-    1.036160744596949e-10,   1.475715976623473e-12,   -4.2773400643969108e-12,
-    -2.07922492859799e-13,   1.8134502003176962e-13,  1.9734255745447388e-14,
-    -7.2879437375926732e-15, -1.5169878690228116e-15, 2.3514112258781404e-16,
-    1.0006111691821668e-16};
+    0.45798474089045353,     -0.56084433338778697,    0.21642699407389823,
+    -0.059560661605693673,   0.011427380252375556,    -0.0012472923147478535,
+    -2.5943499954425574e-5,  3.2072972546075263e-5,   -2.8790060913817684e-6,
+    -6.3189463519838463e-7,  1.2833822996655474e-7,   1.3713617182307737e-8,
+    -4.7688974546683546e-9,  -4.044852252938217e-10,  1.7882980565927002e-10,
+    1.7624031576499554e-11,  -6.8457198928793354e-12, -9.8115983749393675e-13,
+    2.5335943907338728e-13,  5.8595973627564199e-14,  -7.8613462649764282e-15,
+    -3.4047696067165654e-15, 9.4998003224212662e-17,  1.8079786222251691e-16};
 // erf(x) / x, |x| <= 1, in t = 2x^2 - 1.
 constexpr double kErfOverX[] = {
     0.9754769393826541,      -0.14226120510371364,   0.010035582187599796,
@@ -133,10 +132,12 @@ Value CopySign(Builder& b, Value magnitude, Value sign_of) {
   return b.Select(b.Lt(sign_of, Like(b, sign_of, 0)), b.Negate(magnitude), magnitude);
 }
 
-// exp(x^2) erfc(x) of finite x >= 0.
+// exp(x^2) erfc(x) of finite x >= 0; exactly 1 at 0.
 Value ScaledErfcOfFinite(Builder& b, Value x) {
+  Value one = Like(b, x, 1);
   Value t = b.Divide(b.Subtract(x, Like(b, x, 3)), b.Add(x, Like(b, x, 3)));
-  return b.Divide(ChebyshevSeries(b, t, kErfcx), b.Add(b.Add(x, x), Like(b, x, 1)));
+  Value beyond = b.Multiply(b.Add(t, one), ChebyshevSeries(b, t, kErfcx));
+  return b.Divide(b.Add(one, beyond), b.Add(b.Add(x, x), one));
 }
 
 // The same of x >= 0. Infinity would make t a NaN.

@@ -34,6 +34,17 @@ def test_of_integers(function, dtype, device):
     assert_as_eager(function, torch.tensor([[2, 0, 2, 1, 2], [0, 0, 1, 1, 0]]).to(dtype), device)
 
 
+@pytest.mark.parametrize("function", [torch.cummax, torch.cummin])
+@pytest.mark.parametrize("rows", [1, 3, 9])
+@pytest.mark.parametrize("length", [7, 8, 16, 31, 32, 33, 64, 75])
+def test_rows_of_vectors_and_more(function, rows, length, device):
+    torch.manual_seed(length)
+    x = torch.randint(-4, 5, (rows, length)).float()
+    x[-1, length // 2] = NAN  # which the lanes before it do not see
+    assert_as_eager(function, x, device)
+    assert_as_eager(function, x.nan_to_num().long(), device)
+
+
 @pytest.mark.usefixtures("programs_only")
 @pytest.mark.parametrize("function", [torch.cummax, torch.cummin])
 def test_takes_one_pass(function, device):

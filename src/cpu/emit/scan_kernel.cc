@@ -1,5 +1,6 @@
 // Scans: running reductions along one dimension. Each unit of work scans a few strands side by
-// side, as a strand waits for the sum of every element before it adds the next.
+// side, as a strand waits for the sum of every element before it adds the next. A row of which each
+// result is one of its elements is scanned by vectors.
 #include <algorithm>
 #include <vector>
 
@@ -7,16 +8,44 @@
 #include "cpu/emit/reducing_kernel.h"
 #include "cpu/kernel_kind.h"
 #include "hlo/size_arithmetic.h"
+#include "passes/combiner.h"
 
 namespace cpu {
 namespace {
 
 using hlo::Dimensions;
 using hlo::Instruction;
+using hlo::Opcode;
 
 // As many strands hide the latency of an addition.
 constexpr int64_t kMostRows = 8;
 constexpr int64_t kMostVectors = 4;
+// Rows that are scanned by vectors.
+constexpr int64_t kMostRowsOfVectors = 4;
+
+// Whether a combiner chooses one of two elements, and of equal ones that one: groups of elements
+// may be combined first then, and nothing is rounded.
+bool IsChoice(const hlo::Computation& combiner) {
+  if (const auto operation = passes::CombinerOf(combiner)) {
+    return *operation == Opcode::kMaximum || *operation == Opcode::kMinimum;
+  }
+  const std::vector<Instruction*>& results = combiner.results();
+  const auto count = static_cast<int64_t>(results.size());
+  for (int64_t i = 0; i < count; ++i) {
+    if (results[i]->opcode() != Opcode::kSelect) return false;
+    std::vector<int64_t> chosen;
+    for (int64_t arm : {1, 2}) {
+      const Instruction* element = results[i]->operand(arm);
+      if (element->opcode() != Opcode::kParameter || hlo::IsComplex(element->element_type())) {
+        return false;
+      }
+      chosen.push_back(element->parameter_number());
+    }
+    std::ranges::sort(chosen);
+    if (chosen != std::vector<int64_t>{i, count + i}) return false;
+  }
+  return true;
+}
 
 // Where a scalar or vector of running sums stands besides the scanned dimension.
 struct Strand {
@@ -46,6 +75,8 @@ class ScanKernel : public ReducingKernel {
         std::ranges::any_of(scan_->called_computations()[0]->instructions(),
                             [](const auto& instruction) { return IsExpensive(*instruction); });
     if (is_expensive && rows.value > 1) return EmitVectors(rows, columns, false);
+    by_vectors_ = lanes_ > 1 && forward_ && !emitter_.IsLess(length_, 2 * lanes_) &&
+                  IsChoice(*scan_->called_computations()[0]);
     EmitRows(rows);
   }
 
@@ -78,7 +109,7 @@ class ScanKernel : public ReducingKernel {
 
   // Strands of single numbers, each a row. The last unit's may be one row several times.
   void EmitRows(const Extent& rows) {
-    const int64_t count = std::min(rows.value, kMostRows);
+    const int64_t count = std::min(rows.value, by_vectors_ ? kMostRowsOfVectors : kMostRows);
     const Extent units = count == 1 ? rows : (rows + (count - 1)) / count;
     EmitUnits(units, count, [&](const Position& unit) {
       const Position first = emitter_.Multiply(unit, count);
@@ -114,17 +145,77 @@ class ScanKernel : public ReducingKernel {
     Accumulators initial;
     for (const Strand& strand : strands) {
       std::vector<Element> start = plan.init.empty() ? plan.initial : plan.init;
-      if (lanes_ > 1 && !(strand.row.uniform() && strand.column.uniform())) {
-        emitter_.Widen(start, true);
-      }
+      const bool has_lanes = by_vectors_ || !(strand.row.uniform() && strand.column.uniform());
+      if (lanes_ > 1 && has_lanes) emitter_.Widen(start, true);
       Flatten(start, initial);
     }
-    emitter_.Loop(I64(0), I64(length_), 1, initial,
+    Extent done = 0;
+    if (by_vectors_) {
+      done = length_ / lanes_ * lanes_;
+      initial = ScanVectors(plan, strands, done, initial);
+      if (length_.divisor % lanes_ == 0) return;
+    }
+    emitter_.Loop(I64(done), I64(length_), 1, initial,
                   [&](llvm::Value* step, const Accumulators& current) {
                     Position along = emitter_.ScalarPosition(step, emitter_.level());
                     if (!forward_) along = emitter_.Add(emitter_.Multiply(along, -1), length_ - 1);
                     return Advance(plan, strands, along, current);
                   });
+  }
+
+  // The first `end` elements of rows. Gives the last results, as scalars.
+  Accumulators ScanVectors(const ReductionPlan& plan, const std::vector<Strand>& rows,
+                           const Extent& end, const Accumulators& initial) {
+    Accumulators last = emitter_.Loop(
+        I64(0), I64(end), lanes_, initial, [&](llvm::Value* step, const Accumulators& current) {
+          const Position along = emitter_.LanePosition(step, emitter_.level(), lanes_);
+          return AdvanceVectors(plan, rows, along, current);
+        });
+    emitter_.AtInnermost();
+    for (llvm::Value*& value : last) value = b_.CreateExtractElement(value, uint64_t{0});
+    return last;
+  }
+
+  // `current`: the results before each row's vector, in all lanes.
+  Accumulators AdvanceVectors(const ReductionPlan& plan, const std::vector<Strand>& rows,
+                              const Position& along, const Accumulators& current) {
+    std::vector<std::vector<Element>> values;
+    for (const Strand& row : rows) {
+      std::vector<Element>& inputs = values.emplace_back();
+      for (size_t i = 0; i < plan.types.size(); ++i) {
+        inputs.push_back(emitter_.Evaluate(scan_->operand(i), IndexOf(row, along)).element);
+      }
+      emitter_.AtInnermost();
+      emitter_.Widen(inputs, true);
+    }
+    // After each step a lane has the result of twice as many elements up to its own.
+    for (int distance = 1; distance < lanes_; distance *= 2) {
+      for (std::vector<Element>& inputs : values) {
+        inputs = Combine(plan, LanesBefore(inputs, distance), inputs);
+      }
+    }
+    Accumulators next;
+    size_t position = 0;
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const std::vector<Element> sums =
+          Combine(plan, Take(plan.types, current, position), values[r]);
+      StoreSums(plan, sums, IndexOf(rows[r], along));
+      emitter_.AtInnermost();
+      const std::vector<int> last(lanes_, lanes_ - 1);
+      for (const Element& sum : sums) next.push_back(b_.CreateShuffleVector(sum.real, last));
+    }
+    return next;
+  }
+
+  // In each lane the element `distance` lanes before; in the first lanes their own.
+  std::vector<Element> LanesBefore(std::vector<Element> elements, int distance) {
+    std::vector<int> lanes;
+    for (int i = 0; i < lanes_; ++i) lanes.push_back(i < distance ? i : i - distance);
+    emitter_.AtInnermost();
+    for (Element& element : elements) {
+      element.real = b_.CreateShuffleVector(element.real, lanes);
+    }
+    return elements;
   }
 
   // All that is read comes first: a strand's store need not be waited for then.
@@ -178,6 +269,7 @@ class ScanKernel : public ReducingKernel {
   int64_t dimension_ = 0;  // that is scanned
   Extent length_;          // of it
   bool forward_ = true;
+  bool by_vectors_ = false;  // along the rows
 };
 
 }  // namespace

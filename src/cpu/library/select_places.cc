@@ -50,49 +50,29 @@ CPU_VECTOR_CLONES int64_t NextBelowItsLimit(const uint64_t* keys, const uint64_t
 
 // Candidates are collected until there are twice as many as wanted, and the worse half is dropped:
 // what comes later must be below the worst of the others.
-class BestCandidates {
- public:
-  explicit BestCandidates(size_t wanted) : wanted_(wanted) { candidates_.reserve(2 * wanted); }
-
-  // True if some were dropped, so that `worst` is another.
-  bool Add(uint64_t key, int64_t position) {
-    candidates_.push_back({key, static_cast<uint32_t>(position)});
-    if (candidates_.size() < 2 * wanted_) return false;
-    DropTheWorse();
-    return true;
-  }
-  // Of those that were not dropped.
-  uint64_t worst() const { return candidates_.back().key; }
-
-  void WriteTo(std::span<uint32_t> positions) {
-    DropTheWorse();
-    std::ranges::sort(candidates_, std::less<>());
-    std::ranges::transform(candidates_, positions.begin(), &Candidate::position);
-  }
-
- private:
-  void DropTheWorse() {
-    std::ranges::nth_element(candidates_, candidates_.begin() + (wanted_ - 1), std::less<>());
-    candidates_.resize(wanted_);
-  }
-
-  size_t wanted_;
-  std::vector<Candidate> candidates_;
-};
-
 void SelectFirst(std::span<const uint64_t> keys, std::span<uint32_t> positions) {
   const auto count = static_cast<int64_t>(keys.size());
-  BestCandidates best(positions.size());
+  const size_t wanted = positions.size();
+  std::vector<Candidate> candidates;
+  candidates.reserve(2 * wanted);
+  const auto drop_the_worse = [&] {
+    std::ranges::nth_element(candidates, candidates.begin() + (wanted - 1), std::less<>());
+    candidates.resize(wanted);
+    return candidates.back().key;
+  };
   int64_t i = 0;
-  while (i < count && !best.Add(keys[i], i)) ++i;
-  if (i < count) {
-    uint64_t limit = best.worst();
-    for (i = NextBelow(keys.data(), i + 1, count, limit); i < count;
-         i = NextBelow(keys.data(), i + 1, count, limit)) {
-      if (best.Add(keys[i], i)) limit = best.worst();
-    }
+  for (; i < count && candidates.size() < 2 * wanted; ++i) {
+    candidates.push_back({keys[i], static_cast<uint32_t>(i)});
   }
-  best.WriteTo(positions);
+  uint64_t limit = drop_the_worse();
+  for (i = NextBelow(keys.data(), i, count, limit); i < count;
+       i = NextBelow(keys.data(), i + 1, count, limit)) {
+    candidates.push_back({keys[i], static_cast<uint32_t>(i)});
+    if (candidates.size() == 2 * wanted) limit = drop_the_worse();
+  }
+  drop_the_worse();
+  std::ranges::sort(candidates, std::less<>());
+  std::ranges::transform(candidates, positions.begin(), &Candidate::position);
 }
 
 // Those of `count` candidates (`at` gives each) whose highest bits that differ at all put them
@@ -155,28 +135,31 @@ void SelectPlaces(std::span<const uint64_t> keys, int64_t first, std::span<uint3
 
 void SelectFirstOfLines(const SortOrder& order, const SortLines& lines, int64_t width,
                         std::span<uint32_t> positions) {
-  const int64_t count = lines.lines;
-  const size_t wanted = positions.size() / count;
-  std::vector<BestCandidates> best;
-  for (int64_t line = 0; line < count; ++line) best.emplace_back(wanted);
-  std::vector<uint64_t> keys(count), limits(count);
-  const int64_t unconditional = std::min<int64_t>(lines.count, 2 * static_cast<int64_t>(wanted));
+  const int64_t count = lines.lines, wanted = static_cast<int64_t>(positions.size()) / count;
+  // The first ones so far of each line, sorted, and the last of them.
+  std::vector<uint64_t> keys(count), first(count * wanted), limits(count);
   for (int64_t i = 0; i < lines.count; ++i) {
     MakeSortKeys(order, {lines.start + i * lines.stride * width, count}, keys.data());
-    const auto add = [&](int64_t line) {
-      if (best[line].Add(keys[line], i)) limits[line] = best[line].worst();
+    const auto insert = [&](int64_t line) {
+      uint64_t* sorted = first.data() + line * wanted;
+      uint32_t* at = positions.data() + line * wanted;
+      int64_t place = std::min(i, wanted - 1);
+      for (; place > 0 && sorted[place - 1] > keys[line]; --place) {
+        sorted[place] = sorted[place - 1];
+        at[place] = at[place - 1];
+      }
+      sorted[place] = keys[line];
+      at[place] = static_cast<uint32_t>(i);
+      limits[line] = sorted[wanted - 1];
     };
-    if (i < unconditional) {
-      for (int64_t line = 0; line < count; ++line) add(line);
+    if (i < wanted) {
+      for (int64_t line = 0; line < count; ++line) insert(line);
       continue;
     }
     for (int64_t line = NextBelowItsLimit(keys.data(), limits.data(), 0, count); line < count;
          line = NextBelowItsLimit(keys.data(), limits.data(), line + 1, count)) {
-      add(line);
+      insert(line);
     }
-  }
-  for (int64_t line = 0; line < count; ++line) {
-    best[line].WriteTo(positions.subspan(line * wanted, wanted));
   }
 }
 

@@ -71,7 +71,7 @@ class TopKCall : public LibraryCall {
 
   // Neighbouring lines read the same cache lines, but long ones fill the memory with their keys.
   int64_t LinesAtOnce() const {
-    constexpr int64_t kLinesOfRows = 64, kMostLines = 16, kMostKeys = 1 << 20;
+    constexpr int64_t kLinesOfRows = 256, kMostLines = 16, kMostKeys = 1 << 20;
     if (TakesRows()) return kLinesOfRows;
     return std::clamp<int64_t>(kMostKeys / length_, 1, kMostLines);
   }
