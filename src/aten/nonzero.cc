@@ -123,7 +123,10 @@ at::Tensor CoordinatesOnHost(const at::Tensor& positions, at::IntArrayRef sizes)
 }
 
 at::Tensor NonzeroOnHost(const at::Tensor& x) {
-  const at::Tensor mask = (x.scalar_type() == at::kBool ? x : x.ne(0)).contiguous();
+  const bool is_mask = x.scalar_type() == at::kBool;
+  // What torch's kernel refuses is refused in its words.
+  if (!is_mask) at::nonzero(at::zeros({1}, x.options()));
+  const at::Tensor mask = (is_mask ? x : x.ne(0)).contiguous();
   const at::Tensor positions = TruePositionsOnHost(mask);
   if (mask.dim() == 1) return positions.unsqueeze(1);
   if (mask.dim() == 0) return at::empty({positions.numel(), 0}, at::kLong);

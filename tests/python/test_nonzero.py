@@ -43,6 +43,16 @@ def test_of_numbers(dtype, device):
     assert torch.equal(x.to(device).nonzero().cpu(), x.nonzero())
 
 
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint64, torch.float8_e5m2], ids=str)
+def test_of_numbers_that_eager_refuses(dtype, device):
+    x = torch.tensor([0, 1, 2]).to(dtype)
+    with pytest.raises(NotImplementedError) as expected:
+        x.nonzero()
+    with pytest.raises(NotImplementedError) as raised:
+        x.to(device).nonzero()
+    assert str(raised.value).splitlines()[0] == str(expected.value).splitlines()[0]
+
+
 def test_of_a_view(device):
     mask = torch.rand(6, 10) < 0.5
     view, expected = mask.to(device).t()[1::3], mask.t()[1::3]
