@@ -8,3 +8,11 @@ class IndexError(builtins.IndexError, RuntimeError):
 
     Eager raises `IndexError` there and PyTorch/XLA `RuntimeError`: programs written for either catch it.
     """
+
+
+class MissingValueError(RuntimeError):
+    """Somebody reads a value that was never computed, nor will be.
+
+    It belongs to a placeholder, as while a program is recorded from its arguments (in an export, or in the body of a loop),
+    or to recorded work that was forgotten.
+    """

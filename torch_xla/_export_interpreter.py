@@ -8,9 +8,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import _XLAC, _export_running
-
-# What the device says to one who reads an argument of a program that is being recorded.
-_READS_A_PLACEHOLDER = "was never made"
+from ._errors import MissingValueError
 
 
 class XLAExportInterpreter(torch.fx.Interpreter):
@@ -43,9 +41,9 @@ class XLAExportInterpreter(torch.fx.Interpreter):
         """
         try:
             result = self._value_of(n)
-        except RuntimeError as error:
-            if _READS_A_PLACEHOLDER not in str(error):
-                raise
+        except (
+            MissingValueError
+        ) as error:  # nothing else is missing while arguments are placeholders
             raise RuntimeError(
                 f"the exported program reads values by {n.target} ({n.name}), which are there only when it runs. "
                 "Say it with operators that compute on the device: none whose results' sizes depend on values (torch.where and "

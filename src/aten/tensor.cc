@@ -27,7 +27,8 @@ namespace {
 
 const c10::DispatchKeySet kKeys(c10::DispatchKey::XLA);
 
-std::atomic<OutOfRangeThrower> out_of_range_thrower{nullptr};
+constexpr ErrorThrowers kNoThrowers;
+std::atomic<const ErrorThrowers*> error_throwers{&kNoThrowers};
 
 Value Expand(Builder& b, Value x, Dimensions dimensions) { return b.BroadcastTo(x, dimensions); }
 
@@ -455,13 +456,18 @@ at::Tensor DownloadTensor(const at::Tensor& tensor) {
   return DownloadTensors(at::TensorList(&tensor, 1))[0];
 }
 
-void SetOutOfRangeThrower(OutOfRangeThrower thrower) { out_of_range_thrower = thrower; }
+void SetErrorThrowers(const ErrorThrowers* throwers) { error_throwers = throwers; }
 
 void RethrowAsTorchError(const hlo::Error& error, const std::string& op) {
   std::string message = op.empty() ? std::string(error.what()) : op + ": " + error.what();
+  const ErrorThrowers& throwers = *error_throwers.load();
+  if (throwers.missing_value != nullptr &&
+      dynamic_cast<const lazy::MissingValue*>(&error) != nullptr) {
+    throwers.missing_value(message);
+  }
   switch (error.code()) {
     case hlo::ErrorCode::kOutOfRange:
-      if (const OutOfRangeThrower thrower = out_of_range_thrower) thrower(error.what());
+      if (throwers.out_of_range != nullptr) throwers.out_of_range(error.what());
       TORCH_CHECK_INDEX(false, error.what());
     case hlo::ErrorCode::kUnimplemented:
       TORCH_CHECK_NOT_IMPLEMENTED(false, message);

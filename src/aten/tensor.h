@@ -162,12 +162,17 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor);
 std::vector<at::Tensor> DownloadTensors(at::TensorList tensors);
 at::Tensor DownloadTensor(const at::Tensor& tensor);
 
-// Turns an hlo::Error into torch's exception: IndexError for kOutOfRange (or what the thrower below
-// throws), NotImplementedError for kUnimplemented, OutOfMemoryError for kResourceExhausted, else
-// RuntimeError.
+// Turns an hlo::Error into torch's exception: IndexError for kOutOfRange, NotImplementedError for
+// kUnimplemented, OutOfMemoryError for kResourceExhausted, else RuntimeError; or what a thrower
+// below throws.
 [[noreturn]] void RethrowAsTorchError(const hlo::Error& error, const std::string& op);
-// Throws an exception with the message. Set once, by a layer that has a better one.
-using OutOfRangeThrower = void (*)(const std::string& message);
-void SetOutOfRangeThrower(OutOfRangeThrower thrower);
+// Each throws an exception with the message, for what torch has no type of exactly.
+struct ErrorThrowers {
+  using Thrower = void (*)(const std::string& message);
+  Thrower out_of_range = nullptr;   // hlo::ErrorCode::kOutOfRange
+  Thrower missing_value = nullptr;  // lazy::MissingValue
+};
+// Once, by a layer that has such types, before it lets others record. They live for ever.
+void SetErrorThrowers(const ErrorThrowers* throwers);
 
 }  // namespace torch_xla

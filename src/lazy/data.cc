@@ -28,6 +28,13 @@ process::Mutex& BufferMutex() {
 
 }  // namespace
 
+MissingValue::MissingValue(const hlo::Shape& shape)
+    : hlo::Error(
+          hlo::ErrorCode::kFailedPrecondition,
+          "the buffer of a tensor of shape " + shape.ToString() +
+              " was never made: the tensor is a placeholder, or what was recorded for it was "
+              "forgotten (_clear_pending_irs)") {}
+
 Data::Data(Device* device, ShapeRef shape, std::unique_ptr<pjrt::Buffer> buffer)
     : device_(device),
       shape_(shape),
@@ -85,13 +92,10 @@ bool Data::has_buffer() const {
 }
 
 void Data::ThrowGivenUp() const {
-  // What is donated without a wish is nobody's to read.
-  const char* why = may_be_donated_
-                        ? " was donated to a computation and holds nothing any more"
-                        : " was never made: the tensor is a placeholder, or what was recorded for "
-                          "it was forgotten (_clear_pending_irs)";
+  if (!may_be_donated_) throw MissingValue(*shape_);  // donated without a wish: nobody's to read
   throw hlo::Error(hlo::ErrorCode::kFailedPrecondition,
-                   "the buffer of a tensor of shape " + shape_->ToString() + why);
+                   "the buffer of a tensor of shape " + shape_->ToString() +
+                       " was donated to a computation and holds nothing any more");
 }
 
 void Data::Drop() {

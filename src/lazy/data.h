@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "hlo/error.h"
 #include "lazy/live_data.h"
 #include "lazy/operation.h"
 #include "lazy/reference.h"
@@ -22,6 +23,13 @@ class HostContents {
   virtual const void* bytes() const = 0;  // dense, row-major; never change
 };
 
+// Somebody reads data that nobody has computed, nor will: a placeholder's, as while a program is
+// recorded from its arguments, or those of recorded work that was forgotten.
+class MissingValue : public hlo::Error {
+ public:
+  explicit MissingValue(const hlo::Shape& shape);
+};
+
 // Its contents may still be in the making (PJRT's buffers wait by themselves); the error of the
 // work that makes them appears where they are read.
 class Data : public Counted<Data>, public process::SmallObject {
@@ -31,8 +39,8 @@ class Data : public Counted<Data>, public process::SmallObject {
 
   Device* device() const { return device_; }
   ShapeRef shape() const { return shape_.get(); }
-  // Throws hlo::Error(kFailedPrecondition) after the buffer was given up. Under SyncMutex, under
-  // which alone that happens.
+  // Throws MissingValue where nothing was ever computed, hlo::Error(kFailedPrecondition) after the
+  // buffer was given up. Under SyncMutex, under which alone that happens.
   const pjrt::Buffer& buffer() const;
   // The same for a thread that does not hold it, beside which another may give up the buffer.
   std::shared_ptr<const pjrt::Buffer> SharedBuffer() const;

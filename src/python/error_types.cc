@@ -11,24 +11,40 @@ namespace torch_xla {
 namespace {
 
 PyObject* out_of_range_type = nullptr;
+PyObject* missing_value_type = nullptr;
 
 // torch asks for the type where it raises: where nothing may throw, nor wait for a thread that has
 // given the interpreter's lock away.
-struct OutOfRange final : torch::PyTorchError {
+template <PyObject** kType>
+struct OwnError final : torch::PyTorchError {
   using PyTorchError::PyTorchError;
-  PyObject* python_type() override { return OutOfRangeType(); }
+  PyObject* python_type() override { return *kType; }
 };
+
+template <PyObject** kType>
+void Throw(const std::string& message) {
+  throw OwnError<kType>(message);
+}
+
+constexpr ErrorThrowers kThrowers{.out_of_range = &Throw<&out_of_range_type>,
+                                  .missing_value = &Throw<&missing_value_type>};
+
+// Kept for ever, so that the pointer stays good at the end of the interpreter.
+PyObject* ErrorType(const char* name) {
+  namespace py = pybind11;
+  return py::object(py::module_::import("torch_xla._errors").attr(name)).release().ptr();
+}
 
 }  // namespace
 
 PyObject* OutOfRangeType() { return out_of_range_type; }
 
-void RaiseOutOfRangeInPython() {
-  namespace py = pybind11;
-  // Kept for ever, so that the pointer stays good at the end of the interpreter.
-  out_of_range_type =
-      py::object(py::module_::import("torch_xla._errors").attr("IndexError")).release().ptr();
-  SetOutOfRangeThrower([](const std::string& message) { throw OutOfRange(message); });
+PyObject* MissingValueType() { return missing_value_type; }
+
+void RaiseOwnTypesInPython() {
+  out_of_range_type = ErrorType("IndexError");
+  missing_value_type = ErrorType("MissingValueError");
+  SetErrorThrowers(&kThrowers);
 }
 
 }  // namespace torch_xla

@@ -5,11 +5,12 @@
 
 namespace torch_xla {
 
-// torch_xla._errors.IndexError, a borrowed reference.
+// torch_xla._errors.IndexError and MissingValueError, borrowed references.
 PyObject* OutOfRangeType();
+PyObject* MissingValueType();
 
-// Imports it, once, and makes operators raise it. The operators themselves know no Python, and
-// throw c10::IndexError without this.
-void RaiseOutOfRangeInPython();
+// Imports them, once, and makes operators raise them. The operators themselves know no Python, and
+// throw c10::IndexError and c10::Error without this.
+void RaiseOwnTypesInPython();
 
 }  // namespace torch_xla

@@ -15,6 +15,7 @@
 #include "aten/tensor.h"
 #include "lazy/background_compile.h"
 #include "lazy/cut_reason.h"
+#include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/eager.h"
 #include "lazy/interpreter.h"
@@ -379,7 +380,7 @@ void BindRuntime(py::module_& m) {
     lazy::BackgroundCompiler::Get().Open();  // _prepare_to_exit closes it
   }
   OrderForks();
-  RaiseOutOfRangeInPython();
+  RaiseOwnTypesInPython();
   py::register_exception_translator([](std::exception_ptr pending) {
     try {
       if (pending) std::rethrow_exception(pending);
@@ -387,6 +388,7 @@ void BindRuntime(py::module_& m) {
       PyObject* type = PyExc_RuntimeError;
       if (error.code() == hlo::ErrorCode::kUnimplemented) type = PyExc_NotImplementedError;
       if (error.code() == hlo::ErrorCode::kOutOfRange) type = OutOfRangeType();
+      if (dynamic_cast<const lazy::MissingValue*>(&error) != nullptr) type = MissingValueType();
       PyErr_SetString(type, error.what());
     }
   });

@@ -10,6 +10,7 @@ import torch_xla.core.xla_builder as xb
 import torch_xla.debug.metrics as met
 import torch_xla.experimental.dynamo_set_buffer_donor
 from torch_xla import _XLAC
+from torch_xla._errors import MissingValueError
 from torch_xla.experimental import callback
 from torch_xla.utils import dlpack
 from torch_xla.utils.buffer_donor_context import alias_with_buffer_donor_config
@@ -32,7 +33,7 @@ def test_placeholders_have_shapes_and_no_values():
     assert text.count("xla::device_data()") == 2
     assert text.count("bf16[3,4]{1,0} xla::device_data()") == 1
     for tensor in (p, y):
-        with pytest.raises(RuntimeError):
+        with pytest.raises(MissingValueError, match="is a placeholder"):
             tensor.cpu()
     del y
 

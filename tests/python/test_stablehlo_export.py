@@ -14,6 +14,7 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import torch_xla
 import torch_xla.core.xla_model as xm
+from torch_xla._errors import MissingValueError
 from torch_xla.experimental import xla_marker, xla_mlir_debuginfo  # noqa: F401  (register operators)
 from torch_xla.experimental.mark_pattern_utils import StableHLOCompositeBuilder
 from torch_xla.experimental.stablehlo_custom_call import (
@@ -267,8 +268,9 @@ def test_results_that_are_no_tensors(tmp_path):
     "function", [lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x * x.sum().item()]
 )
 def test_reading_values_is_refused(function):
-    with pytest.raises(RuntimeError, match="reads values by aten"):
+    with pytest.raises(RuntimeError, match="reads values by aten") as raised:
         export(as_module(function), torch.randn(4))
+    assert isinstance(raised.value.__cause__, MissingValueError)
 
 
 def test_reading_values_in_an_operator_of_ones_own_is_refused():
@@ -279,6 +281,19 @@ def test_reading_values_in_an_operator_of_ones_own_is_refused():
         function = as_module(lambda x, n: torch.ops.reading_test.first(x, n))
         with pytest.raises(RuntimeError, match=r"by reading_test\.first\.default.*custom call"):
             export(function, torch.ones(4), torch.tensor(2))
+
+
+def test_other_errors_of_an_operator_of_ones_own_are_its_own():
+    def refuse(x):
+        raise RuntimeError("the table was never made")
+
+    with torch.library._scoped_library("refusing_test", "FRAGMENT") as library:
+        library.define("look_up(Tensor x) -> Tensor")
+        library.impl("look_up", refuse, "CompositeExplicitAutograd")
+        library.impl("look_up", torch.empty_like, "Meta")
+        function = as_module(lambda x: torch.ops.refusing_test.look_up(x))
+        with pytest.raises(RuntimeError, match=r"^the table was never made"):
+            export(function, torch.ones(4))
 
 
 def test_what_does_not_fit_is_refused():
