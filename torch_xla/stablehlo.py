@@ -274,7 +274,7 @@ class _Export:
             output_pytree_spec=pytree.treespec_dumps(
                 _export_bundle.with_plain_tuples(self._exported.call_spec.out_spec)
             ),
-            none_results=self._none_results or None,
+            none_results=self._none_places() or None,
         )
         keeps_text = self._options.include_human_readable_text
         return StableHLOModelBundle(
@@ -358,9 +358,10 @@ class _Export:
             raise NotImplementedError(
                 "a size is a number that the program takes: export it with inline_all_constant=True"
             )
+        outputs = [value for value in self._user_outputs() if value is not None]
         self._result_signatures = [
             _export_bundle.signature_of(value) if isinstance(value, torch.Tensor) else signature
-            for value, signature in zip(self._user_outputs(), self._result_signatures, strict=True)
+            for value, signature in zip(outputs, self._result_signatures, strict=True)
         ]
         bytecode, text = _XLAC._generalize_programs(
             [bytecode for bytecode, _, _ in samples], self._options.export_node_metadata
@@ -412,18 +413,18 @@ class _Export:
     def _user_results(self, results: Sequence[Any]) -> list[torch.Tensor]:
         """The results that the model returns; those that are written into its state are left out."""
         returned = self._of_user(results)
-        self._none_results = [place for place, value in enumerate(returned) if value is None]
         chosen = [_as_result(value) for value in returned if value is not None]
         self._result_signatures = [_export_bundle.signature_of(result) for result in chosen]
         return chosen
 
     def _user_outputs(self) -> list[Any]:
-        """The graph's values of the model's results, less those that are None."""
+        """The graph's values of the model's results."""
         nodes = self._of_user(self._exported.graph.output_node().args[0])
-        values = [
-            node.meta.get("val") if isinstance(node, torch.fx.Node) else node for node in nodes
-        ]
-        return [value for value in values if value is not None]
+        return [node.meta.get("val") if isinstance(node, torch.fx.Node) else node for node in nodes]
+
+    def _none_places(self) -> list[int]:
+        """Which of the model's results are None; the program gives the others."""
+        return [place for place, value in enumerate(self._user_outputs()) if value is None]
 
     def _of_user(self, outputs: Sequence[Any]) -> list[Any]:
         """Of the graph's outputs those that the model returns."""
