@@ -1,10 +1,13 @@
 """Pure functions that are traced once."""
 
 import gc
+import math
+import threading
 
 import pytest
 import torch
 
+import torch_xla
 import torch_xla.experimental.assume_pure as pure
 
 
@@ -54,3 +57,129 @@ def test_gradients_are_refused():
         pure.assume_pure_torch(torch.sin)(x)
     with torch.no_grad():
         assert not pure.assume_pure_torch(torch.sin)(x).requires_grad
+
+
+def test_gradients_run_no_python_either():
+    traces = []
+
+    @pure.assume_pure
+    def inner(parameters, x, *, power):
+        traces.append(power)
+        y = torch.sin(x @ parameters["w"]) ** power + parameters["bias"]
+        return {"y": y, "power": power, "none": None}
+
+    for value in (0.5, 0.25):
+        results = []
+        for device, function in (("xla", inner), ("cpu", inner.__wrapped__)):
+            generator = torch.Generator().manual_seed(1)
+            parameters = {
+                "w": torch.rand(3, 3, generator=generator).to(device).requires_grad_(),
+                "bias": torch.ones(3, device=device),
+            }
+            x = torch.full((2, 3), value, device=device, requires_grad=True)
+            made = function(parameters, x, power=2)
+            assert (made["power"], made["none"]) == (2, None)
+            made["y"].sum().backward()
+            assert parameters["bias"].grad is None
+            results.append([made["y"].detach().cpu(), x.grad.cpu(), parameters["w"].grad.cpu()])
+        torch.testing.assert_close(results[0], results[1])
+        if value == 0.5:
+            traced = len(traces)
+    assert len(traces) == traced + 1  # of the CPU's
+    with torch.no_grad():
+        made = inner(parameters={"w": x.new_ones(3, 3), "bias": x[0]}, x=x, power=2)["y"]
+    assert not made.requires_grad
+
+
+def test_one_tensor_as_two_arguments():
+    function = pure.assume_pure(lambda a, b: a * b)
+    for second_is_first in (True, False):
+        a = torch.tensor([2.0, 3.0], device="xla", requires_grad=True)
+        b = a if second_is_first else torch.tensor([5.0, 7.0], device="xla", requires_grad=True)
+        function(a, b).sum().backward()
+        assert a.grad.tolist() == ([4, 6] if second_is_first else [5, 7])
+
+
+def test_gradients_of_ones_own():
+    class Straight(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.round()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 3
+
+    x = torch.tensor([0.2, 1.7], device="xla", requires_grad=True)
+    pure.assume_pure(Straight.apply)(x).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_numbers_drawn_depend_on_the_seed_alone():
+    noisy = pure.assume_pure(lambda x: x + torch.randn_like(x), add_rng_seed_argument=True)
+    x = torch.zeros(8, device="xla")
+    torch_xla.manual_seed(3)
+    before = torch.rand(2, device="xla")
+    torch_xla.manual_seed(3)
+    first = noisy(x, rng_seed=1)
+    assert torch.equal(torch.rand(2, device="xla"), before)  # the device's own go on as they were
+    assert torch.equal(noisy(x, rng_seed=1), first)
+    assert not torch.equal(noisy(x, rng_seed=2), first)
+    with pytest.raises(AssertionError, match="rng_seed="):
+        noisy(x)
+    free = pure.assume_pure(lambda x: x + torch.randn_like(x))
+    assert not torch.equal(free(x), free(x))
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_pure_modules_learn_as_others(is_inside):
+    def model():
+        torch.manual_seed(0)
+        return torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+        )
+
+    plain, wrapped = model().to("xla"), pure.PureModule(model().to("xla"))
+    called = pure.PureModule(wrapped) if is_inside else wrapped
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (plain, wrapped)]
+    for step in range(3):
+        x = torch.full((6, 4), 0.1 * step).addcmul(torch.arange(24.0).view(6, 4), torch.tensor(0.1))
+        for module, optimizer in zip((plain, called), optimizers, strict=True):
+            optimizer.zero_grad()
+            module(x.to("xla")).square().sum().backward()
+            optimizer.step()
+        torch_xla.sync()
+    for module in (plain, called):
+        module.eval()
+    torch.testing.assert_close(called(x.to("xla")).cpu(), plain(x.to("xla")).cpu())
+    own = {f"_module.{name}": value.cpu() for name, value in plain.state_dict().items()}
+    torch.testing.assert_close({k: v.cpu() for k, v in wrapped.state_dict().items()}, own)
+
+
+def test_tensors_that_are_no_arguments_are_refused():
+    hidden = torch.ones(2, device="xla")
+    with pytest.raises((RuntimeError, AssertionError)):
+        pure.assume_pure(lambda x: x + hidden)(torch.ones(2, device="xla"))
+    assert pure.assume_pure(lambda x: x + 1)(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_threads_trace_one_function_once():
+    traces = []
+    function = pure.assume_pure(lambda x: traces.append(threading.get_ident()) or x.sin() * 2)
+    results = {}
+
+    def work(value):
+        x = torch.full((3,), value, device="xla", requires_grad=True)
+        function(x).sum().backward()
+        results[value] = x.grad.cpu()
+
+    threads = [threading.Thread(target=work, args=(float(value),)) for value in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for value in range(4):
+        torch.testing.assert_close(
+            results[value], torch.full((3,), 2 * math.cos(value)), check_device=False
+        )
+    assert len(set(traces)) == 1

@@ -1,20 +1,150 @@
 """Functions that depend on their arguments alone, which need not be traced again."""
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from functorch.compile import default_partition, make_boxed_func
+from torch import fx
+from torch._functorch.aot_autograd import aot_function
 from torch.utils import _pytree as pytree
 
-from torch_xla import _XLAC
+from torch_xla import _XLAC, _tracing
+from torch_xla.core import xla_model as xm
 from torch_xla.core._computation_calls import static_key
+from torch_xla.core.dynamo_bridge import extract_compiled_graph
+
+# A function that is called with other shapes or numbers again and again is traced for each. So many traces are kept.
+_KEPT = 64
 
 # By the function, and by the shapes and types of the tensors and the other arguments that it was traced with.
 _XLA_COMPUTATION_CACHE: "weakref.WeakKeyDictionary[Any, dict[Any, _Traced]]" = (
     weakref.WeakKeyDictionary()
 )
+
+
+def assume_pure(
+    fn: Callable[..., Any], *, add_rng_seed_argument: bool = False
+) -> Callable[..., Any]:
+    """`fn` as a function whose calls, once it is traced, run none of its Python. It has `fn`'s gradients.
+
+    Args:
+      fn: takes and gives tensors on xla in any structure, and reads nothing else that changes: a module's parameters come
+        in as an argument (`torch.func.functional_call`). It is traced, which calls it a few times, for each combination of
+        shapes, types, arguments that are no tensors, and tensors that need a gradient. Random numbers are drawn anew in
+        each call. Arguments on other devices are simply handed to it.
+      add_rng_seed_argument: whether calls take an integer more, `rng_seed=`, on which alone the numbers drawn depend.
+
+    Raises (the function that is given back):
+      RuntimeError, AssertionError: where it reads a value while it is traced, or a tensor that is no argument.
+      AssertionError: for a call without the seed that it takes.
+    """
+    traces: dict[Any, _Differentiable] = {}
+
+    @functools.wraps(fn)
+    def pure(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        tensors = _tensors_of(leaves)
+        if not _are_on_one_xla_device(tensors) or any(map(_tracing.is_traced, tensors)):
+            return fn(*args, **kwargs)
+        key = (spec, _gradients_of(tensors), _tracing.autocast_state(), *map(_key_of, leaves))
+        traced = traces.get(key)
+        if traced is None:
+            traced = traces.setdefault(key, _Differentiable(fn, leaves, spec))
+            while len(traces) > _KEPT:
+                traces.pop(next(iter(traces)), None)
+        return traced(tensors)
+
+    if not add_rng_seed_argument:
+        return pure
+
+    @functools.wraps(fn)
+    def seeded(*args: Any, rng_seed: int | None = None, **kwargs: Any) -> Any:
+        if rng_seed is None:
+            raise AssertionError(
+                "A function with add_rng_seed_argument takes rng_seed=, an integer."
+            )
+        with _seeded(int(rng_seed)):
+            return pure(*args, **kwargs)
+
+    return seeded
+
+
+class PureModule(torch.nn.Module):
+    """A module whose forward depends on its arguments, parameters and buffers alone: traced once, as by `assume_pure`.
+
+    Args:
+      module: what it runs; it may write into its buffers. `train()` and `eval()` are each traced.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self._module = module
+        self._pure_forward = assume_pure(functools.partial(_pure_forward, module))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module gives."""
+        modes = tuple(module.training for module in self._module.modules())
+        state = dict(self._module.named_parameters()), dict(self._module.named_buffers())
+        return self._pure_forward(modes, state, args, kwargs)
+
+
+def _pure_forward(
+    module: torch.nn.Module, _: tuple[bool, ...], state: Any, args: Any, kwargs: Any
+) -> Any:
+    return torch.func.functional_call(module, state, args, kwargs)
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    before = xm.get_rng_state()
+    xm.set_rng_state(seed)
+    try:
+        yield
+    finally:
+        xm.set_rng_state(before)
+
+
+def _gradients_of(tensors: list[torch.Tensor]) -> tuple[Any, ...]:
+    """Which tensors gradients flow to, and which are one: they have a gradient together."""
+    if not torch.is_grad_enabled():
+        return ()
+    places = {id(tensor): place for place, tensor in reversed(list(enumerate(tensors)))}
+    return tuple((tensor.requires_grad, places[id(tensor)]) for tensor in tensors)
+
+
+def _are_on_one_xla_device(tensors: list[torch.Tensor]) -> bool:
+    devices = {tensor.device for tensor in tensors}
+    return len(devices) == 1 and devices.pop().type == "xla"
+
+
+class _Differentiable:
+    """A function of tensors, traced with its gradient: each of the two is one operation where it is called."""
+
+    def __init__(self, func: Callable[..., Any], leaves: list[Any], spec: Any) -> None:
+        arguments = _Nest(leaves, spec)
+        self._is_traced = False  # by the first call
+
+        def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
+            tensors_given, self._results = _called(func, arguments, tensors)
+            return tensors_given
+
+        self._call = aot_function(
+            flat, fw_compiler=_captured, bw_compiler=_captured, partition_fn=default_partition
+        )
+
+    def __call__(self, tensors: list[torch.Tensor]) -> Any:
+        with contextlib.nullcontext() if self._is_traced else _tracing.LOCK:
+            computed = self._call(*tensors)
+        self._is_traced = True
+        return self._results.of(computed)
+
+
+def _captured(graph: fx.GraphModule, arguments: list[Any]) -> Callable[..., Any]:
+    return make_boxed_func(extract_compiled_graph(graph, arguments))
 
 
 def assume_pure_torch(func: Callable[..., Any], use_cache: bool = False) -> Callable[..., Any]:
@@ -56,16 +186,10 @@ class _Traced:
     """What a function records of its arguments, as one operation."""
 
     def __init__(self, func: Callable[..., Any], leaves: list[Any], spec: Any) -> None:
+        arguments = _Nest(leaves, spec)
+
         def run(placeholders: list[torch.Tensor]) -> list[torch.Tensor]:
-            given = iter(placeholders)
-            args, kwargs = pytree.tree_unflatten(
-                [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves], spec
-            )
-            results, self._spec = pytree.tree_flatten(func(*args, **kwargs))
-            self._is_tensor = [isinstance(result, torch.Tensor) for result in results]
-            tensors = _tensors_of(results)
-            # Those that are no tensors are the same in every call.
-            self._others = [None if isinstance(x, torch.Tensor) else x for x in results]
+            tensors, self._results = _called(func, arguments, placeholders)
             return tensors
 
         self._graph = _XLAC.CapturedGraph(_tensors_of(leaves), run)
@@ -73,12 +197,34 @@ class _Traced:
     def __call__(self, leaves: list[Any]) -> Any:
         computed = self._graph.call(_tensors_of(leaves))
         assert computed is not None, "the key of the cache has the shapes and types"
-        given = iter(computed)
-        results = [
+        return self._results.of(computed)
+
+
+class _Nest:
+    """A nested structure without its tensors. What else is in it is the same in every call."""
+
+    def __init__(self, leaves: list[Any], spec: Any) -> None:
+        self._spec = spec
+        self._is_tensor = [isinstance(leaf, torch.Tensor) for leaf in leaves]
+        self._others = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+    def of(self, tensors: Iterable[torch.Tensor]) -> Any:
+        """The structure with these tensors."""
+        given = iter(tensors)
+        leaves = [
             next(given) if is_tensor else other
             for is_tensor, other in zip(self._is_tensor, self._others, strict=True)
         ]
-        return pytree.tree_unflatten(results, self._spec)
+        return pytree.tree_unflatten(leaves, self._spec)
+
+
+def _called(
+    func: Callable[..., Any], arguments: _Nest, tensors: Iterable[torch.Tensor]
+) -> tuple[list[torch.Tensor], _Nest]:
+    """The tensors that `func` gives, and what is around them."""
+    args, kwargs = arguments.of(tensors)
+    leaves, spec = pytree.tree_flatten(func(*args, **kwargs))
+    return _tensors_of(leaves), _Nest(leaves, spec)
 
 
 def _tensors_of(leaves: list[Any]) -> list[torch.Tensor]:
@@ -93,8 +239,7 @@ def _key_of(leaf: Any) -> Any:
 
 def _call_traced(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     leaves, spec = pytree.tree_flatten((args, kwargs))
-    devices = {tensor.device for tensor in _tensors_of(leaves)}
-    if len(devices) != 1 or devices.pop().type != "xla":
+    if not _are_on_one_xla_device(_tensors_of(leaves)):
         return func(*args, **kwargs)
     key = (spec, *map(_key_of, leaves))
     traced = _XLA_COMPUTATION_CACHE.setdefault(func, {})

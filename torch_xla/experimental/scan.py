@@ -4,7 +4,6 @@ The function is traced once, forward and backward. The loop over the forward par
 run; the gradient is a loop over these from the last run to the first.
 """
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from torch_xla import _control_flow, _recordings
+from torch_xla import _control_flow, _recordings, _tracing
 
 PyTree = Any
 Unflatten = Callable[[Sequence[Any]], PyTree]
@@ -30,9 +29,6 @@ _SCAN_COMPUTATION_CACHE: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
 )
 # Of the others, by what they record.
 _KNOWN = _recordings.Known()
-# One thread traces at a time: torch.fx patches functions of torch for all threads while it does. The function that is traced
-# may trace another.
-_TRACING = threading.RLock()
 
 
 def scan(
@@ -78,7 +74,7 @@ def scan(
         raise ValueError(f"scan: fn is to be a function of a carry and an element, and is {fn!r}")
     leaves = [*_tensors(init, "init"), *_tensors(xs, "xs")]
     length = _common_length(_tensors(xs, "xs"))
-    if any(is_traceable_wrapper_subclass(leaf) or _is_traced(leaf) for leaf in leaves):
+    if any(is_traceable_wrapper_subclass(leaf) or _tracing.is_traced(leaf) for leaf in leaves):
         return _scan_in_trace(fn, init, xs)
     forward, _, _ = value_and_grad_partitioned(fn, init, xs, partition_fn, is_fn_pure)
     step = forward.__self__  # type: ignore[attr-defined]
@@ -124,7 +120,7 @@ def value_and_grad_partitioned(
         tree_structure(init),
         tree_structure(xs),
         device,
-        _autocast_state(),
+        _tracing.autocast_state(),
         partition_fn,
     )
     if not is_fn_pure:
@@ -220,7 +216,7 @@ class _Step:
         self.carry_count = len(carries)
         self._carry_structure = tree_structure(init)
         self._device, self._like, self.needs_grad = device, list(like), list(needs_grad)
-        with _TRACING:
+        with _tracing.LOCK:
             self._trace(fn, init, xs, partition_fn)
         self._captured: dict[str, Any] = {}
 
@@ -448,13 +444,6 @@ def _scan_in_trace(fn: Callable[..., Any], init: PyTree, xs: PyTree) -> tuple[Py
     return unflatten_carry(results[: len(carries)]), ys
 
 
-def _is_traced(leaf: torch.Tensor) -> bool:
-    from torch._subclasses.fake_tensor import FakeTensor
-    from torch._subclasses.functional_tensor import FunctionalTensor
-
-    return isinstance(leaf, FakeTensor | FunctionalTensor)
-
-
 def _tensors(tree: PyTree, name: str) -> list[torch.Tensor]:
     """The leaves of a tree that are not None."""
     leaves, _ = tree_flatten_none(tree)
@@ -477,14 +466,6 @@ def _common_length(xs: Sequence[torch.Tensor]) -> int:
 
 def _is_continuous(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
-
-
-def _autocast_state() -> tuple[Any, ...]:
-    return (
-        torch.is_autocast_enabled("xla"),
-        torch.get_autocast_dtype("xla"),
-        torch.is_autocast_enabled("cpu"),
-    )
 
 
 def _without_aliases(
