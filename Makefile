@@ -8,7 +8,7 @@
 #   make test-draws    random numbers by the hundred million, where rare events happen
 #   make test-programs a hundred thousand random programs of operators against eager
 #   make test-sizes    random programs with a hundred thousand sizes, against eager and exact programs, and in a world
-#   make test-clients  Lightning, accelerate, transformers and ignite, from PyPI, train on the device
+#   make test-clients  Lightning, accelerate, transformers, ignite and Keras, from PyPI, train on the device
 #   make test-tensorflow  TensorFlow, 250 MB from PyPI, loads the saved models that are made of exports
 #   make test-upstream  PyTorch/XLA's own tests: CHECKOUT is pytorch/xla at v2.9.0; UPSTREAM_ARGS="--group core --only gru"
 #   make test-recipes  the recipes of docs/recipes: each is applied to a copy of the tree, built and tried

@@ -27,6 +27,7 @@ def test_each_library_has_a_program():
         "accelerate",
         "transformers",
         "pytorch-ignite",
+        "Keras",
     }
 
 
