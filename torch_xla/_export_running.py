@@ -1,9 +1,10 @@
-"""Running sums and products along a dimension of any size, in an export.
+"""Running sums, products and logarithms of sums along a dimension of any size, in an export.
 
 The window in which a program computes them otherwise is as long as the dimension, and no window's length can vary. Here each
 element meets the one 1, 2, 4, … places before it, in a loop that ends when there is none so far away.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +12,15 @@ import torch
 from torch._higher_order_ops.while_loop import while_loop_op
 
 # By operator: what joins two elements, and what leaves the other one as it is.
-_JOINS: dict[Any, tuple[Callable[..., torch.Tensor], int]] = {
+_JOINS: dict[Any, tuple[Callable[..., torch.Tensor], float]] = {
     torch.ops.aten.cumsum.default: (torch.add, 0),
     torch.ops.aten.cumprod.default: (torch.mul, 1),
+    torch.ops.aten.logcumsumexp.default: (torch.logaddexp, -math.inf),
 }
 
 
 def is_of_any_length(node: torch.fx.Node) -> bool:
-    """Whether a node computes such sums or products along a dimension whose size varies."""
+    """Whether a node computes such sums along a dimension whose size varies."""
     if node.target not in _JOINS:
         return False
     x, dim = node.args[:2]
@@ -29,7 +31,7 @@ def is_of_any_length(node: torch.fx.Node) -> bool:
 def running(
     operator: Any, x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """What the operator gives, which is `cumsum` or `cumprod`: [..., n, ...], of integers as int64."""
+    """What the operator gives, one of `_JOINS`: [..., n, ...], of integers as int64."""
     join, neutral = _JOINS[operator]
     is_whole = not (x.is_floating_point() or x.is_complex())
     dtype = dtype or (torch.int64 if is_whole else x.dtype)

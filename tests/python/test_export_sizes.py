@@ -88,6 +88,9 @@ MODELS = {
                 (x / 4 + 1).cumprod(0),
                 x.bfloat16().cumsum(1).float(),
                 torch.where(x > 1, torch.inf, x).cumsum(0),
+                x.logcumsumexp(1),
+                torch.where(x > 1, -torch.inf, x).logcumsumexp(0),
+                x.bfloat16().logcumsumexp(1).float(),
             )
         ),
         lambda n, m: (torch.randn(n, m),),
