@@ -78,11 +78,6 @@ Value PowerConstant(Builder& b, Value x, Constant exponent) {
   return b.Power(x, Like(b, x, e));
 }
 
-Value CopySignFrom(Builder& b, Value x, Value y) {
-  Value magnitude = b.Abs(x);
-  return b.Select(SignBit(b, y), b.Negate(magnitude), magnitude);
-}
-
 Value Hypot(Builder& b, Value x, Value y) {
   Value ax = b.Abs(x), ay = b.Abs(y);
   Value large = b.Maximum(ax, ay), small = b.Minimum(ax, ay);

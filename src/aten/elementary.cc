@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "aten/complex_functions.h"
 #include "aten/constant.h"
 #include "aten/elementwise.h"
 #include "aten/limits.h"
@@ -63,22 +64,8 @@ Value RoundDecimals(Builder& b, Value x, int64_t decimals) {
   return b.Multiply(b.Unary(Opcode::kRoundNearestEven, b.Divide(x, scale)), scale);
 }
 
-Value Exp2(Builder& b, Value x) { return b.Power(Like(b, x, 2), x); }
-
-// The inverse functions of complex arguments, through logarithms.
-Value ImaginaryUnit(Builder& b, Value x) {
-  Shape real = x->shape().WithElementType(hlo::RealType(x->element_type()));
-  return b.Complex(b.Zeros(real), b.Full(real, 1.0));
-}
-
-Value ComplexAsinh(Builder& b, Value z) {
-  // asinh(-z) = -asinh(z): with a real part that is not negative nothing cancels.
-  Value real = b.Real(z);
-  Value is_negative = SignBit(b, real);
-  Value folded = b.Select(is_negative, b.Negate(z), z);
-  Value root = b.Sqrt(b.Add(b.Multiply(folded, folded), Like(b, z, 1)));
-  Value result = b.Log(b.Add(folded, root));
-  return b.Select(is_negative, b.Negate(result), result);
+Value Exp2(Builder& b, Value x) {
+  return IsComplexValue(x) ? ComplexExp2(b, x) : b.Power(Like(b, x, 2), x);
 }
 
 Value Asinh(Builder& b, Value x) {
@@ -93,35 +80,27 @@ Value Asinh(Builder& b, Value x) {
 }
 
 Value Asin(Builder& b, Value x) {
-  if (IsComplexValue(x)) {  // asin(z) = -i asinh(iz)
-    Value i = ImaginaryUnit(b, x);
-    return b.Negate(b.Multiply(i, ComplexAsinh(b, b.Multiply(i, x))));
-  }
+  if (IsComplexValue(x)) return ComplexAsin(b, x);
   Value one = Like(b, x, 1);
   Value adjacent = b.Sqrt(b.Multiply(b.Subtract(one, x), b.Add(one, x)));
   return b.Binary(Opcode::kAtan2, x, adjacent);
 }
 
 Value Atanh(Builder& b, Value x) {
+  if (IsComplexValue(x)) return ComplexAtanh(b, x);
   Value sum =
       b.Subtract(b.Unary(Opcode::kLogPlusOne, x), b.Unary(Opcode::kLogPlusOne, b.Negate(x)));
   return b.Multiply(Like(b, x, 0.5), sum);
 }
 
 Value Atan(Builder& b, Value x) {
-  if (IsComplexValue(x)) {  // atan(z) = -i atanh(iz)
-    Value i = ImaginaryUnit(b, x);
-    return b.Negate(b.Multiply(i, Atanh(b, b.Multiply(i, x))));
-  }
+  if (IsComplexValue(x)) return ComplexAtan(b, x);
   return b.Binary(Opcode::kAtan2, x, Like(b, x, 1));
 }
 
 Value Acosh(Builder& b, Value x) {
+  if (IsComplexValue(x)) return ComplexAcosh(b, x);
   Value one = Like(b, x, 1);
-  if (IsComplexValue(x)) {
-    Value root = b.Multiply(b.Sqrt(b.Add(x, one)), b.Sqrt(b.Subtract(x, one)));
-    return b.Log(b.Add(x, root));
-  }
   Value t = b.Subtract(x, one);
   // NaN below 1, where one root is.
   Value root = b.Multiply(b.Sqrt(t), b.Sqrt(b.Add(x, one)));
@@ -133,11 +112,14 @@ Value Acosh(Builder& b, Value x) {
 // exp(x - ln 2), which overflows no earlier than the result does.
 Value HalfExp(Builder& b, Value x) { return b.Exp(b.Subtract(x, Like(b, x, ln2))); }
 
-Value Cosh(Builder& b, Value x) { return b.Add(HalfExp(b, x), HalfExp(b, b.Negate(x))); }
+Value Cosh(Builder& b, Value x) {
+  if (IsComplexValue(x)) return ComplexCosh(b, x);
+  return b.Add(HalfExp(b, x), HalfExp(b, b.Negate(x)));
+}
 
 Value Sinh(Builder& b, Value x) {
+  if (IsComplexValue(x)) return ComplexSinh(b, x);
   Value direct = b.Subtract(HalfExp(b, x), HalfExp(b, b.Negate(x)));
-  if (IsComplexValue(x)) return direct;
   Value e = b.Unary(Opcode::kExponentialMinusOne, x);
   Value near = b.Multiply(Like(b, x, 0.5), b.Add(e, b.Divide(e, b.Add(e, Like(b, x, 1)))));
   return b.Select(b.Lt(b.Abs(x), Like(b, x, 1)), near, direct);
@@ -260,8 +242,8 @@ at::Tensor PolygammaTensor(int64_t n, const at::Tensor& x) {
 }  // namespace
 
 Value Acos(Builder& b, Value x) {
+  if (IsComplexValue(x)) return ComplexAcos(b, x);
   Value one = Like(b, x, 1);
-  if (IsComplexValue(x)) return b.Subtract(Like(b, x, std::numbers::pi / 2), Asin(b, x));
   Value opposite = b.Sqrt(b.Multiply(b.Subtract(one, x), b.Add(one, x)));
   return b.Binary(Opcode::kAtan2, opposite, x);
 }

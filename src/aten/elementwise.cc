@@ -49,6 +49,11 @@ Value SignBit(Builder& b, Value x) {
   return b.Lt(x, b.Zeros(x->shape()));
 }
 
+Value CopySignFrom(Builder& b, Value x, Value y) {
+  Value magnitude = b.Abs(x);
+  return b.Select(SignBit(b, y), b.Negate(magnitude), magnitude);
+}
+
 Value IsNan(Builder& b, Value x) {
   if (IsIntegral(x)) return b.Full(x->shape().WithElementType(ElementType::kPred), int64_t{0});
   return b.Ne(x, x);

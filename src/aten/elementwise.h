@@ -24,6 +24,8 @@ Value OfReals(Builder& b, Value x, Value y) {
 ElementType SignedIntegerAsWide(ElementType type);
 // The sign bit as a predicate: true for -0 and negative NaNs.
 Value SignBit(Builder& b, Value x);
+// x with y's sign bit.
+Value CopySignFrom(Builder& b, Value x, Value y);
 Value IsNan(Builder& b, Value x);
 // Division that rounds down, and its remainder, which has the divisor's sign.
 Value FloorDivide(Builder& b, Value x, Value y);

@@ -48,13 +48,26 @@ Complex LogPlusOne(Complex z) {
   return {real, std::atan2(y, 1 + x)};
 }
 
+// The plain product: unlike C's, it does not ask whether a factor is infinite.
+Complex Multiply(Complex x, Complex y) {
+  return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+}
+
+// Scaled by the larger part of y; by zero, whatever its sign, the parts are infinite or NaN.
+Complex Divide(Complex x, Complex y) {
+  if (y == Complex(0)) return {x.real() / 0.0, x.imag() / 0.0};
+  if (std::abs(y.real()) < std::abs(y.imag())) {
+    x = {x.imag(), -x.real()};
+    y = {y.imag(), -y.real()};
+  }
+  const double ratio = y.imag() / y.real();
+  const double denominator = y.real() + y.imag() * ratio;
+  return {(x.real() + x.imag() * ratio) / denominator, (x.imag() - x.real() * ratio) / denominator};
+}
+
+// C's product keeps infinite logarithms and exponents.
 Complex Power(Complex base, Complex exponent) {
   if (exponent == Complex(0)) return 1;
-  if (base == Complex(0)) {
-    if (exponent.imag() == 0 && exponent.real() > 0) return 0;
-    double nan = std::numeric_limits<double>::quiet_NaN();
-    return exponent.real() > 0 ? Complex(0) : Complex(nan, nan);
-  }
   return std::exp(exponent * std::log(base));
 }
 
@@ -191,7 +204,7 @@ double RealBinary(Opcode opcode, double x, double y) {
 Complex ComplexUnary(Opcode opcode, Complex x) {
   switch (opcode) {
     case Opcode::kCbrt:
-      return Power(x, 1.0 / 3);
+      return x == Complex(0) ? x : std::exp(std::log(x) / 3.0);
     case Opcode::kCosine:
       return std::cos(x);
     case Opcode::kExponential:
@@ -203,11 +216,11 @@ Complex ComplexUnary(Opcode opcode, Complex x) {
     case Opcode::kLogPlusOne:
       return LogPlusOne(x);
     case Opcode::kLogistic:
-      return 1.0 / (1.0 + std::exp(-x));
+      return Divide(1, 1.0 + std::exp(-x));
     case Opcode::kNegate:
       return -x;
     case Opcode::kRsqrt:
-      return 1.0 / std::sqrt(x);
+      return Divide(1, std::sqrt(x));
     case Opcode::kSign:
       return x == Complex(0) ? x : x / std::abs(x);
     case Opcode::kSine:
@@ -233,13 +246,13 @@ Complex ComplexBinary(Opcode opcode, Complex x, Complex y) {
       return -i * std::log((y + i * x) / std::sqrt(x * x + y * y));
     }
     case Opcode::kDivide:
-      return x / y;
+      return Divide(x, y);
     case Opcode::kMaximum:
       return LexicographicallyLess(x, y) ? y : x;
     case Opcode::kMinimum:
       return LexicographicallyLess(y, x) ? y : x;
     case Opcode::kMultiply:
-      return x * y;
+      return Multiply(x, y);
     case Opcode::kPower:
       return Power(x, y);
     case Opcode::kSubtract:

@@ -113,6 +113,80 @@ def test_of_two(name):
         assert check(function(name), x.flatten(), y.flatten()) >= 30
 
 
+COMPLEX_PARTS = [0.0, -0.0, 1.0, -1.0, 2.5, 700.0, -700.0, 1e30, -1e-30]
+COMPLEX_PARTS += [math.inf, -math.inf, math.nan]
+OF_ONE_COMPLEX = """
+abs acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log2 log10 reciprocal rsqrt sgn sigmoid sin sinc sinh sqrt square
+tan tanh
+"""
+
+
+def check_complex(f, *arguments, tolerance):
+    """Parts are infinite or NaN where eager's are, and else as far from eager's as the number's size allows."""
+    expected = torch.view_as_real(f(*arguments).to(arguments[0].dtype))
+    actual = torch.view_as_real(f(*(x.to("xla") for x in arguments)).cpu().to(arguments[0].dtype))
+    size = expected.nan_to_num(0, 0, 0).abs().amax(-1, keepdim=True)
+    near = (actual - expected).abs() <= tolerance * size
+    wrong = ~(near | (actual == expected) | (actual.isnan() & expected.isnan())).all(-1)
+    shown = [x[wrong][:8].tolist() for x in arguments]
+    shown += [torch.view_as_complex(x)[wrong][:8].tolist() for x in (actual, expected)]
+    assert not wrong.any(), f"of {shown[:-2]}: {shown[-2]} instead of {shown[-1]}"
+
+
+def complex_points(dtype):
+    part = torch.tensor(COMPLEX_PARTS, dtype=dtype.to_real())
+    real, imaginary = torch.meshgrid(part, part, indexing="ij")
+    return torch.complex(real.flatten(), imaginary.flatten())
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize("name", OF_ONE_COMPLEX.split())
+def test_of_one_complex(name, dtype):
+    points = complex_points(dtype)
+    if name == "acos":  # next to 1 eager's has few right digits
+        points = points[(points.real != 1) | ~(points.imag.abs() < 1e-20)]
+    tolerance = 1e-5 if dtype == torch.complex64 else 1e-13
+    check_complex(getattr(torch, name), points, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize("name", ["mul", "div", "pow"])
+def test_of_two_complex(name, dtype):
+    points = complex_points(dtype)
+    x, y = points.repeat_interleave(len(points)), points.repeat(len(points))
+    if name == "pow":
+        # Eager's tensors of exponents know no 0^0, which is 1 for its numbers; the angle of a large
+        # power, and the logarithm of a number next to 1, are roundings.
+        is_moderate = (y.real.abs() < 3) & (y.imag.abs() < 3)
+        is_next_to_one = ((x.abs() - 1).abs() < 0.1) & (x.real != 0) & (x.imag != 0)
+        asked = (y != 0) & (is_moderate | ~y.isfinite()) & ~is_next_to_one
+        x, y = x[asked], y[asked]
+    tolerance = 1e-4 if dtype == torch.complex64 else 1e-12
+    check_complex(getattr(torch, name), x, y, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_complex_results_that_are_almost_too_large(dtype):
+    largest = torch.finfo(dtype).max
+    exponent = math.log(largest)
+    half_pi = math.pi / 2
+    given = {
+        torch.exp: [complex(exponent + 1, 1.5), complex(exponent + 3, -half_pi)],
+        torch.sinh: [complex(exponent + 1, 1.5), complex(-exponent - 1, 1.5)],
+        torch.cosh: [complex(exponent + 1, 1.5), complex(exponent + 0.5, 0.1)],
+        torch.sin: [complex(0.1, exponent + 1)],
+        torch.cos: [complex(1.5, -exponent - 1)],
+        torch.sqrt: [complex(0.9 * largest, 0.9 * largest), complex(-0.9 * largest, 1.0)],
+        torch.log: [complex(0.9 * largest, 0.9 * largest)],
+        torch.acos: [complex(0.9 * largest, 0.9 * largest), complex(0.5, 1e-30)],
+        torch.asin: [complex(0.9 * largest, 0.9 * largest), complex(1e-30, 1e-30), 1 + 1e-30j],
+        torch.atanh: [complex(0.9 * largest, 0.9 * largest), 1 + 1e-30j, 1e-30 + 2j],
+    }
+    for f, numbers in given.items():
+        x = torch.tensor(numbers, dtype=dtype)
+        check_complex(f, x, tolerance=1e-4 if dtype == torch.complex64 else 1e-12)
+
+
 @pytest.mark.parametrize("base", [2, 10])
 def test_powers_have_whole_logarithms(base):
     for dtype, largest in {

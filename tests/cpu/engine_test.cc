@@ -1,4 +1,5 @@
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <limits>
 
@@ -160,6 +161,36 @@ TEST(Engine, UnaryOfEveryType) {
     for (ElementType type : kAllTypes) CheckOperation(opcode, type, 1);
   }
 #undef OPCODE
+}
+
+// Parts that are infinite or none beside each other, in pairs of numbers.
+TEST(Engine, ComplexNumbersWithoutABound) {
+  const double parts[] = {0, -0.0, 1, -1, 2.5, INFINITY, -INFINITY, NAN};
+  constexpr int64_t kNumbers = 64;
+  std::vector<std::complex<double>> first, second;
+  for (int64_t i = 0; i < kNumbers * kNumbers; ++i) {
+    const auto number = [&](int64_t index) {
+      return std::complex<double>(parts[index / 8], parts[index % 8]);
+    };
+    first.push_back(number(i % kNumbers));
+    second.push_back(number(i / kNumbers));
+  }
+  const std::vector<hlo::Literal> numbers = {
+      hlo::Literal::FromVector<std::complex<double>>(first),
+      hlo::Literal::FromVector<std::complex<double>>(second)};
+  using enum Opcode;
+  for (Opcode opcode : {kAbs, kCbrt, kCosine, kExponential, kLog, kLogistic, kRsqrt, kSign, kSine,
+                        kSqrt, kTan, kTanh, kDivide, kMultiply, kPower}) {
+    SCOPED_TRACE(std::string(hlo::Name(opcode)));
+    const bool is_binary = opcode == kDivide || opcode == kMultiply || opcode == kPower;
+    hlo::Module module;
+    auto* entry = module.AddComputation("main");
+    module.set_entry(entry);
+    Builder b(entry);
+    auto x = b.Parameter(numbers[0].shape()), y = b.Parameter(numbers[1].shape());
+    entry->set_results({is_binary ? b.Binary(opcode, x, y) : b.Unary(opcode, x)});
+    CheckModule(module, numbers, 20);
+  }
 }
 
 TEST(Engine, ConvertBetweenAllTypes) {

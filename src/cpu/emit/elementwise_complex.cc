@@ -3,6 +3,10 @@
 
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+#include <limits>
+#include <numbers>
+
 #include "cpu/emit/vector_math.h"
 #include "hlo/error.h"
 
@@ -11,6 +15,43 @@ namespace cpu {
 using hlo::Opcode;
 using llvm::Value;
 
+namespace {
+
+// The size of an exponent from which e^x is computed in two factors, since the second factor of a
+// product may bring it back into the type's range.
+double LargeExponent(Value* x) { return x->getType()->getScalarType()->isDoubleTy() ? 512 : 64; }
+
+// sinh x = sinh · scale, cosh x = cosh · scale: each of them may be beyond the type's range.
+struct Hyperbolic {
+  Value* sinh;
+  Value* cosh;
+  Value* scale;
+};
+
+Hyperbolic HyperbolicOf(llvm::IRBuilder<>& b, Value* x) {
+  VectorMath math(b);
+  const double limit = LargeExponent(x);
+  Value* zero = math.Constant(x, 0.0);
+  Value* half = math.Constant(x, 0.5);
+  Value* one = math.Constant(x, 1.0);
+  Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* large = b.CreateFCmpOGT(magnitude, math.Constant(x, limit));
+  Value* reduced =
+      b.CreateSelect(large, b.CreateFSub(magnitude, math.Constant(x, limit)), magnitude);
+  // With m = e^|x| - 1, sinh |x| = (m + m / (m + 1)) / 2 is exact for small x.
+  Value* m = math.Expm1(reduced);
+  Value* e = b.CreateFAdd(m, one);
+  Value* inverse = b.CreateSelect(large, zero, b.CreateFDiv(one, e));
+  Value* quotient = b.CreateSelect(large, one, b.CreateFDiv(m, e));
+  Value* sinh = b.CreateFMul(half, b.CreateFAdd(m, quotient));
+  return {b.CreateCopySign(sinh, x), b.CreateFMul(half, b.CreateFAdd(e, inverse)),
+          b.CreateSelect(large, math.Constant(x, std::exp(limit)), one)};
+}
+
+}  // namespace
+
+// Functions of infinities and NaN are as in C's Annex G. Where the size is infinite and the angle
+// is none, what the size says remains; and zero times what is not known is zero.
 Element ElementwiseEmitter::ComplexUnary(const hlo::Instruction& instruction, const Element& x) {
   VectorMath math(b_);
   Value* one = Float(x.real, 1.0);
@@ -98,26 +139,38 @@ Element ElementwiseEmitter::ComplexCbrt(const Element& x) {
           b_.CreateSelect(is_zero, zero, root.imaginary)};
 }
 
+Value* ElementwiseEmitter::ProductOrZero(Value* x, Value* y) {
+  Value* zero = Float(x, 0.0);
+  Value* is_zero = b_.CreateOr(b_.CreateFCmpOEQ(x, zero), b_.CreateFCmpOEQ(y, zero));
+  Value* signed_zero =
+      b_.CreateFMul(b_.CreateCopySign(zero, x), b_.CreateCopySign(Float(x, 1.0), y));
+  return b_.CreateSelect(is_zero, signed_zero, b_.CreateFMul(x, y));
+}
+
+Value* ElementwiseEmitter::IsInfinite(Value* x) {
+  return b_.CreateFCmpOEQ(Abs(x), llvm::ConstantFP::getInfinity(x->getType()));
+}
+
+Value* ElementwiseEmitter::IsSizeAlone(Value* size, Value* angle) {
+  Value* infinity = llvm::ConstantFP::getInfinity(size->getType());
+  return b_.CreateAnd(IsInfinite(size), b_.CreateNot(b_.CreateFCmpOLT(Abs(angle), infinity)));
+}
+
 Element ElementwiseEmitter::ComplexSine(hlo::Opcode opcode, const Element& x) {
   VectorMath math(b_);
-  Value* one = Float(x.real, 1.0);
   // sin(a+bi) = sin a cosh b + i cos a sinh b; cos(a+bi) = cos a cosh b - i sin a sinh b.
-  Value* half = Float(x.real, 0.5);
-  Value* e = math.Exp(x.imaginary);
-  Value* inverse = math.Exp(b_.CreateFNeg(x.imaginary));
-  Value* cosh = b_.CreateFMul(half, b_.CreateFAdd(e, inverse));
-  Value* m = math.Expm1(Abs(x.imaginary));
-  // sinh |b| = (m + m / (m + 1)) / 2, exact for small b.
-  Value* sinh = b_.CreateFMul(half, b_.CreateFAdd(m, b_.CreateFDiv(m, b_.CreateFAdd(m, one))));
-  sinh = b_.CreateCopySign(sinh, x.imaginary);
-  Value* large = b_.CreateFCmpOGT(Abs(x.imaginary), Float(x.real, 10.0));
-  sinh = b_.CreateSelect(large, b_.CreateFMul(half, b_.CreateFSub(e, inverse)), sinh);
+  const Hyperbolic of_b = HyperbolicOf(b_, x.imaginary);
   Value* sine = math.Sin(x.real);
-  Value* cosine = math.Cos(x.real);
+  // Which infinity it is then, C leaves open: the C library's is positive.
+  Value* one = Float(x.real, 1.0);
+  Value* unit = opcode == Opcode::kSine ? b_.CreateCopySign(one, x.imaginary) : one;
+  Value* cosine = b_.CreateSelect(IsSizeAlone(x.imaginary, x.real), unit, math.Cos(x.real));
+  auto scaled = [&](Value* part) { return b_.CreateFMul(part, of_b.scale); };
   if (opcode == Opcode::kSine) {
-    return {b_.CreateFMul(sine, cosh), b_.CreateFMul(cosine, sinh)};
+    return {scaled(ProductOrZero(sine, of_b.cosh)), scaled(ProductOrZero(cosine, of_b.sinh))};
   }
-  return {b_.CreateFMul(cosine, cosh), b_.CreateFNeg(b_.CreateFMul(sine, sinh))};
+  return {scaled(b_.CreateFMul(cosine, of_b.cosh)),
+          b_.CreateFNeg(scaled(ProductOrZero(sine, of_b.sinh)))};
 }
 
 Element ElementwiseEmitter::ComplexSign(const Element& x) {
@@ -131,53 +184,112 @@ Element ElementwiseEmitter::ComplexSign(const Element& x) {
 
 Element ElementwiseEmitter::ComplexExp(const Element& x) {
   VectorMath math(b_);
-  Value* e = math.Exp(x.real);
-  Value* zero = Float(x.real, 0.0);
-  Value* is_real = b_.CreateFCmpOEQ(x.imaginary, zero);
-  Value* imaginary = b_.CreateFMul(e, math.Sin(x.imaginary));
-  return {b_.CreateFMul(e, math.Cos(x.imaginary)),
-          b_.CreateSelect(is_real, x.imaginary, imaginary)};
+  Value* limit = Float(x.real, LargeExponent(x.real));
+  Value* large = b_.CreateFCmpOGT(x.real, limit);
+  Value* e = math.Exp(b_.CreateSelect(large, b_.CreateFSub(x.real, limit), x.real));
+  Value* scale =
+      b_.CreateSelect(large, Float(x.real, std::exp(LargeExponent(x.real))), Float(x.real, 1.0));
+  Value* real = b_.CreateFMul(b_.CreateFMul(e, math.Cos(x.imaginary)), scale);
+  Value* imaginary = b_.CreateFMul(b_.CreateFMul(e, math.Sin(x.imaginary)), scale);
+  Value* is_real = b_.CreateFCmpOEQ(x.imaginary, Float(x.real, 0.0));
+  imaginary = b_.CreateSelect(is_real, x.imaginary, imaginary);
+  // 0 + 0i, or infinity with NaN beside it.
+  Value* size_alone = IsSizeAlone(x.real, x.imaginary);
+  Value* rest = b_.CreateCopySign(b_.CreateFSub(e, e), x.imaginary);
+  return {b_.CreateSelect(size_alone, e, real), b_.CreateSelect(size_alone, rest, imaginary)};
+}
+
+Element ElementwiseEmitter::ScaledDown(const Element& x, Value** is_large) {
+  const bool is_double = x.real->getType()->getScalarType()->isDoubleTy();
+  const double limit =
+      (is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max()) / 4;
+  *is_large = b_.CreateOr(b_.CreateFCmpOGT(Abs(x.real), Float(x.real, limit)),
+                          b_.CreateFCmpOGT(Abs(x.imaginary), Float(x.real, limit)));
+  Value* scale = b_.CreateSelect(*is_large, Float(x.real, 1.0 / 16), Float(x.real, 1.0));
+  return {b_.CreateFMul(x.real, scale), b_.CreateFMul(x.imaginary, scale)};
 }
 
 Element ElementwiseEmitter::ComplexLog(const Element& x) {
   VectorMath math(b_);
-  return {math.Log(math.Hypot(x.real, x.imaginary)), math.Atan2(x.imaginary, x.real)};
+  Value* is_large;
+  const Element z = ScaledDown(x, &is_large);
+  Value* back = b_.CreateSelect(is_large, Float(x.real, 4 * std::numbers::ln2), Float(x.real, 0.0));
+  return {b_.CreateFAdd(math.Log(math.Hypot(z.real, z.imaginary)), back),
+          math.Atan2(x.imaginary, x.real)};
 }
 
 Element ElementwiseEmitter::ComplexSqrt(const Element& x) {
   VectorMath math(b_);
   // With t = sqrt((|a| + |z|) / 2): for a >= 0 it is t + i b / 2t, else |b| / 2t + i t sign(b).
+  Value* is_large;
+  const Element z = ScaledDown(x, &is_large);
+  Value* back = b_.CreateSelect(is_large, Float(x.real, 4.0), Float(x.real, 1.0));
   Value* half = Float(x.real, 0.5);
   Value* zero = Float(x.real, 0.0);
-  Value* magnitude = math.Hypot(x.real, x.imaginary);
+  Value* magnitude = math.Hypot(z.real, z.imaginary);
   Value* t = IntrinsicUnary(llvm::Intrinsic::sqrt,
-                            b_.CreateFMul(half, b_.CreateFAdd(Abs(x.real), magnitude)));
+                            b_.CreateFMul(half, b_.CreateFAdd(Abs(z.real), magnitude)));
   Value* is_zero = b_.CreateFCmpOEQ(magnitude, zero);
-  Value* other = b_.CreateFDiv(x.imaginary, b_.CreateFAdd(t, t));
+  Value* other = b_.CreateFMul(b_.CreateFDiv(z.imaginary, b_.CreateFAdd(t, t)), back);
   other = b_.CreateSelect(is_zero, x.imaginary, other);
+  t = b_.CreateFMul(t, back);
   Value* positive = b_.CreateFCmpOGE(x.real, zero);
   Value* real = b_.CreateSelect(positive, t, Abs(other));
   Value* imaginary = b_.CreateSelect(
       positive, other, b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, t, x.imaginary));
-  return {real, imaginary};
+  // Of an infinite b both parts are infinite, whatever a is.
+  Value* infinite = IsInfinite(x.imaginary);
+  return {b_.CreateSelect(infinite, Abs(x.imaginary), real),
+          b_.CreateSelect(infinite, x.imaginary, imaginary)};
 }
 
 Element ElementwiseEmitter::ComplexTanh(const Element& x) {
   VectorMath math(b_);
   // tanh(a+bi) = (T (1 + t²) + i t (1 - T²)) / (1 + T² t²) with T = tanh a, t = tan b.
+  Value* zero = Float(x.real, 0.0);
   Value* one = Float(x.real, 1.0);
   Value* tanh = math.Tanh(x.real);
-  Value* tan = math.Tan(x.imaginary);
+  Value* tan = b_.CreateSelect(IsSizeAlone(x.real, x.imaginary),
+                               b_.CreateCopySign(zero, x.imaginary), math.Tan(x.imaginary));
   Value* tanh_square = b_.CreateFMul(tanh, tanh);
   Value* tan_square = b_.CreateFMul(tan, tan);
   Value* denominator = b_.CreateFAdd(one, b_.CreateFMul(tanh_square, tan_square));
-  return {b_.CreateFDiv(b_.CreateFMul(tanh, b_.CreateFAdd(one, tan_square)), denominator),
-          b_.CreateFDiv(b_.CreateFMul(tan, b_.CreateFSub(one, tanh_square)), denominator)};
+  Value* real = b_.CreateFDiv(b_.CreateFMul(tanh, b_.CreateFAdd(one, tan_square)), denominator);
+  Value* imaginary =
+      b_.CreateFDiv(b_.CreateFMul(tan, b_.CreateFSub(one, tanh_square)), denominator);
+  return {b_.CreateSelect(b_.CreateFCmpOEQ(x.real, zero), x.real, real),
+          b_.CreateSelect(b_.CreateFCmpOEQ(x.imaginary, zero), x.imaginary, imaginary)};
 }
 
 Element ElementwiseEmitter::ComplexMultiply(const Element& x, const Element& y) {
   return {b_.CreateFSub(b_.CreateFMul(x.real, y.real), b_.CreateFMul(x.imaginary, y.imaginary)),
           b_.CreateFAdd(b_.CreateFMul(x.real, y.imaginary), b_.CreateFMul(x.imaginary, y.real))};
+}
+
+Element ElementwiseEmitter::DirectionOf(const Element& x, Value** is_infinite) {
+  Value* real_infinite = IsInfinite(x.real);
+  Value* imaginary_infinite = IsInfinite(x.imaginary);
+  *is_infinite = b_.CreateOr(real_infinite, imaginary_infinite);
+  auto part = [&](Value* value, Value* infinite) {
+    Value* zero = Float(value, 0.0);
+    Value* unit = b_.CreateSelect(infinite, Float(value, 1.0), zero);
+    Value* number = b_.CreateSelect(b_.CreateFCmpUNO(value, value), zero, value);
+    return b_.CreateCopySign(b_.CreateSelect(*is_infinite, unit, number), value);
+  };
+  return {part(x.real, real_infinite), part(x.imaginary, imaginary_infinite)};
+}
+
+Element ElementwiseEmitter::ComplexMultiplyInfinite(const Element& x, const Element& y) {
+  Value* x_infinite;
+  Value* y_infinite;
+  const Element towards = ComplexMultiply(DirectionOf(x, &x_infinite), DirectionOf(y, &y_infinite));
+  const Element product = ComplexMultiply(x, y);
+  Value* infinity = llvm::ConstantFP::getInfinity(x.real->getType());
+  Value* is_nan = b_.CreateAnd(b_.CreateFCmpUNO(product.real, product.real),
+                               b_.CreateFCmpUNO(product.imaginary, product.imaginary));
+  Value* lost = b_.CreateAnd(is_nan, b_.CreateOr(x_infinite, y_infinite));
+  return {b_.CreateSelect(lost, b_.CreateFMul(infinity, towards.real), product.real),
+          b_.CreateSelect(lost, b_.CreateFMul(infinity, towards.imaginary), product.imaginary)};
 }
 
 Element ElementwiseEmitter::ComplexDivide(const Element& x, const Element& y) {
@@ -193,11 +305,12 @@ Element ElementwiseEmitter::ComplexDivide(const Element& x, const Element& y) {
   // (b - a r) where y's real part is the larger, (a' ratio - real) elsewhere: the same up to sign.
   Value* imaginary = b_.CreateFDiv(b_.CreateFSub(b, b_.CreateFMul(a, ratio)), denominator);
   imaginary = b_.CreateSelect(real_larger, imaginary, b_.CreateFNeg(imaginary));
-  // By zero: infinities with the parts' signs, as the plain quotients give.
+  // By zero, whatever its sign: infinities with the parts' signs.
   Value* by_zero = b_.CreateAnd(b_.CreateFCmpOEQ(y.real, Float(y.real, 0.0)),
                                 b_.CreateFCmpOEQ(y.imaginary, Float(y.real, 0.0)));
-  return {b_.CreateSelect(by_zero, b_.CreateFDiv(x.real, y.real), real),
-          b_.CreateSelect(by_zero, b_.CreateFDiv(x.imaginary, y.real), imaginary)};
+  Value* zero = Float(y.real, 0.0);
+  return {b_.CreateSelect(by_zero, b_.CreateFDiv(x.real, zero), real),
+          b_.CreateSelect(by_zero, b_.CreateFDiv(x.imaginary, zero), imaginary)};
 }
 
 Element ElementwiseEmitter::ComplexBinary(Opcode opcode, const Element& x, const Element& y) {
@@ -222,18 +335,13 @@ Element ElementwiseEmitter::ComplexBinary(Opcode opcode, const Element& x, const
               b_.CreateSelect(first, x.imaginary, y.imaginary)};
     }
     case Opcode::kPower: {
-      Element log = ComplexLog(x);
-      Element result = ComplexExp(ComplexMultiply(log, y));
-      // 0^0 is 1 and 0^y is 0.
+      const Element result = ComplexExp(ComplexMultiplyInfinite(ComplexLog(x), y));
+      // Whatever the base is, with exponent 0 it is 1.
       Value* zero = Float(x.real, 0.0);
-      Value* base_zero =
-          b_.CreateAnd(b_.CreateFCmpOEQ(x.real, zero), b_.CreateFCmpOEQ(x.imaginary, zero));
       Value* exponent_zero =
           b_.CreateAnd(b_.CreateFCmpOEQ(y.real, zero), b_.CreateFCmpOEQ(y.imaginary, zero));
-      Value* real = b_.CreateSelect(base_zero, zero, result.real);
-      Value* imaginary = b_.CreateSelect(base_zero, zero, result.imaginary);
-      return {b_.CreateSelect(exponent_zero, Float(x.real, 1.0), real),
-              b_.CreateSelect(exponent_zero, zero, imaginary)};
+      return {b_.CreateSelect(exponent_zero, Float(x.real, 1.0), result.real),
+              b_.CreateSelect(exponent_zero, zero, result.imaginary)};
     }
     case Opcode::kAtan2: {
       // -i log((x + i y) / sqrt(x² + y²)) with y first.

@@ -71,9 +71,16 @@ class ElementwiseEmitter {
   llvm::Value* ReducePrecision(const hlo::Instruction& instruction, llvm::Value* x);
   Element BitcastConvert(const Element& x, hlo::ElementType from, hlo::ElementType to);
   Element ComplexMultiply(const Element& x, const Element& y);
+  // As C multiplies: the product of an infinite number and one that is not zero is infinite.
+  Element ComplexMultiplyInfinite(const Element& x, const Element& y);
+  // Where a part is infinite, infinite parts as ones and others as zeros; else the number, with
+  // zeros for NaN.
+  Element DirectionOf(const Element& x, llvm::Value** is_infinite);
   Element ComplexDivide(const Element& x, const Element& y);
   Element ComplexExp(const Element& x);
   Element ComplexExpm1(const Element& x);
+  // A sixteenth of a number that is too large for its magnitude to be one; others as they are.
+  Element ScaledDown(const Element& x, llvm::Value** is_large);
   Element ComplexLog(const Element& x);
   Element ComplexLog1p(const Element& x);
   Element ComplexSqrt(const Element& x);
@@ -82,6 +89,11 @@ class ElementwiseEmitter {
   Element ComplexSine(hlo::Opcode opcode, const Element& x);
   Element ComplexSign(const Element& x);
   Element ComplexTanh(const Element& x);
+  // The product, but zero (with its sign) where a factor is zero and the other infinite or NaN.
+  llvm::Value* ProductOrZero(llvm::Value* x, llvm::Value* y);
+  llvm::Value* IsInfinite(llvm::Value* x);
+  // Of a number e^size · (cos angle + i sin angle): is the size infinite and the angle not finite?
+  llvm::Value* IsSizeAlone(llvm::Value* size, llvm::Value* angle);
 
   llvm::Value* Maximum(llvm::Value* x, llvm::Value* y, bool maximum);
   llvm::Type* TypeLike(llvm::Type* element, llvm::Value* like);
