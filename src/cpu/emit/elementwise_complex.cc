@@ -203,8 +203,7 @@ Element ElementwiseEmitter::ScaledDown(const Element& x, Value** is_large) {
   const bool is_double = x.real->getType()->getScalarType()->isDoubleTy();
   const double limit =
       (is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max()) / 4;
-  *is_large = b_.CreateOr(b_.CreateFCmpOGT(Abs(x.real), Float(x.real, limit)),
-                          b_.CreateFCmpOGT(Abs(x.imaginary), Float(x.real, limit)));
+  *is_large = b_.CreateFCmpOGT(b_.CreateFAdd(Abs(x.real), Abs(x.imaginary)), Float(x.real, limit));
   Value* scale = b_.CreateSelect(*is_large, Float(x.real, 1.0 / 16), Float(x.real, 1.0));
   return {b_.CreateFMul(x.real, scale), b_.CreateFMul(x.imaginary, scale)};
 }
@@ -230,9 +229,9 @@ Element ElementwiseEmitter::ComplexSqrt(const Element& x) {
   Value* t = IntrinsicUnary(llvm::Intrinsic::sqrt,
                             b_.CreateFMul(half, b_.CreateFAdd(Abs(z.real), magnitude)));
   Value* is_zero = b_.CreateFCmpOEQ(magnitude, zero);
-  Value* other = b_.CreateFMul(b_.CreateFDiv(z.imaginary, b_.CreateFAdd(t, t)), back);
-  other = b_.CreateSelect(is_zero, x.imaginary, other);
   t = b_.CreateFMul(t, back);
+  Value* other = b_.CreateFDiv(x.imaginary, b_.CreateFAdd(t, t));
+  other = b_.CreateSelect(is_zero, x.imaginary, other);
   Value* positive = b_.CreateFCmpOGE(x.real, zero);
   Value* real = b_.CreateSelect(positive, t, Abs(other));
   Value* imaginary = b_.CreateSelect(
