@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "aten/elementwise.h"
-#include "aten/limits.h"
 
 namespace torch_xla {
 namespace {
