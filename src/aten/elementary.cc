@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "aten/complex_functions.h"
-#include "aten/constant.h"
 #include "aten/elementwise.h"
 #include "aten/limits.h"
 #include "aten/op.h"
