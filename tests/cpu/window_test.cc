@@ -60,6 +60,24 @@ TEST(Engine, CumulativeSums) {
   }
 }
 
+// Rows are scanned by vectors where the type has vectors, and have a rest or none.
+TEST(Engine, RunningExtremesOfRowsOfEveryKind) {
+  for (ElementType type : {ElementType::kF32, ElementType::kF64, ElementType::kS8,
+                           ElementType::kC64, ElementType::kC128}) {
+    for (Opcode extreme : {Opcode::kMaximum, Opcode::kMinimum}) {
+      for (int64_t length : {1, 31, 64, 65}) {
+        CheckProgram({Shape(type, {3, length})}, [&](Builder& b, const Values& p) {
+          hlo::Window window = hlo::Window::Trivial(2);
+          window.dimensions[1] = length;
+          window.padding_low[1] = length - 1;
+          Value least = b.ConstantScalar(type, extreme == Opcode::kMaximum ? -10.0 : 10.0);
+          return Values{b.ReduceWindow(p[0], least, window, b.ScalarCombiner(extreme, type))};
+        });
+      }
+    }
+  }
+}
+
 // The last element that is read may be the last one of its array.
 TEST(Engine, EverySecondElement) {
   for (ElementType type :

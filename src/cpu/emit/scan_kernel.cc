@@ -23,10 +23,11 @@ constexpr int64_t kMostVectors = 4;
 // Rows that are scanned by vectors.
 constexpr int64_t kMostRowsOfVectors = 4;
 
-// Whether a combiner chooses one of two elements, and of equal ones that one: groups of elements
-// may be combined first then, and nothing is rounded.
+// Whether a combiner chooses one of two real elements, and of equal ones that one: groups of
+// elements may be combined first then, and nothing is rounded.
 bool IsChoice(const hlo::Computation& combiner) {
   if (const auto operation = passes::CombinerOf(combiner)) {
+    if (hlo::IsComplex(combiner.result()->element_type())) return false;
     return *operation == Opcode::kMaximum || *operation == Opcode::kMinimum;
   }
   const std::vector<Instruction*>& results = combiner.results();

@@ -103,15 +103,15 @@ CPU_VECTOR_CLONES void Round(const float* values, int64_t count, hlo::BFloat16* 
 // Rows of `length`, one after the other, of lines that are longer; also in place. What a vector
 // brings along of a line's rest is overwritten by the next row.
 void JoinLines(const float* lines, int64_t line, int64_t rows, int64_t length, float* to) {
-  using Vector [[gnu::vector_size(kTapAlignment * sizeof(float)), gnu::may_alias,
-                 gnu::aligned(sizeof(float))]] = float;
   for (int64_t row = 0; row < rows; ++row, lines += line, to += length) {
     if ((rows - row) * length < hlo::RoundUp(length, kTapAlignment)) {
       std::memmove(to, lines, length * sizeof(float));
       continue;
     }
     for (int64_t i = 0; i < length; i += kTapAlignment) {
-      *reinterpret_cast<Vector*>(to + i) = *reinterpret_cast<const Vector*>(lines + i);
+      float vector[kTapAlignment];  // in between, as in place the two overlap
+      std::memcpy(vector, lines + i, sizeof vector);
+      std::memcpy(to + i, vector, sizeof vector);
     }
   }
 }

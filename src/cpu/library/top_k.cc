@@ -51,7 +51,8 @@ class TopKCall : public LibraryCall {
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
     if (end_ <= begin_ || shape_.num_elements() == 0) return;
-    const int64_t lines = LinesAtOnce(), groups = hlo::CeilDivide(inner_, lines);
+    const int64_t lines = LinesAtOnce(context.threads.num_threads()),
+                  groups = hlo::CeilDivide(inner_, lines);
     context.threads.ParallelFor(outer_ * groups, [&](int64_t i) {
       const int64_t first = i % groups * lines;
       RunLines(i / groups, first, std::min(lines, inner_ - first), operands, results);
@@ -70,9 +71,11 @@ class TopKCall : public LibraryCall {
   }
 
   // Neighbouring lines read the same cache lines, but long ones fill the memory with their keys.
-  int64_t LinesAtOnce() const {
-    constexpr int64_t kLinesOfRows = 256, kMostLines = 16, kMostKeys = 1 << 20;
-    if (TakesRows()) return kLinesOfRows;
+  int64_t LinesAtOnce(int64_t threads) const {
+    constexpr int64_t kLeastOfRows = 32, kMostOfRows = 256, kMostLines = 16, kMostKeys = 1 << 20;
+    if (TakesRows()) {
+      return std::clamp(hlo::CeilDivide(outer_ * inner_, threads), kLeastOfRows, kMostOfRows);
+    }
     return std::clamp<int64_t>(kMostKeys / length_, 1, kMostLines);
   }
 
