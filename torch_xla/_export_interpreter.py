@@ -41,9 +41,8 @@ class XLAExportInterpreter(torch.fx.Interpreter):
         """
         try:
             result = self._value_of(n)
-        except (
-            MissingValueError
-        ) as error:  # nothing else is missing while arguments are placeholders
+        # Nothing but the arguments, which are placeholders, can be missing.
+        except MissingValueError as error:
             raise RuntimeError(
                 f"the exported program reads values by {n.target} ({n.name}), which are there only when it runs. "
                 "Say it with operators that compute on the device: none whose results' sizes depend on values (torch.where and "

@@ -102,7 +102,7 @@ Value ComplexAtanh(Builder& b, Value z) {
   // Next to 1, where the square may be smaller than numbers are, half of log(2 / |1 - z|).
   Value is_near = b.Lt(distance, Like(b, x, 1 / LargeMagnitude(x)));
   Value excess = b.Select(is_near, b.Divide(two, distance),
-                          b.Divide(b.Divide(b.Multiply(Like(b, x, 4), x), distance), distance));
+                          b.Multiply(Like(b, x, 4), b.Divide(b.Divide(x, distance), distance)));
   Value real = b.Multiply(b.Select(is_near, Like(b, x, 0.5), Like(b, x, 0.25)), Log1p(b, excess));
   Value is_far = b.Gt(distance, Like(b, x, LargeMagnitude(x)));
   Value vanishes = b.Or(b.Eq(x, zero), b.Eq(distance, Like(b, x, kInfinity)));

@@ -180,7 +180,11 @@ def test_complex_results_that_are_almost_too_large(dtype):
         torch.log: [complex(0.9 * largest, 0.9 * largest)],
         torch.acos: [complex(0.9 * largest, 0.9 * largest), complex(0.5, 1e-30)],
         torch.asin: [complex(0.9 * largest, 0.9 * largest), complex(1e-30, 1e-30), 1 + 1e-30j],
-        torch.atanh: [complex(0.9 * largest, 0.9 * largest), 1 + 1e-30j, 1e-30 + 2j],
+        torch.atanh: [
+            *(complex(0.9 * largest, y) for y in (0.0, 0.9 * largest)),
+            1 + 1e-30j,
+            1e-30 + 2j,
+        ],
     }
     for f, numbers in given.items():
         x = torch.tensor(numbers, dtype=dtype)
