@@ -120,7 +120,8 @@ def says_nothing(command: list[str]) -> bool:
 def main() -> int:
     files = [ROOT / file for file in sys.argv[2:]]
     commands = readings(pathlib.Path(sys.argv[1]).resolve(), files)
-    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
+    jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         return 0 if all(list(pool.map(says_nothing, commands))) else 1
 
 
