@@ -96,14 +96,14 @@ Value ComplexAcosh(Builder& b, Value z) {
 // atanh(x + iy) = log(1 + 4x / |1 - z|²) / 4 + i atan2(2y, 1 - |z|²) / 2.
 Value ComplexAtanh(Builder& b, Value z) {
   Value x = b.Abs(b.Real(z)), y = b.Imag(z);
-  Value one = Like(b, x, 1), two = Like(b, x, 2), zero = Like(b, x, 0);
+  Value one = Like(b, x, 1), zero = Like(b, x, 0);
   Value rest = b.Subtract(one, x);
   Value distance = b.Abs(b.Complex(rest, y));
-  // Next to 1, where the square may be smaller than numbers are, half of log(2 / |1 - z|).
+  // Next to 1, where the square may be smaller than numbers are, it is log(2 / |1 - z|) / 2.
   Value is_near = b.Lt(distance, Like(b, x, 1 / LargeMagnitude(x)));
-  Value excess = b.Select(is_near, b.Divide(two, distance),
-                          b.Multiply(Like(b, x, 4), b.Divide(b.Divide(x, distance), distance)));
-  Value real = b.Multiply(b.Select(is_near, Like(b, x, 0.5), Like(b, x, 0.25)), Log1p(b, excess));
+  Value near = b.Multiply(Like(b, x, 0.5), b.Subtract(Like(b, x, ln2), b.Log(distance)));
+  Value excess = b.Multiply(Like(b, x, 4), b.Divide(b.Divide(x, distance), distance));
+  Value real = b.Select(is_near, near, b.Multiply(Like(b, x, 0.25), Log1p(b, excess)));
   Value is_far = b.Gt(distance, Like(b, x, LargeMagnitude(x)));
   Value vanishes = b.Or(b.Eq(x, zero), b.Eq(distance, Like(b, x, kInfinity)));
   real = b.Select(vanishes, zero, real);

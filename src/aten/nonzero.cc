@@ -101,23 +101,24 @@ at::Tensor TruePositionsOnHost(const at::Tensor& mask) {
   return positions.narrow(0, 0, count);
 }
 
-// The coordinates of flat positions that grow: [count, rank]. Only where a line begins is divided.
+// The coordinates of flat positions that grow: [count, rank], a column after the other, as torch's
+// kernel lays them. Only where a line begins is divided.
 at::Tensor CoordinatesOnHost(const at::Tensor& positions, at::IntArrayRef sizes) {
   const auto rank = static_cast<int64_t>(sizes.size());
   const int64_t count = positions.numel(), length = sizes.back();
-  at::Tensor coordinates = at::empty({count, rank}, at::kLong);
+  at::Tensor coordinates = at::empty_strided({count, rank}, {1, count}, at::kLong);
   const int64_t* position = positions.const_data_ptr<int64_t>();
-  int64_t* row = coordinates.mutable_data_ptr<int64_t>();
+  int64_t* column = coordinates.mutable_data_ptr<int64_t>();
   std::vector<int64_t> line(rank - 1);
   int64_t begin = -length;
-  for (int64_t i = 0; i < count; ++i, row += rank) {
+  for (int64_t i = 0; i < count; ++i, ++column) {
     if (position[i] >= begin + length) {
       int64_t rest = position[i] / length;
       begin = rest * length;
       for (int64_t d = rank - 2; d >= 0; rest /= sizes[d--]) line[d] = rest % sizes[d];
     }
-    for (int64_t d = 0; d < rank - 1; ++d) row[d] = line[d];
-    row[rank - 1] = position[i] - begin;
+    for (int64_t d = 0; d < rank - 1; ++d) column[d * count] = line[d];
+    column[(rank - 1) * count] = position[i] - begin;
   }
   return coordinates;
 }
@@ -128,8 +129,9 @@ at::Tensor NonzeroOnHost(const at::Tensor& x) {
   if (!is_mask) at::nonzero(at::zeros({1}, x.options()));
   const at::Tensor mask = (is_mask ? x : x.ne(0)).contiguous();
   const at::Tensor positions = TruePositionsOnHost(mask);
-  if (mask.dim() == 1) return positions.unsqueeze(1);
-  if (mask.dim() == 0) return at::empty({positions.numel(), 0}, at::kLong);
+  const int64_t count = positions.numel();
+  if (mask.dim() == 1) return positions.as_strided({count, 1}, {1, count});
+  if (mask.dim() == 0) return at::empty_strided({count, 0}, {1, count}, at::kLong);
   return CoordinatesOnHost(positions, mask.sizes());
 }
 

@@ -170,6 +170,7 @@ def test_complex_results_that_are_almost_too_large(dtype):
     largest = torch.finfo(dtype).max
     exponent = math.log(largest)
     half_pi = math.pi / 2
+    smallest = 1e-44 if dtype == torch.complex64 else 2e-323
     given = {
         torch.exp: [complex(exponent + 1, 1.5), complex(exponent + 3, -half_pi)],
         torch.sinh: [complex(exponent + 1, 1.5), complex(-exponent - 1, 1.5)],
@@ -183,7 +184,7 @@ def test_complex_results_that_are_almost_too_large(dtype):
         torch.atanh: [
             *(complex(0.9 * largest, y) for y in (0.0, 0.9 * largest)),
             1 + 1e-30j,
-            1e-30 + 2j,
+            *(1e-30 + 2j, complex(1, smallest)),
         ],
     }
     for f, numbers in given.items():

@@ -1,5 +1,6 @@
 """Pure functions that are traced once."""
 
+import copy
 import gc
 import math
 import threading
@@ -158,9 +159,71 @@ def test_pure_modules_learn_as_others(is_inside):
 
 def test_tensors_that_are_no_arguments_are_refused():
     hidden = torch.ones(2, device="xla")
-    with pytest.raises((RuntimeError, AssertionError)):
+    with pytest.raises((RuntimeError, AssertionError), match=r"FakeTensor|FunctionalTensor"):
         pure.assume_pure(lambda x: x + hidden)(torch.ones(2, device="xla"))
     assert pure.assume_pure(lambda x: x + 1)(torch.ones(2)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("is_one_first", [False, True])
+def test_arguments_that_are_one_tensor(is_one_first):
+    def add(a, b):
+        a.add_(1)
+        return a + b
+
+    traced = pure.assume_pure(add)
+    with torch.no_grad():
+        for is_one in (is_one_first, not is_one_first):
+            a, b = torch.tensor([2.0, 3.0]), torch.tensor([5.0, 7.0])
+            on_device = a.to("xla"), b.to("xla")
+            expected = add(a, a if is_one else b)
+            result = traced(on_device[0], on_device[0 if is_one else 1])
+            assert torch.equal(result.cpu(), expected) and torch.equal(on_device[0].cpu(), a)
+
+
+def test_numbers_are_of_the_default_type():
+    traced = pure.assume_pure(lambda x: torch.full((2,), 0.1, device=x.device) + x)
+    x = torch.ones(2, dtype=torch.int64, device="xla")
+    assert traced(x).dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert traced(x).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_inside_transforms():
+    traced = pure.assume_pure(lambda x: torch.sin(x) * x.sum())
+    x = torch.tensor([[0.5, 1.0, 2.0], [0.1, 0.2, 0.3]], device="xla")
+    traced(x)
+
+    def expected(x):
+        return torch.sin(x) * x.sum()
+
+    assert_close = torch.testing.assert_close
+    assert_close(torch.func.vmap(traced)(x).cpu(), torch.func.vmap(expected)(x.cpu()))
+    of_sum = torch.func.grad(lambda x: traced(x).sum())(x)
+    assert_close(of_sum.cpu(), torch.func.grad(lambda x: expected(x).sum())(x.cpu()))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+        tangent = torch.autograd.forward_ad.unpack_dual(traced(dual)).tangent
+    assert_close(tangent.cpu(), torch.func.jvp(expected, (x.cpu(),), (torch.ones(2, 3),))[1])
+    compiled = torch.compile(lambda x: traced(x) * 2, backend="openxla")
+    assert_close(compiled(x).cpu(), expected(x.cpu()) * 2)
+
+
+def test_copies_of_modules_run_what_is_theirs(tmp_path):
+    torch.manual_seed(0)
+    original = pure.PureModule(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)))
+    x = torch.rand(5, 3, device="xla")
+    original.to("xla")(x)
+    torch.save(original, tmp_path / "module.pt")
+    loaded = torch.load(tmp_path / "module.pt", weights_only=False)
+    for other in (copy.deepcopy(original), loaded):
+        other.eval()
+        torch.testing.assert_close(other(x), other._module(x))
+        assert other._module[1].num_batches_tracked == 1
+    original.eval()
+    assert original._module[1].num_batches_tracked == 1
 
 
 def test_threads_trace_one_function_once():

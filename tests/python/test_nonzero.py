@@ -15,6 +15,7 @@ def test_of_masks(shape, share, device):
     expected = mask.nonzero()
     result = mask.to(device).nonzero()
     assert result.dtype == torch.int64 and result.shape == expected.shape
+    assert result.stride() == expected.stride()
     assert torch.equal(result.cpu(), expected)
     for of_result, of_eager in zip(
         mask.to(device).nonzero(as_tuple=True), mask.nonzero(as_tuple=True), strict=True

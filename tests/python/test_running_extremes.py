@@ -7,6 +7,9 @@ import torch
 
 import torch_xla
 
+# The first step would run by torch's own kernels.
+pytestmark = pytest.mark.usefixtures("programs_only")
+
 NAN = float("nan")
 
 
@@ -45,7 +48,6 @@ def test_rows_of_vectors_and_more(function, rows, length, device):
     assert_as_eager(function, x.nan_to_num().long(), device)
 
 
-@pytest.mark.usefixtures("programs_only")
 @pytest.mark.parametrize("function", [torch.cummax, torch.cummin])
 def test_takes_one_pass(function, device):
     """Work that grows with the square of the length would take minutes."""

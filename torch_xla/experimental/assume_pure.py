@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from functorch.compile import default_partition, make_boxed_func
 from torch import fx
 from torch._functorch.aot_autograd import aot_function
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
 from torch_xla import _XLAC, _tracing
@@ -35,7 +37,8 @@ def assume_pure(
       fn: takes and gives tensors on xla in any structure, and reads nothing else that changes: a module's parameters come
         in as an argument (`torch.func.functional_call`). It is traced, which calls it a few times, for each combination of
         shapes, types, arguments that are no tensors, and tensors that need a gradient. Random numbers are drawn anew in
-        each call. Arguments on other devices are simply handed to it.
+        each call. Arguments on other devices are simply handed to it, as are those of a transform (`torch.func.vmap`,
+        forward mode, `torch.compile`). What is no tensor is hashable; tensors that it writes to share no memory with others.
       add_rng_seed_argument: whether calls take an integer more, `rng_seed=`, on which alone the numbers drawn depend.
 
     Raises (the function that is given back):
@@ -43,19 +46,21 @@ def assume_pure(
       AssertionError: for a call without the seed that it takes.
     """
     traces: dict[Any, _Differentiable] = {}
+    adding = threading.Lock()
 
     @functools.wraps(fn)
     def pure(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = _tensors_of(leaves)
-        if not _are_on_one_xla_device(tensors) or any(map(_tracing.is_traced, tensors)):
+        if not _are_on_one_xla_device(tensors) or _is_transformed(tensors):
             return fn(*args, **kwargs)
-        key = (spec, _gradients_of(tensors), _tracing.autocast_state(), *map(_key_of, leaves))
+        key = (spec, *_context_of(tensors), *map(_key_of, leaves))
         traced = traces.get(key)
         if traced is None:
-            traced = traces.setdefault(key, _Differentiable(fn, leaves, spec))
-            while len(traces) > _KEPT:
-                traces.pop(next(iter(traces)), None)
+            with adding:
+                traced = traces.setdefault(key, _Differentiable(fn, leaves, spec))
+                if len(traces) > _KEPT:
+                    del traces[next(iter(traces))]
         return traced(tensors)
 
     if not add_rng_seed_argument:
@@ -85,6 +90,14 @@ class PureModule(torch.nn.Module):
         self._module = module
         self._pure_forward = assume_pure(functools.partial(_pure_forward, module))
 
+    # The function holds the module that it was made for: a copy has its own.
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_pure_forward"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._pure_forward = assume_pure(functools.partial(_pure_forward, self._module))
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives."""
         modes = tuple(module.training for module in self._module.modules())
@@ -108,12 +121,25 @@ def _seeded(seed: int) -> Iterator[None]:
         xm.set_rng_state(before)
 
 
-def _gradients_of(tensors: list[torch.Tensor]) -> tuple[Any, ...]:
-    """Which tensors gradients flow to, and which are one: they have a gradient together."""
-    if not torch.is_grad_enabled():
-        return ()
+def _is_transformed(tensors: list[torch.Tensor]) -> bool:
+    """Whether somebody else traces or transforms what is called here."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+        or any(map(_tracing.is_traced, tensors))
+    )
+
+
+def _context_of(tensors: list[torch.Tensor]) -> tuple[Any, ...]:
+    """What a trace depends on beside shapes: settings, which tensors gradients flow to, and which of them are one."""
+    needs_gradients = torch.is_grad_enabled()
     places = {id(tensor): place for place, tensor in reversed(list(enumerate(tensors)))}
-    return tuple((tensor.requires_grad, places[id(tensor)]) for tensor in tensors)
+    return (
+        torch.get_default_dtype(),
+        _tracing.autocast_state(),
+        *((needs_gradients and tensor.requires_grad, places[id(tensor)]) for tensor in tensors),
+    )
 
 
 def _are_on_one_xla_device(tensors: list[torch.Tensor]) -> bool:
