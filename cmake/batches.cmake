@@ -6,7 +6,6 @@
 # empty source takes 2.3 seconds, although they are precompiled, as GCC compiles once more what their inline functions ask for.
 # A change of one source compiles its batch: those with torch's headers are smaller, such that one takes some 15 seconds.
 # Names in the unnamed namespaces of a folder are therefore different ones (scripts/check_names.py, which scripts/lint runs).
-# Of tests/cpu that holds for the tests of the compiler alone, which are a program by themselves.
 # Sources with compile options of their own stay by themselves; so does everything with -DTORCH_XLA_BATCHES=OFF, where each
 # source has to include what it uses, and which scripts/lint wants.
 function(compile_in_batches target)

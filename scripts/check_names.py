@@ -16,9 +16,12 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCES = ROOT / "src"
-TESTS = [ROOT / "tests" / name for name in ("aten", "fuzz", "hlo", "passes", "process")]
-# Never in a batch: they have compile options of their own, or torch's macros.
-ALONE = ("cpu/library/", "cpu/collective/reduction.cc", "aten/autocast.cc")
+TESTS = [ROOT / "tests" / name for name in ("aten", "cpu", "fuzz", "hlo", "passes", "process")]
+# Never in a batch: they have compile options of their own, or torch's macros, or are tests of the runtime.
+ALONE = (
+    *("src/cpu/library/", "src/cpu/collective/reduction.cc", "src/aten/autocast.cc"),
+    *("tests/cpu/collective_", "tests/cpu/library_", "tests/cpu/memory_", "tests/cpu/thread_pool_"),
+)
 
 # Comments, literals and preprocessor lines, which say nothing here, before the tokens that do.
 TOKEN = re.compile(
@@ -234,7 +237,7 @@ def named(head: list[str], path: tuple[str, ...], has_body: bool) -> Iterator[De
 
 
 def is_alone(file: pathlib.Path) -> bool:
-    return file.as_posix().removeprefix(f"{SOURCES}/").startswith(ALONE)
+    return file.absolute().as_posix().removeprefix(f"{ROOT}/").startswith(ALONE)
 
 
 def collisions(folder: pathlib.Path) -> list[str]:

@@ -263,39 +263,23 @@ TEST(Product, RowsRoundAsConversionsDo) {
   }
 }
 
+Product OfDenseRows(int64_t m, int64_t n, int64_t k) {
+  return {.m = m, .n = n, .k = k, .a_row = k, .a_column = 1, .b_row = n, .b_column = 1, .ldc = n};
+}
+
 // A product of few rows and a large matrix is bound by memory: there the table has no say.
 TEST(Product, RowsServeWhereMemoryIsRead) {
   if (!RunsRows()) GTEST_SKIP() << "no AVX2";
-  Product p{.m = 1,
-            .n = 768,
-            .k = 768,
-            .a_row = 768,
-            .a_column = 1,
-            .b_row = 1,
-            .b_column = 768,
-            .ldc = 768};
+  Product p = OfDenseRows(1, 768, 768);
+  std::swap(p.b_row, p.b_column);
   EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
   std::swap(p.b_row, p.b_column);
   EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
   p.m = 4;
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows);
-  p = {.m = 1,
-       .n = 4,
-       .k = 100000,
-       .a_row = 100000,
-       .a_column = 1,
-       .b_row = 4,
-       .b_column = 1,
-       .ldc = 4};
+  p = OfDenseRows(1, 4, 100000);
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "short lines";
-  p = {.m = 1,
-       .n = 512,
-       .k = 100000,
-       .a_row = 100000,
-       .a_column = 1,
-       .b_row = 512,
-       .b_column = 1,
-       .ldc = 512};
+  p = OfDenseRows(1, 512, 100000);
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "long sums of f32";
 }
 
@@ -306,14 +290,7 @@ TEST(Product, LargeMatricesPrepareNoCodeOfSmallOnes) {
   const auto prepares_quickly = [] {
     const auto routine = MakeFloatRoutine(FloatKernel::kSgemm);
     const std::clock_t start = std::clock();  // of the processor
-    routine->Prepare({.m = 1024,
-                      .n = 1024,
-                      .k = 1024,
-                      .a_row = 1024,
-                      .a_column = 1,
-                      .b_row = 1024,
-                      .b_column = 1,
-                      .ldc = 1024});
+    routine->Prepare(OfDenseRows(1024, 1024, 1024));
     return std::clock() - start < CLOCKS_PER_SEC / 200;
   };
   EXPECT_EXIT(_Exit(prepares_quickly() ? 0 : 1), ::testing::ExitedWithCode(0), "");

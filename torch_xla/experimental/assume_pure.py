@@ -88,7 +88,10 @@ class PureModule(torch.nn.Module):
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
         self._module = module
-        self._pure_forward = assume_pure(functools.partial(_pure_forward, module))
+        self._forget_traces()
+
+    def _forget_traces(self) -> None:
+        self._pure_forward = assume_pure(functools.partial(_pure_forward, self._module))
 
     # The function holds the module that it was made for: a copy has its own.
     def __getstate__(self) -> dict[str, Any]:
@@ -96,7 +99,7 @@ class PureModule(torch.nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._pure_forward = assume_pure(functools.partial(_pure_forward, self._module))
+        self._forget_traces()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module gives."""

@@ -17,9 +17,21 @@ using llvm::Value;
 
 namespace {
 
-// The size of an exponent from which e^x is computed in two factors, since the second factor of a
-// product may bring it back into the type's range.
-double LargeExponent(Value* x) { return x->getType()->getScalarType()->isDoubleTy() ? 512 : 64; }
+// e^x = e^reduced · scale. Where x is large neither is beyond the type's range, into which other
+// factors of a product may bring it back.
+struct LargeExponent {
+  Value* is_large;
+  Value* reduced;
+  Value* scale;
+};
+
+LargeExponent ReduceLarge(llvm::IRBuilder<>& b, Value* x) {
+  VectorMath math(b);
+  const double limit = x->getType()->getScalarType()->isDoubleTy() ? 512 : 64;
+  Value* is_large = b.CreateFCmpOGT(x, math.Constant(x, limit));
+  return {is_large, b.CreateSelect(is_large, b.CreateFSub(x, math.Constant(x, limit)), x),
+          b.CreateSelect(is_large, math.Constant(x, std::exp(limit)), math.Constant(x, 1.0))};
+}
 
 // sinh x = sinh · scale, cosh x = cosh · scale: each of them may be beyond the type's range.
 struct Hyperbolic {
@@ -30,22 +42,18 @@ struct Hyperbolic {
 
 Hyperbolic HyperbolicOf(llvm::IRBuilder<>& b, Value* x) {
   VectorMath math(b);
-  const double limit = LargeExponent(x);
   Value* zero = math.Constant(x, 0.0);
   Value* half = math.Constant(x, 0.5);
   Value* one = math.Constant(x, 1.0);
-  Value* magnitude = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-  Value* large = b.CreateFCmpOGT(magnitude, math.Constant(x, limit));
-  Value* reduced =
-      b.CreateSelect(large, b.CreateFSub(magnitude, math.Constant(x, limit)), magnitude);
+  const auto [large, reduced, scale] =
+      ReduceLarge(b, b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
   // With m = e^|x| - 1, sinh |x| = (m + m / (m + 1)) / 2 is exact for small x.
   Value* m = math.Expm1(reduced);
   Value* e = b.CreateFAdd(m, one);
   Value* inverse = b.CreateSelect(large, zero, b.CreateFDiv(one, e));
   Value* quotient = b.CreateSelect(large, one, b.CreateFDiv(m, e));
   Value* sinh = b.CreateFMul(half, b.CreateFAdd(m, quotient));
-  return {b.CreateCopySign(sinh, x), b.CreateFMul(half, b.CreateFAdd(e, inverse)),
-          b.CreateSelect(large, math.Constant(x, std::exp(limit)), one)};
+  return {b.CreateCopySign(sinh, x), b.CreateFMul(half, b.CreateFAdd(e, inverse)), scale};
 }
 
 }  // namespace
@@ -184,11 +192,8 @@ Element ElementwiseEmitter::ComplexSign(const Element& x) {
 
 Element ElementwiseEmitter::ComplexExp(const Element& x) {
   VectorMath math(b_);
-  Value* limit = Float(x.real, LargeExponent(x.real));
-  Value* large = b_.CreateFCmpOGT(x.real, limit);
-  Value* e = math.Exp(b_.CreateSelect(large, b_.CreateFSub(x.real, limit), x.real));
-  Value* scale =
-      b_.CreateSelect(large, Float(x.real, std::exp(LargeExponent(x.real))), Float(x.real, 1.0));
+  const auto [large, reduced, scale] = ReduceLarge(b_, x.real);
+  Value* e = math.Exp(reduced);
   Value* real = b_.CreateFMul(b_.CreateFMul(e, math.Cos(x.imaginary)), scale);
   Value* imaginary = b_.CreateFMul(b_.CreateFMul(e, math.Sin(x.imaginary)), scale);
   Value* is_real = b_.CreateFCmpOEQ(x.imaginary, Float(x.real, 0.0));

@@ -71,7 +71,7 @@ class ElementwiseEmitter {
   llvm::Value* ReducePrecision(const hlo::Instruction& instruction, llvm::Value* x);
   Element BitcastConvert(const Element& x, hlo::ElementType from, hlo::ElementType to);
   Element ComplexMultiply(const Element& x, const Element& y);
-  // As C multiplies: the product of an infinite number and one that is not zero is infinite.
+  // The product of an infinite number and one that is not zero is infinite, as in C.
   Element ComplexMultiplyInfinite(const Element& x, const Element& y);
   // Where a part is infinite, infinite parts as ones and others as zeros; else the number, with
   // zeros for NaN.

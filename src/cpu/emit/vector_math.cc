@@ -48,12 +48,17 @@ Value* VectorMath::Polynomial(Value* x, std::initializer_list<double> coefficien
   return sum;
 }
 
+// Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits.
+constexpr double kRounding = 12582912.0;
+
+Value* VectorMath::Rounded(Value* shifted, Value** n_bits) {
+  *n_bits = b_.CreateSub(b_.CreateBitCast(shifted, IntTypeLike(shifted)),
+                         IntConstant(shifted, 0x4b400000));
+  return b_.CreateFSub(shifted, Constant(shifted, kRounding));
+}
+
 Value* VectorMath::ReduceByLn2(Value* x, Value** n_bits) {
-  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits.
-  Value* magic = Constant(x, 12582912.0);
-  Value* shifted = Fma(x, Constant(x, 1.4426950408889634), magic);
-  *n_bits = b_.CreateSub(b_.CreateBitCast(shifted, IntTypeLike(x)), IntConstant(x, 0x4b400000));
-  Value* n = b_.CreateFSub(shifted, magic);
+  Value* n = Rounded(Fma(x, Constant(x, 1.4426950408889634), Constant(x, kRounding)), n_bits);
   Value* r = Fma(n, Constant(x, -0.693145751953125), x);
   return Fma(n, Constant(x, -1.42860682030941723212e-6), r);
 }
@@ -67,40 +72,43 @@ Value* VectorMath::PowerOfTwo(Value* n) {
   return b_.CreateBitCast(bits, type);
 }
 
+Value* VectorMath::TimesPowerOfTwo(Value* x, Value* n) {
+  // Two factors, since 2^n alone leaves the range of normal numbers.
+  Value* half = b_.CreateAShr(n, 1);
+  return b_.CreateFMul(b_.CreateFMul(x, PowerOfTwo(half)), PowerOfTwo(b_.CreateSub(n, half)));
+}
+
+Value* VectorMath::Clamp(Value* x, double low, double high) {
+  // Comparisons that are false for NaN keep it.
+  Value* bound = Constant(x, high);
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, bound), bound, x);
+  bound = Constant(x, low);
+  return b_.CreateSelect(b_.CreateFCmpOLT(x, bound), bound, x);
+}
+
 Value* VectorMath::Exp(Value* x) {
   if (IsDouble(x)) return Library("exp", "u10", {x});
-  // Beyond these bounds the result is 0 or infinity; comparisons that are false for NaN keep it.
-  Value* high = Constant(x, 89.0);
-  Value* low = Constant(x, -104.0);
-  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
-  x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
+  x = Clamp(x, -104, 89);  // beyond these bounds the result is 0 or infinity
   Value* n;
   Value* r = ReduceByLn2(x, &n);
   Value* q = Polynomial(
       r, {0.5, 0.166665181517601, 0.04166620597243309, 0.008368917740881443, 0.001395053812302649});
   Value* p = Fma(b_.CreateFMul(r, r), q, r);
-  p = b_.CreateFAdd(p, Constant(x, 1.0));
-  // Two factors, since 2^n alone leaves the range of normal numbers.
-  Value* half = b_.CreateAShr(n, 1);
-  p = b_.CreateFMul(p, PowerOfTwo(half));
-  return b_.CreateFMul(p, PowerOfTwo(b_.CreateSub(n, half)));
+  return TimesPowerOfTwo(b_.CreateFAdd(p, Constant(x, 1.0)), n);
 }
 
 Value* VectorMath::Expm1(Value* x) {
   if (IsDouble(x)) return Library("expm1", "u10", {x});
-  Value* low = Constant(x, -20.0);
-  Value* high = Constant(x, 20.0);
-  Value* bounded = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
-  bounded = b_.CreateSelect(b_.CreateFCmpOGT(bounded, high), high, bounded);
+  constexpr double kLarge = 20;
   Value* n;
-  Value* r = ReduceByLn2(bounded, &n);
+  Value* r = ReduceByLn2(Clamp(x, -kLarge, kLarge), &n);
   Value* q = Polynomial(
       r, {0.5, 0.166665181517601, 0.04166620597243309, 0.008368917740881443, 0.001395053812302649});
   Value* p = Fma(b_.CreateFMul(r, r), q, r);
   Value* scale = PowerOfTwo(n);
   Value* result = Fma(scale, p, b_.CreateFSub(scale, Constant(x, 1.0)));
   result = b_.CreateSelect(b_.CreateFCmpOEQ(x, Constant(x, 0.0)), x, result);
-  return b_.CreateSelect(b_.CreateFCmpOGT(x, high), Exp(x), result);
+  return b_.CreateSelect(b_.CreateFCmpOGT(x, Constant(x, kLarge)), Exp(x), result);
 }
 
 Value* VectorMath::Log(Value* x) {
@@ -196,21 +204,14 @@ Value* VectorMath::Erf(Value* x) {
 
 Value* VectorMath::Exp2(Value* x) {
   if (IsDouble(x)) return Library("exp2", "u10", {x});
-  // As Exp; what is left of x behind a whole number is exact.
-  Value* high = Constant(x, 129.0);
-  Value* low = Constant(x, -151.0);
-  x = b_.CreateSelect(b_.CreateFCmpOGT(x, high), high, x);
-  x = b_.CreateSelect(b_.CreateFCmpOLT(x, low), low, x);
-  Value* magic = Constant(x, 12582912.0);
-  Value* shifted = b_.CreateFAdd(x, magic);
-  Value* n = b_.CreateSub(b_.CreateBitCast(shifted, IntTypeLike(x)), IntConstant(x, 0x4b400000));
-  Value* r = b_.CreateFSub(x, b_.CreateFSub(shifted, magic));
+  x = Clamp(x, -151, 129);  // beyond these bounds the result is 0 or infinity
+  Value* n;
+  // What is left of x behind a whole number is exact.
+  Value* r = b_.CreateFSub(x, Rounded(b_.CreateFAdd(x, Constant(x, kRounding)), &n));
   Value* p = Polynomial(
       r, {1.0, 0.6931471807045319, 0.24022651066561804, 0.05550410365991105, 0.00961803813198231,
           0.0013333935055636398, 0.00015466756339619617, 1.5196156564661512e-05});
-  Value* half = b_.CreateAShr(n, 1);
-  p = b_.CreateFMul(p, PowerOfTwo(half));
-  return b_.CreateFMul(p, PowerOfTwo(b_.CreateSub(n, half)));
+  return TimesPowerOfTwo(p, n);
 }
 
 // Powers of two take a fraction of the time of others.

@@ -39,7 +39,11 @@ class VectorMath {
   // For x of float: n = round(x / ln 2) and r = x - n ln 2; returns {n as float, r}, n's integer in
   // `bits`.
   llvm::Value* ReduceByLn2(llvm::Value* x, llvm::Value** n_bits);
-  llvm::Value* PowerOfTwo(llvm::Value* n);  // n within [-126, 127]
+  // Of a number to which 1.5 * 2^23 was added: the integer next to it, as float and in `n_bits`.
+  llvm::Value* Rounded(llvm::Value* shifted, llvm::Value** n_bits);
+  llvm::Value* PowerOfTwo(llvm::Value* n);                       // n within [-126, 127]
+  llvm::Value* TimesPowerOfTwo(llvm::Value* x, llvm::Value* n);  // n within [-252, 254]
+  llvm::Value* Clamp(llvm::Value* x, double low, double high);   // NaN stays
   llvm::Value* Library(const char* name, const char* accuracy, std::vector<llvm::Value*> arguments);
   llvm::Value* IntConstant(llvm::Value* like, int64_t value);
   llvm::Type* IntTypeLike(llvm::Value* x);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cpu/isa.h"
+#include "hlo/size_arithmetic.h"
 
 namespace cpu {
 namespace {
@@ -48,33 +49,18 @@ struct TapBlock {
     AddRows<taps>(from, step, weights, std::make_integer_sequence<int, rows + taps - 1>());
   }
 
+  template <int... less>
+  TAP_INLINE void AddColumn(int64_t taps, const float* from, int64_t step, const float* weights,
+                            std::integer_sequence<int, less...>) {
+    ((taps == less + 1 && (Add<less + 1>(from, step, weights), true)) || ...);
+  }
+
   TAP_INLINE void AddColumns(const TapPlan& plan, const float* plane, const float* weights) {
     const int64_t step = plan.step();
     for (const TapColumn& column : plan.columns) {
       const float* from = plane + column.place;
-      switch (column.taps) {
-        case 1:
-          Add<1>(from, step, weights);
-          break;
-        case 2:
-          Add<2>(from, step, weights);
-          break;
-        case 3:
-          Add<3>(from, step, weights);
-          break;
-        case 4:
-          Add<4>(from, step, weights);
-          break;
-        case 5:
-          Add<5>(from, step, weights);
-          break;
-        case 6:
-          Add<6>(from, step, weights);
-          break;
-        default:
-          Add<kMostTapsInColumn>(from, step, weights);
-          break;
-      }
+      AddColumn(column.taps, from, step, weights,
+                std::make_integer_sequence<int, kMostTapsInColumn>());
       weights += column.taps;
     }
   }
@@ -114,7 +100,7 @@ template <int64_t bytes, int most>
 TAP_INLINE void SumClasses(const TapPlan& plan, const float* plane, const float* weights,
                            int64_t rows, int64_t length, float* out) {
   for (int64_t c = 0; c < std::min(plan.classes, rows); ++c) {
-    int64_t left = (rows - c + plan.classes - 1) / plan.classes;
+    int64_t left = hlo::CeilDivide(rows - c, plan.classes);
     int64_t at = c * plan.line;
     const auto sum = [&](auto of) __attribute__((always_inline)) {
       constexpr int kRows = decltype(of)::value;
