@@ -9,6 +9,7 @@
 #include "lazy/metrics.h"
 #include "lazy/settings.h"
 #include "lazy/span.h"
+#include "passes/cudnn_attention.h"
 #include "pjrt/wire/engine_options.h"
 #include "process/limits.h"
 
@@ -104,6 +105,26 @@ void AppendToHloFile(const hlo::Module& module) {
   std::fclose(file);
 }
 
+// Where the platform's compiler has kernels that a program has to ask for, with these; where it
+// refuses them, without.
+std::unique_ptr<pjrt::LoadedExecutable> CompileForPlatform(pjrt::Client& client,
+                                                           std::unique_ptr<hlo::Module> module,
+                                                           const pjrt::CompileOptions& options,
+                                                           const PlaceInCache& place) {
+  if (client.platform_name() == "cuda") {
+    std::unique_ptr<hlo::Module> fused = module->Clone();
+    if (passes::UseCudnnAttention(*fused)) {
+      try {
+        return CompileOrLoad(client, std::move(fused), options, place);
+      } catch (const hlo::Error&) {
+        static auto* refused = Counter("CudnnAttentionRefused");
+        Count(refused);
+      }
+    }
+  }
+  return CompileOrLoad(client, std::move(module), options, place);
+}
+
 std::string Joined(const std::set<int64_t>& numbers) {
   std::string text;
   for (const int64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
@@ -119,7 +140,7 @@ std::string ProgramName(const Graph& graph) {
 
 void LoweredProgram::Compile() {
   const int64_t bytes = BytesOf(*module);
-  program->executable = CompileOrLoad(*client, std::move(module), options, place);
+  program->executable = CompileForPlatform(*client, std::move(module), options, place);
   program->bytes = bytes + BytesOf(*program);
 }
 

@@ -1,0 +1,17 @@
+// Attention on NVIDIA's GPUs: XLA's compiler for them knows cuDNN's fused kernels, which keep no
+// matrix of scores, as custom calls that a program has to ask for.
+#pragma once
+
+#include "hlo/module.h"
+
+namespace passes {
+
+// Makes custom calls of the composites of hlo/attention_composite.h that these kernels serve: of
+// f16 and bf16, with a head's width a multiple of 8 and at most 128, 64 queries and keys or more,
+// and as many of them as keys where it is causal. Every other one stays as it is. The numbers are
+// those of the decomposition but for rounding: the weights are rounded to the operands' type before
+// they are multiplied with the values. A processor or a cuDNN that does not serve what is asked for
+// says so when the program is compiled. Returns true if the module changed.
+bool UseCudnnAttention(hlo::Module& module);
+
+}  // namespace passes
