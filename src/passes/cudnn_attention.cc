@@ -35,7 +35,7 @@ bool IsServed(const Instruction& attention) {
   const Shape& key = attention.operand(first + 1)->shape();
   const Shape& value = attention.operand(first + 2)->shape();
   const ElementType type = query.element_type();
-  if (type != ElementType::kF16 && type != ElementType::kBf16) return false;
+  if (type != ElementType::kF16 && type != ElementType::kBF16) return false;
   if (attention.operand_count() > without_mask) return false;
   const int64_t width = query.dimension(3), queries = query.dimension(2), keys = key.dimension(2);
   if (width != value.dimension(3) || width % kWidthStep != 0 || width > kWidest) return false;
@@ -94,7 +94,7 @@ std::string Configuration(const hlo::AttentionAttributes& attributes, const Shap
       R"("tuning_knobs":{"17":"1","24":"0"},"is_cudnn_frontend":true,"workspace_size":"0"},)"
       R"("fmha_scale":)" +
       Number(attributes.scale) + R"(,"intermediate_tensor_shape":{"element_type":)" +
-      (query.element_type() == ElementType::kBf16 ? R"("BF16")" : R"("F16")") +
+      (query.element_type() == ElementType::kBF16 ? R"("BF16")" : R"("F16")") +
       R"(,"dimensions":)" + List({scores.begin(), scores.end()}) +
       R"(,"tuple_shapes":[],"layout":{"dim_level_types":[],"dim_unique":[],"dim_ordered":[],)"
       R"("minor_to_major":["3","2","1","0"],"tiles":[],"element_size_in_bits":"0",)"

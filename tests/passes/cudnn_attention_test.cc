@@ -11,22 +11,22 @@
 namespace passes {
 namespace {
 
-struct Sizes {
+struct AttentionSizes {
   std::string type = "bf16";
   int64_t queries = 64, keys = 64, width = 64;
   bool is_causal = true;
 };
 
-std::string Tensor(const Sizes& s, int64_t heads, int64_t rows) {
+std::string TensorText(const AttentionSizes& s, int64_t heads, int64_t rows) {
   return "tensor<2x" + std::to_string(heads) + "x" + std::to_string(rows) + "x" +
          std::to_string(s.width) + "x" + s.type + ">";
 }
 
-std::string Causal(const Sizes& s) { return s.is_causal ? "true" : "false"; }
+std::string CausalText(const AttentionSizes& s) { return s.is_causal ? "true" : "false"; }
 
 // The decompositions are of the right shapes and nothing else: nobody runs them.
-std::string Forward(const Sizes& s) {
-  const std::string q = Tensor(s, 4, s.queries), k = Tensor(s, 2, s.keys);
+std::string ForwardText(const AttentionSizes& s) {
+  const std::string q = TensorText(s, 4, s.queries), k = TensorText(s, 2, s.keys);
   const std::string sums = "tensor<2x4x" + std::to_string(s.queries) + "xf32>";
   return "func.func private @impl(%a: " + q + ", %b: " + k + ", %c: " + k + ") -> (" + q + ", " +
          sums + ") {\n  %0 = stablehlo.constant dense<0.0> : " + sums +
@@ -34,12 +34,13 @@ std::string Forward(const Sizes& s) {
          ", %b: " + k + ", %c: " + k + ") -> (" + q + ", " + sums +
          ") {\n  %0:2 = stablehlo.composite \"torch_xla.attention\" %a, %b, %c "
          "{composite_attributes = {is_causal = " +
-         Causal(s) + ", scale = 0.25 : f64}, decomposition = @impl} : (" + q + ", " + k + ", " + k +
-         ") -> (" + q + ", " + sums + ")\n  func.return %0#0, %0#1 : " + q + ", " + sums + "\n}\n";
+         CausalText(s) + ", scale = 0.25 : f64}, decomposition = @impl} : (" + q + ", " + k + ", " +
+         k + ") -> (" + q + ", " + sums + ")\n  func.return %0#0, %0#1 : " + q + ", " + sums +
+         "\n}\n";
 }
 
-std::string Backward(const Sizes& s) {
-  const std::string q = Tensor(s, 4, s.queries), k = Tensor(s, 2, s.keys);
+std::string BackwardText(const AttentionSizes& s) {
+  const std::string q = TensorText(s, 4, s.queries), k = TensorText(s, 2, s.keys);
   const std::string sums = "tensor<2x4x" + std::to_string(s.queries) + "xf32>";
   const std::string results = "(" + q + ", " + k + ", " + k + ")";
   const std::string parameters =
@@ -49,54 +50,56 @@ std::string Backward(const Sizes& s) {
          "\n}\nfunc.func public @main(" + parameters + ") -> " + results +
          " {\n  %0:3 = stablehlo.composite \"torch_xla.attention_backward\" %a, %b, %c, %d, %e, %f "
          "{composite_attributes = {is_causal = " +
-         Causal(s) + ", scale = 0.25 : f64}, decomposition = @impl} : (" + q + ", " + q + ", " + k +
-         ", " + k + ", " + q + ", " + sums + ") -> " + results +
+         CausalText(s) + ", scale = 0.25 : f64}, decomposition = @impl} : (" + q + ", " + q + ", " +
+         k + ", " + k + ", " + q + ", " + sums + ") -> " + results +
          "\n  func.return %0#0, %0#1, %0#2 : " + q + ", " + k + ", " + k + "\n}\n";
 }
 
 std::string Rewritten(const std::string& program, bool is_changed = true) {
   auto module = hlo::ReadStablehloText(program);
   EXPECT_EQ(UseCudnnAttention(*module), is_changed);
-  hlo::Verify(*module);
+  hlo::VerifyModule(*module);
   return hlo::WriteStablehloText(*module);
 }
 
-bool Has(const std::string& text, const std::string& part) {
+bool HasPart(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
 TEST(CudnnAttention, ForwardIsACallWithHeadsInside) {
-  const std::string text = Rewritten(Forward({}));
-  EXPECT_TRUE(Has(text, "\"__cudnn$fmhaSoftmax\"") || Has(text, "@__cudnn$fmhaSoftmax(")) << text;
-  EXPECT_FALSE(Has(text, "composite")) << text;
-  EXPECT_TRUE(Has(text,
-                  "(tensor<2x64x4x64xbf16>, tensor<2x64x2x64xbf16>, tensor<2x64x2x64xbf16>) "
-                  "-> (tensor<2x4x64x64xbf16>, tensor<2x4x64xf32>, tensor<0xui8>)"))
+  const std::string text = Rewritten(ForwardText({}));
+  EXPECT_TRUE(HasPart(text, "\"__cudnn$fmhaSoftmax\"") || HasPart(text, "@__cudnn$fmhaSoftmax("))
       << text;
-  EXPECT_TRUE(Has(text, "dense<[3, 1, 2, 0]>")) << text;
-  EXPECT_TRUE(Has(text, "CAUSAL")) << text;
-  EXPECT_TRUE(Has(text, "BF16")) << text;
+  EXPECT_FALSE(HasPart(text, "composite")) << text;
+  EXPECT_TRUE(HasPart(text,
+                      "(tensor<2x64x4x64xbf16>, tensor<2x64x2x64xbf16>, tensor<2x64x2x64xbf16>) "
+                      "-> tuple<tensor<2x4x64x64xbf16>, tensor<2x4x64xf32>, tensor<0xui8>>"))
+      << text;
+  EXPECT_TRUE(HasPart(text, "dense<[3, 1, 2, 0]>")) << text;
+  EXPECT_TRUE(HasPart(text, "CAUSAL")) << text;
+  EXPECT_TRUE(HasPart(text, "BF16")) << text;
 }
 
 TEST(CudnnAttention, BackwardReadsWhatForwardWrote) {
-  Sizes sizes{.type = "f16", .queries = 80, .keys = 96, .is_causal = false};
-  const std::string text = Rewritten(Backward(sizes));
-  EXPECT_TRUE(Has(text, "__cudnn$fmhaSoftmaxBackward")) << text;
-  EXPECT_TRUE(Has(text,
-                  "(tensor<2x80x4x64xf16>, tensor<2x96x2x64xf16>, tensor<2x96x2x64xf16>, "
-                  "tensor<2x4x80xf32>, tensor<2x80x4x64xf16>, tensor<2x80x4x64xf16>) -> "
-                  "(tensor<2x4x80x64xf16>, tensor<2x2x96x64xf16>, tensor<2x2x96x64xf16>, "
-                  "tensor<0xui8>)"))
+  AttentionSizes sizes{.type = "f16", .queries = 80, .keys = 96, .is_causal = false};
+  const std::string text = Rewritten(BackwardText(sizes));
+  EXPECT_TRUE(HasPart(text, "__cudnn$fmhaSoftmaxBackward")) << text;
+  EXPECT_TRUE(HasPart(text,
+                      "(tensor<2x80x4x64xf16>, tensor<2x96x2x64xf16>, tensor<2x96x2x64xf16>, "
+                      "tensor<2x4x80xf32>, tensor<2x80x4x64xf16>, tensor<2x80x4x64xf16>) -> "
+                      "tuple<tensor<2x4x80x64xf16>, tensor<2x2x96x64xf16>, tensor<2x2x96x64xf16>, "
+                      "tensor<0xui8>>"))
       << text;
-  EXPECT_TRUE(Has(text, "NO_MASK")) << text;
+  EXPECT_TRUE(HasPart(text, "NO_MASK")) << text;
 }
 
 TEST(CudnnAttention, WhatItDoesNotServeStays) {
-  for (const Sizes& sizes :
-       {Sizes{.type = "f32"}, Sizes{.queries = 63, .keys = 63}, Sizes{.keys = 96},
-        Sizes{.width = 60}, Sizes{.width = 136}, Sizes{.queries = 1, .is_causal = false}}) {
-    EXPECT_TRUE(Has(Rewritten(Forward(sizes), false), "composite"));
-    EXPECT_TRUE(Has(Rewritten(Backward(sizes), false), "composite"));
+  for (const AttentionSizes& sizes :
+       {AttentionSizes{.type = "f32"}, AttentionSizes{.queries = 63, .keys = 63},
+        AttentionSizes{.keys = 96}, AttentionSizes{.width = 60}, AttentionSizes{.width = 136},
+        AttentionSizes{.queries = 1, .is_causal = false}}) {
+    EXPECT_TRUE(HasPart(Rewritten(ForwardText(sizes), false), "composite"));
+    EXPECT_TRUE(HasPart(Rewritten(BackwardText(sizes), false), "composite"));
   }
 }
 
