@@ -30,6 +30,11 @@ Value CausalMask(Builder& b, const Dimensions& scores) {
 
 // --- The decompositions
 
+// Of 16-bit floats, whose products are exact in the sums' type: no operand is widened.
+Value Product(Builder& b, Value x, bool transpose_x, Value y, bool transpose_y) {
+  return BatchMatMul(b, x, transpose_x, y, transpose_y, AccumulationType(x->element_type()));
+}
+
 // Heads of keys or values as often as there are queries' heads for each.
 Value RepeatHeads(Builder& b, Value x, int64_t heads) {
   Dimensions dimensions = x->dimensions();
@@ -55,10 +60,10 @@ struct Probabilities {
   Value weights;  // [batch, heads, queries, keys]; zeros in a row that is wholly masked
   Value log_sum;  // [batch, heads, queries]: of the scores' exponentials
 
-  // Query and key in the accumulation's type.
+  // In the sums' type.
   Probabilities(Builder& b, Value query, Value key, OptionalValue mask,
                 const hlo::AttentionAttributes& attributes) {
-    Value scores = BatchMatMul(b, query, false, key, true);
+    Value scores = Product(b, query, false, key, true);
     const Dimensions full = scores->dimensions();
     scores = b.Multiply(scores, Like(b, scores, attributes.scale));
     if (mask) scores = b.Add(scores, b.BroadcastTo(ToAccumulation(b, *mask), full));
@@ -83,12 +88,12 @@ OptionalValue Optional(const Values& operands, size_t index) {
 Values DecomposeAttention(Builder& b, const Values& operands,
                           const hlo::AttentionAttributes& attributes) {
   const ElementType type = operands[0]->element_type();
-  Value query = ToAccumulation(b, operands[0]);
+  Value query = operands[0];
   const int64_t heads = query->shape().dimension(1);
-  Value key = RepeatHeads(b, ToAccumulation(b, operands[1]), heads);
-  Value value = RepeatHeads(b, ToAccumulation(b, operands[2]), heads);
+  Value key = RepeatHeads(b, operands[1], heads), value = RepeatHeads(b, operands[2], heads);
   const Probabilities probabilities(b, query, key, Optional(operands, 3), attributes);
-  return {b.Convert(BatchMatMul(b, probabilities.weights, value), type), probabilities.log_sum};
+  Value weights = b.Convert(probabilities.weights, type);
+  return {b.Convert(Product(b, weights, false, value, false), type), probabilities.log_sum};
 }
 
 // With P the weights: dV = P^T dO, dS = P (dP - rowsum(dO O)) where dP = dO V^T (Dao et al.,
@@ -96,22 +101,19 @@ Values DecomposeAttention(Builder& b, const Values& operands,
 Values DecomposeBackward(Builder& b, const Values& operands,
                          const hlo::AttentionAttributes& attributes) {
   const ElementType type = operands[1]->element_type();
-  Value gradient = ToAccumulation(b, operands[0]);
-  Value query = ToAccumulation(b, operands[1]);
+  Value gradient = operands[0], query = operands[1];
   const int64_t heads = query->shape().dimension(1), key_heads = operands[2]->shape().dimension(1);
-  Value key = RepeatHeads(b, ToAccumulation(b, operands[2]), heads);
-  Value value = RepeatHeads(b, ToAccumulation(b, operands[3]), heads);
-  Value result = ToAccumulation(b, operands[4]);
+  Value key = RepeatHeads(b, operands[2], heads), value = RepeatHeads(b, operands[3], heads);
   Value weights = Probabilities(b, query, key, Optional(operands, 6), attributes).weights;
   const Dimensions full = weights->dimensions(), row = {3};
-  Value of_value = BatchMatMul(b, weights, true, gradient, false);
-  Value of_weights = BatchMatMul(b, gradient, false, value, true);
-  Value drop = Sum(b, b.Multiply(gradient, result), row);
+  Value of_value = Product(b, b.Convert(weights, type), true, gradient, false);
+  Value of_weights = Product(b, gradient, false, value, true);
+  Value drop = Sum(b, b.Multiply(ToAccumulation(b, gradient), ToAccumulation(b, operands[4])), row);
   Value of_scores =
       b.Multiply(weights, b.Subtract(of_weights, BroadcastReduced(b, drop, row, full)));
-  of_scores = b.Multiply(of_scores, Like(b, of_scores, attributes.scale));
-  Value of_key = BatchMatMul(b, of_scores, true, query, false);
-  return {b.Convert(BatchMatMul(b, of_scores, key), type),
+  of_scores = b.Convert(b.Multiply(of_scores, Like(b, of_scores, attributes.scale)), type);
+  Value of_key = Product(b, of_scores, true, query, false);
+  return {b.Convert(Product(b, of_scores, false, key, false), type),
           b.Convert(SumHeads(b, of_key, key_heads), type),
           b.Convert(SumHeads(b, of_value, key_heads), type)};
 }

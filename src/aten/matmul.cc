@@ -341,7 +341,8 @@ Value SwapLastTwo(Builder& b, Value x) {
   return b.Transpose(x, permutation);
 }
 
-Value BatchMatMul(Builder& b, Value x, bool transpose_x, Value y, bool transpose_y) {
+Value BatchMatMul(Builder& b, Value x, bool transpose_x, Value y, bool transpose_y,
+                  std::optional<ElementType> type) {
   RequireSameType(x, y);
   int64_t rank = x->shape().rank();
   hlo::DotAttributes attributes;
@@ -349,7 +350,7 @@ Value BatchMatMul(Builder& b, Value x, bool transpose_x, Value y, bool transpose
   attributes.rhs_batching_dimensions = AllDimensions(rank - 2);
   attributes.lhs_contracting_dimensions = {transpose_x ? rank - 2 : rank - 1};
   attributes.rhs_contracting_dimensions = {transpose_y ? rank - 1 : rank - 2};
-  return b.DotGeneral(x, y, attributes);
+  return b.DotGeneral(x, y, attributes, type);
 }
 
 Value BatchMatMul(Builder& b, Value x, Value y) { return BatchMatMul(b, x, false, y, false); }
