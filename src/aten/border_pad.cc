@@ -1,7 +1,11 @@
-// Padding by what lies within: reflected at the border, or the border itself.
+// Padding by what lies within: reflected at the border, the border itself, or what lies at the
+// other end.
+#include <ATen/ops/_pad_circular_native.h>
+
 #include <algorithm>
 #include <string>
 
+#include "aten/layout.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
@@ -160,6 +164,41 @@ void RegisterBorderPad(torch::Library& m, const std::string& name) {
   Register<&Twin<rank, &BorderPadBackward<border>>::Lower>(m, (name + "_backward").c_str());
 }
 
+// --- Around the ends, composed of what torch differentiates
+
+// One row-major tensor that is padded somewhere, and nowhere by more than it has.
+bool IsPlainCircularPad(const at::Tensor& x, at::IntArrayRef padding) {
+  const int64_t count = static_cast<int64_t>(padding.size()) / 2;
+  if (padding.size() % 2 != 0 || x.dim() < count + 1 || x.dim() > count + 2 || x.numel() == 0 ||
+      LiesOtherwise(x) || std::ranges::max(padding) == 0) {
+    return false;
+  }
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t size = x.size(x.dim() - 1 - static_cast<int64_t>(i) / 2);
+    if (padding[i] < 0 || padding[i] > size) return false;
+  }
+  return true;
+}
+
+// torch writes the parts into a tensor, one after the other, and reads some of them from it again.
+at::Tensor PadCircular(const at::Tensor& x, at::IntArrayRef padding) {
+  if (padding.empty() || !IsPlainCircularPad(x, padding)) {
+    return at::native::_pad_circular_symint(x, c10::fromIntArrayRefSlow(padding));
+  }
+  at::Tensor padded = x;
+  for (size_t i = 0; i + 1 < padding.size(); i += 2) {
+    const int64_t dimension = x.dim() - 1 - static_cast<int64_t>(i) / 2, low = padding[i],
+                  high = padding[i + 1];
+    std::vector<at::Tensor> parts = {padded};
+    if (low > 0) {
+      parts.insert(parts.begin(), padded.narrow(dimension, x.size(dimension) - low, low));
+    }
+    if (high > 0) parts.push_back(padded.narrow(dimension, 0, high));
+    if (parts.size() > 1) padded = at::cat(parts, dimension);
+  }
+  return padded;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -169,6 +208,9 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterBorderPad<1, Border::kReplicate>(m, "replication_pad1d");
   RegisterBorderPad<2, Border::kReplicate>(m, "replication_pad2d");
   RegisterBorderPad<3, Border::kReplicate>(m, "replication_pad3d");
+  m.impl("_pad_circular", &PadCircular);
 }
+
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { m.impl("_pad_circular", &PadCircular); }
 
 }  // namespace torch_xla
