@@ -1,6 +1,5 @@
 // Recurrent networks. A cell's step is two products and one node, and its backward one node more; a
 // sequence is one node for all steps and layers, and its backward one.
-#include <ATen/FuncTorchTLS.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/gru_cell_native.h>
 #include <ATen/ops/gru_native.h>
@@ -18,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "aten/function_transforms.h"
 #include "aten/op.h"
 #include "aten/recurrent_cells.h"
 #include "aten/recurrent_layers.h"
@@ -236,18 +236,6 @@ bool ParametersFit(const at::Tensor& x, int64_t width, at::TensorList parameters
     const int64_t inputs = is_first ? x.size(-1) : width * attributes.directions();
     const std::array<int64_t, 2> sizes = {gates, part == 0 ? inputs : width};
     if (parameters[i].sizes() != at::IntArrayRef(sizes).slice(0, part < 2 ? 2 : 1)) return false;
-  }
-  return true;
-}
-
-// In the middle of a function transform torch refuses functions of this kind.
-bool MayDifferentiateHere() {
-  const auto& transforms = at::functorch::functorchTLSAccessor();
-  if (!transforms) return true;
-  try {
-    transforms->checkSupportsCppAutogradFunction();
-  } catch (const c10::Error&) {
-    return false;
   }
   return true;
 }
