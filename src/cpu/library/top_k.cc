@@ -66,7 +66,7 @@ class TopKCall : public LibraryCall {
  private:
   // Lines that lie side by side are compared as they lie, where few elements are wanted of each.
   bool TakesRows() const {
-    constexpr int64_t kFew = 32, kLeastLines = 8;
+    constexpr int64_t kFew = 16, kLeastLines = 8;
     return begin_ == 0 && end_ <= kFew && inner_ >= kLeastLines;
   }
 
