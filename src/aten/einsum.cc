@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "aten/function_transforms.h"
 #include "aten/layout.h"
