@@ -17,6 +17,8 @@
 #include "aten/function_transforms.h"
 #include "aten/layout.h"
 #include "aten/op.h"
+#include "aten/promotion.h"
+#include "aten/reduction.h"
 
 namespace torch_xla {
 namespace {
@@ -140,6 +142,17 @@ Dimensions PlacesIn(const std::string& labels, const std::string& of) {
   return places;
 }
 
+// Of operands with the same labels: a sum for each place of the result, which is a reduction of
+// what lies there rather than so many products of a row and a column.
+Value SumOfProducts(Builder& b, Value x, Value y, const Labels& labels) {
+  Value aligned = b.Transpose(y, PlacesIn(labels.y, labels.x));
+  Value products = b.Multiply(ToAccumulation(b, x), ToAccumulation(b, aligned));
+  std::string summed, rest;
+  for (char label : labels.x) (IsIn(labels.result, label) ? rest : summed) += label;
+  Value sums = b.Convert(Sum(b, products, PlacesIn(labels.x, summed)), x->element_type());
+  return b.Transpose(sums, PlacesIn(rest, labels.result));
+}
+
 Value Einsum(Builder& b, Value x, Value y, std::string equation) {
   Labels labels = *LabelsOf(equation);
   if (LabelsOfResult(labels).are_swapped(labels.result)) {
@@ -147,6 +160,7 @@ Value Einsum(Builder& b, Value x, Value y, std::string equation) {
     std::swap(labels.x, labels.y);
   }
   const auto [both, one, other] = LabelsOfResult(labels);
+  if (!both.empty() && one.empty() && other.empty()) return SumOfProducts(b, x, y, labels);
   std::string summed, product = both;
   for (char label : labels.x) {
     if (!IsIn(labels.result, label)) summed += label;

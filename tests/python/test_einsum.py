@@ -16,6 +16,7 @@ CONTRACTIONS = (
     "ab,ab->",
     "ab,b->a",
     "a,acb->bc",
+    "abc,cba->ca",  # a sum for each row
     "abc,cd->abd",
     "abc,abd->dca",  # the second operand's first in the result: its rows are the product's
     "abc,adb->dac",
