@@ -6,10 +6,8 @@
 
 #include "hlo/builder.h"
 #include "lazy/resolve_marks.h"
-#include "passes/common_subexpressions.h"
 #include "passes/constant_value.h"
-#include "passes/dead_code.h"
-#include "passes/fold_constants.h"
+#include "passes/passes.h"
 
 namespace lazy {
 namespace {

@@ -6,10 +6,10 @@
 #include "hlo/text_reader.h"
 #include "hlo/verifier.h"
 #include "lazy/data.h"
-#include "passes/common_subexpressions.h"
 #include "passes/forget_sizes.h"
 #include "passes/generalize_sizes.h"
 #include "passes/instantiate_sizes.h"
+#include "passes/passes.h"
 
 namespace lazy {
 namespace {

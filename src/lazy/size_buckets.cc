@@ -12,10 +12,8 @@
 #include "hlo/verifier.h"
 #include "lazy/metrics.h"
 #include "lazy/settings.h"
-#include "passes/expand_batch_norm.h"
-#include "passes/expand_composites.h"
-#include "passes/inline_calls.h"
 #include "passes/pad_sizes.h"
+#include "passes/passes.h"
 
 namespace lazy {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/common_subexpressions.h"
+#include "passes/passes.h"
 
 #include <bit>
 #include <unordered_map>

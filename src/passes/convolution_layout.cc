@@ -1,4 +1,4 @@
-#include "passes/convolution_layout.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <numeric>

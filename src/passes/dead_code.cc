@@ -1,4 +1,4 @@
-#include "passes/dead_code.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <ranges>

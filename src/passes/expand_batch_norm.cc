@@ -1,4 +1,4 @@
-#include "passes/expand_batch_norm.h"
+#include "passes/passes.h"
 
 #include "hlo/builder.h"
 #include "passes/inline_where.h"

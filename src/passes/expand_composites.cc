@@ -1,4 +1,4 @@
-#include "passes/expand_composites.h"
+#include "passes/passes.h"
 
 #include "passes/inline_where.h"
 

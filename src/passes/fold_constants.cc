@@ -1,4 +1,4 @@
-#include "passes/fold_constants.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <optional>

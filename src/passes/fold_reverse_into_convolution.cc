@@ -1,4 +1,4 @@
-#include "passes/fold_reverse_into_convolution.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "passes/inline_calls.h"
+#include "passes/passes.h"
 
 #include "passes/inline_where.h"
 

@@ -1,4 +1,4 @@
-// The one mechanism behind inline_calls.h and expand_composites.h.
+// The one mechanism behind InlineCalls and ExpandComposites (passes.h).
 #pragma once
 
 #include <functional>

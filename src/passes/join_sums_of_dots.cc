@@ -1,4 +1,4 @@
-#include "passes/join_sums_of_dots.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 

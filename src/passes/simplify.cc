@@ -1,4 +1,4 @@
-#include "passes/simplify.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <cmath>

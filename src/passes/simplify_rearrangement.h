@@ -1,4 +1,4 @@
-// The part of simplify.h that concerns operations which only move data.
+// The part of simplify.cc that concerns operations which only move data.
 #pragma once
 
 #include "hlo/builder.h"

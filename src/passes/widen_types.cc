@@ -1,4 +1,4 @@
-#include "passes/widen_types.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <concepts>

@@ -156,6 +156,17 @@ inline hlo::Literal RandomLiteral(const hlo::Shape& shape, unsigned seed, double
   return literal;
 }
 
+// For each parameter of the entry, of another seed each.
+inline std::vector<hlo::Literal> RandomArguments(const hlo::Module& module, double low = -3,
+                                                 double high = 3) {
+  std::vector<hlo::Literal> arguments;
+  for (const hlo::Instruction* parameter : module.entry()->parameters()) {
+    arguments.push_back(
+        RandomLiteral(parameter->shape(), static_cast<unsigned>(arguments.size() + 1), low, high));
+  }
+  return arguments;
+}
+
 // Compiles, runs and compares all results with those that are expected.
 inline void CheckCompiled(const hlo::Module& module, const CompileOptions& options,
                           const std::vector<hlo::Literal>& arguments,
@@ -191,14 +202,9 @@ void CheckProgram(const std::vector<hlo::Shape>& shapes, Body body, double scale
   module.set_entry(entry);
   hlo::Builder builder(entry);
   std::vector<hlo::Value> parameters;
-  std::vector<hlo::Literal> arguments;
-  for (const hlo::Shape& shape : shapes) {
-    parameters.push_back(builder.Parameter(shape));
-    arguments.push_back(
-        RandomLiteral(shape, static_cast<unsigned>(arguments.size() + 1), low, high));
-  }
+  for (const hlo::Shape& shape : shapes) parameters.push_back(builder.Parameter(shape));
   entry->set_results(body(builder, parameters));
-  CheckModule(module, arguments, scale);
+  CheckModule(module, RandomArguments(module, low, high), scale);
 }
 
 }  // namespace cpu

@@ -4,14 +4,17 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "../hlo/fuzz/mutator.h"
 #include "engine_testing.h"
-#include "hlo/builder.h"
 #include "hlo/bytecode.h"
 #include "hlo/error.h"
+#include "hlo/text_reader.h"
 
 namespace cpu {
 namespace {
@@ -60,24 +63,37 @@ TEST_P(PipelineTest, KeepsModulesWellFormed) {
   EXPECT_GT(run, 1);
 }
 
-// What a file of passes declares as `bool Name(hlo::Module& module…);` is a row of the table, so
-// that no test which walks the table forgets it.
+std::string ContentsOf(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+// What these headers declare is a row of the table under the name of its source, so that no test
+// which walks the table forgets it; and nothing else in these folders is a pass.
 TEST(Pipeline, HasEveryPass) {
-  std::set<std::string_view> names;
-  for (const Pass& pass : Pipeline()) names.insert(pass.name);
-  const std::regex declaration("\nbool \\w+\\(hlo::Module& module");
-  std::set<std::string> files;
-  for (const char* folder : {SOURCES "/passes", SOURCES "/cpu/passes"}) {
+  const std::regex declaration(R"(\nbool \w+\(hlo::Module& module)");
+  const std::regex description(R"(\n// (\w+): .*(\n//.*)*\nbool \w+\(hlo::Module& module)");
+  std::set<std::string> described;
+  for (const std::filesystem::path folder : {SOURCES "/passes", SOURCES "/cpu/passes"}) {
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
+      const std::string text = ContentsOf(file.path()), name = file.path().stem();
+      // Not passes, but what passes are made of.
+      if (name == "for_each_computation" || name == "inline_where") continue;
       if (file.path().extension() != ".h") continue;
-      std::ifstream in(file.path());
-      const std::string text(std::istreambuf_iterator<char>(in), {});
-      if (std::regex_search(text, declaration)) files.insert(file.path().stem());
+      const auto count = [&](const std::regex& what) {
+        return std::distance(std::sregex_iterator(text.begin(), text.end(), what), {});
+      };
+      EXPECT_EQ(count(declaration), name.ends_with("passes") ? count(description) : 0)
+          << file.path();
+      for (std::sregex_iterator it(text.begin(), text.end(), description), end; it != end; ++it) {
+        described.insert((*it)[1]);
+        EXPECT_TRUE(std::filesystem::exists(folder / ((*it)[1].str() + ".cc"))) << (*it)[1];
+      }
     }
   }
-  // Not passes, but what passes are made of.
-  for (const char* part : {"for_each_computation", "inline_where"}) files.erase(part);
-  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), files);
+  std::set<std::string> names;
+  for (const Pass& pass : Pipeline()) names.emplace(pass.name);
+  EXPECT_EQ(names, described);
 }
 
 TEST(Pipeline, NamesOfPassesThatCannotBeLeftOutAreErrors) {
@@ -104,14 +120,15 @@ TEST(Pipeline, NamesOfPassesThatCannotBeLeftOutAreErrors) {
 }
 
 TEST(Pipeline, TellsWhatEachPassDid) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  hlo::Builder b(entry);
-  hlo::Value x = b.Parameter(hlo::Shape(hlo::ElementType::kF32, {4}));
-  entry->set_results({b.Negate(b.Negate(b.Tanh(x)))});
+  const auto module = hlo::ReadStablehloText(R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.tanh %x : tensor<4xf32>
+  %1 = stablehlo.negate %0 : tensor<4xf32>
+  %2 = stablehlo.negate %1 : tensor<4xf32>
+  func.return %2 : tensor<4xf32>
+})");
   std::map<std::string_view, PassOutcome> outcomes;
-  RunPipeline(module, {.single_device = false, .disabled = {"dead_code"}, .verify = true},
+  RunPipeline(*module, {.single_device = false, .disabled = {"dead_code"}, .verify = true},
               [&](const PassRun& run, const hlo::Module&) {
                 EXPECT_EQ(&run.pass, &Pipeline()[static_cast<size_t>(run.number) - 1]);
                 outcomes.emplace(run.pass.name, run.outcome);  // of the first row of the name
@@ -125,18 +142,18 @@ TEST(Pipeline, TellsWhatEachPassDid) {
 
 // What a pass would have dropped is right in a kernel too.
 TEST(Pipeline, ASliceOfAScalarNeedsNoSimplification) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  hlo::Builder b(entry);
-  const hlo::Shape scalar(hlo::ElementType::kF32, {});
-  entry->set_results({b.Negate(b.Slice(b.Parameter(scalar), {}, {}, {}))});
-  const std::vector<hlo::Literal> arguments = {RandomLiteral(scalar, 1)};
+  const auto module = hlo::ReadStablehloText(R"(
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.slice %x [] : (tensor<f32>) -> tensor<f32>
+  %1 = stablehlo.negate %0 : tensor<f32>
+  func.return %1 : tensor<f32>
+})");
+  const std::vector<hlo::Literal> arguments = RandomArguments(*module);
   CompileOptions options;
   for (const char* disabled : {"simplify", "fusion"}) {
     options.disabled_passes.insert(disabled);
-    ExpectClose(hlo::Evaluate(module, arguments)[0],
-                RunOnEngine(*Compile(module, options), arguments)[0]);
+    ExpectClose(hlo::Evaluate(*module, arguments)[0],
+                RunOnEngine(*Compile(*module, options), arguments)[0]);
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "hlo/evaluator.h"
 #include "hlo/number_conversion.h"
-#include "passes/expand_batch_norm.h"
+#include "passes/passes.h"
 
 namespace fuzz {
 namespace {

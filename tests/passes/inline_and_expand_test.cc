@@ -1,21 +1,18 @@
 #include "hlo/error.h"
+#include "hlo/text_reader.h"
 #include "pass_test.h"
-#include "passes/expand_composites.h"
-#include "passes/inline_calls.h"
+#include "passes/passes.h"
 
 namespace passes {
 namespace {
 
 using Values = std::vector<Value>;
 
-hlo::Computation* Doubler(Builder& b) {
-  return b.Region("double", {F32({3})},
-                  [](Builder& c, const Values& y) { return Values{c.Add(y[0], y[0])}; });
-}
-
 TEST(InlineCallsTest, RefusesToGrowWithoutBounds) {
   auto module = MakeModule({F32({3})}, [](Builder& b, const Values& x) {
-    hlo::Computation* callee = Doubler(b);
+    hlo::Computation* callee = b.Region("double", {F32({3})}, [](Builder& c, const Values& y) {
+      return Values{c.Add(y[0], y[0])};
+    });
     for (int i = 0; i < 40; ++i) {
       callee = b.Region("twice", {F32({3})}, [&](Builder& c, const Values& y) {
         return Values{c.Call(callee, {c.Call(callee, {y[0]})})};
@@ -26,22 +23,23 @@ TEST(InlineCallsTest, RefusesToGrowWithoutBounds) {
   EXPECT_THROW(InlineCalls(*module), hlo::Error);
 }
 
-Value Composite(Builder& b, const char* name, hlo::Computation* decomposition, Value x) {
-  hlo::CompositeAttributes attributes;
-  attributes.name = name;
-  return b.Create(Opcode::kComposite, {x}, attributes, {decomposition});
-}
-
 TEST(ExpandCompositesTest, ExpandsThoseThatAreNotKept) {
-  auto module = MakeModule({F32({3})}, [](Builder& b, const Values& x) {
-    auto* inner = Doubler(b);
-    auto* outer = b.Region("outer", {F32({3})}, [&](Builder& c, const Values& y) {
-      return Values{c.Negate(Composite(c, "known", inner, y[0]))};
-    });
-    return Values{Composite(b, "unknown", outer, x[0])};
-  });
+  const auto module = hlo::ReadStablehloText(R"(
+func.func private @double(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.add %x, %x : tensor<3xf32>
+  func.return %0 : tensor<3xf32>
+}
+func.func private @outer(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.composite "test.known" %x {decomposition = @double} : (tensor<3xf32>) -> tensor<3xf32>
+  %1 = stablehlo.negate %0 : tensor<3xf32>
+  func.return %1 : tensor<3xf32>
+}
+func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.composite "test.unknown" %x {decomposition = @outer} : (tensor<3xf32>) -> tensor<3xf32>
+  func.return %0 : tensor<3xf32>
+})");
   auto keep = [](const hlo::Instruction& composite) {
-    return composite.as<hlo::CompositeAttributes>().name == "known";
+    return composite.as<hlo::CompositeAttributes>().name == "test.known";
   };
   EXPECT_TRUE(ApplyAndCompare(*module, [&](hlo::Module& m) { return ExpandComposites(m, keep); }));
   EXPECT_EQ(CountOpcode(*module, Opcode::kComposite), 1);

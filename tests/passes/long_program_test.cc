@@ -2,13 +2,7 @@
 #include <ctime>
 
 #include "pass_test.h"
-#include "passes/common_subexpressions.h"
-#include "passes/dead_code.h"
-#include "passes/expand_batch_norm.h"
-#include "passes/expand_composites.h"
-#include "passes/fold_constants.h"
-#include "passes/inline_calls.h"
-#include "passes/simplify.h"
+#include "passes/passes.h"
 
 namespace passes {
 namespace {

@@ -1,5 +1,5 @@
 // Some elements of sorted lines: the custom calls TopK and mhlo.topk (the k largest, or smallest,
-// of the last dimension, with their indices), and slices of sorts (cpu/passes/top_k.h).
+// of the last dimension, with their indices), and slices of sorts (cpu/passes/top_k.cc).
 #include <algorithm>
 #include <cstring>
 #include <span>

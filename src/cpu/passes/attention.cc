@@ -1,4 +1,4 @@
-#include "cpu/passes/attention.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "cpu/passes/dimension_sizes.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <vector>
 

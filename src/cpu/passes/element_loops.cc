@@ -1,4 +1,4 @@
-#include "cpu/passes/element_loops.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <algorithm>
 #include <numeric>

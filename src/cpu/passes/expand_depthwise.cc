@@ -1,4 +1,4 @@
-#include "cpu/passes/expand_depthwise.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "cpu/passes/expand_remainder.h"
+#include "cpu/passes/engine_passes.h"
 
 #include "cpu/control_flow.h"
 #include "hlo/builder.h"

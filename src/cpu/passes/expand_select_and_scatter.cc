@@ -1,4 +1,4 @@
-#include "cpu/passes/expand_select_and_scatter.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <iterator>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cpu/passes/fusion.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "cpu/passes/placements.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "cpu/passes/single_device.h"
+#include "cpu/passes/engine_passes.h"
 
 #include "hlo/builder.h"
 #include "passes/for_each_computation.h"

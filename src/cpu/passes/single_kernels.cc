@@ -1,4 +1,4 @@
-#include "cpu/passes/single_kernels.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "cpu/passes/split_reductions.h"
+#include "cpu/passes/engine_passes.h"
 
 #include <algorithm>
 #include <optional>
