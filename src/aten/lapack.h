@@ -8,11 +8,16 @@
 
 #include "aten/fallback.h"
 #include "aten/refused_types.h"
+#include "hlo/lapack_call.h"
+#include "lazy/device.h"
 
 namespace torch_xla {
 
 // Whether the plugin in use has LAPACK's routines.
-bool DeviceHasLapack();
+inline bool DeviceHasLapack() {
+  return lazy::Runtime::Get().client().plugin().attributes().contains(
+      hlo::lapack::kPluginAttribute);
+}
 
 // Registers `kernel`, a function of tensors, as operator `name`.
 template <auto kernel>

@@ -14,7 +14,7 @@
 #include "lazy/job_secret.h"
 #include "lazy/profile.h"
 #include "lazy/program_cache.h"
-#include "pjrt/wire/job_secret.h"
+#include "pjrt/wire/option_names.h"
 #include "process/fork.h"
 
 namespace lazy {

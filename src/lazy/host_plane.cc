@@ -1,4 +1,4 @@
-#include "lazy/host_plane.h"
+#include "lazy/profile_planes.h"
 
 #include <algorithm>
 #include <string>

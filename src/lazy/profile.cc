@@ -9,8 +9,7 @@
 
 #include "hlo/error.h"
 #include "lazy/device.h"
-#include "lazy/host_plane.h"
-#include "lazy/profile_steps.h"
+#include "lazy/profile_planes.h"
 #include "lazy/span.h"
 #include "pjrt/client/profiler.h"
 #include "pjrt/wire/xspace.h"

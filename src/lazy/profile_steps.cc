@@ -1,4 +1,4 @@
-#include "lazy/profile_steps.h"
+#include "lazy/profile_planes.h"
 
 #include <algorithm>
 #include <map>

@@ -10,7 +10,7 @@
 #include "lazy/settings.h"
 #include "lazy/span.h"
 #include "passes/cudnn_attention.h"
-#include "pjrt/wire/engine_options.h"
+#include "pjrt/wire/option_names.h"
 #include "process/limits.h"
 
 namespace lazy {

@@ -22,6 +22,7 @@ void BindControlFlow(pybind11::module_& m);     // loops and branches
 void BindCapturedGraphs(pybind11::module_& m);  // graphs that dynamo hands over
 void BindProfiler(pybind11::module_& m);        // profiles, and the user's own spans
 void BindXlaBuilder(pybind11::module_& m);      // programs built from Python
+void BindExport(pybind11::module_& m);          // programs for others
 void BindWorld(pybind11::module_& m);           // the other processes, and operations between them
 
 // The device that "xla:1" names; the current one for an empty string. Starts the runtime, so that

@@ -1,4 +1,4 @@
-#include "python/export.h"
+#include "python/bindings.h"
 
 #include <torch/csrc/utils/pybind.h>
 
@@ -17,7 +17,6 @@
 #include "lazy/location.h"
 #include "lazy/programs_of_any_size.h"
 #include "pjrt/client/foreign_functions.h"
-#include "python/bindings.h"
 
 namespace torch_xla {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "lazy/metrics.h"
 #include "python/bindings.h"
-#include "python/export.h"
 
 PYBIND11_MODULE(_XLAC, m) {
   m.doc() = "The C++ core of torch_xla.";

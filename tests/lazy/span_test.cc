@@ -6,8 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "lazy/host_plane.h"
-#include "lazy/profile_steps.h"
+#include "lazy/profile_planes.h"
 
 namespace lazy {
 namespace {

@@ -9,10 +9,8 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/library/convolution_plan.h"
-#include "cpu/library/depthwise_convolution.h"
-#include "cpu/library/direct_convolution.h"
+#include "cpu/library/convolution_routines.h"
 #include "cpu/library/onednn.h"
-#include "cpu/library/pointwise_convolution.h"
 #include "cpu/library/strided_copy.h"
 
 namespace cpu {

@@ -1,4 +1,4 @@
-#include "cpu/library/depthwise_convolution.h"
+#include "cpu/library/convolution_routines.h"
 
 #include <algorithm>
 #include <cstring>

@@ -13,7 +13,6 @@
 #include "cpu/library/panel_product.h"
 #include "cpu/library/row_product.h"
 #include "cpu/library/vector_clones.h"
-#include "cpu/library/wide_panel_product.h"
 #include "hlo/error.h"
 
 namespace cpu {

@@ -45,7 +45,7 @@ enum class FloatKernel : char {
   kMatmul = 'm',      // oneDNN's primitive
   kBlas = 'b',        // OpenBLAS, which copies operands first
   kPanels = 'p',      // ours (panel_product.h)
-  kWidePanels = 'w',  // ours for AVX-512 (wide_panel_product.h)
+  kWidePanels = 'w',  // ours for AVX-512 (panel_product.h)
   kRows = 'r',        // ours, of few rows (row_product.h)
 };
 // True if this processor can run it.

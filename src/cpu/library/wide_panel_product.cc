@@ -1,4 +1,4 @@
-#include "cpu/library/wide_panel_product.h"
+#include "cpu/library/panel_product.h"
 
 #include <algorithm>
 #include <array>

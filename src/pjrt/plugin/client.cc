@@ -7,7 +7,7 @@
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/named_value.h"
 #include "pjrt/plugin/key_value_store.h"
-#include "pjrt/wire/job_secret.h"
+#include "pjrt/wire/option_names.h"
 
 PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyValueStore store)
     : asynchronous(options.asynchronous),

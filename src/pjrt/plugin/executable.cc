@@ -14,7 +14,7 @@
 #include "pjrt/boundary/boundary.h"
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
-#include "pjrt/wire/engine_options.h"
+#include "pjrt/wire/option_names.h"
 #include "process/sha256.h"
 
 namespace pjrt::plugin {

@@ -8,7 +8,6 @@
 
 #include "cpu/foreign_handlers.h"
 #include "pjrt/boundary/boundary.h"
-#include "pjrt/plugin/execute_context.h"
 
 namespace pjrt::boundary {
 namespace {

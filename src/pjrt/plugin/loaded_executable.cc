@@ -7,7 +7,7 @@
 #include "pjrt/boundary/functions.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/executable.h"
-#include "pjrt/plugin/execute_context.h"
+#include "pjrt/plugin/foreign_functions.h"
 #include "pjrt/plugin/profiler.h"
 #include "pjrt/plugin/result_memory.h"
 #include "process/clock.h"

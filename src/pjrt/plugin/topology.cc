@@ -8,7 +8,7 @@
 #include "pjrt/boundary/named_value.h"
 #include "pjrt/boundary/serialized.h"
 #include "pjrt/plugin/executable.h"
-#include "pjrt/wire/job_secret.h"
+#include "pjrt/wire/option_names.h"
 #include "process/sha256.h"
 
 PJRT_TopologyDescription::PJRT_TopologyDescription(int num_devices, int num_processes)
