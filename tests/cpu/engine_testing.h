@@ -22,15 +22,6 @@ inline hlo::Shape F32(hlo::Dimensions dimensions) {
   return hlo::Shape(hlo::ElementType::kF32, std::move(dimensions));
 }
 
-inline hlo::Window PoolWindow(hlo::Dimensions size, hlo::Dimensions strides,
-                              hlo::Dimensions padding) {
-  hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(size.size()));
-  window.dimensions = size;
-  window.strides = strides;
-  window.padding_low = window.padding_high = padding;
-  return window;
-}
-
 // Of the last dimension.
 inline hlo::Value Softmax(hlo::Builder& b, hlo::Value x) {
   const int64_t last = x->shape().rank() - 1;

@@ -4,29 +4,22 @@
 #include "cpu/sealed_parts.h"
 #include "engine_testing.h"
 #include "hlo/error.h"
+#include "hlo/text_reader.h"
 
 namespace cpu {
 namespace {
 
-using hlo::Builder;
-using hlo::ElementType;
-using hlo::Shape;
-using hlo::Value;
-using Values = std::vector<Value>;
-
 TEST(Engine, Donation) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  Value p = b.Parameter(F32({500}));
-  Value q = b.Parameter(F32({500}));
-  entry->set_results({b.Add(p, q), b.Subtract(q, b.Reverse(p, {0})), p});
-  module.input_output_aliases = {{0, 0, false}, {1, 1, false}};
-  std::vector<hlo::Literal> arguments = {RandomLiteral(F32({500}), 1),
-                                         RandomLiteral(F32({500}), 2)};
-  auto expected = hlo::Evaluate(module, arguments);
-  auto executable = Compile(module);
+  const auto module = hlo::ReadStablehloText(R"(
+func.func @main(%x: tensor<500xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<500xf32> {tf.aliasing_output = 1 : i32}) -> (tensor<500xf32>, tensor<500xf32>, tensor<500xf32>) {
+  %0 = stablehlo.add %x, %y : tensor<500xf32>
+  %1 = stablehlo.reverse %x, dims = [0] : tensor<500xf32>
+  %2 = stablehlo.subtract %y, %1 : tensor<500xf32>
+  func.return %0, %2, %x : tensor<500xf32>, tensor<500xf32>, tensor<500xf32>
+})");
+  const std::vector<hlo::Literal> arguments = RandomArguments(*module);
+  auto expected = hlo::Evaluate(*module, arguments);
+  auto executable = Compile(*module);
   EXPECT_EQ(executable->aliased_parameters(), (std::vector<int64_t>{0, 1, -1}));
   std::vector<Block> blocks;
   for (const auto& argument : arguments) {
@@ -41,16 +34,23 @@ TEST(Engine, Donation) {
 }
 
 TEST(Engine, SerializedExecutableRuns) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  Value x = b.Parameter(F32({9, 21}));
-  entry->set_results({Softmax(b, x)});
-  auto executable = Compile(module);
+  const auto module = hlo::ReadStablehloText(R"(
+func.func @main(%x: tensor<9x21xf32>) -> tensor<9x21xf32> {
+  %lowest = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %lowest) applies stablehlo.maximum across dimensions = [1] : (tensor<9x21xf32>, tensor<f32>) -> tensor<9xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<9xf32>) -> tensor<9x21xf32>
+  %2 = stablehlo.subtract %x, %1 : tensor<9x21xf32>
+  %3 = stablehlo.exponential %2 : tensor<9x21xf32>
+  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<9x21xf32>, tensor<f32>) -> tensor<9xf32>
+  %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<9xf32>) -> tensor<9x21xf32>
+  %6 = stablehlo.divide %3, %5 : tensor<9x21xf32>
+  func.return %6 : tensor<9x21xf32>
+})");
+  const auto arguments = RandomArguments(*module);
+  auto executable = Compile(*module);
   auto loaded = LoadExecutable(executable->Serialize());
-  auto argument = RandomLiteral(F32({9, 21}), 1);
-  ExpectClose(RunOnEngine(*executable, {argument})[0], RunOnEngine(*loaded, {argument})[0]);
+  ExpectClose(RunOnEngine(*executable, arguments)[0], RunOnEngine(*loaded, arguments)[0]);
 }
 
 hlo::ErrorCode CodeOfLoading(std::string_view bytes, const CompileOptions& options = {}) {
@@ -63,13 +63,12 @@ hlo::ErrorCode CodeOfLoading(std::string_view bytes, const CompileOptions& optio
 }
 
 std::string SerializedSum() {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  Value x = b.Parameter(F32({100}));
-  entry->set_results({b.Add(x, x)});
-  return Compile(module)->Serialize();
+  const auto module = hlo::ReadStablehloText(R"(
+func.func @main(%x: tensor<100xf32>) -> tensor<100xf32> {
+  %0 = stablehlo.add %x, %x : tensor<100xf32>
+  func.return %0 : tensor<100xf32>
+})");
+  return Compile(*module)->Serialize();
 }
 
 TEST(Engine, DamagedExecutablesAreRefused) {
@@ -118,22 +117,32 @@ TEST(Engine, ExecutablesOfAnotherEngineAreRefused) {
 
 // Two branches that do the same share a region, which the serialized program has twice.
 TEST(Engine, SerializedSharedRegionsRun) {
-  hlo::Module module;
-  auto* entry = module.AddComputation("main");
-  module.set_entry(entry);
-  Builder b(entry);
-  const Shape shape = F32({40});
-  Value predicate = b.Parameter(Shape::Scalar(ElementType::kPred));
-  Value x = b.Parameter(shape);
-  auto branch = [&](const char* name) {
-    return b.Region(name, {shape},
-                    [](Builder& r, const Values& p) { return Values{r.Exp(r.Tanh(p[0]))}; });
-  };
-  Value y = b.If(predicate, {x}, branch("yes"), branch("no"));
-  entry->set_results({b.If(predicate, {y}, branch("again"), branch("other"))});
-  const std::vector<hlo::Literal> arguments = {hlo::Literal::Scalar(true), RandomLiteral(shape, 1)};
-  auto loaded = LoadExecutable(Compile(module)->Serialize());
-  ExpectClose(hlo::Evaluate(module, arguments)[0], RunOnEngine(*loaded, arguments)[0], 4);
+  const auto module = hlo::ReadStablehloText(R"(
+func.func @main(%which: tensor<i1>, %x: tensor<40xf32>) -> tensor<40xf32> {
+  %once = "stablehlo.if"(%which) ({
+    %0 = stablehlo.tanh %x : tensor<40xf32>
+    %1 = stablehlo.exponential %0 : tensor<40xf32>
+    stablehlo.return %1 : tensor<40xf32>
+  }, {
+    %0 = stablehlo.tanh %x : tensor<40xf32>
+    %1 = stablehlo.exponential %0 : tensor<40xf32>
+    stablehlo.return %1 : tensor<40xf32>
+  }) : (tensor<i1>) -> tensor<40xf32>
+  %twice = "stablehlo.if"(%which) ({
+    %0 = stablehlo.tanh %once : tensor<40xf32>
+    %1 = stablehlo.exponential %0 : tensor<40xf32>
+    stablehlo.return %1 : tensor<40xf32>
+  }, {
+    %0 = stablehlo.tanh %once : tensor<40xf32>
+    %1 = stablehlo.exponential %0 : tensor<40xf32>
+    stablehlo.return %1 : tensor<40xf32>
+  }) : (tensor<i1>) -> tensor<40xf32>
+  func.return %twice : tensor<40xf32>
+})");
+  const std::vector<hlo::Literal> arguments = {hlo::Literal::Scalar(true),
+                                               RandomLiteral(F32({40}), 1)};
+  auto loaded = LoadExecutable(Compile(*module)->Serialize());
+  ExpectClose(hlo::Evaluate(*module, arguments)[0], RunOnEngine(*loaded, arguments)[0], 4);
 }
 
 }  // namespace

@@ -56,15 +56,6 @@ const std::vector<int64_t> kSizes = {
     29,  31,  32,  33,  40,  47,  48,  49,  61,   63,   64,    65,    66,    96,   97, 127,
     128, 129, 191, 255, 256, 257, 509, 512, 1000, 4099, 16369, 16384, 16385, 20011};
 
-Value Softmax(Builder& b, Value x) {
-  const int64_t last = x->shape().rank() - 1;
-  Dimensions kept;
-  for (int64_t d = 0; d < last; ++d) kept.push_back(d);
-  const auto along = [&](Value row) { return b.BroadcastInDim(row, x->dimensions(), kept); };
-  const Value power = b.Exp(b.Subtract(x, along(b.Reduce(Opcode::kMaximum, x, {last}))));
-  return b.Divide(power, along(b.Reduce(Opcode::kAdd, power, {last})));
-}
-
 const std::vector<std::pair<const char*, Body>> kPrograms = {
     {"elements and a row",
      [](Builder& b, int64_t n) {

@@ -8,6 +8,7 @@
 #include "cpu/library/epilogue.h"
 #include "cpu/library/row_product.h"
 #include "cpu/library/strided_copy.h"
+#include "hlo/text_reader.h"
 #include "library_testing.h"
 
 namespace cpu {
@@ -359,21 +360,22 @@ TEST(DotConvert, NotWhereItWouldNotPay) {
 }
 
 TEST(DotEpilogue, ReluKeepsNaN) {
-  hlo::Module module;
-  hlo::Computation* body = module.AddComputation("body");
-  Builder inside(body);
-  Shape shape(ElementType::kF32, {16, 16});
-  Value lhs = inside.Parameter(shape), rhs = inside.Parameter(shape);
-  Value dot = inside.MatMul(lhs, rhs);
-  body->set_results({inside.Maximum(dot, inside.Zeros(shape))});
-  module.set_entry(module.AddComputation("main"));
-  Builder builder(module.entry());
-  Value composite =
-      builder.Create(Opcode::kComposite, {builder.Parameter(shape), builder.Parameter(shape)},
-                     hlo::CompositeAttributes{"cpu.dot", {}, 0}, {body});
+  const auto module = hlo::ReadStablehloText(R"(
+func.func private @body(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %1 = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<16x16xf32>
+  %3 = stablehlo.maximum %0, %2 : tensor<16x16xf32>
+  func.return %3 : tensor<16x16xf32>
+}
+func.func public @main(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %0 = stablehlo.composite "cpu.dot" %x, %y {decomposition = @body} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  func.return %0 : tensor<16x16xf32>
+})");
+  const Shape shape(ElementType::kF32, {16, 16});
   Literal a = RandomLiteral(shape, 1);
   a.mutable_data<float>()[3] = std::nanf("");
-  auto got = RunLibraryCall(*composite, {a, RandomLiteral(shape, 2)});
+  auto got = RunLibraryCall(*module->entry()->result(), {a, RandomLiteral(shape, 2)});
   ASSERT_EQ(got.size(), 1u);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(std::isnan(got[0].data<float>()[i])) << i;
   for (int i = 16; i < 256; ++i) EXPECT_GE(got[0].data<float>()[i], 0.0f) << i;

@@ -12,6 +12,14 @@ using hlo::Shape;
 using hlo::Value;
 using Values = std::vector<Value>;
 
+hlo::Window PoolWindow(hlo::Dimensions size, hlo::Dimensions strides, hlo::Dimensions padding) {
+  hlo::Window window = hlo::Window::Trivial(static_cast<int64_t>(size.size()));
+  window.dimensions = size;
+  window.strides = strides;
+  window.padding_low = window.padding_high = padding;
+  return window;
+}
+
 TEST(Engine, ReduceWindow) {
   const hlo::Window windows[] = {PoolWindow({1, 1, 2, 2}, {1, 1, 2, 2}, {0, 0, 0, 0}),
                                  PoolWindow({1, 1, 3, 3}, {1, 1, 2, 2}, {0, 0, 1, 1}),

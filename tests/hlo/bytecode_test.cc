@@ -11,6 +11,7 @@
 #include "hlo/bytecode_container.h"
 #include "hlo/bytecode_operations.h"
 #include "hlo/error.h"
+#include "hlo/text_reader.h"
 #include "hlo/text_writer.h"
 #include "hlo/verifier.h"
 
@@ -45,34 +46,39 @@ void ExpectRoundTrip(const Module& module) {
 }
 
 TEST(BytecodeTest, RoundTripsAnIf) {
-  auto module = MakeModule(
-      {Shape::Scalar(ElementType::kPred), F32({2}), F32({2})}, [](Builder& b, const Values& x) {
-        auto branch = [&](Opcode opcode) {
-          return b.Region("branch", {F32({2}), F32({2})}, [=](Builder& c, const Values& y) {
-            Value z = c.Binary(opcode, y[0], y[1]);
-            return Values{z, y[0]};
-          });
-        };
-        Value both = b.If(x[0], {x[1], x[2]}, branch(Opcode::kAdd), branch(Opcode::kMultiply));
-        return Values{b.GetTupleElement(both, 1), b.GetTupleElement(both, 0)};
-      });
-  ExpectRoundTrip(*module);
+  ExpectRoundTrip(*ReadStablehloText(R"(
+func.func @main(%which: tensor<i1>, %x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %both:2 = "stablehlo.if"(%which) ({
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    stablehlo.return %0, %x : tensor<2xf32>, tensor<2xf32>
+  }, {
+    %0 = stablehlo.multiply %x, %y : tensor<2xf32>
+    stablehlo.return %0, %x : tensor<2xf32>, tensor<2xf32>
+  }) : (tensor<i1>) -> (tensor<2xf32>, tensor<2xf32>)
+  func.return %both#1, %both#0 : tensor<2xf32>, tensor<2xf32>
+})"));
 }
 
 TEST(BytecodeTest, RoundTripsALoopThatCallsAFunction) {
-  auto module = MakeModule({F32({2})}, [](Builder& b, const Values& x) {
-    auto* twice = b.Region("twice", {F32({2})},
-                           [](Builder& c, const Values& y) { return Values{c.Add(y[0], y[0])}; });
-    auto* condition = b.Region("condition", {F32({2})}, [](Builder& c, const Values& y) {
-      Value first = c.Reshape(c.Slice(y[0], {0}, {1}, {1}), {});
-      return Values{c.Lt(first, c.ConstantScalar(ElementType::kF32, 10.0))};
-    });
-    auto* body = b.Region("body", {F32({2})}, [&](Builder& c, const Values& y) {
-      return Values{c.Call(twice, {y[0]})};
-    });
-    return Values{b.While({x[0]}, condition, body)};
-  });
-  ExpectRoundTrip(*module);
+  ExpectRoundTrip(*ReadStablehloText(R"(
+func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %x, %x : tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.while(%y = %x) : tensor<2xf32>
+  cond {
+    %slice = stablehlo.slice %y [0:1] : (tensor<2xf32>) -> tensor<1xf32>
+    %first = stablehlo.reshape %slice : (tensor<1xf32>) -> tensor<f32>
+    %ten = stablehlo.constant dense<10.0> : tensor<f32>
+    %1 = stablehlo.compare LT, %first, %ten : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = func.call @twice(%y) : (tensor<2xf32>) -> tensor<2xf32>
+    stablehlo.return %1 : tensor<2xf32>
+  }
+  func.return %0 : tensor<2xf32>
+})"));
 }
 
 TEST(BytecodeTest, RoundTripsAliasesDonorsAndCounts) {
@@ -217,14 +223,19 @@ TEST(BytecodeTest, UnknownOperationsAreNamed) {
 }
 
 TEST(BytecodeTest, FunctionsNeverCallThemselves) {
-  auto module = MakeModule({F32({2})}, [](Builder& b, const Values& x) {
-    auto* callee = b.Region("ab", {F32({2})},
-                            [](Builder& c, const Values& y) { return Values{c.Negate(y[0])}; });
-    auto* caller = b.Region("cd", {F32({2})}, [&](Builder& c, const Values& y) {
-      return Values{c.Call(callee, {y[0]})};
-    });
-    return Values{b.Call(caller, {x[0]})};
-  });
+  const auto module = ReadStablehloText(R"(
+func.func private @ab(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.negate %x : tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+func.func private @cd(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = func.call @ab(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = func.call @cd(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+})");
   std::string bytes = WriteBytecode(*module);
   // The name of the inner function becomes that of the outer one.
   size_t at = bytes.rfind(std::string("ab\0", 3));
@@ -243,12 +254,9 @@ TEST(BytecodeTest, TableHasEveryOperation){
 #undef HLO_CHECK_OPERATION
 }
 
+// And reads again.
 TEST(TextWriterTest, WritesWhatPeopleRead) {
-  auto module = MakeModule({F32({2, 3})}, [](Builder& b, const Values& x) {
-    return Values{b.Reduce(Opcode::kAdd, b.Exp(x[0]), {1})};
-  });
-  EXPECT_EQ(
-      WriteStablehloText(*module),
+  const char* text =
       R"(module @test attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%arg0: tensor<2x3xf32>) -> (tensor<2xf32>) {
     %0 = stablehlo.exponential %arg0 : tensor<2x3xf32>
@@ -257,7 +265,8 @@ TEST(TextWriterTest, WritesWhatPeopleRead) {
     func.return %2 : tensor<2xf32>
   }
 }
-)");
+)";
+  EXPECT_EQ(WriteStablehloText(*ReadStablehloText(text)), text);
 }
 
 TEST(TextWriterTest, ElidesLongConstants) {

@@ -7,84 +7,90 @@
 #include <cmath>
 #include <limits>
 
-#include "hlo/builder.h"
 #include "hlo/counter_random.h"
 #include "hlo/error.h"
 #include "hlo/number_conversion.h"
-#include "hlo/verifier.h"
+#include "hlo/text_reader.h"
 
 namespace hlo {
 namespace {
 
-class EvaluatorTest : public testing::Test {
- protected:
-  EvaluatorTest() : main_(module_.AddComputation("main")), b_(main_) { module_.set_entry(main_); }
+// Of a program's text.
+std::vector<Literal> Run(const std::string& text, const std::vector<Literal>& arguments = {}) {
+  return Evaluate(*ReadStablehloText(text), arguments);
+}
 
-  std::vector<Literal> Run(std::vector<Value> results, const std::vector<Literal>& arguments = {}) {
-    main_->set_results(std::move(results));
-    VerifyModule(module_);
-    return Evaluate(module_, arguments);
+ErrorCode CodeOf(const std::string& text, const std::vector<Literal>& arguments = {}) {
+  const auto module = ReadStablehloText(text);
+  try {
+    Evaluate(*module, arguments);
+  } catch (const Error& error) {
+    return error.code();
   }
-  ErrorCode CodeOf(std::vector<Value> results, const std::vector<Literal>& arguments = {}) {
-    try {
-      Run(std::move(results), arguments);
-    } catch (const Error& error) {
-      return error.code();
-    }
-    return ErrorCode::kUnknown;
-  }
-  Value Ints(std::vector<int64_t> values) { return b_.Constant(Literal::FromVector(values)); }
-
-  Module module_;
-  Computation* main_;
-  Builder b_;
-};
-
-const Shape kThree(ElementType::kF32, {3});
-
-TEST_F(EvaluatorTest, ArgumentsOfWrongShapeOrNumber) {
-  Value x = b_.Parameter(kThree);
-  EXPECT_EQ(CodeOf({x}), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOf({x}, {Literal(Shape(ElementType::kF32, {4}))}), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(CodeOf({x}, {Literal(Shape(ElementType::kS32, {3}))}), ErrorCode::kInvalidArgument);
+  return ErrorCode::kUnknown;
 }
 
-TEST_F(EvaluatorTest, WhatItCannotRun) {
-  Value x = b_.Parameter(kThree);
-  Value token = b_.Create(Opcode::kAfterAll, {});
-  CustomCallAttributes call;
-  call.target = "unheard_of";
-  std::vector<Literal> arguments = {Literal(kThree)};
-  EXPECT_EQ(CodeOf({b_.CustomCall({x}, kThree, call)}, arguments), ErrorCode::kUnimplemented);
-  Value infeed = b_.Create(Opcode::kInfeed, {token}, FeedAttributes{}, {},
-                           Shape::Tuple({kThree, Shape::Token()}));
-  EXPECT_EQ(CodeOf({b_.Result(infeed, 0)}, arguments), ErrorCode::kUnimplemented);
+const Literal kThree = Literal::FromVector<float>({1, 2, 3});
+
+TEST(Evaluator, ArgumentsOfWrongShapeOrNumber) {
+  const char* text = R"(
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  func.return %x : tensor<3xf32>
+})";
+  EXPECT_EQ(CodeOf(text), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(text, {Literal(Shape(ElementType::kF32, {4}))}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf(text, {Literal(Shape(ElementType::kS32, {3}))}), ErrorCode::kInvalidArgument);
 }
 
-TEST_F(EvaluatorTest, DynamicResultIsRefused) {
-  Value x = b_.Parameter(kThree);
-  Value any = b_.Create(Opcode::kDynamicReshape, {x, Ints({3, 1})}, {}, {},
-                        Shape(ElementType::kF32, {kDynamic, 1}));
-  EXPECT_EQ(CodeOf({any}, {Literal(kThree)}), ErrorCode::kUnimplemented);
+TEST(Evaluator, WhatItCannotRun) {
+  EXPECT_EQ(CodeOf(R"(
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.custom_call @unheard_of(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  func.return %0 : tensor<3xf32>
+})",
+                   {kThree}),
+            ErrorCode::kUnimplemented);
+  EXPECT_EQ(CodeOf(R"(
+func.func @main() -> tensor<3xf32> {
+  %token = stablehlo.after_all : !stablehlo.token
+  %0:2 = "stablehlo.infeed"(%token) <{infeed_config = ""}> : (!stablehlo.token) -> (tensor<3xf32>, !stablehlo.token)
+  func.return %0#0 : tensor<3xf32>
+})"),
+            ErrorCode::kUnimplemented);
 }
 
-TEST_F(EvaluatorTest, DynamicOperationsWithStaticResults) {
-  Value x = b_.Constant(Literal::FromVector<float>({1, 2, 3}));
-  Value zero = b_.ConstantScalar(ElementType::kF32, 9.0);
-  auto shape = [](Dimensions dimensions) {
-    return Shape(ElementType::kF32, std::move(dimensions));
-  };
-  auto results = Run({
-      b_.Create(Opcode::kDynamicReshape, {x, Ints({3, 1})}, {}, {}, shape({3, 1})),
-      b_.Create(Opcode::kDynamicBroadcastInDim, {x, Ints({2, 3})},
-                DynamicBroadcastAttributes{{1}, {}, {}}, {}, shape({2, 3})),
-      b_.Create(Opcode::kDynamicIota, {Ints({4})}, DimensionAttributes{0}, {}, shape({4})),
-      b_.Create(Opcode::kDynamicPad, {x, zero, Ints({1}), Ints({-1}), Ints({1})}, {}, {},
-                shape({5})),
-      b_.Create(Opcode::kRealDynamicSlice, {x, Ints({0}), Ints({3}), Ints({2})}, {}, {},
-                shape({2})),
-      b_.Create(Opcode::kGetDimensionSize, {x}, DimensionAttributes{0}),
-  });
+TEST(Evaluator, DynamicResultIsRefused) {
+  EXPECT_EQ(CodeOf(R"(
+func.func @main(%x: tensor<3xf32>) -> tensor<?x1xf32> {
+  %sizes = stablehlo.constant dense<[3, 1]> : tensor<2xi64>
+  %0 = stablehlo.dynamic_reshape %x, %sizes : (tensor<3xf32>, tensor<2xi64>) -> tensor<?x1xf32>
+  func.return %0 : tensor<?x1xf32>
+})",
+                   {kThree}),
+            ErrorCode::kUnimplemented);
+}
+
+TEST(Evaluator, DynamicOperationsWithStaticResults) {
+  const auto results = Run(R"(
+func.func @main(%x: tensor<3xf32>) -> (tensor<3x1xf32>, tensor<2x3xf32>, tensor<4xf32>, tensor<5xf32>, tensor<2xf32>, tensor<i32>) {
+  %nine = stablehlo.constant dense<9.0> : tensor<f32>
+  %column = stablehlo.constant dense<[3, 1]> : tensor<2xi64>
+  %rows = stablehlo.constant dense<[2, 3]> : tensor<2xi64>
+  %minus_one = stablehlo.constant dense<[-1]> : tensor<1xi64>
+  %zero = stablehlo.constant dense<[0]> : tensor<1xi64>
+  %one = stablehlo.constant dense<[1]> : tensor<1xi64>
+  %two = stablehlo.constant dense<[2]> : tensor<1xi64>
+  %three = stablehlo.constant dense<[3]> : tensor<1xi64>
+  %four = stablehlo.constant dense<[4]> : tensor<1xi64>
+  %0 = stablehlo.dynamic_reshape %x, %column : (tensor<3xf32>, tensor<2xi64>) -> tensor<3x1xf32>
+  %1 = stablehlo.dynamic_broadcast_in_dim %x, %rows, dims = [1] : (tensor<3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %2 = stablehlo.dynamic_iota %four, dim = 0 : (tensor<1xi64>) -> tensor<4xf32>
+  %3 = stablehlo.dynamic_pad %x, %nine, %one, %minus_one, %one : (tensor<3xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<5xf32>
+  %4 = stablehlo.real_dynamic_slice %x, %zero, %three, %two : (tensor<3xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2xf32>
+  %5 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<3xf32>) -> tensor<i32>
+  func.return %0, %1, %2, %3, %4, %5 : tensor<3x1xf32>, tensor<2x3xf32>, tensor<4xf32>, tensor<5xf32>, tensor<2xf32>, tensor<i32>
+})",
+                           {kThree});
   EXPECT_EQ(results[0], Literal::FromVector<float>({1, 2, 3}, {3, 1}));
   EXPECT_EQ(results[1], Literal::FromVector<float>({1, 2, 3, 1, 2, 3}, {2, 3}));
   EXPECT_EQ(results[2], Literal::FromVector<float>({0, 1, 2, 3}));
@@ -93,88 +99,119 @@ TEST_F(EvaluatorTest, DynamicOperationsWithStaticResults) {
   EXPECT_EQ(results[5], Literal::Scalar<int32_t>(3));
 }
 
-TEST_F(EvaluatorTest, ComputedDimensionsMustBeTheDeclared) {
-  Value x = b_.Constant(Literal::FromVector<float>({1, 2, 3}));
-  Value wrong = b_.Create(Opcode::kDynamicReshape, {x, Ints({1, 3})}, {}, {},
-                          Shape(ElementType::kF32, {3, 1}));
-  EXPECT_EQ(CodeOf({wrong}), ErrorCode::kInvalidArgument);
+TEST(Evaluator, ComputedDimensionsMustBeTheDeclared) {
+  EXPECT_EQ(CodeOf(R"(
+func.func @main(%x: tensor<3xf32>) -> tensor<3x1xf32> {
+  %sizes = stablehlo.constant dense<[1, 3]> : tensor<2xi64>
+  %0 = stablehlo.dynamic_reshape %x, %sizes : (tensor<3xf32>, tensor<2xi64>) -> tensor<3x1xf32>
+  func.return %0 : tensor<3x1xf32>
+})",
+                   {kThree}),
+            ErrorCode::kInvalidArgument);
 }
 
-TEST_F(EvaluatorTest, DynamicGatherAndConvolution) {
-  Value x = b_.Constant(Literal::FromVector<float>({1, 2, 3, 4, 5, 6}, {1, 1, 6}));
-  Value kernel = b_.Constant(Literal::FromVector<float>({1, 10}, {1, 1, 2}));
-  Value padding = b_.Constant(Literal::FromVector<int64_t>({1, 0}, {1, 2}));
-  ConvolutionAttributes convolution;
-  convolution.window = Window::Trivial(1);
-  convolution.window.dimensions.clear();
-  convolution.dimensions = ConvolutionDimensions::ChannelsFirst(1);
-  Value y = b_.Create(Opcode::kDynamicConv, {x, kernel, padding}, convolution, {},
-                      Shape(ElementType::kF32, {1, 1, 6}));
-  GatherAttributes gather;
-  gather.offset_dims = {0};
-  gather.start_index_map = {0};
-  Value flat = b_.Reshape(x, {6});
-  Value z = b_.Create(Opcode::kDynamicGather, {flat, Ints({2}), Ints({3})}, gather, {},
-                      Shape(ElementType::kF32, {3}));
-  auto results = Run({b_.Reshape(y, {6}), z});
-  EXPECT_EQ(results[0], Literal::FromVector<float>({10, 21, 32, 43, 54, 65}));
+TEST(Evaluator, DynamicGatherAndConvolution) {
+  const auto results = Run(R"(
+func.func @main() -> (tensor<1x1x6xf32>, tensor<3xf32>) {
+  %x = stablehlo.constant dense<[[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]]> : tensor<1x1x6xf32>
+  %kernel = stablehlo.constant dense<[[[1.0, 10.0]]]> : tensor<1x1x2xf32>
+  %padding = stablehlo.constant dense<[[1, 0]]> : tensor<1x2xi64>
+  %0 = "stablehlo.dynamic_conv"(%x, %kernel, %padding) <{dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>, batch_group_count = 1 : i64, feature_group_count = 1 : i64}> : (tensor<1x1x6xf32>, tensor<1x1x2xf32>, tensor<1x2xi64>) -> tensor<1x1x6xf32>
+  %flat = stablehlo.reshape %x : (tensor<1x1x6xf32>) -> tensor<6xf32>
+  %start = stablehlo.constant dense<[2]> : tensor<1xi64>
+  %size = stablehlo.constant dense<[3]> : tensor<1xi64>
+  %1 = "stablehlo.dynamic_gather"(%flat, %start, %size) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], start_index_map = [0]>}> : (tensor<6xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<3xf32>
+  func.return %0, %1 : tensor<1x1x6xf32>, tensor<3xf32>
+})");
+  EXPECT_EQ(results[0], Literal::FromVector<float>({10, 21, 32, 43, 54, 65}, {1, 1, 6}));
   EXPECT_EQ(results[1], Literal::FromVector<float>({3, 4, 5}));
 }
 
-TEST_F(EvaluatorTest, TuplesAreLeavesInOrder) {
-  Value pair = b_.Parameter(Shape::Tuple({kThree, Shape::Scalar(ElementType::kS32)}));
-  Value nested = b_.Tuple({pair, b_.Negate(b_.GetTupleElement(pair, 0))});
-  Value inner = b_.GetTupleElement(nested, 0);
-  Literal vector = Literal::FromVector<float>({1, 2, 3});
-  auto results = Run({b_.GetTupleElement(nested, 1), b_.GetTupleElement(inner, 1)},
-                     {vector, Literal::Scalar<int32_t>(7)});
+TEST(Evaluator, TuplesAreLeavesInOrder) {
+  const auto results = Run(R"(
+func.func @main(%pair: tuple<tensor<3xf32>, tensor<i32>>) -> (tensor<3xf32>, tensor<i32>) {
+  %first = stablehlo.get_tuple_element %pair[0] : (tuple<tensor<3xf32>, tensor<i32>>) -> tensor<3xf32>
+  %negative = stablehlo.negate %first : tensor<3xf32>
+  %nested = stablehlo.tuple %pair, %negative : tuple<tuple<tensor<3xf32>, tensor<i32>>, tensor<3xf32>>
+  %inner = stablehlo.get_tuple_element %nested[0] : (tuple<tuple<tensor<3xf32>, tensor<i32>>, tensor<3xf32>>) -> tuple<tensor<3xf32>, tensor<i32>>
+  %0 = stablehlo.get_tuple_element %nested[1] : (tuple<tuple<tensor<3xf32>, tensor<i32>>, tensor<3xf32>>) -> tensor<3xf32>
+  %1 = stablehlo.get_tuple_element %inner[1] : (tuple<tensor<3xf32>, tensor<i32>>) -> tensor<i32>
+  func.return %0, %1 : tensor<3xf32>, tensor<i32>
+})",
+                           {kThree, Literal::Scalar<int32_t>(7)});
   EXPECT_EQ(results[0], Literal::FromVector<float>({-1, -2, -3}));
   EXPECT_EQ(results[1], Literal::Scalar<int32_t>(7));
 }
 
-TEST_F(EvaluatorTest, TokensPassThroughControlFlow) {
-  Value token = b_.Create(Opcode::kAfterAll, {});
-  Computation* body =
-      b_.Region("body", {Shape::Token(), kThree}, [](Builder& r, const std::vector<Value>& p) {
-        return std::vector<Value>{r.Create(Opcode::kAfterAll, {p[0]}), r.Negate(p[1])};
-      });
-  Value x = b_.Parameter(kThree);
-  Value call = b_.Call(body, {token, x});
-  EXPECT_EQ(Run({b_.GetTupleElement(call, 1)}, {Literal::FromVector<float>({1, 2, 3})})[0],
+TEST(Evaluator, TokensPassThroughControlFlow) {
+  EXPECT_EQ(Run(R"(
+func.func private @body(%token: !stablehlo.token, %x: tensor<3xf32>) -> (!stablehlo.token, tensor<3xf32>) {
+  %0 = stablehlo.after_all %token : !stablehlo.token
+  %1 = stablehlo.negate %x : tensor<3xf32>
+  func.return %0, %1 : !stablehlo.token, tensor<3xf32>
+}
+func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %token = stablehlo.after_all : !stablehlo.token
+  %0:2 = func.call @body(%token, %x) : (!stablehlo.token, tensor<3xf32>) -> (!stablehlo.token, tensor<3xf32>)
+  func.return %0#1 : tensor<3xf32>
+})",
+                {kThree})[0],
             Literal::FromVector<float>({-1, -2, -3}));
 }
 
-TEST_F(EvaluatorTest, CompositeRunsItsDecomposition) {
-  Computation* twice = b_.Region("twice", {kThree}, [](Builder& r, const std::vector<Value>& p) {
-    return std::vector<Value>{r.Add(p[0], p[0])};
-  });
-  Value x = b_.Parameter(kThree);
-  Value composite =
-      b_.Create(Opcode::kComposite, {x}, CompositeAttributes{"cpu.loop", {}, 0}, {twice});
-  EXPECT_EQ(Run({composite}, {Literal::FromVector<float>({1, 2, 3})})[0],
+TEST(Evaluator, CompositeRunsItsDecomposition) {
+  EXPECT_EQ(Run(R"(
+func.func private @twice(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.add %x, %x : tensor<3xf32>
+  func.return %0 : tensor<3xf32>
+}
+func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.composite "cpu.loop" %x {decomposition = @twice} : (tensor<3xf32>) -> tensor<3xf32>
+  func.return %0 : tensor<3xf32>
+})",
+                {kThree})[0],
             Literal::FromVector<float>({2, 4, 6}));
 }
 
-TEST_F(EvaluatorTest, BodiesThatAreNotElementwise) {
-  // A reduction whose body calls a computation.
-  Shape scalar = Shape::Scalar(ElementType::kF32);
-  Computation* add = b_.ScalarCombiner(Opcode::kAdd, ElementType::kF32);
-  Computation* body =
-      b_.Region("body", {scalar, scalar}, [&](Builder& r, const std::vector<Value>& p) {
-        return std::vector<Value>{r.Call(add, {p[0], p[1]})};
-      });
-  Value x = b_.Parameter(kThree);
-  Value sum = b_.Reduce(x, b_.ConstantScalar(ElementType::kF32, 10.0), {0}, body);
-  EXPECT_EQ(Run({sum}, {Literal::FromVector<float>({1, 2, 3})})[0], Literal::Scalar(16.0f));
+// A reduction whose body calls a computation.
+TEST(Evaluator, BodiesThatAreNotElementwise) {
+  EXPECT_EQ(Run(R"(
+func.func private @sum(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %x, %y : tensor<f32>
+  func.return %0 : tensor<f32>
+}
+func.func public @main(%x: tensor<3xf32>) -> tensor<f32> {
+  %ten = stablehlo.constant dense<10.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %ten) across dimensions = [0] : (tensor<3xf32>, tensor<f32>) -> tensor<f32>
+    reducer(%a: tensor<f32>, %b: tensor<f32>) {
+    %1 = func.call @sum(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }
+  func.return %0 : tensor<f32>
+})",
+                {kThree})[0],
+            Literal::Scalar(16.0f));
 }
 
-TEST_F(EvaluatorTest, PromotingReduction) {
-  Value x = b_.Constant(Literal::FromVector<BFloat16>({256.0f, 1.0f, 1.0f}));
-  Value sum = b_.Reduce(x, b_.ConstantScalar(ElementType::kBF16, 0.0), {0},
-                        b_.ScalarCombiner(Opcode::kAdd, ElementType::kF32));
-  Value product = b_.Reduce(x, b_.ConstantScalar(ElementType::kBF16, 1.0), {0},
-                            b_.ScalarCombiner(Opcode::kMultiply, ElementType::kF32));
-  auto results = Run({sum, product});
+// In the type of the body, not of the operand.
+TEST(Evaluator, PromotingReduction) {
+  const auto results = Run(R"(
+func.func @main() -> (tensor<f32>, tensor<f32>) {
+  %x = stablehlo.constant dense<[256.0, 1.0, 1.0]> : tensor<3xbf16>
+  %zero = stablehlo.constant dense<0.0> : tensor<bf16>
+  %one = stablehlo.constant dense<1.0> : tensor<bf16>
+  %sum = "stablehlo.reduce"(%x, %zero) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %0 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %0 : tensor<f32>
+  }) : (tensor<3xbf16>, tensor<bf16>) -> tensor<f32>
+  %product = "stablehlo.reduce"(%x, %one) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %0 = stablehlo.multiply %a, %b : tensor<f32>
+    stablehlo.return %0 : tensor<f32>
+  }) : (tensor<3xbf16>, tensor<bf16>) -> tensor<f32>
+  func.return %sum, %product : tensor<f32>, tensor<f32>
+})");
   EXPECT_EQ(results[0], Literal::Scalar(258.0f));
   EXPECT_EQ(results[1], Literal::Scalar(256.0f));
 }

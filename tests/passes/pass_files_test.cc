@@ -1,5 +1,5 @@
-// Tests of passes that are written as programs: *.mlir in this folder. A file holds cases with
-// "// -----" between them, each a StableHLO program and what is expected of it:
+// Tests of passes that are written as programs: *.mlir in this folder (hlo/program_cases.h). What a
+// case may say:
 //
 //   // CASE: name
 //   // RUN-PASS: simplify,…      passes of cpu/pipeline.h, by name, in this order; `pipeline`: all,
@@ -22,14 +22,11 @@
 //
 // Always the module must be well formed, and compute what it did before.
 #include <algorithm>
-#include <cctype>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 
 #include "../cpu/engine_testing.h"
+#include "../hlo/program_cases.h"
 #include "cpu/pipeline.h"
 #include "hlo/error.h"
 #include "hlo/text_reader.h"
@@ -40,75 +37,12 @@
 namespace passes {
 namespace {
 
-struct Directive {
-  std::string name, value;
-};
-
-struct FileCase {
-  std::string file, name, text;
-  std::vector<Directive> directives;
-
-  std::vector<std::string> All(std::string_view directive) const {
-    std::vector<std::string> values;
-    for (const Directive& d : directives) {
-      if (d.name == directive) values.push_back(d.value);
-    }
-    return values;
-  }
-  bool Has(std::string_view directive) const { return !All(directive).empty(); }
-  std::string One(std::string_view directive, const std::string& otherwise = "") const {
-    const std::vector<std::string> values = All(directive);
-    return values.empty() ? otherwise : values[0];
-  }
-};
-
-std::ostream& operator<<(std::ostream& out, const FileCase& c) { return out << c.file; }
-
-constexpr std::string_view kKnown[] = {
+constexpr std::string_view kPassDirectives[] = {
     "CASE",  "RUN-PASS",  "UNCHANGED", "ONCE",      "INSTRUCTIONS", "COMPUTATIONS", "COUNT",
     "CHECK", "CHECK-NOT", "INPUTS",    "TOLERANCE", "STEPS",        "ON-ENGINE",    "REFUSED"};
 
-// "// NAME: value" or "// NAME"; comments that do not look like it are for people.
-void AddDirective(const std::string& line, FileCase& out) {
-  constexpr std::string_view kComment = "// ";
-  if (!line.starts_with(kComment)) return;
-  const std::string_view rest = std::string_view(line).substr(kComment.size());
-  const size_t end = std::min(rest.find(':'), rest.size());
-  const std::string_view name = rest.substr(0, end);
-  const bool known = std::ranges::find(kKnown, name) != std::end(kKnown);
-  const bool shouted = std::ranges::all_of(name, [](char c) { return c == '-' || isupper(c); });
-  if (!known && !(shouted && name.size() > 1 && name != "-----")) return;
-  const size_t value = std::min(end + 2, rest.size());
-  out.directives.push_back(
-      {std::string(known ? name : "UNKNOWN"), std::string(rest.substr(value))});
-}
-
-std::vector<FileCase> ReadCases() {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(PASS_FILES)) {
-    if (entry.path().extension() == ".mlir") paths.push_back(entry.path());
-  }
-  std::ranges::sort(paths);
-  std::vector<FileCase> cases;
-  for (const auto& path : paths) {
-    std::ifstream in(path);
-    FileCase current;
-    const auto finish = [&] {
-      current.file = path.filename().string();
-      current.name = path.stem().string() + "_" + current.One("CASE", "unnamed");
-      cases.push_back(std::exchange(current, {}));
-    };
-    for (std::string line; std::getline(in, line);) {
-      if (line == "// -----") {
-        finish();
-        continue;
-      }
-      AddDirective(line, current);
-      current.text += line + "\n";
-    }
-    finish();
-  }
-  return cases;
+std::vector<hlo::ProgramCase> PassCases() {
+  return hlo::ReadProgramCases(PASS_FILES, kPassDirectives);
 }
 
 const cpu::Pass& FindPass(std::string_view name) {
@@ -174,7 +108,7 @@ std::string StepsOf(const hlo::Module& module) {
   return steps;
 }
 
-class PassFileTest : public testing::TestWithParam<FileCase> {
+class PassFileTest : public testing::TestWithParam<hlo::ProgramCase> {
  protected:
   void CheckText(const hlo::Module& module) const {
     const std::string text = hlo::WriteStablehloText(module);
@@ -190,7 +124,7 @@ class PassFileTest : public testing::TestWithParam<FileCase> {
   }
 
   void CheckCounts(const hlo::Module& module) const {
-    const FileCase& row = GetParam();
+    const hlo::ProgramCase& row = GetParam();
     const hlo::Computation& entry = *module.entry();
     const size_t left = entry.instructions().size() - entry.parameters().size();
     if (row.Has("INSTRUCTIONS")) {
@@ -215,7 +149,7 @@ class PassFileTest : public testing::TestWithParam<FileCase> {
 };
 
 TEST_P(PassFileTest, DoesWhatItSays) {
-  const FileCase& row = GetParam();
+  const hlo::ProgramCase& row = GetParam();
   ASSERT_TRUE(row.Has("CASE") && row.Has("RUN-PASS"));
   ASSERT_FALSE(row.Has("UNKNOWN")) << "a directive that is not known: " << row.One("UNKNOWN");
   const auto module = hlo::ReadStablehloText(row.text);
@@ -247,9 +181,9 @@ TEST_P(PassFileTest, DoesWhatItSays) {
 }
 
 TEST(PassFiles, EachPassHasOne) {
-  const std::vector<FileCase> cases = ReadCases();
+  const std::vector<hlo::ProgramCase> cases = PassCases();
   for (const cpu::Pass& pass : cpu::Pipeline()) {
-    const bool is_there = std::ranges::any_of(cases, [&](const FileCase& c) {
+    const bool is_there = std::ranges::any_of(cases, [&](const hlo::ProgramCase& c) {
       return c.file == std::string(pass.name) + ".mlir" &&
              c.One("RUN-PASS").find(pass.name) != std::string::npos;
     });
@@ -257,7 +191,7 @@ TEST(PassFiles, EachPassHasOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, PassFileTest, testing::ValuesIn(ReadCases()),
+INSTANTIATE_TEST_SUITE_P(Files, PassFileTest, testing::ValuesIn(PassCases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
