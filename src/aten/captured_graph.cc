@@ -248,28 +248,49 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
     operands.push_back(ReadValue(arguments[i]));
     if (operands.back().shape_ref() != argument_shapes_[i].get()) return std::nullopt;
   }
+  const std::vector<at::Tensor> results = RecordCall(std::move(operands));
+  CountCall();
+  WriteArguments(arguments, results);
+  std::vector<at::Tensor> outputs = MakeOutputs(arguments, results);
+  if (is_apart) EndStep(device_, kExecuting);
+  return outputs;
+}
+
+// `operands`: the arguments' values. Gives the outputs' storages, then what is written into
+// arguments.
+std::vector<at::Tensor> CapturedGraph::RecordCall(std::vector<lazy::Value> operands) {
+  static lazy::Metric* inputs = CallSizes("RunCachedGraphInputData");
+  if (!has_results()) return {};
+  inputs->AddSample(static_cast<double>(operands.size()));
   for (lazy::Value& constant : work_.ConstantsForCall(device_)) {
     operands.push_back(std::move(constant));
   }
-  static lazy::Metric* inputs = CallSizes("RunCachedGraphInputData");
-  // dynamo makes graphs of nothing, too.
-  const bool runs = !work_.steps.steps->results.empty();
-  std::vector<at::Tensor> results;
-  if (runs) {
-    inputs->AddSample(static_cast<double>(arguments.size()));
-    results = RecordOn<&CallGraph>(ToTorchDevice(device_), operands, work_.steps);
-  }
+  std::vector<at::Tensor> results =
+      RecordOn<&CallGraph>(ToTorchDevice(device_), operands, work_.steps);
   for (size_t i = 0; i < memory_orders_.size(); ++i) {
     Impl(results[i])->xla_storage()->set_memory_order(memory_orders_[i]);
   }
+  return results;
+}
+
+void CapturedGraph::CountCall() {
   const int64_t cut = lazy::CutCount(device_);
   CallsSinceCut::Get().Note(device_, cut);
   calls_since_cut_ = called_at_cut_.exchange(cut) == cut ? calls_since_cut_ + 1 : 1;
+}
+
+void CapturedGraph::WriteArguments(at::TensorList arguments,
+                                   const std::vector<at::Tensor>& results) const {
   for (size_t i = 0; i < written_arguments_.size(); ++i) {
     const at::Tensor& argument = arguments[written_arguments_[i]];
     WriteInto(argument, results[memory_orders_.size() + i]);
     argument.unsafeGetTensorImpl()->bump_version();
   }
+}
+
+std::vector<at::Tensor> CapturedGraph::MakeOutputs(at::TensorList arguments,
+                                                   const std::vector<at::Tensor>& results) const {
+  static lazy::Metric* made = CallSizes("RunCachedGraphOutputData");
   std::vector<at::Tensor> outputs;
   for (const Output& output : outputs_) {
     switch (output.kind) {
@@ -283,9 +304,7 @@ std::optional<std::vector<at::Tensor>> CapturedGraph::Call(at::TensorList argume
         outputs.push_back(MakeOutput(output, results[output.place]));
     }
   }
-  static lazy::Metric* made = CallSizes("RunCachedGraphOutputData");
-  if (runs) made->AddSample(static_cast<double>(outputs.size()));
-  if (is_apart) EndStep(device_, kExecuting);
+  if (has_results()) made->AddSample(static_cast<double>(outputs.size()));
   return outputs;
 }
 

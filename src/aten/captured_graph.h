@@ -65,6 +65,13 @@ class CapturedGraph {
   bool Takes(at::TensorList arguments) const;
   bool BeginsStep(at::TensorList arguments) const;
   static void EndStep(lazy::Device* device, const char* cause);
+  // dynamo makes graphs of nothing, too.
+  bool has_results() const { return !work_.steps.steps->results.empty(); }
+  std::vector<at::Tensor> RecordCall(std::vector<lazy::Value> operands);
+  void CountCall();
+  void WriteArguments(at::TensorList arguments, const std::vector<at::Tensor>& results) const;
+  std::vector<at::Tensor> MakeOutputs(at::TensorList arguments,
+                                      const std::vector<at::Tensor>& results) const;
   static at::Tensor MakeOutput(const Output& output, const at::Tensor& whole);
   static at::Tensor ViewOfArgument(const Output& output, const at::Tensor& argument);
 

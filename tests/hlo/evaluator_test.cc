@@ -16,7 +16,8 @@ namespace hlo {
 namespace {
 
 // Of a program's text.
-std::vector<Literal> Run(const std::string& text, const std::vector<Literal>& arguments = {}) {
+std::vector<Literal> Evaluated(const std::string& text,
+                               const std::vector<Literal>& arguments = {}) {
   return Evaluate(*ReadStablehloText(text), arguments);
 }
 
@@ -71,7 +72,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<?x1xf32> {
 }
 
 TEST(Evaluator, DynamicOperationsWithStaticResults) {
-  const auto results = Run(R"(
+  const auto results = Evaluated(R"(
 func.func @main(%x: tensor<3xf32>) -> (tensor<3x1xf32>, tensor<2x3xf32>, tensor<4xf32>, tensor<5xf32>, tensor<2xf32>, tensor<i32>) {
   %nine = stablehlo.constant dense<9.0> : tensor<f32>
   %column = stablehlo.constant dense<[3, 1]> : tensor<2xi64>
@@ -90,7 +91,7 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3x1xf32>, tensor<2x3xf32>, tensor<
   %5 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<3xf32>) -> tensor<i32>
   func.return %0, %1, %2, %3, %4, %5 : tensor<3x1xf32>, tensor<2x3xf32>, tensor<4xf32>, tensor<5xf32>, tensor<2xf32>, tensor<i32>
 })",
-                           {kThree});
+                                 {kThree});
   EXPECT_EQ(results[0], Literal::FromVector<float>({1, 2, 3}, {3, 1}));
   EXPECT_EQ(results[1], Literal::FromVector<float>({1, 2, 3, 1, 2, 3}, {2, 3}));
   EXPECT_EQ(results[2], Literal::FromVector<float>({0, 1, 2, 3}));
@@ -111,7 +112,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3x1xf32> {
 }
 
 TEST(Evaluator, DynamicGatherAndConvolution) {
-  const auto results = Run(R"(
+  const auto results = Evaluated(R"(
 func.func @main() -> (tensor<1x1x6xf32>, tensor<3xf32>) {
   %x = stablehlo.constant dense<[[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]]> : tensor<1x1x6xf32>
   %kernel = stablehlo.constant dense<[[[1.0, 10.0]]]> : tensor<1x1x2xf32>
@@ -128,7 +129,7 @@ func.func @main() -> (tensor<1x1x6xf32>, tensor<3xf32>) {
 }
 
 TEST(Evaluator, TuplesAreLeavesInOrder) {
-  const auto results = Run(R"(
+  const auto results = Evaluated(R"(
 func.func @main(%pair: tuple<tensor<3xf32>, tensor<i32>>) -> (tensor<3xf32>, tensor<i32>) {
   %first = stablehlo.get_tuple_element %pair[0] : (tuple<tensor<3xf32>, tensor<i32>>) -> tensor<3xf32>
   %negative = stablehlo.negate %first : tensor<3xf32>
@@ -138,13 +139,13 @@ func.func @main(%pair: tuple<tensor<3xf32>, tensor<i32>>) -> (tensor<3xf32>, ten
   %1 = stablehlo.get_tuple_element %inner[1] : (tuple<tensor<3xf32>, tensor<i32>>) -> tensor<i32>
   func.return %0, %1 : tensor<3xf32>, tensor<i32>
 })",
-                           {kThree, Literal::Scalar<int32_t>(7)});
+                                 {kThree, Literal::Scalar<int32_t>(7)});
   EXPECT_EQ(results[0], Literal::FromVector<float>({-1, -2, -3}));
   EXPECT_EQ(results[1], Literal::Scalar<int32_t>(7));
 }
 
 TEST(Evaluator, TokensPassThroughControlFlow) {
-  EXPECT_EQ(Run(R"(
+  EXPECT_EQ(Evaluated(R"(
 func.func private @body(%token: !stablehlo.token, %x: tensor<3xf32>) -> (!stablehlo.token, tensor<3xf32>) {
   %0 = stablehlo.after_all %token : !stablehlo.token
   %1 = stablehlo.negate %x : tensor<3xf32>
@@ -155,12 +156,12 @@ func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %0:2 = func.call @body(%token, %x) : (!stablehlo.token, tensor<3xf32>) -> (!stablehlo.token, tensor<3xf32>)
   func.return %0#1 : tensor<3xf32>
 })",
-                {kThree})[0],
+                      {kThree})[0],
             Literal::FromVector<float>({-1, -2, -3}));
 }
 
 TEST(Evaluator, CompositeRunsItsDecomposition) {
-  EXPECT_EQ(Run(R"(
+  EXPECT_EQ(Evaluated(R"(
 func.func private @twice(%x: tensor<3xf32>) -> tensor<3xf32> {
   %0 = stablehlo.add %x, %x : tensor<3xf32>
   func.return %0 : tensor<3xf32>
@@ -169,13 +170,13 @@ func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %0 = stablehlo.composite "cpu.loop" %x {decomposition = @twice} : (tensor<3xf32>) -> tensor<3xf32>
   func.return %0 : tensor<3xf32>
 })",
-                {kThree})[0],
+                      {kThree})[0],
             Literal::FromVector<float>({2, 4, 6}));
 }
 
 // A reduction whose body calls a computation.
 TEST(Evaluator, BodiesThatAreNotElementwise) {
-  EXPECT_EQ(Run(R"(
+  EXPECT_EQ(Evaluated(R"(
 func.func private @sum(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.add %x, %y : tensor<f32>
   func.return %0 : tensor<f32>
@@ -189,13 +190,13 @@ func.func public @main(%x: tensor<3xf32>) -> tensor<f32> {
   }
   func.return %0 : tensor<f32>
 })",
-                {kThree})[0],
+                      {kThree})[0],
             Literal::Scalar(16.0f));
 }
 
 // In the type of the body, not of the operand.
 TEST(Evaluator, PromotingReduction) {
-  const auto results = Run(R"(
+  const auto results = Evaluated(R"(
 func.func @main() -> (tensor<f32>, tensor<f32>) {
   %x = stablehlo.constant dense<[256.0, 1.0, 1.0]> : tensor<3xbf16>
   %zero = stablehlo.constant dense<0.0> : tensor<bf16>

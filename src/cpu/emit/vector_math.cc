@@ -5,8 +5,12 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cpu/host.h"
 
@@ -239,55 +243,64 @@ Value* VectorMath::Fmod(Value* x, Value* y) {
   return fmod(fmod(fmod(x, multiple(large)), large), y);
 }
 
+namespace {
+
+// Numbers [begin, begin + width) of a vector; behind its end its last one again.
+Value* PartOf(llvm::IRBuilder<>& b, Value* vector, int begin, int width) {
+  const int last = Lanes(vector) - 1;
+  std::vector<int> lanes;
+  for (int i = 0; i < width; ++i) lanes.push_back(std::min(begin + i, last));
+  return b.CreateShuffleVector(vector, lanes);
+}
+
+// `whole`, a vector of `lanes` (null: undefined), with `part` from `begin` on.
+Value* WithPart(llvm::IRBuilder<>& b, Value* whole, Value* part, int begin, int lanes) {
+  const int width = Lanes(part);
+  std::vector<int> widen, blend;
+  for (int i = 0; i < lanes; ++i) {
+    widen.push_back(i >= begin && i < begin + width ? i - begin : llvm::PoisonMaskElem);
+    blend.push_back(i >= begin ? lanes + i : i);
+  }
+  Value* wide = b.CreateShuffleVector(part, widen);
+  return whole == nullptr ? wide : b.CreateShuffleVector(whole, wide, blend);
+}
+
+// SLEEF's function for arguments of this type: a number, or a vector of the machine's length.
+Value* CallSleef(llvm::IRBuilder<>& b, const std::string& name, std::string_view accuracy,
+                 const std::vector<Value*>& arguments) {
+  llvm::Type* type = arguments[0]->getType();
+  const bool is_double = type->getScalarType()->isDoubleTy();
+  std::string symbol = "Sleef_" + name;
+  if (type->isVectorTy()) {
+    symbol += (is_double ? "d" : "f") + std::to_string(Lanes(arguments[0]));
+  } else {
+    symbol += is_double ? "" : "f";
+  }
+  if (!accuracy.empty()) (symbol += "_") += accuracy;
+  const std::vector<llvm::Type*> types(arguments.size(), type);
+  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
+      symbol, llvm::FunctionType::get(type, types, false));
+  if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
+    function->setDoesNotAccessMemory();
+    function->setDoesNotThrow();
+  }
+  return b.CreateCall(callee, arguments);
+}
+
+}  // namespace
+
+// Vectors are computed in pieces of the machine's length; a shorter one is padded.
 Value* VectorMath::Library(const char* name, const char* accuracy, std::vector<Value*> arguments) {
-  Value* x = arguments[0];
-  const bool is_double = IsDouble(x);
-  llvm::Type* element = x->getType()->getScalarType();
-  const int lanes = Lanes(x);
-  const bool is_vector = x->getType()->isVectorTy();
-  const int native = Host().vector_bytes / (is_double ? 8 : 4);
-  llvm::Module* module = b_.GetInsertBlock()->getModule();
-  auto call = [&](std::vector<Value*> args, int width) -> Value* {
-    llvm::Type* type = width == 1 ? element : llvm::FixedVectorType::get(element, width);
-    std::string symbol = std::string("Sleef_") + name;
-    if (width == 1) {
-      symbol += is_double ? "" : "f";
-    } else {
-      symbol += (is_double ? "d" : "f") + std::to_string(width);
-    }
-    if (*accuracy) symbol += std::string("_") + accuracy;
-    std::vector<llvm::Type*> types(args.size(), type);
-    auto callee = module->getOrInsertFunction(symbol, llvm::FunctionType::get(type, types, false));
-    if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
-      function->setDoesNotAccessMemory();
-      function->setDoesNotThrow();
-    }
-    return b_.CreateCall(callee, args);
-  };
-  if (!is_vector) return call(arguments, 1);
-  // In pieces of the machine's vector length; a shorter vector is padded.
+  const int lanes = Lanes(arguments[0]);
+  const int native = Host().vector_bytes / (IsDouble(arguments[0]) ? 8 : 4);
+  if (!arguments[0]->getType()->isVectorTy() || lanes == native) {
+    return CallSleef(b_, name, accuracy, arguments);
+  }
   Value* result = nullptr;
   for (int begin = 0; begin < lanes; begin += native) {
-    std::vector<int> take;
-    for (int i = 0; i < native; ++i) take.push_back(std::min(begin + i, lanes - 1));
-    std::vector<Value*> pieces;
-    for (Value* argument : arguments) {
-      pieces.push_back(lanes == native ? argument : b_.CreateShuffleVector(argument, take));
-    }
-    Value* piece = call(pieces, native);
-    if (lanes == native) return piece;
-    std::vector<int> widen;
-    for (int i = 0; i < lanes; ++i) {
-      widen.push_back(i >= begin && i < begin + native ? i - begin : llvm::PoisonMaskElem);
-    }
-    Value* wide = b_.CreateShuffleVector(piece, widen);
-    if (!result) {
-      result = wide;
-    } else {
-      std::vector<int> blend;
-      for (int i = 0; i < lanes; ++i) blend.push_back(i >= begin ? lanes + i : i);
-      result = b_.CreateShuffleVector(result, wide, blend);
-    }
+    std::vector<Value*> parts;
+    for (Value* argument : arguments) parts.push_back(PartOf(b_, argument, begin, native));
+    result = WithPart(b_, result, CallSleef(b_, name, accuracy, parts), begin, lanes);
   }
   return result;
 }
