@@ -3,15 +3,18 @@
 `torch.save` writes storages, each once, and so those of the device. `torch.load` gives storages that have memory, and xla tensors
 have none. A storage that is to be loaded to an xla device stays on the CPU with a note of the device, and the tensors that are
 made of it are made on the device; those that share it share their memory there too. Queues between processes carry a copy on the
-CPU.
+CPU, and so do the arguments of a process.
 """
 
 import functools
+import pickle
 from collections import OrderedDict
+from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+from torch.utils.data._utils import collate
 
 
 def _restore(storage: Any, location: str) -> Any:
@@ -34,10 +37,11 @@ def _rebuild(storage: Any, offset: int, size: Any, stride: Any) -> torch.Tensor:
             on_cpu = torch.empty(0, dtype=storage.dtype).set_(untyped)
         whole = untyped._xla_whole = on_cpu.to(untyped._xla_device)
         if whole.shape == torch.Size(size) and whole.stride() == stride:
-            return whole
+            return whole.data
     if whole.dtype != storage.dtype:
         whole = whole.as_strided((whole.numel(),), (1,), 0).view(storage.dtype)
-    return whole.as_strided(size, stride, offset)
+    # The data: for autograd, tensors of one storage are no views of each other, whichever of them requires a gradient.
+    return whole.as_strided(size, stride, offset).data
 
 
 def _rebuild_tensors_on_the_device() -> None:
@@ -109,6 +113,12 @@ def _received(
     return tensor.requires_grad_(requires_grad)
 
 
+def _received_argument(
+    cls: type[torch.Tensor], pickled: bytes, device: str, requires_grad: bool
+) -> torch.Tensor:
+    return _received(cls, pickle.loads(pickled), device, requires_grad)
+
+
 def _send_copies_between_processes() -> None:
     from torch.multiprocessing.reductions import reduce_tensor
 
@@ -117,15 +127,33 @@ def _send_copies_between_processes() -> None:
         if tensor.device.type != "xla" or (tensor.requires_grad and not tensor.is_leaf):
             return reduce_tensor(tensor)
         on_cpu = tensor.detach().cpu()
-        return _received, (type(tensor), on_cpu, str(tensor.device), tensor.requires_grad)
+        rest = (str(tensor.device), tensor.requires_grad)
+        if get_spawning_popen() is not None:
+            # The new process gets the files of shared memory when all its arguments are pickled: the copy's is closed by then.
+            return _received_argument, (type(tensor), pickle.dumps(on_cpu), *rest)
+        return _received, (type(tensor), on_cpu, *rest)
 
     for cls in (torch.Tensor, torch.nn.Parameter):
         ForkingPickler.register(cls, reduce)
 
 
+def _collate_on_the_device() -> None:
+    collate_tensors = collate.default_collate_fn_map[torch.Tensor]
+
+    @functools.wraps(collate_tensors)
+    def collate_anywhere(batch: Any, *arguments: Any, **keywords: Any) -> torch.Tensor:
+        # A loader's worker would put a batch into memory that is shared with other processes.
+        if batch[0].device.type == "xla":
+            return torch.stack(batch)
+        return collate_tensors(batch, *arguments, **keywords)
+
+    collate.default_collate_fn_map[torch.Tensor] = collate_anywhere
+
+
 def register() -> None:
-    """Teaches torch's saving, its loading and its queues about the device."""
+    """Teaches torch's saving, its loading, its queues and its loaders of data about the device."""
     torch.serialization.register_package(30, _tag, _restore)
     _save_storages()
     _rebuild_tensors_on_the_device()
     _send_copies_between_processes()
+    _collate_on_the_device()

@@ -98,6 +98,20 @@ def test_saved_views_are_views_again(device):
         assert a.tolist() == [[1, 1], [1, 1]]
 
 
+@pytest.mark.parametrize("wants_gradient", [(True, False), (False, True), (True, True)])
+def test_saved_views_are_leaves_of_their_own(wants_gradient, device):
+    whole = torch.arange(4.0, device=device)
+    tensors = [whole.requires_grad_(wants_gradient[0]), whole.detach()[1:]]
+    tensors[1].requires_grad_(wants_gradient[1])
+    for target in ("cpu", None):
+        loaded, part = torch.load(saved(tensors), map_location=target)
+        assert (loaded.requires_grad, part.requires_grad) == wants_gradient
+        assert loaded.is_leaf and part.is_leaf and part._base is None
+        with torch.no_grad():
+            loaded.zero_()
+        assert not part.any()
+
+
 @pytest.mark.parametrize(
     "dtype",
     [torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.float8_e5m2, torch.uint16],

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import torch_xla
 import torch_xla.utils.dlpack as xla_dlpack
@@ -91,6 +92,45 @@ def test_queues_carry_copies(device):
     received = pickle.loads(ForkingPickler.dumps([x, x.detach()[1:]]))
     assert isinstance(received[0], nn.Parameter) and received[0].tolist() == [0.0, 1.0, 2.0]
     assert received[1].device == device and received[1].tolist() == [1.0, 2.0]
+
+
+SPAWNS = """
+import torch, torch_xla
+
+def check(weights, bias, last):
+    assert [x.device.type for x in (*weights, bias, last)] == ["xla"] * 5
+    assert [float(x.sum()) for x in weights] == [0.0, 4.0, 8.0]
+    assert bias.requires_grad and bias.tolist() == [1.0, 1.0] and last.tolist() == [2, 2]
+
+if __name__ == "__main__":
+    weights = [torch.full((4,), float(i), device="xla") for i in range(3)]
+    bias = torch.nn.Parameter(torch.ones(2, device="xla"))
+    torch.multiprocessing.set_start_method(METHOD)
+    process = torch.multiprocessing.Process(
+        target=check, args=(weights, bias, torch.full((2,), 2, device="xla"))
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_arguments_of_processes(method, program):
+    """Several: the file of one that is closed too early is another's, or nobody's."""
+    (program.folder / "main.py").write_text(SPAWNS.replace("METHOD", repr(method)))
+    program.run("main.py")
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_loaders_of_rows_on_the_device(context, device):
+    x, y = torch.arange(10.0, device=device).view(5, 2), torch.arange(5, device=device)
+    loader = DataLoader(
+        TensorDataset(x, y), batch_size=2, num_workers=1, multiprocessing_context=context
+    )
+    rows, labels = zip(*loader, strict=True)
+    assert {batch.device for batch in (*rows, *labels)} == {device}
+    assert torch.equal(torch.cat(rows), x) and torch.equal(torch.cat(labels), y)
 
 
 def test_texts(device):
