@@ -219,13 +219,20 @@ Indexed WithFlatMask(const at::Tensor& self, const IndexList& indices) {
   return flat;
 }
 
+// Indices go to where `self` is: nothing would be left that says what is wrong.
+void CheckIndexed(const at::Tensor& self, const char* op) {
+  if (!self.device().is_xla()) ThrowNotXla(self, op, 1);
+}
+
 at::Tensor IndexTensor(const at::Tensor& self, const IndexList& indices) {
+  CheckIndexed(self, "aten::index");
   const Indexed flat = WithFlatMask(self, indices);
   const PositionLists positions = WithoutMasks(flat.self, flat.indices);
   return Record<&Index>(flat.self, positions.indices, positions.of_masks);
 }
 
 at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
+  CheckIndexed(self, "aten::masked_select");
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
   std::vector<at::Tensor> pair = at::broadcast_tensors({self, mask});
   IndexList single;
@@ -235,6 +242,7 @@ at::Tensor MaskedSelect(const at::Tensor& self, const at::Tensor& mask) {
 
 at::Tensor IndexPutFunctional(const at::Tensor& self, const IndexList& indices,
                               const at::Tensor& values, bool accumulate) {
+  CheckIndexed(self, "aten::index_put");
   TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
                     "too many indices for tensor of dimension ", self.dim(), " (got ",
                     indices.size(), ")");

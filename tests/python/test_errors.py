@@ -139,6 +139,23 @@ def test_mixed_devices_are_an_error(operation, device):
     alive(device)
 
 
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_tensor_of_the_cpu_is_not_indexed_by_the_device(mask, device):
+    """Where indices lie does not matter, so they say nothing: the error is about what is indexed."""
+    x = torch.ones(3)
+    index = torch.tensor([True, False, True] if mask else [0, 2], device=device)
+    operations = {
+        "index": lambda: x[index],
+        "index_put": lambda: x.__setitem__(index, 5.0),
+    }
+    if mask:
+        operations["masked_select"] = lambda: x.masked_select(index)
+    for name, operation in operations.items():
+        with pytest.raises(RuntimeError, match=f"{NOT_XLA}, argument #1 'self' of aten::{name}\\."):
+            operation()
+    alive(device)
+
+
 # Arithmetic of two tensors takes one of the CPU along, as PyTorch/XLA's does.
 ARITHMETIC = {
     "add": lambda x, y: x + y,
