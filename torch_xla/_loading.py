@@ -143,7 +143,7 @@ def _collate_on_the_device() -> None:
     @functools.wraps(collate_tensors)
     def collate_anywhere(batch: Any, *arguments: Any, **keywords: Any) -> torch.Tensor:
         # A loader's worker would put a batch into memory that is shared with other processes.
-        if batch[0].device.type == "xla":
+        if _is_of_the_device(batch[0]):
             return torch.stack(batch)
         return collate_tensors(batch, *arguments, **keywords)
 
