@@ -55,7 +55,8 @@ InverseParts InverseFunctionParts(Builder& b, Value x, Value y) {
   Value root = b.Sqrt(
       b.Select(inside, b.Multiply(a_minus_x, a_plus_x), b.Multiply(a_minus_one, a_plus_one)));
   Value adjacent = b.Select(is_large, y, b.Select(inside, root, small_root));
-  Value above_one = b.Add(a_minus_one, b.Select(inside, small_root, root));
+  // At 1 itself both are the same, but the product under `root` may be smaller than numbers are.
+  Value above_one = b.Add(a_minus_one, b.Select(b.Le(x, one), small_root, root));
   Value log = b.Add(Log1p(b, b.Select(is_large, to_minus_one, above_one)),
                     b.Select(is_large, Like(b, x, 3 * ln2), zero));
   // Of x = 0 the angle is known whatever y is.

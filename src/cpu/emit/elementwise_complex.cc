@@ -218,18 +218,49 @@ Element ElementwiseEmitter::ComplexLog(const Element& x) {
   Value* is_large;
   const Element z = ScaledDown(x, &is_large);
   Value* back = b_.CreateSelect(is_large, Float(x.real, 4 * std::numbers::ln2), Float(x.real, 0.0));
-  return {b_.CreateFAdd(math.Log(math.Hypot(z.real, z.imaginary)), back),
+  // Next to size 1, log|z| = log1p(|z|² - 1) / 2, where log1p e = log(1 + e) + what 1 + e lost.
+  Value* one = Float(x.real, 1.0);
+  Value* half = Float(x.real, 0.5);
+  Value* excess = SquareMinusOne(z);
+  Value* is_near = b_.CreateFCmpOLT(Abs(excess), half);
+  Value* square = b_.CreateFAdd(one, excess);
+  Value* lost = b_.CreateFDiv(b_.CreateFSub(excess, b_.CreateFSub(square, one)), square);
+  Value* log = math.Log(b_.CreateSelect(is_near, square, math.Hypot(z.real, z.imaginary)));
+  Value* near = b_.CreateFMul(half, b_.CreateFAdd(log, lost));
+  return {b_.CreateSelect(is_near, near, b_.CreateFAdd(log, back)),
           math.Atan2(x.imaginary, x.real)};
+}
+
+Value* ElementwiseEmitter::SquareMinusOne(const Element& z) {
+  VectorMath math(b_);
+  Value* real = b_.CreateFMul(z.real, z.real);
+  Value* imaginary = b_.CreateFMul(z.imaginary, z.imaginary);
+  Value* lost = b_.CreateFAdd(math.Fma(z.real, z.real, b_.CreateFNeg(real)),
+                              math.Fma(z.imaginary, z.imaginary, b_.CreateFNeg(imaginary)));
+  Value* real_larger = b_.CreateFCmpOGT(real, imaginary);
+  Value* large = b_.CreateSelect(real_larger, real, imaginary);
+  Value* small = b_.CreateSelect(real_larger, imaginary, real);
+  return b_.CreateFAdd(b_.CreateFAdd(b_.CreateFSub(large, Float(z.real, 1.0)), small), lost);
 }
 
 Element ElementwiseEmitter::ComplexSqrt(const Element& x) {
   VectorMath math(b_);
   // With t = sqrt((|a| + |z|) / 2): for a >= 0 it is t + i b / 2t, else |b| / 2t + i t sign(b).
   Value* is_large;
-  const Element z = ScaledDown(x, &is_large);
-  Value* back = b_.CreateSelect(is_large, Float(x.real, 4.0), Float(x.real, 1.0));
+  Element z = ScaledDown(x, &is_large);
   Value* half = Float(x.real, 0.5);
   Value* zero = Float(x.real, 0.0);
+  Value* one = Float(x.real, 1.0);
+  // The half of a subnormal number may be none.
+  const bool is_double = x.real->getType()->getScalarType()->isDoubleTy();
+  const double least =
+      is_double ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  Value* is_small =
+      b_.CreateFCmpOLT(b_.CreateFAdd(Abs(x.real), Abs(x.imaginary)), Float(x.real, 4 * least));
+  Value* up = b_.CreateSelect(is_small, Float(x.real, 0x1p64), one);
+  z = {b_.CreateFMul(z.real, up), b_.CreateFMul(z.imaginary, up)};
+  Value* back = b_.CreateSelect(is_large, Float(x.real, 4.0),
+                                b_.CreateSelect(is_small, Float(x.real, 0x1p-32), one));
   Value* magnitude = math.Hypot(z.real, z.imaginary);
   Value* t = IntrinsicUnary(llvm::Intrinsic::sqrt,
                             b_.CreateFMul(half, b_.CreateFAdd(Abs(z.real), magnitude)));
@@ -249,7 +280,7 @@ Element ElementwiseEmitter::ComplexSqrt(const Element& x) {
 
 Element ElementwiseEmitter::ComplexTanh(const Element& x) {
   VectorMath math(b_);
-  // tanh(a+bi) = (T (1 + t²) + i t (1 - T²)) / (1 + T² t²) with T = tanh a, t = tan b.
+  // tanh(a+bi) = (T (1 + t²) + i t / cosh² a) / (1 + T² t²) with T = tanh a, t = tan b.
   Value* zero = Float(x.real, 0.0);
   Value* one = Float(x.real, 1.0);
   Value* tanh = math.Tanh(x.real);
@@ -259,8 +290,10 @@ Element ElementwiseEmitter::ComplexTanh(const Element& x) {
   Value* tan_square = b_.CreateFMul(tan, tan);
   Value* denominator = b_.CreateFAdd(one, b_.CreateFMul(tanh_square, tan_square));
   Value* real = b_.CreateFDiv(b_.CreateFMul(tanh, b_.CreateFAdd(one, tan_square)), denominator);
-  Value* imaginary =
-      b_.CreateFDiv(b_.CreateFMul(tan, b_.CreateFSub(one, tanh_square)), denominator);
+  // 1 / cosh a = 2 e / (1 + e²) with e = exp -|a|.
+  Value* e = math.Exp(b_.CreateFNeg(Abs(x.real)));
+  Value* secant = b_.CreateFDiv(b_.CreateFAdd(e, e), b_.CreateFAdd(one, b_.CreateFMul(e, e)));
+  Value* imaginary = b_.CreateFDiv(b_.CreateFMul(tan, b_.CreateFMul(secant, secant)), denominator);
   return {b_.CreateSelect(b_.CreateFCmpOEQ(x.real, zero), x.real, real),
           b_.CreateSelect(b_.CreateFCmpOEQ(x.imaginary, zero), x.imaginary, imaginary)};
 }
