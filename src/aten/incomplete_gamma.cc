@@ -1,8 +1,13 @@
 // The regularized incomplete gamma functions: below and up to a by the series of the lower one,
 // above by the continued fraction of the upper one (DLMF 8.7.1 and 8.9.2), both in f64 until an
-// element does not change any more by what its type shows.
+// element does not change any more by what its type shows. Of a large `a`, where they would take a
+// step for each of its square root's units, by Temme's uniform expansion (DLMF 8.12).
+#include <numbers>
+
+#include "aten/elementwise.h"
 #include "aten/iteration.h"
 #include "aten/op.h"
+#include "aten/polynomial.h"
 #include "aten/special.h"
 
 namespace torch_xla {
@@ -66,6 +71,38 @@ Value UpperFraction(Builder& b, Value a, Value x, Value is_wanted, double unseen
   return b.Multiply(state[3], Factor(b, a, x));
 }
 
+// From here on two terms of the expansion are enough.
+constexpr double kLargeA = 1e5;
+
+// The upper function is erfc(eta sqrt(a / 2)) / 2 + R, the lower one erfc(-eta sqrt(a / 2)) / 2 -
+// R, R = exp(-a eta² / 2) / sqrt(2 pi a) (c0 + c1 / a + …), with eta² / 2 = mu - log(1 + mu) for mu
+// = x / a - 1, and c0 = 1 / mu - 1 / eta.
+Value UniformExpansion(Builder& b, Value a, Value x, bool upper) {
+  constexpr double kC1 = -1.0 / 540;  // for eta = 0: elsewhere the next digit is not seen
+  // eta = mu ratio, ratio² = 1 + mu slope: the slope's series in mu has no difference of equals.
+  constexpr double kSlope[] = {-2.0 / 3,  1.0 / 2,  -2.0 / 5, 1.0 / 3,   -2.0 / 7,
+                               1.0 / 4,   -2.0 / 9, 1.0 / 5,  -2.0 / 11, 1.0 / 6,
+                               -2.0 / 13, 1.0 / 7,  -2.0 / 15};
+  Value one = Like(b, x, 1), two = Like(b, x, 2), half = Like(b, x, 0.5);
+  // Beyond 1000 one of the functions is zero.
+  Value mu = b.Minimum(b.Divide(b.Subtract(x, a), a), Like(b, x, 1000));
+  Value is_near = b.Lt(b.Abs(mu), Like(b, x, 0.05));
+  Value near_slope = Polynomial(b, mu, kSlope);
+  Value near_ratio = b.Sqrt(b.Add(one, b.Multiply(mu, near_slope)));
+  Value log = b.Unary(Opcode::kLogPlusOne, mu);
+  Value far_eta = b.Sqrt(b.Multiply(two, b.Subtract(mu, log)));
+  Value eta = b.Select(is_near, b.Multiply(mu, near_ratio), CopySignFrom(b, far_eta, mu));
+  Value near_c0 = b.Divide(near_slope, b.Multiply(near_ratio, b.Add(near_ratio, one)));
+  Value far_c0 = b.Subtract(b.Divide(one, mu), b.Divide(one, eta));
+  Value series = b.Add(b.Select(is_near, near_c0, far_c0), b.Divide(Like(b, x, kC1), a));
+  Value root = b.Multiply(eta, b.Sqrt(b.Multiply(half, a)));
+  Value size = b.Divide(b.Exp(b.Negate(b.Multiply(root, root))),
+                        b.Sqrt(b.Multiply(Like(b, x, 2 * std::numbers::pi), a)));
+  Value rest = b.Multiply(size, series);
+  Value main = b.Multiply(half, Erfc(b, upper ? root : b.Negate(root)));
+  return upper ? b.Add(main, rest) : b.Subtract(main, rest);
+}
+
 // The lower function, or the upper one. They add up to 1; the smaller one is computed.
 Value IncompleteGamma(Builder& b, Value a, Value x, bool upper) {
   ElementType type = a->element_type();
@@ -75,10 +112,13 @@ Value IncompleteGamma(Builder& b, Value a, Value x, bool upper) {
       b.And(b.And(b.Gt(a, zero), b.Lt(a, infinity)), b.And(b.Gt(x, zero), b.Lt(x, infinity)));
   Value is_above = b.And(b.Gt(x, one), b.Gt(x, a));
   const double unseen = Unseen(type);
-  Value low = LowerSeries(b, a, x, b.And(is_inside, b.Not(is_above)), unseen);
-  Value high = UpperFraction(b, a, x, b.And(is_inside, is_above), unseen);
+  Value is_large = b.Gt(a, Like(b, a, kLargeA));
+  Value takes_loop = b.And(is_inside, b.Not(is_large));
+  Value low = LowerSeries(b, a, x, b.And(takes_loop, b.Not(is_above)), unseen);
+  Value high = UpperFraction(b, a, x, b.And(takes_loop, is_above), unseen);
   Value result = upper ? b.Select(is_above, high, b.Subtract(one, low))
                        : b.Select(is_above, b.Subtract(one, high), low);
+  result = b.Select(is_large, UniformExpansion(b, a, x, upper), result);
   // At the edges one function is 0 and the other 1; where both arguments are, neither is defined.
   Value is_all = b.Or(b.Eq(a, zero), b.Eq(x, infinity));
   Value edge = b.Convert(upper ? b.Not(is_all) : is_all, ElementType::kF64);

@@ -354,14 +354,16 @@ Value HurwitzZeta(Builder& b, Value s, Value q, const NegativePower& power, bool
   Value term = power(b, last, s);
   sum = b.Add(sum, b.Divide(power.Integral(b, last, term), b.Subtract(s, one)));
   sum = b.Subtract(sum, b.Multiply(term, Like(b, q, 0.5)));
-  Value rising = s;
+  // Beyond this `term` is zero, of which infinity times would be none.
+  Value bounded = b.Minimum(s, Like(b, s, 1e4));
+  Value rising = bounded;
   Value inverse = b.Divide(one, last);
   Value rest = b.Multiply(term, inverse);
   Value square = b.Multiply(inverse, inverse);
   for (int k = 0; k < static_cast<int>(std::size(kEulerMaclaurin)); ++k) {
     sum = b.Add(sum, b.Multiply(b.Multiply(rest, rising), Like(b, q, kEulerMaclaurin[k])));
-    rising = b.Multiply(
-        rising, b.Multiply(b.Add(s, Like(b, s, 2 * k + 1)), b.Add(s, Like(b, s, 2 * k + 2))));
+    rising = b.Multiply(rising, b.Multiply(b.Add(bounded, Like(b, s, 2 * k + 1)),
+                                           b.Add(bounded, Like(b, s, 2 * k + 2))));
     rest = b.Multiply(rest, square);
   }
   // The first terms alone where the others are too small to be numbers.
