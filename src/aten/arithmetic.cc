@@ -1,6 +1,8 @@
 // Arithmetic of two and three elements.
 #include <ATen/native/BinaryOps.h>
 #include <ATen/native/TypeProperties.h>
+#include <ATen/ops/addcdiv.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <numbers>
@@ -273,27 +275,44 @@ struct ClampToNumber {
   }
 };
 
+// In eager's words.
+void RefuseQuotientsOfIntegers(const at::Tensor& x, const at::Tensor& y, const at::Tensor& z) {
+  const auto is_integral = [](const at::Tensor& t) {
+    return at::isIntegralType(t.scalar_type(), /*includeBool=*/true);
+  };
+  if (!is_integral(y) || !is_integral(z)) return;
+  const auto zero = [](const at::Tensor& t) {
+    return at::zeros({}, at::TensorOptions().dtype(t.scalar_type()));
+  };
+  at::addcdiv(zero(x), zero(y), zero(z));
+}
+
+// As an operand of what is computed in `type`, which may be wider than the first tensor's.
+Number FactorIn(ElementType type, const at::Scalar& factor) {
+  return {factor, recording::NumberType(factor, type)};
+}
+
 // The sum with a product or quotient whose factor is read in the type that eager computes in.
 template <auto f>
 struct SumWithFactor {
-  static void Check(const at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
-                    const at::Scalar& factor) {
+  static Number Factor(const at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
+                       const at::Scalar& factor) {
+    if constexpr (f == &AddQuotient) RefuseQuotientsOfIntegers(x, y, z);
     at::native::ResultTypeState state = {};
     for (const at::Tensor* tensor : {&x, &y, &z}) {
       state = at::native::update_result_type_state(*tensor, state);
     }
     const ElementType type = ToElementType(at::native::result_type(state));
     recording::CheckFits({factor, recording::ComputedType(type)});
+    return FactorIn(type, factor);
   }
   static at::Tensor Call(const at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
                          const at::Scalar& factor) {
-    Check(x, y, z, factor);
-    return RecordElementwise<f, Promotion::kDefault>(x, y, z, factor);
+    return RecordElementwise<f, Promotion::kDefault>(x, y, z, Factor(x, y, z, factor));
   }
   static at::Tensor& CallInPlace(at::Tensor& x, const at::Tensor& y, const at::Tensor& z,
                                  const at::Scalar& factor) {
-    Check(x, y, z, factor);
-    return RecordElementwiseInto<f, Promotion::kDefault>(x, x, y, z, factor);
+    return RecordElementwiseInto<f, Promotion::kDefault>(x, x, y, z, Factor(x, y, z, factor));
   }
 };
 
@@ -317,14 +336,15 @@ constexpr Promotion kToFloat = Promotion::kToFloat;
 // Eager rounds the factor of a sum to the result's type: of a difference, which it adds, the
 // negative of the factor.
 enum class Adds { kProduct, kNegativeProduct };
-at::Scalar RoundedFactor(Adds adds, const at::Scalar& alpha, const at::Tensor& x,
-                         const at::Tensor& y) {
+Number RoundedFactor(Adds adds, const at::Scalar& alpha, const at::Tensor& x, const at::Tensor& y) {
   at::ScalarType type = at::result_type(x, y);
   at::native::alpha_check(type, alpha);
-  recording::CheckFits({adds == Adds::kProduct ? alpha : -alpha, ToElementType(type)});
-  if (type == at::kHalf) return static_cast<double>(alpha.to<at::Half>());
-  if (type == at::kBFloat16) return static_cast<double>(alpha.to<at::BFloat16>());
-  return alpha;
+  const ElementType element_type = ToElementType(type);
+  recording::CheckFits({adds == Adds::kProduct ? alpha : -alpha, element_type});
+  at::Scalar factor = alpha;
+  if (type == at::kHalf) factor = static_cast<double>(alpha.to<at::Half>());
+  if (type == at::kBFloat16) factor = static_cast<double>(alpha.to<at::BFloat16>());
+  return FactorIn(element_type, factor);
 }
 
 at::Tensor Add(const at::Tensor& x, const at::Tensor& y, const at::Scalar& alpha) {

@@ -73,6 +73,11 @@ Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value sou
 }
 Value IndexFill(Builder& b, Value x, Dimension dimension, Value index, Value value) {
   RequireIndexType(index, false, "index_fill");
+  if (hlo::IsComplex(value->element_type()) && !hlo::IsComplex(x->element_type())) {
+    throw hlo::Error(
+        hlo::ErrorCode::kUnimplemented,
+        "aten::index_fill: not implemented for a complex number in " + x->shape().ToString());
+  }
   const int64_t size = SizeAlong(x, dimension);
   CheckBounds(b, index, WrappedPositions(size), OutOfBounds(kIndexError, dimension, size));
   Dimensions slices = AtLeast1d(b, x)->dimensions();
