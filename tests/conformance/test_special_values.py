@@ -3,7 +3,9 @@
 Asked is where eager agrees with itself: computing one number or many of them, in the type or in float64.
 """
 
+import cmath
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -395,6 +397,112 @@ def test_logarithms_of_a_complex_zero(name, dtype):
     actual, expected = (getattr(torch, name)(z).cpu() for z in (x.to("xla"), x))
     assert alike(actual.real, expected.real).all()
     torch.testing.assert_close(actual.imag, expected.imag)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_logarithms_of_complex_numbers_of_size_one(dtype):
+    x = torch.polar(torch.ones(500, dtype=torch.float64), torch.linspace(-3.1, 3.1, 500).double())
+    x = torch.cat([x, x * 0.75, x * 1.2, 1 + x * 1e-6]).to(dtype)
+
+    def logarithm(z):  # of the size, by fractions
+        square = Fraction(z.real) ** 2 + Fraction(z.imag) ** 2
+        return math.log1p(float(square - 1)) / 2
+
+    expected = torch.tensor([logarithm(z) for z in x.tolist()], dtype=torch.float64)
+    actual = x.to("xla").log().cpu().real.double()
+    rtol = 1e-6 if dtype == torch.complex64 else 1e-14
+    atol = 4 * torch.finfo(dtype).eps ** 2
+    torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_small_parts_of_complex_tangents(dtype):
+    sizes = [0.5, 5.0, 9.0, 18.0, 20.0, 40.0] + ([71.0, 300.0] if dtype == torch.complex128 else [])
+    points = [complex(a * sign, b) for a in sizes for b in (1.0, -2.0, 1.5) for sign in (1, -1)]
+    x = torch.tensor(points, dtype=dtype)
+    rtol = 1e-5 if dtype == torch.complex64 else 1e-13
+    for f, z in ((torch.tanh, x), (torch.tan, x * 1j)):
+        actual, expected = f(z.to("xla")).cpu(), f(z.to(torch.complex128)).to(dtype)
+        for part in (torch.real, torch.imag):
+            torch.testing.assert_close(part(actual), part(expected), rtol=rtol, atol=0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_complex_roots_of_subnormal_numbers(dtype):
+    smallest = torch.finfo(dtype).smallest_normal
+    quantum = smallest * torch.finfo(dtype).eps
+    sizes = (quantum, 3 * quantum, smallest / 2, smallest)
+    points = [complex(x, y) for x in (*sizes, 0.0, *(-s for s in sizes)) for y in sizes]
+    x = torch.tensor(points, dtype=dtype)
+    expected = torch.tensor([cmath.sqrt(z) for z in points], dtype=dtype)
+    rtol = 1e-6 if dtype == torch.complex64 else 1e-14
+    torch.testing.assert_close(x.to("xla").sqrt().cpu(), expected, rtol=rtol, atol=0.0)
+    # Beside 1 the angle is the root of a subnormal number, too.
+    acos = torch.complex(torch.ones(4, dtype=x.real.dtype), torch.tensor(sizes).to(x.real.dtype))
+    roots = torch.tensor([math.sqrt(s) for s in acos.imag.tolist()], dtype=x.real.dtype)
+    actual = acos.to("xla").acos().cpu()
+    torch.testing.assert_close(actual, torch.complex(roots, -roots), rtol=rtol, atol=0.0)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma_functions_of_large_arguments(name):
+    f = getattr(special, name)
+    shift = torch.tensor([-4.0, -1.0, -0.1, -1e-3, 0.0, 1e-3, 0.1, 1.0, 4.0], dtype=torch.float64)
+    for size in [9e4, 1.1e5, 1e6, 1e10, 1e16, 1e30]:
+        a = torch.full_like(shift, size)
+        x = a + shift * a.sqrt()
+        actual = f(a.to("xla"), x.to("xla")).cpu()
+        if size < 1e12:
+            torch.testing.assert_close(actual, f(a, x), rtol=1e-9, atol=1e-12)
+        else:  # where eager's x / a has lost its digits, it is a normal distribution's
+            sign = -1 if name == "gammainc" else 1
+            normal = torch.erfc(sign * (x - a) / (2 * a).sqrt()) / 2
+            torch.testing.assert_close(actual, normal, rtol=1e-6, atol=1e-9)
+    # Far from `a` one is 0 and the other 1.
+    far = torch.tensor([1e-300, 1.0, 1e3, 1e9, 1e300, math.inf], dtype=torch.float64)
+    a = torch.full_like(far, 1e6)
+    is_above = (far > a).double()
+    actual = getattr(special, name)(a.to("xla"), far.to("xla")).cpu()
+    assert torch.equal(actual, is_above if name == "gammainc" else 1 - is_above)
+
+
+def test_zeta_of_large_exponents():
+    s = torch.tensor([1e18, 1e20, 1e300, math.inf], dtype=torch.float64).repeat_interleave(4)
+    q = torch.tensor([0.5, 1.0, -2.5, -2.0], dtype=torch.float64).repeat(4)
+    for dtype in (torch.float32, torch.float64):
+        x, y = s.to(dtype), q.to(dtype)
+        expected = special.zeta(x, y)
+        assert torch.equal(special.zeta(x.to("xla"), y.to("xla")).cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.int64], ids=str)
+def test_factors_are_read_in_the_type_of_the_result(dtype):
+    x = torch.tensor([1, 2, 3], dtype=dtype)
+    y, z = torch.tensor([[1.1, 2.3, 3.7], [1e-3, 2.0, 3.3]], dtype=torch.float64)
+    for f in [torch.addcmul, torch.addcdiv]:
+        actual = f(*(t.to("xla") for t in (x, y, z)), value=0.1).cpu()
+        torch.testing.assert_close(actual, f(x, y, z, value=0.1), rtol=1e-15, atol=1e-15)
+    for f in [torch.add, torch.sub, torch.rsub]:
+        for first, second in ((x, y), (y, x)):
+            actual = f(first.to("xla"), second.to("xla"), alpha=0.1).cpu()
+            expected = f(first, second, alpha=0.1)
+            torch.testing.assert_close(actual, expected, rtol=1e-15, atol=1e-15)
+
+
+def test_quotients_of_integers_are_not_added():
+    x, n = torch.ones(3), torch.tensor([1, 2, 3])
+    for device in ("cpu", "xla"):
+        with pytest.raises(RuntimeError, match="Integer division with addcdiv"):
+            torch.addcdiv(x.to(device), n.to(device), n.to(device))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32], ids=str)
+def test_complex_numbers_do_not_fill_what_is_real(dtype):
+    for device in ("cpu", "xla"):
+        x, index = torch.ones(3, dtype=dtype, device=device), torch.tensor([0], device=device)
+        for value in (1j, torch.tensor(1j, device=device)):
+            with pytest.raises(RuntimeError):
+                x.index_fill(0, index, value)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
