@@ -268,6 +268,11 @@ at::Tensor& Zero(at::Tensor& self) {
   return self;
 }
 
+// A range of integers has whole bounds and steps.
+at::Scalar BoundIn(at::ScalarType type, const at::Scalar& x) {
+  return at::isIntegralType(type, /*includeBool=*/true) ? at::Scalar(x.to<int64_t>()) : x;
+}
+
 at::Tensor ArangeStep(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step,
                       Options dtype, std::optional<at::Layout>, std::optional<at::Device> device,
                       std::optional<bool>) {
@@ -280,17 +285,20 @@ at::Tensor ArangeStep(const at::Scalar& start, const at::Scalar& end, const at::
   TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   TORCH_CHECK((by > 0 && to >= from) || (by < 0 && to <= from),
               "upper bound and lower bound inconsistent with step sign");
+  const at::Scalar first = BoundIn(type, start), each = BoundIn(type, step);
   int64_t count;
-  if (is_integral) {
+  // Of fractions eager counts for int64 alone what lies between the whole bounds.
+  if (is_integral || type == at::kLong) {
     int64_t distance = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
+    TORCH_CHECK_VALUE(stride != 0, "step must be nonzero");
     count = (distance + stride - (stride > 0 ? 1 : -1)) / stride;
   } else {
     count = static_cast<int64_t>(std::ceil((to - from) / by));
   }
-  ElementType compute = at::isIntegralType(type, true) && is_integral           ? ElementType::kS64
-                        : type == at::kDouble || at::isIntegralType(type, true) ? ElementType::kF64
-                                                                                : ElementType::kF32;
-  return RecordOn<&Arange>(DeviceOr(device), Number{start, compute}, Number{step, compute}, count,
+  ElementType compute = at::isIntegralType(type, true) ? ElementType::kS64
+                        : type == at::kDouble          ? ElementType::kF64
+                                                       : ElementType::kF32;
+  return RecordOn<&Arange>(DeviceOr(device), Number{first, compute}, Number{each, compute}, count,
                            type);
 }
 
@@ -326,8 +334,8 @@ at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64
     recording::CheckFits({end, ToElementType(type)});
   }
   if (steps == 1) recording::CheckFits(FillNumber(start, type, 1));  // eager fills with it
-  return RecordOn<&Linspace>(DeviceOr(device), Number{start, compute}, Number{end, compute}, steps,
-                             type);
+  return RecordOn<&Linspace>(DeviceOr(device), Number{BoundIn(type, start), compute},
+                             Number{BoundIn(type, end), compute}, steps, type);
 }
 
 at::Tensor EyeRectangle(int64_t rows, int64_t columns, Options dtype, std::optional<at::Layout>,
@@ -382,8 +390,9 @@ at::Tensor& LinspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t 
 at::Tensor& LogspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t steps, double base,
                         at::Tensor& out) {
   const at::ScalarType type = out.scalar_type();
-  const bool is_complex = at::isComplexType(type), is_integral = at::isIntegralType(type, true);
-  const auto limit = [&](const at::Scalar& x) { return is_integral ? at::Scalar(x.toLong()) : x; };
+  const bool is_complex = at::isComplexType(type);
+  // A single number is the power of `start` as it is.
+  const auto limit = [&](const at::Scalar& x) { return steps > 1 ? BoundIn(type, x) : x; };
   if (steps > 1 && !is_complex) {
     recording::CheckFits({start, ToElementType(type)});
     recording::CheckFits({end, ToElementType(type)});

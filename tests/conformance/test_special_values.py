@@ -505,6 +505,40 @@ def test_complex_numbers_do_not_fill_what_is_real(dtype):
                 x.index_fill(0, index, value)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, *DTYPES], ids=str)
+def test_ranges_between_fractions(dtype):
+    bounds = [(0, 3.1), (-0.5, 3.7), (0.5, 5.5, 1.5), (5, 0, -1.5), (10.9, 0.1, -2.7), (2.5, 2.6)]
+    for given in [*bounds, (0, 3.0000001), (0, 4, 0.5)]:
+
+        def made(device, given=given):
+            try:
+                return torch.arange(*given, dtype=dtype, device=device).cpu()
+            except ValueError as error:
+                return str(error)
+
+        expected, actual = made("cpu"), made("xla")
+        if isinstance(expected, str):
+            assert actual == expected == "step must be nonzero", given
+        else:
+            torch.testing.assert_close(actual, expected)
+    for given in [(0.5, 5.7, 4), (9.9, 0.1, 7), (1.5, 1.5, 3), (0.9, 7, 1), (0.5, 2.7, 4)]:
+        for f in (torch.linspace, torch.logspace):
+            if f is torch.logspace and given[0] > 9:
+                continue
+            actual = f(*given, dtype=dtype, device="xla").cpu()
+            expected = f(*given, dtype=dtype)
+            narrow = dtype in (torch.bfloat16, torch.float16)
+            rtol, atol = (5e-2, 1e-2) if narrow else (1e-5, 1e-5)
+            torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32], ids=str)
+def test_one_number_of_a_logarithmic_space(dtype):
+    for start, base in ((2.7, 10), (0.5, 10), (2.7, 2)):
+        actual = torch.logspace(start, 5, 1, base, dtype=dtype, device="xla").cpu()
+        torch.testing.assert_close(actual, torch.logspace(start, 5, 1, base, dtype=dtype))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_lgamma_next_to_zero(dtype):
     x = torch.tensor(
