@@ -6,7 +6,8 @@
 
 namespace hlo {
 
-constinit const Metadata SharedMetadata::kNone{};
+// Constant too, but clang cannot tell of GCC's strings, so that it may not be asked to.
+const Metadata SharedMetadata::kNone{};
 constinit const Attributes SharedAttributes::kNone{};
 
 std::shared_ptr<const Attributes> SharedAttributes::Shared(Attributes attributes) {
