@@ -116,6 +116,8 @@ void CheckShapes(const lazy::Operation& operation, const std::vector<at::Tensor>
 
 // Not lazily conjugated or negated, row-major.
 at::Tensor Dense(const at::Tensor& tensor) {
+  // Most are neither, and each question to torch's dispatcher takes as long as a small copy.
+  if (!tensor.is_conj() && !tensor.is_neg()) return tensor.contiguous();
   return tensor.resolve_conj().resolve_neg().contiguous();
 }
 
@@ -247,8 +249,9 @@ class NodeRun {
     lazy::Node* node = value.node.get();
     switch (node->role()) {
       case lazy::Node::Role::kData:
-        if (const lazy::HostContents* contents = node->data()->host_contents()) {
-          return static_cast<const KernelResult*>(contents)->tensor();
+        // Of host contents there are others, too: results that were padded.
+        if (const auto* kept = dynamic_cast<const KernelResult*>(node->data()->host_contents())) {
+          return kept->tensor();
         }
         node->data()->MoveToCurrentClient();
         return borrowed_.emplace_back(TensorOf(*node->data()));
