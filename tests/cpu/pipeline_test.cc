@@ -77,8 +77,9 @@ TEST(Pipeline, HasEveryPass) {
   for (const std::filesystem::path folder : {SOURCES "/passes", SOURCES "/cpu/passes"}) {
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
       const std::string text = ContentsOf(file.path()), name = file.path().stem();
-      // Not passes, but what passes are made of.
+      // What passes are made of, and a pass for somebody else's compiler.
       if (name == "for_each_computation" || name == "inline_where") continue;
+      if (name == "cudnn_attention") continue;
       if (file.path().extension() != ".h") continue;
       const auto count = [&](const std::regex& what) {
         return std::distance(std::sregex_iterator(text.begin(), text.end(), what), {});
