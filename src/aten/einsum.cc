@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "aten/function_transforms.h"
-#include "aten/layout.h"
+#include "aten/matmul.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
@@ -119,13 +119,17 @@ ResultLabels LabelsOfResult(const Labels& labels) {
   return of;
 }
 
+int64_t SizeOf(char label, const Labels& labels, const at::Tensor& x, const at::Tensor& y) {
+  return IsIn(labels.x, label) ? x.size(PlaceIn(labels.x, label))
+                               : y.size(PlaceIn(labels.y, label));
+}
+
 // In the order in which the result's dimensions lie in eager: as in torch's product, for which
 // those of size 1, summed ones too, are the other operand's.
-std::string LabelsInMemory(const Labels& labels, const at::Tensor& x, const at::Tensor& result) {
+std::string LabelsInMemory(const Labels& labels, const at::Tensor& x, const at::Tensor& y) {
   ResultLabels of;
-  for (int64_t d = 0; d < result.dim(); ++d) {
-    const char label = labels.result[d];
-    const bool is_others = result.size(d) == 1 || !IsIn(labels.x, label);
+  for (char label : labels.result) {
+    const bool is_others = SizeOf(label, labels, x, y) == 1 || !IsIn(labels.x, label);
     (is_others ? of.other : IsIn(labels.y, label) ? of.both : of.one) += label;
   }
   bool sums_one = false;
@@ -153,6 +157,20 @@ Value SumOfProducts(Builder& b, Value x, Value y, const Labels& labels) {
   return b.Transpose(sums, PlacesIn(rest, labels.result));
 }
 
+// x's dimensions in this order, those of each group as one.
+Value AsMatrices(Builder& b, Value x, const std::string& labels,
+                 const std::array<std::string, 3>& groups) {
+  Value ordered = b.Transpose(x, PlacesIn(labels, groups[0] + groups[1] + groups[2]));
+  Dimensions sizes;
+  for (const std::string& group : groups) {
+    int64_t size = 1;
+    for (char label : group) size *= x->shape().dimension(PlaceIn(labels, label));
+    sizes.push_back(size);
+  }
+  return b.Reshape(ordered, sizes);
+}
+
+// As matrices, which a program computes quicker than products with dimensions in between.
 Value Einsum(Builder& b, Value x, Value y, std::string equation) {
   Labels labels = *LabelsOf(equation);
   if (LabelsOfResult(labels).are_swapped(labels.result)) {
@@ -161,30 +179,25 @@ Value Einsum(Builder& b, Value x, Value y, std::string equation) {
   }
   const auto [both, one, other] = LabelsOfResult(labels);
   if (!both.empty() && one.empty() && other.empty()) return SumOfProducts(b, x, y, labels);
-  std::string summed, product = both;
+  std::string summed;
   for (char label : labels.x) {
     if (!IsIn(labels.result, label)) summed += label;
-    if (IsIn(one, label)) product += label;
   }
-  for (char label : labels.y) {
-    if (IsIn(other, label)) product += label;
-  }
-  hlo::DotAttributes attributes;
-  attributes.lhs_batching_dimensions = PlacesIn(labels.x, both);
-  attributes.rhs_batching_dimensions = PlacesIn(labels.y, both);
-  attributes.lhs_contracting_dimensions = PlacesIn(labels.x, summed);
-  attributes.rhs_contracting_dimensions = PlacesIn(labels.y, summed);
-  return b.Transpose(b.DotGeneral(x, y, attributes), PlacesIn(product, labels.result));
+  Value product = BatchMatMul(b, AsMatrices(b, x, labels.x, {both, one, summed}),
+                              AsMatrices(b, y, labels.y, {both, summed, other}));
+  Dimensions sizes;
+  for (char label : both + one) sizes.push_back(x->shape().dimension(PlaceIn(labels.x, label)));
+  for (char label : other) sizes.push_back(y->shape().dimension(PlaceIn(labels.y, label)));
+  return b.Transpose(b.Reshape(product, sizes), PlacesIn(both + one + other, labels.result));
 }
 
-at::Tensor RecordEinsum(std::string_view equation, const Labels& labels, const at::Tensor& x,
-                        const at::Tensor& y) {
-  at::Tensor result = Record<&Einsum>(x, y, equation);
-  const std::string order = LabelsInMemory(labels, x, result);
-  if (order != labels.result) {
-    LayOut(result, OrderedStrides(result.sizes(), PlacesIn(labels.result, order)));
-  }
-  return result;
+// The result as it lies in memory, and a view of it, as in eager.
+at::Tensor RecordEinsum(const Labels& labels, const at::Tensor& x, const at::Tensor& y) {
+  const std::string order = LabelsInMemory(labels, x, y);
+  at::Tensor result = Record<&Einsum>(x, y, labels.x + "," + labels.y + "->" + order);
+  if (order == labels.result) return result;
+  at::AutoDispatchBelowADInplaceOrView guard;  // to autograd it is no view
+  return result.permute(PlacesIn(order, labels.result));
 }
 
 class EinsumFunction : public torch::autograd::Function<EinsumFunction> {
@@ -196,7 +209,7 @@ class EinsumFunction : public torch::autograd::Function<EinsumFunction> {
                             const at::Tensor& y) {
     context->save_for_backward(
         {y.requires_grad() ? x : at::Tensor(), x.requires_grad() ? y : at::Tensor()});
-    at::Tensor result = RecordEinsum(equation, *LabelsOf(equation), x, y);
+    at::Tensor result = RecordEinsum(*LabelsOf(equation), x, y);
     context->saved_data["equation"] = std::move(equation);
     return result;
   }
@@ -227,7 +240,7 @@ at::Tensor EinsumOf(std::string_view equation, at::TensorList operands,
     return at::native::einsum(equation, operands, path);
   }
   if (!differentiable || !NeedsDerivative(operands[0], operands[1])) {
-    return RecordEinsum(equation, *labels, operands[0], operands[1]);
+    return RecordEinsum(*labels, operands[0], operands[1]);
   }
   if (!MayDifferentiateHere()) return at::native::einsum(equation, operands, path);
   return EinsumFunction::apply(std::string(equation), operands[0], operands[1]);
