@@ -31,7 +31,7 @@ Value CausalMask(Builder& b, const Dimensions& scores) {
 // --- The decompositions
 
 // Of 16-bit floats, whose products are exact in the sums' type: no operand is widened.
-Value Product(Builder& b, Value x, bool transpose_x, Value y, bool transpose_y) {
+Value SummedProduct(Builder& b, Value x, bool transpose_x, Value y, bool transpose_y) {
   return BatchMatMul(b, x, transpose_x, y, transpose_y, AccumulationType(x->element_type()));
 }
 
@@ -63,7 +63,7 @@ struct Probabilities {
   // In the sums' type.
   Probabilities(Builder& b, Value query, Value key, OptionalValue mask,
                 const hlo::AttentionAttributes& attributes) {
-    Value scores = Product(b, query, false, key, true);
+    Value scores = SummedProduct(b, query, false, key, true);
     const Dimensions full = scores->dimensions();
     scores = b.Multiply(scores, Like(b, scores, attributes.scale));
     if (mask) scores = b.Add(scores, b.BroadcastTo(ToAccumulation(b, *mask), full));
@@ -93,7 +93,7 @@ Values DecomposeAttention(Builder& b, const Values& operands,
   Value key = RepeatHeads(b, operands[1], heads), value = RepeatHeads(b, operands[2], heads);
   const Probabilities probabilities(b, query, key, Optional(operands, 3), attributes);
   Value weights = b.Convert(probabilities.weights, type);
-  return {b.Convert(Product(b, weights, false, value, false), type), probabilities.log_sum};
+  return {b.Convert(SummedProduct(b, weights, false, value, false), type), probabilities.log_sum};
 }
 
 // With P the weights: dV = P^T dO, dS = P (dP - rowsum(dO O)) where dP = dO V^T (Dao et al.,
@@ -106,14 +106,14 @@ Values DecomposeBackward(Builder& b, const Values& operands,
   Value key = RepeatHeads(b, operands[2], heads), value = RepeatHeads(b, operands[3], heads);
   Value weights = Probabilities(b, query, key, Optional(operands, 6), attributes).weights;
   const Dimensions full = weights->dimensions(), row = {3};
-  Value of_value = Product(b, b.Convert(weights, type), true, gradient, false);
-  Value of_weights = Product(b, gradient, false, value, true);
+  Value of_value = SummedProduct(b, b.Convert(weights, type), true, gradient, false);
+  Value of_weights = SummedProduct(b, gradient, false, value, true);
   Value drop = Sum(b, b.Multiply(ToAccumulation(b, gradient), ToAccumulation(b, operands[4])), row);
   Value of_scores =
       b.Multiply(weights, b.Subtract(of_weights, BroadcastReduced(b, drop, row, full)));
   of_scores = b.Convert(b.Multiply(of_scores, Like(b, of_scores, attributes.scale)), type);
-  Value of_key = Product(b, of_scores, true, query, false);
-  return {b.Convert(Product(b, of_scores, false, key, false), type),
+  Value of_key = SummedProduct(b, of_scores, true, query, false);
+  return {b.Convert(SummedProduct(b, of_scores, false, key, false), type),
           b.Convert(SumHeads(b, of_key, key_heads), type),
           b.Convert(SumHeads(b, of_value, key_heads), type)};
 }

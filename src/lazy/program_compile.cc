@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
 
 #include "hlo/text_writer.h"
 #include "lazy/metrics.h"
 #include "lazy/settings.h"
 #include "lazy/span.h"
+#include "lazy/warning.h"
 #include "passes/cudnn_attention.h"
 #include "pjrt/wire/option_names.h"
 #include "process/limits.h"
@@ -116,9 +118,13 @@ std::unique_ptr<pjrt::LoadedExecutable> CompileForPlatform(pjrt::Client& client,
     if (passes::UseCudnnAttention(*fused)) {
       try {
         return CompileOrLoad(client, std::move(fused), options, place);
-      } catch (const hlo::Error&) {
+      } catch (const hlo::Error& error) {
         static auto* refused = Counter("CudnnAttentionRefused");
         Count(refused);
+        static std::once_flag warned;
+        std::call_once(warned, [&] {
+          Warn(std::string("attention is computed without cuDNN's kernels: ") + error.what());
+        });
       }
     }
   }

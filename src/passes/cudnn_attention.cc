@@ -2,7 +2,8 @@
 // xla/service/gpu/backend_configs.proto, and what JAX's dot_product_attention hands over).
 #include "passes/cudnn_attention.h"
 
-#include <cstdio>
+#include <charconv>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,8 +40,9 @@ bool IsServed(const Instruction& attention) {
   if (attention.operand_count() > without_mask) return false;
   const int64_t width = query.dimension(3), queries = query.dimension(2), keys = key.dimension(2);
   if (width != value.dimension(3) || width % kWidthStep != 0 || width > kWidest) return false;
-  if (queries < kFewest || keys < kFewest) return false;
-  return !hlo::AttentionAttributesOf(attention).is_causal || queries == keys;
+  if (queries < kFewest || keys < kFewest || query.num_elements() == 0) return false;
+  const hlo::AttentionAttributes attributes = hlo::AttentionAttributesOf(attention);
+  return std::isfinite(attributes.scale) && (!attributes.is_causal || queries == keys);
 }
 
 // --- The configuration, in protocol buffers' JSON
@@ -55,8 +57,7 @@ std::string List(const std::vector<int64_t>& numbers) {
 
 std::string Number(double x) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", x);
-  return text;
+  return {text, std::to_chars(text, text + sizeof text, x).ptr};
 }
 
 struct Product {

@@ -437,6 +437,8 @@ def test_complex_roots_of_subnormal_numbers(dtype):
     expected = torch.tensor([cmath.sqrt(z) for z in points], dtype=dtype)
     rtol = 1e-6 if dtype == torch.complex64 else 1e-14
     torch.testing.assert_close(x.to("xla").sqrt().cpu(), expected, rtol=rtol, atol=0.0)
+    logarithms = torch.tensor([cmath.log(z) for z in points], dtype=dtype)
+    torch.testing.assert_close(x.to("xla").log().cpu(), logarithms, rtol=rtol, atol=0.0)
     # Beside 1 the angle is the root of a subnormal number, too.
     acos = torch.complex(torch.ones(4, dtype=x.real.dtype), torch.tensor(sizes).to(x.real.dtype))
     roots = torch.tensor([math.sqrt(s) for s in acos.imag.tolist()], dtype=x.real.dtype)

@@ -14,7 +14,7 @@ namespace {
 struct AttentionSizes {
   std::string type = "bf16";
   int64_t queries = 64, keys = 64, width = 64;
-  bool is_causal = true;
+  bool is_causal = true, has_mask = false;
 };
 
 std::string TensorText(const AttentionSizes& s, int64_t heads, int64_t rows) {
@@ -28,15 +28,22 @@ std::string CausalText(const AttentionSizes& s) { return s.is_causal ? "true" : 
 std::string ForwardText(const AttentionSizes& s) {
   const std::string q = TensorText(s, 4, s.queries), k = TensorText(s, 2, s.keys);
   const std::string sums = "tensor<2x4x" + std::to_string(s.queries) + "xf32>";
-  return "func.func private @impl(%a: " + q + ", %b: " + k + ", %c: " + k + ") -> (" + q + ", " +
-         sums + ") {\n  %0 = stablehlo.constant dense<0.0> : " + sums +
-         "\n  func.return %a, %0 : " + q + ", " + sums + "\n}\nfunc.func public @main(%a: " + q +
-         ", %b: " + k + ", %c: " + k + ") -> (" + q + ", " + sums +
-         ") {\n  %0:2 = stablehlo.composite \"torch_xla.attention\" %a, %b, %c "
-         "{composite_attributes = {is_causal = " +
-         CausalText(s) + ", scale = 0.25 : f64}, decomposition = @impl} : (" + q + ", " + k + ", " +
-         k + ") -> (" + q + ", " + sums + ")\n  func.return %0#0, %0#1 : " + q + ", " + sums +
-         "\n}\n";
+  const std::string results = "(" + q + ", " + sums + ")";
+  std::string parameters = "%a: " + q + ", %b: " + k + ", %c: " + k;
+  std::string operands = "%a, %b, %c", types = q + ", " + k + ", " + k;
+  if (s.has_mask) {
+    const std::string mask = "tensor<1x1x" + s.type + ">";
+    parameters += ", %m: " + mask;
+    operands += ", %m";
+    types += ", " + mask;
+  }
+  return "func.func private @impl(" + parameters + ") -> " + results +
+         " {\n  %0 = stablehlo.constant dense<0.0> : " + sums + "\n  func.return %a, %0 : " + q +
+         ", " + sums + "\n}\nfunc.func public @main(" + parameters + ") -> " + results +
+         " {\n  %0:2 = stablehlo.composite \"torch_xla.attention\" " + operands +
+         " {composite_attributes = {is_causal = " + CausalText(s) +
+         ", scale = 0.25 : f64}, decomposition = @impl} : (" + types + ") -> " + results +
+         "\n  func.return %0#0, %0#1 : " + q + ", " + sums + "\n}\n";
 }
 
 std::string BackwardText(const AttentionSizes& s) {
@@ -91,6 +98,11 @@ TEST(CudnnAttention, BackwardReadsWhatForwardWrote) {
                       "tensor<0xui8>>"))
       << text;
   EXPECT_TRUE(HasPart(text, "NO_MASK")) << text;
+  // Query, key, value, logarithms, the result's gradient, the result.
+  const char* of[] = {"%0 = stablehlo.transpose %arg1,", "%1 = stablehlo.transpose %arg2,",
+                      "%2 = stablehlo.transpose %arg3,", "%3 = stablehlo.transpose %arg0,",
+                      "%4 = stablehlo.transpose %arg4,", "(%0, %1, %2, %arg5, %3, %4)"};
+  for (const char* part : of) EXPECT_TRUE(HasPart(text, part)) << part << "\n" << text;
 }
 
 TEST(CudnnAttention, WhatItDoesNotServeStays) {
@@ -101,6 +113,7 @@ TEST(CudnnAttention, WhatItDoesNotServeStays) {
     EXPECT_TRUE(HasPart(Rewritten(ForwardText(sizes), false), "composite"));
     EXPECT_TRUE(HasPart(Rewritten(BackwardText(sizes), false), "composite"));
   }
+  EXPECT_TRUE(HasPart(Rewritten(ForwardText({.has_mask = true}), false), "composite"));
 }
 
 }  // namespace

@@ -213,11 +213,23 @@ Element ElementwiseEmitter::ScaledDown(const Element& x, Value** is_large) {
   return {b_.CreateFMul(x.real, scale), b_.CreateFMul(x.imaginary, scale)};
 }
 
+Element ElementwiseEmitter::ScaledUp(const Element& x, Value** is_small) {
+  const bool is_double = x.real->getType()->getScalarType()->isDoubleTy();
+  const double least =
+      is_double ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  *is_small =
+      b_.CreateFCmpOLT(b_.CreateFAdd(Abs(x.real), Abs(x.imaginary)), Float(x.real, 4 * least));
+  Value* scale = b_.CreateSelect(*is_small, Float(x.real, 0x1p64), Float(x.real, 1.0));
+  return {b_.CreateFMul(x.real, scale), b_.CreateFMul(x.imaginary, scale)};
+}
+
 Element ElementwiseEmitter::ComplexLog(const Element& x) {
   VectorMath math(b_);
-  Value* is_large;
-  const Element z = ScaledDown(x, &is_large);
-  Value* back = b_.CreateSelect(is_large, Float(x.real, 4 * std::numbers::ln2), Float(x.real, 0.0));
+  Value *is_large, *is_small;
+  const Element z = ScaledUp(ScaledDown(x, &is_large), &is_small);
+  Value* back = b_.CreateSelect(
+      is_large, Float(x.real, 4 * std::numbers::ln2),
+      b_.CreateSelect(is_small, Float(x.real, -64 * std::numbers::ln2), Float(x.real, 0.0)));
   // Next to size 1, log|z| = log1p(|z|² - 1) / 2, where log1p e = log(1 + e) + what 1 + e lost.
   Value* one = Float(x.real, 1.0);
   Value* half = Float(x.real, 0.5);
@@ -246,19 +258,11 @@ Value* ElementwiseEmitter::SquareMinusOne(const Element& z) {
 Element ElementwiseEmitter::ComplexSqrt(const Element& x) {
   VectorMath math(b_);
   // With t = sqrt((|a| + |z|) / 2): for a >= 0 it is t + i b / 2t, else |b| / 2t + i t sign(b).
-  Value* is_large;
-  Element z = ScaledDown(x, &is_large);
+  Value *is_large, *is_small;
+  const Element z = ScaledUp(ScaledDown(x, &is_large), &is_small);
   Value* half = Float(x.real, 0.5);
   Value* zero = Float(x.real, 0.0);
   Value* one = Float(x.real, 1.0);
-  // The half of a subnormal number may be none.
-  const bool is_double = x.real->getType()->getScalarType()->isDoubleTy();
-  const double least =
-      is_double ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
-  Value* is_small =
-      b_.CreateFCmpOLT(b_.CreateFAdd(Abs(x.real), Abs(x.imaginary)), Float(x.real, 4 * least));
-  Value* up = b_.CreateSelect(is_small, Float(x.real, 0x1p64), one);
-  z = {b_.CreateFMul(z.real, up), b_.CreateFMul(z.imaginary, up)};
   Value* back = b_.CreateSelect(is_large, Float(x.real, 4.0),
                                 b_.CreateSelect(is_small, Float(x.real, 0x1p-32), one));
   Value* magnitude = math.Hypot(z.real, z.imaginary);

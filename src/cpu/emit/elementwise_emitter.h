@@ -81,6 +81,8 @@ class ElementwiseEmitter {
   Element ComplexExpm1(const Element& x);
   // A sixteenth of a number that is too large for its magnitude to be one; others as they are.
   Element ScaledDown(const Element& x, llvm::Value** is_large);
+  // 2^64 times a number so small that its size would have few digits; others as they are.
+  Element ScaledUp(const Element& x, llvm::Value** is_small);
   // |z|² - 1, to its last digits also where the two are almost the same.
   llvm::Value* SquareMinusOne(const Element& z);
   Element ComplexLog(const Element& x);

@@ -1,5 +1,4 @@
 // Emits one kernel: the code of one fused composite (passes/engine_passes.h) as a function
-// function
 //   void name(void* const* buffers, int64_t begin, int64_t end)
 // over part of its units of work. `buffers` are the composite's operands, then its results, then
 // the slots of its sizes (extent.h), if it has any.
