@@ -144,6 +144,12 @@ def _collate_on_the_device() -> None:
     def collate_anywhere(batch: Any, *arguments: Any, **keywords: Any) -> torch.Tensor:
         # A loader's worker would put a batch into memory that is shared with other processes.
         if _is_of_the_device(batch[0]):
+            if torch.utils.data.get_worker_info() is not None and any(
+                row.requires_grad for row in batch
+            ):
+                raise RuntimeError(
+                    "a loader's worker cannot send rows that require a gradient: detach() them first"
+                )
             return torch.stack(batch)
         return collate_tensors(batch, *arguments, **keywords)
 

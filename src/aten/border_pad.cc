@@ -181,10 +181,12 @@ bool IsPlainCircularPad(const at::Tensor& x, at::IntArrayRef padding) {
 }
 
 // torch writes the parts into a tensor, one after the other, and reads some of them from it again.
-at::Tensor PadCircular(const at::Tensor& x, at::IntArrayRef padding) {
-  if (padding.empty() || !IsPlainCircularPad(x, padding)) {
-    return at::native::_pad_circular_symint(x, c10::fromIntArrayRefSlow(padding));
+at::Tensor PadCircular(const at::Tensor& x, c10::SymIntArrayRef sizes) {
+  const at::OptionalIntArrayRef known = c10::asIntArrayRefSlowOpt(sizes);
+  if (!known || known->empty() || !IsPlainTensor(x) || !IsPlainCircularPad(x, *known)) {
+    return at::native::_pad_circular_symint(x, sizes);
   }
+  const at::IntArrayRef padding = *known;
   at::Tensor padded = x;
   for (size_t i = 0; i + 1 < padding.size(); i += 2) {
     const int64_t dimension = x.dim() - 1 - static_cast<int64_t>(i) / 2, low = padding[i],

@@ -200,6 +200,24 @@ at::Tensor RecordEinsum(const Labels& labels, const at::Tensor& x, const at::Ten
   return result.permute(PlacesIn(order, labels.result));
 }
 
+// The orders in which the operands' gradients lie in memory in eager: as those of the matrices that
+// torch multiplies, the left one of rows and the right one of columns.
+struct GradientOrders {
+  std::string x, y;
+};
+
+GradientOrders OrdersOfGradients(const Labels& labels) {
+  const ResultLabels of = LabelsOfResult(labels);
+  std::string summed;
+  for (char label : labels.x) {
+    if (!IsIn(labels.result, label)) summed += label;
+  }
+  std::ranges::sort(summed);
+  if (of.are_swapped(labels.result))
+    return {of.both + summed + of.one, of.both + of.other + summed};
+  return {of.both + of.one + summed, of.both + summed + of.other};
+}
+
 class EinsumFunction : public torch::autograd::Function<EinsumFunction> {
  public:
   using Context = torch::autograd::AutogradContext;
@@ -216,15 +234,32 @@ class EinsumFunction : public torch::autograd::Function<EinsumFunction> {
 
   static List backward(Context* context, const List& gradients) {
     const Labels labels = *LabelsOf(context->saved_data["equation"].toStringRef());
+    const GradientOrders orders = OrdersOfGradients(labels);
     const List saved = context->get_saved_variables();
     const auto product = [&](const std::string& other, const at::Tensor& factor,
-                             const std::string& result) {
-      return at::einsum(labels.result + "," + other + "->" + result, {gradients[0], factor.conj()});
+                             const std::string& order, const std::string& wanted) {
+      const at::Tensor result =
+          Compose(labels.result + "," + other + "->" + order, gradients[0], factor.conj())
+              .contiguous();
+      return order == wanted ? result : result.permute(PlacesIn(order, wanted));
     };
     List results(3);  // the equation has none
-    if (context->needs_input_grad(0)) results[1] = product(labels.y, saved[1], labels.x);
-    if (context->needs_input_grad(1)) results[2] = product(labels.x, saved[0], labels.y);
+    if (context->needs_input_grad(0)) {
+      results[1] = product(labels.y, saved[1], orders.x, labels.x);
+    }
+    if (context->needs_input_grad(1)) {
+      results[2] = product(labels.x, saved[0], orders.y, labels.y);
+    }
     return results;
+  }
+
+ private:
+  // Gradients of many at a time are no plain tensors, and have rules for what torch composes alone.
+  static at::Tensor Compose(const std::string& equation, const at::Tensor& gradient,
+                            const at::Tensor& factor) {
+    return IsPlainTensor(gradient) && IsPlainTensor(factor)
+               ? at::einsum(equation, {gradient, factor})
+               : at::native::einsum(equation, {gradient, factor}, std::nullopt);
   }
 };
 

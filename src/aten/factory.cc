@@ -334,8 +334,11 @@ at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64
     recording::CheckFits({end, ToElementType(type)});
   }
   if (steps == 1) recording::CheckFits(FillNumber(start, type, 1));  // eager fills with it
-  return RecordOn<&Linspace>(DeviceOr(device), Number{BoundIn(type, start), compute},
-                             Number{BoundIn(type, end), compute}, steps, type);
+  // Eager does not look at bounds that it does not write.
+  const at::Scalar first = steps > 0 ? BoundIn(type, start) : at::Scalar(0);
+  const at::Scalar last = steps > 1 ? BoundIn(type, end) : at::Scalar(0);
+  return RecordOn<&Linspace>(DeviceOr(device), Number{first, compute}, Number{last, compute}, steps,
+                             type);
 }
 
 at::Tensor EyeRectangle(int64_t rows, int64_t columns, Options dtype, std::optional<at::Layout>,

@@ -534,6 +534,12 @@ def test_ranges_between_fractions(dtype):
             torch.testing.assert_close(actual, expected, rtol=rtol, atol=atol)
 
 
+def test_bounds_of_a_range_that_nobody_writes():
+    for bounds in ((math.nan, 1, 0), (3, math.nan, 1), (1e19, 1, 0)):
+        actual = torch.linspace(*bounds, dtype=torch.int32, device="xla").cpu()
+        assert actual.tolist() == torch.linspace(*bounds, dtype=torch.int32).tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32], ids=str)
 def test_one_number_of_a_logarithmic_space(dtype):
     for start, base in ((2.7, 10), (0.5, 10), (2.7, 2)):

@@ -58,3 +58,14 @@ def test_errors_are_eagers(padding):
         return str(error.value)
 
     assert words("xla") == words("cpu")
+
+
+def test_compiled_for_sizes_that_vary():
+    compiled = torch.compile(lambda x: F.pad(x * 1, (2, 1), mode="circular"), backend="openxla")
+    for size in (5, 7, 9):
+        x = torch.arange(2.0 * size).reshape(1, 2, size)
+        on_device = x.to("xla").requires_grad_()
+        result = compiled(on_device)
+        torch.testing.assert_close(result.detach().cpu(), F.pad(x, (2, 1), mode="circular"))
+        result.sum().backward()
+        assert on_device.grad.sum().item() == 2 * (size + 3)

@@ -74,7 +74,8 @@ def test_values_derivatives_and_strides_are_eagers(equation, interpretation):
         torch.testing.assert_close([value.detach().cpu() for value in found], expected)
     finally:
         torch_xla._XLAC._xla_set_interpretation(before)
-    assert [_strides(value) for value in found[:2]] == [_strides(value) for value in expected[:2]]
+    # The result's, and those of the first derivatives.
+    assert [_strides(value) for value in found[:4]] == [_strides(value) for value in expected[:4]]
 
 
 @pytest.mark.parametrize("equation", CONTRACTIONS)
@@ -161,3 +162,12 @@ def test_errors_are_eagers(equation, sizes):
         return str(error.value)
 
     assert words("xla") == words("cpu")
+
+
+def test_gradients_of_many_at_a_time():
+    x, weight = (torch.arange(float(n)).reshape(-1, 3).to("xla") for n in (6, 12))
+    found = torch.autograd.functional.jacobian(
+        lambda x: torch.einsum("ab,cb->ac", x, weight), x, vectorize=True
+    )
+    expected = torch.autograd.functional.jacobian(lambda x: x @ weight.t(), x)
+    torch.testing.assert_close(found.cpu(), expected.cpu())

@@ -133,6 +133,12 @@ def test_loaders_of_rows_on_the_device(context, device):
     assert torch.equal(torch.cat(rows), x) and torch.equal(torch.cat(labels), y)
 
 
+def test_loaders_refuse_rows_that_require_a_gradient(device):
+    rows = TensorDataset(nn.Parameter(torch.ones(4, 2, device=device)))
+    with pytest.raises(RuntimeError, match="detach"):
+        list(DataLoader(rows, batch_size=2, num_workers=1, timeout=60))
+
+
 def test_texts(device):
     x = torch.arange(3.0, device=device)
     assert repr(x) == "tensor([0., 1., 2.], device='xla:0')"
