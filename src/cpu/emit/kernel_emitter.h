@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "hlo/module.h"
+#include "hlo/instruction.h"
 
 namespace llvm {
 class Module;
