@@ -119,6 +119,15 @@ ResultLabels LabelsOfResult(const Labels& labels) {
   return of;
 }
 
+// In the first operand's order.
+std::string SummedLabels(const Labels& labels) {
+  std::string summed;
+  for (char label : labels.x) {
+    if (!IsIn(labels.result, label)) summed += label;
+  }
+  return summed;
+}
+
 int64_t SizeOf(char label, const Labels& labels, const at::Tensor& x, const at::Tensor& y) {
   return IsIn(labels.x, label) ? x.size(PlaceIn(labels.x, label))
                                : y.size(PlaceIn(labels.y, label));
@@ -151,9 +160,12 @@ Dimensions PlacesIn(const std::string& labels, const std::string& of) {
 Value SumOfProducts(Builder& b, Value x, Value y, const Labels& labels) {
   Value aligned = b.Transpose(y, PlacesIn(labels.y, labels.x));
   Value products = b.Multiply(ToAccumulation(b, x), ToAccumulation(b, aligned));
-  std::string summed, rest;
-  for (char label : labels.x) (IsIn(labels.result, label) ? rest : summed) += label;
-  Value sums = b.Convert(Sum(b, products, PlacesIn(labels.x, summed)), x->element_type());
+  std::string rest;
+  for (char label : labels.x) {
+    if (IsIn(labels.result, label)) rest += label;
+  }
+  Value sums =
+      b.Convert(Sum(b, products, PlacesIn(labels.x, SummedLabels(labels))), x->element_type());
   return b.Transpose(sums, PlacesIn(rest, labels.result));
 }
 
@@ -179,10 +191,7 @@ Value Einsum(Builder& b, Value x, Value y, std::string equation) {
   }
   const auto [both, one, other] = LabelsOfResult(labels);
   if (!both.empty() && one.empty() && other.empty()) return SumOfProducts(b, x, y, labels);
-  std::string summed;
-  for (char label : labels.x) {
-    if (!IsIn(labels.result, label)) summed += label;
-  }
+  const std::string summed = SummedLabels(labels);
   Value product = BatchMatMul(b, AsMatrices(b, x, labels.x, {both, one, summed}),
                               AsMatrices(b, y, labels.y, {both, summed, other}));
   Dimensions sizes;
@@ -208,10 +217,7 @@ struct GradientOrders {
 
 GradientOrders OrdersOfGradients(const Labels& labels) {
   const ResultLabels of = LabelsOfResult(labels);
-  std::string summed;
-  for (char label : labels.x) {
-    if (!IsIn(labels.result, label)) summed += label;
-  }
+  std::string summed = SummedLabels(labels);
   std::ranges::sort(summed);
   if (of.are_swapped(labels.result))
     return {of.both + summed + of.one, of.both + of.other + summed};

@@ -107,13 +107,15 @@ void AppendToHloFile(const hlo::Module& module) {
   std::fclose(file);
 }
 
+bool IsComposite(hlo::Opcode opcode) { return opcode == hlo::Opcode::kComposite; }
+
 // Where the platform's compiler has kernels that a program has to ask for, with these; where it
 // refuses them, without.
 std::unique_ptr<pjrt::LoadedExecutable> CompileForPlatform(pjrt::Client& client,
                                                            std::unique_ptr<hlo::Module> module,
                                                            const pjrt::CompileOptions& options,
                                                            const PlaceInCache& place) {
-  if (client.platform_name() == "cuda") {
+  if (client.platform_name() == "cuda" && module->Contains(&IsComposite)) {
     std::unique_ptr<hlo::Module> fused = module->Clone();
     if (passes::UseCudnnAttention(*fused)) {
       try {
