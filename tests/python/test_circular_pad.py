@@ -60,6 +60,7 @@ def test_errors_are_eagers(padding):
     assert words("xla") == words("cpu")
 
 
+@pytest.mark.slow
 def test_compiled_for_sizes_that_vary():
     compiled = torch.compile(lambda x: F.pad(x * 1, (2, 1), mode="circular"), backend="openxla")
     for size in (5, 7, 9):

@@ -193,6 +193,7 @@ class Sized(nn.Module):
         return self.out(torch.cat([padded, x.mean(1, keepdim=True)], 1)).flatten(0, 1)
 
 
+@pytest.mark.slow
 def test_sizes_are_symbols_of_one_graph():
     """dynamo makes one graph of all sizes, forward and backward, and after the first few their loops are there."""
     torch.manual_seed(0)
@@ -563,6 +564,7 @@ class Classifier(nn.Module):
         return self.layers(x)
 
 
+@pytest.mark.slow
 def test_a_whole_step_that_dynamo_cannot_compile_at_once() -> None:
     """Forward, backward and the optimizer are a graph each, and nothing of this package's is one."""
     model = Classifier().to("xla")

@@ -155,6 +155,7 @@ def test_one_program_serves_all_sizes(name, tmp_path):
         check(loaded(*args), module(*args))
 
 
+@pytest.mark.slow
 def test_signatures_name_the_dimensions_that_vary():
     meta = exported("language")._bundle.stablehlo_funcs[0].meta
     varying = [s for s in meta.input_signature if s.dynamic_dims]

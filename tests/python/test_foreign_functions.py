@@ -12,6 +12,8 @@ from torch_xla import _XLAC
 from torch_xla.core import xla_model as xm
 from torch_xla.experimental.stablehlo_custom_call import stablehlo_custom_call
 
+pytestmark = pytest.mark.slow  # which a compiler is, too
+
 SOURCE = pathlib.Path(__file__).parent / "foreign_functions.cc"
 NAMES = ["scaled", "described", "streaming"]
 

@@ -158,6 +158,7 @@ assert xr.is_spmd()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 def test_use_spmd(count, monkeypatch):
     monkeypatch.setenv("CPU_NUM_DEVICES", str(count))

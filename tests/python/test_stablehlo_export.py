@@ -236,6 +236,7 @@ def test_bodies_of_branches_are_on_the_device():
         torch.testing.assert_close(module(x).cpu(), function(x))
 
 
+@pytest.mark.slow
 def test_flex_attention_is_exported():
     def function(q):
         causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device="cpu")

@@ -122,7 +122,7 @@ def test_arguments_of_processes(method, program):
     program.run("main.py")
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("context", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_loaders_of_rows_on_the_device(context, device):
     x, y = torch.arange(10.0, device=device).view(5, 2), torch.arange(5, device=device)
     loader = DataLoader(

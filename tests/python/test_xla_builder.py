@@ -338,6 +338,7 @@ module @theirs {
         xb.computation_from_module_proto("proto", b"\x0a\x03abc")
 
 
+@pytest.mark.slow
 def test_functions_of_jax():
     import jax
 

@@ -38,7 +38,6 @@ void FillWithNan(long count, int parts, Real* x, long step) {
     return 0;                                                                                      \
   }
 CPU_KEEP_NAN(sscal_k_PRESCOTT)
-CPU_KEEP_NAN(sscal_k_SANDYBRIDGE)
 CPU_KEEP_NAN(sscal_k_HASWELL)
 CPU_KEEP_NAN(sscal_k_SKYLAKEX)
 #undef CPU_KEEP_NAN
@@ -56,7 +55,6 @@ CPU_KEEP_NAN(sscal_k_SKYLAKEX)
   }
 CPU_KEEP_NAN(cscal_k_PRESCOTT, float)
 CPU_KEEP_NAN(zscal_k_PRESCOTT, double)
-CPU_KEEP_NAN(zscal_k_SANDYBRIDGE, double)
 #undef CPU_KEEP_NAN
 
 #define CPU_MULTIPLY_BY_ZERO(routine, Factor, Number)                                \
