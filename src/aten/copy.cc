@@ -2,6 +2,7 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/Operators.h>
 #include <c10/util/strides.h>
 #include <torch/library.h>
 
@@ -47,6 +48,18 @@ lazy::Value ValueOn(lazy::Device* device, const at::Tensor& source) {
   return UploadTensor(device, DownloadTensor(source));
 }
 
+// What is written of `source`: what it shows before it is stretched, if that is all that is between
+// it and its storage, since a write stretches again.
+lazy::Value WrittenValue(lazy::Device* device, const at::Tensor& source) {
+  if (IsXla(source) && !source.is_conj() && !source.is_neg()) {
+    const XlaTensor impl = Impl(source);
+    const bool is_stretched = impl->view() && impl->view()->chain().size() == 1 &&
+                              impl->view()->chain()[0].kind == lazy::ViewStep::Kind::kExpand;
+    if (is_stretched && impl->xla_device() == device) return impl->xla_storage()->value();
+  }
+  return ValueOn(device, source);
+}
+
 void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   if (self.is_same(source)) return;
   at::assert_no_internal_overlap(self);
@@ -59,7 +72,7 @@ void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   if (!IsXla(source) && source.numel() > self.numel()) {
     from = from.expand(self.sizes());
   }
-  lazy::Value value = ValueOn(CheckedImpl(self)->xla_device(), from);
+  lazy::Value value = WrittenValue(CheckedImpl(self)->xla_device(), from);
   if (c10::IntArrayRef(value.shape().dimensions()) != self.sizes()) {
     TORCH_CHECK(at::is_expandable_to(source.sizes(), self.sizes()), "The size of tensor a (",
                 self.sizes(), ") must match the size of tensor b (", source.sizes(),
@@ -132,6 +145,34 @@ at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   at::Tensor host = DownloadTensor(self);
   return host.to(at::TensorOptions(type).device(target).pinned_memory(pin_memory), non_blocking,
                  /*copy=*/false, format);
+}
+
+// A tensor of the CPU comes to the device as it is. Torch's kernel for it would fill an empty
+// tensor here.
+at::Tensor Uploaded(const at::Tensor& self, at::ScalarType type, c10::Device target,
+                    std::optional<at::MemoryFormat> format) {
+  lazy::Device* device = ToLazyDevice(target);
+  const bool shrinks = self.element_size() > c10::elementSize(type);
+  const lazy::Value value = ValueOn(device, shrinks ? self.to(type) : self);
+  at::Tensor copy = MakeTensor(device, ConvertValue(value, ToElementType(type)));
+  // Of the formats that are kept torch keeps these.
+  if (!format || *format == at::MemoryFormat::Preserve) format = self.suggest_memory_format();
+  if (*format != at::MemoryFormat::Contiguous) LayOut(copy, FormatStrides(self.sizes(), *format));
+  return copy;
+}
+
+// Of all backends' tensors, since a tensor is copied by the backend that it is on.
+at::Tensor ToCopyOfAny(c10::DispatchKeySet keys, const at::Tensor& self,
+                       std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                       std::optional<at::Device> device, std::optional<bool> pin_memory,
+                       bool non_blocking, std::optional<at::MemoryFormat> format) {
+  keys =
+      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
+  const bool uploads = device && device->is_xla() && !layout && !pin_memory.value_or(false) &&
+                       keys.highestPriorityTypeId() == c10::DispatchKey::CPU;
+  if (uploads) return Uploaded(self, dtype.value_or(self.scalar_type()), *device, format);
+  return at::_ops::_to_copy::redispatch(keys, self, dtype, layout, device, pin_memory, non_blocking,
+                                        format);
 }
 
 // Values do not change, so a clone shares them.
@@ -297,6 +338,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("set_", &SetEmpty);
   m.impl("is_set_to", &IsSetTo);
 }
+
+TORCH_LIBRARY_IMPL(aten, BackendSelect, m) { m.impl("_to_copy", TORCH_FN(ToCopyOfAny)); }
 
 }  // namespace
 }  // namespace torch_xla

@@ -30,6 +30,14 @@ Value BagOf(Builder& b, Value offsets, int64_t count) {
   return b.Subtract(CumulativeSum(b, begins, 0), OneForEach(b, begins));
 }
 
+// How many indices each bag has where all indices count: bags lie one after the other.
+Value SizesBetween(Builder& b, Value offsets, int64_t count) {
+  const int64_t bags = offsets->shape().dimension(0);
+  Value end = b.Full(Shape(ElementType::kS64, {1}), count);
+  Value ends = b.Concatenate({b.SliceInDim(offsets, 0, 1, bags), end}, 0);
+  return b.Subtract(ends, offsets);
+}
+
 // Which indices count: all but the padding, and those behind the last offset, which are of no bag.
 Value Counted(Builder& b, Value indices, int64_t padding_index, Value bag, int64_t bags) {
   Value has_bag = b.Lt(bag, b.Full(bag->shape(), bags));
@@ -143,8 +151,10 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
     Value rows = mode == kMax ? b.Zeros(Shape(ElementType::kS64, {0, width})) : nothing;
     return {b.Zeros(Shape(type, {0, width})), bag, nothing, rows};
   }
+  const bool all_count = padding_index < 0 && !include_last_offset;
   Value counted = Counted(b, indices, padding_index, bag, bags);
-  Value sizes = AddIntoRows(b, bag, b.Convert(counted, ElementType::kS64), bags);
+  Value sizes = all_count ? SizesBetween(b, offsets, count)
+                          : AddIntoRows(b, bag, b.Convert(counted, ElementType::kS64), bags);
   Value taken = ToAccumulation(b, TakeRows(b, weight, indices));
   if (mode == kMax) {
     Maxima maxima =
@@ -155,7 +165,7 @@ std::vector<Value> EmbeddingBag(Builder& b, Value weight, Value indices, Value o
     Value factor = b.Convert(*scales, taken->element_type());
     taken = b.Multiply(taken, OverColumns(b, factor, width));
   }
-  taken = ZeroUnless(b, OverColumns(b, counted, width), taken);
+  if (!all_count) taken = ZeroUnless(b, OverColumns(b, counted, width), taken);
   Value sums = AddIntoRows(b, bag, taken, bags);
   if (mode == kMean) {
     Value divisor = b.Maximum(sizes, OneForEach(b, sizes));

@@ -6,6 +6,7 @@
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/native/TensorFactories.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "aten/broadcast.h"
@@ -22,6 +23,7 @@
 #include "aten/value_check.h"
 #include "hlo/counter_random.h"
 #include "hlo/number_conversion.h"
+#include "lazy/tensor_counts.h"
 
 namespace torch_xla {
 namespace {
@@ -130,25 +132,41 @@ Value BernoulliOf(Builder& b, Value state, Value p, Dimensions dimensions, Eleme
   return b.Convert(b.Lt(u, p), type);
 }
 
-// The high word of the product of 64 random bits and a number of 32 bits.
+// The high words of the products of random bits, of 32 or 64, and a number of 32 bits: u64.
 Value HighProduct(Builder& b, Value bits, Value size) {
+  const bool is_wide = bits->element_type() == ElementType::kU64;
+  bits = b.Convert(bits, ElementType::kU64);
   Value shift = b.Full(bits->shape(), int64_t{32});
   Value mask = b.Full(bits->shape(), int64_t{0xffffffff});
   auto high = [&](Value x) { return b.Binary(Opcode::kShiftRightLogical, x, shift); };
   size = b.And(size, mask);
+  if (!is_wide) return high(b.Multiply(bits, size));
   Value carried = high(b.Multiply(b.And(bits, mask), size));
   return high(b.Add(b.Multiply(high(bits), size), carried));
 }
 
-// Integers in [low, low + range); a range of 0 is all of them. Each is as likely as any other to
-// within range / 2^64: 64 random bits are scaled to a range of 32 bits, and taken modulo a larger
-// one.
+// How integers of a range are drawn.
+enum class IntegerDraw : uint8_t {
+  kScaled32,  // 32 random bits are scaled to it
+  kScaled64,  // 64 are, to one of 32 bits
+  kModulo,    // 64 are taken modulo it; a range of 0 is all numbers
+};
+
+// From 32 bits each number of the range is as likely as any other to within 2^-16.
+IntegerDraw DrawOf(uint64_t range) {
+  if (range == 0 || range >= uint64_t{1} << 32) return IntegerDraw::kModulo;
+  return range <= uint64_t{1} << 16 ? IntegerDraw::kScaled32 : IntegerDraw::kScaled64;
+}
+
+// Integers in [low, low + range); a range of 0 is all of them. Of more than 2^16, each is as likely
+// as any other to within range / 2^64.
 Value Integers(Builder& b, Value state, Dimensions dimensions, ElementType type, Scalar low,
-               Scalar range, bool is_of_32_bits) {
-  Value bits = RandomBits(b, state, dimensions, ElementType::kU64);
+               Scalar range, IntegerDraw draw) {
+  const bool is_narrow = draw == IntegerDraw::kScaled32;
+  Value bits = RandomBits(b, state, dimensions, is_narrow ? ElementType::kU32 : ElementType::kU64);
   Value size = Splat(b, b.Convert(range, ElementType::kU64), dimensions);
   Value number;
-  if (is_of_32_bits) {
+  if (draw != IntegerDraw::kModulo) {
     number = HighProduct(b, bits, size);
   } else {
     number = b.Select(b.Eq(size, b.Zeros(size->shape())), bits, b.Remainder(bits, size));
@@ -340,10 +358,11 @@ void FillWithDraws(const at::Tensor& self, const OptionalGenerator& generator,
 }
 
 // A number passed at run time. One beyond f32, which eager draws with in f64, becomes infinite.
-Number Real(double value, const at::Tensor& like) {
-  if (like.scalar_type() == at::kDouble) return {value, ElementType::kF64};
+Number Real(double value, at::ScalarType type) {
+  if (type == at::kDouble) return {value, ElementType::kF64};
   return {static_cast<double>(hlo::ConvertNumber<float>(value)), ElementType::kF32};
 }
+Number Real(double value, const at::Tensor& like) { return Real(value, like.scalar_type()); }
 
 // torch's templates check the arguments and call these, each with the tensor itself or an iterator
 // over nothing but it. The parameter, a generator's class, says nothing here.
@@ -419,7 +438,7 @@ void FillIntegers(const at::Tensor& self, int64_t low, uint64_t range,
                   const OptionalGenerator& generator) {
   Number from{low, ElementType::kS64};
   Number size{static_cast<int64_t>(range), ElementType::kS64};
-  FillWithDraws<&Integers>(self, generator, from, size, 0 < range && range < uint64_t{1} << 32);
+  FillWithDraws<&Integers>(self, generator, from, size, DrawOf(range));
 }
 
 template <typename>
@@ -591,6 +610,16 @@ at::Tensor& FillBernoulliTensor(at::Tensor& self, const at::Tensor& p,
   return self;
 }
 
+// Whether a tensor of that description is of floats and like any other.
+bool IsDrawnAtOnce(at::IntArrayRef size, at::ScalarType type, std::optional<at::Layout> layout,
+                   std::optional<bool> pin_memory) {
+  const bool is_valid = std::ranges::all_of(size, [](int64_t extent) { return extent >= 0; });
+  const bool is_float =
+      type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16;
+  return is_valid && is_float && layout.value_or(at::kStrided) == at::kStrided &&
+         !pin_memory.value_or(false);
+}
+
 at::Tensor Randperm(int64_t n, OptionalGenerator generator, std::optional<at::ScalarType> type,
                     std::optional<at::Layout> layout, std::optional<at::Device> device,
                     std::optional<bool> pin_memory) {
@@ -628,6 +657,43 @@ at::Tensor NormalNumberTensor(double mean, const at::Tensor& deviation,
   return NormalTensors(at::full({}, mean, deviation.options()), deviation, generator);
 }
 
+// Torch's randn and rand fill an empty tensor. Floats are drawn without one.
+at::Tensor Randn(at::IntArrayRef size, OptionalGenerator generator,
+                 std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                 std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
+  const at::Device on = device.value_or(at::Device(at::kXLA));
+  if (!IsDrawnAtOnce(size, type, layout, pin_memory)) {
+    return at::empty(size, type, layout, on, pin_memory, std::nullopt).normal_(0, 1, generator);
+  }
+  lazy::CountPassingTensor();  // the empty one
+  return RecordOn<&NormalStandard>(on, RandomState(generator, on), size, type);
+}
+at::Tensor RandnDefault(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                        std::optional<at::Layout> layout, std::optional<at::Device> device,
+                        std::optional<bool> pin_memory) {
+  return Randn(size, std::nullopt, dtype, layout, device, pin_memory);
+}
+
+at::Tensor Rand(at::IntArrayRef size, OptionalGenerator generator,
+                std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
+  const at::Device on = device.value_or(at::Device(at::kXLA));
+  if (!IsDrawnAtOnce(size, type, layout, pin_memory)) {
+    return at::empty(size, type, layout, on, pin_memory, std::nullopt).uniform_(0, 1, generator);
+  }
+  lazy::CountPassingTensor();
+  const Interval interval = IntervalOf(ToElementType(type), 0, 1);
+  return RecordOn<&Uniform>(on, RandomState(generator, on), size, type, Real(interval.from, type),
+                            Real(interval.width, type), Real(interval.last, type));
+}
+at::Tensor RandDefault(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                       std::optional<at::Layout> layout, std::optional<at::Device> device,
+                       std::optional<bool> pin_memory) {
+  return Rand(size, std::nullopt, dtype, layout, device, pin_memory);
+}
+
 // The composite operator would keep a mask of the input's type; this keeps one of bools.
 at::Tensor DropoutAutograd(const at::Tensor& x, double p, bool train) {
   TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
@@ -652,6 +718,10 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("random_", &FillRandom);
   m.impl("random_.to", &FillRandomTo);
   m.impl("random_.from", &FillRandomFrom);
+  m.impl("randn", &RandnDefault);
+  m.impl("randn.generator", &Randn);
+  m.impl("rand", &RandDefault);
+  m.impl("rand.generator", &Rand);
   m.impl("randperm", &RandpermDefault);
   m.impl("randperm.generator", &Randperm);
   m.impl("normal.Tensor_Tensor", &NormalTensors);

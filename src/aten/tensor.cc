@@ -1,6 +1,7 @@
 #include "aten/tensor.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/DeviceGuard.h>
 
@@ -163,13 +164,14 @@ void XlaTensor::Write(const lazy::Value& value) const {
     return;
   }
   using Kind = lazy::ViewStep::Kind;
+  const bool is_stretched = c10::IntArrayRef(value.shape().dimensions()) != impl_->sizes();
   bool repeats = false, changes_type = false;
   for (const lazy::ViewStep& step : view->chain()) {
     repeats = repeats || step.kind == Kind::kExpand || step.kind == Kind::kAsStrided;
     changes_type = changes_type || step.kind == Kind::kBitcast;
   }
   if (!repeats || changes_type || view->chain().size() == 1) {
-    view->Write(value);
+    view->Write(value, is_stretched);
     return;
   }
   // A later step may show one of several places of the same element: only the strides tell where.
@@ -179,7 +181,7 @@ void XlaTensor::Write(const lazy::Value& value) const {
   step.start = impl_->storage_offset();
   lazy::ViewChain chain = WholeMemory(*contents_->storage, value.shape().element_type());
   chain.push_back(std::move(step));
-  view->WriteThrough(chain, value);
+  view->WriteThrough(chain, value, is_stretched);
 }
 
 void XlaTensor::Rebind(lazy::Reference<lazy::Storage> storage) const {
@@ -308,8 +310,9 @@ lazy::Value ExpandValue(const lazy::Value& value, const hlo::Dimensions& dimensi
 void WriteInto(const at::Tensor& self, const lazy::Value& value) {
   XlaTensor impl = CheckedImpl(self);
   lazy::Value converted = ConvertValue(value, ToElementType(self.scalar_type()));
-  const auto& dimensions = converted.shape().dimensions();
-  if (c10::IntArrayRef(dimensions) != self.sizes()) {
+  const c10::IntArrayRef dimensions = converted.shape().dimensions();
+  const bool stretches_itself = impl->view() && at::is_expandable_to(dimensions, self.sizes());
+  if (dimensions != self.sizes() && !stretches_itself) {
     converted = ExpandValue(converted, self.sizes().vec());
   }
   try {
@@ -357,7 +360,9 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
   static lazy::Metric* time = lazy::Metric::Get("TensorToData");
   const lazy::TimedSection timed(time);
   const lazy::RecordingTime recording;
-  at::Tensor dense = tensor.resolve_conj().resolve_neg().contiguous();
+  const bool has_flag = tensor.is_conj() || tensor.is_neg();
+  const at::Tensor plain = has_flag ? tensor.resolve_conj().resolve_neg() : tensor;
+  const at::Tensor dense = plain.is_contiguous() ? plain : plain.contiguous();
   ElementType type = ToElementType(dense.scalar_type());
   try {
     hlo::Shape shape(type, dense.sizes().vec());
@@ -365,7 +370,8 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
     if (lazy::HasLocationProvider()) {
       lazy::NoteMaker(data.get(), nullptr, lazy::Here(), lazy::CurrentSections());
     }
-    return {lazy::Node::MakeData(std::move(data), lazy::InternShape(shape).get()), 0};
+    const lazy::ShapeRef interned = data->shape();
+    return {lazy::Node::MakeData(std::move(data), interned), 0};
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "copy to the xla device");
   }

@@ -86,7 +86,7 @@ class XlaTensor {
   lazy::Value Read() const {
     return contents_->view ? contents_->view->Read() : contents_->storage->value();
   }
-  // `value` has this tensor's dimensions and type.
+  // `value` has this tensor's type and dimensions; into a view, or ones that are stretched to them.
   void Write(const lazy::Value& value) const;
   // This tensor becomes the whole of another storage.
   void Rebind(lazy::Reference<lazy::Storage> storage) const;

@@ -31,26 +31,26 @@ GrowingRows RowsOfLowerTriangle(int64_t rows, int64_t columns, int64_t offset) {
   return {first_row, first_length, growing, left - growing, columns};
 }
 
-// The elements in front of each growing row.
-Value FrontOf(Builder& b, const GrowingRows& triangle, Value row) {
-  auto number = [&](int64_t n) { return b.Full(row->shape(), n); };
-  Value pairs = b.Multiply(row, b.Subtract(row, number(1)));  // which is even
-  pairs = b.Binary(Opcode::kShiftRightLogical, pairs, number(1));
-  return b.Add(b.Multiply(row, number(triangle.first_length)), pairs);
-}
+// A growing row, counted from the first, and the elements in front of it.
+struct RowOfElement {
+  Value row, front;
+};
 
-// The growing row, counted from the first, of each element k. The root may be rounded across a
-// whole number, so that its neighbours are looked at, too.
-Value GrowingRow(Builder& b, const GrowingRows& triangle, Value k) {
-  Value one = b.Full(k->shape(), int64_t{1});
+// The growing row of each element k. The root of a square equation is off by a quarter at most:
+// rounded down from a third below, it is that row or the one before.
+RowOfElement GrowingRow(Builder& b, const GrowingRows& triangle, Value k) {
+  auto number = [&](int64_t n) { return b.Full(k->shape(), n); };
   const bool is_narrow = k->element_type() == ElementType::kS32;
   Value real = b.Convert(k, is_narrow ? ElementType::kF32 : ElementType::kF64);
   const double middle = static_cast<double>(triangle.first_length) - 0.5;
   Value root = b.Sqrt(b.Add(Like(b, real, middle * middle), b.Multiply(real, Like(b, real, 2))));
-  Value row = b.Convert(b.Subtract(root, Like(b, real, middle)), k->element_type());
-  row = b.Select(b.Gt(FrontOf(b, triangle, row), k), b.Subtract(row, one), row);
-  Value next = b.Add(row, one);
-  return b.Select(b.Le(FrontOf(b, triangle, next), k), next, row);
+  Value row = b.Convert(b.Subtract(root, Like(b, real, middle + 1. / 3)), k->element_type());
+  Value next = b.Add(row, number(1)), length = b.Add(row, number(triangle.first_length));
+  Value pairs = b.Binary(Opcode::kShiftRightLogical, b.Multiply(row, next), number(1));
+  Value front_of_next = b.Add(b.Multiply(next, number(triangle.first_length)), pairs);
+  Value is_next = b.Le(front_of_next, k);
+  return {b.Select(is_next, next, row),
+          b.Select(is_next, front_of_next, b.Subtract(front_of_next, length))};
 }
 
 // Rows and columns, as two rows, of a triangle's elements. The upper triangle's are those of the
@@ -60,15 +60,15 @@ Value TriangleIndices(Builder& b, int64_t rows, int64_t columns, int64_t offset,
   const GrowingRows triangle =
       RowsOfLowerTriangle(rows, columns, lower ? offset : columns - rows - offset);
   const int64_t count = triangle.Count(), growing = triangle.Before(triangle.growing);
-  // Numbers that 32 bits of each type hold are computed several times as quickly.
-  constexpr int64_t kNarrow = int64_t{1} << 22;
-  const bool is_narrow = std::max({rows, columns, count}) <= kNarrow;
+  // Numbers of 32 bits are computed several times as quickly. Up to these the root is near enough.
+  constexpr int64_t kNarrowSide = int64_t{1} << 20, kNarrowCount = int64_t{1} << 22;
+  const bool is_narrow = std::max(rows, columns) <= kNarrowSide && count <= kNarrowCount;
   const Shape shape(is_narrow ? ElementType::kS32 : ElementType::kS64, {count});
   auto number = [&](int64_t n) { return b.Full(shape, n); };
   Value k = b.Iota(shape, 0);
   if (!lower) k = b.Subtract(number(count - 1), k);
-  Value row = GrowingRow(b, triangle, k);
-  Value column = b.Subtract(k, FrontOf(b, triangle, row));
+  auto [row, front] = GrowingRow(b, triangle, k);
+  Value column = b.Subtract(k, front);
   if (triangle.full > 0) {
     Value rest = b.Subtract(k, number(growing)), is_growing = b.Lt(k, number(growing));
     Value full_row = b.Add(b.Divide(rest, number(columns)), number(triangle.growing));

@@ -1,6 +1,7 @@
 // How torch computes what views read and write (lazy/view.h).
+#include "aten/view_forms.h"
+
 #include "aten/op.h"
-#include "lazy/view.h"
 
 namespace torch_xla {
 namespace {
@@ -15,9 +16,8 @@ at::Tensor ShowBitcast(const at::Tensor& x, const ViewStep& step) {
 }
 
 at::Tensor ShowSlice(const at::Tensor& x, const ViewStep& step, int64_t start) {
-  const int64_t count = step.sizes[0], stride = step.strides[0];
-  const int64_t end = count == 0 ? start : start + (count - 1) * stride + 1;
-  return x.slice(step.dimension, start, end, stride);
+  const int64_t end = step.size == 0 ? start : start + (step.size - 1) * step.stride + 1;
+  return x.slice(step.dimension, start, end, step.stride);
 }
 
 // What the steps show of `x`. `alias`: as its memory; throws where that is not possible.
@@ -78,4 +78,14 @@ at::Tensor WriteView(const at::Tensor& base, const at::Tensor& part, at::IntArra
 }();
 
 }  // namespace
+
+at::Tensor ShowAgain(const at::Tensor& base, const lazy::ViewChain& chain) {
+  if (chain.empty()) return base.alias();
+  std::vector<int64_t> starts;
+  for (const ViewStep& step : chain) {
+    if (step.has_start()) starts.push_back(step.start);
+  }
+  return ShowSteps(base, starts, chain, /*alias=*/true);
+}
+
 }  // namespace torch_xla

@@ -204,8 +204,8 @@ ViewStep Sliced(int64_t dimension, int64_t start, int64_t size, int64_t step) {
   ViewStep slice{Kind::kSlice};
   slice.dimension = dimension;
   slice.start = size == 0 ? 0 : start;  // where nothing lies is no difference
-  slice.sizes = {size};
-  slice.strides = {step};
+  slice.size = size;
+  slice.stride = step;
   return slice;
 }
 

@@ -3,37 +3,26 @@
 // interpreter's lock: for a small operator that is a sixth of recording it. The operators that
 // programs call most often ask first, and leave torch's kernels out where these would record
 // nothing.
+#include "aten/without_gradients.h"
+
 #include <ATen/Operators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
 
-#include <string>
 #include <type_traits>
 
 namespace torch_xla {
 namespace {
 
-bool TakesPart(bool grad_mode, const at::Tensor& tensor) {
-  if (!tensor.defined()) return false;
-  return (grad_mode && tensor.requires_grad()) || tensor._fw_grad(/*level=*/0).defined();
-}
-bool TakesPart(bool grad_mode, const std::optional<at::Tensor>& tensor) {
-  return tensor && TakesPart(grad_mode, *tensor);
-}
-template <typename T>
-bool TakesPart(bool, const T&) {
-  return false;
-}
+using without_gradients::kTorchs;
+using without_gradients::TakesPart;
 
 template <typename Op, typename Schema = typename Op::schema>
 struct WithoutGradients;
 
 template <typename Op, typename Result, typename... Arguments>
 struct WithoutGradients<Op, Result(Arguments...)> {
-  // Torch's kernels for gradients are those of every backend that has none of its own.
-  static constexpr c10::DispatchKey kTorchs = c10::DispatchKey::AutogradOther;
-
   static Result Call(c10::DispatchKeySet keys, Arguments... arguments) {
     const bool grad_mode = c10::GradMode::is_enabled();
     if ((TakesPart(grad_mode, arguments) || ...)) [[unlikely]] {
@@ -52,15 +41,9 @@ struct WithoutGradients<Op, Result(Arguments...)> {
   }
 };
 
-template <typename Op>
-void RegisterWithoutGradients(torch::Library& m) {
-  std::string name = Op::name;
-  if (Op::overload_name[0] != '\0') name = name + "." + Op::overload_name;
-  m.impl(name.c_str(), TORCH_FN((&WithoutGradients<Op>::Call)));
-}
 template <typename... Op>
 void RegisterAllWithoutGradients(torch::Library& m) {
-  (RegisterWithoutGradients<Op>(m), ...);
+  (m.impl(without_gradients::NameOf<Op>().c_str(), TORCH_FN((&WithoutGradients<Op>::Call))), ...);
 }
 
 namespace ops = at::_ops;
@@ -79,12 +62,13 @@ TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {
                               ops::logical_not>(m);
   RegisterAllWithoutGradients<ops::mm, ops::bmm, ops::addmm, ops::_softmax, ops::_log_softmax,
                               ops::native_layer_norm, ops::sum_dim_IntList, ops::mean_dim,
-                              ops::argmax, ops::index_select, ops::gather>(m);
+                              ops::argmax, ops::index_select, ops::gather, ops::linalg_vector_norm>(
+      m);
   RegisterAllWithoutGradients<ops::add__Tensor, ops::add__Scalar, ops::sub__Tensor,
                               ops::sub__Scalar, ops::mul__Tensor, ops::mul__Scalar,
                               ops::div__Tensor, ops::div__Scalar, ops::addcmul_, ops::addcdiv_,
                               ops::lerp__Scalar, ops::clamp_, ops::relu_, ops::zero_,
-                              ops::fill__Scalar, ops::masked_fill__Scalar>(m);
+                              ops::fill__Scalar, ops::masked_fill__Scalar, ops::copy_>(m);
 }
 
 }  // namespace

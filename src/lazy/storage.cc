@@ -217,9 +217,9 @@ Value View::Read() {
   return part;
 }
 
-void View::Write(const Value& part) { WriteThrough(chain_, part); }
+void View::Write(const Value& part, bool is_stretched) { WriteThrough(chain_, part, is_stretched); }
 
-void View::WriteThrough(const ViewChain& chain, const Value& part) {
+void View::WriteThrough(const ViewChain& chain, const Value& part, bool is_stretched) {
   // Other threads may write other parts meanwhile.
   Value written;
   while (true) {
@@ -230,6 +230,7 @@ void View::WriteThrough(const ViewChain& chain, const Value& part) {
     written = {Op<&WriteView>::Record(operands, {AddStarts(operands, chain)}), 0};
     if (storage_->Replace(&base, written)) break;
   }
+  if (is_stretched) return;
   std::lock_guard lock(storage_->lock_);
   if (memo_ || &chain != &chain_ || !(storage_->value_ == written)) return;
   memo_ = part;  // what was just written is what a reader would read

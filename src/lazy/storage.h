@@ -126,10 +126,11 @@ class View : public Counted<View> {
 
   const ViewChain& chain() const { return chain_; }
   Value Read();
-  // The part's new value, of the view's shape and type.
-  void Write(const Value& part);
+  // The part's new value, of the view's type, and of its shape unless `is_stretched`: then of one
+  // that torch broadcasts to it.
+  void Write(const Value& part, bool is_stretched);
   // The same through another chain that shows the same elements.
-  void WriteThrough(const ViewChain& chain, const Value& part);
+  void WriteThrough(const ViewChain& chain, const Value& part, bool is_stretched);
 
   void Destroy() { delete this; }
 

@@ -163,7 +163,7 @@ hlo::Value Read(Builder& b, hlo::Value x, const ViewStep& step, Index start) {
     case Kind::kPermute:
       return b.Transpose(x, step.sizes);
     case Kind::kSlice:
-      return TakePart(b, x, step.dimension, start, step.sizes[0], step.strides[0]);
+      return TakePart(b, x, step.dimension, start, step.size, step.stride);
     case Kind::kExpand:
       return Expand(b, x, step.sizes);
     case Kind::kBitcast:
@@ -185,7 +185,7 @@ hlo::Value Write(Builder& b, hlo::Value x, hlo::Value part, const ViewStep& step
       return b.Transpose(part, inverse);
     }
     case Kind::kSlice:
-      return PutPart(b, x, part, step.dimension, start, step.strides[0]);
+      return PutPart(b, x, part, step.dimension, start, step.stride);
     case Kind::kExpand:
       return WriteExpand(b, x, part);
     case Kind::kBitcast:
@@ -194,6 +194,18 @@ hlo::Value Write(Builder& b, hlo::Value x, hlo::Value part, const ViewStep& step
       return WriteAsStrided(b, x, part, step, start);
   }
   throw hlo::Error(hlo::ErrorCode::kInternal, "unknown view step");
+}
+
+// The sizes of what `step` shows of an array of those sizes.
+Dimensions SizesAfter(Dimensions sizes, const ViewStep& step) {
+  if (step.kind == Kind::kSlice) {
+    sizes[step.dimension] = step.size;
+    return sizes;
+  }
+  if (step.kind != Kind::kPermute) return step.sizes;
+  Dimensions permuted;
+  for (int64_t d : step.sizes) permuted.push_back(sizes[d]);
+  return permuted;
 }
 
 // One for each step; without a value where the step has no start.
@@ -210,7 +222,7 @@ std::vector<Index> StartsOfSteps(const ViewChain& chain, const std::vector<Index
 uint64_t ViewStep::Hash() const {
   uint64_t hash = hlo::CombineHash(static_cast<uint64_t>(kind), static_cast<uint64_t>(type));
   for (uint64_t part : {HashAttribute(sizes), HashAttribute(strides), HashAttribute(dimension),
-                        HashAttribute(start)}) {
+                        HashAttribute(start), HashAttribute(size), HashAttribute(stride)}) {
     hash = hlo::CombineHash(hash, part);
   }
   return hash;
@@ -237,7 +249,11 @@ std::string ViewStep::ToString() const {
   std::string out;
   const auto add = [&out](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
   if (kind == Kind::kBitcast) add(std::string(hlo::ShortName(type)));
-  if (kind == Kind::kSlice) add("dim=" + std::to_string(dimension));
+  if (kind == Kind::kSlice) {
+    add("dim=" + std::to_string(dimension));
+    add(std::to_string(size));
+    add("step=" + std::to_string(stride));
+  }
   for (int64_t size : sizes) add(std::to_string(size));
   for (int64_t stride : strides) add("step=" + std::to_string(stride));
   return std::string(name()) + "(" + out + ")";
@@ -286,6 +302,9 @@ hlo::Value WriteView(Builder& b, hlo::Value base, hlo::Value part, std::vector<I
   std::vector<hlo::Value> inputs{base};
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     inputs.push_back(Read(b, inputs.back(), chain[i], start[i]));
+  }
+  if (!chain.empty()) {
+    part = b.BroadcastTo(part, SizesAfter(inputs.back()->dimensions(), chain.back()));
   }
   for (size_t i = chain.size(); i-- > 0;) part = Write(b, inputs[i], part, chain[i], start[i]);
   return part;

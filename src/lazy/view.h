@@ -16,7 +16,7 @@ struct ViewStep {
   enum class Kind : uint8_t {
     kReshape,    // sizes: the new dimensions
     kPermute,    // sizes: the permutation
-    kSlice,      // of `dimension`: sizes[0] elements from `start` on, strides[0] apart
+    kSlice,      // of `dimension`: `size` elements from `start` on, `stride` apart
     kExpand,     // sizes: the new dimensions, x's aligned at the last
     kBitcast,    // the same bytes as another type: type, sizes
     kAsStrided,  // of x's elements in row-major order: sizes, strides, from `start` on
@@ -24,7 +24,7 @@ struct ViewStep {
   Kind kind = Kind::kReshape;
   hlo::ElementType type = hlo::ElementType::kInvalid;
   hlo::Dimensions sizes = {}, strides = {};
-  int64_t dimension = 0, start = 0;
+  int64_t dimension = 0, start = 0, size = 0, stride = 1;
 
   bool has_start() const { return kind == Kind::kSlice || kind == Kind::kAsStrided; }
   bool operator==(const ViewStep&) const = default;
@@ -45,10 +45,10 @@ void AppendStep(ViewChain& chain, ViewStep step);
 ViewChain AddStarts(OperandList& operands, const ViewChain& chain);
 
 // The lowerings: the part of `base` that a chain shows, and `base` with that part replaced by
-// `part` (of the part's shape and type). `starts`: of the steps that have one, in their order; a
-// part lies within what it is part of. Writing where a chain repeats elements is an error that
-// the caller has made sure of; elements that as_strided or expand show twice take one of the values
-// written.
+// `part` (of the part's type, and of its shape or one that is stretched to it as torch broadcasts).
+// `starts`: of the steps that have one, in their order; a part lies within what it is part of.
+// Writing where a chain repeats elements is an error that the caller has made sure of; elements
+// that as_strided or expand show twice take one of the values written.
 hlo::Value ReadView(hlo::Builder& b, hlo::Value base, std::vector<Index> starts, ViewChain chain);
 hlo::Value WriteView(hlo::Builder& b, hlo::Value base, hlo::Value part, std::vector<Index> starts,
                      ViewChain chain);

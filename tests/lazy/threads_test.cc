@@ -42,8 +42,7 @@ Value Increased(const Value& x) {
 ViewChain Row(int64_t row) {
   ViewStep step{ViewStep::Kind::kSlice};
   step.start = row;
-  step.sizes = {1};
-  step.strides = {1};
+  step.size = 1;
   return {step};
 }
 

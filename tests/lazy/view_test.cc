@@ -25,9 +25,8 @@ ViewStep Step(Kind kind, Dimensions sizes, int64_t start = 0, Dimensions strides
 }
 
 ViewStep Slice(int64_t dimension, int64_t start, int64_t size, int64_t stride = 1) {
-  ViewStep step = Step(Kind::kSlice, {size}, start, {stride});
-  step.dimension = dimension;
-  return step;
+  return {
+      .kind = Kind::kSlice, .dimension = dimension, .start = start, .size = size, .stride = stride};
 }
 
 Literal Sequence(Dimensions dimensions, float first = 0) {
@@ -144,6 +143,17 @@ INSTANTIATE_TEST_SUITE_P(
                           Step(Kind::kReshape, {9})}}),
     [](const auto& info) { return info.param.name; });
 
+// A number, a row and a column are stretched to the part that they are written to.
+TEST(ViewStepTest, WrittenPartsAreStretched) {
+  const ViewChain chain = {Slice(0, 1, 2), Step(Kind::kPermute, {1, 0})};
+  const Literal base = Sequence({4, 3});
+  for (const Dimensions& narrow : {Dimensions{}, {2}, {1, 2}, {3, 1}}) {
+    const Literal part = Sequence(narrow, 100);
+    const Literal whole = Run({part}, [](auto& b, auto& p) { return b.BroadcastTo(p[0], {3, 2}); });
+    EXPECT_EQ(Write(base, part, chain), Write(base, whole, chain));
+  }
+}
+
 TEST(ViewStepTest, ConsecutiveStepsMerge) {
   ViewChain chain;
   AppendStep(chain, Step(Kind::kReshape, {6}));
@@ -178,7 +188,7 @@ TEST(ViewStepTest, ComplexNumbersArePairs) {
 }
 
 TEST(ViewTest, StepsAreNamedAsTorchNamesThem) {
-  ViewStep slice{.kind = ViewStep::Kind::kSlice, .sizes = {3}, .strides = {2}, .dimension = 1};
+  ViewStep slice{.kind = ViewStep::Kind::kSlice, .dimension = 1, .size = 3, .stride = 2};
   EXPECT_EQ(slice.ToString(), "aten::slice(dim=1, 3, step=2)");
   ViewStep permute{.kind = ViewStep::Kind::kPermute, .sizes = {1, 0}};
   EXPECT_EQ(permute.ToString(), "aten::permute(1, 0)");

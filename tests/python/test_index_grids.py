@@ -24,7 +24,17 @@ def test_triangle_indices_are_integers(device):
 
 
 @pytest.mark.parametrize("indices", [torch.tril_indices, torch.triu_indices])
-@pytest.mark.parametrize("size", [(3000, 2999), (2, 1_000_003), (1_000_003, 2)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (3000, 2999),
+        (2895, 2895),
+        (2, 1_000_003),
+        (1_000_003, 2),
+        (4, 1 << 20, 1_000_000),
+        (4, 1 << 20, -1_048_000),
+    ],
+)
 def test_triangle_indices_of_many(indices, size, device):
     """Whose rows are found by roots that round."""
     result = indices(*size, dtype=torch.int32, device=device)

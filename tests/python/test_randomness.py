@@ -98,6 +98,14 @@ DISCRETE = {
     "geometric_": (lambda: empty().geometric_(0.2), stats.geom(0.2)),
     "randint": (lambda: torch.randint(-3, 9, (COUNT,), device="xla"), stats.randint(-3, 9)),
     "randint_like": (lambda: torch.randint_like(empty(), 12), stats.randint(0, 12)),
+    "randint of 2^16": (
+        lambda: torch.randint(0, 2**16, (COUNT,), device="xla") >> 12,
+        stats.randint(0, 16),
+    ),
+    "randint of more": (
+        lambda: torch.randint(0, 2**16 + 16, (COUNT,), device="xla") // 4097,
+        stats.randint(0, 16),
+    ),
     "random_": (lambda: empty(torch.uint8).random_(), stats.randint(0, 256)),
     "random_ of a range": (lambda: empty().random_(5, 25), stats.randint(5, 25)),
     "random_ of bools": (lambda: empty(torch.bool).random_(), stats.randint(0, 2)),

@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
 
-import torch_xla  # noqa: F401
+import torch_xla
+import torch_xla.core.xla_model as xm
 
 FUNCTIONS = {
     "add": lambda x: x + x.sin(),
@@ -113,3 +114,113 @@ def test_inference_tensors_stay_so():
         RuntimeError, match="Inplace update to inference tensor outside InferenceMode"
     ):
         y.add_(1)
+
+
+VIEWS = {
+    "row": lambda x: x[1],
+    "column": lambda x: x[:, 2],
+    "part": lambda x: x[1:3, ::2],
+    "flat": lambda x: x.view(16),
+    "itself": lambda x: x.view(4, 4),
+    "transposed": lambda x: x.t(),
+    "permuted": lambda x: x.view(2, 2, 4).permute(2, 0, 1),
+    "longer": lambda x: x.unsqueeze(1),
+    "shorter": lambda x: x.view(4, 1, 4).squeeze(1),
+    "shortest": lambda x: x.view(1, 16, 1).squeeze(),
+    "row of a transposed part": lambda x: x[1:].t()[2],
+    "flat half": lambda x: x.view(16)[8:].view(2, 4),
+    "strided": lambda x: x.as_strided((3,), (5,))[1:],
+    "stretched": lambda x: x[0:1].expand(1, 4)[0],
+    "of a detached part": lambda x: x[1:].detach()[0],
+    "of a part without gradients": lambda x: _without_gradients(x, lambda x: x[1:])[0],
+}
+
+
+def _without_gradients(x, view):
+    with torch.no_grad():
+        return view(x)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_gradients_of_what_is_written_into_views(name):
+    """Views that are made before anybody asks for a gradient."""
+
+    def results(device):
+        base, weight = _example(device), _example(device).requires_grad_()
+        view = VIEWS[name](base)
+        outcome = []
+        try:
+            view.mul_(2).add_(weight.flatten()[: view.numel()].view(view.shape))
+            outcome.append(view.requires_grad)
+            base.mul_(weight)
+            for shown in (base, view, VIEWS[name](base)):
+                (gradient,) = torch.autograd.grad(shown.pow(2).sum(), weight, retain_graph=True)
+                outcome.append(gradient.cpu())
+        except RuntimeError as error:
+            outcome.append(str(error).partition(".")[0])
+        return [*outcome, base.detach().cpu(), view._base is base, view._version, base._version]
+
+    ours, eagers = results("xla"), results("cpu")
+    for one, other in zip(ours, eagers, strict=True):
+        torch.testing.assert_close(one, other) if isinstance(other, torch.Tensor) else None
+        assert isinstance(other, torch.Tensor) or one == other
+
+
+def test_views_of_what_has_a_gradient_have_one():
+    weight = _example("xla").requires_grad_()
+    assert type(weight[0].grad_fn).__name__ == "SelectBackward0"
+    with torch.no_grad():
+        row = weight[0]
+    assert row.requires_grad and row._base is weight
+    with pytest.raises(RuntimeError, match="a view was created in no_grad mode"):
+        row.add_(1)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(_example("xla"), _example("xla"))
+        assert torch.equal(forward_ad.unpack_dual(dual[0]).tangent.cpu(), _example("cpu")[0])
+
+
+def test_graphs_of_gradients_keep_no_value_of_a_written_base():
+    """A write's node of the graph keeps the steps to its view alone."""
+    weight = torch.ones(4, device="xla", requires_grad=True)
+    base = torch.zeros(1 << 20, 4, device="xla")
+    base[0] = weight
+    total = base.sum()
+    torch_xla.sync()
+    used = xm.get_memory_info()["bytes_used"]
+    size = base.nbytes
+    del base
+    assert xm.get_memory_info()["bytes_used"] <= used - size
+    total.backward()
+    assert weight.grad.tolist() == [1, 1, 1, 1]
+
+
+WRITES = {
+    "number": lambda x: x.__setitem__(0, 1.5),
+    "number of integers": lambda x: x.__setitem__((slice(None), 1), 3),
+    "row": lambda x: x.__setitem__((slice(1, 3),), x[3].clone()),
+    "row of itself": lambda x: x.__setitem__((slice(0, 3),), x[3]),
+    "column": lambda x: x.__setitem__((slice(None), slice(1, 3)), x[:, :1].clone()),
+    "stretched number": lambda x: x[1:3].copy_(x[0, 0].expand(2, 4)),
+    "of a transposed part": lambda x: x.t()[1:].copy_(x[0].clone()),
+    "of strides": lambda x: x.as_strided((3, 2), (4, 1), 1).copy_(x[0, :2].clone()),
+    "of other bits": lambda x: x.view(torch.int64)[1].fill_(4607182418800017408),
+    "stretched into bits": lambda x: x.view(torch.int64)[1:3].copy_(x.view(torch.int64)[0].clone()),
+    "negated": lambda x: x[0:2].copy_(torch._neg_view(x[3]).expand(2, 4)),
+    "of another type": lambda x: x[1:].copy_(x[0].to(torch.float32)),
+    "too long": lambda x: x[0].copy_(x[:, :3]),
+    "too many dimensions": lambda x: x[0].copy_(x[:1].clone()),
+    "all": lambda x: x.copy_(x[1].clone().expand(4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_values_stretch_where_they_are_written(name):
+    ours, eagers = _example("xla"), _example("cpu")
+    errors = []
+    for x in (ours, eagers):
+        try:
+            WRITES[name](x)
+        except RuntimeError as error:
+            errors.append(error)
+    assert len(errors) in (0, 2)
+    assert torch.equal(ours.cpu(), eagers)
