@@ -9,6 +9,7 @@
 #include "aten/constant.h"
 #include "aten/elementwise.h"
 #include "aten/op.h"
+#include "aten/small_forms.h"
 #include "aten/special.h"
 #include "aten/twin.h"
 
@@ -257,6 +258,7 @@ std::tuple<at::Tensor, at::Tensor> PreluBackward(const at::Tensor& gradient, con
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Relu>(m, "relu");
+  RunSmallElementwiseBy<&Relu>(&small_loops::Relu);
   RegisterElementwise<&Threshold>(m, "threshold");
   RegisterElementwise<&ThresholdBackward>(m, "threshold_backward");
   RegisterElementwise<&LeakyRelu>(m, "leaky_relu");

@@ -14,6 +14,7 @@
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/refuse.h"
+#include "aten/small_forms.h"
 #include "aten/special.h"
 #include "aten/twin.h"
 #include "lazy/shown_constants.h"
@@ -562,6 +563,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterKernel<&ClampSide<false, true>, ClampToNumber<false>>(m, "clamp_max");
   RegisterElementwise<&ClampSide<true, false>>(m, "clamp_min.Tensor");
   RegisterElementwise<&ClampSide<false, false>>(m, "clamp_max.Tensor");
+
+  RunSmallElementwiseBy<&Binary<Opcode::kAdd>>(&small_loops::Add);
+  RunSmallElementwiseBy<&Subtract>(&small_loops::Subtract);
+  RunSmallElementwiseBy<&Binary<Opcode::kMultiply>>(&small_loops::Multiply);
+  RunSmallElementwiseBy<&Binary<Opcode::kDivide>, kToFloat>(&small_loops::Divide);
 }
 
 }  // namespace torch_xla

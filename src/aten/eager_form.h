@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -57,11 +58,14 @@ class Reader {
   size_t operand_ = 0, count_ = 0;
 };
 
+// The number in a tensor of one element, as item() gives it, without torch's dispatcher.
+at::Scalar NumberOf(const at::Tensor& number);
+
 template <typename P>
 struct Read;
 template <>
 struct Read<Value> {
-  static at::Tensor From(Reader& reader) { return reader.Next(); }
+  static const at::Tensor& From(Reader& reader) { return reader.Next(); }
 };
 template <>
 struct Read<lazy::Scalar> : Read<Value> {};
@@ -69,12 +73,12 @@ template <Fit fit>
 struct Read<Fitting<lazy::Scalar, fit>> : Read<Value> {};
 template <>
 struct Read<lazy::Index> {
-  static int64_t From(Reader& reader) { return reader.Next().item<int64_t>(); }
+  static int64_t From(Reader& reader) { return NumberOf(reader.Next()).to<int64_t>(); }
 };
 template <typename P>
 struct Read<std::optional<P>> {
   static auto From(Reader& reader) {
-    std::optional<decltype(Read<P>::From(reader))> value;
+    std::optional<std::decay_t<decltype(Read<P>::From(reader))>> value;
     if (reader.Count() != 0) value = Read<P>::From(reader);
     return value;
   }
@@ -82,7 +86,7 @@ struct Read<std::optional<P>> {
 template <typename P>
 struct Read<std::vector<P>> {
   static auto From(Reader& reader) {
-    std::vector<decltype(Read<P>::From(reader))> values;
+    std::vector<std::decay_t<decltype(Read<P>::From(reader))>> values;
     for (uint32_t n = reader.Count(); n > 0; --n) values.push_back(Read<P>::From(reader));
     return values;
   }
@@ -137,10 +141,10 @@ template <typename Parameter, typename Argument>
 decltype(auto) Pass(const Argument& argument) {
   using Wanted = std::decay_t<Parameter>;
   if constexpr (std::is_same_v<Wanted, at::Scalar> && std::is_same_v<Argument, at::Tensor>) {
-    return argument.item();
+    return NumberOf(argument);
   } else if constexpr (std::is_same_v<Wanted, std::optional<at::Scalar>> &&
                        std::is_same_v<Argument, std::optional<at::Tensor>>) {
-    return argument ? std::optional<at::Scalar>(argument->item()) : std::nullopt;
+    return argument ? std::optional<at::Scalar>(NumberOf(*argument)) : std::nullopt;
   } else {
     return (argument);
   }
@@ -167,6 +171,7 @@ class BoxedOperator {
 
  private:
   const std::string name_, overload_;
+  const bool wants_row_major_;
   mutable std::atomic<bool> is_found_ = false;
   mutable std::optional<c10::OperatorHandle> handle_;
 };
@@ -214,7 +219,7 @@ std::vector<at::Tensor> CallWith(const auto& callable, const lazy::Operation& op
   using Family = lazy::OperationFamily<F>;
   Reader reader(operands, Family::CountsOf(operation));
   const auto& attributes = Family::AttributesOf(operation);
-  const auto read = [&]<typename Q, size_t attribute>() {
+  const auto read = [&]<typename Q, size_t attribute>() -> decltype(auto) {
     if constexpr (lazy::kIsOperand<Q>) {
       return Read<Q>::From(reader);
     } else {

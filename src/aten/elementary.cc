@@ -7,6 +7,7 @@
 #include "aten/limits.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
+#include "aten/small_forms.h"
 #include "aten/special.h"
 
 namespace torch_xla {
@@ -250,8 +251,10 @@ Value Acos(Builder& b, Value x) {
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   constexpr Promotion kToFloat = Promotion::kToFloat;
   RegisterElementwise<&Magnitude, Promotion::kToReal>(m, "abs");
+  RunSmallElementwiseBy<&Magnitude, Promotion::kToReal>(&small_loops::Magnitude);
   RegisterElementwise<&Angle, Promotion::kToReal>(m, "angle");
   RegisterElementwise<&Negative>(m, "neg");
+  RunSmallElementwiseBy<&Negative>(&small_loops::Negate);
   RegisterElementwise<&Rounded<Opcode::kCeil>>(m, "ceil");
   RegisterElementwise<&Rounded<Opcode::kFloor>>(m, "floor");
   RegisterElementwise<&Rounded<Opcode::kRoundNearestEven>>(m, "round");

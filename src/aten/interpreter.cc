@@ -13,6 +13,7 @@
 
 #include "aten/dtype.h"
 #include "aten/eager_form.h"
+#include "aten/host_tensor.h"
 #include "aten/parallel_kernels.h"
 #include "aten/plain_kernels.h"
 #include "lazy/device.h"
@@ -44,12 +45,31 @@ void MakeRowMajor(torch::jit::Stack& stack) {
 
 }  // namespace
 
+at::Scalar NumberOf(const at::Tensor& number) {
+  if (number.numel() == 1 && !number.is_neg()) {
+    switch (number.scalar_type()) {
+      case at::kBool:
+        return *number.const_data_ptr<bool>();
+      case at::kLong:
+        return *number.const_data_ptr<int64_t>();
+      case at::kFloat:
+        return *number.const_data_ptr<float>();
+      case at::kDouble:
+        return *number.const_data_ptr<double>();
+      default:
+        break;
+    }
+  }
+  return number.item();
+}
+
 BoxedOperator::BoxedOperator(const std::string& name)
     : name_("aten::" + name.substr(0, name.find('.'))),
-      overload_(name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1)) {}
+      overload_(name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1)),
+      wants_row_major_(WantsRowMajor(name_)) {}
 
 std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
-  if (WantsRowMajor(name_)) MakeRowMajor(stack);
+  if (wants_row_major_) MakeRowMajor(stack);
   if (!is_found_.load(std::memory_order_acquire)) {
     static process::Mutex finding;
     const std::lock_guard lock(finding);
@@ -74,23 +94,6 @@ std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
 
 namespace {
 
-// A leaf's value as a tensor that nobody writes into.
-at::Tensor TensorOf(const lazy::Data& data) {
-  const hlo::Shape& shape = *data.shape();
-  const auto options = at::TensorOptions(ToScalarType(shape.element_type()));
-  if (shape.num_elements() == 0) return at::empty(shape.dimensions(), options);
-  const pjrt::Buffer& buffer = data.buffer();
-  try {
-    buffer.Await();
-  } catch (const hlo::Error& error) {
-    throw lazy::OperandFailed(error.code(), error.what());
-  }
-  auto reference = std::make_shared<pjrt::Buffer::ExternalReference>(buffer);
-  void* memory = reference->data();
-  return at::from_blob(
-      memory, shape.dimensions(), [reference = std::move(reference)](void*) {}, options);
-}
-
 // Scalars and indices lie in their nodes.
 at::Tensor TensorOfNumber(lazy::Node* node) {
   const hlo::Shape& shape = *node->shape(0);
@@ -112,21 +115,6 @@ void CheckShapes(const lazy::Operation& operation, const std::vector<at::Tensor>
     throw hlo::Error(hlo::ErrorCode::kInternal, operation.kind().name + " gives another result " +
                                                     "than was recorded, " + shapes[i]->ToString());
   }
-}
-
-// Not lazily conjugated or negated, row-major.
-at::Tensor Dense(const at::Tensor& tensor) {
-  // Most are neither, and each question to torch's dispatcher takes as long as a small copy.
-  if (!tensor.is_conj() && !tensor.is_neg()) return tensor.contiguous();
-  return tensor.resolve_conj().resolve_neg().contiguous();
-}
-
-// In memory of the device's, which its reports and limits count: torch's allocator knows neither.
-lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, at::Tensor tensor) {
-  tensor = Dense(tensor);
-  auto buffer =
-      device->client().BufferFromHost(tensor.const_data_ptr(), *shape, device->pjrt_device());
-  return lazy::Reference<lazy::Data>(new lazy::Data(device, shape, std::move(buffer)));
 }
 
 // The values of a graph's nodes, each as long as a node needs it.
@@ -166,16 +154,17 @@ class GraphValues {
     if (value.uses == 0) Finish(value);
   }
 
-  // The node's operands; what is needed no more is theirs alone.
-  std::vector<at::Tensor> Operands(const lazy::Node* node) {
-    std::vector<at::Tensor> operands;
-    operands.reserve(node->operands().size());
+  // Adds the node's operands; what is needed no more is theirs alone.
+  void TakeOperands(const lazy::Node* node, std::vector<at::Tensor>& operands) {
     for (const lazy::Value& operand : node->operands()) operands.push_back(Take(operand));
-    return operands;
   }
 
-  // The results that no operation needs any more, each once.
-  std::vector<Result> TakeFinished() { return std::exchange(finished_, {}); }
+  // Hands over the results that no operation needs any more, each once.
+  template <typename F>
+  void TakeFinished(F&& take) {
+    for (Result& result : finished_) take(std::move(result));
+    finished_.clear();
+  }
 
  private:
   struct GraphValue {
@@ -207,17 +196,6 @@ class GraphValues {
   std::vector<at::Tensor> leaves_;
 };
 
-// A small result of a kernel, as the next kernel takes it.
-class KernelResult final : public lazy::HostContents {
- public:
-  explicit KernelResult(at::Tensor tensor) : tensor_(std::move(tensor)) {}
-  const at::Tensor& tensor() const { return tensor_; }
-  const void* bytes() const override { return tensor_.const_data_ptr(); }
-
- private:
-  const at::Tensor tensor_;
-};
-
 // One node, with what it needs that is not computed: an operation of eager mode.
 class NodeRun {
  public:
@@ -226,38 +204,20 @@ class NodeRun {
     std::vector<lazy::Reference<lazy::Data>> results;
     const auto shapes = node->operation()->result_shapes();
     for (size_t i = 0; i < shapes.size(); ++i) {
-      results.push_back(shapes[i] ? Kept(device, shapes[i], tensors[i]) : nullptr);
+      results.push_back(shapes[i] ? DataOf(device, shapes[i], tensors[i]) : nullptr);
     }
     return results;
   }
 
  private:
-  // Of memory that the device's limits do not count.
-  static constexpr int64_t kMostHostBytes = 64 << 10;
-
-  lazy::Reference<lazy::Data> Kept(lazy::Device* device, lazy::ShapeRef shape,
-                                   const at::Tensor& tensor) {
-    if (shape->byte_size() > kMostHostBytes) return DataOf(device, shape, tensor);
-    at::Tensor dense = Dense(tensor);
-    for (const at::Tensor& some : borrowed_) {
-      if (some.is_alias_of(dense)) dense = dense.clone();
-    }
-    return lazy::Data::OnHost(device, shape, std::make_unique<KernelResult>(std::move(dense)));
-  }
-
   at::Tensor OperandOf(const lazy::Value& value) {
     lazy::Node* node = value.node.get();
     switch (node->role()) {
       case lazy::Node::Role::kData:
-        // Of host contents there are others, too: results that were padded.
-        if (const auto* kept = dynamic_cast<const KernelResult*>(node->data()->host_contents())) {
-          return kept->tensor();
-        }
-        node->data()->MoveToCurrentClient();
-        return borrowed_.emplace_back(TensorOf(*node->data()));
+        return TensorOf(*node->data());
       case lazy::Node::Role::kScalar:
       case lazy::Node::Role::kIndex:
-        return borrowed_.emplace_back(TensorOfNumber(node));
+        return numbers_.emplace_back(TensorOfNumber(node));
       case lazy::Node::Role::kOperation:
         break;
     }
@@ -279,7 +239,7 @@ class NodeRun {
   }
 
   std::deque<std::pair<const lazy::Node*, std::vector<at::Tensor>>> computed_;
-  std::vector<at::Tensor> borrowed_;  // of memory that is none of theirs
+  std::vector<at::Tensor> numbers_;  // whose memory no operation is to find its own
 };
 
 // One run of a graph.
@@ -303,7 +263,6 @@ class GraphRun {
     static lazy::Metric* time = lazy::Metric::Get("UnwrapXlaData");
     const lazy::TimedSection timed(time);
     for (lazy::Node* leaf : graph_.data_leaves()) {
-      leaf->data()->MoveToCurrentClient();
       values_.SetLeaf(leaf, TensorOf(*leaf->data()));
     }
   }
@@ -322,8 +281,9 @@ class GraphRun {
 
   std::vector<at::Tensor> Computed(const lazy::Node* node) {
     const lazy::Operation& operation = *node->operation();
-    const std::vector<at::Tensor> operands = values_.Operands(node);
-    std::vector<at::Tensor> tensors = operation.kind().eager_form->Run(operation, operands);
+    values_.TakeOperands(node, operands_);
+    std::vector<at::Tensor> tensors = operation.kind().eager_form->Run(operation, operands_);
+    operands_.clear();
     CheckShapes(operation, tensors);
     return tensors;
   }
@@ -337,15 +297,16 @@ class GraphRun {
 
   // At once: the new values of a model's parameters would else be there twice at the end.
   void KeepFinished() {
-    for (GraphValues::Result& result : values_.TakeFinished()) {
+    values_.TakeFinished([&](GraphValues::Result result) {
       results_[result.number] =
           DataOf(device_, graph_.results()[result.number].shape_ref(), std::move(result.tensor));
-    }
+    });
   }
 
   lazy::Device* const device_;
   const lazy::Graph& graph_;
   GraphValues values_;
+  std::vector<at::Tensor> operands_;  // of the node that runs
   std::vector<lazy::Reference<lazy::Data>> results_;
 };
 

@@ -146,7 +146,7 @@ void ThrowNoDevice(std::string_view op) {
 bool IsNumber(const at::Tensor& tensor) { return IsWrappedNumber(tensor); }
 
 at::Tensor WrappedNumber(const at::Tensor& number) {
-  at::Tensor wrapped = c10::scalar_to_tensor(number.item());
+  at::Tensor wrapped = c10::scalar_to_tensor(eager::NumberOf(number));
   wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
   return wrapped;
 }

@@ -104,13 +104,15 @@ class ElementwiseForm<F, Callable, lazy::TypeList<P...>> final : public lazy::Ea
     const auto& attributes = Family::AttributesOf(operation);
     constexpr size_t last = std::tuple_size_v<std::decay_t<decltype(attributes)>> - 1;
     const ElementwiseAttributes& how = std::get<last>(attributes);
-    std::vector<at::Tensor> promoting(operands.begin(), operands.end());
+    std::vector<at::Tensor> promoting;
     if (how.numbers != 0) {
+      promoting.assign(operands.begin(), operands.end());
       eager::Reader reader(operands, Family::CountsOf(operation));
       uint32_t bit = 1;
       (MarkNumber<P>(reader, promoting, how.numbers, bit), ...);
+      operands = promoting;
     }
-    auto results = eager::CallWith<F>(callable_, operation, promoting, lazy::TypeList<P...>());
+    auto results = eager::CallWith<F>(callable_, operation, operands, lazy::TypeList<P...>());
     if (how.target != ElementType::kInvalid) results[0] = results[0].to(ToScalarType(how.target));
     return results;
   }

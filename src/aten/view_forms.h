@@ -9,6 +9,6 @@ namespace torch_xla {
 
 // The part of `base` that the chain shows, as a view of it. Throws where it cannot be one. What
 // asks for gradients of views has them, as long as no step is a bitcast.
-at::Tensor ShowAgain(const at::Tensor& base, const lazy::ViewChain& chain);
+at::Tensor ShowAgain(at::Tensor base, const lazy::ViewChain& chain);
 
 }  // namespace torch_xla

@@ -70,10 +70,9 @@ std::shared_ptr<const pjrt::Buffer> Data::SharedBuffer() const {
   }
   const void* bytes = contents->bytes();  // may wait for the device, so not under the lock
   std::lock_guard lock(BufferMutex());
+  if (HoldsCurrentBuffer()) return buffer_;
   if (host_contents_ == nullptr) ThrowGivenUp();  // given up meanwhile
-  if (!HoldsCurrentBuffer()) {
-    buffer_ = device_->client().BufferFromHost(bytes, *shape_, device_->pjrt_device());
-  }
+  buffer_ = device_->client().BufferFromHost(bytes, *shape_, device_->pjrt_device());
   return buffer_;
 }
 
@@ -84,6 +83,19 @@ bool Data::HoldsCurrentBuffer() const {
 std::shared_ptr<const HostContents> Data::SharedHostContents() const {
   std::lock_guard lock(BufferMutex());
   return host_contents_;
+}
+
+void Data::ShowOnHost(std::shared_ptr<const HostContents> view) {
+  std::lock_guard lock(BufferMutex());
+  if (host_contents_ == nullptr) host_contents_ = std::move(view);
+}
+
+void Data::KeepBufferOnly() {
+  if (host_contents_ == nullptr) return;
+  SharedBuffer();
+  std::shared_ptr<const HostContents> contents;  // ends after the lock
+  std::lock_guard lock(BufferMutex());
+  host_contents_.swap(contents);
 }
 
 bool Data::has_buffer() const {
@@ -120,7 +132,7 @@ void Data::MoveToCurrentClient() {
 }
 
 Reference<Data> Data::OnHost(Device* device, ShapeRef shape,
-                             std::unique_ptr<const HostContents> contents) {
+                             std::shared_ptr<const HostContents> contents) {
   Reference<Data> data(new Data(device, shape, nullptr));
   data->host_contents_ = std::move(contents);
   return data;

@@ -16,7 +16,8 @@ namespace lazy {
 
 class Device;
 
-// Contents in the host's memory that the framework holds: small results of its own kernels.
+// Contents in the host's memory as the framework holds them: small results of its own kernels, and
+// its views of buffers.
 class HostContents {
  public:
   virtual ~HostContents() = default;
@@ -52,6 +53,13 @@ class Data : public Counted<Data>, public process::SmallObject {
   bool has_buffer() const;
   // Null if the framework does not hold it. Under SyncMutex.
   const HostContents* host_contents() const { return host_contents_.get(); }
+  // The same for a thread that does not hold it.
+  std::shared_ptr<const HostContents> SharedHostContents() const;
+  // Keeps the framework's view of the buffer, for the next that asks for it. Under SyncMutex.
+  void ShowOnHost(std::shared_ptr<const HostContents> view);
+  // Lets go of what the framework holds, of which there is a buffer then: a program is to write
+  // into its memory. Under SyncMutex.
+  void KeepBufferOnly();
   // The user's wish that the next program that takes it gets its memory, whoever else refers to it.
   bool may_be_donated() const { return may_be_donated_; }
   void set_may_be_donated(bool wish) { may_be_donated_ = wish; }
@@ -77,7 +85,7 @@ class Data : public Counted<Data>, public process::SmallObject {
 
   // Comes to the device when it is asked for as a buffer.
   static Reference<Data> OnHost(Device* device, ShapeRef shape,
-                                std::unique_ptr<const HostContents> contents);
+                                std::shared_ptr<const HostContents> contents);
   // Is a view of memory that another library holds: no program gets it to write its results to.
   static Reference<Data> Borrowed(Device* device, const hlo::Shape& shape,
                                   std::unique_ptr<pjrt::Buffer> view);
@@ -99,7 +107,6 @@ class Data : public Counted<Data>, public process::SmallObject {
 
  private:
   friend class Loan;
-  std::shared_ptr<const HostContents> SharedHostContents() const;
   [[noreturn]] void ThrowGivenUp() const;
   // Whether there is a buffer, and of the client that the device has now. With the lock taken.
   bool HoldsCurrentBuffer() const;

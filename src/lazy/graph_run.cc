@@ -33,6 +33,11 @@ std::vector<const pjrt::Buffer*> Arguments(Device* device, const Graph& graph,
   std::vector<const pjrt::Buffer*> arguments;
   arguments.reserve(graph.data_leaves().size() + graph.scalar_packs().size() + 1);
   const Padding* padding = program.padding.get();
+  if (padding == nullptr) {
+    for (const Donation& donation : graph.donations()) {
+      graph.data_leaves()[donation.parameter]->data()->KeepBufferOnly();
+    }
+  }
   for (const Node* leaf : graph.data_leaves()) {
     leaf->data()->MoveToCurrentClient();
     const bool is_padded = padding != nullptr && padding->parameters[arguments.size()].is_padded();

@@ -226,35 +226,56 @@ Turns& TurnsOf(History& history, const Graph& graph, uint64_t hash, const Assign
   Turns& turns = it->second;
   if (is_new) {
     turns = NewTurns(graph, assignment);
-  } else {
+  } else if (!turns.seen.Serves(assignment)) {
     const Specialization* before[] = {&turns.seen};
     turns.seen = Specialize(before, assignment);
   }
   return turns;
 }
 
-std::vector<int64_t> SizesOf(const Graph& graph) {
-  std::vector<int64_t> sizes;
+// Of the results of all operations, in order.
+template <typename F>
+void ForEachSize(const Graph& graph, F&& f) {
   for (const Node* node : graph.nodes()) {
     if (node->role() != Node::Role::kOperation) continue;
     for (ShapeRef shape : node->operation()->result_shapes()) {
       if (shape == nullptr || !shape->is_array()) continue;
-      sizes.insert(sizes.end(), shape->dimensions().begin(), shape->dimensions().end());
+      for (int64_t size : shape->dimensions()) f(size);
     }
   }
+}
+
+std::vector<int64_t> SizesOf(const Graph& graph) {
+  std::vector<int64_t> sizes;
+  ForEachSize(graph, [&](int64_t size) { sizes.push_back(size); });
   return sizes;
 }
 
-// Those of this graph that are not the same in all graphs so far, this one among them. None, if the
-// structures are not the same after all.
-std::set<int64_t> NoteSizes(const Graph& graph, Structure& structure) {
-  const std::vector<int64_t> sizes = SizesOf(graph);
+// Whether this graph's sizes stand beside those of its structure, one by one: structures may be the
+// same in name only.
+bool HasSizesOf(const Structure& structure, const Graph& graph) {
+  size_t count = 0;
+  ForEachSize(graph, [&](int64_t) { ++count; });
+  return count == structure.sizes.size();
+}
+
+void NoteSizes(const Graph& graph, Structure& structure) {
+  if (!HasSizesOf(structure, graph)) return;
+  size_t i = 0;
+  ForEachSize(graph, [&](int64_t size) {
+    if (size != structure.sizes[i]) structure.varies[i] = true;
+    ++i;
+  });
+}
+
+// Those of this graph that are not the same in all graphs so far, this one among them.
+std::set<int64_t> VaryingSizes(const Graph& graph, const Structure& structure) {
   std::set<int64_t> varying;
-  if (sizes.size() != structure.sizes.size()) return varying;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != structure.sizes[i]) structure.varies[i] = true;
-    if (structure.varies[i]) varying.insert(sizes[i]);
-  }
+  if (!HasSizesOf(structure, graph)) return varying;
+  size_t i = 0;
+  ForEachSize(graph, [&](int64_t size) {
+    if (structure.varies[i++]) varying.insert(size);
+  });
   return varying;
 }
 
@@ -330,12 +351,12 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
     turns.is_of_known = true;
     turns.most = MostTurns(turns, graph, kAgain);
   }
-  const std::set<int64_t> varying_sizes = NoteSizes(graph, structure);
+  NoteSizes(graph, structure);
   Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
   if (!always && turns.taken >= turns.most) {
     EndTurns(turns);
     // One that has come often has a program with its sizes as constants.
-    if (turns.is_of_known && turns.most == 0) turn.varying_sizes = varying_sizes;
+    if (turns.is_of_known && turns.most == 0) turn.varying_sizes = VaryingSizes(graph, structure);
     return turn;
   }
   ++turns.taken;
@@ -348,7 +369,7 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   turn.compiles = IsTurnOfCompile(turns);
   if (structure.is_sample_wanted(CompileTimeOf(graph, kAnew))) {
     // Where the graph itself has come often, it is worth a program with its sizes as constants.
-    if (!turn.compiles) turn.varying_sizes = varying_sizes;
+    if (!turn.compiles) turn.varying_sizes = VaryingSizes(graph, structure);
     turn.compiles = true;
   }
   if (turn.compiles && structure.samples.size() < Structure::kSamples) {

@@ -1,7 +1,9 @@
 #include "lazy/sync.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -71,6 +73,13 @@ std::vector<Reference<Storage>> ChosenStorages(Device* device, Choice choice) {
   return storages;
 }
 
+// Moves those that were given up behind the others; gives them.
+std::span<Reference<Storage>> GivenUpLast(std::span<Reference<Storage>> storages) {
+  const auto is_given_up = [](const Reference<Storage>& storage) { return storage->is_given_up(); };
+  if (std::ranges::none_of(storages, is_given_up)) return {};  // to move them asks for memory
+  return std::ranges::stable_partition(storages, std::not_fn(is_given_up));
+}
+
 // What a sync computes.
 struct Pending {
   std::vector<Reference<Storage>> storages;
@@ -128,9 +137,9 @@ void SyncPending(Device* device, Manner manner, Donating donating, Choice choice
   Span cut("xla::cut");
   const int64_t start_ns = cut ? SpanClock() : 0;
   std::vector<Reference<Storage>> storages = ChosenStorages(device, choice);
-  const auto given_up = std::ranges::stable_partition(
-      storages, [](const Reference<Storage>& storage) { return !storage->is_given_up(); });
-  Pending pending = TakePending({storages.begin(), given_up.begin()}, donating);
+  const std::span<Reference<Storage>> given_up = GivenUpLast(storages);
+  Pending pending =
+      TakePending(std::span(storages).first(storages.size() - given_up.size()), donating);
   pending.collectives = TakeCollectives(device);
   if (pending.roots.empty() && pending.collectives.empty()) return;
   static auto* synced = Counter("SyncTensorsToData");

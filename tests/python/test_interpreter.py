@@ -358,6 +358,144 @@ def test_results_are_nobody_elses_memory():
         assert x.tolist() == [1, 2, 3, 4, 5, 6]
 
 
+# Of few numbers, which loops of ours compute.
+ARITHMETIC = {
+    "sum": lambda x, y: x + y,
+    "difference": lambda x, y: x - y,
+    "product": lambda x, y: x * y,
+    "quotient": lambda x, y: x / y,
+    "sum with a number": lambda x, y: x + 0.1,
+    "difference from an integer": lambda x, y: 3 - x,
+    "product with an integer": lambda x, y: x * (2**24 + 1),
+    "quotient of a number": lambda x, y: 0.3 / x,
+    "product with one element": lambda x, y: x * y.flatten()[1],
+    "product with one element of a wider type": lambda x, y: x * y.flatten()[1].double(),
+    "sum with one element of dimensions": lambda x, y: y.flatten()[2:3] + x,
+    "sum with one wide element of dimensions": lambda x, y: y.flatten()[2:3].double() / 3 + x,
+    "sum with a row": lambda x, y: x + y[0],
+    "sum of what lies otherwise": lambda x, y: x.t() + y.t(),
+    "sum into a sum": lambda x, y: (x * 1).add_(y).mul_(0.7),
+    "sum of one wide element into a sum": lambda x, y: (x * 1).add_(y.flatten()[2:3].double() / 3),
+    "activation": lambda x, y: torch.relu(x),
+    "magnitude": lambda x, y: x.abs(),
+    "negative": lambda x, y: -x,
+}
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize("count", [1, 3, 70])
+def test_few_numbers_are_computed_to_the_last_bit_as_in_eager(name, count):
+    torch.manual_seed(count)
+    x, y = torch.randn(count, 3), torch.randn(count, 3)
+    x[0] = torch.tensor([math.nan, math.inf, -0.0])
+    y[-1] = torch.tensor([0.0, -math.inf, 1e-40])
+    expected = ARITHMETIC[name](x, y)
+    with interpretation("always"):
+        found = []
+        device = [x.to("xla"), y.to("xla")]
+        assert interpreted_compiled(lambda: found.append(ARITHMETIC[name](*device).cpu()))[1] == 0
+    assert found[0].dtype == expected.dtype
+    assert torch.equal(found[0].isnan(), expected.isnan())
+    integer = {4: torch.int32, 8: torch.int64}[expected.element_size()]
+    same = found[0].view(integer) == expected.view(integer)
+    assert (same | expected.isnan()).all()
+
+
+CHAINS_OF_VIEWS = {
+    "rows of a transposed part": lambda x: x.transpose(0, 2)[1::2, :, 1].permute(1, 0),
+    "in other dimensions": lambda x: x[2:].view(-1, 5),
+    "in dimensions that want a copy": lambda x: x.permute(2, 0, 1).reshape(5, -1)[:, 1::3],
+    "expanded": lambda x: x[:, :1].expand(-1, 3, -1)[1:, 2],
+    "as other numbers": lambda x: x[1].t().contiguous().t()[:, 1:].contiguous().view(torch.int32),
+    "at strides": lambda x: x.as_strided((3, 2), (7, 2), 5).t()[1],
+    "nothing": lambda x: x[4:].transpose(0, 1)[:, :, 2],
+}
+
+
+@pytest.mark.parametrize("name", CHAINS_OF_VIEWS)
+def test_chains_of_views(name):
+    x = torch.arange(60.0).view(4, 3, 5)
+    expected = CHAINS_OF_VIEWS[name](x)
+    with interpretation("always"):
+        y = (x.to("xla") + 0).contiguous()
+        found = []
+        ran = interpreted_compiled(lambda: found.append((CHAINS_OF_VIEWS[name](y) * 1).cpu()))
+    assert ran[1] == 0
+    assert torch.equal(found[0], expected)
+
+
+def test_a_program_takes_the_memory_of_what_kernels_have_read():
+    """They keep a view of it, which ends when the memory is to become another value's."""
+    x = torch.arange(9000.0).to("xla")
+    torch_xla.sync(wait=True)
+    address = _XLAC._unsafe_buffer_pointer(x)
+    with interpretation("always"):
+        assert (x * 2).sum().item() == 2 * 4499.5 * 9000
+    with interpretation("never"):
+        x.add_(1)
+        torch_xla.sync(wait=True)
+        assert _XLAC._unsafe_buffer_pointer(x) == address
+    with interpretation("always"):
+        assert (x * 2).sum().item() == 2 * 4500.5 * 9000
+
+
+def test_programs_and_kernels_take_turns():
+    """Small results stay where kernels have left them, and come to the device for a program."""
+    x, expected = torch.ones(4, 8, device="xla"), torch.ones(4, 8)
+    kept = []
+    for turn, when in enumerate(["always", "never", "never", "always", "always", "never"]):
+        with interpretation(when):
+            part = x[turn % 4]
+            x.mul_(1 + turn / 8)
+            expected.mul_(1 + turn / 8)
+            y, wanted = x.view(8, 4) + 0, expected.view(8, 4).clone()
+            x[1].add_(turn)
+            expected[1].add_(turn)
+            torch_xla.sync()
+            kept += [(y, wanted), (part, expected[turn % 4])]
+    assert torch.equal(x.cpu(), expected)
+    for found, wanted in kept:
+        assert torch.equal(found.cpu(), wanted)
+
+
+def test_a_small_part_does_not_keep_a_large_base():
+    """In eager mode, too, where each operation's result is kept."""
+    code = """
+import resource, torch, torch_xla
+x = torch.rand(1 << 20, device="xla")
+kept = []
+for turn in range(80):
+    kept.append((x + turn)[:100].clone())
+    torch_xla.sync()
+    if turn == 10:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    environment = dict(os.environ, TORCH_XLA_INTERPRET="always")
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run
+    assert int(run.stdout) < 70 * 2048  # of 4 MB each
+
+
+def test_positions_of_what_kernels_have_left():
+    x = torch.randn(6, 10)
+    with interpretation("always"):
+        y = x.to("xla") * 2
+        for mask, of_eager in (
+            (y > 0, x > 0),
+            ((y > 0).t(), (x > 0).t()),
+            ((y > 0)[1:4], (x > 0)[1:4]),
+        ):
+            found, expected = mask.nonzero(), of_eager.nonzero()
+            assert found.stride() == expected.stride()
+            assert torch.equal(found.cpu(), expected)
+            found.add_(1)  # is a value of its own
+            assert torch.equal(mask.cpu(), of_eager)
+            assert torch.equal(found.cpu(), expected + 1)
+
+
 def test_what_an_operation_refuses_is_left_to_the_program():
     """Out of range, torch's kernel throws at once, and the program, which clamps, when it has run."""
     table = torch.arange(6.0).to("xla")

@@ -1,0 +1,22 @@
+// Forms for operations on few numbers, in graphs that run without a program (interpreter.cc):
+// torch's kernels take longer to prepare for any strides, types and sizes than to compute these.
+#pragma once
+
+#include "aten/op.h"
+#include "aten/small_loops.h"
+#include "lazy/operation.h"
+
+namespace torch_xla {
+
+// Has operations of the kind, which have a form by now and one operand or two, computed by the loop
+// where operands and result are few float32 numbers that lie together.
+void RunSmallBy(lazy::OperationKind& kind, small_loops::UnaryLoop loop);
+void RunSmallBy(lazy::OperationKind& kind, small_loops::BinaryLoop loop);
+
+// The same of an element-wise lowering.
+template <auto f, Promotion promotion = Promotion::kDefault, typename Loop>
+void RunSmallElementwiseBy(Loop* loop) {
+  RunSmallBy(recording::ElementwiseFamily<f, promotion>().kind(), loop);
+}
+
+}  // namespace torch_xla
