@@ -136,6 +136,8 @@ class GraphValues {
                    : 1;
     }
     values_.resize(count);
+    leaves_.reserve(graph.nodes().size() - graph.operation_count());
+    finished_.reserve(graph.results().size());
     for (const lazy::Node* node : graph.nodes()) {
       for (const lazy::Value& operand : node->operands()) ++Of(operand).uses;
     }
