@@ -1,25 +1,23 @@
 // In-place view operators (`squeeze_`, `t_`, …): the tensor becomes a view of what it was; nothing
 // is written.
 //
-// torch makes the gradient function of a view anew after each write, on most devices by the view's
-// strides, on this one by a function that calls the view's operators on its base. So such a
-// function must know what has changed its shape: the view, or the base since the view was made.
+// A view's function (view_functions.h) must know what has changed its shape: the view, or the base
+// since the view was made.
 #include "aten/in_place_views.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "aten/tensor.h"
+#include "aten/view_functions.h"
 #include "process/fork.h"
 
 namespace torch_xla {
@@ -30,21 +28,6 @@ using torch::autograd::ViewFunc;
 constexpr const char* kUnknown =
     "the gradient of a view is not known once the shape of it or of its base has changed like this "
     "in place";
-
-struct Layout {
-  std::vector<int64_t> sizes, strides;
-
-  // The strides of one element say nothing.
-  bool operator==(const Layout& other) const {
-    if (sizes != other.sizes) return false;
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      if (sizes[d] > 1 && strides[d] != other.strides[d]) return false;
-    }
-    return true;
-  }
-};
-
-Layout LayoutOf(const at::TensorBase& x) { return {x.sizes().vec(), x.strides().vec()}; }
 
 struct Change {
   Layout from, to;
@@ -160,29 +143,6 @@ class PastLayouts {
 PastLayouts& Past() {
   static auto* past = new PastLayouts;
   return *past;
-}
-
-// A view as torch makes it anew by calling its operators; null if there are none.
-torch::autograd::DifferentiableViewMeta* MetaOf(const at::TensorBase& view) {
-  auto* meta = torch::autograd::impl::get_view_autograd_meta(view);
-  const bool has_function =
-      meta != nullptr && meta->has_bw_view() && meta->get_backward_view().has_view_fn();
-  return has_function ? meta : nullptr;
-}
-
-// torch hands out its functions as constant; who changes a view does not find another setter.
-std::unique_ptr<ViewFunc>& FunctionOf(torch::autograd::DifferentiableViewMeta& meta) {
-  return const_cast<std::unique_ptr<ViewFunc>&>(meta.get_backward_view().view_fn_);
-}
-
-// Whether the function finds the place of `view` in its base as it is now.
-bool Finds(const ViewFunc& function, const at::Tensor& base, const at::TensorBase& view) try {
-  at::AutoDispatchBelowADInplaceOrView below_autograd;
-  const c10::impl::ExcludeDispatchKeyGuard unseen(c10::python_ks);  // by the user's modes
-  const at::Tensor found = function(base);
-  return found.storage_offset() == view.storage_offset() && LayoutOf(found) == LayoutOf(view);
-} catch (const std::exception&) {
-  return false;
 }
 
 at::Tensor& Become(at::Tensor& self, const at::Tensor& view) {

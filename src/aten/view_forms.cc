@@ -147,8 +147,11 @@ at::Tensor ShowAgain(at::Tensor x, const lazy::ViewChain& chain) {
       case ViewStep::Kind::kExpand:
         x = x.expand(step.sizes);
         break;
-      case ViewStep::Kind::kBitcast:
       case ViewStep::Kind::kAsStrided:
+        TORCH_CHECK(x.is_contiguous(), "elements that do not lie together");
+        x = x.as_strided(step.sizes, step.strides, x.storage_offset() + step.start);
+        break;
+      case ViewStep::Kind::kBitcast:
         TORCH_CHECK_NOT_IMPLEMENTED(false, "a view has no derivative by ", step.ToString());
     }
   }

@@ -26,6 +26,22 @@ using lazy::ViewStep;
 using Kind = ViewStep::Kind;
 using Sizes = c10::SmallVector<int64_t, 8>;
 
+// Of a chain, which is copied for each view of a view and read step by step. What takes more, such
+// as a slice of the transposed, and so on, is found by its strides.
+constexpr size_t kMostSteps = 32;
+
+// The place of these strides in the storage, seen as elements of the type.
+ViewChain StridedPart(const lazy::Storage& storage, at::ScalarType type, IntArrayRef sizes,
+                      IntArrayRef strides, int64_t offset) {
+  ViewChain chain = WholeMemory(storage, ToElementType(type));
+  ViewStep step{Kind::kAsStrided};
+  step.sizes = sizes.vec();
+  step.strides = strides.vec();
+  step.start = offset;
+  chain.push_back(std::move(step));
+  return chain;
+}
+
 // A tensor that sees `self`'s storage through more steps (none: the same), which are moved from.
 at::Tensor ExtendBy(const at::Tensor& self, std::span<ViewStep> steps, IntArrayRef sizes,
                     IntArrayRef strides, int64_t offset, at::ScalarType type) {
@@ -38,6 +54,9 @@ at::Tensor ExtendBy(const at::Tensor& self, std::span<ViewStep> steps, IntArrayR
     chain.reserve((view ? view->chain().size() : 0) + steps.size());
     if (view) chain.assign(view->chain().begin(), view->chain().end());
     for (ViewStep& step : steps) lazy::AppendStep(chain, std::move(step));
+    if (chain.size() > kMostSteps) {
+      chain = StridedPart(*impl->xla_storage(), type, sizes, strides, offset);
+    }
     view = lazy::Reference<lazy::View>(new lazy::View(impl->xla_storage(), std::move(chain)));
   }
   at::Tensor result = MakeView(self, std::move(view), type, sizes, strides, offset);

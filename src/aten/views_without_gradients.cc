@@ -16,6 +16,7 @@
 
 #include "aten/tensor.h"
 #include "aten/view_forms.h"
+#include "aten/views_of_views.h"
 #include "aten/without_gradients.h"
 
 namespace torch_xla {
@@ -102,6 +103,25 @@ void MarkAsView(const at::Tensor& view, const at::Tensor& base,
 }
 
 template <typename Op, typename Schema = typename Op::schema>
+struct TorchsView;
+
+template <typename Op, typename... Arguments>
+struct TorchsView<Op, at::Tensor(const at::Tensor&, Arguments...)> {
+  static at::Tensor Call(c10::DispatchKeySet keys, const at::Tensor& self, Arguments... arguments) {
+    const c10::DispatchKeySet below = keys & c10::after_autograd_keyset;
+    at::Tensor view;
+    if (TakesPart(c10::GradMode::is_enabled(), self)) {
+      view = Op::redispatch(below.add(kTorchs), self, arguments...);
+    } else {
+      const at::AutoDispatchBelowAutograd guard;
+      view = Op::redispatch(below, self, arguments...);
+    }
+    BoundViews(self, view);
+    return view;
+  }
+};
+
+template <typename Op, typename Schema = typename Op::schema>
 struct ViewWithoutGradients;
 
 template <typename Op, typename... Arguments>
@@ -110,11 +130,11 @@ struct ViewWithoutGradients<Op, at::Tensor(const at::Tensor&, Arguments...)> {
     const c10::DispatchKeySet below = keys & c10::after_ADInplaceOrView_keyset;
     const bool is_seen_by_others = below.highestPriorityTypeId() != c10::DispatchKey::XLA;
     if (is_seen_by_others || !IsXla(self) || TakesPart(c10::GradMode::is_enabled(), self)) {
-      return ByTorch(keys, self, arguments...);
+      return TorchsView<Op>::Call(keys, self, arguments...);
     }
     const auto* meta = torch::autograd::impl::get_view_autograd_meta(self);
     const at::Tensor* base = WholeBase(self, meta);
-    if (base == nullptr) return ByTorch(keys, self, arguments...);
+    if (base == nullptr) return TorchsView<Op>::Call(keys, self, arguments...);
     at::Tensor view = [&] {
       at::AutoDispatchBelowADInplaceOrView guard;
       return Op::redispatch(below, self, arguments...);
@@ -123,25 +143,20 @@ struct ViewWithoutGradients<Op, at::Tensor(const at::Tensor&, Arguments...)> {
     return view;
   }
 
- private:
-  static at::Tensor ByTorch(c10::DispatchKeySet keys, const at::Tensor& self,
-                            Arguments... arguments) {
-    return Op::redispatch((keys & c10::after_autograd_keyset).add(kTorchs), self, arguments...);
-  }
 };
 
-template <typename... Op>
+template <template <typename...> typename Kernel, typename... Op>
 void RegisterViews(torch::Library& m) {
-  (m.impl(without_gradients::NameOf<Op>().c_str(), TORCH_FN((&ViewWithoutGradients<Op>::Call))),
-   ...);
+  (m.impl(without_gradients::NameOf<Op>().c_str(), TORCH_FN((&Kernel<Op>::Call))), ...);
 }
 
 namespace ops = at::_ops;
 
 TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {
-  RegisterViews<ops::view, ops::_reshape_alias, ops::permute, ops::transpose_int, ops::t,
-                ops::expand, ops::squeeze, ops::squeeze_dim, ops::squeeze_dims, ops::unsqueeze,
-                ops::slice_Tensor, ops::select_int>(m);
+  RegisterViews<ViewWithoutGradients, ops::view, ops::_reshape_alias, ops::permute,
+                ops::transpose_int, ops::t, ops::expand, ops::squeeze, ops::squeeze_dim,
+                ops::squeeze_dims, ops::unsqueeze, ops::slice_Tensor, ops::select_int>(m);
+  RegisterViews<TorchsView, ops::as_strided, ops::diagonal, ops::unfold, ops::alias>(m);
 }
 
 }  // namespace

@@ -270,6 +270,15 @@ void AppendStep(ViewChain& chain, ViewStep step) {
     chain.back().sizes = std::move(merged);
     return;
   }
+  if (step.kind == Kind::kSlice && !chain.empty() && chain.back().kind == Kind::kSlice &&
+      chain.back().dimension == step.dimension) {
+    ViewStep& last = chain.back();
+    const bool is_empty = step.size == 0;  // and lies nowhere
+    last.start = is_empty ? 0 : last.start + step.start * last.stride;
+    last.stride = step.size > 1 ? last.stride * step.stride : 1;  // of one element it says nothing
+    last.size = step.size;
+    return;
+  }
   chain.push_back(std::move(step));
 }
 

@@ -164,6 +164,17 @@ TEST(ViewStepTest, ConsecutiveStepsMerge) {
   EXPECT_EQ(chain[1].sizes, (Dimensions{0, 1}));
 }
 
+TEST(ViewStepTest, SlicesOfOneDimensionMerge) {
+  ViewChain chain;
+  AppendStep(chain, Slice(1, 2, 8, 3));  // 2, 5, 8, …
+  AppendStep(chain, Slice(1, 1, 3, 2));  // 5, 11, 17
+  EXPECT_EQ(chain, ViewChain{Slice(1, 5, 3, 6)});
+  AppendStep(chain, Slice(0, 1, 1));
+  EXPECT_EQ(chain.size(), 2u);
+  AppendStep(chain, Slice(0, 1, 0));
+  EXPECT_EQ(chain[1], Slice(0, 0, 0));
+}
+
 TEST(ViewStepTest, ExpandReadsTheSameElementOften) {
   Literal read = Read(Sequence({2}), {Step(Kind::kExpand, {3, 2})});
   EXPECT_EQ(read, Literal::FromVector<float>({0, 1, 0, 1, 0, 1}, {3, 2}));

@@ -1,5 +1,7 @@
 """Views and in-place operators alias exactly as in eager."""
 
+import time
+
 import pytest
 import torch
 from view_programs import run_programs
@@ -267,3 +269,71 @@ def test_parts_of_other_types_and_orders_are_read():
             lambda t: t[:, :0],
         ):
             torch.testing.assert_close(part(device).cpu(), part(host))
+
+
+def rows_of_columns(x):
+    return x[1:].t()
+
+
+def every_second(x):
+    return x[..., ::2] if x.shape[-1] > 8 else x[..., 1:]
+
+
+def unsqueezed_and_squeezed(x):
+    return x.unsqueeze(0).transpose(0, 1).squeeze(1)
+
+
+def other_type(x):
+    if x.requires_grad or not x.is_contiguous():
+        return x.t()
+    return x.view(torch.int32).view(torch.float32).t()
+
+
+CHAINS = [torch.t, rows_of_columns, every_second, unsqueezed_and_squeezed, other_type]
+
+
+@pytest.mark.parametrize("step", CHAINS)
+@pytest.mark.parametrize("depth", [3, 15, 16, 17, 33, 70])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_views_of_views_of_views(step, depth, requires_grad):
+    """What a deep view reads, writes into its base, and gives as its gradient."""
+
+    def run(device):
+        torch.manual_seed(0)
+        x = torch.randn(90, 90).to(device).requires_grad_(requires_grad)
+        base = x * 2
+        y = base
+        for _ in range(depth):
+            y = step(y)
+        y.mul_(3)
+        again = step(y)
+        again[..., :1].add_(y.sum())
+        results = [base, y, again]
+        if requires_grad:
+            (base.square().sum() + y.sum() + again.sum()).backward()
+            results.append(x.grad)
+        return [(r.detach().cpu(), r.shape, r.stride(), r.storage_offset()) for r in results]
+
+    for ours, wanted in zip(run("xla"), run("cpu"), strict=True):
+        torch.testing.assert_close(ours[0], wanted[0], rtol=1e-4, atol=1e-4)
+        assert ours[1:] == wanted[1:]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_hundred_thousand_views_of_views(requires_grad):
+    """Each costs what the first one does, and the last one goes without a deep recursion."""
+
+    def seconds(count):
+        x = torch.arange(6.0).reshape(2, 3).to("xla").requires_grad_(requires_grad)
+        base = x * 1
+        y = base
+        start = time.process_time()
+        for _ in range(count):
+            y = y.t()
+        taken = time.process_time() - start
+        y.add_(1)
+        assert base.cpu().tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+        return taken
+
+    seconds(100)
+    assert seconds(100_000) < 4 * 10 * seconds(10_000)
