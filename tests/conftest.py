@@ -11,6 +11,14 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def torchrun_logs(tmp_path_factory):
+    """Where torchrun keeps its logs: untold it makes a folder among the system's temporary ones, and leaves it there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PET_LOG_DIR", str(tmp_path_factory.mktemp("torchrun")))
+        yield
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--processor-times",

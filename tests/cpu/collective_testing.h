@@ -17,20 +17,15 @@
 
 #include "cpu/collective/communicator.h"
 #include "hlo/error.h"
+#include "temporary_folder.h"
 
 namespace cpu {
 
 // A store in a folder that all children see.
 class FolderStore {
  public:
-  FolderStore() {
-    char name[] = "/tmp/collective_world_XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~FolderStore() { std::filesystem::remove_all(folder_); }
-
   KeyValueStore Store() const {
-    auto path = [folder = folder_](std::string name) {
+    auto path = [folder = folder_.path()](std::string name) {
       std::replace(name.begin(), name.end(), '/', '.');
       return folder + "/" + name;
     };
@@ -54,7 +49,7 @@ class FolderStore {
   }
 
  private:
-  std::string folder_;
+  test::TemporaryFolder folder_;
 };
 
 // The host of each rank, one letter each: "aabb" are two hosts of two processes.

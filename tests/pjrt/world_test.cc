@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engines.h"
+#include "temporary_folder.h"
 
 namespace pjrt {
 namespace {
@@ -20,14 +21,11 @@ using std::chrono::milliseconds;
 // A store in a folder that all children see.
 class FolderStore {
  public:
-  FolderStore() {
-    char name[] = "/tmp/pjrt_world_XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~FolderStore() { std::filesystem::remove_all(folder_); }
+  // For who ends without destructors.
+  void Remove() { folder_.Remove(); }
 
   KeyValueStore Store() const {
-    auto path = [folder = folder_](std::string_view key) {
+    auto path = [folder = folder_.path()](std::string_view key) {
       std::string name(key);
       std::replace(name.begin(), name.end(), '/', '.');
       return folder + "/" + name;
@@ -57,7 +55,7 @@ class FolderStore {
   }
 
  private:
-  std::string folder_;
+  test::TemporaryFolder folder_;
 };
 
 std::shared_ptr<Client> Join(const FolderStore& store, int64_t rank, int64_t size) {
@@ -159,14 +157,16 @@ TEST_F(WorldTest, DevicesOfAllProcesses) {
 TEST_F(WorldTest, DumpsBearTheRankOfTheirClient) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // the folder's name is read once in a process
   const auto names_of_dumps = [&] {
-    char name[] = "/tmp/pjrt_dump_XXXXXX";
-    const std::filesystem::path folder = mkdtemp(name);
+    test::TemporaryFolder dumps;
+    const std::filesystem::path folder = dumps.path();
     setenv("TORCH_XLA_DUMP", folder.c_str(), 1);
     Join(store_, 1, 2)->Compile(*SumAndProduct());
     Client::Create(Plugin::Load(OurEngine().path))->Compile(*SumAndProduct());
     const bool named = std::filesystem::exists(folder / "rank1.0000.program") &&
                        std::filesystem::exists(folder / "0001.program");
-    std::filesystem::remove_all(folder);
+    dumps.Remove();
+    store_.Remove();
+    other_store_.Remove();
     std::exit(named ? 0 : 1);
   };
   EXPECT_EXIT(names_of_dumps(), testing::ExitedWithCode(0), "");
