@@ -142,7 +142,6 @@ struct ViewWithoutGradients<Op, at::Tensor(const at::Tensor&, Arguments...)> {
     MarkAsView(view, *base, meta);
     return view;
   }
-
 };
 
 template <template <typename...> typename Kernel, typename... Op>
