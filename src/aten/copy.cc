@@ -2,7 +2,6 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
-#include <ATen/Operators.h>
 #include <c10/util/strides.h>
 #include <torch/library.h>
 
@@ -145,34 +144,6 @@ at::Tensor ToCopy(const at::Tensor& self, std::optional<at::ScalarType> dtype,
   at::Tensor host = DownloadTensor(self);
   return host.to(at::TensorOptions(type).device(target).pinned_memory(pin_memory), non_blocking,
                  /*copy=*/false, format);
-}
-
-// A tensor of the CPU comes to the device as it is. Torch's kernel for it would fill an empty
-// tensor here.
-at::Tensor Uploaded(const at::Tensor& self, at::ScalarType type, c10::Device target,
-                    std::optional<at::MemoryFormat> format) {
-  lazy::Device* device = ToLazyDevice(target);
-  const bool shrinks = self.element_size() > c10::elementSize(type);
-  const lazy::Value value = ValueOn(device, shrinks ? self.to(type) : self);
-  at::Tensor copy = MakeTensor(device, ConvertValue(value, ToElementType(type)));
-  // Of the formats that are kept torch keeps these.
-  if (!format || *format == at::MemoryFormat::Preserve) format = self.suggest_memory_format();
-  if (*format != at::MemoryFormat::Contiguous) LayOut(copy, FormatStrides(self.sizes(), *format));
-  return copy;
-}
-
-// Of all backends' tensors, since a tensor is copied by the backend that it is on.
-at::Tensor ToCopyOfAny(c10::DispatchKeySet keys, const at::Tensor& self,
-                       std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
-                       std::optional<at::Device> device, std::optional<bool> pin_memory,
-                       bool non_blocking, std::optional<at::MemoryFormat> format) {
-  keys =
-      keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::BackendSelect);
-  const bool uploads = device && device->is_xla() && !layout && !pin_memory.value_or(false) &&
-                       keys.highestPriorityTypeId() == c10::DispatchKey::CPU;
-  if (uploads) return Uploaded(self, dtype.value_or(self.scalar_type()), *device, format);
-  return at::_ops::_to_copy::redispatch(keys, self, dtype, layout, device, pin_memory, non_blocking,
-                                        format);
 }
 
 // Values do not change, so a clone shares them.
@@ -338,8 +309,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("set_", &SetEmpty);
   m.impl("is_set_to", &IsSetTo);
 }
-
-TORCH_LIBRARY_IMPL(aten, BackendSelect, m) { m.impl("_to_copy", TORCH_FN(ToCopyOfAny)); }
 
 }  // namespace
 }  // namespace torch_xla

@@ -264,6 +264,12 @@ Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions,
   return b.Convert(result, type);
 }
 
+// On devices that it does not know torch's composite takes the root of a sum of squares, which has
+// no derivative at zero.
+at::Tensor FrobeniusNorm(const at::Tensor& x, at::IntArrayRef dimensions, bool keep) {
+  return at::linalg_vector_norm(x, 2, dimensions, keep);
+}
+
 Value NormDimensions(Builder& b, Value x, std::optional<Constant> p, Dimensions dimensions,
                      bool keep) {
   return VectorNorm(b, x, p.value_or(Constant(2.0)), dimensions, keep, std::nullopt);
@@ -405,9 +411,12 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&VarianceMean>(m, "var_mean.correction");
   Register<&DeviationMean>(m, "std_mean.correction");
   Register<&VectorNorm>(m, "linalg_vector_norm");
+  m.impl("frobenius_norm.dim", &FrobeniusNorm);
   Register<&NormDimensions>(m, "norm.ScalarOpt_dim");
   Register<&NormDimensionsTyped>(m, "norm.ScalarOpt_dim_dtype");
   Register<&LogSumExp>(m, "logsumexp");
 }
+
+TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { m.impl("frobenius_norm.dim", &FrobeniusNorm); }
 
 }  // namespace torch_xla

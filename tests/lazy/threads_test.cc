@@ -65,7 +65,7 @@ TEST(Threads, WriteTheirRowsBesideReports) {
     threads.emplace_back([&, row] {
       const Reference<View> view(new View(table, Row(row)));
       for (int step = 0; step < kSteps; ++step) {
-        view->Write(Increased(view->Read()));
+        view->Write(Increased(view->Read()), /*is_stretched=*/false);
         if (step % 5 == row) Sync(device);
         if (step % 7 == row) {
           const hlo::Literal read = Evaluate(device, view->Read())->buffer().ToLiteral();

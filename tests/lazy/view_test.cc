@@ -149,7 +149,8 @@ TEST(ViewStepTest, WrittenPartsAreStretched) {
   const Literal base = Sequence({4, 3});
   for (const Dimensions& narrow : {Dimensions{}, {2}, {1, 2}, {3, 1}}) {
     const Literal part = Sequence(narrow, 100);
-    const Literal whole = Run({part}, [](auto& b, auto& p) { return b.BroadcastTo(p[0], {3, 2}); });
+    const Literal whole =
+        lazy::Run({part}, [](auto& b, auto& p) { return b.BroadcastTo(p[0], {3, 2}); });
     EXPECT_EQ(Write(base, part, chain), Write(base, whole, chain));
   }
 }

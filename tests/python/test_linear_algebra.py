@@ -218,3 +218,12 @@ def test_a_factorization_is_one_program():
     metrics.clear_all()
     torch.linalg.eigh(a + a.mT)
     assert metrics.metric_data("ExecuteTime")[0] == 1
+
+
+def test_norms_have_derivatives_at_zero(device):
+    def gradient(on):
+        x = torch.zeros(2, 3, device=on, requires_grad=True)
+        (x.norm() + x.norm(dim=(0, 1)) + x.norm(dim=1, keepdim=True).sum()).backward()
+        return x.grad.cpu()
+
+    assert torch.equal(gradient(device), gradient("cpu"))
