@@ -24,14 +24,18 @@ constexpr int64_t kManyElements = int64_t{1} << 22;
 // What the tensor shows, as a kernel has left it; undefined where none has, or it lies otherwise.
 at::Tensor KeptValues(const at::Tensor& self) {
   const XlaTensor impl = CheckedImpl(self);
-  if (impl.view() || self.is_conj() || self.is_neg() || !self.is_contiguous()) return {};
+  const bool is_row_major = self.is_contiguous() && impl.xla_storage()->memory_order().empty();
+  if (!is_row_major || self.is_conj() || self.is_neg()) return {};
   try {
     const lazy::Reference<lazy::Data> data = lazy::Materialized(impl.xla_storage());
     const auto contents = data->SharedHostContents();
     const auto* kept = dynamic_cast<const HostTensor*>(contents.get());
     if (kept == nullptr) return {};
+    const at::Tensor& values = kept->tensor();
+    // A view of all of them has them in the same order.
+    if (values.numel() != self.numel() || values.scalar_type() != self.scalar_type()) return {};
     data->RaiseFailedChecks();
-    return kept->tensor();
+    return impl.view() ? values.view(self.sizes()) : values;
   } catch (const hlo::Error& error) {
     RethrowAsTorchError(error, "copy to the CPU");
   }
