@@ -58,8 +58,10 @@ class SmallOperand {
   float number_ = 0;
 };
 
-// How many, if they are few; -1: they are more, or others.
+// How many, if they are few; -1: they are more, or others, or nothing is known of them, as where
+// torch's kernel is asked what it refuses (refusal.cc).
 int64_t FewFloatsOf(const lazy::Operation& operation) {
+  if (operation.result_shapes().empty()) return -1;
   const hlo::Shape& shape = *operation.result_shape(0);
   if (shape.element_type() != hlo::ElementType::kF32) return -1;
   const int64_t count = shape.num_elements();

@@ -401,6 +401,15 @@ def test_few_numbers_are_computed_to_the_last_bit_as_in_eager(name, count):
     assert (same | expected.isnan()).all()
 
 
+def test_few_numbers_are_refused_as_in_eager():
+    x, y = torch.ones(3), torch.ones(2)
+    with pytest.raises(RuntimeError) as expected:
+        x * y
+    with interpretation("always"), pytest.raises(RuntimeError) as raised:
+        x.to("xla") * y.to("xla")
+    assert str(raised.value) == str(expected.value)
+
+
 CHAINS_OF_VIEWS = {
     "rows of a transposed part": lambda x: x.transpose(0, 2)[1::2, :, 1].permute(1, 0),
     "in other dimensions": lambda x: x[2:].view(-1, 5),
