@@ -314,6 +314,13 @@ at::Tensor ArangeEnd(const at::Scalar& end, Options dtype, std::optional<at::Lay
                     pin);
 }
 
+// The bound as eager reads it in the type: of an unsigned one, modulo 2^n.
+at::Scalar WrappedBoundIn(at::ScalarType type, const at::Scalar& x) {
+  const at::Scalar bound = BoundIn(type, x);
+  if (type != at::kByte) return bound;
+  return at::Scalar(static_cast<int64_t>(static_cast<uint8_t>(bound.to<int64_t>())));
+}
+
 at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64_t steps,
                            Options dtype, std::optional<at::Layout>,
                            std::optional<at::Device> device, std::optional<bool>) {
@@ -335,8 +342,8 @@ at::Tensor LinspaceScalars(const at::Scalar& start, const at::Scalar& end, int64
   }
   if (steps == 1) recording::CheckFits(FillNumber(start, type, 1));  // eager fills with it
   // Eager does not look at bounds that it does not write.
-  const at::Scalar first = steps > 0 ? BoundIn(type, start) : at::Scalar(0);
-  const at::Scalar last = steps > 1 ? BoundIn(type, end) : at::Scalar(0);
+  const at::Scalar first = steps > 0 ? WrappedBoundIn(type, start) : at::Scalar(0);
+  const at::Scalar last = steps > 1 ? WrappedBoundIn(type, end) : at::Scalar(0);
   return RecordOn<&Linspace>(DeviceOr(device), Number{first, compute}, Number{last, compute}, steps,
                              type);
 }
@@ -395,7 +402,7 @@ at::Tensor& LogspaceOut(const at::Scalar& start, const at::Scalar& end, int64_t 
   const at::ScalarType type = out.scalar_type();
   const bool is_complex = at::isComplexType(type);
   // A single number is the power of `start` as it is.
-  const auto limit = [&](const at::Scalar& x) { return steps > 1 ? BoundIn(type, x) : x; };
+  const auto limit = [&](const at::Scalar& x) { return steps > 1 ? WrappedBoundIn(type, x) : x; };
   if (steps > 1 && !is_complex) {
     recording::CheckFits({start, ToElementType(type)});
     recording::CheckFits({end, ToElementType(type)});

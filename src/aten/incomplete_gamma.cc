@@ -19,13 +19,14 @@ constexpr double kMostTerms = 4000;
 // The change of a number, relative to it, that its type does not show.
 double Unseen(ElementType type) { return type == ElementType::kF64 ? 1.11e-16 : 1e-11; }
 
-// x^a exp(-x) / gamma(a).
-Value Factor(Builder& b, Value a, Value x) {
-  Value exponent = b.Subtract(b.Subtract(b.Multiply(a, b.Log(x)), x), Lgamma(b, a));
+// x^a exp(-x) / gamma(of).
+Value Factor(Builder& b, Value a, Value x, Value of) {
+  Value exponent = b.Subtract(b.Subtract(b.Multiply(a, b.Log(x)), x), Lgamma(b, of));
   return b.Exp(exponent);
 }
 
-// The sum of x^n / ((a + 1) … (a + n)), over a; where it is not wanted, anything.
+// The sum of x^n / ((a + 1) … (a + n)), over a; where it is not wanted, anything. a gamma(a) is
+// gamma(a + 1): of the smallest numbers gamma(a) is beyond all others.
 Value LowerSeries(Builder& b, Value a, Value x, Value is_wanted, double unseen) {
   Value one = Like(b, x, 1), zero = Like(b, x, 0);
   Values sums = EachWhile(
@@ -39,7 +40,7 @@ Value LowerSeries(Builder& b, Value a, Value x, Value is_wanted, double unseen) 
         Value term = r.Divide(r.Multiply(p[1], p[4]), r.Add(p[3], k));
         return {k, term, r.Add(p[2], term), p[3], p[4]};
       });
-  return b.Divide(b.Multiply(sums[2], Factor(b, a, x)), a);
+  return b.Multiply(sums[2], Factor(b, a, x, b.Add(a, one)));
 }
 
 // Lentz' method for 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - …))); where
@@ -68,7 +69,7 @@ Value UpperFraction(Builder& b, Value a, Value x, Value is_wanted, double unseen
         Value factor = r.Multiply(next_c, next_d);
         return {k, next_c, next_d, r.Multiply(p[3], factor), factor, p[5], p[6]};
       });
-  return b.Multiply(state[3], Factor(b, a, x));
+  return b.Multiply(state[3], Factor(b, a, x, a));
 }
 
 // From here on two terms of the expansion are enough.
@@ -114,7 +115,9 @@ Value IncompleteGamma(Builder& b, Value a, Value x, bool upper) {
   const double unseen = Unseen(type);
   Value is_large = b.Gt(a, Like(b, a, kLargeA));
   Value takes_loop = b.And(is_inside, b.Not(is_large));
-  Value low = LowerSeries(b, a, x, b.And(takes_loop, b.Not(is_above)), unseen);
+  // Rounded it may be more than 1, and the upper function less than nothing.
+  Value series = LowerSeries(b, a, x, b.And(takes_loop, b.Not(is_above)), unseen);
+  Value low = b.Minimum(series, one);
   Value high = UpperFraction(b, a, x, b.And(takes_loop, is_above), unseen);
   Value result = upper ? b.Select(is_above, high, b.Subtract(one, low))
                        : b.Select(is_above, b.Subtract(one, high), low);

@@ -87,15 +87,20 @@ Value Vector(Builder& b, const std::vector<double>& values, ElementType type) {
   return Numbers(b, values, type, {static_cast<int64_t>(values.size())});
 }
 
-// The k-th tap of every output. One that is missing repeats the last, without weight: an element
-// that an output does not see must not reach it even as a NaN.
-std::pair<std::vector<int64_t>, std::vector<double>> TapColumn(const Resampling& r, size_t k) {
+// The k-th of `count` taps of every output. One that is missing repeats the last: an element that
+// an output does not see must not reach it even as a NaN. They share its weight, since infinity
+// without weight is a NaN; of integers the first has all of it.
+std::pair<std::vector<int64_t>, std::vector<double>> TapColumn(const Resampling& r, size_t k,
+                                                               size_t count, bool of_integers) {
   std::vector<int64_t> indices;
   std::vector<double> weights;
   for (const Taps& taps : r.outputs) {
-    bool present = k < taps.size();
-    indices.push_back(present ? taps[k].index : taps.empty() ? 0 : taps.back().index);
-    weights.push_back(present ? taps[k].weight : 0);
+    const Tap last = taps.empty() ? Tap{0, 0} : taps.back();
+    const bool is_shared = k + 1 >= taps.size() && !of_integers && !taps.empty();
+    const double share = last.weight / static_cast<double>(count - taps.size() + 1);
+    const bool is_present = k < taps.size();
+    indices.push_back(is_present ? taps[k].index : last.index);
+    weights.push_back(is_shared ? share : is_present ? taps[k].weight : 0);
   }
   return {indices, weights};
 }
@@ -110,8 +115,9 @@ Value WithoutEmpty(Builder& b, Value x, int64_t dimension, const Resampling& r) 
 
 Value GatherTaps(Builder& b, Value x, int64_t dimension, const Resampling& r) {
   Value sum = nullptr;
-  for (size_t k = 0; k < std::max<size_t>(MostTaps(r), 1); ++k) {
-    auto [indices, weights] = TapColumn(r, k);
+  const size_t count = std::max<size_t>(MostTaps(r), 1);
+  for (size_t k = 0; k < count; ++k) {
+    auto [indices, weights] = TapColumn(r, k, count, hlo::IsInteger(x->element_type()));
     Value index = b.Constant(hlo::Literal::FromVector(indices, {OutputSize(r)}));
     Value term = TakeAlong(b, x, index, dimension);
     bool weighted = std::any_of(weights.begin(), weights.end(), [](double w) { return w != 1; });

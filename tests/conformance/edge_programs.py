@@ -885,6 +885,31 @@ PROGRAMS = {
         torch.zeros((), dtype=torch.float8_e4m3fn, device=D).item()
         torch.eye(2, dtype=torch.float8_e4m3fn, device=D).view(torch.uint8)
     """,
+    "bounds as their type reads them": """
+        torch.linspace(-3, 5, 9, dtype=torch.uint8, device=D)
+        torch.linspace(5, -3, 9, dtype=torch.uint8, device=D)
+        torch.linspace(-3, 5, 1, dtype=torch.uint8, device=D)
+        torch.linspace(-255, 0, 4, dtype=torch.uint8, device=D)
+        torch.linspace(-256, 0, 4, dtype=torch.uint8, device=D)
+        torch.linspace(-3, 5, 9, dtype=torch.int8, device=D)
+        torch.linspace(-3., 5., 9, dtype=torch.uint8, device=D)
+        torch.logspace(-3, 5, 9, base=2, dtype=torch.uint8, device=D)
+        torch.logspace(5, -3, 9, base=2, dtype=torch.uint8, device=D)
+        torch.arange(-3., 5., dtype=torch.uint8, device=D)
+        torch.arange(-3.5, 5.5, dtype=torch.int8, device=D)
+        torch.bucketize(T([True,False]), T([0.,1.]))
+        torch.bucketize(T(True), T([0,1]), right=True)
+        torch.bucketize(True, T([0.,1.]))
+        torch.bucketize(T([True]), T([False,True]))
+        torch.bucketize(T([1]), T([False,True]))
+        torch.searchsorted(T([False,True]), T([0.,1.]), right=True)
+        torch.searchsorted(T([0.,1.]), T([False,True]))
+        torch.searchsorted(T([False,True]), T([False]))
+        torch.special.gammaincc(T([5e-324]*3, dtype=torch.float64), T([.01,.5,1.], dtype=torch.float64))
+        torch.special.gammaincc(T([1e-300,1e-20,1e-8], dtype=torch.float64), T([1.]*3, dtype=torch.float64)) >= 0
+        x=A(36.).view(1,1,6,6);; x[0,0,0,5]=float("inf");; F.interpolate(x, size=(3,3), mode="bilinear", antialias=True)
+        x=A(36.).view(1,1,6,6);; x[0,0,5,0]=float("inf");; F.interpolate(x, size=(7,7), mode="bilinear", antialias=True)
+    """,
     "windows and limits": """
         torch.kaiser_window(5, device=D)
         torch.kaiser_window(6, periodic=False, dtype=torch.float64, device=D)
