@@ -75,6 +75,25 @@ TEST_P(CollectiveFailureTest, Leaves) {
       0);
 }
 
+// Of a program that was made for a world of another size.
+TEST_P(CollectiveFailureTest, HasRoomForOtherGroups) {
+  const auto size = static_cast<int64_t>(GetParam().size());
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+    Expect(
+        [&](Communicator& world) {
+          Collective collective;
+          collective.kind = kind;
+          collective.operands = {hlo::Shape(hlo::ElementType::kF32, {size * (size + 1)})};
+          collective.group_size = size + 1;
+          const hlo::Error error = ErrorOf([&] { CarryOut(world, collective); });
+          RequireWords(error, {"a group of " + std::to_string(size + 1) + " ranks",
+                               "this one has " + std::to_string(size)});
+        },
+        0);
+  }
+}
+
 TEST_P(CollectiveFailureTest, Diverges) {
   Expect(
       [&](Communicator& world) {

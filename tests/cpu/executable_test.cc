@@ -53,6 +53,36 @@ func.func @main(%x: tensor<9x21xf32>) -> tensor<9x21xf32> {
   ExpectClose(RunOnEngine(*executable, arguments)[0], RunOnEngine(*loaded, arguments)[0]);
 }
 
+// What they would write is not what the results have room for.
+TEST(Engine, CollectivesForSeveralDevicesAreRefusedOnOne) {
+  constexpr const char* kPrograms[] = {
+      R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.reduce_scatter"(%x) <{scatter_dimension = 0 : i64, replica_groups = dense<> : tensor<0x0xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+})",
+      R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<8xf32>
+  func.return %0 : tensor<8xf32>
+})"};
+  for (const char* program : kPrograms) {
+    const auto module = hlo::ReadStablehloText(program);
+    const auto executable = Compile(*module);
+    try {
+      RunOnEngine(*executable, RandomArguments(*module));
+      ADD_FAILURE() << "no error for " << program;
+    } catch (const hlo::Error& error) {
+      EXPECT_NE(std::string(error.what()).find("needs other processes"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 hlo::ErrorCode CodeOfLoading(std::string_view bytes, const CompileOptions& options = {}) {
   try {
     LoadExecutable(bytes, options);

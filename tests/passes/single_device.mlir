@@ -47,3 +47,14 @@ func.func public @main() -> (tensor<ui32>) {
   %0 = "stablehlo.replica_id"() : () -> tensor<ui32>
   func.return %0 : tensor<ui32>
 }
+// -----
+// CASE: broadcast_to_one_device
+// RUN-PASS: single_device,dead_code
+// COUNT: stablehlo.collective_broadcast 0
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %0 = "stablehlo.collective_broadcast"(%arg0) <{replica_groups = dense<[[0]]> : tensor<1x1xi64>}> : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = "stablehlo.collective_broadcast"(%arg0) <{replica_groups = dense<[[1]]> : tensor<1x1xi64>}> : (tensor<6xf32>) -> tensor<6xf32>
+  func.return %0, %1 : tensor<6xf32>, tensor<6xf32>
+}

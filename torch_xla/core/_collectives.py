@@ -6,7 +6,7 @@
 import contextlib
 import contextvars
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -80,6 +80,14 @@ def _ranks(operation: str, groups: Sequence[Any] | None) -> list[list[int]]:
     return [[int(member) for member in group] for group in groups]
 
 
+def _equal_ranks(operation: str, groups: Sequence[Any] | None) -> list[list[int]]:
+    """The same of an operation whose result has a size that the groups must share."""
+    ranks = _ranks(operation, groups)
+    if len({len(group) for group in ranks}) > 1:
+        raise ValueError(f"{operation}: groups={groups} must be of one size.")
+    return ranks
+
+
 def _own(groups: list[list[int]]) -> list[int]:
     _, rank = _place_in_world()
     return next(group for group in groups if rank in group)
@@ -122,13 +130,23 @@ def all_reduce(
         if _alone(ranks):
             return _scaled(inputs, scale)
         return _XLAC._xla_all_reduce([inputs], reduce_type, scale, ranks)[0]
+    inputs = list(inputs)
     if not _alone(ranks):
-        _XLAC._xla_all_reduce_(list(inputs), reduce_type, scale, ranks)
+        _XLAC._xla_all_reduce_(inputs, reduce_type, scale, ranks)
     elif scale != 1.0:
         with torch.no_grad():
             for tensor in inputs:
                 tensor.copy_(_scaled(tensor, scale))
     return None
+
+
+def _check_cut(operation: str, tensor: torch.Tensor, dimension: int, parts: int) -> None:
+    """Raises IndexError for a dimension that is not there, and ValueError for one that has no such number of equal parts."""
+    size = tensor.size(dimension)
+    if size % parts:
+        raise ValueError(
+            f"{operation}: dimension {dimension} of the shape {tuple(tensor.shape)} cannot be cut into {parts} equal parts."
+        )
 
 
 def all_gather(
@@ -143,13 +161,16 @@ def all_gather(
     """Concatenates the processes' values, of one shape, on dimension `dim` in the order of their ranks.
 
     A list is gathered tensor by tensor; `output` receives the results. With n processes in the group, dimension `dim` of the
-    result is n times as long; of numbers (0 dimensions) it is a vector of n.
+    result is n times as long; of numbers (0 dimensions) it is a vector of n. Raises IndexError for a dimension that is not
+    there.
     """
     if torch.compiler.is_compiling():
         return _each(lambda x: _gather(x, dim, *traced.flat(groups)), value, output)
-    ranks = _ranks("all_gather", groups)
+    ranks = _equal_ranks("all_gather", groups)
 
     def gather(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dim() > 0:
+            _check_cut("all_gather", tensor, dim, 1)
         if _alone(ranks):
             return tensor.clone() if tensor.dim() else tensor.reshape(1)
         return _XLAC._xla_all_gather(tensor, dim, ranks)
@@ -184,19 +205,21 @@ def reduce_scatter(
     """Reduces over the processes, of which each keeps its part, one of `shard_count`, along `scatter_dim`.
 
     Dimension `scatter_dim`, which `shard_count` divides, is that much shorter in the result; `scale` multiplies it. Raises
-    ValueError unless `shard_count` is the number of processes in the group.
+    ValueError unless `shard_count` is the number of processes in the group and divides the dimension, IndexError for a
+    dimension that is not there.
     """
     _checked(reduce_type)
     if torch.compiler.is_compiling():
         numbers = (reduce_type, float(scale), scatter_dim, shard_count, *traced.flat(groups))
         return _each(lambda x: _scatter(x, *numbers), input, output)
-    ranks = _ranks("reduce_scatter", groups)
+    ranks = _equal_ranks("reduce_scatter", groups)
     if shard_count != len(_own(ranks)):
         raise ValueError(
             f"reduce_scatter: shard_count={shard_count}, but there are {len(_own(ranks))} processes in the group."
         )
 
     def scatter(tensor: torch.Tensor) -> torch.Tensor:
+        _check_cut("reduce_scatter", tensor, scatter_dim, shard_count)
         if _alone(ranks):
             return _scaled(tensor, scale)
         return _XLAC._xla_reduce_scatter(tensor, reduce_type, scale, scatter_dim, ranks)
@@ -231,18 +254,20 @@ def all_to_all(
 ) -> torch.Tensor:
     """Splits the value along one dimension, sends part i to rank i, and concatenates what arrives along another.
 
-    `split_count` parts are made of `split_dimension`, which it divides. Raises ValueError unless it is the number of processes
-    in the group.
+    `split_count` parts are made of `split_dimension`. Raises ValueError unless it is the number of processes in the group and
+    divides the dimension, IndexError for dimensions that are not there.
     """
     if torch.compiler.is_compiling():
         return _exchange(
             value, split_dimension, concat_dimension, split_count, *traced.flat(groups)
         )
-    ranks = _ranks("all_to_all", groups)
+    ranks = _equal_ranks("all_to_all", groups)
     if split_count != len(_own(ranks)):
         raise ValueError(
             f"all_to_all: split_count={split_count}, but there are {len(_own(ranks))} processes in the group."
         )
+    _check_cut("all_to_all", value, split_dimension, split_count)
+    _check_cut("all_to_all", value, concat_dimension, 1)
     if _alone(ranks):
         return value.clone()
     return _XLAC._xla_all_to_all(value, split_dimension, concat_dimension, split_count, ranks)
@@ -346,7 +371,11 @@ def _fetch_gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 def reduce_gradients(
     optimizer: torch.optim.Optimizer, groups: list[list[int]] | None = None, pin_layout: bool = True
 ) -> None:
-    """Averages the gradients of the optimizer's parameters over the processes, in place."""
+    """Averages the gradients of the optimizer's parameters over the processes, in place.
+
+    With `groups` each group's sum is divided by the number of all processes, as in PyTorch/XLA.
+    """
+    _ranks("reduce_gradients", groups)
     count = xr.world_size()
     if not _alone():
         all_reduce_bucketized_gradients(
@@ -355,13 +384,13 @@ def reduce_gradients(
 
 
 def all_reduce_bucketized_gradients(
-    gradients: list[torch.Tensor],
+    gradients: Iterable[torch.Tensor],
     scale: float,
     groups: list[list[int]] | None = None,
     pin_layout: bool = True,
     bucket_cap_mb: float = 0,
 ) -> None:
-    """Sums the gradients over the processes, in place, times `scale`.
+    """Sums the gradients, a list or an iterator, over the processes, in place, times `scale`.
 
     They travel in buckets of `bucket_cap_mb` megabytes (ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB, or 4, by default), those
     of the last parameters first: backward computes them first, so the first are under way while it goes on.
@@ -370,7 +399,7 @@ def all_reduce_bucketized_gradients(
         bucket_cap_mb = float(
             os.environ.get("ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB") or _GRADIENT_BUCKET_MEGABYTES
         )
-    for bucket in _buckets(gradients[::-1], bucket_cap_mb * 1024 * 1024):
+    for bucket in _buckets(list(gradients)[::-1], bucket_cap_mb * 1024 * 1024):
         all_reduce(REDUCE_SUM, bucket, scale=scale, groups=groups)
 
 

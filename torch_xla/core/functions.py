@@ -92,7 +92,7 @@ def distributed_mm(w: torch.Tensor, x: torch.Tensor, split: int = 1) -> torch.Te
       the whole matrix times `x`, of the shape N x M.
     """
     count = xr.world_size()
-    if x.size(0) != w.size(1) * count or x.size(1) % split:
+    if x.size(0) != w.size(1) * count or split < 1 or x.size(1) % split:
         raise ValueError(
             f"distributed_mm: w of the shape {tuple(w.shape)} in {count} processes needs x with {w.size(1) * count} "
             f"rows and a number of columns that split={split} divides, not the shape {tuple(x.shape)}."

@@ -75,6 +75,32 @@ Reduction ReductionOf(const Instruction& instruction) {
                        instruction.ToString());
 }
 
+const hlo::Shape& ResultShape(const Instruction& instruction, size_t i) {
+  const hlo::Shape& shape = instruction.shape();
+  return shape.is_tuple() ? shape.tuple_shapes()[i] : shape;
+}
+
+// How many ranks the results of a collective are those of; 0 if any number fits. The program says
+// it, and whoever made that may have thought of another world than this one.
+int64_t GroupSizeOf(const Instruction& instruction) {
+  const auto& attributes = instruction.as<hlo::CollectiveAttributes>();
+  if (instruction.opcode() == Opcode::kAllToAll) return attributes.split_count;
+  const bool gathers = instruction.opcode() == Opcode::kAllGather;
+  if (!gathers && instruction.opcode() != Opcode::kReduceScatter) return 0;
+  int64_t size = 0;
+  for (size_t i = 0; i < instruction.operand_count(); ++i) {
+    const int64_t before = instruction.operand(i)->shape().dimension(attributes.dimension);
+    const int64_t after = ResultShape(instruction, i).dimension(attributes.dimension);
+    const int64_t whole = gathers ? after : before, part = gathers ? before : after;
+    if (part == 0) continue;
+    if (size == 0) size = whole / part;
+    if (whole == size * part) continue;
+    throw hlo::Error("its results are those of groups of different sizes: " +
+                     instruction.ToString());
+  }
+  return size;
+}
+
 std::string SourceOf(const hlo::Metadata& metadata) {
   if (metadata.source_file.empty()) return metadata.op_name;
   return metadata.source_file + ":" + std::to_string(metadata.source_line);
@@ -104,10 +130,9 @@ Collective CollectiveOf(const Instruction& instruction) {
   if (collective.kind == CollectiveKind::kAllReduce ||
       collective.kind == CollectiveKind::kReduceScatter) {
     collective.reduction = ReductionOf(instruction);
-    const hlo::Shape& shape = instruction.shape();
     for (size_t i = 0; i < instruction.operand_count(); ++i) {
-      const hlo::Shape& result = shape.is_tuple() ? shape.tuple_shapes()[i] : shape;
-      if (result.element_type() == instruction.operand(i)->element_type()) continue;
+      const hlo::ElementType type = instruction.operand(i)->element_type();
+      if (ResultShape(instruction, i).element_type() == type) continue;
       throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                        "the CPU engine does not widen types while it reduces between processes: " +
                            instruction.ToString());
@@ -122,6 +147,7 @@ Collective CollectiveOf(const Instruction& instruction) {
   for (const auto& group : attributes.replica_groups) {
     if (!group.empty()) collective.groups.push_back(group);
   }
+  collective.group_size = GroupSizeOf(instruction);
   collective.pairs = attributes.source_target_pairs;
   collective.source = SourceOf(instruction.metadata());
   return collective;

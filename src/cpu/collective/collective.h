@@ -33,6 +33,9 @@ struct Collective {
   // Ranks that exchange with one another; empty: all of them. A rank in no group gets zeros from a
   // broadcast, and an error from the others.
   std::vector<std::vector<int64_t>> groups;
+  // all_gather, reduce_scatter, all_to_all: the ranks of a group as the results' shapes have it, an
+  // error where it has others; 0: the results have room for those there are.
+  int64_t group_size = 0;
   // permute: (source, target); a rank that is no target gets zeros. One pair is a send and its
   // receive: only these two need to run it.
   std::vector<std::vector<int64_t>> pairs;

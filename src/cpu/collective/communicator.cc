@@ -111,6 +111,11 @@ class Runner {
       if (collective_.kind == CollectiveKind::kBroadcast) return false;
       Fail(ErrorCode::kInvalidArgument, "this rank is in none of its groups");
     }
+    if (collective_.group_size != 0 && collective_.group_size != count()) {
+      Fail(ErrorCode::kInvalidArgument, "its results are those of a group of " +
+                                            std::to_string(collective_.group_size) +
+                                            " ranks, and this one has " + std::to_string(count()));
+    }
     exchange_.me = std::find(members.begin(), members.end(), rank_) - members.begin();
     return true;
   }

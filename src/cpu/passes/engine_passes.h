@@ -9,7 +9,8 @@ namespace cpu {
 // --- What is known of the engine's devices.
 
 // single_device: programs for one device. Replaces collectives of a world of one by their operands
-// (collective_permute without a pair to itself by zeros), and replica_id and partition_id by 0.
+// (a collective_permute without a pair to itself, and a broadcast to others, by zeros), and
+// replica_id and partition_id by 0. Collectives whose results are those of several devices stay.
 bool ResolveSingleDevice(hlo::Module& module);
 
 // placements: where in memory a value is to lie. The engine's devices have one memory, which is the

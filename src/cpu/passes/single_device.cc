@@ -1,5 +1,7 @@
 #include "cpu/passes/engine_passes.h"
 
+#include <algorithm>
+
 #include "hlo/builder.h"
 #include "passes/for_each_computation.h"
 #include "passes/inline_where.h"
@@ -12,24 +14,59 @@ using hlo::Instruction;
 using hlo::Opcode;
 using Value = Instruction*;
 
-bool ReceivesFromItself(const Instruction& permute) {
-  for (const auto& pair : permute.as<hlo::CollectiveAttributes>().source_target_pairs) {
-    if (pair.size() == 2 && pair[0] == 0 && pair[1] == 0) return true;
+// Whether a pair of a collective_permute sends from the device to itself, or a group of a
+// collective_broadcast holds it: otherwise it has zeros.
+bool Receives(const Instruction& instruction) {
+  const auto& collective = instruction.as<hlo::CollectiveAttributes>();
+  if (instruction.opcode() == Opcode::kCollectivePermute) {
+    return std::ranges::any_of(collective.source_target_pairs, [](const auto& pair) {
+      return pair.size() == 2 && pair[0] == 0 && pair[1] == 0;
+    });
   }
-  return false;
+  return collective.replica_groups.empty() ||
+         std::ranges::any_of(collective.replica_groups, [](const auto& group) {
+           return std::ranges::find(group, 0) != group.end();
+         });
+}
+
+const hlo::Shape& ResultShape(const Instruction& instruction, size_t i) {
+  const hlo::Shape& shape = instruction.shape();
+  return shape.is_tuple() ? shape.tuple_shapes()[i] : shape;
+}
+
+// Whether one device has what its results are. Others stay, and say when they run that they need
+// other processes.
+bool IsOfOneDevice(const Instruction& instruction) {
+  for (size_t i = 0; i < instruction.operand_count(); ++i) {
+    if (ResultShape(instruction, i).dimensions() != instruction.operand(i)->dimensions()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The operands, in the types of the results.
+std::vector<Value> Converted(Builder& b, const Instruction& instruction) {
+  std::vector<Value> values;
+  for (size_t i = 0; i < instruction.operand_count(); ++i) {
+    values.push_back(
+        b.Convert(instruction.operand(i), ResultShape(instruction, i).element_type()));
+  }
+  return values;
 }
 
 // What each result of such an instruction is.
 std::vector<Value> Resolved(Builder& b, const Instruction& instruction) {
   switch (instruction.opcode()) {
     case Opcode::kCollectivePermute:
-      if (ReceivesFromItself(instruction)) return instruction.operands();
+    case Opcode::kCollectiveBroadcast:
+      if (Receives(instruction)) return instruction.operands();
       return {b.Zeros(instruction.shape())};
     case Opcode::kReplicaId:
     case Opcode::kPartitionId:
       return {b.ConstantScalar(hlo::ElementType::kU32, int64_t{0})};
     default:
-      return instruction.operands();
+      return Converted(b, instruction);
   }
 }
 
@@ -37,7 +74,9 @@ bool ResolveDevices(hlo::Computation& computation) {
   // None is a result of another that is removed with it.
   std::vector<Instruction*> found;
   for (const auto& instruction : computation.instructions()) {
-    if (hlo::IsOfWorld(instruction->opcode())) found.push_back(instruction.get());
+    if (hlo::IsOfWorld(instruction->opcode()) && IsOfOneDevice(*instruction)) {
+      found.push_back(instruction.get());
+    }
   }
   Builder b(&computation);
   for (Instruction* instruction : found) {

@@ -272,12 +272,27 @@ class Checks:
         assert torch_xla._XLAC._xla_counter_value("ProgramCompile") == before
 
     def check_wrong_arguments(self) -> None:
+        of_several = (
+            lambda: xm.reduce_scatter(xm.REDUCE_SUM, self.own(self.size + 1), 1.0, 0, self.size),
+            lambda: xm.all_to_all(self.own(self.size + 1), 0, 0, self.size),
+            lambda: xm.rendezvous("here", b"", [(self.rank + 1) % self.size]),
+        )
+        if self.size > 2:
+            uneven = [[0], list(range(1, self.size))]
+            count = 1 if self.rank == 0 else self.size - 1
+            of_several += (
+                lambda: xm.all_gather(self.own(12), groups=uneven),
+                lambda: xm.reduce_scatter("sum", self.own(12), 1.0, 0, count, groups=uneven),
+                lambda: xm.all_to_all(self.own(12), 0, 0, count, groups=uneven),
+            )
         for call in (
             lambda: xm.all_reduce("mean", self.own(1)),
             lambda: xm.all_reduce(xm.REDUCE_SUM, self.own(1), groups=[[self.size]]),
             lambda: xm.reduce_scatter(xm.REDUCE_SUM, self.own(1), 1.0, 0, self.size + 1),
+            lambda: xm.rendezvous("here", b"", [self.rank, self.size]),
             lambda: xm.collective_permute(self.own(1), [[0, 0], [0, 0]]),
             lambda: functions.distributed_mm(self.own(2, 2), self.own(3, 2)),
+            *(of_several if self.size > 1 else ()),
         ):
             try:
                 call()
