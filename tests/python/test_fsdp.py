@@ -3,6 +3,9 @@
 import pathlib
 
 import pytest
+from torch import nn
+
+from torch_xla.distributed.fsdp import wrap
 
 WORLD = pathlib.Path(__file__).parent / "worlds" / "fsdp.py"
 
@@ -32,6 +35,18 @@ def run(program, count, *checks, **options):
 def test_fsdp(program, tmp_path, count, checks):
     result = run(program, count, *checks, CHECKPOINT=str(tmp_path / "checkpoint"))
     assert result.stdout.splitlines()[-1] == "passed"
+
+
+def test_policy_of_sizes_takes_the_classes_it_is_given():
+    attention, layers = nn.MultiheadAttention(4, 1), nn.ModuleList([nn.Linear(4, 4)])
+
+    def wraps(module, recurse, **classes):
+        return wrap.size_based_auto_wrap_policy(module, recurse, 10, min_num_params=10, **classes)
+
+    assert not wraps(attention, True) and wraps(attention, True, force_leaf_modules=set())
+    assert not wraps(layers, False) and wraps(layers, False, exclude_wrap_modules=set())
+    assert not wraps(layers, True, force_leaf_modules={nn.ModuleList})
+    assert not wraps(attention, False, exclude_wrap_modules={nn.MultiheadAttention})
 
 
 def test_model_larger_than_the_memory_of_one_process(program):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import torch_xla.core.xla_model as xm
 import torch_xla.distributed.parallel_loader as pl
 import torch_xla.distributed.spmd as xs
 from torch_xla import _XLAC
@@ -54,6 +55,40 @@ def test_a_marked_tensor_is_whole():
     x = torch.ones(3, 4, device="xla")
     assert xs.mark_sharding(x, FSDP_MESH, ("fsdp", None)) is x
     assert _XLAC._get_xla_sharding_spec(x) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (([0], (1, 1), ("data",)), "Number of axis names .* must match mesh dimensions"),
+        (([0], (1, 1), ("data", "data")), "Axis names must be unique"),
+        (([0, 1], (1, 1)), "Number of device IDs .* must match mesh size"),
+        (([0, 0], (2,)), "Device IDs must be unique"),
+        (([1], (1,)), "Device IDs must be less than mesh size"),
+        (([-1], (1,)), "Device IDs must be less than mesh size"),
+    ],
+)
+def test_arrays_of_devices_that_are_none(arguments, text):
+    with pytest.raises(AssertionError, match=text):
+        xs.Mesh(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("partition", "text"),
+    [
+        (("data", None), "'data' is none"),
+        ((2, None), "2 is none"),
+        (("fsdp", "fsdp"), "'fsdp' is there twice"),
+        ((("fsdp", "data"), None), "'data' is none"),
+        (("fsdp", "model", None), "more entries than the shape"),
+    ],
+)
+def test_partitions_over_what_is_no_dimension(partition, text):
+    with pytest.raises(ValueError, match=text):
+        xs.mark_sharding(torch.ones(3, 4, device="xla"), FSDP_MESH, partition)
+    if len(partition) == 2:
+        with pytest.raises(ValueError, match=text):
+            xs.ShardingSpec(FSDP_MESH, partition)
 
 
 def test_output_is_given_to_the_callers_function():
@@ -130,8 +165,13 @@ def test_loader_takes_the_sharding_of_its_batches():
     assert not spec.can_apply(torch.ones(2))
     spec.apply(torch.ones(2, 3, device="xla"))
     assert batches_of(spec) == batches_of({"x": spec, "y": None}) == [6]
+    [x] = xm.send_cpu_data_to_device(torch.ones(2, 3), "xla", spec)
+    assert x.is_xla and x.sum().item() == 6
+    over_two = xs.ShardingSpec(TWO_DEVICES, ("fsdp", None))
     with pytest.raises(NotImplementedError, match="input_sharding: one program over 2 devices"):
-        batches_of(xs.ShardingSpec(TWO_DEVICES, ("fsdp", None)))
+        batches_of(over_two)
+    with pytest.raises(NotImplementedError, match="input_sharding: one program over 2 devices"):
+        xm.send_cpu_data_to_device(torch.ones(2, 3), "xla", over_two)
 
 
 def test_attention_takes_the_sharding_of_its_operands():

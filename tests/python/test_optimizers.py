@@ -10,6 +10,7 @@ from torch.testing._internal.common_optimizers import optim_db
 
 import torch_xla
 import torch_xla.debug.metrics as metrics
+from torch_xla.distributed.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
 STEPS = 10
 # LBFGS decides by values what to compute next, SparseAdam takes sparse gradients only (test_sparse.py): tests of their own.
@@ -277,3 +278,19 @@ def test_what_torchscript_compiles_of_optimizers_compiles():
         module = importlib.import_module(f"torch.optim.{name}")
         compiled = torch.jit.script(module._get_capturable_supported_devices)
         assert "xla" in compiled(supports_xla=False)
+
+
+def test_zero_redundancy_that_is_made_later():
+    weight = torch.nn.Parameter(torch.ones(3, device="xla"))
+    optimizer = ZeroRedundancyOptimizer(
+        [weight], torch.optim.SGD, grad_clipping=False, lazy_init=True, lr=0.5
+    )
+    weight.sum().backward()
+    for call in (optimizer.step, optimizer.state_dict, lambda: optimizer.load_state_dict({})):
+        with pytest.raises(RuntimeError, match=r"init_zero\(\)"):
+            call()
+    optimizer.zero_grad()
+    optimizer.init_zero()
+    weight.sum().backward()
+    optimizer.step()
+    assert weight.tolist() == [0.5] * 3

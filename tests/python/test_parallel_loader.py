@@ -127,9 +127,24 @@ def test_batches_per_execution_accumulate(device, batches, per_execution, steps)
     assert total.tolist() == [sum(range(batches))] * 2
 
 
-def test_refuses_steps_of_no_batches(device):
-    with pytest.raises(ValueError, match="batches_per_execution=0"):
-        iter(pl.MpDeviceLoader([torch.ones(1)], device, batches_per_execution=0))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "batches_per_execution",
+        "loader_prefetch_size",
+        "device_prefetch_size",
+        "host_to_device_transfer_threads",
+    ],
+)
+def test_refuses_counts_of_none(device, name):
+    with pytest.raises(ValueError, match=f"{name}=0 must be at least 1"):
+        iter(pl.MpDeviceLoader([torch.ones(1)], device, **{name: 0}))
+    assert loader_threads() == 0
+
+
+def test_refuses_no_devices():
+    with pytest.raises(ValueError, match="devices is empty"):
+        pl.ParallelLoader([torch.ones(1)], [])
 
 
 def test_raises_what_the_loader_raises_at_its_turn(device):

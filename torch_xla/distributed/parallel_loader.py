@@ -70,11 +70,14 @@ class ParallelLoader:
     Args:
       cpu_loader: yields batches: tensors, or nested structures with tensors.
       devices: the devices, which get the batches by turns.
+      batchdim: the dimension of a tensor that counts the samples, which the loader says again.
       batches_per_execution: how many batches a step takes.
       loader_prefetch_size: how many batches may wait on the host.
       device_prefetch_size: how many batches may wait on each device.
       host_to_device_transfer_threads: how many threads move batches to each device.
       input_sharding: the `ShardingSpec` of a batch's tensors, or a dictionary of them; over one device, where it decides nothing.
+
+    Raises ValueError for no device, and for sizes and counts below 1.
     """
 
     def __init__(
@@ -88,9 +91,15 @@ class ParallelLoader:
         host_to_device_transfer_threads: int = 1,
         input_sharding: Any = None,
     ) -> None:
-        _check_sharding(input_sharding)
-        if batches_per_execution < 1:
-            raise ValueError(f"batches_per_execution={batches_per_execution} must be at least 1.")
+        xla_sharding.check_input_sharding(input_sharding)
+        _check_counts(
+            batches_per_execution=batches_per_execution,
+            loader_prefetch_size=loader_prefetch_size,
+            device_prefetch_size=device_prefetch_size,
+            host_to_device_transfer_threads=host_to_device_transfer_threads,
+        )
+        if not devices:
+            raise ValueError("ParallelLoader: devices is empty; the batches go to one at least.")
         self._cpu_loader = cpu_loader
         self.batches_per_execution = batches_per_execution
         self._batchdim = batchdim
@@ -233,12 +242,10 @@ def _ahead(loader: Iterable[Any]) -> int:
         return sys.maxsize
 
 
-def _check_sharding(input_sharding: Any) -> None:
-    """Raises NotImplementedError for a mesh of several devices."""
-    specs = input_sharding.values() if isinstance(input_sharding, dict) else [input_sharding]
-    for spec in specs:
-        if spec is not None:
-            xla_sharding.check_one_device("input_sharding", spec.mesh)
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name}={count} must be at least 1.")
 
 
 def _next_batch(batches: Iterator[Any]) -> _Batch | None:

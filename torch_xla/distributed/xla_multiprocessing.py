@@ -328,8 +328,9 @@ def spawn(
       torch.multiprocessing.ProcessRaisedException: a process raised; its traceback is in the message. The others are
         ended.
       torch.multiprocessing.ProcessExitedException: a process ended otherwise.
-      ValueError: more processes than devices.
+      ValueError: more processes than devices, or another start method.
     """
+    torch.multiprocessing.get_context(start_method)
     count = _device_count() if nprocs is None else nprocs
     _check_count(count)
     together = machines()

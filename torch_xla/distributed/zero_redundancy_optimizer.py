@@ -56,7 +56,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         default.
       sharding_groups: lists of ranks that share parameters; all ranks by default.
       grad_norm_groups: lists of ranks with other parameters of the same model, over which the norm is summed too.
-      lazy_init: make the parts only when `init_zero` is called.
+      lazy_init: make the parts only when `init_zero` is called; what needs them before raises RuntimeError.
       use_grad_acc_hook: gradients are summed in `optimizer_dtype`, in the parameters' `main_grad`, and `grad` is None
         after each backward.
       save_master_weights: `state_dict` has the parts, too, which lose nothing if the parameters are of a smaller type.
@@ -96,6 +96,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         # The norm of the gradients before they were clipped, after each step.
         self.grad_norm: torch.Tensor | None = None
         self._hooks: list[Any] = []
+        self._shards: list[list[_Shard]] = []
         self.inited = False
         if not lazy_init:
             self.init_zero()
@@ -116,6 +117,7 @@ class ZeroRedundancyOptimizer(Optimizer):
             ],
             **self.defaults,
         )
+        self.inited = True
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -126,7 +128,6 @@ class ZeroRedundancyOptimizer(Optimizer):
                 if shard.whole.requires_grad
             ]
         torch_xla.sync(reset_scope=False)
-        self.inited = True
 
     def _move_to_main_gradient(self, parameter: torch.Tensor) -> None:
         gradient = parameter.grad
@@ -148,16 +149,21 @@ class ZeroRedundancyOptimizer(Optimizer):
                 main.zero_()
 
     def _every_shard(self) -> list[_Shard]:
+        if not self.inited:
+            raise RuntimeError(
+                "ZeroRedundancyOptimizer: with lazy_init=True there are no parts before init_zero() is called."
+            )
         return [shard for shards in self._shards for shard in shards]
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Averages the gradients, updates the parameters on all processes, and returns the closure's value."""
+        shards = self._every_shard()
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        for shard in self._every_shard():
+        for shard in shards:
             shard.part.grad = self._reduced(shard)
         if self.max_norm is not None:
             self._clip(self.max_norm)
@@ -165,7 +171,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         for group, base in zip(self.param_groups, self.base_optimizer.param_groups, strict=True):
             base.update(_options(group))
         self.base_optimizer.step(**kwargs)
-        for shard in self._every_shard():
+        for shard in shards:
             if shard.part.grad is not None:
                 self._write_back(shard)
                 shard.part.grad = None
@@ -208,24 +214,25 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """This process's part of the state; `base_state` is that of the optimizer of the parts."""
+        shards = self._every_shard()
         state = super().state_dict()
         state["base_state"] = self.base_optimizer.state_dict()["state"]
         state["shape_info"] = {
-            index: tuple(shard.whole.shape) for index, shard in enumerate(self._every_shard())
+            index: tuple(shard.whole.shape) for index, shard in enumerate(shards)
         }
         if self.save_master_weights:
             state["sharded_master_weights"] = {
-                index: shard.part.detach() for index, shard in enumerate(self._every_shard())
+                index: shard.part.detach() for index, shard in enumerate(shards)
             }
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes up what the process of the same rank has saved, in a world of the same size."""
+        own = {index: tuple(shard.whole.shape) for index, shard in enumerate(self._every_shard())}
         given = dict(state_dict)
         base_state = given.pop("base_state")
         shapes = given.pop("shape_info", None)
         parts = given.pop("sharded_master_weights", None)
-        own = {index: tuple(shard.whole.shape) for index, shard in enumerate(self._every_shard())}
         if shapes is not None and shapes != own:
             raise ValueError(
                 f"The state is that of parameters of other shapes: {shapes}, not {own}."

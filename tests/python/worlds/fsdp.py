@@ -169,6 +169,13 @@ def trains_as_one_process(index: int) -> None:
 
 def wraps_what_policies_pick(index: int) -> None:
     expected = alone()
+    model = fsdp.XlaFullyShardedDataParallel(make_model(), auto_wrap_policy=wrap_blocks())
+    names = set(model.state_dict())
+    for _ in range(2):
+        described = repr(model)
+        assert "Linear(in_features=12, out_features=5, bias=True)" in described, described
+        assert "BatchNorm1d(12, " in described, described
+    assert set(model.state_dict()) == names
     by_size = functools.partial(fsdp.wrap.size_based_auto_wrap_policy, min_num_params=100)
     by_choice = functools.partial(
         fsdp.wrap.lambda_auto_wrap_policy, lambda_fn=lambda module: module.__class__ is Block
@@ -268,16 +275,23 @@ def saves_parts_that_become_a_whole(index: int) -> None:
 
 def shards_within_groups(index: int) -> None:
     """Every process holds everything: each is a group of its own."""
-    model = fsdp.XlaFullyShardedDataParallel(
-        make_model(),
-        sharding_groups=[[r] for r in range(xr.world_size())],
-        sharding_rank=0,
-        sharding_world_size=1,
-    )
+    groups = [[r] for r in range(xr.world_size())]
     inputs = batches()[0][0]
-    torch.testing.assert_close(
-        model(inputs.to("xla")).detach().cpu(), make_model()(inputs).detach(), rtol=1e-4, atol=1e-5
-    )
+    for place in ({"sharding_rank": 0, "sharding_world_size": 1}, {}):
+        model = fsdp.XlaFullyShardedDataParallel(make_model(), sharding_groups=groups, **place)
+        torch.testing.assert_close(
+            model(inputs.to("xla")).detach().cpu(),
+            make_model()(inputs).detach(),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+    for wrong in ({"sharding_rank": 1}, {"sharding_world_size": 2}):
+        try:
+            fsdp.XlaFullyShardedDataParallel(make_model(), sharding_groups=groups, **wrong)
+        except ValueError as error:
+            assert "has place 0 among the 1 of its group" in str(error)
+        else:
+            raise AssertionError(f"{wrong} is no place in the group")
 
 
 # Enough for a quarter of the model below, its gradients, its optimizer's state and one whole layer.

@@ -45,15 +45,15 @@ def size_based_auto_wrap_policy(
     """Wraps modules with at least so many parameters that are not wrapped yet.
 
     Args:
-      force_leaf_modules: classes that are not looked into.
-      exclude_wrap_modules: classes that are not wrapped themselves, such as lists of modules.
+      force_leaf_modules: classes that are not looked into; attention's by default.
+      exclude_wrap_modules: classes that are not wrapped themselves; lists and dictionaries of modules by default.
     """
-    leaves = tuple(force_leaf_modules or size_based_auto_wrap_policy.FORCE_LEAF_MODULES)
-    excluded = tuple(exclude_wrap_modules or size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES)
-    is_large = unwrapped_params >= min_num_params
-    if recurse:
-        return is_large and not isinstance(module, leaves)
-    return is_large and not isinstance(module, excluded)
+    if force_leaf_modules is None:
+        force_leaf_modules = size_based_auto_wrap_policy.FORCE_LEAF_MODULES
+    if exclude_wrap_modules is None:
+        exclude_wrap_modules = size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES
+    left_out = force_leaf_modules if recurse else exclude_wrap_modules
+    return unwrapped_params >= min_num_params and not isinstance(module, tuple(left_out))
 
 
 size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES = {nn.ModuleList, nn.ModuleDict}

@@ -17,6 +17,7 @@ import torch.utils._pytree as pytree
 import torch_xla
 from torch_xla import _XLAC
 from torch_xla import runtime as xr
+from torch_xla.core import _collectives
 from torch_xla.core import xla_model as xm
 from torch_xla.distributed.fsdp import wrap
 
@@ -125,7 +126,8 @@ class XlaFullyShardedDataParallel(nn.Module):
       compute_dtype: the type in which parameters are gathered and floating-point inputs arrive.
       buffer_dtype: the type of floating-point buffers; that of the computation by default.
       fp32_reduce_scatter: average the gradients in float32.
-      sharding_groups, sharding_rank, sharding_world_size: the processes that share parameters; all by default.
+      sharding_groups: lists of ranks that share parameters; all ranks by default.
+      sharding_rank, sharding_world_size: this process's place in its group, and the group's size, which the groups say, too.
       auto_wrap_policy: which submodules are wrapped by themselves (`fsdp.wrap`).
       auto_wrapper_callable: what wraps them; this class by default.
       param_init_fn: gives values to a module with parameters on the meta device; without it they are made on the CPU, and
@@ -134,7 +136,7 @@ class XlaFullyShardedDataParallel(nn.Module):
       sync_on_finalization: run the step when backward has ended. Its old name is `mark_step_on_finalization`.
 
     The other arguments have no effect: parameters are always kept as flat parts, each of its own. Raises ValueError for a
-    module that is wrapped already.
+    module that is wrapped already, and for a place or a size that is not the group's.
     """
 
     _is_fsdp = True
@@ -189,8 +191,9 @@ class XlaFullyShardedDataParallel(nn.Module):
             )
         self.xla_device = torch_xla.device()
         self.sharding_groups = sharding_groups
-        self.sharding_rank = xr.global_ordinal() if sharding_rank is None else sharding_rank
-        self.sharding_world_size = sharding_world_size or xr.world_size()
+        self.sharding_rank, self.sharding_world_size = _place_in_group(
+            sharding_groups, sharding_rank, sharding_world_size
+        )
         self.shard_size_multiple = _shard_size_multiple
         self.reshard_after_forward = reshard_after_forward
         self.compute_dtype = compute_dtype
@@ -276,6 +279,20 @@ class XlaFullyShardedDataParallel(nn.Module):
             return super().__getattr__(name)
         except AttributeError:
             return getattr(super().__getattr__("module"), name)
+
+    def __repr__(self) -> str:
+        # Modules look at their parameters to describe themselves, and have none outside of forward.
+        lent = [
+            (inner.__dict__, name)
+            for parameter in self._sharded
+            for inner, name in parameter.places
+            if inner.__dict__.setdefault(name, parameter.part) is parameter.part
+        ]
+        try:
+            return super().__repr__()
+        finally:
+            for attributes, name in lent:
+                del attributes[name]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The wrapped module's forward, with its parameters gathered from all processes while it computes."""
@@ -415,6 +432,20 @@ class XlaFullyShardedDataParallel(nn.Module):
             f"{paths[id(inner)]}.{name}" if paths[id(inner)] else name
             for inner, name in parameter.places
         ]
+
+
+def _place_in_group(
+    groups: list[list[int]] | None, rank: int | None, size: int | None
+) -> tuple[int, int]:
+    """This process's place in its group, and the group's size; ValueError where one is said to be another."""
+    own = _collectives._own(_collectives._ranks("XlaFullyShardedDataParallel", groups))
+    place = own.index(xr.global_ordinal())
+    if rank not in (None, place) or size not in (None, len(own)):
+        raise ValueError(
+            f"XlaFullyShardedDataParallel: sharding_rank={rank} and sharding_world_size={size}, but this process has place "
+            f"{place} among the {len(own)} of its group, {own}."
+        )
+    return place, len(own)
 
 
 def _remove(module: nn.Module, name: str) -> None:

@@ -35,9 +35,11 @@ class Mesh:
     """The devices as an array with named dimensions.
 
     Args:
-      device_ids: the devices' numbers, as many as the product of `mesh_shape`.
+      device_ids: the devices' numbers, as many as the product of `mesh_shape`, and below it.
       mesh_shape: the array's dimensions.
       axis_names: their names.
+
+    Raises AssertionError for other numbers and names.
     """
 
     def __init__(
@@ -49,12 +51,29 @@ class Mesh:
         self.device_ids = np.asarray(device_ids)
         self.mesh_shape = tuple(mesh_shape)
         self.axis_names = axis_names
-        if self.device_ids.size != np.prod(self.mesh_shape):
-            raise ValueError(
-                f"Mesh: {self.device_ids.size} devices do not fill the shape {self.mesh_shape}."
-            )
-        if axis_names is not None and len(axis_names) != len(self.mesh_shape):
-            raise ValueError(f"Mesh: {axis_names} do not name the dimensions {self.mesh_shape}.")
+        self._check()
+
+    def _check(self) -> None:
+        names, ids, shape = self.axis_names, self.device_ids.flatten(), self.mesh_shape
+        # The words of PyTorch/XLA's errors, and their class.
+        for holds, rule in (
+            (
+                names is None or len(names) == len(shape),
+                f"Number of axis names {names} must match mesh dimensions {shape}",
+            ),
+            (names is None or len(set(names)) == len(names), f"Axis names must be unique: {names}"),
+            (
+                len(ids) == np.prod(shape),
+                f"Number of device IDs ({len(ids)}) must match mesh size {shape}",
+            ),
+            (len(set(ids)) == len(ids), f"Device IDs must be unique: {ids}"),
+            (
+                all(0 <= number < len(ids) for number in ids),
+                f"Device IDs must be less than mesh size: {ids}",
+            ),
+        ):
+            if not holds:
+                raise AssertionError(f"Mesh: {rule}")
 
     def size(self) -> int:
         """The number of devices."""
@@ -71,11 +90,20 @@ class Mesh:
 
 
 class ShardingSpec:
-    """How an input is sharded: which dimension of the mesh cuts each of its own."""
+    """How an input is sharded: which dimension of the mesh cuts each of its own.
+
+    Args:
+      mesh: the mesh.
+      partition_spec: for each dimension of the input a dimension of the mesh, by name or number, several, or None.
+      minibatch: the input is a part of the batch, this host's.
+
+    Raises ValueError for a dimension that the mesh has not, or that is named twice.
+    """
 
     def __init__(
         self, mesh: Mesh, partition_spec: PartitionSpec, minibatch: bool | None = False
     ) -> None:
+        _check_axes(mesh, partition_spec)
         self.mesh = mesh
         self.partition_spec = partition_spec
         self.minibatch = minibatch
@@ -87,6 +115,22 @@ class ShardingSpec:
     def apply(self, t: torch.Tensor) -> None:
         """Shards a tensor so."""
         mark_sharding(t, self.mesh, self.partition_spec)
+
+
+def _check_axes(mesh: Mesh, partition_spec: PartitionSpec) -> None:
+    known = [*(mesh.axis_names or ()), *range(len(mesh.mesh_shape))]
+    axes = [
+        axis
+        for entry in partition_spec
+        for axis in (entry if isinstance(entry, tuple | list) else (entry,))
+        if axis is not None
+    ]
+    for place, axis in enumerate(axes):
+        if axis not in known or axis in axes[:place]:
+            raise ValueError(
+                f"The partition {partition_spec} is to name dimensions of the mesh {mesh.shape()}, each at most once, and "
+                f"{axis!r} is {'none' if axis not in known else 'there twice'}."
+            )
 
 
 _global_mesh: Mesh | None = None
@@ -112,8 +156,9 @@ def get_1d_mesh(axis_name: str | None = None) -> Mesh:
 def mark_sharding(
     t: torch.Tensor, mesh: Mesh, partition_spec: PartitionSpec, **kwargs: Any
 ) -> torch.Tensor:
-    """Shards a tensor over a mesh."""
+    """Shards a tensor over a mesh; `partition_spec` is as for `ShardingSpec`, of no more dimensions than the tensor has."""
     check_one_device("mark_sharding", mesh)
+    _check_axes(mesh, partition_spec)
     if len(partition_spec) > t.dim():
         raise ValueError(
             f"mark_sharding: {partition_spec} has more entries than the shape {tuple(t.shape)}."
@@ -245,6 +290,14 @@ def check_one_device(what: str, mesh: Mesh) -> None:
             f"{what}: one program over {mesh.size()} devices is not implemented. Train with one process per device "
             "instead (torch_xla.launch)."
         )
+
+
+def check_input_sharding(input_sharding: Any) -> None:
+    """Raises NotImplementedError for a `ShardingSpec`, or a dictionary of them, over several devices."""
+    specs = input_sharding.values() if isinstance(input_sharding, dict) else [input_sharding]
+    for spec in specs:
+        if spec is not None:
+            check_one_device("input_sharding", spec.mesh)
 
 
 def _check_device_mesh(what: str, device_mesh: Any) -> None:
