@@ -134,6 +134,10 @@ def _are_tensors(values: Sequence[Any]) -> bool:
     return all(isinstance(value, torch.Tensor) for value in values)
 
 
+def _some_on_device(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, torch.Tensor) and value.is_xla for value in values)
+
+
 def while_loop(
     cond_fn: Callable[..., Any],
     body_fn: Callable[..., Any],
@@ -143,8 +147,8 @@ def while_loop(
 ) -> Any:
     """Runs `body_fn` as long as `cond_fn` is true, on the device; both take all inputs.
 
-    Python numbers that are carried, and tensors that the body writes into (which torch tells in a keyword), make it a loop
-    of Python's, as on other devices.
+    Python numbers that are carried, tensors that the body writes into (which torch tells in a keyword), and none on the
+    device make it a loop of Python's, as on other devices.
 
     Args:
       cond_fn: gives a bool, a tensor of one element.
@@ -154,7 +158,8 @@ def while_loop(
     Returns:
       A tuple of what the last run has given.
     """
-    if kwargs or not carried_inputs or not _are_tensors(carried_inputs):
+    on_device = _some_on_device([*carried_inputs, *additional_inputs])
+    if kwargs or not on_device or not _are_tensors(carried_inputs):
         return while_loop_dense(cond_fn, body_fn, carried_inputs, additional_inputs, **kwargs)
     operands = _Operands([*carried_inputs, *additional_inputs])
     decide = operands.bind(cond_fn)

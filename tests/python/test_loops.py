@@ -486,6 +486,29 @@ def test_gru():
     torch.testing.assert_close([t.cpu() for t in ours], wanted)
 
 
+def test_loops_of_other_devices():
+    """Programs that are written for both call the same functions."""
+    for device in ("cpu", DEVICE):
+        lower, upper = torch.tensor(0, device=device), torch.tensor(3, device=device)
+        left, x = fori_loop(lower, upper, lambda x: x * 2, torch.ones(2, device=device))
+        assert (
+            left.item() == 0 and x.tolist() == [8, 8] and x.device.type == torch.device(device).type
+        )
+
+
+@pytest.mark.parametrize("arguments", [(2, True, False, 0.0, True), ()])
+def test_gru_in_both_directions(arguments):
+    """However one says it."""
+    torch.manual_seed(0)
+    options = {} if arguments else {"num_layers": 2, "bidirectional": True}
+    gru = GRU(3, 4, *arguments, **options)
+    reference = nn.GRU(3, 4, 2, bidirectional=True)
+    reference.load_state_dict(gru.state_dict())
+    x = random(5, 2, 3)
+    ours = gru.to(DEVICE)(x.to(DEVICE))
+    torch.testing.assert_close([t.cpu() for t in ours], list(reference(x)))
+
+
 def test_a_step_is_one_program_that_comes_again():
     layers = [Block().to(DEVICE) for _ in range(3)]
     x = torch.rand(2, 8, device=DEVICE)

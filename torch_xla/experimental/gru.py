@@ -35,7 +35,7 @@ class GRU(nn.GRU):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The outputs of all steps and the last hidden states, as `torch.nn.GRU`'s."""
         assert not isinstance(input, PackedSequence), "GRU takes a tensor, no packed sequence"
-        if input.device.type != "xla" or input.dim() not in (2, 3):
+        if self.bidirectional or input.device.type != "xla" or input.dim() not in (2, 3):
             return super().forward(input, hx)
         is_batched = input.dim() == 3
         sequence_dim = 1 if self.batch_first and is_batched else 0
