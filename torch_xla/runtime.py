@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import torch
+
 from torch_xla import _XLAC
 from torch_xla._internal import world
 from torch_xla.core import xla_env_vars as xenv
@@ -12,7 +14,8 @@ DEFAULT_DEVICE_TYPE = "CPU"
 
 def set_device_type(pjrt_device: str) -> None:
     """Chooses the device type (as PJRT_DEVICE does). Must be called before the runtime starts."""
-    if _XLAC._xla_runtime_is_initialized() and os.environ.get(xenv.PJRT_DEVICE) != pjrt_device:
+    running = os.environ.get(xenv.PJRT_DEVICE) or device_type()
+    if _XLAC._xla_runtime_is_initialized() and running != pjrt_device:
         raise RuntimeError(
             f"The runtime runs on {device_type()} already; call set_device_type({pjrt_device!r}) before the first "
             "operation on an xla device."
@@ -100,8 +103,11 @@ def addressable_runtime_device_count() -> int:
     return addressable_device_count()
 
 
-def runtime_device_attributes(device: str) -> dict[str, Any]:
-    """What the plugin says about a device, given as `"xla:0"` or `"CPU:0"`."""
+def runtime_device_attributes(device: torch.device | str) -> dict[str, Any]:
+    """What the plugin says about a device, given as `"xla:0"` or `"CPU:0"`. Raises ValueError for one that is not there."""
+    device = str(device)
+    if device == "xla":
+        device = _XLAC._xla_get_default_device()
     if device.startswith("xla:"):
         return {**_XLAC._xla_device_attributes(device), "name": device}
     for attributes in global_runtime_device_attributes():
@@ -145,13 +151,14 @@ def get_master_ip() -> str:
     return os.environ.get("MASTER_ADDR", "localhost")
 
 
-def initialize_cache(path: str, readonly: bool = False) -> None:
+def initialize_cache(path: str | os.PathLike[str], readonly: bool = False) -> None:
     """Keeps compiled programs in a folder, for this program's next runs too.
 
     Must be called before the first compilation. With `readonly` nothing is written there.
     """
     if _XLAC._xla_computation_cache_is_initialized():
         raise RuntimeError("initialize_cache must be called before the first computation.")
+    path = os.fspath(path)
     os.environ["XLA_PERSISTENT_CACHE_PATH"] = path
     os.environ["XLA_PERSISTENT_CACHE_READ_ONLY"] = "1" if readonly else "0"
     _XLAC._xla_initialize_cache(path, readonly)

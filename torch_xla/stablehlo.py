@@ -199,7 +199,7 @@ def exported_program_to_stablehlo(
 
     Raises:
       RuntimeError: for operators that no program can hold, since they run on the CPU or depend on values.
-      ValueError: for a program that has neither example arguments nor overriding ones.
+      ValueError: for a program that has neither example arguments nor overriding ones, or fewer than it takes.
     """
     return StableHLOGraphModule(_Export(exported_model, options or StableHLOExportOptions()).run())
 
@@ -316,6 +316,10 @@ class _Export:
                 self._add_argument(node, position)
 
     def _add_argument(self, node: torch.fx.Node, position: int) -> None:
+        if position >= len(self._arguments):
+            raise ValueError(
+                f"the example has {len(self._arguments)} arguments, and the exported program takes more ({node.name})"
+            )
         value = self._arguments[position]
         if isinstance(value, torch.Tensor):
             self._add_tensor(node, InputLocation.input_arg(position))

@@ -20,7 +20,7 @@ _compile_ids = itertools.count()
 def device(index: int | None = None) -> torch.device:
     """The `xla` device of this process, or the one with this index.
 
-    Raises RuntimeError when there is no device with this index, or when the runtime cannot start.
+    Raises IndexError when there is no device with this index, and RuntimeError when the runtime cannot start.
     """
     from torch_xla.core import xla_model as xm
 
@@ -100,7 +100,11 @@ def compile(
       max_different_graphs: raise RuntimeError when the function has been more graphs than this, each of which
         compiles; the message says where the new one leaves those before.
       custom_compile_options: options of the plugin's compiler that hold for this body.
+
+    Raises TypeError for a `f` that cannot be called.
     """
+    if f is not None and not callable(f):
+        raise TypeError(f"torch_xla.compile takes a function, and {f!r} is none.")
     if name is None:
         name = getattr(f, "__name__", "compiled") if f is not None else "compiled"
     region = _CompiledRegion(name, full_graph, custom_compile_options)
@@ -151,14 +155,14 @@ class _CompiledRegion:
         allowed = _XLAC._get_allow_execution()
         outer_name = _XLAC._get_current_graph_name()
         execution = _XLAC._get_execution()
-        _XLAC._set_execution("lazy")
         options_before = _custom_compile_options
-        if self._options is not None:
-            set_custom_compile_options(self._options)
-        _XLAC._set_current_graph_name(self._name)
-        if self._full_graph:
-            _XLAC._set_allow_execution(False)
         try:
+            _XLAC._set_execution("lazy")
+            if self._options is not None:
+                set_custom_compile_options(self._options)
+            _XLAC._set_current_graph_name(self._name)
+            if self._full_graph:
+                _XLAC._set_allow_execution(False)
             try:
                 yield
             finally:  # an exception ends the step too

@@ -196,6 +196,8 @@ def test_callbacks_come_when_the_value_is_there():
     assert callback.on_ready_event(y + 1).wait(60)
     with pytest.raises(RuntimeError, match="not an XLA tensor"):
         callback.on_ready_event(torch.ones(2))
+    with pytest.raises(TypeError, match="3 is none"):
+        callback.on_ready_callback(y, 3)
 
 
 @pytest.mark.usefixtures("programs_only")

@@ -325,8 +325,9 @@ def run_on_another_processor(program, runs) -> dict:
 def test_must_be_called_before_the_first_computation(program):
     result = program.run_code(
         """
+import pathlib
 import torch, torch_xla, torch_xla.runtime as xr
-xr.initialize_cache("a")
+xr.initialize_cache(pathlib.Path("a"))
 print(torch.ones(2, device="xla") + 1)
 xr.initialize_cache("b")
 """,

@@ -162,6 +162,16 @@ def test_compiled_functions_are_recorded():
     assert is_eager_mode()
 
 
+def test_a_compiled_function_that_cannot_begin_leaves_the_mode():
+    with eager_mode_context(True):
+        for wrong in ({"custom_compile_options": {"a": [1]}}, {"name": 5}):
+            with pytest.raises(TypeError):
+                torch_xla.compile(lambda: None, **wrong)()
+            assert is_eager_mode()
+    with pytest.raises(TypeError, match="takes a function, and 3 is none"):
+        torch_xla.compile(3)
+
+
 @pytest.mark.usefixtures("eager")
 def test_graphs_of_dynamo_run_as_one():
     x = torch.rand(5, device="xla")

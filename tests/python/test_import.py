@@ -194,6 +194,13 @@ def test_memory_of_gpus_is_the_users_choice(monkeypatch, variables, options):
     assert plugins.CudaPlugin().client_create_options() == options
 
 
+@pytest.mark.parametrize("plugin", [None, object(), plugins.CpuPlugin])
+def test_what_is_no_plugin(plugin):
+    with pytest.raises(TypeError, match="is no DevicePlugin"):
+        plugins.register_plugin("WRONG", plugin)
+    assert "WRONG" not in plugins.plugins()
+
+
 def test_entry_points_register_plugins(program):
     package = program.folder / "vendor-1.0.dist-info"
     package.mkdir()

@@ -131,6 +131,16 @@ def test_one_at_a_time():
         trace_events.stop()
 
 
+def test_what_is_no_folder_and_no_address():
+    with pytest.raises(TypeError, match="PathLike"):
+        xp.start_trace(3)
+    with pytest.raises(RuntimeError, match="No profile started"):
+        xp.stop_trace()
+    for address in ("localhost", "localhost:port", "", "localhost:1,"):
+        with pytest.raises(RuntimeError, match="is no server's address"):
+            xp.trace(address, "nowhere")
+
+
 def test_a_forked_process_has_no_part_in_its_parents_profile():
     weight = torch.ones(4, 4, device="xla")
 

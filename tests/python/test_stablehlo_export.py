@@ -297,6 +297,13 @@ def test_other_errors_of_an_operator_of_ones_own_are_its_own():
             export(function, torch.ones(4))
 
 
+def test_an_example_with_too_few_arguments():
+    exported = torch.export.export(nn.Linear(3, 2), (torch.ones(4, 3),))
+    options = StableHLOExportOptions(override_tracing_arguments=())
+    with pytest.raises(ValueError, match="has 0 arguments, and the exported program takes more"):
+        exported_program_to_stablehlo(exported, options)
+
+
 def test_what_does_not_fit_is_refused():
     module = export(as_module(lambda x: x + 1), torch.ones(2))
     with pytest.raises(ValueError, match="takes arguments as"):

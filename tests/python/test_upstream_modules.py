@@ -153,6 +153,8 @@ def test_runs_are_compared(tmp_path, capsys, monkeypatch):
     assert report.endswith(f"Mismatch: extra.0 not in {first}\n")
     assert len(report.splitlines()) == 3
     assert mc.compare(str(first), str(first)) == ""
+    with pytest.raises(FileNotFoundError, match=r"no folder .*missing"):
+        mc.compare(str(first), str(tmp_path / "missing"))
     assert mc.compare_tensors(x, x[:1]).startswith(
         "Tensors have different shape: [2, 3] vs. [1, 3]"
     )

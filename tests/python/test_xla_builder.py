@@ -327,9 +327,10 @@ module @theirs {
   }
 }
 """
-    computation = xb.computation_from_module_proto("theirs", text.encode())
-    results = xb.xla_computation_as_func(computation)([x])
-    torch.testing.assert_close([r.cpu() for r in results], [X + X, X])
+    for given in (text, text.encode()):
+        computation = xb.computation_from_module_proto("theirs", given)
+        results = xb.xla_computation_as_func(computation)([x])
+        torch.testing.assert_close([r.cpu() for r in results], [X + X, X])
     bytecode = xm.get_stablehlo_bytecode([x * x])
     computation = xb.computation_from_module_proto("ours", bytecode)
     [result] = xb.xla_computation_as_func(computation)([y])

@@ -76,10 +76,41 @@ def test_collectives_of_one_process_are_identities(device):
         "cpu"
     ]
     assert xm.rendezvous("", b"payload") == [b"payload"]
-    with pytest.raises(ValueError, match="average"):
-        xm.all_reduce("average", value)
-    with pytest.raises(ValueError, match="shard_count=2"):
-        xm.reduce_scatter("sum", value, 1.0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: xm.all_reduce("average", x), ValueError, "average"),
+        (lambda x: xm.all_reduce("sum", x, groups=[[0], [1]]), ValueError, "below 1"),
+        (lambda x: xm.all_gather(x, dim=2), IndexError, "got 2"),
+        (lambda x: xm.reduce_scatter("sum", x, 1.0, 0, 2), ValueError, "shard_count=2"),
+        (lambda x: xm.reduce_scatter("sum", x, 1.0, -3, 1), IndexError, "got -3"),
+        (lambda x: xm.all_to_all(x, 0, 0, 2), ValueError, "split_count=2"),
+        (lambda x: xm.all_to_all(x, 2, 0, 1), IndexError, "got 2"),
+        (lambda x: xm.all_to_all(x, 0, 2, 1), IndexError, "got 2"),
+        (lambda x: xf.distributed_mm(x, x.mT, split=0), ValueError, "split=0"),
+        (lambda x: xm.reduce_gradients(torch.optim.SGD([x]), [[1]]), ValueError, "below 1"),
+        (lambda x: xm.rendezvous("here", b"", [1]), ValueError, "below 1"),
+    ],
+)
+def test_one_process_refuses_what_several_would(device, call, error, text):
+    with pytest.raises(error, match=text):
+        call(torch.ones(2, 3, device=device))
+
+
+def test_gradients_come_as_an_iterator(device):
+    gradients = [torch.ones(2, device=device), torch.ones(3, device=device)]
+    xm.all_reduce_bucketized_gradients(reversed(gradients), scale=0.5)
+    assert [gradient.tolist() for gradient in gradients] == [[0.5] * 2, [0.5] * 3]
+
+
+@pytest.mark.parametrize("where", ["xla", "cpu"])
+def test_tensors_that_share_memory(where):
+    x = torch.rand(16, device=where)
+    xm.check_view_sharing([x, {"again": x}, x.clone(), torch.ones(0), torch.ones(0)])
+    with pytest.raises(RuntimeError, match=r"shapes \(10,\) and \(2, 5\) share memory"):
+        xm.check_view_sharing({"a": x[:10], "b": [x[6:].view(2, 5)]})
 
 
 def test_collectives_have_gradients(device):
@@ -116,6 +147,33 @@ def test_random_state(device):
     assert torch.rand(4, device=device).tolist() != one
 
 
+def test_seeds_are_those_of_torch(device):
+    for seed in (-1, -(2**63), 2**64 - 1):
+        torch_xla.manual_seed(seed)
+        drawn = torch.rand(4, device=device).tolist()
+        torch.manual_seed(seed)
+        assert torch.rand(4, device=device).tolist() == drawn
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(RuntimeError, match="below 2"):
+            torch_xla.manual_seed(seed)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: xm.set_rng_state(1, "xla:9"), lambda: xm.wait_device_ops(["xla:9"])]
+)
+def test_devices_that_are_not_there(call):
+    with pytest.raises(IndexError, match="no device xla:9"):
+        call()
+
+
+def test_the_type_that_runs_may_be_chosen_again(device, monkeypatch):
+    monkeypatch.delenv("PJRT_DEVICE", raising=False)
+    xr.set_device_type("CPU")
+    monkeypatch.setenv("PJRT_DEVICE", "CPU")  # for monkeypatch to take back
+    with pytest.raises(RuntimeError, match="runs on CPU already"):
+        xr.set_device_type("TPU")
+
+
 def test_step_closures_run_after_the_step(device):
     seen = []
     value = torch.ones(1, device=device) + 1
@@ -138,6 +196,15 @@ def test_moves_structures(device):
     assert list(back) == ["a", "b", "c"] and back["b"].x.device.type == "cpu"
     [alone] = xm.send_cpu_data_to_device(torch.ones(2), device)
     assert alone.is_xla and alone.shape == (2,)
+
+
+def test_attributes_of_a_device(device):
+    name = torch_xla.real_devices()[0]
+    assert xr.runtime_device_attributes(device) == xr.runtime_device_attributes("xla:0")
+    assert xr.runtime_device_attributes("xla")["name"].startswith("xla:")
+    assert xr.runtime_device_attributes(name)["name"] == name
+    with pytest.raises(ValueError, match="no device 'TPU:7'"):
+        xr.runtime_device_attributes("TPU:7")
 
 
 def test_what_is_no_payload():
@@ -184,6 +251,9 @@ def test_launch_and_spawn_of_one_process():
     with pytest.raises(AttributeError, match="Can't pickle local object"):
         xmp.spawn(lambda index: None, nprocs=2)
     assert not multiprocessing.active_children()
+    for count in (1, 2):
+        with pytest.raises(ValueError, match="'thread'"):
+            xmp.spawn(print, nprocs=count, start_method="thread")
     assert xmp.MpSerialExecutor().run(lambda: 3) == 3
     model = xmp.MpModelWrapper(torch.nn.Linear(1, 1)).to("xla")
     assert model.weight.is_xla

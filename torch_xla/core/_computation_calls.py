@@ -12,13 +12,14 @@ from torch_xla import _XLAC
 from ._builder_op import Op, create_computation, tensor_shape
 
 
-def computation_from_module_proto(name: str, proto: bytes) -> Any:
+def computation_from_module_proto(name: str, proto: bytes | str) -> Any:
     """A computation from a program: StableHLO as bytecode or text.
 
     Raises:
       ValueError: for anything else, an HLO proto for example.
     """
-    return _XLAC._xla_op_computation_from_module_proto(name, proto)
+    program = proto.encode() if isinstance(proto, str) else proto
+    return _XLAC._xla_op_computation_from_module_proto(name, program)
 
 
 def get_computation_hlo(computation: Any) -> str:

@@ -3,7 +3,7 @@
 Collectives are recorded as any operation is, and run with the next sync, in the order of recording, on every process of
 their group. With one process each of them is the identity, up to `scale`. `groups` are lists of ranks that work among
 themselves; all ranks are one group by default, and groups that leave out this process, name a rank twice, or one that is
-not there raise ValueError. `pin_layout`, `channel_id` and `use_global_device_ids` have no effect.
+not there raise ValueError, as groups of different sizes do where a result's size follows from them. `pin_layout`, `channel_id` and `use_global_device_ids` have no effect.
 """
 
 import contextlib
@@ -12,7 +12,6 @@ import os
 import pickle
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -36,12 +35,16 @@ def _device(n: int | None) -> torch.device:
     """The current device, or the one with this index, which becomes the current one of this thread."""
     if n is None:
         return torch.device(_XLAC._xla_get_default_device())
-    count = _XLAC._xla_num_devices()
-    if not 0 <= n < count:
-        raise IndexError(f"there is no device xla:{n}; this process has {count}")
+    _check_index(n)
     name = f"xla:{n}"
     _XLAC._xla_set_default_device(name)
     return torch.device(name)
+
+
+def _check_index(n: int) -> None:
+    count = _XLAC._xla_num_devices()
+    if not 0 <= n < count:
+        raise IndexError(f"there is no device xla:{n}; this process has {count}")
 
 
 def xla_device(n: int | None = None, devkind: str | None = None) -> torch.device:
@@ -94,6 +97,10 @@ def _name(device: torch.device | str | None) -> str:
     device = torch.device(device)
     if device.type != "xla":
         raise ValueError(f"An xla device is expected, not {device}.")
+    if (
+        device.index
+    ):  # the first one is there always, and asking how many there are starts the runtime
+        _check_index(device.index)
     return _XLAC._xla_get_default_device() if device.index is None else str(device)
 
 
@@ -249,18 +256,19 @@ def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None
     """Waits until all processes have come here; returns the payloads in the order of the ranks.
 
     What is recorded runs first. `replicas` are the ranks that take part, all by default. Raises RuntimeError when a
-    process does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous; TypeError for a payload
-    other than bytes.
+    process does not come in time (TORCH_XLA_COLLECTIVE_TIMEOUT), or has come to another rendezvous; ValueError for
+    `replicas` that leave out this process or name one that is not there; TypeError for a payload other than bytes.
     """
     if not isinstance(payload, bytes):
         raise TypeError(f"rendezvous {tag!r}: the payload is bytes, not {type(payload).__name__}.")
-    torch_xla.sync(wait=True, reset_scope=False)  # no step ends here
-    if xr.world_size() == 1:
-        return [payload]
-    ranks = sorted(replicas) if replicas else list(range(xr.world_size()))
+    every = range(xr.world_size())
+    ranks = sorted(set(replicas)) if replicas else list(every)
+    if not set(ranks) <= set(every):
+        raise ValueError(f"rendezvous {tag!r}: {ranks} must name ranks below {len(every)}.")
     if xr.global_ordinal() not in ranks:
         raise ValueError(f"rendezvous {tag!r}: rank {xr.global_ordinal()} is not among {ranks}.")
-    return world.exchange(tag, payload, ranks)
+    torch_xla.sync(wait=True, reset_scope=False)  # no step ends here
+    return [payload] if len(every) == 1 else world.exchange(tag, payload, ranks)
 
 
 def xla_rendezvous(
@@ -338,9 +346,14 @@ class ToXlaTensorArena:
 def send_cpu_data_to_device(
     datas: Any, device: torch.device | str, input_sharding: Any = None
 ) -> Any:
-    """A nested structure with its CPU tensors moved to the device; of a tensor alone, a list of one."""
+    """A nested structure with its CPU tensors moved to the device; of a tensor alone, a list of one.
+
+    `input_sharding` is as for `parallel_loader.ParallelLoader`.
+    """
     if input_sharding is not None:
-        raise NotImplementedError("Sharded inputs (input_sharding) are not implemented.")
+        from torch_xla.distributed.spmd import xla_sharding
+
+        xla_sharding.check_input_sharding(input_sharding)
 
     def convert(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         return [tensor.to(device) for tensor in tensors]
@@ -430,20 +443,15 @@ def _save_together(tag: str, target: Any, write: Callable[[], None]) -> None:
 
 
 def check_view_sharing(obj: Any) -> None:
-    """Warns when several tensors of a structure share memory, which a move to a device would end."""
+    """Raises RuntimeError when several tensors of a structure share memory, which a move to a device would end."""
     seen: dict[int, torch.Tensor] = {}
 
     def check(tensor: torch.Tensor) -> None:
-        identity = (
-            _XLAC._xla_get_tensor_id(tensor)
-            if is_xla_tensor(tensor)
-            else tensor.untyped_storage().data_ptr()
-        )
-        if seen.setdefault(identity, tensor) is not tensor:
-            warnings.warn(
-                f"Tensors of shapes {tuple(seen[identity].shape)} and {tuple(tensor.shape)} share memory; moved to "
-                "another device they no longer do.",
-                stacklevel=3,
+        other = seen.setdefault(tensor.untyped_storage()._cdata, tensor)
+        if other is not tensor:
+            raise RuntimeError(
+                f"Tensors of shapes {tuple(other.shape)} and {tuple(tensor.shape)} share memory; moved to another device "
+                "they no longer do."
             )
 
     xu.for_each_instance(obj, lambda value: isinstance(value, torch.Tensor), check)
@@ -461,8 +469,15 @@ def get_memory_info(device: torch.device | str | None = None) -> dict[str, int]:
 
 
 def set_rng_state(seed: int, device: torch.device | str | None = None) -> None:
-    """Sets the state of a device's random numbers, an integer."""
-    _XLAC._xla_set_rng_seed(int(seed), _name(device) or _XLAC._xla_get_default_device())
+    """Sets the state of a device's random numbers, an integer.
+
+    As for `torch.manual_seed` it is at least -2**63, and below 2**64: negative ones count from there back. Raises
+    RuntimeError for others, and IndexError for a device that is not there.
+    """
+    seed = int(seed)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise RuntimeError(f"A seed is at least -2**63 and below 2**64, and not {seed}.")
+    _XLAC._xla_set_rng_seed(seed % (1 << 64), _name(device) or _XLAC._xla_get_default_device())
 
 
 def get_rng_state(device: torch.device | str | None = None) -> int:

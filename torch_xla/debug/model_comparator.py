@@ -118,7 +118,9 @@ def compare(
 
 
 def _saved(folder: str) -> set[str]:
-    """What `save` has saved, relative to the folder."""
+    """What `save` has saved, relative to the folder. Raises FileNotFoundError where there is none."""
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"There is no folder {folder} of saved tensors.")
     return {
         str(path.relative_to(folder))
         for path in Path(folder).rglob("*")

@@ -14,6 +14,8 @@ has profiles as plain objects.
 """
 
 import functools
+import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -130,6 +132,11 @@ def trace(
     from torch_xla._internal import profiler_client
 
     addresses = [address.strip().removeprefix("grpc://") for address in service_addr.split(",")]
+    for address in addresses:
+        if not re.fullmatch(r".+:\d+", address):
+            raise RuntimeError(
+                f"trace: {address!r} is no server's address, such as 'localhost:9012'."
+            )
     if duration_ms <= 0:
         raise RuntimeError(f"trace: duration_ms must be positive, not {duration_ms}")
     time.sleep(delay_ms / 1000)
@@ -157,11 +164,12 @@ def trace_detached(*args: Any, **kwargs: Any) -> threading.Thread:
 _log_dir: str | None = None
 
 
-def start_trace(log_dir: str) -> None:
+def start_trace(log_dir: str | os.PathLike[str]) -> None:
     """Collects a profile of this process until `stop_trace`. Raises RuntimeError while one is being collected."""
     from torch_xla.debug import trace_events
 
     global _log_dir
+    log_dir = os.fspath(log_dir)
     trace_events.start()
     _log_dir = log_dir
 

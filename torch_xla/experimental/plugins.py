@@ -193,7 +193,9 @@ _plugins: dict[str, DevicePlugin] = {"CPU": CpuPlugin(), "LIBRARY": LibraryPlugi
 
 
 def register_plugin(name: str, device_plugin: DevicePlugin) -> None:
-    """Makes a plugin available as `PJRT_DEVICE=NAME`."""
+    """Makes a plugin available as `PJRT_DEVICE=NAME`. Raises TypeError for what is no plugin."""
+    if not isinstance(device_plugin, torch_xla._XLAC.PjRtPlugin):
+        raise TypeError(f"register_plugin: {device_plugin!r} is no DevicePlugin.")
     torch_xla._XLAC._register_pjrt_plugin(name.upper(), device_plugin)
     _plugins[name.upper()] = device_plugin
 
