@@ -49,8 +49,7 @@ bool IsOfOneDevice(const Instruction& instruction) {
 std::vector<Value> Converted(Builder& b, const Instruction& instruction) {
   std::vector<Value> values;
   for (size_t i = 0; i < instruction.operand_count(); ++i) {
-    values.push_back(
-        b.Convert(instruction.operand(i), ResultShape(instruction, i).element_type()));
+    values.push_back(b.Convert(instruction.operand(i), ResultShape(instruction, i).element_type()));
   }
   return values;
 }
