@@ -407,7 +407,7 @@ def test_few_numbers_are_refused_as_in_eager():
         x * y
     with interpretation("always"), pytest.raises(RuntimeError) as raised:
         x.to("xla") * y.to("xla")
-    assert str(raised.value) == str(expected.value)
+    assert str(expected.value).splitlines()[0] in str(raised.value)
 
 
 CHAINS_OF_VIEWS = {
