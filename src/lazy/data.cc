@@ -12,6 +12,7 @@
 #include "lazy/metrics.h"
 #include "lazy/run_queue.h"
 #include "lazy/span.h"
+#include "lazy/sync_mutex.h"
 #include "lazy/thread_number.h"
 #include "pjrt/client/client.h"
 #include "process/fork.h"
@@ -211,10 +212,13 @@ void Data::ToHost(void* destination, size_t bytes) const {
   TellingOfFailure(device_, maker_, *buffer, [&] { buffer->ToHost(destination, bytes); });
 }
 
-uintptr_t Data::Address() const {
+uintptr_t Data::Address() {
   const auto buffer = SharedBuffer();
   TellingOfFailure(device_, maker_, *buffer, [&] { buffer->Await(); });
-  return buffer->UnsafePointer();
+  const uintptr_t address = buffer->UnsafePointer();
+  const std::lock_guard lock(SyncMutex());
+  KeepBufferOnly();  // whoever knows the address may write there
+  return address;
 }
 
 void Data::RaiseFailedChecks() const { device_->value_checks.RaiseThrough(last_checked_run_); }

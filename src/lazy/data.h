@@ -97,7 +97,7 @@ class Data : public Counted<Data>, public process::SmallObject {
   // Copies the contents to `destination`, waiting for them.
   void ToHost(void* destination, size_t bytes) const;
   // Where the contents lie, waiting for them.
-  uintptr_t Address() const;
+  uintptr_t Address();
   // Whether PartToHost can be asked: whether the bytes lie on the device as they do on the host.
   bool HasRowMajorBytes() const;
   // The same of `bytes` of them, which begin at `offset`.

@@ -15,6 +15,7 @@ import torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.debug.metrics as met
 import torch_xla.runtime as xr
+import torch_xla.utils.dlpack as xla_dlpack
 from torch_xla import _XLAC
 
 
@@ -999,3 +1000,13 @@ def test_results_that_nobody_needs_are_let_go_at_once(program):
     # What is freed goes back to the system at once.
     output = program.run_code(UNUSED_RESULTS, MALLOC_MMAP_THRESHOLD_="65536").stdout
     assert int(output) < 120  # with all positions 276
+
+
+def test_what_is_written_through_an_address_is_everybodys(device):
+    with interpretation("always"):
+        x = torch.arange(6.0, device=device) * 2
+        torch_xla.sync(wait=True)
+        torch.from_dlpack(xla_dlpack.to_dlpack(x))[0] = 99.0
+        assert x.cpu()[0] == 99 and (x + 0).cpu()[0] == 99
+    with interpretation("never"):
+        assert (x * 1).cpu()[0] == 99
