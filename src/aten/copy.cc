@@ -71,20 +71,10 @@ void CopyInto(const at::Tensor& self, const at::Tensor& source) {
   if (!IsXla(source) && source.numel() > self.numel()) {
     from = from.expand(self.sizes());
   }
-  lazy::Value value = WrittenValue(CheckedImpl(self)->xla_device(), from);
-  if (c10::IntArrayRef(value.shape().dimensions()) != self.sizes()) {
-    TORCH_CHECK(at::is_expandable_to(source.sizes(), self.sizes()), "The size of tensor a (",
-                self.sizes(), ") must match the size of tensor b (", source.sizes(),
-                "): the source of copy_ does not broadcast to the target");
-    // Leading dimensions of size 1 may be more than the target has.
-    hlo::Dimensions trimmed = value.shape().dimensions();
-    while (static_cast<int64_t>(trimmed.size()) > self.dim()) trimmed.erase(trimmed.begin());
-    if (trimmed.size() != value.shape().dimensions().size()) {
-      lazy::OperandList operands;
-      operands.Add(value);
-      value = {lazy::Op<&ShowAs>::Record(operands, {trimmed}), 0};
-    }
-  }
+  TORCH_CHECK(from.sizes() == self.sizes() || at::is_expandable_to(source.sizes(), self.sizes()),
+              "The size of tensor a (", self.sizes(), ") must match the size of tensor b (",
+              source.sizes(), "): the source of copy_ does not broadcast to the target");
+  const lazy::Value value = WrittenValue(CheckedImpl(self)->xla_device(), from);
   WriteInto(self, ResolveFlags(self, value));
 }
 

@@ -314,7 +314,7 @@ at::Tensor ArangeEnd(const at::Scalar& end, Options dtype, std::optional<at::Lay
                     pin);
 }
 
-// The bound as eager reads it in the type: of an unsigned one, modulo 2^n.
+// The bound as eager reads it in the type: of bytes modulo 256.
 at::Scalar WrappedBoundIn(at::ScalarType type, const at::Scalar& x) {
   const at::Scalar bound = BoundIn(type, x);
   if (type != at::kByte) return bound;

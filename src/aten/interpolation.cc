@@ -25,6 +25,8 @@ enum class Filter {
   kLanczosAntialias,
 };
 
+bool IsAntialias(Filter filter) { return filter >= Filter::kLinearAntialias; }
+
 // One dimension: its sizes, and the scale that the user gave for it.
 struct Axis {
   int64_t input, output;
@@ -153,7 +155,7 @@ Taps TapsOf(Filter filter, const Axis& a, int64_t i) {
 }
 
 Resampling MakeResampling(Filter filter, const Axis& a, ElementType type) {
-  Resampling r{.input_size = a.input, .outputs = {}};
+  Resampling r{.input_size = a.input, .outputs = {}, .has_fewer_taps = IsAntialias(filter)};
   for (int64_t i = 0; i < a.output; ++i) {
     r.outputs.push_back(type == ElementType::kF64 ? TapsOf<double>(filter, a, i)
                                                   : TapsOf<float>(filter, a, i));
@@ -188,8 +190,6 @@ Value ToType(Builder& b, Value x, ElementType type) {
 bool IsNearest(Filter filter) {
   return filter == Filter::kNearest || filter == Filter::kNearestExact;
 }
-
-bool IsAntialias(Filter filter) { return filter >= Filter::kLinearAntialias; }
 
 Resampling Unchanged(int64_t size) {
   Resampling r{.input_size = size, .outputs = {}};

@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <unordered_set>

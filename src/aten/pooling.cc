@@ -424,7 +424,7 @@ void CheckAdaptive(Value x, const Dimensions& output, const std::string& name) {
 
 // Each of n outputs averages its window.
 Resampling Averages(int64_t size, int64_t n) {
-  Resampling r{.input_size = size, .outputs = {}};
+  Resampling r{.input_size = size, .outputs = {}, .has_fewer_taps = true};
   for (int64_t i = 0; i < n; ++i) {
     int64_t start = WindowStart(i, size, n), end = WindowEnd(i, size, n);
     r.outputs.emplace_back();

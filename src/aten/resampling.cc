@@ -88,15 +88,16 @@ Value Vector(Builder& b, const std::vector<double>& values, ElementType type) {
 }
 
 // The k-th of `count` taps of every output. One that is missing repeats the last: an element that
-// an output does not see must not reach it even as a NaN. They share its weight, since infinity
-// without weight is a NaN; of integers the first has all of it.
+// an output does not see must not reach it even as a NaN. They share its weight where that may not
+// be zero; of integers the first has all of it.
 std::pair<std::vector<int64_t>, std::vector<double>> TapColumn(const Resampling& r, size_t k,
                                                                size_t count, bool of_integers) {
   std::vector<int64_t> indices;
   std::vector<double> weights;
   for (const Taps& taps : r.outputs) {
     const Tap last = taps.empty() ? Tap{0, 0} : taps.back();
-    const bool is_shared = k + 1 >= taps.size() && !of_integers && !taps.empty();
+    const bool is_shared =
+        r.has_fewer_taps && k + 1 >= taps.size() && !of_integers && !taps.empty();
     const double share = last.weight / static_cast<double>(count - taps.size() + 1);
     const bool is_present = k < taps.size();
     indices.push_back(is_present ? taps[k].index : last.index);

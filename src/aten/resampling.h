@@ -21,6 +21,9 @@ void AddTap(Taps& taps, int64_t index, double weight);
 struct Resampling {
   int64_t input_size;
   std::vector<Taps> outputs;
+  // Whether an output of fewer taps than others is a sum of so many alone, in which no element has
+  // a weight of zero: of infinity that makes NaN.
+  bool has_fewer_taps = false;
 };
 
 // Whether each output is the element at its place.

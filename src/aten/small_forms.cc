@@ -13,7 +13,7 @@ namespace torch_xla {
 namespace {
 
 // Beyond, the wider vectors of torch's kernels are worth their preparation.
-constexpr int64_t kMostElements = 4096;
+constexpr int64_t kMostNumbers = 4096;
 
 bool AreFloatsTogether(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat && x.is_contiguous() && !x.is_neg();
@@ -65,7 +65,7 @@ int64_t FewFloatsOf(const lazy::Operation& operation) {
   const hlo::Shape& shape = *operation.result_shape(0);
   if (shape.element_type() != hlo::ElementType::kF32) return -1;
   const int64_t count = shape.num_elements();
-  return count <= kMostElements ? count : -1;
+  return count <= kMostNumbers ? count : -1;
 }
 
 at::Tensor NewResult(const lazy::Operation& operation) {

@@ -21,11 +21,11 @@ at::Tensor ShowBitcast(const at::Tensor& x, const ViewStep& step) {
 }
 
 // Where in its base's memory a view has its elements: found step by step without a tensor for each.
-struct Place {
+struct PlaceInMemory {
   at::DimVector sizes, strides;
   int64_t offset = 0;
 
-  static Place Of(const at::Tensor& x) {
+  static PlaceInMemory Of(const at::Tensor& x) {
     return {at::DimVector(x.sizes()), at::DimVector(x.strides()), x.storage_offset()};
   }
   at::Tensor In(const at::Tensor& x) const { return x.as_strided(sizes, strides, offset); }
@@ -70,7 +70,7 @@ int64_t EndOf(const ViewStep& step) {
 at::Tensor ShowSteps(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain& chain,
                      bool alias) {
   size_t next = 0;
-  Place place = Place::Of(x);
+  PlaceInMemory place = PlaceInMemory::Of(x);
   for (const ViewStep& step : chain) {
     const int64_t start = step.has_start() ? starts[next++] : 0;
     switch (step.kind) {
@@ -100,7 +100,7 @@ at::Tensor ShowSteps(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain
         x = x.as_strided(step.sizes, step.strides, x.storage_offset() + start);
         break;
     }
-    place = Place::Of(x);
+    place = PlaceInMemory::Of(x);
   }
   return place.In(x);
 }

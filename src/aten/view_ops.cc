@@ -170,7 +170,7 @@ at::InferExpandGeometryResult<at::DimVector> ExpandedGeometry(const at::Tensor& 
   return at::inferExpandGeometry_dimvector(self.sizes(), self.strides(), size);
 }
 
-at::Tensor Expand(const at::Tensor& self, IntArrayRef size, bool) {
+at::Tensor ExpandView(const at::Tensor& self, IntArrayRef size, bool) {
   CheckExpandedRank(self, size);
   auto [sizes, strides] = ExpandedGeometry(self, size);
   if (IntArrayRef(sizes) == self.sizes()) return Alias(self);
@@ -529,7 +529,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("permute", &Permute);
   m.impl("transpose.int", &TransposeDims);
   m.impl("t", &TransposeMatrix);
-  m.impl("expand", &Expand);
+  m.impl("expand", &ExpandView);
   m.impl("squeeze", &SqueezeAll);
   m.impl("squeeze.dim", &SqueezeDim);
   m.impl("squeeze.dims", &SqueezeDims);

@@ -78,6 +78,8 @@ const at::Tensor* WholeBase(const at::Tensor& self,
   if (!meta->shared_view_info()) return nullptr;
   const at::Tensor& base = meta->get_backward_view().base_;
   if (!IsXla(base) || Impl(base)->view()) return nullptr;
+  // Flags are no steps. Their keys fall through for views, so that no key tells of them.
+  if (self.is_conj() != base.is_conj() || self.is_neg() != base.is_neg()) return nullptr;
   if (Impl(base)->xla_storage() != impl->xla_storage()) return nullptr;
   if (!impl->view()) return &base;
   return std::ranges::all_of(impl->view()->chain(), &HasDerivatives) ? &base : nullptr;

@@ -131,6 +131,7 @@ VIEWS = {
     "flat half": lambda x: x.view(16)[8:].view(2, 4),
     "strided": lambda x: x.as_strided((3,), (5,))[1:],
     "stretched": lambda x: x[0:1].expand(1, 4)[0],
+    "row of the negated": lambda x: torch._neg_view(x)[0],
     "of a detached part": lambda x: x[1:].detach()[0],
     "of a part without gradients": lambda x: _without_gradients(x, lambda x: x[1:])[0],
 }
@@ -164,6 +165,18 @@ def test_gradients_of_what_is_written_into_views(name):
     for one, other in zip(ours, eagers, strict=True):
         torch.testing.assert_close(one, other) if isinstance(other, torch.Tensor) else None
         assert isinstance(other, torch.Tensor) or one == other
+
+
+@pytest.mark.parametrize("view", [lambda z: z[0], lambda z: z.t()[0], lambda z: z.view(4)[:2]])
+def test_gradients_of_what_is_written_into_views_of_the_conjugated(view):
+    def gradient(device):
+        z = torch.ones(2, 2, dtype=torch.complex64, device=device)
+        weight = torch.ones(2, dtype=torch.complex64, device=device, requires_grad=True)
+        view(z.conj()).copy_(weight * 1j)
+        (z.real.sum() + 2 * z.imag.sum()).backward()
+        return weight.grad.cpu()
+
+    assert torch.equal(gradient("xla"), gradient("cpu"))
 
 
 def test_views_of_what_has_a_gradient_have_one():
@@ -211,6 +224,9 @@ WRITES = {
     "negated": lambda x: x[0:2].copy_(torch._neg_view(x[3]).expand(2, 4)),
     "of another type": lambda x: x[1:].copy_(x[0].to(torch.float32)),
     "too long": lambda x: x[0].copy_(x[:, :3]),
+    "stretched beyond": lambda x: x[0].copy_(x[1].clone().expand(2, 4)),
+    "stretched to more rows": lambda x: x[:1].copy_(x[1:2].clone().expand(3, 4)),
+    "stretched to none": lambda x: x[:1].copy_(x[1:2].clone().expand(0, 4)),
     "too many dimensions": lambda x: x[0].copy_(x[:1].clone()),
     "all": lambda x: x.copy_(x[1].clone().expand(4, 4)),
 }

@@ -3,7 +3,8 @@
 Collectives are recorded as any operation is, and run with the next sync, in the order of recording, on every process of
 their group. With one process each of them is the identity, up to `scale`. `groups` are lists of ranks that work among
 themselves; all ranks are one group by default, and groups that leave out this process, name a rank twice, or one that is
-not there raise ValueError, as groups of different sizes do where a result's size follows from them. `pin_layout`, `channel_id` and `use_global_device_ids` have no effect.
+not there raise ValueError, as groups of different sizes do where a result's size follows from them. `pin_layout`,
+`channel_id` and `use_global_device_ids` have no effect.
 """
 
 import contextlib
@@ -97,9 +98,7 @@ def _name(device: torch.device | str | None) -> str:
     device = torch.device(device)
     if device.type != "xla":
         raise ValueError(f"An xla device is expected, not {device}.")
-    if (
-        device.index
-    ):  # the first one is there always, and asking how many there are starts the runtime
+    if device.index:  # of the first one there is no doubt, and to ask starts the runtime
         _check_index(device.index)
     return _XLAC._xla_get_default_device() if device.index is None else str(device)
 
@@ -262,7 +261,7 @@ def rendezvous(tag: str, payload: bytes = b"", replicas: list[int] | None = None
     if not isinstance(payload, bytes):
         raise TypeError(f"rendezvous {tag!r}: the payload is bytes, not {type(payload).__name__}.")
     every = range(xr.world_size())
-    ranks = sorted(set(replicas)) if replicas else list(every)
+    ranks = sorted({int(rank) for rank in replicas}) if replicas else list(every)
     if not set(ranks) <= set(every):
         raise ValueError(f"rendezvous {tag!r}: {ranks} must name ranks below {len(every)}.")
     if xr.global_ordinal() not in ranks:
@@ -454,7 +453,7 @@ def check_view_sharing(obj: Any) -> None:
                 "they no longer do."
             )
 
-    xu.for_each_instance(obj, lambda value: isinstance(value, torch.Tensor), check)
+    xu.for_each_instance(obj, lambda value: type(value) is torch.Tensor, check)
 
 
 # --- Memory, random numbers, programs ---

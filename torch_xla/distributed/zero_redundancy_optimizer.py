@@ -7,7 +7,6 @@ import torch
 from torch.optim import Optimizer
 
 import torch_xla
-from torch_xla import runtime as xr
 from torch_xla.core import _collectives
 from torch_xla.core import xla_model as xm
 
@@ -83,9 +82,11 @@ class ZeroRedundancyOptimizer(Optimizer):
         **defaults: Any,
     ) -> None:
         super().__init__(params, defaults)
-        own = _collectives._own(_collectives._ranks("ZeroRedundancyOptimizer", sharding_groups))
+        own = _collectives._own(
+            _collectives._equal_ranks("ZeroRedundancyOptimizer", sharding_groups)
+        )
         self.local_world_size = len(own)
-        self.local_rank = own.index(xr.global_ordinal())
+        self.local_rank = own.index(_collectives._place_in_world()[1])
         self.sharding_groups = sharding_groups
         self.grad_norm_groups = grad_norm_groups
         self.optimizer_class = optimizer_class

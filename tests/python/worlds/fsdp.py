@@ -176,6 +176,9 @@ def wraps_what_policies_pick(index: int) -> None:
         assert "Linear(in_features=12, out_features=5, bias=True)" in described, described
         assert "BatchNorm1d(12, " in described, described
     assert set(model.state_dict()) == names
+    embedding = nn.Embedding(7, 4)
+    in_two_places = nn.ModuleList([embedding, nn.Sequential(embedding, nn.Linear(4, 4))])
+    assert repr(fsdp.XlaFullyShardedDataParallel(in_two_places)).count("Embedding(7, 4)") == 2
     by_size = functools.partial(fsdp.wrap.size_based_auto_wrap_policy, min_num_params=100)
     by_choice = functools.partial(
         fsdp.wrap.lambda_auto_wrap_policy, lambda_fn=lambda module: module.__class__ is Block

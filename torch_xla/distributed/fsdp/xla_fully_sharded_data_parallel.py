@@ -16,7 +16,6 @@ import torch.utils._pytree as pytree
 
 import torch_xla
 from torch_xla import _XLAC
-from torch_xla import runtime as xr
 from torch_xla.core import _collectives
 from torch_xla.core import xla_model as xm
 from torch_xla.distributed.fsdp import wrap
@@ -292,7 +291,7 @@ class XlaFullyShardedDataParallel(nn.Module):
             return super().__repr__()
         finally:
             for attributes, name in lent:
-                del attributes[name]
+                attributes.pop(name, None)  # a module that is in two places is there twice
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The wrapped module's forward, with its parameters gathered from all processes while it computes."""
@@ -437,10 +436,10 @@ class XlaFullyShardedDataParallel(nn.Module):
 def _place_in_group(
     groups: list[list[int]] | None, rank: int | None, size: int | None
 ) -> tuple[int, int]:
-    """This process's place in its group, and the group's size; ValueError where one is said to be another."""
-    own = _collectives._own(_collectives._ranks("XlaFullyShardedDataParallel", groups))
-    place = own.index(xr.global_ordinal())
-    if rank not in (None, place) or size not in (None, len(own)):
+    """This process's place in its group, and the group's size; ValueError where `groups` say another one."""
+    own = _collectives._own(_collectives._equal_ranks("XlaFullyShardedDataParallel", groups))
+    place = own.index(_collectives._place_in_world()[1])
+    if groups and (rank not in (None, place) or size not in (None, len(own))):
         raise ValueError(
             f"XlaFullyShardedDataParallel: sharding_rank={rank} and sharding_world_size={size}, but this process has place "
             f"{place} among the {len(own)} of its group, {own}."
