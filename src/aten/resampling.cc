@@ -45,7 +45,7 @@ int64_t GroupSize(const Resampling& r) {
 }
 
 // `dimensions` with one split into [outer, inner].
-Dimensions Split(Dimensions dimensions, int64_t dimension, int64_t outer, int64_t inner) {
+Dimensions SplitSizes(Dimensions dimensions, int64_t dimension, int64_t outer, int64_t inner) {
   dimensions[dimension] = outer;
   dimensions.insert(dimensions.begin() + dimension + 1, inner);
   return dimensions;
@@ -54,7 +54,7 @@ Dimensions Split(Dimensions dimensions, int64_t dimension, int64_t outer, int64_
 Value Repeat(Builder& b, Value x, int64_t dimension, int64_t times) {
   if (times == 1) return x;
   int64_t size = x->shape().dimension(dimension);
-  Dimensions split = Split(x->dimensions(), dimension, size, times);
+  Dimensions split = SplitSizes(x->dimensions(), dimension, size, times);
   Dimensions result = x->dimensions();
   result[dimension] = size * times;
   Dimensions kept = OtherDimensions({dimension + 1}, static_cast<int64_t>(split.size()));
@@ -64,7 +64,8 @@ Value Repeat(Builder& b, Value x, int64_t dimension, int64_t times) {
 Value SumGroups(Builder& b, Value x, int64_t dimension, int64_t size) {
   if (size == 1) return x;
   int64_t groups = x->shape().dimension(dimension) / size;
-  return Sum(b, b.Reshape(x, Split(x->dimensions(), dimension, groups, size)), {dimension + 1});
+  return Sum(b, b.Reshape(x, SplitSizes(x->dimensions(), dimension, groups, size)),
+             {dimension + 1});
 }
 
 size_t MostTaps(const Resampling& r) {
