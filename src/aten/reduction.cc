@@ -1,6 +1,8 @@
 // Sums, extremes, moments, norms: what folds dimensions.
 #include "aten/reduction.h"
 
+#include <ATen/ops/frobenius_norm_native.h>
+
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -267,6 +269,8 @@ Value VectorNorm(Builder& b, Value x, Constant p, OptionalDimensions dimensions,
 // On devices that it does not know torch's composite takes the root of a sum of squares, which has
 // no derivative at zero.
 at::Tensor FrobeniusNorm(const at::Tensor& x, at::IntArrayRef dimensions, bool keep) {
+  // Sparse tensors have no vector norm.
+  if (x.layout() != at::kStrided) return at::native::frobenius_norm(x, dimensions, keep);
   return at::linalg_vector_norm(x, 2, dimensions, keep);
 }
 
