@@ -100,6 +100,7 @@ def test_scan_without_gradients():
     assert not carry.requires_grad
 
 
+@pytest.mark.slow
 def test_threads_trace_at_once():
     """torch.fx patches functions of torch while it traces, for all threads."""
 
@@ -150,6 +151,7 @@ def test_results_that_are_views():
         assert_like_python(lambda c, x: ((c @ x).t(), c[1:]), torch.ones(3, 3), torch.ones(2, 3, 3))
 
 
+@pytest.mark.slow
 def test_scan_of_scan():
     def outer(carry, rows):
         def inner(c, x):
@@ -611,6 +613,7 @@ def test_a_function_that_decides_by_its_calls_is_traced_each_time(traces):
     assert len(traces) == 3
 
 
+@pytest.mark.slow
 def test_tensors_that_a_function_makes_of_data_are_not_kept():
     data = [float(i) for i in range(50_000)]
 

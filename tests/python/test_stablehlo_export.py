@@ -224,6 +224,7 @@ def test_operators_with_effects_keep_their_results():
     assert "@effect_test.pair.default" in text and "@effect_test.many.default" in text
 
 
+@pytest.mark.slow
 def test_bodies_of_branches_are_on_the_device():
     def function(x):
         def first(x):

@@ -152,6 +152,7 @@ def test_draws_of_one_generator():
     assert torch.equal(generator.get_state(), generator_alone.get_state())
 
 
+@pytest.mark.slow
 def test_a_compiled_function_that_several_threads_call():
     function = torch.compile(lambda x: (x * 2 + 1).sum(), backend="openxla")
     function(torch.ones(4, device="xla"))
