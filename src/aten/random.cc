@@ -658,16 +658,26 @@ at::Tensor NormalNumberTensor(double mean, const at::Tensor& deviation,
 }
 
 // Torch's randn and rand fill an empty tensor. Floats are drawn without one.
-at::Tensor Randn(at::IntArrayRef size, OptionalGenerator generator,
-                 std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
-                 std::optional<at::Device> device, std::optional<bool> pin_memory) {
+at::Tensor NewDraws(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                    std::optional<at::Layout> layout, std::optional<at::Device> device,
+                    std::optional<bool> pin_memory, const auto& fill, const auto& draw) {
   const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
   const at::Device on = device.value_or(at::Device(at::kXLA));
   if (!IsDrawnAtOnce(size, type, layout, pin_memory)) {
-    return at::empty(size, type, layout, on, pin_memory, std::nullopt).normal_(0, 1, generator);
+    return fill(at::empty(size, type, layout, on, pin_memory, std::nullopt));
   }
   lazy::CountPassingTensor();  // the empty one
-  return RecordOn<&NormalStandard>(on, RandomState(generator, on), size, type);
+  return draw(on, type);
+}
+
+at::Tensor Randn(at::IntArrayRef size, OptionalGenerator generator,
+                 std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                 std::optional<at::Device> device, std::optional<bool> pin_memory) {
+  const auto fill = [&](const at::Tensor& empty) { return empty.normal_(0, 1, generator); };
+  return NewDraws(size, dtype, layout, device, pin_memory, fill,
+                  [&](at::Device on, at::ScalarType type) {
+                    return RecordOn<&NormalStandard>(on, RandomState(generator, on), size, type);
+                  });
 }
 at::Tensor RandnDefault(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                         std::optional<at::Layout> layout, std::optional<at::Device> device,
@@ -678,15 +688,14 @@ at::Tensor RandnDefault(at::IntArrayRef size, std::optional<at::ScalarType> dtyp
 at::Tensor Rand(at::IntArrayRef size, OptionalGenerator generator,
                 std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                 std::optional<at::Device> device, std::optional<bool> pin_memory) {
-  const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
-  const at::Device on = device.value_or(at::Device(at::kXLA));
-  if (!IsDrawnAtOnce(size, type, layout, pin_memory)) {
-    return at::empty(size, type, layout, on, pin_memory, std::nullopt).uniform_(0, 1, generator);
-  }
-  lazy::CountPassingTensor();
-  const Interval interval = IntervalOf(ToElementType(type), 0, 1);
-  return RecordOn<&Uniform>(on, RandomState(generator, on), size, type, Real(interval.from, type),
-                            Real(interval.width, type), Real(interval.last, type));
+  const auto fill = [&](const at::Tensor& empty) { return empty.uniform_(0, 1, generator); };
+  return NewDraws(size, dtype, layout, device, pin_memory, fill,
+                  [&](at::Device on, at::ScalarType type) {
+                    const Interval interval = IntervalOf(ToElementType(type), 0, 1);
+                    return RecordOn<&Uniform>(on, RandomState(generator, on), size, type,
+                                              Real(interval.from, type), Real(interval.width, type),
+                                              Real(interval.last, type));
+                  });
 }
 at::Tensor RandDefault(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                        std::optional<at::Layout> layout, std::optional<at::Device> device,

@@ -1,7 +1,10 @@
 #include "cpu/passes/engine_passes.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 
+#include "cpu/outputs.h"
 #include "hlo/builder.h"
 #include "passes/for_each_computation.h"
 #include "passes/inline_where.h"
@@ -29,16 +32,11 @@ bool Receives(const Instruction& instruction) {
          });
 }
 
-const hlo::Shape& ResultShape(const Instruction& instruction, size_t i) {
-  const hlo::Shape& shape = instruction.shape();
-  return shape.is_tuple() ? shape.tuple_shapes()[i] : shape;
-}
-
 // Whether one device has what its results are. Others stay, and say when they run that they need
 // other processes.
 bool IsOfOneDevice(const Instruction& instruction) {
-  for (size_t i = 0; i < instruction.operand_count(); ++i) {
-    if (ResultShape(instruction, i).dimensions() != instruction.operand(i)->dimensions()) {
+  for (int64_t i = 0; i < std::ssize(instruction.operands()); ++i) {
+    if (ShapeOf({&instruction, i}).dimensions() != instruction.operand(i)->dimensions()) {
       return false;
     }
   }
@@ -48,8 +46,8 @@ bool IsOfOneDevice(const Instruction& instruction) {
 // The operands, in the types of the results.
 std::vector<Value> Converted(Builder& b, const Instruction& instruction) {
   std::vector<Value> values;
-  for (size_t i = 0; i < instruction.operand_count(); ++i) {
-    values.push_back(b.Convert(instruction.operand(i), ResultShape(instruction, i).element_type()));
+  for (int64_t i = 0; i < std::ssize(instruction.operands()); ++i) {
+    values.push_back(b.Convert(instruction.operand(i), ShapeOf({&instruction, i}).element_type()));
   }
   return values;
 }
