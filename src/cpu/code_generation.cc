@@ -134,6 +134,7 @@ void Emit(const Wanted& wanted, int64_t number, const Dump& dump, llvm::LLVMCont
 // Throws if emission comes to something else.
 void Check(const Wanted& wanted, const CachedKernel& found, KernelCache& cache) {
   const LlvmObject<llvm::LLVMContext> context;
+  context->setDiscardValueNames(true);  // as in the code that was found
   CompiledKernel emitted;
   Emit(wanted, 0, Dump(), *context, cache, emitted);
   const bool is_same =
