@@ -253,7 +253,7 @@ Computation::~Computation() = default;
 
 Instruction* Computation::Add(Opcode opcode, Shape shape, InstructionList operands,
                               SharedAttributes attributes, std::vector<Computation*> called) {
-  auto& instruction = instructions_.emplace_back(new Instruction());
+  auto& instruction = instructions_.emplace_back(std::unique_ptr<Instruction>(new Instruction()));
   instruction->opcode_ = opcode;
   instruction->shape_ = std::move(shape);
   instruction->operands_ = std::move(operands);

@@ -235,6 +235,7 @@ TEST_F(BackgroundCompile, WarnsOnTheThreadThatTakes) {
 
 // Neither Python nor an atexit handler of ours is asked.
 TEST_F(BackgroundCompile, AnExitWaitsForWhatIsBeingCompiled) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, not a forked child
   EXPECT_EXIT(
       {
         for (uint64_t name = 1; name <= 5; ++name) compiler().Start(40 * name, Program(40 * name));

@@ -54,6 +54,12 @@ constexpr size_t kDefault = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 }  // namespace
 
+// LLVM is not written for exceptions: it loses what it holds when one goes through it, and code
+// that it was loading is abandoned.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:llvm::\nleak:cpu::LoadedCode::LoadedCode\n";
+}
+
 void* operator new(size_t bytes) { return AllocateOrThrow(bytes, kDefault); }
 void* operator new[](size_t bytes) { return AllocateOrThrow(bytes, kDefault); }
 void* operator new(size_t bytes, std::align_val_t alignment) {

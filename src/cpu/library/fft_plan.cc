@@ -188,14 +188,15 @@ FftPlan<R, lanes>::FftPlan(int64_t length) : length_(length) {
 
 template <typename R, int64_t lanes>
 void FftPlan<R, lanes>::AddStage(int64_t radix, int64_t rest, int64_t stride) {
-  auto& twiddles = tables_.emplace_back(new R[2 * (radix - 1) * rest]);
+  auto& twiddles =
+      tables_.emplace_back(std::make_unique_for_overwrite<R[]>(2 * (radix - 1) * rest));
   for (int64_t p = 0; p < rest; ++p) {
     for (int64_t j = 1; j < radix; ++j) {
       WriteRoot(p * j, radix * rest, &twiddles[2 * ((radix - 1) * p + j - 1)]);
     }
   }
   const R* made = twiddles.get();
-  auto& roots = tables_.emplace_back(new R[2 * radix]);
+  auto& roots = tables_.emplace_back(std::make_unique_for_overwrite<R[]>(2 * radix));
   for (int64_t k = 0; k < radix; ++k) WriteRoot(k, radix, &roots[2 * k]);
   stages_.push_back({radix, rest, stride, made, roots.get()});
 }

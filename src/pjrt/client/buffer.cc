@@ -25,70 +25,65 @@ hlo::Shape QueryShape(const Plugin& plugin, PJRT_Buffer* buffer) {
 
 }  // namespace
 
-Buffer::Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer)
-    : client_(std::move(client)), buffer_(buffer) {
-  shape_ = std::make_shared<const hlo::Shape>(QueryShape(plugin(), buffer_));
+Buffer::Buffer(std::shared_ptr<Client> client, OwnedBuffer buffer)
+    : client_(std::move(client)), buffer_(std::move(buffer)) {
+  shape_ = std::make_shared<const hlo::Shape>(QueryShape(plugin(), buffer_.get()));
 }
 
-Buffer::Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer, hlo::Shape shape)
-    : Buffer(std::move(client), buffer, std::make_shared<const hlo::Shape>(std::move(shape))) {}
+Buffer::Buffer(std::shared_ptr<Client> client, OwnedBuffer buffer, hlo::Shape shape)
+    : Buffer(std::move(client), std::move(buffer),
+             std::make_shared<const hlo::Shape>(std::move(shape))) {}
 
-Buffer::Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer,
+Buffer::Buffer(std::shared_ptr<Client> client, OwnedBuffer buffer,
                std::shared_ptr<const hlo::Shape> shape)
-    : client_(std::move(client)), buffer_(buffer), shape_(std::move(shape)) {}
-
-Buffer::~Buffer() {
-  Arguments<PJRT_Buffer_Destroy_Args> args;
-  args->buffer = buffer_;
-  (void)plugin().ToError(plugin().api().PJRT_Buffer_Destroy(args.get()));
-}
+    : client_(std::move(client)), buffer_(std::move(buffer)), shape_(std::move(shape)) {}
 
 const Plugin& Buffer::plugin() const { return client_->plugin(); }
 
 Device& Buffer::device() const {
   Arguments<PJRT_Buffer_Device_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_Device, args);
   return client_->device(args->device);
 }
 
 Memory& Buffer::memory() const {
   Arguments<PJRT_Buffer_Memory_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_Memory, args);
   return client_->memory(args->memory);
 }
 
 size_t Buffer::on_device_size_in_bytes() const {
   Arguments<PJRT_Buffer_OnDeviceSizeInBytes_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_OnDeviceSizeInBytes, args);
   return args->on_device_size_in_bytes;
 }
 
 bool Buffer::IsOnCpu() const {
   Arguments<PJRT_Buffer_IsOnCpu_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_IsOnCpu, args);
   return args->is_on_cpu;
 }
 
 void Buffer::Delete() {
   Arguments<PJRT_Buffer_Delete_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_Delete, args);
 }
 
 bool Buffer::IsDeleted() const {
   Arguments<PJRT_Buffer_IsDeleted_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_IsDeleted, args);
   return args->is_deleted;
 }
 
 bool Buffer::IsRowMajor() const {
   Arguments<PJRT_Buffer_GetMemoryLayout_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_GetMemoryLayout, args);
   if (args->layout.type != PJRT_Buffer_MemoryLayout_Type_Tiled) return false;
   const PJRT_Buffer_MemoryLayout_Tiled& tiled = args->layout.tiled;
@@ -101,7 +96,7 @@ bool Buffer::IsRowMajor() const {
 
 Event Buffer::ReadyEvent() const {
   Arguments<PJRT_Buffer_ReadyEvent_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_ReadyEvent, args);
   return Event(plugin(), args->event);
 }
@@ -136,7 +131,7 @@ hlo::Literal Buffer::ToLiteral() const {
 
 Event Buffer::CopyRawToHost(void* destination, int64_t offset, int64_t bytes) const {
   Arguments<PJRT_Buffer_CopyRawToHost_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   args->dst = destination;
   args->offset = offset;
   args->transfer_size = bytes;
@@ -146,23 +141,23 @@ Event Buffer::CopyRawToHost(void* destination, int64_t offset, int64_t bytes) co
 
 std::unique_ptr<Buffer> Buffer::CopyToDevice(const Device& device) const {
   Arguments<PJRT_Buffer_CopyToDevice_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   args->dst_device = device.handle();
   PJRT_INVOKE(plugin(), Buffer_CopyToDevice, args);
-  return std::make_unique<Buffer>(client_, args->dst_buffer, shape_);
+  return std::make_unique<Buffer>(client_, OwnedBuffer(plugin(), args->dst_buffer), shape_);
 }
 
 std::unique_ptr<Buffer> Buffer::CopyToMemory(const Memory& memory) const {
   Arguments<PJRT_Buffer_CopyToMemory_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   args->dst_memory = memory.handle();
   PJRT_INVOKE(plugin(), Buffer_CopyToMemory, args);
-  return std::make_unique<Buffer>(client_, args->dst_buffer, shape_);
+  return std::make_unique<Buffer>(client_, OwnedBuffer(plugin(), args->dst_buffer), shape_);
 }
 
 uintptr_t Buffer::UnsafePointer() const {
   Arguments<PJRT_Buffer_UnsafePointer_Args> args;
-  args->buffer = buffer_;
+  args->buffer = handle();
   PJRT_INVOKE(plugin(), Buffer_UnsafePointer, args);
   return args->buffer_pointer;
 }

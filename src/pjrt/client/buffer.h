@@ -7,6 +7,7 @@
 #include "hlo/literal.h"
 #include "hlo/shape.h"
 #include "pjrt/client/event.h"
+#include "pjrt/client/owned.h"
 #include "process/small_memory.h"
 
 namespace pjrt {
@@ -21,17 +22,16 @@ class Memory;
 class Buffer : public process::SmallObject {
  public:
   // Takes the handle over.
-  Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer);
-  Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer, hlo::Shape shape);
+  Buffer(std::shared_ptr<Client> client, OwnedBuffer buffer);
+  Buffer(std::shared_ptr<Client> client, OwnedBuffer buffer, hlo::Shape shape);
   // Of a shape that many share.
-  Buffer(std::shared_ptr<Client> client, PJRT_Buffer* buffer,
+  Buffer(std::shared_ptr<Client> client, OwnedBuffer buffer,
          std::shared_ptr<const hlo::Shape> shape);
-  ~Buffer();
   Buffer(const Buffer&) = delete;
 
   const hlo::Shape& shape() const { return *shape_; }
   const std::shared_ptr<Client>& client() const { return client_; }
-  PJRT_Buffer* handle() const { return buffer_; }
+  PJRT_Buffer* handle() const { return buffer_.get(); }
   Device& device() const;
   Memory& memory() const;
   size_t on_device_size_in_bytes() const;
@@ -80,7 +80,7 @@ class Buffer : public process::SmallObject {
   const Plugin& plugin() const;
 
   std::shared_ptr<Client> client_;
-  PJRT_Buffer* buffer_;
+  OwnedBuffer buffer_;
   std::shared_ptr<const hlo::Shape> shape_;
 };
 

@@ -222,7 +222,8 @@ void Client::Describe() {
     memories->client = client_;
     PJRT_INVOKE(plugin_, Client_AddressableMemories, memories);
     for (size_t i = 0; i < memories->num_addressable_memories; ++i) {
-      memories_.emplace_back(new Memory(plugin_, memories->addressable_memories[i]));
+      memories_.push_back(
+          std::unique_ptr<Memory>(new Memory(plugin_, memories->addressable_memories[i])));
     }
   }
 
@@ -230,7 +231,9 @@ void Client::Describe() {
   devices->client = client_;
   PJRT_INVOKE(plugin_, Client_Devices, devices);
   for (size_t i = 0; i < devices->num_devices; ++i) {
-    all_devices_.push_back(devices_.emplace_back(new Device(plugin_, devices->devices[i])).get());
+    all_devices_.push_back(
+        devices_.emplace_back(std::unique_ptr<Device>(new Device(plugin_, devices->devices[i])))
+            .get());
   }
 
   Arguments<PJRT_Client_AddressableDevices_Args> addressable;
@@ -294,7 +297,7 @@ std::unique_ptr<Topology> Client::topology() const {
   Arguments<PJRT_Client_TopologyDescription_Args> args;
   args->client = client_;
   PJRT_INVOKE(plugin_, Client_TopologyDescription, args);
-  return std::make_unique<Topology>(plugin_, args->topology, /*owned=*/false);
+  return std::make_unique<Topology>(plugin_, args->topology);
 }
 
 std::unique_ptr<Buffer> Client::BufferFromHost(const void* data, const hlo::Shape& shape,
@@ -330,16 +333,15 @@ std::unique_ptr<Buffer> Client::BufferFromHost(const void* data, const hlo::Shap
   args->memory = memory;
   PJRT_INVOKE(plugin_, Client_BufferFromHostBuffer, args);
   Event done(plugin_, args->done_with_host_buffer);
-  auto buffer = std::make_unique<Buffer>(shared_from_this(), args->buffer, shape);
-  if (!options.done) return buffer;
   try {
-    done.OnReady([f = options.done](const hlo::Error*) { f(); });
+    auto buffer =
+        std::make_unique<Buffer>(shared_from_this(), OwnedBuffer(plugin_, args->buffer), shape);
+    if (options.done) done.OnReady([f = options.done](const hlo::Error*) { f(); });
+    return buffer;
   } catch (...) {
-    buffer.reset();  // it may read the data for as long as it lives
-    Wait(done);
+    Wait(done);  // the buffer, which may have read the data for as long as it lived, is gone
     throw;
   }
-  return buffer;
 }
 
 std::unique_ptr<Buffer> Client::BufferFromLiteral(const hlo::Literal& literal,
@@ -367,7 +369,7 @@ std::unique_ptr<Buffer> Client::ViewOf(void* memory, const hlo::Shape& shape, co
   args->on_delete_callback_arg = callback.get();
   PJRT_INVOKE(plugin_, Client_CreateViewOfDeviceBuffer, args);
   callback.release();
-  return std::make_unique<Buffer>(shared_from_this(), args->buffer, shape);
+  return std::make_unique<Buffer>(shared_from_this(), OwnedBuffer(plugin_, args->buffer), shape);
 }
 
 std::unique_ptr<Buffer> Client::CreateUninitializedBuffer(const hlo::Shape& shape,
@@ -379,7 +381,7 @@ std::unique_ptr<Buffer> Client::CreateUninitializedBuffer(const hlo::Shape& shap
   args->shape_element_type = ToBufferType(shape.element_type());
   args->device = device.handle();
   PJRT_INVOKE(plugin_, Client_CreateUninitializedBuffer, args);
-  return std::make_unique<Buffer>(shared_from_this(), args->buffer, shape);
+  return std::make_unique<Buffer>(shared_from_this(), OwnedBuffer(plugin_, args->buffer), shape);
 }
 
 std::unique_ptr<LoadedExecutable> Client::Compile(const hlo::Module& module,
@@ -406,7 +408,8 @@ std::unique_ptr<LoadedExecutable> Client::CompileWith(std::string_view code,
   args->compile_options = options.data();
   args->compile_options_size = options.size();
   PJRT_INVOKE(plugin_, Client_Compile, args);
-  return std::make_unique<LoadedExecutable>(shared_from_this(), args->executable);
+  return std::make_unique<LoadedExecutable>(shared_from_this(),
+                                            OwnedLoadedExecutable(plugin_, args->executable));
 }
 
 std::unique_ptr<LoadedExecutable> Client::DeserializeAndLoad(std::string_view bytes,
@@ -420,7 +423,8 @@ std::unique_ptr<LoadedExecutable> Client::DeserializeAndLoad(std::string_view by
     args->overridden_serialized_compile_options_size = options.size();
   }
   PJRT_INVOKE(plugin_, Executable_DeserializeAndLoad, args);
-  return std::make_unique<LoadedExecutable>(shared_from_this(), args->loaded_executable);
+  return std::make_unique<LoadedExecutable>(
+      shared_from_this(), OwnedLoadedExecutable(plugin_, args->loaded_executable));
 }
 
 std::unique_ptr<LoadedExecutable> Client::Load(const Executable& executable,
@@ -432,7 +436,8 @@ std::unique_ptr<LoadedExecutable> Client::Load(const Executable& executable,
   args->compile_options = serialized_options.data();
   args->compile_options_size = serialized_options.size();
   PJRT_INVOKE(plugin_, Client_Load, args);
-  return std::make_unique<LoadedExecutable>(shared_from_this(), args->loaded_executable);
+  return std::make_unique<LoadedExecutable>(
+      shared_from_this(), OwnedLoadedExecutable(plugin_, args->loaded_executable));
 }
 
 bool FormatIsForced() { return !ForcedFormat().empty(); }

@@ -9,39 +9,33 @@
 
 namespace pjrt {
 
-Executable::~Executable() {
-  Arguments<PJRT_Executable_Destroy_Args> args;
-  args->executable = executable_;
-  (void)plugin_.ToError(plugin_.api().PJRT_Executable_Destroy(args.get()));
-}
-
 std::string Executable::name() const {
   Arguments<PJRT_Executable_Name_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_Name, args);
   return std::string(args->executable_name, args->executable_name_size);
 }
 
 int64_t Executable::num_replicas() const {
   Arguments<PJRT_Executable_NumReplicas_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_NumReplicas, args);
   return args->num_replicas;
 }
 
 int64_t Executable::num_partitions() const {
   Arguments<PJRT_Executable_NumPartitions_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_NumPartitions, args);
   return args->num_partitions;
 }
 
 std::vector<hlo::Shape> Executable::output_shapes() const {
   Arguments<PJRT_Executable_OutputElementTypes_Args> types;
-  types->executable = executable_;
+  types->executable = handle();
   PJRT_INVOKE(plugin_, Executable_OutputElementTypes, types);
   Arguments<PJRT_Executable_OutputDimensions_Args> dimensions;
-  dimensions->executable = executable_;
+  dimensions->executable = handle();
   PJRT_INVOKE(plugin_, Executable_OutputDimensions, dimensions);
 
   std::vector<hlo::Shape> shapes;
@@ -56,7 +50,7 @@ std::vector<hlo::Shape> Executable::output_shapes() const {
 
 std::vector<std::string> Executable::output_memory_kinds() const {
   Arguments<PJRT_Executable_OutputMemoryKinds_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_OutputMemoryKinds, args);
   std::vector<std::string> kinds;
   for (size_t i = 0; i < args->num_outputs; ++i) {
@@ -67,21 +61,21 @@ std::vector<std::string> Executable::output_memory_kinds() const {
 
 int64_t Executable::generated_code_bytes() const {
   Arguments<PJRT_Executable_SizeOfGeneratedCodeInBytes_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_SizeOfGeneratedCodeInBytes, args);
   return args->size_in_bytes;
 }
 
 std::string Executable::fingerprint() const {
   Arguments<PJRT_Executable_Fingerprint_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_Fingerprint, args);
   return std::string(args->executable_fingerprint, args->executable_fingerprint_size);
 }
 
 CompiledMemoryStats Executable::memory_stats() const {
   Arguments<PJRT_Executable_GetCompiledMemoryStats_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_GetCompiledMemoryStats, args);
   CompiledMemoryStats stats;
   stats.generated_code = args->generated_code_size_in_bytes;
@@ -101,7 +95,7 @@ CompiledMemoryStats Executable::memory_stats() const {
 
 NamedValues Executable::cost_analysis() const {
   Arguments<PJRT_Executable_GetCostAnalysis_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_GetCostAnalysis, args);
   return FromC(args->properties, args->num_properties);
 }
@@ -110,7 +104,7 @@ NamedValues Executable::cost_analysis() const {
 OptimizedProgram Executable::optimized_program() const {
   Arguments<PJRT_Program> program;
   Arguments<PJRT_Executable_OptimizedProgram_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   args->program = program.get();
   PJRT_INVOKE(plugin_, Executable_OptimizedProgram, args);
   OptimizedProgram result;
@@ -123,7 +117,7 @@ OptimizedProgram Executable::optimized_program() const {
 
 std::string Executable::Serialize() const {
   Arguments<PJRT_Executable_Serialize_Args> args;
-  args->executable = executable_;
+  args->executable = handle();
   PJRT_INVOKE(plugin_, Executable_Serialize, args);
   std::string bytes(args->serialized_bytes, args->serialized_bytes_size);
   if (args->serialized_executable_deleter != nullptr) {
@@ -132,29 +126,21 @@ std::string Executable::Serialize() const {
   return bytes;
 }
 
-LoadedExecutable::LoadedExecutable(std::shared_ptr<Client> client,
-                                   PJRT_LoadedExecutable* executable)
-    : client_(std::move(client)), loaded_(executable) {
+LoadedExecutable::LoadedExecutable(std::shared_ptr<Client> client, OwnedLoadedExecutable executable)
+    : client_(std::move(client)), loaded_(std::move(executable)) {
   Arguments<PJRT_LoadedExecutable_GetExecutable_Args> args;
-  args->loaded_executable = loaded_;
+  args->loaded_executable = handle();
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_GetExecutable, args);
-  executable_ = std::make_unique<Executable>(client_->plugin(), args->executable);
+  executable_ = std::make_unique<Executable>(OwnedExecutable(client_->plugin(), args->executable));
   output_shapes_ = executable_->output_shapes();
   for (const hlo::Shape& shape : output_shapes_) {
     shared_output_shapes_.push_back(std::make_shared<const hlo::Shape>(shape));
   }
 }
 
-LoadedExecutable::~LoadedExecutable() {
-  Arguments<PJRT_LoadedExecutable_Destroy_Args> args;
-  args->executable = loaded_;
-  const Plugin& plugin = client_->plugin();
-  (void)plugin.ToError(plugin.api().PJRT_LoadedExecutable_Destroy(args.get()));
-}
-
 std::vector<Device*> LoadedExecutable::addressable_devices() const {
   Arguments<PJRT_LoadedExecutable_AddressableDevices_Args> args;
-  args->executable = loaded_;
+  args->executable = handle();
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_AddressableDevices, args);
   std::vector<Device*> devices;
   for (size_t i = 0; i < args->num_addressable_devices; ++i) {
@@ -165,13 +151,13 @@ std::vector<Device*> LoadedExecutable::addressable_devices() const {
 
 void LoadedExecutable::Delete() {
   Arguments<PJRT_LoadedExecutable_Delete_Args> args;
-  args->executable = loaded_;
+  args->executable = handle();
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_Delete, args);
 }
 
 bool LoadedExecutable::IsDeleted() const {
   Arguments<PJRT_LoadedExecutable_IsDeleted_Args> args;
-  args->executable = loaded_;
+  args->executable = handle();
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_IsDeleted, args);
   return args->is_deleted;
 }
@@ -222,7 +208,7 @@ std::vector<ExecuteResult> LoadedExecutable::Start(std::span<const ArgumentList>
   c_options->num_non_donatable_input_indices = options.non_donatable_inputs.size();
 
   Arguments<PJRT_LoadedExecutable_Execute_Args> args;
-  args->executable = loaded_;
+  args->executable = handle();
   args->options = c_options.get();
   args->argument_lists = input_lists.data();
   args->num_devices = num_devices;
@@ -232,16 +218,20 @@ std::vector<ExecuteResult> LoadedExecutable::Start(std::span<const ArgumentList>
   args->execute_device = options.device != nullptr ? options.device->handle() : nullptr;
   std::vector<ExecuteResult> results(num_devices);
   for (ExecuteResult& result : results) result.outputs.reserve(num_outputs);
+  std::vector<OwnedBuffer> owned;
+  owned.reserve(outputs.size());
   PJRT_INVOKE(client_->plugin(), LoadedExecutable_Execute, args);
 
+  for (PJRT_Buffer* output : outputs) owned.emplace_back(client_->plugin(), output);
   for (size_t d = 0; d < num_devices; ++d) {
     results[d].done = Event(client_->plugin(), events[d]);
   }
   try {
     for (size_t d = 0; d < num_devices; ++d) {
       for (size_t i = 0; i < num_outputs; ++i) {
+        OwnedBuffer& output = owned[d * num_outputs + i];
         results[d].outputs.push_back(
-            std::make_unique<Buffer>(client_, output_lists[d][i], shared_output_shapes_[i]));
+            std::make_unique<Buffer>(client_, std::move(output), shared_output_shapes_[i]));
       }
     }
   } catch (...) {  // what the caller lent the execution must stay until it is done

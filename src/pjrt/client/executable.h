@@ -5,12 +5,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hlo/shape.h"
 #include "pjrt/client/buffer.h"
 #include "pjrt/client/event.h"
 #include "pjrt/client/named_value.h"
+#include "pjrt/client/owned.h"
 
 namespace pjrt {
 
@@ -34,12 +36,11 @@ struct OptimizedProgram {
 // topology.
 class Executable {
  public:
-  Executable(const Plugin& plugin, PJRT_Executable* executable)
-      : plugin_(plugin), executable_(executable) {}
-  ~Executable();
+  explicit Executable(OwnedExecutable executable)
+      : plugin_(executable.plugin()), executable_(std::move(executable)) {}
   Executable(const Executable&) = delete;
 
-  PJRT_Executable* handle() const { return executable_; }
+  PJRT_Executable* handle() const { return executable_.get(); }
   std::string name() const;
   int64_t num_replicas() const;
   int64_t num_partitions() const;
@@ -56,7 +57,7 @@ class Executable {
 
  private:
   const Plugin& plugin_;
-  PJRT_Executable* executable_;
+  OwnedExecutable executable_;
 };
 
 struct ExecuteOptions {
@@ -80,11 +81,10 @@ struct ExecuteResult {
 // A program that can run on devices of its client. Thread-safe. Keeps its client alive.
 class LoadedExecutable {
  public:
-  LoadedExecutable(std::shared_ptr<Client> client, PJRT_LoadedExecutable* executable);
-  ~LoadedExecutable();
+  LoadedExecutable(std::shared_ptr<Client> client, OwnedLoadedExecutable executable);
   LoadedExecutable(const LoadedExecutable&) = delete;
 
-  PJRT_LoadedExecutable* handle() const { return loaded_; }
+  PJRT_LoadedExecutable* handle() const { return loaded_.get(); }
   const Executable& executable() const { return *executable_; }
   const std::vector<hlo::Shape>& output_shapes() const { return output_shapes_; }
   std::vector<Device*> addressable_devices() const;
@@ -108,7 +108,7 @@ class LoadedExecutable {
                                    const ExecuteOptions& options) const;
 
   std::shared_ptr<Client> client_;
-  PJRT_LoadedExecutable* loaded_;
+  OwnedLoadedExecutable loaded_;
   std::unique_ptr<Executable> executable_;
   std::vector<hlo::Shape> output_shapes_;
   std::vector<std::shared_ptr<const hlo::Shape>> shared_output_shapes_;  // the same, for buffers

@@ -41,7 +41,8 @@ std::unique_ptr<LoadedExecutable> CompileModule(Client& client, std::unique_ptr<
   args->compile_options = serialized_options.data();
   args->compile_options_size = serialized_options.size();
   if (PJRT_Error* error = ExtensionOf(plugin)->compile(args.get())) plugin.Throw(error);
-  return std::make_unique<LoadedExecutable>(client.shared_from_this(), args->executable);
+  return std::make_unique<LoadedExecutable>(client.shared_from_this(),
+                                            OwnedLoadedExecutable(plugin, args->executable));
 }
 
 int64_t CompiledLoops(const Plugin& plugin) {

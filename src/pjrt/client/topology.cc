@@ -14,7 +14,7 @@ std::unique_ptr<Topology> Topology::Create(const Plugin& plugin, const std::stri
   args->create_options = c_options.data();
   args->num_options = c_options.size();
   PJRT_INVOKE(plugin, TopologyDescription_Create, args);
-  return std::make_unique<Topology>(plugin, args->topology, /*owned=*/true);
+  return std::make_unique<Topology>(OwnedTopology(plugin, args->topology));
 }
 
 std::unique_ptr<Topology> Topology::Deserialize(const Plugin& plugin, const std::string& bytes) {
@@ -22,18 +22,16 @@ std::unique_ptr<Topology> Topology::Deserialize(const Plugin& plugin, const std:
   args->serialized_topology = bytes.data();
   args->serialized_topology_size = bytes.size();
   PJRT_INVOKE(plugin, TopologyDescription_Deserialize, args);
-  return std::make_unique<Topology>(plugin, args->topology, /*owned=*/true);
+  return std::make_unique<Topology>(OwnedTopology(plugin, args->topology));
 }
 
-Topology::Topology(const Plugin& plugin, const PJRT_TopologyDescription* topology, bool owned)
-    : plugin_(plugin), topology_(const_cast<PJRT_TopologyDescription*>(topology)), owned_(owned) {}
+Topology::Topology(OwnedTopology topology)
+    : plugin_(topology.plugin()), topology_(topology.get()), owned_(std::move(topology)) {}
 
-Topology::~Topology() {
-  if (!owned_) return;
-  Arguments<PJRT_TopologyDescription_Destroy_Args> args;
-  args->topology = topology_;
-  (void)plugin_.ToError(plugin_.api().PJRT_TopologyDescription_Destroy(args.get()));
-}
+Topology::Topology(const Plugin& plugin, const PJRT_TopologyDescription* topology)
+    : plugin_(plugin),
+      topology_(const_cast<PJRT_TopologyDescription*>(topology)),
+      owned_(plugin, nullptr) {}
 
 std::string Topology::platform_name() const {
   Arguments<PJRT_TopologyDescription_PlatformName_Args> args;
@@ -100,7 +98,7 @@ std::unique_ptr<Executable> Topology::Compile(const std::string& code, const std
   args->compile_options = serialized_options.data();
   args->compile_options_size = serialized_options.size();
   PJRT_INVOKE(plugin_, Compile, args);
-  return std::make_unique<Executable>(plugin_, args->executable);
+  return std::make_unique<Executable>(OwnedExecutable(plugin_, args->executable));
 }
 
 }  // namespace pjrt

@@ -9,6 +9,7 @@
 #include "pjrt/client/compile_options.h"
 #include "pjrt/client/executable.h"
 #include "pjrt/client/named_value.h"
+#include "pjrt/client/owned.h"
 #include "pjrt/client/plugin.h"
 
 namespace pjrt {
@@ -20,9 +21,9 @@ class Topology {
   static std::unique_ptr<Topology> Create(const Plugin& plugin, const std::string& name,
                                           const NamedValues& options = {});
   static std::unique_ptr<Topology> Deserialize(const Plugin& plugin, const std::string& bytes);
-  // Not owned: the client's.
-  Topology(const Plugin& plugin, const PJRT_TopologyDescription* topology, bool owned);
-  ~Topology();
+  explicit Topology(OwnedTopology topology);
+  // The client's.
+  Topology(const Plugin& plugin, const PJRT_TopologyDescription* topology);
   Topology(const Topology&) = delete;
 
   std::string platform_name() const;
@@ -39,7 +40,7 @@ class Topology {
  private:
   const Plugin& plugin_;
   PJRT_TopologyDescription* topology_;
-  bool owned_;
+  OwnedTopology owned_;  // null: the client's
 };
 
 }  // namespace pjrt

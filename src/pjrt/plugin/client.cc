@@ -21,7 +21,8 @@ PJRT_Client::PJRT_Client(const pjrt::plugin::ClientOptions& options, cpu::KeyVal
                      "each other");
   }
   for (PJRT_DeviceDescription* description : topology.handles) {
-    PJRT_Device* device = devices.emplace_back(new PJRT_Device(this, description)).get();
+    PJRT_Device* device =
+        devices.emplace_back(std::make_unique<PJRT_Device>(this, description)).get();
     device_handles.push_back(device);
     if (!device->addressable()) continue;
     addressable_handles.push_back(device);
