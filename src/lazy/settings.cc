@@ -97,9 +97,9 @@ void SetCustomCompileOptions(CompileOverrides options) {
   pjrt::CompileOptions compile_options;
   compile_options.overrides = std::move(options);
   const std::string bytes = compile_options.overrides.empty() ? "" : compile_options.Serialize();
-  std::vector<uint64_t> key(hlo::CeilDivide(bytes.size(), sizeof(uint64_t)));
-  std::memcpy(key.data(), bytes.data(), bytes.size());
-  key.push_back(bytes.size());
+  std::vector<uint64_t> key(1 + hlo::CeilDivide(bytes.size(), sizeof(uint64_t)));
+  key[0] = bytes.size();
+  std::memcpy(key.data() + 1, bytes.data(), bytes.size());
   settings.overrides = std::move(compile_options.overrides);
   settings.overrides_key = std::move(key);
 }
