@@ -175,6 +175,7 @@ def wraps_what_policies_pick(index: int) -> None:
         described = repr(model)
         assert "Linear(in_features=12, out_features=5, bias=True)" in described, described
         assert "BatchNorm1d(12, " in described, described
+        assert repr(model.module.odd) == "Linear(in_features=12, out_features=5, bias=True)"
     assert set(model.state_dict()) == names
     embedding = nn.Embedding(7, 4)
     in_two_places = nn.ModuleList([embedding, nn.Sequential(embedding, nn.Linear(4, 4))])

@@ -236,6 +236,8 @@ class XlaFullyShardedDataParallel(nn.Module):
                 modules[id(inner)] = inner
         for key, inner in modules.items():
             inner.__dict__[RECOMPUTATION] = functools.partial(self._regathered, inner, parts[key])
+            # What `repr` of the module itself calls.
+            inner.__dict__["extra_repr"] = functools.partial(self._described, inner)
             inner.register_forward_pre_hook(self._enter_recomputation)
             inner.register_forward_hook(self._leave_recomputation, always_call=True)
 
@@ -279,8 +281,9 @@ class XlaFullyShardedDataParallel(nn.Module):
         except AttributeError:
             return getattr(super().__getattr__("module"), name)
 
-    def __repr__(self) -> str:
-        # Modules look at their parameters to describe themselves, and have none outside of forward.
+    @contextlib.contextmanager
+    def _lent(self) -> Iterator[None]:
+        """Modules look at their parameters to describe themselves, and have none outside of forward: they get the parts."""
         lent = [
             (inner.__dict__, name)
             for parameter in self._sharded
@@ -288,10 +291,18 @@ class XlaFullyShardedDataParallel(nn.Module):
             if inner.__dict__.setdefault(name, parameter.part) is parameter.part
         ]
         try:
-            return super().__repr__()
+            yield
         finally:
             for attributes, name in lent:
                 attributes.pop(name, None)  # a module that is in two places is there twice
+
+    def _described(self, inner: nn.Module) -> str:
+        with self._lent():
+            return type(inner).extra_repr(inner)
+
+    def __repr__(self) -> str:
+        with self._lent():
+            return super().__repr__()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The wrapped module's forward, with its parameters gathered from all processes while it computes."""
