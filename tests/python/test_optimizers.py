@@ -294,3 +294,30 @@ def test_zero_redundancy_that_is_made_later():
     weight.sum().backward()
     optimizer.step()
     assert weight.tolist() == [0.5] * 3
+
+
+@pytest.mark.parametrize("uses_hook", [False, True])
+def test_zero_redundancy_with_parameters_that_come_later(uses_hook):
+    first, second = (torch.nn.Parameter(torch.ones(3, device="xla")) for _ in range(2))
+
+    def make(groups):
+        return ZeroRedundancyOptimizer(
+            groups, torch.optim.SGD, grad_clipping=False, lr=0.5, use_grad_acc_hook=uses_hook
+        )
+
+    def step(optimizer):
+        optimizer.zero_grad()
+        (first + second).sum().backward()
+        optimizer.step()
+
+    optimizer = make([first])
+    step(optimizer)
+    assert (first.tolist(), second.tolist()) == ([0.5] * 3, [1.0] * 3)
+    optimizer.add_param_group({"params": [second], "lr": 0.25, "momentum": 0.5})
+    step(optimizer)
+    assert (first.tolist(), second.tolist()) == ([0.0] * 3, [0.75] * 3)
+    saved = optimizer.state_dict()
+    again = make([{"params": [first]}, {"params": [second]}])
+    again.load_state_dict(saved)
+    step(again)
+    assert (first.tolist(), second.tolist()) == ([-0.5] * 3, [0.375] * 3)

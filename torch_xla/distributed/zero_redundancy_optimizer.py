@@ -81,6 +81,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         higher_cc_precision: bool = False,
         **defaults: Any,
     ) -> None:
+        self.inited = False  # torch's constructor adds the groups
         super().__init__(params, defaults)
         own = _collectives._own(
             _collectives._equal_ranks("ZeroRedundancyOptimizer", sharding_groups)
@@ -98,37 +99,40 @@ class ZeroRedundancyOptimizer(Optimizer):
         self.grad_norm: torch.Tensor | None = None
         self._hooks: list[Any] = []
         self._shards: list[list[_Shard]] = []
-        self.inited = False
         if not lazy_init:
             self.init_zero()
 
     def init_zero(self) -> None:
         """Makes this process's parts and the optimizer of them."""
-        self._shards = [
-            [
-                _Shard(value, self.local_rank, self.local_world_size, self.optimizer_dtype)
-                for value in group["params"]
-            ]
-            for group in self.param_groups
-        ]
-        self.base_optimizer = self.optimizer_class(
-            [
-                {**_options(group), "params": [shard.part for shard in shards]}
-                for group, shards in zip(self.param_groups, self._shards, strict=True)
-            ],
-            **self.defaults,
-        )
-        self.inited = True
         for hook in self._hooks:
             hook.remove()
-        self._hooks = []
+        self._hooks, self._shards = [], []
+        groups = [self._cut(group) for group in self.param_groups]
+        self.base_optimizer = self.optimizer_class(groups, **self.defaults)
+        self.inited = True
+        torch_xla.sync(reset_scope=False)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters, with their own options, as to any optimizer; their parts are made at once."""
+        super().add_param_group(param_group)
+        if self.inited:
+            self.base_optimizer.add_param_group(self._cut(self.param_groups[-1]))
+            torch_xla.sync(reset_scope=False)
+
+    def _cut(self, group: dict[str, Any]) -> dict[str, Any]:
+        """The group of this process's parts of a group's parameters."""
+        shards = [
+            _Shard(value, self.local_rank, self.local_world_size, self.optimizer_dtype)
+            for value in group["params"]
+        ]
+        self._shards.append(shards)
         if self.use_grad_acc_hook:
-            self._hooks = [
+            self._hooks += [
                 shard.whole.register_post_accumulate_grad_hook(self._move_to_main_gradient)
-                for shard in self._every_shard()
+                for shard in shards
                 if shard.whole.requires_grad
             ]
-        torch_xla.sync(reset_scope=False)
+        return {**_options(group), "params": [shard.part for shard in shards]}
 
     def _move_to_main_gradient(self, parameter: torch.Tensor) -> None:
         gradient = parameter.grad
