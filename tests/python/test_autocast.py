@@ -162,6 +162,60 @@ def test_scaler_skips_steps_that_overflow(optimizer_class, device):
     assert both[1] == losses[0]
 
 
+OPTIONS = [
+    (syncfree.SGD, torch.optim.SGD, {"momentum": 0.9, "dampening": 0.5}),
+    (syncfree.SGD, torch.optim.SGD, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    (syncfree.Adam, torch.optim.Adam, {"amsgrad": True, "weight_decay": 0.1}),
+    (syncfree.AdamW, torch.optim.AdamW, {"betas": (0.5, 0.6)}),
+]
+
+
+@pytest.mark.parametrize(("own", "of_torch", "options"), OPTIONS)
+@pytest.mark.parametrize("skipped", [{0, 1}, {2}])
+def test_steps_chosen_on_the_device_are_those_that_torch_makes(
+    own, of_torch, options, skipped, device
+):
+    def weights(optimizer_class, device, step):
+        weight = torch.nn.Parameter(torch.ones(3, device=device))
+        optimizer = optimizer_class([weight], lr=0.1, **options)
+        for i in range(4):
+            weight.grad = torch.arange(3.0, device=device) + i
+            step(optimizer, i in skipped)
+        return weight.tolist()
+
+    def asked(optimizer, is_skipped):
+        if not is_skipped:
+            optimizer.step()
+
+    def told(optimizer, is_skipped):
+        losses = optimizer.step(lambda: 2.0, found_inf=torch.tensor(float(is_skipped)).to(device))
+        assert losses == 2.0
+
+    expected = weights(of_torch, "cpu", asked)
+    assert weights(own, device, told) == pytest.approx(expected, rel=1e-5)
+
+
+def test_scaler_that_takes_a_step_of_zeros_reads_nothing(device):
+    weight = torch.nn.Parameter(torch.ones(2, device=device))
+    optimizer = torch.optim.SGD([weight], lr=1.0, momentum=0.5)
+    scaler = torch_xla.amp.GradScaler(init_scale=4.0, use_zero_grad=True)
+
+    def step(factor):
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        metrics.clear_all()
+        scaler.step(optimizer)
+        assert metrics.counter_value("aten::_local_scalar_dense") is None
+        scaler.update()
+
+    step(1.0)
+    assert weight.tolist() == [0.0] * 2
+    step(torch.inf)  # momentum goes on: -1 * 0.5
+    assert weight.tolist() == [-0.5] * 2 and scaler.get_scale() == 2.0
+    step(1.0)
+    assert weight.tolist() == [-1.75] * 2
+
+
 @pytest.mark.slow
 def test_transformer_converges_in_bfloat16_as_in_float32(device):
     """Tokens repeat those of four places before, which attention has to find out."""

@@ -20,7 +20,13 @@ class autocast(torch.amp.autocast):  # noqa: N801, the name of upstream
 
 
 class GradScaler(torch.amp.GradScaler):
-    """`torch.amp.GradScaler` for xla devices; float16 needs it, bfloat16 does not."""
+    """`torch.amp.GradScaler` for xla devices; float16 needs it, bfloat16 does not.
+
+    Args:
+      init_scale, growth_factor, backoff_factor, growth_interval, enabled: as torch's.
+      use_zero_grad: where gradients overflowed, take a step with gradients of zero instead of none. The host then reads
+        nothing, and momentum and weight decay act in such a step. `torch_xla.amp.syncfree` reads nothing either, and skips.
+    """
 
     def __init__(
         self,
@@ -32,3 +38,20 @@ class GradScaler(torch.amp.GradScaler):
         use_zero_grad: bool = False,
     ) -> None:
         super().__init__("xla", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+        self._use_zero_grad = use_zero_grad
+
+    def _maybe_opt_step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        optimizer_state: dict[str, Any],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if not self._use_zero_grad:
+            return super()._maybe_opt_step(optimizer, optimizer_state, *args, **kwargs)
+        overflowed = torch.stack(list(optimizer_state["found_inf_per_device"].values())).sum() != 0
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.masked_fill_(overflowed, 0)
+        return optimizer.step(*args, **kwargs)

@@ -77,7 +77,23 @@ class _SyncFree(torch.optim.Optimizer):
 
 
 class SGD(_SyncFree, torch.optim.SGD):
-    """`torch.optim.SGD`."""
+    """`torch.optim.SGD`. With dampening the device is asked until a first step has been made, since that one is not dampened."""
+
+    def _step(self, closure: Callable[[], Any] | None, found_inf: torch.Tensor | None) -> Any:
+        if found_inf is None or not self._has_first_step_ahead() or not found_inf.any():
+            return super()._step(closure, found_inf)
+        with torch.enable_grad():
+            return None if closure is None else closure()
+
+    def _has_first_step_ahead(self) -> bool:
+        """Whether the next step does for a parameter what no later one does."""
+        return any(
+            parameter.grad is not None
+            and self.state.get(parameter, {}).get("momentum_buffer") is None
+            for group in self.param_groups
+            if group["momentum"] and group["dampening"]
+            for parameter in group["params"]
+        )
 
 
 class Adam(_SyncFree, torch.optim.Adam):
