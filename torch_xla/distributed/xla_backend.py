@@ -42,6 +42,16 @@ def _on_xla(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_on_xla(item) for item in value)
 
 
+def _fill(output: torch.Tensor, value: torch.Tensor) -> None:
+    """Overwrites a tensor with a result of as many elements; one of fewer would be repeated."""
+    if output.numel() != value.numel():
+        raise ValueError(
+            f"A tensor of the shape {tuple(output.shape)} is to receive one of the shape {tuple(value.shape)}: they must "
+            "have the same number of elements."
+        )
+    output.copy_(value)
+
+
 def _done(result: list[torch.Tensor]) -> Work:
     """The work of an operation that is recorded: whoever waits for it can go on recording."""
     future: torch.futures.Future = torch.futures.Future()
@@ -197,7 +207,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
             # As in PyTorch/XLA there may be more of them than processes.
             for output, part in zip(outputs, self._gathered(tensor), strict=False):
-                output.copy_(part)
+                _fill(output, part)
         return _done([output for outputs in output_tensors for output in outputs])
 
     @_by_device
@@ -213,7 +223,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         gathered = [self._gathered(tensor) for tensor in input_list]
         for member, outputs in enumerate(output_lists):
             for output, parts in zip(outputs, gathered, strict=True):
-                output.copy_(parts[member])
+                _fill(output, parts[member])
         return _done([output for outputs in output_lists for output in outputs])
 
     @_by_device
@@ -241,7 +251,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         self, output_tensors: list[torch.Tensor], input_tensors: list[list[torch.Tensor]], opts: Any
     ) -> Work:
         for output, parts in zip(output_tensors, input_tensors, strict=True):
-            output.copy_(self._scattered(torch.stack(list(parts)), opts.reduceOp)[0])
+            _fill(output, self._scattered(torch.stack(list(parts)), opts.reduceOp)[0])
         return _done(list(output_tensors))
 
     @_by_device
@@ -279,7 +289,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         with torch.no_grad():
             received = self._exchanged(torch.stack(list(input_tensors)))
             for output, part in zip(output_tensors, received, strict=True):
-                output.copy_(part)
+                _fill(output, part)
         return _done(list(output_tensors))
 
     def _alltoall_of_any_sizes(
@@ -330,7 +340,7 @@ class ProcessGroupXla(dist.ProcessGroup):
             return _done([])
         for outputs, parts in zip(output_tensors, gathered, strict=True):
             for output, part in zip(outputs, parts, strict=True):
-                output.copy_(part)
+                _fill(output, part)
         return _done([output for outputs in output_tensors for output in outputs])
 
     @_by_device
@@ -344,7 +354,7 @@ class ProcessGroupXla(dist.ProcessGroup):
             else:
                 parts = output.new_zeros((self.size(), *output.shape))
             xm.collective_broadcast([parts], root_ordinal=root, groups=self._groups())
-            output.copy_(parts[self.rank()])
+            _fill(output, parts[self.rank()])
         return _done(list(output_tensors))
 
     @_by_device

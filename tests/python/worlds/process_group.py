@@ -1,5 +1,6 @@
 """torch.distributed with the backend `xla`, on xla and on CPU tensors; the arguments are init_methods."""
 
+import contextlib
 import functools
 import operator
 import sys
@@ -116,6 +117,13 @@ class Checks:
         output = torch.zeros(2 * self.size, 3, device=self.device)
         dist.all_gather_into_tensor(output, self.own(2, 3))
         self.same(output, torch.cat(list(self.all(2, 3))))
+
+    def check_results_of_other_sizes(self) -> None:
+        for rows in (0, 1, 4):
+            outputs = [torch.zeros(3, 2, device=self.device) for _ in range(self.size)]
+            with contextlib.suppress(ValueError):
+                dist.all_gather(outputs, torch.ones(rows, 2, device=self.device))
+                raise AssertionError(f"{rows} rows went into 3")
 
     def check_reduce_scatter(self) -> None:
         output = torch.zeros(2, device=self.device)
