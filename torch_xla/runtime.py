@@ -121,29 +121,27 @@ def global_runtime_device_attributes() -> list[dict[str, Any]]:
     return _XLAC._xla_global_device_attributes()
 
 
-_one_program = False
-
-
 def use_spmd(auto: bool = False) -> None:
-    """From now on one program runs on all devices; there can be one only.
+    """From now on one program runs on all devices; there can be one only. Sets XLA_USE_SPMD, which does the same.
 
     Args:
-      auto: let the compiler decide what is sharded; with one device there is nothing to decide.
+      auto: let the compiler decide what is sharded (XLA_AUTO_SPMD); with one device there is nothing to decide.
 
     Raises NotImplementedError where there are more.
     """
-    global _one_program
     if global_runtime_device_count() > 1:
         raise NotImplementedError(
             f"use_spmd: one program over {global_runtime_device_count()} devices is not implemented. Train with one process "
             "per device instead (torch_xla.launch)."
         )
-    _one_program = True
+    os.environ[xenv.XLA_USE_SPMD] = "1"
+    if auto:
+        os.environ[xenv.XLA_AUTO_SPMD] = "1"
 
 
 def is_spmd() -> bool:
-    """Whether `use_spmd` was called."""
-    return _one_program
+    """Whether `use_spmd` was called, or XLA_USE_SPMD is set."""
+    return os.environ.get(xenv.XLA_USE_SPMD, "0").lower() in ("1", "true")
 
 
 def get_master_ip() -> str:

@@ -193,8 +193,18 @@ def test_attention_takes_the_sharding_of_its_operands():
 USE_SPMD = """
 from torch_xla import runtime as xr
 assert not xr.is_spmd()
-xr.use_spmd()
+xr.use_spmd(auto=True)
 assert xr.is_spmd()
+import os, torch.distributed as dist, torch_xla.distributed.xla_backend
+assert os.environ["XLA_AUTO_SPMD"] == "1"
+try:
+    dist.init_process_group("xla", init_method="xla://")
+    raise SystemExit("a process group")
+except AssertionError as error:
+    assert "use_spmd" in str(error)
+del os.environ["XLA_USE_SPMD"]
+assert not xr.is_spmd()
+dist.init_process_group("xla", init_method="xla://")
 """
 
 

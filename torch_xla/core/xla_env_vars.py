@@ -24,6 +24,10 @@ MASTER_PORT = "MASTER_PORT"
 HOST_WORLD_SIZE = "XRT_HOST_WORLD_SIZE"
 HOST_ORDINAL = "XRT_HOST_ORDINAL"
 
+# One program on all devices; with AUTO the compiler decides what is sharded.
+XLA_USE_SPMD = "XLA_USE_SPMD"
+XLA_AUTO_SPMD = "XLA_AUTO_SPMD"
+
 # From `python -m torch_xla.doctor` to the processes that its program launches: a JSON list of the
 # orders and of the file that the kinds of causes go to.
 TORCH_XLA_DOCTOR = "TORCH_XLA_DOCTOR"

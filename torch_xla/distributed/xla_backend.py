@@ -461,6 +461,11 @@ def _create_xla_process_group(
     timeout: timedelta = dist.default_pg_timeout,
 ) -> ProcessGroupXla:
     """As torch calls it, with what it knows of the group; or with a store and this process's place."""
+    if xr.is_spmd():
+        raise AssertionError(
+            "The backend xla is not there after use_spmd(), or with XLA_USE_SPMD: one program runs on all devices, and needs "
+            'no collectives of processes. What hosts tell each other goes over "gloo".'
+        )
     if options is None:
         return ProcessGroupXla(prefix_store, rank, size, timeout)
     ranks = list(options.global_ranks_in_group)
