@@ -10,8 +10,10 @@
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
 #include "aten/indexing.h"
+#include "aten/masked_scatter.h"
 #include "aten/op.h"
 #include "aten/out_rule.h"
+#include "aten/small_rows.h"
 #include "aten/value_check.h"
 
 namespace torch_xla {
@@ -276,14 +278,20 @@ at::Tensor& IndexPutInPlace(at::Tensor& self, const IndexList& indices, const at
   return self;
 }
 
+// x with values added where the mask is true, in order.
+Value IndexPutOfMask(Builder& b, Value x, Value mask, Value values) {
+  return b.Add(x, MaskedScatter(b, b.Zeros(x->shape()), mask, values));
+}
+
 // Autograd adds as many values where a mask selects as the mask did select, so nobody counts them.
 std::optional<at::Tensor> WithSelectedAdded(const at::Tensor& self, const IndexList& indices,
                                             const at::Tensor& values) {
-  if (values.scalar_type() != self.scalar_type()) return std::nullopt;
+  if (values.scalar_type() != self.scalar_type() || self.scalar_type() == at::kBool)
+    return std::nullopt;
   const std::optional<SingleMask> single = SingleMaskOf(self, indices);
   if (!single || single->mask.dim() == 0 || values.dim() != self.dim() - single->mask.dim() + 1)
     return std::nullopt;
-  return self + at::zeros_like(self).masked_scatter(single->Over(self), values);
+  return Record<&IndexPutOfMask>(self, single->Over(self), values);
 }
 
 at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
@@ -300,11 +308,20 @@ at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  RunBy<&Index>(
-      +[](const at::Tensor& x, const IndexList& indices, bool) { return at::index(x, indices); });
+  RunBy<&Index>(+[](const at::Tensor& x, const IndexList& indices, bool) {
+    at::Tensor rows;
+    if (indices.size() == 1 && indices.get(0)) rows = TakeRowsOnHost(x, *indices.get(0));
+    return rows.defined() ? rows : at::index(x, indices);
+  });
   RunBy<&IndexPut>(+[](const at::Tensor& x, const IndexList& indices, const at::Tensor& values,
                        bool accumulate,
                        bool) { return at::index_put(x, indices, values, accumulate); });
+  recording::NameKind(lazy::Op<&IndexPutOfMask>::kind(), "index_put_of_mask");
+  RunBy<&IndexPutOfMask>(
+      +[](const at::Tensor& x, const at::Tensor& mask, const at::Tensor& values) {
+        at::Tensor sum = AddSelectedOnHost(x, mask, values);
+        return sum.defined() ? sum : x + at::zeros_like(x).masked_scatter(mask, values);
+      });
   m.impl("index.Tensor", &IndexTensor);
   m.impl("_unsafe_index.Tensor", &IndexTensor);
   m.impl("index_put", &IndexPutFunctional);

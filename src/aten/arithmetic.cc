@@ -564,6 +564,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&ClampSide<true, false>>(m, "clamp_min.Tensor");
   RegisterElementwise<&ClampSide<false, false>>(m, "clamp_max.Tensor");
 
+  RunSmallElementwiseOfBoolsBy<&Binary<Opcode::kAnd>>(&small_loops::Both);
+  RunSmallElementwiseOfBoolsBy<&Binary<Opcode::kOr>>(&small_loops::Either);
   RunSmallElementwiseBy<&Binary<Opcode::kAdd>>(&small_loops::Add);
   RunSmallElementwiseBy<&Subtract>(&small_loops::Subtract);
   RunSmallElementwiseBy<&Binary<Opcode::kMultiply>>(&small_loops::Multiply);

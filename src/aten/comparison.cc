@@ -3,6 +3,7 @@
 #include "aten/elementwise.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
+#include "aten/small_forms.h"
 
 namespace torch_xla {
 namespace {
@@ -81,21 +82,23 @@ at::Tensor MaskedFillNumber(const at::Tensor& x, const at::Tensor& mask, const a
 }
 
 template <ComparisonDirection direction>
-void RegisterComparison(torch::Library& m, const std::string& name) {
+void RegisterComparison(torch::Library& m, const std::string& name,
+                        const small_loops::CompareLoops& loops) {
   RegisterElementwise<&Compare<direction>, Promotion::kCompare>(m, (name + ".Tensor").c_str());
   RegisterElementwiseScalar<&Compare<direction>, Promotion::kCompare>(m,
                                                                       (name + ".Scalar").c_str());
+  RunSmallComparisonBy<&Compare<direction>, Promotion::kCompare>(loops);
 }
 
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  RegisterComparison<ComparisonDirection::kEq>(m, "eq");
-  RegisterComparison<ComparisonDirection::kNe>(m, "ne");
-  RegisterComparison<ComparisonDirection::kLt>(m, "lt");
-  RegisterComparison<ComparisonDirection::kLe>(m, "le");
-  RegisterComparison<ComparisonDirection::kGt>(m, "gt");
-  RegisterComparison<ComparisonDirection::kGe>(m, "ge");
+  RegisterComparison<ComparisonDirection::kEq>(m, "eq", small_loops::kEqual);
+  RegisterComparison<ComparisonDirection::kNe>(m, "ne", small_loops::kUnequal);
+  RegisterComparison<ComparisonDirection::kLt>(m, "lt", small_loops::kLess);
+  RegisterComparison<ComparisonDirection::kLe>(m, "le", small_loops::kLessOrEqual);
+  RegisterComparison<ComparisonDirection::kGt>(m, "gt", small_loops::kGreater);
+  RegisterComparison<ComparisonDirection::kGe>(m, "ge", small_loops::kGreaterOrEqual);
   RegisterElementwise<&Logical<Opcode::kAnd>, Promotion::kCompare>(m, "logical_and");
   RegisterElementwise<&Logical<Opcode::kOr>, Promotion::kCompare>(m, "logical_or");
   RegisterElementwise<&Logical<Opcode::kXor>, Promotion::kCompare>(m, "logical_xor");

@@ -74,4 +74,9 @@ lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, a
   return lazy::Data::OnHost(device, shape, std::make_shared<const HostTensor>(std::move(tensor)));
 }
 
+at::Tensor Writable(const at::Tensor& operand) {
+  const bool is_own = operand.use_count() == 1 && operand.storage().use_count() == 1;
+  return is_own && operand.is_contiguous() ? operand : operand.clone(at::MemoryFormat::Contiguous);
+}
+
 }  // namespace torch_xla

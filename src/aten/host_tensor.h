@@ -34,4 +34,8 @@ at::Tensor TensorOf(lazy::Data& data);
 // they are; more are copied to the device's memory, which its reports and limits count.
 lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, at::Tensor tensor);
 
+// The operand of a kernel, row-major, to be written into: itself where nobody holds it but the
+// kernel's list of operands, a copy else.
+at::Tensor Writable(const at::Tensor& operand);
+
 }  // namespace torch_xla

@@ -4,6 +4,7 @@
 
 #include "aten/indexing.h"
 #include "aten/op.h"
+#include "aten/small_rows.h"
 #include "aten/value_check.h"
 
 namespace torch_xla {
@@ -64,6 +65,14 @@ Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value sour
   }
   return SlicesInto(b, x, dimension, index, scaled, Opcode::kAdd);
 }
+at::Tensor RunIndexAdd(const at::Tensor& x, int64_t dimension, const at::Tensor& index,
+                       const at::Tensor& source, const at::Scalar& alpha) {
+  if (dimension == 0 && alpha.equal(1)) {
+    at::Tensor sum = AddRowsOnHost(x, index, source);
+    if (sum.defined()) return sum;
+  }
+  return at::index_add(x, dimension, index, source, alpha);
+}
 Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
   RequireIndexType(index, false, "index_copy");
   Words words = OutOfBounds(kIndexError, dimension, SizeAlong(x, dimension));
@@ -108,6 +117,7 @@ Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value s
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&IndexSelect>(m, "index_select");
+  RunBy<&IndexAdd>(&RunIndexAdd);
   Register<&IndexAdd>(m, "index_add");
   Register<&IndexCopy>(m, "index_copy");
   Register<&IndexFill>(m, "index_fill.int_Tensor");

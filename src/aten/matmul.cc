@@ -3,6 +3,7 @@
 
 #include <ATen/NativeFunctions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
 
 #include <algorithm>
 
@@ -327,6 +328,16 @@ at::Tensor QuantizedMatMul(const at::Tensor& x, const at::Tensor& weight, const 
   return composed.call(x, weight, scale, zero_point, block_size, int4_weight, quantize_activation);
 }
 
+bool AreFloats(const at::Tensor& x) { return x.scalar_type() == at::kFloat && !x.is_neg(); }
+
+// What torch's composite comes to for matrices, without its questions.
+at::Tensor RunLinear(const at::Tensor& x, const at::Tensor& weight,
+                     const std::optional<at::Tensor>& bias) {
+  const bool are_matrices = x.dim() == 2 && weight.dim() == 2 && AreFloats(x) && AreFloats(weight);
+  if (!are_matrices || !bias || !AreFloats(*bias)) return at::linear(x, weight, bias);
+  return at::cpu::addmm(*bias, x, weight.t());
+}
+
 // Above autograd, where derivatives are asked for or not; below, where it is off.
 void RegisterProducts(torch::Library& m) {
   m.impl("linear", &RecordLinear);
@@ -382,10 +393,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Addbmm>(m, "addbmm", &RecordWithReadFactors<&Addbmm>);
   Register<&Baddbmm>(m, "baddbmm", &RecordWithReadFactors<&Baddbmm>);
   Register<&Trilinear>(m, "_trilinear");
-  RunBy<&Linear>(
-      +[](const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-        return at::linear(x, weight, bias);
-      });
+  RunBy<&Linear>(&RunLinear);
   RunBy<&MatMul>(+[](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); });
   RegisterProducts(m);
 }

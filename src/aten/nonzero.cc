@@ -8,6 +8,7 @@
 #include "aten/dimension.h"
 #include "aten/host_kernel.h"
 #include "aten/indexing.h"
+#include "aten/masked_scatter.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/reduction.h"
@@ -98,7 +99,8 @@ at::Tensor TruePositionsOnHost(const at::Tensor& mask) {
     *next = i;
     next += bytes[i] != 0 ? 1 : 0;
   }
-  return positions.narrow(0, 0, count);
+  positions.unsafeGetTensorImpl()->set_sizes_contiguous({count});
+  return positions;
 }
 
 // The coordinates of flat positions that grow: [count, rank], a column after the other, as torch's
@@ -145,7 +147,8 @@ at::Tensor NonzeroTensor(const at::Tensor& self) {
   return Record<&Nonzero>(self, count);
 }
 
-// The n-th true element of the mask takes the source's n-th.
+}  // namespace
+
 Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
   auto [full, full_mask] = Broadcast(b, x, mask);
   int64_t size = full->shape().num_elements(), available = source->shape().num_elements();
@@ -165,8 +168,6 @@ Value MaskedScatter(Builder& b, Value x, Value mask, Value source) {
   Value taken = TakeRows(b, b.Reshape(source, {available}), order);
   return b.Select(full_mask, b.Reshape(taken, full->dimensions()), full);
 }
-
-}  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunBy<&CountTrue>(+[](const at::Tensor& x) { return at::count_nonzero(x); });

@@ -10,6 +10,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string_view>
 #include <unordered_set>
 
@@ -94,7 +95,9 @@ ElementType NumberType(const at::Scalar& scalar, ElementType operand) {
   bool is_wide = operand == ElementType::kF64 || operand == ElementType::kC128;
   if (scalar.isBoolean()) return ElementType::kPred;
   if (scalar.isIntegral(false)) {
-    return scalar.isUnsigned() ? ElementType::kU64 : ElementType::kS64;
+    // torch calls all unsigned that are not negative.
+    const bool is_large = scalar.isUnsigned() && scalar.toUInt64() > INT64_MAX;
+    return is_large ? ElementType::kU64 : ElementType::kS64;
   }
   if (scalar.isComplex()) return is_wide ? ElementType::kC128 : ElementType::kC64;
   is_wide = is_wide || (c10::get_default_dtype_as_scalartype() == at::kDouble);

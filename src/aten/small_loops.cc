@@ -1,24 +1,46 @@
 #include "aten/small_loops.h"
 
 #include <cmath>
+#include <functional>
 
 namespace torch_xla::small_loops {
 namespace {
 
-template <typename F>
-void ForEach(Operand x, Operand y, float* __restrict result, int64_t count, F f) {
+template <typename T, typename Result, typename F>
+void ForEach(OperandOf<T> x, OperandOf<T> y, Result* __restrict result, int64_t count, F f) {
   if (x.is_number) {
-    const float number = *x.data;
+    const T number = *x.data;
     for (int64_t i = 0; i < count; ++i) result[i] = f(number, y.data[i]);
   } else if (y.is_number) {
-    const float number = *y.data;
+    const T number = *y.data;
     for (int64_t i = 0; i < count; ++i) result[i] = f(x.data[i], number);
   } else {
     for (int64_t i = 0; i < count; ++i) result[i] = f(x.data[i], y.data[i]);
   }
 }
 
+template <typename T, typename F>
+void Compare(OperandOf<T> x, OperandOf<T> y, bool* result, int64_t count) {
+  ForEach(x, y, result, count, F());
+}
+template <template <typename> typename F>
+constexpr CompareLoops kComparing{&Compare<float, F<float>>, &Compare<int64_t, F<int64_t>>};
+
 }  // namespace
+
+const CompareLoops kEqual = kComparing<std::equal_to>;
+const CompareLoops kUnequal = kComparing<std::not_equal_to>;
+const CompareLoops kLess = kComparing<std::less>;
+const CompareLoops kLessOrEqual = kComparing<std::less_equal>;
+const CompareLoops kGreater = kComparing<std::greater>;
+const CompareLoops kGreaterOrEqual = kComparing<std::greater_equal>;
+
+void Both(const uint8_t* x, const uint8_t* y, bool* __restrict result, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) result[i] = (x[i] != 0) & (y[i] != 0);
+}
+void Either(const uint8_t* x, const uint8_t* y, bool* __restrict result, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) result[i] = (x[i] != 0) | (y[i] != 0);
+}
 
 void Negate(const float* x, float* __restrict result, int64_t count) {
   for (int64_t i = 0; i < count; ++i) result[i] = -x[i];

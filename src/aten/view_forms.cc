@@ -3,9 +3,11 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorUtils.h>
+#include <ATen/ops/as_strided_cpu_dispatch.h>
 
 #include <utility>
 
+#include "aten/host_tensor.h"
 #include "aten/op.h"
 
 namespace torch_xla {
@@ -28,7 +30,9 @@ struct PlaceInMemory {
   static PlaceInMemory Of(const at::Tensor& x) {
     return {at::DimVector(x.sizes()), at::DimVector(x.strides()), x.storage_offset()};
   }
-  at::Tensor In(const at::Tensor& x) const { return x.as_strided(sizes, strides, offset); }
+  at::Tensor In(const at::Tensor& x) const {
+    return at::cpu::as_strided(x, sizes, strides, offset);
+  }
 
   // False if the elements do not lie so that they can be seen in these dimensions.
   bool Reshape(at::IntArrayRef dimensions) {
@@ -107,12 +111,6 @@ at::Tensor ShowSteps(at::Tensor x, at::IntArrayRef starts, const lazy::ViewChain
 
 at::Tensor ReadView(const at::Tensor& base, at::IntArrayRef starts, const lazy::ViewChain& chain) {
   return ShowSteps(base, starts, chain, /*alias=*/false);
-}
-
-// A value that nobody holds but the list of operands is written in place.
-at::Tensor Writable(const at::Tensor& x) {
-  const bool is_own = x.use_count() == 1 && x.storage().use_count() == 1;
-  return is_own && x.is_contiguous() ? x : x.clone(at::MemoryFormat::Contiguous);
 }
 
 at::Tensor WriteView(const at::Tensor& base, const at::Tensor& part, at::IntArrayRef starts,

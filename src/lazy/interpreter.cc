@@ -77,6 +77,7 @@ struct Turns {
   bool is_large = false;
   bool is_of_known = false;  // planned as one whose structure's loops are there
   bool is_over = false;      // its program runs from now on
+  int sizes_noted = 0;       // among the structures that were made after so many were forgotten
   Specialization seen;
 };
 
@@ -110,6 +111,7 @@ struct Structure {
 struct History {
   std::unordered_map<uint64_t, Structure> structures;
   size_t size_count = 0;                      // that structures have
+  int forgotten = 1;                          // how often structures were, and one
   std::unordered_map<uint64_t, Turns> turns;  // of graphs, by hash
 };
 
@@ -283,6 +285,7 @@ Structure& StructureWithin(History& history, const Graph& graph, uint64_t struct
   if (history.structures.size() > kMostRemembered || history.size_count > kMostSizes) {
     history.structures.clear();
     history.size_count = 0;
+    ++history.forgotten;
   }
   auto [it, is_new] = history.structures.try_emplace(structure);
   if (is_new) {
@@ -351,7 +354,8 @@ Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
     turns.is_of_known = true;
     turns.most = MostTurns(turns, graph, kAgain);
   }
-  NoteSizes(graph, structure);
+  if (turns.sizes_noted != state.history.forgotten) NoteSizes(graph, structure);
+  turns.sizes_noted = state.history.forgotten;
   Turn turn{.is_first = turns.taken == 0, .seen = turns.seen};
   if (!always && turns.taken >= turns.most) {
     EndTurns(turns);

@@ -40,6 +40,10 @@ ARITHMETIC = {
     "sum with one element of dimensions": lambda x, y: y.flatten()[2:3] + x,
     "sum with one wide element of dimensions": lambda x, y: y.flatten()[2:3].double() / 3 + x,
     "sum with a row": lambda x, y: x + y[0],
+    "quotient of a column": lambda x, y: x / y[:, 1:2],
+    "product of a column that is stretched": lambda x, y: y[:, :1].expand(-1, 3) * x,
+    "difference from a column": lambda x, y: x.sum(1, keepdim=True) - y,
+    "sum with a column of a wider type": lambda x, y: x + y[:, :1].double(),
     "sum of what lies otherwise": lambda x, y: x.t() + y.t(),
     "sum into a sum": lambda x, y: (x * 1).add_(y).mul_(0.7),
     "sum of one wide element into a sum": lambda x, y: (x * 1).add_(y.flatten()[2:3].double() / 3),
@@ -66,6 +70,98 @@ def test_few_numbers_are_computed_to_the_last_bit_as_in_eager(name, count):
     integer = {4: torch.int32, 8: torch.int64}[expected.element_size()]
     same = found[0].view(integer) == expected.view(integer)
     assert (same | expected.isnan()).all()
+
+
+COMPARISONS = {
+    "equal": torch.eq,
+    "unequal": torch.ne,
+    "less": torch.lt,
+    "less or equal": torch.le,
+    "greater": torch.gt,
+    "greater or equal": torch.ge,
+    "of a number": lambda x, y: 0.1 * y < x,
+    "with a number": lambda x, y: x <= 1,
+    "with a wide number": lambda x, y: x > 0.1,
+    "with one element": lambda x, y: x >= y.flatten()[1],
+    "with one wide element": lambda x, y: x < y.flatten()[2:3].double(),
+    "with an integer": lambda x, y: x != y.flatten()[1].long(),
+    "of one element": lambda x, y: y.flatten()[0] > x,
+    "with a row": lambda x, y: x < y[0],
+    "of integers": lambda x, y: x.nan_to_num().long() <= y.long(),
+    "of integers and a number": lambda x, y: y.long() == 1,
+    "of integers and half a number": lambda x, y: y.long() > 0.5,
+    "of short integers": lambda x, y: y.int() >= y.short(),
+    "both": lambda x, y: (x > 0) & (y > 0),
+    "either": lambda x, y: (x > 0) | (y > 0),
+    "both of integers": lambda x, y: y.long() & 3,
+    "both of bytes that are not one": lambda x, y: (
+        (y.to(torch.uint8) * 2).view(torch.bool) & (x > 0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("count", [1, 3, 70, 2000])
+def test_few_numbers_are_compared_as_in_eager(name, count):
+    torch.manual_seed(count)
+    x, y = (torch.randint(-3, 4, (count, 3)) / 2 for _ in range(2))
+    x[0] = torch.tensor([math.nan, 0.1, -0.0])
+    y[-1] = torch.tensor([0.0, 3.0, 0.1])
+    expected = COMPARISONS[name](x, y)
+    with interpretation("always"):
+        found = COMPARISONS[name](x.to("xla"), y.to("xla")).cpu()
+    assert found.dtype == expected.dtype
+    assert torch.equal(found, expected)
+
+
+# Of rows and elements, which are read and added to by positions.
+ROWS = {
+    "rows": lambda x, rows, mask: x[rows],
+    "rows from the end": lambda x, rows, mask: x[-1 - rows],
+    "elements": lambda x, rows, mask: x.flatten()[rows],
+    "rows of rows": lambda x, rows, mask: x.view(-1, 2, 3)[rows % 4],
+    "rows of what lies otherwise": lambda x, rows, mask: x.t()[rows % 6],
+    "no rows": lambda x, rows, mask: x[rows[:0]],
+    "positions of dimensions": lambda x, rows, mask: x[rows.view(-1, 1)],
+    "rows added": lambda x, rows, mask: x.index_add(0, rows, x[rows + 1]),
+    "rows added in place": lambda x, rows, mask: (x * 1).index_add_(0, rows, x[: len(rows)]),
+    "rows added to what is read again": lambda x, rows, mask: (
+        lambda y: torch.cat([y, y.index_add(0, rows, x[rows])])
+    )(x * 2),
+    "rows scaled and added": lambda x, rows, mask: x.index_add(0, rows, x[rows], alpha=0.3),
+    "columns added": lambda x, rows, mask: x.index_add(1, rows % 6, x[:, rows % 6]),
+    "where a mask is true": lambda x, rows, mask: x[mask],
+    "the gradient there": lambda x, rows, mask: torch.autograd.grad(
+        (lambda z: z[mask].square().sum() + z[~mask].sum())(x.requires_grad_()), x
+    )[0],
+    "the gradient of rows": lambda x, rows, mask: torch.autograd.grad(
+        (lambda z: (z[mask[:, 0]] * -0.5).sum())(x.requires_grad_()), x
+    )[0],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_read_and_added_to_the_last_bit_as_in_eager(name):
+    torch.manual_seed(3)
+    x, rows = torch.randn(8, 6), torch.tensor([3, 1, 1, 0, 6, 3])
+    mask = torch.rand(8, 6) < 0.4
+    x[3] = torch.tensor([math.nan, math.inf, -0.0, 0.0, 1e-40, -math.inf])
+    expected = ROWS[name](x.clone(), rows, mask)
+    with interpretation("always"):
+        found = ROWS[name](x.to("xla"), rows.to("xla"), mask.to("xla")).cpu()
+    assert found.shape == expected.shape
+    assert torch.equal(found.isnan(), expected.isnan())
+    same = found.view(torch.int32) == expected.view(torch.int32)
+    assert (same | expected.isnan()).all()
+
+
+def test_rows_out_of_range_are_refused_as_in_eager():
+    x, rows = torch.ones(3, 2), torch.tensor([0, 3])
+    for take in (lambda x, rows: x[rows], lambda x, rows: x.index_add(0, rows, x[:2])):
+        with pytest.raises((IndexError, RuntimeError)) as expected:
+            take(x, rows)
+        with interpretation("always"), pytest.raises(type(expected.value)):
+            take(x.to("xla"), rows.to("xla")).cpu()
 
 
 def test_few_numbers_are_refused_as_in_eager():
