@@ -71,9 +71,7 @@ struct Xor {
 
 template <typename Op, typename T>
 inline constexpr bool kDefined =
-    std::is_same_v<Op, Sum> || std::is_same_v<Op, Product> ||
-    ((std::is_same_v<Op, Min> || std::is_same_v<Op, Max>) && !hlo::kIsComplex<T>) ||
-    std::is_integral_v<T>;
+    !hlo::kIsComplex<T> || std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>;
 
 template <typename T, typename Op>
 inline __attribute__((always_inline)) void ReduceBlocks(const std::byte* const* sources,
@@ -105,13 +103,24 @@ inline __attribute__((always_inline)) void ReduceBlocks(const std::byte* const* 
   CPU_DEFINE_REDUCE(T, name, Sum)      \
   CPU_DEFINE_REDUCE(T, name, Product)  \
   CPU_DEFINE_REDUCE(T, name, Min)      \
-  CPU_DEFINE_REDUCE(T, name, Max)      \
-  CPU_DEFINE_REDUCE(T, name, And)      \
-  CPU_DEFINE_REDUCE(T, name, Or)       \
-  CPU_DEFINE_REDUCE(T, name, Xor)
+  CPU_DEFINE_REDUCE(T, name, Max)
 HLO_NATIVE_TYPES(CPU_DEFINE_REDUCTIONS)
+// Of integers of any width, byte by byte.
+CPU_DEFINE_REDUCE(uint8_t, kBytes, And)
+CPU_DEFINE_REDUCE(uint8_t, kBytes, Or)
+CPU_DEFINE_REDUCE(uint8_t, kBytes, Xor)
 
 using Function = void (*)(const std::byte* const*, size_t, std::byte*, int64_t);
+
+bool IsBitwise(Reduction reduction) {
+  return reduction == Reduction::kAnd || reduction == Reduction::kOr ||
+         reduction == Reduction::kXor;
+}
+
+Function BitwiseFunctionFor(Reduction reduction) {
+  if (reduction == Reduction::kAnd) return kBytesAnd;
+  return reduction == Reduction::kOr ? kBytesOr : kBytesXor;
+}
 
 // By Reduction's order.
 #define CPU_LIST_REDUCTION(T, name, Op) kDefined<Op, T> ? name##Op : nullptr
@@ -119,13 +128,15 @@ using Function = void (*)(const std::byte* const*, size_t, std::byte*, int64_t);
   case hlo::ElementType::name: {                                                \
     static constexpr Function kFunctions[] = {                                  \
         CPU_LIST_REDUCTION(T, name, Sum), CPU_LIST_REDUCTION(T, name, Product), \
-        CPU_LIST_REDUCTION(T, name, Min), CPU_LIST_REDUCTION(T, name, Max),     \
-        CPU_LIST_REDUCTION(T, name, And), CPU_LIST_REDUCTION(T, name, Or),      \
-        CPU_LIST_REDUCTION(T, name, Xor)};                                      \
+        CPU_LIST_REDUCTION(T, name, Min), CPU_LIST_REDUCTION(T, name, Max)};    \
     return kFunctions[static_cast<size_t>(reduction)];                          \
   }
 
 Function FunctionFor(hlo::ElementType type, Reduction reduction) {
+  if (IsBitwise(reduction)) {
+    const bool has_bits = hlo::IsInteger(type) || type == hlo::ElementType::kPred;
+    return has_bits && hlo::IsNative(type) ? BitwiseFunctionFor(reduction) : nullptr;
+  }
   switch (type) {
     HLO_NATIVE_TYPES(CPU_LIST_REDUCTIONS)
     default:
@@ -146,7 +157,8 @@ void Reduce(hlo::ElementType type, Reduction reduction, std::span<const std::byt
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                      "this reduction is not defined for " + std::string(hlo::ShortName(type)));
   }
-  function(sources.data(), sources.size(), target, count);
+  const int64_t width = IsBitwise(reduction) ? static_cast<int64_t>(hlo::ByteWidth(type)) : 1;
+  function(sources.data(), sources.size(), target, count * width);
 }
 
 }  // namespace cpu

@@ -12,9 +12,7 @@
 namespace cpu {
 namespace {
 
-using hlo::BFloat16;
 using hlo::ElementType;
-using hlo::Float16;
 
 template <typename T>
 inline constexpr bool kIsComplex = false;
@@ -31,9 +29,9 @@ To ConvertNumber(From value) {
     return To(static_cast<typename To::value_type>(static_cast<double>(value)));
   } else if constexpr (kIsComplex<From>) {
     return ConvertNumber<To>(value.real());
-  } else if constexpr (std::is_same_v<From, Float16> || std::is_same_v<From, BFloat16>) {
+  } else if constexpr (std::is_same_v<From, hlo::Float16> || std::is_same_v<From, hlo::BFloat16>) {
     return ConvertNumber<To>(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
+  } else if constexpr (std::is_same_v<To, hlo::Float16> || std::is_same_v<To, hlo::BFloat16>) {
     return To(static_cast<float>(value));
   } else {
     return static_cast<To>(value);
@@ -41,14 +39,12 @@ To ConvertNumber(From value) {
 }
 
 template <typename To, typename From>
-void CopyRow(const From* source, int64_t stride, To* destination, int64_t count) {
+void CopyRow(const From* source, To* destination, int64_t count) {
   if constexpr (std::is_same_v<To, From>) {
-    if (stride == 1) {
-      std::memcpy(destination, source, count * sizeof(To));
-      return;
-    }
+    std::memcpy(destination, source, count * sizeof(To));
+  } else {
+    for (int64_t i = 0; i < count; ++i) destination[i] = ConvertNumber<To>(source[i]);
   }
-  for (int64_t i = 0; i < count; ++i) destination[i] = ConvertNumber<To>(source[i * stride]);
 }
 
 CPU_VECTOR_CLONES
@@ -116,7 +112,7 @@ bool ConvertFast(const void* source, ElementType from, void* destination, Elemen
 #if defined(__x86_64__)
   if (!HasF16C()) return false;
   if (from == ElementType::kF16 && to == ElementType::kF32) {
-    auto* in = static_cast<const Float16*>(source);
+    auto* in = static_cast<const hlo::Float16*>(source);
     auto* out = static_cast<float*>(destination);
     int64_t done = FromFloat16Blocks(reinterpret_cast<const uint16_t*>(in), out, count);
     for (int64_t i = done; i < count; ++i) out[i] = in[i];
@@ -124,9 +120,9 @@ bool ConvertFast(const void* source, ElementType from, void* destination, Elemen
   }
   if (from == ElementType::kF32 && to == ElementType::kF16) {
     auto* in = static_cast<const float*>(source);
-    auto* out = static_cast<Float16*>(destination);
+    auto* out = static_cast<hlo::Float16*>(destination);
     int64_t done = ToFloat16Blocks(in, reinterpret_cast<uint16_t*>(out), count);
-    for (int64_t i = done; i < count; ++i) out[i] = Float16(in[i]);
+    for (int64_t i = done; i < count; ++i) out[i] = hlo::Float16(in[i]);
     return true;
   }
 #endif
@@ -147,11 +143,51 @@ void ConvertRow(const void* source, ElementType from, void* destination, Element
                 int64_t count) {
   if (ConvertFast(source, from, destination, to, count)) return;
   DispatchPair(from, to, [&]<typename From, typename To>() {
-    CopyRow(static_cast<const From*>(source), 1, static_cast<To*>(destination), count);
+    CopyRow(static_cast<const From*>(source), static_cast<To*>(destination), count);
   });
 }
 
 namespace {
+
+// Elements that are `stride` apart, next to one another.
+template <typename T>
+void GatherElements(const std::byte* source, int64_t stride, std::byte* destination,
+                    int64_t count) {
+  const T* from = reinterpret_cast<const T*>(source);
+  T* to = reinterpret_cast<T*>(destination);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+}
+
+void GatherRow(const std::byte* source, int64_t stride, size_t width, std::byte* destination,
+               int64_t count) {
+  switch (width) {
+    case 1:
+      return GatherElements<uint8_t>(source, stride, destination, count);
+    case 2:
+      return GatherElements<uint16_t>(source, stride, destination, count);
+    case 4:
+      return GatherElements<uint32_t>(source, stride, destination, count);
+    case 8:
+      return GatherElements<uint64_t>(source, stride, destination, count);
+    default:
+      return GatherElements<std::complex<double>>(source, stride, destination, count);
+  }
+}
+
+// By way of a block in the first cache, so that each pair of types has one loop.
+void ConvertStridedRow(const std::byte* source, int64_t stride, ElementType from,
+                       std::byte* destination, ElementType to, int64_t count) {
+  const auto width = static_cast<int64_t>(hlo::ByteWidth(from));
+  const auto to_width = static_cast<int64_t>(hlo::ByteWidth(to));
+  if (from == to) return GatherRow(source, stride, width, destination, count);
+  constexpr int64_t kBlock = 512;
+  alignas(64) std::byte block[kBlock * sizeof(std::complex<double>)];
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t size = std::min(kBlock, count - i);
+    GatherRow(source + i * stride * width, stride, width, block, size);
+    ConvertRow(block, from, destination + i * to_width, to, size);
+  }
+}
 
 // One 2-D block of a transposition: destination row i is source column i.
 template <typename T>
@@ -329,9 +365,7 @@ void PackStrided(ThreadPool& threads, const hlo::Dimensions& all_dimensions,
       ConvertRow(in, from, out, to, count);
       return;
     }
-    DispatchPair(from, to, [&]<typename From, typename To>() {
-      CopyRow(reinterpret_cast<const From*>(in), row_stride, reinterpret_cast<To*>(out), count);
-    });
+    ConvertStridedRow(in, row_stride, from, out, to, count);
   };
   // A chunk is some whole rows, or a part of a long one.
   constexpr int64_t kChunk = 16384;
