@@ -19,7 +19,7 @@ SOURCES = ROOT / "src"
 TESTS = [ROOT / "tests" / name for name in ("aten", "cpu", "fuzz", "hlo", "passes", "process")]
 # Never in a batch: they have compile options of their own, or torch's macros, or are tests of the runtime.
 ALONE = (
-    *("src/cpu/library/", "src/cpu/collective/reduction.cc", "src/aten/autocast.cc"),
+    "src/aten/autocast.cc",
     *("tests/cpu/collective_", "tests/cpu/library_", "tests/cpu/memory_", "tests/cpu/thread_pool_"),
 )
 
@@ -185,7 +185,8 @@ def types_of(parameters: list[str]) -> str:
             and one[-2] not in ("::", "const", "unsigned")
         ):
             one = one[:-1]
-        types.append(" ".join(one))
+        # With a namespace or without, it is one type.
+        types.append(re.sub(r"\w+ :: ", "", " ".join(one)))
         start = i = i + 1
     return ", ".join(types)
 

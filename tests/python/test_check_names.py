@@ -27,6 +27,10 @@ COLLISIONS = {
         "template <typename T, typename = A<B<T>>> T Area(T x) { return x; }",
         "template <class T>\n  requires(C<T>) T Area(T y) { return y; }",
     ),
+    "Count": (
+        "bool Count(hlo::Shape& shape) { return true; }",
+        "bool Count(Shape& shape) { return false; }",
+    ),
     "kLimit": ("constexpr int kLimit = Some(3);", "const std::map<int, int> kLimit{{1, 2}};"),
     "entries": ("std::vector<int> entries;", "int entries[4] = {};"),
     "Row": ("struct Row {\n  int x;\n};", "class Row final : public Base<int> {};"),

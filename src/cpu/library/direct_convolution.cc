@@ -41,7 +41,8 @@ inline void MultiplyAddEach(bool* sum, const bool* x, const bool* w, int64_t n) 
 // One kernel position of one result pixel: x is [groups, inputs], w [inputs, groups, outputs], sum
 // [groups, outputs].
 template <typename T>
-inline void Tap(T* sum, const T* x, const T* w, int64_t groups, int64_t inputs, int64_t outputs) {
+inline void MultiplyTap(T* sum, const T* x, const T* w, int64_t groups, int64_t inputs,
+                        int64_t outputs) {
   if (inputs == 1 && outputs == 1) return MultiplyAddEach(sum, x, w, groups);
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t i = 0; i < inputs; ++i) {
@@ -53,7 +54,7 @@ inline void Tap(T* sum, const T* x, const T* w, int64_t groups, int64_t inputs, 
 #define CPU_TAP(T)                                                                              \
   CPU_VECTOR_CLONES void RunTap(T* sum, const T* x, const T* w, int64_t groups, int64_t inputs, \
                                 int64_t outputs) {                                              \
-    Tap(sum, x, w, groups, inputs, outputs);                                                    \
+    MultiplyTap(sum, x, w, groups, inputs, outputs);                                            \
   }
 CPU_TAP(bool)
 CPU_TAP(uint8_t)

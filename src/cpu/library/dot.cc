@@ -22,7 +22,7 @@ namespace {
 
 using hlo::ElementType;
 
-bool NativeBFloat16() {
+bool HasBFloat16Routine() {
   static const bool native = [] {
     try {
       MakeBFloat16Routine(false)->Prepare({.m = 64,
@@ -46,7 +46,7 @@ ElementType ComputeType(const hlo::Instruction& dot) {
   ElementType lhs = dot.operand(0)->element_type(), rhs = dot.operand(1)->element_type();
   ElementType result = dot.element_type();
   if (result == ElementType::kBF16 || result == ElementType::kF16 || result == ElementType::kF32) {
-    bool bf16 = lhs == ElementType::kBF16 && rhs == ElementType::kBF16 && NativeBFloat16();
+    bool bf16 = lhs == ElementType::kBF16 && rhs == ElementType::kBF16 && HasBFloat16Routine();
     return bf16 ? ElementType::kBF16 : ElementType::kF32;
   }
   return result;

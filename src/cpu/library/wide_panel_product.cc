@@ -21,10 +21,10 @@ namespace {
 
 // A tile of the result stays in registers: 8 rows of three vectors take 24 of the 32, B's row
 // three, an element of A one.
-constexpr int64_t kRows = 8, kVectors = 3, kLanes = 16, kColumns = kVectors * kLanes;
+constexpr int64_t kWideRows = 8, kVectors = 3, kLanes = 16, kWideColumns = kVectors * kLanes;
 // Of k at a time, so that B's panel stays in the first cache while the rows of A pass by; and of
 // A's rows, so that these stay in the second while the panels pass by.
-constexpr int64_t kDepth = 512, kBlockRows = 512;
+constexpr int64_t kWideDepth = 512, kWideBlockRows = 512;
 
 // A tile of C = or += some rows of A times a panel of B.
 struct Tile {
@@ -86,19 +86,20 @@ CPU_AVX512 void MultiplyTile(const Tile& t) {
   }
 }
 
-using TileFunction = void (*)(const Tile&);
+using WideTileFunction = void (*)(const Tile&);
 template <int kTileVectors>
-constexpr std::array<TileFunction, kRows + 1> kTilesOf = {nullptr,
-                                                          MultiplyTile<1, kTileVectors>,
-                                                          MultiplyTile<2, kTileVectors>,
-                                                          MultiplyTile<3, kTileVectors>,
-                                                          MultiplyTile<4, kTileVectors>,
-                                                          MultiplyTile<5, kTileVectors>,
-                                                          MultiplyTile<6, kTileVectors>,
-                                                          MultiplyTile<7, kTileVectors>,
-                                                          MultiplyTile<8, kTileVectors>};
-constexpr std::array<const TileFunction*, kVectors + 1> kTiles = {
-    nullptr, kTilesOf<1>.data(), kTilesOf<2>.data(), kTilesOf<3>.data()};
+constexpr std::array<WideTileFunction, kWideRows + 1> kWideTilesOf = {
+    nullptr,
+    MultiplyTile<1, kTileVectors>,
+    MultiplyTile<2, kTileVectors>,
+    MultiplyTile<3, kTileVectors>,
+    MultiplyTile<4, kTileVectors>,
+    MultiplyTile<5, kTileVectors>,
+    MultiplyTile<6, kTileVectors>,
+    MultiplyTile<7, kTileVectors>,
+    MultiplyTile<8, kTileVectors>};
+constexpr std::array<const WideTileFunction*, kVectors + 1> kWideTiles = {
+    nullptr, kWideTilesOf<1>.data(), kWideTilesOf<2>.data(), kWideTilesOf<3>.data()};
 
 // Columns of B that lie in lines. What is beside the last stays as it is: no tile reads it.
 CPU_AVX512 void TransposeColumns(int64_t columns, int64_t depth, const float* b, int64_t column,
@@ -109,14 +110,14 @@ CPU_AVX512 void TransposeColumns(int64_t columns, int64_t depth, const float* b,
     const float* lines = b + j * column;
     int64_t k = 0;
     for (; k + kBlock <= depth; k += kBlock) {
-      Transpose8x8(lines + k, column, panel + k * kColumns + j, kColumns);
+      Transpose8x8(lines + k, column, panel + k * kWideColumns + j, kWideColumns);
     }
     for (; k < depth; ++k) {
-      for (int64_t i = 0; i < kBlock; ++i) panel[k * kColumns + j + i] = lines[i * column + k];
+      for (int64_t i = 0; i < kBlock; ++i) panel[k * kWideColumns + j + i] = lines[i * column + k];
     }
   }
   for (; j < columns; ++j) {
-    for (int64_t k = 0; k < depth; ++k) panel[k * kColumns + j] = b[j * column + k];
+    for (int64_t k = 0; k < depth; ++k) panel[k * kWideColumns + j] = b[j * column + k];
   }
 }
 
@@ -143,30 +144,31 @@ CPU_AVX512 void MultiplyPiece(const Product& p, const Piece& piece) {
                .ldc = p.ldc,
                .last = static_cast<__mmask16>((1u << last) - 1),
                .accumulate = piece.accumulate};
-  for (int64_t i = 0; i < piece.rows; i += kRows) {
+  for (int64_t i = 0; i < piece.rows; i += kWideRows) {
     tile.a = piece.a + i * p.a_row;
     tile.c = piece.c + i * p.ldc;
-    kTiles[vectors][std::min(kRows, piece.rows - i)](tile);
+    kWideTiles[vectors][std::min(kWideRows, piece.rows - i)](tile);
   }
 }
 
 }  // namespace
 
 void WidePanelProduct(const Product& p, const float* a, const float* b, float* c) {
-  auto* const panel = p.b_transposed()
-                          ? static_cast<float*>(ThreadScratch(kDepth * kColumns * sizeof(float)))
-                          : nullptr;
+  auto* const panel =
+      p.b_transposed()
+          ? static_cast<float*>(ThreadScratch(kWideDepth * kWideColumns * sizeof(float)))
+          : nullptr;
   const auto part = [](int64_t size, int64_t most) {
     return hlo::CeilDivide(size, hlo::CeilDivide(size, most));
   };
-  const int64_t block_depth = part(p.k, kDepth);
-  const int64_t block_rows = hlo::RoundUp(part(p.m, kBlockRows), kRows);
+  const int64_t block_depth = part(p.k, kWideDepth);
+  const int64_t block_rows = hlo::RoundUp(part(p.m, kWideBlockRows), kWideRows);
   for (int64_t k = 0; k < p.k; k += block_depth) {
     const int64_t depth = std::min(block_depth, p.k - k);
     for (int64_t i = 0; i < p.m; i += block_rows) {
-      for (int64_t j = 0; j < p.n; j += kColumns) {
+      for (int64_t j = 0; j < p.n; j += kWideColumns) {
         Piece piece = {.rows = std::min(block_rows, p.m - i),
-                       .columns = std::min(kColumns, p.n - j),
+                       .columns = std::min(kWideColumns, p.n - j),
                        .depth = depth,
                        .a = a + i * p.a_row + k * p.a_column,
                        .b = b + k * p.b_row + j * p.b_column,
@@ -176,7 +178,7 @@ void WidePanelProduct(const Product& p, const float* a, const float* b, float* c
         if (p.b_transposed()) {
           TransposeColumns(piece.columns, depth, piece.b, p.b_column, panel);
           piece.b = panel;
-          piece.b_row = kColumns;
+          piece.b_row = kWideColumns;
         }
         MultiplyPiece(p, piece);
       }

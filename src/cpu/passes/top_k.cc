@@ -97,7 +97,7 @@ Values Members(Instruction* sort, const Values& slices) {
   return members;
 }
 
-bool MakeCalls(hlo::Computation& computation) {
+bool MakeTopKCallsIn(hlo::Computation& computation) {
   return passes::RewriteEach(computation, IsServed, [](Instruction* sort) {
     const Values slices = SlicesOf(sort);
     if (slices.empty()) return false;
@@ -110,6 +110,6 @@ bool MakeCalls(hlo::Computation& computation) {
 
 }  // namespace
 
-bool MakeTopKCalls(hlo::Module& module) { return RewriteSteps(module, MakeCalls); }
+bool MakeTopKCalls(hlo::Module& module) { return RewriteSteps(module, MakeTopKCallsIn); }
 
 }  // namespace cpu
