@@ -117,7 +117,10 @@ void Span::Begin(std::string_view name, std::string_view detail) {
 }
 
 void Span::Add(std::string_view name, SpanValue value) {
-  if (open_ != nullptr) open_->record.arguments.emplace_back(name, std::move(value));
+  if (open_ == nullptr) return;
+  auto& [its_name, its_value] = open_->record.arguments.emplace_back();
+  its_name = name;
+  its_value.swap(value);
 }
 
 void Span::Finish() noexcept {
