@@ -91,6 +91,36 @@ TEST(Sort, MatchesTheEvaluator) {
   }
 }
 
+// Many lines of a few elements, most of them equal in narrow types: side by side, beyond a block's
+// lines, and in groups that do not fill a block.
+TEST(Sort, ShortLines) {
+  using enum hlo::ComparisonDirection;
+  for (const Dimensions& dimensions :
+       {Dimensions{3, 9, 70}, Dimensions{150, 32}, Dimensions{33, 5, 3}, Dimensions{2, 7, 64}}) {
+    for (int64_t d = 1; d < static_cast<int64_t>(dimensions.size()); ++d) {
+      for (ElementType type : {ElementType::kPred, ElementType::kU8, ElementType::kS16,
+                               ElementType::kS64, ElementType::kF32, ElementType::kF64}) {
+        CheckKeys(type, dimensions, d, kLt, nullptr);
+        CheckKeys(type, dimensions, d, kGt, nullptr);
+      }
+    }
+  }
+}
+
+// As the buffers of a program are, where nobody else reads what is sorted.
+TEST(Sort, ShortLinesInPlace) {
+  const Dimensions dimensions = {4, 6, 100};
+  const Literal given = RandomLiteral(Shape(ElementType::kF64, dimensions), 3);
+  Literal in_place = given, apart(given.shape());
+  const SortOrder order{.type = ElementType::kF64, .total_order = true};
+  for (Literal* output : {&in_place, &apart}) {
+    const void* input = output == &apart ? given.bytes() : output->bytes();
+    const SortOperand operand = {input, output->mutable_bytes(), 8};
+    SortRows(ThreadPool::Default(), dimensions, 1, {&operand, 1}, nullptr, order);
+  }
+  EXPECT_EQ(in_place, apart);
+}
+
 // They are parted by their highest bits first; those of 16 bits are equal in great numbers.
 TEST(Sort, LinesBeyondTheCache) {
   for (ElementType type :

@@ -59,6 +59,24 @@ func.func public @main(%x: tensor<500xi8>) -> (tensor<20xi8>) {
   func.return %2 : tensor<20xi8>
 }
 // -----
+// CASE: the_middle_of_short_lines
+// RUN-PASS: top_k
+// ONCE
+// STEPS: cpu.top_k
+// TOLERANCE: 0
+// ON-ENGINE
+func.func public @main(%x: tensor<3x9x70xi32>) -> (tensor<3x2x70xi32>, tensor<3x6x70xi64>) {
+  %0 = stablehlo.iota dim = 1 : tensor<3x9x70xi64>
+  %1:2 = "stablehlo.sort"(%x, %0) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %i: tensor<i64>, %j: tensor<i64>):
+    %c = stablehlo.compare GT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<3x9x70xi32>, tensor<3x9x70xi64>) -> (tensor<3x9x70xi32>, tensor<3x9x70xi64>)
+  %2 = stablehlo.slice %1#0 [0:3, 4:6, 0:70] : (tensor<3x9x70xi32>) -> tensor<3x2x70xi32>
+  %3 = stablehlo.slice %1#1 [0:3, 3:9, 0:70] : (tensor<3x9x70xi64>) -> tensor<3x6x70xi64>
+  func.return %2, %3 : tensor<3x2x70xi32>, tensor<3x6x70xi64>
+}
+// -----
 // CASE: more_than_a_quarter
 // RUN-PASS: top_k
 // UNCHANGED

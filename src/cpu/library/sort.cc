@@ -1,6 +1,6 @@
 // A line is sorted as a permutation of indices: by keys with the position in one number where the
 // order is known, else by insertion in runs and merging. Then every operand is gathered through the
-// permutation.
+// permutation. Many short lines are sorted together (short_lines.h).
 #include "cpu/library/sort.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/library/short_lines.h"
 #include "cpu/library/sort_key.h"
 #include "cpu/memory.h"
 #include "hlo/error.h"
@@ -394,6 +395,9 @@ void SortRows(ThreadPool& threads, const hlo::Dimensions& dimensions, int64_t di
   if (length > int64_t{UINT32_MAX}) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                      "sort: a dimension of " + std::to_string(length) + " elements");
+  }
+  if (order && AreShortLines(length, lines)) {
+    return SortShortLines(threads, lines / inner, length, inner, operands, *order);
   }
   auto sort_line = [&](int64_t line) {
     LineSorter(threads, operands, length, inner, comparator, order)

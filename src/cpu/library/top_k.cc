@@ -9,6 +9,7 @@
 
 #include "cpu/library/bind.h"
 #include "cpu/library/select_places.h"
+#include "cpu/library/short_lines.h"
 #include "cpu/library/sort.h"
 #include "cpu/library/sort_key.h"
 #include "hlo/size_arithmetic.h"
@@ -51,6 +52,7 @@ class TopKCall : public LibraryCall {
   void Run(const CallContext& context, const void* const* operands,
            void* const* results) const override {
     if (end_ <= begin_ || shape_.num_elements() == 0) return;
+    if (TakesShortLines()) return RunShortLines(context, operands, results);
     const int64_t lines = LinesAtOnce(context.threads.num_threads()),
                   groups = hlo::CeilDivide(inner_, lines);
     context.threads.ParallelFor(outer_ * groups, [&](int64_t i) {
@@ -68,6 +70,26 @@ class TopKCall : public LibraryCall {
   bool TakesRows() const {
     constexpr int64_t kFew = 16, kLeastLines = 8;
     return begin_ == 0 && end_ <= kFew && inner_ >= kLeastLines;
+  }
+
+  bool TakesShortLines() const { return AreShortLines(length_, outer_ * inner_); }
+
+  void RunShortLines(const CallContext& context, const void* const* operands,
+                     void* const* results) const {
+    ForAllShortLines(context.threads, outer_, length_, inner_, [&](const ShortLines& lines) {
+      ShortLineOrder order;
+      FindOrder(order_, operands[keys_], lines, order);
+      for (size_t r = 0; r < excerpts_.size(); ++r) {
+        const Excerpt& excerpt = excerpts_[r];
+        const SortedPlaces places = {excerpt.begin, excerpt.end};
+        const auto width = static_cast<int64_t>(hlo::ByteWidth(excerpt.type));
+        if (excerpt.operand == Excerpt::kPositions) {
+          WritePositionsAt(places, lines, order, width, results[r]);
+        } else {
+          WriteElementsAt(places, lines, order, operands[excerpt.operand], width, results[r]);
+        }
+      }
+    });
   }
 
   // Neighbouring lines read the same cache lines, but long ones fill the memory with their keys.

@@ -5,6 +5,7 @@
 
 #include "cpu/control_flow.h"
 #include "cpu/fusible.h"
+#include "cpu/library/short_lines.h"
 #include "cpu/library/sort.h"
 #include "cpu/passes/composite.h"
 #include "passes/for_each_computation.h"
@@ -33,8 +34,11 @@ bool IsOfSomePlaces(const Instruction& slice, int64_t dimension) {
   return true;
 }
 
-// Whether what the slices read of a sort's lines, from the first place to the last, is little.
-bool AreOfFew(const Values& slices, int64_t length, int64_t dimension) {
+// Whether what the slices read of a sort's lines, from the first place to the last, is little. Of
+// short lines no place is found sooner than another, and only those that are wanted are written.
+bool AreOfFew(const Values& slices, const hlo::Shape& shape, int64_t dimension) {
+  const int64_t length = shape.dimensions()[dimension];
+  if (length > 0 && AreShortLines(length, shape.num_elements() / length)) return true;
   int64_t begin = length, end = 0;
   for (const Instruction* slice : slices) {
     const auto& range = slice->as<hlo::SliceAttributes>();
@@ -76,8 +80,7 @@ Values SlicesOf(Instruction* sort) {
       slices.push_back(user);
     }
   }
-  const int64_t length = sort->operand(0)->dimensions()[dimension];
-  return AreOfFew(slices, length, dimension) ? slices : Values();
+  return AreOfFew(slices, sort->operand(0)->shape(), dimension) ? slices : Values();
 }
 
 Values Members(Instruction* sort, const Values& slices) {
