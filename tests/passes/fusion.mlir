@@ -79,6 +79,36 @@ func.func public @main(%arg0: tensor<10x20xf32>, %arg1: tensor<4x1xi32>) -> (ten
   func.return %2 : tensor<4x20xf32>
 }
 // -----
+// CASE: gathered_slices_are_read_where_they_lie
+// RUN-PASS: pipeline
+// STEPS: cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+// ON-ENGINE
+func.func public @main(%arg0: tensor<10x40xf32>, %arg1: tensor<4x1xi32>, %arg2: tensor<1x1xi32>) -> (tensor<4x20xf32>) {
+  %0 = stablehlo.slice %arg0 [1:9, 3:23] : (tensor<10x40xf32>) -> tensor<8x20xf32>
+  %1 = "stablehlo.gather"(%0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 20>}> : (tensor<8x20xf32>, tensor<4x1xi32>) -> tensor<4x20xf32>
+  %2 = stablehlo.slice %arg0 [0:8, 4:24] : (tensor<10x40xf32>) -> tensor<8x20xf32>
+  %3 = "stablehlo.gather"(%2, %arg2) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 20>}> : (tensor<8x20xf32>, tensor<1x1xi32>) -> tensor<1x20xf32>
+  %4 = stablehlo.reshape %3 : (tensor<1x20xf32>) -> tensor<20xf32>
+  %5 = stablehlo.broadcast_in_dim %4, dims = [1] : (tensor<20xf32>) -> tensor<4x20xf32>
+  %6 = stablehlo.maximum %1, %5 : tensor<4x20xf32>
+  func.return %6 : tensor<4x20xf32>
+}
+// -----
+// CASE: what_is_sliced_is_computed_once_before
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<10x20xf32>, %arg1: tensor<4x1xi32>) -> (tensor<4x20xf32>) {
+  %0 = stablehlo.exponential %arg0 : tensor<10x20xf32>
+  %1 = stablehlo.slice %0 [1:9, 0:20] : (tensor<10x20xf32>) -> tensor<8x20xf32>
+  %2 = "stablehlo.gather"(%1, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 20>}> : (tensor<8x20xf32>, tensor<4x1xi32>) -> tensor<4x20xf32>
+  %3 = stablehlo.negate %2 : tensor<4x20xf32>
+  func.return %3 : tensor<4x20xf32>
+}
+// -----
 // CASE: large_transposes_stand_alone
 // RUN-PASS: pipeline
 // STEPS: cpu.loop transpose cpu.loop

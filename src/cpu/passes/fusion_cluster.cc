@@ -143,16 +143,23 @@ bool IsRepeatedByBroadcast(const Instruction* broadcast, const Instruction* p) {
   return !leading || to / from < kLeastRow;
 }
 
+// Whether the user asks for elements of p at places that an index names.
+bool Gathers(const Member& user, const Instruction* p) {
+  const bool is_gather = user.instruction->opcode() == Opcode::kGather;
+  return user.gathered || (is_gather && user.instruction->operand(0) == p);
+}
+
 // True if the user would have elements of p computed several times that cost something.
-bool IsRepeatedBy(const Instruction* user, const Instruction* p) {
+bool IsRepeatedBy(const Member& user, const Instruction* p) {
   if (IsFree(p)) return false;
-  switch (user->opcode()) {
+  const bool is_convert = p->opcode() == Opcode::kConvert;
+  // A slice is but another place.
+  if (Gathers(user, p) && !is_convert && p->opcode() != Opcode::kSlice) return true;
+  switch (user.instruction->opcode()) {
     case Opcode::kBroadcastInDim:
-      return IsRepeatedByBroadcast(user, p);
-    case Opcode::kGather:
-      return user->operand(0) == p && p->opcode() != Opcode::kConvert;
+      return IsRepeatedByBroadcast(user.instruction, p);
     case Opcode::kReduceWindow:  // windows overlap
-      return !IsScan(*user) && p->opcode() != Opcode::kConvert;
+      return !IsScan(*user.instruction) && !is_convert;
     default:
       return false;
   }
@@ -221,9 +228,7 @@ bool Cluster::MayInline(const Instruction* p) const {
   return !AnyUser(p, [&](const Member& user) {
     if (IsReducedInShortRows(*user.instruction, *p)) return true;
     if (IsUpdatedOrPlace(*user.instruction, p)) return true;
-    // Which part of a concatenation a place lies in would be found for each element.
-    const bool has_parts = p->opcode() == Opcode::kConcatenate;
-    return IsRepeatedBy(user.instruction, p) || (has_parts && user.gathered);
+    return IsRepeatedBy(user, p);
   });
 }
 
@@ -269,8 +274,7 @@ Member& Cluster::Add(Instruction* p) {
     added.identity |= identity;
     added.row_identity |= row_identity;
     added.elsewhere |= user.elsewhere || (!identity && !row_identity);
-    added.gathered |= user.gathered || (user.instruction->opcode() == Opcode::kGather &&
-                                        user.instruction->operand(0) == p);
+    added.gathered |= Gathers(user, p);
   });
   if (p->opcode() == Opcode::kReduce) ++reduces;
   if (!IsFree(p)) ++costs;
