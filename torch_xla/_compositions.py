@@ -4,6 +4,7 @@ Each takes its operator's arguments; NotImplemented leaves a case to the CPU. Wh
 number is read.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,31 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_xla import runtime
 from torch_xla._grouped_products import columns_times_rows, rows_of_groups, rows_times_matrices
+
+# So many elements are read, and taken by torch's kernel, in less time than a program for them is recorded.
+_FEW = 4096
+
+
+def _of_few_on_the_host(operator: Any) -> Callable[..., Any]:
+    """By torch's kernel where few elements lie in the host's memory, as the size of the result is read from them anyway."""
+
+    def instead_of(composition: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(composition)
+        def compute(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+            on_host = self.numel() <= _FEW and runtime.device_type() == "CPU"
+            if not on_host or any(isinstance(x, Tensor) for x in (*args, *kwargs.values())):
+                return composition(self, *args, **kwargs)
+            result = operator(self.cpu(), *args, **kwargs)
+            if isinstance(result, Tensor):
+                return result.to(self.device)
+            return tuple(part.to(self.device) for part in result)
+
+        return compute
+
+    return instead_of
+
 
 # --- Equal elements
 
@@ -47,6 +72,7 @@ def _unique_rows(
     return rows[first], _wanted(group, inverse), _wanted(sizes, counts)
 
 
+@_of_few_on_the_host(torch.ops.aten._unique2.default)
 def _unique2(
     self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
@@ -63,6 +89,7 @@ def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> 
     return result if result is NotImplemented else result[:2]
 
 
+@_of_few_on_the_host(torch.ops.aten.unique_dim.default)
 def _unique_dim(
     self: Tensor,
     dim: int,
@@ -82,6 +109,7 @@ def _unique_dim(
     return unique.movedim(0, dim), group, counts
 
 
+@_of_few_on_the_host(torch.ops.aten.unique_consecutive.default)
 def _unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -95,6 +123,7 @@ def _unique_consecutive(
     return unique, group.view(self.shape) if return_inverse else group, counts
 
 
+@_of_few_on_the_host(torch.ops.aten.bincount.default)
 def _bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Any:
     if self.dim() != 1 or self.numel() == 0 or minlength < 0 or self.dtype.is_floating_point:
         return NotImplemented

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import torch_xla.debug.metrics as metrics
+from torch_xla import _compositions
 
 SMALL = torch.tensor([3, 1, 1, 2, 3, 3, 0])
 NAN = torch.tensor([1.0, float("nan"), 1.0, float("nan"), -0.0, 0.0])
@@ -28,6 +29,14 @@ def check(f, *arguments, **tolerance):
     torch.testing.assert_close(result, expected, equal_nan=True, **tolerance)
 
 
+@pytest.fixture(params=[True, False], ids=["host", "device"])
+def few(request, monkeypatch):
+    """Few elements are taken by torch's kernel, and many by compositions."""
+    if not request.param:
+        monkeypatch.setattr(_compositions, "_FEW", -1)
+
+
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     "x", [SMALL, NAN, SMALL > 1, ROWS.to(torch.uint8), SMALL[:1], torch.tensor(2.5)]
 )
@@ -38,6 +47,7 @@ def test_unique(x, inverse):
     check(lambda x: torch.unique_consecutive(x, return_inverse=inverse, return_counts=True), x)
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_unique_along_a_dimension(dim):
     for f in (torch.unique, torch.unique_consecutive):
@@ -45,6 +55,7 @@ def test_unique_along_a_dimension(dim):
         check(lambda x, f=f: f(x, dim=dim), ROWS.unsqueeze(2).expand(4, 3, 2))
 
 
+@pytest.mark.usefixtures("few")
 def test_unique_of_nothing(device):
     empty = torch.empty(0, device=device)
     assert [x.shape for x in torch.unique(empty, return_counts=True)] == [(0,), (0,)]
@@ -52,6 +63,7 @@ def test_unique_of_nothing(device):
         torch.unique(torch.empty(2, 0, device=device), dim=0)
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("weight", [None, torch.float32, torch.float64, torch.float16, torch.int32])
 def test_bincount(weight):
     weights = None if weight is None else torch.arange(7).to(weight)
@@ -60,6 +72,7 @@ def test_bincount(weight):
     check(lambda x: torch.bincount(x), SMALL.to(torch.uint8))
 
 
+@pytest.mark.usefixtures("few")
 def test_bincount_refuses_what_eager_does(device):
     for x in (torch.tensor([-1, 2]), torch.ones(2), torch.ones(2, 2, dtype=torch.int64)):
         with pytest.raises(RuntimeError):
