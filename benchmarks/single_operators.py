@@ -3,6 +3,7 @@
 Those of `ELEMENTWISE` and `MATRIX` take one matrix, of any size. `LAYERS` have sizes of their own, and gradients.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -248,6 +249,26 @@ def _symmetric(x: torch.Tensor) -> torch.Tensor:
 
 # Name: function, then for each input its shape, or (the number of its values, shape) if it is of integers.
 Layer = tuple[Any, ...]
+
+
+def _blurred(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    padded = F.pad(x, (2, 2, 2, 2), "reflect")
+    return F.conv2d(padded, weight, groups=len(weight)).square().mean((2, 3))
+
+
+def _dilated(x: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """The maximum of windows; `chosen` says which of their places count."""
+    size = x.shape[-1]
+    padded = F.pad(x, (1, 1, 1, 1), value=-math.inf)
+    planes = torch.stack([torch.full_like(padded, -math.inf), padded])
+    result = torch.full_like(x, -math.inf)
+    for place, index in enumerate(chosen):
+        row, column = divmod(place, 3)
+        window = planes[..., row : row + size, column : column + size]
+        result = torch.maximum(result, window.index_select(0, index)[0])
+    return result
+
+
 LAYERS: dict[str, Layer] = {
     # Convolutions.
     "conv1d": (lambda x, w: F.conv1d(x, w, padding=2), (16, 64, 500), (64, 64, 5)),
@@ -473,6 +494,9 @@ LAYERS: dict[str, Layer] = {
     "max": (lambda x: x.max(1)[0], (1000, 1000)),
     "amax": (lambda x: x.amax(1), (1000, 1000)),
     "median": (lambda x: x.median(1)[0], (1000, 1000)),
+    "short lines, median": (lambda x: x.median(1)[0], (4, 9, 160, 160)),
+    "short lines, sort": (lambda x: x.sort(1)[0], (60000, 16)),
+    "short lines, topk": (lambda x: x.topk(2, 1)[0], (60000, 16)),
     "norm": (lambda x: x.norm(dim=1), (1000, 1000)),
     "prod": (lambda x: x.prod(1), (1000, 1000)),
     "softmax": (lambda x: x.softmax(1), (1000, 1000)),
@@ -482,6 +506,13 @@ LAYERS: dict[str, Layer] = {
     "gather": (lambda x, i: x.gather(1, i), (1000, 1000), (1000, (1000, 1000))),
     "index": (lambda x, i: x[i], (1000, 1000), (1000, (1000,))),
     "index_select": (lambda x, i: x.index_select(1, i), (1000, 1000), (1000, (1000,))),
+    "filter, blur of 3 channels": (_blurred, (4, 3, 256, 256), (3, 1, 5, 5)),
+    "filter, colours": (
+        lambda x, w: F.conv2d(x, w).square().mean(),
+        (4, 3, 256, 256),
+        (3, 3, 1, 1),
+    ),
+    "filter, dilation": (_dilated, (4, 3, 256, 256), (2, (9, 1))),
     "masked_fill": (lambda x: x.masked_fill(x.detach() > 0, 1.0), (1000, 1000)),
     "pad reflect": (lambda x: F.pad(x, (2, 2, 2, 2), "reflect"), (1, 1000, 1000)),
     "pad replicate": (lambda x: F.pad(x, (2, 2, 2, 2), "replicate"), (1, 1000, 1000)),
