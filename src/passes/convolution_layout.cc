@@ -66,7 +66,8 @@ class Rewriter {
     bool any = false;
     for (const auto& instruction : computation_->instructions()) {
       original.push_back(instruction.get());
-      any |= IsChannelsFirst(*instruction) || IsSlowWindow(*instruction);
+      any |= (IsChannelsFirst(*instruction) && !IsOfFewChannels(*instruction)) ||
+             IsSlowWindow(*instruction);
     }
     if (!any) return false;
     for (Instruction* instruction : original) {
@@ -200,6 +201,21 @@ class Rewriter {
                                                        : d.output_spatial_dimensions);
   }
 
+  // Whether it has too few channels to fill a vector, which rows do, and takes each channel or each
+  // pixel by itself. Such a convolution stays, with all that is around it, unless its operand
+  // comes channels-last.
+  static bool IsOfFewChannels(const Instruction& convolution) {
+    const auto& attributes = convolution.as<hlo::ConvolutionAttributes>();
+    const auto& d = attributes.dimensions;
+    const Shape &from = convolution.operand(0)->shape(), &to = convolution.shape();
+    const int64_t inputs = from.dimension(d.input_feature_dimension);
+    const int64_t outputs = to.dimension(d.output_feature_dimension);
+    if (inputs >= kFewestChannels || outputs >= kFewestChannels) return false;
+    if (attributes.feature_group_count > 1) return attributes.feature_group_count == inputs;
+    return convolution.operand(1)->shape().num_elements() == inputs * outputs &&
+           from.num_elements() * outputs == to.num_elements() * inputs;
+  }
+
   // Whether it moves along the last dimension by more than one element, or over elements that stand
   // apart there, so that it reads no vectors; over channels it does.
   static bool IsStridedWindow(const Instruction& instruction) {
@@ -295,6 +311,7 @@ class Rewriter {
   // True if the instruction now exists in channels-last form (or, for reduce, reads it).
   bool Rewrite(const Instruction& instruction) {
     if (IsChannelsFirst(instruction)) {
+      if (IsOfFewChannels(instruction) && !IsNative(instruction.operand(0))) return false;
       RewriteConvolution(instruction);
       return true;
     }

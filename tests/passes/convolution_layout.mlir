@@ -79,8 +79,8 @@ func.func public @main(%arg0: tensor<2x3x9x9xf32>, %arg1: tensor<4x3x3x3xf32>, %
 // INPUTS: integers
 // TOLERANCE: 1e-4
 // ONCE
-func.func public @main(%arg0: tensor<2x3x6x6xf32>, %arg1: tensor<4x3x1x1xf32>, %arg2: tensor<2x2x6x6xf32>, %arg3: tensor<2x4x1x6xf32>) -> (tensor<2x3x5x3xf32>, tensor<2x3x3x5xf32>, tensor<2x144xf32>, tensor<4x6x6xf32>, tensor<2x4x6x6xf32>) {
-  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x6x6xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x6x6xf32>
+func.func public @main(%arg0: tensor<2x3x6x6xf32>, %arg1: tensor<4x3x3x3xf32>, %arg2: tensor<2x2x6x6xf32>, %arg3: tensor<2x4x1x6xf32>) -> (tensor<2x3x5x3xf32>, tensor<2x3x3x5xf32>, tensor<2x144xf32>, tensor<4x6x6xf32>, tensor<2x4x6x6xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x6x6xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32>
   %1 = stablehlo.concatenate %0, %arg2, dim = 1 : (tensor<2x4x6x6xf32>, tensor<2x2x6x6xf32>) -> tensor<2x6x6x6xf32>
   %2 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
   %3 = stablehlo.pad %1, %2, low = [0, 1, 2, -1], high = [0, 0, 1, 3], interior = [0, 0, 1, 0] : (tensor<2x6x6x6xf32>, tensor<f32>) -> tensor<2x7x14x8xf32>
@@ -106,6 +106,16 @@ func.func public @main(%arg0: tensor<2x4x6x6xf32>, %arg1: tensor<8x2x3x3xf32>, %
   %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<2x4x6x6xf32>, tensor<8x2x3x3xf32>) -> tensor<2x8x6x6xf32>
   %1 = stablehlo.convolution(%arg0, %arg2) dim_numbers = [f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 2 : i64, feature_group_count = 1 : i64} : (tensor<2x4x6x6xf32>, tensor<2x8x6x6xf32>) -> tensor<8x2x3x3xf32>
   func.return %0, %1 : tensor<2x8x6x6xf32>, tensor<8x2x3x3xf32>
+}
+// -----
+// CASE: few_channels_by_themselves_stay
+// RUN-PASS: convolution_layout
+// UNCHANGED
+func.func public @main(%arg0: tensor<2x3x12x12xf32>, %arg1: tensor<3x1x5x5xf32>) -> (tensor<2x3xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 3 : i64} : (tensor<2x3x12x12xf32>, tensor<3x1x5x5xf32>) -> tensor<2x3x8x8xf32>
+  %1 = stablehlo.constant dense<0.000000000e+00> : tensor<f32>
+  %2 = stablehlo.reduce(%0 init: %1) applies stablehlo.add across dimensions = [2, 3] : (tensor<2x3x8x8xf32>, tensor<f32>) -> tensor<2x3xf32>
+  func.return %2 : tensor<2x3xf32>
 }
 // -----
 // CASE: channels_last_stay
