@@ -1,5 +1,6 @@
 // fft by plans (fft_plan.h), as many lines at a time as a vector has lanes, or one by one.
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <memory>
 #include <numbers>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "cpu/library/bind.h"
+#include "cpu/library/fft_infinities.h"
 #include "cpu/library/fft_lanes.h"
 #include "cpu/library/fft_plan.h"
 #include "cpu/library/strided_copy.h"
@@ -83,6 +85,31 @@ class LaneBlock {
     if (inverse) ExchangeParts(data_, length, R{1} / static_cast<R>(length));
   }
 
+  // Where a line has infinities (fft_infinities.h), which the first two of its `length` numbers
+  // show: transforms them apart. `transform` is what has been done to the elements that `from`
+  // gives as for Load; add(element, how) calls how(k, value) for what is to be added to number k.
+  template <typename From, typename F, typename Add>
+  void SetInfinitiesApart(int64_t length, int64_t elements, int64_t lines, const From& from,
+                          const F& transform, const Add& add) {
+    if (IsFinite(std::min<int64_t>(length, 2), lines)) return;
+    const auto infinite = InfiniteElements<R>(elements, lines, from);
+    if (infinite.empty()) return;
+    std::vector<bool> is_apart(lines);
+    for (const InfiniteElement<R>& element : infinite) is_apart[element.line] = true;
+    Load(elements, lines, [&](int64_t l) {
+      return [element = from(l), apart = is_apart[l]](int64_t i) {
+        return apart ? FiniteParts<R>(element(i)) : C(element(i));
+      };
+    });
+    transform();
+    for (const InfiniteElement<R>& element : infinite) {
+      add(element, [&](int64_t k, C value) {
+        data_[k].real[element.line] += value.real();
+        data_[k].imaginary[element.line] += value.imag();
+      });
+    }
+  }
+
   void ToSpectrumOfReal(int64_t length, const std::vector<C>& roots) {
     SpectrumOfReal(data_, length, roots.data(), other_);
     std::swap(data_, other_);
@@ -100,6 +127,15 @@ class LaneBlock {
     for (int64_t begin = 0; begin < length; begin += kPiece) {
       for (int64_t l = 0; l < lines; ++l) f(l, begin, std::min(length, begin + kPiece));
     }
+  }
+
+  bool IsFinite(int64_t length, int64_t lines) const {
+    for (int64_t i = 0; i < length; ++i) {
+      for (int64_t l = 0; l < lines; ++l) {
+        if (!std::isfinite(data_[i].real[l]) || !std::isfinite(data_[i].imaginary[l])) return false;
+      }
+    }
+    return true;
   }
 
   const FftPlan<R, lanes>& plan_;
@@ -128,8 +164,10 @@ class LineTransform {
   template <typename From, typename To>
   void Run(const CallContext& context, bool inverse, const From& from, const To& to) const {
     ForBlocks(context, length_, [&](auto& block, int64_t first, int64_t count) {
-      block.Load(length_, count, [&](int64_t l) { return from(first + l); });
+      const auto from_block = [&](int64_t l) { return from(first + l); };
+      block.Load(length_, count, from_block);
       block.Transform(length_, inverse);
+      SetInfinitiesApart(block, count, inverse, from_block);
       block.Store(length_, count, [&](int64_t l) { return to(first + l); });
     });
   }
@@ -140,6 +178,9 @@ class LineTransform {
     ForBlocks(context, length_, [&](auto& block, int64_t first, int64_t count) {
       block.LoadLines(in + first * length_, length_, length_, count);
       block.Transform(length_, inverse);
+      SetInfinitiesApart(block, count, inverse, [=, this](int64_t l) {
+        return [line = in + (first + l) * length_](int64_t i) { return line[i]; };
+      });
       block.StoreLines(out + first * length_, length_, length_, count);
     });
   }
@@ -152,6 +193,15 @@ class LineTransform {
   }
 
  private:
+  template <typename Block, typename From>
+  void SetInfinitiesApart(Block& block, int64_t lines, bool inverse, const From& from) const {
+    block.SetInfinitiesApart(
+        length_, length_, lines, from, [&] { block.Transform(length_, inverse); },
+        [&](const InfiniteElement<R>& element, const auto& add) {
+          ForEachTimesRoot(element.parts, element.place, length_, length_, inverse, add);
+        });
+  }
+
   template <int64_t lanes, typename F>
   void ForBlocksOf(const FftPlan<R, lanes>& plan, const CallContext& context, int64_t size,
                    const F& run) const {
@@ -200,9 +250,24 @@ class RealLineTransform {
           });
     }
     halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
-      block.LoadLines(reinterpret_cast<const C*>(in) + first * middle_, middle_, middle_, count);
-      block.Transform(middle_, false);
-      block.ToSpectrumOfReal(middle_, roots_);
+      const C* pairs = reinterpret_cast<const C*>(in) + first * middle_;
+      const auto transform = [&] {
+        block.Transform(middle_, false);
+        block.ToSpectrumOfReal(middle_, roots_);
+      };
+      block.LoadLines(pairs, middle_, middle_, count);
+      transform();
+      block.SetInfinitiesApart(
+          numbers, middle_, count,
+          [=, this](int64_t l) {
+            return [line = pairs + l * middle_](int64_t i) { return line[i]; };
+          },
+          transform,
+          [&](const InfiniteElement<R>& pair, const auto& add) {
+            ForEachTimesRoot(C(pair.parts.real()), 2 * pair.place, length_, numbers, false, add);
+            ForEachTimesRoot(C(pair.parts.imag()), 2 * pair.place + 1, length_, numbers, false,
+                             add);
+          });
       block.StoreLines(out + first * numbers, numbers, numbers, count);
     });
   }
@@ -223,9 +288,27 @@ class RealLineTransform {
       });
     }
     halves_.ForBlocks(context, numbers, [&](auto& block, int64_t first, int64_t count) {
-      block.LoadLines(in + first * numbers, numbers, numbers, count);
-      block.ToPairsOfReal(middle_, roots_);
-      block.Transform(middle_, true);
+      const C* spectra = in + first * numbers;
+      const auto transform = [&] {
+        block.ToPairsOfReal(middle_, roots_);
+        block.Transform(middle_, true);
+      };
+      block.LoadLines(spectra, numbers, numbers, count);
+      transform();
+      block.SetInfinitiesApart(
+          middle_, numbers, count,
+          [=, this](int64_t l) {
+            return [line = spectra + l * numbers, this](int64_t i) {
+              return i == 0 || i == middle_ ? C(line[i].real()) : line[i];
+            };
+          },
+          transform,
+          [&](const InfiniteElement<R>& number, const auto& add) {
+            ForEachTimesRoot(number.parts, number.place, length_, length_, true,
+                             [&](int64_t k, C value) {
+                               add(k / 2, k % 2 == 0 ? C(value.real()) : C(0, value.real()));
+                             });
+          });
       block.StoreLines(reinterpret_cast<C*>(out) + first * middle_, middle_, middle_, count);
     });
   }
