@@ -12,7 +12,6 @@
 #include "aten/tensor.h"
 #include "lazy/device.h"
 #include "lazy/live_data.h"
-#include "lazy/location.h"
 #include "lazy/sync.h"
 
 namespace torch_xla {
@@ -49,9 +48,7 @@ at::Tensor ToDevice(lazy::Device* device, const at::Tensor& result) {
   const lazy::SharedShape shape =
       lazy::InternShape(hlo::Shape(ToElementType(result.scalar_type()), result.sizes().vec()));
   lazy::Reference<lazy::Data> data = DataOf(device, shape.get(), result);
-  if (lazy::HasLocationProvider()) {
-    lazy::NoteMaker(data.get(), nullptr, lazy::Here(), lazy::CurrentSections());
-  }
+  lazy::NoteUpload(data.get());
   at::Tensor tensor = MakeTensor(device, {lazy::Node::MakeData(std::move(data), shape.get()), 0});
   LayOut(tensor, StridesLike(result, std::nullopt));
   return tensor;

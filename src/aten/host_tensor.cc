@@ -1,5 +1,7 @@
 #include "aten/host_tensor.h"
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -9,6 +11,11 @@
 
 namespace torch_xla {
 namespace {
+
+// An allocation is no smaller.
+constexpr int64_t kLeastBytes = 64;
+
+std::atomic<int64_t> result_bytes{0};
 
 // While it lives, the buffer's memory is there.
 struct LentMemory {
@@ -49,6 +56,16 @@ bool MayStay(const at::Tensor& tensor) {
 
 }  // namespace
 
+ResultBytes::ResultBytes(int64_t count) : count_(count) {
+  if (count_ > 0) result_bytes.fetch_add(count_, std::memory_order_relaxed);
+}
+
+ResultBytes::~ResultBytes() {
+  if (count_ > 0) result_bytes.fetch_sub(count_, std::memory_order_relaxed);
+}
+
+int64_t ResultBytes::Total() { return result_bytes.load(std::memory_order_relaxed); }
+
 at::Tensor TensorOf(lazy::Data& data) {
   if (const auto* kept = dynamic_cast<const HostTensor*>(data.host_contents())) {
     return kept->tensor();
@@ -65,13 +82,15 @@ at::Tensor TensorOf(lazy::Data& data) {
 
 lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, at::Tensor tensor) {
   tensor = Dense(tensor);
-  if (shape->byte_size() > kMostHostBytes) {
+  if (shape->byte_size() > kMostHostBytes || ResultBytes::Total() > kMostHostBytesTogether) {
     auto buffer =
         device->client().BufferFromHost(tensor.const_data_ptr(), *shape, device->pjrt_device());
     return lazy::Reference<lazy::Data>(new lazy::Data(device, shape, std::move(buffer)));
   }
   if (!MayStay(tensor)) tensor = tensor.clone();
-  return lazy::Data::OnHost(device, shape, std::make_shared<const HostTensor>(std::move(tensor)));
+  const int64_t bytes = std::max(static_cast<int64_t>(tensor.storage().nbytes()), kLeastBytes);
+  return lazy::Data::OnHost(device, shape,
+                            std::make_shared<const HostTensor>(std::move(tensor), bytes));
 }
 
 at::Tensor Writable(const at::Tensor& operand) {

@@ -17,7 +17,6 @@
 #include "lazy/data.h"
 #include "lazy/device.h"
 #include "lazy/live_data.h"
-#include "lazy/location.h"
 #include "lazy/metrics.h"
 #include "lazy/recording_time.h"
 #include "lazy/sync.h"
@@ -367,9 +366,7 @@ lazy::Value UploadTensor(lazy::Device* device, const at::Tensor& tensor) {
   try {
     hlo::Shape shape(type, dense.sizes().vec());
     auto data = lazy::Data::FromHost(device, shape, dense.const_data_ptr());
-    if (lazy::HasLocationProvider()) {
-      lazy::NoteMaker(data.get(), nullptr, lazy::Here(), lazy::CurrentSections());
-    }
+    lazy::NoteUpload(data.get());
     const lazy::ShapeRef interned = data->shape();
     return {lazy::Node::MakeData(std::move(data), interned), 0};
   } catch (const hlo::Error& error) {

@@ -8,6 +8,7 @@
 
 #include "hlo/error.h"
 #include "lazy/device.h"
+#include "lazy/interrupt.h"
 #include "lazy/live_data.h"
 #include "lazy/metrics.h"
 #include "lazy/run_queue.h"
@@ -202,18 +203,31 @@ void TellingOfFailure(const Device* device, int64_t maker, const pjrt::Buffer& b
 
 }  // namespace
 
+std::shared_ptr<const pjrt::Buffer> Data::BufferToRead() const {
+  std::shared_ptr<const pjrt::Buffer> buffer = SharedBuffer();
+  if (!MayBeInterrupted() || buffer->ReadyEvent().IsReady()) return buffer;
+  // What handlers of signals start meanwhile is not to get the memory.
+  const Loan loan = [&] {
+    const std::lock_guard lock(SyncMutex());
+    buffer = SharedBuffer();
+    return Loan(*this);
+  }();
+  AwaitOrInterrupt(buffer->ReadyEvent());
+  return buffer;
+}
+
 void Data::ToHost(void* destination, size_t bytes) const {
   const Download download(bytes);
   if (const auto contents = SharedHostContents()) {
     if (bytes > 0) std::memcpy(destination, contents->bytes(), bytes);
     return;
   }
-  const auto buffer = SharedBuffer();
+  const auto buffer = BufferToRead();
   TellingOfFailure(device_, maker_, *buffer, [&] { buffer->ToHost(destination, bytes); });
 }
 
 uintptr_t Data::Address() {
-  const auto buffer = SharedBuffer();
+  const auto buffer = BufferToRead();
   TellingOfFailure(device_, maker_, *buffer, [&] { buffer->Await(); });
   const uintptr_t address = buffer->UnsafePointer();
   const std::lock_guard lock(SyncMutex());
@@ -238,7 +252,7 @@ void Data::PartToHost(void* destination, size_t offset, size_t bytes) const {
     if (bytes > 0) std::memcpy(destination, begin, bytes);
     return;
   }
-  const auto buffer = SharedBuffer();
+  const auto buffer = BufferToRead();
   const auto [from, count] = std::pair(static_cast<int64_t>(offset), static_cast<int64_t>(bytes));
   TellingOfFailure(device_, maker_, *buffer,
                    [&] { buffer->CopyRawToHost(destination, from, count).Await(); });

@@ -110,6 +110,9 @@ class Data : public Counted<Data>, public process::SmallObject {
   [[noreturn]] void ThrowGivenUp() const;
   // Whether there is a buffer, and of the client that the device has now. With the lock taken.
   bool HoldsCurrentBuffer() const;
+  // SharedBuffer for who reads it now, waiting: if the user may interrupt that (interrupt.h), until
+  // its contents are there.
+  std::shared_ptr<const pjrt::Buffer> BufferToRead() const;
 
   Device* device_;
   SharedShape shape_;
@@ -122,23 +125,23 @@ class Data : public Counted<Data>, public process::SmallObject {
   int64_t last_checked_run_ = 0;
   mutable LiveEntry live_entry_;
   std::atomic<bool> may_be_donated_{false};
-  std::atomic<int> loans_{0};
+  mutable std::atomic<int> loans_{0};
   bool is_borrowed_ = false;
   std::atomic<uint64_t> any_size_{0};  // a bit for each dimension
   std::atomic<int64_t> holder_{0};
 };
 
-// While it lives another library may read the memory. Begins under SyncMutex, when no program is
-// about to take it.
+// While it lives another library, or a read that waits, may read the memory. Begins under
+// SyncMutex, when no program is about to take it.
 class Loan {
  public:
-  explicit Loan(Reference<Data> data) : data_(std::move(data)) { ++data_->loans_; }
+  explicit Loan(const Data& data) : data_(&data) { ++data_->loans_; }
   ~Loan() { --data_->loans_; }
   Loan(const Loan&) = delete;
   const Data& data() const { return *data_; }
 
  private:
-  Reference<Data> data_;
+  Reference<const Data> data_;
 };
 
 }  // namespace lazy

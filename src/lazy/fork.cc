@@ -28,8 +28,7 @@ void GiveLocksBack() {
 
 void RenewInChild() {
   RuntimeMutex().unlock();
-  // It knows its owner by the thread's number, which has changed.
-  new (&SyncMutex()) std::recursive_mutex;
+  SyncMutex().Renew();
   Runtime::MarkForked();
   ForgetProfile();
 }

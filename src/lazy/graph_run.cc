@@ -249,7 +249,7 @@ std::vector<Value> RunProgram(Device* device, const Graph& graph, const CachedPr
   std::vector<Value> leaves = LeavesOf(device, graph, program, std::move(result.outputs));
   std::function<void()> over;
   if (!manner.is_eager) over = [start] { AddExecuteTime(start); };
-  LimitInFlight(device, std::move(result.done), manner.next == Next::kWaits, std::move(over));
+  NoteRun(device, std::move(result.done), std::move(over));
   return leaves;
 }
 

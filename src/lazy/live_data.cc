@@ -61,6 +61,10 @@ void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation
   entry.sections = std::move(sections);
 }
 
+void NoteUpload(const Data* data) {
+  if (HasLocationProvider()) NoteMaker(data, nullptr, Here(), CurrentSections());
+}
+
 std::vector<LiveTensors> ListLiveTensors() {
   using Key =
       std::tuple<const Device*, ShapeRef, const OperationKind*, const SourceLocation*, std::string>;

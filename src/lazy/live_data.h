@@ -56,5 +56,7 @@ void AddLiveData(const Data* data);
 void RemoveLiveData(const Data* data);
 void NoteMaker(const Data* data, const OperationKind* kind, const SourceLocation* location,
                Sections sections = nullptr);
+// That it comes from the host, at this thread's line, where lines are kept.
+void NoteUpload(const Data* data);
 
 }  // namespace lazy

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -11,8 +12,10 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "hlo/error.h"
+#include "lazy/interrupt.h"
 #include "lazy/live_data.h"
 #include "lazy/span.h"
 #include "lazy/sync_mutex.h"
@@ -55,11 +58,16 @@ class StartedRun {
   bool IsOver() const { return done_.IsReady(); }
   int64_t number() const { return number_; }
   int64_t thread() const { return thread_; }
+  void AwaitOrInterrupt() const {
+    if (IsOver()) return;
+    Span span("xla::wait");
+    lazy::AwaitOrInterrupt(done_);
+  }
   // Waits.
   std::optional<hlo::Error> Failure() const {
     std::optional<hlo::Error> failure;
     try {
-      Await();
+      done_.Await();
     } catch (const hlo::Error& error) {
       failure = error;
     } catch (const std::exception& error) {
@@ -70,12 +78,6 @@ class StartedRun {
   }
 
  private:
-  void Await() const {
-    if (IsOver()) return done_.Await();
-    Span span("xla::wait");
-    done_.Await();
-  }
-
   pjrt::Event done_;
   int64_t number_;
   int64_t thread_ = ThreadNumber();  // which started it
@@ -150,14 +152,33 @@ class Failures {
 
 // Of one device.
 struct Queue {
-  std::deque<StartedRun> runs;  // under SyncMutex
+  using Run = std::shared_ptr<const StartedRun>;
+
+  std::deque<Run> runs;  // under SyncMutex
   Failures failures;
 
-  // Waits for the oldest.
+  // Of those that are over. Under SyncMutex.
   void Finish() {
-    const StartedRun oldest = std::move(runs.front());
-    runs.pop_front();
-    if (auto failure = oldest.Failure()) failures.Note(oldest, *std::move(failure));
+    while (!runs.empty() && runs.front()->IsOver()) {
+      const Run oldest = std::move(runs.front());
+      runs.pop_front();
+      if (auto failure = oldest->Failure()) failures.Note(*oldest, *std::move(failure));
+    }
+  }
+  // All but the `spared` newest.
+  std::vector<Run> Oldest(size_t spared) {
+    const std::lock_guard lock(SyncMutex());
+    Finish();
+    if (runs.size() <= spared) return {};
+    return {runs.begin(), runs.end() - static_cast<std::ptrdiff_t>(spared)};
+  }
+  // Waits for them.
+  void Await(size_t spared) {
+    const std::vector<Run> awaited = Oldest(spared);
+    if (awaited.empty()) return;
+    for (const Run& run : awaited) run->AwaitOrInterrupt();
+    const std::lock_guard lock(SyncMutex());
+    Finish();
   }
 };
 
@@ -170,19 +191,16 @@ Queue& QueueOf(const Device* device) {
 
 }  // namespace
 
-void LimitInFlight(Device* device, pjrt::Event done, bool wait, std::function<void()> over) {
+void NoteRun(Device* device, pjrt::Event done, std::function<void()> over) {
   Queue& queue = QueueOf(device);
-  queue.runs.emplace_back(std::move(done), queue.failures.NextRun(), std::move(over));
-  while (!queue.runs.empty() &&
-         (wait || queue.runs.size() > kInFlightLimit || queue.runs.front().IsOver())) {
-    queue.Finish();
-  }
+  queue.runs.push_back(std::make_shared<const StartedRun>(std::move(done), queue.failures.NextRun(),
+                                                          std::move(over)));
+  queue.Finish();
 }
 
-void WaitFor(Device* device) {
-  Queue& queue = QueueOf(device);
-  while (!queue.runs.empty()) queue.Finish();
-}
+void LimitInFlight(Device* device) { QueueOf(device).Await(kInFlightLimit); }
+
+void WaitFor(Device* device) { QueueOf(device).Await(0); }
 
 void RaiseFailedRuns(const Device* device, bool of_all) {
   ExplainingMemory([&] { QueueOf(device).failures.Raise(of_all); });
@@ -199,11 +217,11 @@ void FinishWork() {
 }
 
 void WaitDeviceOps() {
-  FinishWork();
   if (!Runtime::IsStarted()) return;
+  for (const auto& device : Runtime::Get().devices()) WaitFor(device.get());
   for (const auto& device : Runtime::Get().devices()) {
     RaiseFailedRuns(device.get(), /*of_all=*/true);
-    device->value_checks.RaiseOfAll();
+    device->value_checks.RaiseThrough(device->value_checks.last_run());
   }
 }
 

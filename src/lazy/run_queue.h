@@ -11,11 +11,12 @@
 
 namespace lazy {
 
-// Adds an execution, and waits until few enough are in flight; with `wait`, for all of them.
-// `over`, if any, is called once, when the execution is over, and before whoever waits for it goes
-// on. Under SyncMutex.
-void LimitInFlight(Device* device, pjrt::Event done, bool wait, std::function<void()> over);
-// Waits for all of one device. Under SyncMutex.
+// Adds an execution. `over`, if any, is called once, when the execution is over, and before whoever
+// waits for it goes on. Under SyncMutex.
+void NoteRun(Device* device, pjrt::Event done, std::function<void()> over);
+// Waits until few enough of one device are in flight; until all of one device are over that were
+// started before the call. The user may interrupt both (interrupt.h).
+void LimitInFlight(Device* device);
 void WaitFor(Device* device);
 // Waits for everything started on all devices, and takes the lock for it.
 void FinishWork();
@@ -27,8 +28,8 @@ void RaiseFailedRuns(const Device* device, bool of_all);
 // started until now is to be told to nobody again.
 void ForgetFailedRuns(const Device* device, int64_t thread);
 
-// Waits for everything; then throws what there is to be told, of executions and of checks of
-// values.
+// Waits for everything, unless the user interrupts it; then throws what there is to be told, of
+// executions and of checks of values.
 void WaitDeviceOps();
 // At the end of the process: of what nobody came to be told of.
 void WarnOfFailures();

@@ -166,28 +166,35 @@ void SyncPending(Device* device, Manner manner, Donating donating, Choice choice
   if (SpansRecordedSince() != 0) Recording::On(device).since_ns = SpanClock();
 }
 
-std::unique_lock<std::recursive_mutex> LockOfSyncs() {
+std::unique_lock<SyncLock> LockOfSyncs() {
   static Metric* time = Metric::Get("DeviceLockWait");
   const TimedSection timed(time);
   return std::unique_lock(SyncMutex());
 }
 
+// Of what has been started all, for who waits, or else only what is too much in flight. The results
+// have their places, so that the user may interrupt it.
+void Await(Device* device, Manner manner) {
+  manner.next == Next::kWaits ? WaitFor(device) : LimitInFlight(device);
+}
+
+// Of all that has been started; other threads may go on.
 void RaiseOfAll(Device* device) {
   RaiseFailedRuns(device, /*of_all=*/true);
-  device->value_checks.RaiseOfAll();
+  device->value_checks.RaiseThrough(device->value_checks.last_run());
 }
 
 void SyncThen(Device* device, Manner manner, Donating donating = Donating::kAll,
               Choice choice = std::nullopt) {
   Span span("xla::sync");
   if (span) span.Add("reason", CurrentCutReason().ToString());
-  const std::unique_lock lock = LockOfSyncs();
-  CheckNotObserved();
-  Runtime::Get().CheckNotForked();
-  ExplainingMemory([&] {
-    SyncPending(device, manner, donating, choice);
-    if (manner.next == Next::kWaits) WaitFor(device);
-  });
+  {
+    const std::unique_lock lock = LockOfSyncs();
+    CheckNotObserved();
+    Runtime::Get().CheckNotForked();
+    ExplainingMemory([&] { SyncPending(device, manner, donating, choice); });
+  }
+  Await(device, manner);
   // Who reads is told with the value.
   if (manner.next == Next::kWaits) {
     RaiseOfAll(device);
@@ -206,11 +213,6 @@ void CheckAllowed() {
 }
 
 }  // namespace
-
-std::recursive_mutex& SyncMutex() {
-  static auto* mutex = new std::recursive_mutex;
-  return *mutex;
-}
 
 void NoteCollective(Device* device, const Reference<Node>& node) {
   if (CaptureScope* capture = CaptureScope::Current()) return capture->NoteCollective();
@@ -235,11 +237,8 @@ void SyncOnly(Device* device, std::span<const Reference<Storage>> storages, bool
 std::vector<Value> ComputeEagerly(Device* device, std::span<const Value> values, bool wait) {
   Graph graph(values);
   const Manner manner{wait ? Next::kWaits : Next::kGoesOn, /*is_eager=*/true};
-  std::vector<Value> leaves = ExplainingMemory([&] {
-    std::vector<Value> made = RunGraph(device, graph, manner);
-    if (wait) WaitFor(device);
-    return made;
-  });
+  std::vector<Value> leaves = ExplainingMemory([&] { return RunGraph(device, graph, manner); });
+  Await(device, manner);
   if (wait) RaiseOfAll(device);
   std::vector<Value> computed;
   for (size_t i = 0; i < values.size(); ++i) computed.push_back(leaves[graph.result_of_root()[i]]);
@@ -291,6 +290,7 @@ Reference<Data> Evaluate(Device* device, const Value& value) {
   Graph graph(std::span<const Value>(&value, 1));
   std::vector<Value> leaves =
       ExplainingMemory([&] { return RunGraph(device, graph, {Next::kReads}); });
+  LimitInFlight(device);
   return leaves[0].node->data();
 }
 

@@ -6,6 +6,7 @@
 
 #include "aten/cached_graph.h"
 #include "python/bindings.h"
+#include "python/user_code.h"
 
 namespace torch_xla {
 
@@ -32,7 +33,7 @@ void BindCapturedGraphs(py::module_& m) {
   py::class_<CapturedGraph>(m, "CapturedGraph")
       .def(py::init([](const std::vector<at::Tensor>& arguments, const py::function& function) {
         auto call = [&](const std::vector<at::Tensor>& placeholders) {
-          const py::gil_scoped_acquire gil;
+          const UserCode user_code;
           return function(placeholders).cast<std::vector<at::Tensor>>();
         };
         return WithoutGil([&] { return std::make_unique<CapturedGraph>(arguments, call); });

@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "python/bindings.h"
+#include "python/user_code.h"
 
 namespace torch_xla {
 
@@ -15,7 +16,7 @@ using Tensors = std::vector<at::Tensor>;
 std::unique_ptr<CapturedFunction> Capture(const c10::Device& device, const Tensors& like,
                                           const py::function& function) {
   auto call = [&](const Tensors& placeholders) {
-    const py::gil_scoped_acquire gil;
+    const UserCode user_code;
     return function(placeholders).cast<Tensors>();
   };
   return WithoutGil([&] { return std::make_unique<CapturedFunction>(device, like, call); });

@@ -57,8 +57,8 @@ DLDataType DlpackType(hlo::ElementType type) {
 
 // A tensor's memory as others see it. It is nobody's to write to while this lives.
 struct Exported {
-  Exported(const at::Tensor& tensor, lazy::Reference<lazy::Data> data, DLDevice device)
-      : loan(std::move(data)),
+  Exported(const at::Tensor& tensor, const lazy::Data& data, DLDevice device)
+      : loan(data),
         buffer(loan.data().SharedBuffer()),
         memory(*buffer),
         sizes(tensor.sizes().vec()),
@@ -100,7 +100,7 @@ std::unique_ptr<Exported> ExportMemory(const at::Tensor& tensor) {
     data->RaiseFailedChecks();
     if (!data->SharedBuffer()->IsRowMajor()) return nullptr;
     const std::lock_guard lock(lazy::SyncMutex());
-    return std::make_unique<Exported>(tensor, data, *device);
+    return std::make_unique<Exported>(tensor, *data, *device);
   } catch (const hlo::Error& error) {
     if (error.code() != hlo::ErrorCode::kUnimplemented) throw;
     return nullptr;

@@ -17,6 +17,7 @@
 #include "lazy/location.h"
 #include "lazy/programs_of_any_size.h"
 #include "pjrt/client/foreign_functions.h"
+#include "python/user_code.h"
 
 namespace torch_xla {
 namespace {
@@ -112,7 +113,7 @@ py::tuple Export(const std::string& device, const std::vector<at::Tensor>& argum
                  const std::vector<int64_t>& kept, bool inlines_numbers, bool has_locations,
                  bool is_sample, const py::function& function) {
   const auto call = [&](const std::vector<at::Tensor>& placeholders) {
-    const py::gil_scoped_acquire gil;
+    const UserCode user_code;
     return function(placeholders).cast<std::vector<at::Tensor>>();
   };
   std::string bytecode, text;

@@ -11,6 +11,7 @@
 
 #include "aten/captured_graph.h"
 #include "aten/generator.h"
+#include "aten/host_tensor.h"
 #include "aten/runtime_hooks.h"
 #include "aten/tensor.h"
 #include "lazy/background_compile.h"
@@ -33,6 +34,7 @@
 #include "python/bindings.h"
 #include "python/error_types.h"
 #include "python/fork.h"
+#include "python/interrupt.h"
 
 namespace torch_xla {
 namespace {
@@ -123,9 +125,11 @@ py::dict MemoryInfo(const std::string& name) {
     }
   });
   py::dict out;
-  out["bytes_used"] = stats.bytes_in_use;
+  // What small results take lies beside it.
+  const int64_t used = stats.bytes_in_use + ResultBytes::Total();
+  out["bytes_used"] = used;
   out["bytes_limit"] = stats.bytes_limit.value_or(0);
-  out["peak_bytes_used"] = stats.peak_bytes_in_use.value_or(stats.bytes_in_use);
+  out["peak_bytes_used"] = std::max(stats.peak_bytes_in_use.value_or(0), used);
   return out;
 }
 
@@ -381,6 +385,7 @@ void BindRuntime(py::module_& m) {
   }
   OrderForks();
   RaiseOwnTypesInPython();
+  HandleSignalsInWaits();
   py::register_exception_translator([](std::exception_ptr pending) {
     try {
       if (pending) std::rethrow_exception(pending);

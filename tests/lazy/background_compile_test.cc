@@ -73,7 +73,7 @@ class BackgroundCompile : public testing::Test {
     return compiler().Take(name, {name}, assignment);
   }
 
-  std::lock_guard<std::recursive_mutex> lock_{SyncMutex()};
+  std::lock_guard<SyncLock> lock_{SyncMutex()};
 };
 
 TEST_F(BackgroundCompile, GivesWhatWasStarted) {

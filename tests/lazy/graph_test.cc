@@ -274,9 +274,9 @@ TEST_F(DonationTest, WishedForBufferIsUnlessItIsLent) {
   auto result = Storage::Make(&device_, Record<&Add>({kept->value(), kept->value()}));
   const std::vector<Donation> donated = {{0, 0}};
   {
-    const Loan first(data);
+    const Loan first(*data);
     {
-      const Loan second(data);
+      const Loan second(*data);
       EXPECT_TRUE(Plan().empty());
     }
     EXPECT_TRUE(Plan().empty());
