@@ -13,11 +13,25 @@ namespace {
 // at::native::fft_norm_mode.
 enum Normalization : int64_t { kNone = 0, kByRoot = 1, kByCount = 2 };
 
-// What the unnormalised sum over `count` elements is multiplied by.
-Value Normalized(Builder& b, Value x, int64_t normalization, int64_t count) {
-  if (normalization == kNone) return x;
-  double n = static_cast<double>(count);
-  return b.Multiply(x, Like(b, x, normalization == kByRoot ? 1 / std::sqrt(n) : 1 / n));
+// What a sum over `count` elements is multiplied by; HLO's inverse has divided it by their number.
+double SumFactor(int64_t normalization, int64_t count, bool is_divided) {
+  const auto n = static_cast<double>(count);
+  switch (normalization) {
+    case kNone:
+      return is_divided ? n : 1;
+    case kByRoot:
+      return is_divided ? std::sqrt(n) : 1 / std::sqrt(n);
+    default:
+      return is_divided ? 1 : 1 / n;
+  }
+}
+
+// The parts are multiplied each for itself: a product of complex numbers makes NaN of infinities.
+Value TimesFactor(Builder& b, Value x, double scale) {
+  if (scale == 1) return x;
+  const auto times = [&](Value part) { return b.Multiply(part, Like(b, part, scale)); };
+  if (!hlo::IsComplex(x->element_type())) return times(x);
+  return b.Complex(times(b.Real(x)), times(b.Imag(x)));
 }
 
 // The dimension at the end, where HLO transforms.
@@ -28,16 +42,10 @@ Value OnLast(Builder& b, Value x, int64_t dimension, hlo::FftType type, int64_t 
   return b.Transpose(transformed, MoveDimensionPermutation(rank, rank - 1, dimension));
 }
 
-// HLO's inverse divides by the length; torch's sums do not.
-Value Undivided(Builder& b, Value x, int64_t length) {
-  return b.Multiply(x, Like(b, x, static_cast<double>(length)));
-}
-
 Value AlongEach(Builder& b, Value x, const Dimensions& dimensions, bool forward) {
   for (int64_t d : dimensions) {
     int64_t length = x->shape().dimension(d);
     x = OnLast(b, x, d, forward ? hlo::FftType::kFft : hlo::FftType::kIfft, length);
-    if (!forward) x = Undivided(b, x, length);
   }
   return x;
 }
@@ -46,7 +54,8 @@ Value ComplexToComplex(Builder& b, Value x, Dimensions dimensions, int64_t norma
                        bool forward) {
   Dimensions wrapped = WrapDimensions(dimensions, x->shape().rank());
   int64_t count = NumElements(x->dimensions(), wrapped);
-  return Normalized(b, AlongEach(b, x, wrapped, forward), normalization, count);
+  const double scale = SumFactor(normalization, count, /*is_divided=*/!forward);
+  return TimesFactor(b, AlongEach(b, x, wrapped, forward), scale);
 }
 
 // The half that a symmetric spectrum leaves out: the conjugate of the kept
@@ -75,7 +84,7 @@ Value RealToComplex(Builder& b, Value x, Dimensions dimensions, int64_t normaliz
   Dimensions others(wrapped.begin(), wrapped.end() - 1);
   Value spectrum = AlongEach(b, half, others, true);
   if (!one_sided) spectrum = CompleteSpectrum(b, spectrum, wrapped, length);
-  return Normalized(b, spectrum, normalization, count);
+  return TimesFactor(b, spectrum, SumFactor(normalization, count, /*is_divided=*/false));
 }
 
 Value ComplexToReal(Builder& b, Value x, Dimensions dimensions, int64_t normalization,
@@ -86,8 +95,8 @@ Value ComplexToReal(Builder& b, Value x, Dimensions dimensions, int64_t normaliz
   int64_t count = NumElements(x->dimensions(), others) * last_size;
   Value partial = AlongEach(b, x, others, false);
   Value half = b.SliceInDim(partial, last, 0, last_size / 2 + 1);
-  Value result = Undivided(b, OnLast(b, half, last, hlo::FftType::kIrfft, last_size), last_size);
-  return Normalized(b, result, normalization, count);
+  Value result = OnLast(b, half, last, hlo::FftType::kIrfft, last_size);
+  return TimesFactor(b, result, SumFactor(normalization, count, /*is_divided=*/true));
 }
 
 // torch's own writes the negative half through an empty part of the result.

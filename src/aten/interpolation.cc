@@ -84,16 +84,17 @@ T CubicWeight(T distance, T A) {
   return 0;
 }
 
+// As eager weighs them: those beyond an edge apart, though they are one element, and those without
+// weight. Of infinity both make NaN.
 template <typename T>
 Taps CubicTaps(const Axis& a, int64_t i) {
-  if (a.output == a.input) return {{i, 1}};
   T position = InputPosition<T>(a, i);
   int64_t index = std::min(static_cast<int64_t>(std::floor(position)), a.input - 1);
   T fraction = std::clamp(position - static_cast<T>(index), T{0}, T{1});
   Taps taps;
   for (int64_t k = -1; k <= 2; ++k) {
     T weight = CubicWeight<T>(fraction - static_cast<T>(k), T{-0.75});
-    AddTap(taps, Bounded(a, index + k), weight);
+    taps.push_back({Bounded(a, index + k), weight});
   }
   return taps;
 }
@@ -218,11 +219,20 @@ int FractionBits(const Resampling& r) {
   return bits;
 }
 
+// Each element that has a weight once.
+Taps Joined(const Taps& taps) {
+  Taps joined;
+  for (const Tap& tap : taps) AddTap(joined, tap.index, tap.weight);
+  std::erase_if(joined, [](const Tap& tap) { return tap.weight == 0; });
+  return joined;
+}
+
 // In integers, rows first, with bytes in between: eager's kernel for images does so, and its
 // roundings are seen.
 Value ResampleBytes(Builder& b, Value x, std::vector<Resampling> resamplings) {
   for (size_t i = resamplings.size(); i-- > 0;) {
     Resampling& r = resamplings[i];
+    for (Taps& taps : r.outputs) taps = Joined(taps);
     if (KeepsAll(r)) continue;
     const int bits = FractionBits(r);
     for (Taps& taps : r.outputs) {

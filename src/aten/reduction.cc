@@ -47,7 +47,7 @@ Value SumAll(Builder& b, Value x, OptionalType dtype) {
 }
 
 Value NanSum(Builder& b, Value x, OptionalDimensions dimensions, bool keep, OptionalType dtype) {
-  if (!IsIntegral(x) && dtype && !hlo::IsFloat(*dtype)) {
+  if (!IsIntegral(x) && dtype && hlo::IsComplex(*dtype)) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,
                      "nansum into " + std::string(hlo::ShortName(*dtype)));
   }

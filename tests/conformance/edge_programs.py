@@ -33,6 +33,23 @@ PROGRAMS = {
         F.interpolate((A(4800)*37%256).to(torch.uint8).view(1,3,40,40), size=(2,3), mode="bicubic", antialias=True)
         x=(A(3600.)*37%256).view(1,1,60,60);; x[0,0,30,31]=NAN;; F.interpolate(x, size=(5,40), mode="bicubic", antialias=True)
         x=(A(3600.)*37%256).view(1,1,60,60);; x[0,0,30,31]=float("inf");; F.interpolate(x, size=(4,7), mode="bilinear", antialias=True)
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(4,4), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(4,4), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(4,4), antialias=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(8,8), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(8,8), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(8,8), antialias=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(3,5), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(3,5), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(7,6), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(7,6), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(7,6), antialias=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(2,2), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(2,2), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(2,2), antialias=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(5,5), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(5,5), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(5,5), antialias=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
         F.interpolate(A(16,dtype=torch.int32).view(1,1,4,4), size=(7,7), mode="nearest")
         F.interpolate(A(16,dtype=torch.int64).view(1,1,4,4), size=(7,7), mode="nearest")
         F.interpolate(A(16,dtype=torch.int8).view(1,1,4,4), size=(7,7), mode="bilinear", antialias=True)
@@ -122,6 +139,30 @@ PROGRAMS = {
         x=A(200.).view(40,5).to(torch.complex128);; x[7,1]=float("inf");; x[39,3]=NAN;; (torch.view_as_real(torch.fft.fft(x)), torch.fft.irfft(x, 8), torch.fft.irfft(x, 7), torch.fft.irfft(x, 8, norm="ortho"))
         x=T([float("inf"),-float("inf"),1.,2.]);; torch.view_as_real(torch.fft.rfft(x))
         x=T([float("inf")]*4);; torch.fft.rfft(x)[0].real
+    """,
+    "infinities in inverse Fourier transforms": """
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(2.),A(2.)+1).index_fill(0,T([0]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(2.),A(2.)+1).index_fill(0,T([1]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(3.),A(3.)+1).index_fill(0,T([0]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(3.),A(3.)+1).index_fill(0,T([1]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(3.),A(3.)+1).index_fill(0,T([2]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(4.),A(4.)+1).index_fill(0,T([0]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(4.),A(4.)+1).index_fill(0,T([1]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(4.),A(4.)+1).index_fill(0,T([3]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(5.),A(5.)+1).index_fill(0,T([0]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(5.),A(5.)+1).index_fill(0,T([1]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(5.),A(5.)+1).index_fill(0,T([4]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(8.),A(8.)+1).index_fill(0,T([0]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(8.),A(8.)+1).index_fill(0,T([1]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+        [torch.view_as_real(torch.fft.ifft(torch.complex(A(8.),A(8.)+1).index_fill(0,T([7]),v), norm=norm)) for v in (NAN, float("inf")) for norm in ("forward", "backward", "ortho")]
+    """,
+    "NaN left out of sums": """
+        torch.nansum(T([1.5,1.5,NAN,-3.9]), dtype=torch.int64)
+        torch.nansum(T([[1.5,1.5,NAN],[300.7,NAN,-1.5]]), 1, dtype=torch.int32)
+        torch.nansum(T([[1.5,1.5,NAN],[200.7,NAN,1.5]]), 0, keepdim=True, dtype=torch.uint8)
+        torch.nansum(T([NAN,1.5,2.7], dtype=torch.bfloat16), dtype=torch.int8)
+        torch.nansum(T([NAN,0.]), dtype=torch.bool)
+        torch.nansum(T([1.,NAN]), dtype=torch.complex64)
     """,
     "memory of tensors that change their size": """
         x=A(6.);; x.resize_(2);; x.resize_(6);; x
