@@ -109,7 +109,7 @@ Event Buffer::ToHostAsync(void* destination, size_t bytes) const {
   }
   RowMajorLayout layout(shape_->rank());
   Arguments<PJRT_Buffer_ToHostBuffer_Args> args;
-  args->src = buffer_;
+  args->src = handle();
   args->host_layout = layout.get();
   args->dst = destination;
   args->dst_size = bytes;
@@ -164,17 +164,17 @@ uintptr_t Buffer::UnsafePointer() const {
 
 Buffer::ExternalReference::ExternalReference(const Buffer& buffer) : buffer_(buffer) {
   Arguments<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args> pointer;
-  pointer->buffer = buffer.buffer_;
+  pointer->buffer = buffer.handle();
   PJRT_INVOKE(buffer.plugin(), Buffer_OpaqueDeviceMemoryDataPointer, pointer);
   data_ = pointer->device_memory_ptr;
   Arguments<PJRT_Buffer_IncreaseExternalReferenceCount_Args> args;
-  args->buffer = buffer.buffer_;
+  args->buffer = buffer.handle();
   PJRT_INVOKE(buffer.plugin(), Buffer_IncreaseExternalReferenceCount, args);
 }
 
 Buffer::ExternalReference::~ExternalReference() {
   Arguments<PJRT_Buffer_DecreaseExternalReferenceCount_Args> args;
-  args->buffer = buffer_.buffer_;
+  args->buffer = buffer_.handle();
   const Plugin& plugin = buffer_.plugin();
   (void)plugin.ToError(plugin.api().PJRT_Buffer_DecreaseExternalReferenceCount(args.get()));
 }
