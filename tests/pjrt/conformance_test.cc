@@ -144,7 +144,7 @@ TEST_P(Conformance, OrderOnTheDevice) {
     return;
   }
   const Event done(client_->plugin(), args->done_with_host_buffer);
-  const Buffer buffer(client_, args->buffer);
+  const Buffer buffer(client_, OwnedBuffer(client_->plugin(), args->buffer));
   EXPECT_FALSE(buffer.IsRowMajor());
   EXPECT_EQ(buffer.ToLiteral(), literal);
 }
