@@ -53,7 +53,7 @@ class PluginTest : public testing::Test {
     memory_ = client_->devices()[0]->default_memory()->handle();
   }
   std::unique_ptr<Buffer> Wrap(PJRT_Buffer* buffer) {
-    return std::make_unique<Buffer>(client_, buffer);
+    return std::make_unique<Buffer>(client_, OwnedBuffer(client_->plugin(), buffer));
   }
   // A buffer whose value comes from FulfillAliasBuffer.
   std::unique_ptr<Buffer> Promise(PJRT_FulfillAliasBufferCallback** fulfill) {
