@@ -1,5 +1,5 @@
 # compile_in_batches(<target> [<kilobytes>]): the sources of one folder, next to one another, are compiled together, in as few
-# equal shares as have at most so much text, by default 100, or half a source more.
+# equal shares as have at most so much text, by default 100, or a source more.
 #
 # Most of what the compiler does for a small source is to read headers and to compile templates, which its neighbours need
 # as well: batches of eight take half of the processor time for src/hlo, src/passes and src/lazy. With torch's headers an

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <utility>
 
 #include "hlo/error.h"
 #include "lazy/live_data.h"

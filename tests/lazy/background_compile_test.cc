@@ -242,6 +242,7 @@ TEST_F(BackgroundCompile, AnExitWaitsForWhatIsBeingCompiled) {
         std::exit(0);
       },
       testing::ExitedWithCode(0), "");
+  GTEST_FLAG_SET(death_test_style, "fast");
 }
 
 }  // namespace

@@ -109,6 +109,19 @@ func.func public @main(%arg0: tensor<10x20xf32>, %arg1: tensor<4x1xi32>) -> (ten
   func.return %3 : tensor<4x20xf32>
 }
 // -----
+// CASE: little_of_what_is_computed_is_computed_alone
+// RUN-PASS: pipeline
+// STEPS: cpu.loop cpu.loop
+// INPUTS: integers
+// TOLERANCE: 1e-5
+func.func public @main(%arg0: tensor<1000x20xf32>, %arg1: tensor<4x1xi32>) -> (tensor<4x20xf32>) {
+  %0 = stablehlo.exponential %arg0 : tensor<1000x20xf32>
+  %1 = stablehlo.slice %0 [1:9, 0:20] : (tensor<1000x20xf32>) -> tensor<8x20xf32>
+  %2 = "stablehlo.gather"(%1, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 20>}> : (tensor<8x20xf32>, tensor<4x1xi32>) -> tensor<4x20xf32>
+  %3 = stablehlo.negate %2 : tensor<4x20xf32>
+  func.return %3 : tensor<4x20xf32>
+}
+// -----
 // CASE: large_transposes_stand_alone
 // RUN-PASS: pipeline
 // STEPS: cpu.loop transpose cpu.loop

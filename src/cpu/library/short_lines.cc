@@ -6,7 +6,6 @@
 
 #include "cpu/library/sort_key.h"
 #include "cpu/library/vector_clones.h"
-#include "hlo/module.h"
 #include "hlo/size_arithmetic.h"
 
 namespace cpu {

@@ -153,9 +153,10 @@ namespace {
 template <typename T>
 void GatherElements(const std::byte* source, int64_t stride, std::byte* destination,
                     int64_t count) {
-  const T* from = reinterpret_cast<const T*>(source);
-  T* to = reinterpret_cast<T*>(destination);
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+  constexpr int64_t kWidth = sizeof(T);
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(destination + i * kWidth, source + i * stride * kWidth, kWidth);
+  }
 }
 
 void GatherRow(const std::byte* source, int64_t stride, size_t width, std::byte* destination,

@@ -143,23 +143,32 @@ bool IsRepeatedByBroadcast(const Instruction* broadcast, const Instruction* p) {
   return !leading || to / from < kLeastRow;
 }
 
-// Whether the user asks for elements of p at places that an index names.
-bool Gathers(const Member& user, const Instruction* p) {
-  const bool is_gather = user.instruction->opcode() == Opcode::kGather;
-  return user.gathered || (is_gather && user.instruction->operand(0) == p);
+bool IsGatherOf(const Instruction* user, const Instruction* p) {
+  return user->opcode() == Opcode::kGather && user->operand(0) == p;
+}
+
+// A slice of what lies in memory, or of most of what is computed, is but another place. Of little
+// of it, it is a loop of its own, which computes no more than that.
+bool IsAnotherPlace(const Instruction* p) {
+  if (p->opcode() != Opcode::kSlice) return false;
+  const Instruction* from = p->operand(0);
+  return from->opcode() == Opcode::kParameter ||
+         2 * p->shape().num_elements() >= from->shape().num_elements();
 }
 
 // True if the user would have elements of p computed several times that cost something.
 bool IsRepeatedBy(const Member& user, const Instruction* p) {
   if (IsFree(p)) return false;
-  const bool is_convert = p->opcode() == Opcode::kConvert;
-  // A slice is but another place.
-  if (Gathers(user, p) && !is_convert && p->opcode() != Opcode::kSlice) return true;
+  const bool is_quick = p->opcode() == Opcode::kConvert || IsAnotherPlace(p);
   switch (user.instruction->opcode()) {
     case Opcode::kBroadcastInDim:
       return IsRepeatedByBroadcast(user.instruction, p);
+    case Opcode::kGather:
+      return IsGatherOf(user.instruction, p) && !is_quick;
+    case Opcode::kSlice:  // another place, of which an index names some
+      return user.gathered && !is_quick;
     case Opcode::kReduceWindow:  // windows overlap
-      return !IsScan(*user.instruction) && !is_convert;
+      return !IsScan(*user.instruction) && p->opcode() != Opcode::kConvert;
     default:
       return false;
   }
@@ -228,7 +237,9 @@ bool Cluster::MayInline(const Instruction* p) const {
   return !AnyUser(p, [&](const Member& user) {
     if (IsReducedInShortRows(*user.instruction, *p)) return true;
     if (IsUpdatedOrPlace(*user.instruction, p)) return true;
-    return IsRepeatedBy(user, p);
+    // Which part of a concatenation a place lies in would be found for each element.
+    const bool has_parts = p->opcode() == Opcode::kConcatenate;
+    return IsRepeatedBy(user, p) || (has_parts && user.gathered);
   });
 }
 
@@ -274,7 +285,7 @@ Member& Cluster::Add(Instruction* p) {
     added.identity |= identity;
     added.row_identity |= row_identity;
     added.elsewhere |= user.elsewhere || (!identity && !row_identity);
-    added.gathered |= Gathers(user, p);
+    added.gathered |= user.gathered || IsGatherOf(user.instruction, p);
   });
   if (p->opcode() == Opcode::kReduce) ++reduces;
   if (!IsFree(p)) ++costs;

@@ -108,8 +108,8 @@ class LoadedExecutable {
                                    const ExecuteOptions& options) const;
 
   std::shared_ptr<Client> client_;
-  OwnedLoadedExecutable loaded_;
   std::unique_ptr<Executable> executable_;
+  OwnedLoadedExecutable loaded_;  // is destroyed first
   std::vector<hlo::Shape> output_shapes_;
   std::vector<std::shared_ptr<const hlo::Shape>> shared_output_shapes_;  // the same, for buffers
 };
