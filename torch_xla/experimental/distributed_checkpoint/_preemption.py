@@ -1,15 +1,14 @@
 """What becomes of SIGTERM in a program that wants to save a checkpoint first: all processes agree on the step at which they do."""
 
-import atexit
 import signal
 import threading
+import time
 import types
 
+import torch_xla
 from torch_xla._internal import world
 
 _ASKED = "preemption/asked"
-# How often a process looks whether another one has been asked to end.
-_LOOK_SECONDS = 1.0
 _POLL_SECONDS = 0.01
 
 
@@ -22,70 +21,48 @@ class _Watch:
                 "SIGTERM can be waited for in the main thread only: make the CheckpointManager there, or give it "
                 "chkpt_on_preemption=False."
             )
-        self._asked = self._closed = False
-        self._wakes = threading.Event()
-        self._guard = threading.Lock()
-        self._last = -1  # the step of the latest call
-        self._is_told = (
-            False  # to the others; from here on this process begins no step before the end is known
-        )
-        self._end: int | None = None
-        self._is_over = threading.Event()
-        self._thread: threading.Thread | None = None
-        if world.size() > 1:
-            self._thread = threading.Thread(target=self._agree, daemon=True)
-            self._thread.start()
+        self._asked = threading.Event()
+        self._step: int | None = None
         self._before = signal.signal(signal.SIGTERM, self._note)
 
     def _note(self, number: int, frame: types.FrameType | None) -> None:
-        self._asked = True
-        self._wakes.set()
+        self._asked.set()
         if callable(self._before):
             self._before(number, frame)
 
     def close(self) -> None:
         """Lets SIGTERM do what it did before."""
-        signal.signal(signal.SIGTERM, self._before or signal.SIG_DFL)
-        self._closed = True
-        self._wakes.set()
-        if self._thread is not None:
-            self._thread.join()
+        signal.signal(signal.SIGTERM, self._before)
 
     def is_at(self, step: int) -> bool:
-        """See `reached`."""
-        if self._thread is None:
-            if self._end is None and self._asked:
-                self._end = step
-            return step == self._end
-        with self._guard:
-            if not self._is_told:
-                self._last = step
-                return False
-        if not self._is_over.wait(world.timeout().total_seconds()) or self._end is None:
-            raise RuntimeError("After SIGTERM not all processes have said at which step they are.")
-        return step == self._end
+        if self._step is None:
+            self._step = self._agreed_step(step)
+        return self._step == step
 
-    def _agree(self) -> None:
-        """On a thread: a process tells where it is, whatever its program waits for. The end is the step after the last one."""
+    def _agreed_step(self, step: int) -> int | None:
+        """The step that the processes have agreed on; None while none of them is asked to end.
+
+        Each says at which step it has heard of it, and the last of these is the one that none has passed yet.
+        """
+        if world.size() == 1:
+            return step if self._asked.is_set() else None
         store = world.store()
-        while not self._closed and not self._asked and not store.check([_ASKED]):
-            self._wakes.wait(_LOOK_SECONDS)
-        if self._closed:
-            return
-        store.set(_ASKED, "1")
-        with self._guard:
-            self._is_told = True
-            last = self._last
-        try:
-            store.set(_place(world.rank()), str(last))
-            places = [_place(rank) for rank in range(world.size())]
-            self._wakes.clear()
-            while not self._closed and not store.check(places):
-                self._wakes.wait(_POLL_SECONDS)
-            if not self._closed:
-                self._end = max(int(store.get(place)) for place in places) + 1
-        finally:
-            self._is_over.set()
+        if self._asked.is_set():
+            store.set(_ASKED, "1")
+        if not store.check([_ASKED]):
+            return None
+        # What the others wait for, on their way to their own call.
+        torch_xla.sync(reset_scope=False)
+        store.set(_place(world.rank()), str(step))
+        places = [_place(rank) for rank in range(world.size())]
+        end = time.monotonic() + world.timeout().total_seconds()
+        while not store.check(places):
+            if time.monotonic() > end:
+                raise RuntimeError(
+                    "Not all processes have come to the end of a step after SIGTERM."
+                )
+            time.sleep(_POLL_SECONDS)
+        return max(int(store.get(place)) for place in places)
 
 
 def _place(rank: int) -> str:
@@ -102,7 +79,6 @@ def activate() -> None:
         _watch = _Watch()
 
 
-@atexit.register
 def deactivate() -> None:
     """Undoes `activate`."""
     global _watch
@@ -112,9 +88,9 @@ def deactivate() -> None:
 
 
 def reached(step: int) -> bool:
-    """Whether all processes are to save at this step, since one of them got SIGTERM. Each asks for every step, in order.
+    """Whether all processes are to save at this step, since one of them got SIGTERM. Each calls it once a step, or oftener.
 
-    Raises RuntimeError where SIGTERM is not waited for, and where a process does not tell its step in time.
+    Raises RuntimeError where SIGTERM is not waited for.
     """
     if _watch is None:
         raise RuntimeError("SIGTERM is not waited for: chkpt_on_preemption=False.")

@@ -1,16 +1,13 @@
 """Checkpoints by the number of the step: when one is due, how many are kept, and what is written meanwhile."""
 
 import collections
-import contextlib
 import json
 import posixpath
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import fsspec  # type: ignore[import-untyped]
-import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
 
@@ -157,7 +154,9 @@ class CheckpointManager:
     def _save(self, step: int, state_dict: dict[str, Any]) -> None:
         # A checkpoint of this step may be there, and stays until the new one is whole.
         unfinished = f".{step}.unfinished"
-        self._by_first(lambda: self._remove(unfinished))
+        if self._is_first():
+            self._remove(unfinished)
+        self._wait_for_others()
         address = self._address(unfinished)
         writer = (
             checkpoint.FileSystemWriter(address, thread_count=self._threads)
@@ -171,7 +170,9 @@ class CheckpointManager:
             process_group=self._group,
             no_dist=self._group is None,
         )
-        self._by_first(lambda: self._finish(step, unfinished))
+        if self._is_first():
+            self._finish(step, unfinished)
+        self._wait_for_others()
 
     def _finish(self, step: int, unfinished: str) -> None:
         with self._files.open(self._place(unfinished, _METADATA), "w") as file:
@@ -189,33 +190,18 @@ class CheckpointManager:
         found = []
         for folder in self._files.ls(self._path, detail=False, refresh=True):
             name = posixpath.basename(folder.rstrip("/"))
-            if not name.isdecimal():
-                continue
-            # One that another process deletes meanwhile, or that somebody else has put there, is none.
-            with (
-                contextlib.suppress(FileNotFoundError),
-                self._files.open(self._place(name, _METADATA)) as file,
-            ):
-                found.append((float(json.load(file)["ts"]), int(name)))
+            metadata = self._place(name, _METADATA)
+            if name.isdecimal() and self._files.exists(metadata):
+                with self._files.open(metadata) as file:
+                    found.append((float(json.load(file)["ts"]), int(name)))
         return found
 
-    def _by_first(self, action: Callable[[], None]) -> None:
-        """Lets the first process do something that all wait for. What it raises there, all raise something for."""
-        error: Exception | None = None
-        if self._group is None or dist.get_rank(self._group) == 0:
-            try:
-                action()
-            except Exception as caught:
-                error = caught
+    def _is_first(self) -> bool:
+        return self._group is None or dist.get_rank(self._group) == 0
+
+    def _wait_for_others(self) -> None:
         if self._group is not None:
-            failed = torch.tensor([int(error is not None)])
-            dist.broadcast(failed, dist.get_global_rank(self._group, 0), self._group)
-            if failed.item() and error is None:
-                raise RuntimeError(
-                    "The first process could not finish the checkpoint; its error says why."
-                )
-        if error is not None:
-            raise error
+            dist.barrier(self._group)
 
     def _remove(self, name: str) -> None:
         if self._files.exists(self._place(name)):
