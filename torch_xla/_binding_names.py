@@ -45,33 +45,6 @@ def _init_xla_lazy_backend() -> None:
     """Loading the binding has registered the device; again there is nothing to do."""
 
 
-def _ensure_xla_coordinator_initialized(
-    global_rank: int, world_size: int, master_addr: str, port: str = ""
-) -> None:
-    """Where PyTorch/XLA starts a service in which processes find each other. Here those of a world have a store already."""
-
-
-def _activate_preemption_sync_manager() -> None:
-    """From here on SIGTERM ends no process, and `_sync_point_reached` tells of it."""
-    from torch_xla.experimental.distributed_checkpoint import _preemption
-
-    _preemption.activate()
-
-
-def _deactivate_preemption_sync_manager() -> None:
-    """Undoes `_activate_preemption_sync_manager`."""
-    from torch_xla.experimental.distributed_checkpoint import _preemption
-
-    _preemption.deactivate()
-
-
-def _sync_point_reached(step: int) -> bool:
-    """Whether this is the step, the same in all processes, at which they save since one of them got SIGTERM."""
-    from torch_xla.experimental.distributed_checkpoint import _preemption
-
-    return _preemption.reached(step)
-
-
 def register() -> None:
     """Puts them into the binding."""
     for function in (
@@ -83,9 +56,5 @@ def register() -> None:
         _get_seed_info_id,
         _get_xla_sharding_spec,
         _init_xla_lazy_backend,
-        _ensure_xla_coordinator_initialized,
-        _activate_preemption_sync_manager,
-        _deactivate_preemption_sync_manager,
-        _sync_point_reached,
     ):
         setattr(_XLAC, function.__name__, function)
