@@ -89,7 +89,6 @@ def _unique(self: Tensor, sorted: bool = True, return_inverse: bool = False) -> 
     return result if result is NotImplemented else result[:2]
 
 
-@_of_few_on_the_host(torch.ops.aten.unique_dim.default)
 def _unique_dim(
     self: Tensor,
     dim: int,
@@ -110,17 +109,23 @@ def _unique_dim(
 
 
 @_of_few_on_the_host(torch.ops.aten.unique_consecutive.default)
+def _elements_consecutive(
+    self: Tensor, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    unique, group, counts = _unique_rows(self.reshape(-1), None, return_inverse, return_counts)
+    return unique, group.view(self.shape) if return_inverse else group, counts
+
+
 def _unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     if self.numel() == 0 or (dim is not None and self.dim() == 0):
         return NotImplemented
-    if dim is not None:
-        rows = self.movedim(dim, 0)
-        unique, group, counts = _unique_rows(rows, None, return_inverse, return_counts)
-        return unique.movedim(0, dim), group, counts
-    unique, group, counts = _unique_rows(self.reshape(-1), None, return_inverse, return_counts)
-    return unique, group.view(self.shape) if return_inverse else group, counts
+    if dim is None:
+        return _elements_consecutive(self, return_inverse, return_counts)
+    rows = self.movedim(dim, 0)
+    unique, group, counts = _unique_rows(rows, None, return_inverse, return_counts)
+    return unique.movedim(0, dim), group, counts
 
 
 @_of_few_on_the_host(torch.ops.aten.bincount.default)

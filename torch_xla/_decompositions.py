@@ -121,4 +121,8 @@ def decompose(name: str, overload: str, arguments: dict[str, Any]) -> Any:
 
 def register() -> None:
     """Makes the core ask `decompose`."""
+    # The core calls it in the midst of compiled functions: Dynamo is to trace neither this nor what it calls.
+    frames = torch._C._dynamo.eval_frame
+    skip = frames._FrameAction.SKIP
+    frames.set_code_exec_strategy(decompose.__code__, frames._FrameExecStrategy(skip, skip))
     _XLAC._set_decomposition(decompose)

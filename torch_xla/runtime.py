@@ -8,6 +8,7 @@ import torch
 from torch_xla import _XLAC
 from torch_xla._internal import world
 from torch_xla.core import xla_env_vars as xenv
+from torch_xla.utils import utils as xu
 
 DEFAULT_DEVICE_TYPE = "CPU"
 
@@ -141,7 +142,7 @@ def use_spmd(auto: bool = False) -> None:
 
 def is_spmd() -> bool:
     """Whether `use_spmd` was called, or XLA_USE_SPMD is set."""
-    return os.environ.get(xenv.XLA_USE_SPMD, "0").lower() in ("1", "true")
+    return xu.check_env_flag(xenv.XLA_USE_SPMD)
 
 
 def get_master_ip() -> str:

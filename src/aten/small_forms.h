@@ -12,10 +12,10 @@ namespace torch_xla {
 // where operands and result are few float32 numbers that lie together; or what is compared is, or
 // few int64.
 void RunSmallBy(lazy::OperationKind& kind, const small_loops::CompareLoops& loops);
-// The same where operands and result are few bools.
-void RunSmallBoolsBy(lazy::OperationKind& kind, small_loops::BoolLoop loop);
 void RunSmallBy(lazy::OperationKind& kind, small_loops::UnaryLoop loop);
 void RunSmallBy(lazy::OperationKind& kind, small_loops::BinaryLoop loop);
+// The same where operands and result are few bools.
+void RunSmallBoolsBy(lazy::OperationKind& kind, small_loops::BoolLoop loop);
 
 // The same of an element-wise lowering.
 template <auto f, Promotion promotion>

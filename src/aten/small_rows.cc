@@ -33,7 +33,6 @@ class PlacedRows {
   bool fits() const { return fits_; }
   int64_t width() const { return width_; }
   int64_t count() const { return count_; }
-  const int64_t* positions() const { return positions_; }
   bool are_within(int64_t lowest) const {
     return std::all_of(positions_, positions_ + count_,
                        [&](int64_t position) { return position >= lowest && position < size_; });

@@ -195,6 +195,21 @@ def test_steps_chosen_on_the_device_are_those_that_torch_makes(
     assert weights(own, device, told) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize(("own", "of_torch", "options"), OPTIONS)
+def test_a_skipped_step_keeps_what_its_closure_gives_a_first_gradient(
+    own, of_torch, options, device
+):
+    weight = torch.nn.Parameter(torch.ones(3, device=device))
+    optimizer = own([weight], lr=0.1, **options)
+
+    def closure():
+        weight.square().sum().backward()
+        return 3.0
+
+    assert optimizer.step(closure, found_inf=torch.ones((), device=device)) == 3.0
+    assert weight.tolist() == [1, 1, 1]
+
+
 def test_scaler_that_takes_a_step_of_zeros_reads_nothing(device):
     weight = torch.nn.Parameter(torch.ones(2, device=device))
     optimizer = torch.optim.SGD([weight], lr=1.0, momentum=0.5)

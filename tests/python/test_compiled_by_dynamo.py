@@ -583,3 +583,11 @@ def test_a_whole_step_that_dynamo_cannot_compile_at_once() -> None:
     metrics.clear_all()
     step().cpu()
     assert metrics.metric_data("RunCachedGraphInputData")[0] == 3
+
+
+def test_nothing_is_said_of_what_the_core_asks_python_for() -> None:
+    """`unique` is composed in Python in the midst of the compiled function, and takes its elements to the CPU."""
+    x = torch.tensor([3, 1, 3, 2]).to("xla")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiled(lambda x: torch.unique(x).sum())(x).item() == 6

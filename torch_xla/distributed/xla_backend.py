@@ -42,14 +42,13 @@ def _on_xla(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(_on_xla(item) for item in value)
 
 
-def _fill(output: torch.Tensor, value: torch.Tensor) -> None:
-    """Overwrites a tensor with a result of as many elements; one of fewer would be repeated."""
+def _must_fit(output: torch.Tensor, value: torch.Tensor) -> None:
+    """Asked before anything is recorded: a result of fewer elements would be repeated in what receives it."""
     if output.numel() != value.numel():
         raise ValueError(
             f"A tensor of the shape {tuple(output.shape)} is to receive one of the shape {tuple(value.shape)}: they must "
             "have the same number of elements."
         )
-    output.copy_(value)
 
 
 def _done(result: list[torch.Tensor]) -> Work:
@@ -205,9 +204,11 @@ class ProcessGroupXla(dist.ProcessGroup):
         opts: Any = None,
     ) -> Work:
         for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
+            for output in outputs:
+                _must_fit(output, tensor)
             # As in PyTorch/XLA there may be more of them than processes.
             for output, part in zip(outputs, self._gathered(tensor), strict=False):
-                _fill(output, part)
+                output.copy_(part)
         return _done([output for outputs in output_tensors for output in outputs])
 
     @_by_device
@@ -220,10 +221,13 @@ class ProcessGroupXla(dist.ProcessGroup):
         if len(output_lists) != self.size():  # PyTorch/XLA's order: the first index is the input
             return self.allgather(output_lists, input_list)
         # As elsewhere in torch the first index is the process.
+        for outputs in output_lists:
+            for output, tensor in zip(outputs, input_list, strict=True):
+                _must_fit(output, tensor)
         gathered = [self._gathered(tensor) for tensor in input_list]
         for member, outputs in enumerate(output_lists):
             for output, parts in zip(outputs, gathered, strict=True):
-                _fill(output, parts[member])
+                output.copy_(parts[member])
         return _done([output for outputs in output_lists for output in outputs])
 
     @_by_device
@@ -251,7 +255,8 @@ class ProcessGroupXla(dist.ProcessGroup):
         self, output_tensors: list[torch.Tensor], input_tensors: list[list[torch.Tensor]], opts: Any
     ) -> Work:
         for output, parts in zip(output_tensors, input_tensors, strict=True):
-            _fill(output, self._scattered(torch.stack(list(parts)), opts.reduceOp)[0])
+            _must_fit(output, parts[0])
+            output.copy_(self._scattered(torch.stack(list(parts)), opts.reduceOp)[0])
         return _done(list(output_tensors))
 
     @_by_device
@@ -289,7 +294,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         with torch.no_grad():
             received = self._exchanged(torch.stack(list(input_tensors)))
             for output, part in zip(output_tensors, received, strict=True):
-                _fill(output, part)
+                output.copy_(part)
         return _done(list(output_tensors))
 
     def _alltoall_of_any_sizes(
@@ -335,12 +340,17 @@ class ProcessGroupXla(dist.ProcessGroup):
     def gather(
         self, output_tensors: list[list[torch.Tensor]], input_tensors: list[torch.Tensor], opts: Any
     ) -> Work:
+        is_root = self.rank() == opts.rootRank
+        if is_root:
+            for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
+                for output in outputs:
+                    _must_fit(output, tensor)
         gathered = [self._gathered(tensor) for tensor in input_tensors]
-        if self.rank() != opts.rootRank:
+        if not is_root:
             return _done([])
         for outputs, parts in zip(output_tensors, gathered, strict=True):
             for output, part in zip(outputs, parts, strict=True):
-                _fill(output, part)
+                output.copy_(part)
         return _done([output for outputs in output_tensors for output in outputs])
 
     @_by_device
@@ -350,11 +360,12 @@ class ProcessGroupXla(dist.ProcessGroup):
         root = self._ranks[opts.rootRank]
         for place, output in enumerate(output_tensors):
             if self.rank() == opts.rootRank:
+                _must_fit(output, input_tensors[place][0])
                 parts = torch.stack(list(input_tensors[place]))
             else:
                 parts = output.new_zeros((self.size(), *output.shape))
             xm.collective_broadcast([parts], root_ordinal=root, groups=self._groups())
-            _fill(output, parts[self.rank()])
+            output.copy_(parts[self.rank()])
         return _done(list(output_tensors))
 
     @_by_device

@@ -175,6 +175,9 @@ def wraps_what_policies_pick(index: int) -> None:
         described = repr(model)
         assert "Linear(in_features=12, out_features=5, bias=True)" in described, described
         assert "BatchNorm1d(12, " in described, described
+        with model._lent():  # as a module that describes itself by its parameters and its parts
+            repr(model)
+            assert model.module.odd.weight is not None
         assert repr(model.module.odd) == "Linear(in_features=12, out_features=5, bias=True)"
     assert set(model.state_dict()) == names
     embedding = nn.Embedding(7, 4)

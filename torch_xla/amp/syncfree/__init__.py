@@ -44,7 +44,10 @@ class _SyncFree(torch.optim.Optimizer):
     def _step(self, closure: Callable[[], Any] | None, found_inf: torch.Tensor | None) -> Any:
         if found_inf is None:
             return super().step(closure)
-        before = {id(tensor): tensor.detach().clone() for tensor in self._tensors()}
+        # A closure may make gradients where there are none.
+        before = {
+            id(tensor): tensor.detach().clone() for tensor in self._tensors(closure is not None)
+        }
         loss = super().step(closure)
         overflowed = found_inf.reshape(()) != 0
         with torch.no_grad():
@@ -63,12 +66,12 @@ class _SyncFree(torch.optim.Optimizer):
                 if parameter.grad is not None:
                     parameter.grad.div_(scale)
 
-    def _tensors(self) -> list[torch.Tensor]:
-        """What a step changes."""
+    def _tensors(self, without_gradients: bool = False) -> list[torch.Tensor]:
+        """What a step changes, or may change once all parameters have gradients."""
         changed = []
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is None:
+                if parameter.grad is None and not without_gradients:
                     continue
                 changed.append(parameter)
                 state = self.state.get(parameter, {})
@@ -80,15 +83,16 @@ class SGD(_SyncFree, torch.optim.SGD):
     """`torch.optim.SGD`. With dampening the device is asked until a first step has been made, since that one is not dampened."""
 
     def _step(self, closure: Callable[[], Any] | None, found_inf: torch.Tensor | None) -> Any:
-        if found_inf is None or not self._has_first_step_ahead() or not found_inf.any():
+        is_first = self._has_first_step_ahead(closure is not None)
+        if found_inf is None or not is_first or not found_inf.any():
             return super()._step(closure, found_inf)
         with torch.enable_grad():
             return None if closure is None else closure()
 
-    def _has_first_step_ahead(self) -> bool:
+    def _has_first_step_ahead(self, without_gradients: bool) -> bool:
         """Whether the next step does for a parameter what no later one does."""
         return any(
-            parameter.grad is not None
+            (without_gradients or parameter.grad is not None)
             and self.state.get(parameter, {}).get("momentum_buffer") is None
             for group in self.param_groups
             if group["momentum"] and group["dampening"]

@@ -284,17 +284,18 @@ class XlaFullyShardedDataParallel(nn.Module):
     @contextlib.contextmanager
     def _lent(self) -> Iterator[None]:
         """Modules look at their parameters to describe themselves, and have none outside of forward: they get the parts."""
-        lent = [
-            (inner.__dict__, name)
-            for parameter in self._sharded
-            for inner, name in parameter.places
-            if inner.__dict__.setdefault(name, parameter.part) is parameter.part
-        ]
+        lent = []
+        for parameter in self._sharded:
+            for inner, name in parameter.places:
+                # A module may be in two places, and be described in the midst of another.
+                if name not in inner.__dict__:
+                    inner.__dict__[name] = parameter.part
+                    lent.append((inner.__dict__, name))
         try:
             yield
         finally:
             for attributes, name in lent:
-                attributes.pop(name, None)  # a module that is in two places is there twice
+                del attributes[name]
 
     def _described(self, inner: nn.Module) -> str:
         with self._lent():
