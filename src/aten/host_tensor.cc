@@ -15,7 +15,7 @@ namespace {
 // An allocation is no smaller.
 constexpr int64_t kLeastBytes = 64;
 
-std::atomic<int64_t> result_bytes{0};
+std::atomic<int64_t> result_bytes{0}, most_result_bytes{0};
 
 // While it lives, the buffer's memory is there.
 struct LentMemory {
@@ -57,7 +57,11 @@ bool MayStay(const at::Tensor& tensor) {
 }  // namespace
 
 ResultBytes::ResultBytes(int64_t count) : count_(count) {
-  if (count_ > 0) result_bytes.fetch_add(count_, std::memory_order_relaxed);
+  if (count_ == 0) return;
+  const int64_t total = result_bytes.fetch_add(count_, std::memory_order_relaxed) + count_;
+  int64_t most = most_result_bytes.load(std::memory_order_relaxed);
+  while (total > most && !most_result_bytes.compare_exchange_weak(most, total)) {
+  }
 }
 
 ResultBytes::~ResultBytes() {
@@ -65,6 +69,8 @@ ResultBytes::~ResultBytes() {
 }
 
 int64_t ResultBytes::Total() { return result_bytes.load(std::memory_order_relaxed); }
+int64_t ResultBytes::Most() { return most_result_bytes.load(std::memory_order_relaxed); }
+void ResultBytes::ForgetMost() { most_result_bytes = Total(); }
 
 at::Tensor TensorOf(lazy::Data& data) {
   if (const auto* kept = dynamic_cast<const HostTensor*>(data.host_contents())) {

@@ -17,8 +17,10 @@ class ResultBytes {
   explicit ResultBytes(int64_t count);
   ~ResultBytes();
   ResultBytes(const ResultBytes&) = delete;
-  // Of all that live.
+  // Of all that live, and the most that lived at one time since ForgetMost.
   static int64_t Total();
+  static int64_t Most();
+  static void ForgetMost();
 
  private:
   const int64_t count_;

@@ -283,6 +283,9 @@ Value InterpolateBackward(Builder& b, Value gradient, const Dimensions& output,
                      hlo::ToString(expected) + ", but got " +
                      hlo::ToString(gradient->dimensions()));
   }
+  // Eager weighs nothing here, though it does forward: an infinity stays by itself.
+  const bool keeps_size = std::equal(output.begin(), output.end(), input.begin() + 2);
+  if (how.filter == Filter::kCubic && keeps_size) return gradient;
   ElementType type = gradient->element_type();
   std::vector<Resampling> all = Resamplings(how, input, output, type);
   for (Resampling& r : all) r = Transposed(r);

@@ -156,7 +156,7 @@ struct SourceWindows {
       starts.push_back(std::min(firsts[i], r.input_size - width));
       for (const Tap& tap : r.outputs[i]) {
         const size_t place = i * width + tap.index - starts[i];
-        weights[place] = tap.weight;
+        weights[place] += tap.weight;  // taps may be of one pixel
         present[place] = 1;
       }
     }

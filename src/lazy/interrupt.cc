@@ -41,12 +41,19 @@ class Signal {
   bool is_set_ = false;
 };
 
+// Of the process in which the thread began: asked once, as each read asks. A forked child's thread,
+// if it was not the main one, waits plainly.
+bool IsMainThread() {
+  thread_local const bool is_main = gettid() == getpid();
+  return is_main;
+}
+
 }  // namespace
 
 void SetInterruptCheck(InterruptCheck check) { interrupt_check = check; }
 
 bool MayBeInterrupted() {
-  return interrupt_check.load(std::memory_order_relaxed) != nullptr && gettid() == getpid() &&
+  return interrupt_check.load(std::memory_order_relaxed) != nullptr && IsMainThread() &&
          !SyncLock::IsHeldHere() && CaptureScope::Current() == nullptr;
 }
 

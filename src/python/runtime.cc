@@ -125,11 +125,12 @@ py::dict MemoryInfo(const std::string& name) {
     }
   });
   py::dict out;
-  // What small results take lies beside it.
+  // What small results take lies beside it. The two peaks need not have been at one time.
   const int64_t used = stats.bytes_in_use + ResultBytes::Total();
   out["bytes_used"] = used;
   out["bytes_limit"] = stats.bytes_limit.value_or(0);
-  out["peak_bytes_used"] = std::max(stats.peak_bytes_in_use.value_or(0), used);
+  const int64_t peak = stats.peak_bytes_in_use.value_or(stats.bytes_in_use);
+  out["peak_bytes_used"] = peak + ResultBytes::Most();
   return out;
 }
 
@@ -137,6 +138,7 @@ void ClearMemoryStatistics(const std::string& name) {
   WithoutGil([&] {
     const pjrt::Device& device = DeviceFromString(name)->pjrt_device();
     device.ClearMemoryStats();
+    ResultBytes::ForgetMost();
   });
 }
 

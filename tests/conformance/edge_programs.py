@@ -34,6 +34,7 @@ PROGRAMS = {
         x=(A(3600.)*37%256).view(1,1,60,60);; x[0,0,30,31]=NAN;; F.interpolate(x, size=(5,40), mode="bicubic", antialias=True)
         x=(A(3600.)*37%256).view(1,1,60,60);; x[0,0,30,31]=float("inf");; F.interpolate(x, size=(4,7), mode="bilinear", antialias=True)
         [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(4,4), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
+        x=A(16.).view(1,1,4,4).requires_grad_();; torch.autograd.grad(F.interpolate(x, size=(4,4), mode="bicubic"), x, A(16.).index_fill(0,T([0]),float("inf")).view(1,1,4,4))
         [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(4,4), align_corners=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
         [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(4,4), antialias=True, mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]
         [F.interpolate(A(25.).index_fill(0,T([i]),v).view(1,1,5,5), size=(8,8), mode="bicubic") for i in (0, 6, 12, 16, 24) for v in (NAN, float("inf"), -float("inf"))]

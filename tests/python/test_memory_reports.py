@@ -63,3 +63,23 @@ print(memory.report())
         XLA_IR_DEBUG="1",
     ).stdout
     assert "  0.2 MiB: 1 x f32[256,256], from the host at <string>:5 (<module>)" in output
+
+
+def test_the_peak_stays_when_small_results_go(program):
+    """Results of a few KB lie in torch's memory, and are counted with the device's."""
+    output = program.run_code(
+        """
+import torch, torch_xla
+import torch_xla.core.xla_model as xm
+def used(kind):
+    return xm.get_memory_info()[kind]
+kept = [torch.ones(1000, device="xla") * i for i in range(100)]
+torch_xla.sync(wait=True)
+held, peak = used("bytes_used"), used("peak_bytes_used")
+kept.clear()
+print(peak >= held >= 400_000, used("bytes_used") < held, used("peak_bytes_used") >= peak)
+torch.accelerator.reset_peak_memory_stats()
+print(used("peak_bytes_used") < peak)
+"""
+    ).stdout
+    assert output == "True True True\nTrue\n"
