@@ -147,6 +147,11 @@ bool IsGatherOf(const Instruction* user, const Instruction* p) {
   return user->opcode() == Opcode::kGather && user->operand(0) == p;
 }
 
+// What a gather reads where it lies would have been computed by itself else.
+bool IsGathered(const Instruction* p) {
+  return std::ranges::any_of(p->users(), [&](const Instruction* u) { return IsGatherOf(u, p); });
+}
+
 // A slice of what lies in memory, or of most of what is computed, is but another place. Of little
 // of it, it is a loop of its own, which computes no more than that.
 bool IsAnotherPlace(const Instruction* p) {
@@ -165,8 +170,8 @@ bool IsRepeatedBy(const Member& user, const Instruction* p) {
       return IsRepeatedByBroadcast(user.instruction, p);
     case Opcode::kGather:
       return IsGatherOf(user.instruction, p) && !is_quick;
-    case Opcode::kSlice:  // another place, of which an index names some
-      return user.gathered && !is_quick;
+    case Opcode::kSlice:
+      return !is_quick && user.gathered && IsGathered(user.instruction);
     case Opcode::kReduceWindow:  // windows overlap
       return !IsScan(*user.instruction) && p->opcode() != Opcode::kConvert;
     default:
