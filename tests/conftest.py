@@ -11,6 +11,20 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+@pytest.fixture(autouse=True)
+def kept_environment():
+    """Takes back what a test, or what it calls, leaves in the environment: later tests and the server of programs see it."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() | before.keys():
+        if name == "PYTEST_CURRENT_TEST" or os.environ.get(name) == before.get(name):
+            continue
+        if name in before:
+            os.environ[name] = before[name]
+        else:
+            del os.environ[name]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def torchrun_logs(tmp_path_factory):
     """Where torchrun keeps its logs: untold it makes a folder among the system's temporary ones, and leaves it there."""

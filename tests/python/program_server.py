@@ -26,7 +26,7 @@ class ProgramServer:
 
     def __init__(self, environment: dict[str, str]) -> None:
         """`environment` is what most programs will have."""
-        self._environment = environment
+        self.environment = environment
         self._counted = 0.0  # seconds of its programs, which its own will contain when it ends
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -41,7 +41,7 @@ class ProgramServer:
         """Whether `python ARGUMENTS` is code, a module or a script that may start with torch loaded."""
         if arguments[0].startswith("-") and arguments[0] not in ("-c", "-m"):
             return False
-        differing = self._environment.items() ^ environment.items()
+        differing = self.environment.items() ^ environment.items()
         return all(name.startswith(READ_LATE) for name, _ in differing)
 
     def run(

@@ -1,5 +1,6 @@
 """A program of the tests' server is as one that is started by itself."""
 
+import os
 import signal
 import subprocess
 
@@ -18,6 +19,15 @@ ENDS = {
     "1 / 0": 1,
     "import os, signal; os.kill(os.getpid(), signal.SIGTERM)": -signal.SIGTERM,
 }
+
+
+@pytest.fixture(autouse=True)
+def environment_of_the_server(program_server, monkeypatch):
+    """It serves programs of its own environment alone, which other tests of this process may have changed."""
+    for name in os.environ.keys() - program_server.environment.keys():
+        monkeypatch.delenv(name)
+    for name, value in program_server.environment.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize(
