@@ -33,7 +33,8 @@ class EagerForm {
  public:
   virtual ~EagerForm() = default;
   // `operands`: the node's, on the CPU; numbers and indices have rank 0. The results, in order;
-  // undefined where there is none. They may share memory with operands, and never change them.
+  // undefined where there is none. They may share memory with operands, and change
+  // none that somebody else holds.
   // Throws what torch throws.
   virtual std::vector<at::Tensor> Run(const Operation& operation,
                                       std::span<const at::Tensor> operands) const = 0;

@@ -6,6 +6,7 @@
 
 #include "cpu/library/sort_key.h"
 #include "cpu/library/vector_clones.h"
+#include "cpu/library/with_type_of.h"
 #include "hlo/size_arithmetic.h"
 
 namespace cpu {
@@ -108,25 +109,6 @@ void SortElements(const ShortLines& lines, const ShortLineOrder& order,
         return copy[(g * lines.count + i) * lines.lines + l];
       },
       operand.output);
-}
-
-// Calls run<T>() with a type of so many bytes.
-void WithTypeOf(int64_t width, const auto& run) {
-  struct SixteenBytes {
-    uint64_t halves[2];
-  };
-  switch (width) {
-    case 1:
-      return run.template operator()<uint8_t>();
-    case 2:
-      return run.template operator()<uint16_t>();
-    case 4:
-      return run.template operator()<uint32_t>();
-    case 8:
-      return run.template operator()<uint64_t>();
-    default:
-      return run.template operator()<SixteenBytes>();
-  }
 }
 
 }  // namespace

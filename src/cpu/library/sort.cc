@@ -12,6 +12,7 @@
 
 #include "cpu/library/short_lines.h"
 #include "cpu/library/sort_key.h"
+#include "cpu/library/with_type_of.h"
 #include "cpu/memory.h"
 #include "hlo/error.h"
 #include "hlo/size_arithmetic.h"
@@ -149,25 +150,11 @@ void ParallelSort(ThreadPool& threads, T* items, T* buffer, int64_t count, const
 
 void GatherElements(const std::byte* source, int64_t stride, int64_t width, const uint32_t* order,
                     int64_t count, std::byte* destination) {
-  auto run = [&]<typename T>() {
+  WithTypeOf(width, [&]<typename T>() {
     auto* from = reinterpret_cast<const T*>(source);
     auto* to = reinterpret_cast<T*>(destination);
     for (int64_t i = 0; i < count; ++i) to[i] = from[order[i] * stride];
-  };
-  switch (width) {
-    case 1:
-      return run.template operator()<uint8_t>();
-    case 2:
-      return run.template operator()<uint16_t>();
-    case 4:
-      return run.template operator()<uint32_t>();
-    case 8:
-      return run.template operator()<uint64_t>();
-    default:
-      for (int64_t i = 0; i < count; ++i) {
-        std::memcpy(destination + i * width, source + order[i] * stride * width, width);
-      }
-  }
+  });
 }
 
 // Whether a line of integers is 0, 1, 2, …: what stands beside keys whose order is asked for.
