@@ -35,6 +35,7 @@ def check_forms(tool, folder, artifact):
     return deserialize(rewritten.read_bytes()), text.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", corpus.JAX_PROGRAMS)
 def test_jax_program(tool, tmp_path, name):
     arguments = [np.asarray(a) for a in corpus.JAX_PROGRAMS[name][1]]

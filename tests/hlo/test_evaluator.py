@@ -535,7 +535,8 @@ TRIANGULAR = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.complex128, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("left,lower,unit,transpose", TRIANGULAR)
 def test_triangular_solve(evaluator, left, lower, unit, transpose, dtype):
     a = triangular(4, dtype, (2,)) if not unit else (values(dtype, (2, 4, 4)) / 8).astype(dtype)
@@ -549,6 +550,7 @@ def test_triangular_solve(evaluator, left, lower, unit, transpose, dtype):
     oracle.compare(evaluator, text, [a, b])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 def test_cholesky(evaluator, dtype, lower):
@@ -573,14 +575,9 @@ def test_cholesky_of_indefinite(evaluator):
 RNG_SHAPES = [(), (1,), (7,), (8,), (3, 5), (3, 4), (2, 3, 5), (0, 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", RNG_SHAPES, ids=str)
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        np.uint32,
-        *(pytest.param(t, marks=pytest.mark.slow) for t in (np.uint8, np.uint16, np.uint64)),
-    ],
-)
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint8, np.uint16, np.uint64])
 @pytest.mark.parametrize(
     "algorithm,words", [("THREE_FRY", 2), ("PHILOX", 2), ("PHILOX", 3), ("DEFAULT", 3)]
 )

@@ -28,6 +28,7 @@ RUN = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_text_of_jax_computes_what_jax_does(tool, tmp_path, name):
     short, with_locations = corpus.jax_forms(name)

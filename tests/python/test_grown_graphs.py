@@ -58,6 +58,7 @@ def _stacked(function, rows: int) -> tuple[float, float]:
     return seconds, (result.cpu() - expected).abs().max().item()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("programs_only")
 @pytest.mark.parametrize("name", ROW_WISE)
 def test_an_operation_more_takes_no_millisecond(name: str) -> None:

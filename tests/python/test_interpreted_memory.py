@@ -106,6 +106,7 @@ def test_programs_and_kernels_take_turns():
         assert torch.equal(found.cpu(), wanted)
 
 
+@pytest.mark.slow
 def test_a_small_part_does_not_keep_a_large_base():
     code = """
 import resource, torch, torch_xla

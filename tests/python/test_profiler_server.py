@@ -110,6 +110,7 @@ def check_trace_events(trace):
     return lines
 
 
+@pytest.mark.slow
 def test_files_of_start_trace(weight, tmp_path):
     xp.start_trace(str(tmp_path))
     for number in range(3):

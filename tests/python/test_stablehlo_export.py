@@ -196,6 +196,7 @@ def test_checks_of_values_are_left_out(function):
     torch.testing.assert_close(export(as_module(function), x)(x).cpu(), function(x))
 
 
+@pytest.mark.slow
 def test_operators_with_effects_keep_their_results():
     with torch.library._scoped_library("effect_test", "FRAGMENT") as library:
         library.define("pair(Tensor x) -> (Tensor, Tensor)")
@@ -267,6 +268,7 @@ def test_results_that_are_no_tensors(tmp_path):
         export(as_module(lambda x: (x + 1, "name")), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function", [lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x * x.sum().item()]
 )

@@ -319,6 +319,7 @@ def test_views_of_views_of_views(step, depth, requires_grad):
         assert ours[1:] == wanted[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_hundred_thousand_views_of_views(requires_grad):
     """Each costs what the first one does, and the last one goes without a deep recursion."""
