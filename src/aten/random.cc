@@ -23,6 +23,7 @@
 #include "aten/value_check.h"
 #include "hlo/counter_random.h"
 #include "hlo/number_conversion.h"
+#include "lazy/eager.h"
 #include "lazy/tensor_counts.h"
 
 namespace torch_xla {
@@ -657,13 +658,14 @@ at::Tensor NormalNumberTensor(double mean, const at::Tensor& deviation,
   return NormalTensors(at::full({}, mean, deviation.options()), deviation, generator);
 }
 
-// Torch's randn and rand fill an empty tensor. Floats are drawn without one.
+// Torch's randn and rand fill an empty tensor. Floats are drawn without one, but where programs
+// count what is called: in eager mode.
 at::Tensor NewDraws(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                     std::optional<at::Layout> layout, std::optional<at::Device> device,
                     std::optional<bool> pin_memory, const auto& fill, const auto& draw) {
   const at::ScalarType type = dtype.value_or(c10::get_default_dtype_as_scalartype());
   const at::Device on = device.value_or(at::Device(at::kXLA));
-  if (!IsDrawnAtOnce(size, type, layout, pin_memory)) {
+  if (lazy::RunsAsCalled() || !IsDrawnAtOnce(size, type, layout, pin_memory)) {
     return fill(at::empty(size, type, layout, on, pin_memory, std::nullopt));
   }
   lazy::CountPassingTensor();  // the empty one

@@ -57,6 +57,15 @@ def test_each_operation_runs():
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("draw", [torch.rand, torch.randn])
+def test_draws_are_an_empty_tensor_that_is_filled(draw):
+    """PyTorch/XLA's programs count both."""
+    before = runs()
+    draw(5, 5, device="xla")
+    assert runs() == before + 2
+
+
+@pytest.mark.usefixtures("eager")
 def test_all_results_come_from_one_run():
     x = torch.randn(5, 3).to("xla")
     before = runs()
