@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <utility>
 
 #include "hlo/text_writer.h"
+#include "lazy/cudnn_attention.h"
 #include "lazy/metrics.h"
 #include "lazy/settings.h"
 #include "lazy/span.h"
-#include "lazy/warning.h"
-#include "passes/cudnn_attention.h"
 #include "pjrt/wire/option_names.h"
 #include "process/limits.h"
 
@@ -107,30 +105,19 @@ void AppendToHloFile(const hlo::Module& module) {
   std::fclose(file);
 }
 
-bool IsComposite(hlo::Opcode opcode) { return opcode == hlo::Opcode::kComposite; }
-
-// Where the platform's compiler has kernels that a program has to ask for, with these; where it
-// refuses them, without.
+// Where the platform's compiler has kernels that a program has to ask for, with these.
 std::unique_ptr<pjrt::LoadedExecutable> CompileForPlatform(pjrt::Client& client,
                                                            std::unique_ptr<hlo::Module> module,
                                                            const pjrt::CompileOptions& options,
                                                            const PlaceInCache& place) {
-  if (client.platform_name() == "cuda" && module->Contains(&IsComposite)) {
-    std::unique_ptr<hlo::Module> fused = module->Clone();
-    if (passes::UseCudnnAttention(*fused)) {
-      try {
-        return CompileOrLoad(client, std::move(fused), options, place);
-      } catch (const hlo::Error& error) {
-        static auto* refused = Counter("CudnnAttentionRefused");
-        Count(refused);
-        static std::once_flag warned;
-        std::call_once(warned, [&] {
-          Warn(std::string("attention is computed without cuDNN's kernels: ") + error.what());
-        });
-      }
-    }
+  if (client.platform_name() != "cuda") {
+    return CompileOrLoad(client, std::move(module), options, place);
   }
-  return CompileOrLoad(client, std::move(module), options, place);
+  std::unique_ptr<pjrt::LoadedExecutable> executable;
+  CudnnAttention::OfDevices().Compile(std::move(module), [&](std::unique_ptr<hlo::Module> ready) {
+    executable = CompileOrLoad(client, std::move(ready), options, place);
+  });
+  return executable;
 }
 
 std::string Joined(const std::set<int64_t>& numbers) {

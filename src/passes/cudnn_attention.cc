@@ -4,12 +4,16 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hlo/attention_composite.h"
 #include "hlo/builder.h"
+#include "passes/cudnn_mask.h"
 #include "passes/for_each_computation.h"
 
 namespace passes {
@@ -24,25 +28,62 @@ using hlo::Value;
 
 constexpr int64_t kFewest = 64;  // queries and keys: below, XLA's own kernels are as good
 constexpr int64_t kWidest = 128, kWidthStep = 8;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Batch, heads and rows change places: XLA finds the transpositions that models make around their
 // attention, and none is left.
 const Dimensions kHeadsInside = {0, 2, 1, 3};
 
-bool IsServed(const Instruction& attention) {
-  const bool is_backward = attention.as<hlo::CompositeAttributes>().name == hlo::kAttentionBackward;
-  const size_t first = is_backward ? 1 : 0, without_mask = is_backward ? 6 : 3;
-  const Shape& query = attention.operand(first)->shape();
-  const Shape& key = attention.operand(first + 1)->shape();
-  const Shape& value = attention.operand(first + 2)->shape();
-  const ElementType type = query.element_type();
-  if (type != ElementType::kF16 && type != ElementType::kBF16) return false;
-  if (attention.operand_count() > without_mask) return false;
-  const int64_t width = query.dimension(3), queries = query.dimension(2), keys = key.dimension(2);
-  if (width != value.dimension(3) || width % kWidthStep != 0 || width > kWidest) return false;
-  if (queries < kFewest || keys < kFewest || query.num_elements() == 0) return false;
-  const hlo::AttentionAttributes attributes = hlo::AttentionAttributesOf(attention);
-  return std::isfinite(attributes.scale) && (!attributes.is_causal || queries == keys);
+// A composite's operands by their names.
+struct Attention {
+  explicit Attention(const Instruction& composite)
+      : is_backward(composite.as<hlo::CompositeAttributes>().name == hlo::kAttentionBackward),
+        attributes(hlo::AttentionAttributesOf(composite)) {
+    size_t i = 0;
+    if (is_backward) gradient = composite.operand(i++);
+    for (Value* operand : {&query, &key, &value}) *operand = composite.operand(i++);
+    if (is_backward) {
+      for (Value* operand : {&result, &log_sum}) *operand = composite.operand(i++);
+    }
+    if (i < composite.operand_count()) mask = composite.operand(i);
+  }
+  int64_t batch() const { return query->shape().dimension(0); }
+  int64_t heads() const { return query->shape().dimension(1); }
+  int64_t queries() const { return query->shape().dimension(2); }
+  int64_t keys() const { return key->shape().dimension(2); }
+  int64_t width() const { return query->shape().dimension(3); }
+  ElementType type() const { return query->element_type(); }
+
+  bool is_backward;
+  hlo::AttentionAttributes attributes;
+  Value query, key, value, mask = nullptr;
+  Value gradient = nullptr, result = nullptr, log_sum = nullptr;  // of the backward pass
+};
+
+bool IsServed(const Attention& a) {
+  if (a.type() != ElementType::kF16 && a.type() != ElementType::kBF16) return false;
+  if (a.mask != nullptr && a.mask->element_type() != a.type()) return false;
+  if (a.width() != a.value->shape().dimension(3)) return false;
+  if (a.width() % kWidthStep != 0 || a.width() > kWidest) return false;
+  if (a.queries() < kFewest || a.keys() < kFewest || a.query->shape().num_elements() == 0) {
+    return false;
+  }
+  return std::isfinite(a.attributes.scale) && (!a.attributes.is_causal || a.queries() == a.keys());
+}
+
+// Of a number of rows, what kernels may ask of it: by which power of two it can be divided.
+std::string Divisor(int64_t rows) { return std::to_string(std::gcd(rows, kFewest)); }
+
+// All that cuDNN may refuse an attention for but how large it is.
+std::string KindOf(const Attention& a) {
+  std::string kind = a.is_backward ? "backward" : "forward";
+  kind += a.type() == ElementType::kBF16 ? " bf16" : " f16";
+  kind += " of width " + std::to_string(a.width()) + ", " + Divisor(a.queries()) + " and " +
+          Divisor(a.keys()) + " rows";
+  if (a.heads() != a.key->shape().dimension(1)) kind += ", grouped";
+  if (a.attributes.is_causal) kind += ", causal";
+  if (a.mask != nullptr) kind += ", masked";
+  return kind;
 }
 
 // --- The configuration, in protocol buffers' JSON
@@ -86,17 +127,14 @@ std::vector<Product> Products(bool is_backward) {
           {"bmm2_grad_gemm2", 3, 3, of_rows, of_rows}};
 }
 
-std::string Configuration(const hlo::AttentionAttributes& attributes, const Shape& query,
-                          const Shape& key, bool is_backward) {
-  const Dimensions scores = {query.dimension(0), query.dimension(1), query.dimension(2),
-                             key.dimension(2)};
+std::string Configuration(const Attention& a, const Dimensions& scores) {
   std::string fields =
       R"("algorithm":{"algo_id":"0","math_type":"TENSOR_OP_MATH",)"
       R"("tuning_knobs":{"17":"1","24":"0"},"is_cudnn_frontend":true,"workspace_size":"0"},)"
       R"("fmha_scale":)" +
-      Number(attributes.scale) + R"(,"intermediate_tensor_shape":{"element_type":)" +
-      (query.element_type() == ElementType::kBF16 ? R"("BF16")" : R"("F16")") +
-      R"(,"dimensions":)" + List({scores.begin(), scores.end()}) +
+      Number(a.attributes.scale) + R"(,"intermediate_tensor_shape":{"element_type":)" +
+      (a.type() == ElementType::kBF16 ? R"("BF16")" : R"("F16")") + R"(,"dimensions":)" +
+      List({scores.begin(), scores.end()}) +
       R"(,"tuple_shapes":[],"layout":{"dim_level_types":[],"dim_unique":[],"dim_ordered":[],)"
       R"("minor_to_major":["3","2","1","0"],"tiles":[],"element_size_in_bits":"0",)"
       R"("memory_space":"0","index_primitive_type":"PRIMITIVE_TYPE_INVALID",)"
@@ -104,8 +142,8 @@ std::string Configuration(const hlo::AttentionAttributes& attributes, const Shap
       R"("dynamic_shape_metadata_prefix_bytes":"0"},)"
       R"("is_dynamic_dimension":[false,false,false,false]},)"
       R"("is_flash_attention":true,"mask_type":)" +
-      (attributes.is_causal ? R"("CAUSAL")" : R"("NO_MASK")");
-  for (const Product& product : Products(is_backward)) fields += "," + ToJson(product);
+      (a.attributes.is_causal ? R"("CAUSAL")" : R"("NO_MASK")");
+  for (const Product& product : Products(a.is_backward)) fields += "," + ToJson(product);
   fields += R"(,"dropout_rate":0.0,"seed":42,"sliding_window_length":0,"max_seg_per_batch":1,)"
             R"("is_paged_attention":false)";
   return R"({"operation_queue_id":"0","cudnn_fmha_backend_config":{)" + fields + "}}";
@@ -139,46 +177,139 @@ Value Call(Builder& b, const char* target, const std::vector<Value>& operands,
                   Shape::Tuple(std::move(results)));
 }
 
-Value Forward(Builder& b, const Instruction& attention) {
-  const auto rows = [&](size_t i) { return b.Transpose(attention.operand(i), kHeadsInside); };
-  const std::vector<Shape>& results = attention.shape().tuple_shapes();
-  return Call(b, "__cudnn$fmhaSoftmax", {rows(0), rows(1), rows(2)}, {results[0], results[1]}, 1,
-              Configuration(hlo::AttentionAttributesOf(attention), attention.operand(0)->shape(),
-                            attention.operand(1)->shape(), false));
+Value PadTo(Builder& b, Value x, int64_t dimension, int64_t size, double value) {
+  const int64_t own = x->shape().dimension(dimension);
+  if (own == size) return x;
+  const Dimensions none(x->shape().rank(), 0);
+  Dimensions high = none;
+  high[dimension] = size - own;
+  return b.Pad(x, b.ConstantScalar(x->element_type(), value), none, high, none);
 }
 
-Value Backward(Builder& b, const Instruction& attention) {
-  const auto rows = [&](size_t i) { return b.Transpose(attention.operand(i), kHeadsInside); };
-  return Call(b, "__cudnn$fmhaSoftmaxBackward",
-              {rows(1), rows(2), rows(3), attention.operand(5), rows(0), rows(4)},
-              attention.shape().tuple_shapes(), 3,
-              Configuration(hlo::AttentionAttributesOf(attention), attention.operand(1)->shape(),
-                            attention.operand(2)->shape(), true));
+Value CutTo(Builder& b, Value x, int64_t dimension, int64_t size) {
+  return x->shape().dimension(dimension) == size ? x : b.SliceInDim(x, dimension, 0, size);
 }
 
-bool Replace(Instruction* attention) {
-  Builder b(attention->parent());
-  b.set_metadata(attention->shared_metadata());
-  const bool is_backward =
-      attention->as<hlo::CompositeAttributes>().name == hlo::kAttentionBackward;
-  const Value call = is_backward ? Backward(b, *attention) : Forward(b, *attention);
-  const std::vector<Instruction*> picks = attention->users();
+// Kernels that add a mask read pairs of its elements. An odd number of rows is continued to where
+// each row of the mask begins as kernels like it best.
+int64_t RowsForMask(int64_t rows) { return rows % 2 == 0 ? rows : (rows + 7) / 8 * 8; }
+
+// One attention as a call: the composite's results from the call's.
+class CudnnCall {
+ public:
+  CudnnCall(Builder& b, const Attention& a)
+      : b_(b),
+        a_(a),
+        queries_(a.mask != nullptr ? RowsForMask(a.queries()) : a.queries()),
+        keys_(a.mask != nullptr ? RowsForMask(a.keys()) : a.keys()) {
+    if (a.mask == nullptr) return;
+    mask_.emplace(b, a.mask, Dimensions{a.batch(), a.heads(), a.queries(), a.keys()},
+                  a.attributes.is_causal);
+  }
+
+  std::vector<Value> Results() { return a_.is_backward ? Backward() : Forward(); }
+
+ private:
+  std::vector<Value> Forward() {
+    std::vector<Value> operands = {Rows(a_.query, queries_), Rows(a_.key, keys_),
+                                   Rows(a_.value, keys_)};
+    if (mask_) operands.push_back(Bias());
+    const Value call = Call(
+        b_, mask_ ? "__cudnn$fmhaScaleBiasSoftmax" : "__cudnn$fmhaSoftmax", operands,
+        {Padded(a_.query, queries_), Shape(ElementType::kF32, {a_.batch(), a_.heads(), queries_})},
+        1, Configuration(a_, Scores()));
+    const Value result = CutTo(b_, b_.GetTupleElement(call, 0), 2, a_.queries());
+    const Value log_sum = CutTo(b_, b_.GetTupleElement(call, 1), 2, a_.queries());
+    if (!mask_) return {result, log_sum};
+    const Value is_hidden = mask_->IsHidden();
+    return {SelectRows(is_hidden, b_.Zeros(result->shape()), result),
+            b_.Select(is_hidden, b_.Full(log_sum->shape(), -kInfinity), log_sum)};
+  }
+
+  std::vector<Value> Backward() {
+    std::vector<Value> operands = {Rows(a_.query, queries_), Rows(a_.key, keys_),
+                                   Rows(a_.value, keys_), PadTo(b_, LogSum(), 2, queries_, 0),
+                                   Rows(Gradient(), queries_)};
+    if (mask_) operands.push_back(Bias());
+    operands.push_back(Rows(a_.result, queries_));
+    const Value call =
+        Call(b_, mask_ ? "__cudnn$fmhaScaleBiasSoftmaxBackward" : "__cudnn$fmhaSoftmaxBackward",
+             operands, {Padded(a_.query, queries_), Padded(a_.key, keys_), Padded(a_.value, keys_)},
+             3, Configuration(a_, Scores()));
+    return {CutTo(b_, b_.GetTupleElement(call, 0), 2, a_.queries()),
+            CutTo(b_, b_.GetTupleElement(call, 1), 2, a_.keys()),
+            CutTo(b_, b_.GetTupleElement(call, 2), 2, a_.keys())};
+  }
+
+  // What the kernel makes the weights of anew: exp(score - log_sum). Any number makes nothing of a
+  // hidden row, whose own makes no number; a flat row gets ones.
+  Value LogSum() {
+    if (!mask_) return a_.log_sum;
+    Value log_sum = a_.log_sum;
+    const auto like = [&](double value) { return b_.Full(log_sum->shape(), value); };
+    log_sum = b_.Select(b_.Eq(log_sum, like(-kInfinity)), like(0), log_sum);
+    if (!mask_->has_flat_rows()) return log_sum;
+    return b_.Select(mask_->IsFlat(), like(mask_->lowest()), log_sum);
+  }
+
+  // A flat row's weights are not 1 but a share, and all gradients are linear in weight times
+  // gradient.
+  Value Gradient() {
+    if (!mask_ || !mask_->has_flat_rows()) return a_.gradient;
+    const Value count = mask_->CountLowest(), one = b_.Full(count->shape(), 1.0);
+    const Value share = b_.Select(mask_->IsFlat(), b_.Divide(one, count), one);
+    const Value scaled =
+        b_.Multiply(b_.Convert(a_.gradient, ElementType::kF32), AlongRows(share, a_.gradient));
+    return b_.Convert(scaled, a_.type());
+  }
+
+  Value Bias() {
+    Value bias = mask_->Bias();
+    bias = PadTo(b_, bias, 2, queries_, mask_->hidden());
+    return PadTo(b_, bias, 3, keys_, mask_->hidden());
+  }
+  Value Rows(Value x, int64_t rows) { return b_.Transpose(PadTo(b_, x, 2, rows, 0), kHeadsInside); }
+  Dimensions Scores() const { return {a_.batch(), a_.heads(), queries_, keys_}; }
+  static Shape Padded(Value like, int64_t rows) {
+    Dimensions dimensions = like->dimensions();
+    dimensions[2] = rows;
+    return like->shape().WithDimensions(std::move(dimensions));
+  }
+  Value AlongRows(Value x, Value like) {
+    return b_.BroadcastInDim(x, like->dimensions(), {0, 1, 2});
+  }
+  Value SelectRows(Value is_so, Value x, Value y) { return b_.Select(AlongRows(is_so, x), x, y); }
+
+  Builder& b_;
+  const Attention& a_;
+  int64_t queries_, keys_;  // as the kernel gets them
+  std::optional<CudnnMask> mask_;
+};
+
+bool Replace(Instruction* composite) {
+  Builder b(composite->parent());
+  b.set_metadata(composite->shared_metadata());
+  const std::vector<Value> results = CudnnCall(b, Attention(*composite)).Results();
+  const std::vector<Instruction*> picks = composite->users();
   for (Instruction* pick : picks) {
-    pick->ReplaceAllUsesWith(b.GetTupleElement(call, pick->tuple_index()));
+    pick->ReplaceAllUsesWith(results[static_cast<size_t>(pick->tuple_index())]);
   }
   return true;
 }
 
-bool UseInComputation(hlo::Computation& computation) {
-  return RewriteEach(
-      computation, [](const Instruction& i) { return hlo::IsAttention(i) && IsServed(i); },
-      Replace);
-}
-
 }  // namespace
 
-bool UseCudnnAttention(hlo::Module& module) {
-  if (!ForEachComputation(module, UseInComputation)) return false;
+bool UseCudnnAttention(hlo::Module& module,
+                       const std::function<bool(const std::string& kind)>& is_wanted) {
+  const auto is_found = [&](const Instruction& i) {
+    if (!hlo::IsAttention(i)) return false;
+    const Attention attention(i);
+    return IsServed(attention) && (!is_wanted || is_wanted(KindOf(attention)));
+  };
+  const auto use = [&](hlo::Computation& computation) {
+    return RewriteEach(computation, is_found, Replace);
+  };
+  if (!ForEachComputation(module, use)) return false;
   module.RemoveUnreachableComputations();
   return true;
 }

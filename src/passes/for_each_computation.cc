@@ -4,7 +4,8 @@
 
 namespace passes {
 
-bool ForEachComputation(hlo::Module& module, bool (*rewrite)(hlo::Computation& computation)) {
+bool ForEachComputation(hlo::Module& module,
+                        const std::function<bool(hlo::Computation& computation)>& rewrite) {
   std::vector<hlo::Computation*> computations;
   for (const auto& computation : module.computations()) computations.push_back(computation.get());
   bool changed = false;

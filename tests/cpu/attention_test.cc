@@ -1,6 +1,7 @@
 // Attention as a library call, against the reference evaluator's decomposition.
 #include <limits>
 
+#include "../hlo/attention_formula.h"
 #include "cpu/library/attention_call.h"
 #include "cpu/pipeline.h"
 #include "engine_testing.h"
@@ -64,86 +65,6 @@ const AttentionCase kCases[] = {
     {"f64", 1, 2, 2, 9, 13, 8, 8, true, {9, 13}, ElementType::kF64},
 };
 
-// --- A decomposition of its own
-
-Value Wide(Builder& b, Value x) {
-  return b.Convert(x,
-                   x->element_type() == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32);
-}
-
-Value Contract(Builder& b, Value x, int64_t x_dimension, Value y, int64_t y_dimension) {
-  return b.DotGeneral(x, y, {{0, 1}, {0, 1}, {x_dimension}, {y_dimension}, {}});
-}
-
-Value Repeat(Builder& b, Value x, int64_t heads) {
-  Dimensions dimensions = x->dimensions();
-  Dimensions repeated = {dimensions[0], dimensions[1], heads / dimensions[1], dimensions[2],
-                         dimensions[3]};
-  dimensions[1] = heads;
-  return b.Reshape(b.BroadcastInDim(x, repeated, {0, 1, 3, 4}), dimensions);
-}
-
-Value SumGroups(Builder& b, Value x, int64_t heads) {
-  const Dimensions& dimensions = x->dimensions();
-  return b.Reduce(
-      hlo::Opcode::kAdd,
-      b.Reshape(x, {dimensions[0], heads, dimensions[1] / heads, dimensions[2], dimensions[3]}),
-      {2});
-}
-
-Value AlongRows(Builder& b, Value x, Value like) {
-  return b.BroadcastInDim(x, like->dimensions(), {0, 1, 2});
-}
-
-struct Weights {
-  Value weights, log_sum;
-
-  Weights(Builder& b, Value query, Value key, Value mask, const AttentionAttributes& attributes) {
-    Value scores = Contract(b, query, 3, key, 3);
-    scores = b.Multiply(scores, b.Full(scores->shape(), attributes.scale));
-    if (mask != nullptr) {
-      Dimensions to = {0, 1, 2, 3};
-      to.erase(to.begin(), to.end() - static_cast<int64_t>(mask->shape().rank()));
-      scores = b.Add(scores, b.BroadcastInDim(mask, scores->dimensions(), to));
-    }
-    const Value nothing = b.Full(scores->shape(), -double{kInfinity});
-    if (attributes.is_causal) {
-      const Shape positions(ElementType::kS32, scores->dimensions());
-      scores = b.Select(b.Ge(b.Iota(positions, 2), b.Iota(positions, 3)), scores, nothing);
-    }
-    const Value largest = b.Reduce(hlo::Opcode::kMaximum, scores, {3});
-    const Value exponential = b.Exp(b.Subtract(scores, AlongRows(b, largest, scores)));
-    const Value sum = b.Reduce(hlo::Opcode::kAdd, exponential, {3});
-    const Value masked = b.Eq(largest, b.Full(largest->shape(), -double{kInfinity}));
-    weights = b.Select(AlongRows(b, masked, scores), b.Zeros(scores->shape()),
-                       b.Divide(exponential, AlongRows(b, sum, scores)));
-    log_sum = b.Select(masked, largest, b.Add(largest, b.Log(sum)));
-  }
-};
-
-Values Forward(Builder& b, const Values& x, const AttentionAttributes& attributes) {
-  const int64_t heads = x[0]->dimensions()[1];
-  const Weights w(b, Wide(b, x[0]), Repeat(b, Wide(b, x[1]), heads),
-                  x.size() > 3 ? Wide(b, x[3]) : nullptr, attributes);
-  const Value result = Contract(b, w.weights, 3, Repeat(b, Wide(b, x[2]), heads), 2);
-  return {b.Convert(result, x[0]->element_type()), w.log_sum};
-}
-
-Values Backward(Builder& b, const Values& x, const AttentionAttributes& attributes) {
-  const int64_t heads = x[1]->dimensions()[1], key_heads = x[2]->dimensions()[1];
-  const Value gradient = Wide(b, x[0]), query = Wide(b, x[1]);
-  const Value key = Repeat(b, Wide(b, x[2]), heads), value = Repeat(b, Wide(b, x[3]), heads);
-  const Weights w(b, query, key, x.size() > 6 ? Wide(b, x[6]) : nullptr, attributes);
-  const Value drop = b.Reduce(hlo::Opcode::kAdd, b.Multiply(gradient, Wide(b, x[4])), {3});
-  Value of_scores = b.Subtract(Contract(b, gradient, 3, value, 3), AlongRows(b, drop, w.weights));
-  of_scores =
-      b.Multiply(b.Multiply(w.weights, of_scores), b.Full(of_scores->shape(), attributes.scale));
-  const ElementType type = x[1]->element_type();
-  return {b.Convert(Contract(b, of_scores, 3, key, 2), type),
-          b.Convert(SumGroups(b, Contract(b, of_scores, 2, query, 2), key_heads), type),
-          b.Convert(SumGroups(b, Contract(b, w.weights, 2, gradient, 2), key_heads), type)};
-}
-
 // --- Programs
 
 class AttentionProgram {
@@ -167,7 +88,9 @@ class AttentionProgram {
       if (mask_ != nullptr) values.push_back(mask_);
       return values;
     };
-    const auto decompose = [&](Builder& b, const Values& x) { return Forward(b, x, attributes); };
+    const auto decompose = [&](Builder& b, const Values& x) {
+      return hlo::formula::AttentionForward(b, x, attributes);
+    };
     const Values forward = passes == kBackward
                                ? decompose(builder_, with_mask(operands_))
                                : hlo::Attention(builder_, hlo::kAttention, with_mask(operands_),
@@ -178,7 +101,9 @@ class AttentionProgram {
       const Values backward = hlo::Attention(
           builder_, hlo::kAttentionBackward,
           with_mask({gradient, operands_[0], operands_[1], operands_[2], forward[0], forward[1]}),
-          attributes, [&](Builder& b, const Values& x) { return Backward(b, x, attributes); });
+          attributes, [&](Builder& b, const Values& x) {
+            return hlo::formula::AttentionBackward(b, x, attributes);
+          });
       for (const Value value : backward) results.push_back(Lay(value));
     }
     builder_.computation()->set_results(results);
