@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lazy/ahead_of_time.h"
 #include "pjrt/client/plugin.h"
 #include "pjrt/client/topology.h"
 #include "python/bindings.h"
@@ -24,7 +25,7 @@ py::dict CompileFor(const std::string& library, const std::string& topology_name
   py::dict described;
   auto [platform, kinds, outputs, serialized] = WithoutGil([&] {
     auto topology = pjrt::Topology::Create(pjrt::Plugin::Load(library), topology_name, options);
-    auto executable = topology->Compile(bytecode, "mlir");
+    auto executable = lazy::CompileAheadOfTime(*topology, bytecode);
     return std::tuple(topology->platform_name(), topology->device_kinds(),
                       Texts(executable->output_shapes()), executable->Serialize());
   });

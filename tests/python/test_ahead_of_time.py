@@ -123,3 +123,32 @@ def test_a_result_that_is_placed_on_the_host_lies_there(program, tmp_path):
     (text,) = (path.read_text() for path in tmp_path.glob("*after_optimizations.txt"))
     # XLA's fifth memory is the host's.
     assert re.search(r"ROOT .* = f32\[64,64\]\{1,0:S\(5\)\} copy-done", text)
+
+
+ATTENTION = """
+import torch, torch_xla
+from torch_xla.experimental import ahead_of_time
+
+def operand():
+    return torch.rand(2, 4, 65, 64, device="xla", dtype=torch.bfloat16).requires_grad_()
+
+operands = [operand() for _ in range(3)]
+mask = torch.rand(2, 1, 1, 65, device="xla") > 0.1
+result = torch.nn.functional.scaled_dot_product_attention(*operands, mask, is_causal=True)
+gradients = torch.autograd.grad(result.float().square().sum(), operands)
+compiled = ahead_of_time.compile_for(
+    {library!r}, options={options!r}, tensors=[result, *gradients]
+)
+print(compiled.outputs)
+"""
+
+
+def test_attention_is_cudnns(program, tmp_path):
+    library, _, options = TARGETS["cuda"]
+    assert library.exists(), f"{library.name} is not installed: scripts/install --test"
+    code = ATTENTION.format(library=str(library), options=options)
+    done = program.run_code(code, XLA_FLAGS=f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text")
+    assert done.stdout.splitlines() == [str(["bf16[2,4,65,64]"] * 4)]
+    (text,) = (path.read_text() for path in tmp_path.glob("*after_optimizations.txt"))
+    calls = set(re.findall(r'"(__cudnn\$fmha\w+)"', text))
+    assert calls == {"__cudnn$fmhaScaleBiasSoftmax", "__cudnn$fmhaScaleBiasSoftmaxBackward"}
