@@ -210,13 +210,16 @@ Accumulators Kernel::ScalarNest(const std::vector<Run>& runs, size_t i, Index in
     index.push_back({runs[i].begin, runs[i].end, emitter_.ConstantPosition(0)});
     return ScalarNest(runs, i + 1, index, accumulators, body);
   }
-  return emitter_.Loop(I64(0), I64(runs[i].size), 1, accumulators,
-                       [&](llvm::Value* variable, const Accumulators& current) {
-                         Index inner = index;
-                         inner.push_back({runs[i].begin, runs[i].end,
-                                          emitter_.ScalarPosition(variable, emitter_.level())});
-                         return ScalarNest(runs, i + 1, inner, current, body);
-                       });
+  const Extent inside = Product({runs.begin() + static_cast<int64_t>(i) + 1, runs.end()});
+  return NestLoop(I64(0), I64(runs[i].size), 1, runs[i].size, accumulators,
+                  [&](llvm::Value* variable, const Accumulators& current) {
+                    Index inner = index;
+                    inner.push_back({runs[i].begin, runs[i].end,
+                                     emitter_.ScalarPosition(variable, emitter_.level())});
+                    return NestTurn(inside, current, [&](const Accumulators& sums) {
+                      return ScalarNest(runs, i + 1, inner, sums, body);
+                    });
+                  });
 }
 
 // Lanes over one run: full vectors, `unroll` of them an iteration where that many are left, and a
@@ -227,8 +230,8 @@ Accumulators Kernel::LaneLoop(const Run& run, const Index& outer, Accumulators a
   Extent done(0);
   auto loop = [&](const Extent& end, int count) {
     if (!end.varies && done.value >= end.value) return;
-    accumulators = emitter_.Loop(
-        I64(done), I64(end), lanes_ * count, accumulators,
+    accumulators = NestLoop(
+        I64(done), I64(end), lanes_ * count, end / (lanes_ * count), accumulators,
         [&](llvm::Value* variable, const Accumulators& current) {
           Position base = emitter_.LanePosition(variable, emitter_.level(), lanes_);
           if (count == 1) return body(With(outer, run, base), current);
@@ -258,12 +261,12 @@ Accumulators Kernel::LaneLoop(const Run& run, const Index& outer, Accumulators a
 void Kernel::VaryingRestOfLanes(const Run& run, const Index& outer, const Extent& done,
                                 Accumulators& accumulators, const NestBody& body) {
   const Extent full = run.size / lanes_ * lanes_;
-  accumulators = emitter_.Loop(I64(done), I64(full), lanes_, accumulators,
-                               [&](llvm::Value* variable, const Accumulators& current) {
-                                 Position position =
-                                     emitter_.LanePosition(variable, emitter_.level(), lanes_);
-                                 return body(With(outer, run, position), current);
-                               });
+  accumulators = NestLoop(I64(done), I64(full), lanes_, (full - done) / lanes_, accumulators,
+                          [&](llvm::Value* variable, const Accumulators& current) {
+                            Position position =
+                                emitter_.LanePosition(variable, emitter_.level(), lanes_);
+                            return body(With(outer, run, position), current);
+                          });
   if (run.size.divisor % lanes_ == 0) return;
   const Extent rest = run.size - full;
   llvm::Value* count = I64(rest);
@@ -290,12 +293,12 @@ void Kernel::RestOfLanes(const Run& run, const Index& outer, const Extent& done_
     Position position = emitter_.LanePosition(I64(done), 0, done);
     accumulators = body(With(outer, run, position), accumulators);
   } else if (done < full) {
-    accumulators = emitter_.Loop(I64(done), I64(full), lanes_, accumulators,
-                                 [&](llvm::Value* variable, const Accumulators& current) {
-                                   Position position =
-                                       emitter_.LanePosition(variable, emitter_.level(), lanes_);
-                                   return body(With(outer, run, position), current);
-                                 });
+    accumulators = NestLoop(I64(done), I64(full), lanes_, (full - done) / lanes_, accumulators,
+                            [&](llvm::Value* variable, const Accumulators& current) {
+                              Position position =
+                                  emitter_.LanePosition(variable, emitter_.level(), lanes_);
+                              return body(With(outer, run, position), current);
+                            });
   }
   if (full < size) {
     WithMask(emitter_.FirstLanes(size - full), 0, [&] {

@@ -69,6 +69,19 @@ class Kernel {
                         const NestBody& body);
   void WithMask(llvm::Value* value, int level, const std::function<void()>& body);
 
+  using LoopBody = std::function<Accumulators(llvm::Value*, const Accumulators&)>;
+  // A loop of a nest, of `count` turns.
+  virtual Accumulators NestLoop(llvm::Value* begin, llvm::Value* end, int64_t step,
+                                const Extent& /*count*/, const Accumulators& accumulators,
+                                const LoopBody& body) {
+    return emitter_.Loop(begin, end, step, accumulators, body);
+  }
+  // What a turn of a nest's loop does if it has `count` turns of loops inside.
+  virtual Accumulators NestTurn(const Extent& /*count*/, const Accumulators& accumulators,
+                                const std::function<Accumulators(const Accumulators&)>& turn) {
+    return turn(accumulators);
+  }
+
  private:
   llvm::Function* MakeFunction(llvm::Module& module, const std::string& name);
   // As many as fill a register with the widest type that is computed with.

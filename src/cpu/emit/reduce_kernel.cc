@@ -118,33 +118,26 @@ class ReduceKernel : public ReducingKernel {
       }
       masks.push_back(mask);
     }
-    emitter_.AtInnermost();
-    Accumulators initial;
-    for (int g = 0; g < group; ++g) {
-      for (const ReductionPlan& plan : plans) {
-        std::vector<Element> wide = plan.initial;
-        emitter_.Widen(wide, true);
-        Flatten(wide, initial);
+    const NestBody add = [&](const Index& index, const Accumulators& current) {
+      Accumulators next;
+      size_t position = 0;
+      for (int g = 0; g < group; ++g) {
+        Index full = index;
+        full.push_back({columns.begin, columns.end, positions[g]});
+        SortGroups(full);
+        emitter_.set_mask({masks[g], mask_level});
+        for (const ReductionPlan& plan : plans) {
+          auto mine = Take(plan.types, current, position);
+          Accumulate(plan, full, mine);
+          Flatten(mine, next);
+        }
+        emitter_.set_mask({});
       }
-    }
-    Accumulators sums = ScalarNest(inner, 0, row_index, initial,
-                                   [&](const Index& index, const Accumulators& current) {
-                                     Accumulators next;
-                                     size_t position = 0;
-                                     for (int g = 0; g < group; ++g) {
-                                       Index full = index;
-                                       full.push_back({columns.begin, columns.end, positions[g]});
-                                       SortGroups(full);
-                                       emitter_.set_mask({masks[g], mask_level});
-                                       for (const ReductionPlan& plan : plans) {
-                                         auto mine = Take(plan.types, current, position);
-                                         Accumulate(plan, full, mine);
-                                         Flatten(mine, next);
-                                       }
-                                       emitter_.set_mask({});
-                                     }
-                                     return next;
-                                   });
+      return next;
+    };
+    Accumulators sums = Reduced(plans, group, [&](const Accumulators& initial) {
+      return ScalarNest(inner, 0, row_index, initial, add);
+    });
     size_t position = 0;
     for (int g = 0; g < group; ++g) {
       for (const ReductionPlan& plan : plans) {

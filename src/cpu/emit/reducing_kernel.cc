@@ -1,5 +1,8 @@
 #include "cpu/emit/reducing_kernel.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "cpu/element_cost.h"
 #include "hlo/builder.h"
 #include "passes/combiner.h"
@@ -9,6 +12,21 @@ namespace cpu {
 using hlo::ElementType;
 using hlo::Instruction;
 using hlo::Opcode;
+
+namespace {
+
+// So many terms one after the other at most, and as many sums of them: a sum of n equal numbers
+// would lose them where it is 2^24 of them, and be wrong by n / 2^25 long before.
+constexpr int64_t kTermsOfABlock = 256;
+// Inner loops of more turns have sums of their own.
+constexpr int64_t kTurnsOfASum = 32;
+
+bool IsSum(const ReductionPlan& plan) {
+  return plan.types.size() == 1 && plan.types[0] != ElementType::kPred &&
+         !hlo::IsInteger(plan.types[0]) && passes::CombinerOf(*plan.combiner) == Opcode::kAdd;
+}
+
+}  // namespace
 
 ReductionPlan ReducingKernel::PlanReduction(const Instruction* reduce) {
   ReductionPlan plan;
@@ -129,31 +147,100 @@ int ReducingKernel::Unroll(const Extent& columns) {
   return is_light && !emitter_.IsLess(columns, 8 * lanes_) ? 4 : 1;
 }
 
+Accumulators ReducingKernel::Reduced(
+    const std::vector<ReductionPlan>& plans, int sets,
+    const std::function<Accumulators(const Accumulators&)>& reduce) {
+  emitter_.AtInnermost();
+  start_.clear();
+  for (const ReductionPlan& plan : plans) {
+    std::vector<Element> wide = plan.initial;
+    emitter_.Widen(wide, true);
+    Flatten(wide, start_);
+  }
+  Accumulators initial;
+  for (int i = 0; i < sets; ++i) initial.insert(initial.end(), start_.begin(), start_.end());
+  if (std::ranges::any_of(plans, IsSum)) plans_ = &plans;
+  Accumulators sums = reduce(initial);
+  plans_ = nullptr;
+  return sums;
+}
+
+Accumulators ReducingKernel::Apart(const Accumulators& accumulators,
+                                   const std::function<Accumulators(const Accumulators&)>& reduce) {
+  Accumulators begin = accumulators;
+  for (size_t position = 0; position < begin.size();) {
+    for (const ReductionPlan& plan : *plans_) {
+      Accumulators mine;
+      Flatten(plan.initial, mine);
+      for (size_t i = 0; i < mine.size(); ++i, ++position) {
+        if (IsSum(plan)) begin[position] = start_[position % start_.size()];
+      }
+    }
+  }
+  const Accumulators parts = reduce(begin);
+  Accumulators result;
+  size_t before = 0, after = 0;
+  while (before < accumulators.size()) {
+    for (const ReductionPlan& plan : *plans_) {
+      std::vector<Element> total = Take(plan.types, accumulators, before);
+      const std::vector<Element> part = Take(plan.types, parts, after);
+      Flatten(IsSum(plan) ? Combine(plan, std::move(total), part) : part, result);
+    }
+  }
+  return result;
+}
+
+Accumulators ReducingKernel::Blocks(llvm::Value* begin, llvm::Value* end, int64_t step, int depth,
+                                    const Accumulators& accumulators, const LoopBody& body) {
+  if (depth == 0) return emitter_.Loop(begin, end, step, accumulators, body);
+  int64_t span = step;
+  for (int i = 0; i < depth; ++i) span *= kTermsOfABlock;
+  return emitter_.Loop(
+      begin, end, span, accumulators, [&](llvm::Value* first, const Accumulators& current) {
+        emitter_.AtInnermost();
+        llvm::Value* next = b_.CreateAdd(first, b_.getInt64(span));
+        llvm::Value* last = b_.CreateSelect(b_.CreateICmpSLT(next, end), next, end);
+        return Apart(current, [&](const Accumulators& sums) {
+          return Blocks(first, last, step, depth - 1, sums, body);
+        });
+      });
+}
+
+Accumulators ReducingKernel::NestLoop(llvm::Value* begin, llvm::Value* end, int64_t step,
+                                      const Extent& count, const Accumulators& accumulators,
+                                      const LoopBody& body) {
+  int depth = 0;
+  if (plans_ != nullptr && emitter_.IsLess(kTermsOfABlock, count)) {
+    depth = emitter_.IsLess(kTermsOfABlock * kTermsOfABlock, count) ? 2 : 1;
+  }
+  return Blocks(begin, end, step, depth, accumulators, body);
+}
+
+Accumulators ReducingKernel::NestTurn(
+    const Extent& count, const Accumulators& accumulators,
+    const std::function<Accumulators(const Accumulators&)>& turn) {
+  if (plans_ == nullptr || !emitter_.IsLess(kTurnsOfASum, count)) return turn(accumulators);
+  return Apart(accumulators, turn);
+}
+
 void ReducingKernel::ReduceRow(const std::vector<const Instruction*>& reduces,
                                const Index& row_index, const std::vector<Run>& columns) {
   std::vector<ReductionPlan> plans;
   for (const Instruction* reduce : reduces) plans.push_back(PlanReduction(reduce));
   const int unroll = Unroll(columns.back().size);
-  emitter_.AtInnermost();
-  Accumulators initial;
-  for (int u = 0; u < unroll; ++u) {
+  const NestBody add = [&](const Index& index, const Accumulators& current) {
+    Accumulators next;
+    size_t position = 0;
     for (const ReductionPlan& plan : plans) {
-      std::vector<Element> wide = plan.initial;
-      emitter_.Widen(wide, true);
-      Flatten(wide, initial);
+      auto mine = Take(plan.types, current, position);
+      Accumulate(plan, index, mine);
+      Flatten(mine, next);
     }
-  }
-  Accumulators sums = Columns(columns, row_index, initial, unroll,
-                              [&](const Index& index, const Accumulators& current) {
-                                Accumulators next;
-                                size_t position = 0;
-                                for (const ReductionPlan& plan : plans) {
-                                  auto mine = Take(plan.types, current, position);
-                                  Accumulate(plan, index, mine);
-                                  Flatten(mine, next);
-                                }
-                                return next;
-                              });
+    return next;
+  };
+  Accumulators sums = Reduced(plans, unroll, [&](const Accumulators& initial) {
+    return Columns(columns, row_index, initial, unroll, add);
+  });
   cache_.EndPass();
   size_t position = 0;
   std::vector<std::vector<Element>> totals;
@@ -183,15 +270,19 @@ void ReducingKernel::BindReduce(const ReductionPlan& plan, const std::vector<Ele
 Accumulators ReducingKernel::Columns(const std::vector<Run>& columns, const Index& row_index,
                                      Accumulators initial, int unroll, const NestBody& body) {
   std::vector<Run> outer(columns.begin(), columns.end() - 1);
+  const NestBody lanes = [&](const Index& unsorted, const Accumulators& current) {
+    Index inner = unsorted;
+    if (reorder_) SortGroups(inner);
+    if (cache_.empty()) return body(inner, current);
+    return cache_.Through(inner, columns, current, body);
+  };
+  const Extent turns = columns.back().size / (lanes_ * unroll);
   return ScalarNest(outer, 0, row_index, initial,
                     [&](const Index& index, const Accumulators& current) {
-                      return LaneLoop(columns.back(), index, current, unroll,
-                                      [&](const Index& unsorted, const Accumulators& lanes) {
-                                        Index inner = unsorted;
-                                        if (reorder_) SortGroups(inner);
-                                        if (cache_.empty()) return body(inner, lanes);
-                                        return cache_.Through(inner, columns, lanes, body);
-                                      });
+                      const auto row = [&](const Accumulators& sums) {
+                        return LaneLoop(columns.back(), index, sums, unroll, lanes);
+                      };
+                      return outer.empty() ? row(current) : NestTurn(turns, current, row);
                     });
 }
 

@@ -43,11 +43,31 @@ class ReducingKernel : public Kernel {
   void ReduceRow(const std::vector<const hlo::Instruction*>& reduces, const Index& row_index,
                  const std::vector<Run>& columns);
 
+  // The accumulators that a reduction starts from, in vectors: `sets` of them, each of all plans'.
+  // While `reduce` emits the loops, long sums are made of sums of blocks.
+  Accumulators Reduced(const std::vector<ReductionPlan>& plans, int sets,
+                       const std::function<Accumulators(const Accumulators&)>& reduce);
+
+  Accumulators NestLoop(llvm::Value* begin, llvm::Value* end, int64_t step, const Extent& count,
+                        const Accumulators& accumulators, const LoopBody& body) override;
+  Accumulators NestTurn(const Extent& count, const Accumulators& accumulators,
+                        const std::function<Accumulators(const Accumulators&)>& turn) override;
+
   RowCache cache_{emitter_, lanes_};
   bool reorder_ = false;  // the reduced runs lie between kept ones: indices need sorting
 
  private:
   int Unroll(const Extent& columns);
+  // Turns [begin, end) of a loop, in `depth` levels of blocks.
+  Accumulators Blocks(llvm::Value* begin, llvm::Value* end, int64_t step, int depth,
+                      const Accumulators& accumulators, const LoopBody& body);
+  // What `reduce` makes of sums that start anew, and of the other accumulators as they are, added
+  // to those that were there.
+  Accumulators Apart(const Accumulators& accumulators,
+                     const std::function<Accumulators(const Accumulators&)>& reduce);
+
+  const std::vector<ReductionPlan>* plans_ = nullptr;  // of the reductions that are emitted
+  Accumulators start_;                                 // of one set of them
 };
 
 }  // namespace cpu

@@ -2,6 +2,7 @@
 // side, as a strand waits for the sum of every element before it adds the next. A row of which each
 // result is one of its elements is scanned by vectors.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "cpu/element_cost.h"
@@ -142,12 +143,14 @@ class ScanKernel : public ReducingKernel {
 
   void ScanStrands(const std::vector<Strand>& strands) {
     const ReductionPlan plan = PlanReduction(scan_);
+    wide_ = WideOperation(plan);
     emitter_.AtInnermost();
     Accumulators initial;
     for (const Strand& strand : strands) {
       std::vector<Element> start = plan.init.empty() ? plan.initial : plan.init;
       const bool has_lanes = by_vectors_ || !(strand.row.uniform() && strand.column.uniform());
       if (lanes_ > 1 && has_lanes) emitter_.Widen(start, true);
+      if (wide_) start[0].real = InF64(start[0].real);
       Flatten(start, initial);
     }
     Extent done = 0;
@@ -234,8 +237,12 @@ class ScanKernel : public ReducingKernel {
     size_t position = 0;
     for (size_t s = 0; s < strands.size(); ++s) {
       std::vector<Element> sums = Take(plan.types, current, position);
-      // The operands stay in the order of the elements.
-      sums = forward_ ? Combine(plan, sums, values[s]) : Combine(plan, values[s], sums);
+      if (wide_) {
+        sums = {CombineWide(sums[0], values[s][0])};
+      } else {
+        // The operands stay in the order of the elements.
+        sums = forward_ ? Combine(plan, sums, values[s]) : Combine(plan, values[s], sums);
+      }
       emitter_.set_mask(strands[s].inside);
       StoreSums(plan, sums, IndexOf(strands[s], along));
       Flatten(sums, next);
@@ -244,11 +251,40 @@ class ScanKernel : public ReducingKernel {
     return next;
   }
 
+  // Sums and products of f32 are kept in f64, as in eager: a strand has as many roundings as
+  // elements.
+  static std::optional<Opcode> WideOperation(const ReductionPlan& plan) {
+    if (plan.types.size() != 1 || plan.types[0] != hlo::ElementType::kF32) return std::nullopt;
+    const std::optional<Opcode> operation = passes::CombinerOf(*plan.combiner);
+    if (operation != Opcode::kAdd && operation != Opcode::kMultiply) return std::nullopt;
+    return operation;
+  }
+
+  llvm::Value* InF64(llvm::Value* value) {
+    llvm::Type* wide = value->getType()->getWithNewType(b_.getDoubleTy());
+    return b_.CreateFPExt(value, wide);
+  }
+
+  Element CombineWide(const Element& sum, const Element& value) {
+    emitter_.AtInnermost();
+    llvm::Value* next = value.real;
+    if (sum.real->getType()->isVectorTy() && !next->getType()->isVectorTy()) {
+      next = b_.CreateVectorSplat(lanes_, next);
+    }
+    next = InF64(next);
+    return {*wide_ == Opcode::kAdd ? b_.CreateFAdd(sum.real, next) : b_.CreateFMul(sum.real, next),
+            nullptr};
+  }
+
   void StoreSums(const ReductionPlan& plan, const std::vector<Element>& sums, const Index& index) {
     const Position place = emitter_.Linearize(index, space_);
     for (size_t i = 0; i < sums.size(); ++i) {
       Element rounded = sums[i];
       emitter_.AtInnermost();
+      if (wide_) {
+        llvm::Type* narrow = rounded.real->getType()->getWithNewType(b_.getFloatTy());
+        rounded.real = b_.CreateFPTrunc(rounded.real, narrow);
+      }
       if (!hlo::IsComplex(plan.types[i])) {
         rounded.real = emitter_.elementwise().Round(rounded.real, plan.types[i]);
       }
@@ -270,7 +306,8 @@ class ScanKernel : public ReducingKernel {
   int64_t dimension_ = 0;  // that is scanned
   Extent length_;          // of it
   bool forward_ = true;
-  bool by_vectors_ = false;  // along the rows
+  bool by_vectors_ = false;     // along the rows
+  std::optional<Opcode> wide_;  // what is computed in f64
 };
 
 }  // namespace
