@@ -1,5 +1,5 @@
 // Draws as the reference evaluator computes them (eager_form.h): from the same lowering as a
-// program's, so that they are the same numbers. Slow, and for nothing that torch's kernels compute.
+// program's, so that they are the same numbers. For nothing that torch's kernels compute.
 #pragma once
 
 #include "lazy/op.h"
