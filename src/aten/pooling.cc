@@ -357,6 +357,26 @@ Value AveragePool(Builder& b, int64_t rank, Value x, const Dimensions& kernel,
   return b.Convert(DividedByCounts(b, sums, x, p, include_padding, divisor), type);
 }
 
+// What each window has, at each of its elements, where windows stand side by side; zero elsewhere.
+Value SpreadSideBySide(Builder& b, Value windows, const Dimensions& dimensions, const Pooling& p) {
+  const int64_t rank = std::ssize(dimensions), first = rank - p.rank();
+  Dimensions split, places, joined(dimensions.begin(), dimensions.begin() + first);
+  Dimensions low(rank, 0), high(rank, 0);
+  for (int64_t d = 0; d < rank; ++d) {
+    places.push_back(std::ssize(split));
+    split.push_back(windows->shape().dimension(d));
+    if (d < first) continue;
+    const int64_t size = p.kernel[d - first];
+    split.push_back(size);
+    joined.push_back(windows->shape().dimension(d) * size);
+    low[d] = -p.padding[d - first];
+    high[d] = dimensions[d] - low[d] - joined[d];
+  }
+  Value spread = b.Reshape(b.BroadcastInDim(windows, split, places), joined);
+  Value zero = b.Zeros(Shape::Scalar(windows->element_type()));
+  return b.Pad(spread, zero, low, high, Dimensions(rank, 0));
+}
+
 // Each gradient is spread over its window: the gradients, as far apart as the stride, summed in
 // windows of the kernel's size.
 Value AveragePoolBackward(Builder& b, int64_t rank, Value gradient, Value x,
@@ -367,6 +387,8 @@ Value AveragePoolBackward(Builder& b, int64_t rank, Value gradient, Value x,
   gradient = ToAccumulation(b, gradient);
   Pooling p = MakePooling(x, rank, kernel, stride, padding, {1}, ceil_mode);
   gradient = DividedByCounts(b, gradient, ToAccumulation(b, x), p, include_padding, divisor);
+  if (p.stride == p.kernel)
+    return b.Convert(SpreadSideBySide(b, gradient, x->dimensions(), p), type);
   hlo::Window window = hlo::Window::Trivial(x->shape().rank());
   for (int64_t i = 0; i < rank; ++i) {
     int64_t d = x->shape().rank() - rank + i;

@@ -87,6 +87,8 @@ constexpr auto kPipeline = Join(
     std::to_array<Pass>({
         {"expand_select_and_scatter", ExpandSelectAndScatter, kAlways, kNeeded,
          "the gradient of pooling becomes operations that fuse"},
+        {"separate_windows", SeparateWindows, kAlways, kOptional,
+         "sums over large windows are taken along one dimension after the other"},
         {"expand_random", ExpandRandom, kAlways, kNeeded,
          "random bits become integer arithmetic, which fuses"},
         {"expand_remainder", ExpandRemainder, kAlways, kOptional,

@@ -48,14 +48,18 @@ bool ExpandDepthwise(hlo::Module& module);
 // an element gets from several windows accumulates in the order of StableHLO's description.
 bool ExpandSelectAndScatter(hlo::Module& module);
 
+// separate_windows: reduce_window over large windows of several dimensions, whose combiner is one
+// operation that takes elements in any order, becomes one for each dimension.
+bool SeparateWindows(hlo::Module& module);
+
 // expand_random: rng_bit_generator (ThreeFry2x32-20 and Philox4x32-10, with XLA's numbering of
 // elements, so that the bits are the same ones) becomes integer arithmetic on the element's number,
 // which fuses with what uses the bits.
 bool ExpandRandom(hlo::Module& module);
 
-// expand_remainder: what is left of an f32 by an f32 is computed in f64 from their quotient,
-// exactly, where that is small; the remainder as it was is left for other elements, and a kernel
-// passes over it where it has none.
+// expand_remainder: what is left of an f32 by an f32, or of an f64 by an f64, is computed in f64
+// from their quotient, exactly, where that is small; the remainder as it was is left for other
+// elements, and a kernel passes over it where it has none.
 bool ExpandRemainder(hlo::Module& module);
 
 // --- Kernels and library calls.

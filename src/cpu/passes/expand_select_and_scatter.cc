@@ -1,4 +1,5 @@
 #include "cpu/passes/engine_passes.h"
+#include "cpu/passes/windows.h"
 
 #include <iterator>
 #include <utility>
@@ -19,28 +20,44 @@ using hlo::Shape;
 using Value = Instruction*;
 using Values = std::vector<Instruction*>;
 
-// The position, in the operand, of each window's winner; -1 where a window lies in the padding.
-Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& window) {
-  Value operand = instruction.operand(0);
-  const ElementType type = operand->element_type();
-  const Shape position_shape(ElementType::kS32, operand->dimensions());
-  Value positions = b.Reshape(b.Iota(Shape(ElementType::kS32, {position_shape.num_elements()}), 0),
-                              operand->dimensions());
-  hlo::Computation* select = instruction.called_computations()[0];
+// Of two elements with their positions the one that wins, where the first stands before the second;
+// `in_any_order` also where it does not.
+hlo::Computation* Winner(Builder& b, hlo::Computation* select, ElementType type,
+                         bool in_any_order) {
   const Shape scalar = Shape::Scalar(type);
   const Shape index = Shape::Scalar(ElementType::kS32);
-  hlo::Computation* body =
-      b.Region("winner", {scalar, index, scalar, index}, [&](Builder& r, const Values& p) {
-        Value keeps = hlo::InlineComputation(*select, *r.computation(), {p[0], p[2]})[0];
-        Value none = r.ConstantScalar(ElementType::kS32, int64_t{-1});
-        // What is absent (padding, the start) never wins.
-        Value first = r.And(r.Ne(p[1], none), r.Or(keeps, r.Eq(p[3], none)));
-        return Values{r.Select(first, p[0], p[2]), r.Select(first, p[1], p[3])};
-      });
-  Value start = b.Constant(hlo::Literal(scalar));
+  return b.Region("winner", {scalar, index, scalar, index}, [&](Builder& r, const Values& p) {
+    Value none = r.ConstantScalar(ElementType::kS32, int64_t{-1});
+    Value is_second = r.Eq(p[3], none);
+    Value turned = r.And(r.Not(is_second), r.Lt(p[3], p[1]));
+    Values pair = {p[0], p[2]};
+    if (in_any_order) pair = {r.Select(turned, p[2], p[0]), r.Select(turned, p[0], p[2])};
+    Value keeps = hlo::InlineComputation(*select, *r.computation(), pair)[0];
+    if (in_any_order) keeps = r.Xor(keeps, turned);
+    // What is absent (padding, the start) never wins.
+    Value first = r.And(r.Ne(p[1], none), r.Or(keeps, is_second));
+    return Values{r.Select(first, p[0], p[2]), r.Select(first, p[1], p[3])};
+  });
+}
+
+// The position, in the operand, of each window's winner; -1 where a window lies in the padding.
+Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& window) {
+  Value elements = instruction.operand(0);
+  const ElementType type = elements->element_type();
+  Value positions =
+      b.Reshape(b.Iota(Shape(ElementType::kS32, {elements->shape().num_elements()}), 0),
+                elements->dimensions());
+  const bool is_large = AreLargeWindows(window);
+  hlo::Computation* body = Winner(b, instruction.called_computations()[0], type, is_large);
+  Value start = b.Constant(hlo::Literal(Shape::Scalar(type)));
   Value none = b.ConstantScalar(ElementType::kS32, int64_t{-1});
-  Value pair = b.Create(Opcode::kReduceWindow, {operand, positions, start, none}, window, {body});
-  return b.GetTupleElement(pair, 1);
+  const auto windows = is_large ? OneByOne(window) : std::vector<hlo::Window>{window};
+  for (const hlo::Window& one : windows) {
+    Value pair = b.Create(Opcode::kReduceWindow, {elements, positions, start, none}, one, {body});
+    elements = b.GetTupleElement(pair, 0);
+    positions = b.GetTupleElement(pair, 1);
+  }
+  return positions;
 }
 
 // Of larger windows than this each element is in so many that their winners are gone through
