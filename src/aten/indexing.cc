@@ -1,6 +1,8 @@
 // Gather and scatter in the forms that other families compose.
 #include "aten/indexing.h"
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "aten/dimension.h"
@@ -73,6 +75,66 @@ Value WithIndexVector(Builder& b, Value index) {
   Dimensions dimensions = index->dimensions();
   dimensions.push_back(1);
   return b.Reshape(index, dimensions);
+}
+
+// An index along a dimension that is the same at all places of some of the others: of slices.
+struct SliceIndex {
+  Value index;           // without the dimensions of a slice
+  Dimensions varying;    // the others that it has, of x
+  Dimensions batching;   // the same, of the index
+  Dimensions of_slices;  // those that it lacks
+};
+
+// An index that was stretched to the shape of what it is an index of; nullopt of any other.
+std::optional<SliceIndex> AsSliceIndex(Builder& b, Value index, int64_t dimension) {
+  if (index->opcode() != Opcode::kBroadcastInDim) return std::nullopt;
+  Value source = index->operand(0);
+  const Dimensions& places = index->as<hlo::DimensionsAttributes>().dimensions;
+  if (!std::ranges::is_sorted(places)) return std::nullopt;
+  SliceIndex found;
+  Dimensions kept;
+  for (int64_t d = 0; d < index->shape().rank(); ++d) {
+    const auto place = std::ranges::find(places, d);
+    const int64_t size = index->shape().dimension(d);
+    const bool varies =
+        place != places.end() && source->dimensions()[place - places.begin()] == size;
+    if (d != dimension && (!varies || size == 1)) {
+      found.of_slices.push_back(d);
+      continue;
+    }
+    if (!varies && size != 1) return std::nullopt;  // slices that are all the same one
+    if (d != dimension) {
+      found.varying.push_back(d);
+      found.batching.push_back(std::ssize(kept));
+    }
+    kept.push_back(size);
+  }
+  if (found.of_slices.empty()) return std::nullopt;
+  found.index = b.Reshape(source, kept);
+  return found;
+}
+
+Value GatherSlices(Builder& b, Value x, const SliceIndex& slices, int64_t dimension) {
+  hlo::GatherAttributes attributes;
+  attributes.offset_dims = slices.of_slices;
+  attributes.collapsed_slice_dims = attributes.start_index_map = {dimension};
+  attributes.operand_batching_dims = slices.varying;
+  attributes.start_indices_batching_dims = slices.batching;
+  attributes.index_vector_dim = slices.index->shape().rank();
+  attributes.slice_sizes = Dimensions(x->shape().rank(), 1);
+  for (int64_t d : slices.of_slices) attributes.slice_sizes[d] = x->shape().dimension(d);
+  return b.Gather(x, WithIndexVector(b, slices.index), attributes);
+}
+
+Value ScatterToSlices(Builder& b, Value x, const SliceIndex& slices, Value updates,
+                      int64_t dimension, hlo::Computation* combiner) {
+  hlo::ScatterAttributes attributes;
+  attributes.update_window_dims = slices.of_slices;
+  attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {dimension};
+  attributes.input_batching_dims = slices.varying;
+  attributes.scatter_indices_batching_dims = slices.batching;
+  attributes.index_vector_dim = slices.index->shape().rank();
+  return b.Scatter(x, WithIndexVector(b, slices.index), updates, combiner, attributes);
 }
 
 }  // namespace
@@ -154,6 +216,8 @@ Value GatherAlong(Builder& b, Value x, Value index, int64_t dimension) {
   attributes.index_vector_dim = rank;
   attributes.slice_sizes = Dimensions(rank, 1);
   if (SameBesides(x, index, dimension)) {
+    const auto slices = AsSliceIndex(b, index, dimension);
+    if (slices) return GatherSlices(b, x, *slices, dimension);
     attributes.collapsed_slice_dims = attributes.start_index_map = {dimension};
     attributes.operand_batching_dims = attributes.start_indices_batching_dims = others;
     return b.Gather(x, WithIndexVector(b, index), attributes);
@@ -171,6 +235,8 @@ Value ScatterAlong(Builder& b, Value x, Value index, Value updates, int64_t dime
   hlo::ScatterAttributes attributes;
   attributes.index_vector_dim = rank;
   if (SameBesides(x, index, dimension)) {
+    const auto slices = AsSliceIndex(b, index, dimension);
+    if (slices) return ScatterToSlices(b, x, *slices, updates, dimension, combiner);
     attributes.inserted_window_dims = attributes.scatter_dims_to_operand_dims = {dimension};
     attributes.input_batching_dims = attributes.scatter_indices_batching_dims =
         OtherDimensions({dimension}, rank);
