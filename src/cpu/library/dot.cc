@@ -13,6 +13,7 @@
 #include "cpu/library/onednn.h"
 #include "cpu/library/product.h"
 #include "cpu/library/row_product.h"
+#include "cpu/library/small_products.h"
 #include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
@@ -102,6 +103,10 @@ class DotCall : public LibraryCall {
     ChooseRoutine();
     PlanSlices();
     PlanScratch(dot);
+    are_small_ = compute_type_ == ElementType::kF32 && !lines_ && direct_ && batch_ > 1 &&
+                 shape_.batch.size() == 1 && (!epilogue_ || epilogue_->empty()) &&
+                 row_slices_ == 1 && column_slices_ == 1 &&
+                 IsSmallProduct(MakeProduct(shape_.m, shape_.n));
   }
 
   int64_t scratch_bytes() const override { return lhs_bytes_ + rhs_bytes_; }
@@ -116,6 +121,7 @@ class DotCall : public LibraryCall {
     context.threads.ParallelFor(chunks_, [&](int64_t chunk) {
       int64_t begin = chunk * slices_per_chunk_;
       int64_t end = std::min(begin + slices_per_chunk_, batch_ * row_slices_ * column_slices_);
+      if (are_small_) return RunSmall(begin, end, lhs, rhs, results[0]);
       for (int64_t slice = begin; slice < end; ++slice) {
         RunSlice(slice, lhs, rhs, operands, results[0]);
       }
@@ -251,6 +257,16 @@ class DotCall : public LibraryCall {
     return scratch;
   }
 
+  // Products [begin, end) of the batch.
+  void RunSmall(int64_t begin, int64_t end, const void* lhs, const void* rhs, void* result) const {
+    const ProductSteps steps{shape_.lhs.batch_strides[0], shape_.rhs.batch_strides[0],
+                             shape_.m * shape_.n};
+    RunSmallProducts(MakeProduct(shape_.m, shape_.n), steps, end - begin,
+                     static_cast<const float*>(lhs) + begin * steps.a,
+                     static_cast<const float*>(rhs) + begin * steps.b,
+                     static_cast<float*>(result) + begin * steps.c);
+  }
+
   void RunSlice(int64_t slice, const void* lhs, const void* rhs, const void* const* operands,
                 void* result) const {
     int64_t column = slice % column_slices_ * column_block_;
@@ -309,7 +325,8 @@ class DotCall : public LibraryCall {
   std::optional<Epilogue> epilogue_;
   int lhs_operand_ = 0, rhs_operand_ = 1;
   std::unique_ptr<ProductRoutine> routine_;
-  bool direct_ = true;  // the routine writes into the result
+  bool direct_ = true;      // the routine writes into the result
+  bool are_small_ = false;  // many products, each of a few elements
   int64_t batch_ = 1, row_block_ = 0, column_block_ = 0, row_slices_ = 0, column_slices_ = 0;
   int64_t slices_per_chunk_ = 1, chunks_ = 0;
   int64_t lhs_bytes_ = 0, rhs_bytes_ = 0;

@@ -1,7 +1,7 @@
-// Factors of matrices that hold infinities, by the steps of LAPACK's unblocked algorithms (potf2,
-// getf2). OpenBLAS's own take a product with zero for zero,
-// and the reciprocal of an infinite pivot is zero: what is to be NaN would be a number. Matrices
-// are column-major, T is real or complex.
+// Factors of matrices that hold infinities, and of small ones, by the steps of LAPACK's unblocked
+// algorithms (potf2, getf2). OpenBLAS's own take a product with zero for zero, and the reciprocal
+// of an infinite pivot is zero: what is to be NaN would be a number. And of a few elements they
+// take several times as long. Matrices are column-major, T is real or complex.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +28,21 @@ bool HasInfinity(int m, int n, const T* a, int64_t lda) {
     if (std::any_of(a + c * lda, a + c * lda + m, IsInfinite<T>)) return true;
   }
   return false;
+}
+
+// Up to this size they are small.
+constexpr int kSmallMatrix = 8;
+
+template <typename T>
+bool IsSmallAndFinite(int m, int n, const T* a, int64_t lda) {
+  if (std::max(m, n) > kSmallMatrix) return false;
+  for (int64_t c = 0; c < n; ++c) {
+    for (int64_t r = 0; r < m; ++r) {
+      const T& x = a[r + c * lda];
+      if (!std::isfinite(std::real(x)) || !std::isfinite(std::imag(x))) return false;
+    }
+  }
+  return true;
 }
 
 // In the triangle that `uplo` names, 'L' or 'U'.
