@@ -35,6 +35,11 @@ def _ints(x: torch.Tensor, below: int) -> torch.Tensor:
     return (x.abs() * 1e4).long() % below
 
 
+def _determinants(x: torch.Tensor) -> torch.Tensor:
+    """Of matrices of 2x2, one in each row."""
+    return x[:, 0] * x[:, 3] - x[:, 1] * x[:, 2]
+
+
 def _named(module: Any, names: str) -> Table:
     """Functions of a matrix."""
 
@@ -70,6 +75,7 @@ ELEMENTWISE: Table = {
     "nan_to_num": lambda x: x.nan_to_num(),
     "polygamma": lambda x: torch.polygamma(1, x),
     "prelu": lambda x: F.prelu(x, x[0, :1]),
+    "remainder of float64": lambda x: x.double().remainder(x.flip(0).double()),
     "to bool": lambda x: x.to(torch.bool),
     "to complex64": lambda x: x.to(torch.complex64),
     "to bfloat16": lambda x: x.to(torch.bfloat16),
@@ -138,6 +144,7 @@ MATRIX: Table = {
     "mode": lambda x: x.round().mode(1),
     "msort": lambda x: x.msort(),
     "multinomial": lambda x: x.softmax(1).multinomial(3),
+    "multinomial with replacement": lambda x: x.softmax(1).multinomial(20, replacement=True),
     "nanmedian": lambda x: x.nanmedian(1),
     "nonzero": lambda x: (x > 1).nonzero(),
     "quantile": lambda x: x.quantile(0.5, 1),
@@ -198,6 +205,7 @@ MATRIX: Table = {
     "roll of all": lambda x: x.roll(3),
     "rot90": lambda x: x.rot90(),
     "slice": lambda x: x[:, ::2].contiguous(),
+    "slices of columns of four": lambda x: _determinants(x.view(-1, 4)),
     "stack": lambda x: torch.stack([x, x], 2),
     "tril": lambda x: x.tril(),
     "triu_indices": lambda x: torch.triu_indices(*x.shape, device=x.device),
@@ -331,6 +339,8 @@ LAYERS: dict[str, Layer] = {
     "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, 7), (16, 64, 56, 56)),
     "avg_pool1d": (lambda x: F.avg_pool1d(x, 3, 2, 1), (16, 64, 1000)),
     "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), (4, 64, 56, 56)),
+    "avg_pool2d of 8x8": (lambda x: F.avg_pool2d(x, 8), (16, 64, 56, 56)),
+    "avg_pool2d of 13x13, overlapping": (lambda x: F.avg_pool2d(x, 13, 1, 6), (2, 64, 26, 26)),
     "avg_pool2d overlapping": (lambda x: F.avg_pool2d(x, 3, 1, 1), (4, 64, 56, 56)),
     "avg_pool3d": (lambda x: F.avg_pool3d(x, 2), (2, 16, 16, 56, 56)),
     "fractional_max_pool2d": (lambda x: F.fractional_max_pool2d(x, 3, 20), (4, 64, 56, 56)),
@@ -407,6 +417,13 @@ LAYERS: dict[str, Layer] = {
         (5000, (256, 32)),
         (5000, 128),
     ),
+    "means of neighbours": (
+        lambda x, i: torch.zeros_like(x[:500]).scatter_reduce(
+            0, i[:, None].expand_as(x), x, "mean", include_self=False
+        ),
+        (50000, 64),
+        (500, (50000,)),
+    ),
     "sums of neighbours": (
         lambda x, i, j: torch.zeros_like(x).index_add(0, j, x[i]),
         (1000, 128),
@@ -461,6 +478,11 @@ LAYERS: dict[str, Layer] = {
     "triplet_margin_loss": (F.triplet_margin_loss, *[(1000, 512)] * 3),
     # Layers.
     "bilinear": (F.bilinear, (64, 64), (64, 64), (64, 64, 64)),
+    "rotated points": (
+        lambda x, y: (x @ y[..., None])[..., 0],
+        (100000, 3, 3),
+        (100000, 3),
+    ),
     "linear": (F.linear, (512, 512), (1024, 512), 1024),
     "linear 3d": (F.linear, (8, 64, 512), (1024, 512), 1024),
     # Linear algebra.
@@ -473,6 +495,7 @@ LAYERS: dict[str, Layer] = {
     "det": (torch.linalg.det, (10, 100, 100)),
     "eigh": (lambda x: torch.linalg.eigh(_symmetric(x))[0], (4, 100, 100)),
     "inv": (torch.linalg.inv, (10, 100, 100)),
+    "inv of 3x3": (torch.linalg.inv, (1000, 3, 3)),
     "matrix_exp": (lambda x: torch.matrix_exp(x / 20), (10, 64, 64)),
     "matrix_power": (lambda x: torch.linalg.matrix_power(x / 9, 5), (10, 100, 100)),
     "pinv": (torch.linalg.pinv, (2, 100, 100)),
@@ -514,6 +537,12 @@ LAYERS: dict[str, Layer] = {
     ),
     "filter, dilation": (_dilated, (4, 3, 256, 256), (2, (9, 1))),
     "masked_fill": (lambda x: x.masked_fill(x.detach() > 0, 1.0), (1000, 1000)),
+    "pad beside filled": (
+        lambda x: torch.stack(
+            [torch.full_like(F.pad(x, (1, 1, 1, 1)), 0.5), F.pad(x, (1, 1, 1, 1))]
+        ),
+        (4, 3, 256, 256),
+    ),
     "pad reflect": (lambda x: F.pad(x, (2, 2, 2, 2), "reflect"), (1, 1000, 1000)),
     "pad replicate": (lambda x: F.pad(x, (2, 2, 2, 2), "replicate"), (1, 1000, 1000)),
     "pad circular": (lambda x: F.pad(x, (2, 2), "circular"), (1, 1000, 1000)),
