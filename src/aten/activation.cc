@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <tuple>
 
+#include "aten/broadcast.h"
 #include "aten/constant.h"
 #include "aten/elementwise.h"
 #include "aten/op.h"
@@ -221,6 +223,8 @@ std::pair<Value, Value> LogSigmoid(Builder& b, Value x) {
   return {b.Subtract(Like(b, x, 0), LogOnePlusExp(b, b.Negate(x))), buffer};
 }
 Value LogSigmoidBackward(Builder& b, Value gradient, Value x, Value buffer) {
+  // A batch of gradients for one operand, and the other way around, come from transforms.
+  std::tie(gradient, x) = Broadcast(b, gradient, x);
   return b.Multiply(gradient, b.Logistic(b.Negate(x)));
 }
 

@@ -158,6 +158,13 @@ void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Te
   WriteInto(target, ResolveFlags(target, ReadValue(result)));
 }
 
+// Eager's kernel that leaves NaN out has integers where they are named as the type, and no others.
+void CheckAskedType(const FunctionSchema& schema, const at::Tensor& x, at::ScalarType type) {
+  const bool has_kernel = schema.name() != "aten::nansum" || !x.is_floating_point() ||
+                          !c10::isIntegralType(type, /*includeBool=*/true);
+  TORCH_CHECK_NOT_IMPLEMENTED(has_kernel, "\"nansum_cpu\" not implemented for '", type, "'");
+}
+
 // The functional operator's arguments. Where the target's type stands for a missing dtype, it is
 // put there.
 Stack FunctionalArguments(const FunctionalPlan& plan, const FunctionSchema& schema,
@@ -167,7 +174,9 @@ Stack FunctionalArguments(const FunctionalPlan& plan, const FunctionSchema& sche
     inner.push_back(arguments[i]);
     bool is_missing = plan.rule.type == OutType::kAsked && arguments[i].isNone() &&
                       schema.arguments()[i].name() == "dtype";
-    if (is_missing) inner.back() = arguments[plan.targets[0]].toTensor().scalar_type();
+    if (!is_missing) continue;
+    inner.back() = arguments[plan.targets[0]].toTensor().scalar_type();
+    CheckAskedType(schema, arguments[0].toTensor(), inner.back().toScalarType());
   }
   return inner;
 }

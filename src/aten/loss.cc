@@ -26,12 +26,13 @@ Value Reduce(Builder& b, Value loss, int64_t reduction) {
   return reduction == kSumReduction ? Sum(b, loss, all) : loss;
 }
 
-// The incoming gradient for each element: spread, and divided by the count for a mean.
-Value SpreadGradient(Builder& b, Value gradient, Value like, int64_t reduction) {
-  Value spread = b.BroadcastTo(gradient, like->dimensions());
-  if (reduction != kMeanReduction) return spread;
-  double count = static_cast<double>(like->shape().num_elements());
-  return b.Multiply(spread, Like(b, spread, 1 / count));
+// The slope for each element times the incoming gradient, divided by the count for a mean.
+// Transforms of functions give a batch of gradients for one slope.
+Value TimesGradient(Builder& b, Value slope, Value gradient, int64_t reduction) {
+  const double count = static_cast<double>(slope->shape().num_elements());
+  auto [factor, spread] = Broadcast(b, slope, gradient);
+  if (reduction == kMeanReduction) spread = b.Multiply(spread, Like(b, spread, 1 / count));
+  return b.Multiply(factor, spread);
 }
 
 // Two operands of a loss: one type, one shape.
@@ -59,7 +60,7 @@ Value MseLoss(Builder& b, Value x, Value y, int64_t reduction) {
 Value MseLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t reduction) {
   auto [a, c] = InCommonType(b, x, y);
   Value difference = b.Subtract(a, c);
-  return b.Multiply(b.Add(difference, difference), SpreadGradient(b, gradient, a, reduction));
+  return TimesGradient(b, b.Add(difference, difference), gradient, reduction);
 }
 
 // delta = 0 is the absolute difference.
@@ -81,7 +82,7 @@ Value SmoothL1LossBackward(Builder& b, Value gradient, Value x, Value y, int64_t
     if (beta != 0) {
       slope = b.Clamp(Like(b, z, -1), b.Multiply(z, Like(b, z, 1 / beta)), Like(b, z, 1));
     }
-    return b.Multiply(slope, SpreadGradient(b, ToAccumulation(b, gradient), z, reduction));
+    return TimesGradient(b, slope, ToAccumulation(b, gradient), reduction);
   });
 }
 
@@ -102,7 +103,7 @@ Value HuberLossBackward(Builder& b, Value gradient, Value x, Value y, int64_t re
   auto [a, c] = InCommonType(b, x, y);
   Value z = b.Subtract(a, c);
   Value slope = b.Clamp(Like(b, z, -delta), z, Like(b, z, delta));
-  return b.Convert(b.Multiply(slope, SpreadGradient(b, gradient, z, reduction)), x->element_type());
+  return b.Convert(TimesGradient(b, slope, gradient, reduction), x->element_type());
 }
 
 // --- Binary cross entropy
@@ -134,7 +135,7 @@ Value BinaryCrossEntropyBackward(Builder& b, Value gradient, Value x, Value targ
                                  std::optional<Value> weight, int64_t reduction) {
   Value variance = b.Multiply(b.Subtract(Like(b, x, 1), x), x);
   Value slope = b.Divide(b.Subtract(x, target), b.Maximum(variance, Like(b, x, 1e-12)));
-  return b.Multiply(Weighted(b, slope, weight), SpreadGradient(b, gradient, x, reduction));
+  return TimesGradient(b, Weighted(b, slope, weight), gradient, reduction);
 }
 
 // (1 - y) x + (1 + (pos - 1) y) (log(1 + exp(-|x|)) + max(-x, 0)).

@@ -163,6 +163,11 @@ PROGRAMS = {
         torch.nansum(T([[1.5,1.5,NAN],[200.7,NAN,1.5]]), 0, keepdim=True, dtype=torch.uint8)
         torch.nansum(T([NAN,1.5,2.7], dtype=torch.bfloat16), dtype=torch.int8)
         torch.nansum(T([NAN,0.]), dtype=torch.bool)
+        torch.nansum(T([NAN,1.5]), 0, out=Z((),dtype=torch.int64))
+        torch.nansum(T([NAN,1.5]), 0, out=Z((),dtype=torch.bool))
+        torch.nansum(T([NAN,1.5]), 0, dtype=torch.int64, out=Z((),dtype=torch.int64))
+        torch.nansum(T([1,2]), 0, out=Z((),dtype=torch.int32))
+        torch.nansum(T([NAN,1.5]), 0, out=Z((),dtype=torch.float64))
         torch.nansum(T([1.,NAN]), dtype=torch.complex64)
     """,
     "memory of tensors that change their size": """
@@ -353,6 +358,14 @@ PROGRAMS = {
     "targets that are added to": """
         o=O(2,2,2);; torch._compute_linear_combination(O(3,2,2), O(2,3), out=o);; o
         o=O(2,2,2);; torch._compute_linear_combination(A(12.).view(3,2,2), A(6.).view(2,3), out=o.mT);; o
+    """,
+    "operands that are stretched": """
+        torch.ops.aten.log_sigmoid_backward(A(12.).view(3,4), A(4.)-2, torch.exp(-(A(4.)-2).abs()))
+        torch.ops.aten.log_sigmoid_backward(A(4.), A(12.).view(3,4)-6, torch.exp(-(A(12.).view(3,4)-6).abs()))
+        torch.ops.aten.smooth_l1_loss_backward(A(12.).view(3,4), A(4.), A(4.)*.5, 0, 1.)
+        torch.ops.aten.mse_loss_backward(A(12.).view(3,4), A(4.), A(4.)*.5, 0)
+        torch.ops.aten.huber_loss_backward(A(12.).view(3,4), A(4.), A(4.)*.5, 0, 1.)
+        torch.ops.aten.mse_loss_backward(T(3.), A(4.), A(4.)*.5, 1)
     """,
     "lists of another length": """
         F.conv2d(O(1,2,4,4), O(3,2,2,2), stride=[])

@@ -105,7 +105,42 @@ def linearized(x, v):
     return result, derivative(v)
 
 
+PARTS = random(5).sigmoid()
+
+
+def directions(function):
+    """Of a function of one: along several directions at once, whose slopes are one's."""
+
+    def of(x):
+        _, pull = vjp(function, x)
+        return vmap(pull)(torch.ones(3, *x.shape, device=x.device)), jacrev(function)(x)
+
+    return of
+
+
 CASES = {
+    "directions of logsigmoid": (directions(F.logsigmoid), random(5)),
+    "directions of smooth_l1": (
+        directions(lambda x: F.smooth_l1_loss(x, x.detach() * 0.5, reduction="none")),
+        random(5),
+    ),
+    "directions of huber_loss": (
+        directions(lambda x: F.huber_loss(x, x.detach() * 0.5, reduction="none", delta=0.3)),
+        random(5),
+    ),
+    "directions of mse_loss": (
+        directions(lambda x: F.mse_loss(x, x.detach() * 0.5, reduction="none")),
+        random(5),
+    ),
+    "directions of binary_cross_entropy": (
+        directions(lambda x: F.binary_cross_entropy(x, x.detach() * 0.5, reduction="none")),
+        PARTS,
+    ),
+    "hessian of multilabel_soft_margin_loss": (
+        hessian(F.multilabel_soft_margin_loss),
+        random(4, 5),
+        (random(4, 5, seed=1) > 0).float(),
+    ),
     "vmap of cdist of one side": (
         vmap(torch.cdist, (0, None)),
         random(3, 30, 4),
