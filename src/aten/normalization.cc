@@ -497,6 +497,27 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("_batch_norm_with_update", &BatchNormWithUpdate);
   m.impl("_batch_norm_no_update", &BatchNormNoUpdate);
   Register<&LayerNorm>(m, "native_layer_norm");
+  // Torch's kernel rounds each sum over rows to 16 bits, and reads its operands as if they were
+  // row-major.
+  RunBy<&LayerNormBackward>(+[](const at::Tensor& gradient, const at::Tensor& x,
+                                at::IntArrayRef normalized, const at::Tensor& mean,
+                                const at::Tensor& inverse, const OptionalTensor& weight,
+                                const OptionalTensor& bias, std::array<bool, 3> wanted) {
+    const auto wide = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const auto plain = [wide](const at::Tensor& t) { return t.to(wide).contiguous(); };
+    const auto plain_or_none = [plain](const OptionalTensor& t) {
+      return t ? OptionalTensor(plain(*t)) : std::nullopt;
+    };
+    auto [dx, dweight, dbias] = at::native_layer_norm_backward(
+        plain(gradient), plain(x), normalized, plain(mean), plain(inverse), plain_or_none(weight),
+        plain_or_none(bias), wanted);
+    const auto in = [](const at::Tensor& t, at::ScalarType type) {
+      return t.defined() ? t.to(type) : t;
+    };
+    const at::ScalarType type = x.scalar_type();
+    const at::ScalarType of_weight = weight ? weight->scalar_type() : type;
+    return std::make_tuple(in(dx, type), in(dweight, of_weight), in(dbias, of_weight));
+  });
   Register<&LayerNormBackward>(m, "native_layer_norm_backward");
   Register<&GroupNorm>(m, "native_group_norm");
   Register<&GroupNormBackward>(m, "native_group_norm_backward");

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import torch_xla  # noqa: F401 - the device
+from torch_xla import _XLAC
 
 DTYPES = [torch.bfloat16, torch.float16]
 NUMBERS = [0.3, 0.7, 3.3, 61.7, 1 / 3, 301]
@@ -161,6 +161,46 @@ SUMS = {
     "unfold": gradient(lambda x, i: x.expand(2, 3).reshape(-1).repeat(99).unfold(0, 300, 1)),
     "replicate": gradient(lambda x, i: F.pad(x[None], (2000, 2000), mode="replicate")),
 }
+
+
+@pytest.fixture(params=["always", "never"])
+def interpretation(request):
+    """Whether torch's kernels run, or programs: the kernels first, as a program that is there would serve both."""
+    before = _XLAC._xla_get_interpretation()
+    _XLAC._xla_set_interpretation(request.param)
+    yield
+    _XLAC._xla_set_interpretation(before)
+
+
+def of_parameters(f):
+    """The gradients of a layer's two parameters."""
+
+    def function(x, indices):
+        rows = torch.arange(3, device=x.device).expand(5000, 3)
+        parameters = [x[0].detach().clone().requires_grad_() for _ in range(2)]
+        y = f(rows.to(x.dtype), *parameters)
+        return torch.stack(torch.autograd.grad(y, parameters, torch.ones_like(y)))
+
+    return function
+
+
+LAYERS = {
+    "layer_norm": of_parameters(lambda x, w, b: F.layer_norm(x, (3,), w, b)[:, 1:]),
+    "batch_norm": of_parameters(
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True) + w
+    ),
+}
+
+
+@pytest.mark.usefixtures("interpretation")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_parameters_do_not_stop(name, dtype):
+    """Eager's do for a layer norm, so float64 is what is wanted."""
+    x, indices = torch.ones(2, 3, dtype=dtype), torch.zeros(0, dtype=torch.int64)
+    expected = LAYERS[name](x.double(), indices).to(dtype)
+    actual = LAYERS[name](x.to("xla"), indices.to("xla")).cpu()
+    torch.testing.assert_close(actual, expected, rtol=2 * torch.finfo(dtype).eps, atol=0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
