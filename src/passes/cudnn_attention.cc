@@ -213,7 +213,7 @@ class CudnnCall {
   std::vector<Value> Forward() {
     std::vector<Value> operands = {Rows(a_.query, queries_), Rows(a_.key, keys_),
                                    Rows(a_.value, keys_)};
-    if (mask_) operands.push_back(Bias());
+    if (mask_) operands.push_back(PadBias(mask_->Bias()));
     const Value call = Call(
         b_, mask_ ? "__cudnn$fmhaScaleBiasSoftmax" : "__cudnn$fmhaSoftmax", operands,
         {Padded(a_.query, queries_), Shape(ElementType::kF32, {a_.batch(), a_.heads(), queries_})},
@@ -230,7 +230,7 @@ class CudnnCall {
     std::vector<Value> operands = {Rows(a_.query, queries_), Rows(a_.key, keys_),
                                    Rows(a_.value, keys_), PadTo(b_, LogSum(), 2, queries_, 0),
                                    Rows(Gradient(), queries_)};
-    if (mask_) operands.push_back(Bias());
+    if (mask_) operands.push_back(PadBias(mask_->RaisedBias()));
     operands.push_back(Rows(a_.result, queries_));
     const Value call =
         Call(b_, mask_ ? "__cudnn$fmhaScaleBiasSoftmaxBackward" : "__cudnn$fmhaSoftmaxBackward",
@@ -241,15 +241,17 @@ class CudnnCall {
             CutTo(b_, b_.GetTupleElement(call, 2), 2, a_.keys())};
   }
 
-  // What the kernel makes the weights of anew: exp(score - log_sum). Any number makes nothing of a
-  // hidden row, whose own makes no number; a flat row gets ones.
+  // What the kernel makes the weights of anew: exp(score - log_sum), both raised. 0 makes nothing
+  // of a hidden row, whose own makes no number; a flat row gets ones.
   Value LogSum() {
     if (!mask_) return a_.log_sum;
     Value log_sum = a_.log_sum;
     const auto like = [&](double value) { return b_.Full(log_sum->shape(), value); };
     log_sum = b_.Select(b_.Eq(log_sum, like(-kInfinity)), like(0), log_sum);
-    if (!mask_->has_flat_rows()) return log_sum;
-    return b_.Select(mask_->IsFlat(), like(mask_->lowest()), log_sum);
+    if (mask_->has_flat_rows()) {
+      log_sum = b_.Select(mask_->IsFlat(), like(mask_->lowest()), log_sum);
+    }
+    return b_.Add(log_sum, mask_->Raise());
   }
 
   // A flat row's weights are not 1 but a share, and all gradients are linear in weight times
@@ -263,8 +265,7 @@ class CudnnCall {
     return b_.Convert(scaled, a_.type());
   }
 
-  Value Bias() {
-    Value bias = mask_->Bias();
+  Value PadBias(Value bias) {
     bias = PadTo(b_, bias, 2, queries_, mask_->hidden());
     return PadTo(b_, bias, 3, keys_, mask_->hidden());
   }

@@ -20,6 +20,9 @@ constexpr double kLowest = -0x1p41, kHidden = -0x1p42;
 constexpr double kLow = -0x1p25;
 // Of f16, both with room for scores between them.
 constexpr double kLowestOfF16 = -49152, kHiddenOfF16 = -65504;
+// The exponential of 64 is far from overflow. Differences of lower numbers are exact in their own
+// type, f16 or bf16, but for those whose exponentials are nothing.
+constexpr double kLowRow = -64;
 
 Dimensions FourDimensions(Dimensions dimensions) {
   dimensions.insert(dimensions.begin(), 4 - dimensions.size(), 1);
@@ -40,9 +43,16 @@ CudnnMask::CudnnMask(Builder& builder, Value mask, Dimensions scores, bool is_ca
                           builder_.Select(is_low, Like(given, lowest_), given));
 }
 
-Value CudnnMask::Bias() const {
+// Where a causal row's keys are its own: what it doesn't see may be any higher.
+Value CudnnMask::RaisedBias() const {
+  const Value visible = Visible();
+  const Value raise = builder_.BroadcastInDim(OwnRaise(), visible->dimensions(), {0, 1, 2});
+  return OfScores(builder_.Convert(builder_.Add(visible, raise), bias_->element_type()));
+}
+
+Value CudnnMask::OfScores(Value x) const {
   const Dimensions& own = bias_->dimensions();
-  return builder_.BroadcastTo(bias_, {own[0], own[1], scores_[2], scores_[3]});
+  return builder_.BroadcastTo(x, {own[0], own[1], scores_[2], scores_[3]});
 }
 
 bool CudnnMask::has_flat_rows() const { return bias_->element_type() != ElementType::kF16; }
@@ -62,9 +72,21 @@ Value CudnnMask::OfRows(Value reduced) const {
   return builder_.BroadcastTo(reduced, {scores_[0], scores_[1], scores_[2]});
 }
 
+Value CudnnMask::Largest() const { return builder_.Reduce(hlo::Opcode::kMaximum, Visible(), {3}); }
+
 Value CudnnMask::LargestIs(double value) const {
-  const Value largest = builder_.Reduce(hlo::Opcode::kMaximum, Visible(), {3});
+  const Value largest = Largest();
   return OfRows(builder_.Eq(largest, Like(largest, value)));
+}
+
+Value CudnnMask::OwnRaise() const {
+  const Value largest = Largest();
+  const Value to_zero = builder_.Select(builder_.Le(largest, Like(largest, kLowRow)),
+                                        builder_.Negate(largest), builder_.Zeros(largest->shape()));
+  if (!has_flat_rows()) return to_zero;
+  // As far above 0 as it was below, it leaves nothing of the scores either.
+  const Value is_flat = builder_.Eq(largest, Like(largest, lowest_));
+  return builder_.Select(is_flat, Like(largest, -2 * lowest_), to_zero);
 }
 
 Value CudnnMask::CountLowest() const {

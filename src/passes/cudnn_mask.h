@@ -9,6 +9,10 @@
 //   number
 //            is added to scores, of which nothing is left in the sum.
 // Of f16 no row is flat: its lowest number leaves a float's sum the scores.
+//
+// The backward kernel computes whole tiles of keys, and gives those beyond the last a score of 0,
+// whose exponential less a low row's logarithm overflows, so that the product with a key of zeros
+// is no number. Low rows are therefore raised there, the bias and the logarithm by as much.
 #pragma once
 
 #include "hlo/builder.h"
@@ -21,7 +25,8 @@ class CudnnMask {
   CudnnMask(hlo::Builder& builder, hlo::Value mask, hlo::Dimensions scores, bool is_causal);
 
   // [b,h,q,k] where batch and heads may be 1.
-  hlo::Value Bias() const;
+  hlo::Value Bias() const { return OfScores(bias_); }
+  hlo::Value RaisedBias() const;
   double hidden() const { return hidden_; }
   double lowest() const { return lowest_; }
 
@@ -31,12 +36,18 @@ class CudnnMask {
   bool has_flat_rows() const;
   // How many keys of a row are `lowest`, f32 [b,h,q].
   hlo::Value CountLowest() const;
+  // What they are raised by, f32 [b,h,q].
+  hlo::Value Raise() const { return OfRows(OwnRaise()); }
 
  private:
   hlo::Value Like(hlo::Value x, double value) const { return builder_.Full(x->shape(), value); }
   // The bias in f32, where a causal row's keys are its own.
   hlo::Value Visible() const;
+  // Of each row, [b,h,q] of which each may be 1.
+  hlo::Value Largest() const;
+  hlo::Value OwnRaise() const;
   hlo::Value OfRows(hlo::Value reduced) const;
+  hlo::Value OfScores(hlo::Value x) const;
   hlo::Value LargestIs(double value) const;
 
   hlo::Builder& builder_;
