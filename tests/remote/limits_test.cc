@@ -17,7 +17,8 @@ namespace remote {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kMostGrowth = size_t{64} << 20;
+// A session's buffers, a kilobyte each, take 64 MiB, and what is under way comes on top.
+constexpr size_t kMostGrowth = size_t{96} << 20;
 
 size_t ResidentBytes() {
   size_t pages = 0;

@@ -210,8 +210,9 @@ Accumulators ReducingKernel::NestLoop(llvm::Value* begin, llvm::Value* end, int6
                                       const Extent& count, const Accumulators& accumulators,
                                       const LoopBody& body) {
   int depth = 0;
-  if (plans_ != nullptr && emitter_.IsLess(kTermsOfABlock, count)) {
-    depth = emitter_.IsLess(kTermsOfABlock * kTermsOfABlock, count) ? 2 : 1;
+  // A number of turns that varies is not asked for its size: another one would be another kernel.
+  if (plans_ != nullptr && (count.varies || count.value > kTermsOfABlock)) {
+    depth = !count.varies && count.value > kTermsOfABlock * kTermsOfABlock ? 2 : 1;
   }
   return Blocks(begin, end, step, depth, accumulators, body);
 }
@@ -219,7 +220,8 @@ Accumulators ReducingKernel::NestLoop(llvm::Value* begin, llvm::Value* end, int6
 Accumulators ReducingKernel::NestTurn(
     const Extent& count, const Accumulators& accumulators,
     const std::function<Accumulators(const Accumulators&)>& turn) {
-  if (plans_ == nullptr || !emitter_.IsLess(kTurnsOfASum, count)) return turn(accumulators);
+  const bool are_few = !count.varies && count.value <= kTurnsOfASum;
+  if (plans_ == nullptr || are_few) return turn(accumulators);
   return Apart(accumulators, turn);
 }
 

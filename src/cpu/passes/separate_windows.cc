@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cpu/control_flow.h"
 #include "cpu/passes/engine_passes.h"
 #include "cpu/passes/windows.h"
