@@ -1,6 +1,7 @@
 #include "cpu/emit/reducing_kernel.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cpu/element_cost.h"
@@ -209,10 +210,11 @@ Accumulators ReducingKernel::Blocks(llvm::Value* begin, llvm::Value* end, int64_
 Accumulators ReducingKernel::NestLoop(llvm::Value* begin, llvm::Value* end, int64_t step,
                                       const Extent& count, const Accumulators& accumulators,
                                       const LoopBody& body) {
-  int depth = 0;
   // A number of turns that varies is not asked for its size: another one would be another kernel.
-  if (plans_ != nullptr && (count.varies || count.value > kTermsOfABlock)) {
-    depth = !count.varies && count.value > kTermsOfABlock * kTermsOfABlock ? 2 : 1;
+  const int64_t turns = count.varies ? std::numeric_limits<int64_t>::max() : count.value;
+  int depth = 0;
+  if (plans_ != nullptr && turns > kTermsOfABlock) {
+    depth = turns > kTermsOfABlock * kTermsOfABlock ? 2 : 1;
   }
   return Blocks(begin, end, step, depth, accumulators, body);
 }
