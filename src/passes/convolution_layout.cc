@@ -7,6 +7,7 @@
 
 #include "hlo/builder.h"
 #include "hlo/size_arithmetic.h"
+#include "passes/large_windows.h"
 
 namespace passes {
 namespace {
@@ -48,9 +49,6 @@ void MoveAll(Dimensions& dimensions, int64_t rank) {
 
 // From here on a vector of f32 is full of channels.
 constexpr int64_t kFewestChannels = 16;
-// Larger windows of values are combined along one dimension after the other, the last one late:
-// what is left by then is little to read one by one.
-constexpr int64_t kLargestWindow = 36;
 // Of operations that make an element of its position: a multiplication for each dimension, and
 // sums.
 constexpr int kDeepestPositions = 8;
@@ -228,8 +226,8 @@ class Rewriter {
     if (!HasForm(shape) || shape.dimension(1) < kFewestChannels) return false;
     const auto& window = instruction.as<hlo::Window>();
     if (window.dimensions[0] != 1 || window.dimensions[1] != 1) return false;
-    const bool is_tuple = instruction.shape().is_tuple();
-    if (!is_tuple && hlo::Product(window.dimensions) > kLargestWindow) return false;
+    // They are combined along the last dimension late: what is left by then is little.
+    if (!instruction.shape().is_tuple() && AreLargeWindows(window)) return false;
     return window.strides.back() != 1 || HasGaps(instruction);
   }
   static bool HasGaps(const Instruction& window) {

@@ -13,8 +13,9 @@ namespace passes {
 // f16 and bf16, with a head's width a multiple of 8 and at most 128, 64 queries and keys or more,
 // as many of them as keys where it is causal, and a mask of the operands' type if there is one.
 // Every other one stays as it is. The numbers are those of the decomposition but for rounding: the
-// weights are rounded to the operands' type before they are multiplied with the values. What masks
-// need beside is passes/cudnn_mask.h.
+// weights are rounded to the operands' type before they are multiplied with the values; and but for
+// rows that see no key above -2^25 (f16: -49152), whose numbers below that weigh alike
+// (passes/cudnn_mask.h).
 //
 // A processor or a cuDNN that does not serve what is asked for says so when the program is
 // compiled. What it may refuse one attention for and serve another is its kind, a text for people:

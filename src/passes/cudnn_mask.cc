@@ -16,7 +16,7 @@ namespace {
 // Powers of two: their product with the logarithm that exponentials are made with is exact, so that
 // equal ones differ by nothing.
 constexpr double kLowest = -0x1p41, kHidden = -0x1p42;
-// From here on a float's sum with a score has lost the score.
+// From here on a float's sum with a score has lost most of the score: its last place is 4 and more.
 constexpr double kLow = -0x1p25;
 // Of f16, both with room for scores between them.
 constexpr double kLowestOfF16 = -49152, kHiddenOfF16 = -65504;

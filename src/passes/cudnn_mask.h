@@ -2,12 +2,12 @@
 // the kernels nothing to tell scores apart by.
 //
 // They subtract what a row has largest, and minus infinity from itself is no number. So the bias is
-// finite: what is hidden gets `hidden`, and what is lower than any score tells, as the lowest
-// number of a type, gets `lowest`, which hides it from all that is not as low. A row is
+// finite: what is hidden gets `hidden`, and what is lower than a score can tell, as the lowest
+// number of a type, gets `lowest`, which hides it from all that is not as low; of several such
+// numbers in a row none hides another. A row is
 //   hidden   if it sees no key: its weights are 0;
-//   flat     if all that it sees is `lowest`: its weights are alike, as they are where such a
-//   number
-//            is added to scores, of which nothing is left in the sum.
+//   flat     if all that it sees is `lowest`: its weights are alike, as they are where the lowest
+//            number of a type is added to scores, of which nothing is left in the sum.
 // Of f16 no row is flat: its lowest number leaves a float's sum the scores.
 //
 // The backward kernel computes whole tiles of keys, and gives those beyond the last a score of 0,

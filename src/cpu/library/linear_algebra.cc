@@ -379,42 +379,35 @@ struct TriangularForm {
   char transpose;  // N, T, C
 };
 
-// By substitution: op(A) y = x for each x that is a column of the right side, or a row of it where
-// A stands on the right. `a` is `size` x `size`, `x` becomes y.
+// By substitution, one x after the other: op(A) y = x for each x that is a column of the right
+// side, or a row of it where A stands on the right. `a` is `size` x `size` and real, `x` becomes y.
 template <typename T>
 void SubstituteSmall(const TriangularForm& form, int size, const T* a, int count, T* x) {
   const bool is_turned = form.left == (form.transpose != 'N');
   const int64_t row = is_turned ? 1 : size, column = is_turned ? size : 1;
   const bool forward = form.lower != is_turned;
   const int64_t step = form.left ? count : 1, next = form.left ? 1 : size;
-  const auto at = [&](int64_t i, int64_t k) -> T {
-    const T& element = a[i * row + k * column];
-    if constexpr (kComplex<T>) {
-      return form.transpose == 'C' ? std::conj(element) : element;
-    } else {
-      return element;
-    }
-  };
   for (int64_t j = 0; j < count; ++j, x += next) {
     for (int64_t turn = 0; turn < size; ++turn) {
       const int64_t i = forward ? turn : size - 1 - turn;
       T rest = x[i * step];
       const int64_t begin = forward ? 0 : i + 1, end = forward ? i : size;
-      for (int64_t k = begin; k < end; ++k) rest -= at(i, k) * x[k * step];
-      x[i * step] = form.unit ? rest : rest / at(i, i);
+      for (int64_t k = begin; k < end; ++k) rest -= a[i * row + k * column] * x[k * step];
+      x[i * step] = form.unit ? rest : rest / a[i * row + i * column];
     }
   }
 }
 
 template <typename T>
 void SolveTriangular(const Item& x, const TriangularForm& form) {
-  constexpr int kMostVectors = 16;
   int m = x.rows(1), n = x.columns(1);
   std::copy_n(x.In<T>(1), int64_t{m} * n, x.Out<T>(0));
   if (m == 0 || n == 0) return;
   const int size = form.left ? m : n, vectors = form.left ? n : m;
-  if (size <= kSmallMatrix && vectors <= kMostVectors) {
-    return SubstituteSmall<T>(form, size, x.In<T>(0), vectors, x.Out<T>(0));
+  if constexpr (!kComplex<T>) {
+    if (size <= kSmallMatrix && vectors <= (size <= 3 ? 8 : 3)) {
+      return SubstituteSmall<T>(form, size, x.In<T>(0), vectors, x.Out<T>(0));
+    }
   }
   Trsm<T>(form.left ? CblasLeft : CblasRight, form.lower ? CblasLower : CblasUpper,
           form.transpose == 'C'   ? CblasConjTrans

@@ -45,7 +45,9 @@ bool ExpandDepthwise(hlo::Module& module);
 // the operand) and selects that give the source to the winners: one where windows do not overlap,
 // else one for each position in a window. Then nothing is scattered, so that elements are
 // independent. Only of large windows that overlap the winners are gone through. In all forms what
-// an element gets from several windows accumulates in the order of StableHLO's description.
+// an element gets from several windows accumulates in the order of StableHLO's description. Of
+// large windows the winners of each dimension are selected from, in an order that StableHLO leaves
+// open: of several NaN it may be another one that wins.
 bool ExpandSelectAndScatter(hlo::Module& module);
 
 // separate_windows: reduce_window over large windows of several dimensions, whose combiner is one

@@ -7,6 +7,7 @@
 #include "hlo/builder.h"
 #include "hlo/size_arithmetic.h"
 #include "passes/for_each_computation.h"
+#include "passes/large_windows.h"
 
 namespace cpu {
 namespace {
@@ -47,7 +48,7 @@ Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& win
   Value positions =
       b.Reshape(b.Iota(Shape(ElementType::kS32, {elements->shape().num_elements()}), 0),
                 elements->dimensions());
-  const bool is_large = AreLargeWindows(window);
+  const bool is_large = passes::AreLargeWindows(window);
   hlo::Computation* body = Winner(b, instruction.called_computations()[0], type, is_large);
   Value start = b.Constant(hlo::Literal(Shape::Scalar(type)));
   Value none = b.ConstantScalar(ElementType::kS32, int64_t{-1});

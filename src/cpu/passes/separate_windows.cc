@@ -4,6 +4,7 @@
 #include "hlo/builder.h"
 #include "passes/combiner.h"
 #include "passes/for_each_computation.h"
+#include "passes/large_windows.h"
 
 namespace cpu {
 namespace {
@@ -16,8 +17,10 @@ bool IsSeparable(const Instruction& instruction) {
   if (instruction.opcode() != Opcode::kReduceWindow || instruction.operand_count() != 2) {
     return false;
   }
-  if (!AreLargeWindows(instruction.as<hlo::Window>())) return false;
+  if (!passes::AreLargeWindows(instruction.as<hlo::Window>())) return false;
   const hlo::ElementType type = instruction.element_type();
+  // Each dimension's sums would be rounded.
+  if (hlo::IsFloat(type) && hlo::ByteWidth(type) < sizeof(float)) return false;
   const auto combiner = passes::CombinerOf(*instruction.called_computations()[0]);
   if (!combiner || !passes::HasIdentity(*combiner, type)) return false;
   // What each dimension starts from must not count twice.

@@ -2,13 +2,8 @@
 
 #include <algorithm>
 
-#include "hlo/size_arithmetic.h"
-
 namespace cpu {
 namespace {
-
-// Up to here they are written out in one loop, and a second one over memory would cost more.
-constexpr int64_t kMostTogether = 36;
 
 int64_t EntryOf(const hlo::Dimensions& list, size_t d, int64_t otherwise) {
   return list.empty() ? otherwise : list[d];
@@ -33,11 +28,6 @@ hlo::Window Along(const hlo::Window& window, size_t d) {
 }
 
 }  // namespace
-
-bool AreLargeWindows(const hlo::Window& window) {
-  const auto several = std::ranges::count_if(window.dimensions, [](int64_t n) { return n > 1; });
-  return several > 1 && hlo::Product(window.dimensions) > kMostTogether;
-}
 
 std::vector<hlo::Window> OneByOne(const hlo::Window& window) {
   std::vector<hlo::Window> all;

@@ -7,10 +7,6 @@
 
 namespace cpu {
 
-// Whether windows over several dimensions have so many elements that it pays to combine these along
-// one dimension after the other: of 8 x 8 elements eight and eight, not 64.
-bool AreLargeWindows(const hlo::Window& window);
-
 // The windows of each dimension by themselves, in the order in which they are best combined: those
 // that leave fewer results first, and the last dimension, which vectors lie along, late.
 std::vector<hlo::Window> OneByOne(const hlo::Window& window);
