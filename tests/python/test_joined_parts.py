@@ -28,16 +28,6 @@ FUNCTIONS = {
         lambda x: torch.cat([x, x + 1], 1).cumsum(1),
         numbers(40, 3, dtype=torch.uint8),
     ),
-    "padded beside filled": (
-        lambda x: torch.stack([torch.full_like(pad(x, (1, 1)), 5), pad(x, (1, 1))]),
-        numbers(3, 40),
-    ),
-    "padded complex numbers beside others": (
-        lambda x: torch.cat(
-            [pad(torch.complex(x, x + 1), (1, 1)), torch.complex(x, x)[:, :1].expand(-1, 42)]
-        ),
-        numbers(3, 40),
-    ),
     "with an empty part": (
         lambda x: pad(torch.cat([x * 2, x + 1, x[:0]], 0), (1, 2, 1, 1)).flip(0, 1),
         numbers(3, 40),

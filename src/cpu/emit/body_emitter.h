@@ -113,7 +113,6 @@ class BodyEmitter {
   struct Mask {
     llvm::Value* value = nullptr;
     int level = 0;
-    llvm::Value* whole = nullptr;  // of a vector: a scalar without which no lane counts
   };
   void set_mask(Mask mask) { mask_ = mask; }
   const Mask& mask() const { return mask_; }
@@ -233,11 +232,8 @@ class BodyEmitter {
   llvm::Value* NumberLike(const Extent& number, llvm::Value* like);
   llvm::Value* VectorOf(const Position& position);
   llvm::Type* IndexElementType();
-  llvm::Value* LoadStrided(llvm::Value* pointer, const Position& linear, llvm::Type* type);
   llvm::Value* LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type, int level);
   llvm::Value* VectorMask();
-  static llvm::Value* WholeOf(const Mask& mask);  // a scalar without which no lane counts, or null
-  llvm::Value* WhereLanesCount(llvm::Value* offset);
   void StorePairs(llvm::Value* pointer, const Position& linear, const Element& element,
                   llvm::Type* part);
 

@@ -2,16 +2,11 @@
 
 #include <llvm/IR/Intrinsics.h>
 
-#include <algorithm>
-
 // Masks, and reading and writing memory under them.
 
 namespace cpu {
 
 using hlo::ElementType;
-
-// Elements that are farther apart, or narrow, are gathered.
-constexpr int64_t kLongestShuffledStride = 4;
 
 // ---------------------------------------------------------------------------------------------------------
 // Masks.
@@ -40,23 +35,13 @@ BodyEmitter::Mask BodyEmitter::AndMask(const Mask& a, const Mask& b) {
   if (IsNever(b)) return b;
   const int level = std::max(a.level, b.level);
   At(level);
-  const auto both = [&](llvm::Value* x, llvm::Value* y) {
-    return Cached(llvm::Instruction::And, x, y, level, [&] { return b_.CreateAnd(x, y); });
-  };
   llvm::Value* x = a.value;
   llvm::Value* y = b.value;
-  if (!x->getType()->isVectorTy() && !y->getType()->isVectorTy()) return {both(x, y), level};
-  llvm::Value *of_x = WholeOf(a), *of_y = WholeOf(b);
-  llvm::Value* whole = !of_x ? of_y : !of_y ? of_x : both(of_x, of_y);
   if (x->getType() != y->getType()) {
     if (!x->getType()->isVectorTy()) x = b_.CreateVectorSplat(lanes_, x);
     if (!y->getType()->isVectorTy()) y = b_.CreateVectorSplat(lanes_, y);
   }
-  return {both(x, y), level, whole};
-}
-
-llvm::Value* BodyEmitter::WholeOf(const Mask& mask) {
-  return mask.value && !mask.value->getType()->isVectorTy() ? mask.value : mask.whole;
+  return {Cached(llvm::Instruction::And, x, y, level, [&] { return b_.CreateAnd(x, y); }), level};
 }
 
 llvm::Value* BodyEmitter::VectorMask() {
@@ -115,39 +100,6 @@ llvm::Value* BodyEmitter::BufferPointer(int64_t number) {
   });
 }
 
-// Where no lane counts an address may be of no memory: a processor takes hundreds of cycles to find
-// that a load whose mask is empty does not fail there. Element 0 is memory.
-llvm::Value* BodyEmitter::WhereLanesCount(llvm::Value* offset) {
-  llvm::Value* whole = WholeOf(mask_);
-  return whole ? b_.CreateSelect(whole, offset, b_.getInt64(0)) : offset;
-}
-
-// One element of each `linear.stride`, by shuffles of as many vectors, the last of which ends at
-// the last one.
-llvm::Value* BodyEmitter::LoadStrided(llvm::Value* pointer, const Position& linear,
-                                      llvm::Type* type) {
-  const llvm::Align align(type->getScalarSizeInBits() / 8);
-  auto* vector = llvm::FixedVectorType::get(type, lanes_);
-  const int stride = static_cast<int>(linear.stride), last_begin = (stride - 1) * (lanes_ - 1);
-  const auto begin_of = [&](int part) { return std::min(part * lanes_, last_begin); };
-  llvm::Value* found = nullptr;  // the lanes of the parts so far
-  for (int part = 0; part < stride; ++part) {
-    llvm::Value* begin = b_.CreateAdd(linear.base, b_.getInt64(begin_of(part)));
-    llvm::Value* read = b_.CreateAlignedLoad(vector, b_.CreateGEP(type, pointer, begin), align);
-    std::vector<int> lanes;
-    for (int i = 0; i < lanes_; ++i) {
-      const int owner = std::min(i * stride / lanes_, stride - 1);
-      const int place = i * stride - begin_of(part);
-      lanes.push_back(owner < part   ? i
-                      : owner > part ? llvm::PoisonMaskElem
-                      : part == 0    ? place
-                                     : lanes_ + place);
-    }
-    found = b_.CreateShuffleVector(part == 0 ? read : found, read, lanes);
-  }
-  return found;
-}
-
 // In units of `type`. The mask is obeyed.
 llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type,
                                    int level) {
@@ -165,27 +117,34 @@ llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear,
   }
   auto* vector = llvm::FixedVectorType::get(type, lanes_);
   if (linear.stride == 1 && !linear.vector) {
-    llvm::Value* address = b_.CreateGEP(type, pointer, WhereLanesCount(linear.base));
+    llvm::Value* address = b_.CreateGEP(type, pointer, linear.base);
     if (!mask_.value) return b_.CreateAlignedLoad(vector, address, align);
     return b_.CreateMaskedLoad(vector, address, align, VectorMask(),
                                llvm::Constant::getNullValue(vector));
   }
   if (linear.stride == -1 && !linear.vector) {
     llvm::Value* lowest = b_.CreateSub(linear.base, b_.getInt64(lanes_ - 1));
-    llvm::Value* address = b_.CreateGEP(type, pointer, WhereLanesCount(lowest));
+    llvm::Value* address = b_.CreateGEP(type, pointer, lowest);
     if (!mask_.value) return b_.CreateVectorReverse(b_.CreateAlignedLoad(vector, address, align));
     return b_.CreateVectorReverse(b_.CreateMaskedLoad(vector, address, align,
                                                       b_.CreateVectorReverse(VectorMask()),
                                                       llvm::Constant::getNullValue(vector)));
   }
-  const bool is_narrow = type->getScalarSizeInBits() < 32;
-  const int64_t longest = is_narrow ? 2 : kLongestShuffledStride;
-  if (linear.stride >= 2 && linear.stride <= longest && !linear.vector && !mask_.value) {
-    return LoadStrided(pointer, linear, type);
+  // Every other element: of two vectors, the second of which ends at the last one.
+  if (linear.stride == 2 && !linear.vector && !mask_.value) {
+    llvm::Value* parts[2];
+    for (int i = 0; i < 2; ++i) {
+      llvm::Value* begin = b_.CreateAdd(linear.base, b_.getInt64(i * (lanes_ - 1)));
+      parts[i] = b_.CreateAlignedLoad(vector, b_.CreateGEP(type, pointer, begin), align);
+    }
+    std::vector<int> even;
+    for (int i = 0; i < lanes_; ++i) even.push_back(2 * i < lanes_ ? 2 * i : 2 * i + 1);
+    return b_.CreateShuffleVector(parts[0], parts[1], even);
   }
   llvm::Value* offsets = VectorOf(linear);
   At(level);
-  if (is_narrow && !mask_.value) {
+  const int bits = type->getScalarSizeInBits();
+  if (bits < 32 && !mask_.value) {
     llvm::Value* result = llvm::PoisonValue::get(vector);
     for (int i = 0; i < lanes_; ++i) {
       llvm::Value* offset = b_.CreateSExt(b_.CreateExtractElement(offsets, i), b_.getInt64Ty());
@@ -213,8 +172,7 @@ BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linea
   }
   if (!linear.vector && linear.stride == 1) {
     auto* pairs = llvm::FixedVectorType::get(part, lanes_ * 2);
-    llvm::Value* address =
-        b_.CreateGEP(part, pointer, WhereLanesCount(b_.CreateMul(linear.base, b_.getInt64(2))));
+    llvm::Value* address = b_.CreateGEP(part, pointer, b_.CreateMul(linear.base, b_.getInt64(2)));
     const llvm::Align align(part->getScalarSizeInBits() / 8);
     std::vector<int> even, odd, twice;
     for (int i = 0; i < lanes_; ++i) {
