@@ -9,6 +9,7 @@
 #include "aten/elementwise.h"
 #include "aten/refuse.h"
 #include "hlo/error.h"
+#include "hlo/size_arithmetic.h"
 
 namespace torch_xla {
 namespace {
@@ -85,6 +86,9 @@ struct SliceIndex {
   Dimensions of_slices;  // those that it lacks
 };
 
+// Fewer elements are gathered one by one in vectors in less time.
+constexpr int64_t kFewestOfASlice = 32;
+
 // An index that was stretched to the shape of what it is an index of; nullopt of any other.
 std::optional<SliceIndex> AsSliceIndex(Builder& b, Value index, int64_t dimension) {
   if (index->opcode() != Opcode::kBroadcastInDim) return std::nullopt;
@@ -109,7 +113,7 @@ std::optional<SliceIndex> AsSliceIndex(Builder& b, Value index, int64_t dimensio
     }
     kept.push_back(size);
   }
-  if (found.of_slices.empty()) return std::nullopt;
+  if (hlo::ProductOf(index->dimensions(), found.of_slices) < kFewestOfASlice) return std::nullopt;
   found.index = b.Reshape(source, kept);
   return found;
 }

@@ -357,6 +357,9 @@ Value AveragePool(Builder& b, int64_t rank, Value x, const Dimensions& kernel,
   return b.Convert(DividedByCounts(b, sums, x, p, include_padding, divisor), type);
 }
 
+// Of windows side by side with so few elements, sums of windows take less than what moves them.
+constexpr int64_t kFewElements = 36;
+
 // What each window has, at each of its elements, where windows stand side by side; zero elsewhere.
 Value SpreadSideBySide(Builder& b, Value windows, const Dimensions& dimensions, const Pooling& p) {
   const int64_t rank = std::ssize(dimensions), first = rank - p.rank();
@@ -387,8 +390,9 @@ Value AveragePoolBackward(Builder& b, int64_t rank, Value gradient, Value x,
   gradient = ToAccumulation(b, gradient);
   Pooling p = MakePooling(x, rank, kernel, stride, padding, {1}, ceil_mode);
   gradient = DividedByCounts(b, gradient, ToAccumulation(b, x), p, include_padding, divisor);
-  if (p.stride == p.kernel)
+  if (p.stride == p.kernel && hlo::Product(p.kernel) > kFewElements) {
     return b.Convert(SpreadSideBySide(b, gradient, x->dimensions(), p), type);
+  }
   hlo::Window window = hlo::Window::Trivial(x->shape().rank());
   for (int64_t i = 0; i < rank; ++i) {
     int64_t d = x->shape().rank() - rank + i;

@@ -222,13 +222,23 @@ Value DrawWithReplacement(Builder& b, Value state, Value p, int64_t count) {
   Value is_possible = b.Gt(p, Like(b, p, 0));
   Value cumulated =
       CumulativeMaximum(b, ZeroUnless(b, is_possible, CumulativeSum(b, p, last)), last);
-  Dimensions draws = p->dimensions();
+  Dimensions draws = p->dimensions(), pairs = draws;
   draws[last] = count;
+  pairs.insert(pairs.begin() + last, count);
   ElementType computed = p->element_type();
   Value u = UnitUniform(b, BitsFor(b, state, draws, computed), computed);
   Value total = b.SliceInDim(cumulated, last, classes - 1, classes);
   u = b.Multiply(u, b.BroadcastTo(total, draws));
-  Value index = CountBelow(b, cumulated, u, /*right=*/true);
+  // With few classes to compare with is quicker than to halve.
+  constexpr int64_t kFewClasses = 64;
+  Value index;
+  if (classes <= kFewClasses) {
+    Value limits = BroadcastReduced(b, cumulated, {last}, pairs);
+    Value passed = b.Le(limits, BroadcastReduced(b, u, {last + 1}, pairs));
+    index = Sum(b, b.Convert(passed, ElementType::kS64), {last + 1});
+  } else {
+    index = CountBelow(b, cumulated, u, /*right=*/true);
+  }
   return b.Minimum(index, b.Full(index->shape(), classes - 1));
 }
 

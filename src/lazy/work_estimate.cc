@@ -16,6 +16,7 @@ namespace {
 // How the work grows with the sizes.
 enum class Growth {
   kElements,     // with the elements of operands and results
+  kDraws,        // as well, and of many numbers each is dearer
   kMatrices,     // the multiplications of a product of two matrices
   kConvolution,  // those of a convolution
   kTriples,      // with three indices of which each operand and result has two, at most
@@ -33,20 +34,19 @@ struct Class {
 // As measured, with room for the slower shapes. The first that fits.
 constexpr Class kClasses[] = {
     {"polynomial", Growth::kUnbounded, 0},  // the degree is data
-    // By the reference evaluator, which keeps all values that a draw goes through: several times as
-    // much as it takes, so that many numbers are a program's.
+    // By the reference evaluator.
     {"draw_with_replacement", Growth::kPairs, 200},
     {"draw_without_replacement", Growth::kElements, 2'000},
     {"aten::permutation", Growth::kElements, 2'000},
-    {"aten::bernoulli", Growth::kElements, 100},
-    {"aten::integers", Growth::kElements, 150},
-    {"aten::uniform", Growth::kElements, 100},
-    {"aten::normal", Growth::kElements, 1'000},
-    {"log_normal", Growth::kElements, 1'000},
-    {"exponential", Growth::kElements, 500},
-    {"cauchy", Growth::kElements, 500},
-    {"geometric", Growth::kElements, 500},
-    {"random_leaky_relu", Growth::kElements, 300},
+    {"aten::bernoulli", Growth::kDraws, 100},
+    {"aten::integers", Growth::kDraws, 150},
+    {"aten::uniform", Growth::kDraws, 100},
+    {"aten::normal", Growth::kDraws, 1'000},
+    {"log_normal", Growth::kDraws, 1'000},
+    {"exponential", Growth::kDraws, 500},
+    {"cauchy", Growth::kDraws, 500},
+    {"geometric", Growth::kDraws, 500},
+    {"random_leaky_relu", Growth::kDraws, 300},
     {"poisson", Growth::kElements, 50'000},
     {"binomial", Growth::kElements, 50'000},
     {"standard_gamma", Growth::kElements, 50'000},
@@ -201,6 +201,9 @@ double SlownessOfFunctions(hlo::ElementType type) {
   return type == hlo::ElementType::kF64 ? 3 : 1;
 }
 
+// The evaluator keeps what few numbers are made by, and all values that many go through.
+constexpr double kFewDraws = 512, kSlownessOfManyDraws = 8;
+
 // How often the class's time passes.
 double CountOf(const Operation& operation, Growth growth, const std::vector<ShapeRef>& shapes) {
   if (shapes.empty()) return 0;
@@ -210,6 +213,9 @@ double CountOf(const Operation& operation, Growth growth, const std::vector<Shap
   switch (growth) {
     case Growth::kElements:
       return SlownessOfFunctions(type) * elements;
+    case Growth::kDraws:
+      return (elements > kFewDraws ? kSlownessOfManyDraws : 1) * elements *
+             SlownessOfFunctions(type);
     case Growth::kMatrices:
       return SlownessOfProducts(type) * MatrixMultiplications(operation);
     case Growth::kConvolution:
