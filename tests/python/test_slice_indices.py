@@ -10,13 +10,14 @@ pytestmark = pytest.mark.usefixtures("programs_only")
 REDUCTIONS = ["sum", "prod", "mean", "amax", "amin"]
 # The shape of what is read or written along a dimension, the dimension, and the index's shape.
 INDICES = {
-    "rows": ((7, 5), 0, (9, 1)),
-    "columns": ((5, 7), 1, (1, 9)),
-    "rows of each batch": ((3, 7, 5), 1, (3, 9, 1)),
-    "planes": ((7, 3, 5), 0, (9, 1, 1)),
-    "the middle one": ((3, 7, 5), 1, (1, 9, 1)),
-    "lines of each column": ((4, 7, 5), 1, (1, 9, 5)),
+    "rows": ((7, 40), 0, (9, 1)),
+    "columns": ((40, 7), 1, (1, 9)),
+    "rows of each batch": ((3, 7, 40), 1, (3, 9, 1)),
+    "planes": ((7, 8, 5), 0, (9, 1, 1)),
+    "the middle one": ((8, 7, 5), 1, (1, 9, 1)),
+    "lines of each column": ((40, 7, 5), 1, (1, 9, 5)),
     "a column of its own": ((7, 1), 0, (9, 1)),
+    "narrow rows, element by element": ((7, 5), 0, (9, 1)),
 }
 
 
@@ -55,8 +56,8 @@ def test_scatter_reduce(name, reduce, include_self, device):
 
 
 def test_slices_are_moved_whole(device):
-    index = torch.tensor([[1], [0], [1]], device=device).expand(3, 4)
-    x = torch.ones(2, 4, device=device)
+    index = torch.tensor([[1], [0], [1]], device=device).expand(3, 40)
+    x = torch.ones(2, 40, device=device)
     sums = torch.zeros_like(x).scatter_add(0, index, x.gather(0, index))
     text = _XLAC._get_xla_tensors_hlo([sums])
     assert "update_window_dims={1}" in text
