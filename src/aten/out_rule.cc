@@ -28,15 +28,23 @@ constexpr OutRule kDeprecated{OutType::kCastable, false, Error::kRuntime, Expand
 constexpr OutRule kApartDeprecated{OutType::kCastable, true, Error::kRuntime,
                                    Expanded::kDeprecated};
 
-OutRule SameInWords(std::string (*words)(at::ScalarType, at::ScalarType)) {
-  OutRule rule = kSame;
+using TypeWords = std::string (*)(at::ScalarType, at::ScalarType);
+OutRule InWords(OutRule rule, TypeWords words) {
   rule.words = words;
   return rule;
 }
+OutRule SameInWords(TypeWords words) { return InWords(kSame, words); }
 
 std::string WordsOfExtremes(at::ScalarType result, at::ScalarType target) {
   return c10::str("Expected the dtype for input and out to match, but got ", result,
                   " for input's dtype and ", target, " for out's dtype.");
+}
+
+constexpr char kCholesky[] = "cholesky", kCholeskyInverse[] = "cholesky_inverse";
+template <const char* name>
+std::string WordsOfCastable(at::ScalarType result, at::ScalarType target) {
+  return c10::str(name, ": Expected result to be safely castable from ", result,
+                  " dtype, but got result with dtype ", target);
 }
 
 std::string WordsOfComplex(at::ScalarType result, at::ScalarType target) {
@@ -92,6 +100,8 @@ const std::unordered_map<std::string_view, OutRule>& OutRules() {
       {"linalg_cholesky_ex", kSame},
       {"linalg_inv_ex", kSame},
       {"linalg_ldl_factor_ex", kSame},
+      {"cholesky", InWords({}, &WordsOfCastable<kCholesky>)},
+      {"cholesky_inverse", InWords({}, &WordsOfCastable<kCholeskyInverse>)},
       {"linalg_ldl_solve", kSame},
       {"linalg_lu", kSame},
       {"linalg_lu_factor_ex", kSame},

@@ -904,7 +904,12 @@ PROGRAMS = {
         F.multi_margin_loss(T([[1,2]]), T([0]))
         F.multilabel_margin_loss(T([[1,2]]), T([[0,1]]))
         torch.cholesky(O(2,2,dtype=torch.int64))
+        torch.cholesky(torch.eye(2,device=D), out=Z(2,2,dtype=torch.int64))
+        torch.linalg.cholesky(torch.eye(2,device=D), out=Z(2,2,dtype=torch.int64))
+        torch.linalg.cholesky(torch.eye(2,device=D), out=Z(2,2,dtype=torch.float64))
         torch.cholesky_inverse(O(2,2,dtype=torch.int64))
+        torch.cholesky_inverse(torch.eye(2,device=D), out=Z(2,2,dtype=torch.int64))
+        torch.cholesky_solve(O(2,1), torch.eye(2,device=D), out=Z(2,1,dtype=torch.int64))
     """,
     "bytes as another type": """
         T([True,False]).view(torch.uint8)
