@@ -25,6 +25,17 @@ def kept_environment():
             del os.environ[name]
 
 
+@pytest.fixture(params=["always", "never"])
+def interpretation(request):
+    """Torch's kernels run the graphs, or programs: the kernels first, as a program that is there would serve both."""
+    from torch_xla import _XLAC  # not before a test asks for it
+
+    before = _XLAC._xla_get_interpretation()
+    _XLAC._xla_set_interpretation(request.param)
+    yield
+    _XLAC._xla_set_interpretation(before)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def torchrun_logs(tmp_path_factory):
     """Where torchrun keeps its logs: untold it makes a folder among the system's temporary ones, and leaves it there."""

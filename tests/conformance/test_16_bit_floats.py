@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from torch_xla import _XLAC
+import torch_xla  # noqa: F401 - the device
 
 DTYPES = [torch.bfloat16, torch.float16]
 NUMBERS = [0.3, 0.7, 3.3, 61.7, 1 / 3, 301]
@@ -161,15 +161,6 @@ SUMS = {
     "unfold": gradient(lambda x, i: x.expand(2, 3).reshape(-1).repeat(99).unfold(0, 300, 1)),
     "replicate": gradient(lambda x, i: F.pad(x[None], (2000, 2000), mode="replicate")),
 }
-
-
-@pytest.fixture(params=["always", "never"])
-def interpretation(request):
-    """Whether torch's kernels run, or programs: the kernels first, as a program that is there would serve both."""
-    before = _XLAC._xla_get_interpretation()
-    _XLAC._xla_set_interpretation(request.param)
-    yield
-    _XLAC._xla_set_interpretation(before)
 
 
 def of_parameters(f):

@@ -11,7 +11,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import torch_xla
 import torch_xla.debug.metrics as metrics
-from torch_xla import _XLAC
 
 STEPS, BATCH, INPUT, WIDTH = 5, 3, 4, 6
 KINDS = {
@@ -86,15 +85,6 @@ SEQUENCES = {
     "batch first": {"batch_first": True},
     "without bias": {"bias": False, "bidirectional": True},
 }
-
-
-@pytest.fixture(params=["always", "never"])
-def interpretation(request):
-    """Torch's kernels run the graphs, or programs do."""
-    before = _XLAC._xla_get_interpretation()
-    _XLAC._xla_set_interpretation(request.param)
-    yield
-    _XLAC._xla_set_interpretation(before)
 
 
 @pytest.mark.parametrize("options", SEQUENCES.values(), ids=SEQUENCES)
