@@ -75,7 +75,7 @@ pytest: build-test
 	@rm -f $(TORCH_XLA_PYTEST_MATCHED)
 	$(PYTHON) -m pytest -n $(JOBS) tests/hlo tests/pjrt $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n $(MORE_JOBS) --dist loadfile --no-loadscope-reorder tests/python tests/programs $(PYTEST_TIER) $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 24 --programs 1000 $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n $(JOBS) tests/conformance --share 30 --programs 1000 $(PYTEST_ARGS)
 	TORCH_XLA_INTERPRET=always $(PYTHON) -m pytest -n $(JOBS) tests/conformance/test_operators.py --share 120 $(PYTEST_ARGS)
 	@test -e $(TORCH_XLA_PYTEST_MATCHED) || { echo "No test matches $(PYTEST_ARGS)." >&2; exit 5; }
 

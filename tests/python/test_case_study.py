@@ -34,6 +34,11 @@ def test_each_part_names_its_cause(examined):
     assert repaired == as_found
     assert logging["kind"] == "read"
     assert logging["file"].endswith("train.py")
+
+
+@pytest.mark.exhaustive
+def test_the_last_remedy_leaves_the_loss(examined):
+    as_found, _ = examined("--same", "identity")
     quiet, _ = examined("--same", "identity", "--log-every", "50")
     assert quiet == as_found
 

@@ -7,7 +7,10 @@ import pytest
 WORLDS = pathlib.Path(__file__).parent / "worlds"
 
 
-@pytest.mark.parametrize(("count", "start_method"), [(1, "spawn"), (2, "spawn"), (4, "fork")])
+@pytest.mark.parametrize(
+    ("count", "start_method"),
+    [(1, "spawn"), pytest.param(2, "spawn", marks=pytest.mark.exhaustive), (4, "fork")],
+)
 def test_collectives(program, count, start_method):
     result = program.run(
         str(WORLDS / "collectives.py"), start_method, CPU_NUM_DEVICES=str(count), timeout=240

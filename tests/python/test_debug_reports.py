@@ -310,7 +310,9 @@ torch_xla.sync()
 """
 
 
-@pytest.mark.parametrize("form", ["text", "dot", "hlo", "stablehlo"])
+@pytest.mark.parametrize(
+    "form", ["text", "dot", "hlo", pytest.param("stablehlo", marks=pytest.mark.exhaustive)]
+)
 def test_graphs_are_saved(program, form):
     program.run_code(
         GRAPH.format(more=""),

@@ -193,7 +193,12 @@ finally:
     ("body", "status", "how"),
     [
         ("if step == 5: raise SystemExit(7)", 7, "ended with status 7"),
-        ("if step == 5: raise SystemExit('no more')", 1, "ended: no more"),
+        pytest.param(
+            "if step == 5: raise SystemExit('no more')",
+            1,
+            "ended: no more",
+            marks=pytest.mark.exhaustive,
+        ),
         ("if step == 5: raise ValueError('wrong')", 1, "raised ValueError: wrong"),
         (
             "if step == 5: import os, signal; os.kill(os.getpid(), signal.SIGINT)",

@@ -499,6 +499,6 @@ assert (x >= 5).all()
 """
 
 
-@pytest.mark.parametrize("engine", ["ours", "xla_cpu"])
+@pytest.mark.parametrize("engine", ["ours", pytest.param("xla_cpu", marks=pytest.mark.exhaustive)])
 def test_on_any_engine(engine, program):
     program.run_code(ON_ANY_ENGINE, **engine_environment(engine))

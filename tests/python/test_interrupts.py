@@ -46,7 +46,7 @@ def interrupted(wait):
 PROGRAM = (
     WAITS
     + """
-count = count_for(3)
+count = count_for(2)
 
 def started():
     x = counted(count)
@@ -189,7 +189,12 @@ for i, handler in enumerate(handlers):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "use", ["table[i, 1:]", "torch.arange(i)", "torch.add(table, table, alpha=i)"]
+    "use",
+    [
+        "table[i, 1:]",
+        pytest.param("torch.arange(i)", marks=pytest.mark.exhaustive),
+        pytest.param("torch.add(table, table, alpha=i)", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_other_threads_read_with_the_interpreters_lock(program, use):
     """torch reads a number for some arguments without letting the interpreter go, while another thread waits."""

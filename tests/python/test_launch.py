@@ -10,7 +10,11 @@ GUIDE = pathlib.Path(__file__).parent / "guide"
 
 @pytest.mark.parametrize(
     "arguments",
-    [["spawn", "2"], ["fork", "4", "1"], pytest.param(["fork", "8"], marks=pytest.mark.exhaustive)],
+    [
+        ["fork", "4", "1"],
+        pytest.param(["fork", "8"], marks=pytest.mark.exhaustive),
+        pytest.param(["spawn", "2"], marks=pytest.mark.exhaustive),
+    ],
     ids=" ".join,
 )
 def test_guide_equals_one_device_with_the_whole_batch(program, arguments):

@@ -46,13 +46,13 @@ def temporary():
 @pytest.mark.parametrize(
     ("how", "number"),
     [
-        ("spawn", signal.SIGKILL),
+        pytest.param("spawn", signal.SIGKILL, marks=pytest.mark.exhaustive),
         ("spawn, importing", signal.SIGKILL),
-        ("spawn, importing", signal.SIGHUP),
+        pytest.param("spawn, importing", signal.SIGHUP, marks=pytest.mark.exhaustive),
         ("fork", signal.SIGTERM),
         ("forkserver", signal.SIGKILL),
         ("join=False, fork", signal.SIGKILL),
-        ("torchrun", signal.SIGKILL),
+        pytest.param("torchrun", signal.SIGKILL, marks=pytest.mark.exhaustive),
         ("torchrun, importing", signal.SIGKILL),
     ],
 )

@@ -273,7 +273,7 @@ print((torch.ones(3, device="xla") + torch.arange(3.0, device="xla")).tolist(), 
 """
 
 
-@pytest.mark.parametrize("place", ["socket", "port"])
+@pytest.mark.parametrize("place", ["socket", pytest.param("port", marks=pytest.mark.exhaustive)])
 def test_server_that_ends_between_being_found_and_used_is_replaced(program, place) -> None:
     """From idleness, which its next client could not foresee."""
     with tempfile.TemporaryDirectory() as folder:
@@ -359,7 +359,7 @@ print(sum(held).tolist())
 """
 
 
-@pytest.mark.parametrize("shared_memory", ["1", "0"])
+@pytest.mark.parametrize("shared_memory", ["1", pytest.param("0", marks=pytest.mark.exhaustive)])
 def test_forked_client(program: Program, shared_server: Server, shared_memory: str) -> None:
     """The child is told that it has no device, and gives nothing back of what its parent holds,
     whose session goes on."""
@@ -401,7 +401,7 @@ def run_stopped(program: Program, seconds: float, **variables: str) -> tuple[str
     return client.communicate("\n", timeout=60)
 
 
-@pytest.mark.parametrize("shared_memory", ["1", "0"])
+@pytest.mark.parametrize("shared_memory", [pytest.param("1", marks=pytest.mark.exhaustive), "0"])
 def test_stopped_client_keeps_its_session(program: Program, shared_memory: str) -> None:
     """On this machine for ever: the kernel tells when a client has ended, and nothing else does."""
     server = Server("--lost-after", "0.5")
@@ -575,7 +575,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("way", ["tls", "tcp"])
+@pytest.mark.parametrize("way", ["tls", pytest.param("tcp", marks=pytest.mark.exhaustive)])
 def test_client_that_is_killed_before_its_children(program: Program, way: str) -> None:
     """The server sees its end although a child, as a data loader's worker is one, lives on."""
     certificate = str(KEYS / "localhost.pem")

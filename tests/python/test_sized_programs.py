@@ -11,7 +11,12 @@ SCRIPT = str(pathlib.Path(__file__).parent / "sized_programs.py")
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--peer", "exact"), ("--processes", "2")], ids=["eager", "exact", "world"]
+    "options",
+    [
+        pytest.param((), id="eager"),
+        pytest.param(("--peer", "exact"), id="exact", marks=pytest.mark.exhaustive),
+        pytest.param(("--processes", "2"), id="world"),
+    ],
 )
 def test_give_what_others_give(program, options):
     program.run(SCRIPT, "--steps", "50", *options, timeout=900)

@@ -70,6 +70,12 @@ def assert_ends(pattern: str) -> None:
     assert not left
 
 
+def test_the_file_runs_without_torch():
+    """Whose import takes longer than all else that the launcher does before its first connection."""
+    code = "import runpy, sys; runpy.run_path(sys.argv[1]); assert 'torch' not in sys.modules"
+    subprocess.run([*FILE[:2], "-c", code, FILE[2]], check=True)
+
+
 def test_runs_on_every_host_and_names_its_lines(launch):
     a, b = (host.address for host in launch.network.hosts)
     command = ["ip", "-o", "-4", "addr", "show", "eth0"]

@@ -32,8 +32,6 @@ import uuid
 from collections.abc import Iterator
 from typing import IO
 
-from torch_xla._internal import fork_lock
-
 DEFAULT_MASTER_PORT = 29500
 # What a command gets between SIGTERM and SIGKILL; torchrun gives its own processes 30 s.
 STOP_SECONDS = 40
@@ -283,7 +281,8 @@ def _signals_as_exceptions() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-_print_lock = fork_lock.Lock()
+# Plain locks, as this file runs by itself, without the package and torch, and forks nothing that would come back to it.
+_print_lock = threading.Lock()
 
 
 def _copy(source: IO[bytes], target: IO[str], prefix: str) -> None:
@@ -306,7 +305,7 @@ class _Host:
     def __init__(self, name: str, command: list[str], program: str) -> None:
         self.name = name
         # Who writes to the standard input; a long program waits for the connection.
-        self._writing = fork_lock.Lock()
+        self._writing = threading.Lock()
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
