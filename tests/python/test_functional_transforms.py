@@ -120,6 +120,7 @@ def directions(function):
 
 CASES = {
     "directions of logsigmoid": (directions(F.logsigmoid), random(5)),
+    "hessian of logsigmoid of a number": (hessian(F.logsigmoid), torch.tensor(0.3)),
     "directions of smooth_l1": (
         directions(lambda x: F.smooth_l1_loss(x, x.detach() * 0.5, reduction="none")),
         random(5),
