@@ -16,12 +16,10 @@
 #include "aten/generator.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
-#include "aten/reduction.h"
 #include "aten/refuse.h"
 #include "aten/refused_types.h"
 #include "aten/sort.h"
 #include "aten/value_check.h"
-#include "hlo/counter_random.h"
 #include "hlo/number_conversion.h"
 #include "lazy/eager.h"
 #include "lazy/tensor_counts.h"
@@ -64,15 +62,8 @@ Value NormalStandard(Builder& b, Value state, Dimensions dimensions, ElementType
   return b.Convert(StandardNormal(b, BitsFor(b, state, dimensions, type)), type);
 }
 
-// Throws eager's words where an element is not `right`; NaN never is.
-template <typename Right>
-void CheckAll(Builder& b, const char* words, const Right& right) {
-  if (!ChecksValues(b)) return;
-  CheckNone(b, b.Not(right()), {kRuntimeError, words});
-}
-
 Value NormalOf(Builder& b, Value state, Value mean, Value deviation) {
-  CheckAll(b, "normal expects all elements of std >= 0.0",
+  CheckAll(b, {kRuntimeError, "normal expects all elements of std >= 0.0"},
            [&] { return b.Ge(deviation, Like(b, deviation, 0)); });
   ElementType type = mean->element_type();
   auto [m, d] = Broadcast(b, ToAccumulation(b, mean),
@@ -124,8 +115,9 @@ Value Bernoulli(Builder& b, Value state, Dimensions dimensions, ElementType type
 Value BernoulliOf(Builder& b, Value state, Value p, Dimensions dimensions, ElementType type) {
   p = ToAccumulation(b, ToFloat(b, p));
   CheckAll(b,
-           "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message "
-           "be improved?  If so, please report an enhancement request to PyTorch.)",
+           {kRuntimeError,
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message "
+            "be improved?  If so, please report an enhancement request to PyTorch.)"},
            [&] { return b.And(b.Ge(p, Like(b, p, 0)), b.Le(p, Like(b, p, 1))); });
   p = b.BroadcastTo(p, dimensions);
   ElementType computed = p->element_type();
@@ -179,179 +171,6 @@ Value Integers(Builder& b, Value state, Dimensions dimensions, ElementType type,
 Value Permutation(Builder& b, Value state, int64_t n, ElementType type) {
   Value keys = RandomBits(b, state, {n}, ElementType::kU64);
   return b.Convert(SortWithIndices(b, keys, 0, false, true).second, type);
-}
-
-// --- Drawing classes
-
-// Relative to the largest of each row, so that neither sums nor quotients of them leave the numbers
-// of their type, however large or small a program's unnormalized probabilities are.
-Value RelativeProbabilities(Builder& b, Value p) {
-  const Dimensions last = {p->shape().rank() - 1};
-  p = ToAccumulation(b, p);
-  return b.Divide(p, BroadcastReduced(b, Max(b, p, last), last, p->dimensions()));
-}
-
-// Along the last dimension.
-void CheckDistributions(Builder& b, Value p) {
-  CheckAll(b, "probability tensor contains either `inf`, `nan` or element < 0",
-           [&] { return b.And(b.Ge(p, Like(b, p, 0)), b.Lt(p, Like(b, p, kInfinity))); });
-  CheckAll(b, "invalid multinomial distribution (sum of probabilities <= 0)",
-           [&] { return b.Reduce(Opcode::kOr, b.Gt(p, Like(b, p, 0)), {p->shape().rank() - 1}); });
-}
-
-// A race of exponential clocks with the probabilities as rates: the order of arrival is a draw
-// without replacement. Whose probability is zero comes last.
-Value DrawWithoutReplacement(Builder& b, Value state, Value p, int64_t count) {
-  int64_t last = p->shape().rank() - 1;
-  CheckDistributions(b, p);
-  Value relative = RelativeProbabilities(b, p);
-  ElementType computed = relative->element_type();
-  Value e = StandardExponential(b, BitsFor(b, state, p->dimensions(), computed));
-  Value speed = ToPositiveFinite(b, b.Divide(relative, e), computed);
-  speed = ZeroUnless(b, b.Gt(p, Like(b, p, 0)), speed);
-  Value order = SortWithIndices(b, speed, last, true, false).second;
-  return b.SliceInDim(order, last, 0, count);
-}
-
-// How many of the cumulated probabilities a uniform number passes. A class of probability zero ends
-// where the one before it ends, however sums round, so that it is never drawn.
-Value DrawWithReplacement(Builder& b, Value state, Value p, int64_t count) {
-  int64_t last = p->shape().rank() - 1, classes = p->shape().dimension(last);
-  CheckDistributions(b, p);
-  p = RelativeProbabilities(b, p);
-  Value is_possible = b.Gt(p, Like(b, p, 0));
-  Value cumulated =
-      CumulativeMaximum(b, ZeroUnless(b, is_possible, CumulativeSum(b, p, last)), last);
-  Dimensions draws = p->dimensions(), pairs = draws;
-  draws[last] = count;
-  pairs.insert(pairs.begin() + last, count);
-  ElementType computed = p->element_type();
-  Value u = UnitUniform(b, BitsFor(b, state, draws, computed), computed);
-  Value total = b.SliceInDim(cumulated, last, classes - 1, classes);
-  u = b.Multiply(u, b.BroadcastTo(total, draws));
-  // With few classes to compare with is quicker than to halve.
-  constexpr int64_t kFewClasses = 64;
-  Value index;
-  if (classes <= kFewClasses) {
-    Value limits = BroadcastReduced(b, cumulated, {last}, pairs);
-    Value passed = b.Le(limits, BroadcastReduced(b, u, {last + 1}, pairs));
-    index = Sum(b, b.Convert(passed, ElementType::kS64), {last + 1});
-  } else {
-    index = CountBelow(b, cumulated, u, /*right=*/true);
-  }
-  return b.Minimum(index, b.Full(index->shape(), classes - 1));
-}
-
-at::Tensor Multinomial(const at::Tensor& p, int64_t count, bool replacement,
-                       std::optional<at::Generator> generator) {
-  TORCH_CHECK(p.dim() == 1 || p.dim() == 2, "prob_dist must be 1 or 2 dim");
-  TORCH_CHECK(at::isFloatingType(p.scalar_type()),
-              "multinomial only supports floating-point dtypes for input, got: ", p.scalar_type());
-  TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
-  TORCH_CHECK(replacement || count <= p.size(-1),
-              "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  // As many as float32 counts.
-  TORCH_CHECK(p.size(-1) <= (int64_t{1} << 24), "number of categories cannot exceed 2^24");
-  lazy::Value state = RandomState(generator, p.device());
-  return replacement ? Record<&DrawWithReplacement>(state, p, count)
-                     : Record<&DrawWithoutReplacement>(state, p, count);
-}
-
-// --- Dropout
-
-// x times the scale where the mask is true, in the type that x's products are rounded from: f16
-// does not hold every scale.
-Value ScaleUnderMask(Builder& b, Value mask, Value x, double scale) {
-  Value wide = ToAccumulation(b, x);
-  return ZeroUnless(b, mask, b.Convert(b.Multiply(wide, Like(b, wide, scale)), x->element_type()));
-}
-
-std::pair<Value, Value> Dropout(Builder& b, Value state, Value x, double p) {
-  Value mask = Coin(b, RandomBits(b, state, x->dimensions(), ElementType::kU32), 1 - p);
-  // Programs of PyTorch/XLA show a mask of bytes. Compilers drop the two conversions.
-  Value kept = b.Convert(b.Convert(mask, ElementType::kU8), ElementType::kPred);
-  return {ScaleUnderMask(b, kept, x, p == 1 ? 0 : 1 / (1 - p)), mask};
-}
-
-// Coin of RandomBits, without a program.
-at::Tensor ThrowCoins(const at::Tensor& state, at::IntArrayRef sizes, double p) {
-  const uint64_t key = state.const_data_ptr<uint64_t>()[0];
-  const uint64_t start = state.const_data_ptr<uint64_t>()[1];
-  const auto limit = static_cast<uint64_t>(std::llround(std::ldexp(p, 32)));
-  at::Tensor coins = at::empty(sizes, at::kBool);
-  bool* out = coins.mutable_data_ptr<bool>();
-  const auto count = static_cast<uint64_t>(coins.numel());
-  hlo::ForEachPhiloxBlock(key, start, key, (count + 3) / 4, [&](uint64_t number, auto words) {
-    for (uint64_t i = 4 * number, k = 0; k < 4 && i < count; ++i, ++k) out[i] = words[k] < limit;
-  });
-  return coins;
-}
-
-std::tuple<at::Tensor, at::Tensor> RunDropout(const at::Tensor& state, const at::Tensor& x,
-                                              double p) {
-  at::Tensor mask = ThrowCoins(state, x.sizes(), 1 - p);
-  at::Tensor scaled = x.mul(p == 1 ? 0 : 1 / (1 - p));
-  return {at::where(mask, scaled, at::zeros({}, scaled.options())), mask};
-}
-
-Value DropoutBackward(Builder& b, Value gradient, Value mask, double scale) {
-  auto [x, kept] = Broadcast(b, ToFloat(b, gradient), mask);
-  return ScaleUnderMask(b, kept, x, scale);
-}
-
-std::tuple<at::Tensor, at::Tensor> NativeDropout(const at::Tensor& x, double p,
-                                                 std::optional<bool> train) {
-  if (x.numel() == 0) return {x, at::empty_like(x)};  // of this type, as eager's
-  if (!train.value_or(true)) {
-    return {x.clone(), at::ones(x.sizes(), x.options().dtype(at::kBool))};
-  }
-  TORCH_CHECK(IsContinuous(x), "result type Float can't be cast to the desired output type ",
-              x.scalar_type());
-  return Record<&Dropout>(RandomState(std::nullopt, x.device()), x, p);
-}
-
-// --- Leaky rectifier of random slopes
-
-// x times a slope drawn from [lower, upper) where it is not positive, and by what it was
-// multiplied.
-std::pair<Value, Value> RandomLeakyRelu(Builder& b, Value state, Value x, double lower,
-                                        double upper) {
-  ElementType type = x->element_type();
-  Value u = UnitUniform(b, BitsFor(b, state, x->dimensions(), type), type);
-  Interval slopes = IntervalOf(type, lower, upper);
-  Value drawn =
-      InInterval(b, u, Like(b, u, slopes.from), Like(b, u, slopes.width), Like(b, u, slopes.last));
-  Value leaks = b.Le(x, Like(b, x, 0));
-  Value slope = b.Select(leaks, b.Convert(drawn, type), Like(b, x, 1));
-  return {b.Select(leaks, b.Multiply(x, slope), x), slope};
-}
-
-std::tuple<at::Tensor, at::Tensor> RreluWithNoiseFunctional(const at::Tensor& x,
-                                                            const at::Tensor& noise,
-                                                            const at::Scalar& lower,
-                                                            const at::Scalar& upper, bool training,
-                                                            OptionalGenerator generator) {
-  TORCH_CHECK(x.sizes() == noise.sizes(),
-              "noise tensor shape must match self tensor shape. Got self.shape = ", x.sizes(),
-              " noise.shape = ", noise.sizes());
-  CheckKernel(x.is_floating_point(), "rrelu_with_noise_out_cpu", x.scalar_type());
-  if (!training) return {at::leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2), noise};
-  return Record<&RandomLeakyRelu>(RandomState(generator, x.device()), x, lower.toDouble(),
-                                  upper.toDouble());
-}
-at::Tensor RreluWithNoise(const at::Tensor& x, at::Tensor& noise, const at::Scalar& lower,
-                          const at::Scalar& upper, bool training, OptionalGenerator generator) {
-  auto [result, slopes] =
-      RreluWithNoiseFunctional(x, noise, lower, upper, training, std::move(generator));
-  if (training) WriteInto(noise, slopes);
-  return result;
-}
-at::Tensor& RreluWithNoiseInPlace(at::Tensor& self, at::Tensor& noise, const at::Scalar& lower,
-                                  const at::Scalar& upper, bool training,
-                                  OptionalGenerator generator) {
-  at::assert_no_internal_overlap(self);
-  WriteInto(self, RreluWithNoise(self, noise, lower, upper, training, std::move(generator)));
-  return self;
 }
 
 // --- In place
@@ -712,14 +531,6 @@ at::Tensor RandDefault(at::IntArrayRef size, std::optional<at::ScalarType> dtype
   return Rand(size, std::nullopt, dtype, layout, device, pin_memory);
 }
 
-// The composite operator would keep a mask of the input's type; this keeps one of bools.
-at::Tensor DropoutAutograd(const at::Tensor& x, double p, bool train) {
-  TORCH_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
-  if (p == 0 || !train || x.numel() == 0) return x;
-  if (p == 1) return x.mul(at::zeros({}, x.options()));  // of any type, and NaN where x is infinite
-  return std::get<0>(at::native_dropout(x, p, train));
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -745,11 +556,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("normal.Tensor_Tensor", &NormalTensors);
   m.impl("normal.Tensor_float", &NormalTensorNumber);
   m.impl("normal.float_Tensor", &NormalNumberTensor);
-  m.impl("multinomial", &Multinomial);
-  m.impl("rrelu_with_noise", &RreluWithNoise);
-  m.impl("rrelu_with_noise_", &RreluWithNoiseInPlace);
-  m.impl("rrelu_with_noise_functional", &RreluWithNoiseFunctional);
-  RunBy<&Dropout>(&RunDropout);
   RunByEvaluator<&Uniform>();
   RunByEvaluator<&Normal>();
   RunByEvaluator<&NormalStandard>();
@@ -762,13 +568,6 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunByEvaluator<&BernoulliOf>();
   RunByEvaluator<&Integers>();
   RunByEvaluator<&Permutation>();
-  RunByEvaluator<&DrawWithoutReplacement>();
-  RunByEvaluator<&DrawWithReplacement>();
-  RunByEvaluator<&RandomLeakyRelu>();
-  m.impl("native_dropout", &NativeDropout);
-  Register<&DropoutBackward>(m, "native_dropout_backward");
 }
-
-TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) { m.impl("dropout", &DropoutAutograd); }
 
 }  // namespace torch_xla

@@ -39,6 +39,12 @@ bool ChecksValues(const Builder& b);
 void CheckBounds(Builder& b, Value x, Bounds bounds, const Words& words);
 // That no element of a pred is true.
 void CheckNone(Builder& b, Value wrong, const Words& words);
+// That all elements of the pred that `right` gives are true, which is asked for where checks are
+// wanted.
+template <typename Right>
+void CheckAll(Builder& b, const Words& words, const Right& right) {
+  if (ChecksValues(b)) CheckNone(b, b.Not(right()), words);
+}
 
 // The checks in regions of a loop or branch, whose values the program around them does not have.
 // The first that fails is carried out of them: its number among the checks, from 1 on, and what was
