@@ -49,6 +49,15 @@ Value Finish(Builder& b, Value reduced, const std::optional<Scalar>& scale, Elem
   return b.Convert(b.Multiply(b.Convert(x, wide), Splat(b, factor, x->dimensions())), type);
 }
 
+// What an operation of `count` operands gives.
+Values ResultsOf(Builder& b, Value operation, size_t count) {
+  Values results;
+  for (size_t i = 0; i < count; ++i) {
+    results.push_back(b.Result(operation, static_cast<int64_t>(i)));
+  }
+  return results;
+}
+
 // All of one type.
 Values AllReduceLike(Builder& b, Values xs, std::optional<Scalar> scale, std::string reduction,
                      RankGroups groups) {
@@ -57,10 +66,8 @@ Values AllReduceLike(Builder& b, Values xs, std::optional<Scalar> scale, std::st
   ElementType reduced_type = xs[0]->element_type();
   hlo::Computation* body = b.ScalarCombiner(Combiner(reduction, IsPred(xs[0])), reduced_type);
   Value reduced = b.Create(Opcode::kAllReduce, xs, Among(groups), {body});
-  Values results;
-  for (size_t i = 0; i < xs.size(); ++i) {
-    results.push_back(Finish(b, b.Result(reduced, static_cast<int64_t>(i)), scale, type));
-  }
+  Values results = ResultsOf(b, reduced, xs.size());
+  for (Value& result : results) result = Finish(b, result, scale, type);
   return results;
 }
 
@@ -74,10 +81,10 @@ Value ReduceScatterLike(Builder& b, Value x, std::optional<Scalar> scale, std::s
   return Finish(b, b.Create(Opcode::kReduceScatter, {x}, attributes, {body}), scale, type);
 }
 
-Value AllGatherLike(Builder& b, Value x, int64_t dimension, RankGroups groups) {
+Values AllGatherLike(Builder& b, Values xs, int64_t dimension, RankGroups groups) {
   hlo::CollectiveAttributes attributes = Among(groups);
   attributes.dimension = dimension;
-  return b.Create(Opcode::kAllGather, {x}, attributes);
+  return ResultsOf(b, b.Create(Opcode::kAllGather, xs, attributes), xs.size());
 }
 
 Value AllToAllLike(Builder& b, Value x, int64_t split_dimension, int64_t concat_dimension,
@@ -148,28 +155,37 @@ int64_t Wrapped(int64_t dimension, const at::Tensor& tensor) {
   return c10::maybe_wrap_dim(dimension, tensor.dim());
 }
 
+// What `record` gives for the tensors, which it gets in lists of one kind: one operation for each
+// kind, in an order that all processes share.
+template <typename KindOf, typename Record>
+std::vector<at::Tensor> RecordEachKind(const std::vector<at::Tensor>& tensors,
+                                       const RankGroups& groups, KindOf kind_of, Record record) {
+  std::map<decltype(kind_of(tensors[0])), std::vector<size_t>> of_kind;
+  for (size_t i = 0; i < tensors.size(); ++i) of_kind[kind_of(tensors[i])].push_back(i);
+  std::vector<at::Tensor> results(tensors.size());
+  for (const auto& [kind, places] : of_kind) {
+    std::vector<at::Tensor> operands;
+    for (size_t i : places) operands.push_back(tensors[i]);
+    const std::vector<at::Tensor> recorded = record(kind, operands);
+    Note(recorded[0], groups);
+    for (size_t i = 0; i < places.size(); ++i) results[places[i]] = recorded[i];
+  }
+  return results;
+}
+
 }  // namespace
 
 std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
                                   const std::string& reduction, double scale,
                                   const RankGroups& groups) {
   return RecordCollective([&] {
-    std::vector<at::Tensor> results(tensors.size());
-    // One operation for each type, in an order that all processes share.
-    std::map<at::ScalarType, std::vector<size_t>> of_type;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      CheckOperand(tensors[i], "all_reduce");
-      of_type[tensors[i].scalar_type()].push_back(i);
-    }
-    for (const auto& [type, places] : of_type) {
-      std::vector<at::Tensor> operands;
-      for (size_t i : places) operands.push_back(tensors[i]);
-      std::vector<at::Tensor> reduced =
-          Record<&AllReduceLike>(operands, Factor(scale, operands[0]), reduction, groups);
-      Note(reduced[0], groups);
-      for (size_t i = 0; i < places.size(); ++i) results[places[i]] = reduced[i];
-    }
-    return results;
+    auto type_of = [](const at::Tensor& tensor) {
+      CheckOperand(tensor, "all_reduce");
+      return tensor.scalar_type();
+    };
+    return RecordEachKind(tensors, groups, type_of, [&](auto, const auto& operands) {
+      return Record<&AllReduceLike>(operands, Factor(scale, operands[0]), reduction, groups);
+    });
   });
 }
 
@@ -182,11 +198,19 @@ void AllReduceInPlace(const std::vector<at::Tensor>& tensors, const std::string&
   });
 }
 
-at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGroups& groups) {
+std::vector<at::Tensor> AllGather(const std::vector<at::Tensor>& tensors, int64_t dimension,
+                                  const RankGroups& groups) {
   return RecordCollective([&] {
-    CheckOperand(tensor, "all_gather");
-    if (tensor.dim() == 0) return AllGather(tensor.reshape({1}), 0, groups);
-    return Noted(Record<&AllGatherLike>(tensor, Wrapped(dimension, tensor), groups), groups);
+    auto kind_of = [&](const at::Tensor& tensor) {
+      CheckOperand(tensor, "all_gather");
+      return std::pair(tensor.scalar_type(), tensor.dim() == 0 ? 0 : Wrapped(dimension, tensor));
+    };
+    return RecordEachKind(tensors, groups, kind_of, [&](auto kind, auto operands) {
+      for (at::Tensor& tensor : operands) {
+        if (tensor.dim() == 0) tensor = tensor.reshape({1});
+      }
+      return Record<&AllGatherLike>(operands, kind.second, groups);
+    });
   });
 }
 

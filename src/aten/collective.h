@@ -25,8 +25,10 @@ std::vector<at::Tensor> AllReduce(const std::vector<at::Tensor>& tensors,
 // The same, written into the tensors.
 void AllReduceInPlace(const std::vector<at::Tensor>& tensors, const std::string& reduction,
                       double scale, const RankGroups& groups);
-// The group's tensors, of one shape, along `dimension` in the order of the group.
-at::Tensor AllGather(const at::Tensor& tensor, int64_t dimension, const RankGroups& groups);
+// The group's tensors, each of one shape in all processes, along `dimension` in the order of the
+// group; of numbers a vector. Those of one type travel together.
+std::vector<at::Tensor> AllGather(const std::vector<at::Tensor>& tensors, int64_t dimension,
+                                  const RankGroups& groups);
 // This process's part, along `dimension`, of the reduction.
 at::Tensor ReduceScatter(const at::Tensor& tensor, const std::string& reduction, double scale,
                          int64_t dimension, const RankGroups& groups);

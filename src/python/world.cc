@@ -119,7 +119,7 @@ void BindCollectives(py::module_& m) {
         py::arg("scale"), py::arg("groups"));
   m.def("_xla_all_reduce_", Recording(&AllReduceInPlace), py::arg("tensors"),
         py::arg("reduce_type"), py::arg("scale"), py::arg("groups"));
-  m.def("_xla_all_gather", Recording(&AllGather), py::arg("tensor"), py::arg("dim"),
+  m.def("_xla_all_gather", Recording(&AllGather), py::arg("tensors"), py::arg("dim"),
         py::arg("groups"));
   m.def("_xla_reduce_scatter", Recording(&ReduceScatter), py::arg("tensor"), py::arg("reduce_type"),
         py::arg("scale"), py::arg("dim"), py::arg("groups"));

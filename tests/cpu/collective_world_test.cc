@@ -138,22 +138,34 @@ bool SameValues(const Literal& expected, const Literal& actual, bool is_exact) {
   return same;
 }
 
+// Every operand's result is that of a collective of its own.
 void Check(Communicator& world, const Collective& collective, unsigned seed) {
-  std::vector<Literal> inputs;
-  for (int64_t rank = 0; rank < world.size(); ++rank) {
-    inputs.push_back(RandomLiteral(collective.operands[0], seed + static_cast<unsigned>(rank)));
+  const size_t count = collective.operands.size();
+  std::vector<std::vector<Literal>> inputs(count);
+  std::vector<Literal> expected, actual;
+  std::vector<const void*> operands;
+  std::vector<void*> results;
+  for (size_t k = 0; k < count; ++k) {
+    Collective of_one = collective;
+    of_one.operands = {collective.operands[k]};
+    for (int64_t rank = 0; rank < world.size(); ++rank) {
+      const unsigned own = seed + 100 * static_cast<unsigned>(k) + static_cast<unsigned>(rank);
+      inputs[k].push_back(RandomLiteral(of_one.operands[0], own));
+    }
+    expected.push_back(Expectation(of_one, world.rank(), world.size()).Evaluate(inputs[k]));
+    actual.emplace_back(expected[k].shape());
+    operands.push_back(inputs[k][world.rank()].bytes());
+    results.push_back(const_cast<std::byte*>(actual[k].bytes()));
+    std::memset(results[k], 0xcd, actual[k].byte_size());
   }
-  const Literal expected = Expectation(collective, world.rank(), world.size()).Evaluate(inputs);
-  Literal actual(expected.shape());
-  const void* operand = inputs[world.rank()].bytes();
-  void* result = const_cast<std::byte*>(actual.bytes());
-  std::memset(result, 0xcd, actual.byte_size());
-  world.Run(collective, &operand, &result);
+  world.Run(collective, operands.data(), results.data());
   const ElementType type = collective.operands[0].element_type();
   const bool is_complex = type == ElementType::kC64 || type == ElementType::kC128;
-  Require(
-      SameValues(expected, actual, !(is_complex && collective.reduction == Reduction::kProduct)),
-      "wrong result of " + collective.ToString());
+  const bool is_exact = !(is_complex && collective.reduction == Reduction::kProduct);
+  for (size_t k = 0; k < count; ++k) {
+    Require(SameValues(expected[k], actual[k], is_exact),
+            "wrong result " + std::to_string(k) + " of " + collective.ToString());
+  }
 }
 
 constexpr ElementType kTypes[] = {ElementType::kPred, ElementType::kS8,   ElementType::kS16,
@@ -204,6 +216,24 @@ TEST_P(CollectiveWorldTest, EveryKindAndType) {
       for (const Collective& collective : EveryKind(Shape(type, {12, 24}), world.size(), {})) {
         Check(world, collective, seed++);
       }
+    }
+  });
+}
+
+// Of several types where nothing is reduced.
+TEST_P(CollectiveWorldTest, SeveralOperands) {
+  InWorld(GetParam(), [](Communicator& world) {
+    unsigned seed = 1;
+    const Shape shape(ElementType::kF32, {12, 24});
+    for (Collective collective : EveryKind(shape, world.size(), {})) {
+      collective.operands.push_back(Shape(ElementType::kF32, {24, 12}));
+      const bool reduces = collective.kind == CollectiveKind::kAllReduce ||
+                           collective.kind == CollectiveKind::kReduceScatter;
+      if (!reduces) {
+        collective.operands.push_back(Shape(ElementType::kS8, {12, 12}));
+        collective.operands.push_back(Shape(ElementType::kF64, {12, 0}));
+      }
+      Check(world, collective, seed++);
     }
   });
 }

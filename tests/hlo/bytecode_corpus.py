@@ -226,6 +226,9 @@ TEXT_PROGRAMS = {
             : (tensor<4xf32>) -> tensor<4xf32>
         %4 = stablehlo.partition_id : tensor<ui32>
         %5 = stablehlo.replica_id : tensor<ui32>""",
+    "gather_of_several": """%0:2 = "stablehlo.all_gather"(%a, %m) {all_gather_dim = 0 : i64,
+            replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>, tensor<4x4xf32>)
+            -> (tensor<8xf32>, tensor<8x4xf32>)""",
     "feeds": """%0:2 = "stablehlo.infeed"(%t) {infeed_config = "in"} : (!stablehlo.token)
             -> (tensor<4xf32>, !stablehlo.token)
         %1 = "stablehlo.outfeed"(%a, %t) {outfeed_config = "out"} : (tensor<4xf32>, !stablehlo.token)

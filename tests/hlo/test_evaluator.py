@@ -655,6 +655,17 @@ def test_collective_alone(evaluator, name):
     oracle.compare(evaluator, text, [x], exact=True)
 
 
+def test_gather_of_several_alone(evaluator):
+    x, y, z = values(F32), values(np.int32, (3,)), values(F32, (2, 1))
+    kinds = f"({tensor(x)}, {tensor(y)}, {tensor(z)})"
+    text = program(
+        f"""%r:3 = "stablehlo.all_gather"(%a, %b, %c) {{all_gather_dim = 0 : i64,
+        replica_groups = dense<0> : tensor<1x1xi64>}} : {kinds} -> {kinds}""",
+        [tensor(x), tensor(y), tensor(z)], x, y, z,
+    )  # fmt: skip
+    oracle.compare(evaluator, text, [x, y, z], exact=True)
+
+
 def test_map(evaluator):
     x, y = values(F32), values(F32)
     text = program(

@@ -181,7 +181,7 @@ for name, call in {
     "_xla_optimization_barrier_": lambda: _XLAC._xla_optimization_barrier_([tensors[0], work]),
     "_replace_xla_tensor": lambda: _XLAC._replace_xla_tensor(tensors[1], tensors[2]),
     "_xla_all_reduce_": lambda: _XLAC._xla_all_reduce_([tensors[3]], "sum", 1.0, []),
-    "_xla_all_gather": lambda: _XLAC._xla_all_gather(tensors[3], 0, [[0]]),
+    "_xla_all_gather": lambda: _XLAC._xla_all_gather([tensors[3]], 0, [[0]]),
     "_xla_reduce_scatter": lambda: _XLAC._xla_reduce_scatter(tensors[3], "sum", 1.0, 0, [[0]]),
     "_xla_all_to_all": lambda: _XLAC._xla_all_to_all(tensors[3], 0, 0, 1, []),
     "_xla_collective_permute": lambda: _XLAC._xla_collective_permute(tensors[3], [(0, 0)]),

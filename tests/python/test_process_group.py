@@ -39,7 +39,9 @@ group.allgather([gathered], [torch.ones(2, device="xla")])
 assert "all-gather(" in torch_xla._XLAC._get_xla_tensors_hlo(gathered)
 by_input = [[torch.zeros(size, device="xla") for _ in range(2)] for size in (1, 4, 5)]
 group.allgather_coalesced(by_input, [outputs[0] + 1 for outputs in by_input])
-assert torch_xla._XLAC._get_xla_tensors_hlo(sum(by_input, [])).count(" all-gather(") == 3
+text = torch_xla._XLAC._get_xla_tensors_hlo(sum(by_input, []))
+assert text.count(" all-gather(") == 1, text
+assert "= (f32[2]{0}, f32[8]{0}, f32[10]{0}) all-gather(f32[1]{0} " in text, text
 del tensor, gathered, by_input
 torch_xla.sync()
 alone = backend.ProcessGroupXla(None, 0, 1, dist.default_pg_timeout, [1])
@@ -53,6 +55,31 @@ except RuntimeError as error:
 """
     ).stdout
     assert "[2, 3] can only record" in output and "rank 0 of 1" in output
+
+
+def test_a_group_of_nobody_in_particular_is_of_those_that_run(program):
+    """As in PyTorch/XLA, whose instructions then name no ranks: a gather gives as many parts as processes run."""
+    program.run_code(
+        """
+import torch, torch.distributed as dist, torch_xla, torch_xla.distributed.xla_backend as backend
+group = backend.ProcessGroupXla(None, 3, 8, dist.default_pg_timeout)
+tensors = [torch.arange(2, device="xla") + 1, torch.arange(5, device="xla") + 1]
+outputs = [[torch.zeros_like(tensor)] * 8 for tensor in tensors]
+group.allgather_coalesced(outputs, tensors)
+text = torch_xla._XLAC._get_xla_tensors_hlo([each[0] for each in outputs])
+assert "= (s64[2]{0}, s64[5]{0}) all-gather(s64[2]{0} " in text, text
+assert [each[0].tolist() for each in outputs] == [[1, 2], [1, 2, 3, 4, 5]]
+group.allreduce([tensors[0]], dist.AllreduceOptions())
+assert tensors[0].tolist() == [1, 2]
+try:
+    group.reduce_scatter([torch.zeros(2, device="xla")], [tensors[:1] * 8], dist.ReduceScatterOptions())
+except ValueError as error:
+    assert "shard_count=8" in str(error), error
+else:
+    raise AssertionError("an eighth of what one process has")
+""",
+        XLA_ALWAYS_ALLREDUCE="1",
+    )
 
 
 def test_a_tensor_in_place_of_a_list_is_refused(program):

@@ -38,7 +38,7 @@ FUNCTIONS = {
     "_xla_op_tensor_shape": lambda f, t: f(t, "xla:0"),
     "_xla_all_reduce": lambda f, t: f([t], *SUM, []),
     "_xla_all_reduce_": lambda f, t: f([t], *SUM, []),
-    "_xla_all_gather": lambda f, t: f(t, 0, []),
+    "_xla_all_gather": lambda f, t: f([t], 0, []),
     "_xla_reduce_scatter": lambda f, t: f(t, *SUM, 0, []),
     "_xla_collective_permute": lambda f, t: f(t, []),
     "_xla_collective_broadcast": lambda f, t: f(t, []),

@@ -160,22 +160,23 @@ def all_gather(
 ) -> Any:
     """Concatenates the processes' values, of one shape, on dimension `dim` in the order of their ranks.
 
-    A list is gathered tensor by tensor; `output` receives the results. With n processes in the group, dimension `dim` of the
-    result is n times as long; of numbers (0 dimensions) it is a vector of n. Raises IndexError for a dimension that is not
-    there.
+    The tensors of a list travel together, in one operation for each type; `output` receives the results. With n processes in
+    the group, dimension `dim` of a result is n times as long; of numbers (0 dimensions) it is a vector of n. Raises IndexError
+    for a dimension that is not there.
     """
     if torch.compiler.is_compiling():
         return _each(lambda x: _gather(x, dim, *traced.flat(groups)), value, output)
     ranks = _equal_ranks("all_gather", groups)
 
-    def gather(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.dim() > 0:
-            _check_cut("all_gather", tensor, dim, 1)
+    def gather(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        for tensor in tensors:
+            if tensor.dim() > 0:
+                _check_cut("all_gather", tensor, dim, 1)
         if _alone(ranks):
-            return tensor.clone() if tensor.dim() else tensor.reshape(1)
-        return _XLAC._xla_all_gather(tensor, dim, ranks)
+            return [tensor.clone() if tensor.dim() else tensor.reshape(1) for tensor in tensors]
+        return _XLAC._xla_all_gather(tensors, dim, ranks)
 
-    return _each(gather, value, output)
+    return _together(gather, value, output)
 
 
 def all_gather_bucketized(
@@ -186,8 +187,13 @@ def all_gather_bucketized(
     pin_layout: bool = False,
     bucket_cap_mb: int = 160,
 ) -> list[torch.Tensor]:
-    """`all_gather` of many tensors; the engine sees all of them, so buckets are of no use."""
-    return all_gather(input_list, dim, groups, output, pin_layout)
+    """`all_gather` of many tensors, of which those that follow each other travel together, up to `bucket_cap_mb` megabytes."""
+
+    def gather(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        buckets = _buckets(tensors, bucket_cap_mb * 1024 * 1024)
+        return [result for bucket in buckets for result in all_gather(bucket, dim, groups)]
+
+    return _together(gather, input_list, output)
 
 
 def reduce_scatter(
@@ -425,16 +431,17 @@ def broadcast_master_param(model: torch.nn.Module) -> None:
 
 def _each(function: Any, value: Any, output: Any) -> Any:
     """`function` of a tensor, or of each of a list; copied into `output` where there is one, which takes its shape."""
-    if isinstance(value, torch.Tensor):
-        result = function(value)
-        targets, results = [output], [result]
-    else:
-        result = results = [function(tensor) for tensor in value]
-        targets = output
+    return _together(lambda tensors: [function(tensor) for tensor in tensors], value, output)
+
+
+def _together(function: Any, value: Any, output: Any) -> Any:
+    """The same with a `function` of all the tensors of a list."""
+    is_one = isinstance(value, torch.Tensor)
+    results = function([value] if is_one else list(value))
     if output is None:
-        return result
+        return results[0] if is_one else results
     with torch.no_grad():
-        for target, source in zip(targets, results, strict=True):
+        for target, source in zip([output] if is_one else output, results, strict=True):
             if target.shape != source.shape:
                 target.resize_(source.shape)
             target.copy_(source)

@@ -63,15 +63,17 @@ def all_reduce_(input: torch.Tensor, reduce_op: str, group_name: Any) -> torch.T
 def all_reduce_coalesced(
     inputs: list[torch.Tensor], reduce_op: str, group_name: Any
 ) -> list[torch.Tensor]:
-    """The reductions of several; what is recorded travels together anyway."""
-    return [all_reduce(tensor, reduce_op, group_name) for tensor in inputs]
+    """The reductions of several, which travel together."""
+    return all_reduce_coalesced_([tensor.clone() for tensor in inputs], reduce_op, group_name)
 
 
 def all_reduce_coalesced_(
     inputs: list[torch.Tensor], reduce_op: str, group_name: Any
 ) -> list[torch.Tensor]:
     """The same in place."""
-    return [all_reduce_(tensor, reduce_op, group_name) for tensor in inputs]
+    reduction, scale = _reduction(reduce_op, group_name)
+    xm.all_reduce(reduction, inputs, scale, _ranks(group_name))
+    return inputs
 
 
 def all_gather_into_tensor(input: torch.Tensor, group_size: int, group_name: Any) -> torch.Tensor:
@@ -82,8 +84,8 @@ def all_gather_into_tensor(input: torch.Tensor, group_size: int, group_name: Any
 def all_gather_into_tensor_coalesced(
     inputs: list[torch.Tensor], group_size: int, group_name: Any
 ) -> list[torch.Tensor]:
-    """The same of several."""
-    return [all_gather_into_tensor(tensor, group_size, group_name) for tensor in inputs]
+    """The same of several, which travel together."""
+    return xm.all_gather(list(inputs), 0, _ranks(group_name))
 
 
 def reduce_scatter_tensor(

@@ -89,7 +89,8 @@ class ProcessGroupXla(dist.ProcessGroup):
       ranks: the group's processes by their ranks among all; all of them by default.
       mesh: all groups of the world that are like this one, where they are known; operations name all of them.
 
-    A group of ranks that are not started records its operations all the same, to be looked at; they cannot run.
+    A group of ranks that are not started records its operations all the same, to be looked at; they cannot run. One that was
+    made without `ranks`, in a world of another size, is of the processes that run.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class ProcessGroupXla(dist.ProcessGroup):
         self._mesh = mesh or [self._ranks]
         self._cpu: dist.ProcessGroup | None = None
         if max(self._ranks) >= xr.world_size() or self._ranks[rank] != xr.global_ordinal():
+            if ranks is None:
+                self._mesh = []  # as in PyTorch/XLA, all that run: nobody has named others
             return
         if store is None:
             store = dist.HashStore()
@@ -131,7 +134,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         return self._cpu
 
     def _recording(self) -> contextlib.AbstractContextManager[None]:
-        if self._cpu is not None:
+        if self._cpu is not None or not self._mesh:
             return contextlib.nullcontext()
         size = max(max(group) for group in self._mesh) + 1
         return _collectives.planned_world(size, self._ranks[self.rank()])
@@ -149,7 +152,7 @@ class ProcessGroupXla(dist.ProcessGroup):
 
     def _exclusive_or(self, tensor: torch.Tensor) -> torch.Tensor:
         # The reductions that xm names, as PyTorch/XLA does, do not include this one.
-        return functools.reduce(torch.bitwise_xor, self._gathered(tensor))
+        return functools.reduce(torch.bitwise_xor, self._gathered([tensor])[0])
 
     def _reduction(self, operation: dist.ReduceOp) -> tuple[str, float]:
         for known, reduction in _REDUCTIONS.items():
@@ -192,9 +195,14 @@ class ProcessGroupXla(dist.ProcessGroup):
         xm.collective_broadcast(list(tensors), root_ordinal=root, groups=self._groups())
         return _done(list(tensors))
 
-    def _gathered(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The processes' tensors, along a new first dimension."""
-        return xm.all_gather(tensor.unsqueeze(0), dim=0, groups=self._groups())
+    def _gathered(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Of each tensor all processes', along a new first dimension. They travel together."""
+        count = len(self._ranks) if self._mesh else xr.world_size()
+        gathered = xm.all_gather(list(tensors), dim=0, groups=self._groups())
+        return [
+            every.reshape(count, *tensor.shape)
+            for every, tensor in zip(gathered, tensors, strict=True)
+        ]
 
     @_by_device
     def allgather(
@@ -206,8 +214,9 @@ class ProcessGroupXla(dist.ProcessGroup):
         for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
             for output in outputs:
                 _must_fit(output, tensor)
+        for outputs, parts in zip(output_tensors, self._gathered(input_tensors), strict=True):
             # As in PyTorch/XLA there may be more of them than processes.
-            for output, part in zip(outputs, self._gathered(tensor), strict=False):
+            for output, part in zip(outputs, parts, strict=False):
                 output.copy_(part)
         return _done([output for outputs in output_tensors for output in outputs])
 
@@ -224,7 +233,7 @@ class ProcessGroupXla(dist.ProcessGroup):
         for outputs in output_lists:
             for output, tensor in zip(outputs, input_list, strict=True):
                 _must_fit(output, tensor)
-        gathered = [self._gathered(tensor) for tensor in input_list]
+        gathered = self._gathered(input_list)
         for member, outputs in enumerate(output_lists):
             for output, parts in zip(outputs, gathered, strict=True):
                 output.copy_(parts[member])
@@ -232,15 +241,15 @@ class ProcessGroupXla(dist.ProcessGroup):
 
     @_by_device
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
-        output.copy_(self._gathered(input).reshape(output.shape))
+        output.copy_(self._gathered([input])[0].reshape(output.shape))
         return _done([output])
 
     @_by_device
     def allgather_into_tensor_coalesced(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Work:
-        for output, tensor in zip(outputs, inputs, strict=True):
-            output.copy_(self._gathered(tensor).reshape(output.shape))
+        for output, gathered in zip(outputs, self._gathered(inputs), strict=True):
+            output.copy_(gathered.reshape(output.shape))
         return _done(list(outputs))
 
     def _scattered(self, parts: torch.Tensor, operation: dist.ReduceOp) -> torch.Tensor:
@@ -345,7 +354,7 @@ class ProcessGroupXla(dist.ProcessGroup):
             for outputs, tensor in zip(output_tensors, input_tensors, strict=True):
                 for output in outputs:
                     _must_fit(output, tensor)
-        gathered = [self._gathered(tensor) for tensor in input_tensors]
+        gathered = self._gathered(input_tensors)
         if not is_root:
             return _done([])
         for outputs, parts in zip(output_tensors, gathered, strict=True):

@@ -110,6 +110,22 @@ class Checks:
         same(first, torch.cat(list(self.all(2))))
         same(second, torch.cat(list(self.all(3))))
 
+    def check_all_gather_of_many(self) -> None:
+        # Of several types, sizes and numbers of dimensions; the last two are without elements, and numbers.
+        kinds = [(dtype, shape) for dtype in [*TYPES, torch.bool] for shape in ((2, 3), (5,))]
+        kinds += [(torch.float32, (0, 2)), (torch.float32, ())]
+        for dim in (0, -1):
+            own = [self.own(*shape, dtype=dtype) for dtype, shape in kinds]
+            for gather in (xm.all_gather, xm.all_gather_bucketized):
+                gathered = gather(own, dim=dim)
+                for (dtype, shape), result in zip(kinds, gathered, strict=True):
+                    every = self.all(*shape, dtype=dtype)
+                    same(result, torch.cat(list(every), dim) if shape else every)
+        pair = xm.all_gather([self.own(6), self.own(1)], groups=self.groups())
+        group = next(group for group in self.groups() if self.rank in group)
+        for result, size in zip(pair, (6, 1), strict=True):
+            same(result, torch.cat([of(rank, size) for rank in group]))
+
     def check_reduce_scatter(self) -> None:
         expected = self.all(3, 2 * self.size).sum(0).chunk(self.size, 1)[self.rank]
         value = self.own(3, 2 * self.size)

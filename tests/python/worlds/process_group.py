@@ -76,6 +76,12 @@ class Checks:
         dist.all_gather_coalesced(outputs, [self.own(2)])
         for rank, (output,) in enumerate(outputs):
             self.same(output, value_of(rank, 2))
+        shapes = [(3,), (2, 2), ()]
+        outputs = [[torch.zeros(s, device=self.device) for s in shapes] for _ in range(self.size)]
+        dist.all_gather_coalesced(outputs, [self.own(*shape) for shape in shapes])
+        for rank, each in enumerate(outputs):
+            for shape, output in zip(shapes, each, strict=True):
+                self.same(output, value_of(rank, *shape))
         if self.device.type == "xla":
             outputs = [torch.zeros(self.size * n, device=self.device) for n in (2, 3)]
             with dist.distributed_c10d._coalescing_manager(device=self.device):
