@@ -1,5 +1,8 @@
 """Names of the binding that PyTorch/XLA has in C++, and that are a line of Python here."""
 
+import importlib
+from types import ModuleType
+
 import torch
 
 from torch_xla import _XLAC
@@ -45,6 +48,32 @@ def _init_xla_lazy_backend() -> None:
     """Loading the binding has registered the device; again there is nothing to do."""
 
 
+def _ensure_xla_coordinator_initialized(
+    global_rank: int, world_size: int, master_addr: str, master_port: str = ""
+) -> None:
+    """The processes find each other without a coordinator of XLA's, so there is none to start."""
+
+
+def _activate_preemption_sync_manager() -> None:
+    """SIGTERM ends the process no more, and `_sync_point_reached` tells of it."""
+    _preemption().watch()
+
+
+def _deactivate_preemption_sync_manager() -> None:
+    """SIGTERM ends the process again."""
+    _preemption().unwatch()
+
+
+def _sync_point_reached(step: int) -> bool:
+    """Whether a SIGTERM has come to one of the processes, which all ask at this step."""
+    return _preemption().is_told()
+
+
+def _preemption() -> ModuleType:
+    # Importing this package does not import torch's checkpoints.
+    return importlib.import_module("torch_xla.experimental.distributed_checkpoint._preemption")
+
+
 def register() -> None:
     """Puts them into the binding."""
     for function in (
@@ -56,5 +85,9 @@ def register() -> None:
         _get_seed_info_id,
         _get_xla_sharding_spec,
         _init_xla_lazy_backend,
+        _ensure_xla_coordinator_initialized,
+        _activate_preemption_sync_manager,
+        _deactivate_preemption_sync_manager,
+        _sync_point_reached,
     ):
         setattr(_XLAC, function.__name__, function)

@@ -1,0 +1,30 @@
+"""What a checkpoint needs of an optimizer."""
+
+import torch
+
+import torch_xla
+
+
+def prime_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """Lets an optimizer that has made no step make its state, so that one can be loaded into it.
+
+    It makes a step with gradients and learning rates of zero, so parameters and gradients are as before.
+    """
+    if optimizer.state:
+        return optimizer
+    parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    gradients = [parameter.grad for parameter in parameters]
+    rates = [group["lr"] for group in optimizer.param_groups]
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter)
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = torch.zeros_like(rate) if isinstance(rate, torch.Tensor) else 0.0
+    try:
+        optimizer.step()
+    finally:
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+    torch_xla.sync()
+    return optimizer
