@@ -50,7 +50,7 @@ Value Finish(Builder& b, Value reduced, const std::optional<Scalar>& scale, Elem
 }
 
 // What an operation of `count` operands gives.
-Values ResultsOf(Builder& b, Value operation, size_t count) {
+Values EachResult(Builder& b, Value operation, size_t count) {
   Values results;
   for (size_t i = 0; i < count; ++i) {
     results.push_back(b.Result(operation, static_cast<int64_t>(i)));
@@ -66,7 +66,7 @@ Values AllReduceLike(Builder& b, Values xs, std::optional<Scalar> scale, std::st
   ElementType reduced_type = xs[0]->element_type();
   hlo::Computation* body = b.ScalarCombiner(Combiner(reduction, IsPred(xs[0])), reduced_type);
   Value reduced = b.Create(Opcode::kAllReduce, xs, Among(groups), {body});
-  Values results = ResultsOf(b, reduced, xs.size());
+  Values results = EachResult(b, reduced, xs.size());
   for (Value& result : results) result = Finish(b, result, scale, type);
   return results;
 }
@@ -84,7 +84,7 @@ Value ReduceScatterLike(Builder& b, Value x, std::optional<Scalar> scale, std::s
 Values AllGatherLike(Builder& b, Values xs, int64_t dimension, RankGroups groups) {
   hlo::CollectiveAttributes attributes = Among(groups);
   attributes.dimension = dimension;
-  return ResultsOf(b, b.Create(Opcode::kAllGather, xs, attributes), xs.size());
+  return EachResult(b, b.Create(Opcode::kAllGather, xs, attributes), xs.size());
 }
 
 Value AllToAllLike(Builder& b, Value x, int64_t split_dimension, int64_t concat_dimension,
