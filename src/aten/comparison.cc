@@ -1,6 +1,7 @@
 // Comparisons, predicates and choices by predicate.
 #include "aten/broadcast.h"
 #include "aten/elementwise.h"
+#include "aten/fallback.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
 #include "aten/small_forms.h"
@@ -81,6 +82,13 @@ at::Tensor MaskedFillNumber(const at::Tensor& x, const at::Tensor& mask, const a
   return Record<&MaskedFillScalar>(x, mask, Number{value, ToElementType(x.scalar_type())});
 }
 
+at::Tensor& MaskedFillNumberInPlace(at::Tensor& x, const at::Tensor& mask,
+                                    const at::Scalar& value) {
+  static const InPlaceOperator op("aten::masked_fill_");
+  WriteInPlace(op, x, MaskedFillNumber(x, mask, value), {&mask});
+  return x;
+}
+
 template <ComparisonDirection direction>
 void RegisterComparison(torch::Library& m, const std::string& name,
                         const small_loops::CompareLoops& loops) {
@@ -118,6 +126,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
         return at::masked_fill(x, mask, value);
       });
   m.impl("masked_fill.Scalar", &MaskedFillNumber);
+  m.impl("masked_fill_.Scalar", &MaskedFillNumberInPlace);
 }
 
 }  // namespace torch_xla

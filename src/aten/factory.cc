@@ -5,6 +5,8 @@
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
+#include <cstring>
+
 #include "aten/layout.h"
 #include "aten/number_output.h"
 #include "aten/op.h"
@@ -447,10 +449,19 @@ at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, in
   return self.new_zeros(flat, other.options()).as_strided(sizes, strides, other.storage_offset());
 }
 
+// Zeros are mostly what is asked for, and few: they are zero bytes, whatever their type.
+at::Tensor ConstantOnHost(at::IntArrayRef sizes, at::ScalarType type, int64_t value) {
+  constexpr int64_t kMostZeros = 4096;
+  const bool are_zeros = value == 0 && c10::multiply_integers(sizes) <= kMostZeros &&
+                         (at::isFloatingType(type) || at::isIntegralType(type, true));
+  if (!are_zeros) return at::full(sizes, value, type);
+  at::Tensor zeros(at::detail::empty_cpu(sizes, type));
+  if (zeros.nbytes() > 0) std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
+  return zeros;
+}
+
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  RunBy<&ConstantFull>(+[](at::IntArrayRef sizes, at::ScalarType type, int64_t value) {
-    return at::full(sizes, value, type);
-  });
+  RunBy<&ConstantFull>(&ConstantOnHost);
   RunBy<&FullOf>(
       +[](const at::Tensor& value, at::IntArrayRef sizes) { return value.expand(sizes); });
   RunBy<&Arange>(

@@ -121,37 +121,41 @@ void ResizeTarget(const at::Tensor& target, const at::Tensor& result) {
 
 // Throws if a target, once it has the result's size, shares memory with an input: any, where the
 // rule says so, else a part of it.
+void CheckInputApart(const OutRule& rule, const at::Tensor& target, const at::Tensor& input,
+                     const at::Tensor& result) {
+  if (rule.apart) return CheckApart(target, input, result.numel());
+  const bool is_resized = target.sizes() != result.sizes();
+  if (!is_resized) CheckNoPartialOverlap(target, input);
+}
+
+// The same of all inputs of the functional operator.
 void CheckTargetApart(const FunctionalPlan& plan, const std::vector<IValue>& arguments,
                       size_t place, const at::Tensor& result) {
   const at::Tensor& target = arguments[place].toTensor();
-  const bool is_resized = target.sizes() != result.sizes();
-  const auto check = [&](const at::Tensor& input) {
-    if (plan.rule.apart) return CheckApart(target, input, result.numel());
-    if (!is_resized) CheckNoPartialOverlap(target, input);
-  };
   for (size_t input : plan.inputs) {
     const IValue& argument = arguments[input];
     if (input == place) continue;
-    if (argument.isTensor()) check(argument.toTensor());
+    if (argument.isTensor()) CheckInputApart(plan.rule, target, argument.toTensor(), result);
     if (!argument.isTensorList()) continue;
-    for (const at::Tensor& tensor : argument.toTensorVector()) check(tensor);
+    for (const at::Tensor& tensor : argument.toTensorVector()) {
+      CheckInputApart(plan.rule, target, tensor, result);
+    }
   }
 }
 
-void WriteResult(const FunctionSchema& schema, const OutRule& rule, const at::Tensor& target,
+void WriteResult(const std::string& name, const OutRule& rule, const at::Tensor& target,
                  const at::Tensor& result, bool is_out, bool reads_nothing) {
-  TORCH_CHECK(target.device().is_xla(), schema.name(),
+  TORCH_CHECK(target.device().is_xla(), name,
               ": expected the out tensor to be on the same device, xla, but got one on ",
               target.device());
-  TORCH_CHECK(target.layout() == result.layout(), schema.name(),
-              ": expected the out tensor to have ", result.layout(), " layout, but got ",
-              target.layout());
+  TORCH_CHECK(target.layout() == result.layout(), name, ": expected the out tensor to have ",
+              result.layout(), " layout, but got ", target.layout());
   if (target.layout() != at::kStrided) {  // torch's own class, which does the rest
     target.copy_(result);
     return;
   }
   CheckOutType(is_out ? rule : OutRule(), result.scalar_type(), target, reads_nothing);
-  CheckExpanded(rule, schema.name(), target);
+  CheckExpanded(rule, name, target);
   if (is_out) ResizeTarget(target, result);
   TORCH_CHECK(target.sizes() == result.sizes(), "output with shape ", target.sizes(),
               " doesn't match the broadcast shape ", result.sizes());
@@ -218,11 +222,12 @@ bool RunFunctional(const OperatorHandle& op, Stack* stack) {
       TORCH_CHECK(targets.size() == results.size(), schema.name(), ": expected ", results.size(),
                   " out tensors, got ", targets.size());
       for (size_t j = 0; j < targets.size(); ++j) {
-        WriteResult(schema, plan.rule, targets[j], results[j], is_out, reads_nothing);
+        WriteResult(schema.name(), plan.rule, targets[j], results[j], is_out, reads_nothing);
       }
     } else {
       CheckTargetApart(plan, arguments, plan.targets[i], inner[i].toTensor());
-      WriteResult(schema, plan.rule, target.toTensor(), inner[i].toTensor(), is_out, reads_nothing);
+      WriteResult(schema.name(), plan.rule, target.toTensor(), inner[i].toTensor(), is_out,
+                  reads_nothing);
     }
   }
   torch::jit::drop(*stack, count);
@@ -374,6 +379,12 @@ void FallBack(const OperatorHandle& op, Stack* stack) {
   CountFallback(op);
   ReplaceGenerator(op, stack);
   at::native::cpu_fallback(op, stack, /*error_on_views=*/HasXlaArgument(op, *stack));
+}
+
+void WriteInPlace(const InPlaceOperator& op, const at::Tensor& target, const at::Tensor& result,
+                  std::initializer_list<const at::Tensor*> inputs) {
+  for (const at::Tensor* input : inputs) CheckInputApart(op.rule, target, *input, result);
+  WriteResult(op.name, op.rule, target, result, /*is_out=*/false, target.numel() == 0);
 }
 
 void SetDecomposer(Decomposer decomposer) { SetHook(&Hooks::decomposer, std::move(decomposer)); }

@@ -5,7 +5,10 @@
 #include <ATen/core/stack.h>
 
 #include <functional>
+#include <initializer_list>
 #include <string>
+
+#include "aten/out_rule.h"
 
 namespace torch_xla {
 
@@ -25,5 +28,17 @@ void CountFallback(const c10::OperatorHandle& op);
 
 // What becomes of an operator that has no kernel here; for kernels that not every device can run.
 void FallBack(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+// An operator that writes in place and has a kernel here, which saves the way of its arguments
+// through the fallback.
+struct InPlaceOperator {
+  explicit InPlaceOperator(const std::string& name) : name(name), rule(OutRuleOf(name, "")) {}
+  const std::string name;  // "aten::index_add_"
+  const OutRule rule;
+};
+// Writes the functional operator's result into `target`, and throws where eager does, as the
+// fallback would. `inputs`: the other tensors that are read.
+void WriteInPlace(const InPlaceOperator& op, const at::Tensor& target, const at::Tensor& result,
+                  std::initializer_list<const at::Tensor*> inputs);
 
 }  // namespace torch_xla

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "aten/fallback.h"
 #include "aten/indexing.h"
 #include "aten/op.h"
 #include "aten/small_rows.h"
@@ -73,6 +74,13 @@ at::Tensor RunIndexAdd(const at::Tensor& x, int64_t dimension, const at::Tensor&
   }
   return at::index_add(x, dimension, index, source, alpha);
 }
+at::Tensor& IndexAddInPlace(at::Tensor& self, int64_t dimension, const at::Tensor& index,
+                            const at::Tensor& source, const at::Scalar& alpha) {
+  static const InPlaceOperator op("aten::index_add_");
+  WriteInPlace(op, self, Record<&IndexAdd>(self, dimension, index, source, alpha),
+               {&index, &source});
+  return self;
+}
 Value IndexCopy(Builder& b, Value x, Dimension dimension, Value index, Value source) {
   RequireIndexType(index, false, "index_copy");
   Words words = OutOfBounds(kIndexError, dimension, SizeAlong(x, dimension));
@@ -119,6 +127,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&IndexSelect>(m, "index_select");
   RunBy<&IndexAdd>(&RunIndexAdd);
   Register<&IndexAdd>(m, "index_add");
+  m.impl("index_add_", &IndexAddInPlace);
   Register<&IndexCopy>(m, "index_copy");
   Register<&IndexFill>(m, "index_fill.int_Tensor");
   Register<&IndexFillScalar>(m, "index_fill.int_Scalar");

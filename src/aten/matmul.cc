@@ -14,6 +14,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/refuse.h"
+#include "aten/small_products.h"
 
 namespace torch_xla {
 namespace {
@@ -330,12 +331,30 @@ at::Tensor QuantizedMatMul(const at::Tensor& x, const at::Tensor& weight, const 
 
 bool AreFloats(const at::Tensor& x) { return x.scalar_type() == at::kFloat && !x.is_neg(); }
 
-// What torch's composite comes to for matrices, without its questions.
+// What torch's composite comes to, without its questions.
 at::Tensor RunLinear(const at::Tensor& x, const at::Tensor& weight,
                      const std::optional<at::Tensor>& bias) {
+  at::Tensor product = LinearOnHost(x, weight, bias.value_or(at::Tensor()));
+  if (product.defined()) return product;
   const bool are_matrices = x.dim() == 2 && weight.dim() == 2 && AreFloats(x) && AreFloats(weight);
   if (!are_matrices || !bias || !AreFloats(*bias)) return at::linear(x, weight, bias);
   return at::cpu::addmm(*bias, x, weight.t());
+}
+
+at::Tensor RunAddmm(const at::Tensor& bias, const at::Tensor& x, const at::Tensor& y,
+                    const at::Scalar& beta, const at::Scalar& alpha) {
+  at::Tensor sum;
+  if (beta.equal(1) && alpha.equal(1)) sum = ProductOnHost(x, y, bias);
+  return sum.defined() ? sum : at::addmm(bias, x, y, beta, alpha);
+}
+
+at::Tensor RunMm(const at::Tensor& x, const at::Tensor& y) {
+  at::Tensor product = ProductOnHost(x, y);
+  return product.defined() ? product : at::mm(x, y);
+}
+at::Tensor RunMatMul(const at::Tensor& x, const at::Tensor& y) {
+  at::Tensor product = ProductOnHost(x, y);
+  return product.defined() ? product : at::matmul(x, y);
 }
 
 // Above autograd, where derivatives are asked for or not; below, where it is off.
@@ -382,11 +401,13 @@ at::Tensor RecordWithReadFactors(const at::Tensor& bias, const at::Tensor& x, co
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RunBy<&Mm>(&RunMm);
   Register<&Mm>(m, "mm");
   Register<&Mv>(m, "mv");
   Register<&Dot>(m, "dot");
   Register<&Vdot>(m, "vdot");
   Register<&Bmm>(m, "bmm");
+  RunBy<&Addmm>(&RunAddmm);
   Register<&Addmm>(m, "addmm", &RecordWithReadFactors<&Addmm>);
   Register<&Addmv>(m, "addmv", &RecordWithReadFactors<&Addmv>);
   Register<&Addr>(m, "addr");
@@ -394,7 +415,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Baddbmm>(m, "baddbmm", &RecordWithReadFactors<&Baddbmm>);
   Register<&Trilinear>(m, "_trilinear");
   RunBy<&Linear>(&RunLinear);
-  RunBy<&MatMul>(+[](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); });
+  RunBy<&MatMul>(&RunMatMul);
   RegisterProducts(m);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,15 +21,26 @@ bool AreTogether(const at::Tensor& x, at::ScalarType type) {
 }
 bool AreFloatsTogether(const at::Tensor& x) { return AreTogether(x, at::kFloat); }
 
+// One that is stretched, as the gradient of a sum is.
+bool IsOneFloat(const at::Tensor& x) {
+  if (x.scalar_type() != at::kFloat || x.is_neg() || x.numel() == 0) return false;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (x.size(d) != 1 && x.stride(d) != 0) return false;
+  }
+  return true;
+}
+
 // One operand of a loop over `count` numbers.
 class SmallOperand {
  public:
   SmallOperand(const at::Tensor& x, int64_t count) {
-    if (x.numel() == count) {
-      if (AreFloatsTogether(x)) operand_.data = x.const_data_ptr<float>();
+    if (x.numel() == count && AreFloatsTogether(x)) {
+      operand_.data = x.const_data_ptr<float>();
     } else if (x.numel() == 1 && !x.is_neg()) {
       operand_.is_number = true;
-      if (ReadNumber(x)) operand_.data = &number_;
+      if (ReadNumber(x, count)) operand_.data = &number_;
+    } else if (x.numel() == count && IsOneFloat(x)) {
+      operand_ = {x.const_data_ptr<float>(), true};
     }
   }
   SmallOperand(const SmallOperand&) = delete;
@@ -37,14 +49,14 @@ class SmallOperand {
 
  private:
   // Where the result is of float32, numbers of these types are converted to it; a float64 that has
-  // dimensions is not, but what is computed with it.
-  bool ReadNumber(const at::Tensor& x) {
+  // dimensions is not, but what is computed with it, as is one beside a number.
+  bool ReadNumber(const at::Tensor& x, int64_t count) {
     switch (x.scalar_type()) {
       case at::kFloat:
         number_ = *x.const_data_ptr<float>();
         return true;
       case at::kDouble:
-        if (x.dim() != 0) return false;
+        if (x.dim() != 0 || count == 1) return false;
         number_ = static_cast<float>(*x.const_data_ptr<double>());
         return true;
       case at::kLong:
@@ -81,9 +93,13 @@ class SmallUnary final : public lazy::EagerForm {
                               std::span<const at::Tensor> operands) const override {
     const at::Tensor& x = operands[0];
     const int64_t count = FewFloatsOf(operation);
-    if (x.numel() != count || !AreFloatsTogether(x)) return form_->Run(operation, operands);
+    const bool are_together = x.numel() == count && AreFloatsTogether(x);
+    if (!are_together && (x.numel() != count || !IsOneFloat(x)))
+      return form_->Run(operation, operands);
     at::Tensor result = NewResult(operation);
-    loop_(x.const_data_ptr<float>(), result.mutable_data_ptr<float>(), count);
+    auto* const to = result.mutable_data_ptr<float>();
+    loop_(x.const_data_ptr<float>(), to, are_together ? count : 1);
+    if (!are_together) std::fill(to + 1, to + count, *to);
     return eager::AsList(std::move(result));
   }
 
@@ -92,20 +108,50 @@ class SmallUnary final : public lazy::EagerForm {
   const small_loops::UnaryLoop loop_;
 };
 
-// One float32 number for each row of a matrix: a column, or what it stretches to.
-struct NumbersOfRows {
-  const float* data = nullptr;
-  int64_t step = 0;
-
-  // Empty if `x` is none beside a result of these dimensions.
-  static NumbersOfRows Of(const at::Tensor& x, const hlo::Dimensions& dimensions) {
-    const bool fits = dimensions.size() == 2 && x.dim() == 2 && x.scalar_type() == at::kFloat &&
-                      !x.is_neg() && x.size(0) == dimensions[0] &&
-                      (x.size(1) == 1 || (x.size(1) == dimensions[1] && x.stride(1) == 0));
-    return fits ? NumbersOfRows{x.const_data_ptr<float>(), x.stride(0)} : NumbersOfRows();
+// An operand as the rows of a matrix that it is stretched to, each numbers that lie together or one
+// that stands for as many.
+template <typename T>
+class OperandInRows {
+ public:
+  // None if `x`, of that type, is none beside a result of these dimensions.
+  OperandInRows(const at::Tensor& x, at::ScalarType type, const hlo::Dimensions& dimensions) {
+    if (dimensions.size() != 2 || x.scalar_type() != type || x.is_neg() || x.numel() == 0) return;
+    const int64_t rank = x.dim();
+    if (rank != 1 && rank != 2) return;
+    const int64_t rows = rank == 2 ? x.size(0) : 1, width = x.size(rank - 1);
+    if ((rows != 1 && rows != dimensions[0]) || (width != 1 && width != dimensions[1])) return;
+    is_number_ = width == 1 || x.stride(rank - 1) == 0;
+    if (!is_number_ && x.stride(rank - 1) != 1) return;
+    step_ = rows == 1 ? 0 : x.stride(0);
+    data_ = x.const_data_ptr<T>();
   }
-  small_loops::Operand InRow(int64_t row) const { return {data + row * step, true}; }
+  bool fits() const { return data_ != nullptr; }
+  bool is_number() const { return is_number_; }
+  small_loops::OperandOf<T> InRow(int64_t row) const { return {data_ + row * step_, is_number_}; }
+
+ private:
+  const T* data_ = nullptr;
+  int64_t step_ = 0;
+  bool is_number_ = false;
 };
+
+// Calls the loop for each row of the result, which has numbers. Undefined where an operand is none
+// in rows, or both are one number in each.
+template <typename T, typename Result>
+at::Tensor ByRows(const lazy::Operation& operation, std::span<const at::Tensor> operands,
+                  at::ScalarType type, at::ScalarType result_type,
+                  void (*loop)(small_loops::OperandOf<T>, small_loops::OperandOf<T>, Result*,
+                               int64_t)) {
+  const hlo::Dimensions& dimensions = operation.result_shape(0)->dimensions();
+  const OperandInRows<T> x(operands[0], type, dimensions), y(operands[1], type, dimensions);
+  if (!x.fits() || !y.fits() || (x.is_number() && y.is_number())) return {};
+  at::Tensor result = NewResult(operation, result_type);
+  auto* to = result.mutable_data_ptr<Result>();
+  for (int64_t row = 0; row < dimensions[0]; ++row, to += dimensions[1]) {
+    loop(x.InRow(row), y.InRow(row), to, dimensions[1]);
+  }
+  return result;
+}
 
 class SmallBinary final : public lazy::EagerForm {
  public:
@@ -115,36 +161,20 @@ class SmallBinary final : public lazy::EagerForm {
   std::vector<at::Tensor> Run(const lazy::Operation& operation,
                               std::span<const at::Tensor> operands) const override {
     const int64_t count = FewFloatsOf(operation);
+    if (count <= 0) return form_->Run(operation, operands);
     const SmallOperand x(operands[0], count), y(operands[1], count);
-    const bool is_small = x.fits() && y.fits() && !(x.operand().is_number && y.operand().is_number);
-    if (!is_small) return RunByRows(operation, operands, count);
-    at::Tensor result = NewResult(operation);
-    loop_(x.operand(), y.operand(), result.mutable_data_ptr<float>(), count);
+    at::Tensor result;
+    if (x.fits() && y.fits() && !(x.operand().is_number && y.operand().is_number)) {
+      result = NewResult(operation);
+      loop_(x.operand(), y.operand(), result.mutable_data_ptr<float>(), count);
+    } else {
+      result = ByRows<float>(operation, operands, at::kFloat, at::kFloat, loop_);
+    }
+    if (!result.defined()) return form_->Run(operation, operands);
     return eager::AsList(std::move(result));
   }
 
  private:
-  // A matrix and a column, in either order.
-  std::vector<at::Tensor> RunByRows(const lazy::Operation& operation,
-                                    std::span<const at::Tensor> operands, int64_t count) const {
-    const size_t matrix = AreFloatsTogether(operands[0]) && operands[0].numel() == count ? 0 : 1;
-    const at::Tensor& x = operands[matrix];
-    if (count <= 0 || x.numel() != count || !AreFloatsTogether(x))
-      return form_->Run(operation, operands);
-    const hlo::Dimensions& dimensions = operation.result_shape(0)->dimensions();
-    const NumbersOfRows column = NumbersOfRows::Of(operands[1 - matrix], dimensions);
-    if (column.data == nullptr || x.dim() != 2) return form_->Run(operation, operands);
-    at::Tensor result = NewResult(operation);
-    auto* to = result.mutable_data_ptr<float>();
-    const auto* from = x.const_data_ptr<float>();
-    const int64_t width = dimensions[1];
-    for (int64_t row = 0; row < dimensions[0]; ++row, from += width, to += width) {
-      const small_loops::Operand of_matrix{from, false}, number = column.InRow(row);
-      matrix == 0 ? loop_(of_matrix, number, to, width) : loop_(number, of_matrix, to, width);
-    }
-    return eager::AsList(std::move(result));
-  }
-
   const lazy::EagerForm* const form_;
   const small_loops::BinaryLoop loop_;
 };
@@ -179,6 +209,8 @@ class SmallComparison final : public lazy::EagerForm {
         result = NewResult(operation, at::kBool);
         loops_.of_integers(x, y, result.mutable_data_ptr<bool>(), count);
       }
+    } else if (operands[0].scalar_type() == at::kLong) {
+      result = ByRows<int64_t>(operation, operands, at::kLong, at::kBool, loops_.of_integers);
     } else if (AreFloatsTogether(operands[0]) && operands[0].numel() == count) {
       // As float32, into which the other's number is converted.
       const SmallOperand floats(operands[0], count), other(operands[1], count);

@@ -200,13 +200,14 @@ bool HasEagerForms(const Graph& graph) {
 }
 
 // Ranks of a world have histories of their own, and their replicas are to stay the same bits. Who
-// keeps programs for later processes wants them of all graphs, and those that are kept at once.
-bool MayInterpret(State& state, const Graph& graph) {
+// keeps programs for later processes wants them of all graphs, and those that are kept at once. A
+// graph that has had a turn has forms.
+bool MayInterpret(State& state, const Graph& graph, uint64_t hash) {
   const Runtime& runtime = Runtime::Get();
   return state.interpreter != nullptr && state.when() != Interpretation::kNever &&
          runtime.options().device_type == "CPU" && runtime.world_size() == 1 &&
          (state.when() == Interpretation::kAlways || !KeepsPrograms()) && graph.rounds_nothing() &&
-         HasEagerForms(graph);
+         (state.history.turns.contains(hash) || HasEagerForms(graph));
 }
 
 Turns NewTurns(const Graph& graph, const Assignment& assignment) {
@@ -345,7 +346,7 @@ Interpretation CurrentInterpretation() {
 
 Turn NextTurn(const Graph& graph, uint64_t hash, const Assignment& assignment) {
   State& state = State::Get();
-  if (!MayInterpret(state, graph)) return {};
+  if (!MayInterpret(state, graph, hash)) return {};
   const bool always = state.when() == Interpretation::kAlways;
   Turns& turns = TurnsOf(state.history, graph, hash, assignment);
   Structure& structure = StructureWithin(state.history, graph, turns.structure);

@@ -206,9 +206,7 @@ Value View::Read() {
     if (memo_) return memo_;
     base = storage_->value_;
   }
-  OperandList operands;
-  operands.Add(base);
-  Value part{Op<&ReadView>::Record(operands, {AddStarts(operands, chain_)}), 0};
+  const Value part{RecordRead(base), 0};
   std::lock_guard lock(storage_->lock_);
   if (storage_->value_ == base && !memo_) {
     memo_ = part;
@@ -217,7 +215,20 @@ Value View::Read() {
   return part;
 }
 
-void View::Write(const Value& part, bool is_stretched) { WriteThrough(chain_, part, is_stretched); }
+// Most chains have no starts, and are recorded without a copy.
+Reference<Node> View::RecordRead(const Value& base) const {
+  OperandList operands;
+  operands.Add(base);
+  if (std::ranges::any_of(chain(), &ViewStep::has_start)) {
+    return Op<&ReadView>::Record(operands, {AddStarts(operands, chain())});
+  }
+  operands.AddCount(0);
+  return Op<&ReadView>::Record(operands, attributes_);
+}
+
+void View::Write(const Value& part, bool is_stretched) {
+  WriteThrough(chain(), part, is_stretched);
+}
 
 void View::WriteThrough(const ViewChain& chain, const Value& part, bool is_stretched) {
   // Other threads may write other parts meanwhile.
@@ -232,7 +243,7 @@ void View::WriteThrough(const ViewChain& chain, const Value& part, bool is_stret
   }
   if (is_stretched) return;
   std::lock_guard lock(storage_->lock_);
-  if (memo_ || &chain != &chain_ || !(storage_->value_ == written)) return;
+  if (memo_ || &chain != &this->chain() || !(storage_->value_ == written)) return;
   memo_ = part;  // what was just written is what a reader would read
   storage_->views_with_value_.push_back(this);
 }

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lazy/node.h"
@@ -121,10 +123,10 @@ std::vector<Reference<Storage>> PendingStorages(Device* device);
 class View : public Counted<View> {
  public:
   View(Reference<Storage> storage, ViewChain chain)
-      : storage_(std::move(storage)), chain_(std::move(chain)) {}
+      : storage_(std::move(storage)), attributes_(std::move(chain)) {}
   ~View();
 
-  const ViewChain& chain() const { return chain_; }
+  const ViewChain& chain() const { return std::get<0>(attributes_); }
   Value Read();
   // The part's new value, of the view's type, and of its shape unless `is_stretched`: then of one
   // that torch broadcasts to it.
@@ -136,8 +138,11 @@ class View : public Counted<View> {
 
  private:
   friend class Storage;
+  Reference<Node> RecordRead(const Value& base) const;
+
   Reference<Storage> storage_;
-  ViewChain chain_;
+  // The chain, as it is recorded where no step has a start.
+  const std::tuple<ViewChain> attributes_;
   Value memo_;  // under the storage's lock
 };
 

@@ -200,3 +200,45 @@ def test_what_is_written_through_an_address_is_everybodys(device):
         assert x.cpu()[0] == 99 and (x + 0).cpu()[0] == 99
     with interpretation("never"):
         assert (x * 1).cpu()[0] == 99
+
+
+# Operators that write in place and have kernels of their own.
+WRITES = {
+    "rows": lambda x, rows: x.index_add_(0, rows, x[:3] * 2),
+    "rows of a view": lambda x, rows: x.t()[1:].index_add_(1, rows, x.t()[1:, :3] * 2),
+    "rows of integers": lambda x, rows: x.long().index_add_(0, rows, x[:3].long(), alpha=3),
+    "rows that are read": lambda x, rows: x.index_add_(0, rows, x[1:4]),
+    "positions that are written": lambda x, rows: rows.index_add_(0, rows, rows),
+    "rows of what is stretched": lambda x, rows: x[:1].expand(6, 4).index_add_(0, rows, x[:3] * 2),
+    "rows of other types": lambda x, rows: x.index_add_(0, rows, x[:3].double()),
+    "elements": lambda x, rows: x.masked_fill_(x > 0, 7.0),
+    "elements of a view": lambda x, rows: x.t()[1:].masked_fill_(x.t()[1:] > 0, 7),
+    "elements of other sizes": lambda x, rows: x[:1].masked_fill_(x > 0, 7.0),
+    "elements of rows": lambda x, rows: x.masked_fill_(x[:, :1] > 0, -0.5),
+    "elements of a mask that is written": lambda x, rows: (
+        lambda mask: mask[1:].masked_fill_(mask[:-1], True)
+    )(x > 0),
+    "elements of integers": lambda x, rows: x.long().masked_fill_(x > 0, 1.5),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("when", ["never", "always"])
+def test_writes_in_place_are_eagers_and_refused_as_eagers(name, when):
+    def run(device):
+        torch.manual_seed(1)
+        x, rows = torch.randn(6, 4), torch.tensor([1, 0, 1])
+        base, rows = x.to(device), rows.to(device)
+        try:
+            written = WRITES[name](base, rows)
+        except (RuntimeError, IndexError) as error:
+            return type(error), str(error).splitlines()[0]
+        return written.cpu(), base.cpu(), written._version
+
+    expected = run("cpu")
+    with interpretation(when):
+        found = run("xla")
+    if isinstance(expected[0], type):
+        assert found == expected
+    else:
+        torch.testing.assert_close(found, expected)

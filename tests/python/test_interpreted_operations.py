@@ -40,12 +40,22 @@ ARITHMETIC = {
     "sum with one element of dimensions": lambda x, y: y.flatten()[2:3] + x,
     "sum with one wide element of dimensions": lambda x, y: y.flatten()[2:3].double() / 3 + x,
     "sum with a row": lambda x, y: x + y[0],
+    "difference of a column and a row": lambda x, y: x[:, 1:2] - y[-1],
+    "quotient of one and an integer": lambda x, y: y.flatten()[1] / 7,
+    "sum of an integer of dimensions and one": lambda x, y: (
+        torch.ones_like(y[:1, 0]).long() + y[0, 0]
+    ),
+    "product with one that is stretched": lambda x, y: y.flatten()[1].expand_as(x) * x,
+    "quotient of two that are stretched": lambda x, y: y[0, 0].expand_as(x) / x[0, 1].expand_as(x),
+    "negative of one that is stretched": lambda x, y: -y.flatten()[1].expand_as(x),
+    "negative of a row that is stretched": lambda x, y: -y[:1].expand_as(x),
     "quotient of a column": lambda x, y: x / y[:, 1:2],
     "product of a column that is stretched": lambda x, y: y[:, :1].expand(-1, 3) * x,
     "difference from a column": lambda x, y: x.sum(1, keepdim=True) - y,
     "sum with a column of a wider type": lambda x, y: x + y[:, :1].double(),
     "sum of what lies otherwise": lambda x, y: x.t() + y.t(),
     "sum into a sum": lambda x, y: (x * 1).add_(y).mul_(0.7),
+    "sum of one wide number into one": lambda x, y: (y[0, 1] * 1).add_(y.flatten()[2].double() / 3),
     "sum of one wide element into a sum": lambda x, y: (x * 1).add_(y.flatten()[2:3].double() / 3),
     "activation": lambda x, y: torch.relu(x),
     "magnitude": lambda x, y: x.abs(),
@@ -85,6 +95,13 @@ COMPARISONS = {
     "with one element": lambda x, y: x >= y.flatten()[1],
     "with one wide element": lambda x, y: x < y.flatten()[2:3].double(),
     "with an integer": lambda x, y: x != y.flatten()[1].long(),
+    "of one element with one of a wider type": lambda x, y: (
+        x[0, 1] > x.new_full((), 0.1, dtype=torch.float64)
+    ),
+    "of one element with an integer": lambda x, y: x[0, 2] == y[-1, 0].long(),
+    "of integers with a row": lambda x, y: y.long() == y[0].long(),
+    "of a column and a row of integers": lambda x, y: y.long()[:, None, 0] <= y.long()[None, :, 1],
+    "of a column that is stretched": lambda x, y: y.long()[:, :1].expand_as(y) > y.long(),
     "of one element": lambda x, y: y.flatten()[0] > x,
     "with a row": lambda x, y: x < y[0],
     "of integers": lambda x, y: x.nan_to_num().long() <= y.long(),
@@ -111,6 +128,76 @@ def test_few_numbers_are_compared_as_in_eager(name, count):
     with interpretation("always"):
         found = COMPARISONS[name](x.to("xla"), y.to("xla")).cpu()
     assert found.dtype == expected.dtype
+    assert torch.equal(found, expected)
+
+
+# Of matrices of 1, 2 and more rows, which are multiplied as torch's kernels do it.
+PRODUCTS = {
+    "product": lambda x, y, bias: x @ y.t(),
+    "product of columns": lambda x, y, bias: x.t() @ x,
+    "product of every second row": lambda x, y, bias: x[::2] @ y.t(),
+    "product of every second column": lambda x, y, bias: x[:, ::2] @ y[:, ::2].t(),
+    "product of a row that is stretched": lambda x, y, bias: x[:1].expand_as(x) @ y.t(),
+    "product of parts": lambda x, y, bias: x[:, 1:] @ y[1:, 1:].t(),
+    "product with a column": lambda x, y, bias: x @ y[:1].t(),
+    "product of no terms": lambda x, y, bias: x[:, :0] @ y[:, :0].t(),
+    "product of one term": lambda x, y, bias: x[:, :1] @ y.t()[:1],
+    "product of nothing": lambda x, y, bias: x[:0] @ y.t(),
+    "product of wide numbers": lambda x, y, bias: (x.double() @ y.double().t()).float(),
+    "product of negatives": lambda x, y, bias: x.neg() @ torch._neg_view(y).t(),
+    "sum with a product": lambda x, y, bias: torch.addmm(bias, x, y.t()),
+    "scaled sum with a product": lambda x, y, bias: torch.addmm(bias, x, y.t(), beta=0.5, alpha=2),
+    "sum with a matrix": lambda x, y, bias: torch.addmm(x @ y.t(), x, y.t()),
+    "sum with one number": lambda x, y, bias: torch.addmm(bias[:1], x, y.t()),
+    "layer": F.linear,
+    "layer without a bias": lambda x, y, bias: F.linear(x, y),
+    "layer of sequences": lambda x, y, bias: F.linear(x.expand(3, -1, -1).clone(), y, bias),
+    "layer of sequences that lie otherwise": lambda x, y, bias: F.linear(
+        x.expand(3, -1, -1).transpose(0, 1), y, bias
+    ),
+    "layer of a vector": lambda x, y, bias: F.linear(x[0], y, bias),
+    "layer of parts": lambda x, y, bias: F.linear(x[:, 1:], y[:, 1:], bias[::1]),
+    "gradients": lambda x, y, bias: torch.cat(
+        [
+            g.flatten()
+            for g in torch.autograd.grad(
+                F.linear(x.requires_grad_(), y.requires_grad_(), bias).square().sum(), (x, y)
+            )
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("sizes", [(1, 4, 3), (5, 2, 2), (16, 9, 33), (64, 128, 64)])
+def test_small_products_are_computed_to_the_last_bit_as_in_eager(name, sizes):
+    rows, columns, terms = sizes
+    torch.manual_seed(rows)
+    x, y, bias = torch.randn(rows, terms), torch.randn(columns, terms), torch.randn(columns)
+    device = [tensor.to("xla") for tensor in (x, y, bias)]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        expected = PRODUCTS[name](x, y, bias)
+        with interpretation("always"):
+            found = []
+            work = interpreted_compiled(lambda: found.append(PRODUCTS[name](*device).cpu()))
+    finally:
+        torch.set_num_threads(threads)
+    assert work[1] == 0
+    assert torch.equal(found[0], expected)
+
+
+def test_products_of_fewer_bits_where_they_are_allowed():
+    precision = torch.backends.mkldnn.matmul.fp32_precision
+    x, y = torch.randn(32, 32), torch.randn(32, 32)
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    try:
+        expected = x @ y
+        with interpretation("always"):
+            found = (x.to("xla") @ y.to("xla")).cpu()
+    finally:
+        torch.backends.mkldnn.matmul.fp32_precision = precision
     assert torch.equal(found, expected)
 
 
