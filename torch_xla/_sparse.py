@@ -456,10 +456,17 @@ def _sampled_addmm(
     return _with_values(self, (alpha * products + beta * self.values()).to(self.dtype))
 
 
+# The words of torch's kernel for what a row's terms become; it takes both of an extreme.
+_REDUCTIONS = {"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "amin", "min": "amin"}
+
+
 def _reduced_product(self: Tensor, other: Tensor, reduce: str) -> Any:
     """A product whose sums may be means or extremes, and where each extreme came from among the elements."""
     if self.layout != torch.sparse_csr or not _is_matrix(self) or other.dim() != 2:
         return NotImplemented
+    if reduce not in _REDUCTIONS:
+        return NotImplemented  # eager has the message
+    reduce = _REDUCTIONS[reduce]
     if other.shape[0] != self.shape[1]:
         return NotImplemented  # eager has the message
     name = _scalar_name(self.dtype)
@@ -502,6 +509,7 @@ def _reduced_product_backward(
         return NotImplemented
     rows, columns = _indices(self)
     grad = _wide(grad_out)[rows]
+    reduce = _REDUCTIONS[reduce]
     if reduce == "mean":
         grad = grad / _lengths(self)[rows]
     if reduce in ("amax", "amin"):

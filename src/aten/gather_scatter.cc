@@ -69,17 +69,24 @@ Value ScatterAdd(Builder& b, Value x, Dimension dimension, Value index, Value sr
   return ScatterWith(b, x, dimension, index, updates, Opcode::kAdd);
 }
 
+// scatter has words of its own, which scatter_reduce does not know.
+Opcode ScatterCombiner(const std::string& reduce) {
+  if (reduce == "add") return Opcode::kAdd;
+  if (reduce == "multiply") return Opcode::kMultiply;
+  throw hlo::Error("reduce argument must be either add or multiply.");
+}
+
 Value ScatterReduceSource(Builder& b, Value x, Dimension dimension, Value index, Value src,
                           std::string reduce) {
   CheckPositions(b, x, index, dimension);
   Value updates = MatchIndex(b, AtLeast1d(b, src), AtLeast1d(b, index));
-  return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
+  return ScatterWith(b, x, dimension, index, updates, ScatterCombiner(reduce));
 }
 Value ScatterReduceValue(Builder& b, Value x, Dimension dimension, Value index, FittingScalar value,
                          std::string reduce) {
   CheckPositions(b, x, index, dimension);
   Value updates = Splat(b, b.Convert(value, x->element_type()), AtLeast1d(b, index)->dimensions());
-  return ScatterWith(b, x, dimension, index, updates, ReductionCombiner(reduce));
+  return ScatterWith(b, x, dimension, index, updates, ScatterCombiner(reduce));
 }
 
 Value ScatterReduceTwo(Builder& b, Value x, Dimension dimension, Value index, Value src,

@@ -109,6 +109,11 @@ Value IndexFillScalar(Builder& b, Value x, Dimension dimension, Value index, Fit
 Value IndexReduce(Builder& b, Value x, Dimension dimension, Value index, Value source,
                   std::string reduce, bool include_self) {
   RequireIndexType(index, true, "index_reduce");
+  if (reduce != "prod" && reduce != "mean" && reduce != "amax" && reduce != "amin") {
+    throw hlo::Error(
+        "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got " + reduce +
+        ".");
+  }
   // Of more dimensions eager reduces slices, by functions that take them.
   if (x->shape().rank() <= 1 && (IsPred(x) || hlo::IsComplex(x->element_type()))) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented,

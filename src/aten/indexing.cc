@@ -287,17 +287,18 @@ hlo::Computation* Overwrite(Builder& b, ElementType type) {
 }
 
 Opcode ReductionCombiner(const std::string& reduce) {
-  if (reduce == "sum" || reduce == "add" || reduce == "mean") return Opcode::kAdd;
-  if (reduce == "prod" || reduce == "multiply") return Opcode::kMultiply;
-  if (reduce == "amax") return Opcode::kMaximum;
-  if (reduce == "amin") return Opcode::kMinimum;
+  if (reduce == "sum" || reduce == "mean") return Opcode::kAdd;
+  if (reduce == "prod") return Opcode::kMultiply;
+  if (reduce == "amax" || reduce == "max") return Opcode::kMaximum;
+  if (reduce == "amin" || reduce == "min") return Opcode::kMinimum;
   throw hlo::Error("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce);
 }
 
 Value ReduceInto(Builder& b, Value x, Value updates, const std::string& reduce, bool include_self,
                  const ReductionScatter& scatter) {
   const Opcode opcode = ReductionCombiner(reduce);
-  if (hlo::IsComplex(x->element_type()) && (reduce == "amax" || reduce == "amin")) {
+  const bool orders = opcode == Opcode::kMaximum || opcode == Opcode::kMinimum;
+  if (hlo::IsComplex(x->element_type()) && orders) {
     throw hlo::Error(hlo::ErrorCode::kUnimplemented, "complex numbers have no order");
   }
   Value zero = b.Zeros(x->shape()), one = b.Full(x->shape(), int64_t{1});

@@ -232,9 +232,21 @@ std::pair<Value, Value> Mode(Builder& b, Value x, Dimension dimension, bool keep
 
 // --- Searches
 
+void CheckSide(const std::string& side, bool right) {
+  if (side != "left" && side != "right") {
+    throw hlo::Error("torch.searchsorted(): side can only be 'left' or 'right' but got " + side);
+  }
+  if (right && side == "left") {
+    throw hlo::Error(
+        "torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+        "right was True");
+  }
+}
+
 Value SearchSorted(Builder& b, Value boundaries, Value values, bool int32, bool right,
                    std::optional<std::string> side, std::optional<Value> sorter) {
   if (boundaries->shape().rank() == 0) throw hlo::Error("the boundaries must have a dimension");
+  if (side) CheckSide(*side, right);
   if (sorter) boundaries = GatherAlong(b, boundaries, *sorter, boundaries->shape().rank() - 1);
   Values pair = {boundaries, values};
   PromoteAll(b, pair);

@@ -1071,4 +1071,44 @@ PROGRAMS = {
         torch.ops.aten._local_scalar_dense(Z(0))
         Z(0).item()
     """,
+    "words that say how": """
+        [Z(3).scatter_reduce(0, T([0,0,2]), T([1.,-2,3]), word) for word in ("max", "min", "amax", "amin")]
+        [Z(3).scatter_reduce(0, T([0,0,2]), T([1.,-2,3]), word, include_self=False) for word in ("max", "min")]
+        O(3,dtype=torch.complex64).scatter_reduce(0, T([0,1]), O(2,dtype=torch.complex64), "max")
+        Z(3).scatter_reduce(0, T([0,0,2]), O(3), "add")
+        Z(3).scatter_reduce(0, T([0,0,2]), O(3), "multiply")
+        Z(3).scatter_reduce(0, T([0,0,2]), O(3), "foo")
+        Z(3).scatter_reduce(0, T([0,0,2]), O(3), "")
+        Z(3).scatter(0, T([0,0,2]), O(3), reduce="sum")
+        Z(3).scatter(0, T([0,0,2]), 2., reduce="sum")
+        Z(3).scatter(0, T([0,0,2]), O(3), reduce="prod")
+        Z(3).scatter(0, T([0,0,2]), 2., reduce="prod")
+        Z(3).scatter(0, T([0,0,2]), O(3), reduce="mean")
+        Z(3).scatter(0, T([0,0,2]), 2., reduce="mean")
+        Z(3).scatter(0, T([0,0,2]), O(3), reduce="amax")
+        Z(3).scatter(0, T([0,0,2]), 2., reduce="amax")
+        Z(3).scatter(0, T([0,0,2]), O(3), reduce="max")
+        Z(3).scatter(0, T([0,0,2]), 2., reduce="max")
+        Z(3).scatter(0, T([0,0,2]), O(3), reduce="foo")
+        Z(3).scatter(0, T([0,0,2]), 2., reduce="foo")
+        x=Z(3);; x.scatter_(0, T([0,0,2]), O(3), reduce="sum");; x
+        Z(3).index_reduce(0, T([0,0,2]), O(3), "sum")
+        Z(3).index_reduce(0, T([0,0,2]), O(3), "add")
+        Z(3).index_reduce(0, T([0,0,2]), O(3), "multiply")
+        Z(3).index_reduce(0, T([0,0,2]), O(3), "max")
+        Z(3).index_reduce(0, T([0,0,2]), O(3), "min")
+        Z(3).index_reduce(0, T([0,0,2]), O(3), "foo")
+        torch.searchsorted(A(3.), T([1.]), side="left", right=True)
+        torch.searchsorted(A(3.), 1., side="left", right=True)
+        torch.searchsorted(A(3.), T([1.]), side="foo", right=True)
+        torch.searchsorted(A(3.), 1., side="foo", right=True)
+        torch.searchsorted(A(3.), T([1.]), side="foo")
+        torch.searchsorted(A(3.), T([1.,2]), side="right", right=False)
+        torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "max")
+        torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "min")
+        torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "prod")
+        torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "add")
+        torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "foo")
+        [torch.autograd.grad(torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), w, word).square().sum(), w) for w in [T([[3.,-1],[2,5],[-2,4],[1,-3]]).requires_grad_()] for word in ("max", "min", "mean")]
+    """,
 }
