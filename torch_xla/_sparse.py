@@ -457,7 +457,14 @@ def _sampled_addmm(
 
 
 # The words of torch's kernel for what a row's terms become; it takes both of an extreme.
-_REDUCTIONS = {"sum": "sum", "mean": "mean", "amax": "amax", "max": "amax", "amin": "amin", "min": "amin"}
+_REDUCTIONS = {
+    "sum": "sum",
+    "mean": "mean",
+    "amax": "amax",
+    "max": "amax",
+    "amin": "amin",
+    "min": "amin",
+}
 
 
 def _reduced_product(self: Tensor, other: Tensor, reduce: str) -> Any:

@@ -62,6 +62,14 @@ def test_the_steps_of_the_interval_are_saved(tmp_path):
         checkpoints.restore(3, loaded)
 
 
+def test_a_path_is_no_pattern(tmp_path):
+    (tmp_path / "run[1]").mkdir()
+    (tmp_path / "run[1]" / "notes.txt").write_text("of the user's")
+    manager(tmp_path / "run[1]").save(10, state(10))
+    assert manager(tmp_path / "run[1]").all_steps() == [10]
+    assert manager(tmp_path / "absent").all_steps() == []
+
+
 def test_the_oldest_are_deleted_by_time(tmp_path):
     checkpoints = manager(tmp_path, max_to_keep=2)
     for step in (30, 10, 20):

@@ -156,10 +156,14 @@ class CheckpointManager:
         return answer[0]
 
     def _stored_steps(self) -> dict[int, float]:
-        steps = {}
-        for entry in self._files.glob(self._place("*", _METADATA)):
-            with contextlib.suppress(ValueError, KeyError, FileNotFoundError):
-                metadata = json.loads(self._files.cat_file(entry))
+        steps: dict[int, float] = {}
+        if not self._files.isdir(self._folder):
+            return steps
+        for entry in self._files.ls(
+            self._folder, detail=False
+        ):  # glob would take a path's "[" for a pattern
+            with contextlib.suppress(ValueError, KeyError, FileNotFoundError, NotADirectoryError):
+                metadata = json.loads(self._files.cat_file(f"{entry.rstrip('/')}/{_METADATA}"))
                 steps[int(metadata["step"])] = float(metadata["ts"])
         return steps
 
