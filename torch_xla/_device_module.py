@@ -66,8 +66,9 @@ def __getattr__(name: str) -> Any:
 
 
 def device_count() -> int:
-    """The number of devices of this process."""
-    return _XLAC._xla_num_devices()
+    """The number of devices that can be named: this process's, or where devices are named by ranks, this machine's."""
+    _lazy_init()
+    return _XLAC._xla_ordinal_count()
 
 
 def current_device() -> int:
@@ -206,14 +207,14 @@ def set_rng_state(new_state: torch.Tensor, device: Any = "xla") -> None:
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    """The states of all devices."""
-    return [get_rng_state(index) for index in range(device_count())]
+    """The states of this process's devices."""
+    return [get_rng_state(name) for name in _XLAC._xla_get_devices()]
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
     """Sets what `get_rng_state_all` has returned."""
-    for index, state in enumerate(new_states):
-        set_rng_state(state, index)
+    for name, state in zip(_XLAC._xla_get_devices(), new_states, strict=True):
+        set_rng_state(state, name)
 
 
 def _generator(device: Any) -> torch.Generator:

@@ -9,6 +9,7 @@ CPU, and so do the arguments of a process.
 import functools
 import pickle
 from collections import OrderedDict
+from collections.abc import Callable
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -16,11 +17,22 @@ from typing import Any
 import torch
 from torch.utils.data._utils import collate
 
+from torch_xla import _XLAC
+
+
+def _here(location: str) -> torch.device:
+    """Where something goes that another process, or another time, had on the device of that name.
+
+    A process with one device puts all of it there: by what name others call theirs is no matter here.
+    """
+    own = _XLAC._xla_get_devices()
+    return torch.device(own[0] if len(own) == 1 else location)
+
 
 def _restore(storage: Any, location: str) -> Any:
     if location.split(":")[0] != "xla":
         return None
-    storage._xla_device = torch.device(location)
+    storage._xla_device = _here(location)
     return storage
 
 
@@ -59,16 +71,25 @@ def _rebuild_tensors_on_the_device() -> None:
         device = getattr(storage._untyped_storage, "_xla_device", None)
         return tensor if device is None else tensor.to(device)
 
-    rebuild_from_cpu = torch._utils._rebuild_device_tensor_from_cpu_tensor
-
-    @functools.wraps(rebuild_from_cpu)
-    def rebuild_detached(data: torch.Tensor, *arguments: Any) -> torch.Tensor:
-        # What requires a gradient would not become a leaf.
-        return rebuild_from_cpu(data.detach(), *arguments)
-
-    torch._utils._rebuild_device_tensor_from_cpu_tensor = rebuild_detached
+    for name in (
+        "_rebuild_device_tensor_from_cpu_tensor",
+        "_rebuild_device_tensor_from_numpy",  # what PyTorch/XLA has saved
+    ):
+        setattr(torch._utils, name, _rebuilding_here(getattr(torch._utils, name)))
     torch._utils._rebuild_tensor = rebuild_tensor
     torch._utils._rebuild_tensor_v3 = rebuild_tensor_with_type
+
+
+def _rebuilding_here(rebuild_of_torch: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(rebuild_of_torch)
+    def rebuild(data: Any, dtype: torch.dtype, device: Any, *arguments: Any) -> torch.Tensor:
+        if torch.device(device).type == "xla":
+            device = str(_here(str(device)))
+        # What requires a gradient would not become a leaf.
+        detached = data.detach() if isinstance(data, torch.Tensor) else data
+        return rebuild_of_torch(detached, dtype, device, *arguments)
+
+    return rebuild
 
 
 def _tag(storage: Any) -> str | None:
@@ -107,7 +128,7 @@ def _is_of_the_device(tensor: torch.Tensor) -> bool:
 def _received(
     cls: type[torch.Tensor], on_cpu: torch.Tensor, device: str, requires_grad: bool
 ) -> torch.Tensor:
-    tensor = on_cpu.to(device)
+    tensor = on_cpu.to(_here(device))
     if issubclass(cls, torch.nn.Parameter):
         return torch.nn.Parameter(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)

@@ -9,19 +9,21 @@
 #include <optional>
 
 #include "aten/generator.h"
+#include "lazy/ordinal.h"
 #include "lazy/run_queue.h"
 #include "lazy/sync.h"
 
 namespace torch_xla {
 namespace {
 
-thread_local int current_device = 0;
+// None is this process's first, whatever number that has: a forked child may be of another rank.
+thread_local std::optional<int> current_device;
 std::atomic<Synchronizer> synchronizer{&Synchronize};
 
 // Nothing is pending before there is a runtime.
 void SynchronizeIfStarted(c10::DeviceIndex index) {
   if (!lazy::Runtime::IsStarted()) return;
-  synchronizer.load()(lazy::Runtime::Get().device(index < 0 ? current_device : index));
+  synchronizer.load()(lazy::Runtime::Get().device(index < 0 ? CurrentDevice() : index));
 }
 
 // When everything before an event was over; known for events that measure time.
@@ -41,11 +43,11 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     return old;
   }
   c10::Device getDevice() const override {
-    return c10::Device(c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(current_device));
+    return c10::Device(c10::DeviceType::XLA, static_cast<c10::DeviceIndex>(CurrentDevice()));
   }
   void setDevice(c10::Device device) const override { uncheckedSetDevice(device); }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
-    if (device.has_index()) current_device = device.index();
+    if (device.has_index()) SetCurrentDevice(device.index());
   }
   c10::Stream getStream(c10::Device device) const override {
     return c10::Stream(c10::Stream::DEFAULT, device);
@@ -57,8 +59,7 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
   // tensor exists then) it must not start it.
   c10::DeviceIndex deviceCount() const noexcept override {
     try {
-      if (!lazy::Runtime::IsStarted()) return 1;
-      return static_cast<c10::DeviceIndex>(lazy::Runtime::Get().devices().size());
+      return static_cast<c10::DeviceIndex>(lazy::OrdinalCount());
     } catch (...) {
       return 0;
     }
@@ -115,8 +116,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
 
 }  // namespace
 
-int CurrentDevice() { return current_device; }
-void SetCurrentDevice(int ordinal) { current_device = ordinal; }
+int CurrentDevice() { return current_device ? *current_device : lazy::FirstOrdinal(); }
+void SetCurrentDevice(int ordinal) {
+  current_device.reset();
+  if (ordinal != lazy::FirstOrdinal()) current_device = ordinal;
+}
 void Synchronize(lazy::Device* device) {
   lazy::Sync(device, /*wait=*/true);
   lazy::WaitDeviceOps();
@@ -138,24 +142,27 @@ struct XLAHooks final : at::XLAHooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return lazy::Runtime::IsStarted(); }
   c10::DeviceIndex deviceCount() const override {
-    return static_cast<c10::DeviceIndex>(DeviceCount());
+    DeviceCount();  // starts the runtime
+    return static_cast<c10::DeviceIndex>(lazy::OrdinalCount());
   }
   c10::DeviceIndex getCurrentDevice() const override {
-    return static_cast<c10::DeviceIndex>(current_device);
+    return static_cast<c10::DeviceIndex>(CurrentDevice());
   }
-  void setCurrentDevice(c10::DeviceIndex device) const override { current_device = device; }
+  void setCurrentDevice(c10::DeviceIndex device) const override { SetCurrentDevice(device); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
-    return static_cast<c10::DeviceIndex>(std::exchange(current_device, static_cast<int>(device)));
+    const c10::DeviceIndex old = getCurrentDevice();
+    SetCurrentDevice(device);
+    return old;
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override {
     return device < 0 ? getCurrentDevice() : exchangeDevice(device);
   }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override {
-    return DefaultGenerator(device < 0 ? current_device : device);
+    return DefaultGenerator(device < 0 ? CurrentDevice() : device);
   }
   at::Generator getNewGenerator(c10::DeviceIndex device) const override {
-    return at::make_generator<XlaGeneratorImpl>(c10::Device(
-        c10::DeviceType::XLA, device < 0 ? static_cast<c10::DeviceIndex>(current_device) : device));
+    return at::make_generator<XlaGeneratorImpl>(
+        c10::Device(c10::DeviceType::XLA, device < 0 ? getCurrentDevice() : device));
   }
   bool isPinnedPtr(const void*) const override { return false; }
   std::string showConfig() const override { return "torch_xla, PJRT"; }

@@ -12,6 +12,7 @@
 #include "hlo/error.h"
 #include "lazy/fork.h"
 #include "lazy/job_secret.h"
+#include "lazy/ordinal.h"
 #include "lazy/profile.h"
 #include "lazy/program_cache.h"
 #include "pjrt/wire/option_names.h"
@@ -32,6 +33,8 @@ struct Plugins {
 // Never destroyed: tensors outlive static destructors.
 std::atomic<Runtime*> runtime{nullptr};
 Runtime* left_runtime = nullptr;  // under RuntimeMutex
+// The first ordinal of a runtime that was left, whose tensors are still there.
+std::atomic<int> kept_ordinal{-1};
 Runtime::WorldProvider& ProviderOfWorld() {
   static auto* provider = new Runtime::WorldProvider;
   return *provider;
@@ -79,6 +82,19 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+int NumberFromEnvironment(const char* name, int otherwise) {
+  const std::string text = Environment(name);
+  int number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// Whether the processes of a machine number their devices by their ranks.
+bool CountsByRank() {
+  return kept_ordinal < 0 && NumberFromEnvironment("WORLD_SIZE", 1) > 1 &&
+         Runtime::DeviceType() == "CPU";
+}
+
 RuntimeOptions OptionsFromEnvironment() {
   RuntimeOptions options;
   options.device_type = Runtime::DeviceType();
@@ -121,6 +137,21 @@ RuntimeOptions OptionsFromEnvironment() {
 }
 
 }  // namespace
+
+int FirstOrdinal() {
+  if (const Runtime* started = runtime.load(std::memory_order_acquire)) {
+    return started->devices()[0]->ordinal();
+  }
+  if (kept_ordinal >= 0) return kept_ordinal;
+  return CountsByRank() ? NumberFromEnvironment("LOCAL_RANK", 0) : 0;
+}
+
+int OrdinalCount() {
+  const Runtime* started = runtime.load(std::memory_order_acquire);
+  const int own = started == nullptr ? 1 : static_cast<int>(started->devices().size());
+  const int others = CountsByRank() ? NumberFromEnvironment("LOCAL_WORLD_SIZE", 1) : 0;
+  return std::max(FirstOrdinal() + own, others);
+}
 
 void Device::Rebind(std::shared_ptr<pjrt::Client> client, pjrt::Device* device) {
   client_ = std::move(client);
@@ -180,6 +211,7 @@ void Runtime::Leave() {
   ClearComputationCache();
   std::lock_guard lock(RuntimeMutex());
   left_runtime = started;
+  kept_ordinal = started->devices_[0]->ordinal();
   runtime.store(nullptr);
 }
 
@@ -218,15 +250,17 @@ Runtime::Runtime(RuntimeOptions options, const World& world, Runtime* previous)
   pjrt::Plugin& plugin = pjrt::Plugin::Load(options_.plugin_path);
   process::RegisterForkHandlers();  // after the plugin's own: this library closes first
   client_ = pjrt::Client::Create(plugin, CreateOptions(plugin, options_, world), options_.store);
-  int ordinal = 0;
+  const int first = FirstOrdinal();
   for (pjrt::Device* device : client_->addressable_devices()) {
-    if (previous != nullptr && ordinal < static_cast<int>(previous->devices_.size())) {
+    const size_t place = devices_.size();
+    if (previous != nullptr && place < previous->devices_.size()) {
       // Tensors made before refer to it. The previous runtime is left as it is otherwise: it
       // holds the devices that this process has no longer.
-      devices_.push_back(std::move(previous->devices_[ordinal++]));
+      devices_.push_back(std::move(previous->devices_[place]));
       devices_.back()->Rebind(client_, device);
     } else {
-      devices_.push_back(std::make_unique<Device>(client_, device, ordinal++));
+      devices_.push_back(
+          std::make_unique<Device>(client_, device, first + static_cast<int>(place)));
     }
   }
   if (devices_.empty()) {
@@ -256,12 +290,16 @@ void Runtime::ListWorld(const World& world) {
 }
 
 Device* Runtime::device(int ordinal) const {
-  if (ordinal < 0 || ordinal >= static_cast<int>(devices_.size())) {
-    throw hlo::Error(hlo::ErrorCode::kOutOfRange,
-                     "there is no device xla:" + std::to_string(ordinal) + "; this process has " +
-                         std::to_string(devices_.size()));
+  const int first = devices_[0]->ordinal();
+  const int count = static_cast<int>(devices_.size());
+  if (ordinal >= first && ordinal < first + count) return devices_[ordinal - first].get();
+  std::string own;
+  for (const auto& device : devices_) {
+    own += (own.empty() ? "xla:" : ", xla:") + std::to_string(device->ordinal());
   }
-  return devices_[ordinal].get();
+  throw hlo::Error(
+      hlo::ErrorCode::kOutOfRange,
+      "there is no device xla:" + std::to_string(ordinal) + "; this process has " + own);
 }
 
 }  // namespace lazy

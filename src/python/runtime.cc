@@ -22,6 +22,7 @@
 #include "lazy/interpreter.h"
 #include "lazy/location.h"
 #include "lazy/metrics.h"
+#include "lazy/ordinal.h"
 #include "lazy/persistent_cache.h"
 #include "lazy/program_cache.h"
 #include "lazy/run_queue.h"
@@ -237,6 +238,7 @@ void BindDevices(py::module_& m) {
     return names;
   });
   m.def("_xla_num_devices", [] { return WithoutGil([] { return DeviceCount(); }); });
+  m.def("_xla_ordinal_count", [] { return lazy::OrdinalCount(); });
   m.def(
       "_xla_real_devices",
       [](const std::vector<std::string>& names) {

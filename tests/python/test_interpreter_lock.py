@@ -257,6 +257,7 @@ OF_NO_RUNTIME = {
     "_xla_compile_for",
     "_xla_computation_text",
     "_xla_op_build",
+    "_xla_ordinal_count",
     "_xla_op_builder",
     "_xla_op_computation_from_module_proto",
     "_xla_op_create",

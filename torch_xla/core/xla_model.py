@@ -43,9 +43,9 @@ def _device(n: int | None) -> torch.device:
 
 
 def _check_index(n: int) -> None:
-    count = _XLAC._xla_num_devices()
-    if not 0 <= n < count:
-        raise IndexError(f"there is no device xla:{n}; this process has {count}")
+    names = _XLAC._xla_get_devices()
+    if f"xla:{n}" not in names:
+        raise IndexError(f"there is no device xla:{n}; this process has {', '.join(names)}")
 
 
 def xla_device(n: int | None = None, devkind: str | None = None) -> torch.device:

@@ -40,7 +40,8 @@ def check(index: int, expected: int) -> None:
     assert names == [f"{xr.device_type()}:{rank}" for rank in range(expected)]
     # Each process sees its own device only.
     assert torch_xla.real_devices() == [names[index]]
-    assert torch_xla.devices() == [torch_xla.device()] == [torch.device("xla:0")]
+    number = xr.local_ordinal() if xr.device_type() == "CPU" else 0
+    assert torch_xla.devices() == [torch_xla.device()] == [torch.device("xla", number)]
 
 
 if __name__ == "__main__":
