@@ -218,7 +218,12 @@ def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
 
 
 def _generator(device: Any) -> torch.Generator:
-    return _XLAC._xla_default_generator(_index(device))
+    """The numbers of this process's device are meant by another's, too: `torch.random.fork_rng` goes through all names."""
+    index = _index(device)
+    if index != current_device() and index < device_count():
+        own = _XLAC._xla_get_devices()
+        index = index if f"xla:{index}" in own else current_device()
+    return _XLAC._xla_default_generator(index)
 
 
 def _index(device: Any) -> int:

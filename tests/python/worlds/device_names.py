@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import threading
+import warnings
 
 import pytest
 import torch
@@ -84,6 +85,13 @@ def check_random_numbers():
     drawn = torch.rand(2, device="xla").tolist()
     xm.set_rng_state(state)
     assert torch.rand(2, device="xla").tolist() == drawn
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two devices are said to be many
+        for devices in (None, [xm.xla_device().index]):
+            xm.set_rng_state(state)
+            with torch.random.fork_rng(devices, device_type="xla"):
+                assert torch.rand(2, device="xla").tolist() == drawn
+            assert torch.rand(2, device="xla").tolist() == drawn
 
 
 def check_what_crosses(rank, given):
