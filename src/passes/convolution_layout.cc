@@ -67,7 +67,8 @@ class Rewriter {
     bool any = false;
     for (const auto& instruction : computation_->instructions()) {
       original.push_back(instruction.get());
-      any |= (IsChannelsFirst(*instruction) && !IsOfFewChannels(*instruction)) ||
+      any |= (IsChannelsFirst(*instruction) && !IsOfFewChannels(*instruction) &&
+              !IsPointwiseKernelGradient(*instruction)) ||
              IsSlowWindow(*instruction);
     }
     if (!any) return false;
@@ -196,10 +197,39 @@ class Rewriter {
 
   static bool IsChannelsFirst(const Instruction& instruction) {
     if (instruction.opcode() != Opcode::kConvolution || !HasForm(instruction.shape())) return false;
+    // Products of patches read rows of pixels.
+    const hlo::ElementType type = instruction.element_type();
+    if (type == hlo::ElementType::kF64 || hlo::IsComplex(type)) return false;
     const auto& d = instruction.as<hlo::ConvolutionAttributes>().dimensions;
     return SpatialFollow(d.input_spatial_dimensions) &&
            SpatialFollow(IsKernelGradient(instruction) ? d.kernel_spatial_dimensions
                                                        : d.output_spatial_dimensions);
+  }
+
+  // Of the kernel of a convolution of single pixels from or to a few channels: a product over the
+  // pixels, which lie in rows.
+  static bool IsPointwiseKernelGradient(const Instruction& convolution) {
+    if (!IsKernelGradient(convolution) || convolution.element_type() != hlo::ElementType::kF32 ||
+        convolution.operand(0)->element_type() != hlo::ElementType::kF32) {
+      return false;
+    }
+    const auto& attributes = convolution.as<hlo::ConvolutionAttributes>();
+    const auto& d = attributes.dimensions;
+    const Shape& x = convolution.operand(0)->shape();
+    const auto is = [](int64_t number) { return [=](int64_t other) { return other == number; }; };
+    const auto sizes_of = [](const Shape& shape, const Dimensions& spatial) {
+      Dimensions sizes;
+      for (const int64_t dimension : spatial) sizes.push_back(shape.dimension(dimension));
+      return sizes;
+    };
+    return attributes.batch_group_count == 1 &&
+           std::min(x.dimension(d.input_batch_dimension),
+                    convolution.shape().dimension(d.output_feature_dimension)) < kFewestChannels &&
+           std::ranges::all_of(sizes_of(convolution.shape(), d.output_spatial_dimensions), is(1)) &&
+           std::ranges::all_of(attributes.window.padding_low, is(0)) &&
+           std::ranges::all_of(attributes.window.padding_high, is(0)) &&
+           sizes_of(x, d.input_spatial_dimensions) ==
+               sizes_of(convolution.operand(1)->shape(), d.kernel_spatial_dimensions);
   }
 
   // Whether it has too few channels to fill a vector, which rows do, and takes each channel or each
@@ -315,6 +345,10 @@ class Rewriter {
   bool Rewrite(const Instruction& instruction) {
     if (IsChannelsFirst(instruction)) {
       if (IsOfFewChannels(instruction) && !IsNative(instruction.operand(0))) return false;
+      if (IsPointwiseKernelGradient(instruction) && !IsNative(instruction.operand(0)) &&
+          !IsNative(instruction.operand(1))) {
+        return false;
+      }
       RewriteConvolution(instruction);
       return true;
     }

@@ -107,6 +107,8 @@ const Case kCases[] = {
     {"dw_dilated", 8, 4, 8, {17, 17}, {15, 15}, {2, 2}, {1, 1}, {1, 1}},
     {"dw_by_channels", 64, 4, 128, {7, 7}, {7, 7}, {}, {1, 1}, {1, 1}},
     {"dw_one_image", 32, 1, 48, {16, 16}, {14, 14}},
+    {"dw_pointwise_to_one", 16, 3, 1, {12, 12}, {12, 12}},
+    {"dw_pointwise_of_one", 1, 3, 16, {12, 12}, {12, 12}},
     {"dw_grouped", 16, 4, 32, {12, 12}, {10, 10}, {}, {}, {}, {}, {}, false, 1, 4},
     {"dw_depthwise", 32, 4, 32, {12, 12}, {12, 12}, {}, {1, 1}, {1, 1}, {}, {}, false, 1, 32},
     {"three_dimensions", 2, 4, 8, {6, 7, 8}, {3, 3, 3}, {}, {1, 1, 1}, {1, 1, 1}},
@@ -310,6 +312,28 @@ TEST(Convolution, ChannelsByThemselvesAreSummedWhereTheyLie) {
     if (!name.starts_with("depthwise") || name == "depthwise_strided") continue;
     for (ElementType type : {ElementType::kF32, ElementType::kBF16}) {
       Check(c, Layout::kChannelsFirst, type, type, "convolution of each channel");
+    }
+  }
+}
+
+// oneDNN has none of these types, and brings channels of single pixels into another order first.
+TEST(Convolution, PatchesAreProducts) {
+  for (const Case& c : SmallCases()) {
+    const std::string name = c.name;
+    // Channels by themselves, few pixels, and what is of no form that is recognized.
+    if (name.find("depthwise") != std::string::npos || name == "reversed_strided" ||
+        name == "dx_leftover" || name == "stride_and_base" || name == "wide_padding" ||
+        name == "transposed_unflipped") {
+      continue;
+    }
+    for (Layout layout : {Layout::kChannelsFirst, Layout::kChannelsLast}) {
+      for (ElementType type : {ElementType::kF64, ElementType::kC64, ElementType::kC128}) {
+        Check(c, layout, type, type, "convolution of patches");
+      }
+    }
+    if (name.starts_with("dw_pointwise")) {
+      Check(c, Layout::kChannelsFirst, ElementType::kF32, ElementType::kF32,
+            "convolution of patches");
     }
   }
 }

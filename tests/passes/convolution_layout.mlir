@@ -270,3 +270,26 @@ func.func public @main(%arg0: tensor<2x3x6x6xf32>, %arg1: tensor<4x3x3x3xf32>, %
   %1 = stablehlo.convolution(%arg0, %arg2) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x3x6x6xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x6x6xf32>
   func.return %0, %1 : tensor<2x4x4x4xf32>, tensor<2x4x6x6xf32>
 }
+// -----
+// Of f64 and complex numbers it is a product of patches, which reads rows of pixels.
+// CASE: doubles_stay
+// UNCHANGED
+// RUN-PASS: convolution_layout
+// INPUTS: integers
+// TOLERANCE: 1e-9
+func.func public @main(%arg0: tensor<2x16x6x6xf64>, %arg1: tensor<16x16x3x3xf64>) -> (tensor<2x16x6x6xf64>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x16x6x6xf64>, tensor<16x16x3x3xf64>) -> tensor<2x16x6x6xf64>
+  %1 = stablehlo.convolution(%0, %arg1) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x16x6x6xf64>, tensor<16x16x3x3xf64>) -> tensor<2x16x6x6xf64>
+  %2 = stablehlo.add %1, %0 : tensor<2x16x6x6xf64>
+  func.return %2 : tensor<2x16x6x6xf64>
+}
+// -----
+// CASE: gradients_of_single_pixels_to_one_channel_stay
+// UNCHANGED
+// RUN-PASS: convolution_layout
+// INPUTS: integers
+// TOLERANCE: 1e-4
+func.func public @main(%arg0: tensor<2x32x6x6xf32>, %arg1: tensor<2x1x6x6xf32>) -> (tensor<32x1x1x1xf32>) {
+  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [f, b, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1], window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [0, 0]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x32x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<32x1x1x1xf32>
+  func.return %0 : tensor<32x1x1x1xf32>
+}

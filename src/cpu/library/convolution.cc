@@ -400,6 +400,8 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
       if (pointwise) return pointwise;
       auto depthwise = MakeDepthwiseConvolution(convolution, *problem, epilogue, result_shape);
       if (depthwise) return depthwise;
+      auto patches = MakePatchConvolution(convolution, *problem, epilogue, result_shape);
+      if (patches) return patches;
       return std::make_unique<OneDnnConvolution>(convolution, *problem, epilogue, result_shape);
     } catch (const dnnl::error&) {
     } catch (const std::invalid_argument&) {
@@ -410,6 +412,11 @@ std::unique_ptr<LibraryCall> BindConvolution(const hlo::Instruction& convolution
     bool native = narrow(type) || type == ElementType::kPred || type == ElementType::kF64 ||
                   hlo::IsComplex(type) || (hlo::IsInteger(type) && hlo::BitWidth(type) >= 8);
     if (!native) return nullptr;
+  }
+  if (!library) {
+    const auto any = RecognizeConvolution(convolution);
+    auto patches = any ? MakePatchConvolution(convolution, *any, epilogue, result_shape) : nullptr;
+    if (patches) return patches;
   }
   return MakeDirectConvolution(convolution, epilogue, result_shape);
 }

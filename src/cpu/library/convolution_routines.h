@@ -27,6 +27,15 @@ std::unique_ptr<LibraryCall> MakeDepthwiseConvolution(const hlo::Instruction& co
                                                       const Epilogue* epilogue,
                                                       const hlo::Shape& result_shape);
 
+// patch_convolution.cc: of f64 and complex numbers, as products of matrices whose columns are the
+// windows' patches, and of f32 gradients of kernels of single pixels that lie in rows. Null if the
+// convolution is none of these, if each channel is by itself, or if its result lies so that its
+// pixels are no rows or columns of a matrix. Padding counts as zeros.
+std::unique_ptr<LibraryCall> MakePatchConvolution(const hlo::Instruction& convolution,
+                                                  const ConvolutionProblem& problem,
+                                                  const Epilogue* epilogue,
+                                                  const hlo::Shape& result_shape);
+
 // direct_convolution.cc: of any form and native type, by plain loops over channels-last copies of
 // the operands.
 std::unique_ptr<LibraryCall> MakeDirectConvolution(const hlo::Instruction& convolution,
