@@ -61,9 +61,13 @@ Value Winners(Builder& b, const Instruction& instruction, const hlo::Window& win
   return positions;
 }
 
-// Of larger windows than this each element is in so many that their winners are gone through
-// instead, though by one thread.
-constexpr int64_t kMostWindowPositions = 36;
+// Where windows overlap, an element asks each position of those that it may be in whether it has
+// won there, or each window tells its winner, though by one thread. Telling takes as long as some
+// questions do, of vectors of neighbours; fewer elements than windows move on by are no neighbours.
+constexpr int64_t kMostQuestions = 24;
+bool WindowsTell(const hlo::Window& window) {
+  return hlo::Product(window.dimensions) > kMostQuestions || window.strides.back() > 1;
+}
 
 // A value for each window, where the elements of the operand are.
 class OfWindows {
@@ -165,7 +169,7 @@ void Expand(hlo::Computation& computation, Instruction* instruction) {
   const OfWindows of_windows(b, window, dimensions);
   if (!of_windows.Overlap()) {
     take(of_windows.OfOnlyOne(winners, none), of_windows.OfOnlyOne(source, zero));
-  } else if (of_windows.Positions() > kMostWindowPositions) {
+  } else if (WindowsTell(window)) {
     result = ScatteredOneByOne(b, scatter, result, winners, source);
   } else {
     // An element is at later window positions for earlier windows.
