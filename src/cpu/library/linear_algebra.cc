@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -101,9 +102,19 @@ void Potrf(const Item& x) {
 template <typename T>
 void Getrf(const Item& x) {
   int m = x.rows(0), n = x.columns(0), lda = std::max(1, m);
-  auto a = x.Load<T>(0);
   int* info = x.Out<int>(2);
-  if (IsSmallAndFinite(m, n, a.data(), lda) || HasInfinity(m, n, a.data(), lda)) {
+  if (std::max(m, n) <= kSmallMatrix) {
+    T small[kSmallMatrix * kSmallMatrix];
+    x.LoadInto(0, small);
+    if (IsSmallAndFinite(m, n, small, lda)) {
+      *info = m != n ? PlainLu(m, n, small, lda, x.Out<int>(1)) : WithSize(n, [&](auto size) {
+        return PlainLu<T>(size, size, small, size, x.Out<int>(1));
+      });
+      return x.Store(0, small, lda);
+    }
+  }
+  auto a = x.Load<T>(0);
+  if (HasInfinity(m, n, a.data(), lda)) {
     *info = PlainLu(m, n, a.data(), lda, x.Out<int>(1));
   } else {
     lapack::getrf<T>(&m, &n, a.data(), &lda, x.Out<int>(1), info);
@@ -382,7 +393,8 @@ struct TriangularForm {
 // By substitution, one x after the other: op(A) y = x for each x that is a column of the right
 // side, or a row of it where A stands on the right. `a` is `size` x `size` and real, `x` becomes y.
 template <typename T>
-void SubstituteSmall(const TriangularForm& form, int size, const T* a, int count, T* x) {
+[[gnu::always_inline]] inline void SubstituteSmall(const TriangularForm& form, int size, const T* a,
+                                                   int count, T* x) {
   const bool is_turned = form.left == (form.transpose != 'N');
   const int64_t row = is_turned ? 1 : size, column = is_turned ? size : 1;
   const bool forward = form.lower != is_turned;
@@ -406,7 +418,9 @@ void SolveTriangular(const Item& x, const TriangularForm& form) {
   const int size = form.left ? m : n, vectors = form.left ? n : m;
   if constexpr (!kComplex<T>) {
     if (size <= kSmallMatrix && vectors <= (size <= 3 ? 8 : 3)) {
-      return SubstituteSmall<T>(form, size, x.In<T>(0), vectors, x.Out<T>(0));
+      return WithSize(size, [&](auto known) {
+        SubstituteSmall<T>(form, known, x.In<T>(0), vectors, x.Out<T>(0));
+      });
     }
   }
   Trsm<T>(form.left ? CblasLeft : CblasRight, form.lower ? CblasLower : CblasUpper,
@@ -463,11 +477,12 @@ class LinearAlgebraCall : public LibraryCall {
       operands.push_back(computation->Add(hlo::Opcode::kParameter, instruction.operand(i)->shape(),
                                           {}, hlo::ParameterAttributes{static_cast<int64_t>(i)}));
     }
-    call_ = computation->Add(instruction.opcode(), instruction.shape(), operands,
-                             instruction.attributes());
+    const hlo::Instruction* call = computation->Add(instruction.opcode(), instruction.shape(),
+                                                    operands, instruction.attributes());
     const hlo::Shape& shape = instruction.operand(0)->shape();
     for (int64_t i = 0; i < shape.rank() - matrix_rank; ++i) batch_ *= shape.dimension(i);
     work_ = batch_ == 0 ? 0 : shape.num_elements() / batch_;
+    form_.emplace(*call, batch_);
   }
 
   void Run(const CallContext& context, const void* const* operands,
@@ -477,7 +492,7 @@ class LinearAlgebraCall : public LibraryCall {
     context.threads.ParallelFor(hlo::CeilDivide(batch_, per_chunk), [&](int64_t chunk) {
       int64_t end = std::min(batch_, (chunk + 1) * per_chunk);
       for (int64_t i = chunk * per_chunk; i < end; ++i) {
-        routine_(Item(*call_, operands, results, i, batch_));
+        routine_(Item(*form_, operands, results, i));
       }
     });
   }
@@ -489,7 +504,7 @@ class LinearAlgebraCall : public LibraryCall {
   std::string name_;
   Routine routine_;
   std::unique_ptr<hlo::Module> module_;
-  const hlo::Instruction* call_ = nullptr;
+  std::optional<ItemForm> form_;
   int64_t batch_ = 1, work_ = 0;
 };
 

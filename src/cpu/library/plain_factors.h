@@ -33,6 +33,21 @@ bool HasInfinity(int m, int n, const T* a, int64_t lda) {
 // Up to this size they are small.
 constexpr int kSmallMatrix = 8;
 
+// Calls f with a size of loops, as a constant where the compiler can unroll them.
+template <typename F>
+auto WithSize(int size, const F& f) {
+  switch (size) {
+    case 2:
+      return f(std::integral_constant<int, 2>());
+    case 3:
+      return f(std::integral_constant<int, 3>());
+    case 4:
+      return f(std::integral_constant<int, 4>());
+    default:
+      return f(size);
+  }
+}
+
 template <typename T>
 bool IsSmallAndFinite(int m, int n, const T* a, int64_t lda) {
   if (std::max(m, n) > kSmallMatrix) return false;
@@ -96,7 +111,7 @@ int PlainCholesky(char uplo, int n, T* a, int64_t lda) {
 
 // getf2: L below the diagonal, U on it and above; pivots count from 1. Returns LAPACK's `info`.
 template <typename T>
-int PlainLu(int m, int n, T* a, int64_t lda, int* pivots) {
+[[gnu::always_inline]] inline int PlainLu(int m, int n, T* a, int64_t lda, int* pivots) {
   const auto size = [](const T& x) { return std::abs(std::real(x)) + std::abs(std::imag(x)); };
   int info = 0;
   for (int64_t j = 0; j < std::min(m, n); ++j) {
