@@ -47,11 +47,9 @@ Value ChebyshevSeries(Builder& b, Value t, std::span<const double> coefficients)
   size_t n = coefficients.size();
   while (n > 2 && !is_double && std::abs(coefficients[n - 1]) < 1e-9) --n;
   coefficients = coefficients.first(n);
-  if (!is_double) {
-    const std::vector<double> powers = PowersOf(coefficients);
-    if (SumOfMagnitudes(powers) <= 2 * SumOfMagnitudes(coefficients)) {
-      return Polynomial(b, t, powers);
-    }
+  const std::vector<double> powers = PowersOf(coefficients);
+  if (SumOfMagnitudes(powers) <= 2 * SumOfMagnitudes(coefficients)) {
+    return Polynomial(b, t, powers);
   }
   Value twice = b.Add(t, t);
   Value next = Like(b, t, coefficients[n - 1]), after = Like(b, t, 0);

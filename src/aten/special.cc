@@ -24,12 +24,16 @@ constexpr double kErfcx[] = {
     1.7624031576499554e-11,  -6.8457198928793354e-12, -9.8115983749393675e-13,
     2.5335943907338728e-13,  5.8595973627564199e-14,  -7.8613462649764282e-15,
     -3.4047696067165654e-15, 9.4998003224212662e-17,  1.8079786222251691e-16};
-// erf(x) / x, |x| <= 1, in t = 2x^2 - 1.
-constexpr double kErfOverX[] = {
-    0.9754769393826541,      -0.14226120510371364,   0.010035582187599796,
-    -0.00057687646997674848, 2.7419931252196061e-5,  -1.1043175507344508e-6,
-    3.8488755420345037e-8,   -1.1808582533875467e-9, 3.233421582605091e-11,
-    -7.9910159470045488e-13, 1.7990725113961456e-14, -3.7186354878186926e-16};
+// erf(x) / x - 1, |x| <= 1, in x^2, by minimax: to 7e-18.
+constexpr double kErfSmall[] = {
+    0.12837916709551256,   -0.3761263890318352,    0.11283791670944184,    -0.026866170643111226,
+    0.005223977606116573,  -0.0008548325929227223, 0.00012055293574398284, -1.4924712255869537e-05,
+    1.644713102415044e-06, -1.620630972606518e-07, 1.3710963588728287e-08, -7.779438207878922e-10};
+// exp(x^2) erfc(x), 1 <= x <= 6, in (x - 2) / (x + 2), by minimax: erfc(x) to 2e-17.
+constexpr double kErfcTail[] = {
+    0.255395676310507,     -0.4271858474139427,   0.24165819424108084,   -0.07897858103669966,
+    0.0037328924994126226, 0.006997464509681881,  -0.000847135085323245, -0.000982054476720365,
+    4.304485768034592e-05, 0.0001740702854196385, 3.270576576789563e-05, -1.1969067245795526e-05};
 // exp(-x) I0(x), 0 <= x <= 8, in t = x / 4 - 1; and times sqrt(x), x >= 8, in t = 16 / x - 1.
 constexpr double kI0Small[] = {
     0.33839763720473804,     -0.3046826723431984,     0.17162090152220878,
@@ -153,12 +157,12 @@ Value ErfcOfPositive(Builder& b, Value x) {
 }
 
 Value ErfDouble(Builder& b, Value x) {
-  Value magnitude = b.Abs(x);
-  Value one = Like(b, x, 1);
-  Value square = b.Multiply(x, x);
-  Value small =
-      b.Multiply(x, ChebyshevSeries(b, b.Subtract(b.Add(square, square), one), kErfOverX));
-  Value large = CopySign(b, b.Subtract(one, ErfcOfPositive(b, magnitude)), x);
+  Value magnitude = b.Abs(x), one = Like(b, x, 1), two = Like(b, x, 2);
+  Value small = b.Add(x, b.Multiply(x, Polynomial(b, b.Multiply(x, x), kErfSmall)));
+  Value near = b.Minimum(magnitude, Like(b, x, 6));  // beyond it is 1
+  Value tail = Polynomial(b, b.Divide(b.Subtract(near, two), b.Add(near, two)), kErfcTail);
+  Value e = b.Exp(b.Negate(b.Multiply(near, near)));
+  Value large = CopySign(b, b.Subtract(one, b.Multiply(e, tail)), x);
   return b.Select(b.Le(magnitude, one), small, large);
 }
 

@@ -336,6 +336,18 @@ def test_the_error_function_has_limits(dtype):
     assert F.gelu(y).cpu()[x < 0].max() <= 0
 
 
+def test_the_error_function_of_doubles_is_right_to_the_last_bits():
+    x = torch.cat(
+        [
+            torch.linspace(-6.5, 6.5, 40001, dtype=torch.float64),
+            torch.logspace(-320, 0, 2001, dtype=torch.float64),
+        ]
+    )
+    exact = torch.tensor([math.erf(number) for number in x.tolist()], dtype=torch.float64)
+    differences = (x.to("xla").erf().cpu() - exact).abs()
+    assert (differences <= 2 * torch.finfo(torch.float64).eps * exact.abs() + 1e-323).all()
+
+
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-6), (torch.float64, 1e-14)])
 def test_quantiles_of_small_probabilities(dtype, tolerance):
     smallest = -37 if dtype == torch.float32 else -307
