@@ -10,6 +10,7 @@
 #include "aten/promotion.h"
 #include "aten/reduction.h"
 #include "aten/twin.h"
+#include "hlo/size_arithmetic.h"
 
 namespace torch_xla {
 namespace {
@@ -107,13 +108,71 @@ Value PadOne(Builder& b, Value x, const Edges& e, Border border) {
                       padded->shape().dimension(e.dimension) - e.taken_high());
 }
 
+// Which element of a dimension stands at each place of the padded one.
+Value Sources(Builder& b, const Edges& e, Border border) {
+  Value place = Iota(b, {e.size + e.low + e.high}, 0);
+  Value from = b.Subtract(place, Like(b, place, e.low)), last = Like(b, place, e.size - 1);
+  if (border == Border::kReplicate) {
+    return b.Minimum(b.Maximum(from, Like(b, place, 0)), last);
+  }
+  return b.Subtract(last, b.Abs(b.Subtract(last, b.Abs(from))));
+}
+
+// Pads the dimensions before the last: rows are copied whole, each from where its place says.
+Value PadRows(Builder& b, Value x, const std::vector<Edges>& edges, Border border) {
+  const int64_t rank = x->shape().rank();
+  int64_t first = rank;
+  for (const Edges& e : edges) first = std::min(first, e.dimension);
+  Dimensions padded = x->dimensions();
+  for (const Edges& e : edges) padded[e.dimension] = e.size + e.low + e.high;
+  if (x->shape().num_elements() == 0) return b.Zeros(Shape(x->element_type(), padded));
+  const Dimensions rows(padded.begin() + first, padded.end() - 1);
+  Value row = nullptr;  // of x's, for each of the result's
+  for (int64_t d = first; d + 1 < rank; ++d) {
+    const auto found = std::ranges::find(edges, d, &Edges::dimension);
+    Value along =
+        found == edges.end() ? Iota(b, {x->shape().dimension(d)}, 0) : Sources(b, *found, border);
+    along = b.BroadcastInDim(along, rows, {d - first});
+    row = row == nullptr ? along
+                         : b.Add(b.Multiply(row, Like(b, row, x->shape().dimension(d))), along);
+  }
+  const int64_t count = hlo::Product(rows, 0, rows.size());
+  row = b.OptimizationBarrier({b.Reshape(row, {count, 1})});
+  Dimensions flat(x->dimensions().begin(), x->dimensions().begin() + first);
+  flat.push_back(hlo::Product(x->dimensions(), first, rank - 1));
+  flat.push_back(x->dimensions().back());
+  hlo::GatherAttributes attributes;
+  for (int64_t d = 0; d < first; ++d) attributes.offset_dims.push_back(d);
+  attributes.offset_dims.push_back(first + 1);
+  attributes.collapsed_slice_dims = attributes.start_index_map = {first};
+  attributes.index_vector_dim = 1;
+  attributes.slice_sizes = flat;
+  attributes.slice_sizes[first] = 1;
+  return b.Reshape(b.Gather(b.Reshape(x, flat), row, attributes), padded);
+}
+
+// Whether rows are copied quicker one by one than in parts side by side, for one dimension after
+// the other, each of which copies all there is: where there are several dimensions of them, and a
+// row has more than a vector or two.
+bool CopiesRows(Value x, const std::vector<Edges>& of_rows) {
+  constexpr int64_t kShortestRow = 24;
+  return of_rows.size() > 1 && x->dimensions().back() >= kShortestRow;
+}
+
 template <Border border>
 Value BorderPad(Builder& b, Value x, Dimensions padding) {
   CheckBorderPad(x, padding);
+  std::vector<Edges> of_rows;
   for (const Edges& e : EdgesOf(x->shape(), padding)) {
     if (border == Border::kReflect) CheckReflection(x, e.dimension, e.low, e.high);
-    x = PadOne(b, x, e, border);
+    if (e.dimension + 1 == x->shape().rank()) {
+      x = PadOne(b, x, e, border);
+    } else if (e.low != 0 || e.high != 0) {
+      of_rows.push_back(e);
+    }
   }
+  if (CopiesRows(x, of_rows)) return PadRows(b, x, of_rows, border);
+  for (const Edges& e : of_rows) x = PadOne(b, x, e, border);
   return x;
 }
 

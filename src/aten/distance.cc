@@ -120,6 +120,14 @@ Value Pdist(Builder& b, Value x, double p) {
   int64_t n = Rows(x);
   if (n < 2) return b.Zeros(Shape(x->element_type(), {0}));
   auto [i, j] = RowsOfPairs(b, n);
+  // Which rows a pair has takes as long as a row of some vectors: it is computed before, for many
+  // pairs at a time. (The longest rows hide it, and of the shortest several pairs are in a vector.)
+  constexpr int64_t kShortest = 8, kLongest = 256;
+  const int64_t width = x->shape().dimension(1);
+  if (width >= kShortest && width <= kLongest) {
+    i = b.OptimizationBarrier({b.Convert(i, ElementType::kS32)});
+    j = b.OptimizationBarrier({b.Convert(j, ElementType::kS32)});
+  }
   Value differences = b.Subtract(TakeRows(b, x, i), TakeRows(b, x, j));
   return NormOver(b, differences, p, {1}, /*keep=*/false);
 }

@@ -176,8 +176,7 @@ std::vector<Corner> Corners(Builder& b, const std::vector<std::vector<GridTap>>&
   return corners;
 }
 
-// The image as [batch, pixels, channels], so that a pixel is one piece of memory, and where it is
-// read.
+// The image as [batch, channels, pixels], and where it is read.
 struct Problem {
   Value image;
   Dimensions sizes;   // spatial, of the image
@@ -218,7 +217,7 @@ Problem MakeProblem(Builder& b, Value image, Value grid, int64_t rank, const Sam
   p.sizes.assign(full.begin() + 2, full.end());
   p.places.assign(grid->dimensions().begin() + 1, grid->dimensions().end() - 1);
   int64_t pixels = NumElements(full, OtherDimensions({0, 1}, rank + 2));
-  p.image = ChannelsLast(b, b.Reshape(image, {full[0], full[1], pixels}));
+  p.image = b.Reshape(image, {full[0], full[1], pixels});
   int64_t count = NumElements(grid->dimensions(), OtherDimensions({0, rank + 1}, rank + 2));
   Value flat = b.Reshape(grid, {full[0], count, rank});
   std::vector<std::vector<GridTap>> taps;
@@ -236,7 +235,8 @@ Value OverChannels(Builder& b, Value x, int64_t channels) {
   return b.BroadcastInDim(x, {x->shape().dimension(0), x->shape().dimension(1), channels}, {0, 1});
 }
 
-// image[n, index[n, p]], in the type of sums.
+// image[n, index[n, p]] of [batch, pixels, channels], where a pixel is one piece of memory, in the
+// type of sums.
 Value Pixels(Builder& b, Value image, Value index) {
   if (image->shape().num_elements() == 0) {  // an empty batch, of which no slice can be taken
     Dimensions none = index->dimensions();
@@ -264,24 +264,53 @@ void ComputeApart(Builder& b, Problem& p) {
   }
 }
 
+// image[n, c, index[n, p]] of [batch, channels, pixels], in the type of sums.
+Value PixelsOfChannels(Builder& b, Value image, Value index) {
+  const Dimensions sizes = {image->shape().dimension(0), image->shape().dimension(1),
+                            index->shape().dimension(1)};
+  if (image->shape().num_elements() == 0) {
+    return ToAccumulation(b, b.Zeros(Shape(image->element_type(), sizes)));
+  }
+  hlo::GatherAttributes attributes;
+  attributes.collapsed_slice_dims = attributes.start_index_map = {2};
+  attributes.operand_batching_dims = attributes.start_indices_batching_dims = {0, 1};
+  attributes.index_vector_dim = 3;
+  attributes.slice_sizes = {1, 1, 1};
+  Dimensions with_vector = sizes;
+  with_vector.push_back(1);
+  index = b.Reshape(b.BroadcastInDim(index, sizes, {0, 2}), with_vector);
+  return ToAccumulation(b, b.Gather(image, index, attributes));
+}
+
+// A few channels do not fill a vector, so that places do, for one channel after the other.
+bool IsOfFewChannels(int64_t channels) { return channels < 8; }
+
 Value GridSampler(Builder& b, Value image, Value grid, int64_t rank, const Sampling& how) {
   ElementType type = image->element_type();
   Problem p = MakeProblem(b, image, grid, rank, how);
-  int64_t channels = image->shape().dimension(1);
-  constexpr int64_t kLeastChannels = 4;
-  if (channels >= kLeastChannels) ComputeApart(b, p);
+  const int64_t channels = image->shape().dimension(1);
+  const bool by_channels = IsOfFewChannels(channels);
+  Value flat = by_channels ? p.image : ChannelsLast(b, p.image);
+  if (channels > 1) ComputeApart(b, p);
+  auto over_channels = [&](Value x) {
+    if (!by_channels) return OverChannels(b, x, channels);
+    return b.BroadcastInDim(x, {x->shape().dimension(0), channels, x->shape().dimension(1)},
+                            {0, 2});
+  };
   Value sum = nullptr;
   for (const Corner& corner : p.corners) {
-    // A pixel outside counts as 0, whatever stands where it is read instead.
     Value pixels =
-        ZeroUnless(b, OverChannels(b, corner.inside, channels), Pixels(b, p.image, corner.index));
+        by_channels ? PixelsOfChannels(b, flat, corner.index) : Pixels(b, flat, corner.index);
+    // A pixel outside counts as 0, whatever stands where it is read instead.
+    pixels = ZeroUnless(b, over_channels(corner.inside), pixels);
     Value weight = p.OfPixel(b, corner, corner.weight);
-    Value term = b.Multiply(pixels, OverChannels(b, weight, channels));
+    Value term = b.Multiply(pixels, over_channels(weight));
     sum = sum == nullptr ? term : b.Add(sum, term);
   }
+  if (!by_channels) sum = ChannelsLast(b, sum);
   Dimensions result = {image->shape().dimension(0), channels};
   result.insert(result.end(), p.places.begin(), p.places.end());
-  return b.Convert(b.Reshape(ChannelsLast(b, sum), result), type);
+  return b.Convert(b.Reshape(sum, result), type);
 }
 
 // Each corner's share of the gradient, added to the pixel it came from: one scatter for all.
@@ -302,16 +331,19 @@ Value ImageGradient(Builder& b, Value gradient, const Problem& p) {
   attributes.input_batching_dims = attributes.scatter_indices_batching_dims = {0};
   attributes.index_vector_dim = 2;
   ElementType type = gradient->element_type();
-  return b.Scatter(b.Zeros(Shape(type, p.image->dimensions())), b.Reshape(index, with_vector),
-                   b.Concatenate(shares, 1), b.ScalarCombiner(Opcode::kAdd, type), attributes);
+  const Dimensions& first = p.image->dimensions();
+  return b.Scatter(b.Zeros(Shape(type, {first[0], first[2], first[1]})),
+                   b.Reshape(index, with_vector), b.Concatenate(shares, 1),
+                   b.ScalarCombiner(Opcode::kAdd, type), attributes);
 }
 
 // [batch, places, rank].
 Value GridGradient(Builder& b, Value gradient, const Problem& p) {
   int64_t rank = static_cast<int64_t>(p.sizes.size());
+  Value image = ChannelsLast(b, p.image);
   Values sums(rank, nullptr);
   for (const Corner& corner : p.corners) {
-    Value products = b.Multiply(gradient, Pixels(b, p.image, corner.index));
+    Value products = b.Multiply(gradient, Pixels(b, image, corner.index));
     Value along = ZeroUnless(b, corner.inside, Sum(b, products, {2}));
     for (int64_t d = 0; d < rank; ++d) {
       Value term = b.Multiply(along, p.OfPixel(b, corner, corner.derivatives[d]));
