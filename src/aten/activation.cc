@@ -216,14 +216,12 @@ at::Tensor SoftshrinkChecked(const at::Tensor& x, const at::Scalar& lambda) {
   return RecordElementwise<&Softshrink, Promotion::kDefault>(x, lambda);
 }
 
-// The buffer that eager's CPU kernel keeps is empty elsewhere, as on other accelerators. A number
-// has one of its own rank: torch.func gives the gradient the highest rank of all operands.
-std::vector<int64_t> LogSigmoidBufferSizes(int64_t rank) {
-  return std::vector<int64_t>(rank == 0 ? 0 : 1, 0);
-}
+// The buffer that eager's CPU kernel keeps is empty elsewhere, as on other accelerators. It has the
+// operand's rank: vmap looks for its dimensions in it, and takes the rank for that of the slopes.
+Dimensions BufferOf(int64_t rank) { return Dimensions(rank, 0); }
 
 std::pair<Value, Value> LogSigmoid(Builder& b, Value x) {
-  Value buffer = b.Zeros(Shape(x->element_type(), LogSigmoidBufferSizes(x->shape().rank())));
+  Value buffer = b.Zeros(Shape(x->element_type(), BufferOf(x->shape().rank())));
   // Taken from 0, so that what vanishes is 0 and not -0.
   return {b.Subtract(Like(b, x, 0), LogOnePlusExp(b, b.Negate(x))), buffer};
 }
@@ -299,8 +297,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("softshrink", &SoftshrinkChecked);
   RegisterElementwise<&Twin<1, &ShrinkBackward>::Lower>(m, "softshrink_backward");
   RunBy<&LogSigmoid>(+[](const at::Tensor& x) {
-    return std::make_tuple(at::log_sigmoid(x),
-                           at::zeros(LogSigmoidBufferSizes(x.dim()), x.options()));
+    return std::make_tuple(at::log_sigmoid(x), at::zeros(BufferOf(x.dim()), x.options()));
   });
   RunBy<&LogSigmoidBackward>(
       +[](const at::Tensor& gradient, const at::Tensor& x, const at::Tensor&) {

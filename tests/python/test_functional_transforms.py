@@ -120,7 +120,11 @@ def directions(function):
 
 CASES = {
     "directions of logsigmoid": (directions(F.logsigmoid), random(5)),
-    "hessian of logsigmoid of a number": (hessian(F.logsigmoid), torch.tensor(0.3)),
+    "directions of logsigmoid of a number": (directions(F.logsigmoid), torch.tensor(0.5)),
+    "jacfwd of logsigmoid of a number": (jacfwd(F.logsigmoid), torch.tensor(0.5)),
+    "hessian of logsigmoid of a number": (hessian(F.logsigmoid), torch.tensor(0.5)),
+    "vmaps of the slopes of logsigmoid": (vmap(vmap(grad(F.logsigmoid))), random(2, 3)),
+    "vmap of hessians of logsigmoid": (vmap(hessian(F.logsigmoid)), random(2, 3)),
     "directions of smooth_l1": (
         directions(lambda x: F.smooth_l1_loss(x, x.detach() * 0.5, reduction="none")),
         random(5),
