@@ -1,5 +1,6 @@
 // x[i, :, j] with tensors or masks as indices, and writes to it; masked_select is one of these.
 #include <ATen/MemoryOverlap.h>
+#include <ATen/OpMathType.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -314,8 +315,14 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
     return rows.defined() ? rows : at::index(x, indices);
   });
   RunBy<&IndexPut>(+[](const at::Tensor& x, const IndexList& indices, const at::Tensor& values,
-                       bool accumulate,
-                       bool) { return at::index_put(x, indices, values, accumulate); });
+                       bool accumulate, bool) {
+    const at::ScalarType type = x.scalar_type(), wide = at::toOpMathType(type);
+    if (!accumulate || wide == type || values.scalar_type() != type) {
+      return at::index_put(x, indices, values, accumulate);
+    }
+    // Torch's kernel adds 16 bits up in 16 bits.
+    return at::index_put(x.to(wide), indices, values.to(wide), true).to(type);
+  });
   recording::NameKind(lazy::Op<&IndexPutOfMask>::kind(), "index_put_of_mask");
   RunBy<&IndexPutOfMask>(
       +[](const at::Tensor& x, const at::Tensor& mask, const at::Tensor& values) {

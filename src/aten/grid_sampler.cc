@@ -1,6 +1,8 @@
 // grid_sample: an image read between its pixels, at places that a tensor names. An output element
 // is a weighted sum over the taps around its place, which are the product of a few taps in each
 // dimension. Places and sums are computed in f32 for f16 and bf16: places have few digits there.
+#include <ATen/OpMathType.h>
+
 #include <array>
 #include <initializer_list>
 #include <tuple>
@@ -402,7 +404,16 @@ std::tuple<at::Tensor, at::Tensor> RunPlaneBackward(const at::Tensor& gradient,
   constexpr double kFarthest = 1e30;
   TORCH_CHECK(padding == kZeros || grid.abs().max().item<double>() <= kFarthest,
               "a place that is no pixel");
-  return at::grid_sampler_2d_backward(gradient, image, grid, mode, padding, align_corners, wanted);
+  const at::ScalarType type = image.scalar_type(), wide = at::toOpMathType(type);
+  const bool is_one_type = gradient.scalar_type() == type && grid.scalar_type() == type;
+  if (wide == type || !is_one_type) {
+    return at::grid_sampler_2d_backward(gradient, image, grid, mode, padding, align_corners,
+                                        wanted);
+  }
+  // Torch's kernel adds 16 bits up in 16 bits.
+  auto [of_image, of_grid] = at::grid_sampler_2d_backward(
+      gradient.to(wide), image.to(wide), grid.to(wide), mode, padding, align_corners, wanted);
+  return {of_image.defined() ? of_image.to(type) : of_image, of_grid.to(type)};
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Slices along a dimension by a vector of indices: index_select, and writes to what it reads.
+#include <ATen/OpMathType.h>
+
 #include <cstdint>
 #include <string>
 
@@ -72,7 +74,12 @@ at::Tensor RunIndexAdd(const at::Tensor& x, int64_t dimension, const at::Tensor&
     at::Tensor sum = AddRowsOnHost(x, index, source);
     if (sum.defined()) return sum;
   }
-  return at::index_add(x, dimension, index, source, alpha);
+  const at::ScalarType type = x.scalar_type(), wide = at::toOpMathType(type);
+  if (wide == type || source.scalar_type() != type) {
+    return at::index_add(x, dimension, index, source, alpha);
+  }
+  // Torch's kernel adds 16 bits up in 16 bits.
+  return at::index_add(x.to(wide), dimension, index, source.to(wide), alpha).to(type);
 }
 at::Tensor& IndexAddInPlace(at::Tensor& self, int64_t dimension, const at::Tensor& index,
                             const at::Tensor& source, const at::Scalar& alpha) {

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -42,6 +43,46 @@ void MakeRowMajor(torch::jit::Stack& stack) {
   }
 }
 
+// Kernels that add numbers of 16 bits up in 16 bits, where sums stop at 256 or 2048. They get f32,
+// and what they give is rounded once, as programs do it.
+bool AddsInOperandType(std::string_view name) {
+  static const auto* names = new std::unordered_set<std::string_view>{
+      "aten::_adaptive_avg_pool2d_backward",
+      "aten::_adaptive_avg_pool3d_backward",
+      "aten::avg_pool2d_backward",
+      "aten::grid_sampler_3d_backward",
+      "aten::index_reduce",
+      "aten::put",
+      "aten::replication_pad1d_backward",
+      "aten::replication_pad2d_backward",
+      "aten::replication_pad3d_backward",
+      "aten::segment_reduce",
+      "aten::unfold_backward",
+  };
+  return names->contains(name);
+}
+
+// The type of 16 bits that all numbers among the arguments are of, if they are of one.
+std::optional<at::ScalarType> NarrowType(const torch::jit::Stack& stack) {
+  std::optional<at::ScalarType> type;
+  for (const c10::IValue& value : stack) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::ScalarType given = value.toTensor().scalar_type();
+    if (!at::isFloatingType(given)) continue;
+    if (!at::isReducedFloatingType(given) || given != type.value_or(given)) return std::nullopt;
+    type = given;
+  }
+  return type;
+}
+
+void Widen(torch::jit::Stack& stack, at::ScalarType type) {
+  for (c10::IValue& value : stack) {
+    const bool widens =
+        value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() == type;
+    if (widens) value = value.toTensor().to(at::kFloat);
+  }
+}
+
 }  // namespace
 
 at::Scalar NumberOf(const at::Tensor& number) {
@@ -69,6 +110,9 @@ BoxedOperator::BoxedOperator(const std::string& name)
 
 std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
   if (wants_row_major_) MakeRowMajor(stack);
+  const std::optional<at::ScalarType> narrow = NarrowType(stack);
+  const bool widens = narrow && AddsInOperandType(name_);
+  if (widens) Widen(stack, *narrow);
   if (!is_found_.load(std::memory_order_acquire)) {
     static process::Mutex finding;
     const std::lock_guard lock(finding);
@@ -85,6 +129,9 @@ std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
     } else {
       tensors.push_back(std::move(result).toTensor());
     }
+  }
+  if (widens) {
+    for (at::Tensor& tensor : tensors) tensor = tensor.defined() ? tensor.to(*narrow) : tensor;
   }
   return tensors;
 }

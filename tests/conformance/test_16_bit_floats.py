@@ -144,6 +144,24 @@ def ones(x, indices):
     return torch.ones((indices.numel(), *x.shape[1:]), dtype=x.dtype, device=x.device)
 
 
+def in_segments(x, indices, reduce):
+    """The first has all rows but 257; each element is two, so that what they are added to is none."""
+    lengths = torch.tensor([indices.numel() - 257, 257], device=x.device)
+    return torch.segment_reduce(2 * ones(x, indices), reduce, lengths=lengths)
+
+
+def sampled(x, indices, dimensions, mode="bilinear"):
+    """An image of `x` alone, read in the middle as often as there are indices."""
+    shape = (1,) * dimensions + (indices.numel(), dimensions)
+    places = torch.zeros(shape, dtype=x.dtype, device=x.device)
+    return F.grid_sample(x[(None,) * dimensions], places, mode, align_corners=False)
+
+
+def many(x, dimensions):
+    """An image of `x` alone, repeated along the last dimension but one, and the last."""
+    return x[(None,) * (dimensions - 1)].repeat(*(1,) * (dimensions - 1), 30, 20)
+
+
 SUMS = {
     "index_add": lambda x, i: x.index_add(0, i, ones(x, i)),
     "index_put": lambda x, i: x.index_put((i,), ones(x, i), accumulate=True),
@@ -160,6 +178,21 @@ SUMS = {
     "embedding_bag max": gradient(lambda x, i: F.embedding_bag(i[:, None], x, mode="max")),
     "unfold": gradient(lambda x, i: x.expand(2, 3).reshape(-1).repeat(99).unfold(0, 300, 1)),
     "replicate": gradient(lambda x, i: F.pad(x[None], (2000, 2000), mode="replicate")),
+    "replicate 2d": gradient(lambda x, i: F.pad(x[None], (60, 60, 60, 60), mode="replicate")),
+    "replicate 3d": gradient(lambda x, i: F.pad(x[None, None], (11,) * 6, mode="replicate")),
+    "segment_reduce": lambda x, i: in_segments(x, i, "sum"),
+    "segment_reduce mean": lambda x, i: in_segments(x, i, "mean"),
+    "grid_sample": gradient(lambda x, i: sampled(x, i, 2)),
+    "grid_sample nearest": gradient(lambda x, i: sampled(x, i, 2, "nearest")),
+    "grid_sample 3d": gradient(lambda x, i: sampled(x, i, 3)),
+    "avg_pool2d": gradient(lambda x, i: F.avg_pool2d(many(x, 2), 30, 1, divisor_override=4)),
+    "avg_pool3d": gradient(
+        lambda x, i: F.avg_pool3d(many(x, 3), (1, 30, 30), 1, divisor_override=4)
+    ),
+    "adaptive_avg_pool2d": gradient(lambda x, i: F.adaptive_avg_pool2d(x[None], (100, 150))),
+    "adaptive_avg_pool3d": gradient(
+        lambda x, i: F.adaptive_avg_pool3d(x[None, None], (25, 20, 30))
+    ),
 }
 
 
@@ -194,6 +227,7 @@ def test_gradients_of_parameters_do_not_stop(name, dtype):
     torch.testing.assert_close(actual, expected, rtol=2 * torch.finfo(dtype).eps, atol=0)
 
 
+@pytest.mark.usefixtures("interpretation")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_do_not_stop(name, dtype):
