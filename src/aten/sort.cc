@@ -160,6 +160,9 @@ Value Running(Builder& b, Opcode combiner, Value x, int64_t dimension) {
 template <Opcode combiner>
 Value RunningReduction(Builder& b, Value x, Dimension dimension, std::optional<ElementType> dtype) {
   ElementType type = dtype.value_or(SumType(x->element_type()));
+  if (type == ElementType::kPred && x->shape().rank() > 0 && x->shape().num_elements() > 0) {
+    throw hlo::Error(hlo::ErrorCode::kUnimplemented, "running sums of truth values");
+  }
   x = ToAccumulation(b, Cast(b, x, type));
   return b.Convert(Running(b, combiner, x, dimension), type);
 }

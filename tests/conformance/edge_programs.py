@@ -1103,6 +1103,9 @@ PROGRAMS = {
         torch.searchsorted(A(3.), T([1.]), side="foo", right=True)
         torch.searchsorted(A(3.), 1., side="foo", right=True)
         torch.searchsorted(A(3.), T([1.]), side="foo")
+        O(3).cumsum(0, dtype=torch.bool)
+        O(3).cumprod(0, dtype=torch.bool)
+        [Z(0).cumsum(0, dtype=torch.bool), T(1.).cumsum(0, dtype=torch.bool)]
         torch.searchsorted(A(3.), T([1.,2]), side="right", right=False)
         torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "max")
         torch.sparse.mm((A(12.).view(3,4)%5).to_sparse_csr(), T([[3.,-1],[2,5],[-2,4],[1,-3]]), "min")
