@@ -565,8 +565,8 @@ def _logarithmic_softmax(self: Tensor, dim: int) -> tuple[Tensor, Callable[[Tens
 
 def _softmax_forward(finish: Callable[[Tensor], Tensor]) -> Any:
     def forward(self: Tensor, dim: int, half_to_float: bool) -> Any:
-        if half_to_float:
-            return NotImplemented
+        if half_to_float or self.layout != torch.sparse_coo:
+            return NotImplemented  # eager has the message
         self = self.coalesce()
         return _with_values(self, finish(_logarithmic_softmax(self, _wrapped(dim, self))[0]))
 
@@ -602,7 +602,23 @@ def _zeros_like(self: Tensor, *, dtype: Any = None, **options: Any) -> Any:
     if _is_elsewhere(self, **options):
         return NotImplemented
     dtype = dtype or self.dtype
+    if self.layout in (torch.sparse_bsr, torch.sparse_bsc):
+        return _without_blocks(self, dtype)
     return torch.zeros(self.shape, dtype=dtype, layout=self.layout, device=self.device)
+
+
+def _without_blocks(self: Tensor, dtype: Any) -> Tensor:
+    """A tensor of the same blocks, of which it has none."""
+    compressed, plain = _compressed_parts(self)
+    values, batch = self.values(), plain.dim() - 1
+    shape = (*values.shape[:batch], 0, *values.shape[batch + 1 :])
+    return torch.ops.aten._sparse_compressed_tensor_unsafe(
+        torch.zeros_like(compressed),
+        plain.new_empty((*plain.shape[:batch], 0)),
+        values.new_empty(shape, dtype=dtype),
+        self.shape,
+        layout=self.layout,
+    )
 
 
 def _is_elsewhere(self: Tensor, layout: Any = None, device: Any = None, **_: Any) -> bool:

@@ -148,6 +148,10 @@ void WriteResult(const std::string& name, const OutRule& rule, const at::Tensor&
   TORCH_CHECK(target.device().is_xla(), name,
               ": expected the out tensor to be on the same device, xla, but got one on ",
               target.device());
+  // What a sparse factor leaves of a dense tensor is dense where it is written in place.
+  if (!is_out && target.layout() == at::kStrided && result.layout() == at::kSparse) {
+    return WriteResult(name, rule, target, result.to_dense(), is_out, reads_nothing);
+  }
   TORCH_CHECK(target.layout() == result.layout(), name, ": expected the out tensor to have ",
               result.layout(), " layout, but got ", target.layout());
   if (target.layout() != at::kStrided) {  // torch's own class, which does the rest

@@ -252,6 +252,35 @@ def products_reduced_otherwise(device):
 
 
 @case
+def products_reduced_to_extremes_by_other_words(device):
+    csr = random_coo(count=12).coalesce().to_sparse_csr()
+    (csr, x), results = on(device, csr, torch.randn(6, 3)), []
+    for reduce in ("max", "min"):
+        a, b = csr.clone().requires_grad_(), x.clone().requires_grad_()
+        product = torch.sparse.mm(a, b, reduce)
+        product.square().sum().backward()
+        results += [product, a.grad, b.grad]
+    return results
+
+
+@case
+def zeros_like_blocks(device):
+    dense = torch.arange(24.0).view(4, 6)
+    blocks = [dense.to_sparse_bsr((2, 3)), dense.to_sparse_bsc((2, 3))]
+    blocks.append(torch.stack([dense, dense]).to_sparse_bsr((2, 3)))
+    blocks = on(device, *blocks)
+    zeros = [torch.zeros_like(b) for b in blocks] + [torch.zeros_like(blocks[0], dtype=torch.int32)]
+    return [*[part for z in zeros for part in torch_parts(z)], *[z.values().shape for z in zeros]]
+
+
+@case
+def factors_written_into_a_dense_tensor(device):
+    """Of a whole one: eager's kernel writes beyond a part."""
+    dense, sparse = on(device, torch.arange(30.0).view(5, 6), random_coo(count=12))
+    return [dense.clone().mul_(sparse), dense.clone().mul_(sparse.coalesce()), dense]
+
+
+@case
 def copies_and_moves(device):
     a = random_coo(count=12)
     (there,) = on(device, a)
@@ -427,6 +456,9 @@ REFUSED = {
     "columns out of bounds": lambda d: checked_csr(d, [0, 1, 2], [0, 7]),
     "columns in no order": lambda d: checked_csr(d, [0, 2, 2], [1, 0]),
     "selected dimension": lambda d: coo(d, 3).index_select(2, torch.tensor([0]).to(d)),
+    "softmax of rows": lambda d: torch.sparse.softmax(csr(d, 3), 1),
+    "reduced by another word": lambda d: torch.sparse.mm(csr(d, 3), ones(d, 3, 3), "add"),
+    "reduced by a product": lambda d: torch.sparse.mm(csr(d, 3), ones(d, 3, 3), "prod"),
     "softmax of a dimension": lambda d: torch.sparse.softmax(coo(d, 3), 2),
 }
 
