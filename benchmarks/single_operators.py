@@ -70,6 +70,8 @@ ELEMENTWISE: Table = {
     "nan_to_num": lambda x: x.nan_to_num(),
     "polygamma": lambda x: torch.polygamma(1, x),
     "prelu": lambda x: F.prelu(x, x[0, :1]),
+    "erf of float64": lambda x: x.double().erf(),
+    "erfinv of float64": lambda x: x.double().erf().erfinv(),
     "remainder of float64": lambda x: x.double().remainder(x.flip(0).double()),
     "to bool": lambda x: x.to(torch.bool),
     "to complex64": lambda x: x.to(torch.complex64),
@@ -286,6 +288,7 @@ LAYERS: dict[str, Layer] = {
     ),
     "conv2d": (lambda x, w: F.conv2d(x, w, padding=1), (4, 64, 56, 56), (64, 64, 3, 3)),
     "conv2d 1x1": (lambda x, w: F.conv2d(x, w), (4, 64, 56, 56), (128, 64, 1, 1)),
+    "conv2d 1x1 to a channel": (lambda x, w: F.conv2d(x, w), (4, 64, 56, 56), (1, 64, 1, 1)),
     "conv2d of images": (
         lambda x, w: F.conv2d(x, w, stride=2, padding=3),
         (2, 3, 224, 224),
@@ -345,7 +348,14 @@ LAYERS: dict[str, Layer] = {
     "max_pool2d of 8x8": (lambda x: F.max_pool2d(x, 8), (16, 64, 56, 56)),
     "max_pool2d of 13x13, overlapping": (lambda x: F.max_pool2d(x, 13, 1, 6), (2, 64, 13, 13)),
     "max_pool2d overlapping": (lambda x: F.max_pool2d(x, 3, 2, 1), (4, 64, 56, 56)),
+    "max_pool2d overlapping, of 8 channels": (
+        lambda x: F.max_pool2d(x, 3, 2, 1),
+        (1, 8, 64, 64),
+    ),
+    "max_pool2d of 5x5 by 3": (lambda x: F.max_pool2d(x, 5, 3), (4, 64, 56, 56)),
     "max_pool2d wide": (lambda x: F.max_pool2d(x, 5, 1, 2), (4, 64, 28, 28)),
+    "max_pool3d overlapping": (lambda x: F.max_pool3d(x, 3, 2, 1), (2, 8, 8, 16, 16)),
+    "max_pool3d wide": (lambda x: F.max_pool3d(x, 3, 1, 1), (2, 8, 8, 16, 16)),
     "max_pool3d": (lambda x: F.max_pool3d(x, 2), (2, 16, 16, 56, 56)),
     "max_unpool2d": (
         lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
@@ -363,6 +373,16 @@ LAYERS: dict[str, Layer] = {
         lambda x, g: F.grid_sample(x, g.tanh(), "nearest", align_corners=False),
         (4, 16, 64, 64),
         (4, 64, 64, 2),
+    ),
+    "grid_sample of 3 channels": (
+        lambda x, g: F.grid_sample(x, g.tanh(), align_corners=False),
+        (2, 3, 64, 64),
+        (2, 64, 64, 2),
+    ),
+    "grid_sample of 3 channels, bicubic": (
+        lambda x, g: F.grid_sample(x, g.tanh(), "bicubic", align_corners=False),
+        (2, 3, 64, 64),
+        (2, 64, 64, 2),
     ),
     "interpolate bicubic": (
         lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
@@ -383,6 +403,8 @@ LAYERS: dict[str, Layer] = {
         (1, 3, 900, 900),
     ),
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), (4, 64, 56, 56)),
+    "unfold2d of few": (lambda x: F.unfold(x, 3, padding=1), (2, 4, 16, 16)),
+    "unfold2d of tiles": (lambda x: F.unfold(x, 3, stride=3), (4, 16, 28, 28)),
     "unfold2d": (lambda x: F.unfold(x, 3, padding=1), (4, 16, 56, 56)),
     # Normalisation.
     "batch_norm": (
@@ -534,6 +556,10 @@ LAYERS: dict[str, Layer] = {
     "pad reflect": (lambda x: F.pad(x, (2, 2, 2, 2), "reflect"), (1, 1000, 1000)),
     "pad replicate": (lambda x: F.pad(x, (2, 2, 2, 2), "replicate"), (1, 1000, 1000)),
     "pad circular": (lambda x: F.pad(x, (2, 2), "circular"), (1, 1000, 1000)),
+    "pad replicate of a volume": (
+        lambda x: F.pad(x, (1,) * 6, "replicate"),
+        (1, 1, 64, 64, 64),
+    ),
     "roll": (lambda x: x.roll(3, 1), (1000, 1000)),
     "scatter_add": (
         lambda x, i: torch.zeros_like(x).scatter_add(1, i, x),
@@ -544,6 +570,7 @@ LAYERS: dict[str, Layer] = {
     "unfold": (lambda x: x.unfold(1, 16, 8), (1000, 1000)),
     "cdist": (torch.cdist, (200, 500), (200, 500)),
     "pdist": (F.pdist, (200, 500)),
+    "pdist of rows of 32": (F.pdist, (500, 32)),
     "rfft": (lambda x: torch.fft.rfft(x).abs(), (1000, 1000)),
     "renorm": (lambda x: x.renorm(2, 0, 1.0), (1000, 1000)),
     "glu": (F.glu, (1000, 1000)),
