@@ -1,6 +1,5 @@
 // x[i, :, j] with tensors or masks as indices, and writes to it; masked_select is one of these.
 #include <ATen/MemoryOverlap.h>
-#include <ATen/OpMathType.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "aten/dimension.h"
 #include "aten/indexing.h"
 #include "aten/masked_scatter.h"
+#include "aten/narrow_sums.h"
 #include "aten/op.h"
 #include "aten/out_rule.h"
 #include "aten/small_rows.h"
@@ -306,6 +306,15 @@ at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
   return IndexPutInPlace(self, indices, values, accumulate);
 }
 
+// How many there are at most, of indices that are stretched to one shape.
+int64_t MostPositions(const IndexList& indices) {
+  int64_t count = 1;
+  for (const std::optional<at::Tensor>& index : indices) {
+    if (index && index->defined()) count *= index->numel();
+  }
+  return count;
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
@@ -316,12 +325,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   });
   RunBy<&IndexPut>(+[](const at::Tensor& x, const IndexList& indices, const at::Tensor& values,
                        bool accumulate, bool) {
-    const at::ScalarType type = x.scalar_type(), wide = at::toOpMathType(type);
-    if (!accumulate || wide == type || values.scalar_type() != type) {
+    if (!accumulate || !StopsInOperandType(x, values, MostPositions(indices))) {
       return at::index_put(x, indices, values, accumulate);
     }
-    // Torch's kernel adds 16 bits up in 16 bits.
-    return at::index_put(x.to(wide), indices, values.to(wide), true).to(type);
+    const at::Tensor sums = x.to(at::kFloat);
+    return sums.index_put_(indices, values.to(at::kFloat), true).to(x.scalar_type());
   });
   recording::NameKind(lazy::Op<&IndexPutOfMask>::kind(), "index_put_of_mask");
   RunBy<&IndexPutOfMask>(

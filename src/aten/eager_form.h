@@ -173,6 +173,7 @@ class BoxedOperator {
  private:
   const std::string name_, overload_;
   const bool wants_row_major_;
+  const bool adds_in_operand_type_;
   mutable std::atomic<bool> is_found_ = false;
   mutable std::optional<c10::OperatorHandle> handle_;
 };

@@ -1,11 +1,10 @@
 // Slices along a dimension by a vector of indices: index_select, and writes to what it reads.
-#include <ATen/OpMathType.h>
-
 #include <cstdint>
 #include <string>
 
 #include "aten/fallback.h"
 #include "aten/indexing.h"
+#include "aten/narrow_sums.h"
 #include "aten/op.h"
 #include "aten/small_rows.h"
 #include "aten/value_check.h"
@@ -68,18 +67,32 @@ Value IndexAdd(Builder& b, Value x, Dimension dimension, Value index, Value sour
   }
   return SlicesInto(b, x, dimension, index, scaled, Opcode::kAdd);
 }
+
+// index_add of numbers of 16 bits, which torch's kernel adds up in 16 bits: in f32, and of a large
+// `x` only those slices that something is added to.
+at::Tensor AddSlicesInFloat(const at::Tensor& x, int64_t dimension, const at::Tensor& index,
+                            const at::Tensor& source, const at::Scalar& alpha) {
+  const at::Tensor wide = source.to(at::kFloat);
+  constexpr int64_t kFewTimes = 4;
+  if (x.dim() == 0 || kFewTimes * index.numel() >= x.size(dimension)) {
+    return x.to(at::kFloat).index_add_(dimension, index, wide, alpha).to(x.scalar_type());
+  }
+  const auto [slices, places] = at::_unique(index, /*sorted=*/true, /*return_inverse=*/true);
+  at::Tensor sums = x.index_select(dimension, slices).to(at::kFloat);
+  sums.index_add_(dimension, places, wide, alpha);
+  return x.index_copy(dimension, slices.to(at::kLong), sums.to(x.scalar_type()));
+}
+
 at::Tensor RunIndexAdd(const at::Tensor& x, int64_t dimension, const at::Tensor& index,
                        const at::Tensor& source, const at::Scalar& alpha) {
   if (dimension == 0 && alpha.equal(1)) {
     at::Tensor sum = AddRowsOnHost(x, index, source);
     if (sum.defined()) return sum;
   }
-  const at::ScalarType type = x.scalar_type(), wide = at::toOpMathType(type);
-  if (wide == type || source.scalar_type() != type) {
-    return at::index_add(x, dimension, index, source, alpha);
+  if (StopsInOperandType(x, source, index.numel())) {
+    return AddSlicesInFloat(x, dimension, index, source, alpha);
   }
-  // Torch's kernel adds 16 bits up in 16 bits.
-  return at::index_add(x.to(wide), dimension, index, source.to(wide), alpha).to(type);
+  return at::index_add(x, dimension, index, source, alpha);
 }
 at::Tensor& IndexAddInPlace(at::Tensor& self, int64_t dimension, const at::Tensor& index,
                             const at::Tensor& source, const at::Scalar& alpha) {

@@ -50,6 +50,7 @@ bool AddsInOperandType(std::string_view name) {
       "aten::_adaptive_avg_pool2d_backward",
       "aten::_adaptive_avg_pool3d_backward",
       "aten::avg_pool2d_backward",
+      "aten::col2im",
       "aten::grid_sampler_3d_backward",
       "aten::index_reduce",
       "aten::put",
@@ -106,13 +107,14 @@ at::Scalar NumberOf(const at::Tensor& number) {
 BoxedOperator::BoxedOperator(const std::string& name)
     : name_("aten::" + name.substr(0, name.find('.'))),
       overload_(name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1)),
-      wants_row_major_(WantsRowMajor(name_)) {}
+      wants_row_major_(WantsRowMajor(name_)),
+      adds_in_operand_type_(AddsInOperandType(name_)) {}
 
 std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
   if (wants_row_major_) MakeRowMajor(stack);
-  const std::optional<at::ScalarType> narrow = NarrowType(stack);
-  const bool widens = narrow && AddsInOperandType(name_);
-  if (widens) Widen(stack, *narrow);
+  std::optional<at::ScalarType> narrow;
+  if (adds_in_operand_type_) narrow = NarrowType(stack);
+  if (narrow) Widen(stack, *narrow);
   if (!is_found_.load(std::memory_order_acquire)) {
     static process::Mutex finding;
     const std::lock_guard lock(finding);
@@ -130,7 +132,7 @@ std::vector<at::Tensor> BoxedOperator::Call(torch::jit::Stack stack) const {
       tensors.push_back(std::move(result).toTensor());
     }
   }
-  if (widens) {
+  if (narrow) {
     for (at::Tensor& tensor : tensors) tensor = tensor.defined() ? tensor.to(*narrow) : tensor;
   }
   return tensors;

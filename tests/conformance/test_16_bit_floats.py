@@ -176,6 +176,12 @@ SUMS = {
     "embedding_bag sum": gradient(lambda x, i: F.embedding_bag(i[:, None], x, mode="sum")),
     "embedding_bag mean": gradient(lambda x, i: F.embedding_bag(i[:, None], x, mode="mean")),
     "embedding_bag max": gradient(lambda x, i: F.embedding_bag(i[:, None], x, mode="max")),
+    "some rows": lambda x, i: x[:1].repeat(30000, 1).index_add(0, i, ones(x, i)),
+    "some columns": lambda x, i: (
+        x[:1].repeat(30000, 1).t().index_add(1, i, ones(x, i).t(), alpha=2)
+    ),
+    "fold": lambda x, i: F.fold(ones(x, i)[:1, :1].expand(1, 961, 1600), (40, 40), 31, padding=15),
+    "windows": gradient(lambda x, i: F.unfold(many(x, 2)[None], 30)),
     "unfold": gradient(lambda x, i: x.expand(2, 3).reshape(-1).repeat(99).unfold(0, 300, 1)),
     "replicate": gradient(lambda x, i: F.pad(x[None], (2000, 2000), mode="replicate")),
     "replicate 2d": gradient(lambda x, i: F.pad(x[None], (60, 60, 60, 60), mode="replicate")),

@@ -88,11 +88,11 @@ import contextlib, os, signal, sys, threading
 import torch_xla.experimental.scan as scan
 from torch_xla._internal import profiler_server, world
 from torch_xla.debug import _reports
-from torch_xla.distributed import parallel_loader, xla_dist
+from torch_xla.distributed import parallel_loader
 pipe = parallel_loader._Pipe(1, 1)
 locks = [
     scan._KNOWN._lock, _reports._write_lock, _reports.waits._lock, world._connecting, profiler_server._starting,
-    pipe.host._changed, pipe.device._changed, pipe.demand._changed, pipe.order, xla_dist._print_lock,
+    pipe.host._changed, pipe.device._changed, pipe.demand._changed, pipe.order,
 ]
 held, may_end = threading.Event(), threading.Event()
 def hold():
