@@ -122,9 +122,10 @@ Value Pdist(Builder& b, Value x, double p) {
   auto [i, j] = RowsOfPairs(b, n);
   // Which rows a pair has takes as long as a row of some vectors: it is computed before, for many
   // pairs at a time. (The longest rows hide it, and of the shortest several pairs are in a vector.)
-  constexpr int64_t kShortest = 8, kLongest = 256;
-  const int64_t width = x->shape().dimension(1);
-  if (width >= kShortest && width <= kLongest) {
+  // They take twice the result's memory, for which many have no room.
+  constexpr int64_t kShortest = 8, kLongest = 256, kMostPairs = int64_t{1} << 22;
+  const int64_t width = x->shape().dimension(1), pairs = i->shape().num_elements();
+  if (width >= kShortest && width <= kLongest && pairs <= kMostPairs) {
     i = b.OptimizationBarrier({b.Convert(i, ElementType::kS32)});
     j = b.OptimizationBarrier({b.Convert(j, ElementType::kS32)});
   }

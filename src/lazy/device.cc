@@ -89,10 +89,21 @@ int NumberFromEnvironment(const char* name, int otherwise) {
   return number;
 }
 
-// Whether the processes of a machine number their devices by their ranks.
+int ProcessesOfMachine() {
+  return NumberFromEnvironment("LOCAL_WORLD_SIZE", NumberFromEnvironment("WORLD_SIZE", 1));
+}
+
+// Whether the processes of a machine number their devices by their ranks. Not if there are many:
+// autograd keeps a thread in each process for each number, of which torch has 128.
 bool CountsByRank() {
+  constexpr int kMostProcesses = 32;
   return kept_ordinal < 0 && NumberFromEnvironment("WORLD_SIZE", 1) > 1 &&
-         Runtime::DeviceType() == "CPU";
+         ProcessesOfMachine() <= kMostProcesses && Runtime::DeviceType() == "CPU";
+}
+
+int LocalRank() {
+  const int rank = NumberFromEnvironment("LOCAL_RANK", 0);
+  return rank >= 0 && rank < ProcessesOfMachine() ? rank : 0;
 }
 
 RuntimeOptions OptionsFromEnvironment() {
@@ -143,13 +154,13 @@ int FirstOrdinal() {
     return started->devices()[0]->ordinal();
   }
   if (kept_ordinal >= 0) return kept_ordinal;
-  return CountsByRank() ? NumberFromEnvironment("LOCAL_RANK", 0) : 0;
+  return CountsByRank() ? LocalRank() : 0;
 }
 
 int OrdinalCount() {
   const Runtime* started = runtime.load(std::memory_order_acquire);
   const int own = started == nullptr ? 1 : static_cast<int>(started->devices().size());
-  const int others = CountsByRank() ? NumberFromEnvironment("LOCAL_WORLD_SIZE", 1) : 0;
+  const int others = CountsByRank() ? ProcessesOfMachine() : 0;
   return std::max(FirstOrdinal() + own, others);
 }
 

@@ -1,8 +1,8 @@
 // By which numbers torch knows the devices of this process.
 //
 // With the CPU engine and a process for each device, that of a process is "xla:r", where r is the
-// process's rank on its machine, as PyTorch/XLA has it. Other plugins' processes have an "xla:0"
-// each.
+// process's rank on its machine, as PyTorch/XLA has it. Other plugins' processes, and those of more
+// than 32 on a machine, have an "xla:0" each.
 #pragma once
 
 namespace lazy {

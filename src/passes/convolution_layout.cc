@@ -8,6 +8,7 @@
 #include "hlo/builder.h"
 #include "hlo/size_arithmetic.h"
 #include "passes/large_windows.h"
+#include "passes/patch_pixels.h"
 
 namespace passes {
 namespace {
@@ -195,11 +196,24 @@ class Rewriter {
                 hlo::ProductOf(convolution.dimensions(), d.output_spatial_dimensions));
   }
 
+  // Of the pixels of the smaller image: that of the result, or of which the gradient is known.
+  static bool IsProductOfPatches(const Instruction& convolution) {
+    const hlo::ElementType type = convolution.element_type();
+    if (type != hlo::ElementType::kF64 && !hlo::IsComplex(type)) return false;
+    const auto& d = convolution.as<hlo::ConvolutionAttributes>().dimensions;
+    const auto pixels_of = [](const Instruction& image, const Dimensions& spatial) {
+      return hlo::ProductOf(image.dimensions(), spatial);
+    };
+    if (IsKernelGradient(convolution)) {
+      return pixels_of(*convolution.operand(1), d.kernel_spatial_dimensions) >= kFewestPatchPixels;
+    }
+    return std::min(pixels_of(*convolution.operand(0), d.input_spatial_dimensions),
+                    pixels_of(convolution, d.output_spatial_dimensions)) >= kFewestPatchPixels;
+  }
+
   static bool IsChannelsFirst(const Instruction& instruction) {
     if (instruction.opcode() != Opcode::kConvolution || !HasForm(instruction.shape())) return false;
-    // Products of patches read rows of pixels.
-    const hlo::ElementType type = instruction.element_type();
-    if (type == hlo::ElementType::kF64 || hlo::IsComplex(type)) return false;
+    if (IsProductOfPatches(instruction)) return false;
     const auto& d = instruction.as<hlo::ConvolutionAttributes>().dimensions;
     return SpatialFollow(d.input_spatial_dimensions) &&
            SpatialFollow(IsKernelGradient(instruction) ? d.kernel_spatial_dimensions

@@ -166,7 +166,6 @@ def test_readonly_uses_and_adds_nothing(runs):
     assert runs.entries() == kept
 
 
-@pytest.mark.exhaustive
 def test_two_processes_of_a_world_share_a_folder(runs):
     """A world's programs are its own: one process alone has others. All its processes have the same."""
     alone = runs.one()

@@ -48,7 +48,7 @@ def temporary():
     [
         pytest.param("spawn", signal.SIGKILL, marks=pytest.mark.exhaustive),
         ("spawn, importing", signal.SIGKILL),
-        pytest.param("spawn, importing", signal.SIGHUP, marks=pytest.mark.exhaustive),
+        ("spawn, importing", signal.SIGHUP),
         ("fork", signal.SIGTERM),
         ("forkserver", signal.SIGKILL),
         ("join=False, fork", signal.SIGKILL),

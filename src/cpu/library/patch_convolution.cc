@@ -11,6 +11,7 @@
 #include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
 #include "hlo/size_arithmetic.h"
+#include "passes/patch_pixels.h"
 
 namespace cpu {
 namespace {
@@ -91,6 +92,14 @@ void AlongPixels(const ConvolutionProblem& p, const Dimensions& x_strides, int64
   }
 }
 
+// Whether patches are what lies in x anyway: single pixels, one after the other.
+bool AreInPlace(const ConvolutionProblem& p) {
+  const auto is_one = [](int64_t size) { return size == 1; };
+  return hlo::Product(p.w) == 1 && std::ranges::all_of(p.stride, is_one) && p.x == p.y &&
+         std::ranges::all_of(p.padding_low, [](int64_t size) { return size == 0; }) &&
+         HasDensePixels(p.x_view);
+}
+
 template <typename T>
 class PatchConvolution : public LibraryCall {
  public:
@@ -120,8 +129,10 @@ class PatchConvolution : public LibraryCall {
     }
   }
 
+  // The kernel, and for its gradient what one image adds to it.
   int64_t scratch_bytes() const override {
-    return AlignedSize(p_.groups * outputs_ * rows_ * static_cast<int64_t>(sizeof(T)));
+    const int64_t kernels = p_.kind == Kind::kWeightGradient ? 2 : 1;
+    return AlignedSize(kernels * kernel_size() * static_cast<int64_t>(sizeof(T)));
   }
 
   void Run(const CallContext& context, const void* const* operands,
@@ -154,6 +165,7 @@ class PatchConvolution : public LibraryCall {
   // gradients are of rows, so that no two add to the same numbers.
   void PlanBlocks() {
     constexpr int64_t kBytes = int64_t{512} << 10, kFewestPixels = 192, kFewestOfPart = 64;
+    constexpr int64_t kMostBytes = int64_t{64} << 20;  // of a thread, which keeps them
     const int64_t threads = ThreadPool::Default().num_threads();
     const bool divides = threads > 1 && p_.FloatingPointOperations() > 2e5;
     const int64_t wanted = divides ? 2 * threads : 1;
@@ -168,8 +180,9 @@ class PatchConvolution : public LibraryCall {
     }
     if (row_block_ == 0) row_block_ = rows_;
     block_ = block_ == 0 ? pixels_ : block_;
-    const int64_t fits = kBytes / (row_block_ * static_cast<int64_t>(sizeof(T)));
-    block_ = std::min({pixels_, block_, std::max(kFewestPixels, fits)});
+    const int64_t row_bytes = row_block_ * static_cast<int64_t>(sizeof(T));
+    const int64_t fewest = std::clamp<int64_t>(kMostBytes / row_bytes, 1, kFewestPixels);
+    block_ = std::min({pixels_, block_, std::max(fewest, kBytes / row_bytes)});
   }
 
   void PackWeights(const CallContext& context, const T* from, T* w) const {
@@ -203,14 +216,6 @@ class PatchConvolution : public LibraryCall {
     const T* elements;
     int64_t row;  // how far apart rows lie
   };
-
-  // Whether patches are what lies in x anyway: single pixels, one after the other.
-  static bool AreInPlace(const ConvolutionProblem& p) {
-    const auto is_one = [](int64_t size) { return size == 1; };
-    return hlo::Product(p.w) == 1 && std::ranges::all_of(p.stride, is_one) && p.x == p.y &&
-           std::ranges::all_of(p.padding_low, [](int64_t size) { return size == 0; }) &&
-           HasDensePixels(p.x_view);
-  }
 
   Patches PatchesOf(const T* channels, RowRange rows, PixelRange pixels, T* columns) const {
     if (in_place_) {
@@ -258,6 +263,7 @@ class PatchConvolution : public LibraryCall {
     return image * p_.y_view.strides[0] + group * outputs_ * p_.y_view.strides[1] +
            pixel * PixelStride(p_.y_view);
   }
+  int64_t kernel_size() const { return p_.groups * outputs_ * rows_; }
   int64_t pixel_blocks() const { return hlo::CeilDivide(pixels_, block_); }
   PixelRange PixelsOf(int64_t block) const {
     return {block * block_, std::min(pixels_, (block + 1) * block_)};
@@ -266,6 +272,7 @@ class PatchConvolution : public LibraryCall {
   RowRange RowsOf(int64_t block) const {
     return {block * row_block_, std::min(rows_, (block + 1) * row_block_)};
   }
+  // Of the thread, whose memory products of f32 take too: their patches lie in place.
   static T* Columns(int64_t count) {
     return static_cast<T*>(ThreadScratch(AlignedSize(count * static_cast<int64_t>(sizeof(T)))));
   }
@@ -352,9 +359,9 @@ class PatchConvolution : public LibraryCall {
     context.threads.ParallelFor(p_.groups * row_blocks(), [&](int64_t i) {
       const RowRange rows = RowsOf(i % row_blocks());
       const int64_t group = i / row_blocks();
-      T* columns = Columns(rows.size() * (block_ + outputs_));
-      T* part = columns + rows.size() * block_;
+      T* columns = in_place_ ? nullptr : Columns(rows.size() * block_);
       T* sums = w + group * outputs_ * rows_ + rows.begin;
+      T* part = w + kernel_size() + outputs_ * (group * rows_ + rows.begin);
       for (int64_t step = 0; step < p_.batch * pixel_blocks(); ++step) {
         const int64_t image = step / pixel_blocks();
         const PixelRange pixels = PixelsOf(step % pixel_blocks());
@@ -389,9 +396,8 @@ std::unique_ptr<LibraryCall> MakePatchConvolution(const hlo::Instruction& convol
   const bool is_forward_by_depth = problem.kind == Kind::kForward &&
                                    problem.groups == problem.inputs &&
                                    problem.groups == problem.outputs && problem.groups > 1;
-  constexpr int64_t kFewestPixels = 8;  // of fewer, products of an image do not fill a vector
   if (!IsAllOf(type, convolution, result_shape) || is_forward_by_depth ||
-      !IsMatrix(problem.y_view) || hlo::Product(problem.y) < kFewestPixels) {
+      !IsMatrix(problem.y_view) || hlo::Product(problem.y) < passes::kFewestPatchPixels) {
     return nullptr;
   }
   auto make = [&]<typename T>() -> std::unique_ptr<LibraryCall> {
@@ -399,12 +405,10 @@ std::unique_ptr<LibraryCall> MakePatchConvolution(const hlo::Instruction& convol
   };
   // Of more channels oneDNN is as quick, of fewer pixels as well.
   constexpr int64_t kMostChannels = 16, kFewestInRows = 48;
-  const bool is_pointwise_gradient = problem.kind == Kind::kWeightGradient && problem.groups == 1 &&
-                                     hlo::Product(problem.w) == 1 && problem.x == problem.y &&
-                                     std::min(problem.inputs, problem.outputs) < kMostChannels &&
-                                     hlo::Product(problem.x) >= kFewestInRows &&
-                                     HasDensePixels(problem.x_view) &&
-                                     HasDensePixels(problem.y_view);
+  const bool is_pointwise_gradient =
+      problem.kind == Kind::kWeightGradient && problem.groups == 1 && AreInPlace(problem) &&
+      std::min(problem.inputs, problem.outputs) < kMostChannels &&
+      hlo::Product(problem.x) >= kFewestInRows && HasDensePixels(problem.y_view);
   switch (type) {
     case ElementType::kF32:
       return is_pointwise_gradient ? make.operator()<float>() : nullptr;

@@ -58,7 +58,7 @@ def check_as_other_accelerators(rank):
 
 
 def check_gradients(rank):
-    """On the thread that autograd keeps for this device, one of as many as there are numbers."""
+    """Of the CPU, too, beside the device."""
     seen = []
 
     class Noting(torch.autograd.Function):
