@@ -1,10 +1,13 @@
 """torch_xla.experimental.distributed_checkpoint; worlds/checkpoint_manager.py holds the checks of several processes."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
 import signal
+import time
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -19,6 +22,7 @@ from torch_xla.experimental.distributed_checkpoint import (
     prime_optimizer,
 )
 from torch_xla.experimental.distributed_checkpoint._helpers import _sharded_cpu_state_dict
+from torch_xla.experimental.distributed_checkpoint.manager import _sendable
 
 WORLDS = pathlib.Path(__file__).parent / "worlds"
 
@@ -68,6 +72,8 @@ def test_a_path_is_no_pattern(tmp_path):
     manager(tmp_path / "run[1]").save(10, state(10))
     assert manager(tmp_path / "run[1]").all_steps() == [10]
     assert manager(tmp_path / "absent").all_steps() == []
+    with pytest.raises(ValueError, match="is a pattern to fsspec"):
+        manager("memory://run[1]")  # whose deletion would be that of run1
 
 
 def test_the_oldest_are_deleted_by_time(tmp_path):
@@ -98,7 +104,114 @@ def test_what_is_not_whole_counts_for_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(SPMDSavePlanner, "resolve_data", lambda *_: 1 / 0)
     with pytest.raises(CheckpointException, match="division by zero"):
         checkpoints.save(20, state(21))
-    assert checkpoints.all_steps() == [10] and manager(tmp_path).all_steps() == []
+    assert checkpoints.all_steps() == [10, 20] and manager(tmp_path).all_steps() == [20]
+    monkeypatch.undo()
+    loaded = state(-1)
+    checkpoints.restore(20, loaded)
+    assert values(loaded) == values(state(20))
+    checkpoints.save(20, state(21))
+    checkpoints.restore(20, loaded)
+    assert values(loaded) == values(state(21))
+    assert sorted(os.listdir(tmp_path)) == ["10", "20"]  # what the failed one has left is gone
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"step": 20, "ts": 1}',  # a copied folder
+        b'{"step": 10.0, "ts": 1}',
+        b'{"step": "10", "ts": 1}',
+        b'{"step": 10, "ts": NaN}',
+        b'{"step": 10, "ts": 1e999}',
+        b'{"step": 10, "ts": true}',
+        b'{"step": 10, "ts": "1"}',
+        b'{"step": 10, "ts": 1' + b"0" * 400 + b"}",
+        b'{"step": 10}',
+        b"[]",
+        b"1",
+        b"[" * 100000,
+        b"\xff",
+        b"",
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_other_metadata_count_for_nothing(tmp_path, text):
+    (tmp_path / "10").mkdir()
+    (tmp_path / "10" / ".manager_metadata").write_bytes(text)
+    assert manager(tmp_path).all_steps() == []
+
+
+def test_an_entry_that_cannot_be_read_counts_for_nothing(tmp_path):
+    (tmp_path / "10" / ".manager_metadata").mkdir(parents=True)
+    (tmp_path / "20").write_text("a file")
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / ".manager_metadata").write_text('{"step": true, "ts": 1}')
+    (tmp_path / "30").symlink_to("30")
+    assert manager(tmp_path).all_steps() == []
+
+
+def test_what_is_no_checkpoint_is_not_deleted(tmp_path):
+    (tmp_path / "10").mkdir()
+    checkpoints = manager(tmp_path)
+    checkpoints.save(10, state(10))  # an empty one is no loss
+    (tmp_path / "20").mkdir()
+    (tmp_path / "20" / "notes.txt").write_text("of the user's")
+    (tmp_path / "30").write_text("of the user's")
+    for step in (20, 30):
+        with pytest.raises(FileExistsError, match=f"{tmp_path}/{step} is not a checkpoint"):
+            checkpoints.save(step, state(step))
+    assert (tmp_path / "20" / "notes.txt").exists() and (tmp_path / "30").is_file()
+    (tmp_path / "40").mkdir()
+    (tmp_path / "40" / "__0_0.distcp").write_text("of a process that was killed")
+    checkpoints.save(40, state(40))
+    assert checkpoints.all_steps() == manager(tmp_path).all_steps() == [10, 40]
+
+
+def test_steps_that_are_there_are_saved_anew_at_an_address():
+    checkpoints = manager("memory://anew", max_to_keep=2)
+    for value, step in enumerate((10, 20, 10, 30, 30)):
+        checkpoints.save(step, state(value))
+    assert checkpoints.all_steps() == manager("memory://anew").all_steps() == [10, 30]
+    loaded = state(-1)
+    for step, value in ((10, 2), (30, 4)):
+        checkpoints.restore(step, loaded)
+        assert values(loaded) == values(state(value))
+
+
+def test_the_step_just_saved_is_the_newest(tmp_path, monkeypatch):
+    checkpoints = manager(tmp_path, max_to_keep=1)
+    for now, step in ((2e9, 10), (1e9, 20), (1e9, 30)):  # the clock is put back
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        checkpoints.save(step, state(step))
+        assert checkpoints.all_steps() == manager(tmp_path).all_steps() == [step]
+
+
+def test_steps_are_integers(tmp_path):
+    checkpoints = manager(tmp_path)
+    checkpoints.save(np.int64(10), state(10))
+    checkpoints.save_async(np.int32(20), state(20))
+    checkpoints.restore(np.int64(20), state(-1))
+    assert [type(step) for step in checkpoints.all_steps()] == [int, int]
+    assert checkpoints.save(True, state(1), force=True) and sorted(os.listdir(tmp_path))[0] == "1"
+    for call in (
+        lambda step: checkpoints.save(step, state(30)),
+        lambda step: checkpoints.save_async(step, state(30)),
+        lambda step: checkpoints.restore(step, state(30)),
+        checkpoints.should_save,
+        checkpoints.reached_preemption,
+    ):
+        with pytest.raises(TypeError):
+            call(30.0)
+
+
+def test_the_program_may_change_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    checkpoints = manager("run")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    checkpoints.save(10, state(10))
+    checkpoints.restore(10, state(-1))
+    assert os.listdir(tmp_path / "run") == ["10"] and os.listdir(tmp_path / "other") == []
 
 
 def test_a_state_may_change_while_it_is_saved(tmp_path):
@@ -129,6 +242,36 @@ def test_what_a_thread_fails_of_is_raised(tmp_path, monkeypatch):
     checkpoints.save_async(10, state(10))
     checkpoints.join()
     assert checkpoints.all_steps() == [10]
+
+
+def test_failures_are_raised_by_calls_and_not_by_time(tmp_path, monkeypatch):
+    checkpoints = manager(tmp_path, max_pending_async=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(SPMDSavePlanner, "resolve_data", lambda *_: 1 / 0)
+        checkpoints.save_async(10, state(10))
+        concurrent.futures.wait(checkpoints._pending)
+    checkpoints.save_async(20, state(20))  # though the first has failed already
+    with pytest.raises(CheckpointException, match="division by zero"):
+        checkpoints.save_async(30, state(30))
+    checkpoints.save_async(30, state(30))
+    checkpoints.join()
+    assert checkpoints.all_steps() == [20, 30]
+
+
+def test_failures_that_cannot_be_sent_are_raised(tmp_path):
+    class OwnError(Exception):
+        pass
+
+    def fail(*_):
+        raise OwnError("the disk is full")
+
+    checkpoints = manager(tmp_path)
+    checkpoints._finish = fail
+    with pytest.raises(OwnError, match="the disk is full"):
+        checkpoints.save(10, state(10))
+    assert repr(_sendable(OwnError("full"))) == """RuntimeError("OwnError('full')")"""
+    error = OSError("full")
+    assert _sendable(error) is error
 
 
 @pytest.mark.parametrize(
@@ -165,6 +308,44 @@ def test_a_step_is_saved_when_the_process_is_to_end(tmp_path, unwatched):
     assert checkpoints.save(4, state(4)) and checkpoints.reached_preemption(4)
     assert checkpoints.all_steps() == [4]
     assert not manager(tmp_path, 100).reached_preemption(4)
+
+
+def test_a_step_has_one_answer(tmp_path, unwatched):
+    checkpoints = CheckpointManager(tmp_path, 100)
+    assert not checkpoints.save(3, state(3))
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert not checkpoints.reached_preemption(3)  # it was not saved
+    assert checkpoints.save(4, state(4)) and checkpoints.reached_preemption(4)
+
+
+def test_the_programs_own_handler_stays():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        _preemption.watch()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _preemption.unwatch()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_forked_process_ends(program):
+    program.run_code(
+        """
+import os, signal, time
+from torch_xla.experimental.distributed_checkpoint import _preemption
+_preemption.watch()
+child = os.fork()
+if not child:
+    time.sleep(100)
+    os._exit(0)
+time.sleep(0.5)
+os.kill(child, signal.SIGTERM)
+assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
+os.kill(os.getpid(), signal.SIGTERM)
+assert _preemption.is_told()
+"""
+    )
 
 
 def test_the_binding_tells_of_preemption(unwatched):

@@ -1,5 +1,6 @@
 """CheckpointManager on two processes, each of which has a part of one tensor, and all of another."""
 
+import concurrent.futures
 import os
 import signal
 import sys
@@ -12,7 +13,11 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import torch_xla
 import torch_xla.distributed.xla_backend
-from torch_xla.experimental.distributed_checkpoint import CheckpointManager, SPMDSavePlanner
+from torch_xla.experimental.distributed_checkpoint import (
+    CheckpointManager,
+    SPMDSavePlanner,
+    _preemption,
+)
 from torch_xla.experimental.distributed_checkpoint._helpers import (
     _CpuShards,
     _is_sharded_tensor,
@@ -79,21 +84,60 @@ def check_preemption(mesh, folder):
     assert step == 5 and manager.all_steps() == [5]
 
 
-def check_failures(mesh, folder):
-    """What the first process fails of, all raise."""
-    manager = CheckpointManager(folder, 1, chkpt_on_preemption=False)
+def check_answers(mesh, folder):
+    """A signal after the question of a step is noticed at the next one, which is saved."""
+    manager = CheckpointManager(folder, 100)
+    _preemption.unwatch()  # SIGTERM of the check before
+    _preemption.watch()
+    for step in range(1, 10):
+        saved = manager.save(step, state(mesh, step, Shard(0)))
+        if step == 5 and mesh.get_local_rank() == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert manager.reached_preemption(step) == saved
+        if saved:
+            break
+    assert step == 6 and manager.all_steps() == [6]
 
-    def fail(step):
-        raise OSError("the disk is full")
 
-    manager._finish = fail
+def raised_by(call, *arguments):
     try:
-        manager.save(1, state(mesh, 1, Shard(0)))
-    except OSError as error:
-        assert "disk is full" in str(error)
-    else:
-        raise AssertionError("rank 0 could not finish it")
+        call(*arguments)
+    except Exception as error:
+        return error
+    raise AssertionError("it raised nothing")
+
+
+def check_failures(mesh, folder):
+    """What the first process fails of, all raise, by the same call."""
+
+    class OwnError(Exception):  # cannot be pickled
+        pass
+
+    def fail(*_):
+        raise OwnError("the disk is full")
+
+    manager = CheckpointManager(folder, 1, chkpt_on_preemption=False)
+    manager._finish = fail
+    error = raised_by(manager.save, 1, state(mesh, 1, Shard(0)))
+    assert "disk is full" in str(error)
+    assert type(error) is (RuntimeError if mesh.get_local_rank() else OwnError)
     assert manager.all_steps() == []
+    manager.save_async(2, state(mesh, 2, Shard(0)))
+    if mesh.get_local_rank():  # the other one comes before it has failed
+        concurrent.futures.wait(manager._pending)
+    assert "disk is full" in str(raised_by(manager.save_async, 3, state(mesh, 3, Shard(0))))
+    del manager._finish
+    manager.save_async(4, state(mesh, 4, Shard(0)))
+    manager.join()
+    assert manager.all_steps() == [4]
+
+
+def check_steps(mesh, folder):
+    """Processes that name different steps write nothing."""
+    manager = CheckpointManager(folder, 1, chkpt_on_preemption=False)
+    error = raised_by(manager.save, 1 + mesh.get_local_rank(), state(mesh, 1, Shard(0)))
+    assert type(error) is ValueError and "[1, 2]" in str(error)
+    assert manager.save(3, state(mesh, 3, Shard(0))) and manager.all_steps() == [3]
 
 
 def run(index, folder):
@@ -102,7 +146,9 @@ def run(index, folder):
     check_planners(mesh)
     check_saving(mesh, f"{folder}/steps")
     check_preemption(mesh, f"{folder}/preempted")
+    check_answers(mesh, f"{folder}/answers")
     check_failures(mesh, f"{folder}/failed")
+    check_steps(mesh, f"{folder}/mixed")
     dist.barrier()
     dist.destroy_process_group()
 

@@ -8,7 +8,9 @@ import torch_xla
 def prime_optimizer(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     """Lets an optimizer that has made no step make its state, so that one can be loaded into it.
 
-    It makes a step with gradients and learning rates of zero, so parameters and gradients are as before.
+    It makes a step with gradients and learning rates of zero. Parameters, gradients and rates are as before then, for the
+    optimizers of torch.optim whose `step` needs no closure; but the state is as after a step, with its counters advanced. So
+    load a state into it afterwards, and leave an optimizer that is to begin anew as it is.
     """
     if optimizer.state:
         return optimizer
