@@ -309,7 +309,8 @@ at::Tensor& IndexPutImplementation(at::Tensor& self, const IndexList& indices,
 // How many there are at most, of indices that are stretched to one shape.
 int64_t MostPositions(const IndexList& indices) {
   int64_t count = 1;
-  for (const std::optional<at::Tensor>& index : indices) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const std::optional<at::Tensor> index = indices.get(i);
     if (index && index->defined()) count *= index->numel();
   }
   return count;

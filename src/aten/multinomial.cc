@@ -1,7 +1,4 @@
 // Classes drawn by their probabilities (torch.multinomial).
-#include <algorithm>
-
-#include "aten/broadcast.h"
 #include "aten/draws.h"
 #include "aten/elementwise.h"
 #include "aten/evaluated_form.h"

@@ -11,7 +11,6 @@
 
 #include "aten/broadcast.h"
 #include "aten/draws.h"
-#include "aten/elementwise.h"
 #include "aten/evaluated_form.h"
 #include "aten/generator.h"
 #include "aten/op.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 // The BLAS that torch is built with, if it shows it.
 extern "C" [[gnu::weak]] void sgemm_(const char* transpose_a, const char* transpose_b, const int* m,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cpu/library/convolution_routines.h"
+#include "cpu/library/onednn.h"
 #include "cpu/library/product.h"
 #include "cpu/library/strided_copy.h"
 #include "cpu/memory.h"
