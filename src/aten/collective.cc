@@ -49,15 +49,6 @@ Value Finish(Builder& b, Value reduced, const std::optional<Scalar>& scale, Elem
   return b.Convert(b.Multiply(b.Convert(x, wide), Splat(b, factor, x->dimensions())), type);
 }
 
-// What an operation of `count` operands gives.
-Values EachResult(Builder& b, Value operation, size_t count) {
-  Values results;
-  for (size_t i = 0; i < count; ++i) {
-    results.push_back(b.Result(operation, static_cast<int64_t>(i)));
-  }
-  return results;
-}
-
 // All of one type.
 Values AllReduceLike(Builder& b, Values xs, std::optional<Scalar> scale, std::string reduction,
                      RankGroups groups) {
@@ -66,7 +57,7 @@ Values AllReduceLike(Builder& b, Values xs, std::optional<Scalar> scale, std::st
   ElementType reduced_type = xs[0]->element_type();
   hlo::Computation* body = b.ScalarCombiner(Combiner(reduction, IsPred(xs[0])), reduced_type);
   Value reduced = b.Create(Opcode::kAllReduce, xs, Among(groups), {body});
-  Values results = EachResult(b, reduced, xs.size());
+  Values results = ResultsOf(b, reduced, 0, xs.size());
   for (Value& result : results) result = Finish(b, result, scale, type);
   return results;
 }
@@ -84,7 +75,7 @@ Value ReduceScatterLike(Builder& b, Value x, std::optional<Scalar> scale, std::s
 Values AllGatherLike(Builder& b, Values xs, int64_t dimension, RankGroups groups) {
   hlo::CollectiveAttributes attributes = Among(groups);
   attributes.dimension = dimension;
-  return EachResult(b, b.Create(Opcode::kAllGather, xs, attributes), xs.size());
+  return ResultsOf(b, b.Create(Opcode::kAllGather, xs, attributes), 0, xs.size());
 }
 
 Value AllToAllLike(Builder& b, Value x, int64_t split_dimension, int64_t concat_dimension,

@@ -29,17 +29,10 @@ struct CustomCallAttribute {
   }
 };
 
-// The `count` results of one instruction.
-Values ResultsOf(Builder& b, Value value, size_t count) {
-  Values results;
-  for (size_t i = 0; i < count; ++i) results.push_back(b.Result(value, static_cast<int64_t>(i)));
-  return results;
-}
-
 Values CustomCall(Builder& b, Values operands, CustomCallAttribute attribute) {
   const bool is_single = attribute.results.size() == 1;
   const Shape shape = is_single ? attribute.results[0] : Shape::Tuple(attribute.results);
-  return ResultsOf(b, b.CustomCall(operands, shape, attribute.call), attribute.results.size());
+  return ResultsOf(b, b.CustomCall(operands, shape, attribute.call), 0, attribute.results.size());
 }
 
 struct CompositeMarkAttribute {
@@ -63,7 +56,9 @@ Value MarkTensor(Builder& b, Value x, CompositeMarkAttribute attribute) {
 
 Value MarkOrigin(Builder& b, Value x, std::string name) { return hlo::MarkLocation(b, x, name); }
 
-Values Barrier(Builder& b, Values xs) { return ResultsOf(b, b.OptimizationBarrier(xs), xs.size()); }
+Values Barrier(Builder& b, Values xs) {
+  return ResultsOf(b, b.OptimizationBarrier(xs), 0, xs.size());
+}
 
 // A computation as an attribute of a recorded node: equal if it computes the same.
 struct ProgramAttribute {

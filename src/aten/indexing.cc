@@ -14,6 +14,15 @@
 namespace torch_xla {
 namespace {
 
+// What an operator's `reduce` argument combines with.
+Opcode ReductionCombiner(const std::string& reduce) {
+  if (reduce == "sum" || reduce == "mean") return Opcode::kAdd;
+  if (reduce == "prod") return Opcode::kMultiply;
+  if (reduce == "amax" || reduce == "max") return Opcode::kMaximum;
+  if (reduce == "amin" || reduce == "min") return Opcode::kMinimum;
+  throw hlo::Error("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce);
+}
+
 // Throws if the index of a gather is not of x's rank, or reaches over x's sizes besides
 // `dimension`.
 void CheckGathered(Value x, Value index, int64_t dimension) {
@@ -284,14 +293,6 @@ hlo::Computation* Overwrite(Builder& b, ElementType type) {
   Shape scalar = Shape::Scalar(type);
   return b.Region("overwrite", {scalar, scalar},
                   [](Builder&, const Values& p) -> Values { return {p[1]}; });
-}
-
-Opcode ReductionCombiner(const std::string& reduce) {
-  if (reduce == "sum" || reduce == "mean") return Opcode::kAdd;
-  if (reduce == "prod") return Opcode::kMultiply;
-  if (reduce == "amax" || reduce == "max") return Opcode::kMaximum;
-  if (reduce == "amin" || reduce == "min") return Opcode::kMinimum;
-  throw hlo::Error("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce);
 }
 
 Value ReduceInto(Builder& b, Value x, Value updates, const std::string& reduce, bool include_self,

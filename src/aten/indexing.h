@@ -66,8 +66,6 @@ Value ReduceWidely(Builder& b, Value x, Value updates, Opcode reduction, const S
   return b.Convert(scatter(wide, ToAccumulation(b, updates), combiner), x->element_type());
 }
 
-// What an operator's `reduce` argument combines with.
-Opcode ReductionCombiner(const std::string& reduce);
 // Combines updates into x.
 using ReductionScatter = std::function<Value(Value x, Value updates, Opcode reduction)>;
 // x with `updates` reduced into it by `scatter`; elements that receive any start from the

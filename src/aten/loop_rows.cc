@@ -24,14 +24,6 @@ Value PutRow(Builder& b, Value x, Value row, Value index) {
   return b.DynamicUpdateSlice(x, b.Reshape(row, sizes), StartsAt(b, index, x->shape().rank()));
 }
 
-Values ResultsOf(Builder& b, Value operation, size_t first, size_t count) {
-  Values results;
-  for (size_t i = 0; i < count; ++i) {
-    results.push_back(b.Result(operation, static_cast<int64_t>(first + i)));
-  }
-  return results;
-}
-
 std::vector<Shape> ShapesOf(std::span<const Value> values) {
   std::vector<Shape> shapes;
   for (Value value : values) shapes.push_back(value->shape());

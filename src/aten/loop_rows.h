@@ -14,7 +14,5 @@ Value TakeRow(Builder& b, Value x, Value index);
 Value PutRow(Builder& b, Value x, Value row, Value index);
 
 std::vector<Shape> ShapesOf(std::span<const Value> values);
-// Of an operation's results, `count` from `first` on.
-Values ResultsOf(Builder& b, Value operation, size_t first, size_t count);
 
 }  // namespace torch_xla

@@ -44,6 +44,14 @@ inline Value Iota(Builder& b, const Dimensions& dimensions, int64_t dimension,
 inline Value AlongDimension(Builder& b, Value x, const Dimensions& dimensions, int64_t dimension) {
   return b.BroadcastInDim(x, dimensions, {dimension});
 }
+// Of an operation's results, `count` from `first` on.
+inline Values ResultsOf(Builder& b, Value operation, size_t first, size_t count) {
+  Values results;
+  for (size_t i = first; i < first + count; ++i) {
+    results.push_back(b.Result(operation, static_cast<int64_t>(i)));
+  }
+  return results;
+}
 // What a value's elements are.
 inline bool IsPred(Value x) { return x->element_type() == ElementType::kPred; }
 inline bool IsFloatValue(Value x) { return hlo::IsFloat(x->element_type()); }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "hlo/error.h"
 #include "lazy/fork.h"
@@ -49,11 +50,17 @@ World CurrentWorld() {
   return provider ? provider() : World();
 }
 
+// The whole number that `text` is, from its first character to its last.
+std::optional<int64_t> WholeNumber(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
 // Of CPU_NUM_DEVICES; how many there may be is the engine's to say.
 int64_t DeviceCount(const std::string& text) {
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error == std::errc() && end == text.data() + text.size()) return count;
+  if (const auto count = WholeNumber(text)) return *count;
   throw hlo::Error("CPU_NUM_DEVICES is '" + text + "', which is no number of devices");
 }
 
@@ -82,14 +89,11 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-int NumberFromEnvironment(const char* name, int otherwise) {
-  const std::string text = Environment(name);
-  int number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+int64_t NumberFromEnvironment(const char* name, int64_t otherwise) {
+  return WholeNumber(Environment(name)).value_or(otherwise);
 }
 
-int ProcessesOfMachine() {
+int64_t ProcessesOfMachine() {
   return NumberFromEnvironment("LOCAL_WORLD_SIZE", NumberFromEnvironment("WORLD_SIZE", 1));
 }
 
@@ -102,8 +106,8 @@ bool CountsByRank() {
 }
 
 int LocalRank() {
-  const int rank = NumberFromEnvironment("LOCAL_RANK", 0);
-  return rank >= 0 && rank < ProcessesOfMachine() ? rank : 0;
+  const int64_t rank = NumberFromEnvironment("LOCAL_RANK", 0);
+  return rank >= 0 && rank < ProcessesOfMachine() ? static_cast<int>(rank) : 0;
 }
 
 RuntimeOptions OptionsFromEnvironment() {
@@ -160,8 +164,8 @@ int FirstOrdinal() {
 int OrdinalCount() {
   const Runtime* started = runtime.load(std::memory_order_acquire);
   const int own = started == nullptr ? 1 : static_cast<int>(started->devices().size());
-  const int others = CountsByRank() ? ProcessesOfMachine() : 0;
-  return std::max(FirstOrdinal() + own, others);
+  const int64_t others = CountsByRank() ? ProcessesOfMachine() : 0;
+  return std::max(FirstOrdinal() + own, static_cast<int>(others));
 }
 
 void Device::Rebind(std::shared_ptr<pjrt::Client> client, pjrt::Device* device) {
