@@ -270,8 +270,9 @@ Value Builder::Reduce(Value x, Value init, Dimensions dimensions, Computation* b
 
 Value Builder::Reduce(Opcode combiner, Value x, Dimensions dimensions) {
   ElementType type = x->element_type();
-  return Reduce(x, Constant(IdentityLiteral(combiner, type)), std::move(dimensions),
-                ScalarCombiner(combiner, type));
+  // One after the other: numbers of instructions are the same whatever compiler orders arguments.
+  Computation* body = ScalarCombiner(combiner, type);
+  return Reduce(x, Constant(IdentityLiteral(combiner, type)), std::move(dimensions), body);
 }
 
 Value Builder::ReduceVariadic(std::vector<Value> xs, std::vector<Value> inits,

@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "process/sanitizers.h"
+
 namespace process {
 namespace {
 
@@ -72,13 +74,6 @@ void GiveEntryBack(void* entry) {
 // A thread's store and its look at `closed` must not change places. To keep the processor from it
 // is slow. Where the kernel can do so for all threads at once, a fork asks it to, and the threads
 // only keep the compiler from it. ThreadSanitizer does not see what the kernel does.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 std::atomic<bool> kernel_orders{false};
 std::atomic<bool> kernel_refused{false};  // to do so, after it had been willing
 

@@ -5,17 +5,13 @@
 #include <new>
 #include <utility>
 
+#include "process/sanitizers.h"
+
 namespace process {
 namespace {
 
-// Sanitizers see no use of freed memory that is kept.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kKeeps = false;
-#elif defined(__has_feature)  // Clang's way to tell of them
-constexpr bool kKeeps = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
-#else
-constexpr bool kKeeps = true;
-#endif
+// Sanitizers see no use of freed memory that is kept here.
+constexpr bool kKeeps = !kKeepsFreedMemory;
 
 constexpr size_t kStep = 32, kLargest = 512;
 // Kept of one size by one thread; a step of a thousand nodes finds what the one before it freed.

@@ -18,8 +18,9 @@
 #include "cpu/pipeline.h"
 #include "hlo/builder.h"
 #include "hlo/error.h"
+#include "process/sanitizers.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if PROCESS_ADDRESS_SANITIZER
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -28,7 +29,7 @@ namespace {
 
 // What LLVM was changing when it gave up is abandoned (llvm_object.h), and meant to be.
 struct Abandons {
-#ifdef __SANITIZE_ADDRESS__
+#if PROCESS_ADDRESS_SANITIZER
   const __lsan::ScopedDisabler disabler;
 #endif
   ~Abandons() {}

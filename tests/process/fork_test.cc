@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "process/sanitizers.h"
+
 namespace process {
 namespace {
 
@@ -122,9 +124,7 @@ TEST(Fork, WithoutMembarrier) {
 
 // Without it a fork could miss a thread that has just come in, which no test meets often enough.
 TEST(Fork, AsksForMembarrier) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer has to see the order";
-#endif
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer has to see the order";
   const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   if (commands < 0 || (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) {
     GTEST_SKIP() << "this kernel cannot";

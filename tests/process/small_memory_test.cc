@@ -10,21 +10,17 @@
 #include <utility>
 #include <vector>
 
+#include "process/sanitizers.h"
+
 namespace process {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kKeeps = false;
-#else
-constexpr bool kKeeps = true;
-#endif
 
 // Of all threads, which have one heap then.
 void ShareHeap() { mallopt(M_ARENA_MAX, 1); }
 int64_t BytesInUse() { return static_cast<int64_t>(mallinfo2().uordblks); }
 
 TEST(SmallMemory, WhatWasFreedLastIsMadeNext) {
-  if (!kKeeps) GTEST_SKIP() << "sanitizers see each piece once";
+  if (kKeepsFreedMemory) GTEST_SKIP() << "sanitizers see each piece once";
   void* first = AllocateSmall(100);
   void* second = AllocateSmall(100);
   FreeSmall(first, 100);
@@ -56,7 +52,7 @@ TEST(SmallMemory, PiecesDoNotOverlap) {
 }
 
 TEST(SmallMemory, KeepsLittle) {
-  if (!kKeeps) GTEST_SKIP() << "the sanitizer's memory is not counted so";
+  if (kKeepsFreedMemory) GTEST_SKIP() << "the sanitizer's memory is not counted so";
   ShareHeap();
   const int64_t before = BytesInUse();
   std::vector<void*> pieces(100'000);
@@ -68,7 +64,7 @@ TEST(SmallMemory, KeepsLittle) {
 
 // What a thread keeps is given back at its end, and what is freed after that is not kept.
 TEST(SmallMemory, ThreadsLeaveNothing) {
-  if (!kKeeps) GTEST_SKIP() << "the sanitizer's memory is not counted so";
+  if (kKeepsFreedMemory) GTEST_SKIP() << "the sanitizer's memory is not counted so";
   struct FreesLate {
     void* piece = nullptr;
     ~FreesLate() { FreeSmall(piece, 300); }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "process/sanitizers.h"
 #include "remote_testing.h"
 
 namespace remote {
@@ -116,9 +117,7 @@ Outcome Attack(const wire::Requests& first, uint64_t count, const Fill& fill, bo
 
 void ExpectBounded(Outcome outcome) {
   EXPECT_LT(outcome.median(), 1.0);
-#ifndef __SANITIZE_ADDRESS__  // which keeps freed memory, to see who uses it
-  EXPECT_LT(outcome.growth, kMostGrowth);
-#endif
+  if (!process::kAddressSanitizer) EXPECT_LT(outcome.growth, kMostGrowth);
   EXPECT_LE(outcome.descriptors, kMostSegments + 32);
 }
 
@@ -247,10 +246,10 @@ TEST_F(Limits, UnreadContents) {
       [](wire::Request& request, uint64_t) { request.mutable_read()->set_buffer(9); },
       /*reads=*/false);
   EXPECT_LT(outcome.median(), 1.0);
-#ifndef __SANITIZE_ADDRESS__
   // What may be under way, and what may wait to be sent.
-  EXPECT_LT(outcome.growth, Underway::kMostBytes + kMostGrowth);
-#endif
+  if (!process::kAddressSanitizer) {
+    EXPECT_LT(outcome.growth, Underway::kMostBytes + kMostGrowth);
+  }
 }
 
 // Two bytes each on the way, a hundred in memory.
@@ -259,9 +258,7 @@ TEST_F(Limits, RequestsForNothing) {
   for (int i = 0; i < 2'000'000; ++i) bytes += std::string("\x0a\x00", 2);
   const size_t before = ResidentBytes();
   EXPECT_THROW((void)ParseRequests(bytes), hlo::Error);
-#ifndef __SANITIZE_ADDRESS__
-  EXPECT_LT(ResidentBytes(), before + (8 << 20));
-#endif
+  if (!process::kAddressSanitizer) EXPECT_LT(ResidentBytes(), before + (8 << 20));
   EXPECT_EQ(ParseRequests(SumRequests().SerializeAsString()).requests_size(), 4);
   for (const std::string& garbage : {std::string("\x0a\x05"), std::string("\x0a"),
                                      std::string("\x12\x00", 2), std::string("no message")}) {

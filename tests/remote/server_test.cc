@@ -13,6 +13,7 @@
 #include <random>
 #include <thread>
 
+#include "process/sanitizers.h"
 #include "remote/address.h"
 #include "remote/remote.grpc.pb.h"
 #include "remote/server/session.h"
@@ -296,9 +297,7 @@ TEST(Server, ThousandClientsLeaveNothing) {
   const Resources after = Now();
   EXPECT_LE(after.files, before.files + 3);
   EXPECT_LE(after.threads, before.threads + 3);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep freed memory
-  EXPECT_LE(after.kilobytes, before.kilobytes + 8 * 1024);
-#endif
+  if (!process::kKeepsFreedMemory) EXPECT_LE(after.kilobytes, before.kilobytes + 8 * 1024);
 }
 
 // Whole clients, with arrays that go through shared memory both ways.
@@ -327,9 +326,7 @@ TEST(Server, ClientsThatTransferLeaveNothing) {
   const Resources after = Now();
   EXPECT_LE(after.files, before.files + 3);
   EXPECT_LE(after.threads, before.threads + 3);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LE(after.kilobytes, before.kilobytes + 8 * 1024);
-#endif
+  if (!process::kKeepsFreedMemory) EXPECT_LE(after.kilobytes, before.kilobytes + 8 * 1024);
 }
 
 }  // namespace
