@@ -156,7 +156,7 @@ void Check(Communicator& world, const Collective& collective, unsigned seed) {
     actual.emplace_back(expected[k].shape());
     operands.push_back(inputs[k][world.rank()].bytes());
     results.push_back(const_cast<std::byte*>(actual[k].bytes()));
-    std::memset(results[k], 0xcd, actual[k].byte_size());
+    std::fill_n(results[k], actual[k].byte_size(), std::byte{0xcd});  // there may be none
   }
   world.Run(collective, operands.data(), results.data());
   const ElementType type = collective.operands[0].element_type();
