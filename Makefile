@@ -37,6 +37,8 @@ BUILD_TYPE ?= Release
 FAILURE_SECONDS ?= 1800
 JOBS ?= $(shell nproc)
 export PYTHONPATH := $(CURDIR)
+# Tests start hundreds of processes, and each would compile the package's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo check test test-all conformance test-upstream test-clients test-tensorflow test-failures sanitize soak fuzz fuzz-long test-draws test-programs test-sizes test-recipes bench bench-check build install install-test install-clients install-tensorflow build-test ctest pytest lint format stubs lock wheel test-wheel clean explain-pipeline docs
 
