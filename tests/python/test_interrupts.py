@@ -26,13 +26,13 @@ def count_for(seconds):
         x = counted(count)
         torch_xla.sync(wait=True)
         taken = time.monotonic() - start
-        if taken > 0.3:
+        if taken > 0.1:
             return int(count * seconds / taken)
         count *= 2
 
 def interrupted(wait):
     # Whether `wait` is interrupted, at its own line, before what it waits for is over.
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         wait()
     except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def interrupted(wait):
 PROGRAM = (
     WAITS
     + """
-count = count_for(2)
+count = count_for(1)
 
 def started():
     x = counted(count)
@@ -104,13 +104,13 @@ def test_other_threads_wait_on(program):
     program.run_code(
         WAITS
         + """
-x = counted(count := count_for(2))
+x = counted(count := count_for(1))
 torch_xla.sync()
 results = []
 reading = threading.Thread(target=lambda: results.append(x.item()))
 reading.start()
 try:
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     reading.join()
     raise AssertionError("not interrupted")
 except KeyboardInterrupt:
@@ -163,7 +163,7 @@ def test_handlers_may_use_the_device(program):
         + "from torch_xla import _XLAC\n"
         + HANDLERS
         + """
-count = count_for(1)
+count = count_for(0.6)
 
 def started():
     x = counted(count)
@@ -178,7 +178,7 @@ for i, handler in enumerate(handlers):
         seen = []
         signal.signal(signal.SIGINT, lambda *_: seen.append(handler()))
         started.x = started()
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         assert wait() in (None, count), handler
         assert len(seen) == 1 and seen[0][0] == seen[0][1], (handler, seen)
         assert started.x.item() == count, handler
