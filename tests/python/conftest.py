@@ -11,7 +11,7 @@ import sys
 
 import network_hosts
 import pytest
-from program_server import ProgramServer
+from program_server import ProgramServer, ServedProgram
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -114,6 +114,26 @@ class Program:
         if check and result.returncode != 0:
             pytest.fail(f"exit status {result.returncode}\n{result.stdout}\n{result.stderr}")
         return result
+
+    def start(
+        self,
+        *arguments: str,
+        pipes: tuple[str, ...] = ("stdout",),
+        new_session: bool = False,
+        **variables: str,
+    ) -> ServedProgram | subprocess.Popen[str]:
+        """Starts `python ARGUMENTS`, with text to and from it through pipes."""
+        environment = self.environment(**variables)
+        if self._server.serves(arguments, environment):
+            return self._server.start(arguments, self.folder, environment, pipes, new_session)
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environment,
+            text=True,
+            start_new_session=new_session,
+            **dict.fromkeys(pipes, subprocess.PIPE),
+        )
 
     def run_code(self, code: str, **options) -> subprocess.CompletedProcess[str]:
         """Runs a piece of code."""

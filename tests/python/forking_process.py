@@ -1,12 +1,15 @@
-"""What runs in the process of program_server.py: it loads torch, and forks for each program that it is asked for."""
+"""What runs in the process of program_server.py: it loads torch and its compiler, and forks for each program that it is asked for."""
 
+import gc
 import json
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 
-import torch  # noqa: F401
+import torch
+import torch._dynamo  # which the first step of an optimizer loads, in a second  # noqa: F401
 
 _HERE = os.path.dirname(__file__)
 
@@ -14,20 +17,45 @@ _HERE = os.path.dirname(__file__)
 def next_program(descriptor: int):
     """Answers requests until there are no more. Returns in each child, with the code of its main module."""
     channel = socket.socket(fileno=descriptor)
-    while request := channel.recv(1 << 20):
-        process = os.fork()
-        if process == 0:
-            channel.close()
-            return _begin(*json.loads(request))
-        channel.send(json.dumps(process).encode())
-        _, status, used = os.wait4(process, 0)
-        ended = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
-        channel.send(json.dumps(ended).encode())
-    return "pass"
+    # A child's collector, which would write to each of torch's objects, and so copy their pages, takes most of what a small
+    # program takes.
+    gc.collect()
+    gc.freeze()
+    while True:
+        request, streams, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+        if not request:
+            return "pass"
+        kind, *words = json.loads(request)
+        if kind == "start":
+            answer = os.fork()
+            if answer == 0:
+                channel.close()
+                return _begin(*words, streams)
+        else:
+            answer = _ended(*words)
+        for stream in streams:
+            os.close(stream)
+        channel.send(json.dumps(answer).encode())
 
 
-def _begin(arguments: list[str], folder: str, environment: dict[str, str], printed: list[str]):
+def _ended(process: int, options: int) -> tuple[int, float] | None:
+    """The exit status of one that has, and its processor time."""
+    ended, status, used = os.wait4(process, options)
+    return (os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime) if ended else None
+
+
+def _begin(
+    arguments: list[str],
+    folder: str,
+    environment: dict[str, str],
+    new_session: bool,
+    streams: list[int],
+):
     """Makes this process what `python ARGUMENTS` starts as."""
+    if new_session:
+        os.setsid()
+    # Who started the tests may ignore it, as nohup does, and children do what their parents did.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.chdir(folder)
     multiprocessing.process.ORIGINAL_DIR = (
         folder  # against which a spawned process resolves the main module's path
@@ -35,10 +63,9 @@ def _begin(arguments: list[str], folder: str, environment: dict[str, str], print
     sys.path.remove(_HERE)
     os.environ.clear()
     os.environ.update(environment)
-    for number, path in enumerate((os.devnull, *printed)):
-        opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(opened, number)
-        os.close(opened)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     for name in ("sys", "forking_process"):  # which the program has to import for itself
         del vars(sys.modules["__main__"])[name]
     main, *sys.argv = arguments

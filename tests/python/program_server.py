@@ -1,9 +1,10 @@
-"""Programs of the tests in processes that have loaded torch, which takes six sevenths of a small program's processor time.
+"""Programs of the tests in processes that have loaded torch, which takes five sixths of a small program's processor time.
 
 One process (forking_process.py) loads it once and forks for each program. What a program does besides is as in a process
 of its own: it is `__main__`, it loads torch_xla by itself, it ends as an interpreter ends.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -13,16 +14,83 @@ import socket
 import subprocess
 import sys
 import tempfile
+from typing import IO, TextIO
 
 import processor_times
 
 HERE = os.path.dirname(__file__)
 # These are read when torch_xla is loaded, or later. Others may be read when torch is.
-READ_LATE = ("TORCH_XLA_", "PJRT_", "PT_XLA_", "CPU_NUM_DEVICES", "PYTEST_CURRENT_TEST")
+READ_LATE = (
+    "TORCH_XLA_",
+    "PJRT_",
+    "PT_XLA_",
+    "XLA_",
+    "XRT_",
+    "CPU_NUM_DEVICES",
+    "PYTEST_CURRENT_TEST",
+)
+STREAMS = ("stdin", "stdout", "stderr")
+
+
+class ServedProgram:
+    """One that runs: what `subprocess.Popen` has, of `python ARGUMENTS`, with pipes of text."""
+
+    def __init__(self, server: "ProgramServer", process: int, pipes: dict[str, TextIO]) -> None:
+        self._server = server
+        self.pid = process
+        self.returncode: int | None = None
+        self.stdin, self.stdout, self.stderr = map(pipes.get, STREAMS)
+
+    def poll(self) -> int | None:
+        return self._ended(os.WNOHANG)
+
+    def wait(self, timeout: float = 600) -> int:
+        return self._ended(0, timeout)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, text: str = "", timeout: float = 600) -> tuple[str | None, str | None]:
+        """Gives it the text, and waits for its end and what it says until then."""
+        with contextlib.closing(self), concurrent.futures.ThreadPoolExecutor() as reading:
+            said = [
+                reading.submit(pipe.read) if pipe else None for pipe in (self.stdout, self.stderr)
+            ]
+            if self.stdin:
+                with contextlib.suppress(BrokenPipeError), self.stdin:
+                    self.stdin.write(text)
+            try:
+                self.wait(timeout)
+            except TimeoutError:
+                self.kill()
+                raise
+            out, errors = (future.result() if future else None for future in said)
+            return out, errors
+
+    def close(self) -> None:
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            if pipe:
+                pipe.close()
+
+    def __enter__(self) -> "ServedProgram":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+        self.wait()
+
+    def _ended(self, options: int, timeout: float = 600) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._server.ended(self.pid, options, timeout)
+        return self.returncode
 
 
 class ProgramServer:
-    """Starts the process, and asks it for programs, one after the other."""
+    """Starts the process, and asks it for programs."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         """`environment` is what most programs will have."""
@@ -44,6 +112,41 @@ class ProgramServer:
         differing = self.environment.items() ^ environment.items()
         return all(name.startswith(READ_LATE) for name, _ in differing)
 
+    def start(
+        self,
+        arguments: tuple[str, ...],
+        folder: pathlib.Path,
+        environment: dict[str, str],
+        pipes: tuple[str, ...] = (),
+        new_session: bool = False,
+        **files: IO,
+    ) -> ServedProgram:
+        """As `subprocess.Popen` of `python ARGUMENTS`, with pipes, or files, as some of its STREAMS."""
+        theirs = {name: number for number, name in enumerate(STREAMS)}
+        theirs |= {name: file.fileno() for name, file in files.items()}
+        ours = {}
+        for name in pipes:
+            reads, writes = os.pipe()
+            theirs[name], kept = (reads, writes) if name == "stdin" else (writes, reads)
+            ours[name] = os.fdopen(kept, "w" if name == "stdin" else "r")
+        request = json.dumps(["start", arguments, str(folder), environment, new_session])
+        socket.send_fds(self._channel, [request.encode()], list(theirs.values()))
+        for name in pipes:
+            os.close(theirs[name])
+        return ServedProgram(self, self._answer(600), ours)  # it may still be loading torch
+
+    def ended(self, process: int, options: int, timeout: float) -> int | None:
+        """The exit status of one that was started; None if it runs and `options` are not to wait."""
+        self._channel.send(json.dumps(["wait", process, options]).encode())
+        try:
+            answer = self._answer(timeout)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):  # it has ended just now
+                os.kill(process, signal.SIGKILL)
+            self._count(self._answer(600))
+            raise
+        return answer and self._count(answer)
+
     def run(
         self,
         arguments: tuple[str, ...],
@@ -52,23 +155,27 @@ class ProgramServer:
         timeout: float,
     ) -> subprocess.CompletedProcess[str]:
         """As `subprocess.run` of `python ARGUMENTS`, with what it printed as text."""
-        with tempfile.TemporaryDirectory() as printed:
-            out, error = pathlib.Path(printed, "out"), pathlib.Path(printed, "error")
-            self._send(arguments, str(folder), environment, [str(out), str(error)])
-            process = self._answer(600)  # it may still be loading torch
+        with (
+            open(os.devnull) as nothing,
+            tempfile.TemporaryFile("w+") as out,
+            tempfile.TemporaryFile("w+") as errors,
+        ):
+            process = self.start(
+                arguments, folder, environment, stdin=nothing, stdout=out, stderr=errors
+            )
+            late = None
             try:
-                status, seconds = self._answer(timeout)
-            except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):  # it has ended just now
-                    os.kill(process, signal.SIGKILL)
-                self._answer(600)
+                process.wait(timeout)
+            except TimeoutError as error:
+                late = error
+            out.seek(0)
+            errors.seek(0)
+            if late:
                 raise subprocess.TimeoutExpired(
-                    arguments, timeout, out.read_text(), error.read_text()
+                    arguments, timeout, out.read(), errors.read()
                 ) from None
-            processor_times.of_others += seconds
-            self._counted += seconds
             return subprocess.CompletedProcess(
-                arguments, status, out.read_text(), error.read_text()
+                arguments, process.returncode, out.read(), errors.read()
             )
 
     def close(self) -> None:
@@ -76,8 +183,11 @@ class ProgramServer:
         self._process.wait()
         processor_times.of_others -= self._counted
 
-    def _send(self, *request) -> None:
-        self._channel.send(json.dumps(request).encode())
+    def _count(self, answer: tuple[int, float]) -> int:
+        status, seconds = answer
+        processor_times.of_others += seconds
+        self._counted += seconds
+        return status
 
     def _answer(self, timeout: float):
         self._channel.settimeout(timeout)

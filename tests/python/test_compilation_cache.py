@@ -67,14 +67,8 @@ class Runs:
         (result,) = self.all(*arguments, **variables)
         return result
 
-    def start(self) -> subprocess.Popen:
-        return subprocess.Popen(
-            [sys.executable, str(self._script), str(self.path)],
-            env=self._program.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self):
+        return self._program.start(str(self._script), str(self.path), pipes=("stdout", "stderr"))
 
     def entries(self) -> list[pathlib.Path]:
         return sorted(self.path.glob("*.program"))

@@ -1,8 +1,6 @@
 """Forks, interrupts, threads and the end of a process."""
 
 import signal
-import subprocess
-import sys
 import time
 
 
@@ -179,13 +177,7 @@ while True:
 
 
 def test_interrupt_during_a_compilation_ends_the_process(program):
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMPILES],
-        env=program.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = program.start("-c", COMPILES, pipes=("stdout", "stderr"))
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     time.sleep(1.0)

@@ -232,15 +232,7 @@ def test_server_that_starts_by_itself_is_the_users_own(program: Program, own_fol
     variables = {"PJRT_DEVICE": "REMOTE", "PJRT_REMOTE_ADDRESS": ""}
     path = str(own_folder / "server.sock")
     for _ in range(2):
-        clients = [
-            subprocess.Popen(
-                [sys.executable, "-c", SUM],
-                env=program.environment(**variables),
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(2)
-        ]
+        clients = [program.start("-c", SUM, **variables) for _ in range(2)]
         for client in clients:  # the quicker one starts it, or both use the one before's
             assert client.communicate(timeout=120)[0].strip() == "[1.0, 2.0, 3.0] ['REMOTE:0']"
         (server,) = started_servers(path)
@@ -386,14 +378,7 @@ print((x + 2).tolist())
 
 def run_stopped(program: Program, seconds: float, **variables: str) -> tuple[str, str]:
     """What a client says that is stopped between two steps."""
-    client = subprocess.Popen(
-        [sys.executable, "-c", STOPPED],
-        env=program.environment(**variables),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    client = program.start("-c", STOPPED, pipes=("stdin", "stdout", "stderr"), **variables)
     assert client.stdout is not None and client.stdout.readline() == "[2.0, 2.0, 2.0]\n"
     client.send_signal(signal.SIGSTOP)
     time.sleep(seconds)
@@ -544,12 +529,7 @@ def test_client_that_is_killed_frees_its_memory(program: Program, server: Server
     program.run_code(SUM, **server.environment())
     before, descriptors = server.kilobytes(), server.settled_descriptors()
     for _ in range(2):
-        client = subprocess.Popen(
-            [sys.executable, "-c", HOLDING],
-            env=program.environment(**server.environment()),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        client = program.start("-c", HOLDING, **server.environment())
         assert client.stdout is not None and client.stdout.readline() == "holds\n"
         assert server.kilobytes() > before + 60_000
         client.kill()
@@ -587,13 +567,7 @@ def test_client_that_is_killed_before_its_children(program: Program, way: str) -
         variables |= {"PJRT_REMOTE_CERTIFICATE": certificate, "PJRT_REMOTE_TOKEN_FILE": token}
     program.run_code(SUM, **variables)
     descriptors = server.settled_descriptors()
-    client = subprocess.Popen(
-        [sys.executable, "-c", SURVIVED],
-        env=program.environment(**variables),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    client = program.start("-c", SURVIVED, new_session=True, **variables)
     try:
         assert client.stdout is not None and client.stdout.readline() == "holds\n"
         assert server.descriptors() > descriptors
@@ -628,13 +602,7 @@ while True:
 
 
 def test_server_that_dies_is_an_error(program: Program, server: Server) -> None:
-    client = subprocess.Popen(
-        [sys.executable, "-c", STEPS],
-        env=program.environment(**server.environment()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    client = program.start("-c", STEPS, pipes=("stdout", "stderr"), **server.environment())
     assert client.stdout is not None and client.stdout.readline() == "runs\n"
     time.sleep(0.2)
     server.kill()
@@ -652,13 +620,8 @@ def test_training_resumes_after_the_server_died(program: Program, server: Server
     example = str(ROOT / "examples/resume.py")
     steps = ["--steps", "600"]
     whole = program.run(example, *steps, "--folder", "whole", PJRT_DEVICE="CPU").stdout
-    client = subprocess.Popen(
-        [sys.executable, example, *steps, "--folder", "cut"],
-        cwd=program.folder,
-        env=program.environment(**server.environment()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    client = program.start(
+        *(example, *steps, "--folder", "cut"), pipes=("stdout", "stderr"), **server.environment()
     )
     while not (program.folder / "cut/checkpoint.pt").exists():
         assert client.poll() is None
@@ -674,15 +637,7 @@ def test_training_resumes_after_the_server_died(program: Program, server: Server
 
 def test_two_clients_at_a_time(program: Program, shared_server: Server) -> None:
     code = TRAINING.replace("range(5)", "range(15)")
-    clients = [
-        subprocess.Popen(
-            [sys.executable, "-c", code],
-            env=program.environment(**shared_server.environment()),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    clients = [program.start("-c", code, **shared_server.environment()) for _ in range(2)]
     first, second = (client.communicate(timeout=120)[0] for client in clients)
     assert first == second and len(first.splitlines()) == 21
 

@@ -67,13 +67,7 @@ def kill_a_saver(starter: subprocess.Popen[str], after: float) -> int:
 def test_kill_at_any_moment_leaves_a_whole_checkpoint(program, tmp_path, how):
     path = tmp_path / "checkpoint"
     generator = random.Random(how)
-    with subprocess.Popen(
-        [sys.executable, "-c", STARTS_SAVERS, how, str(path)],
-        env=program.environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as starter:
+    with program.start("-c", STARTS_SAVERS, how, str(path), pipes=("stdin", "stdout")) as starter:
         try:
             for _ in range(5):
                 last = kill_a_saver(starter, after=generator.uniform(0, 0.3))
@@ -157,12 +151,7 @@ def test_a_failure_elsewhere_is_raised_here(tmp_path, monkeypatch):
 
 def test_a_reader_meets_whole_checkpoints_while_they_are_replaced(program, tmp_path):
     path = tmp_path / "checkpoint"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SAVES_FOR_EVER + "save_for_ever()", "xser", str(path)],
-        env=program.environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = program.start("-c", SAVES_FOR_EVER + "save_for_ever()", "xser", str(path))
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "1\n"
