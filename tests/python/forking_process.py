@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 
 import torch
 import torch._dynamo  # which the first step of an optimizer loads, in a second  # noqa: F401
@@ -63,6 +64,7 @@ def _begin(
     sys.path.remove(_HERE)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # which torch has asked for, and which the environment tells
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -14,20 +14,16 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from typing import IO, TextIO
 
 import processor_times
 
 HERE = os.path.dirname(__file__)
 # These are read when torch_xla is loaded, or later. Others may be read when torch is.
-READ_LATE = (
-    "TORCH_XLA_",
-    "PJRT_",
-    "PT_XLA_",
-    "XLA_",
-    "XRT_",
-    "CPU_NUM_DEVICES",
-    "PYTEST_CURRENT_TEST",
+READ_LATE = tuple(
+    "TORCH_XLA_ PJRT_ PT_XLA_ XLA_ XRT_ JAX_ CPU_NUM_DEVICES RANK GROUP_RANK LOCAL_RANK WORLD_SIZE MASTER_ PET_ TMPDIR "
+    "CHECKPOINT PYTEST_CURRENT_TEST".split()
 )
 STREAMS = ("stdin", "stdout", "stderr")
 
@@ -45,7 +41,12 @@ class ServedProgram:
         return self._ended(os.WNOHANG)
 
     def wait(self, timeout: float = 600) -> int:
-        return self._ended(0, timeout)
+        """Its exit status; one that runs on is killed, and TimeoutError raised."""
+        begun = time.monotonic()
+        status = self._ended(0, timeout)
+        if status == -signal.SIGKILL and time.monotonic() > begun + timeout:
+            raise TimeoutError
+        return status
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -63,11 +64,7 @@ class ServedProgram:
             if self.stdin:
                 with contextlib.suppress(BrokenPipeError), self.stdin:
                     self.stdin.write(text)
-            try:
-                self.wait(timeout)
-            except TimeoutError:
-                self.kill()
-                raise
+            self.wait(timeout)
             out, errors = (future.result() if future else None for future in said)
             return out, errors
 
@@ -136,15 +133,14 @@ class ProgramServer:
         return ServedProgram(self, self._answer(600), ours)  # it may still be loading torch
 
     def ended(self, process: int, options: int, timeout: float) -> int | None:
-        """The exit status of one that was started; None if it runs and `options` are not to wait."""
+        """The exit status of one that was started; None if it runs and `options` are not to wait. Too late, it is killed."""
         self._channel.send(json.dumps(["wait", process, options]).encode())
         try:
             answer = self._answer(timeout)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):  # it has ended just now
                 os.kill(process, signal.SIGKILL)
-            self._count(self._answer(600))
-            raise
+            answer = self._answer(600)
         return answer and self._count(answer)
 
     def run(

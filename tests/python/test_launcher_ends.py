@@ -58,12 +58,8 @@ def temporary():
 )
 def test_processes_end_with_their_launcher(program, tmp_path, temporary, how, number):
     words = (*(TORCHRUN if how.startswith("torchrun") else ()), SCRIPT, how, str(tmp_path))
-    launcher = subprocess.Popen(
-        [sys.executable, *words],
-        env=program.environment(CPU_NUM_DEVICES="2", TMPDIR=str(temporary)),
-        start_new_session=True,
-        # Who started the tests may ignore it, as nohup does, and children do what their parents did.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    launcher = program.start(
+        *words, pipes=(), new_session=True, CPU_NUM_DEVICES="2", TMPDIR=str(temporary)
     )
     processes = []
     try:

@@ -7,9 +7,10 @@ import subprocess
 import pytest
 
 SHOWN = """
-import atexit, os, sys
+import atexit, os, sys, tempfile
 atexit.register(print, "the end")
 print(__name__, sys.argv, sys.path[0], os.getcwd(), os.environ.get("TORCH_XLA_WORD"), sys.stdin.read())
+print(tempfile.gettempdir())
 print("torch_xla" in sys.modules, [path for path in sys.path if path.endswith("tests/python")])
 print("complaint", file=sys.stderr)
 """
@@ -35,8 +36,9 @@ def environment_of_the_server(program_server, monkeypatch):
 )
 def test_it_sees_what_another_would_see(program, arguments):
     (program.folder / "shown.py").write_text(SHOWN)
-    served = program.run(*arguments, TORCH_XLA_WORD="word")
-    anew = program.run(*arguments, anew=True, TORCH_XLA_WORD="word")
+    variables = {"TORCH_XLA_WORD": "word", "TMPDIR": str(program.folder)}
+    served = program.run(*arguments, **variables)
+    anew = program.run(*arguments, anew=True, **variables)
     assert served.stdout.endswith("the end\n") and served.stdout == anew.stdout
     assert served.stderr == anew.stderr == "complaint\n"
 
@@ -46,6 +48,41 @@ def test_it_ends_as_another_would_end(program, code):
     served, anew = (program.run_code(code, check=False, anew=anew) for anew in (False, True))
     assert served.returncode == anew.returncode == ENDS[code]
     assert served.stderr.splitlines()[-1:] == anew.stderr.splitlines()[-1:]
+
+
+ANSWERS = """
+import signal, sys
+print("begun", flush=True)
+print(sys.stdin.readline(), signal.getsignal(signal.SIGHUP) == signal.SIG_DFL)
+print("complaint", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+def test_two_run_beside_the_test(program):
+    pipes = ("stdin", "stdout", "stderr")
+    first, second = (program.start("-c", ANSWERS, pipes=pipes) for _ in range(2))
+    assert first.stdout.readline() == second.stdout.readline() == "begun\n"
+    assert first.poll() is second.poll() is None
+    second.kill()
+    assert second.communicate() == ("", "") and second.returncode == -signal.SIGKILL
+    assert first.communicate("word\n") == ("word\n True\n", "complaint\n")
+    assert first.wait() == first.poll() == 3
+
+
+def test_one_has_a_session_of_its_own(program):
+    code = "import os; print(os.getsid(0) == os.getpid())"
+    for new in (False, True):
+        with program.start("-c", code, new_session=new) as started:
+            assert started.stdout.read() == f"{new}\n"
+
+
+def test_one_that_is_awaited_too_long_is_ended(program):
+    started = program.start("-c", "import time; print('begun', flush=True); time.sleep(60)")
+    assert started.stdout.readline() == "begun\n"
+    with pytest.raises(TimeoutError):
+        started.communicate(timeout=0.1)
+    assert started.wait() == -signal.SIGKILL
 
 
 def test_torch_is_loaded_for_it(program):

@@ -4,8 +4,6 @@ import os
 import pathlib
 import re
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -104,13 +102,7 @@ def test_processes_started_by_hand(program):
         port = probe.getsockname()[1]
     where = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", STARTED_BY_HAND],
-            env=program.environment(RANK=str(rank), **where),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        program.start("-c", STARTED_BY_HAND, pipes=("stdout", "stderr"), RANK=str(rank), **where)
         for rank in range(2)
     ]
     try:

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import pathlib
 import pickle
-import subprocess
-import sys
 import time
 from concurrent import futures
 
@@ -175,16 +173,13 @@ xm.all_reduce(xm.REDUCE_SUM, torch.ones(2, device="xla")).tolist()
 def test_the_runtime_refuses_what_strangers_have_set(program, folder):
     """It finds the other ranks over the same store."""
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", MEETS],
-            env=program.environment(
-                RANK=str(rank),
-                WORLD_SIZE="2",
-                TORCH_XLA_COLLECTIVE_TIMEOUT="20",
-                **{world.STORE_VARIABLE: folder.path, job_secret.SECRET_VARIABLE: secret},
-            ),
-            stderr=subprocess.PIPE,
-            text=True,
+        program.start(
+            *("-c", MEETS),
+            pipes=("stderr",),
+            RANK=str(rank),
+            WORLD_SIZE="2",
+            TORCH_XLA_COLLECTIVE_TIMEOUT="20",
+            **{world.STORE_VARIABLE: folder.path, job_secret.SECRET_VARIABLE: secret},
         )
         for rank, secret in enumerate((SECRET, SECRET.upper()))
     ]
