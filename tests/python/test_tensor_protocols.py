@@ -148,6 +148,7 @@ def test_texts(device):
     assert x.type() == "torch.xla.FloatTensor"
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
 @pytest.mark.parametrize("convert", [lambda x: x.numpy(), np.asarray, np.array])
 def test_numpy_says_what_to_do(convert, device):
     with pytest.raises(TypeError, match=r"xla:0 device type tensor to numpy.*Tensor\.cpu\(\)"):
