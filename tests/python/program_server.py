@@ -22,7 +22,7 @@ import processor_times
 HERE = os.path.dirname(__file__)
 # These are read when torch_xla is loaded, or later. Others may be read when torch is.
 READ_LATE = tuple(
-    "TORCH_XLA_ PJRT_ PT_XLA_ XLA_ XRT_ JAX_ CPU_NUM_DEVICES RANK GROUP_RANK LOCAL_RANK WORLD_SIZE MASTER_ PET_ TMPDIR "
+    "TORCH_XLA_ PJRT_ PT_XLA_ XLA_ XRT_ JAX_ TPU_ CPU_NUM_DEVICES RANK GROUP_RANK LOCAL_RANK WORLD_SIZE MASTER_ PET_ TMPDIR "
     "CHECKPOINT PYTEST_CURRENT_TEST".split()
 )
 STREAMS = ("stdin", "stdout", "stderr")
