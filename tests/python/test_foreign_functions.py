@@ -2,6 +2,7 @@
 
 import ctypes
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -22,9 +23,12 @@ NAMES = ["scaled", "described", "streaming"]
 def library(tmp_path_factory):
     import jax
 
-    path = tmp_path_factory.mktemp("foreign") / "foreign_functions.so"
-    options = ["-std=c++17", "-shared", "-fPIC", "-w", f"-isystem{jax.ffi.include_dir()}"]
-    subprocess.run(["c++", *options, str(SOURCE), "-o", str(path)], check=True)
+    folder = tmp_path_factory.mktemp("foreign")
+    path, compiled = folder / "foreign_functions.so", str(folder / "foreign_functions.o")
+    options = ["-std=c++17", "-c", "-fPIC", "-w", f"-isystem{jax.ffi.include_dir()}"]
+    cached = ["ccache"] if shutil.which("ccache") else []
+    subprocess.run([*cached, "c++", *options, str(SOURCE), "-o", compiled], check=True)
+    subprocess.run(["c++", "-shared", compiled, "-o", str(path)], check=True)
     functions = ctypes.CDLL(str(path))
     capsules = {name: jax.ffi.pycapsule(getattr(functions, name)) for name in NAMES}
     for name, capsule in capsules.items():
