@@ -208,15 +208,9 @@ def test_killed_and_restarted_run_ends_with_the_same_weights(program, tmp_path, 
 
 
 @pytest.mark.slow
-def test_sigkill_is_what_the_example_dies_of(tmp_path):
+def test_sigkill_is_what_the_example_dies_of(program, tmp_path):
     """Without a restart the run fails by the signal, so that the test above has something to restart."""
-    result = subprocess.run(
-        [
-            *(sys.executable, str(ROOT / "examples" / "resume.py")),
-            *("--folder", str(tmp_path), "--steps=5", "--kill-at", "2"),
-        ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        timeout=120,
-    )
+    script = str(ROOT / "examples" / "resume.py")
+    arguments = ("--folder", str(tmp_path), "--steps=5", "--kill-at", "2")
+    result = program.run(script, *arguments, check=False, timeout=120)
     assert result.returncode == -signal.SIGKILL
