@@ -20,10 +20,11 @@ from typing import IO, TextIO
 import processor_times
 
 HERE = os.path.dirname(__file__)
-# These are read when torch_xla is loaded, or later. Others may be read when torch is.
+# These are read when torch_xla is loaded, or later. Others may be read when torch is. JAX and torch's own compiler set some
+# in the tests' process, which would leave the programs that come after them without the server.
 READ_LATE = tuple(
     "TORCH_XLA_ PJRT_ PT_XLA_ XLA_ XRT_ JAX_ TPU_ CPU_NUM_DEVICES RANK GROUP_RANK LOCAL_RANK WORLD_SIZE MASTER_ PET_ TMPDIR "
-    "CHECKPOINT PYTEST_CURRENT_TEST".split()
+    "CHECKPOINT TF_CPP_ TORCHINDUCTOR_CACHE_DIR PYTEST_CURRENT_TEST".split()
 )
 STREAMS = ("stdin", "stdout", "stderr")
 
