@@ -47,13 +47,36 @@ def _rebuild(storage: Any, offset: int, size: Any, stride: Any) -> torch.Tensor:
         is_dense = torch._debug_has_internal_overlap(on_cpu) == 0
         if not is_dense or on_cpu.nbytes != untyped.nbytes():
             on_cpu = torch.empty(0, dtype=storage.dtype).set_(untyped)
-        whole = untyped._xla_whole = on_cpu.to(untyped._xla_device)
+        whole = untyped._xla_whole = _whole(on_cpu, untyped)
         if whole.shape == torch.Size(size) and whole.stride() == stride:
             return whole.data
     if whole.dtype != storage.dtype:
         whole = whole.as_strided((whole.numel(),), (1,), 0).view(storage.dtype)
     # The data: for autograd, tensors of one storage are no views of each other, whichever of them requires a gradient.
     return whole.as_strided(size, stride, offset).data
+
+
+def _whole(on_cpu: torch.Tensor, untyped: Any) -> torch.Tensor:
+    if getattr(untyped, "_torch_load_uninitialized", False):
+        return torch.empty_like(on_cpu, device=untyped._xla_device)
+    return on_cpu.to(untyped._xla_device)
+
+
+def _fill_what_was_rebuilt_before() -> None:
+    """In files older than torch 1.6, or written in their format, the numbers come behind the tensors."""
+    set_from_file = torch.UntypedStorage._set_from_file
+
+    @functools.wraps(set_from_file)
+    def set_storage_and_tensors(self: Any, *arguments: Any) -> Any:
+        result = set_from_file(self, *arguments)
+        vars(self).pop("_torch_load_uninitialized", None)
+        whole = getattr(self, "_xla_whole", None)
+        if whole is not None:
+            on_cpu = torch.empty(0, dtype=whole.dtype)
+            whole.copy_(on_cpu.set_(self, 0, whole.shape, whole.stride()))
+        return result
+
+    torch.UntypedStorage._set_from_file = set_storage_and_tensors
 
 
 def _rebuild_tensors_on_the_device() -> None:
@@ -182,5 +205,6 @@ def register() -> None:
     torch.serialization.register_package(30, _tag, _restore)
     _save_storages()
     _rebuild_tensors_on_the_device()
+    _fill_what_was_rebuilt_before()
     _send_copies_between_processes()
     _collate_on_the_device()

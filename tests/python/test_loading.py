@@ -95,3 +95,19 @@ def test_a_number_is_no_device_of_ours(device):
     """What libraries mean by the first accelerator: torch takes a number for those alone that it was built with."""
     with pytest.raises(RuntimeError, match="accelerator"):
         torch.device(0)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("place", ["xla", None])
+def test_a_file_in_the_format_before_torch_1_6(place, weights_only, tmp_path, device):
+    """Its numbers come behind its tensors."""
+    grid = torch.arange(12.0, device=device).reshape(3, 4)
+    saved = [grid, grid[1], grid.T, grid.bfloat16(), nn.Parameter(grid[0, 1].clone())]
+    torch.save(saved, tmp_path / "old", _use_new_zipfile_serialization=False)
+    loaded = torch.load(tmp_path / "old", map_location=place, weights_only=weights_only)
+    for tensor, expected in zip(loaded, saved, strict=True):
+        assert tensor.device == expected.device
+        torch.testing.assert_close(tensor.cpu(), expected.cpu(), rtol=0, atol=0)
+    loaded[0][1] = 7.0
+    assert loaded[1].tolist() == [7.0] * 4
+    assert torch.equal(loaded[2], loaded[0].T)
