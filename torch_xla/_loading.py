@@ -103,6 +103,30 @@ def _rebuild_tensors_on_the_device() -> None:
     torch._utils._rebuild_tensor_v3 = rebuild_tensor_with_type
 
 
+def _load_scripts() -> None:
+    """torch's loader of scripts names the devices that it has: a module comes to the CPU, and then to the device."""
+    load = torch.jit.load
+
+    @functools.wraps(load)
+    def load_anywhere(f: Any, map_location: Any = None, *arguments: Any, **keywords: Any) -> Any:
+        place = map_location
+        if place is None:
+            begin = f.tell() if hasattr(f, "tell") else None
+            try:
+                return load(f, None, *arguments, **keywords)
+            except RuntimeError as error:  # one that was saved on the device
+                if "got XLA" not in str(error):
+                    raise
+            if begin is not None:
+                f.seek(begin)
+            place = "xla"
+        if torch.device(place).type != "xla":
+            return load(f, place, *arguments, **keywords)
+        return load(f, "cpu", *arguments, **keywords).to(_here(str(place)))
+
+    torch.jit.load = load_anywhere
+
+
 def _rebuilding_here(rebuild_of_torch: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     @functools.wraps(rebuild_of_torch)
     def rebuild(data: Any, dtype: torch.dtype, device: Any, *arguments: Any) -> torch.Tensor:
@@ -124,7 +148,7 @@ def _save_storages() -> None:
 
     @functools.wraps(reduce_of_torch)
     def reduce(self: torch.Tensor, protocol: int) -> Any:
-        if not _is_of_the_device(self):
+        if not is_of_the_device(self):
             return reduce_of_torch(self, protocol)
         torch.utils.hooks.warn_if_has_hooks(self)
         place = (self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad)
@@ -140,7 +164,7 @@ def _save_storages() -> None:
     torch.Tensor._reduce_ex_internal = reduce
 
 
-def _is_of_the_device(tensor: torch.Tensor) -> bool:
+def is_of_the_device(tensor: torch.Tensor) -> bool:
     """Whether it has a storage there, as wrappers of tensors and those that torch traces with have not."""
     if tensor.device.type != "xla" or tensor.layout != torch.strided:
         return False
@@ -187,7 +211,7 @@ def _collate_on_the_device() -> None:
     @functools.wraps(collate_tensors)
     def collate_anywhere(batch: Any, *arguments: Any, **keywords: Any) -> torch.Tensor:
         # A loader's worker would put a batch into memory that is shared with other processes.
-        if _is_of_the_device(batch[0]):
+        if is_of_the_device(batch[0]):
             if torch.utils.data.get_worker_info() is not None and any(
                 row.requires_grad for row in batch
             ):
@@ -206,5 +230,6 @@ def register() -> None:
     _save_storages()
     _rebuild_tensors_on_the_device()
     _fill_what_was_rebuilt_before()
+    _load_scripts()
     _send_copies_between_processes()
     _collate_on_the_device()

@@ -244,7 +244,8 @@ def _expanded(ends: Tensor, count: int) -> Tensor:
 
 def _ends(rows: Tensor, count: int) -> Tensor:
     """The inverse: for sorted rows, where each begins, and the last one ends."""
-    return torch.searchsorted(rows, torch.arange(count + 1, device=rows.device, dtype=rows.dtype))
+    numbers = torch.arange(count + 1, device=rows.device, dtype=rows.dtype)
+    return torch.searchsorted(rows.contiguous(), numbers)
 
 
 def _convert_indices_from_coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
@@ -315,7 +316,7 @@ def _to_compressed(self: Tensor, layout: Any) -> Any:
     # Columns' elements are a transposed matrix's rows'.
     coo = (coo if of_rows else coo.transpose(0, 1)).coalesce()
     rows, columns = coo._indices()
-    ends = _ends(rows.contiguous(), coo.shape[0])
+    ends = _ends(rows, coo.shape[0])
     return torch.ops.aten._sparse_compressed_tensor_unsafe(
         ends, columns, coo._values(), self.shape, layout=layout
     )

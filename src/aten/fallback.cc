@@ -155,6 +155,7 @@ void WriteResult(const std::string& name, const OutRule& rule, const at::Tensor&
   TORCH_CHECK(target.layout() == result.layout(), name, ": expected the out tensor to have ",
               result.layout(), " layout, but got ", target.layout());
   if (target.layout() != at::kStrided) {  // torch's own class, which does the rest
+    CheckOutType(OutRule(), result.scalar_type(), target, reads_nothing);
     target.copy_(result);
     return;
   }

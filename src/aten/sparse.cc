@@ -6,7 +6,11 @@
 #include <ATen/Context.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe_native.h>
+#include <ATen/ops/_sparse_compressed_tensor_with_dims.h>
 #include <ATen/ops/_validate_sparse_compressed_tensor_args.h>
+#include <ATen/ops/_validate_sparse_coo_tensor_args.h>
+#include <ATen/ops/sparse_coo_tensor_native.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -161,6 +165,73 @@ void RegisterTorchs(torch::Library& m, const char* const (&names)[n]) {
 constexpr const char* kComposedOperators[] = {"abs",     "deg2rad", "empty_like",    "isinf",
                                               "rad2deg", "sum",     "transpose.int", "zeros_like"};
 
+// --- Checks of invariants
+
+c10::IValue OnCpu(const c10::IValue& value);
+
+// A check that torch has for its own devices: of copies on the CPU.
+void ValidateOnCpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  torch::jit::Stack copies;
+  for (const c10::IValue& argument : torch::jit::pop(*stack, op.schema().arguments().size())) {
+    copies.push_back(OnCpu(argument));
+  }
+  op.callBoxed(&copies);
+}
+
+constexpr const char* kChecks[] = {
+    "_validate_sparse_bsc_tensor_args",        "_validate_sparse_bsr_tensor_args",
+    "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args",
+    "_validate_sparse_csc_tensor_args",        "_validate_sparse_csr_tensor_args",
+};
+
+void RegisterChecks(torch::Library& m) {
+  for (const char* name : kChecks) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&ValidateOnCpu>());
+  }
+}
+
+// Checks a tensor in coordinates if the user has asked for checks of everything, and keeps torch
+// from doing so, as the functions that make one check by no operator.
+class CheckedCoo {
+ public:
+  CheckedCoo(const at::Tensor& indices, const at::Tensor& values, c10::SymIntArrayRef size,
+             std::optional<bool> is_coalesced)
+      : checks_(at::globalContext().checkSparseTensorInvariants()) {
+    if (!checks_) return;
+    at::_validate_sparse_coo_tensor_args(indices.cpu(), values.cpu(), C10_AS_INTARRAYREF_SLOW(size),
+                                         is_coalesced);
+    at::globalContext().setCheckSparseTensorInvariants(false);
+  }
+  CheckedCoo(const CheckedCoo&) = delete;
+  CheckedCoo& operator=(const CheckedCoo&) = delete;
+  ~CheckedCoo() {
+    if (checks_) at::globalContext().setCheckSparseTensorInvariants(true);
+  }
+
+ private:
+  bool checks_;
+};
+
+at::Tensor MakeCoo(const at::Tensor& indices, const at::Tensor& values, at::IntArrayRef size,
+                   std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                   std::optional<at::Device> device, std::optional<bool> pin_memory,
+                   std::optional<bool> is_coalesced) {
+  const CheckedCoo checked(indices, values, c10::fromIntArrayRefSlow(size), is_coalesced);
+  return at::native::sparse_coo_tensor(indices, values, size, dtype, layout, device, pin_memory,
+                                       is_coalesced);
+}
+
+at::Tensor MakeUncheckedCoo(const at::Tensor& indices, const at::Tensor& values,
+                            c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
+                            std::optional<at::Layout> layout, std::optional<at::Device> device,
+                            std::optional<bool> pin_memory, std::optional<bool> is_coalesced) {
+  const CheckedCoo checked(indices, values, size, is_coalesced);
+  return at::native::_sparse_coo_tensor_unsafe_symint(indices, values, size, dtype, layout, device,
+                                                      pin_memory, is_coalesced);
+}
+
+// --- Compressed rows and columns
+
 // Unchecked but where the user has asked for checks of everything.
 at::Tensor MakeUnchecked(const at::Tensor& compressed, const at::Tensor& plain,
                          const at::Tensor& values, c10::SymIntArrayRef size,
@@ -168,28 +239,37 @@ at::Tensor MakeUnchecked(const at::Tensor& compressed, const at::Tensor& plain,
                          std::optional<at::Device>, std::optional<bool>) {
   TORCH_CHECK(layout.has_value(), "sparse_compressed_tensor: expected a compressed layout");
   if (at::globalContext().checkSparseTensorInvariants()) {
-    // torch checks no numbers of this device.
-    at::_validate_sparse_compressed_tensor_args(compressed.cpu(), plain.cpu(), values.cpu(),
+    at::_validate_sparse_compressed_tensor_args(compressed, plain, values,
                                                 C10_AS_INTARRAYREF_SLOW(size), *layout);
   }
   return MakeCompressed(compressed, plain, values, size, *layout);
 }
 
+// A tensor that torch has made on the CPU, without numbers: its sizes and types are right.
+at::Tensor WithPartsOf(const at::Tensor& on_cpu, at::Device device) {
+  const auto [compressed, plain] = at::sparse_csr::getCompressedPlainIndices(on_cpu);
+  return MakeCompressed(
+      at::zeros(compressed.sizes(), compressed.options().device(device)),
+      at::zeros(plain.sizes(), plain.options().device(device)),
+      at::empty(on_cpu.values().sizes(), on_cpu.values().options().device(device)),
+      on_cpu.sym_sizes(), on_cpu.layout());
+}
+
 at::Tensor EmptyCompressed(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                            std::optional<at::Layout> layout, std::optional<at::Device> device,
                            std::optional<bool>, std::optional<at::MemoryFormat>) {
-  const at::Layout kind = layout.value_or(at::kSparseCsr);
-  TORCH_CHECK(size.size() == 2 && (kind == at::kSparseCsr || kind == at::kSparseCsc),
-              "torch.empty: on xla a compressed tensor is a matrix of layout sparse_csr or "
-              "sparse_csc, but got size ",
-              size, " and ", kind);
-  const auto options = at::TensorOptions(device.value_or(at::Device(at::kXLA)));
-  const int64_t groups = size[kind == at::kSparseCsr ? 0 : 1];
-  const at::Tensor values =
-      at::empty({0}, options.dtype(dtype.value_or(c10::get_default_dtype_as_scalartype())));
-  return MakeCompressed(at::zeros({groups + 1}, options.dtype(at::kLong)),
-                        at::empty({0}, options.dtype(at::kLong)), values,
-                        c10::fromIntArrayRefSlow(size), kind);
+  const auto options = at::TensorOptions(at::kCPU).dtype(dtype).layout(layout);
+  return WithPartsOf(at::empty(size, options), device.value_or(at::Device(at::kXLA)));
+}
+
+at::Tensor CompressedWithDims(int64_t count, int64_t dense_dim, at::IntArrayRef size,
+                              at::IntArrayRef blocksize, at::ScalarType index_type,
+                              std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                              std::optional<at::Device> device, std::optional<bool>) {
+  const auto options = at::TensorOptions(at::kCPU).dtype(dtype).layout(layout);
+  const at::Tensor on_cpu = at::_sparse_compressed_tensor_with_dims(count, dense_dim, size,
+                                                                    blocksize, index_type, options);
+  return WithPartsOf(on_cpu, device.value_or(at::Device(at::kXLA)));
 }
 
 at::Tensor ToCopyCompressed(const at::Tensor& self, std::optional<at::ScalarType> dtype,
@@ -315,12 +395,22 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrXLA, m) {
   for (const char* name : kComposedOperators) m.impl(name, Fallback());
   m.impl("_sparse_compressed_tensor_unsafe", &MakeUnchecked);
   m.impl("_to_copy", &ToCopyCompressed);
+  m.impl("_sparse_compressed_tensor_with_dims", &CompressedWithDims);
   m.impl("empty.memory_format", &EmptyCompressed);
+}
+
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  RegisterChecks(m);
+  m.impl("_sparse_coo_tensor_unsafe", &MakeUncheckedCoo);
+  m.impl("sparse_coo_tensor.indices_size", &MakeCoo);
 }
 
 // Where the operator is a composition of others, this key would take torch's.
 TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {
+  RegisterChecks(m);
   m.impl("_sparse_compressed_tensor_unsafe", &MakeUnchecked);
+  m.impl("_sparse_coo_tensor_unsafe", &MakeUncheckedCoo);
+  m.impl("sparse_coo_tensor.indices_size", &MakeCoo);
 }
 
 }  // namespace

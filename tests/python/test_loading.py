@@ -1,5 +1,6 @@
 """Models that are loaded as transformers and accelerate load them: made without memory, then given what files hold."""
 
+import io
 import time
 
 import pytest
@@ -111,3 +112,21 @@ def test_a_file_in_the_format_before_torch_1_6(place, weights_only, tmp_path, de
     loaded[0][1] = 7.0
     assert loaded[1].tolist() == [7.0] * 4
     assert torch.equal(loaded[2], loaded[0].T)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+@pytest.mark.parametrize("place", [None, "cpu", "xla", "xla:0", torch.device("xla")])
+@pytest.mark.parametrize("origin", ["cpu", "xla"])
+def test_a_script(origin, place, tmp_path, device):
+    """torch reads scripts for the devices that it names."""
+    module = torch.jit.trace(nn.Linear(3, 2).to(origin), torch.ones(1, 3, device=origin))
+    module.save(tmp_path / "script.pt")
+    file = io.BytesIO(b"before" + (tmp_path / "script.pt").read_bytes())
+    file.seek(6)
+    expected = torch.device(place or origin).type
+    for source in (tmp_path / "script.pt", file):
+        loaded = torch.jit.load(source, map_location=place)
+        assert {p.device.type for p in loaded.parameters()} == {expected}
+        given = torch.ones(4, 3)
+        result, wanted = loaded(given.to(expected)).cpu(), module(given.to(origin)).cpu()
+        torch.testing.assert_close(result, wanted)
