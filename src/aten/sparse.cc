@@ -6,10 +6,11 @@
 #include <ATen/Context.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/_sparse_coo_tensor_unsafe_native.h>
 #include <ATen/ops/_sparse_compressed_tensor_with_dims.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe_native.h>
 #include <ATen/ops/_validate_sparse_compressed_tensor_args.h>
 #include <ATen/ops/_validate_sparse_coo_tensor_args.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/sparse_coo_tensor_native.h>
 #include <torch/library.h>
 
@@ -190,21 +191,21 @@ void RegisterChecks(torch::Library& m) {
   }
 }
 
-// Checks a tensor in coordinates if the user has asked for checks of everything, and keeps torch
-// from doing so, as the functions that make one check by no operator.
-class CheckedCoo {
+// Not where nobody has said whether to.
+bool ChecksEverything() {
+  return at::globalContext().checkSparseTensorInvariants().value_or(false);
+}
+
+// Keeps torch from its own check, as the functions that make a tensor in coordinates call that by
+// no operator.
+class WithoutChecks {
  public:
-  CheckedCoo(const at::Tensor& indices, const at::Tensor& values, c10::SymIntArrayRef size,
-             std::optional<bool> is_coalesced)
-      : checks_(at::globalContext().checkSparseTensorInvariants()) {
-    if (!checks_) return;
-    at::_validate_sparse_coo_tensor_args(indices.cpu(), values.cpu(), C10_AS_INTARRAYREF_SLOW(size),
-                                         is_coalesced);
-    at::globalContext().setCheckSparseTensorInvariants(false);
+  WithoutChecks() : checks_(ChecksEverything()) {
+    if (checks_) at::globalContext().setCheckSparseTensorInvariants(false);
   }
-  CheckedCoo(const CheckedCoo&) = delete;
-  CheckedCoo& operator=(const CheckedCoo&) = delete;
-  ~CheckedCoo() {
+  WithoutChecks(const WithoutChecks&) = delete;
+  WithoutChecks& operator=(const WithoutChecks&) = delete;
+  ~WithoutChecks() {
     if (checks_) at::globalContext().setCheckSparseTensorInvariants(true);
   }
 
@@ -216,8 +217,21 @@ at::Tensor MakeCoo(const at::Tensor& indices, const at::Tensor& values, at::IntA
                    std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                    std::optional<at::Device> device, std::optional<bool> pin_memory,
                    std::optional<bool> is_coalesced) {
-  const CheckedCoo checked(indices, values, c10::fromIntArrayRefSlow(size), is_coalesced);
+  if (ChecksEverything()) {
+    at::_validate_sparse_coo_tensor_args(indices, values, size, is_coalesced);
+  }
+  const WithoutChecks unchecked;
   return at::native::sparse_coo_tensor(indices, values, size, dtype, layout, device, pin_memory,
+                                       is_coalesced);
+}
+
+at::Tensor MakeCooOfAnySize(const at::Tensor& indices, const at::Tensor& values,
+                            std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
+                            std::optional<at::Device> device, std::optional<bool> pin_memory,
+                            std::optional<bool> is_coalesced) {
+  if (ChecksEverything()) at::sparse_coo_tensor(indices.cpu(), values.cpu(), {}, is_coalesced);
+  const WithoutChecks unchecked;
+  return at::native::sparse_coo_tensor(indices, values, dtype, layout, device, pin_memory,
                                        is_coalesced);
 }
 
@@ -225,9 +239,19 @@ at::Tensor MakeUncheckedCoo(const at::Tensor& indices, const at::Tensor& values,
                             c10::SymIntArrayRef size, std::optional<at::ScalarType> dtype,
                             std::optional<at::Layout> layout, std::optional<at::Device> device,
                             std::optional<bool> pin_memory, std::optional<bool> is_coalesced) {
-  const CheckedCoo checked(indices, values, size, is_coalesced);
+  if (ChecksEverything()) {
+    at::_validate_sparse_coo_tensor_args(indices, values, C10_AS_INTARRAYREF_SLOW(size),
+                                         is_coalesced);
+  }
+  const WithoutChecks unchecked;
   return at::native::_sparse_coo_tensor_unsafe_symint(indices, values, size, dtype, layout, device,
                                                       pin_memory, is_coalesced);
+}
+
+void RegisterMakersOfCoo(torch::Library& m) {
+  m.impl("_sparse_coo_tensor_unsafe", &MakeUncheckedCoo);
+  m.impl("sparse_coo_tensor.indices", &MakeCooOfAnySize);
+  m.impl("sparse_coo_tensor.indices_size", &MakeCoo);
 }
 
 // --- Compressed rows and columns
@@ -238,28 +262,30 @@ at::Tensor MakeUnchecked(const at::Tensor& compressed, const at::Tensor& plain,
                          std::optional<at::ScalarType>, std::optional<at::Layout> layout,
                          std::optional<at::Device>, std::optional<bool>) {
   TORCH_CHECK(layout.has_value(), "sparse_compressed_tensor: expected a compressed layout");
-  if (at::globalContext().checkSparseTensorInvariants()) {
+  if (ChecksEverything()) {
     at::_validate_sparse_compressed_tensor_args(compressed, plain, values,
                                                 C10_AS_INTARRAYREF_SLOW(size), *layout);
   }
   return MakeCompressed(compressed, plain, values, size, *layout);
 }
 
-// A tensor that torch has made on the CPU, without numbers: its sizes and types are right.
-at::Tensor WithPartsOf(const at::Tensor& on_cpu, at::Device device) {
-  const auto [compressed, plain] = at::sparse_csr::getCompressedPlainIndices(on_cpu);
-  return MakeCompressed(
-      at::zeros(compressed.sizes(), compressed.options().device(device)),
-      at::zeros(plain.sizes(), plain.options().device(device)),
-      at::empty(on_cpu.values().sizes(), on_cpu.values().options().device(device)),
-      on_cpu.sym_sizes(), on_cpu.layout());
-}
-
 at::Tensor EmptyCompressed(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                            std::optional<at::Layout> layout, std::optional<at::Device> device,
                            std::optional<bool>, std::optional<at::MemoryFormat>) {
-  const auto options = at::TensorOptions(at::kCPU).dtype(dtype).layout(layout);
-  return WithPartsOf(at::empty(size, options), device.value_or(at::Device(at::kXLA)));
+  const at::Layout kind = layout.value_or(at::kStrided);
+  const bool has_plain_values = kind == at::kSparseCsr || kind == at::kSparseCsc;
+  if (size.size() < 2 || !has_plain_values || std::ranges::min(size) < 0) {
+    at::empty(size, at::TensorOptions(at::kCPU).dtype(dtype).layout(layout));  // says why not
+  }
+  const at::IntArrayRef batch = size.slice(0, size.size() - 2);
+  at::DimVector ends(batch.begin(), batch.end()), elements(batch.begin(), batch.end());
+  ends.push_back(size[size.size() - (kind == at::kSparseCsr ? 2 : 1)] + 1);
+  elements.push_back(0);
+  const auto options = at::TensorOptions(device.value_or(at::Device(at::kXLA)));
+  const auto type = dtype.value_or(c10::get_default_dtype_as_scalartype());
+  return MakeCompressed(
+      at::zeros(ends, options.dtype(at::kLong)), at::empty(elements, options.dtype(at::kLong)),
+      at::empty(elements, options.dtype(type)), c10::fromIntArrayRefSlow(size), kind);
 }
 
 at::Tensor CompressedWithDims(int64_t count, int64_t dense_dim, at::IntArrayRef size,
@@ -269,7 +295,12 @@ at::Tensor CompressedWithDims(int64_t count, int64_t dense_dim, at::IntArrayRef 
   const auto options = at::TensorOptions(at::kCPU).dtype(dtype).layout(layout);
   const at::Tensor on_cpu = at::_sparse_compressed_tensor_with_dims(count, dense_dim, size,
                                                                     blocksize, index_type, options);
-  return WithPartsOf(on_cpu, device.value_or(at::Device(at::kXLA)));
+  const auto there = [&](const at::Tensor& part) {
+    return at::zeros(part.sizes(), part.options().device(device.value_or(at::Device(at::kXLA))));
+  };
+  const auto [compressed, plain] = at::sparse_csr::getCompressedPlainIndices(on_cpu);
+  return MakeCompressed(there(compressed), there(plain), there(on_cpu.values()), on_cpu.sym_sizes(),
+                        *layout);
 }
 
 at::Tensor ToCopyCompressed(const at::Tensor& self, std::optional<at::ScalarType> dtype,
@@ -401,16 +432,14 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrXLA, m) {
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterChecks(m);
-  m.impl("_sparse_coo_tensor_unsafe", &MakeUncheckedCoo);
-  m.impl("sparse_coo_tensor.indices_size", &MakeCoo);
+  RegisterMakersOfCoo(m);
 }
 
 // Where the operator is a composition of others, this key would take torch's.
 TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {
   RegisterChecks(m);
+  RegisterMakersOfCoo(m);
   m.impl("_sparse_compressed_tensor_unsafe", &MakeUnchecked);
-  m.impl("_sparse_coo_tensor_unsafe", &MakeUncheckedCoo);
-  m.impl("sparse_coo_tensor.indices_size", &MakeCoo);
 }
 
 }  // namespace

@@ -287,6 +287,70 @@ def copies_and_moves(device):
     ]
 
 
+@case
+def checked_where_everything_is(device):
+    """torch checks by functions that it has for its own devices."""
+    indices, values = on(device, torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.randn(3, 1))
+    with torch.sparse.check_sparse_tensor_invariants():
+        found = torch.sparse_coo_tensor(indices, values, is_coalesced=True)
+        matrix = torch.sparse_coo_tensor(indices, values, (2, 3, 1), is_coalesced=True)
+        stretched = matrix
+        rows = matrix.to_dense().squeeze(2).to_sparse_csr()
+        results = [found, matrix, stretched, rows, rows.transpose(0, 1), matrix.coalesce()]
+        assert torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    assert not torch.sparse.check_sparse_tensor_invariants.is_enabled()
+    torch._validate_sparse_coo_tensor_args(indices, values, (2, 3, 1), True)
+    for layout in ("csr", "csc", "bsr", "bsc"):
+        blocks = [(2, 2)] if layout[0] == "b" else []
+        matrix = getattr(torch.eye(4), f"to_sparse_{layout}")(*blocks).to(device)
+        given = [*torch_parts(matrix), matrix.shape]
+        getattr(torch, f"_validate_sparse_{layout}_tensor_args")(*given)
+        torch._validate_sparse_compressed_tensor_args(*given, matrix.layout)
+    return results
+
+
+@case
+def unchecked_where_that_is_said(device):
+    ends, columns = on(device, torch.tensor([0, 1, 2]), torch.tensor([0, 7]))
+    with torch.sparse.check_sparse_tensor_invariants(False):
+        return torch.sparse_csr_tensor(ends, columns, torch.ones(2, device=device), (2, 3)).values()
+
+
+@case
+def checked_gradients(device):
+    indices, values = on(device, torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.randn(3))
+    values.requires_grad_()
+    with torch.sparse.check_sparse_tensor_invariants():
+        matrix = torch.sparse_coo_tensor(indices, values, (2, 3))
+        torch.sparse.mm(matrix, torch.ones(3, 2, device=device)).sum().backward()
+    return values.grad
+
+
+@case
+def compressed_without_elements(device):
+    results = []
+    for layout in (torch.sparse_csr, torch.sparse_csc):
+        for size in ((2, 5), (2, 5, 3), (3, 0), (0, 3), (2, 0, 3, 4)):
+            results.append(torch.zeros(size, layout=layout, device=device))
+            empty = torch.empty(size, layout=layout, device=device, dtype=torch.int16)
+            results += [torch.tensor(part.shape) for part in (empty, *torch_parts(empty))]
+    return results
+
+
+@case
+def compressed_of_given_sizes(device):
+    results = []
+    for layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
+        blocks = (2, 2) if layout in (torch.sparse_bsr, torch.sparse_bsc) else ()
+        made = torch.ops.aten._sparse_compressed_tensor_with_dims(
+            0, 1, (4, 6, 3), blocks, torch.int32, dtype=torch.float64, layout=layout, device=device
+        )
+        assert (made.device.type, made.layout, made.dtype) == (device.type, layout, torch.float64)
+        results += [torch.tensor(part.shape) for part in (made, *torch_parts(made))]
+        results.append(torch.empty(0, dtype=torch_parts(made)[0].dtype))
+    return results
+
+
 @pytest.mark.parametrize("run", CASES.values(), ids=CASES.keys())
 def test_gives_what_eager_gives(run):
     results = []
@@ -447,6 +511,20 @@ REFUSED = {
     "softmax of rows": lambda d: torch.sparse.softmax(csr(d, 3), 1),
     "reduced by another word": lambda d: torch.sparse.mm(csr(d, 3), ones(d, 3, 3), "add"),
     "reduced by a product": lambda d: torch.sparse.mm(csr(d, 3), ones(d, 3, 3), "prod"),
+    "roots of integers, in place": lambda d: csr(d, 3).int().sqrt_(),
+    "roots of integers, into others": lambda d: torch.sqrt(csr(d, 3).int(), out=csr(d, 3).int()),
+    "coordinates in no order": lambda d: torch.sparse_coo_tensor(
+        torch.tensor([[1, 0]]).to(d), ones(d, 2), (2,), is_coalesced=True, check_invariants=True
+    ),
+    "coordinates out of bounds": lambda d: torch.sparse_coo_tensor(
+        torch.tensor([[1, 2]]).to(d), ones(d, 2), (2,), check_invariants=True
+    ),
+    "checked rows": lambda d: torch._validate_sparse_csr_tensor_args(
+        torch.tensor([0, 2, 1]).to(d), torch.tensor([0, 1]).to(d), ones(d, 2), (2, 2)
+    ),
+    "compressed vector": lambda d: torch.empty((5,), layout=torch.sparse_csr, device=d),
+    "compressed below zero": lambda d: torch.empty((-1, 2), layout=torch.sparse_csc, device=d),
+    "blocks of no size": lambda d: torch.empty((4, 4), layout=torch.sparse_bsr, device=d),
     "softmax of a dimension": lambda d: torch.sparse.softmax(coo(d, 3), 2),
 }
 
