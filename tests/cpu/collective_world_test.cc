@@ -155,8 +155,9 @@ void Check(Communicator& world, const Collective& collective, unsigned seed) {
     expected.push_back(Expectation(of_one, world.rank(), world.size()).Evaluate(inputs[k]));
     actual.emplace_back(expected[k].shape());
     operands.push_back(inputs[k][world.rank()].bytes());
-    results.push_back(const_cast<std::byte*>(actual[k].bytes()));
-    std::fill_n(results[k], actual[k].byte_size(), std::byte{0xcd});  // there may be none
+    auto* const bytes = const_cast<std::byte*>(actual[k].bytes());
+    std::fill_n(bytes, actual[k].byte_size(), std::byte{0xcd});  // there may be none
+    results.push_back(bytes);
   }
   world.Run(collective, operands.data(), results.data());
   const ElementType type = collective.operands[0].element_type();
