@@ -334,7 +334,7 @@ def _transpose(self: Tensor, dim0: int, dim1: int) -> Any:
     if not _is_matrix(self):
         return NotImplemented
     if dim0 % 2 == dim1 % 2:
-        return self
+        return self.clone()
     (other,) = _COMPRESSED - {self.layout}
     return torch.ops.aten._sparse_compressed_tensor_unsafe(
         *_compressed_parts(self), self.values(), (self.shape[1], self.shape[0]), layout=other

@@ -310,6 +310,17 @@ def checked_where_everything_is(device):
 
 
 @case
+def transposed_to_itself(device):
+    results = []
+    for matrix in (csr(device, 3), csr(device, 3).transpose(0, 1)):
+        for dims in ((0, 0), (1, -1), (0, 1)):
+            twin = matrix.clone()
+            twin.transpose(*dims).mul_(2.0)
+            results += [matrix.transpose(*dims), twin]
+    return results
+
+
+@case
 def unchecked_where_that_is_said(device):
     ends, columns = on(device, torch.tensor([0, 1, 2]), torch.tensor([0, 7]))
     with torch.sparse.check_sparse_tensor_invariants(False):
