@@ -416,6 +416,7 @@ TORCH_LIBRARY_IMPL(_, SparseXLA, m) { m.fallback(Fallback()); }
 TORCH_LIBRARY_IMPL(_, SparseCsrXLA, m) { m.fallback(Fallback()); }
 
 TORCH_LIBRARY_IMPL(aten, SparseXLA, m) {
+  RegisterMakersOfCoo(m);
   RegisterTorchs<DispatchKey::SparseCPU>(m, kCooOperators);
   // Not by the operator that gives a new tensor: that would read `out` as it is.
   m.impl("sspaddmm.out", torch::CppFunction::makeFromBoxedFunction<&RunOnCpu>());
@@ -430,10 +431,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrXLA, m) {
   m.impl("empty.memory_format", &EmptyCompressed);
 }
 
-TORCH_LIBRARY_IMPL(aten, XLA, m) {
-  RegisterChecks(m);
-  RegisterMakersOfCoo(m);
-}
+TORCH_LIBRARY_IMPL(aten, XLA, m) { RegisterChecks(m); }
 
 // Where the operator is a composition of others, this key would take torch's.
 TORCH_LIBRARY_IMPL(aten, AutogradXLA, m) {

@@ -294,7 +294,9 @@ def checked_where_everything_is(device):
     with torch.sparse.check_sparse_tensor_invariants():
         found = torch.sparse_coo_tensor(indices, values, is_coalesced=True)
         matrix = torch.sparse_coo_tensor(indices, values, (2, 3, 1), is_coalesced=True)
-        stretched = matrix
+        with torch.inference_mode():
+            torch.sparse_coo_tensor(indices, values, (2, 3, 1), is_coalesced=True)
+        stretched = torch._sparse_broadcast_to(matrix, (2, 3, 4))
         rows = matrix.to_dense().squeeze(2).to_sparse_csr()
         results = [found, matrix, stretched, rows, rows.transpose(0, 1), matrix.coalesce()]
         assert torch.sparse.check_sparse_tensor_invariants.is_enabled()
