@@ -267,6 +267,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Relu>(m, "relu");
   RunSmallElementwiseBy<&Relu>(&small_loops::Relu);
   RegisterElementwise<&Threshold>(m, "threshold");
+  RunElementwiseBy<&ThresholdBackward, Promotion::kDefault>(
+      +[](const at::Tensor& gradient, const at::Tensor& x, const at::Scalar& threshold) {
+        at::Tensor kept = KeepAboveOnHost(gradient, x, threshold);
+        return kept.defined() ? kept : at::threshold_backward(gradient, x, threshold);
+      });
   RegisterElementwise<&ThresholdBackward>(m, "threshold_backward");
   RegisterElementwise<&LeakyRelu>(m, "leaky_relu");
   RegisterElementwise<&LeakyReluBackward>(m, "leaky_relu_backward");

@@ -326,6 +326,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   });
   RunBy<&IndexPut>(+[](const at::Tensor& x, const IndexList& indices, const at::Tensor& values,
                        bool accumulate, bool) {
+    at::Tensor sum;  // as where a gradient goes to the rows that were read
+    if (accumulate && indices.size() == 1 && indices.get(0)) {
+      sum = AddRowsOnHost(x, *indices.get(0), values);
+    }
+    if (sum.defined()) return sum;
     if (!accumulate || !StopsInOperandType(x, values, MostPositions(indices))) {
       return at::index_put(x, indices, values, accumulate);
     }

@@ -570,6 +570,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RunSmallElementwiseBy<&Subtract>(&small_loops::Subtract);
   RunSmallElementwiseBy<&Binary<Opcode::kMultiply>>(&small_loops::Multiply);
   RunSmallElementwiseBy<&Binary<Opcode::kDivide>, kToFloat>(&small_loops::Divide);
+  RunSmallElementwiseBy<&ClampSide<true, true>>(&small_loops::Larger);
 }
 
 }  // namespace torch_xla

@@ -117,13 +117,17 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&IsSignedInfinity<false>, Promotion::kCompare>(m, "isneginf");
   RegisterElementwise<&SignBit, Promotion::kCompare>(m, "signbit");
   recording::NameKind(lazy::Op<&Where>::kind(), "where");
-  recording::RunByOperator<&Where>("where.self", &WhereOf);
+  RunBy<&Where>(+[](const at::Tensor& condition, const at::Tensor& x, const at::Tensor& y) {
+    at::Tensor chosen = ChooseOnHost(condition, x, y);
+    return chosen.defined() ? chosen : at::where(condition, x, y);
+  });
   m.impl("where.self", &WhereOf);
   Register<&MaskedFill>(m, "masked_fill.Tensor");
   recording::NameKind(lazy::Op<&MaskedFillScalar>::kind(), "masked_fill");
   RunBy<&MaskedFillScalar>(
       +[](const at::Tensor& x, const at::Tensor& mask, const at::Scalar& value) {
-        return at::masked_fill(x, mask, value);
+        at::Tensor filled = FillWhereOnHost(x, mask, value);
+        return filled.defined() ? filled : at::masked_fill(x, mask, value);
       });
   m.impl("masked_fill.Scalar", &MaskedFillNumber);
   m.impl("masked_fill_.Scalar", &MaskedFillNumberInPlace);

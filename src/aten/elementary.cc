@@ -264,6 +264,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&OfReal<&Sign>>(m, "sign");
   RegisterElementwise<&Sgn>(m, "sgn");
   RegisterElementwise<&BitwiseNot>(m, "bitwise_not");
+  RunSmallElementwiseOfBoolsBy<&BitwiseNot>(&small_loops::Invert);
   RegisterElementwise<&NanToNum, Promotion::kNone>(m, "nan_to_num");
   RegisterElementwise<&Conjugate>(m, "_conj_physical");
   m.impl("conj_physical_", &ConjugateInPlace);

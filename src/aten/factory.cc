@@ -5,6 +5,7 @@
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "aten/layout.h"
@@ -449,15 +450,20 @@ at::Tensor NewZerosLaidOutAs(const at::Tensor& self, const at::Tensor& other, in
   return self.new_zeros(flat, other.options()).as_strided(sizes, strides, other.storage_offset());
 }
 
-// Zeros are mostly what is asked for, and few: they are zero bytes, whatever their type.
+// Zeros are mostly what is asked for, and few: they are zero bytes, whatever their type. Ones of
+// float32 are where backward begins.
 at::Tensor ConstantOnHost(at::IntArrayRef sizes, at::ScalarType type, int64_t value) {
-  constexpr int64_t kMostZeros = 4096;
-  const bool are_zeros = value == 0 && c10::multiply_integers(sizes) <= kMostZeros &&
-                         (at::isFloatingType(type) || at::isIntegralType(type, true));
-  if (!are_zeros) return at::full(sizes, value, type);
-  at::Tensor zeros(at::detail::empty_cpu(sizes, type));
-  if (zeros.nbytes() > 0) std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
-  return zeros;
+  constexpr int64_t kMostNumbers = 4096;
+  const bool are_few = c10::multiply_integers(sizes) <= kMostNumbers;
+  const bool are_zeros = value == 0 && (at::isFloatingType(type) || at::isIntegralType(type, true));
+  if (!are_few || (!are_zeros && type != at::kFloat)) return at::full(sizes, value, type);
+  at::Tensor numbers(at::detail::empty_cpu(sizes, type));
+  if (!are_zeros) {
+    std::fill_n(numbers.mutable_data_ptr<float>(), numbers.numel(), static_cast<float>(value));
+  } else if (numbers.nbytes() > 0) {
+    std::memset(numbers.mutable_data_ptr(), 0, numbers.nbytes());
+  }
+  return numbers;
 }
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {

@@ -1,7 +1,10 @@
 #include "aten/host_tensor.h"
 
+#include <ATen/EmptyTensor.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -101,7 +104,15 @@ lazy::Reference<lazy::Data> DataOf(lazy::Device* device, lazy::ShapeRef shape, a
 
 at::Tensor Writable(const at::Tensor& operand) {
   const bool is_own = operand.use_count() == 1 && operand.storage().use_count() == 1;
-  return is_own && operand.is_contiguous() ? operand : operand.clone(at::MemoryFormat::Contiguous);
+  if (is_own && operand.is_contiguous()) return operand;
+  const bool are_few_bytes = operand.is_contiguous() && !operand.is_conj() && !operand.is_neg() &&
+                             static_cast<int64_t>(operand.nbytes()) <= kMostHostBytes;
+  if (!are_few_bytes) return operand.clone(at::MemoryFormat::Contiguous);
+  // torch's kernel takes longer to prepare than to copy them.
+  at::Tensor copy(at::detail::empty_cpu(operand.sizes(), operand.scalar_type()));
+  if (copy.nbytes() > 0)
+    std::memcpy(copy.mutable_data_ptr(), operand.const_data_ptr(), copy.nbytes());
+  return copy;
 }
 
 }  // namespace torch_xla

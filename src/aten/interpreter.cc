@@ -3,7 +3,10 @@
 #include "lazy/interpreter.h"
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 
+#include <array>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -149,6 +152,49 @@ at::Tensor TensorOfNumber(lazy::Node* node) {
   return at::from_blob(memory, shape.dimensions(),
                        at::TensorOptions(ToScalarType(shape.element_type())));
 }
+
+// The numbers of graphs, one after the other, in tensors that are kept from one graph to the next:
+// to make one takes longer than most operations on it. Under SyncMutex.
+class NumberTensors {
+ public:
+  NumberTensors() {
+    for (Kept& kept : AllKept()) kept.next = 0;
+  }
+
+  at::Tensor Of(lazy::Node* node) {
+    const hlo::Shape& shape = *node->shape(0);
+    if (shape.rank() != 0) return TensorOfNumber(node);
+    const at::ScalarType type = ToScalarType(shape.element_type());
+    at::Tensor tensor = Next(AllKept()[static_cast<size_t>(type)], type);
+    std::memcpy(tensor.mutable_data_ptr(), node->scalar().data(), tensor.nbytes());
+    return tensor;
+  }
+
+ private:
+  static constexpr size_t kMostKept = 256;
+
+  struct Kept {
+    std::vector<at::Tensor> tensors;
+    size_t next = 0;
+  };
+  using KeptOfTypes = std::array<Kept, at::NumScalarTypes>;
+  static KeptOfTypes& AllKept() {
+    static auto* kept = new KeptOfTypes;
+    return *kept;
+  }
+
+  // One that this graph has not had. What somebody else holds, or its memory, was a result: it
+  // stays theirs.
+  static at::Tensor Next(Kept& kept, at::ScalarType type) {
+    if (kept.next == kMostKept) return at::empty({}, type);
+    if (kept.next == kept.tensors.size()) kept.tensors.emplace_back();
+    at::Tensor& tensor = kept.tensors[kept.next++];
+    const bool is_free =
+        tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+    if (!is_free) tensor = at::Tensor(at::detail::empty_cpu({}, type));
+    return tensor;
+  }
+};
 
 // Another result than the one that was recorded would be an operator that is not the lowering.
 void CheckShapes(const lazy::Operation& operation, const std::vector<at::Tensor>& tensors) {
@@ -323,7 +369,7 @@ class GraphRun {
         return;
       case lazy::Node::Role::kScalar:
       case lazy::Node::Role::kIndex:
-        return values_.SetLeaf(node, TensorOfNumber(node));
+        return values_.SetLeaf(node, numbers_.Of(node));
       case lazy::Node::Role::kOperation:
         return SetResults(node, Computed(node));
     }
@@ -355,6 +401,7 @@ class GraphRun {
 
   lazy::Device* const device_;
   const lazy::Graph& graph_;
+  NumberTensors numbers_;
   GraphValues values_;
   std::vector<at::Tensor> operands_;  // of the node that runs
   std::vector<lazy::Reference<lazy::Data>> results_;

@@ -1,13 +1,15 @@
 // What is not zero: its positions, and masked_scatter, which writes to it.
+#include <ATen/EmptyTensor.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "aten/broadcast.h"
 #include "aten/dimension.h"
 #include "aten/host_kernel.h"
 #include "aten/indexing.h"
+#include "aten/mask_bytes.h"
 #include "aten/masked_scatter.h"
 #include "aten/op.h"
 #include "aten/promotion.h"
@@ -74,26 +76,12 @@ Value NonzeroStatic(Builder& b, Value x, int64_t size, int64_t fill) {
 
 // --- In the host's memory, without a program
 
-// Of bytes, by eights. A true element may be any byte but zero.
-int64_t CountTrueBytes(const uint8_t* bytes, int64_t size) {
-  constexpr uint64_t kOnes = 0x0101010101010101, kLow = 0x7f * kOnes;
-  int64_t count = 0, i = 0;
-  for (; i + 8 <= size; i += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes + i, sizeof word);
-    const uint64_t is_true = (((word & kLow) + kLow) | word) >> 7 & kOnes;
-    count += static_cast<int64_t>(is_true * kOnes >> 56);
-  }
-  for (; i < size; ++i) count += bytes[i] != 0 ? 1 : 0;
-  return count;
-}
-
 // The flat positions of true elements. Each position is written before it is known whether it
 // counts, which is quicker than a branch: behind the last one there is room for one more.
 at::Tensor TruePositionsOnHost(const at::Tensor& mask) {
   const auto* bytes = static_cast<const uint8_t*>(mask.const_data_ptr());
   const int64_t size = mask.numel(), count = CountTrueBytes(bytes, size);
-  at::Tensor positions = at::empty({count + 1}, at::kLong);
+  at::Tensor positions(at::detail::empty_cpu({count + 1}, at::kLong));
   int64_t* next = positions.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < size; ++i) {
     *next = i;

@@ -2,6 +2,7 @@
 #include "aten/reduction.h"
 
 #include <ATen/ops/frobenius_norm_native.h>
+#include <ATen/ops/sum_cpu_dispatch.h>
 
 #include <limits>
 #include <optional>
@@ -297,6 +298,13 @@ Value LogSumExp(Builder& b, Value x, Dimensions dimensions, bool keep) {
   return b.Convert(result, type);
 }
 
+// By torch's kernel itself: its dispatcher takes as long as a small sum.
+at::Tensor SumOnHost(const at::Tensor& x, at::OptionalIntArrayRef dimensions, bool keep,
+                     std::optional<at::ScalarType> type) {
+  if (x.is_conj() || x.is_neg()) return at::sum(x, dimensions, keep, type);
+  return at::cpu::sum(x, dimensions, keep, type);
+}
+
 }  // namespace
 
 Value Sum(Builder& b, Value x, const Dimensions& dimensions, bool keep_dimensions) {
@@ -385,7 +393,11 @@ Value NormOver(Builder& b, Value x, double p, const Dimensions& reduced, bool ke
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&Hash>(m, "hash_tensor");
+  RunBy<&SumAll>(+[](const at::Tensor& x, std::optional<at::ScalarType> type) {
+    return SumOnHost(x, at::IntArrayRef(), false, type);
+  });
   Register<&SumAll>(m, "sum");
+  RunBy<&SumDimensions>(&SumOnHost);
   Register<&SumDimensions>(m, "sum.dim_IntList");
   Register<&NanSum>(m, "nansum");
   Register<&MeanAll>(m, "mean");

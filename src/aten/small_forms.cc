@@ -4,17 +4,22 @@
 #include <ATen/EmptyTensor.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "aten/eager_form.h"
+#include "aten/host_tensor.h"
 
 namespace torch_xla {
 namespace {
 
 // Beyond, the wider vectors of torch's kernels are worth their preparation.
-constexpr int64_t kMostNumbers = 4096;
+constexpr int64_t kMostNumbers = 1 << 13;
 
 bool AreTogether(const at::Tensor& x, at::ScalarType type) {
   return x.scalar_type() == type && x.is_contiguous() && !x.is_neg();
@@ -228,10 +233,15 @@ class SmallComparison final : public lazy::EagerForm {
   const small_loops::CompareLoops loops_;
 };
 
+const uint8_t* BytesOf(const at::Tensor& bools) {
+  return static_cast<const uint8_t*>(bools.const_data_ptr());
+}
+
+// Of one operand or two, as the loop has it.
+template <typename Loop>
 class SmallOfBools final : public lazy::EagerForm {
  public:
-  SmallOfBools(const lazy::EagerForm* form, small_loops::BoolLoop loop)
-      : form_(form), loop_(loop) {}
+  SmallOfBools(const lazy::EagerForm* form, Loop loop) : form_(form), loop_(loop) {}
 
   std::vector<at::Tensor> Run(const lazy::Operation& operation,
                               std::span<const at::Tensor> operands) const override {
@@ -240,16 +250,45 @@ class SmallOfBools final : public lazy::EagerForm {
       const bool fits = x.numel() == count && AreTogether(x, at::kBool);
       if (!fits) return form_->Run(operation, operands);
     }
-    const auto* x = static_cast<const uint8_t*>(operands[0].const_data_ptr());
-    const auto* y = static_cast<const uint8_t*>(operands[1].const_data_ptr());
     at::Tensor result = NewResult(operation, at::kBool);
-    loop_(x, y, result.mutable_data_ptr<bool>(), count);
+    auto* const to = result.mutable_data_ptr<bool>();
+    if constexpr (std::is_same_v<Loop, small_loops::BoolLoop>) {
+      loop_(BytesOf(operands[0]), BytesOf(operands[1]), to, count);
+    } else {
+      loop_(BytesOf(operands[0]), to, count);
+    }
     return eager::AsList(std::move(result));
   }
 
  private:
   const lazy::EagerForm* const form_;
-  const small_loops::BoolLoop loop_;
+  const Loop loop_;
+};
+
+// What a Python number is as float32; torch's kernels refuse those that are none.
+std::optional<float> FloatOf(const at::Scalar& number) {
+  const bool may_fit = number.isFloatingPoint() || number.isIntegral(/*includeBool=*/true);
+  const double value = may_fit ? number.to<double>() : 0;
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (!may_fit || (std::isfinite(value) && std::abs(value) > kMost)) return std::nullopt;
+  return number.to<float>();
+}
+
+// A mask over a matrix, which may be one row or one column of it.
+struct MaskInRows {
+  const uint8_t* data = nullptr;
+  int64_t rows = 1, width = 1, step = 0;
+  bool is_column = false;  // one for each row
+
+  static MaskInRows Over(const at::Tensor& x, const at::Tensor& mask) {
+    if (!AreTogether(mask, at::kBool) || mask.numel() == 0) return {};
+    if (mask.sizes() == x.sizes()) return {BytesOf(mask), 1, x.numel(), 0, false};
+    if (x.dim() != 2 || mask.dim() != 2) return {};
+    const int64_t rows = x.size(0), width = x.size(1);
+    if (mask.size(0) == rows && mask.size(1) == 1) return {BytesOf(mask), rows, width, 1, true};
+    if (mask.size(0) == 1 && mask.size(1) == width) return {BytesOf(mask), rows, width, 0, false};
+    return {};
+  }
 };
 
 }  // namespace
@@ -259,6 +298,55 @@ void RunSmallBy(lazy::OperationKind& kind, const small_loops::CompareLoops& loop
 }
 void RunSmallBoolsBy(lazy::OperationKind& kind, small_loops::BoolLoop loop) {
   kind.eager_form = new SmallOfBools(kind.eager_form, loop);
+}
+void RunSmallBoolsBy(lazy::OperationKind& kind, small_loops::BoolUnaryLoop loop) {
+  kind.eager_form = new SmallOfBools(kind.eager_form, loop);
+}
+
+at::Tensor FillWhereOnHost(const at::Tensor& x, const at::Tensor& mask, const at::Scalar& number) {
+  if (!AreFloatsTogether(x) || x.numel() > kMostNumbers) return {};
+  const MaskInRows rows = MaskInRows::Over(x, mask);
+  const std::optional<float> value = FloatOf(number);
+  if (rows.data == nullptr || !value) return {};
+  at::Tensor result = Writable(x);
+  auto* to = result.mutable_data_ptr<float>();
+  for (int64_t row = 0; row < rows.rows; ++row, to += rows.width) {
+    const uint8_t* is_filled = rows.data + row * rows.step;
+    if (!rows.is_column) {
+      small_loops::FillWhere(is_filled, *value, to, rows.width);
+    } else if (*is_filled != 0) {
+      std::fill_n(to, rows.width, *value);
+    }
+  }
+  return result;
+}
+
+at::Tensor ChooseOnHost(const at::Tensor& is_x, const at::Tensor& x, const at::Tensor& y) {
+  const int64_t count = is_x.numel();
+  if (!AreTogether(is_x, at::kBool) || count == 0 || count > kMostNumbers) return {};
+  const auto operand_of = [&](const at::Tensor& numbers) -> small_loops::Operand {
+    if (!AreFloatsTogether(numbers)) return {};
+    const bool is_number = numbers.dim() == 0;
+    if (!is_number && numbers.sizes() != is_x.sizes()) return {};
+    return {numbers.const_data_ptr<float>(), is_number && is_x.dim() != 0};
+  };
+  const small_loops::Operand first = operand_of(x), second = operand_of(y);
+  if (first.data == nullptr || second.data == nullptr || (first.is_number && second.is_number))
+    return {};
+  at::Tensor result(at::detail::empty_cpu(is_x.sizes(), at::kFloat));
+  small_loops::Choose(BytesOf(is_x), first, second, result.mutable_data_ptr<float>(), count);
+  return result;
+}
+
+at::Tensor KeepAboveOnHost(const at::Tensor& values, const at::Tensor& x, const at::Scalar& limit) {
+  const bool fits = AreFloatsTogether(values) && AreFloatsTogether(x) &&
+                    values.sizes() == x.sizes() && x.numel() > 0 && x.numel() <= kMostNumbers;
+  const std::optional<float> least = FloatOf(limit);
+  if (!fits || !least) return {};
+  at::Tensor result(at::detail::empty_cpu(x.sizes(), at::kFloat));
+  small_loops::KeepAbove(values.const_data_ptr<float>(), x.const_data_ptr<float>(), *least,
+                         result.mutable_data_ptr<float>(), x.numel());
+  return result;
 }
 void RunSmallBy(lazy::OperationKind& kind, small_loops::UnaryLoop loop) {
   kind.eager_form = new SmallUnary(kind.eager_form, loop);  // kinds live for ever

@@ -42,6 +42,10 @@ void Either(const uint8_t* x, const uint8_t* y, bool* __restrict result, int64_t
   for (int64_t i = 0; i < count; ++i) result[i] = (x[i] != 0) | (y[i] != 0);
 }
 
+void Invert(const uint8_t* x, bool* __restrict result, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) result[i] = x[i] == 0;
+}
+
 void Negate(const float* x, float* __restrict result, int64_t count) {
   for (int64_t i = 0; i < count; ++i) result[i] = -x[i];
 }
@@ -63,6 +67,32 @@ void Multiply(Operand x, Operand y, float* result, int64_t count) {
 }
 void Divide(Operand x, Operand y, float* result, int64_t count) {
   ForEach(x, y, result, count, [](float a, float b) { return a / b; });
+}
+void Larger(Operand x, Operand y, float* result, int64_t count) {
+  ForEach(x, y, result, count, [](float a, float b) {
+    const float larger = a < b ? b : a;
+    return b != b ? b : larger;
+  });
+}
+
+void Choose(const uint8_t* is_first, Operand x, Operand y, float* __restrict result,
+            int64_t count) {
+  if (x.is_number) {
+    const float number = *x.data;
+    for (int64_t i = 0; i < count; ++i) result[i] = is_first[i] != 0 ? number : y.data[i];
+  } else if (y.is_number) {
+    const float number = *y.data;
+    for (int64_t i = 0; i < count; ++i) result[i] = is_first[i] != 0 ? x.data[i] : number;
+  } else {
+    for (int64_t i = 0; i < count; ++i) result[i] = is_first[i] != 0 ? x.data[i] : y.data[i];
+  }
+}
+void FillWhere(const uint8_t* is_filled, float number, float* numbers, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) numbers[i] = is_filled[i] != 0 ? number : numbers[i];
+}
+void KeepAbove(const float* values, const float* x, float limit, float* __restrict result,
+               int64_t count) {
+  for (int64_t i = 0; i < count; ++i) result[i] = x[i] <= limit ? 0.0f : values[i];
 }
 
 }  // namespace torch_xla::small_loops

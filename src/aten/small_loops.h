@@ -24,6 +24,14 @@ void Add(Operand x, Operand y, float* result, int64_t count);
 void Subtract(Operand x, Operand y, float* result, int64_t count);
 void Multiply(Operand x, Operand y, float* result, int64_t count);
 void Divide(Operand x, Operand y, float* result, int64_t count);
+// The larger one, or the one that is NaN.
+void Larger(Operand x, Operand y, float* result, int64_t count);
+
+// Where bytes are not zero, the first of two; in the second, one number.
+void Choose(const uint8_t* is_first, Operand x, Operand y, float* result, int64_t count);
+void FillWhere(const uint8_t* is_filled, float number, float* numbers, int64_t count);
+// The values where `x` is not at most `limit`, zero elsewhere.
+void KeepAbove(const float* values, const float* x, float limit, float* result, int64_t count);
 
 // The same of two: true where the first is less, and so on. Nothing is to a NaN, but unequal.
 template <typename T>
@@ -38,5 +46,7 @@ extern const CompareLoops kEqual, kUnequal, kLess, kLessOrEqual, kGreater, kGrea
 using BoolLoop = void (*)(const uint8_t* x, const uint8_t* y, bool* result, int64_t count);
 void Both(const uint8_t* x, const uint8_t* y, bool* result, int64_t count);
 void Either(const uint8_t* x, const uint8_t* y, bool* result, int64_t count);
+using BoolUnaryLoop = void (*)(const uint8_t* x, bool* result, int64_t count);
+void Invert(const uint8_t* x, bool* result, int64_t count);
 
 }  // namespace torch_xla::small_loops

@@ -3,10 +3,12 @@
 #include <ATen/EmptyTensor.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
 #include "aten/host_tensor.h"
+#include "aten/mask_bytes.h"
 
 namespace torch_xla {
 namespace {
@@ -101,17 +103,19 @@ at::Tensor AddSelectedOnHost(const at::Tensor& x, const at::Tensor& mask,
                     values.numel() > 0 && x.numel() <= kMostOfRows;
   if (!fits) return {};
   const auto* is_true = static_cast<const uint8_t*>(mask.const_data_ptr());
-  const int64_t size = x.numel(), last = values.numel() - 1;
-  if (size - std::count(is_true, is_true + size, 0) > values.numel()) return {};
+  const int64_t size = x.numel();
+  if (CountTrueBytes(is_true, size) > values.numel()) return {};
   at::Tensor result = Writable(x);
-  const auto* from = values.const_data_ptr<float>();
+  const auto* next = values.const_data_ptr<float>();
   auto* to = result.mutable_data_ptr<float>();
-  int64_t next = 0;
-  for (int64_t i = 0; i < size; ++i) {
-    const float value = from[std::min(next, last)];
-    to[i] += is_true[i] != 0 ? value : 0.0f;
-    next += is_true[i] != 0 ? 1 : 0;
+  int64_t end = size;  // behind the last true one: up to there a value is left to be read
+  while (end > 0 && is_true[end - 1] == 0) --end;
+  for (int64_t i = 0; i < end; ++i) {
+    const uint32_t is_added = is_true[i] != 0 ? 1 : 0;
+    to[i] += std::bit_cast<float>(std::bit_cast<uint32_t>(*next) & (0 - is_added));
+    next += is_added;
   }
+  for (int64_t i = end; i < size; ++i) to[i] += 0.0f;
   return result;
 }
 

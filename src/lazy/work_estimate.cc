@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <ranges>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 namespace lazy {
 namespace {
@@ -127,14 +125,30 @@ double ElementsOf(ShapeRef shape) {
   return elements;
 }
 
-std::vector<ShapeRef> ShapesOf(const Operation& operation) {
-  std::vector<ShapeRef> shapes;
-  for (const auto& some : {operation.operand_shapes(), operation.result_shapes()}) {
-    std::ranges::copy_if(some, std::back_inserter(shapes),
-                         [](ShapeRef shape) { return shape != nullptr; });
+// What operands and results are in all.
+struct Amount {
+  hlo::ElementType type = hlo::ElementType::kInvalid;  // of the first one, if there is any
+  double elements = 0, bytes = 0;
+
+  static Amount Of(const Operation& operation) {
+    Amount amount;
+    for (const auto& shapes : {operation.operand_shapes(), operation.result_shapes()}) {
+      for (ShapeRef shape : shapes) {
+        if (shape != nullptr) amount.Add(*shape);
+      }
+    }
+    return amount;
   }
-  return shapes;
-}
+
+ private:
+  void Add(const hlo::Shape& shape) {
+    const double count = ElementsOf(&shape);
+    if (type == hlo::ElementType::kInvalid) type = shape.element_type();
+    elements += count;
+    bytes += shape.is_array() ? count * static_cast<double>(hlo::ByteWidth(shape.element_type()))
+                              : static_cast<double>(shape.byte_size());
+  }
+};
 
 // Of each element of the last matrix but one, or batch of matrices, with each column of the last.
 double MatrixMultiplications(const Operation& operation) {
@@ -205,11 +219,9 @@ double SlownessOfFunctions(hlo::ElementType type) {
 constexpr double kFewDraws = 512, kSlownessOfManyDraws = 8;
 
 // How often the class's time passes.
-double CountOf(const Operation& operation, Growth growth, const std::vector<ShapeRef>& shapes) {
-  if (shapes.empty()) return 0;
-  const hlo::ElementType type = shapes[0]->element_type();
-  double elements = 0;
-  for (ShapeRef shape : shapes) elements += ElementsOf(shape);
+double CountOf(const Operation& operation, Growth growth, const Amount& amount) {
+  const auto [type, elements, bytes] = amount;
+  if (type == hlo::ElementType::kInvalid) return 0;
   switch (growth) {
     case Growth::kElements:
       return SlownessOfFunctions(type) * elements;
@@ -236,13 +248,11 @@ double CountOf(const Operation& operation, Growth growth, const std::vector<Shap
 
 double WorkOf(const Operation& operation) {
   constexpr double kNsPerNode = 2'000, kNsPerByte = 0.15;
-  const std::vector<ShapeRef> shapes = ShapesOf(operation);
-  double bytes = 0;
-  for (ShapeRef shape : shapes) bytes += static_cast<double>(shape->byte_size());
+  const Amount amount = Amount::Of(operation);
   const Class& some = ClassOf(operation.kind());
-  const double count = CountOf(operation, some.growth, shapes);
+  const double count = CountOf(operation, some.growth, amount);
   if (std::isinf(count)) return count;
-  return kNsPerNode + kNsPerByte * bytes + some.ns * count;
+  return kNsPerNode + kNsPerByte * amount.bytes + some.ns * count;
 }
 
 }  // namespace lazy

@@ -32,6 +32,21 @@ def test_writes_through_views():
             torch.testing.assert_close(found.cpu(), wanted, rtol=0, atol=0)
 
 
+def test_numbers_that_are_results_stay():
+    """The memory of a graph's numbers is used again by the next graph, unless it is a result's."""
+    numbers = [0.5, 1.5, 2.5, 3.5]
+    with interpretation("always"):
+        ones, alone = [], []
+        for number in numbers:
+            ones.append(torch.full((1,), number, device="xla"))
+            alone.append(torch.full((), number, device="xla"))
+            torch_xla.sync()
+        rows = [torch.full((2, 3), number, device="xla") * number for number in numbers]
+        assert [x.item() for x in ones] == numbers
+        assert [x.item() for x in alone] == numbers
+        assert [x.sum().item() for x in rows] == [6 * number**2 for number in numbers]
+
+
 def test_results_are_nobody_elses_memory():
     """A result that is a view of an input, or of another result, is a copy."""
     x = torch.arange(6.0).to("xla")

@@ -60,11 +60,43 @@ ARITHMETIC = {
     "activation": lambda x, y: torch.relu(x),
     "magnitude": lambda x, y: x.abs(),
     "negative": lambda x, y: -x,
+    "larger of a number": lambda x, y: x.clamp_min(0.1),
+    "larger of zero": lambda x, y: x.clamp_min(0),
+    "larger of NaN": lambda x, y: y.clamp_min(math.nan),
+    "larger of a number into a sum": lambda x, y: (x + y).clamp_min_(-0.3),
+    "filled where a mask is true": lambda x, y: x.masked_fill(y > 0, 0.1),
+    "filled where a column is true": lambda x, y: x.masked_fill(y[:, :1] > 0, -math.inf),
+    "filled where a row is true": lambda x, y: x.masked_fill(y[:1] > 0, 3),
+    "filled where rows of a row are true": lambda x, y: x[:1].masked_fill(y > 0, math.nan),
+    "filled where one is true": lambda x, y: x.flatten()[1].masked_fill(y[0, 1] > 0, 0.1),
+    "filled into a sum": lambda x, y: (x + y).masked_fill_(y > 0, 0.1),
+    "filled what is read again": lambda x, y: (
+        lambda z: torch.cat([z, z.masked_fill(y[:, :1] <= 0, 0.1)])
+    )(x * 2),
+    "filled what lies otherwise": lambda x, y: x.t().masked_fill((y > 0).t(), 0.1),
+    "choice": lambda x, y: torch.where(y > 0, x, y),
+    "choice with one": lambda x, y: torch.where(y > 0, x, y[0, 1]),
+    "choice of one": lambda x, y: torch.where(y > 0, x[0, 1], y),
+    "choice of two": lambda x, y: torch.where(y > 0, x[0, 1], y[0, 1]),
+    "choice of one where one is true": lambda x, y: torch.where(y[0, 1] > 0, x[0, 1], y[0, 1]),
+    "choice with a row": lambda x, y: torch.where(y > 0, x, y[0]),
+    "choice with a number": lambda x, y: torch.where(y > 0, 0.1, x),
+    "choice of wide numbers": lambda x, y: torch.where(y > 0, x, y.double()),
+    "gradient of an activation": lambda x, y: torch.ops.aten.threshold_backward(y, x, 0),
+    "gradient above a number": lambda x, y: torch.ops.aten.threshold_backward(x, y, 0.1),
+    "gradient that is stretched": lambda x, y: torch.ops.aten.threshold_backward(
+        y[0, 1].expand_as(x), x, 0
+    ),
+    "sum of all": lambda x, y: y.clamp(-1, 1).sum(),
+    "sum of rows": lambda x, y: y.clamp(-1, 1).sum(0, keepdim=True),
+    "wide sum of columns": lambda x, y: y.clamp(-1, 1).sum(1, dtype=torch.float64),
+    "sum of negatives": lambda x, y: torch._neg_view(y).sum((0, 1)),
+    "ones": lambda x, y: torch.ones_like(x) + torch.full_like(y, -2),
 }
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
-@pytest.mark.parametrize("count", [1, 3, 70])
+@pytest.mark.parametrize("count", [1, 3, 70, 3000])
 def test_few_numbers_are_computed_to_the_last_bit_as_in_eager(name, count):
     torch.manual_seed(count)
     x, y = torch.randn(count, 3), torch.randn(count, 3)
@@ -110,6 +142,9 @@ COMPARISONS = {
     "of short integers": lambda x, y: y.int() >= y.short(),
     "both": lambda x, y: (x > 0) & (y > 0),
     "either": lambda x, y: (x > 0) | (y > 0),
+    "neither": lambda x, y: ~(x > 0) & ~(y > 0),
+    "neither of bytes that are not one": lambda x, y: ~(y.to(torch.uint8) * 2).view(torch.bool),
+    "neither of integers": lambda x, y: ~y.long(),
     "both of integers": lambda x, y: y.long() & 3,
     "both of bytes that are not one": lambda x, y: (
         (y.to(torch.uint8) * 2).view(torch.bool) & (x > 0)
@@ -216,6 +251,16 @@ ROWS = {
         lambda y: torch.cat([y, y.index_add(0, rows, x[rows])])
     )(x * 2),
     "rows scaled and added": lambda x, rows, mask: x.index_add(0, rows, x[rows], alpha=0.3),
+    "rows put and added": lambda x, rows, mask: x.index_put(
+        (rows,), x[: len(rows)], accumulate=True
+    ),
+    "rows from the end put and added": lambda x, rows, mask: x.index_put(
+        (-1 - rows,), x[: len(rows)], accumulate=True
+    ),
+    "one row put and added": lambda x, rows, mask: x.index_put((rows,), x[0], accumulate=True),
+    "the gradient of rows that repeat": lambda x, rows, mask: torch.autograd.grad(
+        (lambda z: (z[rows] * z[rows + 1]).nan_to_num().sum())(x.requires_grad_()), x
+    )[0],
     "columns added": lambda x, rows, mask: x.index_add(1, rows % 6, x[:, rows % 6]),
     "where a mask is true": lambda x, rows, mask: x[mask],
     "the gradient there": lambda x, rows, mask: torch.autograd.grad(
@@ -240,6 +285,27 @@ def test_rows_are_read_and_added_to_the_last_bit_as_in_eager(name):
     assert torch.equal(found.isnan(), expected.isnan())
     same = found.view(torch.int32) == expected.view(torch.int32)
     assert (same | expected.isnan()).all()
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 1])
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 64, 1001])
+def test_elements_where_a_mask_is_true_are_read_and_added_to_as_in_eager(size, share):
+    torch.manual_seed(size)
+    mask, x = torch.rand(size) < share, torch.randn(size)
+    x[0] = -0.0
+
+    def run(x, mask):
+        z = x.detach().clone().requires_grad_()
+        chosen = z[mask]
+        (slope,) = torch.autograd.grad((chosen * x[mask]).sum(), z)
+        return [chosen.detach(), slope, torch.nonzero(mask), torch.nonzero(mask.view(-1, size))]
+
+    expected = run(x, mask)
+    with interpretation("always"):
+        found = [y.cpu() for y in run(x.to("xla"), mask.to("xla"))]
+    for y, wanted in zip(found, expected, strict=True):
+        assert y.dtype == wanted.dtype
+        assert torch.equal(y, wanted)
 
 
 def test_rows_out_of_range_are_refused_as_in_eager():
