@@ -203,6 +203,7 @@ MATRIX: Table = {
     "rot90": lambda x: x.rot90(),
     "slice": lambda x: x[:, ::2].contiguous(),
     "stack": lambda x: torch.stack([x, x], 2),
+    "stack of bfloat16": lambda x: torch.stack([x.bfloat16(), x.bfloat16()], 2),
     "tril": lambda x: x.tril(),
     "triu_indices": lambda x: torch.triu_indices(*x.shape, device=x.device),
     "unfold": lambda x: x.unfold(1, 16, 1).sum(-1),
@@ -233,6 +234,7 @@ MATRIX: Table = {
     "poisson": lambda x: torch.poisson(x[:200].abs()),
     "randint": lambda x: torch.randint_like(x, 10),
     "randperm": lambda x: torch.randperm(x.numel(), device=x.device),
+    "randperm of 50000": lambda x: torch.randperm(50000, device=x.device),
     "uniform": lambda x: torch.rand_like(x),
     # Transforms.
     "fft": lambda x: torch.fft.fft(x),
@@ -298,6 +300,11 @@ LAYERS: dict[str, Layer] = {
         lambda x, w: F.conv2d(x, w, stride=16),
         (2, 3, 224, 224),
         (192, 3, 16, 16),
+    ),
+    "conv2d of patches of 4x4": (
+        lambda x, w: F.conv2d(x, w, stride=4),
+        (4, 64, 64, 64),
+        (64, 64, 4, 4),
     ),
     "conv2d depthwise": (
         lambda x, w: F.conv2d(x, w, padding=1, groups=128),
@@ -560,6 +567,10 @@ LAYERS: dict[str, Layer] = {
         lambda x: F.pad(x, (1,) * 6, "replicate"),
         (1, 1, 64, 64, 64),
     ),
+    "cat of few columns": (lambda x, y: torch.cat([x, y], 1), (100000, 3), (100000, 1)),
+    "chunk of channels": (lambda x: torch.mul(*x.chunk(2, 1)), (4, 16, 40, 40)),
+    "expand of channels": (lambda x: x[:, :1].expand(-1, 4, -1, -1).contiguous(), (4, 16, 40, 40)),
+    "pad circular of a volume": (lambda x: F.pad(x, (1,) * 6, "circular"), (2, 4, 16, 28, 28)),
     "roll": (lambda x: x.roll(3, 1), (1000, 1000)),
     "scatter_add": (
         lambda x, i: torch.zeros_like(x).scatter_add(1, i, x),

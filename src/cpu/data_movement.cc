@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/fusible.h"
+#include "cpu/library/row_copy.h"
 #include "cpu/library/transpose_tile.h"
 #include "hlo/size_arithmetic.h"
 
@@ -172,10 +173,18 @@ Interleaving InterleavingOf(const std::vector<int64_t>& parts) {
   const auto all = [&](int64_t bytes) {
     return std::ranges::all_of(parts, [&](int64_t part) { return part == bytes; });
   };
+  if (all(1)) return InterleavingOf<uint8_t>(parts.size());
+  if (all(2)) return InterleavingOf<uint16_t>(parts.size());
   if (all(4)) return InterleavingOf<uint32_t>(parts.size());
   if (all(8)) return InterleavingOf<uint64_t>(parts.size());
   return nullptr;
 }
+
+struct Part {
+  size_t operand;
+  int64_t bytes, place;  // of a row, and where it begins in the result's
+  RowCopy copy;
+};
 
 NativeStep::Function BindConcatenate(const Instruction& concatenate) {
   const int64_t dimension = concatenate.as<hlo::DimensionAttributes>().dimension;
@@ -185,23 +194,33 @@ NativeStep::Function BindConcatenate(const Instruction& concatenate) {
   };
   const int64_t row = row_bytes(concatenate.dimensions());
   const int64_t rows = row == 0 ? 0 : concatenate.shape().byte_size() / row;
-  std::vector<int64_t> parts;
-  for (const Instruction* operand : concatenate.operands()) {
-    parts.push_back(row_bytes(operand->dimensions()));
+  std::vector<Part> parts;
+  std::vector<int64_t> sizes;
+  int64_t place = 0;
+  for (size_t i = 0; i < concatenate.operand_count(); ++i) {
+    const int64_t bytes = row_bytes(concatenate.operand(i)->dimensions());
+    sizes.push_back(bytes);
+    // (An empty operand may have no memory.)
+    if (bytes > 0) parts.push_back({i, bytes, place, RowCopyOf(bytes)});
+    place += bytes;
   }
-  const Interleaving interleave = InterleavingOf(parts);
+  const Interleaving interleave = InterleavingOf(sizes);
+  // So many short rows that they stay in the first cache until they have all their parts; a long
+  // one by itself.
+  constexpr int64_t kBlockBytes = 1 << 13, kLongRow = 512;
+  const int64_t block = row >= kLongRow ? 1 : kBlockBytes / std::max<int64_t>(row, 1);
   return [=](const NativeStep::Call& call) {
     const int64_t chunks = std::clamp<int64_t>(rows * row >> 17, 1, std::max<int64_t>(rows, 1));
     call.state.threads.ParallelFor(chunks, [&](int64_t chunk) {
-      if (interleave) {
-        return interleave(call, chunk * rows / chunks, (chunk + 1) * rows / chunks);
-      }
-      for (int64_t r = chunk * rows / chunks; r < (chunk + 1) * rows / chunks; ++r) {
-        auto* to = static_cast<std::byte*>(call.results[0]) + r * row;
-        for (size_t i = 0; i < parts.size(); ++i) {
-          if (parts[i] == 0) continue;  // an empty operand may have no memory
-          std::memcpy(to, static_cast<const std::byte*>(call.operands[i]) + r * parts[i], parts[i]);
-          to += parts[i];
+      const int64_t begin = chunk * rows / chunks, end = (chunk + 1) * rows / chunks;
+      if (interleave) return interleave(call, begin, end);
+      auto* to = static_cast<std::byte*>(call.results[0]);
+      for (int64_t r = begin; r < end; r += block) {
+        const int64_t count = std::min(block, end - r);
+        for (const Part& part : parts) {
+          const auto* from = static_cast<const std::byte*>(call.operands[part.operand]);
+          part.copy(from + r * part.bytes, part.bytes, to + r * row + part.place, row, part.bytes,
+                    count);
         }
       }
     });

@@ -62,15 +62,24 @@ TEST(DataMovement, TransposesOfEveryWidth) {
 }
 
 TEST(DataMovement, Concatenations) {
-  for (ElementType type :
-       {ElementType::kPred, ElementType::kF32, ElementType::kS64, ElementType::kC128}) {
-    for (const std::vector<int64_t>& sizes :
-         {std::vector<int64_t>{1, 1}, {1, 1, 1}, {1, 1, 1, 1}, {3, 0, 5}, {7}, {2, 1}}) {
+  for (ElementType type : {ElementType::kPred, ElementType::kBF16, ElementType::kF32,
+                           ElementType::kS64, ElementType::kC128}) {
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 1},
+                                              {1, 1, 1},
+                                              {1, 1, 1, 1},
+                                              {3, 0, 5},
+                                              {7},
+                                              {2, 1},
+                                              {1, 1, 1, 1, 1},
+                                              {4, 2},
+                                              {9, 3},
+                                              {1, 17, 31},
+                                              {600, 1, 35}}) {
       for (int64_t dimension : {0, 1}) {
         std::vector<Shape> shapes;
         std::vector<hlo::Literal> arguments;
         for (int64_t size : sizes) {
-          shapes.emplace_back(type, dimension == 0 ? Dimensions{size, 6} : Dimensions{6, size});
+          shapes.emplace_back(type, dimension == 0 ? Dimensions{size, 6} : Dimensions{70, size});
           arguments.push_back(RandomLiteral(shapes.back(), static_cast<unsigned>(shapes.size())));
         }
         CheckStep(shapes, arguments,

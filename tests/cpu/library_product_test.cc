@@ -283,6 +283,16 @@ TEST(Product, RowsServeWhereMemoryIsRead) {
   EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "long sums of f32";
 }
 
+TEST(Product, RowsServeOneSum) {
+  if (!RunsRows()) GTEST_SKIP() << "no AVX2";
+  for (int64_t k : {600, 70000}) {
+    Product p = OfDenseRows(1, 1, k);
+    EXPECT_EQ(QuickestFloatKernel(p), FloatKernel::kRows);
+    p.b_row = 3;
+    EXPECT_NE(QuickestFloatKernel(p), FloatKernel::kRows) << "numbers that are not neighbours";
+  }
+}
+
 // In a process of its own, since code is generated once. Matrices that are worth copying first need
 // none of what oneDNN multiplies smaller ones by, which takes 12 to 30 ms to generate.
 TEST(Product, LargeMatricesPrepareNoCodeOfSmallOnes) {

@@ -36,6 +36,11 @@ const Copy kCopies[] = {
     {{5, 40000}, {0, 1}},                       // the same row again
     {{20000, 3}, {0, 0}},                       // the same element again
     {{70, 300}, {-300, 1}, int64_t{69} * 300},  // rows from the last to the first
+    // Blocks of an image, the same from its last row on, rows that overlap, and long ones.
+    {{50, 60, 3, 4, 4}, {960, 4, 48000, 240, 1}},
+    {{30, 40, 3, 5, 3}, {-1000, 5, 30000, -200, 1}, int64_t{149} * 200},
+    {{4000, 2, 7}, {14, 5, 1}},
+    {{900, 130}, {131, 1}},
 };
 
 int64_t Extent(const Copy& copy) {

@@ -328,6 +328,9 @@ bool ReadsMemory(const Product& p) {
   return p.m <= (pays ? kMost : kMostOfSums) && p.n * p.k > kCachedElements && !p.a_transposed();
 }
 
+// One sum of products, of which all that the others do to begin is more than the sum.
+bool IsOneSum(const Product& p) { return p.m == 1 && p.n == 1 && p.a_column == 1 && p.b_row == 1; }
+
 }  // namespace
 
 bool Runs(FloatKernel kernel) {
@@ -349,7 +352,7 @@ bool Serves(FloatKernel kernel, const Product& p) {
 }
 
 FloatKernel QuickestFloatKernel(const Product& p) {
-  if (RunsRows() && ReadsMemory(p)) return FloatKernel::kRows;
+  if (RunsRows() && (IsOneSum(p) || ReadsMemory(p))) return FloatKernel::kRows;
   static const bool has_avx512 = OneDnnIsa() >= dnnl::cpu_isa::avx512_core;
   if (KernelIsa() >= Isa::kAvx512 && has_avx512) {
     // sgemm is at its worst at sizes that stand for no class.

@@ -93,8 +93,9 @@ void MergeSort(T* items, T* buffer, int64_t count, const Before& before) {
   if (from != items) std::copy(from, from + count, items);
 }
 
-// Items that fit the second cache with their buffer, and so few that merging them is quicker.
-constexpr int64_t kCachedItems = 1 << 14;
+// Items that the caches hold with their buffer (parts of fewer would be merged, which takes longer
+// than four passes), and so few that merging them is quicker.
+constexpr int64_t kCachedItems = 1 << 17;
 constexpr int64_t kFewItems = 256;
 
 // Stable. Many items are parted by their highest bits first, so that each part is sorted in the

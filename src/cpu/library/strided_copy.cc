@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/library/row_copy.h"
 #include "cpu/library/transpose_tile.h"
 #include "cpu/library/vector_clones.h"
 #include "hlo/size_arithmetic.h"
@@ -241,6 +242,35 @@ bool PackTransposed(ThreadPool& threads, const hlo::Dimensions& dimensions,
   return true;
 }
 
+// Rows [first, end) of neighbours, which are next to one another in the destination.
+void PackRows(const hlo::Dimensions& dimensions, const hlo::Dimensions& strides,
+              const std::byte* source, int64_t width, std::byte* destination, int64_t first,
+              int64_t end) {
+  const auto last = std::ssize(dimensions) - 2;  // of those that rows are counted in
+  const int64_t bytes = dimensions.back() * width;
+  const RowCopy copy = RowCopyOf(bytes);
+  hlo::Dimensions at(last + 1);
+  int64_t offset = 0;  // negative where a dimension is read backwards
+  for (int64_t d = last, rest = first; d >= 0; --d) {
+    at[d] = rest % dimensions[d];
+    offset += at[d] * strides[d];
+    rest /= dimensions[d];
+  }
+  for (int64_t row = first; row < end;) {
+    const int64_t count = std::min(end - row, dimensions[last] - at[last]);
+    copy(source + offset * width, strides[last] * width, destination + row * bytes, bytes, bytes,
+         count);
+    row += count;
+    at[last] += count;
+    offset += count * strides[last];
+    for (int64_t d = last; d > 0 && at[d] == dimensions[d]; --d) {
+      at[d] = 0;
+      ++at[d - 1];
+      offset += strides[d - 1] - dimensions[d] * strides[d];
+    }
+  }
+}
+
 // The same copy with as few dimensions as it has: none of size 1, and neighbours that are walked as
 // one are one.
 void MergeDimensions(hlo::Dimensions& dimensions, hlo::Dimensions& strides) {
@@ -377,6 +407,10 @@ void PackStrided(ThreadPool& threads, const hlo::Dimensions& all_dimensions,
     const int64_t count = parts == 1 ? row : std::min(kChunk, row - begin);
     const int64_t first = chunk / parts * rows_per_chunk;
     const int64_t end = std::min(rows, first + rows_per_chunk);
+    if (from == to && row_stride == 1 && rank > 1 && parts == 1) {
+      return PackRows(dimensions, strides, static_cast<const std::byte*>(source), from_width,
+                      static_cast<std::byte*>(destination), first, end);
+    }
     for (int64_t index = first; index < end; ++index) copy_part(index, begin, count);
   });
 }
