@@ -75,6 +75,10 @@ void Larger(Operand x, Operand y, float* result, int64_t count) {
   });
 }
 
+void AddTo(float* __restrict sums, const float* x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) sums[i] += x[i];
+}
+
 void Choose(const uint8_t* is_first, Operand x, Operand y, float* __restrict result,
             int64_t count) {
   if (x.is_number) {

@@ -27,6 +27,9 @@ void Divide(Operand x, Operand y, float* result, int64_t count);
 // The larger one, or the one that is NaN.
 void Larger(Operand x, Operand y, float* result, int64_t count);
 
+// Adds to what is there.
+void AddTo(float* __restrict sums, const float* x, int64_t count);
+
 // Where bytes are not zero, the first of two; in the second, one number.
 void Choose(const uint8_t* is_first, Operand x, Operand y, float* result, int64_t count);
 void FillWhere(const uint8_t* is_filled, float number, float* numbers, int64_t count);

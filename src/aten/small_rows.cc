@@ -9,6 +9,7 @@
 
 #include "aten/host_tensor.h"
 #include "aten/mask_bytes.h"
+#include "aten/small_loops.h"
 
 namespace torch_xla {
 namespace {
@@ -88,8 +89,7 @@ at::Tensor AddRowsOnHost(const at::Tensor& x, const at::Tensor& positions,
   auto* to = result.mutable_data_ptr<float>();
   const int64_t width = rows.width();
   for (int64_t i = 0; i < rows.count(); ++i, from += width) {
-    float* row = to + rows.Element(i);
-    for (int64_t j = 0; j < width; ++j) row[j] += from[j];
+    small_loops::AddTo(to + rows.Element(i), from, width);
   }
   return result;
 }

@@ -246,6 +246,9 @@ ROWS = {
     "no rows": lambda x, rows, mask: x[rows[:0]],
     "positions of dimensions": lambda x, rows, mask: x[rows.view(-1, 1)],
     "rows added": lambda x, rows, mask: x.index_add(0, rows, x[rows + 1]),
+    "wide rows added": lambda x, rows, mask: x.repeat(1, 13).index_add(
+        0, rows, x.repeat(1, 13)[rows + 1]
+    ),
     "rows added in place": lambda x, rows, mask: (x * 1).index_add_(0, rows, x[: len(rows)]),
     "rows added to what is read again": lambda x, rows, mask: (
         lambda y: torch.cat([y, y.index_add(0, rows, x[rows])])
