@@ -317,6 +317,9 @@ def _to_compressed(self: Tensor, layout: Any) -> Any:
     coo = (coo if of_rows else coo.transpose(0, 1)).coalesce()
     rows, columns = coo._indices()
     ends = _ends(rows, coo.shape[0])
+    if self.layout in _COMPRESSED:  # whose indices keep their type
+        index_type = _compressed_parts(self)[0].dtype
+        ends, columns = ends.to(index_type), columns.to(index_type)
     return torch.ops.aten._sparse_compressed_tensor_unsafe(
         ends, columns, coo._values(), self.shape, layout=layout
     )

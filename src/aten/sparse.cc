@@ -151,8 +151,9 @@ constexpr const char* kCooOperators[] = {
 };
 
 constexpr const char* kCompressedOperators[] = {
-    "_nnz",      "ccol_indices", "clone",      "col_indices", "copy_",  "crow_indices", "dense_dim",
-    "is_pinned", "row_indices",  "select.int", "sparse_dim",  "values", "zero_",
+    "_nnz",         "ccol_indices", "clone",      "col_indices", "copy_",
+    "crow_indices", "dense_dim",    "is_pinned",  "resize_",     "resize_as_sparse_",
+    "row_indices",  "select.int",   "sparse_dim", "values",      "zero_",
 };
 
 template <DispatchKey key, size_t n>

@@ -312,6 +312,26 @@ def checked_where_everything_is(device):
 
 
 @case
+def compressed_of_other_sizes(device):
+    grown, shrunk, alike = csr(device, 3), csr(device, 3), csr(device, 3)
+    grown.resize_((5, 3))
+    shrunk.resize_((2, 3))
+    alike.resize_as_sparse_(csr(device, 4))
+    sizes = [torch.tensor(part.shape) for x in (shrunk, alike) for part in torch_parts(x)]
+    return [grown, *sizes, shrunk.crow_indices()]
+
+
+@case
+def other_layouts_of_int32_indices(device):
+    ends, columns = on(device, torch.tensor([0, 1, 3]).int(), torch.tensor([2, 0, 1]).int())
+    rows = torch.sparse_csr_tensor(ends, columns, torch.ones(3, device=device), (2, 3))
+    results = [rows.to_sparse_csc(), rows.to_sparse_csc().to_sparse_csr()]
+    for matrix in results:
+        assert {part.dtype for part in torch_parts(matrix)[:2]} == {torch.int32}
+    return results
+
+
+@case
 def transposed_to_itself(device):
     results = []
     for matrix in (csr(device, 3), csr(device, 3).transpose(0, 1)):
