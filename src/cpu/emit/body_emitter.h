@@ -113,6 +113,7 @@ class BodyEmitter {
   struct Mask {
     llvm::Value* value = nullptr;
     int level = 0;
+    llvm::Value* shared = nullptr;  // a scalar: no lane counts where it is false; null if unknown
   };
   void set_mask(Mask mask) { mask_ = mask; }
   const Mask& mask() const { return mask_; }
@@ -232,6 +233,7 @@ class BodyEmitter {
   llvm::Value* NumberLike(const Extent& number, llvm::Value* like);
   llvm::Value* VectorOf(const Position& position);
   llvm::Type* IndexElementType();
+  llvm::Value* WhereCounted(llvm::Value* offset);
   llvm::Value* LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type, int level);
   llvm::Value* VectorMask();
   void StorePairs(llvm::Value* pointer, const Position& linear, const Element& element,

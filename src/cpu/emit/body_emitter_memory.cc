@@ -35,13 +35,18 @@ BodyEmitter::Mask BodyEmitter::AndMask(const Mask& a, const Mask& b) {
   if (IsNever(b)) return b;
   const int level = std::max(a.level, b.level);
   At(level);
+  const auto both = [&](llvm::Value* x, llvm::Value* y) {
+    return Cached(llvm::Instruction::And, x, y, level, [&] { return b_.CreateAnd(x, y); });
+  };
+  llvm::Value* shared = a.shared ? a.shared : b.shared;
+  if (a.shared && b.shared) shared = both(a.shared, b.shared);
   llvm::Value* x = a.value;
   llvm::Value* y = b.value;
   if (x->getType() != y->getType()) {
     if (!x->getType()->isVectorTy()) x = b_.CreateVectorSplat(lanes_, x);
     if (!y->getType()->isVectorTy()) y = b_.CreateVectorSplat(lanes_, y);
   }
-  return {Cached(llvm::Instruction::And, x, y, level, [&] { return b_.CreateAnd(x, y); }), level};
+  return {both(x, y), level, shared};
 }
 
 llvm::Value* BodyEmitter::VectorMask() {
@@ -66,7 +71,8 @@ BodyEmitter::Mask BodyEmitter::InRange(const Position& position, const Extent& l
   llvm::Value* end = NumberLike(limit, value);
   At(level);
   // Negative positions are large as unsigned numbers.
-  return {b_.CreateICmpULT(value, end), level};
+  llvm::Value* inside = b_.CreateICmpULT(value, end);
+  return {inside, level, inside->getType()->isVectorTy() ? nullptr : inside};
 }
 
 BodyEmitter::Value BodyEmitter::SelectValue(const Mask& condition, Value on_true, Value on_false,
@@ -100,6 +106,13 @@ llvm::Value* BodyEmitter::BufferPointer(int64_t number) {
   });
 }
 
+// Where a load under the mask begins. One of which no lane counts is not to point anywhere: from
+// outside of what is mapped, processors take hundreds of times as long to read nothing.
+llvm::Value* BodyEmitter::WhereCounted(llvm::Value* offset) {
+  if (!mask_.shared) return offset;
+  return b_.CreateSelect(mask_.shared, offset, b_.getInt64(0));
+}
+
 // In units of `type`. The mask is obeyed.
 llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear, llvm::Type* type,
                                    int level) {
@@ -117,14 +130,14 @@ llvm::Value* BodyEmitter::LoadPart(llvm::Value* pointer, const Position& linear,
   }
   auto* vector = llvm::FixedVectorType::get(type, lanes_);
   if (linear.stride == 1 && !linear.vector) {
-    llvm::Value* address = b_.CreateGEP(type, pointer, linear.base);
+    llvm::Value* address = b_.CreateGEP(type, pointer, WhereCounted(linear.base));
     if (!mask_.value) return b_.CreateAlignedLoad(vector, address, align);
     return b_.CreateMaskedLoad(vector, address, align, VectorMask(),
                                llvm::Constant::getNullValue(vector));
   }
   if (linear.stride == -1 && !linear.vector) {
     llvm::Value* lowest = b_.CreateSub(linear.base, b_.getInt64(lanes_ - 1));
-    llvm::Value* address = b_.CreateGEP(type, pointer, lowest);
+    llvm::Value* address = b_.CreateGEP(type, pointer, WhereCounted(lowest));
     if (!mask_.value) return b_.CreateVectorReverse(b_.CreateAlignedLoad(vector, address, align));
     return b_.CreateVectorReverse(b_.CreateMaskedLoad(vector, address, align,
                                                       b_.CreateVectorReverse(VectorMask()),
@@ -172,7 +185,8 @@ BodyEmitter::Value BodyEmitter::Load(llvm::Value* pointer, const Position& linea
   }
   if (!linear.vector && linear.stride == 1) {
     auto* pairs = llvm::FixedVectorType::get(part, lanes_ * 2);
-    llvm::Value* address = b_.CreateGEP(part, pointer, b_.CreateMul(linear.base, b_.getInt64(2)));
+    llvm::Value* base = b_.CreateMul(linear.base, b_.getInt64(2));
+    llvm::Value* address = b_.CreateGEP(part, pointer, WhereCounted(base));
     const llvm::Align align(part->getScalarSizeInBits() / 8);
     std::vector<int> even, odd, twice;
     for (int i = 0; i < lanes_; ++i) {

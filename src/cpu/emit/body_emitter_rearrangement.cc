@@ -21,6 +21,9 @@ Position BodyEmitter::BetweenGaps(const Position& position, const Extent& size, 
   return Add(Divide(shifted, step), -shift);
 }
 
+// What lies so few elements beside an array is mapped nearly always.
+constexpr int64_t kNear = 512;
+
 BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, const Index& given) {
   const auto& attributes = instruction->as<hlo::PadAttributes>();
   const Instruction* operand = instruction->operand(0);
@@ -36,9 +39,13 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
     if (padded(d)) index = SplitAt(SplitAt(index, from, d), from, d + 1);
   }
   Mask inside;
+  bool is_far = false;
   for (IndexGroup& group : index) {
     const int64_t d = group.begin;
     if (group.end != d + 1 || !padded(d)) continue;
+    for (int64_t edge : {attributes.edge_padding_low[d], attributes.edge_padding_high[d]}) {
+      is_far = IsLess(kNear, Size(edge) * Product(to, d + 1, rank)) || is_far;
+    }
     Position position = Add(group.position, Extent(0) - Size(attributes.edge_padding_low[d]));
     const int64_t step = attributes.interior_padding[d] + 1;
     if (step > 1) {
@@ -48,6 +55,7 @@ BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, cons
     }
     group.position = position;
   }
+  if (!is_far) inside.shared = nullptr;
   const Value padding = Evaluate(instruction->operand(1), {});
   if (IsNever(inside)) return padding;
   Mask saved = mask_;

@@ -134,6 +134,8 @@ std::vector<Element> BodyEmitter::CombineAt(const Windows& windows,
   if (IsNever(inside)) return sums;
   const Mask saved = mask_;
   mask_ = AndMask(saved, inside);
+  // What a window reads of its border lies beside what it reads of the array.
+  mask_.shared = saved.shared;
   std::vector<Element> arguments = sums;
   for (size_t i = 0; i < windows.count; ++i) {
     arguments.push_back(Evaluate(windows.instruction->operand(i), index).element);
