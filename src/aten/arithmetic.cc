@@ -525,6 +525,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Hypot>(m, "hypot");
   RegisterElementwise<&CopySignFrom, kToFloat>(m, "copysign.Tensor");
   m.impl("nextafter", &NextAfterTensor);
+  RunElementwiseBy<&NextAfter, Promotion::kNone>(
+      +[](const at::Tensor& x, const at::Tensor& y) { return at::nextafter(x, y); });
   RegisterElementwise<&Heaviside, Promotion::kNone>(m, "heaviside");
   RegisterElementwise<&OfReals<&XLogY>, kToFloat>(m, "xlogy.Tensor");
   RegisterElementwise<&OfReals<&XLog1pY>, kToFloat>(m, "special_xlog1py");

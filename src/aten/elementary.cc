@@ -301,6 +301,8 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterElementwise<&Lgamma, kToFloat>(m, "lgamma");
   RegisterElementwise<&Digamma, kToFloat>(m, "digamma");
   m.impl("polygamma", &PolygammaTensor);
+  RunElementwiseBy<&PolygammaOf, Promotion::kToFloat>(
+      +[](const at::Tensor& x, int64_t n) { return at::polygamma(n, x); });
   RegisterElementwise<&BesselI0, kToFloat>(m, "i0");
   RegisterElementwise<&BesselI0e, kToFloat>(m, "special_i0e");
   RegisterElementwise<&BesselI1, kToFloat>(m, "special_i1");

@@ -120,6 +120,7 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   Register<&EmbeddingDenseBackward>(m, "embedding_dense_backward");
   m.impl("embedding_sparse_backward", &EmbeddingSparseBackward);
   m.impl("one_hot", &OneHotTensor);
+  RunBy<&OneHot>(+[](const at::Tensor& x, int64_t classes) { return at::one_hot(x, classes); });
 }
 
 // Of a composition this key would take torch's.

@@ -8,6 +8,7 @@
 
 #include "aten/fallback.h"
 #include "aten/refused_types.h"
+#include "hlo/error.h"
 #include "hlo/lapack_call.h"
 #include "lazy/device.h"
 
@@ -34,6 +35,19 @@ inline void CheckInfo(const at::Tensor& info, const char* name, const at::Tensor
 inline void CheckLapackType(const at::Tensor& matrix, const char* kernel) {
   const at::ScalarType type = c10::toRealValueType(matrix.scalar_type());
   CheckKernel(type == at::kFloat || type == at::kDouble, kernel, matrix.scalar_type());
+}
+
+// As LAPACK's `info` where torch throws if a matrix fails: a graph whose program tells of it is run
+// by that (lazy/interpreter.h).
+inline at::Tensor SuccessOf(const at::Tensor& matrices) {
+  return at::zeros(matrices.sizes().slice(0, matrices.dim() - 2), at::kInt);
+}
+
+// Throws for numbers that LAPACK's iterations may never end with.
+inline void RequireFinite(const at::Tensor& matrices) {
+  if (!at::isfinite(matrices).all().item<bool>()) {
+    throw hlo::Error("infinities or NaNs, of which the program takes care");
+  }
 }
 
 // --- Implementation

@@ -87,6 +87,11 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("cholesky", &Cholesky);
   Register<&SolveWithFactor>(m, "_cholesky_solve_helper");
   m.impl("cholesky_inverse", &CholeskyInverse);
+  RunBy<&FactorWithLapack>(
+      +[](const at::Tensor& a, bool upper) { return at::linalg_cholesky_ex(a, upper); });
+  RunBy<&InverseFromFactor>(+[](const at::Tensor& factor, bool upper) {
+    return std::tuple(at::cholesky_inverse(factor, upper), SuccessOf(factor));
+  });
 }
 
 }  // namespace torch_xla

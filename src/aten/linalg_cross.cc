@@ -31,6 +31,11 @@ at::Tensor CheckedCross(const at::Tensor& x, const at::Tensor& y, int64_t dimens
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, XLA, m) { m.impl("linalg_cross", &CheckedCross); }
+TORCH_LIBRARY_IMPL(aten, XLA, m) {
+  m.impl("linalg_cross", &CheckedCross);
+  RunBy<&Cross>(+[](const at::Tensor& x, const at::Tensor& y, int64_t dimension) {
+    return at::linalg_cross(x, y, dimension);
+  });
+}
 
 }  // namespace torch_xla

@@ -42,6 +42,12 @@ at::Tensor LdlSolve(const at::Tensor& ld, const at::Tensor& pivots, const at::Te
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&LdlFactorEx>(m, "linalg_ldl_factor_ex");
   RegisterLapack<&LdlSolve>(m, "linalg_ldl_solve");
+  RunBy<&FactorLdl>(
+      +[](const at::Tensor& a, bool hermitian) { return at::linalg_ldl_factor_ex(a, hermitian); });
+  RunBy<&SolveWithLdl>(
+      +[](const at::Tensor& ld, const at::Tensor& pivots, const at::Tensor& rhs, bool hermitian) {
+        return at::linalg_ldl_solve(ld, pivots, rhs, hermitian);
+      });
 }
 
 }  // namespace torch_xla

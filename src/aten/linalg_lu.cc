@@ -228,6 +228,20 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("linalg_inv_ex", &InverseEx);
   m.impl("_linalg_det", &Determinant);
   m.impl("_linalg_slogdet", &SignAndLogDeterminant);
+  RunBy<&FactorLu>(+[](const at::Tensor& a) { return at::linalg_lu_factor_ex(a); });
+  RunBy<&UnpackLu>(+[](const at::Tensor& lu, const at::Tensor& pivots, bool data,
+                       bool permutation) { return at::lu_unpack(lu, pivots, data, permutation); });
+  RunBy<&SolveWithLu>(
+      +[](const at::Tensor& lu, const at::Tensor& pivots, const at::Tensor& rhs, bool left,
+          bool adjoint) { return at::linalg_lu_solve(lu, pivots, rhs, left, adjoint); });
+  RunBy<&Identity>(+[](const at::Tensor& a) {
+    return at::eye(a.size(-1), a.options()).expand(a.sizes()).contiguous();
+  });
+  RunBy<&Parity>(+[](const at::Tensor& pivots) {
+    const at::Tensor own = at::arange(1, pivots.size(-1) + 1, at::kInt);
+    const at::Tensor is_odd = pivots.ne(own).sum(-1).bitwise_and(1);
+    return at::rsub(is_odd, 1, 2).to(at::kInt);
+  });
 }
 
 }  // namespace torch_xla

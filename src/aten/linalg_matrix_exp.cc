@@ -108,6 +108,7 @@ at::Tensor& AddLinearCombination(const at::Tensor& x, const at::Tensor& coeffici
 
 TORCH_LIBRARY_IMPL(aten, XLA, m) {
   m.impl("linalg_matrix_exp", &CheckedMatrixExp);
+  RunBy<&MatrixExp>(+[](const at::Tensor& a) { return at::linalg_matrix_exp(a); });
   m.impl("_compute_linear_combination.out", &AddLinearCombination);
 }
 

@@ -105,6 +105,13 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&HouseholderProduct>(m, "linalg_householder_product");
   RegisterLapack<&Ormqr>(m, "ormqr");
   m.impl("linalg_qr", &Qr);
+  RunBy<&Reflectors>(+[](const at::Tensor& a) { return at::geqrf(a); });
+  RunBy<&hlo::lapack::Orgqr>(+[](const at::Tensor& packed, const at::Tensor& tau) {
+    return at::linalg_householder_product(packed, tau);
+  });
+  RunBy<&Rotate>(+[](const at::Tensor& packed, const at::Tensor& tau, const at::Tensor& other,
+                     bool left,
+                     bool transpose) { return at::ormqr(packed, tau, other, left, transpose); });
 }
 
 }  // namespace torch_xla

@@ -17,10 +17,15 @@ using hlo::lapack::SingularVectors;
 
 // --- Symmetric matrices
 
-std::array<Value, 3> SymmetricEigen(Builder& b, Value a, bool lower, bool vectors) {
-  auto eigen = hlo::lapack::Syevd(b, a, lower, vectors);
-  Value none = b.Zeros(Shape(a->element_type(), {0}));
-  return {eigen.values, vectors ? eigen.vectors : none, eigen.info};
+using Pair = std::pair<Value, Value>;
+
+std::array<Value, 3> SymmetricEigen(Builder& b, Value a, bool lower) {
+  auto eigen = hlo::lapack::Syevd(b, a, lower, /*vectors=*/true);
+  return {eigen.values, eigen.vectors, eigen.info};
+}
+Pair SymmetricEigenvalues(Builder& b, Value a, bool lower) {
+  auto eigen = hlo::lapack::Syevd(b, a, lower, /*vectors=*/false);
+  return {eigen.values, eigen.info};
 }
 
 std::tuple<at::Tensor, at::Tensor> Eigh(const at::Tensor& a, c10::string_view triangle,
@@ -28,7 +33,12 @@ std::tuple<at::Tensor, at::Tensor> Eigh(const at::Tensor& a, c10::string_view tr
   CheckArguments<at::meta::structured__linalg_eigh>(a, triangle, vectors);
   CheckLapackType(a, "linalg_eigh_cpu");
   bool lower = triangle == "L" || triangle == "l";
-  auto [values, columns, info] = Record<&SymmetricEigen>(a, lower, vectors);
+  if (!vectors) {
+    auto [values, info] = Record<&SymmetricEigenvalues>(a, lower);
+    CheckInfo(info, "linalg.eigh", a);
+    return {values, at::empty({0}, a.options())};
+  }
+  auto [values, columns, info] = Record<&SymmetricEigen>(a, lower);
   CheckInfo(info, "linalg.eigh", a);
   return {values, columns};
 }
@@ -60,12 +70,12 @@ at::Tensor EigenValues(const at::Tensor& a) {
 
 // --- Singular values
 
-std::array<Value, 4> DecomposeBySingularValues(Builder& b, Value a, bool full, bool vectors) {
-  if (!vectors) {
-    auto svd = hlo::lapack::Gesdd(b, a, SingularVectors::kNone);
-    Value none = b.Zeros(Shape(a->element_type(), {0}));
-    return {none, svd.s, none, svd.info};
-  }
+Pair SingularValues(Builder& b, Value a) {
+  auto svd = hlo::lapack::Gesdd(b, a, SingularVectors::kNone);
+  return {svd.s, svd.info};
+}
+
+std::array<Value, 4> DecomposeBySingularValues(Builder& b, Value a, bool full) {
   auto svd = hlo::lapack::Gesdd(b, a, full ? SingularVectors::kAll : SingularVectors::kThin);
   // Of no columns (or rows), any orthogonal matrix will do.
   if (IsEmpty(a)) return {IdentityLike(b, svd.u), svd.s, IdentityLike(b, svd.vh), svd.info};
@@ -78,7 +88,13 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> Svd(const at::Tensor& a, bool ful
   TORCH_CHECK(!driver,
               "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
               "with cuSOLVER backend.");
-  auto [u, s, vh, info] = Record<&DecomposeBySingularValues>(a, full, vectors);
+  if (!vectors) {
+    auto [s, info] = Record<&SingularValues>(a);
+    CheckInfo(info, "linalg.svd", a);
+    const at::Tensor none = at::empty({0}, a.options());
+    return {none, s, none};
+  }
+  auto [u, s, vh, info] = Record<&DecomposeBySingularValues>(a, full);
   CheckInfo(info, "linalg.svd", a);
   return {u, s, vh};
 }
@@ -98,6 +114,15 @@ TORCH_LIBRARY_IMPL(aten, XLA, m) {
   RegisterLapack<&Svd>(m, "_linalg_svd");
   recording::NameKind(lazy::Op<&DecomposeBySingularValues>::kind(), "_linalg_svd");
   m.impl("linalg_pinv.atol_rtol_tensor", &PseudoInverse);
+  // Of vectors the signs depend on whose LAPACK it is: they stay those of the program.
+  RunBy<&SymmetricEigenvalues>(+[](const at::Tensor& a, bool lower) {
+    RequireFinite(a);
+    return std::tuple(at::linalg_eigvalsh(a, lower ? "L" : "U"), SuccessOf(a));
+  });
+  RunBy<&SingularValues>(+[](const at::Tensor& a) {
+    RequireFinite(a);
+    return std::tuple(at::linalg_svdvals(a), SuccessOf(a));
+  });
 }
 
 }  // namespace torch_xla

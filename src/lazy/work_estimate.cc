@@ -56,6 +56,13 @@ constexpr Class kClasses[] = {
     {"pdist", Growth::kTriples, 5},
     {"aten::_trilinear", Growth::kTriples, 0.05},
     {"solve", Growth::kTriples, 0.05},
+    {"factor", Growth::kTriples, 0.02},  // of Cholesky, L U, L D L*, and inverses from them
+    {"reflectors", Growth::kTriples, 0.03},
+    {"orgqr", Growth::kTriples, 0.03},
+    {"rotate", Growth::kTriples, 0.03},
+    {"symmetric_eigenvalues", Growth::kTriples, 0.2},
+    {"singular_values", Growth::kTriples, 0.4},
+    {"matrix_exp", Growth::kTriples, 0.2},
     {"cumm", Growth::kElements, 5},  // no product
     {"gamma", Growth::kElements, 300},
     {"recurrent_layers", Growth::kSteps, 0.03},

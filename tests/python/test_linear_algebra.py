@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from interpreted import interpretation, interpreted_compiled
 
 import torch_xla
 import torch_xla.debug.metrics as metrics
@@ -227,3 +228,61 @@ def test_norms_have_derivatives_at_zero(device):
         return x.grad.cpu()
 
     assert torch.equal(gradient(device), gradient("cpu"))
+
+
+# Of a square matrix, a positive definite one and one of few columns.
+WITHOUT_PROGRAMS = {
+    "cholesky": lambda a, p, x: torch.linalg.cholesky(p),
+    "cholesky_inverse": lambda a, p, x: torch.cholesky_inverse(torch.linalg.cholesky(p)),
+    "cholesky_solve": lambda a, p, x: torch.cholesky_solve(x, torch.linalg.cholesky(p)),
+    "no cholesky": lambda a, p, x: torch.linalg.cholesky_ex(-p).info,
+    "lu": lambda a, p, x: torch.linalg.lu(a),
+    "lu_solve": lambda a, p, x: torch.linalg.lu_solve(*torch.linalg.lu_factor(a), x, adjoint=True),
+    "solve": lambda a, p, x: torch.linalg.solve(a, x),
+    "inv": lambda a, p, x: torch.linalg.inv(a),
+    "det": lambda a, p, x: torch.linalg.det(a),
+    "slogdet": lambda a, p, x: torch.linalg.slogdet(a),
+    "ldl": lambda a, p, x: torch.linalg.ldl_solve(*torch.linalg.ldl_factor(p), x),
+    "qr": lambda a, p, x: torch.linalg.qr(x),
+    "ormqr": lambda a, p, x: torch.ormqr(*torch.geqrf(a), x),
+    "eigvalsh": lambda a, p, x: torch.linalg.eigvalsh(p, UPLO="U"),
+    "svdvals": lambda a, p, x: torch.linalg.svdvals(x),
+    "matrix_exp": lambda a, p, x: torch.linalg.matrix_exp(a / 4),
+    "cross": lambda a, p, x: torch.linalg.cross(a[..., :1, :3], x.mT[..., :3]),
+    "one_hot": lambda a, p, x: torch.nn.functional.one_hot(x.real.sign().long() + 1, 3),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 0)], ids=str)
+@pytest.mark.parametrize("name", WITHOUT_PROGRAMS)
+def test_new_sizes_need_no_program(name, batch, dtype):
+    """As eager, of which it is torch's kernel."""
+    torch.manual_seed(0)
+    a, x = torch.randn(*batch, 5, 5, dtype=dtype), torch.randn(*batch, 5, 2, dtype=dtype)
+    positive = a @ a.mH + 5 * torch.eye(5, dtype=dtype)
+
+    def run(*matrices):
+        found = WITHOUT_PROGRAMS[name](*matrices)
+        return [found] if isinstance(found, torch.Tensor) else list(found)
+
+    expected, found = run(a, positive, x), []
+    on_device = [matrix.to("xla") for matrix in (a, positive, x)]
+    with interpretation("always"):
+        interpreted, compiled = interpreted_compiled(
+            lambda: found.extend(y.cpu() for y in run(*on_device))
+        )
+    assert interpreted > 0
+    assert compiled == 0
+    for y, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(y, wanted)
+
+
+def test_vectors_are_those_of_the_program():
+    """Of which the signs depend on whose LAPACK it is."""
+    a = torch.randn(5, 5).to("xla")
+    vectors = {}
+    for when in ("always", "never"):
+        with interpretation(when):
+            vectors[when] = [torch.linalg.eigh(a + a.T)[1].cpu(), torch.linalg.svd(a)[0].cpu()]
+    assert all(map(torch.equal, *vectors.values()))
