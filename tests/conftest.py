@@ -11,14 +11,20 @@ import pytest
 # torch is loaded, here and in the processes that tests start.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# While modules are loaded and tests made, most of what there is stays: to look for garbage takes a third of that time.
-gc.disable()
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """While modules are loaded and tests made, most of what there is stays: to look for garbage takes a third of that time.
 
-def pytest_collection_finish():
-    """What is there now stays: later collections pass it over, and so does that at the end of each process forked from this one."""
-    gc.freeze()
-    gc.enable()
+    Later collections pass over what is there then, and so does that at the end of each process forked from this one.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

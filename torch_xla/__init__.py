@@ -21,7 +21,6 @@ from . import _binding_names as _binding_names  # noqa: E402
 from . import _compilation as _compilation  # noqa: E402
 from . import _control_flow as _control_flow  # noqa: E402
 from . import _decompositions as _decompositions  # noqa: E402
-from . import _deep_copies as _deep_copies  # noqa: E402
 from . import _device_module as _device_module  # noqa: E402
 from . import _flex_attention as _flex_attention  # noqa: E402
 from . import _loading as _loading  # noqa: E402
@@ -72,7 +71,6 @@ if not _is_again:
     _compilation.register()
     _control_flow.register()
     _decompositions.register()
-    _deep_copies.register()
     _flex_attention.register()
     _loading.register()
     _module_moves.register()

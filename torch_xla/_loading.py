@@ -111,16 +111,18 @@ def _load_scripts() -> None:
     def load_anywhere(f: Any, map_location: Any = None, *arguments: Any, **keywords: Any) -> Any:
         place = map_location
         if place is None:
-            begin = f.tell() if hasattr(f, "tell") else None
+            is_stream = hasattr(f, "read")
+            begin = f.tell() if is_stream and f.seekable() else None
             try:
                 return load(f, None, *arguments, **keywords)
             except RuntimeError as error:  # one that was saved on the device
-                if "got XLA" not in str(error):
+                if "got XLA" not in str(error) or (is_stream and begin is None):
                     raise
-            if begin is not None:
+            if is_stream:
                 f.seek(begin)
             place = "xla"
-        if torch.device(place).type != "xla":
+        # What names no place torch refuses in its own words.
+        if not isinstance(place, (str, torch.device)) or torch.device(place).type != "xla":
             return load(f, place, *arguments, **keywords)
         return load(f, "cpu", *arguments, **keywords).to(_here(str(place)))
 
@@ -148,7 +150,7 @@ def _save_storages() -> None:
 
     @functools.wraps(reduce_of_torch)
     def reduce(self: torch.Tensor, protocol: int) -> Any:
-        if not is_of_the_device(self):
+        if not _is_of_the_device(self):
             return reduce_of_torch(self, protocol)
         torch.utils.hooks.warn_if_has_hooks(self)
         place = (self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad)
@@ -164,7 +166,7 @@ def _save_storages() -> None:
     torch.Tensor._reduce_ex_internal = reduce
 
 
-def is_of_the_device(tensor: torch.Tensor) -> bool:
+def _is_of_the_device(tensor: torch.Tensor) -> bool:
     """Whether it has a storage there, as wrappers of tensors and those that torch traces with have not."""
     if tensor.device.type != "xla" or tensor.layout != torch.strided:
         return False
@@ -211,7 +213,7 @@ def _collate_on_the_device() -> None:
     @functools.wraps(collate_tensors)
     def collate_anywhere(batch: Any, *arguments: Any, **keywords: Any) -> torch.Tensor:
         # A loader's worker would put a batch into memory that is shared with other processes.
-        if is_of_the_device(batch[0]):
+        if _is_of_the_device(batch[0]):
             if torch.utils.data.get_worker_info() is not None and any(
                 row.requires_grad for row in batch
             ):

@@ -197,22 +197,16 @@ bool ChecksEverything() {
   return at::globalContext().checkSparseTensorInvariants().value_or(false);
 }
 
-// Keeps torch from its own check, as the functions that make a tensor in coordinates call that by
-// no operator.
-class WithoutChecks {
- public:
-  WithoutChecks() : checks_(ChecksEverything()) {
-    if (checks_) at::globalContext().setCheckSparseTensorInvariants(false);
-  }
-  WithoutChecks(const WithoutChecks&) = delete;
-  WithoutChecks& operator=(const WithoutChecks&) = delete;
-  ~WithoutChecks() {
-    if (checks_) at::globalContext().setCheckSparseTensorInvariants(true);
-  }
-
- private:
-  bool checks_;
-};
+// A tensor that has been checked. torch's own functions for it check again, on no device but
+// theirs.
+at::Tensor MakeChecked(const at::Tensor& indices, const at::Tensor& values, at::IntArrayRef size,
+                       std::optional<bool> is_coalesced) {
+  const at::Tensor elements = values.dim() == 0 ? values.expand({1}) : values;
+  const int64_t sparse_dimensions = indices.size(0);
+  return at::_sparse_coo_tensor_with_dims_and_tensors(
+      sparse_dimensions, elements.dim() - 1, size, indices, elements,
+      elements.options().layout(at::kSparse), is_coalesced);
+}
 
 at::Tensor MakeCoo(const at::Tensor& indices, const at::Tensor& values, at::IntArrayRef size,
                    std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
@@ -220,8 +214,8 @@ at::Tensor MakeCoo(const at::Tensor& indices, const at::Tensor& values, at::IntA
                    std::optional<bool> is_coalesced) {
   if (ChecksEverything()) {
     at::_validate_sparse_coo_tensor_args(indices, values, size, is_coalesced);
+    return MakeChecked(indices, values, size, is_coalesced);
   }
-  const WithoutChecks unchecked;
   return at::native::sparse_coo_tensor(indices, values, size, dtype, layout, device, pin_memory,
                                        is_coalesced);
 }
@@ -230,8 +224,11 @@ at::Tensor MakeCooOfAnySize(const at::Tensor& indices, const at::Tensor& values,
                             std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                             std::optional<at::Device> device, std::optional<bool> pin_memory,
                             std::optional<bool> is_coalesced) {
-  if (ChecksEverything()) at::sparse_coo_tensor(indices.cpu(), values.cpu(), {}, is_coalesced);
-  const WithoutChecks unchecked;
+  if (ChecksEverything()) {
+    const at::Tensor checked =
+        at::sparse_coo_tensor(indices.cpu(), values.detach().cpu(), {}, is_coalesced);
+    return MakeChecked(indices, values, checked.sizes(), is_coalesced);
+  }
   return at::native::sparse_coo_tensor(indices, values, dtype, layout, device, pin_memory,
                                        is_coalesced);
 }
@@ -241,10 +238,10 @@ at::Tensor MakeUncheckedCoo(const at::Tensor& indices, const at::Tensor& values,
                             std::optional<at::Layout> layout, std::optional<at::Device> device,
                             std::optional<bool> pin_memory, std::optional<bool> is_coalesced) {
   if (ChecksEverything()) {
-    at::_validate_sparse_coo_tensor_args(indices, values, C10_AS_INTARRAYREF_SLOW(size),
-                                         is_coalesced);
+    const at::IntArrayRef sizes = C10_AS_INTARRAYREF_SLOW(size);
+    at::_validate_sparse_coo_tensor_args(indices, values, sizes, is_coalesced);
+    return MakeChecked(indices, values, sizes, is_coalesced);
   }
-  const WithoutChecks unchecked;
   return at::native::_sparse_coo_tensor_unsafe_symint(indices, values, size, dtype, layout, device,
                                                       pin_memory, is_coalesced);
 }
@@ -277,6 +274,7 @@ at::Tensor EmptyCompressed(at::IntArrayRef size, std::optional<at::ScalarType> d
   const bool has_plain_values = kind == at::kSparseCsr || kind == at::kSparseCsc;
   if (size.size() < 2 || !has_plain_values || std::ranges::min(size) < 0) {
     at::empty(size, at::TensorOptions(at::kCPU).dtype(dtype).layout(layout));  // says why not
+    TORCH_CHECK(false, "torch.empty: not on xla for size ", size, " and ", kind);
   }
   const at::IntArrayRef batch = size.slice(0, size.size() - 2);
   at::DimVector ends(batch.begin(), batch.end()), elements(batch.begin(), batch.end());
@@ -293,6 +291,7 @@ at::Tensor CompressedWithDims(int64_t count, int64_t dense_dim, at::IntArrayRef 
                               at::IntArrayRef blocksize, at::ScalarType index_type,
                               std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                               std::optional<at::Device> device, std::optional<bool>) {
+  TORCH_CHECK(layout.has_value(), "sparse_compressed_tensor_with_dims: expected a layout");
   const auto options = at::TensorOptions(at::kCPU).dtype(dtype).layout(layout);
   const at::Tensor on_cpu = at::_sparse_compressed_tensor_with_dims(count, dense_dim, size,
                                                                     blocksize, index_type, options);

@@ -26,7 +26,7 @@ def next_program(descriptor: int):
         request, streams, _, _ = socket.recv_fds(channel, 1 << 20, 3)
         if not request:
             return "pass"
-        kind, *words = json.loads(request)
+        number, kind, *words = json.loads(request)
         if kind == "start":
             answer = os.fork()
             if answer == 0:
@@ -36,12 +36,12 @@ def next_program(descriptor: int):
             answer = _ended(*words)
         for stream in streams:
             os.close(stream)
-        channel.send(json.dumps(answer).encode())
+        channel.send(json.dumps([number, answer]).encode())
 
 
-def _ended(process: int, options: int) -> tuple[int, float] | None:
+def _ended(process: int) -> tuple[int, float] | None:
     """The exit status of one that has, and its processor time."""
-    ended, status, used = os.wait4(process, options)
+    ended, status, used = os.wait4(process, os.WNOHANG)
     return (os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime) if ended else None
 
 
@@ -50,9 +50,11 @@ def _begin(
     folder: str,
     environment: dict[str, str],
     new_session: bool,
+    mask: int,
     streams: list[int],
 ):
     """Makes this process what `python ARGUMENTS` starts as."""
+    os.umask(mask)
     if new_session:
         os.setsid()
     # Who started the tests may ignore it, as nohup does, and children do what their parents did.

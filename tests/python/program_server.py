@@ -4,17 +4,20 @@ One process (forking_process.py) loads it once and forks for each program. What 
 of its own: it is `__main__`, it loads torch_xla by itself, it ends as an interpreter ends.
 """
 
-import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterable
 from typing import IO, TextIO
 
 import processor_times
@@ -27,27 +30,41 @@ READ_LATE = tuple(
     "CHECKPOINT TF_CPP_ TORCHINDUCTOR_CACHE_DIR PYTEST_CURRENT_TEST".split()
 )
 STREAMS = ("stdin", "stdout", "stderr")
+# Of a request's environment: a message may not be much longer.
+MOST_CHARACTERS = 1 << 16
 
 
 class ServedProgram:
     """One that runs: what `subprocess.Popen` has, of `python ARGUMENTS`, with pipes of text."""
 
-    def __init__(self, server: "ProgramServer", process: int, pipes: dict[str, TextIO]) -> None:
+    def __init__(
+        self,
+        server: "ProgramServer",
+        process: int,
+        arguments: tuple[str, ...],
+        pipes: dict[str, TextIO],
+    ) -> None:
         self._server = server
+        self.args = arguments
         self.pid = process
         self.returncode: int | None = None
         self.stdin, self.stdout, self.stderr = map(pipes.get, STREAMS)
 
     def poll(self) -> int | None:
-        return self._ended(os.WNOHANG)
+        if self.returncode is None:
+            self.returncode = self._server.ended(self.pid)
+        return self.returncode
 
-    def wait(self, timeout: float = 600) -> int:
-        """Its exit status; one that runs on is killed, and TimeoutError raised."""
-        begun = time.monotonic()
-        status = self._ended(0, timeout)
-        if status == -signal.SIGKILL and time.monotonic() > begun + timeout:
-            raise TimeoutError
-        return status
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status; subprocess.TimeoutExpired if it runs on."""
+        if self.poll() is None:  # so nobody else has asked, and its number is still its own
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if not select.select([descriptor], [], [], timeout)[0]:
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+            finally:
+                os.close(descriptor)
+        return self.poll()
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -57,17 +74,33 @@ class ServedProgram:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, text: str = "", timeout: float = 600) -> tuple[str | None, str | None]:
-        """Gives it the text, and waits for its end and what it says until then."""
-        with contextlib.closing(self), concurrent.futures.ThreadPoolExecutor() as reading:
-            said = [
-                reading.submit(pipe.read) if pipe else None for pipe in (self.stdout, self.stderr)
-            ]
-            if self.stdin:
-                with contextlib.suppress(BrokenPipeError), self.stdin:
-                    self.stdin.write(text)
-            self.wait(timeout)
-            out, errors = (future.result() if future else None for future in said)
-            return out, errors
+        """Gives it the text, and waits for its end and what it says until then.
+
+        subprocess.TimeoutExpired if it runs on, or what it started holds its pipes.
+        """
+        end = time.monotonic() + timeout
+        said = {}
+
+        def write() -> None:
+            with contextlib.suppress(BrokenPipeError), self.stdin:
+                self.stdin.write(text)
+
+        def read(name: str) -> None:
+            said[name] = getattr(self, name).read()
+
+        works = [functools.partial(read, name) for name in STREAMS[1:] if getattr(self, name)]
+        if self.stdin:
+            works.append(write)
+        threads = [threading.Thread(target=work, daemon=True) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(end - time.monotonic(), 0))
+        if any(thread.is_alive() for thread in threads):
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        self.wait(max(end - time.monotonic(), 0))
+        self.close()
+        return said.get("stdout"), said.get("stderr")
 
     def close(self) -> None:
         for pipe in (self.stdin, self.stdout, self.stderr):
@@ -81,11 +114,6 @@ class ServedProgram:
         self.close()
         self.wait()
 
-    def _ended(self, options: int, timeout: float = 600) -> int | None:
-        if self.returncode is None:
-            self.returncode = self._server.ended(self.pid, options, timeout)
-        return self.returncode
-
 
 class ProgramServer:
     """Starts the process, and asks it for programs."""
@@ -94,7 +122,10 @@ class ProgramServer:
         """`environment` is what most programs will have."""
         self.environment = environment
         self._counted = 0.0  # seconds of its programs, which its own will contain when it ends
+        self._asking = threading.Lock()
+        self._asked = 0
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(600)
         with theirs:
             code = (
                 f"import sys; sys.path.append({HERE!r}); "
@@ -106,6 +137,8 @@ class ProgramServer:
     def serves(self, arguments: tuple[str, ...], environment: dict[str, str]) -> bool:
         """Whether `python ARGUMENTS` is code, a module or a script that may start with torch loaded."""
         if arguments[0].startswith("-") and arguments[0] not in ("-c", "-m"):
+            return False
+        if sum(map(len, [*environment.keys(), *environment.values()])) > MOST_CHARACTERS:
             return False
         differing = self.environment.items() ^ environment.items()
         return all(name.startswith(READ_LATE) for name, _ in differing)
@@ -127,22 +160,23 @@ class ProgramServer:
             reads, writes = os.pipe()
             theirs[name], kept = (reads, writes) if name == "stdin" else (writes, reads)
             ours[name] = os.fdopen(kept, "w" if name == "stdin" else "r")
-        request = json.dumps(["start", arguments, str(folder), environment, new_session])
-        socket.send_fds(self._channel, [request.encode()], list(theirs.values()))
+        mask = os.umask(0)
+        os.umask(mask)
+        request = ["start", arguments, str(folder), environment, new_session, mask]
+        process = self._ask(request, theirs.values())
         for name in pipes:
             os.close(theirs[name])
-        return ServedProgram(self, self._answer(600), ours)  # it may still be loading torch
+        return ServedProgram(self, process, arguments, ours)
 
-    def ended(self, process: int, options: int, timeout: float) -> int | None:
-        """The exit status of one that was started; None if it runs and `options` are not to wait. Too late, it is killed."""
-        self._channel.send(json.dumps(["wait", process, options]).encode())
-        try:
-            answer = self._answer(timeout)
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):  # it has ended just now
-                os.kill(process, signal.SIGKILL)
-            answer = self._answer(600)
-        return answer and self._count(answer)
+    def ended(self, process: int) -> int | None:
+        """The exit status of one that was started; None if it runs."""
+        answer = self._ask(["end", process])
+        if answer is None:
+            return None
+        status, seconds = answer
+        processor_times.of_others += seconds
+        self._counted += seconds
+        return status
 
     def run(
         self,
@@ -163,14 +197,15 @@ class ProgramServer:
             late = None
             try:
                 process.wait(timeout)
-            except TimeoutError as error:
+            except subprocess.TimeoutExpired as error:
                 late = error
+                process.kill()
+                process.wait()
             out.seek(0)
             errors.seek(0)
             if late:
-                raise subprocess.TimeoutExpired(
-                    arguments, timeout, out.read(), errors.read()
-                ) from None
+                late.output, late.stderr = out.read(), errors.read()
+                raise late
             return subprocess.CompletedProcess(
                 arguments, process.returncode, out.read(), errors.read()
             )
@@ -180,12 +215,15 @@ class ProgramServer:
         self._process.wait()
         processor_times.of_others -= self._counted
 
-    def _count(self, answer: tuple[int, float]) -> int:
-        status, seconds = answer
-        processor_times.of_others += seconds
-        self._counted += seconds
-        return status
-
-    def _answer(self, timeout: float):
-        self._channel.settimeout(timeout)
-        return json.loads(self._channel.recv(4096))
+    def _ask(self, request: list, streams: Iterable[int] = ()):
+        """The answer, which never takes long but while torch is still being loaded."""
+        with self._asking:
+            self._asked += 1
+            message = json.dumps([self._asked, *request]).encode()
+            socket.send_fds(self._channel, [message], list(streams))
+            while True:
+                number, answer = json.loads(self._channel.recv(4096))
+                if (
+                    number == self._asked
+                ):  # nobody waited for others, as where a test was interrupted
+                    return answer

@@ -50,7 +50,7 @@ import functools
 from torch_xla import runtime
 from torch_xla._internal import pjrt
 from torch_xla.core import xla_model as xm
-print(pjrt.run_multiprocess(runtime.global_ordinal, start_method="fork"))
+print(pjrt.run_multiprocess(runtime.global_ordinal))
 try:
     pjrt.run_multiprocess(functools.partial(xm.rendezvous, "tag", ""))
 except TypeError as error:

@@ -1,5 +1,7 @@
 """A program of the tests' server is as one that is started by itself."""
 
+import concurrent.futures
+import json
 import os
 import signal
 import subprocess
@@ -77,12 +79,37 @@ def test_one_has_a_session_of_its_own(program):
             assert started.stdout.read() == f"{new}\n"
 
 
-def test_one_that_is_awaited_too_long_is_ended(program):
+def test_one_that_is_awaited_too_long_runs_on(program):
     started = program.start("-c", "import time; print('begun', flush=True); time.sleep(60)")
     assert started.stdout.readline() == "begun\n"
-    with pytest.raises(TimeoutError):
-        started.communicate(timeout=0.1)
+    for wait in (started.communicate, started.wait):
+        with pytest.raises(subprocess.TimeoutExpired):
+            wait(timeout=0)
+    assert started.poll() is None
+    started.kill()
     assert started.wait() == -signal.SIGKILL
+
+
+HOLDS = "import os, time; os.fork() == 0 and time.sleep(3)"
+
+
+def test_who_holds_its_pipes_is_awaited_no_longer_than_told(program):
+    started = program.start("-c", HOLDS)
+    with pytest.raises(subprocess.TimeoutExpired):
+        started.communicate(timeout=0.5)
+    assert started.wait(timeout=10) == 0
+
+
+def test_several_are_asked_for_at_once(program):
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        printed = threads.map(lambda i: program.run_code(f"print({i})").stdout, range(6))
+    assert list(printed) == [f"{i}\n" for i in range(6)]
+
+
+def test_an_answer_that_nobody_waited_for_is_nobody_elses(program, program_server):
+    with program.start("-c", "import time; time.sleep(0.5)") as started:
+        program_server._channel.send(json.dumps([0, "end", started.pid]).encode())
+        assert program.run_code("print('next')").stdout == "next\n"
 
 
 def test_torch_is_loaded_for_it(program):

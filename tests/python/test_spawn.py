@@ -101,10 +101,12 @@ def test_processes_started_by_hand(program):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     where = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    processes = [
-        program.start("-c", STARTED_BY_HAND, pipes=("stdout", "stderr"), RANK=str(rank), **where)
-        for rank in range(2)
-    ]
+    processes = []
+    for rank in range(2):  # each with an order of sets of its own, as on two machines
+        own = {"RANK": str(rank), "PYTHONHASHSEED": str(rank)}
+        processes.append(
+            program.start("-c", STARTED_BY_HAND, pipes=("stdout", "stderr"), **where, **own)
+        )
     try:
         results = [process.communicate(timeout=60) for process in processes]
     finally:

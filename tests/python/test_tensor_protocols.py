@@ -84,26 +84,6 @@ def test_copies(device):
         copy.deepcopy(x * 2)
 
 
-@pytest.mark.parametrize("first", range(5))
-def test_deep_copies_of_what_shares_memory_share_it(first, device):
-    def shared(where):
-        whole = torch.arange(12.0, device=where)
-        grid = whole.view(3, 4).requires_grad_()
-        views = [whole, whole[2:6], grid, grid.detach().T, whole.view(torch.int32)]
-        return views[first:] + views[:first]
-
-    for views in (shared("cpu"), shared(device)):
-        twins = copy.deepcopy([*views, views[1]])
-        assert twins.pop() is twins[1]
-        with torch.no_grad():
-            twins[0].select(0, 1).add_(7)
-        places = [(x.shape, x.stride(), x.storage_offset(), x.requires_grad) for x in twins]
-        numbers = [x.tolist() for x in (*twins, *views)]
-        if views[0].device.type == "cpu":
-            expected = places, numbers
-    assert (places, numbers) == expected
-
-
 def test_queues_carry_copies(device):
     """What a queue between processes pickles does not name memory that is nobody's."""
     from multiprocessing.reduction import ForkingPickler

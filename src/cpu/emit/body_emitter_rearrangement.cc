@@ -21,8 +21,9 @@ Position BodyEmitter::BetweenGaps(const Position& position, const Extent& size, 
   return Add(Divide(shifted, step), -shift);
 }
 
-// What lies so few elements beside an array is mapped nearly always.
-constexpr int64_t kNear = 512;
+// What lies so few elements beside an array is mapped nearly always; of parts side by side, whose
+// rows lie within the array but for the first or the last ones, more.
+constexpr int64_t kNear = 512, kNearOfParts = 8192;
 
 BodyEmitter::Value BodyEmitter::EvaluatePad(const Instruction* instruction, const Index& given) {
   const auto& attributes = instruction->as<hlo::PadAttributes>();
@@ -73,6 +74,8 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
   Mask saved = mask_;
   Value result;
   Extent start(0);
+  const bool is_far =
+      IsLess(kNearOfParts, Size(from[d]) * Product(from, d + 1, static_cast<int64_t>(from.size())));
   auto parts = instruction->operands() | std::views::filter([&](const Instruction* part) {
                  return !Size(part->dimensions()[d]).Is(0);
                });
@@ -85,6 +88,7 @@ BodyEmitter::Value BodyEmitter::EvaluateConcatenate(const Instruction* instructi
       group.position = Add(group.position, Extent(0) - start);
       inside = InRange(group.position, size);
     }
+    if (!is_far) inside.shared = nullptr;
     start = start + size;
     // Where no place counts, whoever asks wants a value all the same: the last part's.
     const bool is_first = result.element.real == nullptr;

@@ -7,8 +7,8 @@
 
 namespace cpu {
 
-// Copies `rows` rows of `bytes` bytes, which are so far apart on the two sides. The rows do not
-// overlap.
+// Copies `rows` rows of `bytes` bytes, which are so far apart on the two sides. Source and
+// destination do not overlap, nor do the destination's rows.
 using RowCopy = void (*)(const std::byte* from, int64_t from_stride, std::byte* to,
                          int64_t to_stride, int64_t bytes, int64_t rows);
 

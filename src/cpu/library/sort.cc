@@ -23,7 +23,7 @@ namespace {
 using hlo::Instruction;
 using hlo::Opcode;
 
-constexpr int64_t kParallelLine = 1 << 15;  // a shorter line is sorted by one thread
+constexpr int64_t kParallelLine = 1 << 17;  // a shorter line is sorted by one thread
 
 // 32 bits of a key above the position where it stood.
 using SortItem = uint64_t;
@@ -98,6 +98,11 @@ void MergeSort(T* items, T* buffer, int64_t count, const Before& before) {
 constexpr int64_t kCachedItems = 1 << 17;
 constexpr int64_t kFewItems = 256;
 
+bool HasOneKey(const SortItem* items, int64_t count) {
+  return std::all_of(items, items + count,
+                     [&](const SortItem& item) { return KeyOf(item) == KeyOf(items[0]); });
+}
+
 // Stable. Many items are parted by their highest bits first, so that each part is sorted in the
 // cache. Returns which of the two has the sorted items.
 SortItem* SortByKeys(SortItem* items, SortItem* buffer, int64_t count) {
@@ -115,9 +120,12 @@ SortItem* SortByKeys(SortItem* items, SortItem* buffer, int64_t count) {
   for (int64_t i = 0; i < count; ++i) ++places[part_of(items[i])];
   BeginAfterEachOther(places);
   for (int64_t i = 0; i < count; ++i) buffer[places[part_of(items[i])]++] = items[i];
+  if (shift == 0) return buffer;  // each part has one key
   int64_t begin = 0;
   for (const int64_t end : places) {  // where the next part begins, by now
-    const SortItem* sorted = SortByKeys(buffer + begin, items + begin, end - begin);
+    const SortItem* sorted = HasOneKey(buffer + begin, end - begin)
+                                 ? buffer + begin
+                                 : SortByKeys(buffer + begin, items + begin, end - begin);
     if (sorted != items + begin) std::copy(sorted, sorted + (end - begin), items + begin);
     begin = end;
   }
